@@ -219,9 +219,7 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
             Needs::of::<K>(offsets.windows(2).map(|row| (row[1] - row[0]) as usize), right.cols, self.rule);
         let follows = counted.steps.iter().any(|&step| step != rows::NEW);
         let needs = needs.with_trace(if follows { numeric::TRACE } else { 0 });
-        let scratch = get_or_try_insert(&mut kept.scratch, || {
-            Scratch::within_limit(self.sets(), |sets| Scratch::new(cx, sets, &needs))
-        })?;
+        let scratch = get_or_try_insert(&mut kept.scratch, || Scratch::new(cx, self.sets(), needs))?;
         let zeroed = || Buffer::zeroed(&cx.allocator, nnz);
         if self.problem.value_updates || !direct {
             get_or_try_insert(&mut kept.columns, zeroed)?;

@@ -37,7 +37,7 @@ pub fn count_entries<K: Key>(
     let indices = right.indices.to_slice(cx, &mut copy)?;
     let mut offsets = Buffer::<i64>::zeroed(&cx.allocator, left.rows + 1)?;
     let mut steps = Buffer::<u8>::zeroed(&cx.allocator, left.rows)?;
-    let mut scratch = Scratch::within_limit(sets, |sets| Scratch::<K, u8>::symbolic(cx, sets, &needs))?;
+    let mut scratch = Scratch::<K, u8>::new(cx, sets, needs.to_count())?;
     let (counts, shared_steps) = (Shared::new(&mut offsets[1..]), Shared::new(&mut steps));
     scratch.for_each_item(items, |set, rows| {
         let (first, mut previous) = (rows.start, 0);
