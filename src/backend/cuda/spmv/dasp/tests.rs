@@ -127,7 +127,7 @@ fn check_arrays<C: Combo>(
         let source = if select::in_place(a, op) { Source::InPlace } else { Source::Canonical };
         let operand = host::Operand::<C::A>::build(&host_cx, a, op, source, "A", keep).unwrap();
         let origin = operand.origin(keep);
-        let build = |rows: &host::Rows<'_, i64, i32, C::A>| {
+        let build = |rows: &host::Rows<'_, C::A>| {
             DaspLayout::build(&host_cx.allocator, &rows.pattern, rows.values, origin)
         };
         operand.with_plain(&host_cx, "A", build).unwrap()
