@@ -30,7 +30,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::sell::Origin;
-use super::window::{self, fill_ratio, Item, Part, WHOLE};
+use super::window::{self, fill_ratio, Item, Part};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
 use crate::memory::{Allocator, Buffer};
@@ -72,7 +72,7 @@ impl Rules {
         let mean = blocks / row_blocks.max(1);
         let top = (2 * mean).max(MOST_BLOCKS).min(self.most);
         let most = (blocks / self.wanted).clamp(LEAST_BLOCKS.min(top), top);
-        window::Rules { height: ROWS, most, sharing: 1 }.limit(blocks)
+        window::limit(most, blocks)
     }
 
     /// Places of a block.
@@ -138,11 +138,14 @@ fn row_at(order: Option<&[u32]>, rows: usize, place: usize) -> Option<usize> {
     }
 }
 
-/// Calls f(block of the row block, row of the block, column, entry) for the entries of
-/// these rows and returns how many blocks they have.
-fn sweep<I: Index, J: Index>(
+/// Cuts the entries of these sorted rows into blocks of columns that begin at a multiple of `width`, by ascending
+/// column; an entry of a column that its row has already in a block is in a further one of the same columns. Calls
+/// f(number of the block, row, column, entry) for the entries, block after block and in each row after row, and
+/// returns how many blocks there are.
+#[inline(always)]
+pub(super) fn sweep<I: Index, J: Index>(
     pattern: &Pattern<'_, I, J>,
-    rows: &mut [Range<usize>; ROWS],
+    rows: &mut [Range<usize>],
     width: usize,
     mut f: impl FnMut(usize, usize, usize, usize),
 ) -> usize {
@@ -186,11 +189,11 @@ impl<V: Element> Bcsr<V> {
         rules: Rules,
         order: Option<&[u32]>,
     ) -> Result<Self> {
-        let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
+        let rows = pattern.major;
         let nnz = pattern.indices.len();
         let width = rules.width;
         let row_blocks = order.map_or(rows, <[u32]>::len).div_ceil(ROWS);
-        let ranges = |row_block: usize| {
+        let ranges = |row_block: usize| -> [_; ROWS] {
             std::array::from_fn(|at| {
                 row_at(order, rows, row_block * ROWS + at).map_or(0..0, |row| pattern.range(row))
             })
@@ -206,7 +209,7 @@ impl<V: Element> Bcsr<V> {
         let mut columns = Buffer::<u32>::zeroed(allocator, blocks)?;
         let mut places = Buffer::<V>::zeroed(allocator, blocks.saturating_mul(rules.places()))?;
         let mut masks = Buffer::<u8>::zeroed(allocator, blocks.saturating_mul(rules.places() / 8))?;
-        let mut slots = if origin.keep { Some(Buffer::<u64>::zeroed(allocator, nnz)?) } else { None };
+        let mut slots = origin.slots(allocator, nnz)?;
         for number in 0..row_blocks {
             let first = starts[number] as usize;
             sweep(pattern, &mut ranges(number), width, |block, row, column, from| {
@@ -215,9 +218,7 @@ impl<V: Element> Bcsr<V> {
                 columns[block] = (column / width) as u32;
                 places[to] = values[from];
                 masks[(block * ROWS + row) * (width / 8) + k / 8] |= 1 << (k % 8);
-                if let Some(slots) = &mut slots {
-                    slots[origin.positions.map_or(from, |positions| positions[from] as usize)] = to as u64;
-                }
+                origin.note(&mut slots, from, to);
             });
         }
         Ok(Bcsr {
@@ -244,15 +245,7 @@ impl<V: Element> Bcsr<V> {
     /// The row block of the item at this place and all of its blocks; of parts only for
     /// the first one.
     pub fn row_block_at(&self, item: usize) -> Option<(usize, Range<usize>)> {
-        let Item { window, first, mut end, part } = self.items[item];
-        if part != WHOLE {
-            let own = self.parts[part as usize];
-            if own.first != part {
-                return None;
-            }
-            end = self.items[(own.first + own.count - 1) as usize].end;
-        }
-        Some((window as usize, first as usize..end as usize))
+        window::window_at(&self.items, &self.parts, item)
     }
 
     /// Calls f(row of the block, column, value) for the entries of a block, those of a

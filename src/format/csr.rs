@@ -208,11 +208,7 @@ impl<V: Element> CsrLayout<V> {
     /// New values in the order of the user's array; false if the positions
     /// were not kept, and then nothing changes.
     pub fn refill(&mut self, values: &[V]) -> bool {
-        let Some(positions) = &self.positions else {
-            return false;
-        };
-        super::refill(&mut self.values, positions, values, self.conjugated);
-        true
+        super::refill(&mut self.values, self.positions.as_deref(), values, self.conjugated)
     }
 }
 

@@ -40,7 +40,7 @@
 //!   places 0 and 1, then those of 2 and 3), rows of 4, single, medium (8 a
 //!   row-block), rows without entries. All parts but the last are padded to multiples
 //!   of [`RUN`]
-//! - `runs`: for each [`RUN`] places of `order`, the first row where the rows follow
+//! - `runs` (on a device): for each [`RUN`] places of `order`, the first row where the rows follow
 //!   each other in the matrix, and `order` need not be read, else [`NO_ROW`]
 //! - `tasks`, `splits`: of the long rows, in ascending order
 //! - `regular`: row-blocks + 1 × i64, the first block of each row-block, counted from
@@ -62,7 +62,7 @@ use crate::types::Element;
 
 mod build;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// MMA_M: rows of a block.
 pub const ROWS: usize = 8;
@@ -323,11 +323,7 @@ impl Shape {
 
     /// Slots over entries.
     pub fn fill_ratio(&self, entries: usize) -> f64 {
-        if entries == 0 {
-            1.0
-        } else {
-            self.slot_count() as f64 / entries as f64
-        }
+        super::fill_ratio(self.slot_count(), entries)
     }
 
     /// Rows and slots of each class, for getInfo.
@@ -362,9 +358,6 @@ pub struct DaspLayout<V: Element> {
     pub columns: Buffer<i32>,
     /// Rows of the results.
     pub order: Buffer<i32>,
-    /// First rows of results whose rows follow each other.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the device's array is compared with it"))]
-    pub runs: Buffer<i32>,
     /// Parts of long rows.
     pub tasks: Buffer<Task>,
     /// Long rows of several tasks.
@@ -384,11 +377,7 @@ impl<V: Element> DaspLayout<V> {
     /// New values in the order of the user's array; false if the positions
     /// were not kept, and then nothing changes.
     pub fn refill(&mut self, values: &[V], conjugate: bool) -> bool {
-        let Some(positions) = &self.positions else {
-            return false;
-        };
-        super::refill(&mut self.values, positions, values, conjugate);
-        true
+        super::refill(&mut self.values, self.positions.as_deref(), values, conjugate)
     }
 
     /// Slots for values over stored entries.
@@ -439,33 +428,37 @@ impl<V: Element> DaspLayout<V> {
         places.map(move |k| slots.start + slot(slots.len() / BLOCK, row / ROWS, row % ROWS, k))
     }
 
-    /// Calls `f(row, slot)` for every slot of every row that has entries,
-    /// padding included, those of one row in its order.
-    #[cfg(test)]
-    fn for_each_slot(&self, mut f: impl FnMut(usize, usize)) {
-        for task in self.tasks.iter() {
-            let row = if task.row < 0 { self.splits[(-1 - task.row) as usize].row } else { task.row };
-            self.task_slots(task).for_each(|slot| f(row as usize, slot));
-        }
-        for row_block in 0..self.shape.classes.row_blocks() {
-            for r in 0..ROWS {
-                if let Some(row) = self.row(Results::Medium, row_block * ROWS + r) {
-                    self.medium_slots(row_block, r).for_each(|slot| f(row, slot));
+    /// Calls `f(row, first entry, slots)` for all runs of slots of rows that have entries, padding included: the
+    /// slots take the row's entries from the first one on. Those of one row come in its order.
+    fn for_each_run(&self, mut f: impl FnMut(usize, usize, &mut dyn Iterator<Item = usize>)) {
+        let shape = &self.shape;
+        for (number, task) in self.tasks.iter().enumerate() {
+            let (row, first) = match usize::try_from(task.row) {
+                Ok(row) => (row, number),
+                Err(_) => {
+                    let split = &self.splits[(-1 - task.row) as usize];
+                    (split.row as usize, split.first as usize)
                 }
+            };
+            let before = (task.first - self.tasks[first].first) as usize * GROUP;
+            f(row, before, &mut self.task_slots(task));
+        }
+        for at in 0..shape.results(Results::Medium).len() {
+            if let Some(row) = self.row(Results::Medium, at) {
+                f(row, 0, &mut self.medium_slots(at / ROWS, at % ROWS));
             }
         }
-        for (results, part, places) in PIECES {
-            for at in 0..self.shape.results(results).len() {
+        for (results, part, cut) in PIECES {
+            for at in 0..shape.results(results).len() {
                 if let Some(row) = self.row(results, at) {
-                    let (line, places) = place(places, at);
-                    self.short_slots(part, line, places).for_each(|slot| f(row, slot));
+                    let (line, places) = place(cut, at);
+                    f(row, 0, &mut self.short_slots(part, line, places));
                 }
             }
         }
-        let singles = self.shape.slots(Part::Single);
-        for (at, slot) in singles.enumerate() {
+        for (at, slot) in shape.slots(Part::Single).enumerate() {
             if let Some(row) = self.row(Results::Single, at) {
-                f(row, slot);
+                f(row, 0, &mut std::iter::once(slot));
             }
         }
     }
@@ -474,9 +467,11 @@ impl<V: Element> DaspLayout<V> {
     /// those of one row in the order of the pattern.
     #[cfg(test)]
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, V)) {
-        self.for_each_slot(|row, slot| {
-            if let Ok(column) = usize::try_from(self.columns[slot]) {
-                f(row, column, self.values[slot]);
+        self.for_each_run(|row, _, slots| {
+            for slot in slots {
+                if let Ok(column) = usize::try_from(self.columns[slot]) {
+                    f(row, column, self.values[slot]);
+                }
             }
         });
     }

@@ -58,10 +58,7 @@ impl Shape {
 
     /// Elements over stored entries.
     pub fn fill(&self, nnz: usize) -> f64 {
-        match nnz {
-            0 => 1.0,
-            _ => self.elements() as f64 / nnz as f64,
-        }
+        super::fill_ratio(self.elements(), nnz)
     }
 
     /// For people: `4096 × 4096 elements, 20.0 % stored`.

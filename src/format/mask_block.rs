@@ -41,6 +41,7 @@ use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 
+use super::bcsr::sweep;
 use super::sell::Origin;
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
@@ -202,41 +203,6 @@ pub struct MaskBlock<V: Element> {
     pub positions: Option<Buffer<i64>>,
 }
 
-/// Calls f(column / 4, mask, positions of the entries by bit) for each block of a
-/// slab.
-fn for_each_block<I: Index, J: Index>(
-    pattern: &Pattern<'_, I, J>,
-    block_rows: usize,
-    slab: usize,
-    mut f: impl FnMut(usize, u32, &[usize]),
-) {
-    let rows = slab * block_rows..pattern.major.min((slab + 1) * block_rows);
-    let rows = rows.map(|row| pattern.range(row));
-    let mut rest = [(); MOST_ROWS].map(|()| 0..0);
-    rest.iter_mut().zip(rows).for_each(|(rest, row)| *rest = row);
-    let column = |at: usize| pattern.index(at);
-    loop {
-        let ahead = rest.iter().filter(|row| row.start < row.end).map(|row| column(row.start) / COLUMNS);
-        let Some(block) = ahead.min() else { return };
-        let (mut mask, mut entries, mut count) = (0, [0; MOST_ROWS * COLUMNS], 0);
-        for (number, row) in rest.iter_mut().enumerate() {
-            let mut last = None;
-            while row.start < row.end {
-                let next = column(row.start);
-                if next / COLUMNS != block || last >= Some(next) {
-                    break;
-                }
-                last = Some(next);
-                mask |= 1 << (number * COLUMNS + next % COLUMNS);
-                entries[count] = row.start;
-                count += 1;
-                row.start += 1;
-            }
-        }
-        f(block, mask, &entries[..count]);
-    }
-}
-
 impl<V: Element> MaskBlock<V> {
     /// Arranges a valid pattern of sorted rows, with `values` in its order; `rules`
     /// gives them for numbers of blocks. `NOT_SUPPORTED` for 2^32 blocks or more.
@@ -247,16 +213,23 @@ impl<V: Element> MaskBlock<V> {
         origin: Origin<'_>,
         rules: impl Fn(&Counts) -> Rules,
     ) -> Result<Self> {
-        let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
+        let rows = pattern.major;
         let mut eights = Buffer::<u64>::zeroed(allocator, rows.div_ceil(MOST_ROWS))?;
         // Two a slab of 8 rows, of which the last may have no rows.
         let mut fours = Buffer::<u64>::zeroed(allocator, 2 * eights.len())?;
+        let ranges = |slab: usize, height: usize| -> [_; MOST_ROWS] {
+            let rows = slab * height..rows.min((slab + 1) * height);
+            std::array::from_fn(|at| rows.clone().nth(at).map_or(0..0, |row| pattern.range(row)))
+        };
         for (slab, (eight, fours)) in eights.iter_mut().zip(fours.chunks_exact_mut(2)).enumerate() {
-            for_each_block(pattern, MOST_ROWS, slab, |_, mask, _| {
-                *eight += 1;
-                fours[0] += u64::from(mask & 0xffff != 0);
-                fours[1] += u64::from(mask >> 16 != 0);
+            // The last block of 8 rows that has an entry in each half of them.
+            let mut last = [usize::MAX; 2];
+            let blocks = sweep(pattern, &mut ranges(slab, MOST_ROWS), COLUMNS, |block, row, _, _| {
+                let half = row / WORD_ROWS;
+                fours[half] += u64::from(last[half] != block);
+                last[half] = block;
             });
+            *eight = blocks as u64;
         }
         let sum = |counts: &[u64]| counts.iter().sum::<u64>() as usize;
         let rules = rules(&Counts { rows, eights: sum(&eights), fours: sum(&fours) });
@@ -302,27 +275,27 @@ impl<V: Element> MaskBlock<V> {
                 part += deal.parts;
                 counter += 1;
             }
-            let first_block = block;
-            for_each_block(pattern, block_rows, slab, |column, mask, entries| {
-                let inside = block - first_block;
-                let head = &mut out.heads[next + inside / deal.size];
-                if inside % deal.size == 0 {
-                    (head.first, head.block) = (value as u64, block as u32);
-                }
-                head.count += 1;
-                head.values += entries.len() as u32;
-                for (word, to) in out.masks[block * words..][..words].iter_mut().enumerate() {
-                    *to = (mask >> (16 * word)) as u16;
-                }
-                columns[block] = column as u32;
-                for &entry in entries {
-                    out.values[value] = values[entry];
-                    if let Some(positions) = &mut out.positions {
-                        positions[value] = origin.positions.map_or(entry as i64, |from| from[entry]);
+            let (mut head, mut inside) = (next, 0);
+            block += sweep(pattern, &mut ranges(slab, block_rows), COLUMNS, |number, row, column, entry| {
+                let block = block + number;
+                if number == inside {
+                    // The first entry of a block.
+                    head = next + number / deal.size;
+                    if number % deal.size == 0 {
+                        (out.heads[head].first, out.heads[head].block) = (value as u64, block as u32);
                     }
-                    value += 1;
+                    out.heads[head].count += 1;
+                    columns[block] = (column / COLUMNS) as u32;
+                    inside += 1;
                 }
-                block += 1;
+                out.heads[head].values += 1;
+                let bit = row % WORD_ROWS * COLUMNS + column % COLUMNS;
+                out.masks[block * words + row / WORD_ROWS] |= 1 << bit;
+                out.values[value] = values[entry];
+                if let Some(positions) = &mut out.positions {
+                    positions[value] = origin.of(entry);
+                }
+                value += 1;
             });
         }
         out.narrow_columns(allocator, &columns)?;
@@ -405,9 +378,7 @@ impl<V: Element> MaskBlock<V> {
     /// Takes new values in the order of the user's array; false if the layout does
     /// not know where they go.
     pub fn refill(&mut self, values: &[V], conjugate: bool) -> bool {
-        let Some(positions) = &self.positions else { return false };
-        super::refill(&mut self.values, positions, values, conjugate);
-        true
+        super::refill(&mut self.values, self.positions.as_deref(), values, conjugate)
     }
 
     /// The way back: calls f(row, number of the entry in its row, column, value)
@@ -448,10 +419,7 @@ impl<V: Element> MaskBlock<V> {
 
 /// Places of this many blocks of so many rows over stored entries.
 pub fn fill_ratio(blocks: usize, block_rows: usize, nnz: usize) -> f64 {
-    match nnz {
-        0 => 1.0,
-        nnz => (blocks * block_rows * COLUMNS) as f64 / nnz as f64,
-    }
+    super::fill_ratio(blocks * block_rows * COLUMNS, nnz)
 }
 
 /// For people: the size of blocks of so many rows.

@@ -24,67 +24,38 @@
 //!   user's values: its place in `values`
 //!
 //! The inverse is `MaskedWindow::for_each_entry`. The CUDA backend makes the arrays on the
-//! device (src/backend/cuda/spmm/masked_window.rs), bit for bit as [`MaskedWindow::build`].
+//! device (src/backend/cuda/spmm/masked_window.rs), bit for bit as `MaskedWindow::build`.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::sell::Origin;
-use super::window::{self, Counts, Entry, Item, Part, Shape, HEIGHTS, PADDING};
+pub use super::window::Rules;
+use super::window::{Shape, Tiles, WindowLayout};
 use crate::error::{Error, Result};
-use crate::matrix::compressed::Pattern;
 use crate::memory::{Allocator, Buffer};
-use crate::types::{Element, Index};
 
 /// Columns of a block, and rows of a tile.
 pub const BLOCK: usize = 8;
 /// Shape of blocks and tiles.
 pub const SHAPE: Shape = Shape { block: BLOCK, group: BLOCK };
 
-/// How windows are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
-    /// Rows of a window.
-    pub height: usize,
-    /// Blocks of the longest part, since the launch ends with it.
-    pub most: usize,
-}
-
-impl Rules {
-    /// Blocks of the longest window that is not cut, of a matrix of so many; even.
-    pub fn limit(&self, blocks: usize) -> usize {
-        window::limit(self.most, blocks)
-    }
-}
-
 /// The bit of a tile's mask of row `row` and column `k`.
 pub fn bit(row: usize, k: usize) -> usize {
     k / 4 * 32 + row * 4 + k % 4
 }
 
-/// The layout in host memory.
+/// Windows with masked tiles.
+pub type MaskedWindow<V> = WindowLayout<V, MaskedTiles>;
+
+/// The arrays of masked tiles beside their values.
 #[derive(Debug)]
-pub struct MaskedWindow<V: Element> {
-    /// Rows of op(A).
-    pub row_count: usize,
-    /// Rows of a window.
-    pub height: usize,
-    /// Columns of all windows.
-    pub distinct: usize,
-    /// Windows and parts.
-    pub items: Buffer<Item>,
-    /// Parts.
-    pub parts: Buffer<Part>,
-    /// Columns of blocks.
-    pub columns: Buffer<u32>,
+pub struct MaskedTiles {
+    /// Tiles of a block.
+    groups: usize,
     /// Masks of tiles.
     pub masks: Buffer<u64>,
     /// First values of tiles.
     pub starts: Buffer<u32>,
-    /// Values.
-    pub values: Buffer<V>,
-    /// Where the user's values go.
-    pub slots: Option<Buffer<u64>>,
 }
 
 /// The error of a matrix that has too many entries.
@@ -101,148 +72,58 @@ pub fn check_entries(count: usize) -> Result<()> {
     }
 }
 
-impl<V: Element> MaskedWindow<V> {
-    /// Arranges a valid pattern of sorted rows, with `values` in its order; `rules`
-    /// gives them for what was counted. Less than 2^31 columns. `NOT_SUPPORTED` for
-    /// 2^28 blocks and for 2^32 entries.
-    pub fn build<I: Index, J: Index>(
-        allocator: &Arc<Allocator>,
-        pattern: &Pattern<'_, I, J>,
-        values: &[V],
-        origin: Origin<'_>,
-        rules: impl Fn(&Counts) -> Rules,
-    ) -> Result<Self> {
-        let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
-        let nnz = pattern.indices.len();
-        check_entries(nnz)?;
-        let most = window::windows(rows, HEIGHTS[3])
-            .map(|rows| pattern.range(rows.end - 1).end - pattern.range(rows.start).start)
-            .max();
-        let mut scratch = Buffer::<Entry>::zeroed(allocator, most.unwrap_or(0))?;
-        let rules = rules(&Counts::of(pattern, rows, SHAPE, &mut scratch));
-        let (height, groups) = (rules.height, rules.height / BLOCK);
-        let window_count = rows.div_ceil(height);
+impl Tiles for MaskedTiles {
+    const SHAPE: Shape = SHAPE;
 
-        let mut before = Buffer::<u64>::zeroed(allocator, window_count + 1)?;
-        let mut distinct = 0;
-        for (number, rows) in window::windows(rows, height).enumerate() {
-            let entries = window::gather(pattern, rows, &mut scratch);
-            let columns = window::numbered(entries.iter()).last().map_or(0, |(last, _)| last + 1);
-            distinct += columns;
-            before[number + 1] = before[number] + columns.div_ceil(BLOCK) as u64;
-        }
-        let blocks = before[window_count] as usize;
-        window::check_count("blocks", blocks)?;
-        let (items, parts) = window::schedule(allocator, &before, rules.limit(blocks))?;
-        let mut out = MaskedWindow {
-            row_count: rows,
-            height,
-            distinct,
-            items,
-            parts,
-            columns: Buffer::zeroed(allocator, blocks * BLOCK)?,
-            masks: Buffer::zeroed(allocator, blocks * groups)?,
-            starts: Buffer::zeroed(allocator, blocks * groups + 1)?,
-            values: Buffer::zeroed(allocator, nnz)?,
-            slots: if origin.keep { Some(Buffer::zeroed(allocator, nnz)?) } else { None },
-        };
-        let mut start = 0;
-        for (number, rows) in window::windows(rows, height).enumerate() {
-            let blocks = before[number] as usize..before[number + 1] as usize;
-            let entries = window::gather(pattern, rows, &mut scratch);
-            let mut last = 0;
-            for (at, entry) in window::numbered(entries.iter()) {
-                last = blocks.start * BLOCK + at;
-                out.columns[last] = (entry[0] >> 32) as u32;
-                let row = window::row_of(entry);
-                out.masks[last / BLOCK * groups + row / BLOCK] |= 1 << bit(row % BLOCK, at % BLOCK);
-            }
-            if !blocks.is_empty() {
-                let padding = out.columns[last] | PADDING;
-                out.columns[last + 1..blocks.end * BLOCK].fill(padding);
-            }
-            for tile in blocks.start * groups..blocks.end * groups {
-                out.starts[tile] = start;
-                start += out.masks[tile].count_ones();
-            }
-            for (at, entry) in window::numbered(entries.iter()) {
-                let from = window::number_of(entry);
-                let to = out.place(blocks.start + at / BLOCK, window::row_of(entry), at % BLOCK);
-                out.values[to] = values[from];
-                if let Some(slots) = &mut out.slots {
-                    slots[origin.positions.map_or(from, |positions| positions[from] as usize)] = to as u64;
-                }
-            }
-        }
-        out.starts[blocks * groups] = start;
-        Ok(out)
+    fn new(
+        allocator: &Arc<Allocator>,
+        height: usize,
+        blocks: usize,
+        _tiles: usize,
+        nnz: usize,
+    ) -> Result<(Self, usize)> {
+        check_entries(nnz)?;
+        let groups = height / BLOCK;
+        let masks = Buffer::zeroed(allocator, blocks * groups)?;
+        let starts = Buffer::zeroed(allocator, blocks * groups + 1)?;
+        Ok((MaskedTiles { groups, masks, starts }, nnz))
     }
 
-    /// Where the value of row `row` of the window and column `k` of a block is.
-    fn place(&self, block: usize, row: usize, k: usize) -> usize {
-        let tile = block * (self.height / BLOCK) + row / BLOCK;
+    fn mark(&mut self, block: usize, row: usize, k: usize) {
+        self.masks[block * self.groups + row / BLOCK] |= 1 << bit(row % BLOCK, k);
+    }
+
+    fn number(&mut self, blocks: Range<usize>) {
+        for tile in blocks.start * self.groups..blocks.end * self.groups {
+            self.starts[tile + 1] = self.starts[tile] + self.masks[tile].count_ones();
+        }
+    }
+
+    fn enter(&mut self, block: usize, row: usize, k: usize) -> usize {
+        let tile = block * self.groups + row / BLOCK;
         let below = (1 << bit(row % BLOCK, k)) - 1;
         (self.starts[tile] + (self.masks[tile] & below).count_ones()) as usize
     }
 
-    /// How many blocks there are.
-    #[cfg(test)]
-    pub fn blocks(&self) -> usize {
-        self.columns.len() / BLOCK
-    }
-
-    /// Calls f(window, its blocks) for the item at this place; of parts only for the
-    /// first one.
-    pub fn window_at(&self, item: usize) -> Option<(usize, Range<usize>)> {
-        window::window_at(&self.items, &self.parts, item)
-    }
-
-    /// Calls f(row of the window, column, value) for the entries of a block, those of a
-    /// row in their order.
     #[inline(always)]
-    pub fn for_each_of_block(&self, block: usize, mut f: impl FnMut(usize, usize, V)) {
-        let groups = self.height / BLOCK;
-        let of_block = self.starts[block * groups] as usize..self.starts[(block + 1) * groups] as usize;
-        let mut values = self.values[of_block].iter();
-        for (group, &mask) in self.masks[block * groups..][..groups].iter().enumerate() {
+    fn for_each<V: Copy>(&self, values: &[V], block: usize, mut f: impl FnMut(usize, usize, V)) {
+        let tiles = block * self.groups..(block + 1) * self.groups;
+        let mut values = values[self.starts[tiles.start] as usize..self.starts[tiles.end] as usize].iter();
+        for (group, &mask) in self.masks[tiles].iter().enumerate() {
             let mut left = mask;
             while left != 0 {
                 let bit = left.trailing_zeros() as usize;
                 left &= left - 1;
                 let (row, k) = (bit % 32 / 4, bit / 32 * 4 + bit % 4);
-                let column = (self.columns[block * BLOCK + k] & !PADDING) as usize;
                 if let Some(&value) = values.next() {
-                    f(group * BLOCK + row, column, value);
+                    f(group * BLOCK + row, k, value);
                 }
             }
         }
     }
 
-    /// Takes new values in the order of the user's array; false if the layout does
-    /// not know where they go.
-    pub fn refill(&mut self, values: &[V], conjugate: bool) -> bool {
-        super::scatter(&mut self.values, self.slots.as_deref(), values, conjugate)
-    }
-
-    /// The way back: calls f(row, number of the entry in its row, column, value)
-    /// with every stored entry.
-    #[cfg(test)]
-    pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, usize, V)) {
-        for item in 0..self.items.len() {
-            let Some((window, blocks)) = self.window_at(item) else { continue };
-            let mut counts = [0; HEIGHTS[3]];
-            for block in blocks {
-                self.for_each_of_block(block, |row, column, value| {
-                    f(window * self.height + row, counts[row], column, value);
-                    counts[row] += 1;
-                });
-            }
-        }
-    }
-
-    /// For people: height and ρ.
-    pub fn details(&self) -> String {
-        details(self.height, self.values.len(), self.distinct, false)
+    fn details(height: usize, nnz: usize, distinct: usize, _places: usize) -> String {
+        details(height, nnz, distinct, false)
     }
 }
 

@@ -43,9 +43,10 @@ macro_rules! as_words {
 }
 pub(crate) use as_words;
 
-/// New values, from the positions in the user's array that each place of a layout takes its value from. Places
-/// that are padding have position −1 and keep their zero.
-fn refill<V: Element>(filled: &mut [V], positions: &[i64], values: &[V], conjugate: bool) {
+/// New values, from the positions in the user's array that each place of a layout takes its value from; false if
+/// those were not kept, and then nothing changes. Places that are padding have position −1 and keep their zero.
+fn refill<V: Element>(filled: &mut [V], positions: Option<&[i64]>, values: &[V], conjugate: bool) -> bool {
+    let Some(positions) = positions else { return false };
     pieces::for_each(pieces::chunks(filled, GRAIN), |at, places| {
         for (place, &position) in places.iter_mut().zip(&positions[at * GRAIN..]) {
             if let Some(value) = usize::try_from(position).ok().and_then(|at| values.get(at)) {
@@ -53,6 +54,7 @@ fn refill<V: Element>(filled: &mut [V], positions: &[i64], values: &[V], conjuga
             }
         }
     });
+    true
 }
 
 /// The same from the place that each value of the user's array has in the layout; false if those were not kept.
@@ -61,6 +63,14 @@ fn scatter<V: Element>(filled: &mut [V], slots: Option<&[u64]>, values: &[V], co
         filled[to as usize] = if conjugate { value.conjugate() } else { *value };
     }
     slots.is_some()
+}
+
+/// Places of a layout over stored entries.
+pub fn fill_ratio(places: usize, nnz: usize) -> f64 {
+    match nnz {
+        0 => 1.0,
+        nnz => places as f64 / nnz as f64,
+    }
 }
 
 pub use bcsr::Bcsr;

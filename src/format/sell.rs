@@ -245,6 +245,27 @@ pub struct Origin<'a> {
     pub positions: Option<&'a [i64]>,
 }
 
+impl Origin<'_> {
+    /// Where the value of an entry of the pattern is in the user's array.
+    #[inline(always)]
+    pub fn of(&self, entry: usize) -> i64 {
+        self.positions.map_or(entry as i64, |positions| positions[entry])
+    }
+
+    /// Room for the place in the layout of each of so many values of the user's, where they will be updated.
+    pub fn slots(&self, allocator: &Arc<Allocator>, values: usize) -> Result<Option<Buffer<u64>>> {
+        self.keep.then(|| Buffer::zeroed(allocator, values)).transpose()
+    }
+
+    /// Notes there, if there is room, that the value of an entry of the pattern is at a place of the layout.
+    #[inline(always)]
+    pub fn note(&self, slots: &mut Option<Buffer<u64>>, entry: usize, place: usize) {
+        if let Some(slots) = slots {
+            slots[self.of(entry) as usize] = place as u64;
+        }
+    }
+}
+
 impl<V: Narrow> SellLayout<V> {
     /// Arranges a valid pattern of rows, with `values` in its order, which fit `form`.
     /// At most 2^32 − 2 rows and 2^32 columns.
@@ -257,7 +278,7 @@ impl<V: Narrow> SellLayout<V> {
         form: Form,
         origin: Origin<'_>,
     ) -> Result<Self> {
-        let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
+        let rows = pattern.major;
         let slice_count = rows.div_ceil(LANES);
         let mut slices = Buffer::<Slice>::zeroed(allocator, slice_count)?;
         let mut lane_rows = Buffer::<u32>::zeroed(allocator, slice_count * LANES)?;
@@ -320,20 +341,15 @@ impl<V: Narrow> SellLayout<V> {
     /// New values in the order of the user's array; false if the positions
     /// were not kept, or values are in another form, and then nothing changes.
     pub fn refill(&mut self, values: &[V], conjugate: bool) -> bool {
-        let (Some(positions), Values::Full(filled)) = (&self.positions, &mut self.values) else {
-            return false;
-        };
-        super::refill(filled, positions, values, conjugate);
-        true
+        match &mut self.values {
+            Values::Full(filled) => super::refill(filled, self.positions.as_deref(), values, conjugate),
+            _ => false,
+        }
     }
 
     /// Slots for values over stored entries.
     pub fn fill_ratio(&self) -> f64 {
-        if self.entries == 0 {
-            1.0
-        } else {
-            self.values.len() as f64 / self.entries as f64
-        }
+        super::fill_ratio(self.values.len(), self.entries)
     }
 
     /// Places of a lane's entries in `values`, in the order of its row.

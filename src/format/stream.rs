@@ -186,7 +186,7 @@ impl<V: Element> StreamLayout<V> {
         values: &[V],
         origin: Origin<'_>,
     ) -> Result<Self> {
-        let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
+        let rows = pattern.major;
         let mut starts = Buffer::<i64>::zeroed(allocator, rows + 1)?;
         let mut empty_rows = 0;
         for row in 0..rows {
@@ -243,7 +243,7 @@ impl<V: Element> StreamLayout<V> {
                     *slot = if conjugate { value.conjugate() } else { value };
                 }
             }),
-            Places::Kept(positions) => super::refill(filled, positions, values, conjugate),
+            Places::Kept(positions) => return super::refill(filled, Some(positions), values, conjugate),
         }
         true
     }
@@ -267,11 +267,7 @@ impl<V: Element> StreamLayout<V> {
 
     /// Slots for values over stored entries.
     pub fn fill_ratio(&self) -> f64 {
-        if self.entries == 0 {
-            1.0
-        } else {
-            self.values.len() as f64 / self.entries as f64
-        }
+        super::fill_ratio(self.values.len(), self.entries)
     }
 
     /// Whether a slot is the last of its row.

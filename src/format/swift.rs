@@ -280,7 +280,7 @@ impl<V: Element> Swift<V> {
         values: &[V],
         origin: Origin<'_>,
     ) -> Result<Self> {
-        let cols = if columns.offsets.is_empty() { 0 } else { columns.major };
+        let cols = columns.major;
         let longest = (0..cols).map(|column| columns.range(column).len()).max();
         check_counts(columns.minor, cols, longest.unwrap_or(0))?;
         let mut order = Buffer::<u32>::zeroed(allocator, cols)?;
@@ -302,15 +302,13 @@ impl<V: Element> Swift<V> {
             positions: Buffer::zeroed(allocator, regular)?,
             offsets: Buffer::zeroed(allocator, regular)?,
             segments: 0,
-            slots: if origin.keep { Some(Buffer::zeroed(allocator, nnz)?) } else { None },
+            slots: origin.slots(allocator, nnz)?,
             outline,
         };
         let entry = |out: &mut Self, column: usize, number: usize, to: usize| {
             let at = columns.range(out.order[column] as usize).start + number;
             out.values[to] = values[at];
-            if let Some(slots) = &mut out.slots {
-                slots[origin.positions.map_or(at, |positions| positions[at] as usize)] = to as u64;
-            }
+            origin.note(&mut out.slots, at, to);
             columns.index(at) as u32
         };
         for group in 0..out.outline.groups() {

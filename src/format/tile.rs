@@ -9,7 +9,7 @@
 //!   tile's entries is a difference, so that a full tile of 256 is nothing special
 //! - `row_ptr` [rowPtr]: 16 × u8 a tile, the entries of the tile before the row: at most 240
 //! - `masks` [mask]: 16 × u16 a tile, which columns the row has, a bit each from the lowest one
-//! - `index` [rowIdx, colIdx]: u8 an entry, row << 4 | column in the tile
+//! - `index` [rowIdx, colIdx] (on a device): u8 an entry, row << 4 | column in the tile
 //! - `values` [val]: an entry, tile by tile, in a tile by row and column
 //!
 //! A place has one entry: those that the user stored twice are added up in their order, so
@@ -52,9 +52,6 @@ pub struct TilePattern {
 pub struct TileLayout<T: Accumulator> {
     /// Where entries are; a product's belongs to its plan, too.
     pub pattern: Arc<TilePattern>,
-    /// Row and column of each in its tile.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the device's array is compared with it"))]
-    pub index: Buffer<u8>,
     /// Values.
     pub values: Buffer<T>,
 }
@@ -310,30 +307,12 @@ impl<T: Accumulator> TileLayout<T> {
         matrix: &Pattern<'_, I, J>,
         values: &[V],
     ) -> Result<Self> {
-        let rows = if matrix.offsets.is_empty() { 0 } else { matrix.major };
+        let rows = matrix.major;
         let pattern = TilePattern::build(allocator, (rows, matrix.minor), &Rows(matrix))?;
         let places = Buffer::<T>::zeroed(allocator, pattern.nnz())?;
-        let mut layout = TileLayout::with_values(allocator, Arc::new(pattern), places)?;
+        let mut layout = TileLayout { pattern: Arc::new(pattern), values: places };
         layout.refill(allocator, matrix, values)?;
         Ok(layout)
-    }
-
-    /// A pattern with values in its order.
-    pub fn with_values(
-        allocator: &Arc<Allocator>,
-        pattern: Arc<TilePattern>,
-        values: Buffer<T>,
-    ) -> Result<Self> {
-        let mut index = Buffer::<u8>::zeroed(allocator, pattern.nnz())?;
-        for tile in 0..pattern.columns.len() {
-            for row in 0..SIDE {
-                let first = pattern.position(tile, row);
-                for (i, column) in bits(pattern.mask(tile, row)).enumerate() {
-                    index[first + i] = (row << 4 | column) as u8;
-                }
-            }
-        }
-        Ok(TileLayout { pattern, index, values })
     }
 
     /// New values of the matrix that the layout was built from.

@@ -41,6 +41,8 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 
 pub use self::survey::{Counts, Shape};
+pub use super::fill_ratio;
+use super::masked_window;
 use super::sell::Origin;
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
@@ -147,9 +149,42 @@ pub fn place(height: usize, row: usize, k: usize) -> (usize, usize) {
     (lane, slot)
 }
 
-/// The layout in host memory.
+/// How the tiles of windows say which of their places hold an entry.
+pub trait Tiles: Sized {
+    /// Shape of blocks and tiles.
+    const SHAPE: Shape;
+
+    /// For windows of `height` rows that have so many blocks and tiles and `nnz` entries, and how many values
+    /// they take.
+    fn new(
+        allocator: &Arc<Allocator>,
+        height: usize,
+        blocks: usize,
+        tiles: usize,
+        nnz: usize,
+    ) -> Result<(Self, usize)>;
+
+    /// A row of the window has an entry in column `k` of the block.
+    fn mark(&mut self, block: usize, row: usize, k: usize);
+
+    /// Says where the tiles of a window's blocks begin, all entries of which are marked, and those of the blocks
+    /// before are numbered.
+    fn number(&mut self, blocks: Range<usize>);
+
+    /// Where the value of a marked entry goes.
+    fn enter(&mut self, block: usize, row: usize, k: usize) -> usize;
+
+    /// Calls f(row of the window, column of the block, value) for the entries of a block, those of a row in
+    /// their order.
+    fn for_each<V: Copy>(&self, values: &[V], block: usize, f: impl FnMut(usize, usize, V));
+
+    /// For people: height, ρ and fill of windows that have `distinct` columns.
+    fn details(height: usize, nnz: usize, distinct: usize, places: usize) -> String;
+}
+
+/// Windows in host memory, whatever their tiles.
 #[derive(Debug)]
-pub struct Window<V: Element> {
+pub struct WindowLayout<V: Element, T> {
     /// Rows of op(A).
     pub row_count: usize,
     /// Rows of a window.
@@ -164,14 +199,25 @@ pub struct Window<V: Element> {
     pub parts: Buffer<Part>,
     /// Columns of blocks.
     pub columns: Buffer<u32>,
-    /// Tiles of blocks.
-    pub tiles: Buffer<u32>,
+    /// Which places hold an entry.
+    pub store: T,
     /// Values.
     pub values: Buffer<V>,
-    /// Which of them are entries.
-    pub stored: Buffer<u8>,
     /// Where the user's values go.
     pub slots: Option<Buffer<u64>>,
+}
+
+/// Windows with dense tiles.
+pub type Window<V> = WindowLayout<V, DenseTiles>;
+
+/// The arrays of dense tiles beside their values.
+#[derive(Debug)]
+pub struct DenseTiles {
+    height: usize,
+    /// Tiles of blocks.
+    pub tiles: Buffer<u32>,
+    /// Which values are entries.
+    pub stored: Buffer<u8>,
 }
 
 /// An entry while a window is made: (column · 2^32 + how often its row has had it,
@@ -244,10 +290,10 @@ pub fn check_count(what: &str, count: usize) -> Result<()> {
     }
 }
 
-impl<V: Element> Window<V> {
+impl<V: Element, T: Tiles> WindowLayout<V, T> {
     /// Arranges a valid pattern of sorted rows, with `values` in its order; `rules`
     /// gives them for what was counted. Less than 2^31 columns. `NOT_SUPPORTED` for
-    /// 2^28 blocks or tiles.
+    /// 2^28 blocks or dense tiles, and for 2^32 entries in masked ones.
     pub fn build<I: Index, J: Index>(
         allocator: &Arc<Allocator>,
         pattern: &Pattern<'_, I, J>,
@@ -255,80 +301,56 @@ impl<V: Element> Window<V> {
         origin: Origin<'_>,
         rules: impl Fn(&Counts) -> Rules,
     ) -> Result<Self> {
-        let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
-        let nnz = pattern.indices.len();
+        let (rows, nnz, width) = (pattern.major, pattern.indices.len(), T::SHAPE.block);
         let most = windows(rows, HEIGHTS[3])
             .map(|rows| pattern.range(rows.end - 1).end - pattern.range(rows.start).start)
             .max();
         let mut scratch = Buffer::<Entry>::zeroed(allocator, most.unwrap_or(0))?;
-        let counts = Counts::of(pattern, rows, SHAPE, &mut scratch);
-        let rules = rules(&counts);
+        let rules = rules(&Counts::of(pattern, rows, T::SHAPE, &mut scratch));
         let height = rules.height;
-        let window_count = rows.div_ceil(height);
 
-        let mut starts = Buffer::<u64>::zeroed(allocator, window_count + 1)?;
-        let mut distinct = 0;
-        for (number, window) in windows(rows, height).enumerate() {
-            let columns =
-                numbered(gather(pattern, window, &mut scratch).iter()).last().map_or(0, |(last, _)| last + 1);
-            distinct += columns;
-            starts[number + 1] = starts[number] + columns.div_ceil(BLOCK) as u64;
+        // All windows of this height are counted, to know where the blocks of each begin.
+        let (at, mut counts) = (survey::place(height), Counts::default());
+        let mut before = Buffer::<u64>::zeroed(allocator, rows.div_ceil(height) + 1)?;
+        for (number, rows) in windows(rows, height).enumerate() {
+            counts.add(at, gather(pattern, rows, &mut scratch).iter(), T::SHAPE);
+            before[number + 1] = counts.blocks[at] as u64;
         }
-        let blocks = starts[window_count] as usize;
+        let (blocks, tiles) = (counts.blocks[at], counts.tiles[at]);
         check_count("blocks", blocks)?;
-        let mut columns = Buffer::<u32>::zeroed(allocator, blocks * BLOCK)?;
-        let mut tiles = Buffer::<u32>::zeroed(allocator, if height > 16 { blocks } else { 0 })?;
-        for (number, window) in windows(rows, height).enumerate() {
-            let first = starts[number] as usize * BLOCK;
-            let mut next = first;
-            for (at, entry) in numbered(gather(pattern, window, &mut scratch).iter()) {
-                next = first + at;
-                columns[next] = (entry[0] >> 32) as u32;
-                if height > 16 {
-                    tiles[next / BLOCK] |= 1 << (row_of(entry) / 16);
-                }
-            }
-            let end = starts[number + 1] as usize * BLOCK;
-            if end > first {
-                let last = columns[next];
-                columns[next + 1..end].fill(last | PADDING);
-            }
-        }
-        let mut tile_count = if height > 16 { 0 } else { blocks };
-        for word in tiles.iter_mut() {
-            let mask = *word;
-            check_count("tiles", tile_count)?;
-            *word = (tile_count as u32) << 4 | mask;
-            tile_count += mask.count_ones() as usize;
-        }
-        check_count("tiles", tile_count)?;
-        let (items, parts) = schedule(allocator, &starts, rules.limit(blocks))?;
-        let mut out = Window {
+        let (items, parts) = schedule(allocator, &before, rules.limit(blocks))?;
+        let (store, places) = T::new(allocator, height, blocks, tiles, nnz)?;
+        let mut out = WindowLayout {
             row_count: rows,
             height,
             nnz,
-            distinct,
+            distinct: counts.columns[at],
             items,
             parts,
-            columns,
-            tiles,
-            values: Buffer::zeroed(allocator, tile_count * tile_values(height))?,
-            stored: Buffer::zeroed(allocator, tile_count * LANES)?,
-            slots: if origin.keep { Some(Buffer::zeroed(allocator, nnz)?) } else { None },
+            columns: Buffer::zeroed(allocator, blocks * width)?,
+            store,
+            values: Buffer::zeroed(allocator, places)?,
+            slots: origin.slots(allocator, nnz)?,
         };
-        let per_lane = tile_values(height) / LANES;
-        for (number, window) in windows(rows, height).enumerate() {
-            for (at, entry) in numbered(gather(pattern, window, &mut scratch).iter()) {
-                let (row, from) = (row_of(entry), number_of(entry));
-                let block = starts[number] as usize + at / BLOCK;
-                let Some(tile) = out.tile(block, row / 16) else { continue };
-                let (lane, slot) = place(height, row % 16, at % BLOCK);
-                let to = (tile * LANES + lane) * per_lane + slot;
+        for (number, rows) in windows(rows, height).enumerate() {
+            let blocks = before[number] as usize..before[number + 1] as usize;
+            let entries = gather(pattern, rows, &mut scratch);
+            let mut last = 0;
+            for (at, entry) in numbered(entries.iter()) {
+                last = blocks.start * width + at;
+                out.columns[last] = (entry[0] >> 32) as u32;
+                out.store.mark(last / width, row_of(entry), at % width);
+            }
+            if !blocks.is_empty() {
+                let padding = out.columns[last] | PADDING;
+                out.columns[last + 1..blocks.end * width].fill(padding);
+            }
+            out.store.number(blocks.clone());
+            for (at, entry) in numbered(entries.iter()) {
+                let from = number_of(entry);
+                let to = out.store.enter(blocks.start + at / width, row_of(entry), at % width);
                 out.values[to] = values[from];
-                out.stored[tile * LANES + lane] |= 1 << slot;
-                if let Some(slots) = &mut out.slots {
-                    slots[origin.positions.map_or(from, |positions| positions[from] as usize)] = to as u64;
-                }
+                origin.note(&mut out.slots, from, to);
             }
         }
         Ok(out)
@@ -337,20 +359,10 @@ impl<V: Element> Window<V> {
     /// How many blocks there are.
     #[cfg(test)]
     pub fn blocks(&self) -> usize {
-        self.columns.len() / BLOCK
+        self.columns.len() / T::SHAPE.block
     }
 
-    /// The tile of a block for the rows from 16 · group on, if it has one.
-    pub fn tile(&self, block: usize, group: usize) -> Option<usize> {
-        if self.height <= 16 {
-            return Some(block);
-        }
-        let word = self.tiles[block];
-        let before = (word & ((1 << group) - 1)).count_ones();
-        (word >> group & 1 != 0).then_some(((word >> 4) + before) as usize)
-    }
-
-    /// Calls f(window, its blocks) for the item at this place; of parts only for the
+    /// The window and its blocks of the item at this place; of parts only for the
     /// first one.
     pub fn window_at(&self, item: usize) -> Option<(usize, Range<usize>)> {
         window_at(&self.items, &self.parts, item)
@@ -360,20 +372,9 @@ impl<V: Element> Window<V> {
     /// row in their order.
     #[inline(always)]
     pub fn for_each_of_block(&self, block: usize, mut f: impl FnMut(usize, usize, V)) {
-        let per_lane = tile_values(self.height) / LANES;
-        for group in 0..self.height.div_ceil(16) {
-            let Some(tile) = self.tile(block, group) else { continue };
-            for row in 0..self.height.min(16) {
-                for k in 0..BLOCK {
-                    let (lane, slot) = place(self.height, row, k);
-                    let lane = tile * LANES + lane;
-                    if self.stored[lane] >> slot & 1 != 0 {
-                        let column = self.columns[block * BLOCK + k] & !PADDING;
-                        f(group * 16 + row, column as usize, self.values[lane * per_lane + slot]);
-                    }
-                }
-            }
-        }
+        self.store.for_each(&self.values, block, |row, k, value| {
+            f(row, (self.columns[block * T::SHAPE.block + k] & !PADDING) as usize, value);
+        });
     }
 
     /// Takes new values in the order of the user's array; false if the layout does
@@ -405,7 +406,85 @@ impl<V: Element> Window<V> {
 
     /// For people: height, ρ and fill.
     pub fn details(&self) -> String {
-        details(self.height, self.nnz, self.distinct, self.values.len(), false)
+        T::details(self.height, self.nnz, self.distinct, self.values.len())
+    }
+}
+
+impl DenseTiles {
+    /// The tile of a block for the rows from 16 · group on, if it has one.
+    fn tile(&self, block: usize, group: usize) -> Option<usize> {
+        if self.height <= 16 {
+            return Some(block);
+        }
+        let word = self.tiles[block];
+        let before = (word & ((1 << group) - 1)).count_ones();
+        (word >> group & 1 != 0).then_some(((word >> 4) + before) as usize)
+    }
+}
+
+impl Tiles for DenseTiles {
+    const SHAPE: Shape = SHAPE;
+
+    fn new(
+        allocator: &Arc<Allocator>,
+        height: usize,
+        blocks: usize,
+        tiles: usize,
+        _nnz: usize,
+    ) -> Result<(Self, usize)> {
+        check_count("tiles", tiles)?;
+        let store = DenseTiles {
+            height,
+            tiles: Buffer::zeroed(allocator, if height > 16 { blocks } else { 0 })?,
+            stored: Buffer::zeroed(allocator, tiles * LANES)?,
+        };
+        Ok((store, tiles * tile_values(height)))
+    }
+
+    fn mark(&mut self, block: usize, row: usize, _k: usize) {
+        if self.height > 16 {
+            self.tiles[block] |= 1 << (row / 16);
+        }
+    }
+
+    fn number(&mut self, blocks: Range<usize>) {
+        if self.height > 16 {
+            let last = blocks.start.checked_sub(1).map_or(0, |last| self.tiles[last]);
+            let mut next = (last >> 4) + (last & 0xf).count_ones();
+            for word in &mut self.tiles[blocks] {
+                let mask = *word;
+                *word = next << 4 | mask;
+                next += mask.count_ones();
+            }
+        }
+    }
+
+    fn enter(&mut self, block: usize, row: usize, k: usize) -> usize {
+        let tile = self.tile(block, row / 16).expect("the entry is marked");
+        let (lane, slot) = place(self.height, row % 16, k);
+        self.stored[tile * LANES + lane] |= 1 << slot;
+        (tile * LANES + lane) * (tile_values(self.height) / LANES) + slot
+    }
+
+    #[inline(always)]
+    fn for_each<V: Copy>(&self, values: &[V], block: usize, mut f: impl FnMut(usize, usize, V)) {
+        let per_lane = tile_values(self.height) / LANES;
+        for group in 0..self.height.div_ceil(16) {
+            let Some(tile) = self.tile(block, group) else { continue };
+            for row in 0..self.height.min(16) {
+                for k in 0..BLOCK {
+                    let (lane, slot) = place(self.height, row, k);
+                    let lane = tile * LANES + lane;
+                    if self.stored[lane] >> slot & 1 != 0 {
+                        f(group * 16 + row, k, values[lane * per_lane + slot]);
+                    }
+                }
+            }
+        }
+    }
+
+    fn details(height: usize, nnz: usize, distinct: usize, places: usize) -> String {
+        details(height, nnz, distinct, places, false)
     }
 }
 
@@ -464,20 +543,10 @@ pub(super) fn schedule(
     Ok((items, parts))
 }
 
-/// So many places over so many entries.
-pub fn fill_ratio(places: usize, nnz: usize) -> f64 {
-    match nnz {
-        0 => 1.0,
-        nnz => places as f64 / nnz as f64,
-    }
-}
-
 /// For people: height, ρ and fill of windows that have `distinct` columns.
 pub fn details(height: usize, nnz: usize, distinct: usize, places: usize, clustered: bool) -> String {
-    let reuse = nnz as f64 / distinct.max(1) as f64;
     let full = 100.0 * nnz as f64 / places.max(1) as f64;
-    let rows = if clustered { " in clusters" } else { "" };
-    format!("windows of {height} rows{rows}, {reuse:.2} entries a column, tiles {full:.1} % full")
+    format!("{}, tiles {full:.1} % full", masked_window::details(height, nnz, distinct, clustered))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Orders in which each row is the one, of those that are left, whose mask is nearest to that of a row before.
 //!
-//! [`order`] with `greedy` compares with all rows that are left, as the paper does: O(rows²). Without, it compares
-//! with few, the nearest that are left in [`LISTS`] lists of the rows in which near rows are neighbours:
+//! The paper compares with all rows that are left: O(rows²). [`order`] compares with few, the nearest that are
+//! left in [`LISTS`] lists of the rows in which near rows are neighbours:
 //!
 //! - by the least of a hash over the ones of the mask (MinHash, Broder 1997: two rows have it in common with
 //!   the probability J, where they share J of all ones that one of them has), then by those of two others; four
@@ -21,7 +21,7 @@ use rayon::prelude::*;
 
 use super::gray;
 use super::masks::Masks;
-use super::split_mix;
+use super::{numbers, split_mix};
 use crate::error::Result;
 use crate::memory::{pieces, pool, Allocator, Buffer};
 
@@ -55,11 +55,6 @@ const LISTS: usize = HASHES + 3;
 /// the time, 16 (with two lists by hashes) shorter ones in some and longer ones in others (benches/NOTES.md).
 const STEPS: usize = 8;
 
-/// Sorts on all threads.
-pub(super) fn sort<T: Ord + Send>(keys: &mut [T]) {
-    pool::run(|| keys.par_sort_unstable());
-}
-
 /// Facts about rows.
 struct Facts<'a> {
     masks: &'a Masks,
@@ -90,114 +85,40 @@ impl Facts<'_> {
     }
 }
 
-/// Rows that are left.
-trait Left {
-    /// Only these from now on; `class` is their number in the sequence of such calls.
-    fn open(&mut self, rows: &[u32]);
-    /// Calls `f` with those to compare with `before`; with all if there is none before.
-    fn candidates(&mut self, before: Option<u32>, f: &mut dyn FnMut(u32));
-    /// Takes one away.
-    fn take(&mut self, row: u32);
-}
-
-/// The order by a rule. `sorted`: rows by falling load.
+/// The order by a rule. `sorted`: rows by falling load, equal ones by their numbers.
 pub(super) fn order(
     allocator: &Arc<Allocator>,
     masks: &Masks,
     loads: &[u32],
     sorted: &[u32],
     rule: &Rule,
-    greedy: bool,
 ) -> Result<Buffer<u32>> {
     let facts = Facts { masks, loads, rule };
-    match greedy {
-        true => chain(allocator, &facts, sorted, All::new(allocator, sorted.len())?),
-        false => chain(allocator, &facts, sorted, Near::new(allocator, &facts)?),
-    }
-}
-
-fn chain<L: Left>(
-    allocator: &Arc<Allocator>,
-    facts: &Facts<'_>,
-    sorted: &[u32],
-    mut left: L,
-) -> Result<Buffer<u32>> {
-    let rows = sorted.len();
-    let mut order = Buffer::<u32>::zeroed(allocator, rows)?;
+    let mut left = Near::new(allocator, &facts)?;
+    let mut order = Buffer::<u32>::zeroed(allocator, sorted.len())?;
     let mut at = 0;
-    let load = |row: u32| facts.loads[row as usize];
-    let same_load = |a: &u32, b: &u32| !facts.rule.by_load || load(*a) == load(*b);
-    for class in sorted.chunk_by(same_load) {
-        left.open(class);
+    let same_load = |a: &u32, b: &u32| loads[*a as usize] == loads[*b as usize];
+    for class in sorted.chunk_by(|a, b| !rule.by_load || same_load(a, b)) {
+        left.open(class.len() as u32);
         let end = at + class.len();
-        if at == 0 && !facts.rule.by_load {
+        if at == 0 && !rule.by_load {
             // The rows of least load, by their numbers where that is equal.
-            let seeds = facts.rule.reach.min(rows);
-            for row in least(allocator, facts.loads, seeds)?.iter().map(|&key| key as u32) {
+            for &row in sorted.chunk_by(same_load).rev().flatten().take(rule.reach) {
                 left.take(row);
                 order[at] = row;
                 at += 1;
             }
         }
         while at < end {
-            let before = at.checked_sub(facts.rule.reach).map(|before| order[before]);
+            let before = at.checked_sub(rule.reach).map(|before| order[before]);
             let mut best = (u32::MAX, u32::MAX, u32::MAX);
-            left.candidates(before, &mut |row| best = best.min(facts.judge(&order, at, row, best)));
+            left.candidates(before, |row| best = best.min(facts.judge(&order, at, row, best)));
             left.take(best.2);
             order[at] = best.2;
             at += 1;
         }
     }
     Ok(order)
-}
-
-/// Load · 2³² + row of the rows of least load, ascending.
-fn least(allocator: &Arc<Allocator>, loads: &[u32], count: usize) -> Result<Buffer<u64>> {
-    let mut keys = Buffer::<u64>::zeroed(allocator, loads.len())?;
-    for (row, (key, &load)) in keys.iter_mut().zip(loads).enumerate() {
-        *key = u64::from(load) << 32 | row as u64;
-    }
-    if count < keys.len() {
-        keys.select_nth_unstable(count);
-    }
-    let mut out = Buffer::from_slice(allocator, &keys[..count])?;
-    out.sort_unstable();
-    Ok(out)
-}
-
-/// All rows that are left are candidates.
-struct All {
-    rows: Buffer<u32>,
-    count: usize,
-    /// Where in `rows` a row is.
-    places: Buffer<u32>,
-}
-
-impl All {
-    fn new(allocator: &Arc<Allocator>, rows: usize) -> Result<Self> {
-        Ok(All { rows: Buffer::zeroed(allocator, rows)?, count: 0, places: Buffer::zeroed(allocator, rows)? })
-    }
-}
-
-impl Left for All {
-    fn open(&mut self, rows: &[u32]) {
-        self.count = rows.len();
-        self.rows[..rows.len()].copy_from_slice(rows);
-        for (place, &row) in rows.iter().enumerate() {
-            self.places[row as usize] = place as u32;
-        }
-    }
-
-    fn candidates(&mut self, _before: Option<u32>, f: &mut dyn FnMut(u32)) {
-        self.rows[..self.count].iter().for_each(|&row| f(row));
-    }
-
-    fn take(&mut self, row: u32) {
-        self.count -= 1;
-        let (place, last) = (self.places[row as usize], self.rows[self.count]);
-        self.rows[place as usize] = last;
-        self.places[last as usize] = place;
-    }
 }
 
 /// A list of all rows, from which rows are taken.
@@ -229,12 +150,7 @@ impl List {
         key: impl Fn(u32, u32) -> std::cmp::Ordering + Sync,
     ) -> Result<Self> {
         let count = facts.loads.len();
-        let numbers = |len: usize| -> Result<Buffer<u32>> {
-            let mut out = Buffer::<u32>::zeroed(allocator, len)?;
-            out.iter_mut().enumerate().for_each(|(at, number)| *number = at as u32);
-            Ok(out)
-        };
-        let mut rows = numbers(count)?;
+        let mut rows = numbers(allocator, count)?;
         let class = |row: u32| if facts.rule.by_load { !facts.loads[row as usize] } else { 0 };
         pool::run(|| {
             rows.par_sort_unstable_by(|&a, &b| {
@@ -243,7 +159,12 @@ impl List {
         });
         let mut places = Buffer::<u32>::zeroed(allocator, count)?;
         rows.iter().enumerate().for_each(|(place, &row)| places[row as usize] = place as u32);
-        Ok(List { rows, places, next: numbers(count + 1)?, before: numbers(count + 1)? })
+        Ok(List {
+            rows,
+            places,
+            next: numbers(allocator, count + 1)?,
+            before: numbers(allocator, count + 1)?,
+        })
     }
 
     fn take(&mut self, row: u32) {
@@ -311,26 +232,14 @@ impl Near {
         lists.push(List::new(allocator, facts, |a, b| masks.of(a).len().cmp(&masks.of(b).len()))?);
         Ok(Near { lists, class: 0..0, seen: Buffer::zeroed(allocator, rows)?, now: 0 })
     }
-}
 
-/// The least of each hash over the ones of a mask.
-fn hashes_of(ones: &[u32]) -> [u32; HASHES] {
-    let mut least = [u32::MAX; HASHES];
-    for &bit in ones {
-        for (seed, least) in least.iter_mut().enumerate() {
-            let hash = split_mix(u64::from(bit) << 2 | seed as u64, 0);
-            *least = (*least).min(hash as u32);
-        }
-    }
-    least
-}
-
-impl Left for Near {
-    fn open(&mut self, rows: &[u32]) {
-        self.class = self.class.end..self.class.end + rows.len() as u32;
+    /// Only the next so many rows by falling load from now on.
+    fn open(&mut self, rows: u32) {
+        self.class = self.class.end..self.class.end + rows;
     }
 
-    fn candidates(&mut self, before: Option<u32>, f: &mut dyn FnMut(u32)) {
+    /// Calls `f` with rows that are left and may be near `before`; with the first ones if there is none before.
+    fn candidates(&mut self, before: Option<u32>, mut f: impl FnMut(u32)) {
         let Near { lists, class, seen, now } = self;
         // Fewer than 2³¹ rows, each asked for once.
         *now += 1;
@@ -355,4 +264,16 @@ impl Left for Near {
     fn take(&mut self, row: u32) {
         self.lists.iter_mut().for_each(|list| list.take(row));
     }
+}
+
+/// The least of each hash over the ones of a mask.
+fn hashes_of(ones: &[u32]) -> [u32; HASHES] {
+    let mut least = [u32::MAX; HASHES];
+    for &bit in ones {
+        for (seed, least) in least.iter_mut().enumerate() {
+            let hash = split_mix(u64::from(bit) << 2 | seed as u64, 0);
+            *least = (*least).min(hash as u32);
+        }
+    }
+    least
 }

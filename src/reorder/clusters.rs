@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::jaccard::{Signature, TILE};
 use super::promise::Promise;
-use super::{row_count, Permutation, Shape, Windows};
+use super::{block_columns, numbers, row_count, Permutation, Shape, Windows};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
 use crate::memory::{pieces, Allocator, Buffer};
@@ -41,19 +41,16 @@ impl Clusters {
             height: shape.height,
             signatures: Buffer::zeroed(allocator, rows)?,
             sizes: Buffer::zeroed(allocator, rows)?,
-            parents: Buffer::zeroed(allocator, rows)?,
-            active: Buffer::zeroed(allocator, rows)?,
+            parents: numbers(allocator, rows)?,
+            active: numbers(allocator, rows)?,
             active_count: rows,
             keys: Buffer::zeroed(allocator, rows)?,
             takers: Buffer::zeroed(allocator, rows)?,
         };
         pieces::for_each(pieces::each(&mut out.signatures), |row, signature| {
-            *signature = Signature::of(pattern.range(row).map(|at| pattern.index(at) / shape.width));
+            *signature = Signature::of(block_columns(pattern, row, shape.width));
         });
         out.sizes.fill(1);
-        for row in 0..rows {
-            (out.parents[row], out.active[row]) = (row as u32, row as u32);
-        }
         Ok(out)
     }
 

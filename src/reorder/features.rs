@@ -17,7 +17,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::split_mix;
+use super::masks::{distance, warp_load, LANES, WARPS};
+use super::{block_columns, split_mix};
 use crate::matrix::compressed::Pattern;
 use crate::types::Index;
 
@@ -56,12 +57,6 @@ pub const NAMES: [&str; NUMBERS] = [
 
 /// Entries of the rows that are sampled, about, of a matrix that has more.
 pub const SAMPLE_ENTRIES: usize = 1 << 20;
-/// Warps of a thread block, to which rows are dealt in turn; the rows of a strip.
-const WARPS: usize = 32;
-/// Lanes of a warp, each with an entry of a row at a time.
-const LANES: u64 = 32;
-/// Columns of a block: elements of 4 bytes of a cache line.
-const LINE: i64 = 32;
 /// Seed of the samples.
 const SEED: u64 = 0x5EED_B10C;
 
@@ -184,55 +179,24 @@ impl Strips {
 
     fn of_rows<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, rows: Range<usize>) -> Self {
         let mut out = Strips::none();
-        let row_of = |row: usize| &pattern.indices[pattern.range(row)];
-        let blocks = |cols| blocks(cols, pattern.base);
+        let blocks = |row: usize| block_columns(pattern, row, LANES).map(|block| block as u64);
+        // Those of the row before, and the row's own.
+        let mut before: Vec<_> = rows.start.checked_sub(1).map(blocks).into_iter().flatten().collect();
+        let mut own = Vec::new();
         for row in rows {
-            let (cols, warp) = (row_of(row), row % WARPS);
-            out.load[warp] += (cols.len() as u64).div_ceil(LANES);
-            let before = out.keys.len();
-            out.keys.extend(blocks(cols).map(|block| block * WARPS as u64 + warp as u64));
-            let own = (out.keys.len() - before) as u64;
-            out.requests[warp] += own;
-            out.row_blocks = out.row_blocks.and(own);
+            let warp = row % WARPS;
+            own.clear();
+            own.extend(blocks(row));
+            out.keys.extend(own.iter().map(|block| block * WARPS as u64 + warp as u64));
+            out.load[warp] += u64::from(warp_load(pattern.range(row).len()));
+            out.requests[warp] += own.len() as u64;
+            out.row_blocks = out.row_blocks.and(own.len() as u64);
             if row > 0 {
-                let distance = distance(blocks(row_of(row - 1)), blocks(cols));
-                out.neighbour_distance = out.neighbour_distance.and(distance);
+                out.neighbour_distance = out.neighbour_distance.and(distance(&before, &own) as u64);
             }
+            std::mem::swap(&mut before, &mut own);
         }
         out
-    }
-}
-
-/// Blocks of 32 columns that these ascending ones are in.
-fn blocks<J: Index>(cols: &[J], base: i64) -> impl Iterator<Item = u64> + '_ {
-    let block = move |col: &J| (col.to_i64() - base) / LINE;
-    cols.chunk_by(move |a, b| block(a) == block(b)).map(move |cols| block(&cols[0]) as u64)
-}
-
-/// Blocks that one of two rows has alone.
-fn distance(one: impl Iterator<Item = u64>, other: impl Iterator<Item = u64>) -> u64 {
-    let (mut one, mut other) = (one.peekable(), other.peekable());
-    let mut alone = 0;
-    loop {
-        match (one.peek(), other.peek()) {
-            (Some(a), Some(b)) if a == b => {
-                one.next();
-                other.next();
-            }
-            (Some(a), Some(b)) if a < b => {
-                alone += 1;
-                one.next();
-            }
-            (_, Some(_)) => {
-                alone += 1;
-                other.next();
-            }
-            (Some(_), None) => {
-                alone += 1;
-                one.next();
-            }
-            (None, None) => return alone,
-        }
     }
 }
 
@@ -261,8 +225,7 @@ impl FeatureSet {
     }
 
     fn with_sample<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, entries: usize) -> Self {
-        let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
-        let (cols, nnz) = (pattern.minor, pattern.indices.len());
+        let (rows, cols, nnz) = (pattern.major, pattern.minor, pattern.indices.len());
         let strips = rows.div_ceil(WARPS);
         let drawn = drawn_strips(strips, nnz, entries);
         let strip = |at: usize| at * WARPS..rows.min((at + 1) * WARPS);
@@ -285,7 +248,7 @@ impl FeatureSet {
             row_entries: lengths.fold(|| Summary::NONE, Summary::and).reduce(|| Summary::NONE, Summary::with),
             row_blocks,
             warp_load: Summary::of(load),
-            line_requests: line_requests.with_zeros(cols.div_ceil(LINE as usize) as u64),
+            line_requests: line_requests.with_zeros(cols.div_ceil(LANES) as u64),
             warp_lines: Summary::of(own),
             warp_requests: Summary::of(requests),
             neighbour_distance,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::masks::Masks;
+use super::numbers;
 use crate::error::Result;
 use crate::memory::{pool, Allocator, Buffer};
 
@@ -29,8 +30,7 @@ pub(super) fn compare(a: &[u32], b: &[u32]) -> Ordering {
 
 /// Rows by [`compare`], equal ones by their numbers. O(rows · log(rows)) comparisons.
 pub(super) fn order(allocator: &Arc<Allocator>, masks: &Masks) -> Result<Buffer<u32>> {
-    let mut order = Buffer::<u32>::zeroed(allocator, masks.rows())?;
-    order.iter_mut().enumerate().for_each(|(at, row)| *row = at as u32);
+    let mut order = numbers(allocator, masks.rows())?;
     pool::run(|| {
         order.par_sort_unstable_by(|&a, &b| compare(masks.of(a), masks.of(b)).then(a.cmp(&b)));
     });

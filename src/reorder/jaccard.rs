@@ -36,9 +36,9 @@ use bytemuck::{Pod, Zeroable};
 
 use super::clusters::Clusters;
 use super::promise::Promise;
-use super::{blocks, Shape, Windows};
 #[cfg(test)]
-use super::{row_count, Permutation};
+use super::{block_columns, numbers, row_count, Permutation};
+use super::{blocks, Shape, Windows};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
 #[cfg(test)]
@@ -103,15 +103,10 @@ fn shorten(bits: u32) -> u16 {
 }
 
 impl Signature {
-    /// Of these block columns; the same one again changes nothing.
+    /// Of these block columns.
     pub(super) fn of(block_columns: impl Iterator<Item = usize>) -> Self {
         let mut least = [u32::MAX; SLOTS];
-        let mut last = usize::MAX;
         for column in block_columns {
-            if column == last {
-                continue;
-            }
-            last = column;
             let spread = mix(column as u32);
             for (least, seed) in least.iter_mut().zip(SEEDS) {
                 let mut bits = (spread ^ seed).wrapping_mul(0x9e37_79b1);
@@ -253,8 +248,7 @@ pub fn exact<I: Index, J: Index>(
     let rows = row_count(pattern)?;
     let mut order = Buffer::<u32>::zeroed(allocator, rows)?;
     // Rows that are in no cluster, ascending.
-    let mut left = Buffer::<u32>::zeroed(allocator, rows)?;
-    left.iter_mut().enumerate().for_each(|(at, row)| *row = at as u32);
+    let mut left = numbers(allocator, rows)?;
     // The cluster whose union has the block column; they are numbered from 1.
     let mut has = Buffer::<u32>::zeroed(allocator, pattern.minor.div_ceil(shape.width))?;
     let (mut left_count, mut placed, mut cluster) = (rows, 0, 0);
@@ -264,7 +258,7 @@ pub fn exact<I: Index, J: Index>(
         for at in 0..left_count {
             let row = left[at];
             let (mut shared, mut own) = (0usize, 0usize);
-            for column in block_columns(pattern, row, shape) {
+            for column in block_columns(pattern, row as usize, shape.width) {
                 own += 1;
                 shared += usize::from(has[column] == cluster);
             }
@@ -275,7 +269,7 @@ pub fn exact<I: Index, J: Index>(
                 order[placed] = row;
                 placed += 1;
                 union = either;
-                block_columns(pattern, row, shape).for_each(|column| has[column] = cluster);
+                block_columns(pattern, row as usize, shape.width).for_each(|column| has[column] = cluster);
             } else {
                 left[kept] = row;
                 kept += 1;
@@ -284,19 +278,4 @@ pub fn exact<I: Index, J: Index>(
         left_count = kept;
     }
     Permutation::new(allocator, order)
-}
-
-/// The pattern of a row, ascending.
-#[cfg(test)]
-fn block_columns<'a, I: Index, J: Index>(
-    pattern: &'a Pattern<'_, I, J>,
-    row: u32,
-    shape: Shape,
-) -> impl Iterator<Item = usize> + 'a {
-    let mut last = usize::MAX;
-    pattern.range(row as usize).map(move |at| pattern.index(at) / shape.width).filter(move |&column| {
-        let is_new = column != last;
-        last = column;
-        is_new
-    })
 }

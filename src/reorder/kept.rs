@@ -29,7 +29,8 @@ pub fn is_kept(policy: Reorder) -> bool {
     policy.is_named() && policy != Reorder::Dcsr
 }
 
-fn room(rows: usize) -> Result<Vec<u32>> {
+/// Room for a number of each row.
+pub(super) fn room(rows: usize) -> Result<Vec<u32>> {
     let mut numbers = Vec::new();
     numbers.try_reserve_exact(rows).map_err(|_| Error::out_of_memory(rows.saturating_mul(4)))?;
     Ok(numbers)

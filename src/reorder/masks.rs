@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::row_count;
+use super::{block_columns, row_count};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
 use crate::memory::{pieces, Allocator, Buffer};
@@ -44,15 +44,7 @@ impl Masks {
         /// Rows of one parallel task: some 10 µs of work.
         const ROWS: usize = 512;
         let rows = row_count(pattern)?;
-        let bits_of = |row: usize| {
-            let mut last = usize::MAX;
-            pattern.range(row).filter_map(move |at| {
-                let bit = pattern.index(at) / LANES;
-                let is_new = bit != last;
-                last = bit;
-                is_new.then_some(bit as u32)
-            })
-        };
+        let bits_of = |row: usize| block_columns(pattern, row, LANES).map(|bit| bit as u32);
         let mut starts = Buffer::<u64>::zeroed(allocator, rows + 1)?;
         pieces::for_each(pieces::chunks(&mut starts[1..], ROWS), |at, starts| {
             for (row, start) in starts.iter_mut().enumerate() {
@@ -84,8 +76,7 @@ impl Masks {
 
     /// Bits in which two rows differ (Hamming): lines that one needs and the other does not.
     pub fn distance(&self, a: u32, b: u32) -> u32 {
-        let (a, b) = (self.of(a), self.of(b));
-        (a.len() + b.len() - 2 * shared(a, b)) as u32
+        distance(self.of(a), self.of(b)) as u32
     }
 
     /// The least that [`Masks::distance`] can be.
@@ -97,8 +88,13 @@ impl Masks {
 /// A list is looked up in one so many times as long, instead of both being read.
 const FAR_LONGER: usize = 16;
 
+/// Numbers that one of two ascending lists has alone.
+pub(super) fn distance<T: Ord>(a: &[T], b: &[T]) -> usize {
+    a.len() + b.len() - 2 * shared(a, b)
+}
+
 /// Numbers that two ascending lists share.
-fn shared(a: &[u32], b: &[u32]) -> usize {
+fn shared<T: Ord>(a: &[T], b: &[T]) -> usize {
     let (short, mut long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let mut count = 0;
     if long.len() > FAR_LONGER * short.len() {
@@ -111,7 +107,7 @@ fn shared(a: &[u32], b: &[u32]) -> usize {
     }
     let (mut i, mut j) = (0, 0);
     while i < short.len() && j < long.len() {
-        let (x, y) = (short[i], long[j]);
+        let (x, y) = (&short[i], &long[j]);
         count += usize::from(x == y);
         i += usize::from(x <= y);
         j += usize::from(y <= x);

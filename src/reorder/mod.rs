@@ -61,13 +61,28 @@ impl Shape {
     }
 }
 
-/// Rows of a pattern whose arrays may be missing where there are none.
+/// Rows of a pattern, which 31 bits must number.
 pub(crate) fn row_count<I: Index, J: Index>(pattern: &Pattern<'_, I, J>) -> Result<usize> {
-    if pattern.offsets.is_empty() {
-        return Ok(0);
-    }
     check_rows(pattern.major)?;
     Ok(pattern.major)
+}
+
+/// The numbers 0, 1, … of so many.
+fn numbers(allocator: &Arc<Allocator>, count: usize) -> Result<Buffer<u32>> {
+    let mut out = Buffer::<u32>::zeroed(allocator, count)?;
+    out.iter_mut().zip(0..).for_each(|(to, number)| *to = number);
+    Ok(out)
+}
+
+/// The blocks of `width` columns in which a row that is sorted by column has an entry, ascending.
+fn block_columns<'a, I: Index, J: Index>(
+    pattern: &'a Pattern<'_, I, J>,
+    row: usize,
+    width: usize,
+) -> impl Iterator<Item = usize> + 'a {
+    let mut last = usize::MAX;
+    let blocks = pattern.range(row).map(move |at| pattern.index(at) / width);
+    blocks.filter(move |&block| std::mem::replace(&mut last, block) != block)
 }
 
 /// `NOT_SUPPORTED` for rows that 31 bits do not number.

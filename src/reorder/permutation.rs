@@ -3,6 +3,7 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use super::numbers;
 use crate::error::{Error, Result, Status};
 use crate::memory::{Allocator, Buffer};
 
@@ -44,9 +45,7 @@ pub(super) fn fault_of(order: impl Iterator<Item = u32>, rows: usize, seen: &mut
 impl Permutation {
     /// Every row where it is.
     pub fn identity(allocator: &Arc<Allocator>, rows: usize) -> Result<Self> {
-        let mut order = Buffer::<u32>::zeroed(allocator, rows)?;
-        order.iter_mut().enumerate().for_each(|(position, row)| *row = position as u32);
-        Ok(Permutation { order })
+        Ok(Permutation { order: numbers(allocator, rows)? })
     }
 
     /// Takes `order` if it has each number below its length once; `INTERNAL_ERROR` says

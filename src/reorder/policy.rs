@@ -26,18 +26,20 @@
 //! break ties: what is said above is our reading. Its LPT may give warps different numbers of rows, which no
 //! order of rows has: a warp that has its share gets no more.
 //!
-//! `greedy` is the paper's form of the cache-aware ones, which compares a row with all that are left:
-//! O(rows²), a reference for small inputs. [`order`] is what plans use: near linear
+//! The paper's form of the cache-aware ones compares a row with all that are left: O(rows²). [`order`] is near linear
 //! ([`chain`](super::chain)). The order of entries inside a row never changes.
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use super::chain::{self, Rule, Tie};
+use super::kept::room;
 use super::masks::{loads, Masks, WARPS};
 use super::{gray, rcm, row_count, Permutation};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
-use crate::memory::{Allocator, Buffer, HostMemory};
+use crate::memory::{pool, Allocator, Buffer, HostMemory};
 use crate::types::{Address, Index, Reorder};
 
 /// All policies.
@@ -88,39 +90,6 @@ pub fn order<I: Index, J: Index>(
 ) -> Result<Permutation> {
     #[cfg(test)]
     super::computed::one_more();
-    build(allocator, pattern, policy, false)
-}
-
-/// The rows of a pattern in host memory in the order of a policy, which may be none.
-pub fn ordered_rows<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, policy: Reorder) -> Result<Vec<u32>> {
-    let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
-    let order = match policy {
-        Reorder::None => Permutation::identity(&allocator, pattern.major)?,
-        policy => order(&allocator, pattern, policy)?,
-    };
-    let mut rows = Vec::new();
-    let reserved = rows.try_reserve_exact(order.len());
-    reserved.map_err(|_| Error::out_of_memory(order.len() * size_of::<u32>()))?;
-    rows.extend_from_slice(&order);
-    Ok(rows)
-}
-
-/// The same with nearest rows found by comparing all: O(rows²) for the policies of a [`rule`].
-#[cfg(test)]
-pub fn greedy<I: Index, J: Index>(
-    allocator: &Arc<Allocator>,
-    pattern: &Pattern<'_, I, J>,
-    policy: Reorder,
-) -> Result<Permutation> {
-    build(allocator, pattern, policy, true)
-}
-
-fn build<I: Index, J: Index>(
-    allocator: &Arc<Allocator>,
-    pattern: &Pattern<'_, I, J>,
-    policy: Reorder,
-    greedy: bool,
-) -> Result<Permutation> {
     let order = match policy {
         Reorder::Auto | Reorder::None | Reorder::Learned => {
             return Err(Error::invalid("reorder", format!("{} names no order", policy.c_name())));
@@ -139,10 +108,22 @@ fn build<I: Index, J: Index>(
             let rule = rule(policy).expect("the others have no rule");
             let (masks, loads) = (Masks::new(allocator, pattern)?, loads(allocator, pattern)?);
             let sorted = by_load(allocator, &loads)?;
-            chain::order(allocator, &masks, &loads, &sorted, &rule, greedy)?
+            chain::order(allocator, &masks, &loads, &sorted, &rule)?
         }
     };
     Permutation::new(allocator, order)
+}
+
+/// The rows of a pattern in host memory in the order of a policy, which may be none.
+pub fn ordered_rows<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, policy: Reorder) -> Result<Vec<u32>> {
+    let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
+    let order = match policy {
+        Reorder::None => Permutation::identity(&allocator, pattern.major)?,
+        policy => order(&allocator, pattern, policy)?,
+    };
+    let mut rows = room(order.len())?;
+    rows.extend_from_slice(&order);
+    Ok(rows)
 }
 
 /// Rows by falling load, equal ones by their numbers.
@@ -151,7 +132,7 @@ fn by_load(allocator: &Arc<Allocator>, loads: &[u32]) -> Result<Buffer<u32>> {
     for (row, (key, &load)) in keys.iter_mut().zip(loads).enumerate() {
         *key = u64::from(!load) << 32 | row as u64;
     }
-    chain::sort(&mut keys);
+    pool::run(|| keys.par_sort_unstable());
     let mut order = Buffer::<u32>::zeroed(allocator, loads.len())?;
     order.iter_mut().zip(keys.iter()).for_each(|(row, &key)| *row = key as u32);
     Ok(order)

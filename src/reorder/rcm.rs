@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::row_count;
+use super::{numbers, row_count};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
 use crate::memory::{Allocator, Buffer};
@@ -114,8 +114,7 @@ pub(super) fn order<I: Index, J: Index>(
     }
     let rows = row_count(pattern)?;
     let graph = Graph::new(allocator, pattern)?;
-    let mut by_degree = Buffer::<u32>::zeroed(allocator, rows)?;
-    by_degree.iter_mut().enumerate().for_each(|(at, vertex)| *vertex = at as u32);
+    let mut by_degree = numbers(allocator, rows)?;
     by_degree.sort_unstable_by_key(|&vertex| (graph.degree(vertex), vertex));
     let mut order = Buffer::<u32>::zeroed(allocator, rows)?;
     let mut marks = Buffer::<u64>::zeroed(allocator, rows)?;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::{
-    key, place, Classes, DaspLayout, Part, Results, Shape, Split, Task, GROUP, KEYS, NO_COLUMN, NO_ROW,
-    PIECES, PLACES, ROWS, RUN, TASK_GROUPS, THRESHOLD,
+    key, Classes, DaspLayout, Results, Shape, Split, Task, GROUP, KEYS, NO_COLUMN, NO_ROW, PLACES, ROWS,
+    TASK_GROUPS, THRESHOLD,
 };
 use crate::error::Result;
 use crate::format::sell::Origin;
@@ -43,7 +43,7 @@ impl<V: Element> DaspLayout<V> {
         values: &[V],
         origin: Origin<'_>,
     ) -> Result<Self> {
-        let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
+        let rows = pattern.major;
         let (sorted, classes) = sort(allocator, pattern, rows)?;
         let long = long_rows(allocator, pattern, &sorted[..classes.long])?;
         let medium_rows = &sorted[classes.long..classes.long + classes.medium];
@@ -52,18 +52,12 @@ impl<V: Element> DaspLayout<V> {
         let end = |last: Option<&i64>| last.map_or(0, |&last| last as usize);
         let shape = Shape::new(classes, long.groups, end(blocks), end(irregular));
         let order = order(allocator, &shape, &sorted)?;
-        let mut runs = Buffer::<i32>::zeroed(allocator, order.len().div_ceil(RUN))?;
-        for (run, rows) in runs.iter_mut().zip(order.chunks(RUN)) {
-            let follow = rows.windows(2).all(|pair| pair[0] >= 0 && pair[1] == pair[0] + 1);
-            *run = if follow && rows.len() == RUN { rows[0] } else { NO_ROW };
-        }
         let mut out = DaspLayout {
             row_count: rows,
             shape,
             values: Buffer::zeroed(allocator, shape.slot_count())?,
             columns: Buffer::zeroed(allocator, shape.slot_count())?,
             order,
-            runs,
             tasks: long.tasks,
             splits: long.splits,
             regular: medium.regular,
@@ -72,7 +66,13 @@ impl<V: Element> DaspLayout<V> {
             positions: None,
             entries: pattern.indices.len(),
         };
-        let map = out.map(allocator, pattern)?;
+        let mut map = Map::zeroed(allocator, shape.slot_count())?;
+        out.for_each_run(|row, first, slots| {
+            let entries = pattern.range(row);
+            for (at, slot) in (entries.start + first..entries.end).zip(slots) {
+                map[slot] = at as u64 + 1;
+            }
+        });
         let mut positions = Buffer::<i64>::zeroed(allocator, if origin.keep { map.len() } else { 0 })?;
         let entries = |piece: usize| map[piece * GRAIN..].iter().map(|&place| place.checked_sub(1));
         let outputs = (pieces::chunks(&mut out.columns, GRAIN), pieces::chunks(&mut out.values, GRAIN));
@@ -85,60 +85,13 @@ impl<V: Element> DaspLayout<V> {
                 }
             }
         });
-        let position = |at: u64| origin.positions.map_or(at as i64, |positions| positions[at as usize]);
         pieces::for_each(pieces::chunks(&mut positions, GRAIN), |piece, positions| {
             for (slot, entry) in positions.iter_mut().zip(entries(piece)) {
-                *slot = entry.map_or(-1, position);
+                *slot = entry.map_or(-1, |entry| origin.of(entry as usize));
             }
         });
         out.positions = origin.keep.then_some(positions);
         Ok(out)
-    }
-
-    fn map<I: Index, J: Index>(
-        &self,
-        allocator: &Arc<Allocator>,
-        pattern: &Pattern<'_, I, J>,
-    ) -> Result<Map> {
-        let shape = &self.shape;
-        let mut map = Map::zeroed(allocator, shape.slot_count())?;
-        // As many of the row's entries, from entry `first` on, as there are slots.
-        let mut fill = |row: usize, first: usize, slots: &mut dyn Iterator<Item = usize>| {
-            let entries = pattern.range(row);
-            for (at, slot) in (entries.start + first..entries.end).zip(slots) {
-                map[slot] = at as u64 + 1;
-            }
-        };
-        for (number, task) in self.tasks.iter().enumerate() {
-            let (row, first) = match usize::try_from(task.row) {
-                Ok(row) => (row, number),
-                Err(_) => {
-                    let split = &self.splits[(-1 - task.row) as usize];
-                    (split.row as usize, split.first as usize)
-                }
-            };
-            let before = (task.first - self.tasks[first].first) as usize * GROUP;
-            fill(row, before, &mut self.task_slots(task));
-        }
-        for at in 0..shape.results(Results::Medium).len() {
-            if let Some(row) = self.row(Results::Medium, at) {
-                fill(row, 0, &mut self.medium_slots(at / ROWS, at % ROWS));
-            }
-        }
-        for (results, part, cut) in PIECES {
-            for at in 0..shape.results(results).len() {
-                if let Some(row) = self.row(results, at) {
-                    let (line, places) = place(cut, at);
-                    fill(row, 0, &mut self.short_slots(part, line, places));
-                }
-            }
-        }
-        for (at, slot) in shape.slots(Part::Single).enumerate() {
-            if let Some(row) = self.row(Results::Single, at) {
-                fill(row, 0, &mut std::iter::once(slot));
-            }
-        }
-        Ok(map)
     }
 }
 

@@ -80,7 +80,7 @@ impl<V: Element> HotSell<V> {
         rules: Rules,
         most: usize,
     ) -> Self {
-        let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
+        let rows = pattern.major;
         let length = |row: u32| pattern.range(row as usize).len();
         let mut order: Vec<_> = (0..rows as u32).collect();
         order.sort_by_key(|&row| std::cmp::Reverse(length(row)));

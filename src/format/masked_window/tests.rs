@@ -2,14 +2,15 @@
 
 use super::*;
 use crate::format::mask_block::tests::Matrix;
-use crate::format::window::WHOLE;
+use crate::format::sell::Origin;
+use crate::format::window::{Counts, HEIGHTS, PADDING, WHOLE};
 use crate::memory::HostMemory;
 use crate::types::Address;
 use testkit::sequence;
 
 /// Windows of all heights; cut above 2, 6 and 128 blocks.
 pub(crate) fn all_rules() -> impl Iterator<Item = Rules> {
-    HEIGHTS.into_iter().flat_map(|height| [2, 5, 128].map(|most| Rules { height, most }))
+    HEIGHTS.into_iter().flat_map(|height| [2, 5, 128].map(|most| Rules { height, most, sharing: 1 }))
 }
 
 pub(crate) fn build(matrix: &Matrix, rules: impl Fn(&Counts) -> Rules) -> MaskedWindow<f64> {
@@ -36,10 +37,10 @@ fn check(matrix: &Matrix, rules: Rules) -> MaskedWindow<f64> {
     assert!(slots.iter().zip(&matrix.values).all(|(&at, &v)| layout.values[at as usize] == v));
     assert_eq!(layout.values.len(), matrix.values.len());
     let groups = rules.height / BLOCK;
-    assert_eq!(layout.masks.len(), layout.blocks() * groups);
-    assert_eq!(layout.starts.len(), layout.masks.len() + 1);
-    for (tile, mask) in layout.masks.iter().enumerate() {
-        assert_eq!(layout.starts[tile] + mask.count_ones(), layout.starts[tile + 1]);
+    assert_eq!(layout.store.masks.len(), layout.blocks() * groups);
+    assert_eq!(layout.store.starts.len(), layout.store.masks.len() + 1);
+    for (tile, mask) in layout.store.masks.iter().enumerate() {
+        assert_eq!(layout.store.starts[tile] + mask.count_ones(), layout.store.starts[tile + 1]);
     }
 
     let limit = rules.limit(layout.blocks());
@@ -60,7 +61,8 @@ fn check(matrix: &Matrix, rules: Rules) -> MaskedWindow<f64> {
             assert!(columns[real..].iter().all(|&column| column == columns[real - 1] | PADDING));
             for block in blocks {
                 // Only padding has no entry.
-                let used = layout.masks[block * groups..][..groups].iter().fold(0, |all, mask| all | mask);
+                let used =
+                    layout.store.masks[block * groups..][..groups].iter().fold(0, |all, mask| all | mask);
                 for k in 0..BLOCK {
                     let is_used = (0..BLOCK).any(|row| used >> bit(row, k) & 1 != 0);
                     assert_eq!(is_used, layout.columns[block * BLOCK + k] & PADDING == 0);
@@ -106,9 +108,9 @@ fn a_lane_has_its_bit_in_both_words_of_a_mask() {
     let mut lengths = [0; 10];
     (lengths[0], lengths[9]) = (2, 10);
     let matrix = Matrix::new(0, 20, &lengths, |row, entry| if row == 0 { 3 + entry * 5 } else { entry });
-    let layout = check(&matrix, Rules { height: 16, most: 8 });
-    assert_eq!(layout.masks[..], [1 << 3, 0xf0 << 32 | 0xf0, 1, 0x30]);
-    assert_eq!(layout.starts[..], [0, 1, 9, 10, 12]);
+    let layout = check(&matrix, Rules { height: 16, most: 8, sharing: 1 });
+    assert_eq!(layout.store.masks[..], [1 << 3, 0xf0 << 32 | 0xf0, 1, 0x30]);
+    assert_eq!(layout.store.starts[..], [0, 1, 9, 10, 12]);
     let (short, long) = matrix.values.split_at(2);
     assert_eq!(layout.values[..], [&short[..1], &long[..8], &short[1..], &long[8..]].concat());
     assert_eq!(layout.details(), "windows of 16 rows, 1.20 entries a column");
@@ -117,7 +119,7 @@ fn a_lane_has_its_bit_in_both_words_of_a_mask() {
 #[test]
 fn a_column_that_a_row_stores_twice_has_two_places() {
     let matrix = Matrix::new(0, 100, &[3, 1, 2], |row, entry| if row == 0 { 5 } else { 5 + entry });
-    let layout = check(&matrix, Rules { height: 8, most: 8 });
+    let layout = check(&matrix, Rules { height: 8, most: 8, sharing: 1 });
     assert_eq!(layout.columns[..5], [5, 5, 5, 6, 6 | PADDING]);
     assert_eq!(layout.distinct, 4);
 }

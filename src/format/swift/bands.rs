@@ -25,7 +25,7 @@ const MOST: usize = 2048;
 
 /// Entries of the longest band that is not cut, of a matrix of so many.
 pub fn limit(nnz: usize) -> usize {
-    window::Rules { height: ROWS, most: MOST, sharing: 1 }.limit(nnz)
+    window::limit(MOST, nnz)
 }
 
 /// Refuses what 32 bits do not number.

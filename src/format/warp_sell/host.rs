@@ -180,7 +180,7 @@ impl<V: Element> WarpSell<V> {
     /// Arranges a valid pattern of less than 2^31 rows, with `values` in its
     /// order.
     pub fn build<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, values: &[V], rules: Rules) -> Self {
-        let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
+        let rows = pattern.major;
         let mut out = WarpSell {
             row_count: rows,
             rules,

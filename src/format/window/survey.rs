@@ -96,8 +96,9 @@ impl Counts {
     }
 
     /// A window of a height, whose entries are sorted.
-    fn add<'a>(&mut self, at: usize, entries: impl Iterator<Item = &'a Entry>, shape: Shape) {
-        let group = shape.group.min(HEIGHTS[at]);
+    pub(super) fn add<'a>(&mut self, at: usize, entries: impl Iterator<Item = &'a Entry>, shape: Shape) {
+        // Heights and groups are powers of two.
+        let (row_bits, group_log2) = (HEIGHTS[at] - 1, shape.group.min(HEIGHTS[at]).ilog2());
         let (mut columns, mut mask) = (0, 0_u32);
         let (mut spans, mut last, mut repeats) = ([0; 2], [u64::MAX; 2], false);
         for (number, entry) in numbered(entries) {
@@ -108,7 +109,7 @@ impl Counts {
                     mask = 0;
                 }
             }
-            mask |= 1 << (row_of(entry) % HEIGHTS[at] / group);
+            mask |= 1 << ((row_of(entry) & row_bits) >> group_log2);
             repeats |= entry[0] as u32 > 0;
             for (kind, width) in [16, 8].into_iter().enumerate() {
                 let span = (entry[0] >> 32) / width;
@@ -171,6 +172,7 @@ impl Counts {
     }
 }
 
-fn place(height: usize) -> usize {
+/// Place of a height among [`HEIGHTS`].
+pub(super) fn place(height: usize) -> usize {
     HEIGHTS.iter().position(|&other| other == height).unwrap_or(0)
 }

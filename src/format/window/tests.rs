@@ -39,7 +39,7 @@ fn check(matrix: &Matrix, rules: Rules) -> Window<f64> {
     assert!(found.iter().copied().eq(expected), "{rules:?}");
     let slots = layout.slots.as_ref().unwrap();
     assert!(slots.iter().zip(&matrix.values).all(|(&at, &v)| layout.values[at as usize] == v));
-    let stored: u32 = layout.stored.iter().map(|mask| mask.count_ones()).sum();
+    let stored: u32 = layout.store.stored.iter().map(|mask| mask.count_ones()).sum();
     assert_eq!(stored as usize, matrix.values.len());
     let others = layout.values.iter().filter(|&&v| v == 0.0).count();
     assert_eq!(others + matrix.values.len(), layout.values.len());
@@ -83,7 +83,7 @@ fn check(matrix: &Matrix, rules: Rules) -> Window<f64> {
         }
     }
     assert!(owner.iter().all(Option::is_some) && seen.iter().all(|&seen| seen));
-    assert!(layout.stored.chunks(LANES).all(|tile| tile.iter().any(|&mask| mask != 0)));
+    assert!(layout.store.stored.chunks(LANES).all(|tile| tile.iter().any(|&mask| mask != 0)));
     layout
 }
 
@@ -139,7 +139,7 @@ fn tiles_without_entries_are_left_out() {
     lengths[48..].fill(20);
     let matrix = Matrix::new(0, 500, &lengths, |row, entry| if row < 16 { entry } else { 300 + entry });
     let layout = check(&matrix, Rules { height: 64, ..WHOLE_WINDOWS });
-    assert_eq!(layout.tiles[..], [0b1001, 2 << 4 | 0b1000]);
+    assert_eq!(layout.store.tiles[..], [0b1001, 2 << 4 | 0b1000]);
     assert_eq!(layout.values.len(), 3 * 256);
     assert!(layout.details().starts_with("windows of 64 rows, 16."));
 }

@@ -2,8 +2,9 @@
 
 use super::families::families;
 use super::*;
+use crate::reorder::chain::Tie;
 use crate::reorder::masks::{loads, transitions, warp_load, warp_sums, Masks, LANES, WARPS};
-use crate::reorder::policy::{greedy, order, reads_columns, rule, POLICIES};
+use crate::reorder::policy::{order, reads_columns, rule, POLICIES};
 use crate::types::Reorder;
 
 fn by(matrix: &Rows<i32, i32>, policy: Reorder) -> Permutation {
@@ -46,6 +47,38 @@ fn mixed(rows: usize, seed: u64) -> Rows<i32, i32> {
 
 fn random_width(row: usize) -> usize {
     [64, 200, 1280][row % 3]
+}
+
+/// The paper's form of the policies that look for near rows, which compares a row with all that are left; of the
+/// others the order that there is.
+fn greedy(
+    allocator: &Arc<Allocator>,
+    pattern: &Pattern<'_, i32, i32>,
+    policy: Reorder,
+) -> Result<Permutation> {
+    let Some(rule) = rule(policy) else { return order(allocator, pattern, policy) };
+    let (masks, loads) = (Masks::new(allocator, pattern)?, loads(allocator, pattern)?);
+    let load = |row: u32| loads[row as usize];
+    let mut left: Vec<u32> = (0..pattern.major as u32).collect();
+    let mut found: Vec<u32> = Vec::new();
+    while !left.is_empty() {
+        let at = found.len();
+        let cost = |row: u32| {
+            let class = if rule.by_load { !load(row) } else { 0 };
+            let Some(before) = at.checked_sub(rule.reach) else {
+                return (class, if rule.by_load { 0 } else { load(row) }, 0, row);
+            };
+            let tie = match rule.tie {
+                Tie::Number => 0,
+                Tie::Load => load(row).abs_diff(load(found[at - 1])),
+                Tie::Warp => at.checked_sub(WARPS).map_or(0, |at| masks.distance(row, found[at])),
+            };
+            (class, masks.distance(row, found[before]), tie, row)
+        };
+        let next = (0..left.len()).min_by_key(|&place| cost(left[place])).unwrap();
+        found.push(left.swap_remove(next));
+    }
+    permutation(&found)
 }
 
 #[test]

@@ -13,7 +13,7 @@ const MOST_NARROW: usize = 32;
 
 /// For a CPU, which reads rows of B through its caches and has no use for parts.
 pub fn rules_on_host(_: &Counts) -> Rules {
-    Rules { height: 16, most: MOST_BLOCKS }
+    Rules { height: 16, most: MOST_BLOCKS, sharing: 1 }
 }
 
 /// Blocks of the longest part. 32 columns: a warp takes a window, and outlasts the others if that is long; parts of 32
@@ -42,13 +42,13 @@ pub fn rules_of_doubles(counts: &Counts, n: usize) -> Rules {
         _ if of_32 >= gain * of_16 => 32,
         _ => 16,
     };
-    Rules { height, most: most_blocks(n) }
+    Rules { height, most: most_blocks(n), sharing: 1 }
 }
 
 /// For `n` columns of B in singles, or multiplied as TF32.
 pub fn rules_of_singles(n: usize) -> Rules {
     // 32 rows only gain (10 %) for dnn90's and dnn80's 32 columns, all else loses up to 25 %.
-    Rules { height: 16, most: most_blocks(n) }
+    Rules { height: 16, most: most_blocks(n), sharing: 1 }
 }
 
 /// Whether narrow tiles of C are better, for `nnz` entries that have `distinct` columns in their windows, of `cols`

@@ -347,7 +347,7 @@ impl<C: Combo> SpgemmExecutor for HostTile<C> {
         // SAFETY: alpha points to a scalar of the compute type in host memory.
         let alpha: C::Acc = unsafe { memory::read_scalar("alpha", alpha)? };
         let values = self.multiply(cx, &into.allocator, alpha, pattern)?;
-        let layout = TileLayout::with_values(&into.allocator, Arc::clone(pattern), values)?;
+        let layout = TileLayout { pattern: Arc::clone(pattern), values };
         Ok(contents(Arc::new(layout), self.transposed))
     }
 

@@ -36,7 +36,7 @@ impl<V: Element> Bands<V> {
         values: &[V],
         origin: Origin<'_>,
     ) -> Result<Self> {
-        let cols = if columns.offsets.is_empty() { 0 } else { columns.major };
+        let cols = columns.major;
         let nnz = columns.indices.len();
         check_count(nnz)?;
         let bands = columns.minor.div_ceil(ROWS);
@@ -54,7 +54,7 @@ impl<V: Element> Bands<V> {
             columns: Buffer::zeroed(allocator, nnz)?,
             rows: Buffer::zeroed(allocator, nnz)?,
             values: Buffer::zeroed(allocator, nnz)?,
-            slots: if origin.keep { Some(Buffer::zeroed(allocator, nnz)?) } else { None },
+            slots: origin.slots(allocator, nnz)?,
         };
         for column in 0..cols {
             for at in columns.range(column) {
@@ -65,9 +65,7 @@ impl<V: Element> Bands<V> {
                 out.columns[to] = column as u32;
                 out.rows[to] = (row % ROWS) as u8;
                 out.values[to] = values[at];
-                if let Some(slots) = &mut out.slots {
-                    slots[origin.positions.map_or(at, |positions| positions[at] as usize)] = to as u64;
-                }
+                origin.note(&mut out.slots, at, to);
             }
         }
         Ok(out)

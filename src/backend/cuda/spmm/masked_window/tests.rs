@@ -69,8 +69,8 @@ fn same_values<V: Pod + Element>(
         assert_eq!(all(&found.items), expected.items[..], "{what}");
         assert_eq!(all(&found.parts), expected.parts[..], "{what}");
         assert_eq!(all(&found.columns), expected.columns[..], "{what}");
-        assert_eq!(all(&found.masks), expected.masks[..], "{what}");
-        assert_eq!(all(&found.starts), expected.starts[..], "{what}");
+        assert_eq!(all(&found.masks), expected.store.masks[..], "{what}");
+        assert_eq!(all(&found.starts), expected.store.starts[..], "{what}");
         let bytes: &[u8] = bytemuck::cast_slice(&expected.values);
         assert!(all(&found.values)[..bytes.len()] == *bytes, "{what}");
         assert_eq!(found.values.len() % PACK, 0);

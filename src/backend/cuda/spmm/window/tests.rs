@@ -69,10 +69,10 @@ fn same(cx: &Context, device: &Arc<Device>, matrix: &Rows64, rules: Rules, width
         let what = format!("{rules:?} {widths:?} {keep}");
         let found = Arrays::build(cx, device, &uploaded.rows, rules, keep.then_some(None)).unwrap();
         assert_eq!(all(&found.columns), expected.columns[..], "{what}");
-        assert_eq!(all(&found.tiles), expected.tiles[..], "{what}");
+        assert_eq!(all(&found.tiles), expected.store.tiles[..], "{what}");
         assert_eq!(all(&found.items), expected.items[..], "{what}");
         assert_eq!(all(&found.parts), expected.parts[..], "{what}");
-        assert_eq!(all(&found.stored), expected.stored[..], "{what}");
+        assert_eq!(all(&found.stored), expected.store.stored[..], "{what}");
         let values = expected.values.iter().map(|value| value.to_bits());
         assert!(all(&found.values).into_iter().eq(values), "{what}");
         assert_eq!(found.distinct as usize, expected.distinct, "{what}");
