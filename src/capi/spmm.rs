@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use libc::c_void;
 
-use super::boundary::{check_enum, guard_handle, live_plan, Out};
+use super::boundary::{check_enum, guard_handle, live_plan, out};
 use super::enums::{
     tarsiaComputeType_t, tarsiaDataType_t, tarsiaOperation_t, tarsiaOrder_t, tarsiaSpMMAlg_t, tarsiaStatus_t,
 };
@@ -61,8 +61,7 @@ pub unsafe extern "C" fn tarsiaSpMM_createPlan(
     alg: MaybeUninit<tarsiaSpMMAlg_t>,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("plan", plan)? };
+        let out = out!(plan);
         let (op, op_b) = (check_enum("opA", opA)?, check_enum("opB", opB)?);
         let a = sparse("A", A)?;
         let problem = SpmmProblem {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use libc::c_void;
 
-use super::boundary::{check_enum, guard_handle, live_plan, Out};
+use super::boundary::{check_enum, guard_handle, live_plan, out};
 use super::enums::{
     tarsiaComputeType_t, tarsiaDataType_t, tarsiaOperation_t, tarsiaSpMVAlg_t, tarsiaStatus_t,
 };
@@ -53,8 +53,7 @@ pub unsafe extern "C" fn tarsiaSpMV_createPlan(
     alg: MaybeUninit<tarsiaSpMVAlg_t>,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("plan", plan)? };
+        let out = out!(plan);
         let a = sparse("A", A)?;
         let types = Types {
             a: a.value_type(),
