@@ -4,42 +4,39 @@
 // types and sizes are known. Header-only, from C++17 on, over the C functions of tarsia.h, which
 // say what each call computes, reads, writes, blocks and allocates; here stands what C++ adds.
 //
-//     tarsia::Handle handle;                                  // a GPU where there is one, else the
-//     CPU tarsia::DeviceBuffer dOffsets(handle, offsets), dColumns(handle, columns);
+//     tarsia::Handle handle; // a GPU where there is one, else the CPU
+//     tarsia::DeviceBuffer dOffsets(handle, offsets), dColumns(handle, columns);
 //     tarsia::DeviceBuffer dValues(handle, values), dX(handle, x), dY(handle, y);
 //     auto A = tarsia::ConstSparseMatrix::csr(m, n, dOffsets, dColumns, dValues);
 //     tarsia::ConstDenseVector vecX(dX);
 //     tarsia::DenseVector vecY(dY);
 //     tarsia::SpMVPlan plan(handle, TARSIA_OPERATION_NON_TRANSPOSE, A, vecX, vecY);
-//     plan.analyze(handle);                                   // once
-//     plan.execute(handle, 1.0, vecX, 0.0, vecY);             // many times
-//     dY.copyTo(y);                                           // waits for the product
+//     plan.analyze(handle);                       // once
+//     plan.execute(handle, 1.0, vecX, 0.0, vecY); // many times
+//     dY.copyTo(y);                               // waits for the product
 //
 // Errors: a C function that fails throws tarsia::Error, which has the name of the function, its
-// status and the library's text on what was wrong. Destructors throw nothing and leave the status
-// alone; destroy() of a handle or plan is the call that tells.
+// status and the library's text on what was wrong. Destructors throw nothing and ignore the
+// status; destroy() of a handle or a plan is the call that reports it.
 //
-// Objects are moved, not copied. One that was moved from is empty, as after its destroy(): get() is
-// a null pointer, and every other call with it throws, as the C functions refuse NULL.
+// Objects are moved, not copied. One that was moved from is empty, as after destroy(): get() is a
+// null pointer, and other calls with it throw, as the C functions refuse NULL.
 //
 // What must outlive what, as in tarsia.h:
-//   - arrays: a descriptor (SparseMatrix, DenseVector, DenseMatrix) has the addresses of the
-//   caller's
-//     arrays and copies nothing, as std::span. The arrays of the sparse matrices of a plan live,
-//     with an unchanged pattern, as long as the plan (with setSelfContained(true) until it is
-//     analyzed); those of dense operands until the product is done.
-//   - descriptors: a plan copies their fields, so that they may end before it. `const` of a
-//   descriptor
-//     says nothing of its arrays: SparseMatrix, DenseVector and DenseMatrix can be written through,
-//     those with Const in their names cannot.
-//   - handles: a plan may outlive the handle that it was made with and be executed with another
-//   one.
-//     A DeviceBuffer must end before the handle that it was made with, else its memory stays
-//     allocated.
-//   - what setStream, setAllocator and setWorkspace got, as tarsiaSetStream and so on say.
 //
-// execute(), executeInto() and numeric() allocate no memory here beside what the C function does.
-// Threads: as in tarsia.h, one handle per concurrent stream; a plan is const while it is executed.
+// - Arrays: a descriptor (SparseMatrix, DenseVector, DenseMatrix) has the addresses of the caller's
+//   arrays and copies nothing, as std::span. The arrays of a plan's sparse matrices live, with an
+//   unchanged pattern, as long as the plan (with setSelfContained(true) until it is analyzed);
+//   those of dense operands until the product is done.
+// - Descriptors: a plan copies their fields, so that they may end before it. Whether a descriptor
+//   is const says nothing of its arrays: those of SparseMatrix, DenseVector and DenseMatrix may be
+//   written, those of the types with Const in their names are only read.
+// - Handles: a plan may outlive the handle that it was made with and be executed with another. A
+//   DeviceBuffer must end before the handle that it was made with, else its memory is not freed.
+// - What setStream, setAllocator and setWorkspace take, as tarsiaSetStream and so on say.
+//
+// execute(), executeInto() and numeric() allocate nothing beside what the C functions do. Threads:
+// as in tarsia.h, one handle per concurrent stream; executing changes no plan.
 
 #ifndef TARSIA_HPP
 #define TARSIA_HPP

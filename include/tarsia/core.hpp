@@ -241,12 +241,30 @@ inline void expectLength(const char *function, const char *name, std::int64_t fo
                              reason + " = " + std::to_string(expected));
 }
 
+inline const char *nameOf(tarsiaDataType_t type) noexcept {
+    switch (type) {
+    case TARSIA_R_32F:
+        return "TARSIA_R_32F";
+    case TARSIA_R_64F:
+        return "TARSIA_R_64F";
+    case TARSIA_R_16F:
+        return "TARSIA_R_16F";
+    case TARSIA_R_16BF:
+        return "TARSIA_R_16BF";
+    case TARSIA_C_32F:
+        return "TARSIA_C_32F";
+    case TARSIA_C_64F:
+        return "TARSIA_C_64F";
+    default:
+        return "another tarsiaDataType_t";
+    }
+}
+
 inline void expectType(const char *function, const char *name, tarsiaDataType_t found,
                        tarsiaDataType_t expected) {
     if (found != expected)
-        refuse(function, std::string(name) + ": elements of tarsiaDataType_t " +
-                             std::to_string(static_cast<int>(found)) + ", expected " +
-                             std::to_string(static_cast<int>(expected)));
+        refuse(function, std::string(name) + ": elements of type " + nameOf(found) + ", expected " +
+                             nameOf(expected));
 }
 
 // Whether a product of counts, none negative, is this number.
@@ -288,7 +306,7 @@ template <class Raw, auto destroyRaw> class Owner {
             raw_ = nullptr;
         return status;
     }
-    // What cannot be destroyed now is left to the library. Whether that was so: false.
+    // Returns false where the object cannot be destroyed now; it is left to the library then.
     bool end() noexcept {
         const bool ended = destroy() == TARSIA_STATUS_SUCCESS;
         raw_ = nullptr;

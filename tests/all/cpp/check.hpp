@@ -50,12 +50,8 @@ inline tarsiaBackend_t backendOf(const std::string &name) {
     return name == "reference" ? TARSIA_BACKEND_REFERENCE : TARSIA_BACKEND_HOST;
 }
 
-template <class T> struct RealOf {
-    using type = T;
-};
-template <class T> struct RealOf<std::complex<T>> {
-    using type = T;
-};
+template <class T> struct RealOf { using type = T; };
+template <class T> struct RealOf<std::complex<T>> { using type = T; };
 
 // A number with a full mantissa, both parts where it is complex.
 template <class T> T number(std::mt19937_64 &random) {
@@ -86,8 +82,8 @@ template <class T> std::vector<T> numbers(std::size_t count, std::mt19937_64 &ra
 template <class T> struct Dense {
     std::int64_t rows, cols;
     std::vector<T> values;
-    Dense(std::int64_t rows, std::int64_t cols)
-        : rows(rows), cols(cols), values(static_cast<std::size_t>(rows * cols)) {}
+    Dense(std::int64_t m, std::int64_t n)
+        : rows(m), cols(n), values(static_cast<std::size_t>(m * n)) {}
     T &at(std::int64_t i, std::int64_t j) { return values[static_cast<std::size_t>(i * cols + j)]; }
     const T &at(std::int64_t i, std::int64_t j) const {
         return values[static_cast<std::size_t>(i * cols + j)];
@@ -99,7 +95,8 @@ template <class T> struct Dense {
         Dense out(cols, rows);
         for (std::int64_t i = 0; i < rows; ++i)
             for (std::int64_t j = 0; j < cols; ++j)
-                out.at(j, i) = operation == TARSIA_OPERATION_TRANSPOSE ? at(i, j) : conjugate(at(i, j));
+                out.at(j, i) =
+                    operation == TARSIA_OPERATION_TRANSPOSE ? at(i, j) : conjugate(at(i, j));
         return out;
     }
 };

@@ -1,5 +1,5 @@
-// The products of tarsia.hpp against plain loops: value types, formats, operations, scalars in host and
-// device memory.
+// The products of tarsia.hpp against plain loops: value types, formats, operations, scalars in host
+// and device memory.
 //
 // usage: products BACKEND
 
@@ -94,7 +94,8 @@ void spmm(const tarsia::Handle &handle, const tarsia::AnySparseMatrix &matA, con
                 expected[static_cast<std::size_t>(i + j * ld)] =
                     result[static_cast<std::size_t>(i * n + j)];
             }
-        const tarsia::DeviceBuffer dB(handle, b.values), dScalars(handle, std::vector<T>{alpha, beta});
+        const tarsia::DeviceBuffer dB(handle, b.values),
+            dScalars(handle, std::vector<T>{alpha, beta});
         tarsia::DeviceBuffer dC(handle, stored), dD(handle, stored);
         const tarsia::ConstDenseMatrix matB(opA.cols, n, dB, TARSIA_ORDER_ROW);
         const tarsia::DenseMatrix matC(opA.rows, n, ld, dC, TARSIA_ORDER_COL);
@@ -142,8 +143,8 @@ void products(const tarsia::Handle &handle, std::int64_t m, std::int64_t n, std:
 
     const tarsia::DeviceBuffer colOffsets(handle, cols.offsets), rowInd(handle, cols.indices);
     const tarsia::DeviceBuffer colValues(handle, cols.values);
-    const auto csc = tarsia::ConstSparseMatrix::csc(m, n, colOffsets, rowInd, colValues,
-                                                    TARSIA_INDEX_BASE_ONE);
+    const auto csc =
+        tarsia::ConstSparseMatrix::csc(m, n, colOffsets, rowInd, colValues, TARSIA_INDEX_BASE_ONE);
     CHECK(csc.format() == TARSIA_FORMAT_CSC && csc.valueType() == tarsia::dataTypeOf<T>);
     spmv(handle, csc, a, random);
     spmm(handle, csc, a, random);
@@ -192,13 +193,13 @@ template <class T> void spgemm(const tarsia::Handle &handle, std::uint64_t seed)
     const Compressed<int, T> cA(a, true, 0);
     const Compressed<std::int64_t, T> cB(b, true, 1);
     const tarsia::DeviceBuffer oA(handle, cA.offsets), iA(handle, cA.indices);
-    const tarsia::DeviceBuffer vA(handle, cA.values), oB(handle, cB.offsets), iB(handle, cB.indices);
-    const tarsia::DeviceBuffer vB(handle, cB.values);
+    const tarsia::DeviceBuffer oB(handle, cB.offsets), iB(handle, cB.indices);
+    const tarsia::DeviceBuffer vA(handle, cA.values), vB(handle, cB.values);
     const auto matA = tarsia::ConstSparseMatrix::csr(20, 15, oA, iA, vA);
     const auto matB = tarsia::ConstSparseMatrix::csr(20, 12, oB, iB, vB, TARSIA_INDEX_BASE_ONE);
 
-    tarsia::SpGEMMPlan plan(handle, TARSIA_OPERATION_TRANSPOSE, TARSIA_OPERATION_NON_TRANSPOSE, matA,
-                            matB, TARSIA_SPGEMM_ALG_HASH);
+    tarsia::SpGEMMPlan plan(handle, TARSIA_OPERATION_TRANSPOSE, TARSIA_OPERATION_NON_TRANSPOSE,
+                            matA, matB, TARSIA_SPGEMM_ALG_HASH);
     plan.setValueUpdates(true);
     plan.analyze(handle);
     const auto nnz = static_cast<std::size_t>(plan.symbolic(handle));
@@ -213,7 +214,8 @@ template <class T> void spgemm(const tarsia::Handle &handle, std::uint64_t seed)
         const auto o = offsets.toVector(), i = indices.toVector();
         const auto v = values.toVector();
         for (std::int64_t row = 0; row < 15; ++row)
-            for (auto p = o[static_cast<std::size_t>(row)]; p < o[static_cast<std::size_t>(row + 1)]; ++p)
+            for (auto p = o[static_cast<std::size_t>(row)];
+                 p < o[static_cast<std::size_t>(row + 1)]; ++p)
                 c.at(row, i[static_cast<std::size_t>(p)]) = v[static_cast<std::size_t>(p)];
         return c.values;
     };
@@ -256,8 +258,8 @@ template <class T> void spgemm(const tarsia::Handle &handle, std::uint64_t seed)
     tarsia::sparseToTile(handle, matA, tileA);
     tarsia::sparseToTile(handle, matB, tileB);
     CHECK(tileA.format() == TARSIA_FORMAT_TILE && tileA.valueType() == tarsia::dataTypeOf<T>);
-    tarsia::SpGEMMPlan tiles(handle, TARSIA_OPERATION_TRANSPOSE, TARSIA_OPERATION_NON_TRANSPOSE, tileA,
-                             tileB);
+    tarsia::SpGEMMPlan tiles(handle, TARSIA_OPERATION_TRANSPOSE, TARSIA_OPERATION_NON_TRANSPOSE,
+                             tileA, tileB);
     tiles.analyze(handle);
     CHECK(static_cast<std::size_t>(tiles.symbolic(handle)) == nnz);
     tiles.numeric(handle, alpha, tileC);
@@ -282,7 +284,8 @@ template <> struct tarsia::DataType<MyHalf> : tarsia::DataTypeIs<TARSIA_R_16F> {
 namespace {
 
 // [[1, 2], [0, -1]] times (0.5, 2), which is (4.5, -2), of 16-bit values, to 32 bits.
-template <class T> void halves(const tarsia::Handle &handle, const std::array<std::uint16_t, 5> &bits) {
+template <class T>
+void halves(const tarsia::Handle &handle, const std::array<std::uint16_t, 5> &bits) {
     const auto [half, one, two, minusOne, fourAndAHalf] = bits;
     const std::vector<int> offsets{0, 2, 3}, columns{0, 1, 1};
     const tarsia::DeviceBuffer o(handle, offsets), c(handle, columns);
@@ -339,8 +342,9 @@ void mixed(const tarsia::Handle &handle) {
     // alpha in 32 bits is what a compute type of 32 bits takes from the device.
     const tarsia::DeviceBuffer wide(handle, std::vector<double>{1.0, 0.0});
     const tarsia::DeviceScalar one(wide.data()), zero(wide.data() + 1);
-    THROWS(pedantic.execute(handle, one, vecX, zero, vecY), "tarsiaSpMV", TARSIA_STATUS_INVALID_VALUE,
-           "alpha: elements of tarsiaDataType_t 1, expected 0");
+    THROWS(pedantic.execute(handle, one, vecX, zero, vecY), "tarsiaSpMV",
+           TARSIA_STATUS_INVALID_VALUE,
+           "alpha: elements of type TARSIA_R_64F, expected TARSIA_R_32F");
 }
 
 } // namespace
