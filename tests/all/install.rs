@@ -40,7 +40,9 @@ fn expected(libdir: &str) -> Vec<String> {
     let mut all: Vec<String> = ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "CHANGELOG.md"]
         .iter()
         .map(|name| format!("share/doc/tarsia/{name}"))
-        .chain(["include/tarsia.h".to_string(), "share/fortran/tarsia.f90".to_string()])
+        .chain(["tarsia.h", "tarsia.hpp"].map(|name| format!("include/{name}")))
+        .chain(["core", "handle", "matrices", "plans"].map(|part| format!("include/tarsia/{part}.hpp")))
+        .chain(["share/fortran/tarsia.f90".to_string()])
         .chain(
             [
                 "libtarsia.so",
@@ -266,6 +268,8 @@ fn install_tree_has_what_a_linker_and_a_loader_look_for() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for (installed, source) in [
         ("include/tarsia.h", "include/tarsia.h"),
+        ("include/tarsia.hpp", "include/tarsia.hpp"),
+        ("include/tarsia/plans.hpp", "include/tarsia/plans.hpp"),
         ("share/fortran/tarsia.f90", "include/tarsia.f90"),
         ("share/doc/tarsia/LICENSE-MIT", "LICENSE-MIT"),
         ("share/doc/tarsia/LICENSE-APACHE", "LICENSE-APACHE"),

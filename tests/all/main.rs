@@ -11,6 +11,7 @@ mod bad_input;
 mod boundary;
 mod common;
 mod concurrency;
+mod cpp;
 mod cuda;
 mod dasp;
 mod decisions;
