@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use libc::{c_char, c_int, c_void};
 
-use super::boundary::{check_enum, cut, guard, guard_handle, live_plan, out, Out};
+use super::boundary::{check_enum, cut, guard, guard_handle, live_plan, out};
 use super::enums::{tarsiaEffort_t, tarsiaLayout_t, tarsiaOpKind_t, tarsiaReorder_t, tarsiaStatus_t};
 use super::objects::{self, tarsiaHandle_t, tarsiaPlan_t};
 use crate::error::{Error, Result, Status};

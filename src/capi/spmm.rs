@@ -29,9 +29,8 @@ use crate::types::Address;
 /// number of columns may be executed. The plan copies the descriptor's fields,
 /// so A may be destroyed after this call; A's arrays must stay valid, with an
 /// unchanged pattern, for the plan's life (with tarsiaPlan_setSelfContained until it is
-/// analyzed). bType, cType, computeType: the
-/// README's support table lists the combinations. computeType TF32 allows
-/// factors to be rounded to TF32; 32F never does.
+/// analyzed). bType, cType, computeType: a combination of the table on this header's first page.
+/// computeType TF32 allows factors to be rounded to TF32; 32F never does.
 ///
 /// Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until then a
 /// product may have the old or the new ones, as the algorithm has a copy of them or reads them in
@@ -43,8 +42,8 @@ use crate::types::Address;
 /// cublasLt, whose version says what its bits are.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
-/// of its type, nHint < 0), NOT_SUPPORTED (not in the support table; the text
-/// says which part), ALLOC_FAILED.
+/// of its type, nHint < 0), NOT_SUPPORTED (no algorithm takes the combination; the
+/// text says which part of it), ALLOC_FAILED.
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaSpMM_createPlan(
     handle: tarsiaHandle_t,
