@@ -127,6 +127,9 @@ pub fn tiles_of_item(tiles: usize, warps: usize) -> usize {
     tiles.next_power_of_two().min(warps)
 }
 
+/// Blocks that clusters of rows are to save: of halves, too, narrow ones, which clusters save most of.
+pub const CLUSTER: Shape = Shape { height: ROWS, width: 8 };
+
 /// What clusters of rows must leave of a product's time, by the model, to be taken.
 const GAIN: f64 = 0.97;
 

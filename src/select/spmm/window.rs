@@ -2,6 +2,10 @@
 //! have, and where long ones are cut.
 
 use crate::format::window::{Counts, Rules, BLOCK, MOST_DIRECT, SHAPE};
+use crate::reorder;
+
+/// Rows that are put together in clusters, by their columns: those of windows of 16 rows, or half of those of 32.
+pub const CLUSTER: reorder::Shape = reorder::Shape { height: 16, width: 1 };
 
 /// Blocks of the longest part or whole window that a warp takes: with 128 the last one
 /// outlasts the others by 30 µs (rmat16: 48 µs for 32 columns; the prototype 18).

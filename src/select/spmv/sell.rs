@@ -161,5 +161,11 @@ pub fn may_share(rows: usize, nnz: usize) -> bool {
     nnz / rows.max(1) >= 2
 }
 
+/// log2 of the rows that a warp of analysis looks through for columns that they share, of so many rows. With fewer rows
+/// than the device runs warps at one time, each has one, which it looks through alone; more are dealt out in up to 32.
+pub fn looked_rows_log2(rows: u64, multiprocessors: u64) -> u32 {
+    rows.div_ceil(64 * multiprocessors).clamp(1, 32).next_power_of_two().ilog2()
+}
+
 #[cfg(test)]
 mod tests;

@@ -290,8 +290,7 @@ impl DenseSpmm {
         self.run(&cx, &b, &c, real(1.0), real(0.0))
     }
 
-    /// Times cublasLt's algorithms for the problem's columns, without padding. The first is 1 to 17 %
-    /// slower than the best where the product takes 6 to 20 µs.
+    /// Times cublasLt's algorithms for the problem's columns, without padding.
     fn tune(&mut self, cx: &Context) -> Result<()> {
         let mut trial = Trial::default();
         while let Engine::Lt(lt) = &mut self.engine {

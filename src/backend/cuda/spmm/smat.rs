@@ -33,7 +33,6 @@ use crate::matrix::DenseMatrix;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmmProblem;
 use crate::reorder::jaccard::When;
-use crate::reorder::Shape;
 use crate::select::spmm::smat as select;
 use crate::select::Clusters;
 use crate::types::{Address, LayoutKind, Order, Reorder};
@@ -149,8 +148,7 @@ fn arrange(
     let (rows, size) = (operand.rows(), value_type.size());
     let mut order = None;
     if clusters.may_be() {
-        // Of halves, too: narrow blocks are what clusters save most of.
-        let shape = Shape { height: ROWS, width: 8 };
+        let shape = select::CLUSTER;
         let found = cluster(cx, device, &rows, shape, When::Promising)?;
         let is_decided = *clusters != Clusters::IfFaster;
         if is_decided || select::clusters_gain(problem, shape, (found.before, found.after)) {
