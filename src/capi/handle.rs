@@ -72,9 +72,7 @@ fn create(out: Out<tarsiaHandle_t>, kind: BackendKind, device: i32) -> Result<()
 /// never passed over for the host).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaCreate(handle: *mut tarsiaHandle_t) -> tarsiaStatus_t {
-    guard(|| {
-        create(out!(handle), BackendKind::Auto, 0)
-    })
+    guard(|| create(out!(handle), BackendKind::Auto, 0))
 }
 
 /// Creates a handle on a backend by name. device is 0 on the CPU backends; with
@@ -97,9 +95,7 @@ pub unsafe extern "C" fn tarsiaCreateWithBackend(
     backend: MaybeUninit<tarsiaBackend_t>,
     device: c_int,
 ) -> tarsiaStatus_t {
-    guard(|| {
-        create(out!(handle), check_enum("backend", backend)?, device)
-    })
+    guard(|| create(out!(handle), check_enum("backend", backend)?, device))
 }
 
 /// Destroys a handle and its workspace; plans made with it stay usable through

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ffi::c_void;
+use std::fmt::Display;
 
 use super::driver::{self, check, Raw};
 use super::libcuda;
@@ -70,6 +71,14 @@ parameters!(i32, u32, i64, u64, f32, f64);
 // SAFETY: as large as a pointer; device addresses are 64-bit on every host
 // that CUDA supports.
 unsafe impl Parameter for Address {}
+
+/// So many blocks as the x size of a grid, or an error with the text `too_many` where one launch takes fewer.
+pub fn blocks_of_grid(blocks: impl TryInto<u32>, too_many: impl Display) -> Result<u32> {
+    match blocks.try_into() {
+        Ok(blocks) if blocks <= i32::MAX as u32 => Ok(blocks),
+        _ => Err(Error::unsupported(too_many.to_string())),
+    }
+}
 
 /// A parameter's address and size.
 pub struct Argument {
@@ -410,6 +419,20 @@ mod tests {
 
     fn kernel(parameters: Option<Parameters>) -> Kernel {
         Kernel { function: Address::NULL, parameters, compiled_for: 90 }
+    }
+
+    #[test]
+    fn grids_that_are_too_large_are_errors() {
+        let most = i64::from(i32::MAX);
+        assert_eq!(
+            [blocks_of_grid(0i64, ""), blocks_of_grid(most, "")].map(Result::unwrap),
+            [0, i32::MAX as u32]
+        );
+        for blocks in [most + 1, i64::from(u32::MAX) + 1, i64::MAX, -1] {
+            let error = blocks_of_grid(blocks, format_args!("A: {} is too many", "this")).unwrap_err();
+            assert!(error.to_string().contains("A: this is too many"), "{error}");
+        }
+        assert!(blocks_of_grid(usize::MAX, "").is_err());
     }
 
     #[test]

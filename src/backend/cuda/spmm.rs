@@ -29,7 +29,7 @@ use std::sync::Arc;
 use self::schedule::Schedule;
 use self::seen::{Analysis, Looked, Seen};
 use super::device::Device;
-use super::launch::{launch, Kernel};
+use super::launch::{blocks_of_grid, launch, Kernel};
 use super::memory;
 use super::module::kinds::kernel_kinds;
 use super::operand::Operand;
@@ -39,7 +39,7 @@ use super::{result_name, timing, types_name, Cuda};
 use crate::algorithm::Algorithm;
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::{LayoutInfo, SpmmExecutor};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::operation::SpmmBackend;
@@ -289,11 +289,10 @@ impl RowSpmm {
 
     /// Blocks for runs, rows of warps and parts.
     fn blocks(&self, step: &Step) -> Result<u32> {
-        u32::try_from(self.schedule.blocks(step.runs_a_warp))
-            .ok()
-            .and_then(|blocks| blocks.checked_mul(1 << step.together))
-            .filter(|&blocks| blocks <= i32::MAX as u32)
-            .ok_or_else(|| Error::unsupported("A: it has more rows than one launch can take"))
+        blocks_of_grid(
+            self.schedule.blocks(step.runs_a_warp) << step.together,
+            "A: it has more rows than one launch can take",
+        )
     }
 }
 
@@ -455,10 +454,7 @@ impl RowSpmm {
 
 /// Tiles of 32 rows; more than 2³¹ of them is more than memory holds.
 fn grid_x(rows: i64) -> Result<u32> {
-    u32::try_from((rows + 31) / 32)
-        .ok()
-        .filter(|&blocks| blocks <= i32::MAX as u32)
-        .ok_or_else(|| Error::unsupported("B: it has more rows than one launch can take"))
+    blocks_of_grid((rows + 31) / 32, "B: it has more rows than one launch can take")
 }
 
 fn grid_y(n: usize) -> u32 {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::seen::{Analysis, Looked};
 use super::{Offsets, Strides};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::memory;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::Operand;
@@ -14,7 +14,7 @@ use crate::backend::cuda::order::Order;
 use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
@@ -92,11 +92,8 @@ impl SpmmExecutor for CsrSpmm {
         let kernel = self.kernels[usize::from(strip > 1)];
         let strips = n.div_ceil(strip) as i64;
         let of_block = rows_of_block(rows.rows, strips, i64::from(self.device.properties().multiprocessors));
-        let blocks = strips
-            .checked_mul((rows.rows + of_block - 1) / of_block)
-            .and_then(|blocks| u32::try_from(blocks).ok())
-            .filter(|&blocks| blocks <= i32::MAX as u32)
-            .ok_or_else(|| Error::unsupported("C: it has more columns than one launch can take"))?;
+        let blocks = strips.saturating_mul((rows.rows + of_block - 1) / of_block);
+        let blocks = blocks_of_grid(blocks, "C: it has more columns than one launch can take")?;
         let offsets = Offsets { pointer: rows.offsets, wide: i64::from(rows.offset_type == IndexType::I64) };
         // SAFETY: the operands are as their descriptors say, the pattern was checked by analysis, and
         // the order has each of C's rows once.

@@ -14,14 +14,14 @@ use super::seen::{reorder_of, Analysis, Seen};
 use super::window::Dense;
 use super::{grid_x, grid_y, product};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::{result_name, types_name};
 use crate::backend::{LayoutInfo, SpmmExecutor};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::masked_window::{details, Rules, BLOCK, SHAPE};
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, COUNTER_BYTES};
@@ -297,12 +297,10 @@ impl SpmmExecutor for MaskedSpmm {
             let end = n.min(first + step);
             let tiles = (end - first).div_ceil(shape.columns);
             let side = select::neighbours(tiles, accumulator.size() == 8);
-            let blocks = u32::try_from(arrays.items.len().saturating_mul(side))
-                .ok()
-                .filter(|&blocks| blocks <= i32::MAX as u32)
-                .ok_or_else(|| {
-                    Error::unsupported("A: algorithm window has too many windows for one launch")
-                })?;
+            let blocks = blocks_of_grid(
+                arrays.items.len().saturating_mul(side),
+                "A: algorithm window has too many windows for one launch",
+            )?;
             let dense = Dense {
                 b: packed.address.offset(first * b_size),
                 ldb: packed.ld,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::seen::Analysis;
 use super::{grid_x, grid_y, product, Strides, THREADS};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::scalars;
@@ -232,10 +232,7 @@ impl SpmmExecutor for SellSpmm {
             counter_count: arrays.blocks as i64,
         };
         let blocks = ((slices as u64) << shape.group_log2).div_ceil(WARPS);
-        let blocks = u32::try_from(blocks)
-            .ok()
-            .filter(|&blocks| blocks <= i32::MAX as u32)
-            .ok_or_else(|| Error::unsupported("A: it has more slices than one launch can take"))?;
+        let blocks = blocks_of_grid(blocks, "A: it has more slices than one launch can take")?;
         let step = self.tiles_at_once().saturating_mul(shape.columns());
         for first in (0..n).step_by(step) {
             let columns = (n - first).min(step);

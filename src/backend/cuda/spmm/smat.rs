@@ -17,7 +17,7 @@ use super::{product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::{values, Positions};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::module::kinds::kernel_kinds;
@@ -26,7 +26,7 @@ use crate::backend::cuda::reorder::cluster;
 use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::bcsr::{details, widest, ROWS};
 use crate::format::window::fill_ratio;
 use crate::matrix::DenseMatrix;
@@ -289,10 +289,10 @@ impl SpmmExecutor for SmatSpmm {
             let end = n.min(first.saturating_add(step));
             let tiles = (end - first).div_ceil(form.columns);
             let together = select::tiles_of_item(tiles, WARPS);
-            let blocks = u32::try_from(arrays.items.len().div_ceil(WARPS / together))
-                .ok()
-                .filter(|&blocks| blocks <= i32::MAX as u32)
-                .ok_or_else(|| Error::unsupported("A: it has more row blocks than one launch can take"))?;
+            let blocks = blocks_of_grid(
+                arrays.items.len().div_ceil(WARPS / together),
+                "A: it has more row blocks than one launch can take",
+            )?;
             let b_at = if by_columns { first.saturating_mul(from.ld as usize) } else { first };
             let dense = Dense {
                 b: from.address.offset(b_at.saturating_mul(b_size)),

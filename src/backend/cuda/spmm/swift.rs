@@ -21,13 +21,13 @@ use super::{grid_x, grid_y, product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::values;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::{scalars, Scalar};
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::swift::bands::ROWS;
 use crate::format::swift::{LANES, TOGETHER};
 use crate::matrix::DenseMatrix;
@@ -211,10 +211,7 @@ fn lines(bytes: usize) -> usize {
 
 /// Blocks of a launch.
 fn grid(count: usize) -> Result<u32> {
-    u32::try_from(count)
-        .ok()
-        .filter(|&blocks| blocks <= i32::MAX as u32)
-        .ok_or_else(|| Error::unsupported("A: it has more blocks than one launch can take"))
+    blocks_of_grid(count, "A: it has more blocks than one launch can take")
 }
 
 /// Operands of a launch.

@@ -12,7 +12,7 @@ use bytemuck::{Pod, Zeroable};
 use self::build::DeviceDasp;
 use super::look::{self, Looked};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Parameter};
+use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel, Parameter};
 use crate::backend::cuda::memory;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::scalars;
@@ -93,9 +93,7 @@ impl Layout {
             if at > 0 {
                 end += warps[at - 1].div_ceil(WARPS);
             }
-            *block = u32::try_from(end).ok().filter(|&end| end <= i32::MAX as u32).ok_or_else(|| {
-                Error::unsupported("A: algorithm dasp has no grid for a matrix of this size")
-            })?;
+            *block = blocks_of_grid(end, "A: algorithm dasp has no grid for a matrix of this size")?;
         }
         let bytes = built.values.bytes() + built.columns.bytes();
         let address = |address: Address| address.value() as u64;

@@ -9,7 +9,7 @@ use super::look::{self, Looked};
 use super::sell::{self, starts, warps, Origins, CONVERT_THREADS};
 use crate::backend::cuda::convert::{bits_of_values, Positions};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::same_elements;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
@@ -67,10 +67,7 @@ pub(super) struct Arrays {
 
 /// Blocks of a launch with a thread an item.
 fn threads(count: i64) -> Result<u32> {
-    u32::try_from((count as u64).div_ceil(u64::from(CONVERT_THREADS)))
-        .ok()
-        .filter(|&blocks| blocks <= i32::MAX as u32)
-        .ok_or_else(|| Error::unsupported("A: too many slabs for one launch"))
+    blocks_of_grid((count as u64).div_ceil(u64::from(CONVERT_THREADS)), "A: too many slabs for one launch")
 }
 
 /// How many slabs of 8 rows there are.

@@ -8,7 +8,7 @@ use super::look::{self, Looked, Seen};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::{bits_of_values, device_wide, values, Positions};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::same_elements;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
@@ -166,10 +166,7 @@ pub(super) fn starts(cx: &Context, counts: &DeviceBuffer<i64>) -> Result<i64> {
 /// Blocks of kernels that have a warp an item.
 pub(super) fn warps(count: i64) -> Result<u32> {
     let per_block = u64::from(CONVERT_THREADS / WARP);
-    u32::try_from((count as u64).div_ceil(per_block))
-        .ok()
-        .filter(|&blocks| blocks <= i32::MAX as u32)
-        .ok_or_else(|| Error::unsupported("A: too many slices for one launch"))
+    blocks_of_grid((count as u64).div_ceil(per_block), "A: too many slices for one launch")
 }
 
 /// Which of the counts of windows is which, in the order of their arrays.
@@ -223,10 +220,7 @@ impl Build<'_> {
         let (entries, group_log2) = (rules.entries as i32, rules.group_log2 as i32);
         let (limit_log2, halves) = (rules.limit_log2 as i32, i32::from(rules.halves));
         let windows = (rows.rows as usize).div_ceil(rules.window);
-        let grid = u32::try_from(windows)
-            .ok()
-            .filter(|&blocks| blocks <= i32::MAX as u32)
-            .ok_or_else(|| Error::unsupported("A: too many rows for one launch"))?;
+        let grid = blocks_of_grid(windows, "A: too many rows for one launch")?;
         let counts = DeviceBuffer::<i64>::new(cx, count::ARRAYS * (windows + 1) + count::SCANNED)?;
         let of = |which: usize| counts.address().offset(which * (windows + 1) * size_of::<i64>());
         let [slices, blocks_before, value_units] = [count::SLICES, count::BLOCKS, count::VALUES].map(of);

@@ -3,7 +3,7 @@
 use super::packs::Packs;
 use super::Matrix;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::Scalar;
@@ -124,10 +124,8 @@ impl Own {
     ) -> Result<()> {
         let tile = &self.kind.tiles[plan.size];
         let kernels = if d.value == self.types.y { &self.to_c } else { &self.to_sums };
-        let blocks = u32::try_from(tile.count(shape.rows, n))
-            .ok()
-            .filter(|&blocks| blocks <= i32::MAX as u32)
-            .ok_or_else(|| Error::unsupported("A: it has more rows than one launch can take"))?;
+        let blocks =
+            blocks_of_grid(tile.count(shape.rows, n), "A: it has more rows than one launch can take")?;
         let operands = Operands {
             a,
             lda: shape.ld as i64,

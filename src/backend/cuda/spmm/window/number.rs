@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::launch::{blocks_of_grid, launch};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::{DeviceBuffer, Readback};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::window::survey::samples;
 use crate::format::window::{check_count, Counts, Item, Part, Shape, HEIGHTS, MOST_CUT};
 use crate::memory::Context;
@@ -29,10 +29,7 @@ const SURVEY_WORDS: usize = SURVEY_STEP * HEIGHTS.len() + 1;
 
 /// Blocks of a launch.
 fn grid(blocks: u64) -> Result<u32> {
-    u32::try_from(blocks)
-        .ok()
-        .filter(|&blocks| blocks <= i32::MAX as u32)
-        .ok_or_else(|| Error::unsupported("A: algorithm window has too many windows for one launch"))
+    blocks_of_grid(blocks, "A: algorithm window has too many windows for one launch")
 }
 
 /// Blocks of a launch with a thread an item.
