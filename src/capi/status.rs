@@ -46,14 +46,14 @@ pub extern "C" fn tarsiaGetErrorString(status: MaybeUninit<tarsiaStatus_t>) -> *
         Some(Status::NotInitialized) => c"the handle is NULL or not a live handle",
         Some(Status::AllocFailed) => c"memory could not be allocated",
         Some(Status::InvalidValue) => c"an argument has a value that is not allowed",
-        Some(Status::ArchMismatch) => c"the device lacks a required feature",
+        Some(Status::ArchMismatch) => c"the library has no machine code for the device, and the driver cannot compile its PTX",
         Some(Status::MappingError) => c"device memory could not be mapped",
         Some(Status::ExecutionFailed) => c"a kernel could not be launched or failed",
         Some(Status::InternalError) => c"an internal operation of the library failed",
         Some(Status::MatrixTypeNotSupported) => c"the matrix type is not supported",
         Some(Status::ZeroPivot) => c"a zero pivot was met",
         Some(Status::NotSupported) => c"the combination of operation, format and types is not supported",
-        Some(Status::InsufficientResources) => c"the workspace or the memory limit is too small",
+        Some(Status::InsufficientResources) => c"a workspace, a buffer or the memory limit is too small",
         Some(Status::InvalidState) => c"the call is not allowed in the object's present state",
     };
     text.as_ptr()

@@ -17,13 +17,13 @@ code_enums! {
         AllocFailed = 2, TARSIA_STATUS_ALLOC_FAILED;
         /// An argument is wrong; tarsiaGetLastErrorMessage names it.
         InvalidValue = 3, TARSIA_STATUS_INVALID_VALUE;
-        /// The device lacks a feature that the operation needs.
+        /// The library has no machine code for the device, and the driver cannot compile its PTX.
         ArchMismatch = 4, TARSIA_STATUS_ARCH_MISMATCH;
         /// Device memory could not be mapped.
         MappingError = 5, TARSIA_STATUS_MAPPING_ERROR;
         /// A kernel could not be launched or failed.
         ExecutionFailed = 6, TARSIA_STATUS_EXECUTION_FAILED;
-        /// A fault of the library itself.
+        /// A fault of the library itself, or an error of CUDA that has no status of its own.
         InternalError = 7, TARSIA_STATUS_INTERNAL_ERROR;
         /// The matrix type is not supported by the operation.
         MatrixTypeNotSupported = 8, TARSIA_STATUS_MATRIX_TYPE_NOT_SUPPORTED;
@@ -31,8 +31,8 @@ code_enums! {
         ZeroPivot = 9, TARSIA_STATUS_ZERO_PIVOT;
         /// The combination of operation, format, types and backend is not supported.
         NotSupported = 10, TARSIA_STATUS_NOT_SUPPORTED;
-        /// The workspace or the memory limit is too small; the message says the
-        /// bytes needed.
+        /// A workspace, a buffer or the memory limit is too small, or C is larger than the
+        /// device's memory; the message says the bytes needed.
         InsufficientResources = 11, TARSIA_STATUS_INSUFFICIENT_RESOURCES;
         /// The call is not allowed in the object's present state.
         InvalidState = 100, TARSIA_STATUS_INVALID_STATE;
