@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use libc::{c_char, c_int, c_void};
 
-use super::boundary::{check_enum, cut, guard, guard_handle, live_plan, out, Out};
+use super::boundary::{check_enum, cut, guard, guard_handle, live_plan, out};
 use super::enums::{tarsiaEffort_t, tarsiaLayout_t, tarsiaOpKind_t, tarsiaReorder_t, tarsiaStatus_t};
 use super::objects::{self, tarsiaHandle_t, tarsiaPlan_t};
 use crate::error::{Error, Result, Status};
@@ -255,8 +255,7 @@ pub unsafe extern "C" fn tarsiaPlan_getDecisions(
                 std::ptr::copy_nonoverlapping(decisions.as_ptr(), buffer.cast::<u8>(), decisions.len())
             };
         }
-        out.set(decisions.len());
-        Ok(())
+        out.set(decisions.len())
     })
 }
 
@@ -327,8 +326,7 @@ pub unsafe extern "C" fn tarsiaPlan_workspaceSize(
         if n < 0 {
             return Err(Error::invalid("n", format!("{n} is negative")));
         }
-        out.set(plan.workspace_bytes(n)?);
-        Ok(())
+        out.set(plan.workspace_bytes(n)?)
     })
 }
 
