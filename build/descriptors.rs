@@ -217,6 +217,7 @@ impl Field {
         let Field { argument, kind, name } = self;
         match *kind {
             "Array" => format!("{name}: Address::new({argument}), "),
+            "i64" if name == argument => format!("{name}, "),
             "i64" => format!("{name}: {argument}, "),
             _ => format!("{name}: check_enum(\"{argument}\", {argument})?, "),
         }
