@@ -109,7 +109,16 @@ pub fn source(file: &str) -> String {
 }
 
 impl Descriptor {
-    /// Writes a function: its arguments, and a body of calls of boundary.rs and objects.rs.
+    /// Writes a function: its arguments, and a body of calls of boundary.rs and objects.rs. For example:
+    ///
+    /// ```text
+    /// pub unsafe extern "C" fn tarsiaDnVecSetValues(
+    ///     x: tarsiaDnVecDescr_t,
+    ///     values: *mut c_void,
+    /// ) -> tarsiaStatus_t {
+    ///     guard(|| { let m = DenseVector::of("x", x.addr(), true)?; DenseVector { values: … }.replace("x", x.addr()) })
+    /// }
+    /// ```
     fn write(&self, out: &mut String, function: &Function) {
         let &Function { name, kind, is_const, .. } = function;
         let Descriptor { argument, object, structure, .. } = self;
@@ -124,8 +133,7 @@ impl Descriptor {
         let (arguments, body) = match kind {
             Kind::Create => {
                 let described = self.described(&each(&Field::given), !is_const, "");
-                let body =
-                    format!("let out = out!({argument}); out.set({pointer}({described}.insert()?)); Ok(())");
+                let body = format!("let out = out!({argument}); out.set({pointer}({described}.insert()?))");
                 (each(&|field| field.argument(access)), body)
             }
             Kind::Destroy => {
@@ -133,12 +141,12 @@ impl Descriptor {
             }
             Kind::Get => {
                 let answers = each(&|field| format!("{}: {}, ", field.argument, field.answer(access)));
-                let body = format!("{} answer! {{ {answers} }} Ok(())", self.found(!is_const));
+                let body = format!("{} answer! {{ {answers} }}", self.found(!is_const));
                 (each(&|field| field.pointer(access)), body)
             }
             Kind::GetValues => {
-                let answers = each(&|field| format!("out!({}).{};", field.argument, field.answer(access)));
-                (each(&|field| field.pointer(access)), format!("{} {answers} Ok(())", self.found(!is_const)))
+                let answers = each(&|field| format!("out!({}).{}", field.argument, field.answer(access)));
+                (each(&|field| field.pointer(access)), format!("{} {answers}", self.found(!is_const)))
             }
             Kind::Set => {
                 let described = self.described(&each(&Field::given), true, "..m");

@@ -20,14 +20,24 @@ pub trait Logger: Send + Sync {
     fn log(&self, level: LogLevel, message: &CString);
 }
 
+/// What may be set of a handle at any time.
+#[derive(Clone)]
+pub struct Modes {
+    /// Where alpha and beta live.
+    pub pointer_mode: PointerMode,
+    /// What differs from run to run is refused.
+    pub deterministic: bool,
+    /// Who gets log lines.
+    pub logger: Option<Arc<dyn Logger>>,
+    /// Where analysis keeps decisions.
+    pub plan_cache: Option<Arc<PlanCache>>,
+}
+
 struct State {
     stream: Address,
-    pointer_mode: PointerMode,
-    deterministic: bool,
+    modes: Modes,
     allocator: Arc<Allocator>,
-    logger: Option<Arc<dyn Logger>>,
     has_plans: bool,
-    plan_cache: Option<Arc<PlanCache>>,
     /// The last work on each of the streams that the handle had, where calls are not synchronous.
     works: Vec<Arc<dyn LastWork>>,
     /// Which of them is that of `stream`; `None` until a call needs it.
@@ -42,7 +52,7 @@ impl State {
     fn context(&self) -> Context {
         Context {
             stream: self.stream,
-            pointer_mode: self.pointer_mode,
+            pointer_mode: self.modes.pointer_mode,
             workspace: Workspace { address: Address::NULL, bytes: 0 },
             counters: Address::NULL,
             allocator: Arc::clone(&self.allocator),
@@ -178,12 +188,14 @@ impl Handle {
         let allocator = Allocator::new(backend.memory(), Address::NULL, usize::MAX);
         let state = State {
             stream: Address::NULL,
-            pointer_mode: PointerMode::Host,
-            deterministic: false,
+            modes: Modes {
+                pointer_mode: PointerMode::Host,
+                deterministic: false,
+                logger: None,
+                plan_cache: None,
+            },
             allocator,
-            logger: None,
             has_plans: false,
-            plan_cache: None,
             works: Vec::new(),
             work: None,
         };
@@ -234,24 +246,14 @@ impl Handle {
         *self.open.write() = false;
     }
 
-    /// Where alpha and beta live.
-    pub fn pointer_mode(&self) -> PointerMode {
-        self.state.lock().pointer_mode
+    /// What is set of it now.
+    pub fn modes(&self) -> Modes {
+        self.state.lock().modes.clone()
     }
 
-    /// Says where alpha and beta live.
-    pub fn set_pointer_mode(&self, mode: PointerMode) {
-        self.state.lock().pointer_mode = mode;
-    }
-
-    /// Whether deterministic mode is on.
-    pub fn deterministic(&self) -> bool {
-        self.state.lock().deterministic
-    }
-
-    /// Switches deterministic mode.
-    pub fn set_deterministic(&self, on: bool) {
-        self.state.lock().deterministic = on;
+    /// Sets some of it.
+    pub fn set(&self, change: impl FnOnce(&mut Modes)) {
+        change(&mut self.state.lock().modes);
     }
 
     /// Whether executes compare the matrices with what was analyzed.
@@ -262,26 +264,6 @@ impl Handle {
     /// Switches these checks.
     pub fn set_checks(&self, on: bool) {
         self.checks.store(on, Ordering::Relaxed);
-    }
-
-    /// Sets or, with `None`, removes the logger.
-    pub fn set_logger(&self, logger: Option<Arc<dyn Logger>>) {
-        self.state.lock().logger = logger;
-    }
-
-    /// True if the handle has a logger (tarsiaSetLogger).
-    pub fn has_logger(&self) -> bool {
-        self.state.lock().logger.is_some()
-    }
-
-    /// Where analysis keeps decisions.
-    pub fn plan_cache(&self) -> Option<Arc<PlanCache>> {
-        self.state.lock().plan_cache.clone()
-    }
-
-    /// Keeps decisions there, or (`None`) nowhere.
-    pub fn set_plan_cache(&self, cache: Option<Arc<PlanCache>>) {
-        self.state.lock().plan_cache = cache;
     }
 
     /// Takes memory from the user's functions from now on, or (`None`) from
@@ -311,8 +293,7 @@ impl Handle {
     }
 
     fn log_line(&self, level: LogLevel, message: &mut dyn FnMut() -> String) {
-        let logger = self.state.lock().logger.clone();
-        if let Some(logger) = logger {
+        if let Some(logger) = self.modes().logger {
             // One line, whatever is in it: a panic's text may be anything.
             let text = message().trim_end().replace(['\n', '\r'], " ").replace('\0', "");
             if let Ok(text) = CString::new(text) {

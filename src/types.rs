@@ -35,7 +35,12 @@ macro_rules! code_enums {
 
             /// The name of the C enumerator.
             pub fn c_name(self) -> &'static str {
-                match self { $($name::$value => stringify!($c_name),)* }
+                self.c_string().trim_end_matches('\0')
+            }
+
+            /// The same, ended by 0.
+            pub fn c_string(self) -> &'static str {
+                match self { $($name::$value => concat!(stringify!($c_name), "\0"),)* }
             }
         }
     )* };
@@ -227,25 +232,22 @@ pub trait Storage<Acc>: Element {
     fn round(acc: Acc) -> Self;
 }
 
+/// Types of values: each with its code and, of a complex one, its conjugate.
 macro_rules! elements {
-    ($($ty:ty => $code:ident;)*) => { $(impl Element for $ty { const TYPE: DataType = DataType::$code; })* };
-}
-elements! { f32 => R32F; f64 => R64F; f16 => R16F; bf16 => R16BF; }
-
-macro_rules! complex_elements {
-    ($($ty:ty => $code:ident;)*) => { $(impl Element for $ty {
+    ($($ty:ty => $code:ident $(, $conjugate:ident)?;)*) => { $(impl Element for $ty {
         const TYPE: DataType = DataType::$code;
-        #[inline(always)]
-        fn conjugate(self) -> Self { self.conj() }
+        $(#[inline(always)]
+        fn conjugate(self) -> Self { self.$conjugate() })?
     })* };
 }
-complex_elements! { Complex32 => C32F; Complex64 => C64F; }
+elements! { f32 => R32F; f64 => R64F; f16 => R16F; bf16 => R16BF; Complex32 => C32F, conj; Complex64 => C64F, conj; }
 
-macro_rules! real {
-    ($acc:ty, $($storage:ty, $widen:expr, $round:expr;)*) => {
+/// An accumulator with its 0 and 1, and the types that are stored of it: how each widens and is rounded.
+macro_rules! accumulator {
+    ($acc:ty, $zero:expr, $one:expr; $($storage:ty, $widen:expr, $round:expr;)*) => {
         impl Accumulator for $acc {
-            const ZERO: Self = 0.0;
-            const ONE: Self = 1.0;
+            const ZERO: Self = $zero;
+            const ONE: Self = $one;
         }
         $(impl Storage<$acc> for $storage {
             #[inline(always)]
@@ -255,8 +257,12 @@ macro_rules! real {
         })*
     };
 }
-real! { f64, f64, |v| v, |v| v; f32, f64::from, |v: f64| v as f32; }
-real! { f32, f32, |v| v, |v| v; f16, widen_half, f16::from_f32; bf16, bf16::to_f32, bf16::from_f32; }
+accumulator! { f64, 0.0, 1.0; f64, |v| v, |v| v; f32, f64::from, |v: f64| v as f32; }
+accumulator! {
+    f32, 0.0, 1.0; f32, |v| v, |v| v; f16, widen_half, f16::from_f32; bf16, bf16::to_f32, bf16::from_f32;
+}
+accumulator! { Complex32, Complex32::new(0.0, 0.0), Complex32::new(1.0, 0.0); Complex32, |v| v, |v| v; }
+accumulator! { Complex64, Complex64::new(0.0, 0.0), Complex64::new(1.0, 0.0); Complex64, |v| v, |v| v; }
 
 /// As `f16::to_f32`, which calls a function per value, in a form that inlines and
 /// vectorises (F. Giesen, half_to_float). No subnormal f32 is touched on the
@@ -280,22 +286,6 @@ fn widen_half(half: f16) -> f32 {
     let normal = rebiased + (REBIAS & special);
     f32::from_bits((subnormal & tiny) | (normal & !tiny) | (bits & 0x8000) << 16)
 }
-
-macro_rules! complex {
-    ($($ty:ty),*) => { $(
-        impl Accumulator for $ty {
-            const ZERO: Self = <$ty>::new(0.0, 0.0);
-            const ONE: Self = <$ty>::new(1.0, 0.0);
-        }
-        impl Storage<$ty> for $ty {
-            #[inline(always)]
-            fn widen(self) -> $ty { self }
-            #[inline(always)]
-            fn round(acc: $ty) -> Self { acc }
-        }
-    )* };
-}
-complex!(Complex32, Complex64);
 
 /// A signed index as the user stores it.
 pub trait Index: Pod + Send + Sync + Ord + std::fmt::Debug {

@@ -112,7 +112,7 @@ fn guard_live(handle: tarsiaHandle_t, f: &mut dyn FnMut(&Handle) -> Result<()>) 
         inside::check_depth()?;
         let _open = inner.enter().ok_or_else(|| no_handle("it is not a live handle"))?;
         let (status, message) = settle(catch_unwind(AssertUnwindSafe(|| f(&inner))));
-        if pool::has_warning() && inner.has_logger() {
+        if pool::has_warning() && inner.modes().logger.is_some() {
             if let Some(text) = pool::take_warning() {
                 inner.log(LogLevel::Warning, || text);
             }
@@ -181,18 +181,20 @@ impl<T> Out<T> {
         unsafe { Self::new(name, pointer) }.map(Some)
     }
 
-    /// Writes the answer.
-    pub fn set(self, value: T) {
+    /// Writes the answer. Never fails: it is the last that a call does, whose result this is.
+    pub fn set(self, value: T) -> Result<()> {
         // SAFETY: `new` was promised that the pointer is valid for a write.
-        unsafe { self.0.write(value) }
+        unsafe { self.0.write(value) };
+        Ok(())
     }
 }
 
 impl<E: CEnum> Out<E> {
-    /// Writes an enum answer.
-    pub fn set_enum(self, value: E::Value) {
+    /// Writes an enum answer, as [`Self::set`].
+    pub fn set_enum(self, value: E::Value) -> Result<()> {
         // SAFETY: as in `set`; a C enum is an int of this size.
-        unsafe { self.0.cast::<c_int>().write(E::code(value)) }
+        unsafe { self.0.cast::<c_int>().write(E::code(value)) };
+        Ok(())
     }
 }
 
@@ -205,15 +207,16 @@ macro_rules! out {
 }
 pub(super) use out;
 
-/// Checks all answers of a getter, then writes those that the caller wants: a
-/// call that fails writes none. `name: set(value)`, or `set_enum` for an enum.
+/// The end of a getter: checks all answers, then writes those that the caller wants, so that a call that fails
+/// writes none. `name: set(value)`, or `set_enum` for an enum.
 macro_rules! answer {
     ($($name:ident: $set:ident($value:expr)),* $(,)?) => {{
         // SAFETY: the caller promises pointers that are NULL or valid for a write.
         $(let $name = unsafe { $crate::capi::boundary::Out::optional(stringify!($name), $name)? };)*
         $(if let Some(out) = $name {
-            out.$set($value);
+            out.$set($value)?;
         })*
+        Ok(())
     }};
 }
 pub(super) use answer;

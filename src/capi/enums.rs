@@ -2,8 +2,6 @@
 //! no enum that a macro makes. No function receives one as a Rust enum: arguments are `MaybeUninit` and pass
 //! `boundary::check_enum`.
 
-#![allow(non_camel_case_types)]
-
 use crate::types;
 
 /// An enum of the C API and what it stands for inside.

@@ -56,8 +56,7 @@ pub type tarsiaLogFn_t =
 fn create(out: Out<tarsiaHandle_t>, kind: BackendKind, device: i32) -> Result<()> {
     heap::prepare_thread()?;
     let handle = Arc::new(Handle::new(backend::open(kind, device)?)?);
-    out.set(pointer(objects::HANDLES.insert(handle)?));
-    Ok(())
+    out.set(pointer(objects::HANDLES.insert(handle)?))
 }
 
 /// Creates a handle: on the device of the calling thread's current CUDA
@@ -146,10 +145,7 @@ pub extern "C" fn tarsiaSetStream(handle: tarsiaHandle_t, stream: *mut c_void) -
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (stream is NULL).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaGetStream(handle: tarsiaHandle_t, stream: *mut *mut c_void) -> tarsiaStatus_t {
-    guard_handle(handle, |handle| {
-        out!(stream).set(handle.stream().as_mut_ptr());
-        Ok(())
-    })
+    guard_handle(handle, |handle| out!(stream).set(handle.stream().as_mut_ptr()))
 }
 
 /// Says where alpha and beta live from now on; HOST after create. On the host
@@ -162,7 +158,8 @@ pub extern "C" fn tarsiaSetPointerMode(
     mode: MaybeUninit<tarsiaPointerMode_t>,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        handle.set_pointer_mode(check_enum("mode", mode)?);
+        let mode = check_enum("mode", mode)?;
+        handle.set(|modes| modes.pointer_mode = mode);
         Ok(())
     })
 }
@@ -177,10 +174,7 @@ pub unsafe extern "C" fn tarsiaGetPointerMode(
     handle: tarsiaHandle_t,
     mode: *mut tarsiaPointerMode_t,
 ) -> tarsiaStatus_t {
-    guard_handle(handle, |handle| {
-        out!(mode).set_enum(handle.pointer_mode());
-        Ok(())
-    })
+    guard_handle(handle, |handle| out!(mode).set_enum(handle.modes().pointer_mode))
 }
 
 /// Deterministic mode (0 after create): 1 refuses what cannot give the same
@@ -196,7 +190,8 @@ pub unsafe extern "C" fn tarsiaGetPointerMode(
 #[no_mangle]
 pub extern "C" fn tarsiaSetDeterministic(handle: tarsiaHandle_t, deterministic: c_int) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        handle.set_deterministic(super::plan::flag("deterministic", deterministic)?);
+        let on = super::plan::flag("deterministic", deterministic)?;
+        handle.set(|modes| modes.deterministic = on);
         Ok(())
     })
 }
@@ -211,10 +206,7 @@ pub unsafe extern "C" fn tarsiaGetDeterministic(
     handle: tarsiaHandle_t,
     deterministic: *mut c_int,
 ) -> tarsiaStatus_t {
-    guard_handle(handle, |handle| {
-        out!(deterministic).set(c_int::from(handle.deterministic()));
-        Ok(())
-    })
+    guard_handle(handle, |handle| out!(deterministic).set(c_int::from(handle.modes().deterministic)))
 }
 
 /// Checks for development (0 after create): 1 finds values and patterns that were changed without a call that
@@ -251,10 +243,7 @@ pub extern "C" fn tarsiaSetChecks(handle: tarsiaHandle_t, checks: c_int) -> tars
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (checks is NULL).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaGetChecks(handle: tarsiaHandle_t, checks: *mut c_int) -> tarsiaStatus_t {
-    guard_handle(handle, |handle| {
-        out!(checks).set(c_int::from(handle.checks()));
-        Ok(())
-    })
+    guard_handle(handle, |handle| out!(checks).set(c_int::from(handle.checks())))
 }
 
 /// Keeps what tarsiaPlan_analyze decides in a folder, for the analyses that follow, in later processes
@@ -285,7 +274,7 @@ pub unsafe extern "C" fn tarsiaGetChecks(handle: tarsiaHandle_t, checks: *mut c_
 pub unsafe extern "C" fn tarsiaSetPlanCache(handle: tarsiaHandle_t, folder: *const c_char) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
         if folder.is_null() {
-            handle.set_plan_cache(None);
+            handle.set(|modes| modes.plan_cache = None);
             return Ok(());
         }
         // SAFETY: the caller promises a text that ends with 0, unchanged during the call.
@@ -293,7 +282,8 @@ pub unsafe extern "C" fn tarsiaSetPlanCache(handle: tarsiaHandle_t, folder: *con
         if path.as_os_str().is_empty() {
             return Err(Error::invalid("folder", "its path is empty"));
         }
-        handle.set_plan_cache(Some(Arc::new(PlanCache::open(path)?)));
+        let cache = Arc::new(PlanCache::open(path)?);
+        handle.set(|modes| modes.plan_cache = Some(cache));
         Ok(())
     })
 }
@@ -359,7 +349,7 @@ pub unsafe extern "C" fn tarsiaSetLogger(
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
         let logger = |callback| Arc::new(UserLogger { callback, ctx: Address::new(ctx) }) as Arc<dyn Logger>;
-        handle.set_logger(callback.map(logger));
+        handle.set(|modes| modes.logger = callback.map(logger));
         Ok(())
     })
 }
@@ -390,10 +380,7 @@ pub unsafe extern "C" fn tarsiaGetBackend(
     handle: tarsiaHandle_t,
     backend: *mut tarsiaBackend_t,
 ) -> tarsiaStatus_t {
-    guard_handle(handle, |handle| {
-        out!(backend).set_enum(handle.backend().kind());
-        Ok(())
-    })
+    guard_handle(handle, |handle| out!(backend).set_enum(handle.backend().kind()))
 }
 
 /// Number of the handle's device; 0 on the CPU backends.
@@ -403,8 +390,5 @@ pub unsafe extern "C" fn tarsiaGetBackend(
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (device is NULL).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaGetDevice(handle: tarsiaHandle_t, device: *mut c_int) -> tarsiaStatus_t {
-    guard_handle(handle, |handle| {
-        out!(device).set(handle.backend().device());
-        Ok(())
-    })
+    guard_handle(handle, |handle| out!(device).set(handle.backend().device()))
 }

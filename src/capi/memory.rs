@@ -29,8 +29,7 @@ pub unsafe extern "C" fn tarsiaMalloc(
             0 => Address::NULL,
             _ => handle.backend().memory().allocate(bytes, handle.stream())?,
         };
-        out.set(address.as_mut_ptr());
-        Ok(())
+        out.set(address.as_mut_ptr())
     })
 }
 

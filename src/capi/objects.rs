@@ -14,55 +14,42 @@ use crate::memory::heap;
 use crate::plan::{Descriptors, Plan};
 
 /// What tarsiaHandle_t points to; opaque.
-#[allow(non_camel_case_types)]
 pub struct tarsiaContext {
     _opaque: (),
 }
 /// What tarsiaSpMatDescr_t points to; opaque.
-#[allow(non_camel_case_types)]
 pub struct tarsiaSpMatDescr {
     _opaque: (),
 }
 /// What tarsiaDnVecDescr_t points to; opaque.
-#[allow(non_camel_case_types)]
 pub struct tarsiaDnVecDescr {
     _opaque: (),
 }
 /// What tarsiaDnMatDescr_t points to; opaque.
-#[allow(non_camel_case_types)]
 pub struct tarsiaDnMatDescr {
     _opaque: (),
 }
 /// What tarsiaPlan_t points to; opaque.
-#[allow(non_camel_case_types)]
 pub struct tarsiaPlan {
     _opaque: (),
 }
 
 /// The library's context: backend, stream, modes, allocator, workspace. One
 /// handle per concurrent stream.
-#[allow(non_camel_case_types)]
 pub type tarsiaHandle_t = *mut tarsiaContext;
 /// A sparse matrix: borrows the user's arrays.
-#[allow(non_camel_case_types)]
 pub type tarsiaSpMatDescr_t = *mut tarsiaSpMatDescr;
 /// A sparse matrix that is only read.
-#[allow(non_camel_case_types)]
 pub type tarsiaConstSpMatDescr_t = *const tarsiaSpMatDescr;
 /// A dense vector: borrows the user's array.
-#[allow(non_camel_case_types)]
 pub type tarsiaDnVecDescr_t = *mut tarsiaDnVecDescr;
 /// A dense vector that is only read.
-#[allow(non_camel_case_types)]
 pub type tarsiaConstDnVecDescr_t = *const tarsiaDnVecDescr;
 /// A dense matrix: borrows the user's array.
-#[allow(non_camel_case_types)]
 pub type tarsiaDnMatDescr_t = *mut tarsiaDnMatDescr;
 /// A dense matrix that is only read.
-#[allow(non_camel_case_types)]
 pub type tarsiaConstDnMatDescr_t = *const tarsiaDnMatDescr;
 /// An operation on one matrix: analyzed once, executed many times.
-#[allow(non_camel_case_types)]
 pub type tarsiaPlan_t = *mut tarsiaPlan;
 
 /// Low bits of a token that say the kind.

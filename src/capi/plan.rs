@@ -255,8 +255,7 @@ pub unsafe extern "C" fn tarsiaPlan_getDecisions(
                 std::ptr::copy_nonoverlapping(decisions.as_ptr(), buffer.cast::<u8>(), decisions.len())
             };
         }
-        out.set(decisions.len());
-        Ok(())
+        out.set(decisions.len())
     })
 }
 
@@ -327,8 +326,7 @@ pub unsafe extern "C" fn tarsiaPlan_workspaceSize(
         if n < 0 {
             return Err(Error::invalid("n", format!("{n} is negative")));
         }
-        out.set(plan.workspace_bytes(n)?);
-        Ok(())
+        out.set(plan.workspace_bytes(n)?)
     })
 }
 

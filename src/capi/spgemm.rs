@@ -82,8 +82,7 @@ pub unsafe extern "C" fn tarsiaSpGEMM_createPlan(
         let algorithm = Algorithm::from_spgemm(check_enum("alg", alg)?);
         let planned = Planned::<Spgemm>::new(backend.kind(), problem, algorithm)?.with_tiles(tiles);
         let plan = Plan::new(handle, planned).watching(descriptors([A, B]));
-        out.set(pointer(objects::PLANS.insert(Arc::new(plan))?));
-        Ok(())
+        out.set(pointer(objects::PLANS.insert(Arc::new(plan))?))
     })
 }
 
@@ -114,8 +113,7 @@ pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
         handle.backend().require_blocking(handle.stream(), name)?;
         let plan = live_plan(plan)?;
         plan.check_unchanged(handle, name, Reads::Patterns)?;
-        out.set(plan.modify(handle, name, |planned: &mut Planned<Spgemm>, cx| planned.symbolic(cx))?);
-        Ok(())
+        out.set(plan.modify(handle, name, |planned: &mut Planned<Spgemm>, cx| planned.symbolic(cx))?)
     })
 }
 

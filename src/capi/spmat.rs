@@ -58,10 +58,10 @@ pub unsafe extern "C" fn tarsiaCheckSpMat(
         handle.backend().require_blocking(handle.stream(), "tarsiaCheckSpMat")?;
         let found = handle.backend().check_sparse(&handle.context(), &sparse("A", A)?, "A")?;
         if let Some(out) = sorted {
-            out.set(c_int::from(found.sorted));
+            out.set(c_int::from(found.sorted))?;
         }
         if let Some(out) = unique {
-            out.set(c_int::from(found.unique));
+            out.set(c_int::from(found.unique))?;
         }
         Ok(())
     })

@@ -48,7 +48,6 @@ pub unsafe extern "C" fn tarsiaSpMatGetSize(
             cols: set(shape.1),
             nnz: set(shape.2),
         }
-        Ok(())
     })
 }
 
@@ -64,8 +63,7 @@ pub unsafe extern "C" fn tarsiaSpMatGetFormat(
 ) -> tarsiaStatus_t {
     guard(|| {
         let a = sparse("A", A)?;
-        out!(format).set_enum(a.format());
-        Ok(())
+        out!(format).set_enum(a.format())
     })
 }
 
@@ -82,8 +80,7 @@ pub unsafe extern "C" fn tarsiaSpMatGetIndexBase(
 ) -> tarsiaStatus_t {
     guard(|| {
         let a = with_arrays(sparse("A", A)?)?;
-        out!(base).set_enum(a.base());
-        Ok(())
+        out!(base).set_enum(a.base())
     })
 }
 
@@ -100,8 +97,7 @@ pub unsafe extern "C" fn tarsiaSpMatGetValues(
 ) -> tarsiaStatus_t {
     guard(|| {
         let a = with_arrays(SparseMatrix::of("A", A.addr(), true)?)?;
-        out!(values).set(a.values().as_mut_ptr());
-        Ok(())
+        out!(values).set(a.values().as_mut_ptr())
     })
 }
 
@@ -118,8 +114,7 @@ pub unsafe extern "C" fn tarsiaConstSpMatGetValues(
 ) -> tarsiaStatus_t {
     guard(|| {
         let a = with_arrays(sparse("A", A)?)?;
-        out!(values).set(a.values().as_ptr());
-        Ok(())
+        out!(values).set(a.values().as_ptr())
     })
 }
 

@@ -14,6 +14,7 @@ use super::objects::{
     tarsiaDnMatDescr_t, tarsiaHandle_t, tarsiaPlan_t,
 };
 use crate::algorithm::Algorithm;
+use crate::backend::Backend;
 use crate::error::Result;
 use crate::memory::Context;
 use crate::operation::{Planned, Spmm};
@@ -81,20 +82,25 @@ pub unsafe extern "C" fn tarsiaSpMM_createPlan(
         let algorithm = Algorithm::from_spmm(check_enum("alg", alg)?);
         let planned = Planned::<Spmm>::new(handle.backend().kind(), problem, algorithm)?;
         let plan = Plan::new(handle, planned).watching(descriptors([A, A]));
-        out.set(pointer(objects::PLANS.insert(Arc::new(plan))?));
-        Ok(())
+        out.set(pointer(objects::PLANS.insert(Arc::new(plan))?))
     })
 }
 
-/// The call's operands, checked as far as descriptors go.
+/// The call's operands, checked as far as descriptors go. The old values are those of C, or, with the backend that
+/// copies them, of `old`.
 fn product(
-    (alpha, beta): (*const c_void, *const c_void),
+    scalars: (*const c_void, *const c_void),
     B: tarsiaConstDnMatDescr_t,
+    old: Option<(Arc<dyn Backend>, tarsiaConstDnMatDescr_t)>,
     C: tarsiaDnMatDescr_t,
 ) -> Result<impl FnOnce(&Planned<Spmm>, &Context) -> Result<()>> {
-    let (b, c) = (matrix("B", B)?, matrix("C", C)?);
+    let (b, scalars) = (matrix("B", B)?, (Address::new(scalars.0), Address::new(scalars.1)));
+    let name = if old.is_some() { "D" } else { "C" };
+    let old = old.map(|(backend, old)| Ok((backend, matrix("C", old)?))).transpose()?;
+    let c = matrix(name, C)?;
     Ok(move |planned: &Planned<Spmm>, cx: &Context| {
-        planned.execute(cx, Address::new(alpha), &b, Address::new(beta), &c)
+        let old = old.as_ref().map(|(backend, old)| (&**backend, old));
+        planned.execute(cx, scalars, &b, old, &c)
     })
 }
 
@@ -130,7 +136,7 @@ pub unsafe extern "C" fn tarsiaSpMM(
     C: tarsiaDnMatDescr_t,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        live_plan(plan)?.execute(handle, "tarsiaSpMM", product((alpha, beta), B, C)?)
+        live_plan(plan)?.execute(handle, "tarsiaSpMM", product((alpha, beta), B, None, C)?)
     })
 }
 
@@ -157,11 +163,8 @@ pub unsafe extern "C" fn tarsiaSpMM_into(
     D: tarsiaDnMatDescr_t,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        let (b, c, d) = (matrix("B", B)?, matrix("C", C)?, matrix("D", D)?);
-        let (backend, scalars) = (handle.backend(), (Address::new(alpha), Address::new(beta)));
-        live_plan(plan)?.execute(handle, "tarsiaSpMM_into", |planned: &Planned<Spmm>, cx| {
-            planned.execute_into(&*backend, cx, scalars, &b, (&c, &d))
-        })
+        let old = Some((handle.backend(), C));
+        live_plan(plan)?.execute(handle, "tarsiaSpMM_into", product((alpha, beta), B, old, D)?)
     })
 }
 
@@ -204,6 +207,6 @@ pub unsafe extern "C" fn tarsiaSpMM_once(
             value_updates: false,
         };
         let planned = Planned::<Spmm>::new(handle.backend().kind(), problem, None)?;
-        Plan::once(handle, "tarsiaSpMM_once", planned, product((alpha, beta), B, C)?)
+        Plan::once(handle, "tarsiaSpMM_once", planned, product((alpha, beta), B, None, C)?)
     })
 }

@@ -14,6 +14,7 @@ use super::objects::{
     tarsiaHandle_t, tarsiaPlan_t, vector,
 };
 use crate::algorithm::Algorithm;
+use crate::backend::Backend;
 use crate::error::Result;
 use crate::memory::Context;
 use crate::operation::{Planned, Spmv};
@@ -65,20 +66,25 @@ pub unsafe extern "C" fn tarsiaSpMV_createPlan(
         let algorithm = Algorithm::from_spmv(check_enum("alg", alg)?);
         let planned = Planned::<Spmv>::new(handle.backend().kind(), problem, algorithm)?;
         let plan = Plan::new(handle, planned).watching(descriptors([A, A]));
-        out.set(pointer(objects::PLANS.insert(Arc::new(plan))?));
-        Ok(())
+        out.set(pointer(objects::PLANS.insert(Arc::new(plan))?))
     })
 }
 
-/// The call's operands, checked as far as descriptors go.
+/// The call's operands, checked as far as descriptors go. The old values are those of y, or, with the backend that
+/// copies them, of `old`.
 fn product(
-    (alpha, beta): (*const c_void, *const c_void),
+    scalars: (*const c_void, *const c_void),
     x: tarsiaConstDnVecDescr_t,
+    old: Option<(Arc<dyn Backend>, tarsiaConstDnVecDescr_t)>,
     y: tarsiaDnVecDescr_t,
 ) -> Result<impl FnOnce(&Planned<Spmv>, &Context) -> Result<()>> {
-    let (x, y) = (vector("x", x)?, vector("y", y)?);
+    let (x, scalars) = (vector("x", x)?, (Address::new(scalars.0), Address::new(scalars.1)));
+    let name = if old.is_some() { "z" } else { "y" };
+    let old = old.map(|(backend, old)| Ok((backend, vector("y", old)?))).transpose()?;
+    let y = vector(name, y)?;
     Ok(move |planned: &Planned<Spmv>, cx: &Context| {
-        planned.execute(cx, Address::new(alpha), &x, Address::new(beta), &y)
+        let old = old.as_ref().map(|(backend, old)| (&**backend, old));
+        planned.execute(cx, scalars, &x, old, &y)
     })
 }
 
@@ -111,7 +117,7 @@ pub unsafe extern "C" fn tarsiaSpMV(
     y: tarsiaDnVecDescr_t,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        live_plan(plan)?.execute(handle, "tarsiaSpMV", product((alpha, beta), x, y)?)
+        live_plan(plan)?.execute(handle, "tarsiaSpMV", product((alpha, beta), x, None, y)?)
     })
 }
 
@@ -139,11 +145,8 @@ pub unsafe extern "C" fn tarsiaSpMV_into(
     z: tarsiaDnVecDescr_t,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        let (x, y, z) = (vector("x", x)?, vector("y", y)?, vector("z", z)?);
-        let (backend, scalars) = (handle.backend(), (Address::new(alpha), Address::new(beta)));
-        live_plan(plan)?.execute(handle, "tarsiaSpMV_into", |planned: &Planned<Spmv>, cx| {
-            planned.execute_into(&*backend, cx, scalars, &x, (&y, &z))
-        })
+        let old = Some((handle.backend(), y));
+        live_plan(plan)?.execute(handle, "tarsiaSpMV_into", product((alpha, beta), x, old, z)?)
     })
 }
 
@@ -186,6 +189,6 @@ pub unsafe extern "C" fn tarsiaSpMV_once(
         if handle.with_workspace(|cx, _| planned.once(&*backend, cx, scalars, &x_vector, &y_vector))? {
             return Ok(());
         }
-        Plan::once(handle, "tarsiaSpMV_once", planned, product((alpha, beta), x, y)?)
+        Plan::once(handle, "tarsiaSpMV_once", planned, product((alpha, beta), x, None, y)?)
     })
 }

@@ -17,23 +17,8 @@ fn status_of(status: MaybeUninit<tarsiaStatus_t>) -> Option<Status> {
 /// for any other integer. The string lives as long as the library; never NULL.
 #[no_mangle]
 pub extern "C" fn tarsiaGetErrorName(status: MaybeUninit<tarsiaStatus_t>) -> *const c_char {
-    let name = match status_of(status) {
-        None => c"unknown status",
-        Some(Status::Success) => c"TARSIA_STATUS_SUCCESS",
-        Some(Status::NotInitialized) => c"TARSIA_STATUS_NOT_INITIALIZED",
-        Some(Status::AllocFailed) => c"TARSIA_STATUS_ALLOC_FAILED",
-        Some(Status::InvalidValue) => c"TARSIA_STATUS_INVALID_VALUE",
-        Some(Status::ArchMismatch) => c"TARSIA_STATUS_ARCH_MISMATCH",
-        Some(Status::MappingError) => c"TARSIA_STATUS_MAPPING_ERROR",
-        Some(Status::ExecutionFailed) => c"TARSIA_STATUS_EXECUTION_FAILED",
-        Some(Status::InternalError) => c"TARSIA_STATUS_INTERNAL_ERROR",
-        Some(Status::MatrixTypeNotSupported) => c"TARSIA_STATUS_MATRIX_TYPE_NOT_SUPPORTED",
-        Some(Status::ZeroPivot) => c"TARSIA_STATUS_ZERO_PIVOT",
-        Some(Status::NotSupported) => c"TARSIA_STATUS_NOT_SUPPORTED",
-        Some(Status::InsufficientResources) => c"TARSIA_STATUS_INSUFFICIENT_RESOURCES",
-        Some(Status::InvalidState) => c"TARSIA_STATUS_INVALID_STATE",
-    };
-    name.as_ptr()
+    let name = status_of(status).map_or("unknown status\0", Status::c_string);
+    name.as_ptr().cast()
 }
 
 /// One sentence on what a status means. The string lives as long as the
@@ -89,8 +74,7 @@ pub unsafe extern "C" fn tarsiaGetLastErrorMessage(buf: *mut c_char, len: usize)
 pub unsafe extern "C" fn tarsiaGetVersion(version: *mut c_int) -> tarsiaStatus_t {
     guard(|| {
         out!(version)
-            .set(number(Property::Major) * 10_000 + number(Property::Minor) * 100 + number(Property::Patch));
-        Ok(())
+            .set(number(Property::Major) * 10_000 + number(Property::Minor) * 100 + number(Property::Patch))
     })
 }
 
@@ -106,8 +90,7 @@ pub unsafe extern "C" fn tarsiaGetProperty(
 ) -> tarsiaStatus_t {
     guard(|| {
         let property = check_enum("property", property)?;
-        out!(value).set(number(property));
-        Ok(())
+        out!(value).set(number(property))
     })
 }
 

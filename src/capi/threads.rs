@@ -37,8 +37,5 @@ pub extern "C" fn tarsiaSetNumThreads(n: c_int) -> tarsiaStatus_t {
 /// Statuses: INVALID_VALUE (n is NULL).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaGetNumThreads(n: *mut c_int) -> tarsiaStatus_t {
-    guard(|| -> Result<()> {
-        out!(n).set(c_int::try_from(pool::next_size()).unwrap_or(c_int::MAX));
-        Ok(())
-    })
+    guard(|| -> Result<()> { out!(n).set(c_int::try_from(pool::next_size()).unwrap_or(c_int::MAX)) })
 }

@@ -13,6 +13,7 @@ use crate::context::Handle;
 use crate::error::{Error, Result};
 use crate::matrix::tiles::TileMatrix;
 use crate::matrix::{SparseArrays, SparseMatrix};
+use crate::operation::check_writable;
 use crate::types::DataType;
 
 /// The matrix in tiles that an argument names.
@@ -86,8 +87,7 @@ pub unsafe extern "C" fn tarsiaCreateTile(
         let value_type: DataType = check_enum("valueType", valueType)?;
         let backend = handle.backend();
         let matrix = TileMatrix::new((backend.kind(), backend.device()), (rows, cols), value_type)?;
-        out.set(pointer(objects::SPARSE.insert(Sparse::Tiles(Arc::new(matrix)))?));
-        Ok(())
+        out.set(pointer(objects::SPARSE.insert(Sparse::Tiles(Arc::new(matrix)))?))
     })
 }
 
@@ -113,7 +113,6 @@ pub unsafe extern "C" fn tarsiaTileGet(
             tileCount: set(shape.tiles),
             valueType: set_enum(shape.value_type),
         }
-        Ok(())
     })
 }
 
@@ -185,12 +184,7 @@ pub unsafe extern "C" fn tarsiaTileToSparse(
         let (a, b) = (tiles("A", A)?, compressed("B", B)?);
         check_backend(handle, "A", &a)?;
         let a = a.contents("A")?;
-        if !b.writable {
-            return Err(Error::invalid(
-                "B",
-                "it was made by a tarsiaCreateConst function and cannot be written",
-            ));
-        }
+        check_writable("B", b.writable, "a tarsiaCreateConst function")?;
         let (shape, (rows, cols, nnz)) = (a.shape, b.shape());
         check_shapes("B", (rows, cols), (shape.rows, shape.cols))?;
         if nnz != shape.nnz {

@@ -91,9 +91,6 @@ pub struct SparseMatrix {
     pub temporary: bool,
 }
 
-/// Offsets or indices: where, how many, of which type.
-pub type IndexArray = (Address, i64, IndexType);
-
 impl SparseMatrix {
     /// Its format.
     pub fn format(&self) -> Format {
@@ -165,63 +162,72 @@ impl SparseMatrix {
         self
     }
 
-    /// The two arrays that have the pattern; `name` is the argument that the error names.
-    pub fn index_arrays(&self, name: &str) -> Result<[IndexArray; 2]> {
-        let compressed = |m: &Compressed| {
-            let offsets = if m.major == 0 { 0 } else { m.major + 1 };
-            [(m.offsets, offsets, m.offset_type), (m.indices, m.nnz, m.index_type)]
+    /// Its arrays: offsets and indices, or the two arrays of indices of COO, then the values. `None` in tiles.
+    pub fn user_arrays(&self) -> Option<[Array; 3]> {
+        let (value_type, values) = (self.value_type(), self.values());
+        let of_index = |name, address, count, index_type: IndexType, needed| Array {
+            name,
+            address,
+            count,
+            size: index_type.size(),
+            needed,
         };
-        Ok(match &self.arrays {
-            SparseArrays::Csr(m) | SparseArrays::Csc(m) => compressed(m),
-            SparseArrays::Bsr(m) => compressed(&m.pattern()),
-            SparseArrays::Coo(m) => {
-                [(m.row_indices, m.nnz, m.index_type), (m.col_indices, m.nnz, m.index_type)]
-            }
-            SparseArrays::Tile(_) => return Err(no_arrays(name)),
-        })
+        let compressed = |m: &Compressed, names: &compressed::Names| {
+            [
+                of_index(names.offsets, m.offsets, m.major + 1, m.offset_type, m.major > 0),
+                of_index(names.indices, m.indices, m.nnz, m.index_type, m.nnz > 0),
+            ]
+        };
+        let [first, second] = match &self.arrays {
+            SparseArrays::Csr(m) => compressed(m, &compressed::CSR),
+            SparseArrays::Csc(m) => compressed(m, &compressed::CSC),
+            SparseArrays::Bsr(m) => compressed(&m.pattern(), &compressed::BSR),
+            SparseArrays::Coo(m) => [("rowInd", m.row_indices), ("colInd", m.col_indices)]
+                .map(|(name, address)| of_index(name, address, m.nnz, m.index_type, m.nnz > 0)),
+            SparseArrays::Tile(_) => return None,
+        };
+        let count = self.shape().2;
+        let values =
+            Array { name: "values", address: values, count, size: value_type.size(), needed: count > 0 };
+        Some([first, second, values])
     }
 
     /// Every array must be there before the matrix is read or written;
     /// `name` is the argument that the error names.
     pub fn require_arrays(&self, name: &str) -> Result<()> {
-        let missing = |array: &str| {
-            Err(Error::invalid(
+        let missing = |array: &Array| array.needed && array.address.is_null();
+        match self.user_arrays().into_iter().flatten().find(missing) {
+            None => Ok(()),
+            Some(Array { name: array, .. }) => Err(Error::invalid(
                 name,
                 format!("its {array} pointer is NULL: set it before the matrix is used"),
-            ))
-        };
-        let check = |m: &Compressed, offsets: &str, indices: &str| {
-            if m.offsets.is_null() && m.major > 0 {
-                return missing(offsets);
-            }
-            if m.nnz > 0 && m.indices.is_null() {
-                return missing(indices);
-            }
-            if m.nnz > 0 && m.values.is_null() {
-                return missing("values");
-            }
-            Ok(())
-        };
-        match &self.arrays {
-            SparseArrays::Csr(m) => check(m, "rowOffsets", "colInd"),
-            SparseArrays::Csc(m) => check(m, "colOffsets", "rowInd"),
-            SparseArrays::Coo(m) => {
-                if m.nnz == 0 {
-                    return Ok(());
-                }
-                if m.row_indices.is_null() {
-                    return missing("rowInd");
-                }
-                if m.col_indices.is_null() {
-                    return missing("colInd");
-                }
-                if m.values.is_null() {
-                    return missing("values");
-                }
-                Ok(())
-            }
-            SparseArrays::Bsr(m) => check(&m.pattern(), "rowOffsets", "colInd"),
-            SparseArrays::Tile(_) => Ok(()),
+            )),
+        }
+    }
+}
+
+/// An array of the user's that a sparse matrix has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Array {
+    /// The C argument.
+    pub name: &'static str,
+    /// Where it is.
+    pub address: Address,
+    /// Its elements.
+    pub count: i64,
+    /// Bytes of an element.
+    pub size: usize,
+    /// It is read, and may not be NULL: not so the offsets of a matrix without rows, nor an array of no elements.
+    pub needed: bool,
+}
+
+impl Array {
+    /// Elements that are read.
+    pub fn read(&self) -> i64 {
+        if self.needed {
+            self.count
+        } else {
+            0
         }
     }
 }

@@ -8,25 +8,13 @@ use crate::matrix::Lines;
 use crate::memory::Context;
 use crate::types::{Address, ComputeType};
 
-/// Copies the old values, unless they are there already or are not read.
+/// Puts the old values where the result goes, unless they are there already or are not read. The scalars must be
+/// there before anything is written, and apart from the result, which gets the old values before they are read.
 pub(super) fn put_old_values(
     backend: &dyn Backend,
     cx: &Context,
-    (compute, beta): (ComputeType, Address),
+    (compute, [alpha, beta]): (ComputeType, [Address; 2]),
     from: &Lines,
-    to: &Lines,
-) -> Result<()> {
-    if from.are(to) || backend.is_known_zero(cx, compute, beta)? {
-        return Ok(());
-    }
-    backend.copy_lines(cx, from, to)
-}
-
-/// Scalars must be there before anything is written, and apart from the result, which gets the old values before
-/// they are read.
-pub(super) fn check_scalars(
-    compute: ComputeType,
-    [alpha, beta]: [Address; 2],
     (result_name, result): (&str, &Lines),
 ) -> Result<()> {
     for (name, address) in [("alpha", alpha), ("beta", beta)] {
@@ -41,5 +29,8 @@ pub(super) fn check_scalars(
             ));
         }
     }
-    Ok(())
+    if from.are(result) || backend.is_known_zero(cx, compute, beta)? {
+        return Ok(());
+    }
+    backend.copy_lines(cx, from, result)
 }

@@ -178,12 +178,6 @@ impl<O: Operation> Planned<O> {
         Ok(Planned { problem, compute: asked.compute, rows, executor: None, more })
     }
 
-    /// The sparse matrices that are given.
-    fn factors(&self) -> Vec<(&'static str, Op, SparseMatrix)> {
-        let mut problem = self.problem;
-        O::parts(&mut problem).factors.into_iter().map(|(name, op, a)| (name, op, *a)).collect()
-    }
-
     /// Value and compute types as the plan was asked for.
     fn types(&self) -> Types {
         let mut problem = self.problem;
@@ -237,10 +231,13 @@ pub trait Task: Send + Sync {
     fn rows(&self) -> &[&'static Row];
     /// [`Operation::facts`].
     fn facts(&self) -> Facts;
-    /// The sparse matrices that are given, with the arguments' names.
-    fn matrices(&self) -> Vec<(&'static str, SparseMatrix)>;
+    /// The sparse matrices that are given, with the arguments' names and the ops; A first.
+    fn factors(&self) -> Vec<(&'static str, Op, SparseMatrix)>;
     /// (rows, columns) of op(A) and stored entries of A.
-    fn shape(&self) -> (i64, i64, i64);
+    fn shape(&self) -> (i64, i64, i64) {
+        let (_, op, a) = self.factors()[0];
+        a.shape_of(op)
+    }
     /// Whether the arrays of the matrices may go after analysis.
     fn set_temporary(&mut self, temporary: bool);
     /// [`Operation::admits`].
@@ -286,13 +283,9 @@ impl<O: Operation> Task for Planned<O> {
         facts
     }
 
-    fn matrices(&self) -> Vec<(&'static str, SparseMatrix)> {
-        self.factors().into_iter().map(|(name, _, a)| (name, a)).collect()
-    }
-
-    fn shape(&self) -> (i64, i64, i64) {
-        let (_, op, a) = self.factors()[0];
-        a.shape_of(op)
+    fn factors(&self) -> Vec<(&'static str, Op, SparseMatrix)> {
+        let mut problem = self.problem;
+        O::parts(&mut problem).factors.into_iter().map(|(name, op, a)| (name, op, *a)).collect()
     }
 
     fn set_temporary(&mut self, temporary: bool) {
@@ -401,6 +394,32 @@ fn check_new_values(name: &str, a: &SparseMatrix, values: Address, value_updates
         ));
     }
     Ok(())
+}
+
+/// The columns of op(A) are the rows of op(B).
+fn check_inner(k: i64, b_rows: i64) -> Result<()> {
+    if b_rows != k {
+        let reason = format!("op(B) has {b_rows} rows, expected the {k} columns of op(A)");
+        return Err(Error::invalid("B", reason));
+    }
+    Ok(())
+}
+
+/// A result in a matrix has the rows of op(A) and the columns of op(B).
+fn check_shape(name: &str, (rows, cols): (i64, i64), (m, n): (i64, i64)) -> Result<()> {
+    if (rows, cols) != (m, n) {
+        let expected = format!("expected {m} × {n} (rows of op(A) × columns of op(B))");
+        return Err(Error::invalid(name, format!("it is {rows} × {cols}, {expected}")));
+    }
+    Ok(())
+}
+
+/// A result is not in const arrays; `by` is what makes descriptors of those.
+pub fn check_writable(name: &str, writable: bool, by: &str) -> Result<()> {
+    match writable {
+        true => Ok(()),
+        false => Err(Error::invalid(name, format!("it was made by {by} and cannot be written"))),
+    }
 }
 
 /// Values of an operand are of the type that the plan was created for.

@@ -5,12 +5,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::facts::{self, Facts};
-use super::{check_new_values, check_type, not_analyzed, Analysis, Built, Operation, Parts, Planned};
+use super::{
+    check_inner, check_new_values, check_shape, check_type, check_writable, not_analyzed, Analysis, Built,
+    Operation, Parts, Planned,
+};
 use crate::algorithm::Algorithm;
 use crate::backend::LayoutInfo;
 use crate::error::{Error, Result};
 use crate::matrix::tiles::{TileFactors, TileMatrix, Tiles};
-use crate::matrix::{compressed, SparseArrays, SparseMatrix};
+use crate::matrix::{Array, SparseMatrix};
 use crate::memory::Context;
 use crate::problem::SpgemmProblem;
 use crate::select::{self, in_place, roofline, Choice, SpgemmSurveyed};
@@ -110,13 +113,7 @@ impl Operation for Spgemm {
     fn check(problem: &SpgemmProblem) -> Result<()> {
         let (_, k, _) = problem.a.shape_of(problem.op_a);
         let (b_rows, _, _) = problem.b.shape_of(problem.op_b);
-        if k != b_rows {
-            return Err(Error::invalid(
-                "B",
-                format!("op(B) has {b_rows} rows, expected the {k} columns of op(A)"),
-            ));
-        }
-        Ok(())
+        check_inner(k, b_rows)
     }
 
     fn facts(planned: &Planned<Self>, facts: &mut Facts) {
@@ -267,20 +264,15 @@ impl Planned<Spgemm> {
     /// Checks C and writes it.
     pub fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
         let nnz = self.counted()?;
-        if !c.writable {
-            return Err(Error::invalid(
-                "C",
-                "it was made by a tarsiaCreateConst function and cannot be written",
-            ));
-        }
+        check_writable("C", c.writable, "a tarsiaCreateConst function")?;
         if !self.rows.iter().any(|row| row.formats.contains(&c.format())) {
             return Err(Error::unsupported(format!(
                 "C: SpGEMM does not write format {}",
                 c.format().short()
             )));
         }
-        self.check_shape(c)?;
-        let nnz_c = c.shape().2;
+        let (rows, cols, nnz_c) = c.shape();
+        check_shape("C", (rows, cols), self.shape_c())?;
         if nnz_c != nnz {
             return Err(Error::invalid(
                 "C",
@@ -295,17 +287,6 @@ impl Planned<Spgemm> {
         let factors = [("A", &self.problem.a), ("B", &self.problem.b)];
         check_overlap(c, factors.into_iter().filter(|(_, factor)| !factor.temporary))?;
         self.executor_mut()?.executor.numeric(cx, alpha, c)
-    }
-
-    fn check_shape(&self, c: &SparseMatrix) -> Result<()> {
-        let ((m, n), (rows, cols, _)) = (self.shape_c(), c.shape());
-        if (rows, cols) == (m, n) {
-            return Ok(());
-        }
-        Err(Error::invalid(
-            "C",
-            format!("it is {rows} × {cols}, expected {m} × {n} (rows of op(A) × columns of op(B))"),
-        ))
     }
 
     /// Fills C with new tiles, in memory of `into`'s allocator.
@@ -324,9 +305,9 @@ impl Planned<Spgemm> {
                 "C: algorithm {name} does not write tiles; create the plan with TARSIA_SPGEMM_ALG_TILE"
             )));
         }
-        let shape = SparseMatrix { arrays: SparseArrays::Tile(c.shape()), writable: true, temporary: false };
-        self.check_shape(&shape)?;
-        check_type("C", shape.value_type(), self.problem.types.y)?;
+        let shape = c.shape();
+        check_shape("C", (shape.rows, shape.cols), self.shape_c())?;
+        check_type("C", shape.value_type, self.problem.types.y)?;
         c.fill(self.executor_mut()?.executor.numeric_tiles(cx, into, alpha)?)
     }
 
@@ -385,23 +366,14 @@ impl Planned<Spgemm> {
 /// An array of a matrix: its argument's name and its bytes.
 type Extent = (&'static str, Range<usize>);
 
-/// The arrays of a CSR or CSC matrix.
+/// The arrays of a matrix that is not in tiles.
 fn extents(matrix: &SparseMatrix) -> Option<[Extent; 3]> {
-    let (m, names) = match &matrix.arrays {
-        SparseArrays::Csr(m) => (m, &compressed::CSR),
-        SparseArrays::Csc(m) => (m, &compressed::CSC),
-        SparseArrays::Coo(_) | SparseArrays::Bsr(_) | SparseArrays::Tile(_) => return None,
-    };
-    let bytes = |address: Address, count: i64, size: usize| {
+    let extent = |Array { name, address, count, size, .. }| {
         let start = address.value();
         // NULL is an array without elements; creation has checked the size.
-        start..if address.is_null() { start } else { start + count as usize * size }
+        (name, start..if address.is_null() { start } else { start + count as usize * size })
     };
-    Some([
-        (names.offsets, bytes(m.offsets, m.major + 1, m.offset_type.size())),
-        (names.indices, bytes(m.indices, m.nnz, m.index_type.size())),
-        ("values", bytes(m.values, m.nnz, m.value_type.size())),
-    ])
+    matrix.user_arrays().map(|arrays| arrays.map(extent))
 }
 
 /// C's arrays share no memory with each other nor with those of the factors.

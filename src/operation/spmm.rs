@@ -1,7 +1,9 @@
 //! SpMM: C = alpha · op(A) · op(B) + beta · C, B and C dense.
 
 use super::facts::{self, Facts};
-use super::{check_type, into, Analysis, Built, Operation, Parts, Planned};
+use super::{
+    check_inner, check_shape, check_type, check_writable, into, Analysis, Built, Operation, Parts, Planned,
+};
 use crate::algorithm::Algorithm;
 use crate::backend::{Backend, LayoutInfo};
 use crate::error::{Error, Result};
@@ -223,79 +225,49 @@ impl Planned<Spmm> {
         })
     }
 
-    /// Checks the arguments and executes.
+    /// Checks the arguments and executes. The old values are those of C, or they are in `old`, and the backend
+    /// puts them there.
     pub fn execute(
         &self,
         cx: &Context,
-        alpha: Address,
-        b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
-    ) -> Result<()> {
-        self.check(b, c, "C")?;
-        self.ready(cx, c)?.execute(cx, alpha, b, beta, c)
-    }
-
-    /// The same into D, from the old values in C.
-    pub fn execute_into(
-        &self,
-        backend: &dyn Backend,
-        cx: &Context,
         (alpha, beta): (Address, Address),
         b: &DenseMatrix,
-        (c, d): (&DenseMatrix, &DenseMatrix),
+        old: Option<(&dyn Backend, &DenseMatrix)>,
+        c: &DenseMatrix,
     ) -> Result<()> {
-        self.check(b, d, "D")?;
-        self.check_result("C", c, (d.rows, d.cols))?;
-        if !c.lines().are(&d.lines()) && c.lines().overlaps(&d.lines()) {
-            return Err(Error::invalid("D", "it shares elements with C and is not the same"));
+        let name = if old.is_some() { "D" } else { "C" };
+        self.check(b, c, name)?;
+        if let Some((_, old)) = old {
+            self.check_result("C", old, (c.rows, c.cols))?;
+            if !old.lines().are(&c.lines()) && old.lines().overlaps(&c.lines()) {
+                return Err(Error::invalid(name, "it shares elements with C and is not the same"));
+            }
         }
-        let executor = self.ready(cx, d)?;
-        into::check_scalars(self.problem.types.compute, [alpha, beta], ("D", &d.lines()))?;
-        into::put_old_values(backend, cx, (self.problem.types.compute, beta), &c.lines(), &d.lines())?;
-        executor.execute(cx, alpha, b, beta, d)
-    }
-
-    fn ready(&self, cx: &Context, c: &DenseMatrix) -> Result<&dyn SpmmExecutor> {
         let executor = self.executor()?;
         cx.workspace.require(executor.workspace_bytes(c.cols as usize))?;
-        Ok(&**executor)
+        if let Some((backend, old)) = old {
+            let scalars = (self.problem.types.compute, [alpha, beta]);
+            into::put_old_values(backend, cx, scalars, &old.lines(), (name, &c.lines()))?;
+        }
+        executor.execute(cx, alpha, b, beta, c)
     }
 
     fn check(&self, b: &DenseMatrix, c: &DenseMatrix, c_name: &str) -> Result<()> {
         let problem = &self.problem;
         let (m, k, _) = problem.a.shape_of(problem.op);
         let (b_rows, n) = problem.op_b.shape(b.rows, b.cols);
-        if b_rows != k {
-            return Err(Error::invalid(
-                "B",
-                format!("op(B) has {b_rows} rows, expected the {k} columns of op(A)"),
-            ));
-        }
+        check_inner(k, b_rows)?;
         check_operand("B", b, problem.b_order, problem.types.x)?;
         self.check_result(c_name, c, (m, n))?;
-        if !c.writable {
-            return Err(Error::invalid(
-                c_name,
-                "it was made by tarsiaCreateConstDnMat and cannot be written",
-            ));
-        }
+        check_writable(c_name, c.writable, "tarsiaCreateConstDnMat")?;
         if b.lines().overlaps(&c.lines()) {
             return Err(Error::invalid(c_name, "it shares memory with B"));
         }
         Ok(())
     }
 
-    fn check_result(&self, name: &str, c: &DenseMatrix, (m, n): (i64, i64)) -> Result<()> {
-        if (c.rows, c.cols) != (m, n) {
-            return Err(Error::invalid(
-                name,
-                format!(
-                    "it is {} × {}, expected {m} × {n} (rows of op(A) × columns of op(B))",
-                    c.rows, c.cols
-                ),
-            ));
-        }
+    fn check_result(&self, name: &str, c: &DenseMatrix, shape: (i64, i64)) -> Result<()> {
+        check_shape(name, (c.rows, c.cols), shape)?;
         check_operand(name, c, self.problem.c_order, self.problem.types.y)
     }
 }

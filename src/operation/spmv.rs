@@ -1,7 +1,7 @@
 //! SpMV: y = alpha · op(A) · x + beta · y.
 
 use super::facts::{self, Facts};
-use super::{check_type, into, Analysis, Built, Operation, Parts, Planned};
+use super::{check_type, check_writable, into, Analysis, Built, Operation, Parts, Planned};
 use crate::backend::{Backend, LayoutInfo};
 use crate::error::{Error, Result};
 use crate::matrix::DenseVector;
@@ -160,41 +160,31 @@ impl Operation for Spmv {
 }
 
 impl Planned<Spmv> {
-    /// Checks the arguments and executes.
+    /// Checks the arguments and executes. The old values are those of y, or they are in `old`, and the backend
+    /// puts them there.
     pub fn execute(
         &self,
         cx: &Context,
-        alpha: Address,
-        x: &DenseVector,
-        beta: Address,
-        y: &DenseVector,
-    ) -> Result<()> {
-        self.check(x, y, "y")?;
-        let executor = self.executor()?;
-        cx.workspace.require(executor.workspace_bytes())?;
-        executor.execute(cx, alpha, x, beta, y)
-    }
-
-    /// The same into z, from the old values in y.
-    pub fn execute_into(
-        &self,
-        backend: &dyn Backend,
-        cx: &Context,
         (alpha, beta): (Address, Address),
         x: &DenseVector,
-        (y, z): (&DenseVector, &DenseVector),
+        old: Option<(&dyn Backend, &DenseVector)>,
+        y: &DenseVector,
     ) -> Result<()> {
-        let (rows, _, _) = self.problem.a.shape_of(self.problem.op);
-        self.check(x, z, "z")?;
-        check_vector("y", y, rows, self.problem.types.y, "rows of op(A)")?;
-        if y.values != z.values && y.lines().overlaps(&z.lines()) {
-            return Err(Error::invalid("z", "it shares memory with y and does not begin where y does"));
+        let name = if old.is_some() { "z" } else { "y" };
+        self.check(x, y, name)?;
+        if let Some((_, old)) = old {
+            check_vector("y", old, y.len, y.value_type, "rows of op(A)")?;
+            if old.values != y.values && old.lines().overlaps(&y.lines()) {
+                return Err(Error::invalid(name, "it shares memory with y and does not begin where y does"));
+            }
         }
         let executor = self.executor()?;
         cx.workspace.require(executor.workspace_bytes())?;
-        into::check_scalars(self.problem.types.compute, [alpha, beta], ("z", &z.lines()))?;
-        into::put_old_values(backend, cx, (self.problem.types.compute, beta), &y.lines(), &z.lines())?;
-        executor.execute(cx, alpha, x, beta, z)
+        if let Some((backend, old)) = old {
+            let scalars = (self.problem.types.compute, [alpha, beta]);
+            into::put_old_values(backend, cx, scalars, &old.lines(), (name, &y.lines()))?;
+        }
+        executor.execute(cx, alpha, x, beta, y)
     }
 
     /// The product without analysis, where the backend can; `false`: analyze
@@ -221,12 +211,7 @@ impl Planned<Spmv> {
         let types = self.problem.types;
         check_vector("x", x, cols, types.x, "columns of op(A)")?;
         check_vector(y_name, y, rows, types.y, "rows of op(A)")?;
-        if !y.writable {
-            return Err(Error::invalid(
-                y_name,
-                "it was made by tarsiaCreateConstDnVec and cannot be written",
-            ));
-        }
+        check_writable(y_name, y.writable, "tarsiaCreateConstDnVec")?;
         if x.lines().overlaps(&y.lines()) {
             return Err(Error::invalid(y_name, "it shares memory with x"));
         }

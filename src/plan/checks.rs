@@ -7,7 +7,7 @@ use crate::backend::Backend;
 use crate::context::Handle;
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
-use crate::matrix::{SparseArrays, SparseMatrix};
+use crate::matrix::{no_arrays, Array, SparseMatrix};
 use crate::memory::Context;
 use crate::types::{Address, Format};
 
@@ -55,29 +55,14 @@ pub struct Descriptors {
     pub of: [usize; 2],
 }
 
-/// The index arrays, as errors name them.
-fn index_arrays(a: &SparseMatrix) -> &'static str {
-    match a.format() {
-        Format::Csr | Format::Bsr => "index arrays (rowOffsets or colInd)",
-        Format::Csc => "index arrays (colOffsets or rowInd)",
-        Format::Coo | Format::Tile => "index arrays (rowInd or colInd)",
-    }
+/// The index arrays of a matrix; `None` in tiles.
+fn index_arrays(a: &SparseMatrix) -> Option<[Array; 2]> {
+    a.user_arrays().map(|[first, second, _]| [first, second])
 }
 
 /// The same index arrays at the same addresses.
 fn is_same_pattern(a: &SparseMatrix, b: &SparseMatrix) -> bool {
-    match (&a.arrays, &b.arrays) {
-        (SparseArrays::Csr(x), SparseArrays::Csr(y)) | (SparseArrays::Csc(x), SparseArrays::Csc(y)) => {
-            (x.offsets, x.indices, x.nnz) == (y.offsets, y.indices, y.nnz)
-        }
-        (SparseArrays::Bsr(x), SparseArrays::Bsr(y)) => {
-            (x.offsets, x.indices, x.block_nnz) == (y.offsets, y.indices, y.block_nnz)
-        }
-        (SparseArrays::Coo(x), SparseArrays::Coo(y)) => {
-            (x.row_indices, x.col_indices, x.nnz) == (y.row_indices, y.col_indices, y.nnz)
-        }
-        _ => false,
-    }
+    a.format() == b.format() && index_arrays(a).is_some_and(|arrays| Some(arrays) == index_arrays(b))
 }
 
 /// The call that brings new values of a matrix.
@@ -92,7 +77,7 @@ impl Remembered {
     /// Of a plan's matrices as they are now. Blocks.
     fn new(backend: &dyn Backend, cx: &Context, inner: &Inner) -> Result<Self> {
         let mut out = Vec::new();
-        for (name, a) in inner.task.matrices() {
+        for (name, _, a) in inner.task.factors() {
             // Arrays that may be gone have nothing to do with the plan any more.
             if a.format() == Format::Tile || a.temporary {
                 continue;
@@ -108,12 +93,14 @@ impl Remembered {
 
     /// An error unless the arrays are as they were. Blocks.
     fn compare(&self, backend: &dyn Backend, cx: &Context, inner: &Inner, reads: Reads) -> Result<()> {
-        for (at, (name, a)) in inner.task.matrices().into_iter().enumerate() {
+        for (at, (name, _, a)) in inner.task.factors().into_iter().enumerate() {
             let Some(known) = self.0.iter().find(|known| known.name == name) else { continue };
             if backend.fingerprint(cx, &a, name)? != known.pattern {
+                let [first, second] =
+                    index_arrays(&a).ok_or_else(|| no_arrays(name))?.map(|array| array.name);
                 return Err(Error::state(format!(
-                    "plan: the {} of {name} have changed since tarsiaPlan_analyze: a new pattern needs a new plan",
-                    index_arrays(&a)
+                    "plan: the index arrays ({first} or {second}) of {name} have changed since tarsiaPlan_analyze: \
+                     a new pattern needs a new plan"
                 )));
             }
             if reads == Reads::Patterns {
@@ -167,7 +154,7 @@ impl Inner {
     ) -> Result<()> {
         let Some(mut remembered) = self.remembered.take() else { return Ok(()) };
         let (cx, mut result) = (handle.context(), Ok(()));
-        for (at, (name, a)) in self.task.matrices().iter().enumerate().filter(|(at, _)| given[*at]) {
+        for (at, (name, _, a)) in self.task.factors().iter().enumerate().filter(|(at, _)| given[*at]) {
             let Some(known) = remembered.0.iter_mut().find(|known| known.name == *name) else { continue };
             known.described = self.value_array(at, a);
             known.values = match (known.values, handle.checks()) {

@@ -75,6 +75,9 @@ impl<G: DerefMut> DerefMut for Locked<G> {
     }
 }
 
+/// The error of a setting after analysis.
+const LATE_SETTING: &str = "settings cannot change after tarsiaPlan_analyze";
+
 type Reading<'a> = Locked<RwLockReadGuard<'a, Inner>>;
 type Writing<'a> = Locked<RwLockWriteGuard<'a, Inner>>;
 
@@ -170,25 +173,25 @@ impl Plan {
         Ok(Locked { guard, _entry: Entry::new(self.object(), Access::Exclusive) })
     }
 
+    /// The state, for a change that may only come before analysis; `late` is the error after it.
+    fn write_early(&self, late: &str) -> Result<Writing<'_>> {
+        let inner = self.write()?;
+        inner.require_alive()?;
+        match inner.analyzed {
+            true => Err(Error::state(format!("plan: {late}"))),
+            false => Ok(inner),
+        }
+    }
+
     /// Changes a setting; only before analysis.
     pub fn set(&self, change: impl FnOnce(&mut Settings)) -> Result<()> {
-        let mut inner = self.write()?;
-        inner.require_alive()?;
-        if inner.analyzed {
-            return Err(Error::state("plan: settings cannot change after tarsiaPlan_analyze"));
-        }
-        change(&mut inner.settings);
+        change(&mut self.write_early(LATE_SETTING)?.settings);
         Ok(())
     }
 
     /// Whether the caller may free the arrays of A (and B) after analysis; only before it.
     pub fn set_self_contained(&self, on: bool) -> Result<()> {
-        let mut inner = self.write()?;
-        inner.require_alive()?;
-        if inner.analyzed {
-            return Err(Error::state("plan: settings cannot change after tarsiaPlan_analyze"));
-        }
-        inner.task.set_temporary(on);
+        self.write_early(LATE_SETTING)?.task.set_temporary(on);
         Ok(())
     }
 
@@ -196,13 +199,9 @@ impl Plan {
     pub fn analyze(&self, handle: &Handle) -> Result<()> {
         self.check_handle(handle)?;
         self.backend.require_blocking(handle.stream(), "tarsiaPlan_analyze")?;
-        let inner = self.write()?;
-        inner.require_alive()?;
-        if inner.analyzed {
-            return Err(Error::state(
-                "plan: it is analyzed already; tarsiaPlan_updateValues brings new values, a new plan a new pattern",
-            ));
-        }
+        let inner = self.write_early(
+            "it is analyzed already; tarsiaPlan_updateValues brings new values, a new plan a new pattern",
+        )?;
         let timed = match &inner.decided {
             Some(decided) => decided
                 .choice
@@ -211,7 +210,7 @@ impl Plan {
                 .then_some("its decisions have a vendor's algorithms timed"),
             None => (inner.settings.effort == Effort::Tuned).then_some("effort TUNED chooses by timing"),
         };
-        if let Some(timed) = timed.filter(|_| handle.deterministic()) {
+        if let Some(timed) = timed.filter(|_| handle.modes().deterministic) {
             return Err(Error::unsupported(format!(
                 "plan: {timed}, which deterministic mode (tarsiaSetDeterministic) forbids"
             )));
@@ -265,11 +264,7 @@ impl Plan {
     /// Blocks. On failure the plan is as before.
     pub fn decide(&self, handle: &Handle, bytes: &[u8]) -> Result<()> {
         self.check_handle(handle)?;
-        let mut inner = self.write()?;
-        inner.require_alive()?;
-        if inner.analyzed {
-            return Err(Error::state("plan: decisions come too late after tarsiaPlan_analyze"));
-        }
+        let mut inner = self.write_early("decisions come too late after tarsiaPlan_analyze")?;
         if bytes.is_empty() {
             inner.decided = None;
             return Ok(());
@@ -314,7 +309,7 @@ impl Plan {
         self.check_handle(handle)?;
         let inner = self.read()?;
         inner.require_analyzed(name)?;
-        if !inner.task.is_deterministic() && handle.deterministic() {
+        if !inner.task.is_deterministic() && handle.modes().deterministic {
             return Err(deterministic::refused(inner.report.algorithm));
         }
         inner.check_unchanged(&*self.backend, handle, Reads::All)?;
@@ -500,7 +495,7 @@ impl Cached {
     ) -> Self {
         let of = |fingerprints| {
             let problem = Problem::new(backend, &*inner.task, &inner.settings, fingerprints);
-            let mut more = vec![i64::from(handle.deterministic())];
+            let mut more = vec![i64::from(handle.modes().deterministic)];
             more.extend(inner.task.rows().iter().map(|row| i64::from(row.algorithm.code())));
             let key = problem.key(&more);
             (problem, key)
@@ -544,7 +539,7 @@ impl Inner {
         warnings: &mut Vec<String>,
     ) -> Result<Report> {
         let start = Instant::now();
-        let mut cached = match (&self.decided, handle.plan_cache()) {
+        let mut cached = match (&self.decided, handle.modes().plan_cache) {
             (None, Some(cache)) => Some(Cached::find(self, backend, handle, cache, warnings)),
             _ => None,
         };
@@ -579,9 +574,9 @@ impl Inner {
                 }
             }
         }
-        let matrices = self.task.matrices();
-        let kept = matrices.iter().any(|(_, a)| a.temporary)
-            && matrices.iter().all(|(_, a)| a.format() != Format::Tile);
+        let factors = self.task.factors();
+        let kept = factors.iter().any(|(_, _, a)| a.temporary)
+            && factors.iter().all(|(_, _, a)| a.format() != Format::Tile);
         if kept {
             self.fingerprints = Some(self.fingerprints(backend, handle, "tarsiaPlan_analyze")?);
         }
@@ -598,7 +593,7 @@ impl Inner {
         handle: &Handle,
         decided: Option<(&Choice, &str)>,
     ) -> Result<()> {
-        let settings = Settings { deterministic: handle.deterministic(), ..self.settings };
+        let settings = Settings { deterministic: handle.modes().deterministic, ..self.settings };
         let mut cx = handle.context();
         cx.allocator = cx.allocator.scoped(settings.memory_limit);
         let analysis = Analysis { backend, cx: &cx, settings: &settings };
@@ -620,7 +615,7 @@ impl Inner {
         let Some(allocator) = self.allocator.as_ref().filter(|_| self.analyzed && !self.destroyed) else {
             return Ok(());
         };
-        if self.task.matrices().iter().any(|(_, a)| a.format() == Format::Tile) {
+        if self.task.factors().iter().any(|(_, _, a)| a.format() == Format::Tile) {
             // Tiles are others' memory, too, and go with the last that has them.
             pending.wait()?;
         }
@@ -640,7 +635,7 @@ impl Inner {
     fn fingerprints(&self, backend: &dyn Backend, handle: &Handle, call: &str) -> Result<Vec<Fingerprint>> {
         backend.require_blocking(handle.stream(), call)?;
         let (cx, mut out) = (handle.context(), Vec::new());
-        for (name, a) in self.task.matrices() {
+        for (name, _, a) in self.task.factors() {
             if a.format() == Format::Tile {
                 return Err(Error::unsupported(format!(
                     "plan: {name} is in tiles, of which nothing is decided"

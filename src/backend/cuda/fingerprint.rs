@@ -7,9 +7,9 @@ use super::launch::launch;
 use super::memory::Readback;
 use crate::error::Result;
 use crate::matrix::fingerprint::Fingerprint;
-use crate::matrix::SparseMatrix;
+use crate::matrix::{no_arrays, SparseMatrix};
 use crate::memory::Context;
-use crate::types::{Address, IndexType};
+use crate::types::Address;
 
 const MODULE: &str = "analysis/fingerprint";
 const THREADS: i64 = 256;
@@ -17,12 +17,8 @@ const THREADS: i64 = 256;
 /// Of offsets and indices, as they are; the pattern need not be valid. Blocks. The context is current
 /// and the arrays can be read by the device.
 pub(super) fn of(cx: &Context, device: &Arc<Device>, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
-    let bits = |index_type| if index_type == IndexType::I64 { 64 } else { 32 };
-    sums(
-        cx,
-        device,
-        a.index_arrays(name)?.map(|(address, count, index_type)| (address, count, bits(index_type))),
-    )
+    let [first, second, _] = a.user_arrays().ok_or_else(|| no_arrays(name))?;
+    sums(cx, device, [first, second].map(|array| (array.address, array.read(), 8 * array.size)))
 }
 
 /// Of values, as words of what their type is aligned to. As above.

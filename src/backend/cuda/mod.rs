@@ -36,7 +36,7 @@ use self::memory::{CudaMemory, Owner};
 use crate::backend::Backend;
 use crate::error::{Error, Result, Status};
 use crate::matrix::fingerprint::Fingerprint;
-use crate::matrix::{compressed, Lines, SparseArrays, SparseMatrix, Structure};
+use crate::matrix::{Array, Lines, SparseMatrix, Structure};
 use crate::memory::in_flight::{GraphReferences, LastWork, Pending};
 use crate::memory::{Context, RawMemory};
 use crate::reorder::features::FeatureSet;
@@ -241,34 +241,18 @@ impl Cuda {
         if self.device.properties().host_page_tables {
             return Ok(());
         }
-        let check = |arrays: &[(&str, Address)]| {
-            for (array, address) in arrays {
-                if !address.is_null() && memory::owner(*address) == Owner::Host {
-                    return Err(Error::invalid(
-                        name,
-                        format!(
-                            "its {array} are ordinary host memory, which device {} cannot read: expected device, \
-                             managed or pinned memory",
-                            self.device.ordinal()
-                        ),
-                    ));
-                }
+        for Array { name: array, address, .. } in a.user_arrays().into_iter().flatten() {
+            if !address.is_null() && memory::owner(address) == Owner::Host {
+                return Err(Error::invalid(
+                    name,
+                    format!(
+                        "its {array} are ordinary host memory, which device {} cannot read: expected device, \
+                         managed or pinned memory",
+                        self.device.ordinal()
+                    ),
+                ));
             }
-            Ok(())
-        };
-        let compressed = |m: &compressed::Compressed, names: &compressed::Names| {
-            check(&[(names.offsets, m.offsets), (names.indices, m.indices), ("values", m.values)])
-        };
-        match &a.arrays {
-            SparseArrays::Csr(m) => compressed(m, &compressed::CSR),
-            SparseArrays::Csc(m) => compressed(m, &compressed::CSC),
-            SparseArrays::Coo(m) => {
-                check(&[("rowInd", m.row_indices), ("colInd", m.col_indices), ("values", m.values)])
-            }
-            SparseArrays::Bsr(m) => {
-                check(&[("rowOffsets", m.offsets), ("colInd", m.indices), ("values", m.values)])
-            }
-            SparseArrays::Tile(_) => Ok(()),
         }
+        Ok(())
     }
 }

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Result;
 use crate::matrix::fingerprint::{add, join, Fingerprint};
-use crate::matrix::{IndexArray, SparseMatrix};
+use crate::matrix::{no_arrays, Array, SparseMatrix};
 use crate::memory::{self, pool};
-use crate::types::{Address, Index, IndexType};
+use crate::types::{Address, Index};
 
 /// Words that a thread takes at one time: 100 µs or so.
 const PART: usize = 1 << 16;
@@ -15,11 +15,11 @@ const PART: usize = 1 << 16;
 /// Of offsets and indices, as they are; the pattern need not be valid.
 pub(crate) fn of(a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
     a.require_arrays(name)?;
-    let of = |(address, count, index_type): IndexArray, which| match index_type {
-        IndexType::I64 => words::<i64>(name, address, count, which),
-        _ => words::<i32>(name, address, count, which),
+    let [first, second, _] = a.user_arrays().ok_or_else(|| no_arrays(name))?;
+    let of = |array: Array, which| match array.size {
+        4 => words::<i32>(name, array.address, array.read(), which),
+        _ => words::<i64>(name, array.address, array.read(), which),
     };
-    let [first, second] = a.index_arrays(name)?;
     Ok(join(of(first, 0)?, of(second, 1)?))
 }
 

@@ -3,17 +3,21 @@
 use super::arrays::Indices;
 use crate::error::Result;
 use crate::matrix::fingerprint::{add, Fingerprint};
-use crate::matrix::SparseMatrix;
+use crate::matrix::{no_arrays, SparseMatrix};
 use crate::memory;
+use crate::types::IndexType;
 
 /// Of offsets and indices, as they are; the pattern need not be valid.
 pub(super) fn of_pattern(a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
     a.require_arrays(name)?;
+    let [first, second, _] = a.user_arrays().ok_or_else(|| no_arrays(name))?;
     let mut sums = [0; 2];
-    for (which, (address, count, index_type)) in a.index_arrays(name)?.into_iter().enumerate() {
+    for (which, array) in [first, second].into_iter().enumerate() {
+        let index_type = if array.size == size_of::<i64>() { IndexType::I64 } else { IndexType::I32 };
+        let count = array.read() as usize;
         // SAFETY: the descriptor promises that many indices, unchanged during the call.
-        let indices = unsafe { Indices::open(name, address, count as usize, index_type)? };
-        for at in 0..count as usize {
+        let indices = unsafe { Indices::open(name, array.address, count, index_type)? };
+        for at in 0..count {
             add(&mut sums, which as u64, at as u64, indices.get(at) as u64);
         }
     }

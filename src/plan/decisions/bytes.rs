@@ -96,13 +96,6 @@ impl Writer {
     }
 }
 
-fn source_code(source: Source) -> u8 {
-    match source {
-        Source::InPlace => 0,
-        Source::Canonical => 1,
-    }
-}
-
 impl Problem {
     /// What decisions begin with.
     fn to_writer(&self) -> Writer {
@@ -149,8 +142,8 @@ impl Decisions {
         let most = most_bytes(order.len());
         out.0.try_reserve_exact(most).map_err(|_| Error::out_of_memory(most))?;
         out.i32(choice.algorithm().code());
-        out.byte(source_code(choice.a));
-        out.byte(source_code(choice.b));
+        out.byte(u8::from(choice.a == Source::Canonical));
+        out.byte(u8::from(choice.b == Source::Canonical));
         out.byte(u8::from(choice.method.is_transposed()));
         out.i32(choice.method.reorder().code());
         out.i32(choice.method.block_width().unwrap_or(0) as i32);

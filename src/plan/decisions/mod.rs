@@ -4,6 +4,8 @@
 
 pub mod bytes;
 
+use std::fmt::Display;
+
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
@@ -95,9 +97,7 @@ impl Problem {
             fixed: Fixed::of(settings),
         }
     }
-}
 
-impl Problem {
     /// Decisions for this problem and no other, or why these are not.
     pub(super) fn admit(
         &self,
@@ -115,6 +115,14 @@ impl Problem {
             false => Err("it is of another problem".into()),
         }
     }
+}
+
+/// `INVALID_VALUE`: the decisions are for another problem or another setting.
+fn differs(kind: &str, what: &str, found: &dyn Display, mine: &dyn Display) -> Result<()> {
+    Err(Error::invalid(
+        "buffer",
+        format!("its decisions are for another {kind}: {what} is {found} there and {mine} in the plan"),
+    ))
 }
 
 impl Decisions {
@@ -159,14 +167,8 @@ impl Decisions {
 
     /// They are for what this plan computes, patterns aside.
     pub(super) fn check_problem(&self, task: &dyn Task, settings: &Settings) -> Result<()> {
-        let differs = |what: &str, found: &dyn std::fmt::Display, mine: &dyn std::fmt::Display| {
-            Err(Error::invalid(
-                "buffer",
-                format!(
-                    "its decisions are for another problem: {what} is {found} there and {mine} in the plan"
-                ),
-            ))
-        };
+        let differs =
+            |what: &str, found: &dyn Display, mine: &dyn Display| differs("problem", what, found, mine);
         if self.problem.op != task.kind() {
             return differs("the operation", &self.problem.op.short(), &task.kind().short());
         }
@@ -186,20 +188,13 @@ impl Decisions {
     /// The plan has the settings that they depend on.
     pub(super) fn check_settings(&self, settings: &Settings) -> Result<()> {
         let (mine, found) = (Fixed::of(settings), self.problem.fixed);
-        let differs = |what: &str, found: &str, mine: &str| {
-            Err(Error::invalid(
-                "buffer",
-                format!(
-                    "its decisions are for another setting: {what} is {found} there and {mine} in the plan"
-                ),
-            ))
-        };
+        let differs =
+            |what: &str, found: &dyn Display, mine: &dyn Display| differs("setting", what, found, mine);
         if mine.value_updates != found.value_updates {
-            let number = |on: bool| if on { "1" } else { "0" };
-            return differs("valueUpdates", number(found.value_updates), number(mine.value_updates));
+            return differs("valueUpdates", &u8::from(found.value_updates), &u8::from(mine.value_updates));
         }
         if mine.reorder != found.reorder {
-            return differs("reorder", found.reorder.c_name(), mine.reorder.c_name());
+            return differs("reorder", &found.reorder.c_name(), &mine.reorder.c_name());
         }
         if mine.block_width != found.block_width {
             let text = |width: Option<usize>| width.map_or("not set".into(), |width| width.to_string());
@@ -209,7 +204,7 @@ impl Decisions {
         let first = self.problem.facts.len().saturating_sub(facts.len());
         for ((name, mine), found) in facts.iter().zip(&self.problem.facts[first..]) {
             if mine != found {
-                return differs(name, &found.to_string(), &mine.to_string());
+                return differs(name, found, mine);
             }
         }
         Ok(())

@@ -53,7 +53,7 @@ fn execute<S>(plan: &Plan, alpha: S, b: &DenseMatrix, beta: S, c: &DenseMatrix) 
     let (alpha, beta) = ([alpha], [beta]);
     let (alpha, beta) = (address(&alpha), address(&beta));
     plan.execute(&handle, "tarsiaSpMM", |planned: &Planned<operation::Spmm>, cx| {
-        planned.execute(cx, alpha, b, beta, c)
+        planned.execute(cx, (alpha, beta), b, None, c)
     })
 }
 

@@ -43,7 +43,7 @@ fn execute<S, X: Element, Y: Element>(plan: &Plan, alpha: S, x: &[X], beta: S, y
     let (alpha, beta) = ([alpha], [beta]);
     let (alpha, beta) = (address(&alpha), address(&beta));
     plan.execute(&handle, "tarsiaSpMV", |planned: &Planned<operation::Spmv>, cx| {
-        planned.execute(cx, alpha, &vector(x), beta, &out)
+        planned.execute(cx, (alpha, beta), &vector(x), None, &out)
     })
 }
 
