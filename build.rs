@@ -1,8 +1,10 @@
-//! Compiles the kernels, writes the C enums and the C header and sets how the
+//! Compiles the kernels, writes the C enums, the functions of descriptors and the C header, and sets how the
 //! shared library is linked.
 
 #[path = "build/archs.rs"]
 mod archs;
+#[path = "build/descriptors.rs"]
+mod descriptors;
 #[path = "build/enums.rs"]
 mod enums;
 #[path = "build/kernel_names.rs"]
@@ -24,13 +26,16 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("Cargo sets it"));
     let c_enums = out.join("c_enums.rs");
     write(&c_enums, enums::source().as_bytes());
-    header(&root, &c_enums, &out.join("tarsia.h"));
+    for file in descriptors::FILES {
+        write(&descriptors_of(&out, file), descriptors::source(file).as_bytes());
+    }
+    header(&root, &out, &c_enums);
     kernels::build(&root, &out);
     link(&root, &out);
 }
 
 /// Files of src/capi that have no C functions or types: cbindgen does not read them.
-const NOT_IN_HEADER: &[&str] = &["boundary", "enums", "mod"];
+const NOT_IN_HEADER: &[&str] = &["boundary", "descriptors", "enums", "mod"];
 
 /// Functions and types of the C API, in the order in which a reader wants them; the enums come before, files that
 /// are not listed here behind, by name.
@@ -51,7 +56,12 @@ const SECTIONS: &[&str] = &[
     "spgemm",
 ];
 
-fn header(root: &Path, c_enums: &Path, out: &Path) {
+/// Where the functions are that a file of src/capi includes.
+fn descriptors_of(out: &Path, file: &str) -> PathBuf {
+    out.join(format!("{file}_descriptors.rs"))
+}
+
+fn header(root: &Path, out: &Path, c_enums: &Path) {
     let capi = root.join("src/capi");
     println!("cargo:rerun-if-changed={}", capi.display());
     println!("cargo:rerun-if-changed={}", root.join("cbindgen.toml").display());
@@ -77,12 +87,18 @@ fn header(root: &Path, c_enums: &Path, out: &Path) {
         })
         .collect();
     more.sort();
-    for path in SECTIONS.iter().map(|section| capi.join(section).with_extension("rs")).chain(more) {
+    for section in SECTIONS {
+        if descriptors::FILES.contains(section) {
+            builder = builder.with_src(descriptors_of(out, section));
+        }
+        builder = builder.with_src(capi.join(section).with_extension("rs"));
+    }
+    for path in more {
         builder = builder.with_src(path);
     }
     let mut text = Vec::new();
     builder.generate().expect("src/capi is what cbindgen understands").write(&mut text);
-    write(out, &text);
+    write(&out.join("tarsia.h"), &text);
 }
 
 /// Writes a file of OUT_DIR only where it differs, so that what is unchanged rebuilds nothing.

@@ -71,7 +71,8 @@ pub fn source() -> String {
     out
 }
 
-fn comment(out: &mut String, indent: &str, lines: &[&str]) {
+/// Lines of a comment of the list.
+pub fn comment(out: &mut String, indent: &str, lines: &[&str]) {
     for line in lines {
         writeln!(out, "{indent}///{line}").unwrap();
     }

@@ -1,4 +1,6 @@
 /*
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ *
  * tarsia: sparse matrix products behind handles, descriptors and plans.
  *
  * Generated from src/capi by cbindgen; do not edit. scripts/update-generated makes it anew.
@@ -17,6 +19,17 @@
  *
  * Answers that a function writes, and alpha and beta in pointer mode HOST, are in host memory;
  * arrays of descriptors are in the memory of the handle's backend. On a failure no answer is written.
+ *
+ * What is computed, of which types (values of A; x or B; y or C; compute type):
+ *
+ *   SpMV    CSR, CSC, COO, BSR     fp64; fp32; fp32 with fp64 x, y and sums; fp16 and bf16 with results of
+ *                                  the same type or fp32, summed in fp32; complex fp32 and fp64
+ *   SpMM    CSR, CSC, COO, BSR     the same, and fp32 with TF32
+ *   SpGEMM  CSR, CSC, own tiles    fp64; fp32; fp16 and bf16 with C in fp32; complex fp32 and fp64
+ *
+ * each with op N, T and C on every operand, index base 0 and 1, offsets and indices of 32/32, 64/32 and 64/64
+ * bits. docs/formats-and-types.md says which algorithm takes what. Not there: triangular solves (SpSV, SpSM),
+ * sampled products (SDDMM), integer and fp8 values, sparse vectors, beta of SpGEMM, Windows.
  *
  * What blocks, and what a CUDA graph may capture (on the CPU backends every call is synchronous):
  *
@@ -2294,9 +2307,9 @@ tarsiaStatus_t tarsiaPlan_destroy(tarsiaPlan_t plan);
  * A is m × k as stored; op(A) decides which of its dimensions x and y have.
  * The plan copies the descriptor's fields, so A may be destroyed after this
  * call; A's arrays must stay valid, with an unchanged pattern, for the plan's
- * life (with tarsiaPlan_setSelfContained until it is analyzed). xType, yType, computeType: the README's support table lists the
- * combinations; half types sum in 32 bits and round once at the store. alg:
- * DEFAULT lets the library choose.
+ * life (with tarsiaPlan_setSelfContained until it is analyzed). xType, yType,
+ * computeType: a combination of the table on this header's first page; half types sum
+ * in 32 bits and round once at the store. alg: DEFAULT lets the library choose.
  *
  * Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until then a
  * product may have the old or the new ones, as the algorithm has a copy of them or reads them in
@@ -2306,8 +2319,8 @@ tarsiaStatus_t tarsiaPlan_destroy(tarsiaPlan_t plan);
  * plan: host. Does not read A's arrays. All algorithms here are deterministic.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
- * of its type), NOT_SUPPORTED (not in the support table; the text says which
- * part), ALLOC_FAILED.
+ * of its type), NOT_SUPPORTED (no algorithm takes the combination; the text
+ * says which part of it), ALLOC_FAILED.
  */
 tarsiaStatus_t tarsiaSpMV_createPlan(tarsiaHandle_t handle,
                                      tarsiaPlan_t *plan,
@@ -2401,9 +2414,8 @@ tarsiaStatus_t tarsiaSpMV_once(tarsiaHandle_t handle,
  * number of columns may be executed. The plan copies the descriptor's fields,
  * so A may be destroyed after this call; A's arrays must stay valid, with an
  * unchanged pattern, for the plan's life (with tarsiaPlan_setSelfContained until it is
- * analyzed). bType, cType, computeType: the
- * README's support table lists the combinations. computeType TF32 allows
- * factors to be rounded to TF32; 32F never does.
+ * analyzed). bType, cType, computeType: a combination of the table on this header's first page.
+ * computeType TF32 allows factors to be rounded to TF32; 32F never does.
  *
  * Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until then a
  * product may have the old or the new ones, as the algorithm has a copy of them or reads them in
@@ -2415,8 +2427,8 @@ tarsiaStatus_t tarsiaSpMV_once(tarsiaHandle_t handle,
  * cublasLt, whose version says what its bits are.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
- * of its type, nHint < 0), NOT_SUPPORTED (not in the support table; the text
- * says which part), ALLOC_FAILED.
+ * of its type, nHint < 0), NOT_SUPPORTED (no algorithm takes the combination; the
+ * text says which part of it), ALLOC_FAILED.
  */
 tarsiaStatus_t tarsiaSpMM_createPlan(tarsiaHandle_t handle,
                                      tarsiaPlan_t *plan,

@@ -31,6 +31,8 @@ C_PTR = ("type(c_ptr)", "c_ptr", 8)
 C_FUNPTR = ("type(c_funptr)", "c_funptr", 8)
 
 HEAD = """\
+! SPDX-License-Identifier: MIT OR Apache-2.0
+!
 ! Fortran interface of tarsia: sparse matrix products behind handles, descriptors and plans.
 !
 ! Generated from include/tarsia.h by scripts/fortran-module.py; do not edit. What each function does,

@@ -1,5 +1,5 @@
 //! THE table of algorithms: a row each, with its names, what it takes and what sets it apart. NOT_SUPPORTED
-//! errors, what plans may choose among, the README's table and the tests are driven by it.
+//! errors, what plans may choose among, the table of docs/formats-and-types.md and the tests are driven by it.
 
 use crate::error::{Error, Result};
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, C32, C64, F16, F16F32, F32, F32F64, F64};
@@ -425,7 +425,7 @@ fn closest(query: &Query, rows: &[&Row]) -> Vec<Types> {
     offered
 }
 
-/// The table as Markdown, as it stands in the README. An algorithm whose bits are the same from run to run on
+/// The table as Markdown, as it stands in docs/formats-and-types.md. An algorithm whose bits are the same from run to run on
 /// some backends alone has a line for these and one for the others.
 pub fn markdown() -> String {
     let mut out = String::from(
@@ -444,7 +444,7 @@ pub fn markdown() -> String {
     out
 }
 
-/// A line of the README's table: a row, on some of its backends.
+/// A line of that table: a row, on some of its backends.
 fn line(row: &Row, backends: &[BackendKind], deterministic: bool) -> String {
     let formats: Vec<_> = row.formats.iter().map(|format| format.short()).collect();
     let types: Vec<_> = row.types.iter().map(types_text).collect();
@@ -462,7 +462,7 @@ fn line(row: &Row, backends: &[BackendKind], deterministic: bool) -> String {
     )
 }
 
-/// Types of a row of the table, as the README has them.
+/// Types of a row, as that table has them.
 fn types_text(t: &Types) -> String {
     if t.a == t.x && t.x == t.y && t.compute.scalar() == t.a && t.compute != ComputeType::Tf32 {
         t.a.short().to_string()
@@ -472,7 +472,7 @@ fn types_text(t: &Types) -> String {
 }
 
 /// For which of its real types a row takes TARSIA_COMPUTE_32F_PEDANTIC or 64F_PEDANTIC on all of these backends, as
-/// the README has it.
+/// that table has it.
 fn pedantic_text(row: &Row, backends: &[BackendKind]) -> String {
     let asked = |t: &&Types| matches!(t.compute, ComputeType::R32F | ComputeType::R64F);
     let takes = |t: &&Types| backends.iter().all(|&backend| row.algorithm.is_pedantic(backend, **t));

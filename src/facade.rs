@@ -6,7 +6,7 @@ pub use crate::error::{Error, Result};
 pub use crate::types::enums::*;
 pub use crate::types::{Element, Index};
 
-// The table of what is supported: `inspect`, `sample` and the tests; its text is in the README.
+// The table of what is supported: `inspect`, `sample` and the tests; its text is in docs/formats-and-types.md.
 pub use crate::algorithm::{find as find_rows, markdown as support_table, Algorithm, Query, Row, TABLE};
 pub use crate::support::Types;
 

@@ -83,12 +83,7 @@ __device__ void count_shared(const O *offsets, const uint8_t *same, int64_t base
             latest = mine + i;
         start[i] = latest;
     }
-    __shared__ int latest_start[THREADS];
-    int all;
-    latest_start[threadIdx.x] = scan_of_block(
-        latest, [](int a, int b) { return max(a, b); }, all);
-    __syncthreads();
-    const int before = threadIdx.x > 0 ? latest_start[threadIdx.x - 1] : 0;
+    const int before = latest_before(latest);
     int64_t sum = 0;
     for (int i = 0; i < OF_THREAD; ++i) {
         // Whole items of the run that ends here.

@@ -19,57 +19,31 @@ __device__ __forceinline__ uint64_t stream_policy(bool evict_first) {
 
 namespace detail {
 
-// T's bits by one load that allocates no line in L1.
-template <class T> __device__ __forceinline__ T load_once_bits(const T *p, uint64_t policy) {
-    T out;
-    if constexpr (sizeof(T) == 2) {
-        uint16_t bits;
-        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.b16 %0, [%1], %2;"
-                     : "=h"(bits)
-                     : "l"(p), "l"(policy));
-        memcpy(&out, &bits, 2);
-    } else if constexpr (sizeof(T) == 4) {
-        uint32_t bits;
-        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.b32 %0, [%1], %2;"
-                     : "=r"(bits)
-                     : "l"(p), "l"(policy));
-        memcpy(&out, &bits, 4);
-    } else {
-        static_assert(sizeof(T) == 8);
-        uint64_t bits;
-        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.b64 %0, [%1], %2;"
-                     : "=l"(bits)
-                     : "l"(p), "l"(policy));
-        memcpy(&out, &bits, 8);
+// T's bits by one load, an instruction `load` with a policy of L2.
+#define LOAD_BITS(name, load)                                                                      \
+    template <class T> __device__ __forceinline__ T name(const T *p, uint64_t policy) {            \
+        T out;                                                                                     \
+        if constexpr (sizeof(T) == 2) {                                                            \
+            uint16_t bits;                                                                         \
+            asm volatile(load ".b16 %0, [%1], %2;" : "=h"(bits) : "l"(p), "l"(policy));            \
+            memcpy(&out, &bits, 2);                                                                \
+        } else if constexpr (sizeof(T) == 4) {                                                     \
+            uint32_t bits;                                                                         \
+            asm volatile(load ".b32 %0, [%1], %2;" : "=r"(bits) : "l"(p), "l"(policy));            \
+            memcpy(&out, &bits, 4);                                                                \
+        } else {                                                                                   \
+            static_assert(sizeof(T) == 8);                                                         \
+            uint64_t bits;                                                                         \
+            asm volatile(load ".b64 %0, [%1], %2;" : "=l"(bits) : "l"(p), "l"(policy));            \
+            memcpy(&out, &bits, 8);                                                                \
+        }                                                                                          \
+        return out;                                                                                \
     }
-    return out;
-}
-
-// The same through L1, for neighbours that another instruction reads.
-template <class T> __device__ __forceinline__ T load_shared_line_bits(const T *p, uint64_t policy) {
-    T out;
-    if constexpr (sizeof(T) == 2) {
-        uint16_t bits;
-        asm volatile("ld.global.nc.L2::cache_hint.b16 %0, [%1], %2;"
-                     : "=h"(bits)
-                     : "l"(p), "l"(policy));
-        memcpy(&out, &bits, 2);
-    } else if constexpr (sizeof(T) == 4) {
-        uint32_t bits;
-        asm volatile("ld.global.nc.L2::cache_hint.b32 %0, [%1], %2;"
-                     : "=r"(bits)
-                     : "l"(p), "l"(policy));
-        memcpy(&out, &bits, 4);
-    } else {
-        static_assert(sizeof(T) == 8);
-        uint64_t bits;
-        asm volatile("ld.global.nc.L2::cache_hint.b64 %0, [%1], %2;"
-                     : "=l"(bits)
-                     : "l"(p), "l"(policy));
-        memcpy(&out, &bits, 8);
-    }
-    return out;
-}
+// One that allocates no line in L1.
+LOAD_BITS(load_once_bits, "ld.global.nc.L1::no_allocate.L2::cache_hint")
+// One through L1, for neighbours that another instruction reads.
+LOAD_BITS(load_shared_line_bits, "ld.global.nc.L2::cache_hint")
+#undef LOAD_BITS
 
 } // namespace detail
 

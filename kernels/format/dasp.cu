@@ -10,8 +10,12 @@
 #include "common/grid.cuh"
 #include "common/kernels.cuh"
 #include "common/search.cuh"
+#include "format/dasp.cuh"
 
 namespace tarsia {
+
+using dasp::Split;
+using dasp::Task;
 
 // src/format/dasp.rs has the same.
 constexpr int MAX_LEN = 256, KEYS = MAX_LEN + 2, TASK_GROUPS = 16, THRESHOLD = 24;
@@ -66,16 +70,6 @@ __device__ void count_long(const O *offsets, const uint32_t *sorted, int64_t cou
         splits[i] = tasks[i] > 1;
     }
 }
-
-struct Task {
-    int64_t first;
-    int32_t groups, row;
-};
-
-struct Split {
-    int64_t first, before;
-    int32_t tasks, row;
-};
 
 // From the scans of count_long.
 __device__ inline void make_tasks(const uint32_t *sorted, int64_t count, const int64_t *groups,

@@ -37,29 +37,15 @@ int sort_pairs(void *temp, size_t *temp_bytes, K *keys_a, K *keys_b, V *values_a
 
 } // namespace
 
-extern "C" int tarsia_dw_sort_pairs_u32_u32(void *temp, size_t *temp_bytes, uint32_t *keys_a,
-                                            uint32_t *keys_b, uint32_t *values_a,
-                                            uint32_t *values_b, int64_t n, int bits, int *selected,
-                                            void *stream) {
-    return sort_pairs(temp, temp_bytes, keys_a, keys_b, values_a, values_b, n, bits, selected,
-                      stream);
-}
-
-extern "C" int tarsia_dw_sort_pairs_u64_u32(void *temp, size_t *temp_bytes, uint64_t *keys_a,
-                                            uint64_t *keys_b, uint32_t *values_a,
-                                            uint32_t *values_b, int64_t n, int bits, int *selected,
-                                            void *stream) {
-    return sort_pairs(temp, temp_bytes, keys_a, keys_b, values_a, values_b, n, bits, selected,
-                      stream);
-}
-
-extern "C" int tarsia_dw_sort_pairs_u64_u64(void *temp, size_t *temp_bytes, uint64_t *keys_a,
-                                            uint64_t *keys_b, uint64_t *values_a,
-                                            uint64_t *values_b, int64_t n, int bits, int *selected,
-                                            void *stream) {
-    return sort_pairs(temp, temp_bytes, keys_a, keys_b, values_a, values_b, n, bits, selected,
-                      stream);
-}
+#define SORT_PAIRS(name, K, V)                                                                     \
+    extern "C" int name(void *temp, size_t *temp_bytes, K *keys_a, K *keys_b, V *values_a,         \
+                        V *values_b, int64_t n, int bits, int *selected, void *stream) {           \
+        return sort_pairs(temp, temp_bytes, keys_a, keys_b, values_a, values_b, n, bits, selected, \
+                          stream);                                                                 \
+    }
+SORT_PAIRS(tarsia_dw_sort_pairs_u32_u32, uint32_t, uint32_t)
+SORT_PAIRS(tarsia_dw_sort_pairs_u64_u32, uint64_t, uint32_t)
+SORT_PAIRS(tarsia_dw_sort_pairs_u64_u64, uint64_t, uint64_t)
 
 // out[i] = in[0] + … + in[i − 1]; out may be in.
 extern "C" int tarsia_dw_exclusive_scan_i64(void *temp, size_t *temp_bytes, const int64_t *in,

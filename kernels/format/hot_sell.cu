@@ -7,28 +7,17 @@
 
 #include "common/search.cuh"
 #include "format/bits.cuh"
+#include "format/hot_sell.cuh"
 #include "format/windows.cuh"
 
 namespace tarsia::convert {
 
+using namespace hot_sell;
+
 // Columns of so many entries or more are in the last bucket.
 constexpr uint32_t BUCKETS = 4096;
-constexpr uint32_t HOT = 1u << 31;
-// Columns of a lane in a step.
-constexpr int GROUP = 2;
 // An item has 2^0 to 2^5 lanes.
 constexpr int CLASSES = 6;
-
-// As src/format/hot_sell.rs has them.
-struct alignas(16) SliceHead {
-    uint64_t first;
-    uint32_t place;
-    uint16_t steps;
-    uint8_t lanes_log2, items;
-};
-struct alignas(16) LongRow {
-    uint32_t row, first, count, unused;
-};
 
 // Places in the order of rows.
 struct Classes {

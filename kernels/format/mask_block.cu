@@ -9,8 +9,11 @@
 #include "common/grid.cuh"
 #include "common/search.cuh"
 #include "format/bits.cuh"
+#include "format/mask_block.cuh"
 
 namespace tarsia::convert {
+
+using namespace mask_block;
 
 constexpr int WARP = 32;
 constexpr int THREADS = 256;
@@ -21,16 +24,6 @@ constexpr int UNIT = 8;
 constexpr int PIECE_LOG2 = 10;
 // The number of the columns of no block: columns are less than 2^31.
 constexpr uint32_t NO_COLUMN = ~0u, NO_BLOCK = NO_COLUMN / COLUMNS;
-
-// As src/format/mask_block.rs has them.
-struct alignas(16) BlockHead {
-    uint64_t first;
-    uint32_t block, base, count, values, flags, unused;
-};
-constexpr uint32_t WIDE = 1, CUT = 2;
-struct alignas(16) PartHead {
-    uint32_t slab, first, count, counter;
-};
 
 // Rows of op(A).
 template <class O, class J> struct Pattern {

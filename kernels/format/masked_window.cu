@@ -1,6 +1,8 @@
 // Makes the windows of src/format/masked_window.rs, which describes the arrays and has the
 // same rules as a program for the CPU, from numbers of columns (format/window_ranks.cuh).
+
 #include "common/kernels.cuh"
+#include "format/window.cuh"
 #include "format/window_ranks.cuh"
 
 namespace tarsia::convert {
@@ -8,7 +10,6 @@ namespace tarsia::convert {
 constexpr int THREADS = 256;
 // Columns of a block, and rows of a tile.
 constexpr int BLOCK = 8;
-constexpr uint32_t PADDING = 1u << 31;
 
 // Where the conversion has put what it knows of the windows; there are no masks.
 struct Numbers {
@@ -49,7 +50,8 @@ __device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int heig
         return;
     const uint32_t *const list = numbers.list + first;
     for (int64_t i = threadIdx.x; i < (end - block) * BLOCK; i += blockDim.x)
-        out.columns[block * BLOCK + i] = i < distinct ? list[i] : list[distinct - 1] | PADDING;
+        out.columns[block * BLOCK + i] =
+            i < distinct ? list[i] : list[distinct - 1] | parts::kPadding;
 
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
     // The tile of an entry, and its bit.

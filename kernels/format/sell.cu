@@ -6,6 +6,7 @@
 // sizes, and sell_fill ends it.
 
 #include "format/bits.cuh"
+#include "format/warp_sell.cuh"
 #include "format/windows.cuh"
 
 #include <cstring>
@@ -13,20 +14,13 @@
 
 namespace tarsia::convert {
 
+using namespace warp_sell;
+
 // An item can have this many lanes.
 constexpr int MOST_LANES_LOG2 = 5;
 // Lengths in `order` end here; longer rows are cut into parts.
 constexpr int MOST_LENGTH = 0xffff;
 
-// As src/format/warp_sell.rs has them.
-struct alignas(16) SliceHead {
-    uint32_t first, columns, base, place, row, window;
-    uint16_t steps, length;
-    uint8_t lanes_log2, items;
-    uint16_t flags;
-};
-constexpr int WIDE = 1, RUNS = 2, EVEN = 4, PART = 8, HALF = 16, ADJACENT = 32, ROWS = 64,
-              LAST = 128;
 // Parts that a thread block has of a long row.
 constexpr int BLOCK_PARTS = 4;
 
@@ -245,12 +239,7 @@ __device__ void order_items(const O *offsets, const uint8_t *same, Rules rules, 
             latest = row;
         start[i] = latest;
     }
-    __shared__ int latest_start[THREADS];
-    int all;
-    latest_start[threadIdx.x] = scan_of_block(
-        latest, [](int a, int b) { return max(a, b); }, all);
-    __syncthreads();
-    const int before = threadIdx.x > 0 ? latest_start[threadIdx.x - 1] : 0;
+    const int before = latest_before(latest);
     int several = 0, items = 0;
     for (int i = 0; i < OF_THREAD; ++i) {
         const int row = int(threadIdx.x) * OF_THREAD + i;

@@ -48,22 +48,11 @@ __device__ __forceinline__ void collect(const Factor &m, const Span &span, int64
 // counts[i] = tiles of row i of tiles; a block each. Dynamic shared memory: `bits` / 64 words.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     tile_count(Factor m, int64_t rows, int32_t bits, int64_t *counts) {
-    extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int64_t parts[32];
-    const Set set{reinterpret_cast<unsigned long long *>(memory), nullptr};
     const Span span = span_of(m, rows, parts);
-    int64_t found = 0;
-    for (int64_t low = span.low; low <= span.last; low += bits) {
-        const int64_t width = min(int64_t(bits), span.last - low + 1);
-        collect(m, span, low, width, set);
-        for (int i = threadIdx.x; i < (width + 63) / 64; i += blockDim.x)
-            found += __popcll(set.words[i]);
-        __syncthreads();
-    }
-    int64_t all;
-    spgemm::block_sums(found, parts, all);
-    if (threadIdx.x == 0)
-        counts[blockIdx.x] = all;
+    count_columns(
+        span.low, span.last, bits, parts, counts,
+        [&](int64_t low, int64_t width, const Set &set) { collect(m, span, low, width, set); });
 }
 
 namespace {

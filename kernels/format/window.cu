@@ -6,27 +6,21 @@
 
 #include "common/grid.cuh"
 #include "common/kernels.cuh"
+#include "format/window.cuh"
 #include "format/window_ranks.cuh"
 
 namespace tarsia::convert {
 
+using parts::Item;
+using parts::Part;
+
 constexpr int THREADS = 256;
 constexpr int BLOCK = 16;
 constexpr int LANES = 32;
-constexpr uint32_t PADDING = 1u << 31;
-constexpr uint32_t WHOLE = ~0u;
 // Words of a survey for each height, and behind these the entries that were looked at.
 constexpr int SURVEY_STEP = 16, LOOKED = 4 * SURVEY_STEP;
 // A window of 64 rows with more entries is not looked at: it would outlast all others.
 constexpr int64_t MOST_LOOKED = 1 << 17;
-
-// As src/format/window.rs has them.
-struct alignas(16) Item {
-    uint32_t window, first, end, part;
-};
-struct alignas(16) Part {
-    uint32_t window, first, count, counter;
-};
 
 // Which window of 64 rows sample k of 2^samples_log2 is: one of each of equal parts of the
 // matrix, or if there are no more (samples_log2 < 0) window k.
@@ -184,7 +178,7 @@ __device__ void write_items(int64_t windows, const int64_t *starts, int64_t most
     const bool is_long = end - first > cut.long_from;
     const int64_t at =
         part_count + (is_long ? long_before : long_count + window - cuts - long_before);
-    items[at] = {name, uint32_t(first), uint32_t(end), WHOLE};
+    items[at] = {name, uint32_t(first), uint32_t(end), parts::kWhole};
 }
 
 // Where the conversion has put what it knows of the windows.
@@ -202,7 +196,7 @@ __device__ __forceinline__ void write_columns(const Numbers &numbers, int64_t wi
     const int64_t block = numbers.starts[window], end = numbers.starts[window + 1];
     const uint32_t *const list = numbers.list + first;
     for (int64_t i = threadIdx.x; i < (end - block) * BLOCK; i += blockDim.x)
-        columns[block * BLOCK + i] = i < distinct ? list[i] : list[distinct - 1] | PADDING;
+        columns[block * BLOCK + i] = i < distinct ? list[i] : list[distinct - 1] | parts::kPadding;
 }
 
 // Words of a window's tiles. All threads of a block, whose `room` has a number a warp.

@@ -46,4 +46,14 @@ __device__ __forceinline__ int64_t sum_before(int64_t v, int64_t &all) {
            v;
 }
 
+// The largest of `latest` of the threads before this one, or 0. All threads of a block.
+__device__ __forceinline__ int latest_before(int latest) {
+    __shared__ int upto[THREADS];
+    int all;
+    upto[threadIdx.x] = scan_of_block(
+        latest, [](int a, int b) { return max(a, b); }, all);
+    __syncthreads();
+    return threadIdx.x > 0 ? upto[threadIdx.x - 1] : 0;
+}
+
 } // namespace tarsia::convert

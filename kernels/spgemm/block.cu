@@ -23,17 +23,17 @@ template <class J> struct Row {
     int *sums;
     int *parts;
 
+    __device__ __forceinline__ Row(const Factor &left, const Factor &right, int64_t row,
+                                   int64_t *starts, int *sums, int *parts)
+        : left(left), right(right), columns(static_cast<const J *>(right.indices.data)),
+          begin(left.start(row)), end(left.start(row + 1)), starts(starts), sums(sums),
+          parts(parts) {}
+
     // Takes the entries from `first` on in hand; returns how many products. Ends with
     // a barrier.
     __device__ __forceinline__ int take(int64_t first) const {
-        const int64_t at = first + threadIdx.x;
-        int64_t start = 0;
-        int length = 0;
-        if (at < end) {
-            const int64_t k = left.column(at);
-            start = right.start(k);
-            length = static_cast<int>(right.start(k + 1) - start);
-        }
+        int64_t start;
+        const int length = products_of(left, right, first + threadIdx.x, end, start);
         int all;
         const int sum = block_sums(length, parts, all);
         sums[threadIdx.x] = sum;
@@ -70,14 +70,7 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
     K *table = reinterpret_cast<K *>(starts + blockDim.x);
     int *sums = reinterpret_cast<int *>(table + size);
     const int64_t number = list[blockIdx.x];
-    const Row<J> row{left,
-                     right,
-                     static_cast<const J *>(right.indices.data),
-                     left.start(number),
-                     left.start(number + 1),
-                     starts,
-                     sums,
-                     parts};
+    const Row<J> row(left, right, number, starts, sums, parts);
     clear(table, size);
     int added = 0;
     for (int64_t first = row.begin; first < row.end; first += blockDim.x) {
@@ -137,14 +130,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
     const int64_t number = list[blockIdx.x];
     const int64_t place = out.offsets[number];
     const int entries = static_cast<int>(out.offsets[number + 1] - place);
-    const Row<J> row{left,
-                     right,
-                     static_cast<const J *>(right.indices.data),
-                     left.start(number),
-                     left.start(number + 1),
-                     starts,
-                     sums,
-                     parts};
+    const Row<J> row(left, right, number, starts, sums, parts);
     J *kept = static_cast<J *>(out.kept);
     T *values = static_cast<T *>(out.values) + place;
     const T alpha = scale.get();

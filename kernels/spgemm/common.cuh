@@ -78,56 +78,44 @@ template <class T> __device__ __forceinline__ Complex<T> times(Complex<T> a, Com
             plus(times(a.re, b.im), times(a.im, b.re))};
 }
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 // Kernels of one phase take rows of different bins and need nothing of each other, but
 // all of what was before them. Each lets the next begin when its last block has begun,
 // and ends after the one before, so that what comes after the last comes after all.
 // (`Beside` in src/backend/cuda/spgemm.)
 __device__ __forceinline__ void let_next_begin() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;");
-#endif
 }
 __device__ __forceinline__ void end_after_previous() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0)
         asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
 }
-
 // Blocks that take a row of the product together: a cluster, where the launch makes one
 // (compute capability 9.0), else one block. Ask once: what the compiler does not see to be the same
 // for all threads may leave the lanes of a warp apart at a barrier.
 __device__ __forceinline__ int cluster_blocks() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     return static_cast<int>(__clusterSizeInBlocks());
-#else
-    return 1;
-#endif
 }
 __device__ __forceinline__ int cluster_rank() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     return static_cast<int>(__clusterRelativeBlockRank());
-#else
-    return 0;
-#endif
 }
 // All threads of the cluster; what they wrote to shared memory can be read by the others.
 __device__ __forceinline__ void cluster_barrier() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     __cluster_barrier_arrive();
     __cluster_barrier_wait();
-#else
-    __syncthreads();
-#endif
 }
 // Another block's element of a variable in shared memory.
 __device__ __forceinline__ int64_t of_block(const int64_t *mine, int rank) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     return *static_cast<const volatile int64_t *>(__cluster_map_shared_rank(mine, rank));
-#else
-    return *mine;
-#endif
 }
+#else
+__device__ __forceinline__ void let_next_begin() {}
+__device__ __forceinline__ void end_after_previous() {}
+__device__ __forceinline__ int cluster_blocks() { return 1; }
+__device__ __forceinline__ int cluster_rank() { return 0; }
+__device__ __forceinline__ void cluster_barrier() { __syncthreads(); }
+__device__ __forceinline__ int64_t of_block(const int64_t *mine, int) { return *mine; }
+#endif
 
 // Inclusive sum over the warp.
 template <class T> __device__ __forceinline__ T warp_sums(T value) {
@@ -212,6 +200,28 @@ template <class K> __device__ __forceinline__ int insert(K *table, int size, K k
     return slot & (size - 1);
 }
 
+// How many products the entry `at` of `left` has, and where the first is in `right`; none from
+// `end` on.
+__device__ __forceinline__ int products_of(const Factor &left, const Factor &right, int64_t at,
+                                           int64_t end, int64_t &start) {
+    start = 0;
+    if (at >= end)
+        return 0;
+    const int64_t k = left.column(at);
+    start = right.start(k);
+    return static_cast<int>(right.start(k + 1) - start);
+}
+
+// The first lane whose sum is beyond the product.
+__device__ __forceinline__ int owner_of(int sum, int product) {
+    int owner = 0;
+    for (int step = 16; step > 0; step /= 2) {
+        if (__shfl_sync(ALL, sum, owner + step - 1) <= product)
+            owner += step;
+    }
+    return owner;
+}
+
 // Calls f(active, position in left, position in right) for the products of a
 // row in their order, 32 at a time, one a lane; all lanes call it together.
 // The row has less than 2^31 products.
@@ -220,24 +230,14 @@ __device__ __forceinline__ void for_products(const Factor &left, const Factor &r
                                              F f) {
     const int64_t end = left.start(row + 1);
     for (int64_t first = left.start(row); first < end; first += 32) {
-        int64_t start = 0;
-        int length = 0;
-        if (first + lane_id() < end) {
-            const int64_t k = left.column(first + lane_id());
-            start = right.start(k);
-            length = static_cast<int>(right.start(k + 1) - start);
-        }
+        int64_t start;
+        const int length = products_of(left, right, first + lane_id(), end, start);
         const int sum = warp_sums(length);
         const int total = __shfl_sync(ALL, sum, 31);
         start -= sum - length;
         for (int base = 0; base < total; base += 32) {
             const int product = base + lane_id();
-            // The first lane whose sum is beyond the product.
-            int owner = 0;
-            for (int step = 16; step > 0; step /= 2) {
-                if (__shfl_sync(ALL, sum, owner + step - 1) <= product)
-                    owner += step;
-            }
+            const int owner = owner_of(sum, product);
             const int64_t position = __shfl_sync(ALL, start, owner) + product;
             f(product < total, first + owner, position);
         }
@@ -252,21 +252,12 @@ __device__ __forceinline__ bool take_products(const Factor &left, const Factor &
     bool mine = false;
     int taken = 0;
     for (int64_t first = left.start(row); first < end; first += 32) {
-        int64_t start = 0;
-        int length = 0;
-        if (first + lane_id() < end) {
-            const int64_t k = left.column(first + lane_id());
-            start = right.start(k);
-            length = static_cast<int>(right.start(k + 1) - start);
-        }
+        int64_t start;
+        const int length = products_of(left, right, first + lane_id(), end, start);
         const int sum = warp_sums(length);
         const int total = __shfl_sync(ALL, sum, 31);
         const int product = lane_id() - taken;
-        int owner = 0;
-        for (int step = 16; step > 0; step /= 2) {
-            if (__shfl_sync(ALL, sum, owner + step - 1) <= product)
-                owner += step;
-        }
+        const int owner = owner_of(sum, product);
         const int64_t position = __shfl_sync(ALL, start - (sum - length), owner) + product;
         if (product >= 0 && product < total) {
             mine = true;

@@ -196,7 +196,7 @@ namespace {
 // - Of the rest, those of up to `few` products go by size to the first of `count` bins of TABLE
 //   whose limit holds them, others to the first of `blocks` bins of BLOCK_TABLE, where they have
 //   few products an entry, or to BITMAP: those of up to `medium` products, and all others.
-// (`Bins` in src/backend/cuda/spgemm.)
+// (`Bins` in src/select/spgemm/bins.rs.)
 struct Bins {
     int64_t limits[6];
     int64_t count;

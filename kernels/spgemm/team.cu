@@ -200,6 +200,9 @@ KERNELS(count, (), (spgemm_team_count_32, 32), (spgemm_team_count_64, 64))
 // `most`: entries of a row at the most, a power of two from 16 to 512; the lanes of a
 // team follow from it.
 #define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
+#define MULTIPLY_ROW(lanes, held)                                                                  \
+    multiply_row<lanes, held, A, B, T, J>(part, left, right, left_values, right_values, alpha,     \
+                                          list, count, out)
 #define MULTIPLY(name, J, A, B, C, T)                                                              \
     extern "C" __global__ void __launch_bounds__(THREADS, 5) name(                                 \
         Factor left, Factor right, const A *left_values, const B *right_values, Scalar<T> alpha,   \
@@ -207,28 +210,22 @@ KERNELS(count, (), (spgemm_team_count_32, 32), (spgemm_team_count_64, 64))
         let_next_begin();                                                                          \
         switch (most) {                                                                            \
         case 16:                                                                                   \
-            multiply_row<4, 4, A, B, T, J>(part, left, right, left_values, right_values, alpha,    \
-                                           list, count, out);                                      \
+            MULTIPLY_ROW(4, 4);                                                                    \
             break;                                                                                 \
         case 32:                                                                                   \
-            multiply_row<8, 4, A, B, T, J>(part, left, right, left_values, right_values, alpha,    \
-                                           list, count, out);                                      \
+            MULTIPLY_ROW(8, 4);                                                                    \
             break;                                                                                 \
         case 64:                                                                                   \
-            multiply_row<8, 8, A, B, T, J>(part, left, right, left_values, right_values, alpha,    \
-                                           list, count, out);                                      \
+            MULTIPLY_ROW(8, 8);                                                                    \
             break;                                                                                 \
         case 128:                                                                                  \
-            multiply_row<16, 8, A, B, T, J>(part, left, right, left_values, right_values, alpha,   \
-                                            list, count, out);                                     \
+            MULTIPLY_ROW(16, 8);                                                                   \
             break;                                                                                 \
         case 256:                                                                                  \
-            multiply_row<32, 8, A, B, T, J>(part, left, right, left_values, right_values, alpha,   \
-                                            list, count, out);                                     \
+            MULTIPLY_ROW(32, 8);                                                                   \
             break;                                                                                 \
         default:                                                                                   \
-            multiply_row<32, 16, A, B, T, J>(part, left, right, left_values, right_values, alpha,  \
-                                             list, count, out);                                    \
+            MULTIPLY_ROW(32, 16);                                                                  \
         }                                                                                          \
         end_after_previous();                                                                      \
     }

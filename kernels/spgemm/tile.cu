@@ -79,22 +79,12 @@ __device__ __forceinline__ void collect(const Span &span, const uint32_t *a_colu
 extern "C" __global__ void __launch_bounds__(BLOCK)
     spgemm_tile_count(const int64_t *a_rows, const uint32_t *a_columns, const int64_t *b_rows,
                       const uint32_t *b_columns, int32_t lanes, int32_t bits, int64_t *counts) {
-    extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int64_t parts[32];
-    const Set set{reinterpret_cast<unsigned long long *>(memory), nullptr};
     const Span span = span_of(a_rows, a_columns, b_rows, b_columns, parts);
-    int64_t found = 0;
-    for (int64_t low = span.low; low <= span.last; low += bits) {
-        const int64_t width = min(int64_t(bits), span.last - low + 1);
-        collect(span, a_columns, b_rows, b_columns, lanes, low, width, set);
-        for (int i = threadIdx.x; i < (width + 63) / 64; i += blockDim.x)
-            found += __popcll(set.words[i]);
-        __syncthreads();
-    }
-    int64_t all;
-    spgemm::block_sums(found, parts, all);
-    if (threadIdx.x == 0)
-        counts[blockIdx.x] = all;
+    count_columns(span.low, span.last, bits, parts, counts,
+                  [&](int64_t low, int64_t width, const Set &set) {
+                      collect(span, a_columns, b_rows, b_columns, lanes, low, width, set);
+                  });
 }
 
 // Columns and rows of the tiles of C.

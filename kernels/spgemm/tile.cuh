@@ -89,4 +89,25 @@ __device__ __forceinline__ void block_extent(int64_t &least, int64_t &largest, i
     largest = -spgemm::block_least(-largest, parts);
 }
 
+// counts[blockIdx.x] = tile columns from `low` to `last`, of which `collect` puts those of a piece
+// of at most `bits` into the set. Dynamic shared memory: `bits` / 64 words. All threads of a block.
+template <class Collect>
+__device__ __forceinline__ void count_columns(int64_t low, int64_t last, int32_t bits,
+                                              int64_t *parts, int64_t *counts, Collect collect) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    const Set set{reinterpret_cast<unsigned long long *>(memory), nullptr};
+    int64_t found = 0;
+    for (; low <= last; low += bits) {
+        const int64_t width = min(int64_t(bits), last - low + 1);
+        collect(low, width, set);
+        for (int i = threadIdx.x; i < (width + 63) / 64; i += blockDim.x)
+            found += __popcll(set.words[i]);
+        __syncthreads();
+    }
+    int64_t all;
+    spgemm::block_sums(found, parts, all);
+    if (threadIdx.x == 0)
+        counts[blockIdx.x] = all;
+}
+
 } // namespace tarsia::tile

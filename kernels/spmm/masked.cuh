@@ -3,19 +3,14 @@
 // rows that are computed again from what is stored.
 #pragma once
 
-#include "common/types.cuh"
-#include "spmm/order.cuh"
-#include "spmm/parts.cuh"
+#include "spmm/windows.cuh"
 
 namespace tarsia::masked {
 
-using namespace parts;
+using namespace windows;
 
-constexpr unsigned kWarp = 0xffffffffu;
 // Columns of a block, and rows of a tile.
 constexpr int kBlock = 8;
-// A column that pads the last block of a window: a copy of the window's last one.
-constexpr uint32_t kPadding = 1u << 31;
 
 // `values` can be read up to a multiple of 16 bytes.
 struct Matrix {
@@ -31,18 +26,6 @@ struct Matrix {
     // The row of C of each of the rows, or kHole; NULL: they are in order.
     const uint32_t *order;
 };
-
-// B and C by rows, of B less than 2^31 bytes apart; flags: 1, rows of B are aligned to 16 bytes; 2,
-// those of C; 4, sums go to C as they are, alpha and beta come later.
-template <class X, class Y> struct Dense {
-    const X *b;
-    int64_t ldb;
-    Y *c;
-    int64_t ldc;
-    int64_t n, flags;
-};
-
-template <bool is> struct Flag { static constexpr bool yes = is; };
 
 // `tiles` tiles of columns of C of an item come next to each other in the grid's x, so that
 // they read A and rows of B at about the same time; groups of these follow in y.
@@ -66,37 +49,6 @@ __device__ __forceinline__ Item item_of(const Matrix &m, int64_t at) {
                  : "=r"(item.window), "=r"(item.first), "=r"(item.end), "=r"(item.part)
                  : "l"(m.items + at));
     return item;
-}
-
-// Where the row of B is whose column 0 is at `from`. 32 bits times 32 bits.
-__device__ __forceinline__ const char *row_at(const char *from, uint32_t column, int32_t stride) {
-    return from + int64_t(int32_t(column)) * stride;
-}
-
-// Masks of G tiles of a block, and numbers of their first values.
-template <int G>
-__device__ __forceinline__ void load_tiles(const Matrix &m, int64_t tile, uint64_t (&masks)[G],
-                                           uint32_t (&starts)[G]) {
-    if constexpr (G == 1) {
-        masks[0] = __ldg(m.masks + tile);
-        starts[0] = __ldg(m.starts + tile);
-    } else {
-#pragma unroll
-        for (int i = 0; i < G; i += 2) {
-            const ulonglong2 v = __ldg(reinterpret_cast<const ulonglong2 *>(m.masks + tile + i));
-            masks[i] = v.x, masks[i + 1] = v.y;
-        }
-        if constexpr (G == 2) {
-            const uint2 v = __ldg(reinterpret_cast<const uint2 *>(m.starts + tile));
-            starts[0] = v.x, starts[1] = v.y;
-        } else {
-#pragma unroll
-            for (int i = 0; i < G; i += 4) {
-                const uint4 v = __ldg(reinterpret_cast<const uint4 *>(m.starts + tile + i));
-                starts[i] = v.x, starts[i + 1] = v.y, starts[i + 2] = v.z, starts[i + 3] = v.w;
-            }
-        }
-    }
 }
 
 // A lane's two places of a tile: of row lane / 4 the columns lane % 4 and lane % 4 + 4. 0

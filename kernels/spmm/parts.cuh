@@ -3,21 +3,9 @@
 #pragma once
 
 #include "common/types.cuh"
+#include "format/window.cuh"
 
 namespace tarsia::parts {
-
-// Of an item that is a whole row block.
-constexpr uint32_t kWhole = ~0u;
-
-// Blocks [first, end) of a row block; `part`: which part, where it is cut.
-struct alignas(16) Item {
-    uint32_t window, first, end, part;
-};
-// The parts of the row block that a part belongs to: `count` from `first`, which are
-// the items of these numbers; `counter`: which of the cut row blocks that is.
-struct alignas(16) Part {
-    uint32_t window, first, count, counter;
-};
 
 // Sums of parts: `part_count` a tile of columns; counters are zero between launches.
 struct Join {

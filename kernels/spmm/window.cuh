@@ -12,18 +12,14 @@
 
 #include "common/copies.cuh"
 #include "common/mma.cuh"
-#include "spmm/order.cuh"
-#include "spmm/parts.cuh"
+#include "spmm/windows.cuh"
 
 namespace tarsia::window {
 
-using namespace parts;
+using namespace windows;
 
-constexpr unsigned kWarp = 0xffffffffu;
 // Columns of a block.
 constexpr int kBlock = 16;
-// A column that pads the last block of a window: a copy of the window's last one.
-constexpr uint32_t kPadding = 1u << 31;
 
 struct Matrix {
     const Item *items;
@@ -40,21 +36,8 @@ struct Matrix {
     const uint32_t *order;
 };
 
-// B and C by rows, of B less than 2^31 bytes apart; flags: 1, rows of B are aligned to 16 bytes; 2,
-// those of C; 4, sums go to C as they are, alpha and beta come later; 8, there is memory behind a
-// row of B up to the next multiple of 8 elements.
-template <class T, class Y> struct Dense {
-    const T *b;
-    int64_t ldb;
-    Y *c;
-    int64_t ldc;
-    int64_t n, flags;
-};
-
 // Slots of a lane of a tile of 16 rows, or 8.
 template <int H> constexpr int kSlots = H == 8 ? 4 : 8;
-
-template <bool is> struct Flag { static constexpr bool yes = is; };
 
 __device__ __forceinline__ uint32_t transpose(uint32_t v) {
     uint32_t out;
@@ -89,11 +72,6 @@ __device__ __forceinline__ uint2 load8_once(const void *p) {
 __device__ __forceinline__ Item load_item(const Matrix &m, int64_t number) {
     const uint4 v = load16(m.items + number);
     return {v.x, v.y, v.z, v.w};
-}
-
-// Where the row of B is whose column 0 is at `from`. 32 bits times 32 bits.
-__device__ __forceinline__ const char *row_at(const char *from, uint32_t column, int32_t stride) {
-    return from + int64_t(int32_t(column)) * stride;
 }
 
 // 8 elements of B of any alignment, of which `count` are there; zeros for the others.

@@ -9,6 +9,7 @@
 // batches: while x of one is under way, values and columns of the next are, too.
 #pragma once
 
+#include "format/dasp.cuh"
 #include "spmv/dasp_sums.cuh"
 #include "spmv/dot.cuh"
 
@@ -21,18 +22,6 @@ constexpr int BLOCK = ROWS * PLACES, GROUP = 2 * BLOCK, UNIT = 2 * GROUP, RUN = 
 // warp adds them: 8 turns of two. With 4 the few such rows of a finite-element matrix
 // cost 2 of 19 µs.
 constexpr int HEAVY = 16;
-
-// Of a long row; `row` of a split one is −1 − its number.
-struct Task {
-    int64_t first;
-    int32_t groups, row;
-};
-
-// `before`: tasks of split rows before this one's.
-struct Split {
-    int64_t first, before;
-    int32_t tasks, row;
-};
 
 // The layout, as src/backend/cuda/spmv/dasp.rs passes it.
 template <class A> struct Layout {

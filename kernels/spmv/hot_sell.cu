@@ -10,32 +10,22 @@
 
 #include "common/copies.cuh"
 #include "common/loads.cuh"
+#include "format/hot_sell.cuh"
 #include "spmv/dot.cuh"
 
 namespace tarsia::spmv {
 
+using hot_sell::HOT;
+using hot_sell::LongRow;
+using hot_sell::SliceHead;
+
 // Threads of the block of a multiprocessor.
 constexpr int HOT_THREADS = 1024;
-// Columns of a lane in a step.
-constexpr int V = 2;
+constexpr int V = hot_sell::GROUP;
 // Steps under way beside the next ones, as registers allow.
 template <class A> constexpr int STEPS_UNDER_WAY = sizeof(A) > 8 ? 1 : 2;
 constexpr int STEP = WARP * V;
-// The top bit of a column's word: what follows is the number of a hot one, or of the zero
-// behind them, which padding has.
-constexpr uint32_t HOT = 1u << 31;
 constexpr uint32_t NO_ROW = ~0u;
-
-// As src/format/hot_sell.rs has them.
-struct alignas(16) SliceHead {
-    uint64_t first;
-    uint32_t place;
-    uint16_t steps;
-    uint8_t lanes_log2, items;
-};
-struct alignas(16) LongRow {
-    uint32_t row, first, count, unused;
-};
 
 // The layout's arrays.
 template <class A> struct HotSell {

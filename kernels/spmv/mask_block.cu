@@ -15,9 +15,12 @@
 
 #include "common/copies.cuh"
 #include "common/loads.cuh"
+#include "format/mask_block.cuh"
 #include "spmv/dot.cuh"
 
 namespace tarsia::spmv {
+
+using namespace mask_block;
 
 constexpr int MASK_THREADS = 128, MASK_WARPS = MASK_THREADS / WARP;
 constexpr int BLOCK_COLUMNS = 4;
@@ -28,20 +31,6 @@ constexpr uint32_t RING = 4096, COPY = WARP * 16, RING_COPIES = RING / COPY;
 // Where a word has a block's column behind the place of its first value among those
 // of the 32 blocks that the lanes hold: 31 blocks have at most 992.
 constexpr int COLUMN_SHIFT = 10;
-
-// As src/format/mask_block.rs has them.
-struct alignas(16) BlockHead {
-    // First value and block; what narrow columns count from, or the first wide one;
-    // blocks; values.
-    uint64_t first;
-    uint32_t block, base, count, values, flags, unused;
-};
-constexpr uint32_t WIDE = 1, CUT = 2;
-
-struct alignas(16) PartHead {
-    // The slab, its first part and how many it has, and its counter.
-    uint32_t slab, first, count, counter;
-};
 
 // What the masks of a block are.
 template <int ROWS> struct Masks { using Type = uint32_t; };

@@ -2,27 +2,13 @@
 #pragma once
 
 #include "common/loads.cuh"
+#include "format/warp_sell.cuh"
 #include "spmv/dot.cuh"
 
 namespace tarsia::spmv {
 
-// As src/format/warp_sell.rs has them.
-struct alignas(16) SliceHead {
-    // First value and column, in units of 32.
-    uint32_t first, columns;
-    // What narrow columns count from.
-    uint32_t base;
-    // First place in `order`; parts: the row's first block.
-    uint32_t place;
-    // First row of the window; even slices: of the slice; parts: the row.
-    uint32_t row, window;
-    // Full steps; length of each item of even slices and parts.
-    uint16_t steps, length;
-    uint8_t lanes_log2, items;
-    uint16_t flags;
-};
-constexpr int WIDE = 1, RUNS = 2, EVEN = 4, PART = 8, HALF = 16, ADJACENT = 32, ROWS = 64,
-              LAST = 128;
+using namespace warp_sell;
+
 // A lane without a row.
 constexpr uint32_t NO_ROW = ~0u;
 

@@ -58,6 +58,13 @@ if (($# == 0)); then
         check "example ${program##*/}" "$program"
     done
     check fork "$programs/bin/fork" "$TARSIA_TEST_BACKEND"
+    # Left out where there was no C++ compiler.
+    for program in "$programs"/bin/cpp_*; do
+        [[ -x $program ]] || continue
+        folder=$(mktemp -d)
+        temporary+=("$folder")
+        check "${program##*/}" "$program" "$TARSIA_TEST_BACKEND" "$folder"
+    done
     check demo "$programs/bin/tarsia" demo --size 16x8x8 --backend "$TARSIA_TEST_BACKEND"
 fi
 say "$failed failed; the log is $log"

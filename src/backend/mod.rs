@@ -32,23 +32,32 @@ pub struct LayoutInfo {
     pub fill: f64,
 }
 
-/// One kind of machine.
+/// One kind of machine. What has a default is as on a CPU, whose memory is the process's and whose every call is
+/// synchronous; a device overrides it.
 pub trait Backend: Operations + Send + Sync {
     /// Which.
     fn kind(&self) -> BackendKind;
-    /// Number of the device; 0 on the host.
-    fn device(&self) -> i32;
+    /// Number of the device.
+    fn device(&self) -> i32 {
+        0
+    }
     /// Memory that `tarsiaMalloc` gives, and the default of the allocator.
-    fn memory(&self) -> Arc<dyn memory::RawMemory>;
+    fn memory(&self) -> Arc<dyn memory::RawMemory> {
+        Arc::new(memory::HostMemory)
+    }
     /// Copies from host memory to the backend's.
-    fn copy_to_device(&self, dst: Address, src: Address, bytes: usize, stream: Address) -> Result<()>;
+    fn copy_to_device(&self, dst: Address, src: Address, bytes: usize, _stream: Address) -> Result<()> {
+        memory::copy::copy(dst, src, bytes)
+    }
     /// Copies from the backend's memory to the host's.
-    fn copy_to_host(&self, dst: Address, src: Address, bytes: usize, stream: Address) -> Result<()>;
+    fn copy_to_host(&self, dst: Address, src: Address, bytes: usize, _stream: Address) -> Result<()> {
+        memory::copy::copy(dst, src, bytes)
+    }
     /// Waits for the stream.
-    fn synchronize(&self, stream: Address) -> Result<()>;
+    fn synchronize(&self, _stream: Address) -> Result<()> {
+        Ok(())
+    }
     /// `INVALID_STATE` where the stream cannot be waited for: it is captured.
-    /// A CPU has no streams and every call of it is synchronous: this and the
-    /// next two say so.
     fn require_blocking(&self, _stream: Address, _call: &str) -> Result<()> {
         Ok(())
     }
@@ -75,7 +84,10 @@ pub trait Backend: Operations + Send + Sync {
     }
     /// Copies lines of as many bytes, in the order of the stream; the two share no memory. `from` and `to` are as
     /// many. Asynchronous and capturable.
-    fn copy_lines(&self, cx: &Context, from: &Lines, to: &Lines) -> Result<()>;
+    fn copy_lines(&self, _cx: &Context, from: &Lines, to: &Lines) -> Result<()> {
+        memory::copy::copy_lines(from, to);
+        Ok(())
+    }
     /// Whether beta is 0, as far as that is known before the product runs. On the CPU it is in both pointer modes.
     fn is_known_zero(&self, _cx: &Context, compute: ComputeType, beta: Address) -> Result<bool> {
         // SAFETY: the caller of execute promises one value of the compute type there.
@@ -83,14 +95,19 @@ pub trait Backend: Operations + Send + Sync {
     }
     /// Sets memory of the backend to zero bytes, before anything that comes
     /// later on any stream.
-    fn clear(&self, address: Address, bytes: usize) -> Result<()>;
+    fn clear(&self, address: Address, bytes: usize) -> Result<()> {
+        memory::copy::clear(address, bytes);
+        Ok(())
+    }
     /// Bytes of workspace that every handle has from the start, for the calls
     /// without a plan.
     fn once_workspace_bytes(&self) -> usize {
         0
     }
     /// The rates by which the cost model predicts times on this machine.
-    fn machine(&self) -> &Machine;
+    fn machine(&self) -> &Machine {
+        &Machine::HOST
+    }
     /// The features of the rows of op(A) that learned orders are chosen by, counted on the host, of a matrix that may
     /// have a sorted copy with 32-bit columns; `None`: the backend has no orders. The pattern is validated; the error
     /// names `A`. Blocks.
@@ -98,7 +115,9 @@ pub trait Backend: Operations + Send + Sync {
         Ok(None)
     }
     /// Its model, for which measured choices hold.
-    fn model(&self) -> String;
+    fn model(&self) -> String {
+        memory::processor::model()
+    }
     /// What tells the pattern from others: the same on every backend. The pattern need not be valid; the
     /// error names `name`. Blocks.
     fn fingerprint(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint>;

@@ -138,13 +138,7 @@ fn no_handle(what: &str) -> Error {
 
 /// The plan, if it lives.
 pub(crate) fn live_plan(plan: tarsiaPlan_t) -> Result<Arc<Plan>> {
-    objects::PLANS.get(plan.addr()).ok_or_else(|| not_live("plan", plan.is_null(), "plan"))
-}
-
-/// `INVALID_VALUE` for an object that is NULL, destroyed or of another kind.
-pub(crate) fn not_live(name: &str, null: bool, kind: &str) -> Error {
-    let reason = if null { "it is NULL".to_string() } else { format!("it is not a live {kind}") };
-    Error::invalid(name, reason)
+    objects::PLANS.find("plan", plan.addr())
 }
 
 /// An enum argument; any integer may arrive.
@@ -201,6 +195,15 @@ impl<E: CEnum> Out<E> {
         unsafe { self.0.cast::<c_int>().write(E::code(value)) }
     }
 }
+
+/// Where the argument `name` wants the answer: an [`Out`]. Returns the error of a pointer that is NULL or misaligned.
+macro_rules! out {
+    ($name:ident) => {
+        // SAFETY: the caller of the C function promises a pointer that is NULL or valid for a write.
+        unsafe { $crate::capi::boundary::Out::new(stringify!($name), $name) }?
+    };
+}
+pub(super) use out;
 
 /// Checks all answers of a getter, then writes those that the caller wants: a
 /// call that fails writes none. `name: set(value)`, or `set_enum` for an enum.

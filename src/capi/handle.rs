@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use libc::{c_char, c_int, c_void};
 
-use super::boundary::{check_enum, guard, guard_handle, live_handle, Out};
+use super::boundary::{check_enum, guard, guard_handle, live_handle, out, Out};
 use super::enums::{tarsiaBackend_t, tarsiaLogLevel_t, tarsiaPointerMode_t, tarsiaStatus_t};
-use super::objects::{self, destroy, pointer, tarsiaHandle_t};
+use super::objects::{self, pointer, tarsiaHandle_t};
 use crate::backend;
 use crate::context::{Handle, Logger};
 use crate::error::{Error, Result};
@@ -72,11 +72,7 @@ fn create(out: Out<tarsiaHandle_t>, kind: BackendKind, device: i32) -> Result<()
 /// never passed over for the host).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaCreate(handle: *mut tarsiaHandle_t) -> tarsiaStatus_t {
-    guard(|| {
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("handle", handle)? };
-        create(out, BackendKind::Auto, 0)
-    })
+    guard(|| create(out!(handle), BackendKind::Auto, 0))
 }
 
 /// Creates a handle on a backend by name. device is 0 on the CPU backends; with
@@ -99,11 +95,7 @@ pub unsafe extern "C" fn tarsiaCreateWithBackend(
     backend: MaybeUninit<tarsiaBackend_t>,
     device: c_int,
 ) -> tarsiaStatus_t {
-    guard(|| {
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("handle", handle)? };
-        create(out, check_enum("backend", backend)?, device)
-    })
+    guard(|| create(out!(handle), check_enum("backend", backend)?, device))
 }
 
 /// Destroys a handle and its workspace; plans made with it stay usable through
@@ -129,7 +121,7 @@ pub extern "C" fn tarsiaDestroy(handle: tarsiaHandle_t) -> tarsiaStatus_t {
             ));
         }
         live.check_destroy()?;
-        destroy(&objects::HANDLES, handle.addr(), "handle", "handle")?;
+        objects::HANDLES.destroy("handle", handle.addr())?;
         live.close();
         Ok(())
     })
@@ -155,9 +147,7 @@ pub extern "C" fn tarsiaSetStream(handle: tarsiaHandle_t, stream: *mut c_void) -
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaGetStream(handle: tarsiaHandle_t, stream: *mut *mut c_void) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("stream", stream)? };
-        out.set(handle.stream().as_mut_ptr());
+        out!(stream).set(handle.stream().as_mut_ptr());
         Ok(())
     })
 }
@@ -188,9 +178,7 @@ pub unsafe extern "C" fn tarsiaGetPointerMode(
     mode: *mut tarsiaPointerMode_t,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("mode", mode)? };
-        out.set_enum(handle.pointer_mode());
+        out!(mode).set_enum(handle.pointer_mode());
         Ok(())
     })
 }
@@ -224,9 +212,7 @@ pub unsafe extern "C" fn tarsiaGetDeterministic(
     deterministic: *mut c_int,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("deterministic", deterministic)? };
-        out.set(c_int::from(handle.deterministic()));
+        out!(deterministic).set(c_int::from(handle.deterministic()));
         Ok(())
     })
 }
@@ -266,9 +252,7 @@ pub extern "C" fn tarsiaSetChecks(handle: tarsiaHandle_t, checks: c_int) -> tars
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaGetChecks(handle: tarsiaHandle_t, checks: *mut c_int) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("checks", checks)? };
-        out.set(c_int::from(handle.checks()));
+        out!(checks).set(c_int::from(handle.checks()));
         Ok(())
     })
 }
@@ -407,9 +391,7 @@ pub unsafe extern "C" fn tarsiaGetBackend(
     backend: *mut tarsiaBackend_t,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("backend", backend)? };
-        out.set_enum(handle.backend().kind());
+        out!(backend).set_enum(handle.backend().kind());
         Ok(())
     })
 }
@@ -422,9 +404,7 @@ pub unsafe extern "C" fn tarsiaGetBackend(
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaGetDevice(handle: tarsiaHandle_t, device: *mut c_int) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("device", device)? };
-        out.set(handle.backend().device());
+        out!(device).set(handle.backend().device());
         Ok(())
     })
 }

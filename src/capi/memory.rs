@@ -2,7 +2,7 @@
 
 use libc::c_void;
 
-use super::boundary::{guard_handle, Out};
+use super::boundary::{guard_handle, out};
 use super::enums::tarsiaStatus_t;
 use super::objects::tarsiaHandle_t;
 use crate::error::{Error, Result};
@@ -21,8 +21,7 @@ pub unsafe extern "C" fn tarsiaMalloc(
     bytes: usize,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("ptr", ptr)? };
+        let out = out!(ptr);
         if bytes > isize::MAX as usize {
             return Err(Error::out_of_memory(bytes));
         }

@@ -6,11 +6,10 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::boundary::not_live;
 use crate::context::Handle;
 use crate::error::{Error, Result};
 use crate::matrix::tiles::TileMatrix;
-use crate::matrix::{DenseMatrix, DenseVector, SparseArrays, SparseMatrix};
+use crate::matrix::{compressed, DenseMatrix, DenseVector, SparseArrays, SparseMatrix};
 use crate::memory::heap;
 use crate::plan::{Descriptors, Plan};
 
@@ -80,6 +79,8 @@ const CHUNKS: usize = (SLOT_BITS - FIRST_CHUNK.ilog2()) as usize + 1;
 /// use objects of their own do not slow each other down.
 pub(crate) struct Registry<T> {
     tag: usize,
+    /// What errors call the objects.
+    kind: &'static str,
     chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
     unused: Mutex<Unused>,
 }
@@ -102,9 +103,9 @@ struct Entry<T> {
 }
 
 impl<T: Clone> Registry<T> {
-    const fn new(tag: usize) -> Self {
+    const fn new(tag: usize, kind: &'static str) -> Self {
         let unused = Unused { count: 0, free: Vec::new() };
-        Registry { tag, chunks: [const { OnceLock::new() }; CHUNKS], unused: Mutex::new(unused) }
+        Registry { tag, kind, chunks: [const { OnceLock::new() }; CHUNKS], unused: Mutex::new(unused) }
     }
 
     /// Takes an object in; the token is never 0. Refused while memory is so short that small objects come
@@ -195,6 +196,25 @@ impl<T: Clone> Registry<T> {
         }
         Some(value)
     }
+
+    /// `INVALID_VALUE` for an argument that is NULL, destroyed or of another kind.
+    fn not_live(&self, name: &str, token: usize) -> Error {
+        let not_live = || format!("it is not a live {}", self.kind);
+        Error::invalid(name, if token == 0 { "it is NULL".into() } else { not_live() })
+    }
+
+    /// The object that an argument names, as [`Self::get`].
+    pub fn find(&self, name: &str, token: usize) -> Result<T> {
+        self.get(token).ok_or_else(|| self.not_live(name, token))
+    }
+
+    /// Takes out the object that an argument names; NULL is nothing to do.
+    pub fn destroy(&self, name: &str, token: usize) -> Result<()> {
+        match token {
+            0 => Ok(()),
+            _ => self.remove(token).map(drop).ok_or_else(|| self.not_live(name, token)),
+        }
+    }
 }
 
 /// What a sparse matrix descriptor stands for.
@@ -227,15 +247,15 @@ impl Sparse {
 }
 
 /// Live handles.
-pub(crate) static HANDLES: Registry<Arc<Handle>> = Registry::new(1);
+pub(crate) static HANDLES: Registry<Arc<Handle>> = Registry::new(1, "handle");
 /// Live sparse matrix descriptors.
-pub(crate) static SPARSE: Registry<Sparse> = Registry::new(2);
+pub(crate) static SPARSE: Registry<Sparse> = Registry::new(2, "sparse matrix descriptor");
 /// Live dense vector descriptors.
-pub(crate) static VECTORS: Registry<DenseVector> = Registry::new(3);
+pub(crate) static VECTORS: Registry<DenseVector> = Registry::new(3, "dense vector descriptor");
 /// Live dense matrix descriptors.
-pub(crate) static MATRICES: Registry<DenseMatrix> = Registry::new(4);
+pub(crate) static MATRICES: Registry<DenseMatrix> = Registry::new(4, "dense matrix descriptor");
 /// Live plans.
-pub(crate) static PLANS: Registry<Arc<Plan>> = Registry::new(5);
+pub(crate) static PLANS: Registry<Arc<Plan>> = Registry::new(5, "plan");
 
 /// A token as the pointer that a program holds.
 pub(crate) fn pointer<T>(token: usize) -> *mut T {
@@ -262,31 +282,117 @@ pub(crate) fn descriptors(of: [tarsiaConstSpMatDescr_t; 2]) -> Descriptors {
 
 /// A sparse matrix argument with its contents, where the library has them.
 pub(crate) fn sparse_or_tiles(name: &str, descr: tarsiaConstSpMatDescr_t) -> Result<Sparse> {
-    SPARSE.get(descr.addr()).ok_or_else(|| not_live(name, descr.is_null(), "sparse matrix descriptor"))
+    SPARSE.find(name, descr.addr())
 }
 
 /// A dense vector argument.
 pub(crate) fn vector(name: &str, descr: tarsiaConstDnVecDescr_t) -> Result<DenseVector> {
-    VECTORS.get(descr.addr()).ok_or_else(|| not_live(name, descr.is_null(), "dense vector descriptor"))
+    VECTORS.find(name, descr.addr())
 }
 
 /// A dense matrix argument.
 pub(crate) fn matrix(name: &str, descr: tarsiaConstDnMatDescr_t) -> Result<DenseMatrix> {
-    MATRICES.get(descr.addr()).ok_or_else(|| not_live(name, descr.is_null(), "dense matrix descriptor"))
+    MATRICES.find(name, descr.addr())
 }
 
-/// Takes out what `token` names; NULL is nothing to do.
-pub(crate) fn destroy<T: Clone>(
-    registry: &Registry<T>,
-    token: usize,
-    name: &str,
-    kind: &str,
-) -> Result<Option<T>> {
-    if token == 0 {
-        return Ok(None);
+/// What a descriptor of src/capi/descriptors.rs describes: arrays of the user.
+pub(super) trait Described: Copy {
+    /// What the registry has for it.
+    type Entry: Clone + From<Self> + 'static;
+    /// The arrays, as an error names them.
+    const ARRAYS: &'static str;
+    /// Where the descriptors are.
+    fn registry() -> &'static Registry<Self::Entry>;
+    /// What an entry of it describes.
+    fn of_entry(entry: Self::Entry) -> Self;
+    /// Checks everything that can be checked without reading the arrays.
+    fn check(&self) -> Result<()>;
+    /// Whether it was made from arrays that are not const.
+    fn is_writable(&self) -> bool;
+
+    /// A new descriptor.
+    fn insert(self) -> Result<usize> {
+        self.check()?;
+        Self::registry().insert(self.into())
     }
-    registry.remove(token).map(Some).ok_or_else(|| not_live(name, false, kind))
+
+    /// What a live descriptor describes; one of const arrays is refused where the caller may write to them.
+    fn of(name: &str, token: usize, to_write: bool) -> Result<Self> {
+        let found = Self::of_entry(Self::registry().find(name, token)?);
+        if to_write && !found.is_writable() {
+            return Err(Error::invalid(
+                name,
+                format!("it was made from {}; use the Const getter", Self::ARRAYS),
+            ));
+        }
+        Ok(found)
+    }
+
+    /// Makes a live descriptor describe this.
+    fn replace(self, name: &str, token: usize) -> Result<()> {
+        self.check()?;
+        let registry = Self::registry();
+        registry.update(token, |entry| *entry = self.into()).ok_or_else(|| registry.not_live(name, token))
+    }
 }
+
+impl From<SparseMatrix> for Sparse {
+    fn from(matrix: SparseMatrix) -> Self {
+        Sparse::Arrays(matrix)
+    }
+}
+
+impl Described for SparseMatrix {
+    type Entry = Sparse;
+    const ARRAYS: &'static str = "const arrays";
+
+    fn registry() -> &'static Registry<Sparse> {
+        &SPARSE
+    }
+
+    fn of_entry(entry: Sparse) -> Self {
+        entry.matrix()
+    }
+
+    fn check(&self) -> Result<()> {
+        match &self.arrays {
+            SparseArrays::Csr(m) => m.check(&compressed::CSR),
+            SparseArrays::Csc(m) => m.check(&compressed::CSC),
+            SparseArrays::Coo(m) => m.check(),
+            SparseArrays::Bsr(m) => m.check(),
+            SparseArrays::Tile(_) => Ok(()),
+        }
+    }
+
+    fn is_writable(&self) -> bool {
+        self.writable
+    }
+}
+
+/// Dense operands are what their registry has.
+macro_rules! dense {
+    ($($dense:ident in $registry:ident;)*) => { $(impl Described for $dense {
+        type Entry = Self;
+        const ARRAYS: &'static str = "a const array";
+
+        fn registry() -> &'static Registry<Self> {
+            &$registry
+        }
+
+        fn of_entry(entry: Self) -> Self {
+            entry
+        }
+
+        fn check(&self) -> Result<()> {
+            $dense::check(self)
+        }
+
+        fn is_writable(&self) -> bool {
+            self.writable
+        }
+    })* };
+}
+dense! { DenseVector in VECTORS; DenseMatrix in MATRICES; }
 
 #[cfg(test)]
 mod tests {
@@ -294,7 +400,7 @@ mod tests {
 
     #[test]
     fn tokens_are_never_used_twice() {
-        let registry: Registry<u32> = Registry::new(7);
+        let registry: Registry<u32> = Registry::new(7, "number");
         let first = registry.insert(1).unwrap();
         assert_eq!(registry.remove(first), Some(1));
         let second = registry.insert(2).unwrap();

@@ -4,9 +4,9 @@ use std::mem::MaybeUninit;
 
 use libc::{c_char, c_int, c_void};
 
-use super::boundary::{check_enum, cut, guard, guard_handle, live_plan, Out};
+use super::boundary::{check_enum, cut, guard, guard_handle, live_plan, out};
 use super::enums::{tarsiaEffort_t, tarsiaLayout_t, tarsiaOpKind_t, tarsiaReorder_t, tarsiaStatus_t};
-use super::objects::{self, destroy, tarsiaHandle_t, tarsiaPlan_t};
+use super::objects::{self, tarsiaHandle_t, tarsiaPlan_t};
 use crate::error::{Error, Result, Status};
 use crate::memory::heap;
 use crate::plan::Info;
@@ -241,8 +241,7 @@ pub unsafe extern "C" fn tarsiaPlan_getDecisions(
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
         let plan = live_plan(plan)?;
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("bytes", bytes)? };
+        let out = out!(bytes);
         let decisions = plan.decisions(handle)?;
         if !buffer.is_null() {
             if room < decisions.len() {
@@ -324,8 +323,7 @@ pub unsafe extern "C" fn tarsiaPlan_workspaceSize(
 ) -> tarsiaStatus_t {
     guard(|| {
         let plan = live_plan(plan)?;
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("bytes", bytes)? };
+        let out = out!(bytes);
         if n < 0 {
             return Err(Error::invalid("n", format!("{n} is negative")));
         }
@@ -492,8 +490,7 @@ pub unsafe extern "C" fn tarsiaPlan_getInfo(
 ) -> tarsiaStatus_t {
     guard(|| {
         let plan = live_plan(plan)?;
-        // SAFETY: the caller promises a valid pointer or NULL.
-        unsafe { Out::new("info", info)? };
+        out!(info);
         // SAFETY: not NULL, aligned; the caller promises that structSize is set.
         let size = unsafe { info.cast::<usize>().read() };
         let field = std::mem::size_of::<usize>();
@@ -539,6 +536,6 @@ pub extern "C" fn tarsiaPlan_destroy(plan: tarsiaPlan_t) -> tarsiaStatus_t {
         }
         // A plan that cannot be waited for stays alive.
         live_plan(plan)?.destroy()?;
-        destroy(&objects::PLANS, plan.addr(), "plan", "plan").map(|_| ())
+        objects::PLANS.destroy("plan", plan.addr())
     })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use libc::c_void;
 
-use super::boundary::{check_enum, guard_handle, live_plan, Out};
+use super::boundary::{check_enum, guard_handle, live_plan, out};
 use super::enums::{tarsiaComputeType_t, tarsiaOperation_t, tarsiaSpGEMMAlg_t, tarsiaStatus_t};
 use super::objects::{
     self, descriptors, pointer, sparse_or_tiles, tarsiaConstSpMatDescr_t, tarsiaHandle_t, tarsiaPlan_t,
@@ -66,8 +66,7 @@ pub unsafe extern "C" fn tarsiaSpGEMM_createPlan(
     alg: MaybeUninit<tarsiaSpGEMMAlg_t>,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("plan", plan)? };
+        let out = out!(plan);
         let (op_a, op_b) = (check_enum("opA", opA)?, check_enum("opB", opB)?);
         let (a, b) = (sparse_or_tiles("A", A)?, sparse_or_tiles("B", B)?);
         let (a, b, tiles) = (a.matrix(), b.matrix(), [a.tiles(), b.tiles()]);
@@ -110,8 +109,7 @@ pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
     nnzC: *mut i64,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("nnzC", nnzC)? };
+        let out = out!(nnzC);
         let name = "tarsiaSpGEMM_symbolic";
         handle.backend().require_blocking(handle.stream(), name)?;
         let plan = live_plan(plan)?;

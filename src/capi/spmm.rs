@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use libc::c_void;
 
-use super::boundary::{check_enum, guard_handle, live_plan, Out};
+use super::boundary::{check_enum, guard_handle, live_plan, out};
 use super::enums::{
     tarsiaComputeType_t, tarsiaDataType_t, tarsiaOperation_t, tarsiaOrder_t, tarsiaSpMMAlg_t, tarsiaStatus_t,
 };
@@ -29,9 +29,8 @@ use crate::types::Address;
 /// number of columns may be executed. The plan copies the descriptor's fields,
 /// so A may be destroyed after this call; A's arrays must stay valid, with an
 /// unchanged pattern, for the plan's life (with tarsiaPlan_setSelfContained until it is
-/// analyzed). bType, cType, computeType: the
-/// README's support table lists the combinations. computeType TF32 allows
-/// factors to be rounded to TF32; 32F never does.
+/// analyzed). bType, cType, computeType: a combination of the table on this header's first page.
+/// computeType TF32 allows factors to be rounded to TF32; 32F never does.
 ///
 /// Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until then a
 /// product may have the old or the new ones, as the algorithm has a copy of them or reads them in
@@ -43,8 +42,8 @@ use crate::types::Address;
 /// cublasLt, whose version says what its bits are.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
-/// of its type, nHint < 0), NOT_SUPPORTED (not in the support table; the text
-/// says which part), ALLOC_FAILED.
+/// of its type, nHint < 0), NOT_SUPPORTED (no algorithm takes the combination; the
+/// text says which part of it), ALLOC_FAILED.
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaSpMM_createPlan(
     handle: tarsiaHandle_t,
@@ -61,8 +60,7 @@ pub unsafe extern "C" fn tarsiaSpMM_createPlan(
     alg: MaybeUninit<tarsiaSpMMAlg_t>,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("plan", plan)? };
+        let out = out!(plan);
         let (op, op_b) = (check_enum("opA", opA)?, check_enum("opB", opB)?);
         let a = sparse("A", A)?;
         let problem = SpmmProblem {

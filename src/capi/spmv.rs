@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use libc::c_void;
 
-use super::boundary::{check_enum, guard_handle, live_plan, Out};
+use super::boundary::{check_enum, guard_handle, live_plan, out};
 use super::enums::{
     tarsiaComputeType_t, tarsiaDataType_t, tarsiaOperation_t, tarsiaSpMVAlg_t, tarsiaStatus_t,
 };
@@ -27,9 +27,9 @@ use crate::types::Address;
 /// A is m × k as stored; op(A) decides which of its dimensions x and y have.
 /// The plan copies the descriptor's fields, so A may be destroyed after this
 /// call; A's arrays must stay valid, with an unchanged pattern, for the plan's
-/// life (with tarsiaPlan_setSelfContained until it is analyzed). xType, yType, computeType: the README's support table lists the
-/// combinations; half types sum in 32 bits and round once at the store. alg:
-/// DEFAULT lets the library choose.
+/// life (with tarsiaPlan_setSelfContained until it is analyzed). xType, yType,
+/// computeType: a combination of the table on this header's first page; half types sum
+/// in 32 bits and round once at the store. alg: DEFAULT lets the library choose.
 ///
 /// Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until then a
 /// product may have the old or the new ones, as the algorithm has a copy of them or reads them in
@@ -39,8 +39,8 @@ use crate::types::Address;
 /// plan: host. Does not read A's arrays. All algorithms here are deterministic.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
-/// of its type), NOT_SUPPORTED (not in the support table; the text says which
-/// part), ALLOC_FAILED.
+/// of its type), NOT_SUPPORTED (no algorithm takes the combination; the text
+/// says which part of it), ALLOC_FAILED.
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaSpMV_createPlan(
     handle: tarsiaHandle_t,
@@ -53,8 +53,7 @@ pub unsafe extern "C" fn tarsiaSpMV_createPlan(
     alg: MaybeUninit<tarsiaSpMVAlg_t>,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("plan", plan)? };
+        let out = out!(plan);
         let a = sparse("A", A)?;
         let types = Types {
             a: a.value_type(),

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use libc::{c_char, c_int};
 
-use super::boundary::{check_enum, copy_last_message, guard, Out};
+use super::boundary::{check_enum, copy_last_message, guard, out};
 use super::enums::{tarsiaProperty_t, tarsiaStatus_t, CEnum};
 use crate::error::{Error, Status};
 use crate::types::Property;
@@ -88,9 +88,8 @@ pub unsafe extern "C" fn tarsiaGetLastErrorMessage(buf: *mut c_char, len: usize)
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaGetVersion(version: *mut c_int) -> tarsiaStatus_t {
     guard(|| {
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("version", version)? };
-        out.set(number(Property::Major) * 10_000 + number(Property::Minor) * 100 + number(Property::Patch));
+        out!(version)
+            .set(number(Property::Major) * 10_000 + number(Property::Minor) * 100 + number(Property::Patch));
         Ok(())
     })
 }
@@ -107,9 +106,7 @@ pub unsafe extern "C" fn tarsiaGetProperty(
 ) -> tarsiaStatus_t {
     guard(|| {
         let property = check_enum("property", property)?;
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("value", value)? };
-        out.set(number(property));
+        out!(value).set(number(property));
         Ok(())
     })
 }

@@ -2,7 +2,7 @@
 
 use libc::c_int;
 
-use super::boundary::{guard, Out};
+use super::boundary::{guard, out};
 use super::enums::tarsiaStatus_t;
 use crate::error::{Error, Result};
 use crate::memory::pool;
@@ -38,9 +38,7 @@ pub extern "C" fn tarsiaSetNumThreads(n: c_int) -> tarsiaStatus_t {
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaGetNumThreads(n: *mut c_int) -> tarsiaStatus_t {
     guard(|| -> Result<()> {
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("n", n)? };
-        out.set(c_int::try_from(pool::next_size()).unwrap_or(c_int::MAX));
+        out!(n).set(c_int::try_from(pool::next_size()).unwrap_or(c_int::MAX));
         Ok(())
     })
 }

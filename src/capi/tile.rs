@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use super::boundary::{answer, check_enum, guard, guard_handle, Out};
+use super::boundary::{answer, check_enum, guard, guard_handle, out};
 use super::enums::{tarsiaDataType_t, tarsiaStatus_t};
 use super::objects::{
     self, pointer, sparse, sparse_or_tiles, tarsiaConstSpMatDescr_t, tarsiaHandle_t, tarsiaSpMatDescr_t,
@@ -82,8 +82,7 @@ pub unsafe extern "C" fn tarsiaCreateTile(
     valueType: MaybeUninit<tarsiaDataType_t>,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        // SAFETY: the caller promises a valid pointer or NULL.
-        let out = unsafe { Out::new("A", A)? };
+        let out = out!(A);
         let value_type: DataType = check_enum("valueType", valueType)?;
         let backend = handle.backend();
         let matrix = TileMatrix::new((backend.kind(), backend.device()), (rows, cols), value_type)?;

@@ -215,8 +215,6 @@ impl<V: Narrow> Values<V> {
 /// SELL-C-σ.
 #[derive(Debug)]
 pub struct SellLayout<V: Narrow> {
-    /// Rows of op(A).
-    pub row_count: usize,
     /// Columns of op(A).
     pub col_count: usize,
     /// Slices.
@@ -299,7 +297,6 @@ impl<V: Narrow> SellLayout<V> {
         let sizes = fill::place(&mut slices, &lengths, &mut cut);
 
         let mut out = SellLayout {
-            row_count: rows,
             col_count: pattern.minor,
             slices,
             rows: lane_rows,

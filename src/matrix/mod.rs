@@ -39,6 +39,32 @@ pub struct TileShape {
     pub by_columns: bool,
 }
 
+impl TileShape {
+    /// The same matrix in arrays of base 0 with 64-bit offsets: CSR, or where the tiles are by columns CSC.
+    pub fn in_arrays(
+        &self,
+        offsets: Address,
+        (indices, index_type): (Address, IndexType),
+        values: Address,
+    ) -> SparseMatrix {
+        let (major, minor) = if self.by_columns { (self.cols, self.rows) } else { (self.rows, self.cols) };
+        let arrays = Compressed {
+            major,
+            minor,
+            nnz: self.nnz,
+            offsets,
+            indices,
+            values,
+            offset_type: IndexType::I64,
+            index_type,
+            base: IndexBase::Zero,
+            value_type: self.value_type,
+        };
+        let arrays = if self.by_columns { SparseArrays::Csc(arrays) } else { SparseArrays::Csr(arrays) };
+        SparseMatrix { arrays, writable: true, temporary: false }
+    }
+}
+
 /// The arrays of a sparse matrix, by format.
 #[derive(Clone, Copy, Debug)]
 pub enum SparseArrays {
@@ -64,6 +90,9 @@ pub struct SparseMatrix {
     /// The caller may free the arrays after analysis: what a plan needs of them it copies.
     pub temporary: bool,
 }
+
+/// Offsets or indices: where, how many, of which type.
+pub type IndexArray = (Address, i64, IndexType);
 
 impl SparseMatrix {
     /// Its format.
@@ -130,6 +159,22 @@ impl SparseMatrix {
             SparseArrays::Tile(_) => {}
         }
         self
+    }
+
+    /// The two arrays that have the pattern; `name` is the argument that the error names.
+    pub fn index_arrays(&self, name: &str) -> Result<[IndexArray; 2]> {
+        let compressed = |m: &Compressed| {
+            let offsets = if m.major == 0 { 0 } else { m.major + 1 };
+            [(m.offsets, offsets, m.offset_type), (m.indices, m.nnz, m.index_type)]
+        };
+        Ok(match &self.arrays {
+            SparseArrays::Csr(m) | SparseArrays::Csc(m) => compressed(m),
+            SparseArrays::Bsr(m) => compressed(&m.pattern()),
+            SparseArrays::Coo(m) => {
+                [(m.row_indices, m.nnz, m.index_type), (m.col_indices, m.nnz, m.index_type)]
+            }
+            SparseArrays::Tile(_) => return Err(no_arrays(name)),
+        })
     }
 
     /// Every array must be there before the matrix is read or written;

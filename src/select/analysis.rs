@@ -49,7 +49,7 @@ pub struct Costs {
     surveys: [f64; 3],
 }
 
-/// An H100. Surveys: the median of what the default takes beyond its choice by name; SpGEMM's is of README.md.
+/// An H100. Surveys: the median of what the default takes beyond its choice by name; SpGEMM's is of docs/choosing.md.
 /// Estimated: `copy`, by the 0.2 ms and more that analyses with a sort of the columns take beyond those
 /// without, and 20 passes over 12 bytes an entry.
 pub const H100: Costs = Costs {

@@ -2,8 +2,9 @@
 //! its matrices, and why.
 //!
 //! Selection makes choices, backends carry them out. What depends on counts that exist only while a format is built
-//! (the height of windows, the width of blocks) is decided by the functions of `spmv/`, `spmm/` and `spgemm/` here,
-//! which a backend asks with its counts.
+//! (the height of windows, the width of blocks), or on the operands of a call (which kernel takes how many columns,
+//! whether op(B) is copied), is decided by the functions of `spmv/`, `spmm/` and `spgemm/` here, which a backend asks with
+//! its numbers.
 
 use std::sync::Arc;
 

@@ -15,8 +15,15 @@
 //! mean, `hash` alone 94.7. `hash` is slow where rows of the left factor are long, whose entries are
 //! taken one after the other.
 
+pub mod bins;
+pub mod columns;
 pub mod cut;
 pub mod looks;
+pub mod map;
+pub mod rows;
+pub mod tiles;
+pub mod wide;
+pub mod windows;
 
 /// Lengths of rows of both factors.
 #[derive(Clone, Copy, Debug)]

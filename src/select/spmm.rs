@@ -14,12 +14,16 @@
 //! benches/results/h100-spmm.tsv (`select::spmm::fit` prints them); `select::spmm::tests` says
 //! how near the choice then is to the best.
 
+pub mod copies;
+pub mod csr;
 pub mod dense;
 pub mod masked_window;
 mod rates;
 pub mod reach;
 pub mod row;
+pub mod sell;
 pub mod smat;
+pub mod swift;
 pub mod window;
 
 pub use self::rates::H100;

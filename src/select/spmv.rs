@@ -11,6 +11,7 @@
 //! prediction beside its measurement, so that a change of a kernel can be followed here.
 
 pub mod csr;
+pub mod dasp;
 pub mod hot_sell;
 pub mod mask_block;
 pub mod sell;
@@ -20,7 +21,7 @@ use self::survey::Survey;
 use super::device::Ratios;
 use super::{index_bytes, Source};
 use crate::algorithm::Algorithm;
-use crate::format::dasp;
+use crate::format::dasp::{GROUP, MAX_LEN, TASK_GROUPS};
 use crate::format::mask_block::{BlockHead, MOST_ROWS};
 use crate::format::stream::{overhang, tile_slots, Tile};
 use crate::format::warp_sell::SliceHead;
@@ -298,7 +299,7 @@ pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, widths: &W
             let (slots, medium) = (slots as f64, survey.medium_rows() as f64);
             // For 8 rows two numbers of 8 bytes and 8 ends.
             let bytes = slots * (value + 4) as f64 + results as f64 * 4.0 + medium * 4.0;
-            let has_long = survey.longest() > (dasp::TASK_GROUPS * dasp::GROUP) as u64;
+            let has_long = survey.longest() > (TASK_GROUPS * GROUP) as u64;
             (rates.dasp, Work { bytes, sectors: mixed, entries: slots, units: rows, has_long })
         }
         Algorithm::MaskBlock => {
@@ -339,7 +340,7 @@ pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, widths: &W
     let seconds = layout.start
         + if work.has_long { layout.long } else { 0.0 }
         + layout.wide * wide
-        + layout.serial * survey.longest_up_to(dasp::MAX_LEN) as f64
+        + layout.serial * survey.longest_up_to(MAX_LEN) as f64
         + most;
     Estimate { bytes, seconds, bound }
 }

@@ -38,20 +38,20 @@ fn header_is_current() {
     current(&header::path(), tarsia::capi::HEADER);
 }
 
-/// The README with this table between the markers, each on a line of its own.
-fn with_table(readme: &str, table: &str) -> String {
+/// The page with this table between the markers, each on a line of its own.
+fn with_table(page: &str, table: &str) -> String {
     let (open, close) = ("<!-- support table -->\n", "<!-- /support table -->");
-    let (before, rest) = readme.split_once(open).expect("README.md has the line `<!-- support table -->`");
-    let (_, after) = rest.split_once(close).expect("README.md has `<!-- /support table -->` after it");
-    assert!(!after.contains(close) && !after.contains(open), "README.md has one support table");
+    let (before, rest) = page.split_once(open).expect("the page has the line `<!-- support table -->`");
+    let (_, after) = rest.split_once(close).expect("the page has `<!-- /support table -->` after it");
+    assert!(!after.contains(close) && !after.contains(open), "the page has one support table");
     format!("{before}{open}{}\n{close}{after}", table.trim_end())
 }
 
 #[test]
-fn support_table_of_the_readme_is_current() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let readme = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    current(&path, &with_table(&readme, &tarsia::facade::support_table()));
+fn support_table_of_the_docs_is_current() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/formats-and-types.md");
+    let page = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    current(&path, &with_table(&page, &tarsia::facade::support_table()));
 }
 
 #[test]

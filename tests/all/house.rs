@@ -165,6 +165,33 @@ fn launches_ask_kernels_what_they_can_do() {
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
+/// A number that was measured decides something, and what suits a machine is chosen in src/select: who carries a choice
+/// out on a device has no measured times in its comments.
+#[test]
+fn executors_on_devices_have_no_measured_numbers() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let reports_times = |line: &str| {
+        let comment = line.split_once("//").map_or("", |(_, comment)| comment);
+        let words: Vec<&str> =
+            comment.split(|letter: char| !letter.is_alphanumeric() && letter != '.').collect();
+        let is_number = |word: &str| word.starts_with(|letter: char| letter.is_ascii_digit());
+        words.windows(2).any(|two| is_number(two[0]) && ["µs", "ms"].contains(&two[1]))
+    };
+    let reporting = |places: &[&str], looked_at: usize| {
+        let mut all = Vec::new();
+        places.iter().for_each(|place| files(&src.join(place), &mut all));
+        all.retain(|file| !["tests", "testing"].iter().any(|name| file.to_str().unwrap().contains(name)));
+        assert!(all.len() > looked_at, "{}", all.len());
+        all.retain(|file| fs::read_to_string(file).unwrap().lines().any(reports_times));
+        all
+    };
+    let cuda = ["spmv", "spmm", "spmm.rs", "spgemm", "spgemm.rs"].map(|name| format!("backend/cuda/{name}"));
+    let wrong = reporting(&cuda.each_ref().map(String::as_str), 40);
+    assert!(wrong.is_empty(), "{wrong:?}");
+    // Where such numbers belong they are found.
+    assert!(reporting(&["select/spmv", "select/spmm", "select/spgemm"], 20).len() > 10);
+}
+
 /// A plan knows of its operation what `Operation` asks for, whichever it is: another operation is none of its business.
 #[test]
 fn plans_do_not_tell_operations_apart() {

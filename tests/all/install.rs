@@ -40,7 +40,9 @@ fn expected(libdir: &str) -> Vec<String> {
     let mut all: Vec<String> = ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "CHANGELOG.md"]
         .iter()
         .map(|name| format!("share/doc/tarsia/{name}"))
-        .chain(["include/tarsia.h".to_string(), "share/fortran/tarsia.f90".to_string()])
+        .chain(["tarsia.h", "tarsia.hpp"].map(|name| format!("include/{name}")))
+        .chain(["core", "handle", "matrices", "plans"].map(|part| format!("include/tarsia/{part}.hpp")))
+        .chain(["share/fortran/tarsia.f90".to_string()])
         .chain(
             [
                 "libtarsia.so",
@@ -167,9 +169,12 @@ fn help_is_no_error() {
 /// Compiling the kernels takes minutes, and less for fewer architectures, which is to be read where one begins to.
 #[test]
 fn documents_say_how_long_kernels_take() {
-    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
-    let section = readme.split("\n## ").find(|section| section.starts_with("CUDA kernels\n")).unwrap();
-    let mut texts = vec![("README.md", section.to_string())];
+    let page = std::fs::read_to_string(root().join("docs/install.md")).unwrap();
+    let section = page.split("\n## ").find(|section| section.starts_with("CUDA kernels\n")).unwrap();
+    let mut texts = vec![
+        ("docs/install.md", section.to_string()),
+        ("README.md", std::fs::read_to_string(root().join("README.md")).unwrap()),
+    ];
     for name in ["gpu-bundle", "release", "install-nvcc"] {
         let output = Command::new(script(name)).arg("--help").output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -189,6 +194,7 @@ fn documents_name_this_interface() {
     let package = format!("find_package(tarsia {interface} ");
     for (file, words) in [
         ("README.md", vec![soname(), format!("TARSIA_{interface}"), package.clone()]),
+        ("docs/install.md", vec![soname(), format!("TARSIA_{interface}"), package.clone()]),
         ("scripts/install-files/tarsiaConfig.cmake.in", vec![package]),
         ("CHANGELOG.md", vec![format!("\n## {}", env!("CARGO_PKG_VERSION"))]),
     ] {
@@ -262,6 +268,8 @@ fn install_tree_has_what_a_linker_and_a_loader_look_for() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for (installed, source) in [
         ("include/tarsia.h", "include/tarsia.h"),
+        ("include/tarsia.hpp", "include/tarsia.hpp"),
+        ("include/tarsia/plans.hpp", "include/tarsia/plans.hpp"),
         ("share/fortran/tarsia.f90", "include/tarsia.f90"),
         ("share/doc/tarsia/LICENSE-MIT", "LICENSE-MIT"),
         ("share/doc/tarsia/LICENSE-APACHE", "LICENSE-APACHE"),

@@ -317,9 +317,9 @@ impl Matmul {
     /// # Safety
     /// The addresses hold what the sizes say until the stream has run the product, and nothing
     /// else uses the workspace of so many bytes.
-    pub unsafe fn run<T: bytemuck::Pod>(
+    pub unsafe fn run(
         &self,
-        alpha: T,
+        alpha: &[u8],
         a: Address,
         b: Address,
         d: Address,
@@ -329,14 +329,14 @@ impl Matmul {
         // The first launch of an algorithm loads its kernel, which another stream's capture
         // would forbid.
         let _relaxed = Relaxed::enter();
-        let beta = T::zeroed();
+        let beta = [0_u64; 2];
         // SAFETY: descriptors are live and alpha has the scale's type, which has its size; the
         // rest is the caller's promise.
         let code = unsafe {
             (self.library.functions.matmul)(
                 driver::raw(self.library.handle),
                 self.description.raw(),
-                (&raw const alpha).cast(),
+                alpha.as_ptr().cast(),
                 a.as_ptr(),
                 self.a.raw(),
                 b.as_ptr(),

@@ -7,7 +7,7 @@ use super::launch::launch;
 use super::memory::Readback;
 use crate::error::Result;
 use crate::matrix::fingerprint::Fingerprint;
-use crate::matrix::{no_arrays, Compressed, SparseArrays, SparseMatrix};
+use crate::matrix::SparseMatrix;
 use crate::memory::Context;
 use crate::types::{Address, IndexType};
 
@@ -17,18 +17,12 @@ const THREADS: i64 = 256;
 /// Of offsets and indices, as they are; the pattern need not be valid. Blocks. The context is current
 /// and the arrays can be read by the device.
 pub(super) fn of(cx: &Context, device: &Arc<Device>, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
-    let compressed = |m: &Compressed| {
-        let offsets = if m.major == 0 { 0 } else { m.major + 1 };
-        [(m.offsets, offsets, m.offset_type), (m.indices, m.nnz, m.index_type)]
-    };
-    let arrays: [(Address, i64, IndexType); 2] = match &a.arrays {
-        SparseArrays::Csr(m) | SparseArrays::Csc(m) => compressed(m),
-        SparseArrays::Bsr(m) => compressed(&m.pattern()),
-        SparseArrays::Coo(m) => [(m.row_indices, m.nnz, m.index_type), (m.col_indices, m.nnz, m.index_type)],
-        SparseArrays::Tile(_) => return Err(no_arrays(name)),
-    };
     let bits = |index_type| if index_type == IndexType::I64 { 64 } else { 32 };
-    sums(cx, device, arrays.map(|(address, count, index_type)| (address, count, bits(index_type))))
+    sums(
+        cx,
+        device,
+        a.index_arrays(name)?.map(|(address, count, index_type)| (address, count, bits(index_type))),
+    )
 }
 
 /// Of values, as words of what their type is aligned to. As above.

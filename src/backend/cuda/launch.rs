@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ffi::c_void;
+use std::fmt::Display;
 
 use super::driver::{self, check, Raw};
 use super::libcuda;
@@ -70,56 +71,12 @@ parameters!(i32, u32, i64, u64, f32, f64);
 // SAFETY: as large as a pointer; device addresses are 64-bit on every host
 // that CUDA supports.
 unsafe impl Parameter for Address {}
-// SAFETY: the kernels' structure has the same members.
-unsafe impl<T: bytemuck::Pod> Parameter for Scalar<T> {}
 
-/// alpha or beta: kernels' `Scalar<T>`. With a pointer the value is read when
-/// the kernel runs.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct Scalar<T> {
-    /// The value, where `pointer` is NULL.
-    pub value: T,
-    /// Where the value is on the device.
-    pub pointer: Address,
-}
-
-impl<T: crate::types::Accumulator> Scalar<T> {
-    /// A value on the host.
-    pub fn of(value: T) -> Self {
-        Scalar { value, pointer: Address::NULL }
-    }
-
-    /// Whether it is known to be this value. One on the device is not known before a kernel runs.
-    pub fn is(&self, value: T) -> bool {
-        self.pointer.is_null() && self.value == value
-    }
-}
-
-/// [`Scalar`] of a type that is known at run time, so that code is not compiled for each.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct AnyScalar {
-    /// Its bytes.
-    words: [u64; 3],
-    /// How many they are.
-    size: usize,
-}
-
-// SAFETY: the words are the bytes of `Scalar`, as a test sees.
-unsafe impl Parameter for AnyScalar {
-    fn bytes(&self) -> usize {
-        self.size
-    }
-}
-
-impl<T: crate::types::Accumulator> From<Scalar<T>> for AnyScalar {
-    fn from(scalar: Scalar<T>) -> Self {
-        let mut words = [0; 3];
-        let value = bytemuck::bytes_of(&scalar.value);
-        bytemuck::bytes_of_mut(&mut words)[..value.len()].copy_from_slice(value);
-        words[std::mem::offset_of!(Scalar<T>, pointer) / size_of::<u64>()] = scalar.pointer.value() as u64;
-        AnyScalar { words, size: size_of::<Scalar<T>>() }
+/// So many blocks as the x size of a grid, or an error with the text `too_many` where one launch takes fewer.
+pub fn blocks_of_grid(blocks: impl TryInto<u32>, too_many: impl Display) -> Result<u32> {
+    match blocks.try_into() {
+        Ok(blocks) if blocks <= i32::MAX as u32 => Ok(blocks),
+        _ => Err(Error::unsupported(too_many.to_string())),
     }
 }
 
@@ -465,23 +422,17 @@ mod tests {
     }
 
     #[test]
-    fn scalars_of_any_type_have_the_bytes_of_their_own() {
-        fn check<T: crate::types::Accumulator>(value: T) {
-            let scalar = Scalar {
-                value,
-                pointer: Address::new(std::ptr::without_provenance::<u8>(0x1234_5678_9abc_def0)),
-            };
-            let any = AnyScalar::from(scalar);
-            assert_eq!(any.bytes(), size_of::<Scalar<T>>());
-            let bytes: &[u8] = bytemuck::cast_slice(&any.words);
-            let pointer = std::mem::offset_of!(Scalar<T>, pointer);
-            assert_eq!(&bytes[..size_of::<T>()], bytemuck::bytes_of(&value));
-            assert_eq!(bytes[pointer..pointer + 8], 0x1234_5678_9abc_def0_u64.to_ne_bytes());
+    fn grids_that_are_too_large_are_errors() {
+        let most = i64::from(i32::MAX);
+        assert_eq!(
+            [blocks_of_grid(0i64, ""), blocks_of_grid(most, "")].map(Result::unwrap),
+            [0, i32::MAX as u32]
+        );
+        for blocks in [most + 1, i64::from(u32::MAX) + 1, i64::MAX, -1] {
+            let error = blocks_of_grid(blocks, format_args!("A: {} is too many", "this")).unwrap_err();
+            assert!(error.to_string().contains("A: this is too many"), "{error}");
         }
-        check(1.5_f32);
-        check(-2.5_f64);
-        check(num_complex::Complex32::new(1.5, -3.0));
-        check(num_complex::Complex64::new(1.5, -3.0));
+        assert!(blocks_of_grid(usize::MAX, "").is_err());
     }
 
     #[test]

@@ -67,29 +67,3 @@ macro_rules! same_elements {
     };
 }
 pub(super) use same_elements;
-
-mod of_arrays {
-    use crate::format::{dasp, hot_sell, mask_block, stream, swift, warp_sell, window};
-
-    same_elements!(window::Item = "format/window.cu Item" { window, first, end, part });
-    same_elements!(window::Item = "spmm/parts.cuh Item" { window, first, end, part });
-    same_elements!(window::Part = "format/window.cu Part" { window, first, count, counter });
-    same_elements!(window::Part = "spmm/parts.cuh Part" { window, first, count, counter });
-    same_elements!(dasp::Task = "format/dasp.cu Task" { first, groups, row });
-    same_elements!(dasp::Task = "spmv/dasp.cuh Task" { first, groups, row });
-    same_elements!(dasp::Split = "format/dasp.cu Split" { first, before, tasks, row });
-    same_elements!(dasp::Split = "spmv/dasp.cuh Split" { first, before, tasks, row });
-    same_elements!(hot_sell::SliceHead = "format/hot_sell.cu SliceHead" { first, place, steps, lanes_log2, items });
-    same_elements!(hot_sell::LongRow = "format/hot_sell.cu LongRow" { row, first, count, unused });
-    same_elements!(mask_block::BlockHead = "format/mask_block.cu BlockHead" { first, block, base, count, values, flags, unused });
-    same_elements!(mask_block::BlockHead = "spmv/mask_block.cu BlockHead" { first, block, base, count, values, flags, unused });
-    same_elements!(mask_block::PartHead = "format/mask_block.cu PartHead" { slab, first, count, counter });
-    same_elements!(mask_block::PartHead = "spmv/mask_block.cu PartHead" { slab, first, count, counter });
-    same_elements!(stream::Tile = "common/stream_tiles.cuh Tile" { row, base, high, link });
-    same_elements!(stream::Split = "common/stream_tiles.cuh Split" { row, first_block, first_part, parts });
-    same_elements!(swift::Set = "format/swift.cu Set" { first, column, height, taken, zero });
-    same_elements!(swift::Run = "format/swift.cu Run" { first, column, taken });
-    same_elements!(swift::Piece = "spmm/swift.cuh Piece" { start, stop, column, zero });
-    same_elements!(warp_sell::SliceHead = "format/sell.cu SliceHead" { first, columns, base, place, row, window, steps, length, lanes_log2, items, flags });
-    same_elements!(warp_sell::SliceHead = "spmv/sell.cuh SliceHead" { first, columns, base, place, row, window, steps, length, lanes_log2, items, flags });
-}

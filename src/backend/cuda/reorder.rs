@@ -7,7 +7,7 @@
 
 use super::convert::device_wide::{self, Narrow};
 use super::device::Device;
-use super::launch::{launch, Kernel};
+use super::launch::{blocks_of_grid, launch, Kernel};
 use super::memory::{self, DeviceBuffer};
 use super::operand::{Rows, Widths};
 use crate::backend::cuda::module::kinds::kernel_kinds;
@@ -57,10 +57,7 @@ fn threads(count: usize) -> Result<u32> {
 }
 
 fn per_block(count: usize, of_block: usize) -> Result<u32> {
-    u32::try_from(count.div_ceil(of_block))
-        .ok()
-        .filter(|&blocks| blocks <= i32::MAX as u32)
-        .ok_or_else(|| Error::unsupported("A: too large for one launch to put its rows in order"))
+    blocks_of_grid(count.div_ceil(of_block), "A: too large for one launch to put its rows in order")
 }
 
 /// What the kernels work on.

@@ -64,10 +64,10 @@ use self::rows::{Factor, Kernels, Output};
 use self::wide::{Tasks, Wide};
 use super::convert::device_wide;
 use super::device::Device;
-use super::launch::{launch, launch_beside, AnyScalar, Beside};
+use super::launch::{launch, launch_beside, Beside};
 use super::memory::{self, optional, DeviceBuffer, Owner};
 use super::operand::{Operand, Rows};
-use super::scalars::any_scalar;
+use super::scalars::Scalar;
 use super::Cuda;
 use crate::algorithm::Algorithm;
 use crate::backend::{LayoutInfo, SpgemmExecutor};
@@ -78,6 +78,8 @@ use crate::memory::Context;
 use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
 use crate::select::spgemm::cut::{Cut, Lengths};
+use crate::select::spgemm::rows::{count_part, part, slices};
+use crate::select::spgemm::windows::{count_window, LARGE_BLOCK, SMALL_BLOCK};
 use crate::select::spgemm::Facts;
 use crate::select::{Choice, SpgemmSurveyed};
 use crate::types::{Address, Format, IndexType, LayoutKind};
@@ -277,7 +279,7 @@ impl CudaSpgemm {
             transposed,
             kernels,
             order,
-            part: rows::part(right_stats.mean()),
+            part: part(right_stats.mean()),
             products,
             facts,
             uncounted: Some(binned),
@@ -365,8 +367,8 @@ impl CudaSpgemm {
         }
         for (bin, list, count) in binned.with_rows(Self::bitmap_bins(wide.is_some())) {
             let threads = Self::bitmap_threads(bin);
-            let slices = rows::slices(&self.device, self.kernels.are_of_90()?, count, right.cols);
-            let window = self.kernels.count_window(right.cols, threads, slices);
+            let slices = self.slices(count, right.cols)?;
+            let window = count_window(right.cols, threads, slices);
             let grid = rows::grid(count * i64::from(slices))?;
             // SAFETY: as above, and each place is zero; the shared memory is what the kernel says.
             unsafe {
@@ -394,6 +396,12 @@ impl CudaSpgemm {
         Ok(Counted { offsets, nnz, binned, wide })
     }
 
+    /// Blocks that take a row together, of so many.
+    fn slices(&self, rows: i64, cols: i64) -> Result<u32> {
+        let multiprocessors = i64::from(self.device.properties().multiprocessors);
+        Ok(slices(multiprocessors, self.kernels.are_of_90()?, rows, cols))
+    }
+
     /// The rows of small bins.
     fn count_small(
         &self,
@@ -412,7 +420,7 @@ impl CudaSpgemm {
             // place for each row; teams take rows of distinct columns.
             unsafe {
                 if bins.by_teams() {
-                    let part = Kernels::count_part(self.part);
+                    let part = count_part(self.part);
                     let shape =
                         self.kernels.team_count_shape(&self.device, part, bins.limit(RowBin::Table, bin));
                     launch_beside!(beside, self.kernels.get(Name::TeamCount)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
@@ -440,9 +448,9 @@ impl CudaSpgemm {
     /// Threads of such a block.
     fn bitmap_threads(bin: usize) -> u32 {
         if bin == RowBin::Bitmap.bins().start {
-            rows::SMALL_BLOCK
+            SMALL_BLOCK
         } else {
-            rows::LARGE_BLOCK
+            LARGE_BLOCK
         }
     }
 
@@ -516,13 +524,13 @@ impl CudaSpgemm {
     }
 
     /// Launches the kernels of all bins.
-    fn multiply(&self, cx: &Context, alpha: AnyScalar, job: &Job<'_>, output: &Output) -> Result<()> {
+    fn multiply(&self, cx: &Context, alpha: Scalar, job: &Job<'_>, output: &Output) -> Result<()> {
         let Job { left, right, facts, binned, wide_apart, ref beside } = *job;
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let bins = self.numeric_bins();
         for (bin, list, count) in binned.with_rows(Self::bitmap_bins(wide_apart)) {
             let threads = Self::bitmap_threads(bin);
-            let slices = rows::slices(&self.device, self.kernels.are_of_90()?, count, right.cols);
+            let slices = self.slices(count, right.cols)?;
             let window = self.kernels.multiply_window(&self.device, right.cols, threads, slices);
             let grid = rows::grid(count * i64::from(slices))?;
             // Fewer threads need less of the shared memory.
@@ -598,7 +606,7 @@ impl CudaSpgemm {
     fn multiply_small(
         &self,
         cx: &Context,
-        alpha: AnyScalar,
+        alpha: Scalar,
         job: &Job<'_>,
         bins: Bins,
         output: &Output,
@@ -665,7 +673,7 @@ impl SpgemmExecutor for CudaSpgemm {
             return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
         };
         let arrays = self.check(c, counted.nnz)?;
-        let alpha = any_scalar(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
+        let alpha = Scalar::of_argument(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
         // C's compressed dimension is that of the rows that are computed.
         let direct = (c.format() == Format::Csc) == self.transposed;
         let mut kept = self.kept.take().unwrap_or_default();

@@ -4,7 +4,7 @@
 //! (kernels/spmm/row.cuh says how).
 //!
 //! Analysis makes lists of equal work of the rows ([`schedule`]). Execute is one launch;
-//! another one copies a B whose columns are contiguous (more than [`NARROW`] columns) into
+//! another one copies a B whose columns are contiguous (more than [`row::NARROW`] columns) into
 //! rows, or a B that is read very often into rows of whole cache lines, and another brings
 //! such a C into place.
 
@@ -29,31 +29,28 @@ use std::sync::Arc;
 use self::schedule::Schedule;
 use self::seen::{Analysis, Looked, Seen};
 use super::device::Device;
-use super::launch::{launch, Kernel, Scalar};
+use super::launch::{blocks_of_grid, launch, Kernel};
 use super::memory;
 use super::module::kinds::kernel_kinds;
 use super::operand::Operand;
 use super::order::Order as RowOrder;
-use super::scalars::scalar;
+use super::scalars::scalars;
 use super::{result_name, timing, types_name, Cuda};
 use crate::algorithm::Algorithm;
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::{LayoutInfo, SpmmExecutor};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::operation::SpmmBackend;
 use crate::problem::SpmmProblem;
 use crate::reorder::KeptOrder;
+use crate::select::spmm::copies::{row_aligns, row_needs_rows, LINE};
 use crate::select::spmm::reach::Reach;
-use crate::select::spmm::row::SHORT;
+use crate::select::spmm::row::{self, groups, Plan, RowsOfB, Step};
 use crate::select::{self, Choice, Method, Source, SpmmSurveyed};
-use crate::support::{self, Combo, ComboVisitor};
-use crate::types::{Address, ComputeType, DataType, Element, IndexType, Operation, Order, Reorder};
-
-/// Columns up to which lanes may lie along the entries of a row, with a sum a
-/// column: beyond, lanes along the columns read whole sectors of B.
-const NARROW: usize = 8;
+use crate::support::Types;
+use crate::types::{Address, DataType, IndexType, Operation, Order, Reorder};
 
 /// Threads of a block of the kernels that copy.
 const THREADS: u32 = 256;
@@ -61,38 +58,8 @@ const THREADS: u32 = 256;
 /// its longest warp ends (row.cuh's kBlock).
 const ROW_THREADS: u32 = 128;
 
-/// Lanes of a group in the wide kernels.
-const GROUPS: [usize; 4] = [4, 8, 16, 32];
-
-/// The groups for elements of `size` bytes: those that have more columns than a narrow kernel of four.
-fn groups(size: usize) -> &'static [usize] {
-    if GROUPS[0] * 16 > NARROW / 2 * size {
-        &GROUPS
-    } else {
-        &GROUPS[1..]
-    }
-}
-
-/// Whether lanes lie along a few columns of elements of `size` bytes that are read in packs: half of the smallest
-/// group has packs, and nothing is left over.
-fn packs_of_few(size: usize, n: usize) -> bool {
-    let pack = (16 / size).max(1);
-    n % pack == 0 && n > NARROW / 2 && 2 * n >= GROUPS[0] * pack
-}
-
-/// Which of [`groups`] takes `n` columns in packs: the smallest that covers them, or the largest whose tiles
-/// have no more than `most` bytes of a row of B.
-fn group_of(size: usize, n: usize, most: usize) -> usize {
-    let (groups, pack) = (groups(size), (16 / size).max(1));
-    let mut at = groups.iter().position(|group| group * pack >= n).unwrap_or(groups.len() - 1);
-    while at > 0 && groups[at] * 16 > most {
-        at -= 1;
-    }
-    at
-}
-
 kernel_kinds! { "spmm/row" {
-    PACKS(String, IndexType, usize) = "packs" for [packed_types(), index_types(), GROUPS],
+    PACKS(String, IndexType, usize) = "packs" for [packed_types(), index_types(), row::GROUPS],
             [["c64"], index_types(), groups(16).to_vec()];
     SINGLE(String, IndexType) = "single" for [types(Algorithm::Row), index_types()];
     TWINS(String, IndexType) = "twins" for [["f64", "f32f64"], index_types()];
@@ -115,13 +82,6 @@ fn pack_kernel(device: &Device, value_type: DataType) -> Result<Kernel> {
     };
     PACK.load(device, (element,))
 }
-
-/// Bytes of a line of the caches.
-const LINE: usize = 128;
-
-/// Entries a column from which a copy of B costs little beside the product: with
-/// 819 it gained 18 %, with 69 it lost 22 %; between them nothing was measured.
-const REUSE: i64 = 256;
 
 impl SpmmBackend for Cuda {
     fn survey_spmm(
@@ -177,47 +137,22 @@ pub(super) fn build(
     let unseen = Seen::new(device);
     let seen = surveyed.and_then(|surveyed| surveyed.seen.downcast_ref()).unwrap_or(&unseen);
     let analysis = Analysis { cx, device, problem, seen };
-    match &choice.method {
-        Method::Window(clusters) if problem.types.a.size() == 2 => {
-            return Ok(Box::new(window::build_from(&analysis, analysis.takes_clusters(clusters)?)?));
-        }
-        Method::Dense(multiplier) => return Ok(Box::new(dense::build_from(&analysis, *multiplier)?)),
-        Method::Swift { deterministic } => {
-            return Ok(Box::new(swift::build(cx, device, problem, *deterministic)?))
-        }
-        Method::Smat { clusters, width } => {
-            return Ok(Box::new(smat::build_from(&analysis, (clusters, *width))?))
-        }
-        _ => {}
-    }
-    struct Build<'a>(&'a Analysis<'a>, &'a Choice);
-    impl ComboVisitor for Build<'_> {
-        type Output = Box<dyn SpmmExecutor>;
-        fn visit<C: Combo>(self) -> Result<Self::Output> {
-            let Build(analysis, choice) = self;
-            match &choice.method {
-                Method::Window(clusters) => {
-                    let clusters = analysis.takes_clusters(clusters)?;
-                    Ok(Box::new(masked::MaskedSpmm::<C>::build(analysis, clusters)?))
-                }
-                Method::SpmmSell => Ok(Box::new(sell::SellSpmm::<C>::build(analysis)?)),
-                Method::SpmmCsr(order) => Ok(Box::new(csr::CsrSpmm::<C>::build(analysis, choice.a, order)?)),
-                Method::Row(order) => {
-                    let mut executor = RowSpmm::<C>::build(analysis, choice.a, order)?;
-                    memory::synchronize(analysis.cx.stream)?;
-                    executor.seal();
-                    Ok(Box::new(executor))
-                }
-                other => Err(other.is_of_another_operation()),
+    Ok(match &choice.method {
+        Method::Window(clusters) => {
+            let clusters = analysis.takes_clusters(clusters)?;
+            match problem.types.a.size() {
+                2 => Box::new(window::build_from(&analysis, clusters)?),
+                _ => Box::new(masked::MaskedSpmm::build(&analysis, clusters)?),
             }
         }
-    }
-    // TF32 may round its factors; plain fp32 does not, and is what CUDA cores do.
-    let mut types = problem.types;
-    if types.compute == ComputeType::Tf32 {
-        types.compute = ComputeType::R32F;
-    }
-    support::dispatch(types, Build(&analysis, choice))
+        Method::Dense(multiplier) => Box::new(dense::build_from(&analysis, *multiplier)?),
+        Method::Swift { deterministic } => Box::new(swift::build(cx, device, problem, *deterministic)?),
+        Method::Smat { clusters, width } => Box::new(smat::build_from(&analysis, (clusters, *width))?),
+        Method::SpmmSell => Box::new(sell::SellSpmm::build(&analysis)?),
+        Method::SpmmCsr(order) => Box::new(csr::CsrSpmm::build(&analysis, choice.a, order)?),
+        Method::Row(order) => Box::new(RowSpmm::build(&analysis, choice.a, order)?),
+        other => return Err(other.is_of_another_operation()),
+    })
 }
 
 /// Kernels' `Offsets`.
@@ -242,7 +177,7 @@ struct Kernels {
     pack: Kernel,
 }
 
-struct RowSpmm<C: Combo> {
+struct RowSpmm {
     device: Arc<Device>,
     problem: SpmmProblem,
     operand: Operand,
@@ -251,7 +186,6 @@ struct RowSpmm<C: Combo> {
     kernels: Kernels,
     mean: i64,
     reach: Reach,
-    types: std::marker::PhantomData<C>,
 }
 
 /// Element (i, j) of a dense operand is at i · row + j · col.
@@ -286,73 +220,61 @@ fn product(factors: &[usize]) -> usize {
     factors.iter().fold(1, |product: usize, &factor| product.saturating_mul(factor))
 }
 
-impl<C: Combo> RowSpmm<C> {
+impl RowSpmm {
     fn build(analysis: &Analysis<'_>, source: Source, order: &select::RowOrder) -> Result<Self> {
         let &Analysis { cx, device, problem, .. } = analysis;
         let Looked { operand, stats, .. } = analysis.rows_in_order(source, order)?;
-        let (operand, order) = RowOrder::apply(cx, device, operand, problem.types.a, order)?;
+        let (mut operand, mut order) = RowOrder::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
-        let schedule = Schedule::build(cx, device, &rows, &stats)?;
+        let mut schedule = Schedule::build(cx, device, &rows, &stats)?;
         let mean = rows.nnz / rows.rows.max(1);
         let reach = reach::look(cx, device, &rows, &stats)?;
-        let kernels = Kernels::load::<C>(device, rows.index_type)?;
+        let kernels = Kernels::load(device, problem.types, rows.index_type)?;
+        memory::synchronize(cx.stream)?;
+        operand.seal();
+        order.seal();
+        schedule.seal();
         let (device, problem) = (Arc::clone(device), *problem);
-        Ok(RowSpmm {
-            device,
-            problem,
-            operand,
-            order,
-            schedule,
-            kernels,
-            mean,
-            reach,
-            types: std::marker::PhantomData,
-        })
+        Ok(RowSpmm { device, problem, operand, order, schedule, kernels, mean, reach })
     }
 
-    fn seal(&mut self) {
-        self.operand.seal();
-        self.order.seal();
-        self.schedule.seal();
+    /// The type of sums.
+    fn accumulator(&self) -> DataType {
+        self.problem.types.compute.scalar()
     }
 
     fn conjugates_b(&self) -> bool {
-        self.problem.op_b == Operation::ConjugateTranspose && C::X::TYPE.is_complex()
+        self.problem.op_b == Operation::ConjugateTranspose && self.problem.types.x.is_complex()
     }
 
     /// B is copied into rows first.
     fn packs_b(&self, n: usize) -> bool {
         let by_rows = Strides::new(self.problem.b_order, self.problem.op_b.transposes(), 0).col == 1;
-        n > NARROW && (!by_rows || self.conjugates_b())
+        row_needs_rows(n, by_rows, self.conjugates_b())
     }
 
-    /// B is copied into rows of whole lines if its own are not: where a row of
-    /// B is read often, that pays.
+    /// B is copied into rows of whole lines if its own are not.
     fn aligns_b(&self, n: usize) -> bool {
         let rows = self.operand.rows();
-        let bytes = n.saturating_mul(size_of::<C::X>());
-        bytes > 2 * LINE && bytes % LINE != 0 && rows.nnz / rows.cols.max(1) >= REUSE
+        row_aligns(n, self.problem.types.x.size(), (rows.nnz, rows.cols))
     }
 
     /// Sums go to the workspace first.
     fn finishes_c(&self, n: usize) -> bool {
-        n > NARROW && self.problem.c_order == Order::Col
+        row::stores_sums_first(n, self.problem.c_order == Order::Col)
     }
 
     fn parts(&self, n: usize) -> Parts {
         let rows = self.operand.rows();
-        let acc = size_of::<C::Acc>();
+        let (size, acc) = (self.problem.types.x.size(), self.accumulator().size());
         let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
         // Rows of whole packs, or lines.
         let unit = if self.aligns_b(n) { LINE } else { 16 };
-        let per_unit = (unit / size_of::<C::X>()).max(1);
+        let per_unit = (unit / size).max(1);
         let ld = n.div_ceil(per_unit).saturating_mul(per_unit);
         let partial = align(product(&[self.schedule.slots as usize, n, acc]));
-        let packed = if self.packs_b(n) || self.aligns_b(n) {
-            product(&[rows.cols as usize, ld, size_of::<C::X>()])
-        } else {
-            0
-        };
+        let packed =
+            if self.packs_b(n) || self.aligns_b(n) { product(&[rows.cols as usize, ld, size]) } else { 0 };
         let sums = if self.finishes_c(n) { product(&[rows.rows as usize, n, acc]) } else { 0 };
         let packed_b = partial;
         let sums_at = packed_b.saturating_add(align(packed));
@@ -367,34 +289,33 @@ impl<C: Combo> RowSpmm<C> {
 
     /// Blocks for runs, rows of warps and parts.
     fn blocks(&self, step: &Step) -> Result<u32> {
-        u32::try_from(self.schedule.blocks(step.runs_a_warp))
-            .ok()
-            .and_then(|blocks| blocks.checked_mul(1 << step.together))
-            .filter(|&blocks| blocks <= i32::MAX as u32)
-            .ok_or_else(|| Error::unsupported("A: it has more rows than one launch can take"))
+        blocks_of_grid(
+            self.schedule.blocks(step.runs_a_warp) << step.together,
+            "A: it has more rows than one launch can take",
+        )
     }
 }
 
 impl Kernels {
-    fn load<C: Combo>(device: &Device, width: IndexType) -> Result<Self> {
-        let name = || types_name(C::TYPES);
+    fn load(device: &Device, types: Types, width: IndexType) -> Result<Self> {
+        let name = || types_name(types);
         let packs = |&group: &usize| PACKS.load(device, (name(), width, group));
         let narrow = |columns, lanes| NARROW_B.load(device, (name(), width, columns, lanes));
         Ok(Kernels {
-            packs: groups(size_of::<C::X>()).iter().map(packs).collect::<Result<_>>()?,
+            packs: groups(types.x.size()).iter().map(packs).collect::<Result<_>>()?,
             single: SINGLE.load(device, (name(), width))?,
-            twins: match C::X::TYPE {
+            twins: match types.x {
                 DataType::R64F => Some(TWINS.load(device, (name(), width))?),
                 _ => None,
             },
             narrow: [[narrow(4, 4)?, narrow(4, 16)?], [narrow(8, 4)?, narrow(8, 16)?]],
-            finish: FINISH.load(device, (result_name(C::TYPES),))?,
-            pack: pack_kernel(device, C::X::TYPE)?,
+            finish: FINISH.load(device, (result_name(types),))?,
+            pack: pack_kernel(device, types.x)?,
         })
     }
 }
 
-impl<C: Combo> SpmmExecutor for RowSpmm<C> {
+impl SpmmExecutor for RowSpmm {
     fn workspace_bytes(&self, n: usize) -> usize {
         self.parts(n).total
     }
@@ -408,8 +329,9 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
         c: &DenseMatrix,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        let alpha: Scalar<C::Acc> = scalar(cx, "alpha", alpha)?;
-        let beta: Scalar<C::Acc> = scalar(cx, "beta", beta)?;
+        let accumulator = self.accumulator();
+        let (alpha, beta) = scalars(cx, accumulator, alpha, beta)?;
+        let (b_size, c_size) = (b.value_type.size(), c.value_type.size());
         let rows = self.operand.rows();
         let n = c.cols as usize;
         if rows.rows == 0 || n == 0 {
@@ -421,8 +343,7 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
 
         let (mut b_at, mut from) = (b.values, Strides::new(b.order, self.problem.op_b.transposes(), b.ld));
         let mut flags: i64 = if self.conjugates_b() { 4 } else { 0 };
-        let crooked =
-            (from.row.saturating_mul(size_of::<C::X>() as i64)) % LINE as i64 != 0 || !b_at.is_aligned(LINE);
+        let crooked = from.row.saturating_mul(b_size as i64) % LINE as i64 != 0 || !b_at.is_aligned(LINE);
         if (self.packs_b(n) || (self.aligns_b(n) && crooked)) && rows.cols > 0 {
             b_at = part(parts.packed_b);
             let grid = (grid_x(rows.cols)?, grid_y(n));
@@ -439,26 +360,26 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
             if raw { (part(parts.sums), Strides { row: n as i64, col: 1 }) } else { (c.values, to) };
 
         let offsets = Offsets { pointer: rows.offsets, wide: i64::from(rows.offset_type == IndexType::I64) };
-        let packs_c = c.values.is_aligned(16) && (c.ld as usize * size_of::<C::Y>()) % 16 == 0 && to.col == 1;
+        let packs_c = c.values.is_aligned(16) && (c.ld as usize * c_size) % 16 == 0 && to.col == 1;
         flags |= i64::from(packs_c) | if raw { 2 } else { 0 };
         let partial = part(parts.partial);
         let columns = n as i64;
-        let c_size = if raw { size_of::<C::Acc>() } else { size_of::<C::Y>() };
+        let c_size = if raw { accumulator.size() } else { c_size };
         let mut first = 0;
         while first < n {
             let step = self.step(n - first, b_at, from);
             let tasks = self.schedule.tasks(step.spread, cx.counters);
-            let b_row = if step.wide { from.row * size_of::<C::X>() as i64 } else { from.row };
-            let b_part = b_at.offset(first * from.col as usize * size_of::<C::X>());
+            let b_row = if step.is_wide() { from.row * b_size as i64 } else { from.row };
+            let b_part = b_at.offset(first * from.col as usize * b_size);
             let c_part = c_at.offset(first * c_strides.col as usize * c_size);
-            let partial = partial.offset(first * size_of::<C::Acc>());
+            let partial = partial.offset(first * accumulator.size());
             let flags = flags | if step.packs { 8 } else { 0 } | i64::from(step.together) << 8;
             let grid = (self.blocks(&step)?, step.tiles.div_ceil(1 << step.together));
             // SAFETY: the operands are as their descriptors say, the pattern was
             // checked by analysis, the workspace is large enough, and the handle lends its
             // counters to one call at a time.
             unsafe {
-                launch!(step.kernel, (grid.0, grid.1), ROW_THREADS, 0, cx.stream;
+                launch!(self.kernel(step.kernel), (grid.0, grid.1), ROW_THREADS, 0, cx.stream;
                     offsets, rows.indices, rows.values, rows.base, tasks, b_part, b_row, from.col,
                     c_part, c_strides.row, c_strides.col, self.order.address(), step.columns as i64, alpha, beta, partial,
                     columns, flags)?;
@@ -498,116 +419,44 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
     }
 }
 
-/// A launch over some of the columns.
-struct Step {
-    kernel: Kernel,
-    /// Lanes lie along the columns.
-    wide: bool,
-    columns: usize,
-    tiles: u32,
-    /// log2 of the tiles that lie next to each other in the grid.
-    together: u32,
-    /// Loads of B by packs (narrow; wide kernels always do).
-    packs: bool,
-    /// Runs, or rows.
-    runs_a_warp: i64,
-    /// Groups that share a run.
-    spread: i64,
-}
-
-impl<C: Combo> RowSpmm<C> {
-    /// The launch for the first columns of the `n` that are left: as many as
-    /// 16-byte packs make up, and what is left over by lanes along the entries.
+impl RowSpmm {
+    /// The launch for the first of the `n` columns that are left.
     fn step(&self, n: usize, b: Address, strides: Strides) -> Step {
-        let size = size_of::<C::X>();
-        let row_bytes = strides.row.saturating_mul(size as i64);
-        let aligned = b.is_aligned(16) && row_bytes % 16 == 0;
-        let pack = if aligned { (16 / size).max(1) } else { 1 };
-        // Wide kernels do not conjugate.
-        let few = aligned && packs_of_few(size, n) && !self.conjugates_b();
-        // With 32-bit columns the kernels multiply by strides of 32 bits.
-        let wide = (n > NARROW || few) && strides.col == 1 && row_bytes <= i64::from(i32::MAX);
-        if !wide {
-            let columns = n.min(NARROW);
-            // Half of the lanes of a row have work on a row of mean length.
-            let few = self.mean < 16;
-            let kernel = self.kernels.narrow[usize::from(columns > 4)][usize::from(!few)];
-            let runs_a_warp = if few { 8 } else { 2 };
-            let pack = (if columns > 4 { 8 } else { 4 } * size).min(16);
-            let packs = !C::X::TYPE.is_complex()
-                && strides.col == 1
-                && b.is_aligned(pack)
-                && row_bytes % pack as i64 == 0;
-            return Step { kernel, wide, columns, tiles: 1, together: 0, packs, runs_a_warp, spread: 1 };
-        }
-        let most = self.reach.tile_bytes(LINE).max(LINE);
-        let twins = self
-            .kernels
-            .twins
-            .filter(|_| aligned && n > 32 * pack && self.mean >= SHORT && GROUPS[3] * 2 * 16 <= most);
-        let (kernel, group, packs) = if let Some(kernel) = twins {
-            (kernel, 32, 2)
-        } else if aligned {
-            let at = group_of(size, n, most);
-            (self.kernels.packs[at], groups(size)[at], 1)
-        } else {
-            (self.kernels.single, 32, 1)
+        let x = self.problem.types.x;
+        let plan = Plan {
+            size: x.size(),
+            is_complex: x.is_complex(),
+            conjugates_b: self.conjugates_b(),
+            has_twins: self.kernels.twins.is_some(),
+            rows: self.schedule.row_count,
+            mean: self.mean,
+            is_packed: self.schedule.is_packed(),
+            tiles_at_once: self.schedule.tiles_at_once(),
+            multiprocessors: i64::from(self.device.properties().multiprocessors),
+            reach: &self.reach,
         };
-        let tile = group * pack * packs;
-        let columns = (n - n % pack).min(self.schedule.tiles_at_once() * tile);
-        let tiles = columns.div_ceil(tile) as u32;
-        let groups = 32 / group as i64;
-        let resident = i64::from(self.device.properties().multiprocessors) * 32;
-        let mut spread = 1;
-        // More groups a row where there are too few rows for the device, or
-        // where rows are so long that the groups finish at different times.
-        while !self.schedule.is_packed()
-            && spread < groups
-            && (self.schedule.row_count * spread / groups * i64::from(tiles) < resident
-                && self.mean >= 16 * spread
-                || self.mean >= 128 * spread)
-        {
-            spread *= 2;
+        let row_bytes = strides.row.saturating_mul(x.size() as i64);
+        plan.step(n, &RowsOfB { address: b.value(), row_bytes, are_contiguous: strides.col == 1 })
+    }
+
+    fn kernel(&self, kernel: row::Kernel) -> Kernel {
+        let Kernels { packs, single, twins, narrow, .. } = &self.kernels;
+        match kernel {
+            row::Kernel::Packs(group) => packs[group],
+            row::Kernel::Twins => twins.expect("doubles have it"),
+            row::Kernel::Single => *single,
+            row::Kernel::Narrow { columns, lanes } => {
+                narrow[usize::from(columns > 4)][usize::from(lanes > 4)]
+            }
         }
-        // A row of B that begins inside a line of 128 bytes shares lines, and
-        // memory's 64 bytes, at each border of tiles: neighbours should find
-        // them in L2. Where entries lie far from each other, a tile at a time
-        // is what L2 holds.
-        let misaligned = row_bytes % LINE as i64 != 0 || !b.is_aligned(LINE);
-        let follow =
-            (misaligned && self.reach.is_near(SHORT)) || self.reach.takes_rows(n.saturating_mul(size));
-        let together = if follow { tiles.next_power_of_two().trailing_zeros().min(3) } else { 0 };
-        Step { kernel, wide, columns, tiles, together, packs: true, runs_a_warp: groups / spread, spread }
     }
 }
 
 /// Tiles of 32 rows; more than 2³¹ of them is more than memory holds.
 fn grid_x(rows: i64) -> Result<u32> {
-    u32::try_from((rows + 31) / 32)
-        .ok()
-        .filter(|&blocks| blocks <= i32::MAX as u32)
-        .ok_or_else(|| Error::unsupported("B: it has more rows than one launch can take"))
+    blocks_of_grid((rows + 31) / 32, "B: it has more rows than one launch can take")
 }
 
 fn grid_y(n: usize) -> u32 {
     n.div_ceil(32).min(65535) as u32
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    /// No kernel that reads packs is compiled for a group that no number of columns takes.
-    #[test]
-    fn each_group_takes_some_columns() {
-        for size in [2, 4, 8, 16] {
-            let wide = (1..=600).filter(|&n| n > NARROW || packs_of_few(size, n));
-            let taken: BTreeSet<usize> = wide
-                .flat_map(|n| [LINE, 2 * LINE, 8 * LINE].map(|most| groups(size)[group_of(size, n, most)]))
-                .collect();
-            assert!(taken.iter().eq(groups(size)), "{size} bytes: {taken:?}");
-        }
-    }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Result;
 use crate::matrix::fingerprint::{add, join, Fingerprint};
-use crate::matrix::{no_arrays, Compressed, SparseArrays, SparseMatrix};
+use crate::matrix::{IndexArray, SparseMatrix};
 use crate::memory::{self, pool};
 use crate::types::{Address, Index, IndexType};
 
@@ -15,28 +15,11 @@ const PART: usize = 1 << 16;
 /// Of offsets and indices, as they are; the pattern need not be valid.
 pub(crate) fn of(a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
     a.require_arrays(name)?;
-    let compressed = |m: &Compressed| {
-        let offsets = if m.major == 0 { 0 } else { m.major + 1 };
-        both(name, (m.offsets, offsets, m.offset_type), (m.indices, m.nnz, m.index_type))
-    };
-    match &a.arrays {
-        SparseArrays::Csr(m) | SparseArrays::Csc(m) => compressed(m),
-        SparseArrays::Bsr(m) => compressed(&m.pattern()),
-        SparseArrays::Coo(m) => {
-            both(name, (m.row_indices, m.nnz, m.index_type), (m.col_indices, m.nnz, m.index_type))
-        }
-        SparseArrays::Tile(_) => Err(no_arrays(name)),
-    }
-}
-
-/// An array: where, how many, of which type.
-type Array = (Address, i64, IndexType);
-
-fn both(name: &str, first: Array, second: Array) -> Result<Fingerprint> {
-    let of = |(address, count, index_type): Array, which| match index_type {
+    let of = |(address, count, index_type): IndexArray, which| match index_type {
         IndexType::I64 => words::<i64>(name, address, count, which),
         _ => words::<i32>(name, address, count, which),
     };
+    let [first, second] = a.index_arrays(name)?;
     Ok(join(of(first, 0)?, of(second, 1)?))
 }
 

@@ -1,13 +1,45 @@
-//! Eight sums side by side: the inner loops of SELL, in plain code and in AVX2.
+//! Eight sums side by side: the inner loops of SELL, for any processor and for AVX2.
 //!
 //! AVX2 code gathers x by eight loads and not by a gather instruction: on a
 //! Zen 4 core that takes 0.35 ns an entry instead of 0.55 (16-bit columns, f64,
 //! rows of 8 entries), and processors that guard gathers against data sampling
 //! are slower still.
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
+use bytemuck::Pod;
+
 use crate::format::narrowing::{Holds, Reader};
+use crate::format::sell::LANES;
 use crate::support::Combo;
-use crate::types::{Accumulator, Storage};
+use crate::types::{Accumulator, Element, Storage};
+
+/// Whether the processor has AVX2, FMA and F16C. The standard library asks once.
+#[inline]
+pub(super) fn has_avx2() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    let has = is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("f16c");
+    #[cfg(not(target_arch = "x86_64"))]
+    let has = false;
+    has
+}
+
+/// Whether sums of these types are formed by the code for AVX2, which adds products without rounding them first.
+#[inline]
+pub(super) fn uses_avx2<C: Combo>() -> bool {
+    !C::Acc::TYPE.is_complex() && has_avx2()
+}
+
+/// What values in a narrower form are read by; `None`: nothing reads them, which is so on x86-64 without AVX2, for
+/// whose sake the code for each form is not compiled twice.
+pub(super) fn reader() -> Option<Reader> {
+    let half = has_avx2();
+    // Conversions of fp32 obey the caller's denormals-are-zero mode, those of fp16 do not.
+    (half || cfg!(not(target_arch = "x86_64"))).then_some(Reader { half, subnormal: false })
+}
 
 /// Columns of eight entries that follow each other in memory.
 pub(super) trait Cols: Copy {
@@ -20,14 +52,14 @@ pub(super) trait Cols: Copy {
     /// # Safety
     /// The column is inside the array that `first` points into.
     unsafe fn one(self, entry: usize) -> usize;
-    /// Columns of four entries from `entry` on.
+    /// Columns of eight entries.
     ///
     /// # Safety
     /// As [`Self::one`].
     #[inline(always)]
-    unsafe fn four(self, entry: usize) -> [usize; 4] {
+    unsafe fn eight(self) -> [usize; LANES] {
         // SAFETY: the caller's promise.
-        unsafe { [self.one(entry), self.one(entry + 1), self.one(entry + 2), self.one(entry + 3)] }
+        std::array::from_fn(|entry| unsafe { self.one(entry) })
     }
 }
 
@@ -51,17 +83,11 @@ impl Cols for Narrow {
         usize::from(unsafe { self.0.add(entry).read() })
     }
     #[inline(always)]
-    unsafe fn four(self, entry: usize) -> [usize; 4] {
-        // One load instead of four: loads are what the loop is bound by.
+    unsafe fn eight(self) -> [usize; LANES] {
+        // Two loads instead of eight: loads are what the loop is bound by.
         // SAFETY: the caller's promise.
-        let word = unsafe { self.0.add(entry).cast::<u64>().read_unaligned() };
-        let four = [0, 16, 32, 48].map(|shift| usize::from((word >> shift) as u16));
-        if cfg!(target_endian = "big") {
-            let [a, b, c, d] = four;
-            [d, c, b, a]
-        } else {
-            four
-        }
+        let words = unsafe { self.0.cast::<[u64; 2]>().read_unaligned() }.map(u64::from_le);
+        std::array::from_fn(|entry| usize::from(u16::from_le((words[entry / 4] >> (entry % 4 * 16)) as u16)))
     }
 }
 
@@ -79,378 +105,196 @@ impl Cols for Wide {
     }
 }
 
-/// Eight sums and eight elements of x.
-pub(super) trait Lanes<C: Combo> {
-    /// Eight sums.
-    type Sums: Copy;
-    /// Eight elements of x.
-    type Xs: Copy;
-    /// Zeros.
+/// Eight numbers.
+#[derive(Clone, Copy)]
+pub(super) struct Eight<const AVX2: bool, T> {
+    /// They, without AVX2.
+    array: [T; LANES],
+    /// With AVX2 floats in the first vector, or doubles in both: sums that are an array are taken apart by the
+    /// compiler and put together again in the loop.
+    #[cfg(target_arch = "x86_64")]
+    vectors: [__m256; 2],
+}
+
+/// x at eight columns.
+///
+/// # Safety
+/// All are inside x. With `AVX2` the processor has that, FMA and F16C; so for all functions here.
+#[inline(always)]
+pub(super) unsafe fn gather<const AVX2: bool, C: Combo>(
+    x: *const C::X,
+    columns: [usize; LANES],
+) -> Eight<AVX2, C::Acc> {
+    // SAFETY: the caller's promise; eight numbers of 16 bits are a vector.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        if AVX2 && size_of::<C::X>() == size_of::<u16>() {
+            let halves = gather_halves(x.cast(), columns);
+            return Eight::widen(std::mem::transmute_copy::<_, [C::X; LANES]>(&halves), C::X::widen);
+        }
+        Eight::widen(columns.map(|column| x.add(column).read()), C::X::widen)
+    }
+}
+
+/// Eight numbers of 16 bits: four loads after each other, and four beside them. What the compiler makes of an array
+/// took half as long again where lanes are kept.
+///
+/// # Safety
+/// As [`gather`].
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn gather_halves(x: *const u16, columns: [usize; LANES]) -> __m128i {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let at = |lane: usize| i32::from(x.add(columns[lane]).read());
+        let four = |lane: usize| {
+            let two = _mm_insert_epi16::<1>(_mm_cvtsi32_si128(at(lane)), at(lane + 1));
+            _mm_insert_epi16::<3>(_mm_insert_epi16::<2>(two, at(lane + 2)), at(lane + 3))
+        };
+        _mm_unpacklo_epi64(four(0), four(4))
+    }
+}
+
+/// x at eight columns that follow each other.
+///
+/// # Safety
+/// As [`gather`].
+#[inline(always)]
+pub(super) unsafe fn load<const AVX2: bool, C: Combo>(x: *const C::X) -> Eight<AVX2, C::Acc> {
+    // SAFETY: the caller's promise.
+    unsafe { Eight::widen(x.cast::<[C::X; LANES]>().read(), C::X::widen) }
+}
+
+impl<const AVX2: bool, T: Accumulator> Eight<AVX2, T> {
+    /// Of an array.
     ///
     /// # Safety
-    /// The processor has what the implementation needs; so for all functions here.
-    unsafe fn zero() -> Self::Sums;
-    /// x at eight columns.
+    /// As [`gather`].
+    #[inline(always)]
+    pub unsafe fn new(array: [T; LANES]) -> Self {
+        Eight {
+            array,
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: all bits are floats; of floats the array is as large as one vector, of doubles as both.
+            vectors: unsafe {
+                match size_of::<T>() {
+                    4 => [std::mem::transmute_copy(&array), std::mem::zeroed()],
+                    _ => std::mem::transmute_copy(&array),
+                }
+            },
+        }
+    }
+
+    /// As an array.
+    #[inline(always)]
+    pub fn get(self) -> [T; LANES] {
+        #[cfg(target_arch = "x86_64")]
+        if AVX2 {
+            // SAFETY: as in `new`.
+            return unsafe { std::mem::transmute_copy(&self.vectors) };
+        }
+        self.array
+    }
+
+    /// Of eight stored numbers, each widened as `one` does.
     ///
     /// # Safety
-    /// All are inside x.
-    unsafe fn gather<K: Cols>(x: *const C::X, cols: K) -> Self::Xs;
-    /// x at eight columns that follow each other.
-    ///
-    /// # Safety
-    /// All are inside x.
-    unsafe fn load(x: *const C::X) -> Self::Xs;
+    /// As [`gather`].
+    #[inline(always)]
+    unsafe fn widen<S: Pod>(from: [S; LANES], one: impl Fn(S) -> T) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if AVX2 {
+            // SAFETY: the caller's promise.
+            unsafe {
+                if let Some(singles) = singles(&from) {
+                    let vectors = match size_of::<T>() {
+                        4 => [singles, _mm256_setzero_ps()],
+                        _ => [_mm256_castps256_ps128(singles), _mm256_extractf128_ps::<1>(singles)]
+                            .map(|half| _mm256_castpd_ps(_mm256_cvtps_pd(half))),
+                    };
+                    return Eight { array: [T::ZERO; LANES], vectors };
+                }
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { Self::new(from.map(one)) }
+    }
+
     /// The first `active` of them, and zeros.
     ///
     /// # Safety
-    /// `active` is at most 8.
-    unsafe fn keep(xs: Self::Xs, active: usize) -> Self::Xs;
-    /// The sums.
-    ///
-    /// # Safety
-    /// As [`Self::zero`].
-    unsafe fn get(sums: Self::Sums) -> [C::Acc; 8];
-}
-
-/// How eight products are added to eight sums, where values of A are stored as S.
-pub(super) trait Add<C: Combo, S>: Lanes<C> {
-    /// Adds eight values times `xs`.
-    ///
-    /// # Safety
-    /// There are eight values, and the processor has what the implementation needs.
-    unsafe fn add(sums: Self::Sums, values: *const S, xs: Self::Xs) -> Self::Sums;
-}
-
-/// Any processor.
-pub(super) struct Plain;
-
-impl<C: Combo> Lanes<C> for Plain {
-    type Sums = [C::Acc; 8];
-    type Xs = [C::Acc; 8];
+    /// `active` is at most 8; as [`gather`].
     #[inline(always)]
-    unsafe fn zero() -> Self::Sums {
-        [C::Acc::ZERO; 8]
-    }
-    #[inline(always)]
-    unsafe fn gather<K: Cols>(x: *const C::X, cols: K) -> Self::Xs {
-        // SAFETY: the caller's promise.
-        std::array::from_fn(|lane| unsafe { x.add(cols.one(lane)).read() }.widen())
-    }
-    #[inline(always)]
-    unsafe fn load(x: *const C::X) -> Self::Xs {
-        // SAFETY: the caller's promise.
-        std::array::from_fn(|lane| unsafe { x.add(lane).read() }.widen())
-    }
-    #[inline(always)]
-    unsafe fn keep(xs: Self::Xs, active: usize) -> Self::Xs {
-        std::array::from_fn(|lane| if lane < active { xs[lane] } else { C::Acc::ZERO })
-    }
-    #[inline(always)]
-    unsafe fn get(sums: Self::Sums) -> [C::Acc; 8] {
-        sums
-    }
-}
-
-impl<C: Combo, S: Holds<C::A>> Add<C, S> for Plain {
-    #[inline(always)]
-    unsafe fn add(sums: Self::Sums, values: *const S, xs: Self::Xs) -> Self::Sums {
-        // SAFETY: the caller's promise.
-        let value = |lane| unsafe { values.add(lane).read() }.value();
-        std::array::from_fn(|lane| sums[lane] + value(lane).widen() * xs[lane])
-    }
-}
-
-/// What values in a narrower form are read by; `None`: nothing reads them, which is so on x86-64 without AVX2, for
-/// whose sake the code for each form is not compiled twice.
-pub(super) fn reader() -> Option<Reader> {
-    #[cfg(target_arch = "x86_64")]
-    let half = Avx2::is_here();
-    #[cfg(not(target_arch = "x86_64"))]
-    let half = false;
-    // Conversions of fp32 obey the caller's denormals-are-zero mode, those of fp16 do not.
-    (half || cfg!(not(target_arch = "x86_64"))).then_some(Reader { half, subnormal: false })
-}
-
-#[cfg(target_arch = "x86_64")]
-pub(super) use avx2::Avx2;
-
-#[cfg(target_arch = "x86_64")]
-mod avx2 {
-    use std::arch::x86_64::*;
-
-    use half::{bf16, f16};
-
-    use super::{Add, Cols, Lanes};
-    use crate::format::narrowing::One;
-    use crate::support::{Bf16, Bf16F32, F16, F16F32, F32, F32F64, F64};
-
-    /// Processors with AVX2, FMA and F16C.
-    pub(crate) struct Avx2;
-
-    impl Avx2 {
-        /// Whether this one is. The standard library asks once.
-        #[inline]
-        pub(crate) fn is_here() -> bool {
-            is_x86_feature_detected!("avx2")
-                && is_x86_feature_detected!("fma")
-                && is_x86_feature_detected!("f16c")
-        }
-    }
-
-    /// Ones for the first `active` of eight lanes are at 8 − `active`.
-    static MASK64: [i64; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
-    static MASK32: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
-
-    type Doubles = (__m256d, __m256d);
-
-    #[inline(always)]
-    unsafe fn gather_four(x: *const f64, [a, b, c, d]: [usize; 4]) -> __m256d {
-        // SAFETY: the caller promises AVX2 and that the four are inside x.
-        unsafe {
-            let low = _mm_loadh_pd(_mm_load_sd(x.add(a)), x.add(b));
-            let high = _mm_loadh_pd(_mm_load_sd(x.add(c)), x.add(d));
-            _mm256_insertf128_pd::<1>(_mm256_castpd128_pd256(low), high)
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn keep_doubles(xs: Doubles, active: usize) -> Doubles {
-        debug_assert!(active <= 8);
-        // SAFETY: `active` is at most 8, so both loads end inside the table.
-        unsafe {
-            let mask = MASK64.as_ptr().add(8 - active).cast::<f64>();
-            (_mm256_and_pd(xs.0, _mm256_loadu_pd(mask)), _mm256_and_pd(xs.1, _mm256_loadu_pd(mask.add(4))))
-        }
-    }
-
-    /// Values of A that are widened to doubles.
-    trait FourDoubles {
-        unsafe fn load(values: *const Self) -> __m256d;
-    }
-
-    impl FourDoubles for f64 {
-        #[inline(always)]
-        unsafe fn load(values: *const f64) -> __m256d {
-            // SAFETY: the caller promises four values.
-            unsafe { _mm256_loadu_pd(values) }
-        }
-    }
-
-    impl FourDoubles for f32 {
-        #[inline(always)]
-        unsafe fn load(values: *const f32) -> __m256d {
-            // SAFETY: the caller promises four values.
-            unsafe { _mm256_cvtps_pd(_mm_loadu_ps(values)) }
-        }
-    }
-
-    impl FourDoubles for f16 {
-        #[inline(always)]
-        unsafe fn load(values: *const f16) -> __m256d {
-            // SAFETY: the caller promises four values.
-            unsafe { _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64(values.cast()))) }
-        }
-    }
-
-    impl FourDoubles for One {
-        #[inline(always)]
-        unsafe fn load(_: *const One) -> __m256d {
-            // SAFETY: the caller promises AVX2.
-            unsafe { _mm256_set1_pd(1.0) }
-        }
-    }
-
-    /// Values of A or x that are widened to singles.
-    trait EightSingles {
-        unsafe fn load(values: *const Self) -> __m256;
-    }
-
-    impl EightSingles for One {
-        #[inline(always)]
-        unsafe fn load(_: *const One) -> __m256 {
-            // SAFETY: the caller promises AVX2.
-            unsafe { _mm256_set1_ps(1.0) }
-        }
-    }
-
-    /// Elements of x that are widened to singles.
-    trait GatheredSingles: EightSingles {
-        unsafe fn gather<K: Cols>(x: *const Self, cols: K) -> __m256;
-    }
-
-    impl EightSingles for f32 {
-        #[inline(always)]
-        unsafe fn load(values: *const f32) -> __m256 {
-            // SAFETY: the caller promises eight values.
-            unsafe { _mm256_loadu_ps(values) }
-        }
-    }
-
-    impl GatheredSingles for f32 {
-        #[inline(always)]
-        unsafe fn gather<K: Cols>(x: *const f32, cols: K) -> __m256 {
-            // SAFETY: the caller promises that all columns are inside x.
+    pub unsafe fn keep(mut self, active: usize) -> Self {
+        debug_assert!(active <= LANES);
+        #[cfg(target_arch = "x86_64")]
+        if AVX2 {
+            /// Two vectors of ones, and two of zeros.
+            static MASKS: [[i64; 8]; 2] = [[-1; 8], [0; 8]];
+            // SAFETY: `active` is at most 8 and a number 8 bytes, so that both loads are inside.
             unsafe {
-                let four = |[a, b, c, d]: [usize; 4]| {
-                    let low = _mm_unpacklo_ps(_mm_load_ss(x.add(a)), _mm_load_ss(x.add(b)));
-                    let high = _mm_unpacklo_ps(_mm_load_ss(x.add(c)), _mm_load_ss(x.add(d)));
-                    _mm_movelh_ps(low, high)
+                let masks = MASKS.as_ptr().cast::<u8>().add(size_of_val(&MASKS[0]) - active * size_of::<T>());
+                for (at, vector) in self.vectors.iter_mut().enumerate() {
+                    *vector = _mm256_and_ps(*vector, _mm256_loadu_ps(masks.cast::<f32>().add(at * 8)));
+                }
+            }
+            return self;
+        }
+        self.array = std::array::from_fn(|lane| if lane < active { self.array[lane] } else { T::ZERO });
+        self
+    }
+
+    /// Adds eight values of A, which are stored as S, times `xs`; with AVX2 a product is not rounded before.
+    ///
+    /// # Safety
+    /// There are eight values; as [`gather`].
+    #[inline(always)]
+    pub unsafe fn add_products<V: Storage<T>, S: Holds<V>>(&mut self, values: *const S, xs: Self) {
+        // SAFETY: the caller's promise.
+        let values: Self =
+            unsafe { Self::widen(values.cast::<[S; LANES]>().read(), |value| value.value().widen()) };
+        #[cfg(target_arch = "x86_64")]
+        if AVX2 {
+            for ((sum, a), b) in self.vectors.iter_mut().zip(values.vectors).zip(xs.vectors) {
+                // SAFETY: the caller's promise.
+                *sum = unsafe {
+                    match size_of::<T>() {
+                        4 => _mm256_fmadd_ps(a, b, *sum),
+                        _ => {
+                            let [a, b, sum] = [a, b, *sum].map(|vector| _mm256_castps_pd(vector));
+                            _mm256_castpd_ps(_mm256_fmadd_pd(a, b, sum))
+                        }
+                    }
                 };
-                let (low, high) = (four(cols.four(0)), four(cols.four(4)));
-                _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(low), high)
             }
+            return;
+        }
+        for ((sum, value), x) in self.array.iter_mut().zip(values.array).zip(xs.array) {
+            *sum += value * x;
         }
     }
+}
 
-    /// Eight halves of x, as they are.
-    #[inline(always)]
-    unsafe fn gather_halves<K: Cols>(x: *const u16, cols: K) -> __m128i {
-        // SAFETY: the caller promises AVX2 and that all columns are inside x.
-        unsafe {
-            let at = |col: usize| i32::from(x.add(col).read());
-            let ([a, b, c, d], [e, f, g, h]) = (cols.four(0), cols.four(4));
-            let low = _mm_insert_epi16::<1>(_mm_cvtsi32_si128(at(a)), at(b));
-            let low = _mm_insert_epi16::<3>(_mm_insert_epi16::<2>(low, at(c)), at(d));
-            let high = _mm_insert_epi16::<1>(_mm_cvtsi32_si128(at(e)), at(f));
-            let high = _mm_insert_epi16::<3>(_mm_insert_epi16::<2>(high, at(g)), at(h));
-            _mm_unpacklo_epi64(low, high)
+/// Eight numbers of at most 32 bits as floats; `None` of other types.
+///
+/// # Safety
+/// The processor has AVX2 and F16C.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn singles<S: Pod>(from: &[S; LANES]) -> Option<__m256> {
+    use std::any::TypeId;
+    let is = |other| TypeId::of::<S>() == other;
+    // SAFETY: the caller's promise, and the types are those.
+    unsafe {
+        if is(TypeId::of::<f32>()) {
+            Some(std::mem::transmute_copy(from))
+        } else if is(TypeId::of::<half::f16>()) {
+            Some(_mm256_cvtph_ps(std::mem::transmute_copy(from)))
+        } else if is(TypeId::of::<half::bf16>()) {
+            let bits = _mm256_cvtepu16_epi32(std::mem::transmute_copy(from));
+            Some(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits)))
+        } else {
+            None
         }
-    }
-
-    #[inline(always)]
-    unsafe fn widen_bf16(bits: __m128i) -> __m256 {
-        // SAFETY: the caller promises AVX2.
-        unsafe { _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(bits))) }
-    }
-
-    impl EightSingles for f16 {
-        #[inline(always)]
-        unsafe fn load(values: *const f16) -> __m256 {
-            // SAFETY: the caller promises eight values.
-            unsafe { _mm256_cvtph_ps(_mm_loadu_si128(values.cast())) }
-        }
-    }
-
-    impl GatheredSingles for f16 {
-        #[inline(always)]
-        unsafe fn gather<K: Cols>(x: *const f16, cols: K) -> __m256 {
-            // SAFETY: the caller's promise.
-            unsafe { _mm256_cvtph_ps(gather_halves(x.cast(), cols)) }
-        }
-    }
-
-    impl EightSingles for bf16 {
-        #[inline(always)]
-        unsafe fn load(values: *const bf16) -> __m256 {
-            // SAFETY: the caller promises eight values.
-            unsafe { widen_bf16(_mm_loadu_si128(values.cast())) }
-        }
-    }
-
-    impl GatheredSingles for bf16 {
-        #[inline(always)]
-        unsafe fn gather<K: Cols>(x: *const bf16, cols: K) -> __m256 {
-            // SAFETY: the caller's promise.
-            unsafe { widen_bf16(gather_halves(x.cast(), cols)) }
-        }
-    }
-
-    macro_rules! doubles {
-        ($($combo:ident: $($stored:ty)*;)*) => { $(impl Lanes<$combo> for Avx2 {
-            type Sums = Doubles;
-            type Xs = Doubles;
-            #[inline(always)]
-            unsafe fn zero() -> Doubles {
-                // SAFETY: the caller promises AVX2.
-                unsafe { (_mm256_setzero_pd(), _mm256_setzero_pd()) }
-            }
-            #[inline(always)]
-            unsafe fn gather<K: Cols>(x: *const f64, cols: K) -> Doubles {
-                // SAFETY: the caller's promise.
-                unsafe { (gather_four(x, cols.four(0)), gather_four(x, cols.four(4))) }
-            }
-            #[inline(always)]
-            unsafe fn load(x: *const f64) -> Doubles {
-                // SAFETY: the caller's promise.
-                unsafe { (_mm256_loadu_pd(x), _mm256_loadu_pd(x.add(4))) }
-            }
-            #[inline(always)]
-            unsafe fn keep(xs: Doubles, active: usize) -> Doubles {
-                // SAFETY: the caller's promise.
-                unsafe { keep_doubles(xs, active) }
-            }
-            #[inline(always)]
-            unsafe fn get(sums: Doubles) -> [f64; 8] {
-                let mut out = [0.0; 8];
-                // SAFETY: there is room for eight.
-                unsafe {
-                    _mm256_storeu_pd(out.as_mut_ptr(), sums.0);
-                    _mm256_storeu_pd(out.as_mut_ptr().add(4), sums.1);
-                }
-                out
-            }
-        }
-        $(impl Add<$combo, $stored> for Avx2 {
-            #[inline(always)]
-            unsafe fn add(sums: Doubles, values: *const $stored, xs: Doubles) -> Doubles {
-                // SAFETY: the caller's promise.
-                unsafe {
-                    (
-                        _mm256_fmadd_pd(<$stored as FourDoubles>::load(values), xs.0, sums.0),
-                        _mm256_fmadd_pd(<$stored as FourDoubles>::load(values.add(4)), xs.1, sums.1),
-                    )
-                }
-            }
-        })*)* };
-    }
-    doubles! { F64: f64 f32 f16 One; F32F64: f32 f16 One; }
-
-    macro_rules! singles {
-        ($($combo:ident: $x:ty: $($stored:ty)*;)*) => { $(impl Lanes<$combo> for Avx2 {
-            type Sums = __m256;
-            type Xs = __m256;
-            #[inline(always)]
-            unsafe fn zero() -> __m256 {
-                // SAFETY: the caller promises AVX2.
-                unsafe { _mm256_setzero_ps() }
-            }
-            #[inline(always)]
-            unsafe fn gather<K: Cols>(x: *const $x, cols: K) -> __m256 {
-                // SAFETY: the caller's promise.
-                unsafe { <$x as GatheredSingles>::gather(x, cols) }
-            }
-            #[inline(always)]
-            unsafe fn load(x: *const $x) -> __m256 {
-                // SAFETY: the caller's promise.
-                unsafe { <$x as EightSingles>::load(x) }
-            }
-            #[inline(always)]
-            unsafe fn keep(xs: __m256, active: usize) -> __m256 {
-                debug_assert!(active <= 8);
-                // SAFETY: `active` is at most 8, so the load ends inside the table.
-                unsafe { _mm256_and_ps(xs, _mm256_loadu_ps(MASK32.as_ptr().add(8 - active).cast())) }
-            }
-            #[inline(always)]
-            unsafe fn get(sums: __m256) -> [f32; 8] {
-                let mut out = [0.0; 8];
-                // SAFETY: there is room for eight.
-                unsafe { _mm256_storeu_ps(out.as_mut_ptr(), sums) };
-                out
-            }
-        }
-        $(impl Add<$combo, $stored> for Avx2 {
-            #[inline(always)]
-            unsafe fn add(sums: __m256, values: *const $stored, xs: __m256) -> __m256 {
-                // SAFETY: the caller's promise.
-                unsafe { _mm256_fmadd_ps(<$stored as EightSingles>::load(values), xs, sums) }
-            }
-        })*)* };
-    }
-    singles! {
-        F32: f32: f32 f16 One;
-        F16: f16: f16 One;
-        F16F32: f16: f16 One;
-        Bf16: bf16: bf16 One;
-        Bf16F32: bf16: bf16 One;
     }
 }

@@ -2,9 +2,11 @@
 
 pub(crate) mod fingerprint;
 mod lanes;
+mod layout;
 pub mod operand;
 mod scalars;
 mod schedule;
+mod slices;
 pub(crate) mod spgemm;
 mod spmm;
 mod spmv;
@@ -12,17 +14,13 @@ mod spmv;
 pub(crate) mod testing;
 mod timing;
 
-use std::sync::Arc;
-
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::matrix::fingerprint::Fingerprint;
-use crate::matrix::{Lines, SparseMatrix, Structure};
-use crate::memory::copy::{clear, copy, copy_lines};
-use crate::memory::{pool, processor, Context, HostMemory, RawMemory};
+use crate::matrix::{SparseMatrix, Structure};
+use crate::memory::{pool, Context};
 use crate::reorder::features::FeatureSet;
-use crate::select::roofline::Machine;
-use crate::types::{Address, BackendKind, Operation};
+use crate::types::{BackendKind, Operation};
 
 /// The host.
 pub struct Host;
@@ -30,44 +28,6 @@ pub struct Host;
 impl Backend for Host {
     fn kind(&self) -> BackendKind {
         BackendKind::Host
-    }
-
-    fn device(&self) -> i32 {
-        0
-    }
-
-    fn memory(&self) -> Arc<dyn RawMemory> {
-        Arc::new(HostMemory)
-    }
-
-    fn copy_to_device(&self, dst: Address, src: Address, bytes: usize, _stream: Address) -> Result<()> {
-        copy(dst, src, bytes)
-    }
-
-    fn copy_to_host(&self, dst: Address, src: Address, bytes: usize, _stream: Address) -> Result<()> {
-        copy(dst, src, bytes)
-    }
-
-    fn synchronize(&self, _stream: Address) -> Result<()> {
-        Ok(())
-    }
-
-    fn copy_lines(&self, _cx: &Context, from: &Lines, to: &Lines) -> Result<()> {
-        copy_lines(from, to);
-        Ok(())
-    }
-
-    fn clear(&self, address: Address, bytes: usize) -> Result<()> {
-        clear(address, bytes);
-        Ok(())
-    }
-
-    fn machine(&self) -> &Machine {
-        &Machine::HOST
-    }
-
-    fn model(&self) -> String {
-        processor::model()
     }
 
     fn fingerprint(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {

@@ -6,12 +6,10 @@ use std::ops::Range;
 use bytemuck::Pod;
 use half::f16;
 
-use super::lanes;
 use crate::backend::LayoutInfo;
 use crate::error::{Error, Result};
 use crate::format::csr::{CsrLayout, Sorted};
-use crate::format::narrowing::{self, Form, Narrow};
-use crate::format::sell::{Origin, SellLayout};
+use crate::format::sell::Origin;
 use crate::matrix::bsr::BsrPattern;
 use crate::matrix::compressed::{self, Compressed, Names, Pattern};
 use crate::matrix::coo::CooPattern;
@@ -31,73 +29,120 @@ pub enum Operand<V: Element> {
     Canonical(CsrLayout<V>),
 }
 
-/// Rows of a sparse matrix, typed.
+/// Rows of a sparse matrix with 64-bit offsets and 32-bit columns.
 #[derive(Clone, Copy, Debug)]
-pub struct Rows<'a, I, J, V> {
+pub struct Rows<'a, V> {
     /// Offsets and indices.
-    pub pattern: Pattern<'a, I, J>,
+    pub pattern: Pattern<'a, i64, i32>,
     /// Values.
     pub values: &'a [V],
 }
 
-impl<I: Index, J: Index, V: Element> Rows<'_, I, J, V> {
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
-        self.pattern.major
+/// Offsets or indices of either width. What is not the innermost loop reads them through it: one
+/// predictable branch a row or entry, and the code exists once instead of once per pair of types.
+#[derive(Clone, Copy, Debug)]
+pub enum Ints<'a> {
+    /// 32 bits.
+    I32(&'a [i32]),
+    /// 64 bits.
+    I64(&'a [i64]),
+}
+
+/// Elements that one parallel task copies: some 10 µs of work.
+const COPIED: usize = 1 << 14;
+
+impl<'a> Ints<'a> {
+    /// # Safety
+    /// As [`memory::open`], with elements of the type.
+    unsafe fn open(name: &str, address: Address, len: usize, index_type: IndexType) -> Result<Self> {
+        // SAFETY: the caller's promise, whatever the type.
+        unsafe {
+            Ok(match index_type {
+                IndexType::I64 => Ints::I64(memory::open(name, address, len)?),
+                _ => Ints::I32(memory::open(name, address, len)?),
+            })
+        }
     }
 
-    /// Number of columns.
-    pub fn cols(&self) -> usize {
-        self.pattern.minor
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Ints::I32(slice) => slice.len(),
+            Ints::I64(slice) => slice.len(),
+        }
+    }
+
+    /// One of them.
+    #[inline(always)]
+    pub fn get(&self, at: usize) -> i64 {
+        match self {
+            Ints::I32(slice) => i64::from(slice[at]),
+            Ints::I64(slice) => slice[at],
+        }
+    }
+
+    /// All of them in type T, which holds them: where they have another type, a copy.
+    pub fn to_slice<T: Index>(&self, cx: &Context, copy: &'a mut Option<Buffer<T>>) -> Result<&'a [T]> {
+        match (T::TYPE, *self) {
+            (IndexType::I32, Ints::I32(slice)) => return Ok(bytemuck::cast_slice(slice)),
+            (IndexType::I64, Ints::I64(slice)) => return Ok(bytemuck::cast_slice(slice)),
+            _ => {}
+        }
+        let copy = copy.insert(Buffer::zeroed(&cx.allocator, self.len())?);
+        pieces::for_each(pieces::chunks(copy, COPIED), |piece, to| {
+            for (i, to) in to.iter_mut().enumerate() {
+                *to = T::from_i64(self.get(piece * COPIED + i));
+            }
+        });
+        Ok(copy)
+    }
+}
+
+impl<'a> From<&'a [i32]> for Ints<'a> {
+    fn from(slice: &'a [i32]) -> Self {
+        Ints::I32(slice)
+    }
+}
+
+impl<'a> From<&'a [i64]> for Ints<'a> {
+    fn from(slice: &'a [i64]) -> Self {
+        Ints::I64(slice)
+    }
+}
+
+/// Rows of an operand, without its values. The pattern has been validated.
+#[derive(Clone, Copy, Debug)]
+pub struct Factor<'a> {
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub cols: usize,
+    /// 0 or 1.
+    pub base: i64,
+    /// `rows + 1` offsets; empty if there are no rows.
+    pub offsets: Ints<'a>,
+    /// Columns of the entries.
+    pub indices: Ints<'a>,
+}
+
+impl Factor<'_> {
+    /// Position of a row's first entry; of the row behind the last one, the number of entries.
+    #[inline(always)]
+    pub fn start(&self, row: usize) -> usize {
+        (self.offsets.get(row) - self.base) as usize
     }
 
     /// Positions of a row's entries.
     #[inline(always)]
     pub fn range(&self, row: usize) -> Range<usize> {
-        self.pattern.range(row)
+        self.start(row)..self.start(row + 1)
     }
-}
 
-/// Runs `$body` with `$rows: Rows<'_, I, J, V>` of an `&Operand<V>`, once per
-/// (offset, index) type; `$name` is the argument that errors name.
-macro_rules! with_rows {
-    ($operand:expr, $name:expr, $rows:ident => $body:expr) => {{
-        use $crate::backend::host::operand::{open_rows, Operand, Rows};
-        use $crate::types::IndexType;
-        match $operand {
-            Operand::Canonical(layout) => {
-                let $rows = Rows { pattern: layout.pattern(), values: layout.values() };
-                $body
-            }
-            Operand::InPlace(m) => match (m.offset_type, m.index_type) {
-                (IndexType::I32, _) => {
-                    let $rows = open_rows::<i32, i32, _>($name, m)?;
-                    $body
-                }
-                (_, IndexType::I32) => {
-                    let $rows = open_rows::<i64, i32, _>($name, m)?;
-                    $body
-                }
-                _ => {
-                    let $rows = open_rows::<i64, i64, _>($name, m)?;
-                    $body
-                }
-            },
-        }
-    }};
-}
-pub(crate) use with_rows;
-
-/// Opens the user's arrays; `with_rows!` has matched the index types.
-pub(crate) fn open_rows<'a, I: Index, J: Index, V: Element>(
-    name: &str,
-    m: &Compressed,
-) -> Result<Rows<'a, I, J, V>> {
-    let pattern = open_pattern(name, m, false)?;
-    // SAFETY: the descriptor promises nnz values that stay valid and unchanged
-    // while a call that reads them runs.
-    let values = unsafe { memory::open(name, m.values, m.nnz as usize)? };
-    Ok(Rows { pattern, values })
+    /// Column of the entry at a position.
+    #[inline(always)]
+    pub fn col(&self, position: usize) -> usize {
+        (self.indices.get(position) - self.base) as usize
+    }
 }
 
 fn open_pattern<'a, I: Index, J: Index>(
@@ -118,44 +163,6 @@ fn open_pattern<'a, I: Index, J: Index>(
         indices,
         by_columns,
     })
-}
-
-/// The user's pattern with 64-bit offsets and 32-bit columns. Those of other types are copied to `copies`.
-fn plain_pattern<'a>(
-    cx: &Context,
-    name: &str,
-    m: &Compressed,
-    copies: &'a mut (Option<Buffer<i64>>, Option<Buffer<i32>>),
-) -> Result<Pattern<'a, i64, i32>> {
-    fn copy<F: Index, T: Index>(cx: &Context, from: &[F]) -> Result<Buffer<T>> {
-        const GRAIN: usize = 1 << 15;
-        let mut to = Buffer::<T>::zeroed(&cx.allocator, from.len())?;
-        pieces::for_each(pieces::chunks(&mut to, GRAIN), |at, to| {
-            to.iter_mut().zip(&from[at * GRAIN..]).for_each(|(to, from)| *to = T::from_i64(from.to_i64()));
-        });
-        Ok(to)
-    }
-    if i32::try_from(m.minor).is_err() {
-        let text = format!("{name}: {} columns are more than 31 bits number", m.minor);
-        return Err(Error::unsupported(text));
-    }
-    let offsets = if m.major == 0 { 0 } else { m.major as usize + 1 };
-    // SAFETY: as in `open_pattern`.
-    let (offsets, indices) = unsafe {
-        let offsets = match m.offset_type {
-            IndexType::I64 => memory::open(name, m.offsets, offsets)?,
-            _ => &**copies.0.insert(copy(cx, memory::open::<i32>(name, m.offsets, offsets)?)?),
-        };
-        let indices = match m.index_type {
-            IndexType::I64 => {
-                &**copies.1.insert(copy(cx, memory::open::<i64>(name, m.indices, m.nnz as usize)?)?)
-            }
-            _ => memory::open(name, m.indices, m.nnz as usize)?,
-        };
-        (offsets, indices)
-    };
-    let (major, minor, base) = (m.major as usize, m.minor as usize, i64::from(m.base.code()));
-    Ok(Pattern { major, minor, base, offsets, indices, by_columns: false })
 }
 
 /// Something generic over the typed view of a pattern.
@@ -336,39 +343,46 @@ impl<V: Element> Operand<V> {
         Ok(())
     }
 
+    /// The rows and their values. Errors name the argument `name`.
+    pub fn rows(&self, name: &str) -> Result<(Factor<'_>, &[V])> {
+        Ok(match self {
+            Operand::Canonical(layout) => {
+                let Pattern { major, minor, base, offsets, indices, .. } = layout.pattern();
+                let (offsets, indices) = (offsets.into(), indices.into());
+                (Factor { rows: major, cols: minor, base, offsets, indices }, layout.values())
+            }
+            Operand::InPlace(m) => {
+                let (rows, cols, nnz) = (m.major as usize, m.minor as usize, m.nnz as usize);
+                let base = i64::from(m.base.code());
+                // SAFETY: the descriptor promises major + 1 offsets, nnz indices and nnz values that stay
+                // valid and unchanged while a call that reads them runs.
+                unsafe {
+                    let offsets =
+                        Ints::open(name, m.offsets, if rows == 0 { 0 } else { rows + 1 }, m.offset_type)?;
+                    let indices = Ints::open(name, m.indices, nnz, m.index_type)?;
+                    (Factor { rows, cols, base, offsets, indices }, memory::open(name, m.values, nnz)?)
+                }
+            }
+        })
+    }
+
     /// Calls `f` with the rows in 64-bit offsets and 32-bit columns, which is what layouts are built from, so that
     /// their builders exist once and not for each type of the user's indices: of others copies are made.
     pub fn with_plain<R>(
         &self,
         cx: &Context,
         name: &str,
-        f: impl FnOnce(&Rows<'_, i64, i32, V>) -> Result<R>,
+        f: impl FnOnce(&Rows<'_, V>) -> Result<R>,
     ) -> Result<R> {
-        let mut copies = (None, None);
-        let (pattern, values) = match self {
-            Operand::Canonical(layout) => (layout.pattern(), layout.values()),
-            // SAFETY: as in `open_rows`.
-            Operand::InPlace(m) => (plain_pattern(cx, name, m, &mut copies)?, unsafe {
-                memory::open(name, m.values, m.nnz as usize)?
-            }),
-        };
+        let (Factor { rows, cols, base, offsets, indices }, values) = self.rows(name)?;
+        if i32::try_from(cols).is_err() {
+            return Err(Error::unsupported(format!("{name}: {cols} columns are more than 31 bits number")));
+        }
+        let (mut of_offsets, mut of_indices) = (None, None);
+        let offsets = offsets.to_slice(cx, &mut of_offsets)?;
+        let indices = indices.to_slice(cx, &mut of_indices)?;
+        let pattern = Pattern { major: rows, minor: cols, base, offsets, indices, by_columns: false };
         f(&Rows { pattern, values })
-    }
-
-    /// The same rows in slices, with values in the form of fewest bytes unless positions
-    /// are kept: new values need not fit. `keep_positions` as in [`Self::build`].
-    pub fn arrange(&self, cx: &Context, keep_positions: bool) -> Result<SellLayout<V>>
-    where
-        V: Narrow,
-    {
-        let origin = self.origin(keep_positions);
-        self.with_plain(cx, "A", |rows| {
-            let form = match lanes::reader() {
-                Some(reader) if !keep_positions => narrowing::narrowest(rows.values, reader),
-                _ => Form::Full,
-            };
-            SellLayout::build(&cx.allocator, &rows.pattern, rows.values, form, origin)
-        })
     }
 
     /// Where the values come from.

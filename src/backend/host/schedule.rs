@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 
+use super::operand::Ints;
 use crate::error::Result;
 use crate::memory::{pool, Allocator, Buffer};
-use crate::types::Index;
 
 /// Sizes of the pieces. A unit is a row or a nonzero: a row costs about as much
 /// as a nonzero, and empty rows must be written too.
@@ -102,7 +102,7 @@ pub struct Schedule {
 impl Schedule {
     /// Cuts the rows of a validated pattern; `offsets` is empty or starts at
     /// the index base. O(items · log(units of an item)).
-    pub fn build<I: Index>(allocator: &Arc<Allocator>, offsets: &[I], grain: Grain) -> Result<Self> {
+    pub fn build(allocator: &Arc<Allocator>, offsets: Ints<'_>, grain: Grain) -> Result<Self> {
         let (mut items, mut long_rows, mut slots) = (0, 0, 0);
         walk(offsets, grain, |piece| match piece {
             Piece::Rows(_) => items += 1,
@@ -192,18 +192,18 @@ enum Piece {
     Long { row: usize, positions: Range<usize> },
 }
 
-fn units<I: Index>(offsets: &[I]) -> usize {
-    match offsets {
-        [first, .., last] => (last.to_i64() - first.to_i64()) as usize + offsets.len() - 1,
-        _ => 0,
+fn units(offsets: Ints<'_>) -> usize {
+    match offsets.len() {
+        0 => 0,
+        len => (offsets.get(len - 1) - offsets.get(0)) as usize + len - 1,
     }
 }
 
 /// Walks over the pieces in ascending order of rows.
-fn walk<I: Index>(offsets: &[I], grain: Grain, mut f: impl FnMut(Piece)) {
+fn walk(offsets: Ints<'_>, grain: Grain, mut f: impl FnMut(Piece)) {
     debug_assert!(0 < grain.item && grain.item <= grain.long && 0 < grain.chunk);
     let rows = offsets.len().saturating_sub(1);
-    let position = |row: usize| (offsets[row].to_i64() - offsets[0].to_i64()) as usize;
+    let position = |row: usize| (offsets.get(row) - offsets.get(0)) as usize;
     let mut first = 0;
     while first < rows {
         let end = position(first) + first + grain.item;
@@ -256,7 +256,7 @@ mod tests {
     fn check(lengths: &[usize], grain: Grain) {
         for base in [0, 1] {
             let offsets = offsets(base, lengths);
-            let schedule = Schedule::build(&allocator(), &offsets, grain).unwrap();
+            let schedule = Schedule::build(&allocator(), offsets[..].into(), grain).unwrap();
             let position = |row: usize| (offsets[row] - base) as usize;
             let nnz: usize = lengths.iter().sum();
             assert_eq!(schedule.units(), nnz + lengths.len());
@@ -315,14 +315,14 @@ mod tests {
 
     #[test]
     fn a_matrix_without_rows_has_no_items() {
-        let schedule = Schedule::build::<i32>(&allocator(), &[], Grain::SPMV).unwrap();
+        let schedule = Schedule::build(&allocator(), Ints::I32(&[]), Grain::SPMV).unwrap();
         assert_eq!((schedule.items.len(), schedule.slots(), schedule.units()), (0, 0, 0));
     }
 
     #[test]
     fn out_of_memory_is_an_error() {
         let limited = Allocator::new(Arc::new(HostMemory), Address::NULL, 10);
-        assert!(Schedule::build(&limited, &[0, 1], Grain::SPMV).is_err());
+        assert!(Schedule::build(&limited, Ints::I64(&[0, 1]), Grain::SPMV).is_err());
         assert_eq!(limited.live_bytes(), 0);
     }
 }

@@ -1,8 +1,8 @@
-//! SpMM. [`window`] is that on windows of rows, [`dense`] on all of A, [`sell`] on slices of rows;
-//! this file is `row`, and `csr`, which is a form of it on GPUs alone:
-//! C = alpha · op(A) · op(B) + beta · C on rows of op(A).
+//! SpMM: C = alpha · op(A) · op(B) + beta · C, by one driver ([`Spmm`]) for all layouts of op(A). [`window`] is
+//! that on windows of rows, [`dense`] on all of A, [`sell`] on slices of rows, `smat` is in [`bcsr`] and `swift`
+//! in [`swift`]; this file is `row`, and `csr`, which is a form of it on GPUs alone, on rows of op(A).
 //!
-//! Items of the [`Schedule`] run in parallel. An item is swept once per block
+//! Items of the [`Schedule`](super::schedule::Schedule) run in parallel. An item is swept once per block
 //! of columns of C: the item's part of A stays in the first-level cache, and
 //! rows of B that neighbouring rows of A share are read from there too. Each
 //! element of C is one sum in the order of the row's entries; a long row is
@@ -14,21 +14,23 @@ mod sell;
 mod swift;
 mod window;
 
+use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::operand::{with_rows, Operand, Shared};
+use super::layout::{Csr, Layout, OpA};
+use super::operand::{Factor, Ints, Shared};
 use super::scalars::Scalars;
-use super::schedule::{self, Grain, Schedule, Work};
-use super::spgemm::rows::{Factor, Ints};
-use super::{timing, Host};
+use super::schedule::{self, Grain, Work};
+use super::slices::Slices;
+use super::{lanes, timing, Host};
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
 use crate::matrix::DenseMatrix;
 use crate::memory::{self, Context};
 use crate::operation::SpmmBackend;
 use crate::problem::SpmmProblem;
-use crate::reorder::{is_kept, KeptOrder, Permutation};
-use crate::select::{Choice, Method, RowOrder, Source, SpmmSurveyed};
+use crate::reorder::KeptOrder;
+use crate::select::{Choice, Method, SpmmSurveyed};
 use crate::support::{self, Combo, ComboVisitor, Types};
 use crate::types::{Accumulator, Address, ComputeType, Element, Operation, Order, Reorder, Storage};
 
@@ -50,41 +52,45 @@ impl SpmmBackend for Host {
 
 /// Builds the executor for the problem's types.
 pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Result<Box<dyn SpmmExecutor>> {
-    struct Build<'a>(&'a Context, &'a SpmmProblem, &'a Choice);
+    /// The problem, op(A) of it, and what was chosen.
+    struct Build<'a>(&'a Context, &'a SpmmProblem, OpA, &'a Choice);
+    /// Algorithms for all values, for real values, and for values of one type of 4 or 8 bytes.
+    struct BuildReal<'a>(Build<'a>);
+    struct BuildFloat<'a>(Build<'a>);
     impl ComboVisitor for Build<'_> {
         type Output = Box<dyn SpmmExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
-            let Build(cx, problem, choice) = self;
+            let Build(cx, problem, a, choice) = self;
             match &choice.method {
                 Method::Row(order) | Method::SpmmCsr(order) => {
-                    Ok(Box::new(RowSpmm::<C>::build(cx, problem, choice.a, order)?))
+                    let layout = Csr::<C::A>::build(cx, &a, choice.a, order, Grain::SPMM)?;
+                    Ok(Spmm::<C, _>::boxed(problem, a, layout))
                 }
                 other => Err(other.is_of_another_operation()),
             }
         }
     }
-    /// Algorithms for real values.
-    struct BuildReal<'a>(&'a Context, &'a SpmmProblem, &'a Choice);
     impl ComboVisitor for BuildReal<'_> {
         type Output = Box<dyn SpmmExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
-            let BuildReal(cx, problem, choice) = self;
+            let Build(cx, problem, a, choice) = self.0;
             Ok(match &choice.method {
-                Method::Window(_) => Box::new(window::WindowSpmm::<C>::build(cx, problem)?),
-                Method::Dense(_) => Box::new(dense::DenseSpmm::<C>::build(cx, problem)?),
+                Method::Window(_) => Spmm::<C, _>::boxed(problem, a, window::arrange::<C::A>(cx, &a)?),
+                Method::Dense(_) => Spmm::<C, _>::boxed(problem, a, dense::All::<C>::arrange(cx, &a)?),
                 Method::Smat { clusters, width } => {
-                    Box::new(bcsr::BcsrSpmm::<C>::build(cx, problem, clusters, *width)?)
+                    let layout = bcsr::arrange::<C::A>(cx, &a, bcsr::Wanted::of(clusters), *width)?;
+                    Spmm::<C, _>::boxed(problem, a, layout)
                 }
-                Method::SpmmSell => Box::new(sell::SellSpmm::<C>::build(cx, problem)?),
+                Method::SpmmSell => Spmm::<C, _>::boxed(problem, a, Slices::<C::A>::arrange(cx, &a)?),
                 other => return Err(other.is_of_another_operation()),
             })
         }
     }
-    struct BuildSwift<'a>(&'a Context, &'a SpmmProblem);
-    impl ComboVisitor for BuildSwift<'_> {
+    impl ComboVisitor for BuildFloat<'_> {
         type Output = Box<dyn SpmmExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
-            Ok(Box::new(swift::SwiftSpmm::<C>::build(self.0, self.1)?))
+            let Build(cx, problem, a, _) = self.0;
+            Ok(Spmm::<C, _>::boxed(problem, a, swift::arrange::<C::A>(cx, &a)?))
         }
     }
     // TF32 allows factors to be rounded and does not ask for it: fp32
@@ -94,36 +100,48 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
         other => other,
     };
     let types = Types { compute, ..problem.types };
+    let a = OpA { a: problem.a, op: problem.op, keep: problem.value_updates };
+    let build = Build(cx, problem, a, choice);
     match &choice.method {
         Method::Window(_) | Method::Dense(_) | Method::Smat { .. } | Method::SpmmSell => {
-            support::dispatch_real(types, BuildReal(cx, problem, choice))
+            support::dispatch_real(types, BuildReal(build))
         }
-        Method::Swift { .. } => support::dispatch_float(types, BuildSwift(cx, problem)),
-        _ => support::dispatch(types, Build(cx, problem, choice)),
+        Method::Swift { .. } => support::dispatch_float(types, BuildFloat(build)),
+        _ => support::dispatch(types, build),
     }
 }
 
-/// The executor.
-struct RowSpmm<C: Combo> {
-    problem: SpmmProblem,
-    operand: Operand<C::A>,
-    /// The row of C of each row, where that is not its own.
-    order: Option<Permutation>,
-    reorder: Reorder,
-    schedule: Schedule,
+/// The product on a layout.
+trait Product<C: Combo>: Layout {
+    /// Sums that the workspace must hold for each column of C.
+    fn sums(&self) -> usize {
+        0
+    }
+
+    /// The product, on all threads or on this one. `opened` has that many sums for each column.
+    fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()>;
+
+    /// Columns of a block, where the layout has blocks.
+    fn block_width(&self) -> Option<usize> {
+        None
+    }
 }
 
-impl<C: Combo> RowSpmm<C> {
-    fn build(cx: &Context, problem: &SpmmProblem, source: Source, order: &RowOrder) -> Result<Self> {
-        let operand = Operand::build(cx, &problem.a, problem.op, source, "A", problem.value_updates)?;
-        let reorder = order.policy;
-        let (operand, order) = operand.in_order(cx, order)?;
-        let schedule = with_rows!(&operand, "A", rows => {
-            let rows: Rows<'_, _, _, C::A> = rows;
-            Schedule::build(&cx.allocator, rows.pattern.offsets, Grain::SPMM)?
-        });
-        let reorder = if order.is_some() { reorder } else { Reorder::None };
-        Ok(RowSpmm { problem: *problem, operand, order, reorder, schedule })
+/// The executor, whatever the layout.
+struct Spmm<C, L> {
+    a: OpA,
+    op_b: Operation,
+    layout: L,
+    combo: PhantomData<C>,
+}
+
+impl<C: Combo, L: Product<C> + 'static> Spmm<C, L> {
+    fn new(problem: &SpmmProblem, a: OpA, layout: L) -> Self {
+        Spmm { a, op_b: problem.op_b, layout, combo: PhantomData }
+    }
+
+    fn boxed(problem: &SpmmProblem, a: OpA, layout: L) -> Box<dyn SpmmExecutor> {
+        Box::new(Self::new(problem, a, layout))
     }
 
     /// Execute, on all threads or on this one.
@@ -135,29 +153,21 @@ impl<C: Combo> RowSpmm<C> {
         b: &DenseMatrix,
         c: &DenseMatrix,
     ) -> Result<()> {
-        let Some(opened) = open::<C>(parallel, scalars, self.problem.op_b, b, c)? else {
-            return Ok(());
-        };
-        let n = opened.n;
-        cx.workspace.require(self.workspace_bytes(n))?;
-        // SAFETY: `require` has checked the size, so that the product does not
-        // overflow; the handle lends its workspace to one call at a time.
-        let slots = unsafe {
-            memory::open_mut::<C::Acc>("workspace", cx.workspace.address, self.schedule.slots() * n)?
-        };
-        let (rows, values) = super::spgemm::rows::open(&self.operand, "A")?;
-        let order = self.order.as_deref();
-        let product = Product::<C> { rows, values, order, opened, slots: Shared::new(slots) };
-        self.schedule.for_each_item(parallel, |work| product.item(work));
-        self.schedule.for_each_long_row(parallel, |row, slots| product.long_row(row, slots));
-        Ok(())
+        match open::<C>(cx, parallel, scalars, self.op_b, (b, c), self.layout.sums())? {
+            Some(opened) => self.layout.multiply(parallel, opened),
+            None => Ok(()),
+        }
     }
 }
 
-impl<C: Combo> SpmmExecutor for RowSpmm<C> {
+/// Bytes of workspace. Saturates: no workspace has that many bytes, so that execute refuses.
+fn workspace_bytes<T>(sums: usize, n: usize) -> usize {
+    sums.saturating_mul(n).saturating_mul(size_of::<T>())
+}
+
+impl<C: Combo, L: Product<C> + 'static> SpmmExecutor for Spmm<C, L> {
     fn workspace_bytes(&self, n: usize) -> usize {
-        // Saturates: no workspace has that many bytes, so that execute refuses.
-        self.schedule.slots().saturating_mul(n).saturating_mul(size_of::<C::Acc>())
+        workspace_bytes::<C::Acc>(self.layout.sums(), n)
     }
 
     fn execute(
@@ -168,30 +178,32 @@ impl<C: Combo> SpmmExecutor for RowSpmm<C> {
         beta: Address,
         c: &DenseMatrix,
     ) -> Result<()> {
-        let parallel = schedule::is_parallel(self.schedule.units().saturating_mul(c.cols as usize));
+        let parallel = schedule::is_parallel(self.layout.units().saturating_mul(c.cols as usize));
         self.run(cx, parallel, (alpha, beta), b, c)
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
-        let a = self.problem.a.with_values(values);
-        self.operand.update_values(cx, &a, self.problem.op, "A")?;
-        self.problem.a = a;
-        Ok(())
+        self.a.update_values(cx, &mut self.layout, values)
     }
 
     fn layout(&self) -> LayoutInfo {
-        self.operand.layout()
+        self.layout.info()
     }
 
     fn reorder(&self) -> Reorder {
-        self.reorder
+        self.layout.reorder()
     }
 
     fn row_order(&self, _: &Context) -> Result<Option<KeptOrder>> {
-        match &self.order {
-            Some(order) if is_kept(self.reorder) => KeptOrder::of_rows(order),
-            _ => Ok(None),
-        }
+        self.layout.row_order()
+    }
+
+    fn block_width(&self) -> Option<usize> {
+        self.layout.block_width()
+    }
+
+    fn details(&self) -> String {
+        self.layout.details()
     }
 }
 
@@ -205,16 +217,20 @@ struct Opened<'a, C: Combo> {
     c_strides: (usize, usize),
     /// Columns of C.
     n: usize,
+    /// The workspace: for each column of C the sums that the layout asks for.
+    sums: Shared<C::Acc>,
     scalars: Scalars<C::Acc>,
 }
 
-/// Opens alpha, beta, B and C; None if C is beta · C, which it then is already.
+/// Opens alpha, beta, B, C and a workspace of `sums` sums for each column of C; None if C is beta · C, which it
+/// then is already.
 fn open<'a, C: Combo>(
+    cx: &Context,
     parallel: bool,
     (alpha, beta): (Address, Address),
     op_b: Operation,
-    b: &DenseMatrix,
-    c: &DenseMatrix,
+    (b, c): (&DenseMatrix, &DenseMatrix),
+    sums: usize,
 ) -> Result<Option<Opened<'a, C>>> {
     let scalars = Scalars::<C::Acc>::read(alpha, beta)?;
     // SAFETY: the descriptor promises that extent, which nothing else uses
@@ -232,14 +248,21 @@ fn open<'a, C: Combo>(
         scalars.scale(parallel, c_values, outer as usize, inner as usize, c.ld as usize);
         return Ok(None);
     }
+    // SAFETY: the descriptor promises that extent, unchanged during the call.
+    let b_values = unsafe { memory::open::<C::X>("B", b.values, b.extent())? };
+    let n = c.cols as usize;
+    cx.workspace.require(workspace_bytes::<C::Acc>(sums, n))?;
+    // SAFETY: `require` has checked the size, so that the product does not
+    // overflow; the handle lends its workspace to one call at a time.
+    let sums = unsafe { memory::open_mut::<C::Acc>("workspace", cx.workspace.address, sums * n)? };
     Ok(Some(Opened {
-        // SAFETY: the descriptor promises that extent, unchanged during the call.
-        b: unsafe { memory::open::<C::X>("B", b.values, b.extent())? },
+        b: b_values,
         b_strides: b.transposed(op_b).strides(),
         conjugate_b: op_b.conjugates(),
         c: Shared::new(c_values),
         c_strides: c.strides(),
-        n: c.cols as usize,
+        n,
+        sums: Shared::new(sums),
         scalars,
     }))
 }
@@ -272,36 +295,66 @@ impl<C: Combo> Opened<'_, C> {
         }
     }
 
-    /// Writes an element of C.
-    ///
-    /// # Safety
-    /// No other thread has it, and all are done before the call ends.
+    /// Writes an element of C, which this thread has alone.
     #[inline(always)]
-    unsafe fn store(&self, row: usize, col: usize, sum: C::Acc) {
+    fn store(&self, row: usize, col: usize, sum: C::Acc) {
         let at = row * self.c_strides.0 + col * self.c_strides.1;
-        // SAFETY: the caller's promise; C is borrowed while the call runs.
+        // SAFETY: layouts give each element to one thread, and C is borrowed until all are done.
         self.scalars.store(sum, &mut unsafe { self.c.part(at..at + 1) }[0]);
+    }
+
+    /// Computes some rows of C, which this thread has alone, W columns at a time. `add` forms the sums: it is given
+    /// zeros, the first column and the number of columns. Those at index i are of row `row(i)`, or of none.
+    #[inline(always)]
+    fn sweep<const ROWS: usize, const W: usize>(
+        &self,
+        row: impl Fn(usize) -> Option<usize>,
+        mut add: impl FnMut(&mut [[C::Acc; W]; ROWS], usize, usize),
+    ) {
+        for first in (0..self.n).step_by(W) {
+            let columns = W.min(self.n - first);
+            let mut sums = [[C::Acc::ZERO; W]; ROWS];
+            add(&mut sums, first, columns);
+            for (at, sums) in sums.iter().enumerate() {
+                let Some(row) = row(at) else { continue };
+                for (lane, &sum) in sums[..columns].iter().enumerate() {
+                    self.store(row, first + lane, sum);
+                }
+            }
+        }
     }
 }
 
-/// One product while it runs.
-struct Product<'a, C: Combo> {
+impl<C: Combo> Product<C> for Csr<C::A> {
+    fn sums(&self) -> usize {
+        self.schedule.slots()
+    }
+
+    fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()> {
+        let (rows, values) = self.operand.rows("A")?;
+        let product = RowProduct::<C> { rows, values, order: self.order.as_deref(), opened };
+        self.schedule.for_each_item(parallel, |work| product.item(work));
+        self.schedule.for_each_long_row(parallel, |row, slots| product.long_row(row, slots));
+        Ok(())
+    }
+}
+
+/// One product of `row` while it runs.
+struct RowProduct<'a, C: Combo> {
     rows: Factor<'a>,
     values: &'a [C::A],
     /// The row of C of each row, where that is not its own.
     order: Option<&'a [u32]>,
+    /// With `n` sums for each slot.
     opened: Opened<'a, C>,
-    /// `n` sums per slot.
-    slots: Shared<C::Acc>,
 }
 
 /// 64-bit columns that are read at one time.
 const FEW: usize = 32;
 
-impl<C: Combo> Product<'_, C> {
+impl<C: Combo> RowProduct<'_, C> {
     fn item(&self, work: Work) {
-        #[cfg(target_arch = "x86_64")]
-        if crate::backend::host::lanes::Avx2::is_here() {
+        if lanes::has_avx2() {
             // SAFETY: the processor has AVX2, FMA and F16C.
             return unsafe { self.sweep_avx2(&work) };
         }
@@ -313,8 +366,7 @@ impl<C: Combo> Product<'_, C> {
     ///
     /// # Safety
     /// The processor has AVX2, FMA and F16C.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,fma,f16c")]
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,f16c"))]
     unsafe fn sweep_avx2(&self, work: &Work) {
         self.sweep::<true>(work);
     }
@@ -359,7 +411,7 @@ impl<C: Combo> Product<'_, C> {
                 let at = slot * self.opened.n + first;
                 // SAFETY: each slot belongs to one item, and nothing reads it
                 // before all items are done.
-                unsafe { self.slots.part(at..at + W) }.copy_from_slice(&sums);
+                unsafe { self.opened.sums.part(at..at + W) }.copy_from_slice(&sums);
             }
         }
         W
@@ -428,8 +480,7 @@ impl<C: Combo> Product<'_, C> {
             }
         } else {
             for (lane, sum) in sums.iter().enumerate() {
-                // SAFETY: as above.
-                unsafe { self.opened.store(row, first + lane, *sum) };
+                self.opened.store(row, first + lane, *sum);
             }
         }
     }
@@ -438,7 +489,7 @@ impl<C: Combo> Product<'_, C> {
     fn long_row(&self, row: usize, slots: Range<usize>) {
         let n = self.opened.n;
         // SAFETY: all items are done, and no other row has these slots.
-        let sums = unsafe { self.slots.part(slots.start * n..slots.end * n) };
+        let sums = unsafe { self.opened.sums.part(slots.start * n..slots.end * n) };
         let (sums, others) = sums.split_at_mut(n);
         for other in others.chunks_exact(n) {
             for (sum, other) in sums.iter_mut().zip(other) {

@@ -1,31 +1,32 @@
-//! SpMV. [`sell`] is that on slices, [`stream`] on equal tiles, [`dasp`] on classes of rows, [`mask_block`]
-//! on blocks, which are all [`converted`]; here is `csr`: y = alpha · op(A) · x + beta · y on rows of op(A).
+//! SpMV: y = alpha · op(A) · x + beta · y, by one driver ([`Spmv`]) for all layouts of op(A). [`sell`] is that on
+//! slices, [`stream`] on equal tiles, [`dasp`] on classes of rows, [`mask_block`] on blocks; here is `csr`, on rows
+//! of op(A).
 //!
-//! Items of the [`Schedule`] run in parallel. A row is summed by [`dot`]; a
+//! Items of the [`Schedule`](super::schedule::Schedule) run in parallel. A row is summed by [`dot`]; a
 //! long row is the sum, in order, of the dots of its chunks.
 
-mod converted;
 mod dasp;
 mod mask_block;
 mod sell;
 mod stream;
 
+use std::marker::PhantomData;
 use std::ops::Range;
 
-use self::converted::ConvertedSpmv;
-use super::operand::{with_rows, Operand, Rows, Shared};
+use super::layout::{Csr, Layout, OpA};
+use super::operand::{Factor, Ints, Shared};
 use super::scalars::Scalars;
-use super::schedule::{self, Grain, Schedule, Work};
+use super::schedule::{self, Grain, Work};
+use super::slices::Slices;
 use super::{timing, Host};
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::Result;
-use crate::format::{DaspLayout, MaskBlock, StreamLayout};
 use crate::matrix::DenseVector;
 use crate::memory::{self, Context};
 use crate::operation::SpmvBackend;
 use crate::problem::SpmvProblem;
-use crate::reorder::{is_kept, KeptOrder, Permutation};
-use crate::select::{Choice, Method, RowOrder, Source, Surveyed};
+use crate::reorder::KeptOrder;
+use crate::select::{Choice, Method, Surveyed};
 use crate::support::{self, Combo, ComboVisitor};
 use crate::types::{Accumulator, Address, Index, Reorder, Storage};
 
@@ -52,14 +53,17 @@ pub(crate) fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Res
         type Output = Box<dyn SpmvExecutor>;
         fn visit<C: Combo>(self) -> Result<Self::Output> {
             let Build(cx, problem, choice) = self;
-            match &choice.method {
-                Method::Dasp => Ok(Box::new(ConvertedSpmv::<C, DaspLayout<C::A>>::build(cx, problem)?)),
-                Method::Sell => Ok(Box::new(ConvertedSpmv::<C, sell::Slices<C::A>>::build(cx, problem)?)),
-                Method::Stream => Ok(Box::new(ConvertedSpmv::<C, StreamLayout<C::A>>::build(cx, problem)?)),
-                Method::MaskBlock => Ok(Box::new(ConvertedSpmv::<C, MaskBlock<C::A>>::build(cx, problem)?)),
-                Method::Csr(order) => Ok(Box::new(CsrSpmv::<C>::build(cx, problem, choice.a, order)?)),
-                other => Err(other.is_of_another_operation()),
-            }
+            let a = OpA { a: problem.a, op: problem.op, keep: problem.value_updates };
+            Ok(match &choice.method {
+                Method::Dasp => Spmv::<C, _>::boxed(a, dasp::arrange::<C::A>(cx, &a)?),
+                Method::Sell => Spmv::<C, _>::boxed(a, Slices::<C::A>::arrange(cx, &a)?),
+                Method::Stream => Spmv::<C, _>::boxed(a, stream::arrange::<C::A>(cx, &a)?),
+                Method::MaskBlock => Spmv::<C, _>::boxed(a, mask_block::arrange::<C::A>(cx, &a)?),
+                Method::Csr(order) => {
+                    Spmv::<C, _>::boxed(a, Csr::<C::A>::build(cx, &a, choice.a, order, Grain::SPMV)?)
+                }
+                other => return Err(other.is_of_another_operation()),
+            })
         }
     }
     support::dispatch(problem.types, Build(cx, problem, choice))
@@ -120,27 +124,29 @@ fn open<'a, C: Combo>(
     Ok(Some(Opened { x, y: Shared::new(y), sums: Shared::new(sums), scalars }))
 }
 
-/// The executor.
-struct CsrSpmv<C: Combo> {
-    problem: SpmvProblem,
-    operand: Operand<C::A>,
-    /// The row of y of each row, where that is not its own.
-    order: Option<Permutation>,
-    reorder: Reorder,
-    schedule: Schedule,
+/// The product on a layout.
+trait Product<C: Combo>: Layout {
+    /// Sums that the workspace must hold.
+    fn sums(&self) -> usize;
+
+    /// The product, on all threads or on this one. `opened` has that many sums.
+    fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()>;
 }
 
-impl<C: Combo> CsrSpmv<C> {
-    fn build(cx: &Context, problem: &SpmvProblem, source: Source, order: &RowOrder) -> Result<Self> {
-        let operand = Operand::build(cx, &problem.a, problem.op, source, "A", problem.value_updates)?;
-        let reorder = order.policy;
-        let (operand, order) = operand.in_order(cx, order)?;
-        let schedule = with_rows!(&operand, "A", rows => {
-            let rows: Rows<'_, _, _, C::A> = rows;
-            Schedule::build(&cx.allocator, rows.pattern.offsets, Grain::SPMV)?
-        });
-        let reorder = if order.is_some() { reorder } else { Reorder::None };
-        Ok(CsrSpmv { problem: *problem, operand, order, reorder, schedule })
+/// The executor, whatever the layout.
+struct Spmv<C, L> {
+    a: OpA,
+    layout: L,
+    combo: PhantomData<C>,
+}
+
+impl<C: Combo, L: Product<C> + 'static> Spmv<C, L> {
+    fn new(a: OpA, layout: L) -> Self {
+        Spmv { a, layout, combo: PhantomData }
+    }
+
+    fn boxed(a: OpA, layout: L) -> Box<dyn SpmvExecutor> {
+        Box::new(Self::new(a, layout))
     }
 
     /// Execute, on all threads or on this one.
@@ -148,30 +154,20 @@ impl<C: Combo> CsrSpmv<C> {
         &self,
         cx: &Context,
         parallel: bool,
-        (alpha, beta): (Address, Address),
+        scalars: (Address, Address),
         x: &DenseVector,
         y: &DenseVector,
     ) -> Result<()> {
-        let opened = open::<C>(cx, parallel, (alpha, beta), (x, y), self.schedule.slots())?;
-        let Some(opened) = opened else {
-            return Ok(());
-        };
-        with_rows!(&self.operand, "A", rows => {
-            let order = self.order.as_deref();
-            let product = Product::<C, _, _> { rows, order, opened };
-            self.schedule.for_each_item(parallel, |work| product.item(work));
-            let opened = &product.opened;
-            self.schedule.for_each_long_row(parallel, |row, slots| {
-                opened.store(order.map_or(row, |order| order[row] as usize), opened.add_up(slots));
-            });
-        });
-        Ok(())
+        match open::<C>(cx, parallel, scalars, (x, y), self.layout.sums())? {
+            Some(opened) => self.layout.multiply(parallel, opened),
+            None => Ok(()),
+        }
     }
 }
 
-impl<C: Combo> SpmvExecutor for CsrSpmv<C> {
+impl<C: Combo, L: Product<C> + 'static> SpmvExecutor for Spmv<C, L> {
     fn workspace_bytes(&self) -> usize {
-        self.schedule.slots() * size_of::<C::Acc>()
+        self.layout.sums() * size_of::<C::Acc>()
     }
 
     fn execute(
@@ -182,63 +178,77 @@ impl<C: Combo> SpmvExecutor for CsrSpmv<C> {
         beta: Address,
         y: &DenseVector,
     ) -> Result<()> {
-        let parallel = schedule::is_parallel(self.schedule.units());
-        self.run(cx, parallel, (alpha, beta), x, y)
+        self.run(cx, schedule::is_parallel(self.layout.units()), (alpha, beta), x, y)
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
-        let a = self.problem.a.with_values(values);
-        self.operand.update_values(cx, &a, self.problem.op, "A")?;
-        self.problem.a = a;
-        Ok(())
+        self.a.update_values(cx, &mut self.layout, values)
     }
 
     fn layout(&self) -> LayoutInfo {
-        self.operand.layout()
+        self.layout.info()
     }
 
     fn reorder(&self) -> Reorder {
-        self.reorder
+        self.layout.reorder()
     }
 
     fn row_order(&self, _: &Context) -> Result<Option<KeptOrder>> {
-        match &self.order {
-            Some(order) if is_kept(self.reorder) => KeptOrder::of_rows(order),
-            _ => Ok(None),
-        }
+        self.layout.row_order()
+    }
+
+    fn details(&self) -> String {
+        self.layout.details()
     }
 }
 
-/// One product while it runs.
-struct Product<'a, C: Combo, I, J> {
-    rows: Rows<'a, I, J, C::A>,
+impl<C: Combo> Product<C> for Csr<C::A> {
+    fn sums(&self) -> usize {
+        self.schedule.slots()
+    }
+
+    fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()> {
+        let (rows, values) = self.operand.rows("A")?;
+        let order = self.order.as_deref();
+        let product = CsrProduct::<C> { rows, values, order, opened };
+        self.schedule.for_each_item(parallel, |work| match rows.indices {
+            Ints::I32(indices) => product.item(indices, work),
+            Ints::I64(indices) => product.item(indices, work),
+        });
+        let opened = &product.opened;
+        self.schedule.for_each_long_row(parallel, |row, slots| {
+            opened.store(order.map_or(row, |order| order[row] as usize), opened.add_up(slots));
+        });
+        Ok(())
+    }
+}
+
+/// One product of `csr` while it runs.
+struct CsrProduct<'a, C: Combo> {
+    rows: Factor<'a>,
+    values: &'a [C::A],
     /// The row of y of each row, where that is not its own.
     order: Option<&'a [u32]>,
     opened: Opened<'a, C>,
 }
 
-impl<C: Combo, I: Index, J: Index> Product<'_, C, I, J> {
-    fn item(&self, work: Work) {
-        let pattern = &self.rows.pattern;
+impl<C: Combo> CsrProduct<'_, C> {
+    fn item<J: Index>(&self, indices: &[J], work: Work) {
+        let rows = &self.rows;
         let dot = |positions: Range<usize>| {
-            dot::<C, J>(
-                &self.rows.values[positions.clone()],
-                &pattern.indices[positions],
-                pattern.base,
-                self.opened.x,
-            )
+            dot::<C, J>(&self.values[positions.clone()], &indices[positions], rows.base, self.opened.x)
         };
         match (work, self.order) {
-            (Work::Rows(rows), Some(order)) => {
+            (Work::Rows(range), Some(order)) => {
                 // An order has each row once, as `store` wants it.
-                rows.for_each(|row| self.opened.store(order[row] as usize, dot(self.rows.range(row))));
+                range.for_each(|row| self.opened.store(order[row] as usize, dot(rows.range(row))));
             }
-            (Work::Rows(rows), None) => {
+            (Work::Rows(range), None) => {
                 // SAFETY: items have disjoint rows, and y is borrowed until all are done.
-                let y = unsafe { self.opened.y.part(rows.clone()) };
-                let mut start = self.rows.range(rows.start).start;
-                for (y, end) in y.iter_mut().zip(&pattern.offsets[rows.start + 1..]) {
-                    let end = (end.to_i64() - pattern.base) as usize;
+                let y = unsafe { self.opened.y.part(range.clone()) };
+                let mut start = rows.start(range.start);
+                for (y, row) in y.iter_mut().zip(range) {
+                    let end = rows.start(row + 1);
                     self.opened.scalars.store(dot(start..end), y);
                     start = end;
                 }

@@ -3,11 +3,12 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::arrays::Indices;
+use super::arrays::{Indices, Values};
+use super::number::{stored, Number};
 use crate::error::{Error, Result};
 use crate::matrix::{no_arrays, Bsr, Compressed, Coo, SparseArrays, SparseMatrix, Structure};
 use crate::memory::{Buffer, Context};
-use crate::types::{IndexBase, Operation, Order};
+use crate::types::{Address, IndexBase, Operation, Order};
 
 /// A stored entry of A, base 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -28,6 +29,65 @@ impl Entry {
             (self.col, self.row)
         } else {
             (self.row, self.col)
+        }
+    }
+}
+
+/// op(A) of a plan: the entries of A, and its values, which are the user's array, which every execute reads, or
+/// where that may go after analysis a copy.
+pub(super) struct Factor {
+    /// A.
+    pub matrix: SparseMatrix,
+    /// op.
+    pub op: Operation,
+    /// In storage order.
+    pub entries: Buffer<Entry>,
+    copy: Option<Buffer<u8>>,
+}
+
+impl Factor {
+    /// Reads the pattern, and of a self-contained plan's matrix the values. Errors name the argument `name`.
+    pub(super) fn read(cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Self> {
+        let entries = read(cx, a, name)?;
+        let copy = match a.temporary {
+            true => Some(Buffer::from_slice(&cx.allocator, Values::of_sparse(name, a)?.bytes())?),
+            false => None,
+        };
+        let matrix = copy.as_ref().map_or(*a, |copy| a.with_values(copy.address()));
+        Ok(Factor { matrix, op, entries, copy })
+    }
+
+    /// Rows and columns of op(A).
+    pub(super) fn shape(&self) -> (usize, usize) {
+        let (rows, cols, _) = self.matrix.shape_of(self.op);
+        (rows as usize, cols as usize)
+    }
+
+    /// The values.
+    pub(super) fn values(&self, name: &str) -> Result<Values<&[u8]>> {
+        Values::of_sparse(name, &self.matrix)
+    }
+
+    /// New ones.
+    pub(super) fn renew(&mut self, name: &str, values: Address) -> Result<()> {
+        let renewed = self.matrix.with_values(values);
+        match &mut self.copy {
+            Some(copy) => copy.copy_from_slice(Values::of_sparse(name, &renewed)?.bytes()),
+            None => self.matrix = renewed,
+        }
+        Ok(())
+    }
+
+    /// sums += op(A) · x. What is not stored does not contribute.
+    pub(super) fn add_products<N: Number>(
+        &self,
+        sums: &mut [N],
+        values: &Values<&[u8]>,
+        x: impl Fn(usize) -> N,
+    ) {
+        for entry in self.entries.iter() {
+            let (row, col) = entry.place(self.op);
+            sums[row] += stored::<N>(values, entry.position, self.op) * x(col);
         }
     }
 }
@@ -143,7 +203,7 @@ fn read_coordinates(cx: &Context, m: &Coo, name: &str) -> Result<Buffer<Entry>> 
 
 /// A row or column, base 0, of `extent`.
 fn index(
-    indices: &Indices<'_>,
+    indices: &Indices<&[u8]>,
     at: usize,
     base: IndexBase,
     extent: i64,

@@ -3,28 +3,14 @@
 use super::arrays::Indices;
 use crate::error::Result;
 use crate::matrix::fingerprint::{add, Fingerprint};
-use crate::matrix::{no_arrays, Compressed, SparseArrays, SparseMatrix};
+use crate::matrix::SparseMatrix;
 use crate::memory;
-use crate::types::{Address, IndexType};
-
-/// An array of indices: where, how many, of which type.
-type Array = (Address, i64, IndexType);
 
 /// Of offsets and indices, as they are; the pattern need not be valid.
 pub(super) fn of_pattern(a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
     a.require_arrays(name)?;
-    let compressed = |m: &Compressed| -> [Array; 2] {
-        let offsets = if m.major == 0 { 0 } else { m.major + 1 };
-        [(m.offsets, offsets, m.offset_type), (m.indices, m.nnz, m.index_type)]
-    };
-    let arrays = match &a.arrays {
-        SparseArrays::Csr(m) | SparseArrays::Csc(m) => compressed(m),
-        SparseArrays::Bsr(m) => compressed(&m.pattern()),
-        SparseArrays::Coo(m) => [(m.row_indices, m.nnz, m.index_type), (m.col_indices, m.nnz, m.index_type)],
-        SparseArrays::Tile(_) => return Err(no_arrays(name)),
-    };
     let mut sums = [0; 2];
-    for (which, (address, count, index_type)) in arrays.into_iter().enumerate() {
+    for (which, (address, count, index_type)) in a.index_arrays(name)?.into_iter().enumerate() {
         // SAFETY: the descriptor promises that many indices, unchanged during the call.
         let indices = unsafe { Indices::open(name, address, count as usize, index_type)? };
         for at in 0..count as usize {

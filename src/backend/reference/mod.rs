@@ -17,16 +17,12 @@ mod tiles;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use crate::backend::{Backend, LayoutInfo};
 use crate::error::Result;
 use crate::matrix::fingerprint::Fingerprint;
-use crate::matrix::{Lines, SparseMatrix, Structure};
-use crate::memory::copy::{clear, copy, copy_lines};
-use crate::memory::{processor, Context, HostMemory, RawMemory};
-use crate::select::roofline::Machine;
-use crate::types::{Address, BackendKind, LayoutKind};
+use crate::matrix::{SparseMatrix, Structure};
+use crate::memory::Context;
+use crate::types::{BackendKind, LayoutKind};
 
 /// The oracle.
 pub struct Reference;
@@ -34,44 +30,6 @@ pub struct Reference;
 impl Backend for Reference {
     fn kind(&self) -> BackendKind {
         BackendKind::Reference
-    }
-
-    fn device(&self) -> i32 {
-        0
-    }
-
-    fn memory(&self) -> Arc<dyn RawMemory> {
-        Arc::new(HostMemory)
-    }
-
-    fn copy_to_device(&self, dst: Address, src: Address, bytes: usize, _stream: Address) -> Result<()> {
-        copy(dst, src, bytes)
-    }
-
-    fn copy_to_host(&self, dst: Address, src: Address, bytes: usize, _stream: Address) -> Result<()> {
-        copy(dst, src, bytes)
-    }
-
-    fn synchronize(&self, _stream: Address) -> Result<()> {
-        Ok(())
-    }
-
-    fn copy_lines(&self, _cx: &Context, from: &Lines, to: &Lines) -> Result<()> {
-        copy_lines(from, to);
-        Ok(())
-    }
-
-    fn clear(&self, address: Address, bytes: usize) -> Result<()> {
-        clear(address, bytes);
-        Ok(())
-    }
-
-    fn machine(&self) -> &Machine {
-        &Machine::HOST
-    }
-
-    fn model(&self) -> String {
-        processor::model()
     }
 
     fn fingerprint(&self, _cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {

@@ -6,12 +6,11 @@ use std::ops::{Add, AddAssign, Mul};
 
 use bytemuck::Pod;
 use half::{bf16, f16};
-use num_complex::{Complex32, Complex64};
+use num_complex::Complex64;
 
-use super::arrays::{Values, ValuesMut};
+use super::arrays::Values;
 use crate::error::Result;
-use crate::memory;
-use crate::types::{Address, ComputeType, DataType, Operation};
+use crate::types::{Address, ComputeType, Operation};
 
 /// A number that the oracle computes with.
 pub(super) trait Number:
@@ -21,10 +20,10 @@ pub(super) trait Number:
     const ZERO: Self;
     /// Complex conjugate; a real number is its own.
     fn conjugate(self) -> Self;
-    /// The value at a position, exactly.
-    fn read(values: &Values<'_>, at: usize) -> Self;
-    /// Stores a number at a position, rounded to nearest, ties to even.
-    fn write(values: &mut ValuesMut<'_>, at: usize, number: Self);
+    /// Of a stored value.
+    fn of(value: Complex64) -> Self;
+    /// As a value that is stored.
+    fn value(self) -> Complex64;
 }
 
 /// Whether products of this type are formed with [`Complex64`]. Real ones must
@@ -33,8 +32,6 @@ pub(super) fn is_complex(compute: ComputeType) -> bool {
     compute.scalar().is_complex()
 }
 
-const MIXED: &str = "the support table never mixes real and complex values";
-
 impl Number for f64 {
     const ZERO: Self = 0.0;
 
@@ -42,24 +39,12 @@ impl Number for f64 {
         self
     }
 
-    fn read(values: &Values<'_>, at: usize) -> Self {
-        match values {
-            Values::R64F(v) => v[at],
-            Values::R32F(v) => f64::from(v[at]),
-            Values::R16F(v) => f64::from(v[at].to_f32()),
-            Values::R16BF(v) => f64::from(v[at].to_f32()),
-            Values::C32F(_) | Values::C64F(_) => unreachable!("{MIXED}"),
-        }
+    fn of(value: Complex64) -> Self {
+        value.re
     }
 
-    fn write(values: &mut ValuesMut<'_>, at: usize, number: Self) {
-        match values {
-            ValuesMut::R64F(v) => v[at] = number,
-            ValuesMut::R32F(v) => v[at] = number as f32,
-            ValuesMut::R16F(v) => v[at] = round_to_f16(number),
-            ValuesMut::R16BF(v) => v[at] = round_to_bf16(number),
-            ValuesMut::C32F(_) | ValuesMut::C64F(_) => unreachable!("{MIXED}"),
-        }
+    fn value(self) -> Complex64 {
+        self.into()
     }
 }
 
@@ -70,20 +55,12 @@ impl Number for Complex64 {
         self.conj()
     }
 
-    fn read(values: &Values<'_>, at: usize) -> Self {
-        match values {
-            Values::C64F(v) => v[at],
-            Values::C32F(v) => Complex64::new(f64::from(v[at].re), f64::from(v[at].im)),
-            _ => unreachable!("{MIXED}"),
-        }
+    fn of(value: Complex64) -> Self {
+        value
     }
 
-    fn write(values: &mut ValuesMut<'_>, at: usize, number: Self) {
-        match values {
-            ValuesMut::C64F(v) => v[at] = number,
-            ValuesMut::C32F(v) => v[at] = Complex32::new(number.re as f32, number.im as f32),
-            _ => unreachable!("{MIXED}"),
-        }
+    fn value(self) -> Complex64 {
+        self
     }
 }
 
@@ -118,28 +95,14 @@ fn f32_for_second_rounding(number: f64) -> f32 {
 
 /// alpha or beta: one value of the compute type, in host memory.
 pub(super) fn scalar<N: Number>(name: &str, address: Address, compute: ComputeType) -> Result<N> {
-    fn one<N: Number, T: Pod>(
-        name: &str,
-        address: Address,
-        values: impl FnOnce(&[T; 1]) -> Values<'_>,
-    ) -> Result<N> {
-        // SAFETY: execute's caller promises one value of the compute type
-        // there, which `scalar` has matched; NULL is checked by the callee.
-        let value = [unsafe { memory::read_scalar(name, address)? }];
-        Ok(N::read(&values(&value), 0))
-    }
-    match compute.scalar() {
-        DataType::R32F => one(name, address, |v| Values::R32F(v)),
-        DataType::R64F => one(name, address, |v| Values::R64F(v)),
-        DataType::C32F => one(name, address, |v| Values::C32F(v)),
-        DataType::C64F => one(name, address, |v| Values::C64F(v)),
-        other => unreachable!("no compute type has scalars of {}", other.short()),
-    }
+    // SAFETY: execute's caller promises one value of the compute type there; NULL is checked by the callee.
+    let value = unsafe { Values::open(name, address, 1, compute.scalar())? };
+    Ok(N::of(value.get(0)))
 }
 
 /// A stored value as op uses it.
-pub(super) fn stored<N: Number>(values: &Values<'_>, at: usize, op: Operation) -> N {
-    let value = N::read(values, at);
+pub(super) fn stored<N: Number>(values: &Values<&[u8]>, at: usize, op: Operation) -> N {
+    let value = N::of(values.get(at));
     if op.conjugates() {
         value.conjugate()
     } else {

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use super::arrays::{IndicesMut, Kept, Values, ValuesMut};
-use super::entries::{self, Entry};
+use super::arrays::{Indices, Values};
+use super::entries::{Entry, Factor};
 use super::number::{is_complex, scalar, stored, Number};
 use super::tiles::{self, make, plain_of, write_offsets, Plain};
 use super::{triplets, Reference};
@@ -16,6 +16,7 @@ use crate::memory::{Buffer, Context};
 use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
 use crate::select::{Choice, SpgemmSurveyed};
+use crate::support::Types;
 use crate::types::{Address, Operation};
 use num_complex::Complex64;
 
@@ -52,44 +53,33 @@ impl SpgemmBackend for Reference {
     }
 }
 
-/// A plan's entries, by rows.
+/// A plan.
 pub(super) struct Spgemm {
-    problem: SpgemmProblem,
-    a: Rows,
-    b: Rows,
+    types: Types,
+    /// With their entries by rows.
+    a: Factor,
+    b: Factor,
     /// For every entry of A, in the order of `a`: where the row of op(B) that
     /// it multiplies starts and ends in `b`.
     partners: Buffer<[usize; 2]>,
     products: i64,
     /// Arrays of A and B where those are in tiles.
     plain: [Option<Arc<Plain>>; 2],
-    kept: [Kept; 2],
 }
 
-/// Entries of op(A) or op(B) in the order of its rows.
-struct Rows {
-    op: Operation,
-    rows: usize,
-    cols: usize,
-    entries: Buffer<Entry>,
+/// A factor with its entries in the order of its rows, and inside a row in the user's.
+fn by_rows(cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Factor> {
+    let mut factor = Factor::read(cx, a, op, name)?;
+    factor.entries.sort_unstable_by_key(|entry| (entry.place(op).0, entry.position));
+    Ok(factor)
 }
 
-impl Rows {
-    fn read(cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Self> {
-        let mut entries = entries::read(cx, a, name)?;
-        // Inside a row in the user's order.
-        entries.sort_unstable_by_key(|entry| (entry.place(op).0, entry.position));
-        let (rows, cols, _) = a.shape_of(op);
-        Ok(Rows { op, rows: rows as usize, cols: cols as usize, entries })
-    }
-
-    /// Where the entries of one row start and end.
-    fn row(&self, row: usize) -> [usize; 2] {
-        let row_of = |entry: &Entry| entry.place(self.op).0;
-        let start = self.entries.partition_point(|entry| row_of(entry) < row);
-        let end = self.entries.partition_point(|entry| row_of(entry) <= row);
-        [start, end]
-    }
+/// Where the entries of one row start and end.
+fn row_of(factor: &Factor, row: usize) -> [usize; 2] {
+    let row_of = |entry: &Entry| entry.place(factor.op).0;
+    let start = factor.entries.partition_point(|entry| row_of(entry) < row);
+    let end = factor.entries.partition_point(|entry| row_of(entry) <= row);
+    [start, end]
 }
 
 /// One row of C while it is being made.
@@ -147,31 +137,31 @@ impl Spgemm {
         problem: &SpgemmProblem,
         plain: [Option<Arc<Plain>>; 2],
     ) -> Result<Self> {
-        let mut problem = *problem;
-        if let Some(plain) = &plain[0] {
-            problem.a = plain.matrix;
-        }
-        if let Some(plain) = &plain[1] {
-            problem.b = plain.matrix;
-        }
-        let a = Rows::read(cx, &problem.a, problem.op_a, "A")?;
-        let b = Rows::read(cx, &problem.b, problem.op_b, "B")?;
+        let matrix = |given: &SparseMatrix, plain: &Option<Arc<Plain>>| {
+            plain.as_ref().map_or(*given, |plain| plain.matrix)
+        };
+        let a = by_rows(cx, &matrix(&problem.a, &plain[0]), problem.op_a, "A")?;
+        let b = by_rows(cx, &matrix(&problem.b, &plain[1]), problem.op_b, "B")?;
         let mut partners = Buffer::<[usize; 2]>::zeroed(&cx.allocator, a.entries.len())?;
         let mut products = 0_i64;
         for (entry, partner) in a.entries.iter().zip(partners.iter_mut()) {
-            let [start, end] = b.row(entry.place(a.op).1);
+            let [start, end] = row_of(&b, entry.place(a.op).1);
             *partner = [start, end];
             products = products.saturating_add((end - start) as i64);
         }
-        let kept = [Kept::new(cx, "A", &mut problem.a)?, Kept::new(cx, "B", &mut problem.b)?];
-        Ok(Spgemm { problem, a, b, partners, products, plain, kept })
+        Ok(Spgemm { types: problem.types, a, b, partners, products, plain })
+    }
+
+    /// Rows and columns of C.
+    fn shape(&self) -> (usize, usize) {
+        (self.a.shape().0, self.b.shape().1)
     }
 
     /// Makes row `i` of C, each entry of it the sum of what `product` gives
     /// for a pair of entries of A and B.
     fn make_row<N: Number>(&self, i: usize, row: &mut Row<N>, product: impl Fn(&Entry, &Entry) -> N) {
         row.clear();
-        let [start, end] = self.a.row(i);
+        let [start, end] = row_of(&self.a, i);
         for (a, &[first, last]) in self.a.entries[start..end].iter().zip(&self.partners[start..end]) {
             for b in &self.b.entries[first..last] {
                 row.add(b.place(self.b.op).1, product(a, b));
@@ -180,18 +170,18 @@ impl Spgemm {
     }
 
     fn run<N: Number>(&self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
-        let problem = &self.problem;
-        let alpha: N = scalar("alpha", alpha, problem.types.compute)?;
+        let alpha: N = scalar("alpha", alpha, self.types.compute)?;
+        let (rows, cols) = self.shape();
         let (m, by_columns) = match &c.arrays {
             SparseArrays::Csr(m) => (m, false),
             SparseArrays::Csc(m) => (m, true),
             _ => return Err(Error::unsupported("C: SpGEMM writes CSR and CSC")),
         };
-        let mut row = Row::<N>::new(cx, self.b.cols)?;
+        let mut row = Row::<N>::new(cx, cols)?;
         // Where the next entry of each row (CSR) or column (CSC) of C goes:
         // they come by rows, and in each row by columns, so both get sorted.
         let mut next = Buffer::<usize>::zeroed(&cx.allocator, m.major as usize)?;
-        for i in 0..self.a.rows {
+        for i in 0..rows {
             self.make_row(i, &mut row, |_, _| N::ZERO);
             for &j in row.columns() {
                 next[if by_columns { j } else { i }] += 1;
@@ -205,14 +195,10 @@ impl Spgemm {
 
         // SAFETY: C's descriptor promises room for nnz indices, which nothing
         // else touches while this call runs.
-        let mut indices = unsafe { IndicesMut::open("C", m.indices, total, m.index_type)? };
-        let mut values = ValuesMut::of_sparse("C", c)?;
-        let sources = if alpha == N::ZERO {
-            None
-        } else {
-            Some((Values::of_sparse("A", &problem.a)?, Values::of_sparse("B", &problem.b)?))
-        };
-        for i in 0..self.a.rows {
+        let mut indices = unsafe { Indices::open_mut("C", m.indices, total, m.index_type)? };
+        let mut values = Values::to_sparse("C", c)?;
+        let sources = if alpha == N::ZERO { None } else { Some((self.a.values("A")?, self.b.values("B")?)) };
+        for i in 0..rows {
             self.make_row(i, &mut row, |a, b| match &sources {
                 Some((a_values, b_values)) => {
                     stored::<N>(a_values, a.position, self.a.op)
@@ -224,7 +210,7 @@ impl Spgemm {
             for &j in row.columns() {
                 let (major, minor) = if by_columns { (j, i) } else { (i, j) };
                 indices.set(next[major], minor as i64 + i64::from(m.base.code()))?;
-                N::write(&mut values, next[major], alpha * row.sums[j]);
+                values.set(next[major], (alpha * row.sums[j]).value());
                 next[major] += 1;
             }
         }
@@ -234,9 +220,10 @@ impl Spgemm {
 
 impl SpgemmExecutor for Spgemm {
     fn symbolic(&mut self, cx: &Context) -> Result<i64> {
-        let mut row = Row::<f64>::new(cx, self.b.cols)?;
+        let (rows, cols) = self.shape();
+        let mut row = Row::<f64>::new(cx, cols)?;
         let mut nnz = 0;
-        for i in 0..self.a.rows {
+        for i in 0..rows {
             self.make_row(i, &mut row, |_, _| 0.0);
             nnz += row.count as i64;
         }
@@ -244,7 +231,7 @@ impl SpgemmExecutor for Spgemm {
     }
 
     fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
-        if is_complex(self.problem.types.compute) {
+        if is_complex(self.types.compute) {
             self.run::<Complex64>(cx, alpha, c)
         } else {
             self.run::<f64>(cx, alpha, c)
@@ -252,9 +239,9 @@ impl SpgemmExecutor for Spgemm {
     }
 
     fn numeric_tiles(&mut self, cx: &Context, into: &Context, alpha: Address) -> Result<Tiles> {
-        let (rows, cols) = (self.a.rows as i64, self.b.cols as i64);
-        let (nnz, value_type) = (self.symbolic(cx)?, self.problem.types.y);
-        let shape = TileShape { rows, cols, nnz, tiles: 0, value_type, by_columns: false };
+        let (rows, cols) = self.shape();
+        let (rows, cols, nnz) = (rows as i64, cols as i64, self.symbolic(cx)?);
+        let shape = TileShape { rows, cols, nnz, tiles: 0, value_type: self.types.y, by_columns: false };
         let c = Plain::room(cx, &shape)?;
         self.numeric(cx, alpha, &c.matrix)?;
         make(into, &c.matrix)
@@ -269,7 +256,7 @@ impl SpgemmExecutor for Spgemm {
             if !self.plain[at].as_ref().is_some_and(|plain| plain.same_pattern(&renewed)) {
                 return Err(other_pattern(name));
             }
-            *(if at == 0 { &mut self.problem.a } else { &mut self.problem.b }) = renewed.matrix;
+            (if at == 0 { &mut self.a } else { &mut self.b }).matrix = renewed.matrix;
             self.plain[at] = Some(renewed);
         }
         Ok(())
@@ -277,10 +264,10 @@ impl SpgemmExecutor for Spgemm {
 
     fn update_values(&mut self, _cx: &Context, a: Address, b: Address) -> Result<()> {
         if !a.is_null() {
-            self.kept[0].renew("A", &mut self.problem.a, a)?;
+            self.a.renew("A", a)?;
         }
         if !b.is_null() {
-            self.kept[1].renew("B", &mut self.problem.b, b)?;
+            self.b.renew("B", b)?;
         }
         Ok(())
     }

@@ -1,18 +1,17 @@
 //! SpMM: one column of C after another, each as in SpMV.
 
-use super::arrays::{sums, sums_bytes, Kept, Values, ValuesMut};
-use super::entries::{self, Entry};
+use super::arrays::{sums, sums_bytes, Values};
+use super::entries::Factor;
 use super::number::{combine, is_complex, scalar, stored, Number};
-use super::spmv::add_products;
 use super::{triplets, Reference};
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
 use crate::matrix::DenseMatrix;
-use crate::memory::{Buffer, Context};
+use crate::memory::Context;
 use crate::operation::SpmmBackend;
 use crate::problem::SpmmProblem;
 use crate::select::{Choice, SpmmSurveyed};
-use crate::types::Address;
+use crate::types::{Address, ComputeType, Operation};
 use num_complex::Complex64;
 
 impl SpmmBackend for Reference {
@@ -23,32 +22,19 @@ impl SpmmBackend for Reference {
         _choice: &Choice,
         _surveyed: Option<&SpmmSurveyed>,
     ) -> Result<Box<dyn SpmmExecutor>> {
-        Ok(Box::new(Spmm::build(cx, problem)?))
+        let a = Factor::read(cx, &problem.a, problem.op, "A")?;
+        Ok(Box::new(Spmm { a, op_b: problem.op_b, compute: problem.types.compute }))
     }
 }
 
-/// A plan's entries.
-pub(super) struct Spmm {
-    problem: SpmmProblem,
-    entries: Buffer<Entry>,
-    kept: Kept,
+/// A plan.
+struct Spmm {
+    a: Factor,
+    op_b: Operation,
+    compute: ComputeType,
 }
 
 impl Spmm {
-    /// Reads A's pattern.
-    pub(super) fn build(cx: &Context, problem: &SpmmProblem) -> Result<Self> {
-        let mut problem = *problem;
-        let entries = entries::read(cx, &problem.a, "A")?;
-        let kept = Kept::new(cx, "A", &mut problem.a)?;
-        Ok(Spmm { problem, entries, kept })
-    }
-
-    /// (rows, columns) of op(A).
-    fn shape(&self) -> (usize, usize) {
-        let (m, k, _) = self.problem.a.shape_of(self.problem.op);
-        (m as usize, k as usize)
-    }
-
     fn run<N: Number>(
         &self,
         cx: &Context,
@@ -57,10 +43,9 @@ impl Spmm {
         beta: Address,
         c: &DenseMatrix,
     ) -> Result<()> {
-        let problem = &self.problem;
-        let alpha: N = scalar("alpha", alpha, problem.types.compute)?;
-        let beta: N = scalar("beta", beta, problem.types.compute)?;
-        let (m, k) = self.shape();
+        let alpha: N = scalar("alpha", alpha, self.compute)?;
+        let beta: N = scalar("beta", beta, self.compute)?;
+        let (m, k) = self.a.shape();
         // A column of C before the rounding, and a column of op(B).
         // SAFETY: the only use of the workspace here; the handle lends it to one
         // execute at a time.
@@ -68,17 +53,16 @@ impl Spmm {
         for j in 0..c.cols as usize {
             if alpha != N::ZERO {
                 for (i, element) in column.iter_mut().enumerate() {
-                    let (row, col) = if problem.op_b.transposes() { (j, i) } else { (i, j) };
-                    *element = stored(&Values::of_element("B", b, row, col)?, 0, problem.op_b);
+                    let (row, col) = if self.op_b.transposes() { (j, i) } else { (i, j) };
+                    *element = stored(&Values::of_element("B", b, row, col)?, 0, self.op_b);
                 }
-                let values = Values::of_sparse("A", &problem.a)?;
                 sums.fill(N::ZERO);
-                add_products(sums, &self.entries, &values, problem.op, |col| column[col]);
+                self.a.add_products(sums, &self.a.values("A")?, |col| column[col]);
             }
             for (i, &sum) in sums.iter().enumerate() {
-                let mut element = ValuesMut::of_element("C", c, i, j)?;
-                let result = combine(alpha, sum, beta, || N::read(&element.as_values(), 0));
-                N::write(&mut element, 0, result);
+                let mut element = Values::to_element("C", c, i, j)?;
+                let result = combine(alpha, sum, beta, || N::of(element.get(0)));
+                element.set(0, result.value());
             }
         }
         Ok(())
@@ -87,12 +71,8 @@ impl Spmm {
 
 impl SpmmExecutor for Spmm {
     fn workspace_bytes(&self, _n: usize) -> usize {
-        let (m, k) = self.shape();
-        if is_complex(self.problem.types.compute) {
-            sums_bytes::<Complex64>(m.saturating_add(k))
-        } else {
-            sums_bytes::<f64>(m.saturating_add(k))
-        }
+        let (m, k) = self.a.shape();
+        sums_bytes(m.saturating_add(k), self.compute)
     }
 
     fn execute(
@@ -103,7 +83,7 @@ impl SpmmExecutor for Spmm {
         beta: Address,
         c: &DenseMatrix,
     ) -> Result<()> {
-        if is_complex(self.problem.types.compute) {
+        if is_complex(self.compute) {
             self.run::<Complex64>(cx, alpha, b, beta, c)
         } else {
             self.run::<f64>(cx, alpha, b, beta, c)
@@ -111,7 +91,7 @@ impl SpmmExecutor for Spmm {
     }
 
     fn update_values(&mut self, _cx: &Context, values: Address) -> Result<()> {
-        self.kept.renew("A", &mut self.problem.a, values)
+        self.a.renew("A", values)
     }
 
     fn layout(&self) -> LayoutInfo {

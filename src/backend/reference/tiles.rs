@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use super::arrays::{IndicesMut, Values, ValuesMut};
+use super::arrays::{Indices, Values};
 use super::entries::{self, Entry};
 use super::number::Number;
 use crate::error::{Error, Result};
 use crate::matrix::tiles::Tiles;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix, TileShape};
 use crate::memory::{Buffer, Context};
-use crate::types::{DataType, Format, IndexBase, IndexType};
+use crate::types::{DataType, Format, IndexType};
 use num_complex::Complex64;
 
 /// Rows and columns of a tile.
@@ -30,26 +30,13 @@ pub(super) struct Plain {
 impl Plain {
     /// Arrays for a matrix of this shape, of CSR or, with `by_columns`, of CSC.
     pub fn room(cx: &Context, shape: &TileShape) -> Result<Self> {
-        let TileShape { rows, cols, nnz, value_type, by_columns, .. } = *shape;
-        let (major, minor) = if by_columns { (cols, rows) } else { (rows, cols) };
+        let major = if shape.by_columns { shape.cols } else { shape.rows };
         let offsets = Buffer::<i64>::zeroed(&cx.allocator, major as usize + 1)?;
-        let indices = Buffer::<i64>::zeroed(&cx.allocator, nnz as usize)?;
-        let bytes = (nnz as usize).saturating_mul(value_type.size());
-        let values = Buffer::<u64>::zeroed(&cx.allocator, bytes.div_ceil(size_of::<u64>()))?;
-        let arrays = Compressed {
-            major,
-            minor,
-            nnz,
-            offsets: offsets.address(),
-            indices: indices.address(),
-            values: values.address(),
-            offset_type: IndexType::I64,
-            index_type: IndexType::I64,
-            base: IndexBase::Zero,
-            value_type,
-        };
-        let arrays = if by_columns { SparseArrays::Csc(arrays) } else { SparseArrays::Csr(arrays) };
-        let matrix = SparseMatrix { arrays, writable: true, temporary: false };
+        let indices = Buffer::<i64>::zeroed(&cx.allocator, shape.nnz as usize)?;
+        let words = (shape.nnz as usize).saturating_mul(shape.value_type.size()).div_ceil(8);
+        let values = Buffer::<u64>::zeroed(&cx.allocator, words)?;
+        let index_type = IndexType::I64;
+        let matrix = shape.in_arrays(offsets.address(), (indices.address(), index_type), values.address());
         Ok(Plain { matrix, offsets, indices, _values: values })
     }
 
@@ -112,17 +99,17 @@ fn make_of<N: Number>(cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
     let shape = TileShape { rows, cols, nnz, tiles: count, value_type, by_columns };
     let mut out = Plain::room(cx, &shape)?;
     let from = Values::of_sparse("A", a)?;
-    let mut to = ValuesMut::of_sparse("A", &out.matrix)?;
+    let mut to = Values::to_sparse("A", &out.matrix)?;
     let (mut at, mut to_at) = (0, 0);
     while at < entries.len() {
         let (major, minor) = place(&entries[at]);
-        let mut sum = N::read(&from, entries[at].position);
+        let mut sum = N::of(from.get(entries[at].position));
         at += 1;
         while at < entries.len() && !is_first(at) {
-            sum += N::read(&from, entries[at].position);
+            sum += N::of(from.get(entries[at].position));
             at += 1;
         }
-        N::write(&mut to, to_at, sum);
+        to.set(to_at, sum.value());
         out.indices[to_at] = minor as i64;
         out.offsets[major + 1] += 1;
         to_at += 1;
@@ -133,15 +120,8 @@ fn make_of<N: Number>(cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
     Ok(Tiles { shape, contents: Box::new(Arc::new(out)) })
 }
 
-/// See [`crate::operation::SpgemmBackend::write_tiles`].
+/// See [`crate::operation::SpgemmBackend::write_tiles`]. The caller has compared shapes and types.
 pub(super) fn write(cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
-    match tiles.shape.value_type.is_complex() {
-        true => write_of::<Complex64>(cx, tiles, b),
-        false => write_of::<f64>(cx, tiles, b),
-    }
-}
-
-fn write_of<N: Number>(cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
     let plain = plain_of(tiles, "A")?;
     let a = &plain.matrix;
     let (m, by_columns) = match &b.arrays {
@@ -152,19 +132,6 @@ fn write_of<N: Number>(cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<
             return Err(Error::unsupported(format!("B: SpGEMM does not write format {format}")));
         }
     };
-    if b.shape() != a.shape() {
-        let ((rows, cols, nnz), (found_rows, found_cols, found)) = (a.shape(), b.shape());
-        return Err(Error::invalid(
-            "B",
-            format!(
-                "it is {found_rows} × {found_cols} with {found} entries, expected {rows} × {cols} with {nnz}"
-            ),
-        ));
-    }
-    if b.value_type() != a.value_type() {
-        let (found, expected) = (b.value_type().short(), a.value_type().short());
-        return Err(Error::invalid("B", format!("its values are {found}, the tiles' are {expected}")));
-    }
     let mut entries = entries::read(cx, a, "A")?;
     let place = |entry: &Entry| match by_columns {
         true => (entry.col, entry.row),
@@ -174,13 +141,13 @@ fn write_of<N: Number>(cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<
     let mut lengths = Buffer::<usize>::zeroed(&cx.allocator, m.major as usize)?;
     entries.iter().for_each(|entry| lengths[place(entry).0] += 1);
     // SAFETY: B's descriptor promises room for nnz indices, which nothing else touches while this call runs.
-    let mut indices = unsafe { IndicesMut::open("B", m.indices, entries.len(), m.index_type)? };
+    let mut indices = unsafe { Indices::open_mut("B", m.indices, entries.len(), m.index_type)? };
     let from = Values::of_sparse("A", a)?;
-    let mut to = ValuesMut::of_sparse("B", b)?;
+    let mut to = Values::to_sparse("B", b)?;
     write_offsets("B", m, &mut lengths)?;
     for (at, entry) in entries.iter().enumerate() {
         indices.set(at, place(entry).1 as i64 + i64::from(m.base.code()))?;
-        N::write(&mut to, at, N::read(&from, entry.position));
+        to.set(at, from.get(entry.position));
     }
     Ok(())
 }
@@ -194,7 +161,7 @@ pub(super) fn write_offsets(name: &str, m: &Compressed, lengths: &mut [usize]) -
     let (base, major) = (i64::from(m.base.code()), lengths.len());
     // SAFETY: the descriptor promises room for major + 1 offsets, which
     // nothing else touches while this call runs.
-    let mut offsets = unsafe { IndicesMut::open(name, m.offsets, major + 1, m.offset_type)? };
+    let mut offsets = unsafe { Indices::open_mut(name, m.offsets, major + 1, m.offset_type)? };
     let mut total = 0;
     for (at, length) in lengths.iter_mut().enumerate() {
         offsets.set(at, total as i64 + base)?;

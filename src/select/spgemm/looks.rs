@@ -1,5 +1,5 @@
-//! What a device looks for in the factors of SpGEMM before it sorts rows into bins, whether it keeps a map of the
-//! products for new values, and whether its matrix units multiply tiles.
+//! What a device looks for in the factors of SpGEMM before it sorts rows into bins, and whether its matrix units multiply
+//! tiles.
 
 /// Products of a row from which on its range of columns is looked for: below,
 /// tables are small.
@@ -51,17 +51,6 @@ impl Looks {
     }
 }
 
-/// Bytes of a map over those of C, up to which it is made, where the factors' come on top: with
-/// doubles up to some four and a half products an entry. (cop20k 3.9, where numeric phases take 0.68
-/// of the time; hpcg128 5.8, whose slides look nothing up either, and take 0.81 of a map's time; conf5
-/// 6.4, cant 18, whose rows are groups that look a place up for nine products.)
-const MOST_OF_C: u64 = 3;
-
-/// Whether a map of so many bytes is worth them.
-pub fn map_pays(map: u64, c: u64, factors: u64) -> bool {
-    map <= c.saturating_mul(MOST_OF_C).saturating_add(factors)
-}
-
 /// Entries of a tile of A times those of a tile of B, in the mean, from which on matrix units
 /// multiply all places of two tiles: cant's 69 · 69 took 742 µs by them and 913 without, dnn80's
 /// 51 · 51 9.3 and 9.7 ms, conf5's 37 · 37 549 and 528 µs, dnn90's 26 · 26 8.3 and 6.4 ms.
@@ -93,21 +82,5 @@ mod tests {
     #[test]
     fn matrix_units_multiply_full_tiles() {
         assert!(takes_matrix_units(51.0 * 51.0, 1.0) && !takes_matrix_units(26.0 * 26.0, 1.0));
-    }
-
-    #[test]
-    fn few_products_an_entry_pay() {
-        // Products and entries of matrices times themselves, and entries of the factors.
-        let map = |products: u64, entries: u64, nnz: u64| {
-            map_pays(8 * products + 4 * entries, 12 * entries, 2 * 12 * nnz)
-        };
-        assert!(map(8_391_681, 4_720_129, 2_100_225));
-        assert!(map(198_711_040, 101_326_720, 28_518_400));
-        assert!(map(122_381_680, 67_009_043, 494_132));
-        assert!(!map(313_454_421, 17_508_231, 4_325_625));
-        assert!(map(40_951_656, 10_486_176, 2_207_592));
-        assert!(!map(1_489_355_288, 254_840_104, 55_742_968));
-        assert!(!map(74_760_192, 11_649_024, 1_916_928));
-        assert!(map_pays(u64::MAX, u64::MAX, 1));
     }
 }

@@ -4,6 +4,8 @@
 //! SpMM `dense`): up to some number of multiplications the library's own kernels take as long as
 //! cublasLt with the launch that must follow it; beyond, cublasLt's tiles are better.
 
+pub mod own;
+
 use crate::select::Multiplier;
 use crate::support::Types;
 use crate::types::{ComputeType, DataType};
@@ -101,8 +103,8 @@ pub fn is_by_columns(types: Types, (m, k, n): (usize, usize, usize)) -> bool {
     }
 }
 
-/// Who multiplies m × k and k × n matrices: cublasLt (`timed`: with the fastest of its algorithms) where it is faster,
-/// but not in deterministic mode: which kernels it takes depends on the version that the loader finds, and the
+/// Who multiplies m × k and k × n matrices: cublasLt (`timed`: with the fastest of its algorithms; the first is 1 to 17 %
+/// slower where the product takes 6 to 20 µs) where it is faster, but not in deterministic mode: which kernels it takes depends on the version that the loader finds, and the
 /// library's own serve all sizes and types. `n` is 0 in a plan that was not told how many columns there will be.
 pub fn multiplier(
     types: Types,
@@ -123,6 +125,62 @@ pub fn own_kernels_slower(types: Types, sizes: (usize, usize, usize)) -> f64 {
     let most = limits.most(sizes.2) as f64;
     let beyond = (work(sizes) as f64 / most).log2() / (LARGEST / most).log2();
     limits.slower.powf(beyond.clamp(0.0, 1.0))
+}
+
+/// Multiplications from which B and the products are copied where n is no multiple of a pack:
+/// cublasLt takes 234 µs for 4096 × 4096 × 513 in fp16 and 39 for 520 columns, 53 with both copies;
+/// for 2048 × 2048 × 3 17.2, 9.6 and 14.7. In fp32 it loses nothing.
+const CROOKED_HALVES: usize = 12_000_000;
+const CROOKED_TF32: usize = 300_000_000;
+const CROOKED_F64: usize = 1_000_000_000;
+
+/// Whether cublasLt is given copies of B, and writes to the workspace, where rows end inside a pack
+/// ([`ends_inside_pack`]), for so many multiplications.
+pub fn copies_pay(types: Types, work: usize) -> bool {
+    let most = match Arithmetic::of(types) {
+        Arithmetic::Tf32 => CROOKED_TF32,
+        Arithmetic::F32 => usize::MAX,
+        Arithmetic::F64 => CROOKED_F64,
+        Arithmetic::Halves => CROOKED_HALVES,
+    };
+    work > most
+}
+
+/// Whether rows of `n` elements of B end inside a pack; one column is no matter of rows.
+pub fn ends_inside_pack(types: Types, n: usize) -> bool {
+    n > 1 && n % (PACK / types.x.size()) != 0
+}
+
+/// Bytes of products that wait in the workspace at one time: more than L2 holds, few for
+/// memory. At least [`FEWEST`] columns.
+const PRODUCTS: usize = 64 << 20;
+const FEWEST: usize = 128;
+
+/// Columns of products that wait in the workspace at one time, of `n`; a column has so many bytes.
+pub fn columns_at_once(column_bytes: usize, n: usize) -> usize {
+    (PRODUCTS / column_bytes.max(1) / FEWEST * FEWEST).max(FEWEST).min(n)
+}
+
+/// Lines of C that a thread of the last launch has where there are blocks enough: so many a
+/// multiprocessor.
+const LINES: i64 = 4;
+const ENOUGH: i64 = 8;
+
+/// log2 of the threads of a block of 256 that lie along a line of C in the last launch, and lines that a thread has, for
+/// so many lines of so many elements of `size` bytes.
+pub fn lines_of_block((outer, inner): (i64, i64), size: usize, multiprocessors: i64) -> (i64, i64) {
+    let packs = (inner as u64).div_ceil(PACK as u64 / size as u64).next_power_of_two();
+    let across = i64::from(packs.trailing_zeros().min(8));
+    let blocks = outer / (LINES << (8 - across)) * (packs as i64 >> across);
+    (across, if blocks >= ENOUGH * multiprocessors { LINES } else { 1 })
+}
+
+/// Blocks of a multiprocessor that look for what is not finite.
+const REPAIR_BLOCKS: u32 = 2;
+
+/// Blocks that look for what is not finite at the most.
+pub fn most_blocks_that_repair(multiprocessors: u32) -> u32 {
+    multiprocessors * REPAIR_BLOCKS
 }
 
 #[cfg(test)]
@@ -175,6 +233,43 @@ mod tests {
         assert!(is_by_columns(f16, (64, 4193, 32)) && !is_by_columns(f16, (64, 4192, 32)));
         assert!(is_by_columns(f32, (16384, 4096, 32)) && !is_by_columns(f32, large));
         assert!(!is_by_columns(f64, (3, 3, 3)));
+    }
+
+    #[test]
+    fn cublaslt_is_given_copies_of_large_products_whose_rows_end_inside_a_pack() {
+        let f16 = types(DataType::R16F, ComputeType::R32F);
+        let tf32 = types(DataType::R32F, ComputeType::Tf32);
+        let f32 = types(DataType::R32F, ComputeType::R32F);
+        let f64 = types(DataType::R64F, ComputeType::R64F);
+        let large = 4096 * 4096 * 513;
+        assert_eq!([f16, tf32, f32, f64].map(|types| copies_pay(types, large)), [true, true, false, true]);
+        let small = 2048 * 2048 * 3;
+        assert_eq!([f16, tf32, f32, f64].map(|types| copies_pay(types, small)), [true, false, false, false]);
+        assert!(!copies_pay(f16, 12_000_000) && !copies_pay(f32, usize::MAX));
+        assert_eq!([1, 7, 8, 513, 520].map(|n| ends_inside_pack(f16, n)), [false, true, false, true, false]);
+        assert_eq!([2, 4].map(|n| ends_inside_pack(f32, n)), [true, false]);
+        assert_eq!([2, 3].map(|n| ends_inside_pack(f64, n)), [false, true]);
+    }
+
+    #[test]
+    fn products_wait_in_whole_tiles() {
+        // 64 MiB of columns of 4096 singles; of longer ones; of none.
+        assert_eq!([100, 5000].map(|n| columns_at_once(4 * 4096, n)), [100, 4096]);
+        assert_eq!([100, 5000].map(|n| columns_at_once(4 << 20, n)), [100, 128]);
+        assert_eq!(columns_at_once(4 * 100_000, 5000), 128);
+        assert_eq!([columns_at_once(0, 5000), columns_at_once(usize::MAX, 5000)], [5000, 128]);
+    }
+
+    #[test]
+    fn threads_have_several_lines_where_blocks_are_many() {
+        // 512 halves of a line are 64 packs, so that a block has 4 lines at a time; 8 blocks a multiprocessor.
+        let enough = 4 * 4 * 8 * 132;
+        assert_eq!(lines_of_block((enough, 512), 2, 132), (6, 4));
+        assert_eq!(lines_of_block((enough - 1, 512), 2, 132), (6, 1));
+        // Lines that are longer than a block are of several.
+        assert_eq!(lines_of_block((4 * 4 * 132, 4096), 4, 132), (8, 4));
+        assert_eq!([lines_of_block((0, 0), 8, 132), lines_of_block((1, 3), 8, 132)], [(0, 1), (1, 1)]);
+        assert_eq!(most_blocks_that_repair(132), 264);
     }
 
     #[test]

@@ -56,11 +56,40 @@ pub fn rules_of_singles(n: usize) -> Rules {
 /// tile of 64 columns L2 does not hold and of whose rows each is read several times. N = 128, tiles of 64 and
 /// 32: uniform (16 a row) 747 and 650 µs, cop20k (18) 430 and 390, poisson160 (7) 5335 and 4897; but mac_econ (6)
 /// 237 and 258, mc2depi (4) 462 and 534.
-pub fn has_narrow_tiles(types: Types, (nnz, distinct, cols): (usize, usize, usize), l2_bytes: usize) -> bool {
+fn has_narrow_tiles(types: Types, (nnz, distinct, cols): (usize, usize, usize), l2_bytes: usize) -> bool {
     types.compute == ComputeType::R64F
         && (nnz as f64) < 1.5 * distinct as f64
         && nnz as f64 > 6.5 * cols as f64
         && cols as f64 * (64 * types.x.size()) as f64 > l2_bytes as f64
+}
+
+/// Columns of a tile where rows share next to nothing and B is larger than L2.
+const NARROW_TILE: usize = 32;
+
+/// Columns that a tile of C has at the most; the numbers are those of [`has_narrow_tiles`].
+pub fn widest_tile(types: Types, sizes: (usize, usize, usize), l2_bytes: usize) -> usize {
+    match has_narrow_tiles(types, sizes, l2_bytes) {
+        true => NARROW_TILE,
+        false => usize::MAX,
+    }
+}
+
+/// Which kernel takes `n` columns of C, of those with tiles of so many columns, ascending: that of whose columns fewest
+/// are idle, and of several the widest, which reads A least often; that of 8 columns for no more than these.
+pub fn form_of(columns: impl Iterator<Item = usize>, n: usize) -> usize {
+    let fits = columns.enumerate().filter(|&(_, columns)| n <= 8 || columns > 8);
+    let best = fits.min_by_key(|&(_, columns)| n.div_ceil(columns).saturating_mul(columns + 8));
+    best.map_or(0, |(at, _)| at)
+}
+
+/// Tiles along N of an item that come next to each other in the grid: they read the same of A
+/// at the same time (fp32, N = 512: 1 to 4 %). In doubles a tile of all rows comes after the other,
+/// so that more of B's tile stays in L2: N = 512 16 % in geomean of 8 matrices, cop20k 3006 and 1696 µs.
+const NEIGHBOURS: usize = 8;
+
+/// The same of so many tiles; `doubles`: sums are doubles.
+pub fn neighbours(tiles: usize, doubles: bool) -> usize {
+    tiles.min(if doubles { 1 } else { NEIGHBOURS })
 }
 
 #[cfg(test)]

@@ -4,6 +4,16 @@
 
 /// Counters of the kernel: four an octave.
 pub const BINS: usize = 256;
+/// Rows that are looked at, and about how many entries.
+const ROWS: i64 = 8192;
+const ENTRIES: i64 = 1 << 20;
+
+/// One of how many rows is looked at, of so many with this mean length.
+pub fn sample_step(rows: i64, mean: i64) -> i64 {
+    let wanted = (ENTRIES / mean.max(1)).clamp(64, ROWS);
+    (rows / wanted).max(1)
+}
+
 /// Entries of a row on average from which rows of B that are read in any order are read often
 /// enough: uniform and cop20k (16 and 18 entries a row) gain up to 40 % by narrow tiles, dc2
 /// and rmat16 (7 entries, many in a few columns) lose 4 to 8 %.
@@ -96,7 +106,7 @@ impl Reach {
 
 #[cfg(test)]
 mod tests {
-    use super::Reach;
+    use super::{sample_step, Reach};
 
     fn reach(cols: i64, mean: i64, bin: usize) -> Reach {
         let mut bins = vec![0; super::BINS];
@@ -107,6 +117,14 @@ mod tests {
     /// The bin of a distance, as the kernel has it.
     fn bin(distance: i64) -> usize {
         ((((1 + distance) as f32).to_bits() >> 21) - (127 << 2)) as usize
+    }
+
+    #[test]
+    fn about_a_million_entries_are_looked_at() {
+        // All of few rows; 8,192 of many short ones, fewer of long ones, but 64.
+        assert_eq!([sample_step(0, 0), sample_step(8192, 7), sample_step(16_383, 7)], [1, 1, 1]);
+        assert_eq!([sample_step(1 << 20, 7), sample_step(1 << 20, 1 << 10)], [128, 1 << 10]);
+        assert_eq!(sample_step(1 << 20, 1 << 30), 1 << 14);
     }
 
     #[test]

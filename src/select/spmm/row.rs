@@ -1,4 +1,8 @@
-//! How SpMM `row` deals rows out to the threads of a device (kernels/spmm/tasks.cu makes the lists).
+//! How SpMM `row` deals rows out to the threads of a device (kernels/spmm/tasks.cu makes the lists), and which kernel
+//! takes how many columns of C at a time ([`Plan::step`]).
+
+use super::copies::LINE;
+use super::reach::Reach;
 
 /// Mean length below which rows are short: lanes have one pack, and runs several rows.
 pub const SHORT: i64 = 20;
@@ -58,8 +62,191 @@ impl Limits {
     }
 }
 
+/// Warps that a device of so many multiprocessors runs at one time, about.
+pub fn warps_at_once(multiprocessors: i64) -> i64 {
+    multiprocessors * 64
+}
+
+/// Columns up to which lanes may lie along the entries of a row, with a sum a
+/// column: beyond, lanes along the columns read whole sectors of B.
+pub const NARROW: usize = 8;
+
+/// Lanes of a group in the wide kernels.
+pub const GROUPS: [usize; 4] = [4, 8, 16, 32];
+
+/// The groups for elements of `size` bytes: those that have more columns than a narrow kernel of four.
+pub fn groups(size: usize) -> &'static [usize] {
+    if GROUPS[0] * 16 > NARROW / 2 * size {
+        &GROUPS
+    } else {
+        &GROUPS[1..]
+    }
+}
+
+/// Whether lanes lie along a few columns of elements of `size` bytes that are read in packs: half of the smallest
+/// group has packs, and nothing is left over.
+fn packs_of_few(size: usize, n: usize) -> bool {
+    let pack = (16 / size).max(1);
+    n % pack == 0 && n > NARROW / 2 && 2 * n >= GROUPS[0] * pack
+}
+
+/// Which of [`groups`] takes `n` columns in packs: the smallest that covers them, or the largest whose tiles
+/// have no more than `most` bytes of a row of B.
+fn group_of(size: usize, n: usize, most: usize) -> usize {
+    let (groups, pack) = (groups(size), (16 / size).max(1));
+    let mut at = groups.iter().position(|group| group * pack >= n).unwrap_or(groups.len() - 1);
+    while at > 0 && groups[at] * 16 > most {
+        at -= 1;
+    }
+    at
+}
+
+/// Whether sums of `n` columns go to the workspace first, and from there into a C whose columns are contiguous: lanes
+/// along the columns would write single elements of it.
+pub fn stores_sums_first(n: usize, c_by_columns: bool) -> bool {
+    n > NARROW && c_by_columns
+}
+
+/// What the launches of a product go by.
+#[derive(Clone, Copy)]
+pub struct Plan<'a> {
+    /// Bytes of an element of B.
+    pub size: usize,
+    /// Elements of B are complex.
+    pub is_complex: bool,
+    /// They are conjugated, which kernels with lanes along the columns do not do.
+    pub conjugates_b: bool,
+    /// There is a kernel whose lanes have two packs.
+    pub has_twins: bool,
+    /// Rows of op(A), and their mean length.
+    pub rows: i64,
+    pub mean: i64,
+    /// Runs have several rows ([`Limits::quota`]).
+    pub is_packed: bool,
+    /// Tiles along the columns of C that one launch takes.
+    pub tiles_at_once: usize,
+    pub multiprocessors: i64,
+    /// How far the entries are from the diagonal.
+    pub reach: &'a Reach,
+}
+
+/// Rows of op(B) in memory, from the first column on that a launch takes.
+#[derive(Clone, Copy, Debug)]
+pub struct RowsOfB {
+    /// Of the first element.
+    pub address: usize,
+    /// Bytes between the rows.
+    pub row_bytes: i64,
+    /// Elements of a row follow each other.
+    pub are_contiguous: bool,
+}
+
+impl RowsOfB {
+    /// All rows begin at multiples of so many bytes.
+    pub fn begin_at(&self, bytes: usize) -> bool {
+        self.address % bytes == 0 && self.row_bytes % bytes as i64 == 0
+    }
+}
+
+/// A kernel of `row`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kernel {
+    /// Lanes lie along the columns of C and read B in packs of 16 bytes; which of [`groups`].
+    Packs(usize),
+    /// The same with two packs a lane, and groups of a warp.
+    Twins,
+    /// Lanes lie along the columns and read single elements.
+    Single,
+    /// Lanes lie along the entries of a row, with a sum for each of 4 or 8 columns; 4 or 16 lanes a row.
+    Narrow { columns: usize, lanes: usize },
+}
+
+/// A launch over some of the columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub kernel: Kernel,
+    pub columns: usize,
+    pub tiles: u32,
+    /// log2 of the tiles that lie next to each other in the grid.
+    pub together: u32,
+    /// Loads of B by packs (narrow; wide kernels always do).
+    pub packs: bool,
+    /// Runs, or rows.
+    pub runs_a_warp: i64,
+    /// Groups that share a run.
+    pub spread: i64,
+}
+
+impl Step {
+    /// Lanes lie along the columns.
+    pub fn is_wide(&self) -> bool {
+        !matches!(self.kernel, Kernel::Narrow { .. })
+    }
+}
+
+impl Plan<'_> {
+    /// The launch for the first columns of the `n` that are left: as many as
+    /// 16-byte packs make up, and what is left over by lanes along the entries.
+    pub fn step(&self, n: usize, b: &RowsOfB) -> Step {
+        let size = self.size;
+        let aligned = b.begin_at(16);
+        let pack = if aligned { (16 / size).max(1) } else { 1 };
+        // Wide kernels do not conjugate.
+        let few = aligned && packs_of_few(size, n) && !self.conjugates_b;
+        // With 32-bit columns the kernels multiply by strides of 32 bits.
+        let wide = (n > NARROW || few) && b.are_contiguous && b.row_bytes <= i64::from(i32::MAX);
+        if !wide {
+            let columns = n.min(NARROW);
+            // Half of the lanes of a row have work on a row of mean length.
+            let few = self.mean < 16;
+            let kernel =
+                Kernel::Narrow { columns: if columns > 4 { 8 } else { 4 }, lanes: if few { 4 } else { 16 } };
+            let runs_a_warp = if few { 8 } else { 2 };
+            let pack = (if columns > 4 { 8 } else { 4 } * size).min(16);
+            let packs = !self.is_complex && b.are_contiguous && b.begin_at(pack);
+            return Step { kernel, columns, tiles: 1, together: 0, packs, runs_a_warp, spread: 1 };
+        }
+        let most = self.reach.tile_bytes(LINE).max(LINE);
+        let twins =
+            self.has_twins && aligned && n > 32 * pack && self.mean >= SHORT && GROUPS[3] * 2 * 16 <= most;
+        let (kernel, group, packs) = if twins {
+            (Kernel::Twins, 32, 2)
+        } else if aligned {
+            let at = group_of(size, n, most);
+            (Kernel::Packs(at), groups(size)[at], 1)
+        } else {
+            (Kernel::Single, 32, 1)
+        };
+        let tile = group * pack * packs;
+        let columns = (n - n % pack).min(self.tiles_at_once * tile);
+        let tiles = columns.div_ceil(tile) as u32;
+        let groups = 32 / group as i64;
+        let resident = self.multiprocessors * 32;
+        let mut spread = 1;
+        // More groups a row where there are too few rows for the device, or
+        // where rows are so long that the groups finish at different times.
+        while !self.is_packed
+            && spread < groups
+            && (self.rows * spread / groups * i64::from(tiles) < resident && self.mean >= 16 * spread
+                || self.mean >= 128 * spread)
+        {
+            spread *= 2;
+        }
+        // A row of B that begins inside a line of 128 bytes shares lines, and
+        // memory's 64 bytes, at each border of tiles: neighbours should find
+        // them in L2. Where entries lie far from each other, a tile at a time
+        // is what L2 holds.
+        let follow =
+            (!b.begin_at(LINE) && self.reach.is_near(SHORT)) || self.reach.takes_rows(n.saturating_mul(size));
+        let together = if follow { tiles.next_power_of_two().trailing_zeros().min(3) } else { 0 };
+        Step { kernel, columns, tiles, together, packs: true, runs_a_warp: groups / spread, spread }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::memory::COUNTER_BYTES;
 
@@ -88,5 +275,132 @@ mod tests {
                 assert!(parts <= 2 * PARTS.max(nnz / PART) && limits.most <= limits.part);
             }
         }
+    }
+
+    /// No kernel that reads packs is compiled for a group that no number of columns takes.
+    #[test]
+    fn each_group_takes_some_columns() {
+        for size in [2, 4, 8, 16] {
+            let wide = (1..=600).filter(|&n| n > NARROW || packs_of_few(size, n));
+            let taken: BTreeSet<usize> = wide
+                .flat_map(|n| [LINE, 2 * LINE, 8 * LINE].map(|most| groups(size)[group_of(size, n, most)]))
+                .collect();
+            assert!(taken.iter().eq(groups(size)), "{size} bytes: {taken:?}");
+        }
+    }
+
+    /// Entries in any order, few a row, on an H100.
+    fn any() -> Reach {
+        Reach::new((100_000, 100_000, 700_000), 20, Vec::new(), 50 << 20)
+    }
+
+    fn plan(size: usize, mean: i64, reach: &Reach) -> Plan<'_> {
+        Plan {
+            size,
+            is_complex: false,
+            conjugates_b: false,
+            has_twins: size == 8,
+            rows: 100_000,
+            mean,
+            is_packed: mean < SHORT,
+            tiles_at_once: 65_535,
+            multiprocessors: 132,
+            reach,
+        }
+    }
+
+    /// Rows of `n` elements of `size` bytes without gaps.
+    fn rows(n: usize, size: usize) -> RowsOfB {
+        RowsOfB { address: 1 << 20, row_bytes: (n * size) as i64, are_contiguous: true }
+    }
+
+    #[test]
+    fn columns_are_taken_in_packs_and_what_is_left_by_lanes_along_the_entries() {
+        let reach = any();
+        let kernel = |size, n| plan(size, 7, &reach).step(n, &rows(n, size)).kernel;
+        // Halves: from 16 columns on in packs of 8, whose smallest group has 32.
+        assert_eq!(kernel(2, 8), Kernel::Narrow { columns: 8, lanes: 4 });
+        assert_eq!([16, 32, 40, 128, 512].map(|n| kernel(2, n)), [0, 0, 1, 2, 3].map(Kernel::Packs));
+        // Singles, four in a pack; doubles, two.
+        assert_eq!([8, 12, 20, 64, 128].map(|n| kernel(4, n)), [0, 0, 1, 2, 3].map(Kernel::Packs));
+        assert_eq!(kernel(4, 4), Kernel::Narrow { columns: 4, lanes: 4 });
+        assert_eq!(kernel(8, 6), Kernel::Packs(0));
+        // Rows of 33 singles do not begin at packs; those of 33 of 36 do, and one column is left.
+        assert_eq!(kernel(4, 33), Kernel::Single);
+        let first = plan(4, 7, &reach).step(33, &rows(36, 4));
+        assert_eq!((first.kernel, first.columns, first.tiles), (Kernel::Packs(2), 32, 1));
+        let rest = plan(4, 7, &reach).step(1, &RowsOfB { address: (1 << 20) + 128, ..rows(36, 4) });
+        assert_eq!((rest.kernel, rest.columns), (Kernel::Narrow { columns: 4, lanes: 4 }, 1));
+        assert!(rest.packs && !rest.is_wide() && first.is_wide());
+        // Columns of B, and rows too far apart for 32 bits, are read by single elements.
+        let columns = RowsOfB { are_contiguous: false, ..rows(1, 4) };
+        let step = plan(4, 40, &reach).step(100, &columns);
+        assert_eq!((step.kernel, step.columns), (Kernel::Narrow { columns: 8, lanes: 16 }, 8));
+        assert!(!step.packs && step.runs_a_warp == 2);
+        let far = RowsOfB { row_bytes: 1 << 31, ..rows(64, 4) };
+        assert!(!plan(4, 40, &reach).step(64, &far).is_wide());
+        // What is conjugated has lanes along the columns only from a copy on.
+        let conjugates = Plan { is_complex: true, conjugates_b: true, ..plan(8, 7, &reach) };
+        assert!(!conjugates.step(8, &rows(8, 8)).is_wide());
+    }
+
+    #[test]
+    fn lanes_have_two_packs_of_doubles_where_rows_are_long() {
+        let reach = any();
+        let kernel = |mean, n| plan(8, mean, &reach).step(n, &rows(n, 8)).kernel;
+        assert_eq!([kernel(20, 66), kernel(20, 128)], [Kernel::Twins; 2]);
+        assert_eq!([kernel(19, 128), kernel(20, 64)], [Kernel::Packs(3); 2]);
+        // Not where a tile would be more than what L2 holds of the rows of B that are in use.
+        let often = Reach::new((200_000, 200_000, 200_000 * 20), 30, counted(100_000), 50 << 20);
+        assert_eq!(plan(8, 20, &often).step(128, &rows(128, 8)).kernel, Kernel::Packs(1));
+    }
+
+    /// Counts of distances, all of them this one.
+    fn counted(distance: i64) -> Vec<u64> {
+        let mut bins = vec![0; super::super::reach::BINS];
+        bins[((((1 + distance) as f32).to_bits() >> 21) - (127 << 2)) as usize] = 10;
+        bins
+    }
+
+    #[test]
+    fn groups_share_rows_that_are_few_or_long() {
+        let reach = any();
+        let spread = |rows_of_a, mean, n| {
+            let plan = Plan { rows: rows_of_a, is_packed: false, ..plan(4, mean, &reach) };
+            let step = plan.step(n, &rows(n, 4));
+            assert_eq!(step.runs_a_warp * step.spread, 32 / groups(4)[group_of(4, n, usize::MAX)] as i64);
+            step.spread
+        };
+        // Eight groups of 4 lanes: rows enough; few; few and short; long.
+        assert_eq!([spread(100_000, 40, 16), spread(1000, 40, 16), spread(1000, 15, 16)], [1, 4, 1]);
+        assert_eq!(
+            [spread(100_000, 128, 16), spread(100_000, 600, 16), spread(100_000, 600, 128)],
+            [2, 8, 1]
+        );
+        // Runs of several rows are not shared.
+        assert_eq!(plan(4, 10, &reach).step(16, &rows(16, 4)).spread, 1);
+    }
+
+    #[test]
+    fn tiles_lie_together_where_neighbours_share_lines_of_b() {
+        let near = Reach::new((500_000, 500_000, 2_000_000), 5, counted(1000), 50 << 20);
+        let together = |reach, n, ld| plan(4, 4, reach).step(n, &rows(ld, 4)).together;
+        // A band whose rows of B all stay in L2, whatever their lines; four tiles of 128 columns.
+        assert_eq!(
+            [together(&near, 512, 512), together(&near, 512, 516), together(&near, 2048, 2048)],
+            [2, 2, 3]
+        );
+        // A wider band, where B begins inside lines.
+        let wider = Reach::new((500_000, 500_000, 2_000_000), 5, counted(3000), 1 << 20);
+        let tiles = plan(4, 4, &wider).step(512, &rows(516, 4)).tiles;
+        assert_eq!(together(&wider, 512, 512), 0);
+        assert_eq!(together(&wider, 512, 516), tiles.next_power_of_two().trailing_zeros().min(3));
+        assert!(tiles > 1);
+        assert_eq!(together(&any(), 512, 516), 0);
+    }
+
+    #[test]
+    fn sums_of_some_columns_go_by_way_of_the_workspace() {
+        assert!(!stores_sums_first(8, true) && stores_sums_first(9, true) && !stores_sums_first(9, false));
     }
 }

@@ -3,7 +3,7 @@
 //! T = T_e · n_e + T_init (Okanovic et al., SC 2024, equation 1), with n_e the blocks that hold
 //! an entry and T_e, T_init fitted to measurements.
 
-use crate::format::bcsr::{Rules, MOST_BLOCKS, ROWS};
+use crate::format::bcsr::{widest, Rules, MOST_BLOCKS, ROWS};
 use crate::problem::SpmmProblem;
 use crate::reorder::Shape;
 use crate::types::ComputeType;
@@ -76,9 +76,59 @@ pub fn takes_narrow_blocks(nnz: usize, (narrow, wide): (usize, usize), n: i64, r
 /// Whether blocks are so full that columns of B may be read as they are: 128 columns in fp16
 /// took cant (25 %) 60 µs, 72 by way of rows, conf5 (14 %) 57 and 66, consph (6 %) 410 and 335;
 /// 32 columns in tf32 tsopf (60 %) 65 and 66, consph (8 %) 204 and 172.
-pub fn is_filled(nnz: usize, blocks: usize, width: usize) -> bool {
+fn is_filled(nnz: usize, blocks: usize, width: usize) -> bool {
     10 * nnz >= blocks.saturating_mul(ROWS * width)
 }
+
+/// Columns of C of a warp, by kernel, for values of so many bytes.
+fn columns_of(size: usize) -> [usize; 3] {
+    match size {
+        2 | 4 => [8, 32, 64],
+        _ => [8, 32, 32],
+    }
+}
+
+/// Columns of C that the kernel for few has.
+pub fn columns_of_few(size: usize) -> usize {
+    columns_of(size)[0]
+}
+
+/// Columns of C of the kernel for many.
+pub fn columns_of_many(size: usize) -> usize {
+    columns_of(size)[2]
+}
+
+/// Columns of C of the kernels for a B by rows, or by columns, of which narrow blocks of halves have the first only.
+pub fn forms(size: usize, width: usize, by_columns: bool) -> [usize; 3] {
+    match width < widest(size) && by_columns {
+        true => [columns_of_few(size); 3],
+        false => columns_of(size),
+    }
+}
+
+/// Which kernel takes `n` columns of C: up to the first one's, up to the second one's, more.
+pub fn form_of(forms: [usize; 3], n: usize) -> usize {
+    let [few, some, _] = forms;
+    match n {
+        _ if n <= few => 0,
+        _ if n <= some => 1,
+        _ => 2,
+    }
+}
+
+/// Whether kernels should read a B whose columns are contiguous as it is, for `n` columns of C: where these are few, or
+/// the widest blocks well filled. `blocks`: how many there are of the `nnz` entries, and their width.
+pub fn columns_pay(n: usize, size: usize, nnz: usize, (blocks, width): (usize, usize)) -> bool {
+    n <= columns_of_few(size) || width == widest(size) && is_filled(nnz, blocks, width)
+}
+
+/// Tiles of an item that are next to each other in a block of so many warps, of so many: they read the same blocks.
+pub fn tiles_of_item(tiles: usize, warps: usize) -> usize {
+    tiles.next_power_of_two().min(warps)
+}
+
+/// Blocks that clusters of rows are to save: of halves, too, narrow ones, which clusters save most of.
+pub const CLUSTER: Shape = Shape { height: ROWS, width: 8 };
 
 /// What clusters of rows must leave of a product's time, by the model, to be taken.
 const GAIN: f64 = 0.97;

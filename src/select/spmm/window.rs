@@ -2,6 +2,10 @@
 //! have, and where long ones are cut.
 
 use crate::format::window::{Counts, Rules, BLOCK, MOST_DIRECT, SHAPE};
+use crate::reorder;
+
+/// Rows that are put together in clusters, by their columns: those of windows of 16 rows, or half of those of 32.
+pub const CLUSTER: reorder::Shape = reorder::Shape { height: 16, width: 1 };
 
 /// Blocks of the longest part or whole window that a warp takes: with 128 the last one
 /// outlasts the others by 30 µs (rmat16: 48 µs for 32 columns; the prototype 18).
@@ -83,6 +87,69 @@ fn staged_most(blocks: f64, windows: usize, tiles: usize, multiprocessors: usize
 const PART: f64 = 22.0;
 /// Parts that are tried.
 const MOST_PARTS: usize = 8;
+
+/// A kernel, by the columns of C that a block of threads has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Warps take windows, or share them, and read rows of B as they come to them.
+    Direct(usize),
+    /// A block takes a window, and stages rows of B in shared memory.
+    Staged(usize),
+}
+
+/// Columns of the staged form that reads tiles half as often. N = 512, tiles of 128 and of 256:
+/// consph 300 and 271 µs, tsopf 177 and 159, cant 126 and 119, scircuit 217 and 213.
+const WIDE: usize = 256;
+
+/// Kernels for windows of so many rows, by the columns of C: up to 32, up to [`MOST_DIRECT`], more, and
+/// more that fill tiles of [`WIDE`]. Windows of 8 rows have no staged form, those of more
+/// than 16 no direct one.
+pub fn forms(height: usize) -> [Form; 4] {
+    let (direct, staged) = (Form::Direct, Form::Staged);
+    match height {
+        8 => [direct(32), direct(64), direct(64), direct(64)],
+        16 => [direct(32), direct(64), staged(128), staged(WIDE)],
+        32 => [staged(128), staged(128), staged(128), staged(WIDE)],
+        _ => [staged(128); 4],
+    }
+}
+
+/// Which of [`forms`] takes `n` columns of C.
+pub fn form_of(n: usize) -> usize {
+    // At most a fifth of the tiles may be half empty.
+    let halves = n.div_ceil(WIDE / 2);
+    let wide = halves % 2 == 0 || halves >= 5;
+    usize::from(n > 32) + usize::from(n > MOST_DIRECT) + usize::from(wide)
+}
+
+/// With one part in more items 12 blocks of threads a multiprocessor are better than 10, of which
+/// each takes less time, as the launch ends with its longest part: N = 128, dc2 101 and 80 µs,
+/// mip1 154 and 140, rmat16 37 and 34, N = 512 (6 and 5 blocks) dc2 253 and 215; but webbase (one in 580) 263 and 277,
+/// mac_econ (none) 69 and 72.
+const FEW_PARTS: usize = 256;
+
+/// Whether the staged kernel for many parts is taken, for windows of so many rows, and so many parts in so many items.
+pub fn has_many_parts(height: usize, [parts, items]: [usize; 2]) -> bool {
+    height == 16 && parts * FEW_PARTS > items
+}
+
+/// Threads of a block of analysis that has so many entries to look at.
+pub fn threads_for(entries: i64) -> u32 {
+    match entries {
+        ..64 => 64,
+        64..2048 => 128,
+        _ => 256,
+    }
+}
+
+/// The same for so many windows that have so many entries. Where there are few, one that is far
+/// longer than the others decides (dc2: 114,000 of 760,000 entries, 128 threads, 2.6 ms for all).
+pub fn threads_of(entries: i64, windows: i64) -> u32 {
+    match windows {
+        ..16384 => 256,
+        _ => threads_for(entries / windows),
+    }
+}
 
 #[cfg(test)]
 mod tests;

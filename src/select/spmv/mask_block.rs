@@ -1,6 +1,21 @@
 //! The rows of blocks for SpMV `mask_block` (src/format/mask_block.rs), and how slabs of blocks are dealt out to warps.
 
+use super::sell;
 use crate::format::mask_block::{Counts, Rules, MOST_LIMIT_LOG2, MOST_ROWS, MOST_SHARES_LOG2, UNIT};
+
+/// Where a row is longer, several warps share eight rows in analysis, each some 1000
+/// entries (kernels/format/mask_block.cu): one walks 0.8 µs a block, at most 0.4 ms.
+const MOST_ENTRIES: i64 = 512;
+
+/// Whether analysis deals eight rows out to several warps where the longest row has so many entries.
+pub fn shares_rows(longest: i64) -> bool {
+    longest > MOST_ENTRIES
+}
+
+/// Warps that a device of so many multiprocessors runs at one time.
+pub fn warps_at_once(multiprocessors: usize) -> usize {
+    sell::lanes_at_once(multiprocessors) / 32
+}
 
 /// For a CPU.
 pub fn rules_on_host(counts: &Counts) -> Rules {

@@ -2,8 +2,15 @@
 
 use crate::format::warp_sell::{Rules, LANES, MOST_ITEM_ROWS, MOST_LANES_LOG2, WINDOW};
 
+/// Lanes that a multiprocessor runs at one time, as registers have room for.
+const LANES_OF_MULTIPROCESSOR: usize = 1024;
 /// Entries of the longest row where a warp has two slices at one time.
 const PAIR_LENGTH: usize = 8;
+
+/// Lanes that a device of so many multiprocessors runs at one time.
+pub fn lanes_at_once(multiprocessors: usize) -> usize {
+    multiprocessors * LANES_OF_MULTIPROCESSOR
+}
 
 /// For a matrix of these sizes, with values kept in `value_bytes`, on a device that
 /// runs `lanes` lanes at one time; `most_blocks` bounds the number of blocks for long rows.
@@ -152,6 +159,12 @@ fn entries(mean: f64, per_lane: f64, item_rows: usize, group_log2: u32, value_by
 /// there are none to save.
 pub fn may_share(rows: usize, nnz: usize) -> bool {
     nnz / rows.max(1) >= 2
+}
+
+/// log2 of the rows that a warp of analysis looks through for columns that they share, of so many rows. With fewer rows
+/// than the device runs warps at one time, each has one, which it looks through alone; more are dealt out in up to 32.
+pub fn looked_rows_log2(rows: u64, multiprocessors: u64) -> u32 {
+    rows.div_ceil(64 * multiprocessors).clamp(1, 32).next_power_of_two().ilog2()
 }
 
 #[cfg(test)]

@@ -87,19 +87,32 @@ pub enum Compiler {
     C,
     /// `$CXX`, else `c++`: may be missing.
     Cpp,
+    /// `clang++`: may be missing.
+    Clang,
+}
+
+impl Compiler {
+    /// The program, or why it cannot be run.
+    pub fn program(self) -> Result<String, String> {
+        let named =
+            |variable: &str, default: &str| std::env::var(variable).unwrap_or_else(|_| default.to_string());
+        let program = match self {
+            Compiler::C => named("CC", "cc"),
+            Compiler::Cpp => named("CXX", "c++"),
+            Compiler::Clang => "clang++".to_string(),
+        };
+        if has(&program) {
+            Ok(program)
+        } else {
+            Err(format!("no compiler `{program}`"))
+        }
+    }
 }
 
 /// Compiles a file that includes tarsia.h with every warning an error; `Err`
 /// if there is no such compiler.
 pub fn compile(compiler: Compiler, flags: &[&str], source: &Path, output: &Path) -> Result<(), String> {
-    let (variable, default) = match compiler {
-        Compiler::C => ("CC", "cc"),
-        Compiler::Cpp => ("CXX", "c++"),
-    };
-    let program = std::env::var(variable).unwrap_or_else(|_| default.to_string());
-    if !has(&program) {
-        return Err(format!("no compiler `{program}`"));
-    }
+    let program = compiler.program()?;
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
     run(&program, |command| {
         let command = command.args(["-Wall", "-Wextra", "-pedantic", "-Werror"]).arg("-I").arg(include);
@@ -109,7 +122,7 @@ pub fn compile(compiler: Compiler, flags: &[&str], source: &Path, output: &Path)
     Ok(())
 }
 
-/// C programs that are linked with the library, in a folder of their own, where they find it under its
+/// C and C++ programs that are linked with the library, in a folder of their own, where they find it under its
 /// SONAME.
 pub struct Programs {
     folder: tempfile::TempDir,
@@ -130,11 +143,20 @@ impl Programs {
 
     /// Compiles a program from a file of tests/all.
     pub fn add(&self, name: &str, source: &str, flags: &[&str]) {
-        let library = library();
-        let folder = format!("-L{}", library.parent().unwrap().display());
-        let flags = [&["-std=c11", folder.as_str(), "-ltarsia"], flags].concat();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all").join(source);
-        compile(Compiler::C, &flags, &source, &self.path(name)).unwrap();
+        self.compile(Compiler::C, name, &source, &[&["-std=c11"], flags].concat()).unwrap();
+    }
+
+    /// Compiles a program from any file; `Err` if there is no such compiler.
+    pub fn compile(
+        &self,
+        compiler: Compiler,
+        name: &str,
+        source: &Path,
+        flags: &[&str],
+    ) -> Result<(), String> {
+        let folder = format!("-L{}", library().parent().unwrap().display());
+        compile(compiler, &[&[folder.as_str(), "-ltarsia"], flags].concat(), source, &self.path(name))
     }
 
     /// Runs a program that must succeed; its standard output.

@@ -54,8 +54,8 @@ with the star is what effort default takes.
 
 With --explain the 24 features come last by which Mehrabi et al. (Learning sparse matrix row
 permutations for efficient SpMM on GPU architectures, ISPASS 2021) choose an order of rows, with the
-version of their list and the time that counting them takes on the CPU. No choice of the library
-reads them.
+version of their list and the time that counting them takes on the CPU. TARSIA_REORDER_LEARNED
+predicts an order from them.
 
 The table of choices comes from plans that are made and analyzed through the public C functions.
   bytes       the least that the product must move: A in CSR with 32-bit columns and the dense

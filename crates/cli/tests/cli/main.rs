@@ -1,6 +1,7 @@
 //! The command line as a user runs it: what it prints and its exit codes.
 
 mod bench;
+mod docs;
 mod generate;
 mod inspect;
 mod pack;

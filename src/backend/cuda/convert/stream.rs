@@ -9,6 +9,7 @@ use super::{bits_of_values, device_wide, values};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::layouts::same_elements;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, RowStats, Rows, Widths};
@@ -18,6 +19,9 @@ use crate::memory::Context;
 use crate::types::{Address, DataType, IndexType};
 
 use super::Positions;
+
+same_elements!(Tile = "common/stream_tiles.cuh Tile" { row, base, high, link });
+same_elements!(Split = "common/stream_tiles.cuh Split" { row, first_block, first_part, parts });
 
 const MODULE: &str = "format/stream";
 

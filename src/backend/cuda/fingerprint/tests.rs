@@ -4,7 +4,7 @@ use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::host;
-use crate::matrix::Coo;
+use crate::matrix::{Compressed, Coo, SparseArrays};
 use crate::types::{DataType, Index, IndexBase};
 
 /// Of arrays on either side, in CSR (offsets and indices) or COO.

@@ -14,91 +14,17 @@ use crate::backend::cuda::memory::{optional, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::{Error, Result};
 use crate::memory::Context;
+pub use crate::select::spgemm::bins::{Bins, GROUP_SPAN};
 use crate::select::spgemm::looks::{Looks, EXTENT_PRODUCTS, GROUP_WORK, SLIDE_PRODUCTS};
+use crate::select::spgemm::rows::lanes;
 use crate::types::Address;
 
 include!(concat!(env!("OUT_DIR"), "/row_bins.rs"));
 
-/// Columns of the range of a group at the most, which 16 bits number; the same
-/// there.
-pub const GROUP_SPAN: i64 = 1 << 16;
-/// Groups end at multiples; the same in kernels/spgemm/group.cu.
+/// Groups of rows end at multiples; the same in kernels/spgemm/group.cu.
 pub const GROUP_CUT: usize = 48;
 
-/// The kernels' `Bins`: limits by which rows go to a bin of a kind ([`RowBin`], kernels/spgemm/rows.cu), and how
-/// many bins of the kind are used.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Bins {
-    limits: [i64; 6],
-    count: i64,
-    few: i64,
-    medium: i64,
-    group_limits: [i64; 5],
-    groups: i64,
-    value: i64,
-    tiny: i64,
-    slide_limits: [i64; 5],
-    slides: i64,
-    block_limits: [i64; 2],
-    blocks: i64,
-}
-
-/// Products of a row that a warp has in its lanes at once.
-const TINY: i64 = 32;
-
 impl Bins {
-    /// By products, which bound a row's entries, and groups by their range of
-    /// columns. A warp's table for more than 1024 would leave a multiprocessor of
-    /// an H100 less than 28 warps. `distinct`: each row of the right factor has
-    /// distinct columns, so that teams take the rows of a table.
-    ///
-    /// `far`: the right factor has so many columns that blocks with a bitmap would look
-    /// at many windows; then a block has one table, if it can, or more threads.
-    pub const fn symbolic(distinct: bool, far: bool) -> Bins {
-        Bins {
-            limits: [TINY, 128, 512, 1024, 0, 0],
-            count: 4,
-            few: if far { 512 } else { 1024 },
-            medium: if far { 1 << 13 } else { 1 << 14 },
-            group_limits: [1 << 11, 1 << 14, GROUP_SPAN, 0, 0],
-            groups: 3,
-            value: 0,
-            tiny: if distinct { 0 } else { TINY },
-            slide_limits: [0; 5],
-            slides: 0,
-            block_limits: [2048, 8192],
-            blocks: if far { 2 } else { 0 },
-        }
-    }
-
-    /// By entries of C of `value` bytes, and groups by bytes of shared memory, of
-    /// which the largest leave a multiprocessor of an H100 eight warps. A warp
-    /// alone is too slow for more than `few` products whatever they add up to,
-    /// and small blocks for more than `medium`.
-    pub const fn numeric(distinct: bool, key: usize, value: usize, far: bool) -> Bins {
-        Bins {
-            limits: [if distinct { 16 } else { 0 }, 32, 64, 128, 256, 512],
-            count: 6,
-            few: 1 << 15,
-            medium: if far { 1 << 12 } else { 1 << 16 },
-            group_limits: [4 << 10, 6 << 10, 9 << 10, 14 << 10, 27 << 10],
-            groups: 5,
-            value: value as i64,
-            tiny: if distinct { 0 } else { TINY },
-            slide_limits: [16, 32, 64, 128, 256],
-            slides: 5,
-            // What shared memory holds for values of 16 bytes, or keys of 8.
-            block_limits: [1024, if key + value <= 12 { 4096 } else { 2048 }],
-            blocks: if far { 2 } else { 0 },
-        }
-    }
-
-    /// Whether teams take the rows of the small bins.
-    pub fn by_teams(&self) -> bool {
-        self.tiny == 0
-    }
-
     /// Bins of this kind that are used.
     pub fn of(&self, kind: RowBin) -> Range<usize> {
         let all = kind.bins();
@@ -200,15 +126,9 @@ mod word {
     pub const END: usize = CURSORS + RowBin::COUNT;
 }
 
-/// Threads of a row where rows have this mean length: each takes some four entries,
-/// whose loads do not wait for each other.
-/// More where rows are too few for all threads that the device runs at one time, as long as they have entries.
-fn lanes(device: &Device, rows: i64, mean: f64) -> i32 {
-    let threads = i64::from(device.properties().multiprocessors) * 1024;
-    let spare = (threads / rows.max(1)).clamp(1, 32) as u32;
-    let entries = (mean.clamp(1.0, 32.0) as u32).next_power_of_two();
-    let by_length = ((mean / 4.0).clamp(1.0, 32.0) as u32).next_power_of_two();
-    (1 << spare.ilog2()).min(entries).max(by_length) as i32
+/// Threads of a row where rows have this mean length.
+fn lanes_of(device: &Device, rows: i64, mean: f64) -> i32 {
+    lanes(rows, mean, device.properties().multiprocessors)
 }
 
 /// Blocks of a kernel with a thread a row: one row each, up to what the device runs at one time.
@@ -232,7 +152,7 @@ pub fn order_flags(
     stats: &RowStats,
 ) -> Result<u32> {
     let mut words = Readback::take(cx, device)?;
-    let lanes = lanes(device, rows.rows, stats.mean());
+    let lanes = lanes_of(device, rows.rows, stats.mean());
     // SAFETY: the pattern has been validated; the page has a word of flags.
     unsafe {
         launch!(kernels.get(Name::Order)?, row_blocks(device, rows.rows, lanes), 256, 0, cx.stream;
@@ -299,7 +219,7 @@ impl Facts {
         let mut words = Readback::take(cx, device)?;
         let (left_factor, right_factor) = (Factor::of(left), Factor::of(right));
         let (left_lanes, right_lanes) =
-            (lanes(device, left.rows, left_mean), lanes(device, right.rows, right_mean));
+            (lanes_of(device, left.rows, left_mean), lanes_of(device, right.rows, right_mean));
         let left_blocks = row_blocks(device, left.rows, left_lanes);
         let right_blocks = row_blocks(device, right.rows, right_lanes);
         // SAFETY: the patterns have been validated; there are `rows` products and

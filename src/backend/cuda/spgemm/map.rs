@@ -9,16 +9,14 @@ use super::{Counted, CudaSpgemm};
 use crate::backend::cuda::check;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, AnyScalar};
+use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::Rows;
+use crate::backend::cuda::scalars::Scalar;
 use crate::error::Result;
 use crate::memory::Context;
-use crate::select::spgemm::looks::map_pays;
+use crate::select::spgemm::map::{fits, lanes, pays, LONG_ROW};
 use crate::types::Address;
-
-/// Products of a row from which on a block makes its lists; kernels/spgemm/map.cu has the same.
-const LONG_ROW: i64 = 8192;
 
 /// Lists of products.
 pub struct Map {
@@ -65,8 +63,7 @@ impl Map {
         let list = DeviceBuffer::<u32>::new(cx, (all / LONG_ROW) as usize)?;
         // Numeric phases only launch it.
         kernels.get(Name::MapMultiply)?;
-        // Rows of 16 entries take half the time with 32 lanes.
-        let lanes = if known.part <= 8 { known.part } else { 32 };
+        let lanes = lanes(known.part);
         let blocks = (rows as u64).div_ceil(256 / lanes as u64);
         let mut words = Readback::take(cx, device)?;
         let (left, right) = (Factor::of(left), Factor::of(right));
@@ -98,7 +95,7 @@ impl Map {
         cx: &Context,
         kernels: &Kernels,
         (left_values, right_values): (Address, Address),
-        alpha: AnyScalar,
+        alpha: Scalar,
         columns: Ints,
         output: &Output,
     ) -> Result<()> {
@@ -138,11 +135,10 @@ impl CudaSpgemm {
         let (a_entry, b_entry) = (types.a.size() as u64 + index, types.x.size() as u64 + index);
         let factors = left.nnz as u64 * a_entry + right.nnz as u64 * b_entry;
         match known.bytes() {
-            // The caller's next arrays come before it.
             Some(bytes)
                 if self.facts.distinct
-                    && map_pays(bytes, c, factors)
-                    && bytes <= memory::room(cx)? as u64 / 2 =>
+                    && pays(bytes, c, factors)
+                    && fits(bytes, memory::room(cx)? as u64) =>
             {
                 optional(Map::make(cx, &self.device, &self.kernels, &known))
             }

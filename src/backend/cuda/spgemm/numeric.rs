@@ -1,16 +1,18 @@
 //! C's arrays from rows of the product: they are C's own where it is stored by what
 //! is computed, or they are staged in the plan's memory and become columns.
 
-use super::columns::{allowance, ByParts, Origin, Staging, Transposition, Way};
+use super::columns::{allowance, ByParts, Origin, Transposition};
 use super::kernels::Name;
 use super::rows::{self, Output};
 use super::{bytes, Counted, CudaSpgemm, Job, Kept};
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::launch::{launch, AnyScalar};
+use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{optional, DeviceBuffer};
+use crate::backend::cuda::scalars::Scalar;
 use crate::error::{Error, Result};
 use crate::matrix::Compressed;
 use crate::memory::Context;
+use crate::select::spgemm::columns::{Staging, Way};
 use crate::types::{Address, IndexType};
 
 impl CudaSpgemm {
@@ -19,7 +21,7 @@ impl CudaSpgemm {
     pub(super) fn write(
         &self,
         cx: &Context,
-        alpha: AnyScalar,
+        alpha: Scalar,
         c: &Compressed,
         direct: bool,
         kept: &mut Kept,
@@ -50,7 +52,7 @@ impl CudaSpgemm {
     fn write_whole(
         &self,
         cx: &Context,
-        alpha: AnyScalar,
+        alpha: Scalar,
         c: &Compressed,
         direct: bool,
         counted: &Counted,

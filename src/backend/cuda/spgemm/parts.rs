@@ -5,9 +5,8 @@ use super::bins::{Binned, RowBin, GROUP_CUT};
 use super::columns::{ByParts, Origin, Part, Wanted};
 use super::rows::Output;
 use super::{Counted, CudaSpgemm, Job};
-use crate::backend::cuda::launch::AnyScalar;
 use crate::backend::cuda::operand::Rows;
-use crate::backend::cuda::scalars::any_zero;
+use crate::backend::cuda::scalars::Scalar;
 use crate::error::Result;
 use crate::matrix::Compressed;
 use crate::memory::Context;
@@ -19,7 +18,7 @@ impl CudaSpgemm {
     pub(super) fn write_parts(
         &self,
         cx: &Context,
-        alpha: AnyScalar,
+        alpha: Scalar,
         c: &Compressed,
         counted: &Counted,
         room: usize,
@@ -37,7 +36,7 @@ impl CudaSpgemm {
         let compute = &mut |part: &Part, wanted, arrays: [Address; 2]| {
             let alpha = match wanted {
                 Wanted::Product => alpha,
-                Wanted::Pattern => any_zero(self.problem.types.compute.scalar()),
+                Wanted::Pattern => Scalar::real(self.problem.types.compute.scalar(), 0.0),
             };
             self.multiply_part(cx, alpha, (&left, &right), counted, part, arrays)
         };
@@ -48,7 +47,7 @@ impl CudaSpgemm {
     fn multiply_part(
         &self,
         cx: &Context,
-        alpha: AnyScalar,
+        alpha: Scalar,
         (left, right): (&Rows, &Rows),
         counted: &Counted,
         part: &Part,

@@ -13,6 +13,9 @@ use crate::backend::cuda::launch::Kernel;
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::operand;
 use crate::error::{Error, Result};
+use crate::select::spgemm::bins::is_far;
+use crate::select::spgemm::rows::{threads_that_count, threads_that_multiply};
+use crate::select::spgemm::windows::{count_window, multiply_window, window_budget, Window, LARGE_BLOCK};
 use crate::support::Types;
 use crate::types::{Address, DataType, IndexType};
 
@@ -105,34 +108,11 @@ pub fn order(flags: u32) -> i32 {
 same_layout!(Ints = "spgemm/common.cuh Ints" { data, wide });
 same_layout!(Factor = "spgemm/common.cuh Factor" { offsets, indices, base });
 same_layout!(Output = "spgemm/common.cuh Output" { offsets, columns, kept, values, wide, base, known });
-/// Threads of a block that takes a row of up to `medium` products, and of more.
-pub const SMALL_BLOCK: u32 = 256;
-/// All that a block may have: such rows are few.
-pub const LARGE_BLOCK: u32 = 1024;
-
 /// A grid of one block a row.
 pub fn grid(count: i64) -> Result<u32> {
     i32::try_from(count)
         .map(|count| count as u32)
         .map_err(|_| Error::unsupported(format!("C: {count} long rows are more than a launch takes")))
-}
-
-/// Blocks that take a row together, windows of its columns side by side, where there are
-/// few rows: no more than run at one time, which are two a multiprocessor, twice; than there are
-/// `NARROWEST` columns for; and than four (eight took 235 µs for 28 rows of webbase, four 202).
-/// `clusters`: kernels can have them.
-pub fn slices(device: &Device, clusters: bool, rows: i64, cols: i64) -> u32 {
-    const NARROWEST: i64 = 1024;
-    let properties = device.properties();
-    let room = 4 * i64::from(properties.multiprocessors);
-    let fits = |slices: &u32| {
-        let slices = i64::from(*slices);
-        rows.saturating_mul(slices) <= room && cols / slices >= NARROWEST
-    };
-    match clusters {
-        true => [4, 2].into_iter().find(fits).unwrap_or(1),
-        false => 1,
-    }
 }
 
 /// Threads of a block of the kernels with a warp a row.
@@ -197,74 +177,9 @@ fn warps_that_fit(device: &Device, bytes: usize) -> (u32, u32) {
     (32 * warps as u32, (warps * bytes) as u32)
 }
 
-/// Lanes that take a row of the right factor, where rows have this mean length:
-/// most such rows at once, and few lanes without an entry.
-pub fn part(mean: f64) -> i32 {
-    match mean {
-        mean if mean <= 4.5 => 4,
-        mean if mean <= 9.0 => 8,
-        mean if mean <= 20.0 => 16,
-        _ => 32,
-    }
-}
-
 /// Blocks of so many threads for this many rows (less than 2^32), a warp each.
 pub fn warp_blocks(count: i64, threads: u32) -> u32 {
     (count as u64).div_ceil(u64::from(threads / 32)) as u32
-}
-
-/// Launch of a kernel with a block a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
-    /// Columns of a window.
-    pub bits: i32,
-    /// Sums that shared memory has room for.
-    pub room: i32,
-    /// Columns of a window of a row with more entries; 0: as the others.
-    pub dense: i32,
-    /// Bytes of shared memory of a block.
-    pub shared: u32,
-}
-
-impl Window {
-    /// Shared memory of a thread: two 64-bit numbers for an entry in hand.
-    const THREAD_BYTES: usize = 16;
-    /// Windows of the whole matrix up to which a row of many entries is better
-    /// cut so that its sums stay in shared memory: each costs two searches in
-    /// every row of the right factor, a sum in memory some ten times one in
-    /// shared memory.
-    const DENSE_WINDOWS: usize = 8;
-
-    /// Bits of a window, at most `most`, where so many blocks share the columns.
-    fn slice(cols: i64, slices: u32, most: usize) -> usize {
-        let each = (cols as u64).div_ceil(u64::from(slices)).next_multiple_of(64);
-        each.min(most as u64) as usize
-    }
-
-    /// A bitmap alone.
-    pub fn count(cols: i64, threads: u32, most_bits: usize) -> Self {
-        let bits = (cols as u64).min(most_bits as u64).next_multiple_of(64) as usize;
-        let shared = bits / 8 + Self::THREAD_BYTES * threads as usize;
-        Window { bits: bits as i32, room: 0, dense: 0, shared: shared as u32 }
-    }
-
-    /// A bitmap, a rank for each of its 64-bit words, and sums of `value` bytes,
-    /// in `budget` bytes.
-    pub fn multiply(cols: i64, threads: u32, most_bits: usize, budget: usize, value: usize) -> Self {
-        let fixed = Self::THREAD_BYTES * threads as usize;
-        let bytes = |bits: usize, room: usize| bits / 8 + bits / 16 + fixed + room * value;
-        let dense = (budget - fixed) * 16 / (16 * value + 3) / 64 * 64;
-        let bits = (cols as u64).min(most_bits as u64).next_multiple_of(64) as usize;
-        if bits <= dense {
-            let shared = bytes(bits, bits) as u32;
-            return Window { bits: bits as i32, room: bits as i32, dense: 0, shared };
-        }
-        let room = (budget - bytes(bits, 0)) / value;
-        let few = cols as u64 <= (Self::DENSE_WINDOWS * dense) as u64;
-        let dense = if few { dense } else { 0 };
-        let shared = bytes(bits, room).max(bytes(dense, dense)) as u32;
-        Window { bits: bits as i32, room: room as i32, dense: dense as i32, shared }
-    }
 }
 
 /// Bytes that a block of the hash kernels needs for a warp: `table` sums and
@@ -272,12 +187,6 @@ impl Window {
 fn warp_bytes(table: usize, most: usize, key: usize, value: usize) -> usize {
     table * (key + value) + most * key
 }
-
-/// Bytes of a multiprocessor's shared memory that the driver keeps for a block,
-/// and may not be asked for.
-const RESERVED: usize = 1024;
-/// Bytes that the window kernels have besides what a launch asks for.
-const FIXED: usize = 384;
 
 /// The kernels of one product, each fetched when it is first needed: most products have rows for few.
 pub struct Kernels {
@@ -310,8 +219,7 @@ impl Kernels {
             loaded: std::array::from_fn(|_| OnceCell::new()),
             key: right.index_type.size(),
             value: types.y.size(),
-            // Above, blocks with one table have no bits for a slot beside a column.
-            far: right.cols > 1 << 19 && right.cols < 1 << 47,
+            far: is_far(right.cols),
         }
     }
 
@@ -340,8 +248,8 @@ impl Kernels {
         Some(match name {
             Name::HashCount => self.hash_count_shape(device, symbolic.largest(RowBin::Table)).shared,
             Name::HashMultiply => self.hash_multiply_shape(device, numeric.largest(RowBin::Table)).shared,
-            Name::WindowCount => self.count_window(i64::MAX, LARGE_BLOCK, 1).shared,
-            Name::WindowMultiply => Self::window_budget(device, LARGE_BLOCK) as u32,
+            Name::WindowCount => count_window(i64::MAX, LARGE_BLOCK, 1).shared,
+            Name::WindowMultiply => window_budget(device.properties().shared_bytes, LARGE_BLOCK) as u32,
             Name::TeamCount => {
                 let bins = self.symbolic_bins(true);
                 let shared = |bin| self.team_count_shape(device, 4, bins.limit(RowBin::Table, bin)).shared;
@@ -382,13 +290,6 @@ impl Kernels {
         Shape::new(device, 2 * most, warp_bytes(2 * most_entries, most_entries, self.key, self.value))
     }
 
-    /// Lanes that take a row of the right factor where entries are only counted, of
-    /// those that take one where their order matters: several rows at a time, which
-    /// leaves few lanes without an entry.
-    pub fn count_part(part: i32) -> i32 {
-        part.min(8)
-    }
-
     /// Teams that count rows of up to `most` products, at least `part` lanes each.
     pub fn team_count_shape(&self, device: &Device, part: i32, most: u32) -> Teams {
         let table = 2 * most as usize;
@@ -408,24 +309,6 @@ impl Kernels {
         Teams::new(device, lanes, 1, table, table * (self.key + self.value) + 2 * entries)
     }
 
-    /// A block that counts. The bitmaps leave a multiprocessor of 164 KiB two
-    /// large blocks, and four small ones.
-    pub fn count_window(&self, cols: i64, threads: u32, slices: u32) -> Window {
-        let most = if threads == LARGE_BLOCK { 1 << 19 } else { 1 << 18 };
-        Window::count(cols, threads, Window::slice(cols, slices, most))
-    }
-
-    /// Bytes of shared memory that a block which computes may have: two large
-    /// ones or four small ones fill an H100's multiprocessor. At least what a
-    /// bitmap of 2^18 columns and some sums need.
-    fn window_budget(device: &Device, threads: u32) -> usize {
-        let most = device.properties().shared_bytes;
-        match threads {
-            LARGE_BLOCK => ((most + RESERVED) / 2 - RESERVED - FIXED).max(96 << 10).min(most - FIXED),
-            _ => 55 << 10,
-        }
-    }
-
     /// Threads of a block that computes, of a bin whose blocks have so many: complex fp64 with 64-bit
     /// columns fits the registers of half as many; kernels/spgemm/window.cu has the same.
     pub fn multiply_threads(&self, threads: u32) -> u32 {
@@ -438,9 +321,7 @@ impl Kernels {
 
     /// A block that computes.
     pub fn multiply_window(&self, device: &Device, cols: i64, threads: u32, slices: u32) -> Window {
-        let most_bits = if threads == LARGE_BLOCK { 1 << 18 } else { 1 << 17 };
-        let most_bits = Window::slice(cols, slices, most_bits);
-        Window::multiply(cols, threads, most_bits, Self::window_budget(device, threads), self.value)
+        multiply_window(device.properties().shared_bytes, cols, threads, slices, self.value)
     }
 
     /// Bytes of shared memory of a block that counts groups whose columns are in
@@ -472,13 +353,13 @@ impl Kernels {
     /// Threads and bytes of shared memory of a block that counts a row of up to `most`
     /// products with one table.
     pub fn block_count_shape(&self, most: u32) -> (u32, u32) {
-        let threads = if most <= 2048 { 128 } else { 256 };
+        let threads = threads_that_count(most);
         (threads, threads * 12 + 2 * most * self.key as u32)
     }
 
     /// The same where it computes a row of up to `most` entries.
     pub fn block_multiply_shape(&self, most: u32) -> (u32, u32) {
-        let threads = if most <= 1024 { 256 } else { 512 };
+        let threads = threads_that_multiply(most);
         (threads, threads * 12 + 2 * most * (self.key + self.value + 4) as u32)
     }
 

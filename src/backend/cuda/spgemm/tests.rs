@@ -19,7 +19,6 @@ use testkit::Random;
 use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
 
-use super::rows::Window;
 use super::*;
 use crate::backend::cuda::convert::testing;
 use crate::backend::cuda::memory::{download, upload, CudaMemory};
@@ -670,21 +669,4 @@ fn memory_follows_rows_not_products() {
     let on_c = c.upload(&arrays);
     executor.numeric(&cx, address(&1.0), &on_c.matrix).unwrap();
     assert!(c.download(&arrays, &on_c) == wanted);
-}
-
-#[test]
-fn windows_fit_their_budget() {
-    for value in [4, 8, 16] {
-        for budget in [55 << 10, 96 << 10, 115_328] {
-            for cols in [1, 64, 65, 4000, 11_000, 12_500, 60_000, 97_000, 200_000, 1 << 20, i64::MAX] {
-                let (threads, most) = if budget < 60 << 10 { (256, 1 << 17) } else { (1024, 1 << 18) };
-                let window = Window::multiply(cols, threads, most, budget, value);
-                assert!(window.shared as usize <= budget, "{window:?}");
-                assert!(
-                    window.bits > 0 && window.bits % 64 == 0 && window.room > 0 && window.dense % 64 == 0
-                );
-                assert!(window.dense == 0 || window.dense > window.room.min(window.dense - 1));
-            }
-        }
-    }
 }

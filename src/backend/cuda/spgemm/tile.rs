@@ -3,7 +3,7 @@
 //! (kernels/spgemm/tile.cu). The paper's step 3 has two accumulators: tiles of C with less than 192
 //! entries add in packed ones, others in dense ones of 256, both by atomics. Here registers are the
 //! dense accumulator of all tiles, and each sum is one lane's, in order: packed sums up to the
-//! paper's threshold took 1770 µs instead of 1049 (cant), 1795 instead of 1333 (pwtk).
+//! paper's threshold took longer (benches/NOTES.md, SpGEMM `tile`).
 //!
 //! build makes the tiles of A and B; symbolic finds those of C (step 1), which entries they have
 //! (step 2), and where they go in C; numeric launches step 3, which writes into the user's arrays
@@ -15,20 +15,20 @@ mod parts;
 
 use std::sync::Arc;
 
-use super::columns::{allowance, ByParts, Origin, Staging, Transposition, Way};
+use super::columns::{allowance, ByParts, Origin, Transposition};
 use super::factors::{renew_values, Factors};
 use super::rows::{self, Factor, Ints};
 use super::tile_matrix;
-use super::tiles::{bytes, ByColumns, ConvertKernels, DeviceTiles, SetShape};
+use super::tiles::{bytes, ByColumns, ConvertKernels, DeviceTiles};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, AnyScalar, Kernel};
+use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Owner};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows};
-use crate::backend::cuda::scalars::any_scalar;
+use crate::backend::cuda::scalars::Scalar;
 use crate::backend::cuda::spgemm::kernels::Name;
 use crate::backend::{LayoutInfo, SpgemmExecutor};
 use crate::error::{Error, Result, Status};
@@ -37,7 +37,9 @@ use crate::matrix::tiles::{TileFactors, Tiles};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
 use crate::problem::SpgemmProblem;
+use crate::select::spgemm::columns::{Staging, Way};
 use crate::select::spgemm::looks::takes_matrix_units;
+use crate::select::spgemm::tiles::SetShape;
 use crate::select::{Choice, Source};
 use crate::types::{Address, DataType, Format, IndexBase, IndexType, LayoutKind};
 
@@ -528,7 +530,7 @@ impl CudaTile {
     }
 
     /// Step 3, into rows of C.
-    fn multiply(&self, cx: &Context, alpha: AnyScalar, product: &Product, out: &Output) -> Result<()> {
+    fn multiply(&self, cx: &Context, alpha: Scalar, product: &Product, out: &Output) -> Result<()> {
         let many = grid(product.tiles.div_ceil(WARPS), "the tiles of C")?;
         // SAFETY: the tiles are what the kernels of this file made, and C has been checked, or is
         // the plan's, and has room for the entries that were counted.
@@ -544,7 +546,7 @@ impl CudaTile {
     fn write(
         &self,
         cx: &Context,
-        alpha: AnyScalar,
+        alpha: Scalar,
         c: &Compressed,
         direct: bool,
         product: &Product,
@@ -569,7 +571,7 @@ impl CudaTile {
     fn write_whole(
         &self,
         cx: &Context,
-        alpha: AnyScalar,
+        alpha: Scalar,
         c: &Compressed,
         direct: bool,
         product: &Product,
@@ -664,7 +666,7 @@ impl SpgemmExecutor for CudaTile {
             return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
         };
         let arrays = self.check(c, product.nnz)?;
-        let alpha = any_scalar(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
+        let alpha = Scalar::of_argument(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
         // C's compressed dimension is that of the rows that are computed.
         let direct = (c.format() == Format::Csc) == self.transposed;
         let mut staged = self.staged.take();
@@ -710,7 +712,7 @@ impl SpgemmExecutor for CudaTile {
         let Some(product) = &self.product else {
             return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
         };
-        let alpha = any_scalar(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
+        let alpha = Scalar::of_argument(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
         let parts =
             (product.tiles, product.tile_rows.address(), product.columns.address(), product.masks.address());
         let kernels = ConvertKernels::new(&self.device, self.problem.types.y)?;

@@ -15,13 +15,11 @@ use crate::backend::cuda::operand::Rows;
 use crate::error::{Error, Result};
 use crate::format::tile::SIDE;
 use crate::memory::Context;
+use crate::select::spgemm::tiles::SetShape;
 use crate::types::{Address, DataType};
 
 /// Threads of a block that has a row of tiles; the kernels have the same.
 const BLOCK: u32 = 128;
-/// Tile columns of a set in shared memory: all of them for up to 2^22 columns of the matrix. A
-/// wider matrix takes a set after the other.
-const SET: usize = 1 << 18;
 
 /// The kernels' `Tiles`.
 #[repr(C)]
@@ -117,28 +115,6 @@ impl ConvertKernels {
         };
         kernels.fill.allow_shared(SetShape::LARGEST.fill)?;
         Ok(kernels)
-    }
-}
-
-/// A set of tile columns in shared memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SetShape {
-    /// Columns.
-    pub bits: i32,
-    /// Bytes of a kernel that counts.
-    pub count: u32,
-    /// Bytes of a kernel that numbers them.
-    pub fill: u32,
-}
-
-impl SetShape {
-    /// Of the widest matrix.
-    pub const LARGEST: SetShape = SetShape::of(SET);
-
-    /// For so many tile columns.
-    pub const fn of(tile_cols: usize) -> Self {
-        let bits = if tile_cols < SET { tile_cols.next_multiple_of(64) } else { SET };
-        SetShape { bits: bits as i32, count: bits as u32 / 8, fill: (bits / 8 + bits / 16) as u32 }
     }
 }
 

@@ -10,12 +10,14 @@ use super::kernels::Name;
 use super::rows::{warp_blocks, Factor, Kernels, Output, WARPS_BLOCK};
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, launch_beside, AnyScalar, Beside};
+use crate::backend::cuda::launch::{launch, launch_beside, Beside};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer};
 use crate::backend::cuda::operand::Rows;
+use crate::backend::cuda::scalars::Scalar;
 use crate::error::Result;
 use crate::memory::Context;
+use crate::select::spgemm::wide::{bits_pay, starts_pay};
 use crate::types::Address;
 
 /// Columns of a window; kernels/spgemm/wide.cu has the same.
@@ -24,11 +26,6 @@ pub const WINDOW: i64 = 1024;
 const WORDS: usize = WINDOW as usize / 32;
 /// Bytes of a task: row and window, columns, entries before.
 const TASK_BYTES: usize = 8 + 4 * WORDS + 4;
-/// Bytes an entry of the right factor that the starts of its windows may take:
-/// about what the factor takes itself. The bits of its rows may take as much.
-const BYTES_AN_ENTRY: i64 = 16;
-/// Bytes that they may take in any case.
-const LEAST_BYTES: i64 = 1 << 20;
 
 /// Windows of the columns of the right factor.
 fn windows(right: &Rows) -> i64 {
@@ -36,16 +33,10 @@ fn windows(right: &Rows) -> i64 {
     (right.cols as u64).div_ceil(WINDOW as u64) as i64
 }
 
-/// Bytes that an array with an entry for each row of the right factor may take.
-fn budget(right: &Rows) -> i64 {
-    right.nnz.saturating_mul(BYTES_AN_ENTRY).max(LEAST_BYTES)
-}
-
 /// Whether the starts of windows are worth their memory. Columns fit 32 bits, since so
 /// do the entries of a row then.
 pub fn is_possible(right: &Rows) -> bool {
-    let starts = (windows(right) + 1).saturating_mul(right.rows).saturating_mul(4);
-    u32::try_from(right.cols).is_ok() && starts <= budget(right)
+    u32::try_from(right.cols).is_ok() && starts_pay((right.rows, windows(right)), right.nnz)
 }
 
 /// The kernels' `Starts`.
@@ -225,7 +216,7 @@ impl Wide {
         let mut wide = Wide { starts, windows, count: count as i64, rows, whole: None };
         let words = right.rows.saturating_mul(windows).saturating_mul(WORDS as i64);
         // Only faster with them, so their memory may be missing.
-        let bits = match words.saturating_mul(4) <= budget(right) {
+        let bits = match bits_pay(words, right.nnz) {
             true => optional(DeviceBuffer::<u32>::zeroed(cx, words as usize))?,
             false => None,
         };
@@ -313,7 +304,7 @@ impl Wide {
         &self,
         cx: &Context,
         product: &Product<'_>,
-        alpha: AnyScalar,
+        alpha: Scalar,
         output: &Output,
         kept: &mut Option<Tasks>,
         beside: &Beside,
@@ -331,7 +322,7 @@ impl Wide {
         cx: &Context,
         product: &Product<'_>,
         list: (Address, i64),
-        alpha: AnyScalar,
+        alpha: Scalar,
         output: &Output,
     ) -> Result<bool> {
         if list.1 == 0 {
@@ -349,7 +340,7 @@ impl Wide {
         cx: &Context,
         product: &Product<'_>,
         rows: &Listed,
-        alpha: AnyScalar,
+        alpha: Scalar,
         output: &Output,
         kept: &mut Option<Tasks>,
     ) -> Result<bool> {
@@ -373,7 +364,7 @@ impl Wide {
         &self,
         cx: &Context,
         product: &Product<'_>,
-        alpha: AnyScalar,
+        alpha: Scalar,
         output: &Output,
         (tasks, count): (&Tasks, i64),
         beside: &Beside,

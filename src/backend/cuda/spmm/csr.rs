@@ -6,40 +6,32 @@ use std::sync::Arc;
 use super::seen::{Analysis, Looked};
 use super::{Offsets, Strides};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Scalar};
+use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::memory;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::order::Order;
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::reorder::KeptOrder;
+use crate::select::spmm::csr::{rows_of_block, strip_of, STRIP};
 use crate::select::{RowOrder, Source};
-use crate::support::Combo;
-use crate::types::{Address, Element, IndexType, Operation, Reorder};
+use crate::types::{Address, IndexType, Operation, Reorder};
 
-/// Threads and warps of a block: the paper's, and csr.cu's.
+/// Threads of a block: the paper's, and csr.cu's.
 const THREADS: u32 = 1024;
-const WARPS: i64 = 32;
-/// Columns of a strip where there are so many.
-const STRIP: usize = 4;
 
 kernel_kinds! { "spmm/csr" {
     PRODUCT(String, IndexType, usize) = "product" for [types(Algorithm::SpmmCsr), index_types(), [1, STRIP]];
 } }
-/// Blocks of a multiprocessor that a launch has at least, if there are rows for them: one runs, and one
-/// starts as soon as it ends.
-const BLOCKS: i64 = 2;
-/// Rows of a warp at least, where blocks share a strip.
-const LEAST_ROWS: i64 = 8;
 
 /// The executor.
-pub(super) struct CsrSpmm<C: Combo> {
+pub(super) struct CsrSpmm {
     device: Arc<Device>,
     problem: SpmmProblem,
     operand: Operand,
@@ -48,25 +40,16 @@ pub(super) struct CsrSpmm<C: Combo> {
     filled: i64,
     /// For strips of one column, and of [`STRIP`].
     kernels: [Kernel; 2],
-    combo: std::marker::PhantomData<C>,
 }
 
-/// Rows of a block: a multiple of [`WARPS`], so that row i is warp i mod 32's in any of them.
-fn rows_of_block(rows: i64, strips: i64, multiprocessors: i64) -> i64 {
-    let (blocks, strips) = (BLOCKS * multiprocessors, strips.max(1));
-    let parts = ((blocks + strips - 1) / strips).max(1);
-    let least = (rows / parts).max(LEAST_ROWS * WARPS);
-    (least + WARPS - 1) / WARPS * WARPS
-}
-
-impl<C: Combo> CsrSpmm<C> {
+impl CsrSpmm {
     pub(super) fn build(analysis: &Analysis<'_>, source: Source, order: &RowOrder) -> Result<Self> {
         let &Analysis { cx, device, problem, .. } = analysis;
         let Looked { operand, stats, .. } = analysis.rows_in_order(source, order)?;
         let (mut operand, mut order) = Order::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
         let empty = if order.policy() == Reorder::Dcsr { stats.empty } else { 0 };
-        let kernel = |strip: usize| PRODUCT.load(device, (types_name(C::TYPES), rows.index_type, strip));
+        let kernel = |strip: usize| PRODUCT.load(device, (types_name(problem.types), rows.index_type, strip));
         let kernels = [kernel(1)?, kernel(STRIP)?];
         memory::synchronize(cx.stream)?;
         operand.seal();
@@ -78,12 +61,11 @@ impl<C: Combo> CsrSpmm<C> {
             order,
             filled: rows.rows - empty,
             kernels,
-            combo: std::marker::PhantomData,
         })
     }
 }
 
-impl<C: Combo> SpmmExecutor for CsrSpmm<C> {
+impl SpmmExecutor for CsrSpmm {
     fn workspace_bytes(&self, _n: usize) -> usize {
         0
     }
@@ -97,8 +79,7 @@ impl<C: Combo> SpmmExecutor for CsrSpmm<C> {
         c: &DenseMatrix,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        let alpha: Scalar<C::Acc> = scalar(cx, "alpha", alpha)?;
-        let beta: Scalar<C::Acc> = scalar(cx, "beta", beta)?;
+        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let rows = self.operand.rows();
         let n = c.cols as usize;
         if rows.rows == 0 || n == 0 {
@@ -106,15 +87,13 @@ impl<C: Combo> SpmmExecutor for CsrSpmm<C> {
         }
         let op_b = self.problem.op_b;
         let (from, to) = (Strides::new(b.order, op_b.transposes(), b.ld), Strides::new(c.order, false, c.ld));
-        let conjugated = op_b == Operation::ConjugateTranspose && C::X::TYPE.is_complex();
-        let (kernel, strip) = if n < STRIP { (self.kernels[0], 1) } else { (self.kernels[1], STRIP) };
+        let conjugated = op_b == Operation::ConjugateTranspose && b.value_type.is_complex();
+        let strip = strip_of(n);
+        let kernel = self.kernels[usize::from(strip > 1)];
         let strips = n.div_ceil(strip) as i64;
         let of_block = rows_of_block(rows.rows, strips, i64::from(self.device.properties().multiprocessors));
-        let blocks = strips
-            .checked_mul((rows.rows + of_block - 1) / of_block)
-            .and_then(|blocks| u32::try_from(blocks).ok())
-            .filter(|&blocks| blocks <= i32::MAX as u32)
-            .ok_or_else(|| Error::unsupported("C: it has more columns than one launch can take"))?;
+        let blocks = strips.saturating_mul((rows.rows + of_block - 1) / of_block);
+        let blocks = blocks_of_grid(blocks, "C: it has more columns than one launch can take")?;
         let offsets = Offsets { pointer: rows.offsets, wide: i64::from(rows.offset_type == IndexType::I64) };
         // SAFETY: the operands are as their descriptors say, the pattern was checked by analysis, and
         // the order has each of C's rows once.

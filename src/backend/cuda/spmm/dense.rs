@@ -21,12 +21,12 @@ use super::seen::{Analysis, Looked};
 use super::{product, Strides};
 use crate::backend::cuda::cublaslt::{Factor, Sizes};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, launch_early, Kernel, Scalar};
+use crate::backend::cuda::launch::{launch, launch_early, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Widths};
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::{scalars, Scalar};
 use crate::backend::cuda::timing;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
@@ -37,7 +37,7 @@ use crate::memory::{Context, Workspace};
 use crate::problem::SpmmProblem;
 use crate::select::{self, Multiplier};
 use crate::support::Types;
-use crate::types::{Accumulator, Address, ComputeType, DataType, IndexType, LayoutKind, Order, PointerMode};
+use crate::types::{Address, ComputeType, DataType, IndexType, LayoutKind, Order, PointerMode};
 
 kernel_kinds! {
     "format/dense" { FILL(String, Widths) = "fill" for [["f16", "bf16", "f32", "f64"], widths()]; }
@@ -54,10 +54,6 @@ const LINE: usize = 128;
 /// Bytes to whose multiples cublasLt wants its workspace aligned; others it refuses
 /// (INVALID_VALUE), and a user's is aligned to 16.
 const LT_ALIGNMENT: usize = 256;
-/// Bytes of products that wait in the workspace at one time: more than L2 holds, few for
-/// memory. At least [`FEWEST`] columns.
-const PRODUCTS: usize = 64 << 20;
-const FEWEST: usize = 128;
 /// Workspace of cublasLt: what its authors advise on these devices; of small products so many
 /// times the result in the type of the sums (it was seen to cut K into 33 parts).
 const LT_WORKSPACE: usize = 32 << 20;
@@ -65,12 +61,6 @@ const LT_PARTS: usize = 64;
 /// Bytes of B and C up to which analysis runs a product, so that the kernels are loaded before
 /// the first execute.
 const WARM: usize = 256 << 20;
-/// Lines of C that a thread of the last launch has where there are blocks enough: so many a
-/// multiprocessor.
-const LINES: i64 = 4;
-const ENOUGH: i64 = 8;
-/// Blocks of a multiprocessor that look for what is not finite.
-const REPAIR_BLOCKS: u32 = 2;
 
 /// Kernels' `Entries`.
 #[derive(Clone, Copy)]
@@ -296,14 +286,11 @@ impl DenseSpmm {
         let (b_rows, b_cols) = if self.problem.op_b.transposes() { (n, k) } else { (k, n) };
         let b = dense(&b, b_rows, b_cols, self.problem.b_order, types.x);
         let c = dense(&c, m, n, self.problem.c_order, types.y);
-        match types.compute {
-            ComputeType::R64F => self.run::<f64>(&cx, &b, &c, Scalar::of(1.0), Scalar::of(0.0)),
-            _ => self.run::<f32>(&cx, &b, &c, Scalar::of(1.0), Scalar::of(0.0)),
-        }
+        let real = |number| Scalar::real(types.compute.scalar(), number);
+        self.run(&cx, &b, &c, real(1.0), real(0.0))
     }
 
-    /// Times cublasLt's algorithms for the problem's columns, without padding. The first is 1 to 17 %
-    /// slower than the best where the product takes 6 to 20 µs.
+    /// Times cublasLt's algorithms for the problem's columns, without padding.
     fn tune(&mut self, cx: &Context) -> Result<()> {
         let mut trial = Trial::default();
         while let Engine::Lt(lt) = &mut self.engine {
@@ -362,8 +349,7 @@ impl DenseSpmm {
     fn places(&self, n: usize) -> Places {
         let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
         let Shape { rows: m, cols: k, .. } = self.shape;
-        let a_column = product(&[m, self.sum_size()]).max(1);
-        let columns = (PRODUCTS / a_column / FEWEST * FEWEST).max(FEWEST).min(n);
+        let columns = select::spmm::dense::columns_at_once(product(&[m, self.sum_size()]), n);
         let (engine, packed, parts) = match &self.engine {
             Engine::Lt(lt) => {
                 let copies = lt.copies(&self.problem, n);
@@ -380,16 +366,16 @@ impl DenseSpmm {
     }
 
     /// D = alpha · op(A) · op(B) for these columns; false: nobody can.
-    fn multiply<T: Accumulator>(
+    fn multiply(
         &self,
         cx: &Context,
         workspace: Address,
         n: usize,
-        alpha: T,
+        alpha: &Scalar,
         b: Matrix,
         d: Matrix,
     ) -> Result<bool> {
-        let Engine::Lt(lt) = &self.engine else { return Ok(false) };
+        let (Engine::Lt(lt), Some(alpha)) = (&self.engine, alpha.on_host()) else { return Ok(false) };
         let (m, k) = (self.shape.rows as i64, self.shape.cols as i64);
         let alignment = |at: Address| 1 << at.value().trailing_zeros().min(8);
         // Asked for as if A were by rows.
@@ -423,7 +409,7 @@ impl DenseSpmm {
         let workspace = workspace.offset(workspace.value().wrapping_neg() % LT_ALIGNMENT);
         // SAFETY: the operands are as their descriptors say; the workspace holds what the sizes
         // allow, and what its alignment takes.
-        unsafe { matmul.run(alpha, first, second, d.at, workspace, cx.stream)? };
+        unsafe { matmul.run(bytemuck::bytes_of(&alpha), first, second, d.at, workspace, cx.stream)? };
         Ok(true)
     }
 
@@ -449,11 +435,8 @@ impl DenseSpmm {
         let (outer, inner) = if by_rows { (m, n as i64) } else { (n as i64, m) };
         let (size, ldc) = (c.value.size(), if by_rows { c.strides.row } else { c.strides.col });
         let wide = c.at.is_aligned(16) && (ldc as usize).saturating_mul(size) % 16 == 0;
-        let packs = (inner as u64).div_ceil(16 / size as u64).next_power_of_two();
-        let across = i64::from(packs.trailing_zeros().min(8));
         let multiprocessors = i64::from(self.device.properties().multiprocessors);
-        let blocks = outer / (LINES << (8 - across)) * (packs as i64 >> across);
-        let deep = if blocks >= ENOUGH * multiprocessors { LINES } else { 1 };
+        let (across, deep) = select::spmm::dense::lines_of_block((outer, inner), size, multiprocessors);
         Lines { outer, inner, ldc, rows_are_outer: i64::from(by_rows), wide: i64::from(wide), across, deep }
     }
 
@@ -461,13 +444,13 @@ impl DenseSpmm {
         Right { data: b.at, row: b.strides.row, col: b.strides.col }
     }
 
-    fn finish<T: Accumulator>(
+    fn finish(
         &self,
         cx: &Context,
         (b, c): (Matrix, Matrix),
         n: usize,
         products: Products,
-        (alpha, beta): (Scalar<T>, Scalar<T>),
+        (alpha, beta): (Scalar, Scalar),
     ) -> Result<()> {
         let lines = self.lines(c, n);
         let (at_once, packs) = (lines.deep * (256_i64 >> lines.across), 16 / c.value.size() as i64);
@@ -483,14 +466,7 @@ impl DenseSpmm {
         }
     }
 
-    fn run<T: Accumulator>(
-        &self,
-        cx: &Context,
-        b: &DenseMatrix,
-        c: &DenseMatrix,
-        alpha: Scalar<T>,
-        beta: Scalar<T>,
-    ) -> Result<()> {
+    fn run(&self, cx: &Context, b: &DenseMatrix, c: &DenseMatrix, alpha: Scalar, beta: Scalar) -> Result<()> {
         let (n, m, k) = (c.cols as usize, self.shape.rows, self.shape.cols);
         if m == 0 || n == 0 {
             return Ok(());
@@ -503,10 +479,9 @@ impl DenseSpmm {
         let b = Matrix { at: b.values, strides: b_strides, value: types.x };
         let c_strides = Strides::new(c.order, false, c.ld);
         let c = Matrix { at: c.values, strides: c_strides, value: types.y };
-        let on_host = |scalar: &Scalar<T>| scalar.pointer.is_null().then_some(scalar.value);
         let none = Products { data: Address::NULL, ld: 0, parts: 0, stride: 0 };
         let nnz = self.operand.rows().nnz;
-        if k == 0 || nnz == 0 || on_host(&alpha) == Some(T::ZERO) {
+        if k == 0 || nnz == 0 || alpha.is(0.0) {
             // A is zeros, or not to be read.
             return self.finish(cx, (b, c), n, none, (alpha, beta));
         }
@@ -520,17 +495,13 @@ impl DenseSpmm {
             (Engine::Lt(_), Some(packs)) => packs.copy(cx, b, k, n, place(places.packed_b))?,
             (Engine::Own(own), _) => own.prepare(cx, b, k, n, place(places.packed_b))?,
         };
-        let direct = match (on_host(&alpha), on_host(&beta)) {
-            (Some(alpha), Some(beta)) if beta == T::ZERO && copies.is_none() => Some(alpha),
-            _ => None,
-        };
-        if let Some(value) = direct {
+        if alpha.on_host().is_some() && beta.is(0.0) && copies.is_none() {
             let multiplied = match &self.engine {
-                Engine::Lt(_) => self.multiply(cx, place(places.engine), n, value, b, c)?,
+                Engine::Lt(_) => self.multiply(cx, place(places.engine), n, &alpha, b, c)?,
                 Engine::Own(own) => {
                     let plan = own.plan(&self.device, m, k, n);
                     if plan.parts == 1 {
-                        own.multiply(cx, &plan, a, prepared, (c, n, 0), value)?;
+                        own.multiply(cx, &plan, a, prepared, (c, n, 0), alpha)?;
                     }
                     plan.parts == 1
                 }
@@ -540,6 +511,7 @@ impl DenseSpmm {
             }
         }
         let by_rows = c.is_by_rows();
+        let one = Scalar::real(types.compute.scalar(), 1.0);
         for first in (0..n).step_by(places.columns) {
             let columns = places.columns.min(n - first);
             let ld = self.products_ld(columns) as i64;
@@ -552,7 +524,7 @@ impl DenseSpmm {
                     // Sums of columns that are not there are sums of zeros, and not read.
                     let width = self.width(copies.is_some(), columns);
                     let b = prepared.skip_columns(first);
-                    match self.multiply(cx, place(places.engine), width, T::ONE, b, sums)? {
+                    match self.multiply(cx, place(places.engine), width, &one, b, sums)? {
                         true => 1,
                         false => -1,
                     }
@@ -560,7 +532,7 @@ impl DenseSpmm {
                 Engine::Own(own) => {
                     let (plan, b) =
                         (own.plan(&self.device, m, k, places.columns), prepared.skip_columns(first));
-                    own.multiply(cx, &plan, a, b, (sums, columns, stride), T::ONE)?;
+                    own.multiply(cx, &plan, a, b, (sums, columns, stride), one)?;
                     plan.parts as i64
                 }
             };
@@ -570,16 +542,9 @@ impl DenseSpmm {
         Ok(())
     }
 
-    fn repair<T: Accumulator>(
-        &self,
-        cx: &Context,
-        b: Matrix,
-        c: Matrix,
-        n: usize,
-        alpha: Scalar<T>,
-    ) -> Result<()> {
+    fn repair(&self, cx: &Context, b: Matrix, c: Matrix, n: usize, alpha: Scalar) -> Result<()> {
         let lines = self.lines(c, n);
-        let most = self.device.properties().multiprocessors * REPAIR_BLOCKS;
+        let most = select::spmm::dense::most_blocks_that_repair(self.device.properties().multiprocessors);
         let blocks = (lines.outer as u64).min(u64::from(most)) as u32;
         let special = self.special.as_ref().map_or(Address::NULL, DeviceBuffer::address);
         // SAFETY: the operands are as their descriptors say.
@@ -608,12 +573,8 @@ impl SpmmExecutor for DenseSpmm {
         c: &DenseMatrix,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        match self.problem.types.compute {
-            ComputeType::R64F => {
-                self.run::<f64>(cx, b, c, scalar(cx, "alpha", alpha)?, scalar(cx, "beta", beta)?)
-            }
-            _ => self.run::<f32>(cx, b, c, scalar(cx, "alpha", alpha)?, scalar(cx, "beta", beta)?),
-        }
+        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
+        self.run(cx, b, c, alpha, beta)
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {

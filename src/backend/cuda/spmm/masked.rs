@@ -5,41 +5,35 @@
 //! Execute is one launch; a B or C whose columns are contiguous goes through the
 //! workspace, by one more each.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::masked_window::Arrays;
 use super::packing::{is_wide, Packing};
 use super::parts::Join;
 use super::seen::{reorder_of, Analysis, Seen};
+use super::window::Dense;
 use super::{grid_x, grid_y, product};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Scalar};
+use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::module::kinds::kernel_kinds;
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::{result_name, types_name};
 use crate::backend::{LayoutInfo, SpmmExecutor};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::masked_window::{details, Rules, BLOCK, SHAPE};
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmmProblem;
 use crate::select::spmm::masked_window as select;
-use crate::support::{Combo, Types};
+use crate::support::Types;
 use crate::types::{Address, ComputeType, LayoutKind, Order, Reorder};
 
 /// Threads of a block of kernels with a thread an element.
 const THREADS: u32 = 256;
 /// Tiles along N that one launch takes.
 const MOST_TILES: usize = 65535;
-/// Tiles along N of an item that come next to each other in the grid: they read the same of A
-/// at the same time (fp32, N = 512: 1 to 4 %). In doubles a tile of all rows comes after the other,
-/// so that more of B's tile stays in L2: N = 512 16 % in geomean of 8 matrices, cop20k 3006 and 1696 µs.
-const NEIGHBOURS: usize = 8;
-/// Columns of a tile where rows share next to nothing and B is larger than L2.
-const NARROW_TILE: usize = 32;
 /// Bytes of a line of the caches.
 const LINE: usize = 128;
 
@@ -58,19 +52,6 @@ struct Matrix {
     order: Address,
 }
 same_layout!(Matrix = "spmm/masked.cuh Matrix" { items, parts, columns, masks, starts, values, item_count, rows, order });
-
-/// Kernels' `Dense`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Dense {
-    b: Address,
-    ldb: i64,
-    c: Address,
-    ldc: i64,
-    n: i64,
-    flags: i64,
-}
-same_layout!(Dense = "spmm/masked.cuh Dense" { b, ldb, c, ldc, n, flags });
 
 /// A form of the kernels: a block of threads has an item and so many columns of C.
 #[derive(Clone, Copy, Debug)]
@@ -161,13 +142,9 @@ impl Forms {
         Ok(Forms(wanted.map(load).collect::<Result<_>>()?))
     }
 
-    /// The one for so many columns of C: that of whose columns fewest are idle, and of several
-    /// the widest, which reads A least often; that of 8 columns for no more than these.
+    /// The one for so many columns of C.
     fn of(&self, n: usize) -> &(Shape, u32, Kernel) {
-        let fits = |shape: &Shape| n <= 8 || shape.columns > 8;
-        let cost = |shape: &Shape| n.div_ceil(shape.columns).saturating_mul(shape.columns + 8);
-        let best = self.0.iter().filter(|(shape, ..)| fits(shape)).min_by_key(|(shape, ..)| cost(shape));
-        best.unwrap_or(&self.0[0])
+        &self.0[select::form_of(self.0.iter().map(|(shape, ..)| shape.columns), n)]
     }
 }
 
@@ -180,7 +157,7 @@ struct Places {
 }
 
 /// The executor.
-pub(super) struct MaskedSpmm<C: Combo> {
+pub(super) struct MaskedSpmm {
     device: Arc<Device>,
     problem: SpmmProblem,
     arrays: Arrays,
@@ -190,7 +167,6 @@ pub(super) struct MaskedSpmm<C: Combo> {
     forms: Forms,
     packing: Packing,
     finish: Kernel,
-    types: PhantomData<C>,
 }
 
 fn arrange(
@@ -205,7 +181,7 @@ fn arrange(
     })
 }
 
-impl<C: Combo> MaskedSpmm<C> {
+impl MaskedSpmm {
     /// Builds the executor. The context is current.
     pub(super) fn build(analysis: &Analysis<'_>, clusters: bool) -> Result<Self> {
         Self::new(analysis, clusters, rules(analysis, clusters)?)
@@ -218,8 +194,7 @@ impl<C: Combo> MaskedSpmm<C> {
         let (rows, cols, _) = problem.a.shape();
         let cols = problem.op.shape(rows, cols).1;
         let sizes = (arrays.nnz as usize, arrays.distinct as usize, cols as usize);
-        let is_narrow = select::has_narrow_tiles(types, sizes, device.properties().l2_bytes);
-        let most = if is_narrow { NARROW_TILE } else { usize::MAX };
+        let most = select::widest_tile(types, sizes, device.properties().l2_bytes);
         Ok(MaskedSpmm {
             device: Arc::clone(device),
             problem: *problem,
@@ -229,7 +204,6 @@ impl<C: Combo> MaskedSpmm<C> {
             arrays,
             rules,
             order,
-            types: PhantomData,
         })
     }
 
@@ -253,7 +227,7 @@ impl<C: Combo> MaskedSpmm<C> {
 
     fn places(&self, n: usize) -> Places {
         let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
-        let acc = size_of::<C::Acc>();
+        let acc = self.problem.types.compute.scalar().size();
         let columns = self.forms.of(n).0.columns;
         let tiles = n.div_ceil(columns).min(self.tiles_at_once());
         let sums = product(&[tiles, self.arrays.parts.len(), self.arrays.height, columns, acc]);
@@ -267,7 +241,7 @@ impl<C: Combo> MaskedSpmm<C> {
     }
 }
 
-impl<C: Combo> SpmmExecutor for MaskedSpmm<C> {
+impl SpmmExecutor for MaskedSpmm {
     fn workspace_bytes(&self, n: usize) -> usize {
         self.places(n).total
     }
@@ -281,8 +255,8 @@ impl<C: Combo> SpmmExecutor for MaskedSpmm<C> {
         c: &DenseMatrix,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        let alpha: Scalar<C::Acc> = scalar(cx, "alpha", alpha)?;
-        let beta: Scalar<C::Acc> = scalar(cx, "beta", beta)?;
+        let accumulator = self.problem.types.compute.scalar();
+        let (alpha, beta) = scalars(cx, accumulator, alpha, beta)?;
         let (n, arrays) = (c.cols as usize, &self.arrays);
         if arrays.row_count == 0 || n == 0 {
             return Ok(());
@@ -293,7 +267,7 @@ impl<C: Combo> SpmmExecutor for MaskedSpmm<C> {
         let packed = self.packing.take(cx, b, n, place(places.packed_b), "window")?;
         let raw = self.finishes_c();
         let (c_at, ldc, c_size) = match raw {
-            true => (place(places.raw_c), n as i64, size_of::<C::Acc>()),
+            true => (place(places.raw_c), n as i64, accumulator.size()),
             false => (c.values, c.ld, c.value_type.size()),
         };
         let b_size = b.value_type.size();
@@ -322,14 +296,11 @@ impl<C: Combo> SpmmExecutor for MaskedSpmm<C> {
         for first in (0..n).step_by(step) {
             let end = n.min(first + step);
             let tiles = (end - first).div_ceil(shape.columns);
-            let neighbours = if size_of::<C::Acc>() == 8 { 1 } else { NEIGHBOURS };
-            let side = tiles.min(neighbours);
-            let blocks = u32::try_from(arrays.items.len().saturating_mul(side))
-                .ok()
-                .filter(|&blocks| blocks <= i32::MAX as u32)
-                .ok_or_else(|| {
-                    Error::unsupported("A: algorithm window has too many windows for one launch")
-                })?;
+            let side = select::neighbours(tiles, accumulator.size() == 8);
+            let blocks = blocks_of_grid(
+                arrays.items.len().saturating_mul(side),
+                "A: algorithm window has too many windows for one launch",
+            )?;
             let dense = Dense {
                 b: packed.address.offset(first * b_size),
                 ldb: packed.ld,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::window::number::{threads_for, windows_of, Numbering, Numbers};
+use super::window::number::{windows_of, Numbering, Numbers};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::{self, Positions};
 use crate::backend::cuda::device::Device;
@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::format::masked_window::{check_entries, Rules, BLOCK};
 use crate::format::window::{Item, Part, Shape, HEIGHTS, WHOLE};
 use crate::memory::Context;
+use crate::select::spmm::window::threads_for;
 use crate::types::Address;
 
 kernel_kinds! { "format/masked_window" { FILL(usize, Widths) = "fill" for [[32, 64], widths()]; } }

@@ -9,14 +9,9 @@ use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
+use crate::select::spmm::copies::{self, PACK};
 use crate::types::{Address, Order};
 
-/// Bytes of a pack.
-const PACK: usize = 16;
-/// How often a row of B is read from which on it is copied where rows begin anywhere:
-/// gathering elements of 2 bytes took `smat` from 57 µs to 141 with cant's 100 columns,
-/// whose rows of B are read 15 times, and from 227 to 641 with mac_econ's (19 times).
-const READ_OFTEN: i64 = 4;
 const THREADS: u32 = 256;
 
 /// What is to be copied when.
@@ -49,14 +44,13 @@ impl Packing {
         let (rows, cols, _) = problem.a.shape();
         let inner = problem.op.shape(rows, cols).1;
         let size = problem.types.x.size();
-        let crooked = problem.n_hint as usize % (PACK / size) != 0;
         Ok(Packing {
             kernel: super::pack_kernel(device, problem.types.x)?,
             size,
             order: problem.b_order,
             transposed: problem.op_b.transposes(),
             inner,
-            aligns: crooked && reads / inner.max(1) >= READ_OFTEN,
+            aligns: copies::aligns(problem.n_hint as usize, size, (reads, inner)),
         })
     }
 
@@ -67,7 +61,7 @@ impl Packing {
 
     /// There is room for a copy.
     fn may_copy(&self, n: usize) -> bool {
-        self.gathers() || self.aligns && n > PACK / self.size
+        copies::may_copy(n, self.size, self.gathers(), self.aligns)
     }
 
     fn ld(&self, n: usize) -> usize {
@@ -94,7 +88,8 @@ impl Packing {
     ) -> Result<Packed> {
         let from = Strides::new(b.order, self.transposed, b.ld);
         let mut out = Packed { address: b.values, ld: from.row, padded: false };
-        if self.inner > 0 && (self.gathers() || self.may_copy(n) && !is_wide(b.values, from.row, self.size)) {
+        let has_packs = is_wide(b.values, from.row, self.size);
+        if self.inner > 0 && copies::copies(self.gathers(), self.may_copy(n), has_packs) {
             out = Packed { address: to, ld: self.ld(n) as i64, padded: true };
             // SAFETY: B is as its descriptor says; the workspace holds the copy.
             unsafe {

@@ -3,13 +3,16 @@
 
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::layouts::same_layout;
+use crate::backend::cuda::launch::{blocks_of_grid, launch};
+use crate::backend::cuda::layouts::{same_elements, same_layout};
 use crate::backend::cuda::memory::DeviceBuffer;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::window::{Item, Part};
 use crate::memory::Context;
 use crate::types::Address;
+
+same_elements!(Item = "format/window.cuh Item" { window, first, end, part });
+same_elements!(Part = "format/window.cuh Part" { window, first, count, counter });
 
 /// Threads of a block of the conversion.
 const THREADS: u32 = 256;
@@ -27,12 +30,10 @@ same_layout!(Join = "spmm/parts.cuh Join" { sums, counters, part_count, counter_
 
 /// Blocks of a launch with `each` of so many things a block.
 pub(super) fn grid(count: i64, each: u32, algorithm: &str) -> Result<u32> {
-    u32::try_from((count as u64).div_ceil(u64::from(each)))
-        .ok()
-        .filter(|&blocks| blocks <= i32::MAX as u32)
-        .ok_or_else(|| {
-            Error::unsupported(format!("A: algorithm {algorithm} has too much for one launch to convert"))
-        })
+    blocks_of_grid(
+        (count as u64).div_ceil(u64::from(each)),
+        format_args!("A: algorithm {algorithm} has too much for one launch to convert"),
+    )
 }
 
 /// Sums up to before each number, in place; returns the total, which stands last.

@@ -7,14 +7,10 @@ use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::Result;
 use crate::memory::Context;
-use crate::select::spmm::reach::{Reach, BINS};
+use crate::select::spmm::reach::{sample_step, Reach, BINS};
 use crate::types::IndexType;
 
 kernel_kinds! { "spmm/tasks" { REACH(IndexType) = "reach" for [index_types()]; } }
-
-/// Rows that are looked at, and about how many entries.
-const ROWS: i64 = 8192;
-const ENTRIES: i64 = 1 << 20;
 
 /// Counts the distances of a sample of the rows. Blocks.
 pub(super) fn look(cx: &Context, device: &Device, rows: &Rows, stats: &RowStats) -> Result<Reach> {
@@ -26,8 +22,7 @@ pub(super) fn look(cx: &Context, device: &Device, rows: &Rows, stats: &RowStats)
     }
     let kernel = REACH.load(device, (rows.index_type,))?;
     let counts = DeviceBuffer::<u64>::zeroed(cx, BINS)?;
-    let wanted = (ENTRIES / mean.max(1)).clamp(64, ROWS);
-    let step = (rows.rows / wanted).max(1);
+    let step = sample_step(rows.rows, mean);
     let looked_at = (rows.rows + step - 1) / step;
     let wide = i64::from(rows.offset_type == IndexType::I64);
     // SAFETY: the pattern was checked; the kernel reads rows below `rows.rows`.

@@ -15,7 +15,7 @@ use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::{Error, Result};
 use crate::memory::{Context, COUNTER_BYTES};
-use crate::select::spmm::row::{Limits, WARPS};
+use crate::select::spmm::row::{warps_at_once, Limits, WARPS};
 use crate::types::{Address, IndexType};
 
 /// Rows of a window, and lists and other things that are counted (tasks.cu).
@@ -107,7 +107,7 @@ impl Schedule {
             }
             return Ok(plain);
         };
-        let at_once = i64::from(device.properties().multiprocessors) * 64;
+        let at_once = warps_at_once(i64::from(device.properties().multiprocessors));
         let limits = match Limits::new(rows.rows, rows.nnz, stats.max, at_once) {
             Some(limits) if count > 0 => limits,
             _ => return Ok(plain),

@@ -15,14 +15,11 @@ use crate::error::Result;
 use crate::format::window::{Counts, Shape};
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
-use crate::reorder;
 use crate::reorder::jaccard::When;
+use crate::select::spmm::window::CLUSTER;
 use crate::select::spmm::{clusters_gain, clusters_may_pay, Survey};
 use crate::select::{self, Clusters, RowOrder, Source};
 use crate::types::Reorder;
-
-/// Rows of a cluster: of windows of 16 rows, or half of those of 32.
-const CLUSTER_ROWS: usize = 16;
 
 /// Sorted rows of op(A), in place or a copy, and their counts.
 pub(crate) struct Seen {
@@ -189,8 +186,9 @@ impl Analysis<'_> {
     fn cluster(&self, operand: &Operand) -> Result<Option<ClusteredRows>> {
         let &Analysis { cx, device, problem, .. } = self;
         let rows = operand.rows();
-        let shape = reorder::Shape { height: CLUSTER_ROWS, width: 1 };
-        let Some(order) = cluster(cx, device, &rows, shape, When::Strongly)?.places else { return Ok(None) };
+        let Some(order) = cluster(cx, device, &rows, CLUSTER, When::Strongly)?.places else {
+            return Ok(None);
+        };
         let value_type = problem.types.a;
         let copy = match operand {
             Operand::InPlace(_) => permute_rows(cx, device, &rows, value_type, &order)?,

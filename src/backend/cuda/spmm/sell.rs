@@ -5,16 +5,15 @@
 //! Execute is one launch; a B whose columns are contiguous, or whose rows are not aligned for
 //! what lanes read of them, is copied to the workspace by one more.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::seen::Analysis;
 use super::{grid_x, grid_y, product, Strides, THREADS};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Scalar};
+use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::module::kinds::kernel_kinds;
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::spmv::sell::{self as spmv_sell, for_columns, Arrays, Refill};
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
@@ -22,27 +21,20 @@ use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::{SpmmProblem, SpmvProblem};
-use crate::support::Combo;
+use crate::select::spmm::copies::{sell_reads_b, LINE};
+use crate::select::spmm::sell::{kernels, takes_spmv, Shape, Slots};
 use crate::types::{Address, LayoutKind};
 
 /// Warps of a block, and threads.
 const WARPS: u64 = 4;
 const BLOCK: u32 = 128;
-/// Lanes of a group at the most: as many slices has a block.
-const MOST_GROUP_LOG2: u32 = 2;
-/// Elements of a row of B that a lane reads, by kernel.
-const ELEMENTS: [usize; 4] = [2, 4, 8, 16];
 
 kernel_kinds! { "spmm/sell" {
     PRODUCT(String, usize, usize) = "product" for [types(Algorithm::SpmmSell), [1, 2, 3], [2, 4]],
         [["f32"], [1, 2, 3], [8]], [HALVES, [1, 2, 3], [8, 16]];
 } }
-/// Bytes that caches fetch at the least.
-const SECTOR: usize = 32;
 /// Tiles along N that one launch takes.
 const MOST_TILES: usize = 65535;
-/// Bytes of a line of the caches.
-const LINE: usize = 128;
 
 /// Kernels' `Dense`.
 #[derive(Clone, Copy)]
@@ -70,54 +62,15 @@ struct Join {
 }
 same_layout!(Join = "spmm/sell.cu Join" { sums, counters, block_count, counter_count });
 
-/// How a number of columns is dealt out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Shape {
-    /// Which of [`ELEMENTS`].
-    elements: usize,
-    group_log2: u32,
-}
-
-impl Shape {
-    /// For n columns of elements of `size` bytes: 32 bytes a lane, or as many as hold n. `shares`:
-    /// [`shares`].
-    fn new(n: usize, size: usize, shares: bool) -> Self {
-        let halve = shares && size == 4 && n <= 8;
-        let most = Self::kernels(if halve { 2 * size } else { size }) - 1;
-        let elements = ELEMENTS.iter().position(|&e| e >= n).unwrap_or(most).min(most);
-        let lanes = n.div_ceil(ELEMENTS[elements]).next_power_of_two();
-        Shape { elements, group_log2: lanes.trailing_zeros().min(MOST_GROUP_LOG2) }
+/// What of the layout says how its rows are read.
+fn slots(arrays: &Arrays) -> Slots {
+    Slots {
+        rows: arrays.rows,
+        entries: arrays.nnz,
+        item_rows: arrays.rules.item_rows,
+        slots: arrays.slots,
+        columns: arrays.narrow.len() + arrays.wide.len(),
     }
-
-    /// Kernels for elements of `size` bytes, of [`ELEMENTS`].
-    fn kernels(size: usize) -> usize {
-        ELEMENTS.iter().filter(|&&e| e * size <= SECTOR).count()
-    }
-
-    fn elements(&self) -> usize {
-        ELEMENTS[self.elements]
-    }
-
-    /// Columns of a tile.
-    fn columns(&self) -> usize {
-        self.elements() << self.group_log2
-    }
-}
-
-/// Entries of a row on average from which two lanes may read one's 8 columns of fp32, 16 bytes each: what
-/// lanes of an item add by shuffles is less then. Measured, one lane's time over two's: band256 1.68, dnn80
-/// 1.41, band1024 1.22, uniform (16 entries) 1.08, si41 1.03; webbase (3) 0.88, dc2 (7) 0.98.
-const LONG: i64 = 12;
-
-/// Whether so long rows should be read by two lanes. Not if rows share columns (cant 0.73, consph 1.08, shipsec1
-/// 1.11), nor if most slices have one column a step, whose lanes read rows of B side by side (hpcg128:
-/// 185 µs by one lane, 325 by two).
-fn shares(arrays: &Arrays) -> bool {
-    let columns = arrays.narrow.len() + arrays.wide.len();
-    arrays.rules.item_rows == 1
-        && arrays.nnz >= LONG * arrays.rows
-        && 2 * columns >= arrays.slots
-        && arrays.slots > 0
 }
 
 /// Where the parts of the workspace begin, in bytes.
@@ -129,18 +82,17 @@ struct Places {
 }
 
 /// The executor.
-pub(super) struct SellSpmm<C: Combo> {
+pub(super) struct SellSpmm {
     device: Arc<Device>,
     problem: SpmmProblem,
     arrays: Arrays,
     shares: bool,
-    /// By [`ELEMENTS`], of up to 32 bytes.
+    /// By [`kernels`].
     kernels: Vec<Kernel>,
     /// SpMV's.
     single: Kernel,
     pack: Kernel,
     refill: Refill,
-    combo: PhantomData<C>,
 }
 
 fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<Arrays> {
@@ -148,30 +100,29 @@ fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<
     for_columns(cx, device, &SpmvProblem { op, a, types, value_updates })
 }
 
-impl<C: Combo> SellSpmm<C> {
+impl SellSpmm {
     /// Builds the executor. The context is current.
     pub(super) fn build(analysis: &Analysis<'_>) -> Result<Self> {
         let &Analysis { cx, device, problem, .. } = analysis;
         let arrays = arrange(cx, device, problem)?;
         let rows = arrays.rules.item_rows;
-        let size = size_of::<C::X>();
-        let kernel = |&elements: &usize| PRODUCT.load(device, (types_name(C::TYPES), rows, elements));
-        let refill = Refill::new(device, C::TYPES.a, arrays.origins.as_ref())?;
+        let types = problem.types;
+        let kernel = |&elements: &usize| PRODUCT.load(device, (types_name(types), rows, elements));
+        let refill = Refill::new(device, types.a, arrays.origins.as_ref())?;
         Ok(SellSpmm {
             device: Arc::clone(device),
             problem: *problem,
-            kernels: ELEMENTS[..Shape::kernels(size)].iter().map(kernel).collect::<Result<_>>()?,
-            single: spmv_sell::PRODUCT.load(device, (types_name(C::TYPES), 2, rows))?,
-            pack: super::pack_kernel(device, C::TYPES.x)?,
-            shares: shares(&arrays),
+            kernels: kernels(types.x.size()).iter().map(kernel).collect::<Result<_>>()?,
+            single: spmv_sell::PRODUCT.load(device, (types_name(types), 2, rows))?,
+            pack: super::pack_kernel(device, types.x)?,
+            shares: slots(&arrays).are_shared(),
             arrays,
             refill,
-            combo: PhantomData,
         })
     }
 
     fn shape(&self, n: usize) -> Shape {
-        Shape::new(n, size_of::<C::X>(), self.shares)
+        Shape::new(n, self.problem.types.x.size(), self.shares)
     }
 
     /// Columns of op(A): rows of op(B).
@@ -194,15 +145,16 @@ impl<C: Combo> SellSpmm<C> {
         let shape = self.shape(n);
         let tiles = n.div_ceil(shape.columns()).min(self.tiles_at_once());
         let blocks = self.arrays.blocks << shape.group_log2;
-        let sums = product(&[tiles, blocks, shape.columns(), size_of::<C::Acc>()]);
+        let types = self.problem.types;
+        let sums = product(&[tiles, blocks, shape.columns(), types.compute.scalar().size()]);
         let ld = n.div_ceil(shape.elements()).saturating_mul(shape.elements());
-        let packed = product(&[self.inner() as usize, ld, size_of::<C::X>()]);
+        let packed = product(&[self.inner() as usize, ld, types.x.size()]);
         let packed_b = align(sums);
         Places { packed_b, total: packed_b.saturating_add(align(packed)), ld }
     }
 }
 
-impl<C: Combo> SpmmExecutor for SellSpmm<C> {
+impl SpmmExecutor for SellSpmm {
     fn workspace_bytes(&self, n: usize) -> usize {
         self.places(n).total
     }
@@ -216,15 +168,14 @@ impl<C: Combo> SpmmExecutor for SellSpmm<C> {
         c: &DenseMatrix,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        let alpha: Scalar<C::Acc> = scalar(cx, "alpha", alpha)?;
-        let beta: Scalar<C::Acc> = scalar(cx, "beta", beta)?;
+        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let (n, arrays) = (c.cols as usize, &self.arrays);
         if arrays.rows == 0 || n == 0 {
             return Ok(());
         }
         let places = self.places(n);
         cx.workspace.require(places.total)?;
-        let size = size_of::<C::X>();
+        let size = b.value_type.size();
         let shape = self.shape(n);
         let from = Strides::new(b.order, self.problem.op_b.transposes(), b.ld);
         let to = Strides::new(c.order, false, c.ld);
@@ -235,14 +186,12 @@ impl<C: Combo> SpmmExecutor for SellSpmm<C> {
         };
         let row_bytes = from.row.saturating_mul(size as i64);
         // SpMV's kernel reads a column without gaps and writes one.
-        let single = n == 1 && to.row == 1;
+        let single = takes_spmv(n, to.row);
         let direct = match single {
             true => from.row == 1,
             false => {
-                from.col == 1
-                    && aligned(b.values, from.row, size, pack)
-                    && n % shape.elements() == 0
-                    && row_bytes <= i64::from(i32::MAX)
+                let is_aligned = aligned(b.values, from.row, size, pack);
+                sell_reads_b(n, shape.elements(), from.col == 1, is_aligned, row_bytes)
             }
         };
         let (mut b_at, mut ldb) = (b.values, from.row);
@@ -273,7 +222,7 @@ impl<C: Combo> SpmmExecutor for SellSpmm<C> {
                 "B: algorithm sell takes rows that are less than 2^31 bytes apart",
             ));
         }
-        let c_size = size_of::<C::Y>();
+        let c_size = c.value_type.size();
         let c_pack = (shape.elements() * c_size).min(16);
         let packs = to.col == 1 && aligned(c.values, to.row, c_size, c_pack) && n % shape.elements() == 0;
         let join = Join {
@@ -283,10 +232,7 @@ impl<C: Combo> SpmmExecutor for SellSpmm<C> {
             counter_count: arrays.blocks as i64,
         };
         let blocks = ((slices as u64) << shape.group_log2).div_ceil(WARPS);
-        let blocks = u32::try_from(blocks)
-            .ok()
-            .filter(|&blocks| blocks <= i32::MAX as u32)
-            .ok_or_else(|| Error::unsupported("A: it has more slices than one launch can take"))?;
+        let blocks = blocks_of_grid(blocks, "A: it has more slices than one launch can take")?;
         let step = self.tiles_at_once().saturating_mul(shape.columns());
         for first in (0..n).step_by(step) {
             let columns = (n - first).min(step);

@@ -17,27 +17,25 @@ use super::{product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::{values, Positions};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
+use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::Operand;
 use crate::backend::cuda::reorder::cluster;
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::bcsr::{details, widest, ROWS};
 use crate::format::window::fill_ratio;
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmmProblem;
 use crate::reorder::jaccard::When;
-use crate::reorder::Shape;
 use crate::select::spmm::smat as select;
-use crate::select::spmm::smat::is_filled;
 use crate::select::Clusters;
-use crate::types::{Accumulator, Address, ComputeType, LayoutKind, Order, Reorder};
+use crate::types::{Address, LayoutKind, Order, Reorder};
 
 kernel_kinds! { "spmm/smat" {
     ROWS_OF_B(String, usize, usize) = "rows"
@@ -93,49 +91,37 @@ struct Form {
     shared: u32,
 }
 
-/// Columns of C of a warp, stages, for values of 2, 4 and 8 bytes (kernels/spmm/smat.cu).
-const FORMS: [[(usize, usize); 3]; 3] =
-    [[(8, 4), (32, 3), (64, 2)], [(8, 4), (32, 3), (64, 2)], [(8, 3), (32, 2), (32, 2)]];
-
-/// Those for values of so many bytes.
-fn forms(size: usize) -> [(usize, usize); 3] {
-    match size {
-        2 => FORMS[0],
-        4 => FORMS[1],
-        _ => FORMS[2],
+/// Stages of the kernel for values of so many bytes and so many columns of C a warp (kernels/spmm/smat.cu).
+fn stages(size: usize, columns: usize) -> usize {
+    match (size, columns) {
+        (2 | 4, 8) => 4,
+        (2 | 4, 32) | (_, 8) => 3,
+        _ => 2,
     }
 }
 
-/// Kernels by columns of C: up to the first one's, up to the second one's, more.
+/// Kernels by columns of C, as [`select::form_of`] takes them.
 struct Forms([Form; 3]);
 
 impl Forms {
     /// For a B by rows, or by columns, of which narrow blocks of halves have the first only.
     fn load(device: &Device, problem: &SpmmProblem, width: usize, by_columns: bool) -> Result<Self> {
         let size = problem.types.a.size();
-        let form = |(columns, stages): (usize, usize)| {
+        let form = |columns: usize| {
             let kind = if by_columns { COLUMNS_OF_B } else { ROWS_OF_B };
             let kernel = kind.load(device, (types_name(problem.types), width, columns))?;
             // Rows of B, and of A as many columns, that two MMAs take.
             let depth = if size == 2 { 32 } else { 16 };
-            let shared = (WARPS * stages * depth * (columns + ROWS) * size) as u32;
+            let shared = (WARPS * stages(size, columns) * depth * (columns + ROWS) * size) as u32;
             kernel.allow_shared(shared)?;
             Ok(Form { kernel, columns, shared })
         };
-        let [a, mut b, mut c] = forms(size);
-        if width < widest(size) && by_columns {
-            (b, c) = (a, a);
-        }
-        Ok(Forms([form(a)?, form(b)?, form(c)?]))
+        let [few, some, many] = select::forms(size, width, by_columns);
+        Ok(Forms([form(few)?, form(some)?, form(many)?]))
     }
 
     fn of(&self, n: usize) -> &Form {
-        let [few, some, many] = &self.0;
-        match n {
-            _ if n <= few.columns => few,
-            _ if n <= some.columns => some,
-            _ => many,
-        }
+        &self.0[select::form_of([0, 1, 2].map(|at: usize| self.0[at].columns), n)]
     }
 }
 
@@ -162,8 +148,7 @@ fn arrange(
     let (rows, size) = (operand.rows(), value_type.size());
     let mut order = None;
     if clusters.may_be() {
-        // Of halves, too: narrow blocks are what clusters save most of.
-        let shape = Shape { height: ROWS, width: 8 };
+        let shape = select::CLUSTER;
         let found = cluster(cx, device, &rows, shape, When::Promising)?;
         let is_decided = *clusters != Clusters::IfFaster;
         if is_decided || select::clusters_gain(problem, shape, (found.before, found.after)) {
@@ -172,27 +157,20 @@ fn arrange(
     }
     let source = Source { rows: &rows, value_type, order, positions };
     let (n, multiprocessors) = (problem.n_hint.max(1) as usize, device.properties().multiprocessors as usize);
-    let [_, _, (columns, _)] = forms(size);
     let cut = source.cut(cx, device)?;
     let mut taken = width.unwrap_or(widest(size));
     let mut counted = source.count(cx, device, &cut, taken)?;
     if width.is_none() && taken > 8 {
         let narrow = source.count(cx, device, &cut, 8)?;
-        // Of more columns of B, which are contiguous, 32 bytes are read at one time, of which narrow
-        // blocks use half.
-        let by_columns = n > columns_of_few(size) && gathers(problem);
+        let by_columns = n > select::columns_of_few(size) && gathers(problem);
         let blocks = (narrow.blocks, counted.blocks);
         if select::takes_narrow_blocks(rows.nnz as usize, blocks, problem.n_hint, by_columns) {
             (taken, counted) = (8, narrow);
         }
     }
-    let rules = select::rules_on_device(select::rules(size, taken), multiprocessors, n.div_ceil(columns));
+    let tiles = n.div_ceil(select::columns_of_many(size));
+    let rules = select::rules_on_device(select::rules(size, taken), multiprocessors, tiles);
     Arrays::build(cx, device, source, &cut, counted, rules)
-}
-
-/// Columns of the first of [`forms`].
-fn columns_of_few(size: usize) -> usize {
-    forms(size)[0].0
 }
 
 /// Columns of op(B) are contiguous, and not its rows.
@@ -223,14 +201,6 @@ impl SmatSpmm {
         })
     }
 
-    fn acc_size(&self) -> usize {
-        if self.problem.types.compute == ComputeType::R64F {
-            8
-        } else {
-            4
-        }
-    }
-
     /// Tiles along N of one launch: the counters of its cut row blocks are there.
     fn tiles_at_once(&self) -> usize {
         match self.arrays.cut as usize {
@@ -242,8 +212,8 @@ impl SmatSpmm {
     /// Whether the kernels read this B by columns; else they take rows of it.
     fn reads_columns(&self, b: &DenseMatrix, n: usize) -> bool {
         let (size, Arrays { width, columns, nnz, .. }) = (b.value_type.size(), &self.arrays);
-        let pays = n <= columns_of_few(size)
-            || *width == widest(size) && is_filled(*nnz as usize, columns.len(), *width);
+        let blocks = (columns.len(), *width);
+        let pays = select::columns_pay(n, size, *nnz as usize, blocks);
         pays && gathers(&self.problem) && is_wide(b.values, b.ld, size)
     }
 
@@ -251,22 +221,32 @@ impl SmatSpmm {
     fn sums_bytes(&self, n: usize) -> usize {
         let form = self.forms.of(n);
         let tiles = n.div_ceil(form.columns).min(self.tiles_at_once());
-        let bytes = product(&[tiles, self.arrays.parts.len(), ROWS, form.columns, self.acc_size()]);
+        let bytes = product(&[
+            tiles,
+            self.arrays.parts.len(),
+            ROWS,
+            form.columns,
+            self.problem.types.compute.scalar().size(),
+        ]);
         bytes.saturating_add(LINE - 1) & !(LINE - 1)
     }
+}
 
-    fn launch<Acc: Accumulator>(
+impl SpmmExecutor for SmatSpmm {
+    fn workspace_bytes(&self, n: usize) -> usize {
+        self.sums_bytes(n).saturating_add(self.packing.bytes(n))
+    }
+
+    fn execute(
         &self,
         cx: &Context,
-        (alpha, beta): (Address, Address),
+        alpha: Address,
         b: &DenseMatrix,
+        beta: Address,
         c: &DenseMatrix,
-    ) -> Result<()>
-    where
-        Scalar<Acc>: Parameter,
-    {
-        let alpha: Scalar<Acc> = scalar(cx, "alpha", alpha)?;
-        let beta: Scalar<Acc> = scalar(cx, "beta", beta)?;
+    ) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let (n, arrays) = (c.cols as usize, &self.arrays);
         if arrays.row_count == 0 || n == 0 {
             return Ok(());
@@ -308,12 +288,11 @@ impl SmatSpmm {
         for first in (0..n).step_by(step) {
             let end = n.min(first.saturating_add(step));
             let tiles = (end - first).div_ceil(form.columns);
-            // Tiles of an item are next to each other: they read the same blocks.
-            let together = tiles.next_power_of_two().min(WARPS);
-            let blocks = u32::try_from(arrays.items.len().div_ceil(WARPS / together))
-                .ok()
-                .filter(|&blocks| blocks <= i32::MAX as u32)
-                .ok_or_else(|| Error::unsupported("A: it has more row blocks than one launch can take"))?;
+            let together = select::tiles_of_item(tiles, WARPS);
+            let blocks = blocks_of_grid(
+                arrays.items.len().div_ceil(WARPS / together),
+                "A: it has more row blocks than one launch can take",
+            )?;
             let b_at = if by_columns { first.saturating_mul(from.ld as usize) } else { first };
             let dense = Dense {
                 b: from.address.offset(b_at.saturating_mul(b_size)),
@@ -333,27 +312,6 @@ impl SmatSpmm {
             }
         }
         Ok(())
-    }
-}
-
-impl SpmmExecutor for SmatSpmm {
-    fn workspace_bytes(&self, n: usize) -> usize {
-        self.sums_bytes(n).saturating_add(self.packing.bytes(n))
-    }
-
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
-    ) -> Result<()> {
-        let _entered = self.device.enter()?;
-        match self.problem.types.compute {
-            ComputeType::R64F => self.launch::<f64>(cx, (alpha, beta), b, c),
-            _ => self.launch::<f32>(cx, (alpha, beta), b, c),
-        }
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {

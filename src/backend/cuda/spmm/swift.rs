@@ -21,24 +21,23 @@ use super::{grid_x, grid_y, product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::values;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Parameter, Scalar};
+use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::module::kinds::kernel_kinds;
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::{scalars, Scalar};
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::swift::bands::ROWS;
 use crate::format::swift::{LANES, TOGETHER};
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmmProblem;
-use crate::types::{Accumulator, Address, DataType, LayoutKind};
+use crate::select::spmm::swift as select;
+use crate::types::{Address, LayoutKind};
 
 /// Threads of a block that scales C.
 const THREADS: u32 = 256;
-/// Blocks of a multiprocessor that scale C.
-const RESIDENT: u32 = 8;
 /// Bands of a thread block (kWarps of kernels/spmm/swift_bands.cuh).
 const WARPS: usize = 4;
 /// Tiles along N that one launch takes.
@@ -66,12 +65,6 @@ struct Group {
     lanes: usize,
     columns: usize,
     kernel: Kernel,
-}
-
-/// The group with the fewest lanes that takes all columns, or the largest.
-fn group(groups: &[Group], n: usize) -> &Group {
-    let found = groups.iter().find(|group| group.columns >= n);
-    found.or(groups.last()).expect("there are groups of single elements")
 }
 
 /// Kernels' `Matrix`.
@@ -218,16 +211,13 @@ fn lines(bytes: usize) -> usize {
 
 /// Blocks of a launch.
 fn grid(count: usize) -> Result<u32> {
-    u32::try_from(count)
-        .ok()
-        .filter(|&blocks| blocks <= i32::MAX as u32)
-        .ok_or_else(|| Error::unsupported("A: it has more blocks than one launch can take"))
+    blocks_of_grid(count, "A: it has more blocks than one launch can take")
 }
 
 /// Operands of a launch.
-struct Operands<T> {
-    alpha: Scalar<T>,
-    beta: Scalar<T>,
+struct Operands {
+    alpha: Scalar,
+    beta: Scalar,
     b: Packed,
     c: Address,
     c_row: i64,
@@ -267,27 +257,24 @@ impl SwiftSpmm {
         })
     }
 
-    fn by_blocks<T: Accumulator>(&self, cx: &Context, arrays: &BlockArrays, o: &Operands<T>) -> Result<()>
-    where
-        Scalar<T>: Parameter,
-    {
+    fn by_blocks(&self, cx: &Context, arrays: &BlockArrays, o: &Operands) -> Result<()> {
         let Form::Blocks { packs, singles, scale, finish_rows, finish_columns, .. } = &self.form else {
             unreachable!("it has blocks")
         };
         let (n, size, pack) = (o.n, self.size(), PACK / self.size());
         let by_columns = self.is_by_columns(n);
         // Where alpha is 0 nothing is added.
-        let in_place = !by_columns && (o.alpha.is(T::ONE) || o.alpha.is(T::ZERO));
+        let in_place = !by_columns && (o.alpha.is(1.0) || o.alpha.is(0.0));
         let (c, ldc, beta) = match in_place {
             true => (o.c, o.c_row, o.beta),
-            false => (cx.workspace.address, n as i64, Scalar::of(T::ZERO)),
+            false => (cx.workspace.address, n as i64, Scalar::real(self.problem.types.compute.scalar(), 0.0)),
         };
         // Rows without gaps are one.
         let rows = self.shape.0;
         let (runs, each) = if ldc == n as i64 { (1, rows * n as i64) } else { (rows, n as i64) };
         let vector = is_wide(c, if runs == 1 { 0 } else { ldc }, size) && each % pack as i64 == 0;
         let elements = if vector { rows * n as i64 / pack as i64 } else { rows * n as i64 };
-        let most = self.device.properties().multiprocessors * RESIDENT;
+        let most = select::most_blocks_that_scale(self.device.properties().multiprocessors);
         let blocks_of_scale = (elements as u64).div_ceil(u64::from(THREADS)).min(u64::from(most)) as u32;
         // SAFETY: C is as its descriptor says, or the workspace holds its sums.
         unsafe {
@@ -306,8 +293,9 @@ impl SwiftSpmm {
             cols: arrays.cols,
         };
         let wide = is_wide(o.b.address, o.b.ld, size) && is_wide(c, ldc, size) && n % pack == 0;
+        let of_loads = if wide && !packs.is_empty() { packs } else { singles };
         let Group { lanes, columns, kernel } =
-            *group(if wide && !packs.is_empty() { packs } else { singles }, n);
+            of_loads[select::group_of(of_loads.iter().map(|group| group.columns), n)];
         let groups = (arrays.blocks as usize).div_ceil(TOGETHER);
         // A thread block has as many groups of lanes as a group has blocks.
         let blocks_x = grid(groups + arrays.pieces.len().div_ceil(TOGETHER))?;
@@ -346,15 +334,11 @@ impl SwiftSpmm {
         Ok(())
     }
 
-    fn by_bands<T: Accumulator>(&self, cx: &Context, arrays: &BandArrays, o: &Operands<T>) -> Result<()>
-    where
-        Scalar<T>: Parameter,
-    {
+    fn by_bands(&self, cx: &Context, arrays: &BandArrays, o: &Operands) -> Result<()> {
         let Form::Bands { packs, singles, .. } = &self.form else { unreachable!("it has bands") };
         let (n, size, pack) = (o.n, self.size(), PACK / self.size());
         let wide_c = o.c_col != 1 || is_wide(o.c, o.c_row, size);
-        // Fewer columns leave lanes without any.
-        let wide = n > LANES && n % pack == 0 && wide_c && is_wide(o.b.address, o.b.ld, size);
+        let wide = select::bands_have_packs(n, pack, wide_c && is_wide(o.b.address, o.b.ld, size));
         let (kernel, columns) = if wide { (packs, LANES * pack) } else { (singles, LANES) };
         let bands = Bands {
             items: arrays.items.address(),
@@ -396,32 +380,6 @@ impl SwiftSpmm {
         }
         Ok(())
     }
-
-    fn launch<T: Accumulator>(
-        &self,
-        cx: &Context,
-        (alpha, beta): (Address, Address),
-        b: &DenseMatrix,
-        c: &DenseMatrix,
-    ) -> Result<()>
-    where
-        Scalar<T>: Parameter,
-    {
-        let (alpha, beta) = (scalar(cx, "alpha", alpha)?, scalar(cx, "beta", beta)?);
-        let n = c.cols as usize;
-        if self.shape.0 == 0 || n == 0 {
-            return Ok(());
-        }
-        cx.workspace.require(self.workspace_bytes(n))?;
-        let copy = cx.workspace.address.offset(self.sums_bytes(n));
-        let b = self.packing.take(cx, b, n, copy, "swift")?;
-        let Strides { row: c_row, col: c_col } = Strides::new(c.order, false, c.ld);
-        let operands = Operands::<T> { alpha, beta, b, c: c.values, c_row, c_col, n };
-        match &self.form {
-            Form::Blocks { arrays, .. } => self.by_blocks(cx, arrays, &operands),
-            Form::Bands { arrays, .. } => self.by_bands(cx, arrays, &operands),
-        }
-    }
 }
 
 impl SpmmExecutor for SwiftSpmm {
@@ -438,9 +396,19 @@ impl SpmmExecutor for SwiftSpmm {
         c: &DenseMatrix,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        match self.problem.types.a {
-            DataType::R64F => self.launch::<f64>(cx, (alpha, beta), b, c),
-            _ => self.launch::<f32>(cx, (alpha, beta), b, c),
+        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
+        let n = c.cols as usize;
+        if self.shape.0 == 0 || n == 0 {
+            return Ok(());
+        }
+        cx.workspace.require(self.workspace_bytes(n))?;
+        let copy = cx.workspace.address.offset(self.sums_bytes(n));
+        let b = self.packing.take(cx, b, n, copy, "swift")?;
+        let Strides { row: c_row, col: c_col } = Strides::new(c.order, false, c.ld);
+        let operands = Operands { alpha, beta, b, c: c.values, c_row, c_col, n };
+        match &self.form {
+            Form::Blocks { arrays, .. } => self.by_blocks(cx, arrays, &operands),
+            Form::Bands { arrays, .. } => self.by_bands(cx, arrays, &operands),
         }
     }
 

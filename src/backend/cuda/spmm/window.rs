@@ -17,19 +17,22 @@ use super::{grid_x, grid_y, product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::values;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Scalar};
+use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::module::kinds::kernel_kinds;
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::{result_name, types_name};
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
-use crate::format::window::{details, fill_ratio, Rules, MOST_DIRECT, SHAPE};
+use crate::format::window::{details, fill_ratio, Rules, SHAPE};
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmmProblem;
 use crate::select;
+use crate::select::spmm::copies;
+use crate::select::spmm::window::Form::{Direct, Staged};
+use crate::select::spmm::window::{form_of, forms, has_many_parts};
 use crate::support::Types;
 use crate::types::{Address, DataType, LayoutKind, Order, Reorder};
 
@@ -37,9 +40,6 @@ use crate::types::{Address, DataType, LayoutKind, Order, Reorder};
 const THREADS: u32 = 256;
 /// Tiles along N that one launch takes.
 const MOST_TILES: usize = 65535;
-/// Entries a column from which a B whose rows begin anywhere is copied: gathering
-/// elements of 2 bytes took cant's 100 columns (69 entries a column) from 45 µs to 107.
-const READ_OFTEN: i64 = 8;
 /// Bytes of a line of the caches.
 const LINE: usize = 128;
 
@@ -59,18 +59,18 @@ struct Matrix {
 }
 same_layout!(Matrix = "spmm/window.cuh Matrix" { items, parts, columns, tiles, values, stored, item_count, rows, order });
 
-/// Kernels' `Dense`.
+/// The kernels' `Dense`, for windows of either kind.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Dense {
-    b: Address,
-    ldb: i64,
-    c: Address,
-    ldc: i64,
-    n: i64,
-    flags: i64,
+pub(super) struct Dense {
+    pub(super) b: Address,
+    pub(super) ldb: i64,
+    pub(super) c: Address,
+    pub(super) ldc: i64,
+    pub(super) n: i64,
+    pub(super) flags: i64,
 }
-same_layout!(Dense = "spmm/window.cuh Dense" { b, ldb, c, ldc, n, flags });
+same_layout!(Dense = "spmm/windows.cuh Dense" { b, ldb, c, ldc, n, flags });
 
 /// A form of the kernels.
 #[derive(Clone, Copy)]
@@ -88,24 +88,13 @@ struct Form {
     shared: u32,
 }
 
-/// Kernels for a type of C, by its columns: up to 32, up to [`MOST_DIRECT`], more, and
-/// more that fill tiles of [`WIDE`]. Windows of 8 rows have no staged form, those of more
-/// than 16 no direct one.
+/// Kernels for a type of C, by its columns, as [`select::spmm::window::form_of`] takes them.
 struct Forms([Form; 4]);
-
-/// Columns of the staged form that reads tiles half as often. N = 512, tiles of 128 and of 256:
-/// consph 300 and 271 µs, tsopf 177 and 159, cant 126 and 119, scircuit 217 and 213.
-const WIDE: usize = 256;
-
-/// With one part in more items 12 blocks of threads a multiprocessor are better than 10, of which
-/// each takes less time, as the launch ends with its longest part: N = 128, dc2 101 and 80 µs,
-/// mip1 154 and 140, rmat16 37 and 34, N = 512 (6 and 5 blocks) dc2 253 and 215; but webbase (one in 580) 263 and 277, mac_econ (none) 69 and 72.
-const FEW_PARTS: usize = 256;
 
 kernel_kinds! { "spmm/window" {
     DIRECT(String, usize, usize) = "direct" for [HALVES, [8, 16], [32, 64]];
-    STAGED(String, usize, usize) = "staged" for [HALVES, [16, 32], [128, WIDE]], [HALVES, [64], [128]];
-    STAGED_PARTS(String, usize, usize) = "staged_parts" for [HALVES, [16], [128, WIDE]];
+    STAGED(String, usize, usize) = "staged" for [HALVES, [16, 32], [128, 256]], [HALVES, [64], [128]];
+    STAGED_PARTS(String, usize, usize) = "staged_parts" for [HALVES, [16], [128, 256]];
 } }
 
 impl Forms {
@@ -115,8 +104,7 @@ impl Forms {
             let (stages, warps) = staged_shape(height, columns);
             // Of B 32 rows, and of A two blocks.
             let shared = stages * (32 * columns as u32 * 2 + height as u32 * 32 * 2);
-            let many_parts = height == 16 && parts[0] * FEW_PARTS > parts[1];
-            let kind = if many_parts { STAGED_PARTS } else { STAGED };
+            let kind = if has_many_parts(height, parts) { STAGED_PARTS } else { STAGED };
             let kernel = kind.load(device, (types_name(types), height, columns))?;
             kernel.allow_shared(shared)?;
             Ok(Form { kernel, columns, threads: 32 * warps, items: 1, sharing: 0, shared })
@@ -134,19 +122,16 @@ impl Forms {
                 shared: if sharing > 1 { warps * sums } else { 0 },
             })
         };
-        Ok(Forms(match height {
-            8 => [direct(32)?, direct(64)?, direct(64)?, direct(64)?],
-            16 => [direct(32)?, direct(64)?, staged(128)?, staged(WIDE)?],
-            32 => [staged(128)?, staged(128)?, staged(128)?, staged(WIDE)?],
-            _ => [staged(128)?; 4],
-        }))
+        let form = |form: select::spmm::window::Form| match form {
+            Direct(columns) => direct(columns),
+            Staged(columns) => staged(columns),
+        };
+        let [few, some, many, wide] = forms(height);
+        Ok(Forms([form(few)?, form(some)?, form(many)?, form(wide)?]))
     }
 
     fn of(&self, n: usize) -> &Form {
-        // At most a fifth of the tiles may be half empty.
-        let halves = n.div_ceil(WIDE / 2);
-        let wide = halves % 2 == 0 || halves >= 5;
-        &self.0[usize::from(n > 32) + usize::from(n > MOST_DIRECT) + usize::from(wide)]
+        &self.0[form_of(n)]
     }
 }
 
@@ -238,7 +223,7 @@ impl WindowSpmm {
     /// There is room for a copy of B in rows of whole packs: where its columns are
     /// contiguous, and where its rows are likely to begin anywhere and are read often.
     fn packs_b(&self, n: usize) -> bool {
-        self.gathers_b() || n > 8 && n % 8 != 0 && self.arrays.nnz / self.inner().max(1) >= READ_OFTEN
+        copies::window_may_copy(n, self.gathers_b(), (self.arrays.nnz, self.inner()))
     }
 
     fn finishes_c(&self) -> bool {
@@ -297,8 +282,7 @@ impl SpmmExecutor for WindowSpmm {
         c: &DenseMatrix,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        let alpha: Scalar<f32> = scalar(cx, "alpha", alpha)?;
-        let beta: Scalar<f32> = scalar(cx, "beta", beta)?;
+        let (alpha, beta) = scalars(cx, DataType::R32F, alpha, beta)?;
         let (n, arrays) = (c.cols as usize, &self.arrays);
         if arrays.row_count == 0 || n == 0 {
             return Ok(());
@@ -311,7 +295,7 @@ impl SpmmExecutor for WindowSpmm {
         let (mut b_at, mut ldb) = (b.values, from.row);
         let inner = self.inner();
         let wide = |at: Address, ld: i64, size: usize| at.is_aligned(16) && ld as usize * size % 16 == 0;
-        let copies = self.gathers_b() || self.packs_b(n) && !wide(b_at, ldb, 2);
+        let copies = copies::copies(self.gathers_b(), self.packs_b(n), wide(b_at, ldb, 2));
         if copies && inner > 0 {
             (b_at, ldb) = (place(places.packed_b), places.ld);
             // SAFETY: B is as its descriptor says; the workspace holds the copy.

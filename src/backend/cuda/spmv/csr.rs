@@ -14,7 +14,7 @@ use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows, Widths};
 use crate::backend::cuda::order::Order;
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result};
@@ -25,7 +25,7 @@ use crate::reorder::KeptOrder;
 use crate::select::spmv::csr::{Form, THREADS, WARPS};
 use crate::select::spmv::reads_past_l2;
 use crate::select::{RowOrder, Source};
-use crate::support::{self, Combo, ComboVisitor, Types};
+use crate::support::Types;
 use crate::types::{Address, DataType, IndexType, Reorder};
 
 kernel_kinds! { "spmv/csr" {
@@ -33,13 +33,6 @@ kernel_kinds! { "spmv/csr" {
     BALANCED(String, Widths) = "balanced" for [types(Algorithm::Csr), widths()];
     PLACES(IndexType) = "places" for [index_types()];
 } }
-/// Bytes of the parts of rows that blocks divide.
-fn workspace_bytes(form: &Form, accumulator: DataType) -> usize {
-    match *form {
-        Form::Rows { .. } => 0,
-        Form::Balanced { blocks, .. } => 2 * blocks as usize * accumulator.size(),
-    }
-}
 
 /// Blocks of `balanced` that run at one time; csr.cu's BALANCED_BLOCKS.
 fn most_blocks(device: &Device, accumulator: DataType) -> u64 {
@@ -52,6 +45,8 @@ fn most_blocks(device: &Device, accumulator: DataType) -> u64 {
 struct Launch {
     kernel: Kernel,
     form: Form,
+    /// Of alpha, beta and sums.
+    compute: DataType,
     /// The row of y of each row, or NULL: its own.
     order: Address,
     /// The matrix does not fit L2 beside x and y.
@@ -66,11 +61,20 @@ impl Launch {
         let kernel = kind.load(device, (types_name(types), rows.widths()))?;
         let bytes = rows.nnz as u64 * (types.a.size() + rows.index_type.size()) as u64;
         let stream = reads_past_l2(bytes, device.properties().l2_bytes);
-        Ok(Launch { kernel, form, order: Address::NULL, stream, places: Address::NULL })
+        let compute = types.compute.scalar();
+        Ok(Launch { kernel, form, compute, order: Address::NULL, stream, places: Address::NULL })
+    }
+
+    /// Bytes of the parts of rows that blocks divide.
+    fn workspace_bytes(&self) -> usize {
+        match self.form {
+            Form::Rows { .. } => 0,
+            Form::Balanced { blocks, .. } => 2 * blocks as usize * self.compute.size(),
+        }
     }
 
     /// Enqueues it. The context is current.
-    fn run<C: Combo>(
+    fn run(
         &self,
         cx: &Context,
         rows: &Rows,
@@ -78,9 +82,8 @@ impl Launch {
         x: &DenseVector,
         y: &DenseVector,
     ) -> Result<()> {
-        let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
-        let beta = scalar::<C::Acc>(cx, "beta", beta)?;
-        cx.workspace.require(workspace_bytes(&self.form, C::TYPES.compute.scalar()))?;
+        let (alpha, beta) = scalars(cx, self.compute, alpha, beta)?;
+        cx.workspace.require(self.workspace_bytes())?;
         let (base, stream) = (rows.base as i32, i32::from(self.stream));
         match self.form {
             // SAFETY: the descriptors promise arrays of these sizes and types
@@ -105,7 +108,7 @@ impl Launch {
 }
 
 /// The executor.
-pub(super) struct CsrSpmv<C: Combo> {
+pub(super) struct CsrSpmv {
     device: Arc<Device>,
     problem: SpmvProblem,
     operand: Operand,
@@ -114,10 +117,9 @@ pub(super) struct CsrSpmv<C: Combo> {
     launch: Launch,
     /// Row and entry where each warp of `balanced` starts, and the end.
     _places: Option<DeviceBuffer<i64>>,
-    combo: std::marker::PhantomData<C>,
 }
 
-impl<C: Combo> CsrSpmv<C> {
+impl CsrSpmv {
     pub(super) fn build(
         cx: &Context,
         device: &Arc<Device>,
@@ -131,11 +133,9 @@ impl<C: Combo> CsrSpmv<C> {
         };
         let (mut operand, mut order) = Order::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
-        let form = Form::analyzed(
-            (stats.rows, stats.nnz, stats.max),
-            most_blocks(device, C::TYPES.compute.scalar()),
-        );
-        let mut launch = Launch::new(device, C::TYPES, &rows, form)?;
+        let most_blocks = most_blocks(device, problem.types.compute.scalar());
+        let form = Form::analyzed((stats.rows, stats.nnz, stats.max), most_blocks);
+        let mut launch = Launch::new(device, problem.types, &rows, form)?;
         launch.order = order.address();
         let mut places = places(cx, device, &rows, form)?;
         memory::synchronize(cx.stream)?;
@@ -153,7 +153,6 @@ impl<C: Combo> CsrSpmv<C> {
             rows,
             launch,
             _places: places,
-            combo: std::marker::PhantomData,
         })
     }
 }
@@ -178,9 +177,9 @@ fn places(cx: &Context, device: &Device, rows: &Rows, form: Form) -> Result<Opti
     Ok(Some(places))
 }
 
-impl<C: Combo> SpmvExecutor for CsrSpmv<C> {
+impl SpmvExecutor for CsrSpmv {
     fn workspace_bytes(&self) -> usize {
-        workspace_bytes(&self.launch.form, C::TYPES.compute.scalar())
+        self.launch.workspace_bytes()
     }
 
     fn execute(
@@ -192,7 +191,7 @@ impl<C: Combo> SpmvExecutor for CsrSpmv<C> {
         y: &DenseVector,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        self.launch.run::<C>(cx, &self.rows, (alpha, beta), x, y)
+        self.launch.run(cx, &self.rows, (alpha, beta), x, y)
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
@@ -228,19 +227,11 @@ pub(crate) fn once(
     x: &DenseVector,
     y: &DenseVector,
 ) -> Result<()> {
-    struct Once<'a>(&'a Context, &'a Launch, &'a Rows, (Address, Address), &'a DenseVector, &'a DenseVector);
-    impl ComboVisitor for Once<'_> {
-        type Output = ();
-        fn visit<C: Combo>(self) -> Result<()> {
-            self.1.run::<C>(self.0, self.2, self.3, self.4, self.5)
-        }
-    }
     let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &problem.a.arrays else {
         return Err(Error::unsupported("A: SpMV without analysis reads CSR and CSC"));
     };
     let rows = Rows::of(m);
     let most_blocks = most_blocks(device, problem.types.compute.scalar());
     let form = Form::unanalyzed(rows.rows, rows.nnz, most_blocks);
-    let launch = Launch::new(device, problem.types, &rows, form)?;
-    support::dispatch(problem.types, Once(cx, &launch, &rows, scalars, x, y))
+    Launch::new(device, problem.types, &rows, form)?.run(cx, &rows, scalars, x, y)
 }

@@ -5,7 +5,6 @@ mod build;
 #[cfg(test)]
 mod tests;
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
@@ -13,44 +12,25 @@ use bytemuck::{Pod, Zeroable};
 use self::build::DeviceDasp;
 use super::look::{self, Looked};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel, Parameter};
+use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel, Parameter};
 use crate::backend::cuda::memory;
 use crate::backend::cuda::module::kinds::kernel_kinds;
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result};
-use crate::format::dasp::{self, Part, Results, BLOCK, PLACES, ROWS, UNIT};
+use crate::format::dasp::{self, Part, Results, BLOCK, UNIT};
 use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;
 use crate::select;
-use crate::support::Combo;
+use crate::select::spmv::dasp::{shared_units, takes_tasks_by_warps};
 use crate::types::{Address, LayoutKind};
 
 kernel_kinds! { "spmv/dasp" { PRODUCT(String) = "product" for [types(Algorithm::Dasp)]; } }
 /// Threads and warps of a block; kernels/spmv/dasp.cuh has the same.
 const THREADS: u32 = 128;
 const WARPS: usize = 4;
-/// Tasks of long rows a multiprocessor from which on a warp has each, and not a block:
-/// then there are warps enough, and each has more under way.
-const MANY_TASKS: usize = 8;
-/// Warps of a multiprocessor, about, and how many times a warp's share of the blocks a
-/// unit of medium rows must have that a block works on it instead of a warp.
-const RESIDENT_WARPS: usize = 32;
-const SHARES: usize = 4;
-/// Blocks of such a unit at the least: two for each warp.
-const LEAST_BLOCKS: usize = 8;
-
-/// The first units of medium rows, which have many times the blocks of others: the
-/// product would wait for their warps.
-fn shared_units(device: &Device, built: &DeviceDasp, loops: usize) -> usize {
-    let warps = device.properties().multiprocessors as usize * RESIDENT_WARPS;
-    let blocks = built.shape.slots(Part::Regular).len() / BLOCK;
-    let least = (SHARES * blocks / warps).max(LEAST_BLOCKS);
-    // A unit of rows of this many entries has that many blocks.
-    dasp::medium_rows_over(&built.histogram, least * PLACES / loops).div_ceil(ROWS * loops)
-}
 
 /// The kernel's `Layout`.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -93,10 +73,11 @@ impl Layout {
         let row_blocks = shape.classes.row_blocks();
         let loops = dasp::loops(shape.classes.medium);
         let tasks = built.tasks.len();
-        let warps_of_task =
-            if tasks < MANY_TASKS * device.properties().multiprocessors as usize { WARPS } else { 1 };
+        let multiprocessors = device.properties().multiprocessors as usize;
+        let warps_of_task = if takes_tasks_by_warps(tasks, multiprocessors) { 1 } else { WARPS };
         let units = row_blocks.div_ceil(loops);
-        let shared_units = shared_units(device, built, loops).min(units);
+        let blocks = shape.slots(Part::Regular).len() / BLOCK;
+        let shared_units = shared_units(&built.histogram, blocks, loops, multiprocessors).min(units);
         // Warps of each part behind the long rows.
         let warps = [
             shared_units * WARPS + units - shared_units,
@@ -112,9 +93,7 @@ impl Layout {
             if at > 0 {
                 end += warps[at - 1].div_ceil(WARPS);
             }
-            *block = u32::try_from(end).ok().filter(|&end| end <= i32::MAX as u32).ok_or_else(|| {
-                Error::unsupported("A: algorithm dasp has no grid for a matrix of this size")
-            })?;
+            *block = blocks_of_grid(end, "A: algorithm dasp has no grid for a matrix of this size")?;
         }
         let bytes = built.values.bytes() + built.columns.bytes();
         let address = |address: Address| address.value() as u64;
@@ -161,16 +140,15 @@ impl Layout {
 }
 
 /// The executor.
-pub(super) struct DaspSpmv<C: Combo> {
+pub(super) struct DaspSpmv {
     device: Arc<Device>,
     problem: SpmvProblem,
     built: DeviceDasp,
     layout: Layout,
     kernel: Kernel,
-    combo: PhantomData<C>,
 }
 
-impl<C: Combo> DaspSpmv<C> {
+impl DaspSpmv {
     pub(super) fn build(
         cx: &Context,
         device: &Arc<Device>,
@@ -178,21 +156,21 @@ impl<C: Combo> DaspSpmv<C> {
         looked: Option<&Looked>,
     ) -> Result<Self> {
         let (operand, _) = look::operand(cx, device, problem, looked, look::nearest(problem))?;
-        let mut built = DeviceDasp::build(cx, device, &operand, C::TYPES.a, problem.value_updates)?;
-        built.conjugate = problem.op.conjugates() && C::TYPES.a.is_complex();
+        let mut built = DeviceDasp::build(cx, device, &operand, problem.types.a, problem.value_updates)?;
+        built.conjugate = problem.op.conjugates() && problem.types.a.is_complex();
         drop(operand);
         memory::synchronize(cx.stream)?;
         built.seal();
         let layout = Layout::new(device, &built)?;
-        let kernel = PRODUCT.load(device, (types_name(C::TYPES),))?;
+        let kernel = PRODUCT.load(device, (types_name(problem.types),))?;
         let device = Arc::clone(device);
-        Ok(DaspSpmv { device, problem: *problem, built, layout, kernel, combo: PhantomData })
+        Ok(DaspSpmv { device, problem: *problem, built, layout, kernel })
     }
 }
 
-impl<C: Combo> SpmvExecutor for DaspSpmv<C> {
+impl SpmvExecutor for DaspSpmv {
     fn workspace_bytes(&self) -> usize {
-        self.built.split_tasks * size_of::<C::Acc>()
+        self.built.split_tasks * self.problem.types.compute.scalar().size()
     }
 
     fn execute(
@@ -204,8 +182,7 @@ impl<C: Combo> SpmvExecutor for DaspSpmv<C> {
         y: &DenseVector,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
-        let beta = scalar::<C::Acc>(cx, "beta", beta)?;
+        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         cx.workspace.require(self.workspace_bytes())?;
         let grid = self.layout.blocks[6];
         // SAFETY: analysis has made the arrays, with columns inside x and rows

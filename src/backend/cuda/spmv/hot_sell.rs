@@ -3,7 +3,6 @@
 
 mod build;
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use self::build::{Arrays, Build};
@@ -14,7 +13,7 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch_cooperative, Kernel};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::Operand;
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::scalars;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result, Status};
 use crate::format::narrowing::Form;
@@ -22,7 +21,6 @@ use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmvProblem;
 use crate::select::spmv::hot_sell::{hot_bytes, Demands, DEMANDS};
-use crate::support::Combo;
 use crate::types::{Address, LayoutKind};
 
 kernel_kinds! { "spmv/hot_sell" { PRODUCT(String) = "product" for [stored_types()]; } }
@@ -34,7 +32,7 @@ const ZEROS: usize = 16;
 const BARRIER: usize = 4;
 
 /// The executor.
-pub(super) struct HotSellSpmv<C: Combo> {
+pub(super) struct HotSellSpmv {
     device: Arc<Device>,
     problem: SpmvProblem,
     demands: Demands,
@@ -43,7 +41,6 @@ pub(super) struct HotSellSpmv<C: Combo> {
     form: Form,
     kernel: Kernel,
     refill: Refill,
-    combo: PhantomData<C>,
 }
 
 /// Bytes of shared memory for x of so many hot columns and the zero behind them.
@@ -62,7 +59,7 @@ fn arrange(
     let (a, op, types) = (&problem.a, problem.op, problem.types);
     let (rows, cols, nnz) = a.shape();
     let cols = if op.transposes() { rows } else { cols };
-    if nnz < demands.entries || cols.saturating_mul(types.x.size() as i64) < demands.x_bytes {
+    if !demands.has_size(nnz, (cols, types.x.size())) {
         return Ok(None);
     }
     let (operand, stats) = look::operand(cx, device, problem, looked, look::nearest(problem))?;
@@ -71,7 +68,7 @@ fn arrange(
         return Ok(None);
     }
     let bytes = hot_bytes(device.properties().shared_bytes);
-    let most = (bytes / types.x.size()).saturating_sub(1).min(demands.most);
+    let most = demands.most_columns(bytes, types.x.size());
     let Some(hot) = Build { cx, device, rows: &rows }.hot_columns(most, demands.share)? else {
         return Ok(None);
     };
@@ -100,7 +97,7 @@ fn arrange(
     Ok(arrays.map(|arrays| (arrays, form, kernel)))
 }
 
-impl<C: Combo> HotSellSpmv<C> {
+impl HotSellSpmv {
     /// The executor, if the matrix is one that it is for.
     pub(super) fn build(
         cx: &Context,
@@ -120,21 +117,20 @@ impl<C: Combo> HotSellSpmv<C> {
     ) -> Result<Option<Self>> {
         let made = arrange(cx, device, problem, &demands, looked)?;
         let Some((arrays, form, kernel)) = made else { return Ok(None) };
-        let refill = Refill::new(device, C::TYPES.a, arrays.origins.as_ref())?;
+        let refill = Refill::new(device, problem.types.a, arrays.origins.as_ref())?;
         let device = Arc::clone(device);
-        let (problem, combo) = (*problem, PhantomData);
-        Ok(Some(HotSellSpmv { device, problem, demands, arrays, form, kernel, refill, combo }))
+        Ok(Some(HotSellSpmv { device, problem: *problem, demands, arrays, form, kernel, refill }))
     }
 
     /// Bytes of the workspace before the parts' sums.
     fn collected_bytes(&self) -> usize {
-        ((self.arrays.hot.len() + ZEROS) * size_of::<C::X>()).next_multiple_of(16)
+        ((self.arrays.hot.len() + ZEROS) * self.problem.types.x.size()).next_multiple_of(16)
     }
 }
 
-impl<C: Combo> SpmvExecutor for HotSellSpmv<C> {
+impl SpmvExecutor for HotSellSpmv {
     fn workspace_bytes(&self) -> usize {
-        self.collected_bytes() + self.arrays.parts * size_of::<C::Acc>()
+        self.collected_bytes() + self.arrays.parts * self.problem.types.compute.scalar().size()
     }
 
     fn execute(
@@ -146,11 +142,10 @@ impl<C: Combo> SpmvExecutor for HotSellSpmv<C> {
         y: &DenseVector,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
-        let beta = scalar::<C::Acc>(cx, "beta", beta)?;
+        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         cx.workspace.require(self.workspace_bytes())?;
         let Arrays { rows, filled, order, heads, long_rows, values, columns, hot, .. } = &self.arrays;
-        let shared = shared_bytes(hot.len(), size_of::<C::X>()) as u32;
+        let shared = shared_bytes(hot.len(), self.problem.types.x.size()) as u32;
         let sums = cx.workspace.address.offset(self.collected_bytes());
         let blocks = self.device.properties().multiprocessors;
         // SAFETY: analysis has made the arrays; the descriptors promise x and y

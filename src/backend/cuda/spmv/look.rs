@@ -19,7 +19,7 @@ use crate::format::warp_sell::{MOST_ITEM_ROWS, MOST_SHARED, WINDOW};
 use crate::matrix::SparseArrays;
 use crate::memory::Context;
 use crate::problem::SpmvProblem;
-use crate::select::spmv::sell::may_share;
+use crate::select::spmv::sell::{looked_rows_log2, may_share};
 use crate::select::spmv::survey::{Survey, SHARED, WORDS};
 use crate::select::{self, Source, Surveyed};
 use crate::types::{Address, IndexType};
@@ -82,11 +82,9 @@ pub(crate) fn enqueue_shared(
     entries: Address,
 ) -> Result<DeviceBuffer<u8>> {
     let same = DeviceBuffer::<u8>::new(cx, rows.rows as usize)?;
-    // Warps that the device runs at one time. With fewer rows than that each has one, which it
-    // looks through alone; more are dealt out in up to 32.
     let count = rows.rows as u64;
     let multiprocessors = u64::from(device.properties().multiprocessors);
-    let rows_log2 = count.div_ceil(64 * multiprocessors).clamp(1, 32).next_power_of_two().ilog2();
+    let rows_log2 = looked_rows_log2(count, multiprocessors);
     let per_block = u64::from(sell::CONVERT_THREADS / sell::WARP) << rows_log2;
     let grid = count.div_ceil(per_block).min(8 * multiprocessors) as u32;
     let kernel = SAME_ROWS.load(device, (rows.widths(),))?;

@@ -3,18 +3,18 @@
 //! (kernels/spmv/mask_block.cu), and how analysis makes them on the device
 //! (kernels/format/mask_block.cu).
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::look::{self, Looked};
 use super::sell::{self, starts, warps, Origins, CONVERT_THREADS};
 use crate::backend::cuda::convert::{bits_of_values, Positions};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
+use crate::backend::cuda::layouts::same_elements;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows, Widths};
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result};
@@ -22,9 +22,11 @@ use crate::format::mask_block::{self, fill_ratio, BlockHead, Counts, PartHead, R
 use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;
-use crate::select;
-use crate::support::Combo;
+use crate::select::spmv::mask_block as select;
 use crate::types::{Address, DataType, LayoutKind};
+
+same_elements!(BlockHead = "format/mask_block.cuh BlockHead" { first, block, base, count, values, flags, unused });
+same_elements!(PartHead = "format/mask_block.cuh PartHead" { slab, first, count, counter });
 
 const CONVERT: &str = "format/mask_block";
 
@@ -40,9 +42,6 @@ kernel_kinds! {
 /// Threads and warps of a block of kernels/spmv/mask_block.cu.
 const THREADS: u32 = 128;
 const WARPS: u64 = 4;
-/// Where a row is longer, several warps share eight rows in analysis, each some 1000
-/// entries (kernels/format/mask_block.cu): one walks 0.8 µs a block, at most 0.4 ms.
-const MOST_ENTRIES: i64 = 512;
 
 /// What a lane copies of values at one time.
 const COPY_BYTES: usize = 16;
@@ -66,17 +65,9 @@ pub(super) struct Arrays {
     origins: Option<Origins>,
 }
 
-/// Warps that the device runs at one time.
-fn warps_at_once(device: &Device) -> usize {
-    device.properties().multiprocessors as usize * sell::LANES_OF_MULTIPROCESSOR / 32
-}
-
 /// Blocks of a launch with a thread an item.
 fn threads(count: i64) -> Result<u32> {
-    u32::try_from((count as u64).div_ceil(u64::from(CONVERT_THREADS)))
-        .ok()
-        .filter(|&blocks| blocks <= i32::MAX as u32)
-        .ok_or_else(|| Error::unsupported("A: too many slabs for one launch"))
+    blocks_of_grid((count as u64).div_ceil(u64::from(CONVERT_THREADS)), "A: too many slabs for one launch")
 }
 
 /// How many slabs of 8 rows there are.
@@ -119,7 +110,7 @@ impl<'a> Build<'a> {
     fn new(cx: &'a Context, device: &'a Device, rows: &'a Rows, longest: i64) -> Result<Self> {
         let groups = groups_of(rows.rows);
         let mut out = Build { cx, device, rows, groups, pieces: None, items: groups };
-        if longest > MOST_ENTRIES {
+        if select::shares_rows(longest) {
             let pieces = out.counts(groups)?;
             let kernel = COUNT_PIECES.load(device, (rows.widths(),))?;
             // SAFETY: rows + 1 offsets of this type; a number for each eight rows.
@@ -350,7 +341,6 @@ fn arrange(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpmvProblem,
-    value_type: DataType,
     looked: Option<&Looked>,
 ) -> Result<Arrays> {
     let (operand, stats) = look::sorted_operand(cx, device, problem, looked)?;
@@ -358,50 +348,42 @@ fn arrange(
         Operand::InPlace(_) => None,
         Operand::Canonical(copy) => Some(copy.positions()),
     });
-    let rules = |counts: &Counts| select::spmv::mask_block::rules(counts, warps_at_once(device), COUNTERS);
-    Arrays::build(cx, device, &operand.rows(), stats.max, value_type, rules, origins)
+    let warps = select::warps_at_once(device.properties().multiprocessors as usize);
+    let rules = |counts: &Counts| select::rules(counts, warps, COUNTERS);
+    Arrays::build(cx, device, &operand.rows(), stats.max, problem.types.a, rules, origins)
 }
 
 /// The executor.
-pub(super) struct MaskBlockSpmv<C: Combo> {
+pub(super) struct MaskBlockSpmv {
     device: Arc<Device>,
     problem: SpmvProblem,
     arrays: Arrays,
     grid: u32,
     kernel: Kernel,
     refill: sell::Refill,
-    combo: PhantomData<C>,
 }
 
-impl<C: Combo> MaskBlockSpmv<C> {
+impl MaskBlockSpmv {
     pub(super) fn build(
         cx: &Context,
         device: &Arc<Device>,
         problem: &SpmvProblem,
         looked: Option<&Looked>,
     ) -> Result<Self> {
-        let types = C::TYPES;
-        let arrays = arrange(cx, device, problem, types.a, looked)?;
+        let types = problem.types;
+        let arrays = arrange(cx, device, problem, looked)?;
         let kernel = PRODUCT.load(device, (arrays.block_rows, types_name(types)))?;
         let refill = sell::Refill::new(device, types.a, arrays.origins.as_ref())?;
         // Rows are less than 2^31, few of them have several shares, and a part has
         // entries that are in memory.
         let grid = (arrays.heads.len() as u64).div_ceil(WARPS) as u32;
-        Ok(MaskBlockSpmv {
-            device: Arc::clone(device),
-            problem: *problem,
-            arrays,
-            grid,
-            kernel,
-            refill,
-            combo: PhantomData,
-        })
+        Ok(MaskBlockSpmv { device: Arc::clone(device), problem: *problem, arrays, grid, kernel, refill })
     }
 }
 
-impl<C: Combo> SpmvExecutor for MaskBlockSpmv<C> {
+impl SpmvExecutor for MaskBlockSpmv {
     fn workspace_bytes(&self) -> usize {
-        self.arrays.parts.len() * self.arrays.block_rows * size_of::<C::Acc>()
+        self.arrays.parts.len() * self.arrays.block_rows * self.problem.types.compute.scalar().size()
     }
 
     fn execute(
@@ -413,8 +395,7 @@ impl<C: Combo> SpmvExecutor for MaskBlockSpmv<C> {
         y: &DenseVector,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
-        let beta = scalar::<C::Acc>(cx, "beta", beta)?;
+        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         cx.workspace.require(self.workspace_bytes())?;
         let Arrays { rows, cols, heads, parts, masks, values, narrow, wide, .. } = &self.arrays;
         // SAFETY: analysis has made the arrays; the descriptors promise x and y
@@ -439,7 +420,7 @@ impl<C: Combo> SpmvExecutor for MaskBlockSpmv<C> {
                 let to = (self.arrays.nnz as usize, self.arrays.values.address());
                 self.refill.run(cx, &self.device, &problem, (values, origins), to)?;
             }
-            None => self.arrays = arrange(cx, &self.device, &problem, C::TYPES.a, None)?,
+            None => self.arrays = arrange(cx, &self.device, &problem, None)?,
         }
         self.problem = problem;
         Ok(())

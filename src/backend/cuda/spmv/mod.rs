@@ -19,7 +19,6 @@ use crate::memory::Context;
 use crate::operation::SpmvBackend;
 use crate::problem::SpmvProblem;
 use crate::select::{self, Choice, Method, Surveyed};
-use crate::support::{self, Combo, ComboVisitor};
 use crate::types::Address;
 
 use csr::once;
@@ -78,32 +77,20 @@ pub(super) fn build(
     choice: &Choice,
     surveyed: Option<&Surveyed>,
 ) -> Result<Box<dyn SpmvExecutor>> {
-    struct Build<'a>(&'a Context, &'a Arc<Device>, &'a SpmvProblem, &'a Choice, Option<&'a look::Looked>);
-    impl ComboVisitor for Build<'_> {
-        type Output = Box<dyn SpmvExecutor>;
-        fn visit<C: Combo>(self) -> Result<Self::Output> {
-            let Build(cx, device, problem, choice, looked) = self;
-            Ok(match &choice.method {
-                Method::Dasp => Box::new(dasp::DaspSpmv::<C>::build(cx, device, problem, looked)?),
-                Method::Sell => {
-                    let mine = if looked.is_none() { look::in_place(cx, device, problem)? } else { None };
-                    let looked = looked.or(mine.as_ref());
-                    match hot_sell::HotSellSpmv::<C>::build(cx, device, problem, looked)? {
-                        Some(executor) => Box::new(executor),
-                        None => Box::new(sell::SellSpmv::<C>::build(cx, device, problem, looked)?),
-                    }
-                }
-                Method::Stream => Box::new(stream::StreamSpmv::<C>::build(cx, device, problem, looked)?),
-                Method::MaskBlock => {
-                    Box::new(mask_block::MaskBlockSpmv::<C>::build(cx, device, problem, looked)?)
-                }
-                Method::Csr(order) => {
-                    Box::new(csr::CsrSpmv::<C>::build(cx, device, problem, (choice.a, order), looked)?)
-                }
-                other => return Err(other.is_of_another_operation()),
-            })
-        }
-    }
     let looked = surveyed.and_then(|surveyed| surveyed.seen.downcast_ref());
-    support::dispatch(problem.types, Build(cx, device, problem, choice, looked))
+    Ok(match &choice.method {
+        Method::Dasp => Box::new(dasp::DaspSpmv::build(cx, device, problem, looked)?),
+        Method::Sell => {
+            let mine = if looked.is_none() { look::in_place(cx, device, problem)? } else { None };
+            let looked = looked.or(mine.as_ref());
+            match hot_sell::HotSellSpmv::build(cx, device, problem, looked)? {
+                Some(executor) => Box::new(executor),
+                None => Box::new(sell::SellSpmv::build(cx, device, problem, looked)?),
+            }
+        }
+        Method::Stream => Box::new(stream::StreamSpmv::build(cx, device, problem, looked)?),
+        Method::MaskBlock => Box::new(mask_block::MaskBlockSpmv::build(cx, device, problem, looked)?),
+        Method::Csr(order) => Box::new(csr::CsrSpmv::build(cx, device, problem, (choice.a, order), looked)?),
+        other => return Err(other.is_of_another_operation()),
+    })
 }

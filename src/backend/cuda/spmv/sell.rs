@@ -2,18 +2,18 @@
 //! src/format/warp_sell.rs, a warp a slice (kernels/spmv/sell.cu), and how
 //! analysis makes them on the device (kernels/format/sell.cu).
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::look::{self, Looked, Seen};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::{bits_of_values, device_wide, values, Positions};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
+use crate::backend::cuda::layouts::same_elements;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows, Widths};
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result};
@@ -23,8 +23,10 @@ use crate::matrix::DenseVector;
 use crate::memory::{Context, SLOTS};
 use crate::problem::SpmvProblem;
 use crate::select::spmv::sell as select;
-use crate::support::{Combo, Types};
+use crate::support::Types;
 use crate::types::{Address, DataType, IndexType, LayoutKind};
+
+same_elements!(SliceHead = "format/warp_sell.cuh SliceHead" { first, columns, base, place, row, window, steps, length, lanes_log2, items, flags });
 
 pub(super) const CONVERT: &str = "format/sell";
 /// Threads of a block, of kernels/spmv/sell.cu and kernels/format/sell.cu.
@@ -47,8 +49,6 @@ kernel_kinds! {
     }
 }
 
-/// Lanes that a multiprocessor runs at one time, as registers have room for.
-pub(super) const LANES_OF_MULTIPROCESSOR: usize = 1024;
 /// Where values come from: numbers of 4 bytes while they suffice.
 pub(crate) enum Origins {
     Narrow(DeviceBuffer<u32>),
@@ -166,10 +166,7 @@ pub(super) fn starts(cx: &Context, counts: &DeviceBuffer<i64>) -> Result<i64> {
 /// Blocks of kernels that have a warp an item.
 pub(super) fn warps(count: i64) -> Result<u32> {
     let per_block = u64::from(CONVERT_THREADS / WARP);
-    u32::try_from((count as u64).div_ceil(per_block))
-        .ok()
-        .filter(|&blocks| blocks <= i32::MAX as u32)
-        .ok_or_else(|| Error::unsupported("A: too many slices for one launch"))
+    blocks_of_grid((count as u64).div_ceil(per_block), "A: too many slices for one launch")
 }
 
 /// Which of the counts of windows is which, in the order of their arrays.
@@ -223,10 +220,7 @@ impl Build<'_> {
         let (entries, group_log2) = (rules.entries as i32, rules.group_log2 as i32);
         let (limit_log2, halves) = (rules.limit_log2 as i32, i32::from(rules.halves));
         let windows = (rows.rows as usize).div_ceil(rules.window);
-        let grid = u32::try_from(windows)
-            .ok()
-            .filter(|&blocks| blocks <= i32::MAX as u32)
-            .ok_or_else(|| Error::unsupported("A: too many rows for one launch"))?;
+        let grid = blocks_of_grid(windows, "A: too many rows for one launch")?;
         let counts = DeviceBuffer::<i64>::new(cx, count::ARRAYS * (windows + 1) + count::SCANNED)?;
         let of = |which: usize| counts.address().offset(which * (windows + 1) * size_of::<i64>());
         let [slices, blocks_before, value_units] = [count::SLICES, count::BLOCKS, count::VALUES].map(of);
@@ -368,7 +362,7 @@ impl Arrays {
 }
 
 /// The executor.
-pub(super) struct SellSpmv<C: Combo> {
+pub(super) struct SellSpmv {
     device: Arc<Device>,
     problem: SpmvProblem,
     arrays: Arrays,
@@ -376,7 +370,6 @@ pub(super) struct SellSpmv<C: Combo> {
     form: Form,
     launch: Launch,
     refill: Refill,
-    combo: PhantomData<C>,
 }
 
 /// How the layout is read.
@@ -410,7 +403,7 @@ fn arrange(
     if let Some(values) = &narrowed {
         rows.values = values.address();
     }
-    let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
+    let lanes = select::lanes_at_once(device.properties().multiprocessors as usize);
     let (count, nnz, bytes) = (stats.rows as usize, stats.nnz as usize, form.bytes(value_type));
     let rules =
         select::rules(count, nnz, bytes, lanes, SLOTS, *shared, *adjacent && !value_type.is_complex());
@@ -445,7 +438,7 @@ pub(crate) fn for_columns(cx: &Context, device: &Arc<Device>, problem: &SpmvProb
     let Some(Seen { same, shared, .. }) = of_copy.as_ref().or(looked.as_ref().map(Looked::seen)) else {
         unreachable!("one of the two")
     };
-    let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
+    let lanes = select::lanes_at_once(device.properties().multiprocessors as usize);
     let (count, nnz, value_type) = (stats.rows as usize, stats.nnz as usize, problem.types.a);
     let rules = select::rules_for_columns(count, nnz, value_type.size(), lanes, SLOTS, *shared);
     let origins = problem.value_updates.then_some(match &operand {
@@ -496,7 +489,7 @@ pub(in crate::backend::cuda) fn kernel_types(types: Types, form: Form) -> String
     }
 }
 
-impl<C: Combo> SellSpmv<C> {
+impl SellSpmv {
     pub(super) fn build(
         cx: &Context,
         device: &Arc<Device>,
@@ -504,20 +497,12 @@ impl<C: Combo> SellSpmv<C> {
         looked: Option<&Looked>,
     ) -> Result<Self> {
         let (arrays, form, launch) = arrange(cx, device, problem, looked)?;
-        let refill = Refill::new(device, C::TYPES.a, arrays.origins.as_ref())?;
-        Ok(SellSpmv {
-            device: Arc::clone(device),
-            problem: *problem,
-            arrays,
-            form,
-            launch,
-            refill,
-            combo: PhantomData,
-        })
+        let refill = Refill::new(device, problem.types.a, arrays.origins.as_ref())?;
+        Ok(SellSpmv { device: Arc::clone(device), problem: *problem, arrays, form, launch, refill })
     }
 }
 
-impl<C: Combo> SpmvExecutor for SellSpmv<C> {
+impl SpmvExecutor for SellSpmv {
     fn workspace_bytes(&self) -> usize {
         0
     }
@@ -531,8 +516,7 @@ impl<C: Combo> SpmvExecutor for SellSpmv<C> {
         y: &DenseVector,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
-        let beta = scalar::<C::Acc>(cx, "beta", beta)?;
+        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let Arrays { rows, order, heads, values, narrow, wide, .. } = &self.arrays;
         let slices = self.arrays.slices as i64;
         let of_block = u64::from(THREADS / WARP) * self.launch.slices_of_warp;

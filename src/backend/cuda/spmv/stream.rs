@@ -13,7 +13,7 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory;
 use crate::backend::cuda::module::kinds::kernel_kinds;
-use crate::backend::cuda::scalars::scalar;
+use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::{result_name, types_name};
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::Result;
@@ -22,7 +22,6 @@ use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;
 use crate::select;
-use crate::support::Combo;
 use crate::types::{Address, LayoutKind};
 
 kernel_kinds! { "spmv/stream" {
@@ -35,7 +34,7 @@ const THREADS: u32 = 128;
 const MOST_COUNTED: usize = COUNTERS;
 
 /// The executor.
-pub(super) struct StreamSpmv<C: Combo> {
+pub(super) struct StreamSpmv {
     device: Arc<Device>,
     problem: SpmvProblem,
     layout: DeviceStream,
@@ -44,10 +43,9 @@ pub(super) struct StreamSpmv<C: Combo> {
     finish: Option<Kernel>,
     /// The matrix does not fit L2 beside x and y.
     evict_first: bool,
-    combo: std::marker::PhantomData<C>,
 }
 
-fn arrange<C: Combo>(
+fn arrange(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpmvProblem,
@@ -55,23 +53,24 @@ fn arrange<C: Combo>(
 ) -> Result<DeviceStream> {
     let (op, keep) = (problem.op, problem.value_updates);
     let (operand, stats) = look::operand(cx, device, problem, looked, look::nearest(problem))?;
-    let mut layout = DeviceStream::build(cx, device, &operand, &stats, C::TYPES.a, op.conjugates(), keep)?;
+    let mut layout =
+        DeviceStream::build(cx, device, &operand, &stats, problem.types.a, op.conjugates(), keep)?;
     memory::synchronize(cx.stream)?;
     layout.seal();
     Ok(layout)
 }
 
-impl<C: Combo> StreamSpmv<C> {
+impl StreamSpmv {
     pub(super) fn build(
         cx: &Context,
         device: &Arc<Device>,
         problem: &SpmvProblem,
         looked: Option<&Looked>,
     ) -> Result<Self> {
-        let layout = arrange::<C>(cx, device, problem, looked)?;
-        let kernel = PRODUCT.load(device, (layout.high(), types_name(C::TYPES)))?;
+        let layout = arrange(cx, device, problem, looked)?;
+        let kernel = PRODUCT.load(device, (layout.high(), types_name(problem.types)))?;
         let finish = if layout.splits.len() > most_counted() {
-            Some(FINISH.load(device, (result_name(C::TYPES),))?)
+            Some(FINISH.load(device, (result_name(problem.types),))?)
         } else {
             None
         };
@@ -83,14 +82,13 @@ impl<C: Combo> StreamSpmv<C> {
             layout,
             kernel,
             finish,
-            combo: std::marker::PhantomData,
         })
     }
 }
 
-impl<C: Combo> SpmvExecutor for StreamSpmv<C> {
+impl SpmvExecutor for StreamSpmv {
     fn workspace_bytes(&self) -> usize {
-        self.layout.parts * size_of::<C::Acc>()
+        self.layout.parts * self.problem.types.compute.scalar().size()
     }
 
     fn execute(
@@ -102,8 +100,7 @@ impl<C: Combo> SpmvExecutor for StreamSpmv<C> {
         y: &DenseVector,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        let alpha = scalar::<C::Acc>(cx, "alpha", alpha)?;
-        let beta = scalar::<C::Acc>(cx, "beta", beta)?;
+        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         cx.workspace.require(self.workspace_bytes())?;
         let a = &self.layout;
         // Fewer than 2^31 tiles.
@@ -134,7 +131,7 @@ impl<C: Combo> SpmvExecutor for StreamSpmv<C> {
         let _entered = self.device.enter()?;
         let renewed = SpmvProblem { a: self.problem.a.with_values(values), ..self.problem };
         if !self.layout.refill(cx, &self.device, values)? {
-            self.layout = arrange::<C>(cx, &self.device, &renewed, None)?;
+            self.layout = arrange(cx, &self.device, &renewed, None)?;
         }
         self.problem = renewed;
         Ok(())

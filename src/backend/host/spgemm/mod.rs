@@ -26,10 +26,10 @@ mod tile;
 pub mod tiles;
 mod window;
 
+use super::operand::Factor;
 use numeric::Task;
 use output::{Output, Staged};
 use places::{Key, Rule};
-use rows::Factor;
 use scratch::{Needs, Scratch};
 use symbolic::Counted;
 
@@ -135,7 +135,7 @@ impl<C: Combo> Operands<C> {
 
     /// The left and the right factor, without values.
     fn factors(&self) -> Result<(Factor<'_>, Factor<'_>)> {
-        let (a, b) = (rows::open(&self.a, "A")?.0, rows::open(&self.b, "B")?.0);
+        let (a, b) = (self.a.rows("A")?.0, self.b.rows("B")?.0);
         Ok(if self.transposed { (b, a) } else { (a, b) })
     }
 }
@@ -199,8 +199,8 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
         let Phase::Counted(counted) = &self.phase else {
             return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
         };
-        let (a, a_values) = rows::open(&self.operands.a, "A")?;
-        let (b, b_values) = rows::open(&self.operands.b, "B")?;
+        let (a, a_values) = self.operands.a.rows("A")?;
+        let (b, b_values) = self.operands.b.rows("B")?;
         let transposed = self.operands.transposed;
         let (left, right) = if transposed { (b, a) } else { (a, b) };
         let offsets = &counted.offsets;
@@ -214,14 +214,12 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
         let direct = (c.format() == Format::Csc) == transposed;
 
         let mut copy = None;
-        let of_right = rows::columns(cx, &right, &mut copy)?;
+        let of_right = right.indices.to_slice(cx, &mut copy)?;
         let needs =
             Needs::of::<K>(offsets.windows(2).map(|row| (row[1] - row[0]) as usize), right.cols, self.rule);
         let follows = counted.steps.iter().any(|&step| step != rows::NEW);
         let needs = needs.with_trace(if follows { numeric::TRACE } else { 0 });
-        let scratch = get_or_try_insert(&mut kept.scratch, || {
-            Scratch::within_limit(self.sets(), |sets| Scratch::new(cx, sets, &needs))
-        })?;
+        let scratch = get_or_try_insert(&mut kept.scratch, || Scratch::new(cx, self.sets(), needs))?;
         let zeroed = || Buffer::zeroed(&cx.allocator, nnz);
         if self.problem.value_updates || !direct {
             get_or_try_insert(&mut kept.columns, zeroed)?;

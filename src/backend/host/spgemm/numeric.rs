@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use super::output::Output;
 use super::places::{order, pattern_changed, Key, Places, Rule};
-use super::rows::{walk, Factor, NEW, NEXT};
+use super::rows::{walk, NEW, NEXT};
 use super::scratch::{Row, Scratch, Set};
 use super::symbolic::Counted;
 use super::window;
+use crate::backend::host::operand::Factor;
 use crate::types::{Accumulator, IndexType, Storage};
 
 /// What all rows share.

@@ -1,13 +1,12 @@
 //! The two factors as Gustavson's algorithm reads them, the multiplications
 //! that each row needs, and the items of rows that threads take.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::backend::host::operand::{with_rows, Operand, Shared};
+use crate::backend::host::operand::{Factor, Ints, Shared};
 use crate::error::{Error, Result};
 use crate::memory::{pieces, pool, Buffer, Context};
-use crate::types::{Element, Index, IndexType};
+use crate::types::Index;
 
 /// Entries of the left factor between the one that is multiplied and the one
 /// whose row of the right factor is fetched into the cache. Rows of the right
@@ -30,46 +29,6 @@ fn fetch<T>(slice: &[T], at: usize) {
     let _ = (slice, at);
 }
 
-/// Offsets or indices of either width. The factor that is walked row by row is
-/// read through it: one predictable branch an entry, and the code exists once
-/// instead of once per pair of types.
-#[derive(Clone, Copy, Debug)]
-pub enum Ints<'a> {
-    /// 32 bits.
-    I32(&'a [i32]),
-    /// 64 bits.
-    I64(&'a [i64]),
-}
-
-impl Ints<'_> {
-    fn len(&self) -> usize {
-        match self {
-            Ints::I32(slice) => slice.len(),
-            Ints::I64(slice) => slice.len(),
-        }
-    }
-
-    #[inline(always)]
-    fn get(&self, at: usize) -> i64 {
-        match self {
-            Ints::I32(slice) => i64::from(slice[at]),
-            Ints::I64(slice) => slice[at],
-        }
-    }
-}
-
-impl<'a> From<&'a [i32]> for Ints<'a> {
-    fn from(slice: &'a [i32]) -> Self {
-        Ints::I32(slice)
-    }
-}
-
-impl<'a> From<&'a [i64]> for Ints<'a> {
-    fn from(slice: &'a [i64]) -> Self {
-        Ints::I64(slice)
-    }
-}
-
 /// Columns that do not follow from those of the row before.
 pub const NEW: u8 = 0;
 /// Columns of the row before.
@@ -77,34 +36,7 @@ pub const SAME: u8 = 1;
 /// Columns of the row before, each plus one.
 pub const NEXT: u8 = 2;
 
-/// Rows of a factor, without its values. The pattern has been validated.
-#[derive(Clone, Copy, Debug)]
-pub struct Factor<'a> {
-    /// Rows.
-    pub rows: usize,
-    /// Columns.
-    pub cols: usize,
-    /// 0 or 1.
-    pub base: i64,
-    /// `rows + 1` offsets; empty if there are no rows.
-    pub offsets: Ints<'a>,
-    /// Columns of the entries.
-    pub indices: Ints<'a>,
-}
-
 impl Factor<'_> {
-    /// Positions of a row's entries.
-    #[inline(always)]
-    pub fn range(&self, row: usize) -> Range<usize> {
-        (self.offsets.get(row) - self.base) as usize..(self.offsets.get(row + 1) - self.base) as usize
-    }
-
-    /// Column of the entry at a position.
-    #[inline(always)]
-    pub fn col(&self, position: usize) -> usize {
-        (self.indices.get(position) - self.base) as usize
-    }
-
     /// How a row's columns follow from those of the row before, in their order:
     /// [`SAME`] as in a mesh of several unknowns a node, [`NEXT`] as in a grid, or
     /// [`NEW`].
@@ -148,45 +80,6 @@ impl Factor<'_> {
         }
     }
 }
-
-/// The rows of an operand and its values; errors name the argument `name`.
-pub fn open<'a, V: Element>(operand: &'a Operand<V>, name: &str) -> Result<(Factor<'a>, &'a [V])> {
-    with_rows!(operand, name, rows => {
-        let factor = Factor {
-            rows: rows.rows(),
-            cols: rows.cols(),
-            base: rows.pattern.base,
-            offsets: rows.pattern.offsets.into(),
-            indices: rows.pattern.indices.into(),
-        };
-        Ok((factor, rows.values))
-    })
-}
-
-/// The columns of the right factor in the type in which columns of the product are numbered, so that the loops over
-/// them are compiled for that type alone: where the user's have another, a copy.
-pub fn columns<'a, K: Index>(
-    cx: &Context,
-    right: &Factor<'a>,
-    copy: &'a mut Option<Buffer<K>>,
-) -> Result<&'a [K]> {
-    if let (IndexType::I32, Ints::I32(columns)) = (K::TYPE, right.indices) {
-        return Ok(bytemuck::cast_slice(columns));
-    }
-    if let (IndexType::I64, Ints::I64(columns)) = (K::TYPE, right.indices) {
-        return Ok(bytemuck::cast_slice(columns));
-    }
-    let copy = copy.insert(Buffer::zeroed(&cx.allocator, right.indices.len())?);
-    pieces::for_each(pieces::chunks(copy, COPIED), |piece, columns| {
-        for (i, column) in columns.iter_mut().enumerate() {
-            *column = K::from_i64(right.indices.get(piece * COPIED + i));
-        }
-    });
-    Ok(copy)
-}
-
-/// Columns that one parallel task copies: some 10 µs of work.
-const COPIED: usize = 1 << 14;
 
 /// Calls `f` with the indices of each row of `right` that the entries of one
 /// row of `left` meet, in their order; `indices` are `right`'s.

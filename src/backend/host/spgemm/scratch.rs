@@ -1,6 +1,7 @@
 //! Memory of the threads: one set of accumulators each, allocated by the
 //! caller's thread before any of them starts.
 
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -25,6 +26,8 @@ pub struct Needs {
     bits: usize,
     /// Columns of the window.
     window: usize,
+    /// Those that have sums.
+    window_sums: usize,
     /// Products of a row that others follow.
     trace: usize,
 }
@@ -43,7 +46,13 @@ impl Needs {
         }
         let slots = if table > 0 { HashPlaces::<K>::slots(table) } else { 0 };
         let window = window::width(row, cols, rule.window);
-        Needs { slots, array, row, bits: row.min(cols.div_ceil(64)), window, trace: 0 }
+        let bits = row.min(cols.div_ceil(64));
+        Needs { slots, array, row, bits, window, window_sums: window, trace: 0 }
+    }
+
+    /// Without the row itself and its sums: what counting needs.
+    pub fn to_count(self) -> Self {
+        Needs { row: 0, bits: 0, window_sums: 0, ..self }
     }
 
     /// And to follow rows of at most so many products.
@@ -56,16 +65,23 @@ impl Needs {
 /// for processors fetch them in pairs.
 const APART: usize = 128;
 
-/// `size` elements of T and what makes them fill whole pairs of cache lines. A
+/// Bytes of so many elements of T and what makes them fill whole pairs of cache lines. A
 /// row of C has a few entries in many products: the lists and sums of all
 /// threads would lie in one line, which then moves between them at every store.
-fn padded<T>(size: usize) -> usize {
-    size.next_multiple_of((APART / size_of::<T>()).max(1))
+fn padded<T>(count: usize) -> usize {
+    // More than that no buffer has.
+    count.saturating_mul(size_of::<T>()).min(isize::MAX as usize).next_multiple_of(APART)
 }
 
-/// Zeros for `sets` threads, `size` elements each.
-fn parts<T: Pod>(cx: &Context, sets: usize, size: usize) -> Result<Buffer<T>> {
-    Buffer::zeroed(&cx.allocator, padded::<T>(size).saturating_mul(sets))
+/// Takes so many elements of T off the front.
+fn take<'a, T: Pod>(rest: &mut &'a mut [u8], count: usize) -> &'a mut [T] {
+    if count == 0 {
+        // The address of no bytes at all need not be aligned.
+        return &mut [];
+    }
+    let (part, tail) = std::mem::take(rest).split_at_mut(padded::<T>(count));
+    *rest = tail;
+    bytemuck::cast_slice_mut(&mut part[..count * size_of::<T>()])
 }
 
 /// Accumulators of one thread.
@@ -98,52 +114,35 @@ pub struct Row<'a, K, T> {
 /// The sets of all threads.
 #[derive(Debug)]
 pub struct Scratch<K: Key, T: Pod> {
+    needs: Needs,
     sets: usize,
-    slots: Buffer<[K; 2]>,
-    array: Buffer<u32>,
-    list: Buffer<K>,
-    bits: Buffer<u64>,
-    sums: Buffer<T>,
-    window_sums: Buffer<T>,
-    seen: Buffer<u8>,
-    order: Buffer<u32>,
-    trace: Buffer<u32>,
+    /// Zeros at first, in as many parts.
+    bytes: Buffer<u8>,
+    types: PhantomData<(K, T)>,
 }
 
 impl<K: Key, T: Pod + Send> Scratch<K, T> {
-    /// Accumulators alone, for `sets` threads.
-    pub fn symbolic(cx: &Context, sets: usize, needs: &Needs) -> Result<Self> {
-        let mut scratch = Self::new(cx, sets, &Needs { row: 0, bits: 0, window: 0, ..*needs })?;
-        scratch.seen = parts(cx, sets, needs.window)?;
-        Ok(scratch)
-    }
-
-    /// Accumulators, columns and sums, for `sets` threads.
-    #[inline(never)]
-    pub fn new(cx: &Context, sets: usize, needs: &Needs) -> Result<Self> {
-        Ok(Scratch {
-            sets,
-            slots: parts(cx, sets, needs.slots)?,
-            array: parts(cx, sets, needs.array)?,
-            list: parts(cx, sets, needs.row)?,
-            bits: parts(cx, sets, needs.bits)?,
-            sums: parts(cx, sets, needs.row)?,
-            window_sums: parts(cx, sets, needs.window)?,
-            seen: parts(cx, sets, needs.window)?,
-            order: parts(cx, sets, needs.row.min(needs.trace))?,
-            trace: parts(cx, sets, needs.trace)?,
-        })
-    }
-
     /// For as many threads, up to `sets`, as the memory limit leaves room for.
-    pub fn within_limit(sets: usize, make: impl Fn(usize) -> Result<Self>) -> Result<Self> {
-        let mut sets = sets;
+    pub fn new(cx: &Context, mut sets: usize, needs: Needs) -> Result<Self> {
+        let Needs { slots, array, row, bits, window, window_sums, trace } = needs;
+        let each = [
+            padded::<[K; 2]>(slots),
+            padded::<u32>(array),
+            padded::<K>(row),
+            padded::<u64>(bits),
+            padded::<T>(row),
+            padded::<T>(window_sums),
+            padded::<u8>(window),
+            padded::<u32>(row.min(trace)),
+            padded::<u32>(trace),
+        ];
+        let each = each.into_iter().fold(0, usize::saturating_add);
         loop {
-            match make(sets) {
+            match Buffer::zeroed(&cx.allocator, each.saturating_mul(sets)) {
                 Err(error) if error.status == Status::InsufficientResources && sets > 1 => {
                     sets = sets.div_ceil(2)
                 }
-                done => return done,
+                bytes => return Ok(Scratch { needs, sets, bytes: bytes?, types: PhantomData }),
             }
         }
     }
@@ -165,33 +164,30 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
     }
 
     fn split(&mut self) -> Vec<Set<'_, K, T>> {
-        // An array that was left by an earlier run holds stamps; a run starts
-        // with generation 1.
-        self.array.fill(0);
-        let (mut slots, mut array) = (&mut self.slots[..], &mut self.array[..]);
-        let (mut list, mut bits, mut sums) = (&mut self.list[..], &mut self.bits[..], &mut self.sums[..]);
-        let (mut window_sums, mut seen) = (&mut self.window_sums[..], &mut self.seen[..]);
-        let (mut order, mut trace) = (&mut self.order[..], &mut self.trace[..]);
-        let sets = (0..self.sets).rev().map(|left| Set {
-            hash: HashPlaces::new(take_part(&mut slots, left)),
-            array: ArrayPlaces::new(take_part(&mut array, left)),
-            window: Window { sums: take_part(&mut window_sums, left), seen: take_part(&mut seen, left) },
-            row: Row {
-                list: take_part(&mut list, left),
-                bits: take_part(&mut bits, left),
-                sums: take_part(&mut sums, left),
-                order: take_part(&mut order, left),
-                trace: take_part(&mut trace, left),
-            },
+        let Needs { slots, array, row, bits, window, window_sums, trace } = self.needs;
+        let (size, mut all) = (self.bytes.len() / self.sets, &mut self.bytes[..]);
+        let sets = (0..self.sets).map(|_| {
+            let (mut rest, later) = std::mem::take(&mut all).split_at_mut(size);
+            all = later;
+            let rest = &mut rest;
+            Set {
+                hash: HashPlaces::new(take(rest, slots)),
+                array: ArrayPlaces::new({
+                    let array: &mut [u32] = take(rest, array);
+                    // What an earlier run has left holds stamps; a run starts with generation 1.
+                    array.fill(0);
+                    array
+                }),
+                row: Row {
+                    list: take(rest, row),
+                    bits: take(rest, bits),
+                    sums: take(rest, row),
+                    order: take(rest, row.min(trace)),
+                    trace: take(rest, trace),
+                },
+                window: Window { sums: take(rest, window_sums), seen: take(rest, window) },
+            }
         });
         sets.collect()
     }
-}
-
-/// Cuts the first of `left + 1` equal parts off.
-fn take_part<'a, T>(rest: &mut &'a mut [T], left: usize) -> &'a mut [T] {
-    let size = rest.len() / (left + 1);
-    let (part, tail) = std::mem::take(rest).split_at_mut(size);
-    *rest = tail;
-    part
 }

@@ -2,10 +2,10 @@
 //! Generic over index types alone.
 
 use super::places::{Key, Places, Rule};
-use super::rows::{columns, find_steps, product_step, walk, Factor, NEW};
+use super::rows::{find_steps, product_step, walk, NEW};
 use super::scratch::{Needs, Scratch, Set};
 use super::window;
-use crate::backend::host::operand::Shared;
+use crate::backend::host::operand::{Factor, Shared};
 use crate::error::Result;
 use crate::memory::{Buffer, Context};
 
@@ -34,10 +34,10 @@ pub fn count_entries<K: Key>(
     let needs = Needs::of::<K>((0..left.rows).map(most), cols, rule);
     let right_steps = find_steps(cx, right)?;
     let mut copy = None;
-    let indices = columns(cx, right, &mut copy)?;
+    let indices = right.indices.to_slice(cx, &mut copy)?;
     let mut offsets = Buffer::<i64>::zeroed(&cx.allocator, left.rows + 1)?;
     let mut steps = Buffer::<u8>::zeroed(&cx.allocator, left.rows)?;
-    let mut scratch = Scratch::within_limit(sets, |sets| Scratch::<K, u8>::symbolic(cx, sets, &needs))?;
+    let mut scratch = Scratch::<K, u8>::new(cx, sets, needs.to_count())?;
     let (counts, shared_steps) = (Shared::new(&mut offsets[1..]), Shared::new(&mut steps));
     scratch.for_each_item(items, |set, rows| {
         let (first, mut previous) = (rows.start, 0);

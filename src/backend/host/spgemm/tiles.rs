@@ -9,11 +9,11 @@ use crate::backend::host::operand::Operand;
 use crate::error::{Error, Result};
 use crate::format::tile::{bits, TileLayout, TilePattern, SIDE};
 use crate::matrix::tiles::{other_pattern, Tiles};
-use crate::matrix::{Compressed, SparseArrays, SparseMatrix, TileShape};
+use crate::matrix::{SparseMatrix, TileShape};
 use crate::memory::{Buffer, Context};
 use crate::select::Source;
 use crate::support::{dispatch_spgemm, Combo, ComboVisitor, Types};
-use crate::types::{Accumulator, ComputeType, DataType, Element, Format, IndexBase, IndexType, Operation};
+use crate::types::{Accumulator, ComputeType, DataType, Element, Format, IndexType, Operation};
 
 /// Types of a product of matrices with these values.
 fn types_of(a: DataType) -> Types {
@@ -102,31 +102,14 @@ pub struct Plain {
 impl Plain {
     /// Arrays for a matrix of this shape, of CSR or, with `by_columns`, of CSC.
     pub fn room(cx: &Context, shape: &TileShape) -> Result<Self> {
-        let TileShape { rows, cols, nnz, value_type, by_columns, .. } = *shape;
-        let (major, minor) = if by_columns { (cols, rows) } else { (rows, cols) };
+        let major = if shape.by_columns { shape.cols } else { shape.rows };
         let offsets = Buffer::<i64>::zeroed(&cx.allocator, major as usize + 1)?;
-        let indices = Buffer::<i32>::zeroed(&cx.allocator, nnz as usize)?;
-        let words = (nnz as usize).saturating_mul(value_type.size()).div_ceil(8);
+        let indices = Buffer::<i32>::zeroed(&cx.allocator, shape.nnz as usize)?;
+        let words = (shape.nnz as usize).saturating_mul(shape.value_type.size()).div_ceil(8);
         let values = Buffer::<u64>::zeroed(&cx.allocator, words)?;
-        let arrays = Compressed {
-            major,
-            minor,
-            nnz,
-            offsets: offsets.address(),
-            indices: indices.address(),
-            values: values.address(),
-            offset_type: IndexType::I64,
-            index_type: IndexType::I32,
-            base: IndexBase::Zero,
-            value_type,
-        };
-        let arrays = if by_columns { SparseArrays::Csc(arrays) } else { SparseArrays::Csr(arrays) };
-        Ok(Plain {
-            matrix: SparseMatrix { arrays, writable: true, temporary: false },
-            _offsets: offsets,
-            _indices: indices,
-            _values: values,
-        })
+        let index_type = IndexType::I32;
+        let matrix = shape.in_arrays(offsets.address(), (indices.address(), index_type), values.address());
+        Ok(Plain { matrix, _offsets: offsets, _indices: indices, _values: values })
     }
 
     /// A copy of contents.
@@ -143,7 +126,7 @@ fn build<V: crate::types::Storage<T>, T: Accumulator>(
     name: &str,
 ) -> Result<TileLayout<T>> {
     operand.with_plain(cx, name, |rows| {
-        check_shape(rows.rows(), rows.cols(), name)?;
+        check_shape(rows.pattern.major, rows.pattern.minor, name)?;
         TileLayout::build(&cx.allocator, &rows.pattern, rows.values)
     })
 }

@@ -10,7 +10,8 @@
 use std::ops::Range;
 
 use super::places::Key;
-use super::rows::{walk, Factor};
+use super::rows::walk;
+use crate::backend::host::operand::Factor;
 use crate::types::{Accumulator, Index, Storage};
 
 /// Columns of the widest window: its sums in fp64 take a quarter of the second

@@ -12,6 +12,7 @@ use crate::backend::host::testing::{
     context, scalar, tolerance, value, Execution, Matrix, Number, Numbers, WIDTHS,
 };
 use crate::error::Status;
+use crate::select::{RowOrder, Source};
 use crate::support::{Bf16, Bf16F32, Tf32, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{IndexBase, IndexType, Operation};
 use testkit::Random;
@@ -114,6 +115,10 @@ where
         }
     }
 
+    fn op_a(&self, widths: (IndexType, IndexType), keep: bool) -> OpA {
+        OpA { a: self.matrix.describe(widths), op: self.op, keep }
+    }
+
     fn executor(&self, widths: (IndexType, IndexType), source: Source) -> Box<dyn SpmmExecutor> {
         build(&context(), &self.problem(widths), &Choice::new(Algorithm::Row, source)).unwrap()
     }
@@ -209,10 +214,9 @@ fn the_same_bits_come_out_on_any_number_of_threads() {
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
     for orders in [(Order::Row, Order::Row), (Order::Col, Order::Col)] {
         let mut case = Case::<F32>::new(&mut random, &matrix, ops, 13, orders);
-        let problem = case.problem(WIDTHS[0]);
-        let executor =
-            RowSpmm::<F32>::build(&context(), &problem, Source::InPlace, &RowOrder::new(Reorder::None))
-                .unwrap();
+        let (a, order) = (case.op_a(WIDTHS[0], false), RowOrder::new(Reorder::None));
+        let layout = Csr::<f32>::build(&context(), &a, Source::InPlace, &order, Grain::SPMM).unwrap();
+        let executor = Spmm::<F32, _>::new(&case.problem(WIDTHS[0]), a, layout);
         // 2^13 nonzeros a chunk: 3 and 9 of them.
         assert_eq!(executor.workspace_bytes(13), 12 * 13 * size_of::<f32>());
         let scratch = Execution::new(executor.workspace_bytes(13));
@@ -436,38 +440,42 @@ fn windows_multiply_what_is_stored() {
     }
 }
 
-/// The executor that `build` makes: the same bits on any number of threads, and new values.
-fn check_threads_and_updates<E>(
+/// The layout that `arrange` makes: the same bits on any number of threads, and new values.
+fn check_threads_and_updates<C: Combo, L: Product<C> + 'static>(
     lengths: &[usize],
-    build: impl Fn(&SpmmProblem) -> E,
-    run: impl Fn(&E, bool, (Address, Address), &DenseMatrix, &DenseMatrix) + Sync,
+    cols: usize,
+    n: usize,
+    arrange: impl Fn(&Context, &OpA) -> Result<L>,
 ) where
-    E: SpmmExecutor,
+    C::Acc: Number,
 {
     let mut random = Random::new(11);
-    let matrix = || Matrix::<half::bf16>::random::<f32>(&mut Random::new(5), IndexBase::One, 500, lengths);
+    let matrix = || Matrix::<C::A>::random::<C::Acc>(&mut Random::new(5), IndexBase::One, cols, lengths);
     let (first, mut second) = (matrix(), matrix());
     second.values = random.numbers(second.values.len());
     for op in [Operation::NonTranspose, Operation::Transpose] {
         let orders = (Order::Row, Order::Col);
-        let mut case = Case::<Bf16>::new(&mut random, &first, (op, Operation::NonTranspose), 13, orders);
+        let mut case = Case::<C>::new(&mut random, &first, (op, Operation::NonTranspose), n, orders);
         for value_updates in [false, true] {
-            let problem = SpmmProblem { value_updates, ..case.problem(WIDTHS[0]) };
-            let mut executor = build(&problem);
+            let a = case.op_a(WIDTHS[0], value_updates);
+            let layout = arrange(&context(), &a).unwrap();
+            let mut executor = Spmm::<C, _>::new(&case.problem(WIDTHS[0]), a, layout);
             executor.update_values(&context(), Address::new(second.values.as_ptr())).unwrap();
             case.matrix = &second;
             let scalars = (scalar(&case.alpha), scalar(&case.beta));
             let b = case.b.describe();
             let mut serial = case.c.clone();
             let out = serial.describe();
-            run(&executor, false, scalars, &b, &out);
+            let scratch = Execution::new(executor.workspace_bytes(n));
+            executor.run(&scratch.cx, false, scalars, &b, &out).unwrap();
             case.compare(&serial);
             for threads in [1, 3] {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 let mut c = case.c.clone();
                 let out = c.describe();
-                pool.install(|| run(&executor, true, scalars, &b, &out));
-                assert!(c.values.iter().zip(&serial.values).all(|(a, b)| a.to_bits() == b.to_bits()));
+                pool.install(|| executor.run(&scratch.cx, true, scalars, &b, &out)).unwrap();
+                let bytes = |c: &Dense<C::Y>| bytemuck::cast_slice::<_, u8>(&c.values).to_vec();
+                assert!(bytes(&c) == bytes(&serial), "{threads} threads");
             }
             case.matrix = &first;
         }
@@ -478,11 +486,7 @@ fn check_threads_and_updates<E>(
 fn windows_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
     let mut random = Random::new(12);
     let lengths: Vec<usize> = (0..3000).map(|_| random.below(30)).collect();
-    check_threads_and_updates(
-        &lengths,
-        |problem| window::WindowSpmm::<Bf16>::build(&context(), problem).unwrap(),
-        |executor, parallel, scalars, b, c| executor.run(parallel, scalars, b, c).unwrap(),
-    );
+    check_threads_and_updates::<Bf16, _>(&lengths, 500, 13, window::arrange);
 }
 
 #[test]
@@ -491,9 +495,5 @@ fn slices_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
     let mut lengths: Vec<usize> = (0..3000).map(|_| random.below(30)).collect();
     // A row that is cut into pieces.
     lengths[700] = 9000;
-    check_threads_and_updates(
-        &lengths,
-        |problem| sell::SellSpmm::<Bf16>::build(&context(), problem).unwrap(),
-        |executor, parallel, scalars, b, c| executor.run(parallel, scalars, b, c).unwrap(),
-    );
+    check_threads_and_updates::<Bf16, _>(&lengths, 500, 13, Slices::arrange);
 }

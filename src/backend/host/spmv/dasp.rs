@@ -3,45 +3,53 @@
 //! Each row is summed in its order, a split row by its tasks, whose sums are
 //! added in order. Nothing depends on the number of threads.
 
-use super::converted::{operand, Converted};
-use super::Opened;
+use super::{Opened, Product};
+use crate::backend::host::layout::{Layout, OpA};
 use crate::backend::host::schedule;
+use crate::backend::LayoutInfo;
 use crate::error::Result;
-use crate::format::dasp::{self, DaspLayout, Part, Results, PIECES, ROWS};
+use crate::format::dasp::{self, Part, Results, PIECES, ROWS};
+use crate::format::DaspLayout;
 use crate::memory::Context;
-use crate::problem::SpmvProblem;
 use crate::support::Combo;
-use crate::types::{Accumulator, LayoutKind, Storage};
+use crate::types::{Accumulator, Element, LayoutKind, Storage};
 
 /// Row-blocks, and results of other rows, of an item: about as long as taking an
-/// item is worth (src/backend/host/spmv/sell.rs).
+/// item is worth (src/backend/host/slices.rs).
 const ITEM_ROW_BLOCKS: usize = 32;
 const ITEM_RESULTS: usize = 1024;
 
-impl<C: Combo> Converted<C> for DaspLayout<C::A> {
-    const KIND: LayoutKind = LayoutKind::Dasp;
+pub(super) fn arrange<V: Element>(cx: &Context, a: &OpA) -> Result<DaspLayout<V>> {
+    a.arrange(cx, a.source(), |allocator, rows, origin| {
+        DaspLayout::build(allocator, &rows.pattern, rows.values, origin)
+    })
+}
 
-    fn arrange(cx: &Context, problem: &SpmvProblem) -> Result<Self> {
-        let operand = operand::<C>(cx, problem)?;
-        let origin = operand.origin(problem.value_updates);
-        operand
-            .with_plain(cx, "A", |rows| DaspLayout::build(&cx.allocator, &rows.pattern, rows.values, origin))
-    }
-
-    fn refill(&mut self, values: &[C::A], conjugate: bool) -> bool {
-        self.refill(values, conjugate)
-    }
-
-    fn parts(&self) -> usize {
-        self.split_tasks()
+impl<V: Element> Layout for DaspLayout<V> {
+    fn update_values(&mut self, cx: &Context, a: &OpA) -> Result<()> {
+        a.renew(self, Self::refill, |_| arrange(cx, a))
     }
 
     fn units(&self) -> usize {
         self.values.len() + self.row_count
     }
 
-    fn multiply(&self, parallel: bool, opened: Opened<'_, C>) {
-        let product = Product { layout: self, opened };
+    fn info(&self) -> LayoutInfo {
+        LayoutInfo { kind: LayoutKind::Dasp, in_place: false, fill: self.fill_ratio() }
+    }
+
+    fn details(&self) -> String {
+        self.shape.describe()
+    }
+}
+
+impl<C: Combo> Product<C> for DaspLayout<C::A> {
+    fn sums(&self) -> usize {
+        self.split_tasks()
+    }
+
+    fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()> {
+        let product = Running { layout: self, opened };
         let shape = &self.shape;
         let row_blocks = shape.classes.row_blocks();
         let counts = [
@@ -65,24 +73,17 @@ impl<C: Combo> Converted<C> for DaspLayout<C::A> {
             let (first, tasks) = (split.before as usize, split.tasks as usize);
             product.opened.store(split.row as usize, product.opened.add_up(first..first + tasks));
         }
-    }
-
-    fn fill_ratio(&self) -> f64 {
-        self.fill_ratio()
-    }
-
-    fn details(&self) -> String {
-        self.shape.describe()
+        Ok(())
     }
 }
 
 /// One product while it runs.
-struct Product<'a, C: Combo> {
+struct Running<'a, C: Combo> {
     layout: &'a DaspLayout<C::A>,
     opened: Opened<'a, C>,
 }
 
-impl<C: Combo> Product<'_, C> {
+impl<C: Combo> Running<'_, C> {
     /// Σ values · x[columns] over the slots that are no padding.
     #[inline(always)]
     fn dot(&self, slots: impl Iterator<Item = usize>) -> C::Acc {

@@ -2,19 +2,18 @@
 //! of sums that its file describes, a slab or part a share. Nothing depends on the
 //! number of threads.
 
-use super::converted::Converted;
-use super::Opened;
-use crate::backend::host::operand::Operand;
+use super::{Opened, Product};
+use crate::backend::host::layout::{Layout, OpA};
 use crate::backend::host::schedule;
+use crate::backend::LayoutInfo;
 use crate::error::Result;
 use crate::format::mask_block::{BlockHead, COLUMNS, CUT, MOST_ROWS, WORD_ROWS};
 use crate::format::MaskBlock;
 use crate::memory::Context;
-use crate::problem::SpmvProblem;
 use crate::select::spmv::mask_block as select;
 use crate::select::Source;
 use crate::support::Combo;
-use crate::types::{Accumulator, LayoutKind, Storage};
+use crate::types::{Accumulator, Element, LayoutKind, Storage};
 
 /// Slabs of an item: some 4 µs at 25 blocks of 8 rows each, against some 30 ns that taking an
 /// item costs.
@@ -23,33 +22,38 @@ const ITEM_HEADS: usize = 16;
 /// Rows of the blocks whose entries are added to different sums: lanes of a warp.
 const WARP: usize = 32;
 
-impl<C: Combo> Converted<C> for MaskBlock<C::A> {
-    const KIND: LayoutKind = LayoutKind::MaskBlock;
+pub(super) fn arrange<V: Element>(cx: &Context, a: &OpA) -> Result<MaskBlock<V>> {
+    // A copy on the way, since the rows must be sorted.
+    a.arrange(cx, Source::Canonical, |allocator, rows, origin| {
+        MaskBlock::build(allocator, &rows.pattern, rows.values, origin, select::rules_on_host)
+    })
+}
 
-    fn arrange(cx: &Context, problem: &SpmvProblem) -> Result<Self> {
-        let keep = problem.value_updates;
-        // A copy on the way, since the rows must be sorted.
-        let operand = Operand::<C::A>::build(cx, &problem.a, problem.op, Source::Canonical, "A", keep)?;
-        let origin = operand.origin(keep);
-        operand.with_plain(cx, "A", |rows| {
-            MaskBlock::build(&cx.allocator, &rows.pattern, rows.values, origin, select::rules_on_host)
-        })
-    }
-
-    fn refill(&mut self, values: &[C::A], conjugate: bool) -> bool {
-        self.refill(values, conjugate)
-    }
-
-    /// A sum for each row of a part.
-    fn parts(&self) -> usize {
-        self.parts.len() * self.block_rows
+impl<V: Element> Layout for MaskBlock<V> {
+    fn update_values(&mut self, cx: &Context, a: &OpA) -> Result<()> {
+        a.renew(self, Self::refill, |_| arrange(cx, a))
     }
 
     fn units(&self) -> usize {
         self.values.len() + self.row_count
     }
 
-    fn multiply(&self, parallel: bool, opened: Opened<'_, C>) {
+    fn info(&self) -> LayoutInfo {
+        LayoutInfo { kind: LayoutKind::MaskBlock, in_place: false, fill: self.fill_ratio() }
+    }
+
+    fn details(&self) -> String {
+        self.details()
+    }
+}
+
+impl<C: Combo> Product<C> for MaskBlock<C::A> {
+    /// A sum for each row of a part.
+    fn sums(&self) -> usize {
+        self.parts.len() * self.block_rows
+    }
+
+    fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()> {
         let (layout, height) = (self, self.block_rows);
         let Opened { x, y, sums, scalars } = opened;
         let store = |slab: usize, sums: &[C::Acc; MOST_ROWS]| {
@@ -94,14 +98,7 @@ impl<C: Combo> Converted<C> for MaskBlock<C::A> {
             }
             store(part.slab as usize, &total);
         }
-    }
-
-    fn fill_ratio(&self) -> f64 {
-        self.fill_ratio()
-    }
-
-    fn details(&self) -> String {
-        self.details()
+        Ok(())
     }
 }
 

@@ -1,138 +1,42 @@
 //! SpMV `sell`: y = alpha · op(A) · x + beta · y on [`SellLayout`].
 //!
 //! A lane's row is the sum, in order, of its interleaved entries, plus the
-//! [`dot`](Product::dot) of its tail; a long row is the sum, in order, of the
+//! [`dot`](Running::dot) of its tail; a long row is the sum, in order, of the
 //! dots of its pieces. Nothing depends on the number of threads.
 
 use std::ops::Range;
 
-use super::converted::{operand, Converted};
-use super::Opened;
-use crate::backend::host::lanes::{Add, Cols, Narrow, Plain, Wide};
+use super::{Opened, Product};
+use crate::backend::host::lanes::{self, gather, load, Cols, Eight, Narrow, Wide};
 use crate::backend::host::schedule;
+use crate::backend::host::slices::Slices;
 use crate::error::Result;
-use crate::format::narrowing::{self, Holds};
+use crate::format::narrowing::Holds;
 use crate::format::sell::{with_stored, Columns, Piece, SellLayout, Slice, LANES, NO_ROW};
-use crate::memory::{Buffer, Context};
-use crate::problem::SpmvProblem;
 use crate::support::Combo;
-use crate::types::{Accumulator, LayoutKind, Storage};
+use crate::types::{Accumulator, Storage};
 
-/// Work of an item in slots, of which a row costs about [`ROW_WORK`]: 1 to 2 µs,
-/// against some 30 ns that taking an item costs.
-const ITEM_WORK: usize = 1 << 12;
-
-/// Storing a row, in slots.
-const ROW_WORK: usize = 4;
-
-/// The layout, cut into items.
-pub(super) struct Slices<V: narrowing::Narrow> {
-    layout: SellLayout<V>,
-    /// First slice of each item, and their number.
-    items: Buffer<u64>,
-    units: usize,
-}
-
-impl<C: Combo> Converted<C> for Slices<C::A> {
-    const KIND: LayoutKind = LayoutKind::Sell;
-
-    fn arrange(cx: &Context, problem: &SpmvProblem) -> Result<Self> {
-        let layout = operand::<C>(cx, problem)?.arrange(cx, problem.value_updates)?;
-        let end = layout.values.len();
-        let work = |number: usize, slice: &Slice| {
-            let next = layout.slices.get(number + 1).map_or(end, |next| next.values as usize);
-            next - slice.values as usize + LANES * ROW_WORK
-        };
-        let cut = |item: &mut dyn FnMut(usize)| {
-            let (mut done, mut total) = (ITEM_WORK, 0);
-            for (number, slice) in layout.slices.iter().enumerate() {
-                if done >= ITEM_WORK {
-                    item(number);
-                    done = 0;
-                }
-                let work = work(number, slice);
-                done += work;
-                total += work;
-            }
-            item(layout.slices.len());
-            total
-        };
-        let mut count = 0;
-        let units = cut(&mut |_| count += 1);
-        let mut items = Buffer::<u64>::zeroed(&cx.allocator, count)?;
-        let mut next = 0;
-        cut(&mut |first| {
-            items[next] = first as u64;
-            next += 1;
-        });
-        Ok(Slices { layout, items, units })
-    }
-
-    fn refill(&mut self, values: &[C::A], conjugate: bool) -> bool {
-        self.layout.refill(values, conjugate)
-    }
-
-    fn parts(&self) -> usize {
+impl<C: Combo> Product<C> for Slices<C::A> {
+    fn sums(&self) -> usize {
         self.layout.pieces.len()
     }
 
-    fn units(&self) -> usize {
-        self.units
-    }
-
-    fn multiply(&self, parallel: bool, opened: Opened<'_, C>) {
+    fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()> {
         with_stored!(&self.layout.values, values => {
-            Product { layout: &self.layout, values, opened }.run(parallel, &self.items);
+            Running { layout: &self.layout, values, opened }.run(parallel, &self.items);
         });
-    }
-
-    fn fill_ratio(&self) -> f64 {
-        self.layout.fill_ratio()
-    }
-
-    fn details(&self) -> String {
-        self.layout.values.form().describe().into()
+        Ok(())
     }
 }
 
 /// One product while it runs.
-struct Product<'a, C: Combo, S> {
+struct Running<'a, C: Combo, S> {
     layout: &'a SellLayout<C::A>,
     values: &'a [S],
     opened: Opened<'a, C>,
 }
 
-/// Runs `avx2::$function` with the product's own types where the processor can and
-/// there is code for them; else falls through.
-macro_rules! on_avx2 {
-    ($product:ident, $function:ident($argument:expr): $($combo:ident($($stored:ty)*))*) => {
-        #[cfg(target_arch = "x86_64")]
-        if crate::backend::host::lanes::Avx2::is_here() {
-            use crate::support::{Bf16, Bf16F32, F16, F16F32, F32, F32F64, F64};
-            use half::{bf16, f16};
-            use narrowing::One;
-            $($(if let Some(product) = $product.recast::<$combo, $stored>() {
-                // SAFETY: the processor has AVX2, FMA and F16C.
-                return unsafe { avx2::$function(product, $argument) };
-            })*)*
-        }
-    };
-    ($product:ident, $function:ident($argument:expr)) => {
-        on_avx2!($product, $function($argument):
-            F64(f64 f32 f16 One) F32(f32 f16 One) F32F64(f32 f16 One)
-            F16(f16 One) F16F32(f16 One) Bf16(bf16 One) Bf16F32(bf16 One));
-    };
-}
-
-impl<C: Combo, S: Holds<C::A>> Product<'_, C, S> {
-    /// Itself, if the types are those.
-    #[cfg(target_arch = "x86_64")]
-    fn recast<D: Combo, T: 'static>(&self) -> Option<&Product<'_, D, T>> {
-        // SAFETY: both types are 'static, and of one id means the same type.
-        (std::any::TypeId::of::<(C, S)>() == std::any::TypeId::of::<(D, T)>())
-            .then(|| unsafe { &*std::ptr::from_ref(self).cast() })
-    }
-
+impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
     /// All of it.
     fn run(&self, parallel: bool, items: &[u64]) {
         // What the unchecked loads below rely on; the plan has checked it.
@@ -164,31 +68,53 @@ impl<C: Combo, S: Holds<C::A>> Product<'_, C, S> {
     }
 
     fn slices(&self, range: Range<usize>) {
-        on_avx2!(self, slices(range.clone()));
+        if lanes::uses_avx2::<C>() {
+            // SAFETY: the processor has AVX2, FMA and F16C.
+            return unsafe { self.slices_avx2(range) };
+        }
         self.check_plain();
         // SAFETY: plain code runs everywhere.
-        unsafe { self.slices_with::<Plain>(range) }
+        unsafe { self.slices_with::<false>(range) }
     }
 
     fn piece(&self, number: usize) {
-        on_avx2!(self, piece(number));
+        if lanes::uses_avx2::<C>() {
+            // SAFETY: the processor has AVX2, FMA and F16C.
+            return unsafe { self.piece_avx2(number) };
+        }
         self.check_plain();
         // SAFETY: plain code runs everywhere.
-        unsafe { self.piece_with::<Plain>(number) }
+        unsafe { self.piece_with::<false>(number) }
     }
 
     /// # Safety
-    /// The processor has what `L` needs.
+    /// The processor has AVX2, FMA and F16C.
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,f16c"))]
+    unsafe fn slices_avx2(&self, range: Range<usize>) {
+        // SAFETY: the caller's promise.
+        unsafe { self.slices_with::<true>(range) }
+    }
+
+    /// # Safety
+    /// As [`Self::slices_avx2`].
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,f16c"))]
+    unsafe fn piece_avx2(&self, number: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.piece_with::<true>(number) }
+    }
+
+    /// # Safety
+    /// With `AVX2` the processor has that, FMA and F16C.
     #[inline(always)]
-    unsafe fn slices_with<L: Add<C, S>>(&self, range: Range<usize>) {
+    unsafe fn slices_with<const AVX2: bool>(&self, range: Range<usize>) {
         for number in range {
             let slice = &self.layout.slices[number];
             // SAFETY: analysis has made the slice, with its columns inside x.
             unsafe {
                 match slice.columns() {
-                    Columns::Narrow => self.slice::<L, Narrow>(number, slice),
-                    Columns::Wide => self.slice::<L, Wide>(number, slice),
-                    Columns::Runs => self.runs::<L>(number, slice),
+                    Columns::Narrow => self.slice::<AVX2, Narrow>(number, slice),
+                    Columns::Wide => self.slice::<AVX2, Wide>(number, slice),
+                    Columns::Runs => self.runs::<AVX2>(number, slice),
                 }
             }
         }
@@ -207,23 +133,24 @@ impl<C: Combo, S: Holds<C::A>> Product<'_, C, S> {
     }
 
     /// # Safety
-    /// The slice is one of the layout's and its columns are of `K`'s width; the
-    /// processor has what `L` needs.
+    /// The slice is one of the layout's and its columns are of `K`'s width; as
+    /// [`Self::slices_with`].
     #[inline(always)]
-    unsafe fn slice<L: Add<C, S>, K: Cols>(&self, number: usize, slice: &Slice) {
+    unsafe fn slice<const AVX2: bool, K: Cols>(&self, number: usize, slice: &Slice) {
         let (values, columns, x) = self.open(slice);
         let (full, steps) = (slice.full as usize, slice.steps as usize);
         // SAFETY: the layout has `steps` × 8 values and columns here, all inside
         // x from the base on (padding has column 0), and the tails behind them.
         unsafe {
-            let mut sums = L::zero();
-            let at = |step: usize| K::new(columns.add(step * LANES * K::WIDTH));
+            let mut sums = Eight::<AVX2, C::Acc>::new([C::Acc::ZERO; LANES]);
+            let at = |step: usize| K::new(columns.add(step * LANES * K::WIDTH)).eight();
             for step in 0..full {
-                sums = L::add(sums, values.add(step * LANES), L::gather(x, at(step)));
+                let xs = gather::<AVX2, C>(x, at(step));
+                sums.add_products(values.add(step * LANES), xs);
             }
             let lanes = number * LANES;
             if slice.is_even() {
-                self.store_even(self.layout.rows[lanes] as usize, &L::get(sums));
+                self.store_even(self.layout.rows[lanes] as usize, &sums.get());
                 return;
             }
             let lengths = &self.layout.lengths[lanes..lanes + LANES];
@@ -232,18 +159,17 @@ impl<C: Combo, S: Holds<C::A>> Product<'_, C, S> {
                 while lengths[active - 1] as usize <= step {
                     active -= 1;
                 }
-                let xs = L::keep(L::gather(x, at(step)), active);
-                sums = L::add(sums, values.add(step * LANES), xs);
+                let xs = gather::<AVX2, C>(x, at(step)).keep(active);
+                sums.add_products(values.add(step * LANES), xs);
             }
-            let mut sums = L::get(sums);
-            let mut tail = steps * LANES;
+            let (mut sums, mut tail) = (sums.get(), steps * LANES);
             for (sum, &length) in sums.iter_mut().zip(lengths) {
                 let rest = (length as usize).saturating_sub(steps);
                 if rest == 0 {
                     // Lengths descend.
                     break;
                 }
-                *sum += Self::dot::<L, K>(rest, values.add(tail), columns.add(tail * K::WIDTH), x);
+                *sum += Self::dot::<AVX2, K>(rest, values.add(tail), columns.add(tail * K::WIDTH), x);
                 tail += rest;
             }
             for (sum, &row) in sums.iter().zip(&self.layout.rows[lanes..lanes + LANES]) {
@@ -259,17 +185,17 @@ impl<C: Combo, S: Holds<C::A>> Product<'_, C, S> {
     /// # Safety
     /// As [`Self::slice`], with columns of that form.
     #[inline(always)]
-    unsafe fn runs<L: Add<C, S>>(&self, number: usize, slice: &Slice) {
+    unsafe fn runs<const AVX2: bool>(&self, number: usize, slice: &Slice) {
         let (values, columns, x) = self.open(slice);
         // SAFETY: the layout has as many values and columns, and x has eight
         // elements from each column on.
         let sums = unsafe {
-            let mut sums = L::zero();
+            let mut sums = Eight::<AVX2, C::Acc>::new([C::Acc::ZERO; LANES]);
             for step in 0..slice.steps as usize {
-                let xs = L::load(x.add(usize::from(columns.add(step).read())));
-                sums = L::add(sums, values.add(step * LANES), xs);
+                let xs = load::<AVX2, C>(x.add(usize::from(columns.add(step).read())));
+                sums.add_products(values.add(step * LANES), xs);
             }
-            L::get(sums)
+            sums.get()
         };
         let lanes = number * LANES;
         if slice.is_even() {
@@ -291,9 +217,9 @@ impl<C: Combo, S: Holds<C::A>> Product<'_, C, S> {
     }
 
     /// # Safety
-    /// The processor has what `L` needs.
+    /// As [`Self::slices_with`].
     #[inline(always)]
-    unsafe fn piece_with<L: Add<C, S>>(&self, number: usize) {
+    unsafe fn piece_with<const AVX2: bool>(&self, number: usize) {
         let piece: &Piece = &self.layout.pieces[number];
         let (start, len) = (piece.values as usize, piece.len as usize);
         let values = self.values[start..start + len].as_ptr();
@@ -303,8 +229,8 @@ impl<C: Combo, S: Holds<C::A>> Product<'_, C, S> {
         // sum belongs to one item, and nothing reads it before all are done.
         unsafe {
             let sum = match piece.is_wide() {
-                true => Self::dot::<L, Wide>(len, values, columns, x),
-                false => Self::dot::<L, Narrow>(len, values, columns, x),
+                true => Self::dot::<AVX2, Wide>(len, values, columns, x),
+                false => Self::dot::<AVX2, Narrow>(len, values, columns, x),
             };
             self.opened.sums.set(number, sum);
         }
@@ -314,10 +240,9 @@ impl<C: Combo, S: Holds<C::A>> Product<'_, C, S> {
     /// pairwise, and what is left behind the last eight.
     ///
     /// # Safety
-    /// There are `len` values and columns, all inside x; the processor has what
-    /// `L` needs.
+    /// There are `len` values and columns, all inside x; as [`Self::slices_with`].
     #[inline(always)]
-    unsafe fn dot<L: Add<C, S>, K: Cols>(
+    unsafe fn dot<const AVX2: bool, K: Cols>(
         len: usize,
         values: *const S,
         columns: *const u16,
@@ -328,11 +253,12 @@ impl<C: Combo, S: Holds<C::A>> Product<'_, C, S> {
         unsafe {
             let mut total = C::Acc::ZERO;
             if eights > 0 {
-                let mut sums = L::zero();
+                let mut sums = Eight::<AVX2, C::Acc>::new([C::Acc::ZERO; LANES]);
                 for at in (0..eights).step_by(LANES) {
-                    sums = L::add(sums, values.add(at), L::gather(x, K::new(columns.add(at * K::WIDTH))));
+                    let xs = gather::<AVX2, C>(x, K::new(columns.add(at * K::WIDTH)).eight());
+                    sums.add_products(values.add(at), xs);
                 }
-                let s = L::get(sums);
+                let s = sums.get();
                 total = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
             }
             for at in eights..len {
@@ -341,37 +267,6 @@ impl<C: Combo, S: Holds<C::A>> Product<'_, C, S> {
             }
             total
         }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-mod avx2 {
-    //! The entry points that are compiled for the processors.
-    use super::{Product, Range};
-    use crate::backend::host::lanes::{Add, Avx2};
-    use crate::format::narrowing::Holds;
-    use crate::support::Combo;
-
-    /// # Safety
-    /// The processor has AVX2, FMA and F16C.
-    #[target_feature(enable = "avx2,fma,f16c")]
-    pub(super) unsafe fn slices<C: Combo, S: Holds<C::A>>(product: &Product<'_, C, S>, range: Range<usize>)
-    where
-        Avx2: Add<C, S>,
-    {
-        // SAFETY: the caller's promise.
-        unsafe { product.slices_with::<Avx2>(range) }
-    }
-
-    /// # Safety
-    /// As [`slices`].
-    #[target_feature(enable = "avx2,fma,f16c")]
-    pub(super) unsafe fn piece<C: Combo, S: Holds<C::A>>(product: &Product<'_, C, S>, number: usize)
-    where
-        Avx2: Add<C, S>,
-    {
-        // SAFETY: the caller's promise.
-        unsafe { product.piece_with::<Avx2>(number) }
     }
 }
 

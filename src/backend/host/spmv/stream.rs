@@ -4,13 +4,14 @@
 //! them is the sum, in their order, of its parts. Nothing depends on the number
 //! of threads.
 
-use super::converted::{operand, Converted};
-use super::Opened;
+use super::{Opened, Product};
+use crate::backend::host::layout::{Layout, OpA};
 use crate::backend::host::schedule;
+use crate::backend::LayoutInfo;
 use crate::error::Result;
-use crate::format::stream::{StreamLayout, Tile};
+use crate::format::stream::Tile;
+use crate::format::StreamLayout;
 use crate::memory::Context;
-use crate::problem::SpmvProblem;
 use crate::support::Combo;
 use crate::types::{Accumulator, Element, LayoutKind, Storage};
 
@@ -26,24 +27,30 @@ impl<V: Element> StreamLayout<V> {
     }
 }
 
-impl<C: Combo> Converted<C> for StreamLayout<C::A> {
-    const KIND: LayoutKind = LayoutKind::Stream;
+pub(super) fn arrange<V: Element>(cx: &Context, a: &OpA) -> Result<StreamLayout<V>> {
+    a.arrange(cx, a.source(), |allocator, rows, origin| {
+        StreamLayout::build(allocator, &rows.pattern, rows.values, origin)
+    })
+}
 
-    fn arrange(cx: &Context, problem: &SpmvProblem) -> Result<Self> {
-        let operand = operand::<C>(cx, problem)?;
-        let origin = operand.origin(problem.value_updates);
-        operand.with_plain(cx, "A", |rows| {
-            StreamLayout::build(&cx.allocator, &rows.pattern, rows.values, origin)
-        })
+impl<V: Element> Layout for StreamLayout<V> {
+    fn update_values(&mut self, cx: &Context, a: &OpA) -> Result<()> {
+        a.renew(self, Self::refill, |_| arrange(cx, a))
     }
 
-    fn refill(&mut self, values: &[C::A], conjugate: bool) -> bool {
-        self.refill(values, conjugate)
+    fn units(&self) -> usize {
+        self.slot_count
     }
 
+    fn info(&self) -> LayoutInfo {
+        LayoutInfo { kind: LayoutKind::Stream, in_place: false, fill: self.fill_ratio() }
+    }
+}
+
+impl<C: Combo> Product<C> for StreamLayout<C::A> {
     /// Of each item the part of the row that it begins with and the one that it
     /// ends with; no row leaves the only item.
-    fn parts(&self) -> usize {
+    fn sums(&self) -> usize {
         if self.items() > 1 {
             2 * self.items()
         } else {
@@ -51,28 +58,21 @@ impl<C: Combo> Converted<C> for StreamLayout<C::A> {
         }
     }
 
-    fn units(&self) -> usize {
-        self.slot_count
-    }
-
-    fn multiply(&self, parallel: bool, opened: Opened<'_, C>) {
-        let product = Product { layout: self, opened };
+    fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()> {
+        let product = Running { layout: self, opened };
         schedule::for_each(parallel, self.items(), |item| product.item(item, Self::ITEM_TILES));
         product.add_parts(self.items(), Self::ITEM_TILES);
-    }
-
-    fn fill_ratio(&self) -> f64 {
-        self.fill_ratio()
+        Ok(())
     }
 }
 
 /// One product while it runs.
-struct Product<'a, C: Combo> {
+struct Running<'a, C: Combo> {
     layout: &'a StreamLayout<C::A>,
     opened: Opened<'a, C>,
 }
 
-impl<C: Combo> Product<'_, C> {
+impl<C: Combo> Running<'_, C> {
     /// The tiles of an item.
     fn item(&self, item: usize, item_tiles: usize) {
         let layout = self.layout;

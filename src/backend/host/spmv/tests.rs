@@ -2,13 +2,13 @@
 
 use num_complex::Complex64;
 
-use super::converted::Converted;
 use super::*;
 use crate::algorithm::{Algorithm, TABLE};
 use crate::backend::host::testing::{
     choice, context, scalar, tolerance, value, Execution, Matrix, Number, Numbers, WIDTHS,
 };
 use crate::error::Status;
+use crate::select::{RowOrder, Source};
 use crate::support::{Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Element, IndexBase, IndexType, OpKind, Operation};
 use testkit::Random;
@@ -23,6 +23,26 @@ pub(super) fn problem<C: Combo>(
     value_updates: bool,
 ) -> SpmvProblem {
     SpmvProblem { op, a: matrix.describe(widths), types: C::TYPES, value_updates }
+}
+
+pub(super) fn op_a<V: Element>(
+    matrix: &Matrix<V>,
+    op: Operation,
+    widths: (IndexType, IndexType),
+    keep: bool,
+) -> OpA {
+    OpA { a: matrix.describe(widths), op, keep }
+}
+
+/// Rows as they are, from `source`.
+fn csr<C: Combo>(
+    matrix: &Matrix<C::A>,
+    source: Source,
+    widths: (IndexType, IndexType),
+) -> Spmv<C, Csr<C::A>> {
+    let a = op_a(matrix, Operation::NonTranspose, widths, false);
+    let order = RowOrder::new(Reorder::None);
+    Spmv::new(a, Csr::build(&context(), &a, source, &order, Grain::SPMV).unwrap())
 }
 
 pub(super) fn vector<V: Element>(values: &[V]) -> DenseVector {
@@ -156,16 +176,17 @@ fn same_on_any_number_of_threads<C: Combo>(
     assert!(bits(&y) == bits(&serial));
 }
 
-/// The same of a converted layout, whose executor comes back.
-fn check_converted<C: Combo, L: Converted<C>>(
+/// The same of the layout that `arrange` makes, whose executor comes back.
+fn check_converted<C: Combo, L: Product<C> + 'static>(
     matrix: &Matrix<C::A>,
     random: &mut Random,
-) -> ConvertedSpmv<C, L>
+    arrange: impl Fn(&Context, &OpA) -> Result<L>,
+) -> Spmv<C, L>
 where
     C::Acc: Number,
 {
-    let problem = problem::<C>(matrix, Operation::NonTranspose, WIDTHS[1], false);
-    let executor = ConvertedSpmv::<C, L>::build(&context(), &problem).unwrap();
+    let a = op_a(matrix, Operation::NonTranspose, WIDTHS[1], false);
+    let executor = Spmv::<C, L>::new(a, arrange(&context(), &a).unwrap());
     same_on_any_number_of_threads::<C>(matrix, random, &executor, |cx, parallel, scalars, x, y| {
         executor.run(cx, parallel, scalars, x, y)
     });
@@ -178,9 +199,7 @@ fn long_rows_give_the_same_bits_on_any_number_of_threads() {
     let lengths = [3, (1 << 16) + 1, 0, 1 << 16, 5, 200_000, 1];
     let matrix = Matrix::<f64>::random::<f64>(&mut random, IndexBase::One, 1000, &lengths);
     for source in [Source::InPlace, Source::Canonical] {
-        let problem = problem::<F64>(&matrix, Operation::NonTranspose, WIDTHS[1], false);
-        let executor =
-            CsrSpmv::<F64>::build(&context(), &problem, source, &RowOrder::new(Reorder::None)).unwrap();
+        let executor = csr::<F64>(&matrix, source, WIDTHS[1]);
         // 2^15 nonzeros a chunk: 3 and 7 of them.
         assert_eq!(executor.workspace_bytes(), 10 * size_of::<f64>());
         same_on_any_number_of_threads::<F64>(
@@ -216,7 +235,7 @@ where
                 matrix.set_column(at, at / 5 + at % 5 * 40);
             }
         }
-        check_converted::<C, sell::Slices<C::A>>(&matrix, &mut random);
+        check_converted::<C, _>(&matrix, &mut random, Slices::<C::A>::arrange);
     }
 }
 
@@ -239,7 +258,7 @@ fn blocks_give_the_same_bits_on_any_number_of_threads() {
     for (cols, most, parts, rows) in [(1 << 20, usize::MAX, 2, 4), (40, 400, 0, 8)] {
         let lengths: Vec<_> = lengths.iter().map(|&length| length.min(most)).collect();
         let matrix = Matrix::<f32>::random::<f32>(&mut random, IndexBase::Zero, cols, &lengths);
-        let executor = check_converted::<F32, MaskBlock<f32>>(&matrix, &mut random);
+        let executor = check_converted::<F32, _>(&matrix, &mut random, mask_block::arrange);
         assert_eq!(executor.details(), format!("blocks of {rows} × 4"));
         // A sum for each row of a part.
         assert_eq!(executor.workspace_bytes(), parts * rows * size_of::<f32>());
@@ -254,7 +273,7 @@ where
     for cols in [wide, 40_000, 9] {
         let mut random = Random::new(29);
         let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, cols, &lengths);
-        let executor = check_converted::<C, StreamLayout<C::A>>(&matrix, &mut random);
+        let executor = check_converted::<C, _>(&matrix, &mut random, stream::arrange);
         assert!(executor.workspace_bytes() > 20 * size_of::<C::Acc>());
     }
 }
@@ -267,7 +286,7 @@ where
     lengths.extend((0..200).map(|row| [1, 3, 3, 4, 1, 2][row % 6]));
     let mut random = Random::new(29);
     let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, 40_000, &lengths);
-    let executor = check_converted::<C, DaspLayout<C::A>>(&matrix, &mut random);
+    let executor = check_converted::<C, _>(&matrix, &mut random, dasp::arrange);
     // 20,000, 9000, 8192 and 8193 entries in tasks of at most 1024.
     assert_eq!(executor.workspace_bytes(), (20 + 9 + 8 + 9) * size_of::<C::Acc>());
     assert!(executor.details().starts_with("rows: 5 long, "));
@@ -344,9 +363,7 @@ fn many_rows_run_in_parallel_with_the_same_bits() {
     let lengths: Vec<usize> = (0..20_000).map(|_| random.below(5)).collect();
     let matrix = Matrix::<f32>::random::<f32>(&mut random, IndexBase::Zero, 3000, &lengths);
     let x = random.numbers::<f32, f32>(3000);
-    let problem = problem::<F32>(&matrix, Operation::NonTranspose, WIDTHS[0], false);
-    let executor =
-        CsrSpmv::<F32>::build(&context(), &problem, Source::InPlace, &RowOrder::new(Reorder::None)).unwrap();
+    let executor = csr::<F32>(&matrix, Source::InPlace, WIDTHS[0]);
     let scratch = Execution::new(0);
     let (one, zero) = (1.0_f32, 0.0_f32);
     let scalars = (scalar(&one), scalar(&zero));

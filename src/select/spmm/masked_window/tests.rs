@@ -1,4 +1,5 @@
 use super::*;
+use crate::types::DataType;
 
 #[test]
 fn heights_go_by_what_rows_share() {
@@ -21,4 +22,45 @@ fn heights_go_by_what_rows_share() {
     assert_eq!([8, 32, 128, 512].map(|n| height(all, n)), [16, 64, 64, 64]);
     assert_eq!([8, 32, 128, 512].map(|n| height(some, n)), [16, 32, 32, 32]);
     assert_eq!([32, 128].map(|n| rules_of_doubles(&counts(some), n).most), [64, 128]);
+}
+
+#[test]
+fn tiles_leave_few_columns_idle() {
+    // Of the kernels of fp32, and of windows of 32 rows in fp64.
+    let columns = |of: &[usize], n| of[form_of(of.iter().copied(), n)];
+    let singles = |n| columns(&[8, 32, 64, 128], n);
+    assert_eq!(
+        [1, 8, 9, 32, 33, 64, 65, 96, 100, 128, 512].map(singles),
+        [8, 8, 32, 32, 64, 64, 32, 32, 128, 128, 128]
+    );
+    let doubles = |n| columns(&[8, 32, 128], n);
+    assert_eq!([8, 9, 33, 64, 65, 100, 128, 160].map(doubles), [8, 32, 32, 32, 32, 128, 128, 32]);
+    // Narrow tiles alone; no tiles of more than 8 columns; more columns than numbers.
+    assert_eq!(columns(&[8, 32], 512), 32);
+    assert_eq!(columns(&[8], 512), 8);
+    assert_eq!(singles(usize::MAX), 32);
+}
+
+#[test]
+fn tiles_of_an_item_are_neighbours_but_in_doubles() {
+    assert_eq!([1, 8, 9].map(|tiles| neighbours(tiles, false)), [1, 8, 8]);
+    assert_eq!([1, 8, 9].map(|tiles| neighbours(tiles, true)), [1; 3]);
+}
+
+/// Of the matrices that the comment names, those with a B of 64 columns that L2 does not hold.
+#[test]
+fn tiles_are_narrow_where_rows_share_nothing_and_b_is_large() {
+    let types = |a, compute| Types { a, x: a, y: a, compute };
+    let doubles = types(DataType::R64F, ComputeType::R64F);
+    let widest = |types, sizes| widest_tile(types, sizes, 50 << 20);
+    // uniform, cop20k; mac_econ, mc2depi, which read rows of B less often.
+    assert_eq!(widest(doubles, (3_200_000, 3_190_000, 200_000)), NARROW_TILE);
+    assert_eq!(widest(doubles, (2_170_000, 2_000_000, 120_000)), NARROW_TILE);
+    assert_eq!(widest(doubles, (1_270_000, 1_200_000, 206_500)), usize::MAX);
+    assert_eq!(widest(doubles, (2_100_000, 2_000_000, 525_825)), usize::MAX);
+    // Rows that share columns; a B that L2 holds; singles.
+    assert_eq!(widest(doubles, (3_200_000, 1_600_000, 200_000)), usize::MAX);
+    assert_eq!(widest(doubles, (1_600_000, 1_590_000, 100_000)), usize::MAX);
+    let singles = types(DataType::R32F, ComputeType::R32F);
+    assert_eq!(widest(singles, (6_400_000, 6_390_000, 400_000)), usize::MAX);
 }

@@ -113,3 +113,35 @@ fn blocks_are_full_from_a_tenth_of_their_places() {
     // 1000 entries in 10 or 100 blocks of 256 places.
     assert_eq!([10, 39, 40, 100].map(|blocks| is_filled(1000, blocks, 16)), [true, true, false, false]);
 }
+
+#[test]
+fn kernels_go_by_the_columns_of_c() {
+    // Halves, wide and narrow; singles; doubles. B by rows, and by columns.
+    let of = |size, width, by_columns| {
+        [8, 9, 32, 33, 500].map(|n| {
+            let forms = forms(size, width, by_columns);
+            forms[form_of(forms, n)]
+        })
+    };
+    for by_columns in [false, true] {
+        assert_eq!(of(2, 16, by_columns), [8, 32, 32, 64, 64]);
+        assert_eq!(of(4, 8, by_columns), [8, 32, 32, 64, 64]);
+        assert_eq!(of(8, 8, by_columns), [8, 32, 32, 32, 32]);
+    }
+    assert_eq!(of(2, 8, false), [8, 32, 32, 64, 64]);
+    assert_eq!(of(2, 8, true), [8; 5]);
+    assert_eq!([2, 4, 8].map(columns_of_many), [64, 64, 32]);
+}
+
+#[test]
+fn columns_of_b_are_read_where_they_are_few_or_blocks_full() {
+    // 1000 entries in 10 or 100 blocks of 16 columns, and of 8.
+    assert!([10, 100].iter().all(|&blocks| columns_pay(8, 2, 1000, (blocks, 16))));
+    assert!(columns_pay(9, 2, 1000, (10, 16)) && !columns_pay(9, 2, 1000, (100, 16)));
+    assert!(!columns_pay(9, 2, 1000, (10, 8)) && columns_pay(9, 4, 1000, (10, 8)));
+}
+
+#[test]
+fn tiles_of_an_item_share_a_block() {
+    assert_eq!([1, 2, 3, 4, 5, 1000].map(|tiles| tiles_of_item(tiles, 4)), [1, 2, 4, 4, 4, 4]);
+}

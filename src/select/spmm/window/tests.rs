@@ -65,3 +65,34 @@ fn any_number_of_columns_is_asked_about() {
         }
     }
 }
+
+#[test]
+fn kernels_go_by_the_columns_of_c() {
+    let of = |height| {
+        [1, 32, 33, 64, 65, 128, 129, 256, 257, 384, 512, 513, 641].map(|n| forms(height)[form_of(n)])
+    };
+    use Form::{Direct, Staged};
+    let (few, some, many, wide) = (Direct(32), Direct(64), Staged(128), Staged(256));
+    // Tiles of 256 where they are full, or there are many.
+    assert_eq!(of(16), [few, few, some, some, many, many, wide, wide, many, many, wide, wide, wide]);
+    assert_eq!(of(8), [few, few, some, some, some, some, some, some, some, some, some, some, some]);
+    assert_eq!(of(32)[..8], [many, many, many, many, many, many, wide, wide]);
+    assert_eq!(of(64), [many; 13]);
+}
+
+#[test]
+fn parts_have_a_kernel_where_there_are_many() {
+    // webbase, one part in 580 items; one in 255; windows of 32 rows, which have no such kernel.
+    assert!(!has_many_parts(16, [100, 58_000]) && has_many_parts(16, [100, 25_500]));
+    assert!(!has_many_parts(16, [0, 1000]) && !has_many_parts(32, [100, 1000]));
+}
+
+#[test]
+fn few_windows_are_numbered_by_many_threads() {
+    // dc2, whose longest window decides; a mesh; a pruned layer.
+    assert_eq!(threads_of(760_000, 7302), 256);
+    assert_eq!(
+        [threads_of(16_384 * 16, 16_384), threads_of(1 << 21, 16_384), threads_of(1 << 26, 16_384)],
+        [64, 128, 256]
+    );
+}

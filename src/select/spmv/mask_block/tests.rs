@@ -1,6 +1,13 @@
 use super::*;
 
 #[test]
+fn warps_share_rows_that_are_long() {
+    assert_eq!([0, 512, 513].map(shares_rows), [false, false, true]);
+    // What the kernels have registers for: 32 warps a multiprocessor.
+    assert_eq!(warps_at_once(132), 4224);
+}
+
+#[test]
 fn rules_follow_the_size() {
     let counts = |rows, eights, fours| Counts { rows, eights, fours };
     let rules = |counts: Counts| rules(&counts, 4224, 1 << 14);

@@ -157,7 +157,7 @@ impl Vendor for Cublas<'_> {
             let (at, one) = (Address::new(workspace.as_mut_ptr()), <T::Sum as Accumulator>::ONE);
             // SAFETY: the arrays have these sizes and are borrowed for as long as this can be
             // called.
-            unsafe { matmul.run(one, first, second, c_at, at, Address::NULL)? };
+            unsafe { matmul.run(bytemuck::bytes_of(&one), first, second, c_at, at, Address::NULL)? };
             Ok(())
         };
         Ok(Prepared { analysis_ms, bytes, note: String::new(), run: Box::new(run) })

@@ -1,9 +1,9 @@
 //! What a product takes where C is stored by columns and rows are computed, or the reverse: at the
 //! peak, C included, no more than twice C's bytes and those of the factors.
 
-use super::super::columns::SLACK;
 use super::tile::choose_tile;
 use super::*;
+use crate::select::spgemm::columns::SLACK;
 
 fn stored(matrix: &Stored) -> usize {
     matrix.arrays.iter().map(|array| array.bytes).sum()

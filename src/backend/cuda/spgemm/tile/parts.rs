@@ -4,18 +4,19 @@
 use std::ops::Range;
 
 use super::super::columns::{ByParts, Origin, Part, Wanted};
-use super::super::tiles::{SetShape, TilesView};
+use super::super::tiles::TilesView;
 use super::{grid, CudaTile, Output, Product, BLOCK, WARPS};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
-use crate::backend::cuda::launch::{launch, AnyScalar};
+use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer};
-use crate::backend::cuda::scalars::any_zero;
+use crate::backend::cuda::scalars::Scalar;
 use crate::backend::cuda::spgemm::kernels::Name;
 use crate::error::{Error, Result, Status};
 use crate::format::tile::SIDE;
 use crate::matrix::Compressed;
 use crate::memory::Context;
+use crate::select::spgemm::tiles::SetShape;
 use crate::types::{Address, IndexType};
 
 /// Bytes of a tile that C may have: its column and row, masks, entries, and their places.
@@ -145,7 +146,7 @@ impl CudaTile {
     fn multiply_parts(
         &self,
         cx: &Context,
-        alpha: AnyScalar,
+        alpha: Scalar,
         (met, tile_rows, work): (&Met, Range<usize>, &Work),
         product: &Product,
         out: &Output,
@@ -176,7 +177,7 @@ impl CudaTile {
     pub(super) fn write_parts(
         &self,
         cx: &Context,
-        alpha: AnyScalar,
+        alpha: Scalar,
         c: &Compressed,
         direct: bool,
         product: &Product,
@@ -218,7 +219,7 @@ impl CudaTile {
         let compute = &mut |part: &Part, wanted, [columns, values]: [Address; 2]| {
             let alpha = match wanted {
                 Wanted::Product => alpha,
-                Wanted::Pattern => any_zero(self.problem.types.compute.scalar()),
+                Wanted::Pattern => Scalar::real(self.problem.types.compute.scalar(), 0.0),
             };
             let out = Output { columns, values, wide: 0, base: 0, ..out };
             let tile_rows = part.rows.start / SIDE..part.rows.end.div_ceil(SIDE);

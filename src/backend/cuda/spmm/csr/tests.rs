@@ -12,19 +12,6 @@ const PLAIN: Product = Product { algorithm: Algorithm::SpmmCsr, ..testing::PLAIN
 const ORDERS: [DenseOrder; 2] = [DenseOrder::Col, DenseOrder::Row];
 
 #[test]
-fn blocks_have_whole_turns_of_their_warps() {
-    for (rows, strips, multiprocessors) in
-        [(1, 1, 132), (1000, 8, 132), (1 << 20, 1, 132), (100_000, 4096, 132)]
-    {
-        let of_block = rows_of_block(rows, strips, multiprocessors);
-        assert!(of_block % WARPS == 0 && of_block >= LEAST_ROWS * WARPS);
-    }
-    // The paper's form where there are strips for all.
-    assert!(rows_of_block(30_000, 2 * 132, 132) >= 30_000);
-    assert!(rows_of_block(30_000, 132, 132) < 30_000);
-}
-
-#[test]
 fn any_number_of_columns() {
     let columns = [1, 2, 3, 4, 5, 7, 8, 12, 17, 33, 64, 100];
     check_all(&sample(0, 150, 401), columns.map(|n| Product { n, ..PLAIN }));

@@ -6,21 +6,16 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::super::Strides;
-use super::packs::{padded, Packs};
+use super::packs::Packs;
 use crate::backend::cuda::cublaslt::{CublasLt, Matmul, Sizes, CANDIDATES};
 use crate::backend::cuda::device::Device;
 use crate::error::Result;
 use crate::problem::SpmmProblem;
-use crate::types::{ComputeType, DataType, Order};
+use crate::select::spmm::dense as select;
+use crate::types::Order;
 
 /// Products with other sizes or alignments of B and C whose algorithm is remembered.
 const REMEMBERED: usize = 64;
-/// Multiplications from which B and the products are copied where n is no multiple of a pack:
-/// cublasLt takes 234 µs for 4096 × 4096 × 513 in fp16 and 39 for 520 columns, 53 with both copies;
-/// for 2048 × 2048 × 3 17.2, 9.6 and 14.7. In fp32 it loses nothing.
-const CROOKED_HALVES: usize = 12_000_000;
-const CROOKED_TF32: usize = 300_000_000;
-const CROOKED_F64: usize = 1_000_000_000;
 
 /// Products with their algorithms, the latest last; `None`: cublasLt has none.
 type Known = Vec<(Sizes, Option<Arc<Matmul>>)>;
@@ -47,21 +42,16 @@ impl Lt {
         problem: &SpmmProblem,
         work: usize,
     ) -> Result<Self> {
-        let most = match (problem.types.x, problem.types.compute) {
-            (DataType::R32F, ComputeType::Tf32) => CROOKED_TF32,
-            (DataType::R32F, _) => usize::MAX,
-            (DataType::R64F, _) => CROOKED_F64,
-            _ => CROOKED_HALVES,
-        };
-        let copies = Self::may_copy(problem, problem.n_hint.max(0) as usize) && work > most;
+        let n = problem.n_hint.max(0) as usize;
+        let copies = Self::may_copy(problem, n) && select::copies_pay(problem.types, work);
         Ok(Self::new(library, if copies { Some(Packs::load(device, problem.types.x)?) } else { None }))
     }
 
-    /// Rows of B and C are contiguous, and not of whole packs; one column is no matter of rows.
+    /// Rows of B and C are contiguous, and not of whole packs.
     pub(super) fn may_copy(problem: &SpmmProblem, n: usize) -> bool {
         let by_rows = Strides::new(problem.b_order, problem.op_b.transposes(), 0).col == 1
             && problem.c_order == Order::Row;
-        by_rows && n > 1 && padded(n, problem.types.x.size()) != n
+        by_rows && select::ends_inside_pack(problem.types, n)
     }
 
     /// Where B and the products of so many columns are copied: who does it.

@@ -3,9 +3,9 @@
 use super::super::{grid_x, grid_y, pack_kernel, product, Strides};
 use super::{Matrix, PACK_ROWS, THREADS};
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::memory;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory::Context;
 use crate::types::{Address, DataType};
 
@@ -54,10 +54,10 @@ impl Packs {
         let ld = padded(n, self.size);
         if b.is_by_rows() {
             let packs = product(&[k, ld / (PACK / self.size)]);
-            let blocks = u32::try_from(packs.div_ceil(THREADS as usize))
-                .ok()
-                .filter(|&blocks| blocks <= i32::MAX as u32)
-                .ok_or_else(|| Error::unsupported("B: it has more elements than one launch can copy"))?;
+            let blocks = blocks_of_grid(
+                packs.div_ceil(THREADS as usize),
+                "B: it has more elements than one launch can copy",
+            )?;
             // SAFETY: B is as its descriptor says; the workspace holds the copy.
             unsafe {
                 launch!(self.rows, blocks, THREADS, 0, cx.stream;

@@ -12,7 +12,7 @@ use crate::format::mask_block::tests::Matrix as Rows64;
 use crate::format::masked_window::tests::all_rules;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Workspace;
-use crate::support::{Tf32, F32, F64};
+use crate::support::{Combo, Tf32, F32, F64};
 use crate::types::{IndexBase, IndexType, Operation};
 use testkit::sequence;
 
@@ -211,7 +211,7 @@ impl Product {
             value_updates: updated && n > 30,
         };
         let analysis = Analysis { cx, device, problem: &problem, seen: &Seen::new(device) };
-        let mut executor = MaskedSpmm::<K>::new(&analysis, clustered, rules).unwrap();
+        let mut executor = MaskedSpmm::new(&analysis, clustered, rules).unwrap();
         assert_eq!(executor.details().contains("in clusters"), clustered, "{what}");
         if updated {
             executor.update_values(cx, device_values.address()).unwrap();

@@ -1,30 +1,11 @@
 //! Against sums in double precision. Skipped without a device.
 
 use super::super::testing::{self, check_all, sample, Product};
-use super::*;
 use crate::algorithm::Algorithm;
 use crate::format::mask_block::tests::Matrix as Rows64;
 use crate::types::{Operation, Order};
 
 const PLAIN: Product = Product { algorithm: Algorithm::SpmmSell, ..testing::PLAIN };
-
-#[test]
-fn columns_are_dealt_out_by_sectors() {
-    let shape = |n, size| {
-        let shape = Shape::new(n, size, false);
-        assert!(shape.columns() >= n.min(16), "{n} {size}");
-        (shape.elements(), 1 << shape.group_log2)
-    };
-    assert_eq!([1, 2, 3, 4, 5, 8, 9, 500].map(|n| shape(n, 8)).map(|s| s.0), [2, 2, 4, 4, 4, 4, 4, 4]);
-    assert_eq!([1, 2, 3, 4, 5, 8, 9, 500].map(|n| shape(n, 8)).map(|s| s.1), [1, 1, 1, 1, 2, 2, 4, 4]);
-    assert_eq!([4, 7, 9, 16, 17, 33].map(|n| shape(n, 4)), [(4, 1), (8, 1), (8, 2), (8, 2), (8, 4), (8, 4)]);
-    assert_eq!([8, 9, 17, 40].map(|n| shape(n, 2)), [(8, 1), (16, 1), (16, 2), (16, 4)]);
-    for (n, size) in [(8, 8), (8, 2), (9, 4), (4, 4)] {
-        assert_eq!(Shape::new(n, size, true), Shape::new(n, size, false));
-    }
-    let shared = Shape::new(7, 4, true);
-    assert_eq!((shared.elements(), shared.group_log2), (4, 1));
-}
 
 #[test]
 fn any_number_of_columns() {

@@ -12,7 +12,7 @@ use crate::format::mask_block::tests::Matrix as Rows64;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Workspace;
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F64};
-use crate::types::{DataType, Element, IndexBase, IndexType, Operation};
+use crate::types::{ComputeType, DataType, Element, IndexBase, IndexType, Operation};
 use testkit::sequence;
 
 const WIDTHS: [(IndexType, IndexType); 3] =

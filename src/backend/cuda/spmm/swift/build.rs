@@ -8,7 +8,7 @@ use crate::backend::cuda::convert::device_wide::{self, Narrow};
 use crate::backend::cuda::convert::{bits_of, bits_of_values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::layouts::same_layout;
+use crate::backend::cuda::layouts::{same_elements, same_layout};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows};
@@ -20,6 +20,10 @@ use crate::memory::{Allocator, Context, HostMemory};
 use crate::problem::SpmmProblem;
 use crate::select::Source;
 use crate::types::{Address, DataType};
+
+same_elements!(Set = "format/swift.cu Set" { first, column, height, taken, zero });
+same_elements!(Run = "format/swift.cu Run" { first, column, taken });
+same_elements!(Piece = "spmm/swift.cuh Piece" { start, stop, column, zero });
 
 kernel_kinds! { "format/swift" {
     FILL(&'static str) = "fill" for [["32", "64"]];

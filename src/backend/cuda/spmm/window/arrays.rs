@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::number::{threads_of, windows_of, Numbering, FILL};
+use super::number::{windows_of, Numbering, FILL};
 use crate::backend::cuda::convert::Positions;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
@@ -11,6 +11,7 @@ use crate::backend::cuda::operand::Rows;
 use crate::error::{Error, Result};
 use crate::format::window::{tile_values, Item, Part, Rules, BLOCK, LANES, SHAPE, WHOLE};
 use crate::memory::Context;
+use crate::select::spmm::window::threads_of;
 use crate::types::Address;
 
 /// The layout on the device.

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::launch::{blocks_of_grid, launch};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::{DeviceBuffer, Readback};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::window::survey::samples;
 use crate::format::window::{check_count, Counts, Item, Part, Shape, HEIGHTS, MOST_CUT};
 use crate::memory::Context;
+use crate::select::spmm::window::threads_of;
 use crate::types::Address;
 
 pub(crate) const CONVERT: &str = "format/window";
@@ -28,33 +29,12 @@ const SURVEY_WORDS: usize = SURVEY_STEP * HEIGHTS.len() + 1;
 
 /// Blocks of a launch.
 fn grid(blocks: u64) -> Result<u32> {
-    u32::try_from(blocks)
-        .ok()
-        .filter(|&blocks| blocks <= i32::MAX as u32)
-        .ok_or_else(|| Error::unsupported("A: algorithm window has too many windows for one launch"))
+    blocks_of_grid(blocks, "A: algorithm window has too many windows for one launch")
 }
 
 /// Blocks of a launch with a thread an item.
 fn threads(count: i64) -> Result<u32> {
     grid((count as u64).div_ceil(u64::from(THREADS)))
-}
-
-/// Threads of a block that has so many entries to look at.
-pub(crate) fn threads_for(entries: i64) -> u32 {
-    match entries {
-        ..64 => 64,
-        64..2048 => 128,
-        _ => 256,
-    }
-}
-
-/// The same for so many windows that have so many entries. Where there are few, one that is far
-/// longer than the others decides (dc2: 114,000 of 760,000 entries, 128 threads, 2.6 ms for all).
-pub(super) fn threads_of(entries: i64, windows: i64) -> u32 {
-    match windows {
-        ..16384 => 256,
-        _ => threads_for(entries / windows),
-    }
 }
 
 /// Windows of so many rows.

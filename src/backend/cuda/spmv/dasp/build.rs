@@ -11,6 +11,7 @@ use crate::backend::cuda::convert::device_wide::{self, Narrow};
 use crate::backend::cuda::convert::{values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter};
+use crate::backend::cuda::layouts::same_elements;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows};
@@ -18,6 +19,9 @@ use crate::error::Result;
 use crate::format::dasp::{self, Classes, Part, Results, Shape, Split, Task, GROUP, KEYS, PIECES, ROWS, RUN};
 use crate::memory::Context;
 use crate::types::{Address, DataType, IndexType};
+
+same_elements!(dasp::Task = "format/dasp.cuh Task" { first, groups, row });
+same_elements!(dasp::Split = "format/dasp.cuh Split" { first, before, tasks, row });
 
 const MODULE: &str = "format/dasp";
 

@@ -16,7 +16,7 @@ use crate::format::DaspLayout;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::{Allocator, Workspace};
 use crate::select::{self, Source};
-use crate::support::{Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};
+use crate::support::{Bf16, Bf16F32, Combo, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Accumulator, Element, IndexBase, IndexType, Operation, PointerMode, Storage};
 use testkit::Random;
 
@@ -127,13 +127,13 @@ fn check_arrays<C: Combo>(
         let source = if select::in_place(a, op) { Source::InPlace } else { Source::Canonical };
         let operand = host::Operand::<C::A>::build(&host_cx, a, op, source, "A", keep).unwrap();
         let origin = operand.origin(keep);
-        let build = |rows: &host::Rows<'_, i64, i32, C::A>| {
+        let build = |rows: &host::Rows<'_, C::A>| {
             DaspLayout::build(&host_cx.allocator, &rows.pattern, rows.values, origin)
         };
         operand.with_plain(&host_cx, "A", build).unwrap()
     };
     let problem = SpmvProblem { op, a: copied.a, types: C::TYPES, value_updates: keep };
-    let mut found = DaspSpmv::<C>::build(cx, device, &problem, None).unwrap();
+    let mut found = DaspSpmv::build(cx, device, &problem, None).unwrap();
     same(&found.built, &arrange(&a), &what);
     let fresh: Vec<C::A> = Random::new(77).numbers(matrix.values.len());
     let fresh_there = DeviceBuffer::from_slice(cx, &fresh).unwrap();
@@ -221,7 +221,7 @@ fn run<C: Combo>(
 ) -> Vec<C::Y> {
     let copied = Copied::new(cx, &matrix.describe(WIDTHS[0]));
     let problem = SpmvProblem { op, a: copied.a, types: C::TYPES, value_updates: false };
-    let executor = DaspSpmv::<C>::build(cx, device, &problem, None).unwrap();
+    let executor = DaspSpmv::build(cx, device, &problem, None).unwrap();
     let scratch = Execution::new(cx, executor.workspace_bytes());
     let x = DeviceBuffer::from_slice(cx, x).unwrap();
     let run = || {
@@ -429,7 +429,7 @@ fn updates_and_products_can_be_captured() {
     let copied = Copied::new(&cx, &matrix.describe(WIDTHS[1]));
     let op = Operation::Transpose;
     let problem = SpmvProblem { op, a: copied.a, types: F32::TYPES, value_updates: true };
-    let mut executor = DaspSpmv::<F32>::build(&cx, &device, &problem, None).unwrap();
+    let mut executor = DaspSpmv::build(&cx, &device, &problem, None).unwrap();
     let scratch = Execution::new(&cx, executor.workspace_bytes());
     let fresh = DeviceBuffer::<f32>::zeroed(&cx, matrix.values.len()).unwrap();
     let x: Vec<f32> = random.numbers::<f32, _>(matrix.rows);

@@ -5,6 +5,7 @@ use crate::backend::cuda::convert::device_wide::{self, Narrow};
 use crate::backend::cuda::convert::{bits_of_values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
+use crate::backend::cuda::layouts::same_elements;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
@@ -12,7 +13,11 @@ use crate::backend::cuda::spmv::sell::{starts, warps, Origins, CONVERT_THREADS};
 use crate::error::{Error, Result};
 use crate::format::hot_sell::{Classes, HotLimit, LongRow, Rules, SliceHead, BUCKETS, CLASSES, STEP};
 use crate::memory::Context;
+use crate::select::spmv::hot_sell::SAMPLE;
 use crate::types::{Address, DataType, IndexType};
+
+same_elements!(SliceHead = "format/hot_sell.cuh SliceHead" { first, place, steps, lanes_log2, items });
+same_elements!(LongRow = "format/hot_sell.cuh LongRow" { row, first, count, unused });
 
 const CONVERT: &str = "format/hot_sell";
 
@@ -24,8 +29,6 @@ kernel_kinds! { "format/hot_sell" {
     FILL(&'static str, Widths, &'static str) = "fill"
             for [BITS, widths(), ["32"]], [BITS, wide_offsets(), ["64"]];
 } }
-/// Of so many entries one is looked at first.
-const SAMPLE: i64 = 16;
 
 /// The hot columns.
 pub(super) struct HotColumns {

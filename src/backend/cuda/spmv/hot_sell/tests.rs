@@ -8,7 +8,7 @@ use crate::backend::cuda::convert::testing::{be_alone, context_of_device, typed}
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::Rows;
 use crate::backend::cuda::spmv::sell::product_tests::{
-    bits, check_sums, round, run, upload, values, vector, Pattern, Plan, Real, Stored,
+    bits, check_sums, round, run, upload, values, vector, Pattern, Real, Stored,
 };
 use crate::backend::cuda::spmv::sell::Origins;
 use crate::backend::cuda::testing::{Graph, Stream};
@@ -16,11 +16,9 @@ use crate::format::hot_sell::tests::{skewed, SMALL};
 use crate::format::hot_sell::HotSell;
 use crate::memory::Workspace;
 use crate::select::spmv::hot_sell::RULES;
-use crate::support::{Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};
+use crate::support::{Bf16, Bf16F32, Combo, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{DataType, IndexType, Operation};
 use testkit::Random;
-
-impl<C: Combo> Plan<C> for HotSellSpmv<C> {}
 
 const WIDTHS: [(IndexType, IndexType); 3] =
     [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
@@ -112,7 +110,7 @@ fn only_skewed_matrices_have_hot_columns() {
             types: F64::TYPES,
             value_updates: false,
         };
-        let build = |demands| HotSellSpmv::<F64>::build_if(&cx, &device, &problem, demands, None).unwrap();
+        let build = |demands| HotSellSpmv::build_if(&cx, &device, &problem, demands, None).unwrap();
         let demands = Demands { most: 1000, entries: 1, x_bytes: 800_000, ..DEMANDS };
         let plan = build(demands);
         assert_eq!(plan.is_some(), is_skewed);
@@ -165,16 +163,16 @@ where
             let demands = Demands { rules, ..ANY };
             let [full, kept] = [true, false].map(|updates| {
                 let problem = problem::<C>(&stored, Operation::NonTranspose, updates);
-                HotSellSpmv::<C>::build_if(cx, device, &problem, demands, None).unwrap().unwrap()
+                HotSellSpmv::build_if(cx, device, &problem, demands, None).unwrap().unwrap()
             });
             let what = format!("{} {form:?} {rules:?}", C::TYPES.describe());
             assert_eq!((full.form, kept.form), (Form::Full, form), "{what}");
             assert!(kept.arrays.parts > 0 && kept.arrays.hot.len() == 100);
-            let found = run(cx, &kept, pattern.rows(), &x);
+            let found = run::<C>(cx, &kept, pattern.rows(), &x);
             check_sums::<C>(&pattern, &values, &x, &found, &what);
-            let in_full = run(cx, &full, pattern.rows(), &x);
+            let in_full = run::<C>(cx, &full, pattern.rows(), &x);
             assert!(bits(&found) == bits(&in_full), "{what}: other bits than in full");
-            let again = run(cx, &kept, pattern.rows(), &x);
+            let again = run::<C>(cx, &kept, pattern.rows(), &x);
             assert!(bits(&found) == bits(&again), "{what}: other bits in another run");
         }
     }
@@ -196,7 +194,7 @@ fn products_are_sums() {
 /// y = alpha · A · x + beta · y, run by `enqueue`, which gets what to enqueue.
 fn execute<C: Combo>(
     cx: &Context,
-    plan: &HotSellSpmv<C>,
+    plan: &HotSellSpmv,
     scalars: [C::Acc; 2],
     x: &[C::X],
     y: &[C::Y],
@@ -237,10 +235,10 @@ fn complex_products_are_exact() {
             let (values, x) = (numbers(pattern.columns.len()), numbers(pattern.cols));
             let stored = Stored::new(&cx, &pattern, &values);
             let problem = problem::<$combo>(&stored, Operation::NonTranspose, false);
-            let plan = HotSellSpmv::<$combo>::build_if(&cx, &device, &problem, ANY, None).unwrap().unwrap();
+            let plan = HotSellSpmv::build_if(&cx, &device, &problem, ANY, None).unwrap().unwrap();
             let y = vec![<$complex>::new(<$real>::NAN, 0.0); pattern.rows()];
             let scalars = [<$complex>::new(1.0, 0.0), <$complex>::new(0.0, 0.0)];
-            let found = execute(&cx, &plan, scalars, &x, &y, |enqueue| enqueue());
+            let found = execute::<$combo>(&cx, &plan, scalars, &x, &y, |enqueue| enqueue());
             for (row, found) in found.iter().enumerate() {
                 let products = pattern.row(row).map(|at| values[at] * x[pattern.columns[at] as usize]);
                 assert_eq!(*found, products.sum::<$complex>(), "row {row}");
@@ -259,10 +257,10 @@ fn alpha_zero_reads_nothing() {
     let pattern = pattern();
     let stored = Stored::new(&cx, &pattern, &vec![f64::NAN; pattern.columns.len()]);
     let problem = problem::<F64>(&stored, Operation::NonTranspose, false);
-    let plan = HotSellSpmv::<F64>::build_if(&cx, &device, &problem, ANY, None).unwrap().unwrap();
+    let plan = HotSellSpmv::build_if(&cx, &device, &problem, ANY, None).unwrap().unwrap();
     let x = vec![f64::NAN; pattern.cols];
     let run = |beta: f64, y: f64| {
-        execute(&cx, &plan, [0.0, beta], &x, &vec![y; pattern.rows()], |enqueue| enqueue())
+        execute::<F64>(&cx, &plan, [0.0, beta], &x, &vec![y; pattern.rows()], |enqueue| enqueue())
     };
     assert!(run(0.0, f64::NAN).iter().all(|&y| y == 0.0));
     assert!(run(0.5, 3.0).iter().all(|&y| y == 1.5));
@@ -284,13 +282,13 @@ fn values_can_be_updated() {
         let x: Vec<f64> = (0..cols).map(|_| random.real()).collect();
         let build = |stored: &Stored, updates: bool| {
             let problem = problem::<F64>(stored, op, updates);
-            HotSellSpmv::<F64>::build_if(&cx, &device, &problem, ANY, None).unwrap().unwrap()
+            HotSellSpmv::build_if(&cx, &device, &problem, ANY, None).unwrap().unwrap()
         };
-        let expected = run(&cx, &build(&fresh, true), rows, &x);
+        let expected = run::<F64>(&cx, &build(&fresh, true), rows, &x);
         for updates in [false, true] {
             let mut plan = build(&stored, updates);
             plan.update_values(&cx, fresh.matrix.values()).unwrap();
-            assert!(bits(&run(&cx, &plan, rows, &x)) == bits(&expected), "{op:?} {updates}");
+            assert!(bits(&run::<F64>(&cx, &plan, rows, &x)) == bits(&expected), "{op:?} {updates}");
         }
     }
 }
@@ -306,13 +304,13 @@ fn products_can_be_captured() {
     let values = values(Form::Full, pattern.columns.len());
     let stored = Stored::new(&cx, &pattern, &values);
     let problem = problem::<F64>(&stored, Operation::NonTranspose, false);
-    let plan = HotSellSpmv::<F64>::build_if(&cx, &device, &problem, ANY, None).unwrap().unwrap();
+    let plan = HotSellSpmv::build_if(&cx, &device, &problem, ANY, None).unwrap().unwrap();
     let mut random = Random::new(6);
     let x: Vec<f64> = (0..pattern.cols).map(|_| random.real()).collect();
     let y = vec![f64::NAN; pattern.rows()];
-    let expected = execute(&cx, &plan, [1.0, 0.0], &x, &y, |enqueue| enqueue());
+    let expected = execute::<F64>(&cx, &plan, [1.0, 0.0], &x, &y, |enqueue| enqueue());
     be_alone();
-    let found = execute(&cx, &plan, [1.0, 0.0], &x, &y, |enqueue| {
+    let found = execute::<F64>(&cx, &plan, [1.0, 0.0], &x, &y, |enqueue| {
         Graph::begin(&stream).unwrap();
         enqueue();
         let graph = Graph::end(&stream).unwrap();

@@ -9,7 +9,7 @@ use crate::format::testing::Rows;
 use crate::format::warp_sell::WIDE;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::{Workspace, COUNTER_BYTES};
-use crate::support::{Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};
+use crate::support::{Bf16, Bf16F32, Combo, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Accumulator, Element, IndexBase, IndexType, Operation, Storage};
 use testkit::Random;
 
@@ -126,7 +126,7 @@ fn build<C: Combo>(
     a: SparseMatrix,
     op: Operation,
     value_updates: bool,
-) -> SellSpmv<C> {
+) -> SellSpmv {
     let problem = SpmvProblem { op, a, types: C::TYPES, value_updates };
     SellSpmv::build(cx, device, &problem, None).unwrap()
 }
@@ -136,12 +136,8 @@ pub(crate) fn vector<V: Element>(buffer: &DeviceBuffer<u8>) -> DenseVector {
     DenseVector { len, values: buffer.address(), value_type: V::TYPE, writable: true }
 }
 
-/// An executor of these types.
-pub(crate) trait Plan<C: Combo>: SpmvExecutor {}
-impl<C: Combo> Plan<C> for SellSpmv<C> {}
-
 /// y = 0.75 · A · x over NaN, and y = −0.5 · A · x + 1.25 · y.
-pub(crate) fn run<C: Combo>(cx: &Context, plan: &impl Plan<C>, rows: usize, x: &[C::X]) -> Vec<C::Y>
+pub(crate) fn run<C: Combo>(cx: &Context, plan: &dyn SpmvExecutor, rows: usize, x: &[C::X]) -> Vec<C::Y>
 where
     C::Acc: Real,
 {
@@ -214,10 +210,10 @@ where
     assert_eq!(kept.arrays.values.len(), expected.bytes(C::TYPES.a) * kept.arrays.slots, "{what}");
     assert_eq!(kept.details(), expected.describe(), "{what}");
     assert_eq!(full.workspace_bytes(), kept.workspace_bytes(), "{what}");
-    let found = run(cx, &kept, pattern.rows(), &x);
+    let found = run::<C>(cx, &kept, pattern.rows(), &x);
     check_sums::<C>(pattern, &values, &x, &found, &what);
     let same = full.arrays.rules == kept.arrays.rules;
-    let in_full = run(cx, &full, pattern.rows(), &x);
+    let in_full = run::<C>(cx, &full, pattern.rows(), &x);
     check_sums::<C>(pattern, &values, &x, &in_full, &what);
     assert!(!same || bits(&found) == bits(&in_full), "{what}: other bits than in full");
     same
@@ -255,7 +251,7 @@ fn products_have_the_bits_of_full_values() {
 fn pairs_of_slices_give_the_sums() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
-    let lanes = device.properties().multiprocessors as usize * LANES_OF_MULTIPROCESSOR;
+    let lanes = select::lanes_at_once(device.properties().multiprocessors as usize);
     for rows in [2 * lanes, 2 * lanes + 33] {
         let mut random = Random::new(rows as u64);
         let lengths: Vec<usize> = (0..rows).map(|row| if row < 1024 { 7 } else { random.below(9) }).collect();
@@ -298,7 +294,8 @@ fn groups_of_four_have_the_bits_of_full_fp32() {
         let kept = build::<F64>(&cx, &device, doubles.matrix, Operation::NonTranspose, false);
         assert_eq!((full.form, kept.form), (Form::Full, form));
         assert_eq!((full.arrays.rules, kept.arrays.rules.group_log2), (kept.arrays.rules, 2));
-        let (full, kept) = (run(&cx, &full, pattern.rows(), &x), run(&cx, &kept, pattern.rows(), &x));
+        let (full, kept) =
+            (run::<F32F64>(&cx, &full, pattern.rows(), &x), run::<F64>(&cx, &kept, pattern.rows(), &x));
         assert!(bits(&full) == bits(&kept), "{form:?}");
     }
 }
@@ -318,7 +315,7 @@ fn transposes_are_narrowed() {
             .map(|updates| build::<F32>(&cx, &device, stored.matrix, Operation::Transpose, updates));
         assert_eq!(plans.each_ref().map(|plan| plan.form), [form, Form::Full]);
         assert_eq!(plans[0].arrays.rules, plans[1].arrays.rules);
-        let [kept, full] = plans.each_ref().map(|plan| run(&cx, plan, pattern.cols, &x));
+        let [kept, full] = plans.each_ref().map(|plan| run::<F32>(&cx, plan, pattern.cols, &x));
         assert!(bits(&kept) == bits(&full), "{form:?}");
     }
     // Complex values stay.
@@ -348,7 +345,7 @@ fn new_values_take_their_own_form() {
             // A program has asked for it before.
             assert_eq!(plan.workspace_bytes(), workspace);
             let (found, expected) =
-                (run(&cx, &plan, pattern.rows(), &x), run(&cx, &fresh, pattern.rows(), &x));
+                (run::<F64>(&cx, &plan, pattern.rows(), &x), run::<F64>(&cx, &fresh, pattern.rows(), &x));
             assert!(bits(&found) == bits(&expected), "{form:?}");
         }
         // Where they are announced, nothing is narrowed at any time.
@@ -358,7 +355,8 @@ fn new_values_take_their_own_form() {
         memory::synchronize(cx.stream).unwrap();
         let fresh = build::<F64>(&cx, &device, stored.matrix, Operation::NonTranspose, true);
         assert_eq!(plan.form, Form::Full);
-        let (found, expected) = (run(&cx, &plan, pattern.rows(), &x), run(&cx, &fresh, pattern.rows(), &x));
+        let (found, expected) =
+            (run::<F64>(&cx, &plan, pattern.rows(), &x), run::<F64>(&cx, &fresh, pattern.rows(), &x));
         assert!(bits(&found) == bits(&expected));
     }
 }
@@ -381,7 +379,7 @@ fn padding_brings_nothing_into_y() {
         for (bad, value) in [(0, f64::INFINITY), (pattern.columns[5000] as usize, f64::NAN)] {
             let mut x = vec![1.0; pattern.cols];
             x[bad] = value;
-            let y = run(cx, &plan, pattern.rows(), &round::<C, C::X>(&x));
+            let y = run::<C>(cx, &plan, pattern.rows(), &round::<C, C::X>(&x));
             for (row, y) in y.iter().enumerate() {
                 let stores = pattern.columns[pattern.row(row)].contains(&(bad as i32));
                 assert_eq!(y.widen().get().is_finite(), !stores, "{form:?} row {row}");
@@ -417,7 +415,7 @@ fn slices_of_all_kinds_give_the_sums() {
         let x: Vec<C::X> = round::<C, _>(&(0..pattern.cols).map(|_| random.real()).collect::<Vec<_>>());
         let stored = Stored::new(cx, pattern, &values);
         let plan = build::<C>(cx, device, stored.matrix, Operation::NonTranspose, true);
-        let y = run(cx, &plan, pattern.rows(), &x);
+        let y = run::<C>(cx, &plan, pattern.rows(), &x);
         check_sums::<C>(pattern, &values, &x, &y, &format!("{what} {:?}", C::TYPES));
     }
     let Some((device, cx)) = context_of_device() else { return };
@@ -473,7 +471,7 @@ fn long_rows_of_complex_values() {
     let values: Vec<_> = reals.iter().map(|&real| of(real, -2.0 * real)).collect();
     let stored = Stored::new(&cx, &pattern, &values);
     let plan = build::<C64>(&cx, &device, stored.matrix, Operation::NonTranspose, false);
-    let y = run(&cx, &plan, pattern.rows(), &vec![of(1.0, 1.0); pattern.cols]);
+    let y = run::<C64>(&cx, &plan, pattern.rows(), &vec![of(1.0, 1.0); pattern.cols]);
     for (row, y) in y.iter().enumerate() {
         let (sum, magnitude) =
             pattern.row(row).fold((0.0, 0.0), |(sum, all), at| (sum + reals[at], all + reals[at].abs()));

@@ -16,7 +16,7 @@ use crate::matrix::compressed::Compressed;
 use crate::matrix::{SparseArrays, SparseMatrix};
 use crate::memory::{Workspace, COUNTER_BYTES};
 use crate::select::Source;
-use crate::support::{Bf16, Bf16F32, C32, C64, F16, F16F32, F32, F32F64, F64};
+use crate::support::{Bf16, Bf16F32, Combo, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{Accumulator, DataType, Element, IndexBase, IndexType, Operation, Storage};
 use testkit::Random;
 
@@ -235,7 +235,7 @@ fn vector<V: Element>(values: &DeviceBuffer<V>) -> DenseVector {
 
 /// y of one execute.
 fn run<C: Combo>(
-    executor: &StreamSpmv<C>,
+    executor: &StreamSpmv,
     scratch: &Scratch,
     (alpha, beta): (C::Acc, C::Acc),
     x: &[C::X],
@@ -274,14 +274,14 @@ where
             types: C::TYPES,
             value_updates: false,
         };
-        let build = || StreamSpmv::<C>::build(cx, device, &problem, None).unwrap();
+        let build = || StreamSpmv::build(cx, device, &problem, None).unwrap();
         let executor = build();
         let scratch = Scratch::new(cx, executor.workspace_bytes());
         for (alpha, beta) in [(1.0, 0.0), (-0.7, 1.3), (0.0, 0.5), (0.0, 0.0)] {
             let scalars = (C::Acc::of(alpha.into()), C::Acc::of(beta.into()));
             let before =
                 if beta == 0.0 { vec![C::Y::round(C::Acc::of(f64::NAN.into())); y.len()] } else { y.clone() };
-            let found = run(&executor, &scratch, scalars, &x, &before);
+            let found = run::<C>(&executor, &scratch, scalars, &x, &before);
             for row in 0..matrix.rows() {
                 let range = matrix.row(row);
                 let (mut sum, mut magnitude) = (Complex64::ZERO, 0.0);
@@ -300,12 +300,12 @@ where
                 let error = (found[row].widen().get() - exact).norm();
                 assert!(error <= allowed, "{what} row {row}: error {error:e}, allowed {allowed:e}");
             }
-            let again = run(&executor, &scratch, scalars, &x, &before);
+            let again = run::<C>(&executor, &scratch, scalars, &x, &before);
             assert!(bytes(&found) == bytes(&again), "{what}: a second run has other bits");
             UNCOUNTED.set(true);
             let uncounted = build();
             UNCOUNTED.set(false);
-            let twice = run(&uncounted, &scratch, scalars, &x, &before);
+            let twice = run::<C>(&uncounted, &scratch, scalars, &x, &before);
             assert!(bytes(&found) == bytes(&twice), "{what}: the second launch gives other bits");
         }
     }
@@ -355,12 +355,12 @@ fn voids_and_padding_bring_nothing_into_y() {
         types: F64::TYPES,
         value_updates: false,
     };
-    let executor = StreamSpmv::<F64>::build(&cx, &device, &problem, None).unwrap();
+    let executor = StreamSpmv::build(&cx, &device, &problem, None).unwrap();
     let scratch = Scratch::new(&cx, executor.workspace_bytes());
     for bad in [0, 1, 50, 99] {
         let mut x = vec![1.0; 100];
         x[bad] = f64::INFINITY;
-        let y = run(&executor, &scratch, (1.0, 0.0), &x, &vec![f64::NAN; 3000]);
+        let y = run::<F64>(&executor, &scratch, (1.0, 0.0), &x, &vec![f64::NAN; 3000]);
         for (row, y) in y.iter().enumerate() {
             let range = matrix.row(row);
             let stores = matrix.columns[range.clone()].contains(&(bad as i64));

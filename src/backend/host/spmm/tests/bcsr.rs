@@ -1,5 +1,6 @@
 //! `smat` on the host.
 
+use super::super::bcsr as executors;
 use super::*;
 use crate::select::Clusters;
 
@@ -71,39 +72,8 @@ fn blocks_multiply_what_is_stored() {
 fn blocks_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
     let mut random = Random::new(11);
     let lengths: Vec<usize> = (0..3000).map(|_| random.below(30)).collect();
-    let matrix = || Matrix::<f64>::random::<f64>(&mut Random::new(5), IndexBase::One, 500, &lengths);
-    let (first, mut second) = (matrix(), matrix());
-    second.values = random.numbers(second.values.len());
-    for op in [Operation::NonTranspose, Operation::Transpose] {
-        let orders = (Order::Row, Order::Col);
-        let mut case = Case::<F64>::new(&mut random, &first, (op, Operation::NonTranspose), 13, orders);
-        for value_updates in [false, true] {
-            let problem = SpmmProblem { value_updates, ..case.problem(WIDTHS[0]) };
-            let mut executor = crate::backend::host::spmm::bcsr::BcsrSpmm::<F64>::build(
-                &context(),
-                &problem,
-                &Clusters::No,
-                None,
-            )
-            .unwrap();
-            executor.update_values(&context(), Address::new(second.values.as_ptr())).unwrap();
-            case.matrix = &second;
-            let scalars = (scalar(&case.alpha), scalar(&case.beta));
-            let b = case.b.describe();
-            let mut serial = case.c.clone();
-            let out = serial.describe();
-            executor.run(false, scalars, &b, &out).unwrap();
-            case.compare(&serial);
-            for threads in [1, 3] {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                let mut c = case.c.clone();
-                let out = c.describe();
-                pool.install(|| executor.run(true, scalars, &b, &out)).unwrap();
-                assert!(c.values.iter().zip(&serial.values).all(|(a, b)| a.to_bits() == b.to_bits()));
-            }
-            case.matrix = &first;
-        }
-    }
+    let arrange = |cx: &Context, a: &OpA| executors::arrange(cx, a, executors::Wanted::AsTheyAre, None);
+    check_threads_and_updates::<F64, _>(&lengths, 500, 13, arrange);
 }
 
 /// Rows of 40 families, which have all columns in common, one after the other.

@@ -72,33 +72,7 @@ fn what_is_not_stored_is_not_multiplied() {
 fn the_same_bits_come_out_on_any_number_of_threads_and_of_new_values() {
     let mut random = Random::new(11);
     let lengths: Vec<usize> = (0..301).map(|_| random.below(30)).collect();
-    let matrix = || Matrix::<half::bf16>::random::<f32>(&mut Random::new(5), IndexBase::One, 200, &lengths);
-    let (first, mut second) = (matrix(), matrix());
-    second.values = random.numbers(second.values.len());
-    for op in [Operation::NonTranspose, Operation::Transpose] {
-        let orders = (Order::Row, Order::Col);
-        let mut case = Case::<Bf16>::new(&mut random, &first, (op, Operation::NonTranspose), 21, orders);
-        for value_updates in [false, true] {
-            let problem = SpmmProblem { value_updates, ..case.problem(WIDTHS[0]) };
-            let mut executor = executors::DenseSpmm::<Bf16>::build(&context(), &problem).unwrap();
-            executor.update_values(&context(), Address::new(second.values.as_ptr())).unwrap();
-            case.matrix = &second;
-            let scalars = (scalar(&case.alpha), scalar(&case.beta));
-            let b = case.b.describe();
-            let mut serial = case.c.clone();
-            let out = serial.describe();
-            executor.run(false, scalars, &b, &out).unwrap();
-            case.compare(&serial);
-            for threads in [1, 3] {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                let mut c = case.c.clone();
-                let out = c.describe();
-                pool.install(|| executor.run(true, scalars, &b, &out)).unwrap();
-                assert!(c.values.iter().zip(&serial.values).all(|(a, b)| a.to_bits() == b.to_bits()));
-            }
-            case.matrix = &first;
-        }
-    }
+    check_threads_and_updates::<Bf16, _>(&lengths, 200, 21, executors::All::<Bf16>::arrange);
 }
 
 #[test]

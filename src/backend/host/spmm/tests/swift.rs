@@ -72,32 +72,5 @@ fn zeros_of_alpha_and_beta_read_nothing() {
 fn columns_in_blocks_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
     let mut random = Random::new(11);
     let lengths = lengths(&mut random, 3000);
-    let matrix = || Matrix::<f64>::random::<f64>(&mut Random::new(5), IndexBase::One, 500, &lengths);
-    let (first, mut second) = (matrix(), matrix());
-    second.values = random.numbers(second.values.len());
-    for op in [Operation::NonTranspose, Operation::Transpose] {
-        let orders = (Order::Row, Order::Col);
-        let mut case = Case::<F64>::new(&mut random, &first, (op, Operation::NonTranspose), 33, orders);
-        for value_updates in [false, true] {
-            let problem = SpmmProblem { value_updates, ..case.problem(WIDTHS[0]) };
-            let mut executor = super::super::swift::SwiftSpmm::<F64>::build(&context(), &problem).unwrap();
-            executor.update_values(&context(), Address::new(second.values.as_ptr())).unwrap();
-            case.matrix = &second;
-            let scalars = (scalar(&case.alpha), scalar(&case.beta));
-            let b = case.b.describe();
-            let mut serial = case.c.clone();
-            let out = serial.describe();
-            let scratch = Execution::new(executor.workspace_bytes(33));
-            executor.run(&scratch.cx, false, scalars, &b, &out).unwrap();
-            case.compare(&serial);
-            for threads in [1, 3] {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                let mut c = case.c.clone();
-                let out = c.describe();
-                pool.install(|| executor.run(&scratch.cx, true, scalars, &b, &out)).unwrap();
-                assert!(c.values.iter().zip(&serial.values).all(|(a, b)| a.to_bits() == b.to_bits()));
-            }
-            case.matrix = &first;
-        }
-    }
+    check_threads_and_updates::<F64, _>(&lengths, 500, 33, super::super::swift::arrange);
 }

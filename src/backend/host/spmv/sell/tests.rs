@@ -6,9 +6,8 @@ use num_complex::Complex64;
 
 use super::*;
 use crate::backend::host::lanes::reader;
-use crate::backend::host::spmv::converted::ConvertedSpmv;
-use crate::backend::host::spmv::open;
-use crate::backend::host::spmv::tests::{bits, output, problem, rows_of_all_kinds, vector};
+use crate::backend::host::spmv::tests::{bits, op_a, output, rows_of_all_kinds, vector};
+use crate::backend::host::spmv::{open, Spmv};
 use crate::backend::host::testing::{context, scalar, Execution, Matrix, Number, Numbers, WIDTHS};
 use crate::backend::SpmvExecutor;
 use crate::format::narrowing::Form;
@@ -51,13 +50,13 @@ fn expected(value_type: DataType, form: Form) -> Form {
     }
 }
 
-fn arrange<C: Combo>(matrix: &Matrix<C::A>, value_updates: bool) -> ConvertedSpmv<C, Slices<C::A>> {
-    let problem = problem::<C>(matrix, Operation::NonTranspose, WIDTHS[0], value_updates);
-    ConvertedSpmv::build(&context(), &problem).unwrap()
+fn arrange<C: Combo>(matrix: &Matrix<C::A>, value_updates: bool) -> Spmv<C, Slices<C::A>> {
+    let a = op_a(matrix, Operation::NonTranspose, WIDTHS[0], value_updates);
+    Spmv::new(a, Slices::arrange(&context(), &a).unwrap())
 }
 
 /// y = 0.75 · A · x over NaN, and y = −0.5 · A · x + 1.25 · y, in parallel.
-fn run<C: Combo>(executor: &ConvertedSpmv<C, Slices<C::A>>, rows: usize, x: &[C::X]) -> Vec<C::Y>
+fn run<C: Combo>(executor: &Spmv<C, Slices<C::A>>, rows: usize, x: &[C::X]) -> Vec<C::Y>
 where
     C::Acc: Number,
 {
@@ -76,8 +75,9 @@ fn run_plain<C: Combo>(matrix: &Matrix<C::A>, value_updates: bool, x: &[C::X]) -
 where
     C::Acc: Number,
 {
-    let problem = problem::<C>(matrix, Operation::NonTranspose, WIDTHS[0], value_updates);
-    let slices = <Slices<C::A> as Converted<C>>::arrange(&context(), &problem).unwrap();
+    let slices =
+        Slices::arrange(&context(), &op_a(matrix, Operation::NonTranspose, WIDTHS[0], value_updates))
+            .unwrap();
     let parts = slices.layout.pieces.len();
     let scratch = Execution::new(parts * size_of::<C::Acc>());
     let (one, zero) = (C::Acc::ONE, C::Acc::ZERO);
@@ -86,11 +86,11 @@ where
     let opened = open::<C>(&scratch.cx, false, (scalar(&one), scalar(&zero)), (&x, &out), parts);
     let opened = opened.unwrap().unwrap();
     with_stored!(&slices.layout.values, values => {
-        let product = Product { layout: &slices.layout, values, opened };
+        let product = Running { layout: &slices.layout, values, opened };
         // SAFETY: plain code runs everywhere.
         unsafe {
-            product.slices_with::<Plain>(0..slices.layout.slices.len());
-            (0..parts).for_each(|piece| product.piece_with::<Plain>(piece));
+            product.slices_with::<false>(0..slices.layout.slices.len());
+            (0..parts).for_each(|piece| product.piece_with::<false>(piece));
         }
         product.long_rows();
     });
@@ -211,8 +211,8 @@ fn new_values_have_their_own_form() {
         let x: Vec<f64> = random.numbers(cols as usize);
         matrix.values = values::<F64>(&mut random, Form::Ones, matrix.entries.len());
         let [mut narrow, mut full] = [false, true].map(|value_updates| {
-            let problem = problem::<F64>(&matrix, op, WIDTHS[0], value_updates);
-            ConvertedSpmv::<F64, Slices<f64>>::build(&context(), &problem).unwrap()
+            let a = op_a(&matrix, op, WIDTHS[0], value_updates);
+            Spmv::<F64, _>::new(a, Slices::<f64>::arrange(&context(), &a).unwrap())
         });
         assert_eq!((narrow.details().as_str(), full.details().as_str()), (Form::Ones.describe(), ""));
         for form in [Form::Half, Form::Full, Form::Single, Form::Ones, Form::Full, Form::Half] {

@@ -1,0 +1,77 @@
+//! [`SellLayout`] as products of either operation read it, cut into items.
+
+use super::lanes;
+use super::layout::{Layout, OpA};
+use crate::backend::LayoutInfo;
+use crate::error::Result;
+use crate::format::narrowing::{self, Form};
+use crate::format::sell::{SellLayout, LANES};
+use crate::memory::{Buffer, Context};
+use crate::types::LayoutKind;
+
+/// Work of an item in slots, of which a row costs about [`ROW_WORK`]: with one column 1 to 2 µs,
+/// against some 30 ns that taking an item costs.
+const ITEM_WORK: usize = 1 << 12;
+
+/// Storing a row, in slots.
+const ROW_WORK: usize = 4;
+
+/// The layout, cut into items.
+pub(super) struct Slices<V: narrowing::Narrow> {
+    pub layout: SellLayout<V>,
+    /// First slice of each item, and their number.
+    pub items: Buffer<u64>,
+}
+
+impl<V: narrowing::Narrow> Slices<V> {
+    /// Values have the form of fewest bytes unless new ones are announced, which need not fit.
+    pub fn arrange(cx: &Context, a: &OpA) -> Result<Self> {
+        let layout = a.arrange(cx, a.source(), |allocator, rows, origin| {
+            let form = match lanes::reader() {
+                Some(reader) if !a.keep => narrowing::narrowest(rows.values, reader),
+                _ => Form::Full,
+            };
+            SellLayout::<V>::build(allocator, &rows.pattern, rows.values, form, origin)
+        })?;
+        let slices = &layout.slices;
+        let work_before = |number: usize| slices[number].values as usize + number * LANES * ROW_WORK;
+        let cut = |item: &mut dyn FnMut(usize)| {
+            let mut first = 0;
+            for number in 0..slices.len() {
+                if number == 0 || work_before(number) - work_before(first) >= ITEM_WORK {
+                    item(number);
+                    first = number;
+                }
+            }
+            item(slices.len());
+        };
+        let mut count = 0;
+        cut(&mut |_| count += 1);
+        let mut items = Buffer::<u64>::zeroed(&cx.allocator, count)?;
+        let mut next = 0;
+        cut(&mut |first| {
+            items[next] = first as u64;
+            next += 1;
+        });
+        Ok(Slices { layout, items })
+    }
+}
+
+impl<V: narrowing::Narrow> Layout for Slices<V> {
+    fn update_values(&mut self, cx: &Context, a: &OpA) -> Result<()> {
+        let refill = |slices: &mut Self, values: &[V], conjugate| slices.layout.refill(values, conjugate);
+        a.renew(self, refill, |_| Self::arrange(cx, a))
+    }
+
+    fn units(&self) -> usize {
+        self.layout.values.len() + self.layout.slices.len() * LANES * ROW_WORK
+    }
+
+    fn info(&self) -> LayoutInfo {
+        LayoutInfo { kind: LayoutKind::Sell, in_place: false, fill: self.layout.fill_ratio() }
+    }
+
+    fn details(&self) -> String {
+        self.layout.values.form().describe().into()
+    }
+}

@@ -1,0 +1,132 @@
+//! By which limits the rows of a product of SpGEMM `hash` go to bins, of which one launch takes each (kernels/spgemm/rows.cu
+//! sorts them, and src/backend/cuda/spgemm/bins.rs says which kinds there are).
+
+/// Columns of the range of a group of rows at the most, which 16 bits number; the same in
+/// kernels/spgemm/rows.cu.
+pub const GROUP_SPAN: i64 = 1 << 16;
+/// Limits by which rows go to a bin of a kind (kernels/spgemm/rows.cu, which has the same structure), and how many bins
+/// of the kind are used.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Bins {
+    pub limits: [i64; 6],
+    pub count: i64,
+    pub few: i64,
+    pub medium: i64,
+    pub group_limits: [i64; 5],
+    pub groups: i64,
+    pub value: i64,
+    pub tiny: i64,
+    pub slide_limits: [i64; 5],
+    pub slides: i64,
+    pub block_limits: [i64; 2],
+    pub blocks: i64,
+}
+
+/// Products of a row that a warp has in its lanes at once.
+const TINY: i64 = 32;
+
+/// Whether the right factor has so many columns that blocks with a bitmap would look at many windows of them.
+pub fn is_far(cols: i64) -> bool {
+    // Above, blocks with one table have no bits for a slot beside a column.
+    cols > 1 << 19 && cols < 1 << 47
+}
+
+impl Bins {
+    /// By products, which bound a row's entries, and groups by their range of
+    /// columns. A warp's table for more than 1024 would leave a multiprocessor of
+    /// an H100 less than 28 warps. `distinct`: each row of the right factor has
+    /// distinct columns, so that teams take the rows of a table.
+    ///
+    /// `far`: the right factor has so many columns that blocks with a bitmap would look
+    /// at many windows; then a block has one table, if it can, or more threads.
+    pub const fn symbolic(distinct: bool, far: bool) -> Bins {
+        Bins {
+            limits: [TINY, 128, 512, 1024, 0, 0],
+            count: 4,
+            few: if far { 512 } else { 1024 },
+            medium: if far { 1 << 13 } else { 1 << 14 },
+            group_limits: [1 << 11, 1 << 14, GROUP_SPAN, 0, 0],
+            groups: 3,
+            value: 0,
+            tiny: if distinct { 0 } else { TINY },
+            slide_limits: [0; 5],
+            slides: 0,
+            block_limits: [2048, 8192],
+            blocks: if far { 2 } else { 0 },
+        }
+    }
+
+    /// By entries of C of `value` bytes, and groups by bytes of shared memory, of
+    /// which the largest leave a multiprocessor of an H100 eight warps. A warp
+    /// alone is too slow for more than `few` products whatever they add up to,
+    /// and small blocks for more than `medium`.
+    pub const fn numeric(distinct: bool, key: usize, value: usize, far: bool) -> Bins {
+        Bins {
+            limits: [if distinct { 16 } else { 0 }, 32, 64, 128, 256, 512],
+            count: 6,
+            few: 1 << 15,
+            medium: if far { 1 << 12 } else { 1 << 16 },
+            group_limits: [4 << 10, 6 << 10, 9 << 10, 14 << 10, 27 << 10],
+            groups: 5,
+            value: value as i64,
+            tiny: if distinct { 0 } else { TINY },
+            slide_limits: [16, 32, 64, 128, 256],
+            slides: 5,
+            // What shared memory holds for values of 16 bytes, or keys of 8.
+            block_limits: [1024, if key + value <= 12 { 4096 } else { 2048 }],
+            blocks: if far { 2 } else { 0 },
+        }
+    }
+
+    /// Whether teams take the rows of the small bins.
+    pub fn by_teams(&self) -> bool {
+        self.tiny == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All combinations of what bins go by.
+    fn all() -> impl Iterator<Item = Bins> {
+        let flags = || [false, true].into_iter();
+        let pairs = move || flags().flat_map(move |distinct| flags().map(move |far| (distinct, far)));
+        let sizes = || [4, 8].into_iter().flat_map(|key| [4, 8, 16].map(|value| (key, value)));
+        let symbolic = pairs().map(|(distinct, far)| Bins::symbolic(distinct, far));
+        let numeric =
+            move |(distinct, far)| sizes().map(move |(key, value)| Bins::numeric(distinct, key, value, far));
+        symbolic.chain(pairs().flat_map(numeric))
+    }
+
+    #[test]
+    fn limits_ascend() {
+        let ascends =
+            |limits: &[i64], used: i64| limits[..used as usize].windows(2).all(|two| two[0] < two[1]);
+        for bins in all() {
+            assert!(
+                ascends(&bins.limits, bins.count) && ascends(&bins.group_limits, bins.groups),
+                "{bins:?}"
+            );
+            assert!(ascends(&bins.slide_limits, bins.slides) && ascends(&bins.block_limits, bins.blocks));
+            assert!(bins.few <= bins.medium || bins.blocks > 0, "{bins:?}");
+            // Teams take rows of tables, or warps do whose lanes have all products of short ones.
+            assert_eq!(bins.by_teams(), bins.tiny == 0);
+        }
+        assert!(all().any(|bins| bins.by_teams()) && all().any(|bins| !bins.by_teams()));
+    }
+
+    #[test]
+    fn far_columns_have_blocks_with_one_table() {
+        assert_eq!([1 << 19, (1 << 19) + 1, (1 << 47) - 1, 1 << 47].map(is_far), [false, true, true, false]);
+        let (near, far) = (Bins::symbolic(true, false), Bins::symbolic(true, true));
+        assert_eq!((near.blocks, near.few, far.blocks, far.few), (0, 1024, 2, 512));
+        // Shared memory has room for fewer large values, or keys.
+        let most = |key, value| Bins::numeric(true, key, value, true).block_limits[1];
+        assert_eq!(
+            [most(4, 8), most(4, 4), most(4, 16), most(8, 8), most(8, 4)],
+            [4096, 4096, 2048, 2048, 4096]
+        );
+    }
+}

@@ -1,0 +1,62 @@
+//! Whether SpGEMM `hash` keeps a map of the products for new values on a device (kernels/spgemm/map.cu), and how it makes
+//! one.
+
+/// Bytes of a map over those of C, up to which it is made, where the factors' come on top: with
+/// doubles up to some four and a half products an entry. (cop20k 3.9, where numeric phases take 0.68
+/// of the time; hpcg128 5.8, whose slides look nothing up either, and take 0.81 of a map's time; conf5
+/// 6.4, cant 18, whose rows are groups that look a place up for nine products.)
+const MOST_OF_C: u64 = 3;
+
+/// Whether a map of so many bytes is worth them.
+pub fn pays(map: u64, c: u64, factors: u64) -> bool {
+    map <= c.saturating_mul(MOST_OF_C).saturating_add(factors)
+}
+
+/// Whether there is memory for a map of so many bytes, with so many left: the caller's next arrays come before it.
+pub fn fits(map: u64, room: u64) -> bool {
+    map <= room / 2
+}
+
+/// Products of a row from which on a block makes its lists; kernels/spgemm/map.cu has the same.
+pub const LONG_ROW: i64 = 8192;
+
+/// Lanes that take a row of the right factor where lists are made, of those that take one elsewhere. Rows of 16 entries
+/// take half the time with 32 lanes.
+pub fn lanes(part: i32) -> i32 {
+    if part <= 8 {
+        part
+    } else {
+        32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_products_an_entry_pay() {
+        // Products and entries of matrices times themselves, and entries of the factors.
+        let map = |products: u64, entries: u64, nnz: u64| {
+            pays(8 * products + 4 * entries, 12 * entries, 2 * 12 * nnz)
+        };
+        assert!(map(8_391_681, 4_720_129, 2_100_225));
+        assert!(map(198_711_040, 101_326_720, 28_518_400));
+        assert!(map(122_381_680, 67_009_043, 494_132));
+        assert!(!map(313_454_421, 17_508_231, 4_325_625));
+        assert!(map(40_951_656, 10_486_176, 2_207_592));
+        assert!(!map(1_489_355_288, 254_840_104, 55_742_968));
+        assert!(!map(74_760_192, 11_649_024, 1_916_928));
+        assert!(pays(u64::MAX, u64::MAX, 1));
+    }
+
+    #[test]
+    fn half_of_the_memory_is_left_to_the_caller() {
+        assert!(fits(50, 100) && !fits(51, 100) && fits(0, 0) && !fits(1, 1));
+    }
+
+    #[test]
+    fn lists_of_rows_of_some_length_are_made_by_warps() {
+        assert_eq!([4, 8, 16, 32].map(lanes), [4, 8, 32, 32]);
+    }
+}

@@ -1,0 +1,104 @@
+//! How many lanes, threads and blocks take a row of a factor, or of the product, of SpGEMM `hash` on a device.
+
+/// Threads of a row where rows have this mean length: each takes some four entries,
+/// whose loads do not wait for each other.
+/// More where rows are too few for all threads that the device runs at one time, as long as they have entries.
+pub fn lanes(rows: i64, mean: f64, multiprocessors: u32) -> i32 {
+    let threads = i64::from(multiprocessors) * 1024;
+    let spare = (threads / rows.max(1)).clamp(1, 32) as u32;
+    let entries = (mean.clamp(1.0, 32.0) as u32).next_power_of_two();
+    let by_length = ((mean / 4.0).clamp(1.0, 32.0) as u32).next_power_of_two();
+    (1 << spare.ilog2()).min(entries).max(by_length) as i32
+}
+
+/// Lanes that take a row of the right factor, where rows have this mean length:
+/// most such rows at once, and few lanes without an entry.
+pub fn part(mean: f64) -> i32 {
+    match mean {
+        mean if mean <= 4.5 => 4,
+        mean if mean <= 9.0 => 8,
+        mean if mean <= 20.0 => 16,
+        _ => 32,
+    }
+}
+
+/// Lanes that take a row of the right factor where entries are only counted, of
+/// those that take one where their order matters: several rows at a time, which
+/// leaves few lanes without an entry.
+pub fn count_part(part: i32) -> i32 {
+    part.min(8)
+}
+
+/// Threads of a block that counts a row of up to `most` products with one table.
+pub fn threads_that_count(most: u32) -> u32 {
+    if most <= 2048 {
+        128
+    } else {
+        256
+    }
+}
+
+/// Threads of a block that computes a row of up to `most` entries with one table.
+pub fn threads_that_multiply(most: u32) -> u32 {
+    if most <= 1024 {
+        256
+    } else {
+        512
+    }
+}
+
+/// Blocks that take a row together, windows of its columns side by side, where there are
+/// few rows: no more than run at one time, which are two a multiprocessor, twice; than there are
+/// `NARROWEST` columns for; and than four (eight took 235 µs for 28 rows of webbase, four 202).
+/// `clusters`: kernels can have them.
+pub fn slices(multiprocessors: i64, clusters: bool, rows: i64, cols: i64) -> u32 {
+    const NARROWEST: i64 = 1024;
+    let room = 4 * multiprocessors;
+    let fits = |slices: &u32| {
+        let slices = i64::from(*slices);
+        rows.saturating_mul(slices) <= room && cols / slices >= NARROWEST
+    };
+    match clusters {
+        true => [4, 2].into_iter().find(fits).unwrap_or(1),
+        false => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_a_lane_for_some_four_entries() {
+        let many = |mean| lanes(1 << 24, mean, 132);
+        assert_eq!([0.0, 4.0, 8.0, 16.0, 100.0, 1e9].map(many), [1, 1, 2, 4, 32, 32]);
+        // Few rows have more, as long as they have entries.
+        let few = |mean| lanes(1000, mean, 132);
+        assert_eq!([0.0, 1.0, 3.0, 8.0, 100.0].map(few), [1, 1, 4, 8, 32]);
+        assert_eq!([lanes(0, 16.0, 132), lanes(132 * 1024 / 2, 16.0, 132)], [16, 4]);
+    }
+
+    #[test]
+    fn parts_leave_few_lanes_without_an_entry() {
+        assert_eq!([0.0, 4.5, 4.6, 9.0, 9.1, 20.0, 20.1].map(part), [4, 4, 8, 8, 16, 16, 32]);
+        assert_eq!([4, 8, 16, 32].map(count_part), [4, 8, 8, 8]);
+    }
+
+    #[test]
+    fn blocks_share_rows_that_are_few() {
+        let of = |rows, cols| slices(132, true, rows, cols);
+        // webbase: 28 rows of a million columns; more rows; a quarter that is too narrow; very many rows.
+        assert_eq!(
+            [of(28, 1 << 20), of(132, 1 << 20), of(133, 1 << 20), of(264, 1 << 20), of(265, 1 << 20)],
+            [4, 4, 2, 2, 1]
+        );
+        assert_eq!([of(28, 4096), of(28, 4095), of(28, 2047), of(i64::MAX, 1 << 20)], [4, 2, 1, 1]);
+        assert_eq!(slices(132, false, 28, 1 << 20), 1);
+    }
+
+    #[test]
+    fn longer_rows_have_larger_blocks() {
+        assert_eq!([2048, 2049].map(threads_that_count), [128, 256]);
+        assert_eq!([1024, 1025].map(threads_that_multiply), [256, 512]);
+    }
+}

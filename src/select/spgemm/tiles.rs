@@ -1,0 +1,42 @@
+//! How many tile columns SpGEMM `tile` has in shared memory at one time (kernels/format/tile.cu, kernels/spgemm/tile.cu).
+
+/// Tile columns of a set in shared memory: all of them for up to 2^22 columns of the matrix. A
+/// wider matrix takes a set after the other.
+const SET: usize = 1 << 18;
+
+/// A set of tile columns in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetShape {
+    /// Columns.
+    pub bits: i32,
+    /// Bytes of a kernel that counts.
+    pub count: u32,
+    /// Bytes of a kernel that numbers them.
+    pub fill: u32,
+}
+
+impl SetShape {
+    /// Of the widest matrix.
+    pub const LARGEST: SetShape = SetShape::of(SET);
+
+    /// For so many tile columns.
+    pub const fn of(tile_cols: usize) -> Self {
+        let bits = if tile_cols < SET { tile_cols.next_multiple_of(64) } else { SET };
+        SetShape { bits: bits as i32, count: bits as u32 / 8, fill: (bits / 8 + bits / 16) as u32 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_have_all_tile_columns_up_to_the_largest() {
+        assert_eq!(SetShape::of(1), SetShape { bits: 64, count: 8, fill: 12 });
+        assert_eq!([0, 64, 65].map(|columns| SetShape::of(columns).bits), [0, 64, 128]);
+        assert_eq!(SetShape::of(SET), SetShape::LARGEST);
+        assert_eq!([SET - 1, SET + 1, usize::MAX].map(SetShape::of), [SetShape::LARGEST; 3]);
+        // What any device gives a block without being asked.
+        assert_eq!(SetShape::LARGEST.fill, 48 << 10);
+    }
+}

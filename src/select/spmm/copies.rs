@@ -1,0 +1,115 @@
+//! Which copies of op(B) a product makes on a device before it multiplies: in the workspace, by rows of whole packs or
+//! lines, where the kernels would otherwise gather single elements. There is room for a copy wherever one may be due,
+//! since the workspace's size is asked for before the operands are known.
+
+/// Bytes of a line of the caches.
+pub const LINE: usize = 128;
+/// Bytes that a lane reads at one time.
+pub const PACK: usize = 16;
+
+/// Entries a column from which a copy of B costs little beside the product of `row`: with
+/// 819 it gained 18 %, with 69 it lost 22 %; between them nothing was measured.
+const ROW_REUSE: i64 = 256;
+/// Entries a column from which `window`, with values of 16 bits, has a B whose rows begin anywhere copied: gathering
+/// elements of 2 bytes took cant's 100 columns (69 entries a column) from 45 µs to 107.
+const WINDOW_REUSE: i64 = 8;
+/// How often a row of B is read from which on `smat` and other kernels with a copy of their own have it copied where
+/// rows begin anywhere: gathering elements of 2 bytes took `smat` from 57 µs to 141 with cant's 100 columns,
+/// whose rows of B are read 15 times, and from 227 to 641 with mac_econ's (19 times).
+const READ_OFTEN: i64 = 4;
+
+/// Of a matrix with so many entries and columns: entries a column.
+fn reuse(entries: i64, cols: i64) -> i64 {
+    entries / cols.max(1)
+}
+
+/// Whether `row` needs rows of B for `n` columns, and op(B) has none that it reads as they are: they are not
+/// contiguous, or conjugated.
+pub fn row_needs_rows(n: usize, by_rows: bool, conjugates: bool) -> bool {
+    n > super::row::NARROW && (!by_rows || conjugates)
+}
+
+/// Whether `row` has B copied into rows of whole lines if its own `n` elements of `size` bytes are not: where a row of
+/// B is read often, that pays.
+pub fn row_aligns(n: usize, size: usize, (entries, cols): (i64, i64)) -> bool {
+    let bytes = n.saturating_mul(size);
+    bytes > 2 * LINE && bytes % LINE != 0 && reuse(entries, cols) >= ROW_REUSE
+}
+
+/// Whether there is room for a copy of B for `window` with values of 16 bits: where its columns are contiguous
+/// (`gathers`), and where its rows are likely to begin anywhere and are read often.
+pub fn window_may_copy(n: usize, gathers: bool, (entries, cols): (i64, i64)) -> bool {
+    gathers || n > 8 && n % 8 != 0 && reuse(entries, cols) >= WINDOW_REUSE
+}
+
+/// Whether rows of B with `n` elements of `size` bytes are likely to begin anywhere, and are read often: `reads` of
+/// them for each column of C, of so many rows. By nHint alone: fewer columns may not need more workspace.
+pub fn aligns(n: usize, size: usize, (reads, rows): (i64, i64)) -> bool {
+    n % (PACK / size) != 0 && reuse(reads, rows) >= READ_OFTEN
+}
+
+/// Whether there is room for a copy of `n` columns where rows of B are gathered, or aligned ([`aligns`]).
+pub fn may_copy(n: usize, size: usize, gathers: bool, aligns: bool) -> bool {
+    gathers || aligns && n > PACK / size
+}
+
+/// Whether B is copied, where there is room (`may_copy`): its columns are contiguous (`gathers`), or its rows do not
+/// all begin with whole packs.
+pub fn copies(gathers: bool, may_copy: bool, has_packs: bool) -> bool {
+    gathers || may_copy && !has_packs
+}
+
+/// Whether `sell` reads B as it is, for `n` columns of which a lane has so many: rows are contiguous, begin with whole
+/// loads of a lane (`is_aligned`), are no farther apart than 32 bits say, and lanes have no columns that are not there.
+pub fn sell_reads_b(
+    n: usize,
+    columns_of_lane: usize,
+    by_rows: bool,
+    is_aligned: bool,
+    row_bytes: i64,
+) -> bool {
+    by_rows && is_aligned && n % columns_of_lane == 0 && row_bytes <= i64::from(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn row_copies_what_is_read_often() {
+        // 1000 columns of so many entries: 819, 69.
+        let aligns = |n, size, entries: i64| row_aligns(n, size, (1000 * entries, 1000));
+        assert!(aligns(100, 4, 819) && !aligns(100, 4, 69) && aligns(100, 4, 256));
+        // Whole lines; no more than two of them.
+        assert!(!aligns(96, 4, 819) && !aligns(63, 4, 819) && aligns(65, 4, 819));
+        assert!(row_aligns(usize::MAX, 4, (1 << 40, 1)) && !row_aligns(100, 4, (0, 0)));
+        assert!(row_needs_rows(9, false, false) && row_needs_rows(9, true, true));
+        assert!(!row_needs_rows(9, true, false) && !row_needs_rows(8, false, true));
+    }
+
+    #[test]
+    fn rows_that_begin_anywhere_are_copied_where_they_are_read_often() {
+        // cant's 100 columns, 69 entries a column, and mac_econ's 33, 6 a column.
+        assert!(window_may_copy(100, false, (69 * 62_451, 62_451)));
+        assert!(!window_may_copy(33, false, (6 * 206_500, 206_500)));
+        // Whole packs of eight halves, and no more than one.
+        assert!([8, 7, 96].iter().all(|&n| !window_may_copy(n, false, (1 << 40, 1))));
+        assert!(window_may_copy(96, true, (0, 0)));
+        // The blocks of `smat` read cant's rows 15 times, and mac_econ's 19 times.
+        assert!(aligns(100, 2, (15 * 62_451, 62_451)) && aligns(100, 2, (19 * 206_500, 206_500)));
+        assert!(!aligns(100, 2, (3 * 62_451, 62_451)) && !aligns(96, 2, (1 << 40, 1)));
+        assert!(!aligns(100, 4, (1 << 40, 1)) && aligns(101, 8, (1 << 40, 1)));
+        // Fewer columns than a pack has are read as they are.
+        assert!(!may_copy(8, 2, false, true) && may_copy(9, 2, false, true) && may_copy(1, 2, true, false));
+        // Columns are copied in any case, rows that begin with packs are not.
+        assert!(copies(true, true, true) && copies(false, true, false));
+        assert!(!copies(false, true, true) && !copies(false, false, false));
+    }
+
+    #[test]
+    fn sell_reads_whole_loads() {
+        assert!(sell_reads_b(8, 4, true, true, 32) && !sell_reads_b(6, 4, true, true, 32));
+        assert!(!sell_reads_b(8, 4, false, true, 32) && !sell_reads_b(8, 4, true, false, 32));
+        assert!(!sell_reads_b(8, 4, true, true, 1 << 31));
+    }
+}

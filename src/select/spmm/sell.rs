@@ -1,0 +1,125 @@
+//! How SpMM `sell` deals the columns of C out to the lanes of a device (src/format/warp_sell.rs, kernels/spmm/sell.cu).
+
+/// Lanes of a group at the most: as many slices has a block.
+const MOST_GROUP_LOG2: u32 = 2;
+/// Elements of a row of B that a lane reads, by kernel.
+const ELEMENTS: [usize; 4] = [2, 4, 8, 16];
+/// Bytes that caches fetch at the least.
+const SECTOR: usize = 32;
+
+/// Elements of a row of B that a lane reads, by kernel for elements of `size` bytes: up to a sector.
+pub fn kernels(size: usize) -> &'static [usize] {
+    &ELEMENTS[..ELEMENTS.iter().filter(|&&e| e * size <= SECTOR).count()]
+}
+
+/// Whether SpMV's kernel makes a product with so many columns, the rows of C being so many elements apart: it reads a
+/// column without gaps and writes one.
+pub fn takes_spmv(n: usize, c_row: i64) -> bool {
+    n == 1 && c_row == 1
+}
+
+/// How a number of columns is dealt out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Which of [`kernels`].
+    pub elements: usize,
+    /// log2 of the lanes of a group, which share an entry.
+    pub group_log2: u32,
+}
+
+impl Shape {
+    /// For n columns of elements of `size` bytes: 32 bytes a lane, or as many as hold n. `shares`:
+    /// [`Slots::are_shared`].
+    pub fn new(n: usize, size: usize, shares: bool) -> Self {
+        let halve = shares && size == 4 && n <= 8;
+        let most = kernels(if halve { 2 * size } else { size }).len() - 1;
+        let elements = ELEMENTS.iter().position(|&e| e >= n).unwrap_or(most).min(most);
+        let lanes = n.div_ceil(ELEMENTS[elements]).next_power_of_two();
+        Shape { elements, group_log2: lanes.trailing_zeros().min(MOST_GROUP_LOG2) }
+    }
+
+    /// Elements of a row of B that a lane reads.
+    pub fn elements(&self) -> usize {
+        ELEMENTS[self.elements]
+    }
+
+    /// Columns of a tile.
+    pub fn columns(&self) -> usize {
+        self.elements() << self.group_log2
+    }
+}
+
+/// Entries of a row on average from which two lanes may read one's 8 columns of fp32, 16 bytes each: what
+/// lanes of an item add by shuffles is less then. Measured, one lane's time over two's: band256 1.68, dnn80
+/// 1.41, band1024 1.22, uniform (16 entries) 1.08, si41 1.03; webbase (3) 0.88, dc2 (7) 0.98.
+const LONG: i64 = 12;
+
+/// What of a layout says how its rows are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Slots {
+    pub rows: i64,
+    pub entries: i64,
+    /// Rows of an item, which share columns.
+    pub item_rows: usize,
+    /// Values, and columns that are stored of them.
+    pub slots: usize,
+    pub columns: usize,
+}
+
+impl Slots {
+    /// Whether rows are so long that two lanes should read one's columns. Not if rows share columns (cant 0.73, consph
+    /// 1.08, shipsec1 1.11), nor if most slices have one column a step, whose lanes read rows of B side by side (hpcg128:
+    /// 185 µs by one lane, 325 by two).
+    pub fn are_shared(&self) -> bool {
+        self.item_rows == 1
+            && self.entries >= LONG * self.rows
+            && 2 * self.columns >= self.slots
+            && self.slots > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_dealt_out_by_sectors() {
+        let shape = |n, size| {
+            let shape = Shape::new(n, size, false);
+            assert!(shape.columns() >= n.min(16), "{n} {size}");
+            (shape.elements(), 1 << shape.group_log2)
+        };
+        assert_eq!([1, 2, 3, 4, 5, 8, 9, 500].map(|n| shape(n, 8)).map(|s| s.0), [2, 2, 4, 4, 4, 4, 4, 4]);
+        assert_eq!([1, 2, 3, 4, 5, 8, 9, 500].map(|n| shape(n, 8)).map(|s| s.1), [1, 1, 1, 1, 2, 2, 4, 4]);
+        assert_eq!(
+            [4, 7, 9, 16, 17, 33].map(|n| shape(n, 4)),
+            [(4, 1), (8, 1), (8, 2), (8, 2), (8, 4), (8, 4)]
+        );
+        assert_eq!([8, 9, 17, 40].map(|n| shape(n, 2)), [(8, 1), (16, 1), (16, 2), (16, 4)]);
+        for (n, size) in [(8, 8), (8, 2), (9, 4), (4, 4)] {
+            assert_eq!(Shape::new(n, size, true), Shape::new(n, size, false));
+        }
+        let shared = Shape::new(7, 4, true);
+        assert_eq!((shared.elements(), shared.group_log2), (4, 1));
+    }
+
+    #[test]
+    fn a_lane_reads_no_more_than_a_sector() {
+        assert_eq!([2, 4, 8, 16].map(|size| kernels(size).len()), [4, 3, 2, 1]);
+        assert!(takes_spmv(1, 1) && !takes_spmv(1, 2) && !takes_spmv(2, 1));
+    }
+
+    #[test]
+    fn lanes_share_long_rows_that_have_columns_of_their_own() {
+        // uniform, 16 entries a row; webbase, 3; dc2, 7.
+        let uniform =
+            Slots { rows: 200_000, entries: 3_200_000, item_rows: 1, slots: 3_300_000, columns: 3_300_000 };
+        assert!(uniform.are_shared());
+        let mean = |mean: i64| Slots { entries: mean * 200_000, ..uniform }.are_shared();
+        assert_eq!([3, 7, 11, 12].map(mean), [false, false, false, true]);
+        // cant's rows share columns by threes; slices of hpcg128 have one column a step.
+        assert!(!Slots { item_rows: 3, ..uniform }.are_shared());
+        assert!(!Slots { columns: 3_300_000 / 32, ..uniform }.are_shared());
+        assert!(!Slots { rows: 0, entries: 0, item_rows: 1, slots: 0, columns: 0 }.are_shared());
+    }
+}
