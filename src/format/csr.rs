@@ -32,15 +32,6 @@ pub struct CsrLayout<V: Element> {
     positions: Option<Buffer<i64>>,
 }
 
-/// How op changes the entries on the way in.
-#[derive(Clone, Copy, Debug)]
-pub struct Change {
-    /// Rows become columns.
-    pub transpose: bool,
-    /// Values are conjugated.
-    pub conjugate: bool,
-}
-
 /// An entry while its row is being sorted.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
@@ -50,35 +41,25 @@ struct Slot {
     pad: i32,
 }
 
-impl Change {
-    /// What op does.
-    pub fn of(op: Operation) -> Self {
-        Change { transpose: op.transposes(), conjugate: op.conjugates() }
-    }
-}
-
 /// The entries of a matrix in the order of the rows of op(A), and where their values are.
 pub struct Sorted {
     rows: usize,
     cols: usize,
-    change: Change,
+    op: Operation,
     offsets: Buffer<i64>,
     slots: Buffer<Slot>,
 }
 
 impl Sorted {
-    /// Sorts `entries` (valid) into rows.
+    /// Sorts the `entries` (valid) of A into rows of op(A).
     ///
     /// Cost: O(nnz + rows + cols) and the sort inside rows that are not sorted;
     /// 16 bytes an entry of temporary memory. op(A) must have at most
     /// `i32::MAX` columns.
-    pub fn of<E: Entries>(allocator: &Arc<Allocator>, entries: &E, change: Change) -> Result<Self> {
-        let (rows, cols) = match (entries.shape(), change.transpose) {
-            ((rows, cols), false) => (rows, cols),
-            ((rows, cols), true) => (cols, rows),
-        };
+    pub fn of<E: Entries>(allocator: &Arc<Allocator>, entries: &E, op: Operation) -> Result<Self> {
+        let place = |row: usize, col: usize| if op.transposes() { (col, row) } else { (row, col) };
+        let (rows, cols) = place(entries.shape().0, entries.shape().1);
         assert!(i32::try_from(cols).is_ok(), "selection sends wider matrices elsewhere");
-        let place = |row: usize, col: usize| if change.transpose { (col, row) } else { (row, col) };
 
         let mut offsets = Buffer::<i64>::zeroed(allocator, rows + 1)?;
         entries.for_each(|row, col, _| offsets[place(row, col).0 + 1] += 1);
@@ -92,7 +73,7 @@ impl Sorted {
             slots[next[row] as usize] = Slot { position: position as i64, col: col as i32, pad: 0 };
             next[row] += 1;
         });
-        Ok(Sorted { rows, cols, change, offsets, slots })
+        Ok(Sorted { rows, cols, op, offsets, slots })
     }
 
     /// Entries.
@@ -109,7 +90,7 @@ impl<V: Element> CsrLayout<V> {
         values: &[V],
         keep_positions: bool,
     ) -> Result<Self> {
-        let Sorted { rows, cols, change, offsets, mut slots } = sorted;
+        let Sorted { rows, cols, op, offsets, mut slots } = sorted;
         let nnz = slots.len();
         let mut indices = Buffer::<i32>::zeroed(allocator, nnz)?;
         let mut positions = Buffer::<i64>::zeroed(allocator, if keep_positions { nnz } else { 0 })?;
@@ -127,7 +108,7 @@ impl<V: Element> CsrLayout<V> {
                 }
             });
         });
-        if change.conjugate && V::TYPE.is_complex() {
+        if op.conjugates() && V::TYPE.is_complex() {
             pieces::for_each(pieces::chunks(&mut gathered, GRAIN), |_, values| {
                 values.iter_mut().for_each(|value| *value = value.conjugate());
             });
@@ -140,7 +121,7 @@ impl<V: Element> CsrLayout<V> {
         Ok(CsrLayout {
             rows,
             cols,
-            conjugated: change.conjugate,
+            conjugated: op.conjugates(),
             offsets,
             indices,
             values: gathered,

@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use super::{
-    check_align, check_dimension, check_extent, check_index_type, check_value_type, first_outside, Entries,
-    Structure,
+    check_align, check_dimension, check_extent, check_index_type, check_not_negative, check_room,
+    check_value_type, first_outside, Entries, Structure,
 };
 use crate::error::{Error, Result};
 use crate::memory::pool;
@@ -78,17 +78,10 @@ impl Compressed {
             ));
         }
         check_value_type("valueType", self.value_type)?;
-        if self.major < 0 {
-            return Err(Error::invalid(names.major, format!("{} is negative", self.major)));
-        }
+        check_not_negative(names.major, self.major)?;
         check_dimension(names.minor, self.minor, self.index_type, self.base)?;
         check_dimension(names.nnz, self.nnz, self.offset_type, self.base)?;
-        if self.nnz > 0 && (self.major == 0 || self.minor == 0) {
-            return Err(Error::invalid(
-                names.nnz,
-                format!("{} entries cannot be in an empty matrix", self.nnz),
-            ));
-        }
+        check_room(names.nnz, self.nnz, (self.major, self.minor))?;
         check_extent(names.major, self.major.saturating_add(1), self.offset_type.size())?;
         check_extent(names.nnz, self.nnz, self.value_type.size().max(self.index_type.size()))?;
         self.check_pointers(names)

@@ -1,8 +1,8 @@
 //! COO: three arrays, any order; entries stored twice add up.
 
 use super::{
-    check_align, check_dimension, check_extent, check_index_type, check_value_type, first_outside, Entries,
-    Structure,
+    check_align, check_dimension, check_extent, check_index_type, check_not_negative, check_room,
+    check_value_type, first_outside, Entries, Structure,
 };
 use crate::error::{Error, Result};
 use crate::types::{Address, DataType, Index, IndexBase, IndexType};
@@ -37,12 +37,8 @@ impl Coo {
         check_value_type("valueType", self.value_type)?;
         check_dimension("rows", self.rows, self.index_type, self.base)?;
         check_dimension("cols", self.cols, self.index_type, self.base)?;
-        if self.nnz < 0 {
-            return Err(Error::invalid("nnz", format!("{} is negative", self.nnz)));
-        }
-        if self.nnz > 0 && (self.rows == 0 || self.cols == 0) {
-            return Err(Error::invalid("nnz", format!("{} entries cannot be in an empty matrix", self.nnz)));
-        }
+        check_not_negative("nnz", self.nnz)?;
+        check_room("nnz", self.nnz, (self.rows, self.cols))?;
         check_extent("nnz", self.nnz, self.value_type.size().max(self.index_type.size()))?;
         self.check_pointers()
     }

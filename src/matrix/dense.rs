@@ -1,6 +1,6 @@
 //! Dense vectors and matrices: borrowed arrays with a leading dimension.
 
-use super::{check_align, check_extent, check_value_type};
+use super::{check_align, check_extent, check_not_negative, check_value_type};
 use crate::error::{Error, Result};
 use crate::types::{Address, DataType, Operation, Order};
 
@@ -93,9 +93,7 @@ impl DenseVector {
     /// Checks everything that can be checked without reading the array.
     pub fn check(&self) -> Result<()> {
         check_value_type("valueType", self.value_type)?;
-        if self.len < 0 {
-            return Err(Error::invalid("size", format!("{} is negative", self.len)));
-        }
+        check_not_negative("size", self.len)?;
         check_extent("size", self.len, self.value_type.size())?;
         check_align("values", self.values, self.value_type.align())
     }
@@ -130,15 +128,10 @@ impl DenseMatrix {
     /// Checks everything that can be checked without reading the array.
     pub fn check(&self) -> Result<()> {
         check_value_type("valueType", self.value_type)?;
-        for (name, n) in [("rows", self.rows), ("cols", self.cols)] {
-            if n < 0 {
-                return Err(Error::invalid(name, format!("{n} is negative")));
-            }
-        }
-        let (inner, outer, name) = match self.order {
-            Order::Col => (self.rows, self.cols, "rows"),
-            Order::Row => (self.cols, self.rows, "cols"),
-        };
+        check_not_negative("rows", self.rows)?;
+        check_not_negative("cols", self.cols)?;
+        let (inner, outer) = self.lengths();
+        let name = if self.order == Order::Col { "rows" } else { "cols" };
         if self.ld < inner.max(1) {
             return Err(Error::invalid(
                 "ld",
@@ -150,12 +143,17 @@ impl DenseMatrix {
         check_align("values", self.values, self.value_type.align())
     }
 
-    /// Elements from the first to the last, padding between them included.
-    pub fn extent(&self) -> usize {
-        let (inner, outer) = match self.order {
+    /// Elements of a line (a column, or in row-major order a row), and lines.
+    fn lengths(&self) -> (i64, i64) {
+        match self.order {
             Order::Col => (self.rows, self.cols),
             Order::Row => (self.cols, self.rows),
-        };
+        }
+    }
+
+    /// Elements from the first to the last, padding between them included.
+    pub fn extent(&self) -> usize {
+        let (inner, outer) = self.lengths();
         if inner == 0 || outer == 0 {
             return 0;
         }
@@ -186,10 +184,7 @@ impl DenseMatrix {
     /// Its memory, without what lies between its lines.
     pub fn lines(&self) -> Lines {
         let size = self.value_type.size();
-        let (inner, outer) = match self.order {
-            Order::Col => (self.rows, self.cols),
-            Order::Row => (self.cols, self.rows),
-        };
+        let (inner, outer) = self.lengths();
         let (bytes, distance) = (inner as usize * size, self.ld as usize * size);
         Lines { address: self.values, bytes, distance, count: outer as usize }
     }

@@ -121,34 +121,30 @@ impl SparseMatrix {
         (rows, cols, nnz)
     }
 
+    /// What matrices of all formats have: the type of the values, the number of the first row and column, and the
+    /// address of the values.
+    fn common(&self) -> (DataType, IndexBase, Address) {
+        match &self.arrays {
+            SparseArrays::Csr(m) | SparseArrays::Csc(m) => (m.value_type, m.base, m.values),
+            SparseArrays::Coo(m) => (m.value_type, m.base, m.values),
+            SparseArrays::Bsr(m) => (m.value_type, m.base, m.values),
+            SparseArrays::Tile(m) => (m.value_type, IndexBase::Zero, Address::NULL),
+        }
+    }
+
     /// Type of the values.
     pub fn value_type(&self) -> DataType {
-        match &self.arrays {
-            SparseArrays::Csr(m) | SparseArrays::Csc(m) => m.value_type,
-            SparseArrays::Coo(m) => m.value_type,
-            SparseArrays::Bsr(m) => m.value_type,
-            SparseArrays::Tile(m) => m.value_type,
-        }
+        self.common().0
     }
 
     /// Number of the first row and column.
     pub fn base(&self) -> IndexBase {
-        match &self.arrays {
-            SparseArrays::Csr(m) | SparseArrays::Csc(m) => m.base,
-            SparseArrays::Coo(m) => m.base,
-            SparseArrays::Bsr(m) => m.base,
-            SparseArrays::Tile(_) => IndexBase::Zero,
-        }
+        self.common().1
     }
 
     /// Address of the values; NULL where the library has them.
     pub fn values(&self) -> Address {
-        match &self.arrays {
-            SparseArrays::Csr(m) | SparseArrays::Csc(m) => m.values,
-            SparseArrays::Coo(m) => m.values,
-            SparseArrays::Bsr(m) => m.values,
-            SparseArrays::Tile(_) => Address::NULL,
-        }
+        self.common().2
     }
 
     /// The same matrix with its values elsewhere.
@@ -283,10 +279,23 @@ pub(crate) fn no_arrays(name: &str) -> Error {
     ))
 }
 
-pub(crate) fn check_dimension(name: &str, value: i64, index: IndexType, base: IndexBase) -> Result<()> {
+pub(crate) fn check_not_negative(name: &str, value: i64) -> Result<()> {
     if value < 0 {
         return Err(Error::invalid(name, format!("{value} is negative")));
     }
+    Ok(())
+}
+
+/// A matrix without rows or columns has no entries.
+pub(crate) fn check_room(name: &str, nnz: i64, extents: (i64, i64)) -> Result<()> {
+    if nnz > 0 && (extents.0 == 0 || extents.1 == 0) {
+        return Err(Error::invalid(name, format!("{nnz} entries cannot be in an empty matrix")));
+    }
+    Ok(())
+}
+
+pub(crate) fn check_dimension(name: &str, value: i64, index: IndexType, base: IndexBase) -> Result<()> {
+    check_not_negative(name, value)?;
     let most = index.max() - base.code() as i64;
     if value > most {
         return Err(Error::invalid(

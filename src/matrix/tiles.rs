@@ -10,7 +10,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use crate::error::{Error, Result};
-use crate::matrix::{SparseArrays, SparseMatrix, TileShape};
+use crate::matrix::{check_not_negative, SparseArrays, SparseMatrix, TileShape};
 use crate::types::{BackendKind, DataType};
 
 /// Contents, in memory of the backend that made them.
@@ -35,9 +35,8 @@ pub type TileFactors = [Option<Arc<Tiles>>; 2];
 pub struct TileMatrix {
     backend: BackendKind,
     device: i32,
-    rows: i64,
-    cols: i64,
-    value_type: DataType,
+    /// The shape while nothing is in it.
+    empty: TileShape,
     contents: RwLock<Option<Arc<Tiles>>>,
 }
 
@@ -49,9 +48,7 @@ impl TileMatrix {
         value_type: DataType,
     ) -> Result<Self> {
         for (name, extent) in [("rows", rows), ("cols", cols)] {
-            if extent < 0 {
-                return Err(Error::invalid(name, format!("{extent} is negative")));
-            }
+            check_not_negative(name, extent)?;
             if i32::try_from(extent).is_err() {
                 return Err(Error::invalid(
                     name,
@@ -66,22 +63,13 @@ impl TileMatrix {
                 value_type.short()
             )));
         }
-        Ok(TileMatrix { backend, device, rows, cols, value_type, contents: RwLock::new(None) })
+        let empty = TileShape { rows, cols, nnz: 0, tiles: 0, value_type, by_columns: false };
+        Ok(TileMatrix { backend, device, empty, contents: RwLock::new(None) })
     }
 
     /// What is known without a look; no entries where nothing is in it.
     pub fn shape(&self) -> TileShape {
-        match &*self.contents.read() {
-            Some(tiles) => tiles.shape,
-            None => TileShape {
-                rows: self.rows,
-                cols: self.cols,
-                nnz: 0,
-                tiles: 0,
-                value_type: self.value_type,
-                by_columns: false,
-            },
-        }
+        self.contents.read().as_ref().map_or(self.empty, |tiles| tiles.shape)
     }
 
     /// The contents; `name` is the argument that errors name.
@@ -96,7 +84,7 @@ impl TileMatrix {
     /// Puts others in, of the same shape and type.
     pub fn fill(&self, tiles: Tiles) -> Result<()> {
         let TileShape { rows, cols, value_type, .. } = tiles.shape;
-        if (rows, cols, value_type) != (self.rows, self.cols, self.value_type) {
+        if (rows, cols, value_type) != (self.empty.rows, self.empty.cols, self.empty.value_type) {
             return Err(Error::new(
                 crate::error::Status::InternalError,
                 format!("{rows} × {cols} tiles of {} for another matrix", value_type.short()),

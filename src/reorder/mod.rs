@@ -36,6 +36,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
+use crate::matrix::fingerprint::mix;
 use crate::memory::{pieces, pool, Allocator, Buffer};
 use crate::types::Index;
 
@@ -97,10 +98,7 @@ pub(crate) fn check_rows(rows: usize) -> Result<()> {
 /// number generators, OOPSLA 2014, figure 17).
 fn split_mix(seed: u64, draws: u64) -> u64 {
     const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut x = seed.wrapping_add(draws.wrapping_add(1).wrapping_mul(INCREMENT));
-    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ x >> 31
+    mix(seed.wrapping_add(draws.wrapping_add(1).wrapping_mul(INCREMENT)))
 }
 
 /// Windows of a piece of [`blocks`]: less would spend its time on clearing marks.

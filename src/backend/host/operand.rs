@@ -8,7 +8,7 @@ use half::f16;
 
 use crate::backend::LayoutInfo;
 use crate::error::{Error, Result};
-use crate::format::csr::{Change, CsrLayout, Sorted};
+use crate::format::csr::{CsrLayout, Sorted};
 use crate::format::sell::Origin;
 use crate::matrix::bsr::BsrPattern;
 use crate::matrix::compressed::{self, Compressed, Names, Pattern};
@@ -259,7 +259,7 @@ impl EntriesVisitor for Inspect {
 }
 
 /// The entries in the order of rows of op(A).
-struct Sort<'a>(&'a Context, Change);
+struct Sort<'a>(&'a Context, Operation);
 
 impl EntriesVisitor for Sort<'_> {
     type Output = Sorted;
@@ -270,7 +270,7 @@ impl EntriesVisitor for Sort<'_> {
 
 /// The features of the rows of op(A).
 pub(super) fn row_features(cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<FeatureSet> {
-    let sorted = with_entries(a, name, Sort(cx, Change::of(op)))?;
+    let sorted = with_entries(a, name, Sort(cx, op))?;
     // Values of the least size: nobody reads them.
     let values = Buffer::<f16>::zeroed(&cx.allocator, sorted.len())?;
     let rows = CsrLayout::gather(&cx.allocator, sorted, &values, false)?;
@@ -287,7 +287,7 @@ fn canonicalise<V: Element>(
     // SAFETY: the descriptor promises that many values, which stay valid and
     // unchanged while a call that reads them runs.
     let values = unsafe { memory::open(name, a.values(), a.shape().2 as usize)? };
-    let sorted = with_entries(a, name, Sort(cx, Change::of(op)))?;
+    let sorted = with_entries(a, name, Sort(cx, op))?;
     CsrLayout::gather(&cx.allocator, sorted, values, keep_positions)
 }
 

@@ -192,12 +192,6 @@ impl<'a, S> Part<'a, S> {
             Part { first: at, values: v1, columns: c1, positions: p1 },
         )
     }
-
-    /// Writes the column (relative to its base) of a slot.
-    #[inline(always)]
-    fn set_wide(columns: &mut [u16], slot: usize, col: u32) {
-        (columns[2 * slot], columns[2 * slot + 1]) = (col as u16, (col >> 16) as u16);
-    }
 }
 
 /// What all tasks read.
@@ -208,154 +202,70 @@ struct Source<'a, I, J, V> {
 }
 
 impl<I: Index, J: Index, V: Copy + Sync> Source<'_, I, J, V> {
-    fn col(&self, at: usize) -> u32 {
-        (self.pattern.indices[at].to_i64() - self.pattern.base) as u32
-    }
-
-    fn position(&self, at: usize) -> i64 {
-        self.origin.positions.map_or(at as i64, |positions| positions[at])
-    }
-
     fn fill_slice<S: Holds<V>>(&self, slice: &Slice, rows: &[u32], lengths: &[u32], part: &mut Part<'_, S>) {
-        let steps = slice.steps as usize;
-        let first = slice.values as usize - part.first.0;
-        let slots = slots(slice, lengths);
+        let (full, steps) = (slice.full as usize, slice.steps as usize);
+        let from = (slice.values as usize, slice.indices as usize, slice.base);
         if !part.positions.is_empty() {
-            part.positions[first..first + slots].fill(-1);
+            let first = from.0 - part.first.0;
+            part.positions[first..first + slots(slice, lengths)].fill(-1);
         }
-        let full = slice.full as usize;
+        let start = |lane: usize| self.pattern.range(rows[lane] as usize).start;
         if full > 0 {
-            self.fill_full_steps(slice, rows, first, part);
+            // The steps that all lanes have, in the order of the slots: lane by lane the
+            // writes would be a cache line apart.
+            let starts: [usize; LANES] = std::array::from_fn(start);
+            let step = |step| (0..LANES).map(move |lane| (step * LANES + lane, starts[lane] + step));
+            self.put(from, slice.columns(), (0..full).flat_map(step), part);
         }
         let mut tail = steps * LANES;
-        for (lane, (&row, &length)) in rows.iter().zip(lengths).enumerate() {
-            if length as usize == full {
-                // So have all that follow.
-                break;
-            }
-            let start = self.pattern.range(row as usize).start;
-            let head = steps.min(length as usize);
-            let place = (full * LANES + lane, LANES);
-            self.fill_row(slice, start + full, head - full, place, first, part);
-            if head < length as usize {
-                let rest = length as usize - head;
-                self.fill_row(slice, start + head, rest, (tail, 1), first, part);
-                tail += rest;
-            }
-        }
-    }
-
-    /// The steps that all lanes have, in the order of the slots: lane by lane the
-    /// writes would be a cache line apart.
-    fn fill_full_steps<S: Holds<V>>(
-        &self,
-        slice: &Slice,
-        rows: &[u32],
-        first: usize,
-        part: &mut Part<'_, S>,
-    ) {
-        let full = slice.full as usize;
-        let starts: [usize; LANES] =
-            std::array::from_fn(|lane| self.pattern.range(rows[lane] as usize).start);
-        let values = starts.map(|start| &self.values[start..start + full]);
-        for (step, out) in part.values[first..].chunks_exact_mut(LANES).take(full).enumerate() {
-            for (slot, lane) in out.iter_mut().zip(&values) {
-                *slot = S::hold(lane[step]);
-            }
-        }
-        let indices = starts.map(|start| &self.pattern.indices[start..start + full]);
-        let base = self.pattern.base + i64::from(slice.base);
-        let relative = |index: J| (index.to_i64() - base) as u32;
-        let out = &mut part.columns[slice.indices as usize - part.first.1..];
-        match slice.columns() {
-            Columns::Narrow => {
-                for (step, out) in out.chunks_exact_mut(LANES).take(full).enumerate() {
-                    for (slot, lane) in out.iter_mut().zip(&indices) {
-                        *slot = relative(lane[step]) as u16;
-                    }
-                }
-            }
-            Columns::Wide => {
-                for (step, out) in out.chunks_exact_mut(2 * LANES).take(full).enumerate() {
-                    for (lane, indices) in indices.iter().enumerate() {
-                        Part::<S>::set_wide(out, lane, relative(indices[step]));
-                    }
-                }
-            }
-            Columns::Runs => {
-                for (out, index) in out.iter_mut().zip(indices[0]) {
-                    *out = relative(*index) as u16;
-                }
-            }
-        }
-        if !part.positions.is_empty() {
-            for (step, out) in part.positions[first..].chunks_exact_mut(LANES).take(full).enumerate() {
-                for (slot, start) in out.iter_mut().zip(starts) {
-                    *slot = self.position(start + step);
-                }
-            }
-        }
-    }
-
-    /// `count` entries from `start` on go to slots `at`, `at + step` ….
-    fn fill_row<S: Holds<V>>(
-        &self,
-        slice: &Slice,
-        start: usize,
-        count: usize,
-        (at, step): (usize, usize),
-        first: usize,
-        part: &mut Part<'_, S>,
-    ) {
-        let slots = (at..).step_by(step);
-        let values = &self.values[start..start + count];
-        let out = &mut part.values[first..];
-        for (value, slot) in values.iter().zip(slots.clone()) {
-            out[slot] = S::hold(*value);
-        }
-        let entries = start..start + count;
-        let out = &mut part.columns[slice.indices as usize - part.first.1..];
-        match slice.columns() {
-            Columns::Narrow => {
-                for (entry, slot) in entries.zip(slots.clone()) {
-                    out[slot] = (self.col(entry) - slice.base) as u16;
-                }
-            }
-            Columns::Wide => {
-                for (entry, slot) in entries.zip(slots.clone()) {
-                    Part::<S>::set_wide(out, slot, self.col(entry) - slice.base);
-                }
-            }
-            // All of their steps are full.
-            Columns::Runs => {}
-        }
-        if !part.positions.is_empty() {
-            let out = &mut part.positions[first..];
-            for (entry, slot) in (start..start + count).zip(slots) {
-                out[slot] = self.position(entry);
-            }
+        // Lengths descend: behind a lane without further entries there is none that has any.
+        for (lane, &length) in lengths.iter().enumerate().take_while(|(_, &length)| length as usize > full) {
+            let (start, length) = (start(lane), length as usize);
+            let interleaved = (full..steps.min(length)).map(|entry| (entry * LANES + lane, start + entry));
+            let behind = (steps..length).map(|entry| (tail + entry - steps, start + entry));
+            self.put(from, slice.columns(), interleaved.chain(behind), part);
+            tail += length.saturating_sub(steps);
         }
     }
 
     fn fill_piece<S: Holds<V>>(&self, piece: &Piece, part: &mut Part<'_, S>) {
-        let (start, count) = (piece.first as usize, piece.len as usize);
-        let at = piece.values as usize - part.first.0;
-        for (slot, value) in part.values[at..at + count].iter_mut().zip(&self.values[start..start + count]) {
-            *slot = S::hold(*value);
-        }
-        let out = &mut part.columns[piece.indices as usize - part.first.1..];
-        for entry in 0..count {
-            let col = self.col(start + entry) - piece.base;
-            if piece.is_wide() {
-                Part::<S>::set_wide(out, entry, col);
-            } else {
-                out[entry] = col as u16;
+        let from = (piece.values as usize, piece.indices as usize, piece.base);
+        let columns = if piece.is_wide() { Columns::Wide } else { Columns::Narrow };
+        let start = piece.first as usize;
+        self.put(from, columns, (0..piece.len as usize).map(|at| (at, start + at)), part);
+    }
+
+    /// Writes the values, columns and positions of entries of a slice or a piece, of which the first value, the first
+    /// column and the base are given. `entries` has for each entry its slot and where the pattern has it.
+    #[inline(always)]
+    fn put<S: Holds<V>>(
+        &self,
+        (value, column, base): (usize, usize, u32),
+        form: Columns,
+        entries: impl Iterator<Item = (usize, usize)> + Clone,
+        part: &mut Part<'_, S>,
+    ) {
+        let value = value - part.first.0;
+        let to = &mut part.values[value..];
+        entries.clone().for_each(|(slot, at)| to[slot] = S::hold(self.values[at]));
+        let base = self.pattern.base + i64::from(base);
+        let relative = |at: usize| (self.pattern.indices[at].to_i64() - base) as u32;
+        let to = &mut part.columns[column - part.first.1..];
+        match form {
+            Columns::Narrow => entries.clone().for_each(|(slot, at)| to[slot] = relative(at) as u16),
+            Columns::Wide => entries.clone().for_each(|(slot, at)| {
+                let column = relative(at);
+                (to[2 * slot], to[2 * slot + 1]) = (column as u16, (column >> 16) as u16);
+            }),
+            // Of lane 0 alone; all steps are full.
+            Columns::Runs => {
+                let of_lane_0 = entries.clone().filter(|(slot, _)| slot % LANES == 0);
+                of_lane_0.for_each(|(slot, at)| to[slot / LANES] = relative(at) as u16);
             }
         }
         if !part.positions.is_empty() {
-            for (entry, position) in part.positions[at..at + count].iter_mut().enumerate() {
-                *position = self.position(start + entry);
-            }
+            let to = &mut part.positions[value..];
+            entries.for_each(|(slot, at)| to[slot] = self.origin.of(at));
         }
     }
 }

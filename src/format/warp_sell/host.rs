@@ -36,26 +36,9 @@ impl SliceHead {
         usize::from(self.steps) + usize::from(self.is(HALF))
     }
 
-    /// Columns of a lane in a step of these.
-    fn width(&self, group: usize, step: usize) -> usize {
-        if self.is(HALF) && step == 0 {
-            1
-        } else {
-            group
-        }
-    }
-
-    /// Columns of a lane before a step.
-    fn before(&self, group: usize, step: usize) -> usize {
-        match self.is(HALF) {
-            true if step > 0 => 1 + (step - 1) * group,
-            _ => step * group,
-        }
-    }
-
-    /// Columns of the slots of a lane.
+    /// Columns of the slots of a lane, in groups of V.
     fn lane_slots(&self, group: usize) -> usize {
-        self.before(group, self.all_steps())
+        usize::from(self.steps) * group + usize::from(self.is(HALF))
     }
 
     /// Numbers of 32 columns that are stored.
@@ -69,14 +52,15 @@ impl SliceHead {
         }
     }
 
-    /// Where a slot's column is, behind the slice's first.
-    fn column_slot(&self, group: usize, slot: &Slot) -> usize {
+    /// Where the number is that a slot's column is stored by, behind the slice's first, and how much more the
+    /// column is than that.
+    fn column(&self, group: usize, slot: &Slot) -> (usize, usize) {
         if self.is(RUNS) {
-            slot.step * group + slot.v
+            (slot.step * group + slot.v, slot.lane)
         } else if self.is(ADJACENT) {
-            slot.step * LANES + slot.lane
+            (slot.step * LANES + slot.lane, slot.v)
         } else {
-            self.before(group, slot.step) * LANES + slot.lane * slot.width + slot.v
+            (slot.value(1, 0), 0)
         }
     }
 }
@@ -120,22 +104,29 @@ pub struct WarpSell<V> {
     pub wide: Vec<u32>,
 }
 
-/// The item of a lane: its entries from `before` on are the lane's share of them.
+/// The entries of an item that one slice holds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lane {
+pub(super) struct Share {
     pub row: usize,
     pub rows: usize,
+    /// Entries of the row that parts before hold, and how many this one does.
     before: usize,
     length: usize,
-    pub rank: usize,
+    /// The first lane, and how many.
+    lane: usize,
     lanes: usize,
 }
 
-impl Lane {
-    /// The entry of the rows in a slot of the lane, if there is one.
-    fn entry(&self, slot: &Slot) -> Option<usize> {
-        let entry = slot.before * self.lanes + self.rank * slot.width + slot.v;
-        (entry < self.length).then_some(self.before + entry)
+impl Share {
+    /// Where an entry is in the slice with this head, in groups of V columns.
+    fn slot(&self, head: &SliceHead, group: usize, entry: usize) -> Slot {
+        let half = usize::from(head.is(HALF));
+        let Some(rest) = entry.checked_sub(half * self.lanes) else {
+            return Slot { step: 0, before: 0, width: 1, lane: self.lane + entry, v: 0 };
+        };
+        let (step, inside) = (rest / (group * self.lanes), rest % (group * self.lanes));
+        let (lane, v) = (self.lane + inside / group, inside % group);
+        Slot { step: half + step, before: half + step * group, width: group, lane, v }
     }
 }
 
@@ -288,115 +279,79 @@ impl<V: Element> WarpSell<V> {
         }
     }
 
-    /// What a lane of slice `number` with this head holds, if it has an item.
-    pub(super) fn lane(&self, number: usize, head: &SliceHead, lane: usize) -> Option<Lane> {
-        let lanes = 1 << head.lanes_log2;
-        let (item, rank, rows) = (lane / lanes, lane % lanes, self.item_rows(head));
-        if item >= usize::from(head.items) {
-            return None;
-        }
-        let length = usize::from(head.length);
-        if head.is(EVEN) {
-            let row = head.row as usize + item;
-            return Some(Lane { row, rows, before: 0, length, rank, lanes });
-        }
-        if head.is(PART) {
-            // All but the last parts are as long as the first.
-            let first = head.place as usize * BLOCK_PARTS;
-            let before = (number - first) * usize::from(self.heads[first].length);
-            return Some(Lane { row: head.row as usize, rows, before, length, rank, lanes });
-        }
-        let found = self.order[head.place as usize + item] as usize;
-        let row = head.row as usize + (found & 0xffff);
-        Some(Lane { row, rows, before: 0, length: found >> 16, rank, lanes })
-    }
-
-    /// Calls f(slot, item, entry of its rows or None) for each column slot of slice `number` with
-    /// this head.
-    fn for_each_slot(
-        &self,
-        number: usize,
-        head: &SliceHead,
-        mut f: impl FnMut(&Slot, Option<(&Lane, usize)>),
-    ) {
-        let group = self.rules.group();
-        let lanes: Vec<_> = (0..LANES).map(|lane| self.lane(number, head, lane)).collect();
-        for step in 0..head.all_steps() {
-            let (before, width) = (head.before(group, step), head.width(group, step));
-            for (number, lane) in lanes.iter().enumerate() {
-                for v in 0..width {
-                    let slot = Slot { step, before, width, lane: number, v };
-                    let entry = lane.as_ref().and_then(|lane| Some((lane, lane.entry(&slot)?)));
-                    f(&slot, entry);
-                }
+    /// What slice `number` with this head holds of each of its items.
+    pub(super) fn items(&self, number: usize, head: &SliceHead) -> Vec<Share> {
+        let (lanes, rows, length) = (1 << head.lanes_log2, self.item_rows(head), usize::from(head.length));
+        let item = |item: usize| {
+            let whole = Share { row: head.row as usize, rows, before: 0, length, lane: item * lanes, lanes };
+            if head.is(EVEN) {
+                return Share { row: whole.row + item, ..whole };
             }
-        }
+            if head.is(PART) {
+                // All but the last parts are as long as the first.
+                let first = head.place as usize * BLOCK_PARTS;
+                return Share { before: (number - first) * usize::from(self.heads[first].length), ..whole };
+            }
+            let found = self.order[head.place as usize + item] as usize;
+            Share { row: whole.row + (found & 0xffff), length: found >> 16, ..whole }
+        };
+        (0..usize::from(head.items)).map(item).collect()
     }
 
     /// Values and columns of a slice, and the rest of its head.
     fn fill<I: Index, J: Index>(&mut self, pattern: &Pattern<'_, I, J>, values: &[V], number: usize) {
         let mut head = self.heads[number];
-        let group = self.rules.group();
-        let (mut low, mut high) = (usize::MAX, 0);
-        let (mut runs, mut adjacent) = (head.is(EVEN), head.steps > 0);
-        let mut of_lane_0 = [0; 4];
-        let mut of_group = 0;
-        let column = |lane: &Lane, entry: usize| pattern.index(pattern.range(lane.row).start + entry);
-        self.for_each_slot(number, &head, |slot, entry| {
-            let Some((lane, entry)) = entry else { return };
-            let column = column(lane, entry);
-            (low, high) = (low.min(column), high.max(column));
-            if slot.lane == 0 {
-                of_lane_0[slot.v] = column;
-            }
-            if slot.v == 0 {
-                of_group = column;
-            }
-            runs &= column == of_lane_0[slot.v] + slot.lane;
-            adjacent &= column == of_group + slot.v;
-        });
-        let is_empty = low == usize::MAX;
+        let (group, items) = (self.rules.group(), self.items(number, &head));
+        let column =
+            |item: &Share, entry: usize| pattern.index(pattern.range(item.row).start + item.before + entry);
+        let entries = || items.iter().flat_map(|item| (0..item.length).map(move |entry| (item, entry)));
+        let columns = || entries().map(|(item, entry)| column(item, entry));
+        let (mut low, high) = (columns().min().unwrap_or(0), columns().max().unwrap_or(0));
+        let is_run =
+            |(item, entry): (&Share, usize)| column(item, entry) == column(&items[0], entry) + item.lane;
+        let is_adjacent = |(item, entry): (&Share, usize)| {
+            let v = item.slot(&head, group, entry).v;
+            column(item, entry) == column(item, entry - v) + v
+        };
+        let form = if high - low > 0xffff {
+            low = 0;
+            WIDE
+        } else if head.steps == 0 && !head.is(HALF) {
+            0
+        } else if head.is(EVEN) && entries().all(is_run) {
+            RUNS
+        } else if head.steps > 0 && entries().all(is_adjacent) {
+            ADJACENT
+        } else {
+            0
+        };
+        head.flags |= form;
         head.first = (self.values.len() / LANES) as u32;
-        if is_empty {
-            low = 0;
-        } else if high - low > 0xffff {
-            head.flags |= WIDE;
-            low = 0;
-        } else if runs {
-            head.flags |= RUNS;
-        } else if adjacent {
-            head.flags |= ADJACENT;
-        }
         head.base = low as u32;
         let units = head.column_units(group);
-        let (columns, values_at) = match head.is(WIDE) {
-            true => (self.wide.len(), self.values.len()),
-            false => (self.narrow.len(), self.values.len()),
-        };
-        head.columns = (columns / LANES) as u32;
-        if head.is(WIDE) {
-            self.wide.resize(columns + units * LANES, 0);
+        let stored = if form == WIDE { self.wide.len() } else { self.narrow.len() };
+        head.columns = (stored / LANES) as u32;
+        if form == WIDE {
+            self.wide.resize(stored + units * LANES, 0);
         } else {
-            self.narrow.resize(columns + units * LANES, 0);
+            self.narrow.resize(stored + units * LANES, 0);
         }
-        let rows = self.item_rows(&head);
-        self.values.resize(values_at + head.lane_slots(group) * rows * LANES, V::zeroed());
-        let mut filled = std::mem::take(&mut self.values);
-        let (mut narrow, mut wide) = (std::mem::take(&mut self.narrow), std::mem::take(&mut self.wide));
-        self.for_each_slot(number, &head, |slot, entry| {
-            let Some((lane, entry)) = entry else { return };
+        let (rows, first) = (self.item_rows(&head), self.values.len());
+        self.values.resize(first + head.lane_slots(group) * rows * LANES, V::zeroed());
+        for (item, entry) in entries() {
+            let slot = item.slot(&head, group, entry);
             for k in 0..rows {
-                let value = values[pattern.range(lane.row + k).start + entry];
-                filled[values_at + slot.value(rows, k)] = value;
+                let at = pattern.range(item.row + k).start + item.before + entry;
+                self.values[first + slot.value(rows, k)] = values[at];
             }
-            let (at, column) = (columns + head.column_slot(group, slot), column(lane, entry) - low);
-            if head.is(WIDE) {
-                wide[at] = column as u32;
-            } else if !(head.is(RUNS) && slot.lane > 0 || head.is(ADJACENT) && slot.v > 0) {
-                narrow[at] = column as u16;
+            let (at, more) = head.column(group, &slot);
+            let column = column(item, entry) - low - more;
+            if form == WIDE {
+                self.wide[stored + at] = column as u32;
+            } else {
+                self.narrow[stored + at] = column as u16;
             }
-        });
-        (self.values, self.narrow, self.wide) = (filled, narrow, wide);
+        }
         self.heads[number] = head;
     }
 
@@ -406,23 +361,20 @@ impl<V: Element> WarpSell<V> {
         let group = self.rules.group();
         for (number, head) in self.heads.iter().enumerate() {
             let (first, columns) = (head.first as usize * LANES, head.columns as usize * LANES);
-            self.for_each_slot(number, head, |slot, entry| {
-                let Some((lane, entry)) = entry else { return };
-                let at = columns + head.column_slot(group, slot);
-                let column = if head.is(WIDE) {
-                    self.wide[at] as usize
-                } else if head.is(RUNS) {
-                    usize::from(self.narrow[at]) + slot.lane
-                } else if head.is(ADJACENT) {
-                    usize::from(self.narrow[at]) + slot.v
-                } else {
-                    usize::from(self.narrow[at])
-                };
-                for k in 0..lane.rows {
-                    let value = self.values[first + slot.value(lane.rows, k)];
-                    f(lane.row + k, entry, head.base as usize + column, value);
+            for item in self.items(number, head) {
+                for entry in 0..item.length {
+                    let slot = item.slot(head, group, entry);
+                    let (at, more) = head.column(group, &slot);
+                    let stored = match head.is(WIDE) {
+                        true => self.wide[columns + at] as usize,
+                        false => usize::from(self.narrow[columns + at]),
+                    };
+                    for k in 0..item.rows {
+                        let value = self.values[first + slot.value(item.rows, k)];
+                        f(item.row + k, item.before + entry, head.base as usize + stored + more, value);
+                    }
                 }
-            });
+            }
         }
     }
 }

@@ -67,11 +67,10 @@ impl Matrix {
         assert_eq!(total, self.values.iter().sum::<f64>(), "padding is zero");
         let mut stores = vec![0; layout.row_count];
         for (slice, head) in layout.heads.iter().enumerate() {
-            for number in 0..LANES {
-                let Some(lane) = layout.lane(slice, head, number) else { continue };
+            for item in layout.items(slice, head) {
                 let is_first = head.flags & PART == 0 || slice == head.place as usize * BLOCK_PARTS;
-                for count in &mut stores[lane.row..lane.row + lane.rows] {
-                    *count += usize::from(lane.rank == 0 && is_first);
+                for count in &mut stores[item.row..item.row + item.rows] {
+                    *count += usize::from(is_first);
                 }
             }
         }
