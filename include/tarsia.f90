@@ -1,3 +1,5 @@
+! SPDX-License-Identifier: MIT OR Apache-2.0
+!
 ! Fortran interface of tarsia: sparse matrix products behind handles, descriptors and plans.
 !
 ! Generated from include/tarsia.h by scripts/fortran-module.py; do not edit. What each function does,

@@ -1,4 +1,6 @@
 /*
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ *
  * tarsia: sparse matrix products behind handles, descriptors and plans.
  *
  * Generated from src/capi by cbindgen; do not edit. scripts/update-generated makes it anew.

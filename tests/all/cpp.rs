@@ -90,16 +90,27 @@ fn refused(standard: &str, code: &str) -> Option<String> {
 #[test]
 fn compilers_say_what_is_wrong() {
     for (statement, words) in [
-        ("const int *p = nullptr; double *v = nullptr; tarsia::SparseMatrix::csr(1, 1, 0, p, p, v);",
-         "arrays of const elements make a ConstSparseMatrix"),
-        ("const double x[2] = {}; tarsia::DenseVector vec(x);", "an array of const elements makes a ConstDenseVector"),
-        ("const double *b = nullptr; tarsia::DenseMatrix mat(1, 1, 1, b, TARSIA_ORDER_ROW);",
-         "an array of const elements makes a ConstDenseMatrix"),
+        (
+            "const int *p = nullptr; double *v = nullptr; tarsia::SparseMatrix::csr(1, 1, 0, p, p, v);",
+            "arrays of const elements make a ConstSparseMatrix",
+        ),
+        (
+            "const double x[2] = {}; tarsia::DenseVector vec(x);",
+            "an array of const elements makes a ConstDenseVector",
+        ),
+        (
+            "const double *b = nullptr; tarsia::DenseMatrix mat(1, 1, 1, b, TARSIA_ORDER_ROW);",
+            "an array of const elements makes a ConstDenseMatrix",
+        ),
         ("long double x[2] = {}; tarsia::DenseVector vec(x);", "not a type of values: float, double"),
-        ("unsigned *p = nullptr; double *v = nullptr; tarsia::SparseMatrix::csr(1, 1, 0, p, p, v);",
-         "offsets and indices are signed integers of 32 or 64 bits"),
-        ("tarsia::Handle h; tarsia::DeviceBuffer<double> b(h, 1); std::vector<float> v(1); b.copyTo(v);",
-         "the array has elements of another type"),
+        (
+            "unsigned *p = nullptr; double *v = nullptr; tarsia::SparseMatrix::csr(1, 1, 0, p, p, v);",
+            "offsets and indices are signed integers of 32 or 64 bits",
+        ),
+        (
+            "tarsia::Handle h; tarsia::DeviceBuffer<double> b(h, 1); std::vector<float> v(1); b.copyTo(v);",
+            "the array has elements of another type",
+        ),
         ("tarsia::DenseVector vec(std::vector<double>(2));", "no matching function"),
         ("tarsia::Handle h; tarsia::Handle copy(h);", "deleted"),
     ] {
@@ -119,7 +130,8 @@ fn compilers_say_what_is_wrong() {
 fn types_of_cuda_are_known() {
     let toolkits = ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(std::env::var_os).map(PathBuf::from);
     let places = toolkits.chain([root().join(".cuda"), "/usr/local/cuda".into()]);
-    let Some(include) = places.map(|place| place.join("include")).find(|at| at.join("cuda_bf16.h").exists()) else {
+    let Some(include) = places.map(|place| place.join("include")).find(|at| at.join("cuda_bf16.h").exists())
+    else {
         skip("16-bit types of CUDA in C++: no CUDA toolkit (scripts/install-nvcc makes one)");
         return;
     };
@@ -169,13 +181,17 @@ fn every_c_function_is_used_or_left_out_for_a_reason() {
     let code: Vec<_> = text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
     let code = code.join("\n");
     let word = |letter: char| letter.is_alphanumeric() || letter == '_';
-    let used: BTreeSet<&str> = code.split(|letter| !word(letter)).filter(|name| name.starts_with("tarsia")).collect();
+    let used: BTreeSet<&str> =
+        code.split(|letter| !word(letter)).filter(|name| name.starts_with("tarsia")).collect();
     let left: BTreeSet<&str> = LEFT_TO_C.iter().flat_map(|(_, names)| names.iter().copied()).collect();
     let functions = header::parse().functions;
     assert!(functions.len() > 80, "{}", functions.len());
     for function in &functions {
         let name = function.name.as_str();
-        assert!(used.contains(name) || left.contains(name), "{name}: tarsia.hpp lacks it, and nothing says why");
+        assert!(
+            used.contains(name) || left.contains(name),
+            "{name}: tarsia.hpp lacks it, and nothing says why"
+        );
         assert!(!(used.contains(name) && left.contains(name)), "{name} is in tarsia.hpp");
     }
     for name in left {

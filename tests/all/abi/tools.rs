@@ -94,7 +94,8 @@ pub enum Compiler {
 impl Compiler {
     /// The program, or why it cannot be run.
     pub fn program(self) -> Result<String, String> {
-        let named = |variable: &str, default: &str| std::env::var(variable).unwrap_or_else(|_| default.to_string());
+        let named =
+            |variable: &str, default: &str| std::env::var(variable).unwrap_or_else(|_| default.to_string());
         let program = match self {
             Compiler::C => named("CC", "cc"),
             Compiler::Cpp => named("CXX", "c++"),
