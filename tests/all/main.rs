@@ -17,6 +17,7 @@ mod dasp;
 mod decisions;
 mod driver;
 mod examples;
+mod fortran;
 mod generated;
 mod house;
 mod install;
