@@ -12,11 +12,10 @@ program cg
 
     integer(c_int32_t), parameter :: n = 16, rows = n**3, most = 7*rows
     real(c_double), parameter :: tolerance = 1.0e-10_c_double
-    ! What c_loc is taken of must be a target, and live as long as it is used.
-    integer(c_int32_t), target :: offsets(rows + 1), columns(most)
-    real(c_double), target :: values(most), p(rows), Ap(rows)
-    real(c_double) :: x(rows), b(rows), r(rows), solution(rows)
-    real(c_double), target :: one = 1.0_c_double, zero = 0.0_c_double
+    integer(c_int32_t) :: offsets(rows + 1), columns(most)
+    real(c_double) :: values(most), p(rows), Ap(rows), x(rows), b(rows), r(rows), solution(rows)
+    ! alpha and beta have the kind of the compute type.
+    real(c_double), parameter :: one = 1, zero = 0
     real(c_double) :: rr, next, size_b, residual
     integer(c_int32_t) :: i, nnz
     integer :: iterations
@@ -29,11 +28,15 @@ program cg
     b = product_with(solution)
 
     call tarsiaCheck(tarsiaCreate(handle), "tarsiaCreate")
-    dOffsets = device_array(c_loc(offsets), c_sizeof(offsets))
-    dColumns = device_array(c_loc(columns), nnz*c_sizeof(columns(1)))
-    dValues = device_array(c_loc(values), nnz*c_sizeof(values(1)))
-    dP = device_array(c_null_ptr, c_sizeof(p))
-    dAp = device_array(c_null_ptr, c_sizeof(Ap))
+    ! Arrays in the backend's memory. Copies take sizes and types from the arrays of Fortran.
+    dOffsets = memory(c_sizeof(offsets))
+    dColumns = memory(nnz*c_sizeof(columns(1)))
+    dValues = memory(nnz*c_sizeof(values(1)))
+    dP = memory(c_sizeof(p))
+    dAp = memory(c_sizeof(Ap))
+    call tarsiaCheck(tarsiaMemcpyToDevice(handle, dOffsets, offsets), "copy of offsets")
+    call tarsiaCheck(tarsiaMemcpyToDevice(handle, dColumns, columns(1:nnz)), "copy of columns")
+    call tarsiaCheck(tarsiaMemcpyToDevice(handle, dValues, values(1:nnz)), "copy of values")
 
     ! Dimensions are 64-bit integers, enums the parameters of the module.
     call tarsiaCheck(tarsiaCreateCsr(matA, int(rows, c_int64_t), int(rows, c_int64_t), &
@@ -56,10 +59,10 @@ program cg
     size_b = sqrt(rr)
     iterations = 0
     do while (sqrt(rr) > tolerance*size_b .and. iterations < 20*n + 50)
-        call tarsiaCheck(tarsiaMemcpyToDevice(handle, dP, c_loc(p), c_sizeof(p)), "copy of p")
-        call tarsiaCheck(tarsiaSpMV(handle, plan, c_loc(one), vecP, c_loc(zero), vecAp), "tarsiaSpMV")
+        call tarsiaCheck(tarsiaMemcpyToDevice(handle, dP, p), "copy of p")
+        call tarsiaCheck(tarsiaSpMV(handle, plan, one, vecP, zero, vecAp), "tarsiaSpMV")
         ! Waits for the product.
-        call tarsiaCheck(tarsiaMemcpyToHost(handle, c_loc(Ap), dAp, c_sizeof(Ap)), "copy of A p")
+        call tarsiaCheck(tarsiaMemcpyToHost(handle, Ap, dAp), "copy of A p")
         associate (step => rr/dot_product(p, Ap))
             x = x + step*p
             r = r - step*Ap
@@ -96,17 +99,13 @@ contains
         error stop 1
     end subroutine failed
 
-    ! bytes bytes of the backend's memory, with a copy of a host array if there is one.
-    function device_array(host, bytes) result(device)
-        type(c_ptr), intent(in) :: host
+    ! bytes bytes of the backend's memory.
+    function memory(bytes)
         integer(c_size_t), intent(in) :: bytes
-        type(c_ptr) :: device
+        type(c_ptr) :: memory
 
-        call tarsiaCheck(tarsiaMalloc(handle, device, bytes), "tarsiaMalloc")
-        if (c_associated(host)) then
-            call tarsiaCheck(tarsiaMemcpyToDevice(handle, device, host, bytes), "copy to the device")
-        end if
-    end function device_array
+        call tarsiaCheck(tarsiaMalloc(handle, memory, bytes), "tarsiaMalloc")
+    end function memory
 
     ! The matrix in CSR, base 1: offsets, columns, values, nnz.
     subroutine laplacian()

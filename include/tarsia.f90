@@ -2,8 +2,9 @@
 !
 ! Fortran interface of tarsia: sparse matrix products behind handles, descriptors and plans.
 !
-! Generated from include/tarsia.h by scripts/fortran-module.py; do not edit. What each function does,
-! blocks and returns is said in tarsia.h; names, arguments and their order are the same here.
+! Generated from include/tarsia.h by scripts/fortran-module.py; do not edit. Names, arguments and their
+! order are those of tarsia.h, whose first page also says what blocks, what a CUDA graph may capture, and
+! what threads, streams, fork() and memory mean for all of it. Comments here are C's: NULL is c_null_ptr.
 !
 ! Compile this file with your program: module files of different compilers do not fit together.
 !
@@ -11,16 +12,38 @@
 !   enums                         integer(c_int), with the parameters below
 !   dimensions, counts of nnz     integer(c_int64_t)
 !   sizes in bytes                integer(c_size_t)
-!   arrays, alpha, beta           type(c_ptr): c_loc(x) of a target, or what tarsiaMalloc gave
+!   alpha, beta                   real or complex of the compute type's kind, without c_loc, which the call
+!                                 reads before it returns (pointer mode HOST); or type(c_ptr)
+!   paths                         character, without the blanks at its end; or type(c_ptr)
+!   arrays                        type(c_ptr): what tarsiaMalloc gave, or c_loc(x) of a target; and, see
+!                                 below, arrays of Fortran
 !   callbacks                     type(c_funptr): c_funloc(f) of a bind(C) procedure; the abstract
 !                                 interfaces tarsiaAllocFn_t ... say which arguments it has
 !   answers                       intent(out). Those that C may leave out with NULL are optional: use
 !                                 keywords, as in tarsiaSpMatGetSize(A, nnz=nnz). After a call that
 !                                 failed an answer is undefined.
 !
+! The types of alpha and beta are not converted: 1.0 is of 32 bits, 1.0_c_double of 64.
+!
+! Forms for arrays of Fortran, in memory of the host, real or complex of 4 or 8 bytes a part, indices of 4
+! or 8 bytes. Sizes and types come from the arrays:
+!
+!   tarsiaMemcpyToDevice(handle, dst, src)        src(:) or src(:, :), integers too; whole array
+!   tarsiaMemcpyToHost(handle, dst, src)          dst(:) or dst(:, :), integers too; whole array
+!   tarsiaCreateCsr(A, rows, cols, rowOffsets, colInd, values, base)
+!   tarsiaCreateCsc(A, rows, cols, colOffsets, rowInd, values, base)
+!   tarsiaCreateCoo(A, rows, cols, rowInd, colInd, values, base)
+!   tarsiaCreateDnVec(x, values)
+!   tarsiaCreateDnMat(B, values, rows)            values(:, :) by columns; rows: the first of each, optional
+!   tarsiaCreateConstCsr ... ConstDnMat           the same of arrays that are only read
+!   tarsiaPlan_updateValues(handle, plan, values)
+!
+! Descriptors and plans borrow arrays: they must be targets of the caller that live as long as they are used,
+! and contiguous, since a copy of a section would be gone after the call. A form for arrays returns
+! TARSIA_STATUS_INVALID_VALUE, without a text, for one that is not contiguous or has another size than the
+! arguments beside it say. Such arrays serve handles of the CPU backends; a GPU needs tarsiaMalloc's.
+!
 ! Fortran's arrays count from 1 and are stored by columns: TARSIA_INDEX_BASE_ONE, TARSIA_ORDER_COL.
-! In pointer mode HOST alpha and beta are read before the call returns. Arrays of descriptors and plans
-! are borrowed: they must be targets (or memory of tarsiaMalloc) that live as long as they are used.
 module tarsia
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: error_unit
@@ -33,176 +56,415 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_VERSION_PATCH = 0
     integer(c_int), parameter, public :: TARSIA_VERSION = 200
 
-    ! tarsiaStatus_t: What a call reports.
+    ! tarsiaStatus_t: What a call reports. Names and numbers are cuSPARSE's where the meaning is the
+    ! same; ours start at 100.
+
+    ! The call did what it says.
     integer(c_int), parameter, public :: TARSIA_STATUS_SUCCESS = 0
+    ! The handle is NULL, destroyed, or of another kind.
     integer(c_int), parameter, public :: TARSIA_STATUS_NOT_INITIALIZED = 1
+    ! Memory could not be allocated; every object stays usable.
     integer(c_int), parameter, public :: TARSIA_STATUS_ALLOC_FAILED = 2
+    ! An argument is wrong; tarsiaGetLastErrorMessage names it.
     integer(c_int), parameter, public :: TARSIA_STATUS_INVALID_VALUE = 3
+    ! The device lacks a feature that the operation needs.
     integer(c_int), parameter, public :: TARSIA_STATUS_ARCH_MISMATCH = 4
+    ! Device memory could not be mapped.
     integer(c_int), parameter, public :: TARSIA_STATUS_MAPPING_ERROR = 5
+    ! A kernel could not be launched or failed.
     integer(c_int), parameter, public :: TARSIA_STATUS_EXECUTION_FAILED = 6
+    ! A fault of the library itself.
     integer(c_int), parameter, public :: TARSIA_STATUS_INTERNAL_ERROR = 7
+    ! The matrix type is not supported by the operation.
     integer(c_int), parameter, public :: TARSIA_STATUS_MATRIX_TYPE_NOT_SUPPORTED = 8
+    ! A zero pivot was met (reserved for solvers).
     integer(c_int), parameter, public :: TARSIA_STATUS_ZERO_PIVOT = 9
+    ! The combination of operation, format, types and backend is not supported.
     integer(c_int), parameter, public :: TARSIA_STATUS_NOT_SUPPORTED = 10
+    ! The workspace or the memory limit is too small; the message says the bytes needed.
     integer(c_int), parameter, public :: TARSIA_STATUS_INSUFFICIENT_RESOURCES = 11
+    ! The call is not allowed in the object's present state.
     integer(c_int), parameter, public :: TARSIA_STATUS_INVALID_STATE = 100
 
     ! tarsiaProperty_t: Parts of the version number.
+
+    ! Major version.
     integer(c_int), parameter, public :: TARSIA_PROPERTY_MAJOR_VERSION = 0
+    ! Minor version.
     integer(c_int), parameter, public :: TARSIA_PROPERTY_MINOR_VERSION = 1
+    ! Patch level.
     integer(c_int), parameter, public :: TARSIA_PROPERTY_PATCH_LEVEL = 2
 
     ! tarsiaBackend_t: Who executes.
+
+    ! CUDA where there is a driver and a device, else the host.
     integer(c_int), parameter, public :: TARSIA_BACKEND_AUTO = 0
+    ! Threads of the CPU.
     integer(c_int), parameter, public :: TARSIA_BACKEND_HOST = 1
+    ! An NVIDIA GPU.
     integer(c_int), parameter, public :: TARSIA_BACKEND_CUDA = 2
+    ! One thread, obviously right, slow: to check results against.
     integer(c_int), parameter, public :: TARSIA_BACKEND_REFERENCE = 3
 
     ! tarsiaPointerMode_t: Where alpha and beta live.
+
+    ! In host memory; read before the call returns.
     integer(c_int), parameter, public :: TARSIA_POINTER_MODE_HOST = 0
+    ! In the backend's memory; read when the operation runs.
     integer(c_int), parameter, public :: TARSIA_POINTER_MODE_DEVICE = 1
 
     ! tarsiaLogLevel_t: Weight of a log line.
+
+    ! A call failed.
     integer(c_int), parameter, public :: TARSIA_LOG_ERROR = 1
+    ! Something works, but not as well as it could.
     integer(c_int), parameter, public :: TARSIA_LOG_WARNING = 2
+    ! What analysis chose, and why.
     integer(c_int), parameter, public :: TARSIA_LOG_INFO = 3
 
     ! tarsiaIndexType_t: Width of offsets and indices.
+
+    ! 16-bit unsigned; reserved, no user array may have it.
     integer(c_int), parameter, public :: TARSIA_INDEX_16U = 1
+    ! 32-bit signed.
     integer(c_int), parameter, public :: TARSIA_INDEX_32I = 2
+    ! 64-bit signed.
     integer(c_int), parameter, public :: TARSIA_INDEX_64I = 3
 
     ! tarsiaIndexBase_t: Number of the first row and column.
+
+    ! Rows and columns count from 0.
     integer(c_int), parameter, public :: TARSIA_INDEX_BASE_ZERO = 0
+    ! Rows and columns count from 1.
     integer(c_int), parameter, public :: TARSIA_INDEX_BASE_ONE = 1
 
-    ! tarsiaDataType_t: Type of stored values.
+    ! tarsiaDataType_t: Type of stored values; the numbers are those of cudaDataType.
+    !
+    ! An array that is to be aligned to its elements begins at a multiple of their size. Complex
+    ! numbers are aligned to the real type of their parts and need no more: 4 bytes for
+    ! TARSIA_C_32F, 8 for TARSIA_C_64F, as C aligns float complex and double complex and Fortran
+    ! complex(4) and complex(8). Multiples of 16 bytes are read and written in the fewest accesses.
+
+    ! 32-bit real (float).
     integer(c_int), parameter, public :: TARSIA_R_32F = 0
+    ! 64-bit real (double).
     integer(c_int), parameter, public :: TARSIA_R_64F = 1
+    ! 16-bit IEEE half.
     integer(c_int), parameter, public :: TARSIA_R_16F = 2
+    ! 8-bit integer; no operation takes it yet.
     integer(c_int), parameter, public :: TARSIA_R_8I = 3
+    ! Complex of two floats, real part first.
     integer(c_int), parameter, public :: TARSIA_C_32F = 4
+    ! Complex of two doubles, real part first.
     integer(c_int), parameter, public :: TARSIA_C_64F = 5
+    ! 32-bit integer; no operation takes it yet.
     integer(c_int), parameter, public :: TARSIA_R_32I = 10
+    ! bfloat16.
     integer(c_int), parameter, public :: TARSIA_R_16BF = 14
 
     ! tarsiaOrder_t: Storage order of a dense matrix, and of the values inside a BSR block.
+
+    ! Columns are contiguous; ld is the distance between columns.
     integer(c_int), parameter, public :: TARSIA_ORDER_COL = 1
+    ! Rows are contiguous; ld is the distance between rows.
     integer(c_int), parameter, public :: TARSIA_ORDER_ROW = 2
 
-    ! tarsiaFormat_t: Format of a sparse matrix.
+    ! tarsiaFormat_t: Format of a sparse matrix. 5 (blocked ELL) and 7 (sliced ELL) are reserved.
+
+    ! Compressed sparse rows.
     integer(c_int), parameter, public :: TARSIA_FORMAT_CSR = 1
+    ! Compressed sparse columns.
     integer(c_int), parameter, public :: TARSIA_FORMAT_CSC = 2
+    ! Coordinates.
     integer(c_int), parameter, public :: TARSIA_FORMAT_COO = 3
+    ! Blocked compressed sparse rows.
     integer(c_int), parameter, public :: TARSIA_FORMAT_BSR = 6
+    ! Sparse tiles of 16 x 16 in memory of the library (tarsiaCreateTile).
     integer(c_int), parameter, public :: TARSIA_FORMAT_TILE = 100
 
     ! tarsiaEffort_t: How much analysis may cost.
+
+    ! Choose by the cost model. On a GPU what decides is counted in the pattern first (for SpMV
+    ! where the rows of op(A) are stored in place); else, and on the CPU backends, shapes choose.
     integer(c_int), parameter, public :: TARSIA_EFFORT_DEFAULT = 0
+    ! Convert nothing where the format allows it, and look at shapes alone.
     integer(c_int), parameter, public :: TARSIA_EFFORT_QUICK = 1
+    ! Build and time the best candidates of the cost model (SpMV and SpMM); not reproducible, so
+    ! deterministic mode refuses it.
     integer(c_int), parameter, public :: TARSIA_EFFORT_TUNED = 2
 
-    ! tarsiaReorder_t: Row reordering.
+    ! tarsiaReorder_t: Row reordering. The policies by name (values from 2 on) say in which order
+    ! the rows of op(A) are worked on, by SpMV's CSR and by SpMM's ROW and CSR; most are those of
+    ! Mehrabi et al., "Learning sparse matrix row permutations for efficient SpMM on GPU
+    ! architectures" (ISPASS 2021, section III), for blocks of 32 warps of which warp i has the rows
+    ! i, i + 32, i + 64 and so on of the order. A row's *load* is ceil(entries / 32); two rows are
+    ! as *near* as their entries are in the same blocks of 32 columns (Hamming distance of bit
+    ! masks). Near rows are found among candidates, in time near linear in the entries, not among
+    ! all as in the paper. What is still equal goes by the rows' numbers.
+
+    ! The library decides.
     integer(c_int), parameter, public :: TARSIA_REORDER_AUTO = 0
+    ! Keep the user's order.
     integer(c_int), parameter, public :: TARSIA_REORDER_NONE = 1
+    ! By falling load.
     integer(c_int), parameter, public :: TARSIA_REORDER_PLAIN_SORT = 2
+    ! By falling load, every second 32 rows backwards.
     integer(c_int), parameter, public :: TARSIA_REORDER_FLIPPED_SORT = 3
+    ! Longest processing time: by falling load, each row to the warp with the least load so far that
+    ! has not its share of rows yet.
     integer(c_int), parameter, public :: TARSIA_REORDER_LPT = 4
+    ! Each row is near to the one 32 positions before it, which the same warp has.
     integer(c_int), parameter, public :: TARSIA_REORDER_WARP_AWARE = 5
+    ! Each row is near to the one before it, which the next warp has.
     integer(c_int), parameter, public :: TARSIA_REORDER_CTA_AWARE = 6
+    ! By falling load; of equal loads, each row is near to the one before it.
     integer(c_int), parameter, public :: TARSIA_REORDER_HYBRID_1 = 7
+    ! CTA_AWARE; of equally near rows the one of a load nearest to that of the row before.
     integer(c_int), parameter, public :: TARSIA_REORDER_HYBRID_2_1 = 8
+    ! CTA_AWARE; of equally near rows the one nearest to the row 32 positions before.
     integer(c_int), parameter, public :: TARSIA_REORDER_HYBRID_2_2 = 9
+    ! WARP_AWARE; of equally near rows the one of a load nearest to that of the row before.
     integer(c_int), parameter, public :: TARSIA_REORDER_HYBRID_2_3 = 10
+    ! Densified CSR: rows with entries first, those without last.
     integer(c_int), parameter, public :: TARSIA_REORDER_DCSR = 11
+    ! Reverse Cuthill-McKee of the pattern of A and its transpose; op(A) must be square.
     integer(c_int), parameter, public :: TARSIA_REORDER_RCM = 12
+    ! By the numbers of which the masks of the blocks of 32 columns are the Gray codes.
     integer(c_int), parameter, public :: TARSIA_REORDER_GRAY_CODE = 13
+    ! The one of those above, or the rows' own order, that the product is predicted to take least
+    ! time in: by a small network from 24 features of the pattern, learned from times on an H100.
+    ! tarsiaPlan_getInfo says which; NOT_SUPPORTED for a product that nothing was learned of.
     integer(c_int), parameter, public :: TARSIA_REORDER_LEARNED = 14
 
     ! tarsiaOpKind_t: What a plan computes.
+
+    ! Sparse matrix times dense vector.
     integer(c_int), parameter, public :: TARSIA_OP_SPMV = 1
+    ! Sparse matrix times dense matrix.
     integer(c_int), parameter, public :: TARSIA_OP_SPMM = 2
+    ! Sparse matrix times sparse matrix.
     integer(c_int), parameter, public :: TARSIA_OP_SPGEMM = 3
 
     ! tarsiaLayout_t: What analysis built.
+
+    ! The plan is not analyzed.
     integer(c_int), parameter, public :: TARSIA_LAYOUT_NONE = 0
+    ! CSR: the user's own arrays, or a copy with sorted rows and 32-bit columns.
     integer(c_int), parameter, public :: TARSIA_LAYOUT_CSR = 1
+    ! A list of (row, column, value), of the reference backend.
     integer(c_int), parameter, public :: TARSIA_LAYOUT_TRIPLETS = 2
+    ! Slices of rows that are sorted by length (SELL-C-sigma).
     integer(c_int), parameter, public :: TARSIA_LAYOUT_SELL = 3
+    ! Equal tiles of nonzeros.
     integer(c_int), parameter, public :: TARSIA_LAYOUT_STREAM = 4
+    ! Rows in classes by length, in blocks of 8 rows and 4 places (DASP).
     integer(c_int), parameter, public :: TARSIA_LAYOUT_DASP = 5
+    ! Blocks of 8 or 4 rows and 4 columns with bit masks and packed values.
     integer(c_int), parameter, public :: TARSIA_LAYOUT_MASK_BLOCK = 6
+    ! Windows of rows with the columns that they have, in dense tiles or packed.
     integer(c_int), parameter, public :: TARSIA_LAYOUT_WINDOW = 7
+    ! Dense blocks of 16 rows at multiples of their width (BCSR).
     integer(c_int), parameter, public :: TARSIA_LAYOUT_BCSR = 8
+    ! op(A) with all its zeros, by rows.
     integer(c_int), parameter, public :: TARSIA_LAYOUT_DENSE = 9
+    ! Sparse tiles of 16 x 16 with bit masks.
     integer(c_int), parameter, public :: TARSIA_LAYOUT_TILE = 10
+    ! Columns sorted by length, in blocks of 32 (Swift).
     integer(c_int), parameter, public :: TARSIA_LAYOUT_SWIFT = 11
 
     ! tarsiaOperation_t: op(A).
+
+    ! A.
     integer(c_int), parameter, public :: TARSIA_OPERATION_NON_TRANSPOSE = 0
+    ! The transpose.
     integer(c_int), parameter, public :: TARSIA_OPERATION_TRANSPOSE = 1
+    ! The conjugate transpose.
     integer(c_int), parameter, public :: TARSIA_OPERATION_CONJUGATE_TRANSPOSE = 2
 
-    ! tarsiaComputeType_t: Type in which products are formed and summed.
+    ! tarsiaComputeType_t: Type in which products are formed and summed; alpha and beta have it. The
+    ! numbers are those of cudaDataType, and 100 on.
+
+    ! 32-bit real; never silently TF32.
+    !
+    ! A sum of n products of 16-bit values is off by at most 3 (n + 2) * 2^-23 * sum of |a * b|,
+    ! before alpha, beta and one rounding to the type of y or C. On CUDA TARSIA_SPMV_ALG_DASP and
+    ! TARSIA_SPMM_ALG_WINDOW, SMAT and DENSE (any of them may be DEFAULT) multiply 16-bit values on
+    ! tensor cores, which align the products that they add by the exponents of the factors as
+    ! stored, and a subnormal is stored with the least exponent. No product is lost, but in this
+    ! bound a factor that is not 0 counts there as at least 2^-14 (fp16; bf16: 2^-126) in magnitude:
+    ! small terms beside a subnormal times a large one keep fewer digits.
+    !
+    ! Values of 32 bits on CUDA: TARSIA_SPMM_ALG_WINDOW (which may be DEFAULT) multiplies them on
+    ! tensor cores, each in three parts of bf16, which are exact; six of the nine products of parts
+    ! are added. A sum of n products is off by at most 3 n * 2^-23 * sum of |a * b|, and 2 * 2^-23 *
+    ! |alpha * sum| for alpha and beta. Of a factor below 2^-110 in magnitude up to 2^-134 may be
+    ! lost beside. TARSIA_SPMM_ALG_DENSE may take cublasLt, whose arithmetic is its own
+    ! (CUBLAS_COMPUTE_32F). All others multiply and add 32-bit reals.
     integer(c_int), parameter, public :: TARSIA_COMPUTE_32F = 0
+    ! 64-bit real.
     integer(c_int), parameter, public :: TARSIA_COMPUTE_64F = 1
+    ! Complex of two floats.
     integer(c_int), parameter, public :: TARSIA_COMPUTE_C_32F = 4
+    ! Complex of two doubles.
     integer(c_int), parameter, public :: TARSIA_COMPUTE_C_64F = 5
+    ! 32-bit real whose factors may be rounded to TF32 before they are multiplied; alpha, beta and
+    ! sums are 32-bit reals.
     integer(c_int), parameter, public :: TARSIA_COMPUTE_TF32 = 100
+    ! TARSIA_COMPUTE_32F by IEEE 754 operations of 32-bit reals alone: each product is exact, goes
+    ! into its sum without being rounded (FMA; on CUDA always where a sum is kept in registers), or
+    ! is rounded once; each addition is rounded to nearest; subnormals count. A sum of n products is
+    ! off by at most n * 2^-24 * sum of |a * b| to the first order. No tensor cores, no cublasLt, no
+    ! atomics: on CUDA TARSIA_SPMM_ALG_DENSE takes the library's own kernels and
+    ! TARSIA_SPMM_ALG_SWIFT the form of deterministic mode. Takes the types of TARSIA_COMPUTE_32F,
+    ! alpha and beta are as for it. NOT_SUPPORTED by name on CUDA: TARSIA_SPMM_ALG_WINDOW and SMAT,
+    ! and for values of 16 bits TARSIA_SPMM_ALG_DENSE and TARSIA_SPMV_ALG_DASP; DEFAULT chooses
+    ! among the others.
     integer(c_int), parameter, public :: TARSIA_COMPUTE_32F_PEDANTIC = 101
+    ! TARSIA_COMPUTE_64F by IEEE 754 operations of 64-bit reals alone, as above with 2^-53. Tensor
+    ! cores multiply and add doubles by FMA, so that all algorithms of TARSIA_COMPUTE_64F take it,
+    ! with DENSE by the library's own kernels and SWIFT in the form of deterministic mode.
     integer(c_int), parameter, public :: TARSIA_COMPUTE_64F_PEDANTIC = 102
 
-    ! tarsiaSpMVAlg_t: SpMV algorithm.
+    ! tarsiaSpMVAlg_t: SpMV algorithm. Values from 6 on are reserved for the layouts by name.
+
+    ! The library chooses.
     integer(c_int), parameter, public :: TARSIA_SPMV_ALG_DEFAULT = 0
+    ! Rows of CSR.
     integer(c_int), parameter, public :: TARSIA_SPMV_ALG_CSR = 1
+    ! Slices of rows that are sorted by length (SELL-C-sigma), with columns of 16 bits where they
+    ! fit; on CUDA as many lanes a row as its length deserves, and for large matrices in which few
+    ! columns have most entries x of those in shared memory. A copy that analysis makes.
     integer(c_int), parameter, public :: TARSIA_SPMV_ALG_SELL = 2
+    ! Equal tiles of nonzeros (merge path, CSR5), with columns of 16 bits where they fit: the same
+    ! work for every warp whatever the lengths of the rows. A copy that analysis makes.
     integer(c_int), parameter, public :: TARSIA_SPMV_ALG_STREAM = 3
+    ! DASP (Lu, Liu 2023): long, medium and short rows, in blocks that matrix units multiply (fp64,
+    ! fp16, bf16; other types by fused multiply-adds). A copy that analysis makes.
     integer(c_int), parameter, public :: TARSIA_SPMV_ALG_DASP = 4
+    ! Blocks of 8 or 4 rows and 4 columns, whichever take fewer bytes: a bit a place says which
+    ! entries exist, and only those are stored. Reads least where blocks are at least a quarter
+    ! full, as in matrices with several unknowns a node. A copy that analysis makes. Sums of a row
+    ! are added in an order of their own, the same from run to run. Up to 2^31 - 1 rows and columns
+    ! of op(A).
     integer(c_int), parameter, public :: TARSIA_SPMV_ALG_MASK_BLOCK = 5
 
-    ! tarsiaSpMMAlg_t: SpMM algorithm.
+    ! tarsiaSpMMAlg_t: SpMM algorithm. Other values up to 255 are reserved for the layouts by name.
+
+    ! The library chooses.
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_DEFAULT = 0
+    ! Rows of CSR, tiles over the columns of B.
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_ROW = 1
+    ! Windows of 8, 16, 32 or 64 rows with the columns that they have, for matrix units: a row of B
+    ! is read once a window and not once an entry. Half types (fp16, bf16) in dense tiles with sums
+    ! in fp32; fp32, TF32 and fp64 as the entries alone, with a mask for 8 rows and 8 columns. On
+    ! CUDA rows of like columns are put into the same windows where a model says that this pays,
+    ! unless tarsiaPlan_setReorder says NONE. A copy that analysis makes. Sums of a row are added in
+    ! an order of their own, the same from run to run. Up to 2^31 - 1 rows and columns of op(A).
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_WINDOW = 2
+    ! BCSR after Okanovic et al., SMaT (SC 2024): blocks of 16 rows and 8 columns, or 16 of fp16 and
+    ! bf16, dense, wherever op(A) has an entry in them, multiplied by matrix units;
+    ! tarsiaPlan_setBlockDims chooses, or the paper's model of their times (T = T_e * n_e + T_init).
+    ! Halves have sums in fp32. Rows of like columns are put into the same blocks where the model
+    ! gains by it, unless tarsiaPlan_setReorder says NONE. Best where blocks are well filled: a
+    ! block costs the same with one entry as with all. A copy that analysis makes. Sums of a row are
+    ! added in an order of their own, the same from run to run. Up to 2^31 - 1 rows and columns of
+    ! op(A), less than 2^31 blocks.
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_SMAT = 3
+    ! op(A) with all its zeros, by a product of dense matrices: for pruned layers. On CUDA small
+    ! ones by kernels of the library, others by cublasLt where that is installed; in a plan that is
+    ! analyzed in deterministic mode (tarsiaSetDeterministic) all by kernels of the library, and a
+    ! plan that takes cublasLt is refused there. Real types of one width for A and B. Of a row whose
+    ! product is not finite, what is not finite is computed again from the stored entries, so that
+    ! an Inf in B reaches only what an entry says. Rows are added in an order of their own, the same
+    ! from run to run (of cublasLt, with one version of it). NOT_SUPPORTED where the dense matrix
+    ! would take more than 64 MiB and more than 64 times the bytes of the stored entries.
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_DENSE = 4
+    ! Slices of rows that are sorted by length, with 16-bit columns, as SpMV's; fast for up to 16
+    ! columns. Real types. A copy that analysis makes. Up to 2^31 - 1 rows and columns of op(A).
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_SELL = 5
+    ! Columns of op(A) sorted by length, after Hu et al., Swift: blocks of entries of 32
+    ! neighbouring columns, eight of which have their entries added by row before these sums go to
+    ! C, and the entries that make no whole block, by columns. fp32 and fp64. On CUDA sums meet in C
+    ! by atomics, so that the last bits differ from run to run; a plan that is analyzed in
+    ! deterministic mode (tarsiaSetDeterministic) takes bands of 16 rows instead, whose entries are
+    ! sorted by column, and a plan that was not is refused there. A copy that analysis makes. Only
+    ! by name: the library never chooses it. Up to 2^31 - 1 rows and columns of op(A).
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_SWIFT = 6
+    ! CSR in the output-stationary form of Mehrabi et al. (2021, algorithm 1): on CUDA a block of 32
+    ! warps has a few columns of B and C and goes over the rows of op(A), row i by warp i mod 32,
+    ! lanes along its entries. Made for B and C by columns and for comparing the orders of
+    ! tarsiaPlan_setReorder; ROW is faster on nearly all matrices. Chosen by name only.
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_CSR = 7
 
-    ! tarsiaSpGEMMAlg_t: SpGEMM algorithm.
+    ! tarsiaSpGEMMAlg_t: SpGEMM algorithm. Values from 3 on are reserved for the layouts by name.
+
+    ! The library chooses: HASH, or on a device (unless effort is QUICK) TILE.
     integer(c_int), parameter, public :: TARSIA_SPGEMM_ALG_DEFAULT = 0
+    ! Gustavson's row products with hash or dense accumulators.
     integer(c_int), parameter, public :: TARSIA_SPGEMM_ALG_HASH = 1
+    ! Sparse tiles of 16 x 16 after Niu et al., TileSpGEMM (PPoPP 2022): A and B are copied into
+    ! tiles with masks of 16 bits a row, the tiles of C are found first, then their masks, then
+    ! their values, in registers. Best where tiles hold many entries: a pair of tiles of one entry
+    ! costs about as much as one of ten. Sums are the same from run to run; entries of A or B at one
+    ! place are added up first. Up to 2^31 - 1 rows and columns, less than 2^32 tiles of A and of B.
+    ! tarsiaSpGEMM_symbolic takes about 120 bytes for each tile that a tile of A and one of B may
+    ! meet in; where they are missing, some rows of tiles at a time.
     integer(c_int), parameter, public :: TARSIA_SPGEMM_ALG_TILE = 2
 
-    ! What tarsiaPlan_getInfo tells.
+    ! What tarsiaPlan_getInfo tells. Later versions append fields.
     ! structSize is set here, so that a variable can be passed as it is.
     type, bind(C), public :: tarsiaPlanInfo_t
+        ! In: sizeof(tarsiaPlanInfo_t) of the caller. Must be set before the call.
         integer(c_size_t) :: structSize = 656_c_size_t
+        ! What the plan computes.
         integer(c_int) :: operation
+        ! 1 after tarsiaPlan_analyze has succeeded, else 0.
         integer(c_int) :: analyzed
+        ! Number in the enum of the operation's algorithms; 0 before analysis.
         integer(c_int) :: algorithm
+        ! What analysis built.
         integer(c_int) :: layout
+        ! Row reordering that is in force.
         integer(c_int) :: reorder
+        ! Effort that is set.
         integer(c_int) :: effort
+        ! Whether value updates are set.
         integer(c_int) :: valueUpdates
+        ! 1 if the user's arrays are read in place, 0 if the plan has a copy.
         integer(c_int) :: inPlace
+        ! Rows of op(A).
         integer(c_int64_t) :: rows
+        ! Columns of op(A).
         integer(c_int64_t) :: cols
+        ! Stored entries of A (of BSR: values of all stored blocks).
         integer(c_int64_t) :: nnz
+        ! Stored entries of C of a SpGEMM plan after symbolic, else -1.
         integer(c_int64_t) :: nnzC
+        ! Multiplications of a SpGEMM plan, else 0.
         integer(c_int64_t) :: products
+        ! Bytes that the plan holds now.
         integer(c_size_t) :: planBytes
+        ! The most bytes that the plan held at one time.
         integer(c_size_t) :: peakBytes
+        ! Bytes of workspace that execute needs (SpMM: at nHint columns).
         integer(c_size_t) :: workspaceBytes
+        ! Slots for values in the layout over stored entries; 1 is no padding.
         real(c_double) :: fill
+        ! Wall time of analysis in seconds.
         real(c_double) :: analysisSeconds
+        ! Seconds that the cost model expects of one execute, or, with effort TUNED, that were
+        ! measured; 0 if it cannot say.
         real(c_double) :: predictedSeconds
+        ! Name of the algorithm, ended by 0.
         character(kind=c_char) :: algorithmName(32)
+        ! Why this choice, ended by 0. Of SpMV by a counted pattern: what the layout moves and is
+        ! bound by, the seconds expected of every layout, and the counts.
         character(kind=c_char) :: reason(480)
+        ! Executes that the plan is for (tarsiaPlan_setExpectedExecutes); 0: not known.
         integer(c_int64_t) :: expectedExecutes
+        ! Whether every execute reads the values in the user's arrays.
         integer(c_int) :: valuesInPlace
+        ! 1 if tarsiaSetChecks was on in analysis, so that executes can be checked, else 0.
         integer(c_int) :: checked
     end type tarsiaPlanInfo_t
 
@@ -212,7 +474,21 @@ module tarsia
 
     ! Callbacks.
     abstract interface
-        ! A user's allocation function.
+        ! A user's allocation function: at least bytes (> 0) bytes of the backend's memory, aligned
+        ! to 256 bytes, or NULL (other memory is given back, and the call that needed it returns
+        ! ALLOC_FAILED). ctx is what tarsiaSetAllocator got. stream: for a plan's memory, whenever
+        ! it is taken, the one that the handle of tarsiaPlan_analyze had then; for other memory the
+        ! handle's. May be called from any thread that calls the library, and from the library's
+        ! own, on behalf of the call that waits for them; must not throw.
+        !
+        ! It is called in the midst of a call. It may call the library, with these limits: a call
+        ! from this thread with the plan that is being made or changed (tarsiaPlan_analyze, new
+        ! values, tarsiaSpGEMM_symbolic and _numeric, tarsiaPlan_destroy) returns INVALID_STATE, and
+        ! so does tarsiaDestroy with the call's handle. Such a call changes nothing. Other plans and
+        ! handles are free. What it must not do is wait, for good, for a thread that waits for this
+        ! call: a getter of another thread with a plan that this call changes waits for its end, so
+        ! two allocators that ask for each other's plan while both are analyzed hang. The same holds
+        ! for the logger, where a call of the allocator's is what logs.
         function tarsiaAllocFn_t(ctx, bytes, stream) bind(C)
             import :: c_ptr, c_size_t
             type(c_ptr), value, intent(in) :: ctx
@@ -222,7 +498,10 @@ module tarsia
         end function tarsiaAllocFn_t
 
         ! A user's release function for what its allocation function gave when it was asked for
-        ! bytes bytes.
+        ! bytes bytes. The memory may be used again behind the work that is on stream when the
+        ! function is called: stream is the one that the allocation function got, and the library
+        ! has made it wait for what else uses the memory. It may call the library as the allocation
+        ! function may.
         subroutine tarsiaFreeFn_t(ctx, ptr, bytes, stream) bind(C)
             import :: c_ptr, c_size_t
             type(c_ptr), value, intent(in) :: ctx
@@ -231,7 +510,10 @@ module tarsia
             type(c_ptr), value, intent(in) :: stream
         end subroutine tarsiaFreeFn_t
 
-        ! Receives log lines.
+        ! Receives log lines. message ends with 0, has no newline, and lives until the function
+        ! returns. No lock is held: it may call the library, with the plan and the handle of the
+        ! call that logs, too, and destroy the plan, but not the handle (INVALID_STATE; in another
+        ! thread tarsiaDestroy waits for the call's end); must not throw.
         subroutine tarsiaLogFn_t(ctx, level, message) bind(C)
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: ctx
@@ -244,66 +526,136 @@ module tarsia
     public :: tarsiaLogFn_t
 
     interface
-        ! Name of a status, such as "TARSIA_STATUS_INVALID_VALUE".
+        ! Name of a status, such as "TARSIA_STATUS_INVALID_VALUE"; "unknown status" for any other
+        ! integer. The string lives as long as the library; never NULL.
         function tarsiaGetErrorName(status) bind(C, name="tarsiaGetErrorName")
             import :: c_int, c_ptr
             integer(c_int), value, intent(in) :: status
             type(c_ptr) :: tarsiaGetErrorName
         end function tarsiaGetErrorName
+    end interface
 
-        ! One sentence on what a status means.
+    interface
+        ! One sentence on what a status means. The string lives as long as the library; never NULL.
         function tarsiaGetErrorString(status) bind(C, name="tarsiaGetErrorString")
             import :: c_int, c_ptr
             integer(c_int), value, intent(in) :: status
             type(c_ptr) :: tarsiaGetErrorString
         end function tarsiaGetErrorString
+    end interface
 
-        ! Copies the text of the calling thread's last failed call to buf.
+    interface
+        ! Copies the text of the calling thread's last failed call to buf: which argument, what was
+        ! found, what was expected. A call that succeeds leaves the text as it is; before the first
+        ! failure it is empty.
+        !
+        ! buf: host, len bytes; the text is cut to fit and always ended by 0 (512 bytes hold almost
+        ! every text).
+        !
+        ! Statuses: INVALID_VALUE (buf is NULL or len is 0).
         function tarsiaGetLastErrorMessage(buf, len) bind(C, name="tarsiaGetLastErrorMessage")
             import :: c_char, c_int, c_size_t
             character(kind=c_char), intent(out) :: buf(*)
             integer(c_size_t), value, intent(in) :: len
             integer(c_int) :: tarsiaGetLastErrorMessage
         end function tarsiaGetLastErrorMessage
+    end interface
 
-        ! Version of the library as 10000*major + 100*minor + patch.
+    interface
+        ! Version of the library as 10000*major + 100*minor + patch. TARSIA_VERSION is the same
+        ! number of the header that a program was compiled with, TARSIA_VERSION_MAJOR, _MINOR and
+        ! _PATCH are its parts.
+        !
+        ! version: host.
+        !
+        ! Statuses: INVALID_VALUE (version is NULL).
         function tarsiaGetVersion(version) bind(C, name="tarsiaGetVersion")
             import :: c_int
             integer(c_int), intent(out) :: version
             integer(c_int) :: tarsiaGetVersion
         end function tarsiaGetVersion
+    end interface
 
+    interface
         ! One part of the library's version.
+        !
+        ! value: host.
+        !
+        ! Statuses: INVALID_VALUE (property is not a tarsiaProperty_t, value is NULL).
         function tarsiaGetProperty(property, value) bind(C, name="tarsiaGetProperty")
             import :: c_int
             integer(c_int), value, intent(in) :: property
             integer(c_int), intent(out) :: value
             integer(c_int) :: tarsiaGetProperty
         end function tarsiaGetProperty
+    end interface
 
+    interface
         ! How many threads the host backend takes for calls that begin from now on, of all handles
-        ! of the process.
+        ! of the process: n >= 1, the calling thread among them for products; 0: the default again,
+        ! which is TARSIA_NUM_THREADS (an environment variable) or one per core that the process may
+        ! use. As of that variable at most 64, or four per core where that is more, are taken: a
+        ! larger n is this number. It changes no result.
+        !
+        ! May be called at any time, from any thread, also while others compute, and from a callback
+        ! (tarsiaSetAllocator, tarsiaSetLogger): calls that run meanwhile take the one number or the
+        ! other, from one step to the next. Threads are made when a call first needs them, up to 2 n
+        ! for a number n that was not in use before, and stay, asleep, for when it is asked for
+        ! again: a program should ask for few different ones. A child that fork made has the number
+        ! of its parent.
+        !
+        ! Statuses: INVALID_VALUE (n is negative).
         function tarsiaSetNumThreads(n) bind(C, name="tarsiaSetNumThreads")
             import :: c_int
             integer(c_int), value, intent(in) :: n
             integer(c_int) :: tarsiaSetNumThreads
         end function tarsiaSetNumThreads
+    end interface
 
-        ! How many threads the next call takes.
+    interface
+        ! How many threads the next call takes: what tarsiaSetNumThreads or the default says, or
+        ! fewer where so many could not be made.
+        !
+        ! n: host.
+        !
+        ! Statuses: INVALID_VALUE (n is NULL).
         function tarsiaGetNumThreads(n) bind(C, name="tarsiaGetNumThreads")
             import :: c_int
             integer(c_int), intent(out) :: n
             integer(c_int) :: tarsiaGetNumThreads
         end function tarsiaGetNumThreads
+    end interface
 
-        ! Creates a handle.
+    interface
+        ! Creates a handle: on the device of the calling thread's current CUDA context, else on
+        ! device 0, else (no CUDA driver or device, or a library built without CUDA) on the host.
+        !
+        ! handle: host. Blocks. One handle per concurrent stream; destroy with tarsiaDestroy.
+        !
+        ! Statuses: INVALID_VALUE (handle is NULL), ALLOC_FAILED, NOT_SUPPORTED (a device for which
+        ! there are no kernels, a driver too old for the kernels: a device is never passed over for
+        ! the host).
         function tarsiaCreate(handle) bind(C, name="tarsiaCreate")
             import :: c_int, c_ptr
             type(c_ptr), intent(out) :: handle
             integer(c_int) :: tarsiaCreate
         end function tarsiaCreate
+    end interface
 
-        ! Creates a handle on a backend by name.
+    interface
+        ! Creates a handle on a backend by name. device is 0 on the CPU backends; with CUDA it is
+        ! the driver's number of the device.
+        !
+        ! With CUDA the library works in the calling thread's current context if that is one of the
+        ! device, else in the device's primary context (the CUDA runtime's), and every call leaves
+        ! the caller's current context as it was. The context must outlive the handle and its plans.
+        !
+        ! handle: host. Blocks.
+        !
+        ! Statuses: INVALID_VALUE (handle is NULL, backend is not a tarsiaBackend_t, no such
+        ! device), ALLOC_FAILED, NOT_SUPPORTED (the library has no code for this backend or device,
+        ! a driver that is too old for the kernels), NOT_INITIALIZED (CUDA: no driver, no device;
+        ! the text says which).
         function tarsiaCreateWithBackend(handle, backend, device &
                 ) bind(C, name="tarsiaCreateWithBackend")
             import :: c_int, c_ptr
@@ -312,47 +664,92 @@ module tarsia
             integer(c_int), value, intent(in) :: device
             integer(c_int) :: tarsiaCreateWithBackend
         end function tarsiaCreateWithBackend
+    end interface
 
-        ! Destroys a handle and its workspace.
+    interface
+        ! Destroys a handle and its workspace; plans made with it stay usable through other handles
+        ! of the same backend and device. NULL does nothing.
+        !
+        ! Waits for other threads' calls with the handle to return, not for their work on a device:
+        ! the workspace is used again when that is done, and a graph that has captured calls keeps
+        ! it until the graph is destroyed and its last launch done. The stream may be destroyed
+        ! before.
+        !
+        ! Statuses: NOT_INITIALIZED (not a live handle), INVALID_STATE (called from the allocator or
+        ! the logger while it serves a call of this handle; a graph keeps the workspace, which is
+        ! memory of tarsiaSetAllocator's functions: the handle stays).
         function tarsiaDestroy(handle) bind(C, name="tarsiaDestroy")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
             integer(c_int) :: tarsiaDestroy
         end function tarsiaDestroy
+    end interface
 
-        ! Sets the stream (a cudaStream_t) on which the handle's calls run from now on.
+    interface
+        ! Sets the stream (a cudaStream_t) on which the handle's calls run from now on; NULL is the
+        ! default stream. The host backend keeps but ignores it.
+        !
+        ! Statuses: NOT_INITIALIZED.
         function tarsiaSetStream(handle, stream) bind(C, name="tarsiaSetStream")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
             type(c_ptr), value, intent(in) :: stream
             integer(c_int) :: tarsiaSetStream
         end function tarsiaSetStream
+    end interface
 
+    interface
         ! The handle's stream.
+        !
+        ! stream: host.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (stream is NULL).
         function tarsiaGetStream(handle, stream) bind(C, name="tarsiaGetStream")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
             type(c_ptr), intent(out) :: stream
             integer(c_int) :: tarsiaGetStream
         end function tarsiaGetStream
+    end interface
 
-        ! Says where alpha and beta live from now on.
+    interface
+        ! Says where alpha and beta live from now on; HOST after create. On the host backend both
+        ! are host memory.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (mode is not a tarsiaPointerMode_t).
         function tarsiaSetPointerMode(handle, mode) bind(C, name="tarsiaSetPointerMode")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
             integer(c_int), value, intent(in) :: mode
             integer(c_int) :: tarsiaSetPointerMode
         end function tarsiaSetPointerMode
+    end interface
 
+    interface
         ! Where alpha and beta live.
+        !
+        ! mode: host.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (mode is NULL).
         function tarsiaGetPointerMode(handle, mode) bind(C, name="tarsiaGetPointerMode")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
             integer(c_int), intent(out) :: mode
             integer(c_int) :: tarsiaGetPointerMode
         end function tarsiaGetPointerMode
+    end interface
 
-        ! Deterministic mode (0 after create).
+    interface
+        ! Deterministic mode (0 after create): 1 refuses what cannot give the same bits from run to
+        ! run, such as effort TUNED. On CUDA TARSIA_SPMM_ALG_SWIFT takes another form in a plan that
+        ! is analyzed in this mode, and TARSIA_SPMM_ALG_DENSE, by name or chosen, the library's own
+        ! kernels: never cublasLt, whose choice of kernels depends on the version that is installed.
+        ! Plans of these two that were analyzed outside of the mode and took atomics or cublasLt are
+        ! refused in it (NOT_SUPPORTED). Everything else is deterministic in either mode, for arrays
+        ! of the same alignment to 16 bytes: one that is aligned to less may be read, and added up,
+        ! in other pieces.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (deterministic is not 0 or 1).
         function tarsiaSetDeterministic(handle, deterministic &
                 ) bind(C, name="tarsiaSetDeterministic")
             import :: c_int, c_ptr
@@ -360,8 +757,14 @@ module tarsia
             integer(c_int), value, intent(in) :: deterministic
             integer(c_int) :: tarsiaSetDeterministic
         end function tarsiaSetDeterministic
+    end interface
 
+    interface
         ! Whether deterministic mode is on (1) or off (0).
+        !
+        ! deterministic: host.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (deterministic is NULL).
         function tarsiaGetDeterministic(handle, deterministic &
                 ) bind(C, name="tarsiaGetDeterministic")
             import :: c_int, c_ptr
@@ -369,34 +772,105 @@ module tarsia
             integer(c_int), intent(out) :: deterministic
             integer(c_int) :: tarsiaGetDeterministic
         end function tarsiaGetDeterministic
+    end interface
 
-        ! Checks for development (0 after create).
+    interface
+        ! Checks for development (0 after create): 1 finds values and patterns that were changed
+        ! without a call that brings them into a plan. tarsiaPlan_analyze then remembers
+        ! fingerprints of 128 bits of the index arrays and values that the plan has (of a plan of
+        ! tarsiaPlan_setValuesInPlace: of the index arrays), the calls with new values renew those
+        ! of the values, and every product with the plan (tarsiaSpGEMM_symbolic: with the index
+        ! arrays alone) reads the arrays once more, also where alpha is 0, and returns INVALID_STATE
+        ! before it computes anything if they have changed; the text says which array, and what to
+        ! call: tarsiaPlan_updateValues for values (tarsiaSpGEMM_updateValues for B's), a new plan
+        ! for a pattern. The same if the descriptor that the plan was created from still has the
+        ! plan's index arrays, and got another value array (tarsiaSpMatSetValues) after the plan
+        ! took values, which reaches no plan. A descriptor that got other index arrays is taken for
+        ! another matrix, and not compared. Matrices in tiles are not checked.
+        !
+        ! A plan that was analyzed while checks were off cannot be checked. One whose values were
+        ! updated while they were off returns INVALID_STATE, and says so, until they are updated
+        ! with checks on.
+        !
+        ! Checked calls block, also in a capture: there the arrays are read at once on a stream of
+        ! the library's own, so that work which writes them must be done, and the capture goes on;
+        ! replays of the graph are not checked.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (checks is not 0 or 1).
         function tarsiaSetChecks(handle, checks) bind(C, name="tarsiaSetChecks")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
             integer(c_int), value, intent(in) :: checks
             integer(c_int) :: tarsiaSetChecks
         end function tarsiaSetChecks
+    end interface
 
+    interface
         ! Whether checks are on (1) or off (0).
+        !
+        ! checks: host.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (checks is NULL).
         function tarsiaGetChecks(handle, checks) bind(C, name="tarsiaGetChecks")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
             integer(c_int), intent(out) :: checks
             integer(c_int) :: tarsiaGetChecks
         end function tarsiaGetChecks
+    end interface
 
+    interface tarsiaSetPlanCache
         ! Keeps what tarsiaPlan_analyze decides in a folder, for the analyses that follow, in later
-        ! processes too.
+        ! processes too. An analysis with this handle looks there for the decisions of an earlier
+        ! one of the same problem (all that tarsiaPlan_setDecisions says, effort and deterministic
+        ! mode); if there are any it builds the same without a survey, a model or a timing, else it
+        ! decides as always and keeps it. To know a problem it reads A's index arrays (SpGEMM: and
+        ! B's) once. tarsiaPlan_getInfo's reason says where decisions came from. Plans that were
+        ! given decisions by tarsiaPlan_setDecisions have no use for the folder.
+        !
+        ! One file a problem, of as many bytes as tarsiaPlan_getDecisions writes; any number of
+        ! processes, on several machines too, may share the folder, and any file in it may be
+        ! deleted. A damaged file, or one that is of something else, is logged as a warning and
+        ! written again; where nothing can be written analysis works as without a folder, logs a
+        ! warning, and its reason says so.
+        !
+        ! The folder should be one that only those can write to whom the program trusts: its own
+        ! user's, or a group's that shares its decisions. This is not checked, nor who owns folder
+        ! and files, nor links on the way to the folder. What is checked: files are made anew under
+        ! random names and renamed, so that nothing is written through a link; only regular files
+        ! are read, of at most 64 KiB and 4 bytes a row of op(A), not links, devices or FIFOs; and
+        ! the contents are believed no more than those of tarsiaPlan_setDecisions. Whoever can write
+        ! there can thus make plans slow, by decisions that are valid and bad, or have them not
+        ! kept, and no more. Files that a process left unfinished a day ago and more are removed.
+        !
+        ! folder: host; a path that ends with 0; a relative one means the folder of this name now,
+        ! wherever the process goes later. It is made if it does not exist. NULL, as after create:
+        ! none.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (folder: its path is empty, it cannot be made or
+        ! written to).
         function tarsiaSetPlanCache(handle, folder) bind(C, name="tarsiaSetPlanCache")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
             type(c_ptr), value, intent(in) :: folder
             integer(c_int) :: tarsiaSetPlanCache
         end function tarsiaSetPlanCache
+        module procedure tarsiaSetPlanCache_text
+    end interface tarsiaSetPlanCache
 
+    interface
         ! Takes memory for plans, conversions and the handle's own workspace from the user's
-        ! functions.
+        ! functions; both NULL goes back to the library's. Allowed until the first plan is created
+        ! or analyzed with the handle. An allocation that fails makes the call that needed it return
+        ! ALLOC_FAILED and leaves every object usable.
+        !
+        ! A plan has all its memory from the handle that tarsiaPlan_analyze gets, also what later
+        ! calls with other handles take for it. The functions and ctx must stay valid until the
+        ! handle, all plans that were analyzed with it, and the matrices in tiles that it has filled
+        ! are destroyed.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (one of the functions is NULL), INVALID_STATE (a
+        ! plan was created or analyzed already).
         function tarsiaSetAllocator(handle, alloc, free, ctx) bind(C, name="tarsiaSetAllocator")
             import :: c_funptr, c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
@@ -405,8 +879,14 @@ module tarsia
             type(c_ptr), value, intent(in) :: ctx
             integer(c_int) :: tarsiaSetAllocator
         end function tarsiaSetAllocator
+    end interface
 
-        ! Sends the handle's log lines to callback.
+    interface
+        ! Sends the handle's log lines to callback: failed calls (ERROR), what analysis chose and
+        ! why (INFO). NULL stops it. callback and ctx must stay valid until then, or until the
+        ! handle is destroyed.
+        !
+        ! Statuses: NOT_INITIALIZED.
         function tarsiaSetLogger(handle, callback, ctx) bind(C, name="tarsiaSetLogger")
             import :: c_funptr, c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
@@ -414,8 +894,15 @@ module tarsia
             type(c_ptr), value, intent(in) :: ctx
             integer(c_int) :: tarsiaSetLogger
         end function tarsiaSetLogger
+    end interface
 
-        ! Gives execute its scratch memory.
+    interface
+        ! Gives execute its scratch memory: bytes bytes of the backend's memory, aligned to 16
+        ! bytes, that nothing else uses while the handle's calls run. NULL with 0 bytes goes back to
+        ! the handle's own, which tarsiaPlan_analyze and tarsiaPlan_prepare grow.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (ptr without bytes, bytes without ptr, misaligned
+        ! ptr).
         function tarsiaSetWorkspace(handle, ptr, bytes) bind(C, name="tarsiaSetWorkspace")
             import :: c_int, c_ptr, c_size_t
             type(c_ptr), value, intent(in) :: handle
@@ -423,25 +910,43 @@ module tarsia
             integer(c_size_t), value, intent(in) :: bytes
             integer(c_int) :: tarsiaSetWorkspace
         end function tarsiaSetWorkspace
+    end interface
 
-        ! The handle's backend.
+    interface
+        ! The handle's backend: HOST, CUDA or REFERENCE.
+        !
+        ! backend: host.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (backend is NULL).
         function tarsiaGetBackend(handle, backend) bind(C, name="tarsiaGetBackend")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
             integer(c_int), intent(out) :: backend
             integer(c_int) :: tarsiaGetBackend
         end function tarsiaGetBackend
+    end interface
 
-        ! Number of the handle's device.
+    interface
+        ! Number of the handle's device; 0 on the CPU backends.
+        !
+        ! device: host.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (device is NULL).
         function tarsiaGetDevice(handle, device) bind(C, name="tarsiaGetDevice")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
             integer(c_int), intent(out) :: device
             integer(c_int) :: tarsiaGetDevice
         end function tarsiaGetDevice
+    end interface
 
+    interface
         ! Allocates bytes bytes of the backend's memory, aligned to at least 256 bytes (not through
-        ! tarsiaSetAllocator).
+        ! tarsiaSetAllocator). 0 bytes give NULL.
+        !
+        ! ptr: host. May block.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (ptr is NULL), ALLOC_FAILED.
         function tarsiaMalloc(handle, ptr, bytes) bind(C, name="tarsiaMalloc")
             import :: c_int, c_ptr, c_size_t
             type(c_ptr), value, intent(in) :: handle
@@ -449,17 +954,28 @@ module tarsia
             integer(c_size_t), value, intent(in) :: bytes
             integer(c_int) :: tarsiaMalloc
         end function tarsiaMalloc
+    end interface
 
-        ! Frees what tarsiaMalloc gave.
+    interface
+        ! Frees what tarsiaMalloc gave. NULL does nothing. Returns at once: the memory is used again
+        ! when all that calls of this library, with any handle, have put on streams by now is done,
+        ! and all that is on this handle's stream. Work of the program's own on other streams that
+        ! uses it must be done before.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_STATE (the handle's stream is being captured).
         function tarsiaFree(handle, ptr) bind(C, name="tarsiaFree")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
             type(c_ptr), value, intent(in) :: ptr
             integer(c_int) :: tarsiaFree
         end function tarsiaFree
+    end interface
 
+    interface tarsiaMemcpyToDevice
         ! Copies bytes bytes from host memory (src) to the backend's memory (dst), in the order of
-        ! the handle's stream.
+        ! the handle's stream; src may be reused when the call returns.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (a pointer is NULL), EXECUTION_FAILED.
         function tarsiaMemcpyToDevice(handle, dst, src, bytes) bind(C, name="tarsiaMemcpyToDevice")
             import :: c_int, c_ptr, c_size_t
             type(c_ptr), value, intent(in) :: handle
@@ -468,9 +984,25 @@ module tarsia
             integer(c_size_t), value, intent(in) :: bytes
             integer(c_int) :: tarsiaMemcpyToDevice
         end function tarsiaMemcpyToDevice
+        module procedure tarsiaMemcpyToDevice_int32_1d
+        module procedure tarsiaMemcpyToDevice_int32_2d
+        module procedure tarsiaMemcpyToDevice_int64_1d
+        module procedure tarsiaMemcpyToDevice_int64_2d
+        module procedure tarsiaMemcpyToDevice_real32_1d
+        module procedure tarsiaMemcpyToDevice_real32_2d
+        module procedure tarsiaMemcpyToDevice_real64_1d
+        module procedure tarsiaMemcpyToDevice_real64_2d
+        module procedure tarsiaMemcpyToDevice_complex32_1d
+        module procedure tarsiaMemcpyToDevice_complex32_2d
+        module procedure tarsiaMemcpyToDevice_complex64_1d
+        module procedure tarsiaMemcpyToDevice_complex64_2d
+    end interface tarsiaMemcpyToDevice
 
+    interface tarsiaMemcpyToHost
         ! Copies bytes bytes from the backend's memory (src) to host memory (dst), in the order of
-        ! the handle's stream.
+        ! the handle's stream. Blocks until dst is written.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (a pointer is NULL), EXECUTION_FAILED.
         function tarsiaMemcpyToHost(handle, dst, src, bytes) bind(C, name="tarsiaMemcpyToHost")
             import :: c_int, c_ptr, c_size_t
             type(c_ptr), value, intent(in) :: handle
@@ -479,15 +1011,44 @@ module tarsia
             integer(c_size_t), value, intent(in) :: bytes
             integer(c_int) :: tarsiaMemcpyToHost
         end function tarsiaMemcpyToHost
+        module procedure tarsiaMemcpyToHost_int32_1d
+        module procedure tarsiaMemcpyToHost_int32_2d
+        module procedure tarsiaMemcpyToHost_int64_1d
+        module procedure tarsiaMemcpyToHost_int64_2d
+        module procedure tarsiaMemcpyToHost_real32_1d
+        module procedure tarsiaMemcpyToHost_real32_2d
+        module procedure tarsiaMemcpyToHost_real64_1d
+        module procedure tarsiaMemcpyToHost_real64_2d
+        module procedure tarsiaMemcpyToHost_complex32_1d
+        module procedure tarsiaMemcpyToHost_complex32_2d
+        module procedure tarsiaMemcpyToHost_complex64_1d
+        module procedure tarsiaMemcpyToHost_complex64_2d
+    end interface tarsiaMemcpyToHost
 
-        ! Blocks until all work on the handle's stream is done.
+    interface
+        ! Blocks until all work on the handle's stream is done. Nothing to wait for on the CPU
+        ! backends, where every call is synchronous.
+        !
+        ! Statuses: NOT_INITIALIZED, EXECUTION_FAILED (work on the stream failed).
         function tarsiaSynchronize(handle) bind(C, name="tarsiaSynchronize")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
             integer(c_int) :: tarsiaSynchronize
         end function tarsiaSynchronize
+    end interface
 
-        ! Describes a CSR matrix.
+    interface tarsiaCreateCsr
+        ! Describes a CSR matrix: row i has the entries rowOffsets[i] - base up to but not including
+        ! rowOffsets[i + 1] - base.
+        !
+        ! The descriptor borrows the arrays and copies nothing; nothing is read here. rowOffsets:
+        ! rows + 1 offsets; colInd, values: nnz each; all in the backend's memory, aligned to their
+        ! elements, NULL allowed until the matrix is used. Columns may be unsorted and stored twice
+        ! (they add up). (offset, index) types: 32/32, 64/32 or 64/64 bits.
+        !
+        ! Statuses: INVALID_VALUE (A is NULL; a dimension or nnz is negative, too large for its
+        ! index type or for memory; a misaligned array; not a value of an enum), NOT_SUPPORTED
+        ! (index or value type that no operation takes), ALLOC_FAILED.
         function tarsiaCreateCsr(A, rows, cols, nnz, rowOffsets, colInd, values, offsetType, &
                 indexType, base, valueType) bind(C, name="tarsiaCreateCsr")
             import :: c_int, c_int64_t, c_ptr
@@ -504,8 +1065,20 @@ module tarsia
             integer(c_int), value, intent(in) :: valueType
             integer(c_int) :: tarsiaCreateCsr
         end function tarsiaCreateCsr
+        module procedure tarsiaCreateCsr_int32_real32
+        module procedure tarsiaCreateCsr_int32_real64
+        module procedure tarsiaCreateCsr_int32_complex32
+        module procedure tarsiaCreateCsr_int32_complex64
+        module procedure tarsiaCreateCsr_int64_real32
+        module procedure tarsiaCreateCsr_int64_real64
+        module procedure tarsiaCreateCsr_int64_complex32
+        module procedure tarsiaCreateCsr_int64_complex64
+    end interface tarsiaCreateCsr
 
-        ! As tarsiaCreateCsr, from const arrays.
+    interface tarsiaCreateConstCsr
+        ! As tarsiaCreateCsr, from const arrays: the descriptor cannot be the C of a SpGEMM.
+        !
+        ! Statuses: those of tarsiaCreateCsr.
         function tarsiaCreateConstCsr(A, rows, cols, nnz, rowOffsets, colInd, values, offsetType, &
                 indexType, base, valueType) bind(C, name="tarsiaCreateConstCsr")
             import :: c_int, c_int64_t, c_ptr
@@ -522,8 +1095,28 @@ module tarsia
             integer(c_int), value, intent(in) :: valueType
             integer(c_int) :: tarsiaCreateConstCsr
         end function tarsiaCreateConstCsr
+        module procedure tarsiaCreateConstCsr_int32_real32
+        module procedure tarsiaCreateConstCsr_int32_real64
+        module procedure tarsiaCreateConstCsr_int32_complex32
+        module procedure tarsiaCreateConstCsr_int32_complex64
+        module procedure tarsiaCreateConstCsr_int64_real32
+        module procedure tarsiaCreateConstCsr_int64_real64
+        module procedure tarsiaCreateConstCsr_int64_complex32
+        module procedure tarsiaCreateConstCsr_int64_complex64
+    end interface tarsiaCreateConstCsr
 
-        ! Describes a CSC matrix.
+    interface tarsiaCreateCsc
+        ! Describes a CSC matrix: column j has the entries colOffsets[j] - base up to but not
+        ! including colOffsets[j + 1] - base.
+        !
+        ! The descriptor borrows the arrays and copies nothing; nothing is read here. colOffsets:
+        ! cols + 1 offsets; rowInd, values: nnz each; all in the backend's memory, aligned to their
+        ! elements, NULL allowed until the matrix is used. Rows may be unsorted and stored twice
+        ! (they add up). (offset, index) types: 32/32, 64/32 or 64/64 bits.
+        !
+        ! Statuses: INVALID_VALUE (A is NULL; a dimension or nnz is negative, too large for its
+        ! index type or for memory; a misaligned array; not a value of an enum), NOT_SUPPORTED
+        ! (index or value type that no operation takes), ALLOC_FAILED.
         function tarsiaCreateCsc(A, rows, cols, nnz, colOffsets, rowInd, values, offsetType, &
                 indexType, base, valueType) bind(C, name="tarsiaCreateCsc")
             import :: c_int, c_int64_t, c_ptr
@@ -540,8 +1133,20 @@ module tarsia
             integer(c_int), value, intent(in) :: valueType
             integer(c_int) :: tarsiaCreateCsc
         end function tarsiaCreateCsc
+        module procedure tarsiaCreateCsc_int32_real32
+        module procedure tarsiaCreateCsc_int32_real64
+        module procedure tarsiaCreateCsc_int32_complex32
+        module procedure tarsiaCreateCsc_int32_complex64
+        module procedure tarsiaCreateCsc_int64_real32
+        module procedure tarsiaCreateCsc_int64_real64
+        module procedure tarsiaCreateCsc_int64_complex32
+        module procedure tarsiaCreateCsc_int64_complex64
+    end interface tarsiaCreateCsc
 
-        ! As tarsiaCreateCsc, from const arrays.
+    interface tarsiaCreateConstCsc
+        ! As tarsiaCreateCsc, from const arrays: the descriptor cannot be the C of a SpGEMM.
+        !
+        ! Statuses: those of tarsiaCreateCsc.
         function tarsiaCreateConstCsc(A, rows, cols, nnz, colOffsets, rowInd, values, offsetType, &
                 indexType, base, valueType) bind(C, name="tarsiaCreateConstCsc")
             import :: c_int, c_int64_t, c_ptr
@@ -558,8 +1163,27 @@ module tarsia
             integer(c_int), value, intent(in) :: valueType
             integer(c_int) :: tarsiaCreateConstCsc
         end function tarsiaCreateConstCsc
+        module procedure tarsiaCreateConstCsc_int32_real32
+        module procedure tarsiaCreateConstCsc_int32_real64
+        module procedure tarsiaCreateConstCsc_int32_complex32
+        module procedure tarsiaCreateConstCsc_int32_complex64
+        module procedure tarsiaCreateConstCsc_int64_real32
+        module procedure tarsiaCreateConstCsc_int64_real64
+        module procedure tarsiaCreateConstCsc_int64_complex32
+        module procedure tarsiaCreateConstCsc_int64_complex64
+    end interface tarsiaCreateConstCsc
 
-        ! Describes a COO matrix.
+    interface tarsiaCreateCoo
+        ! Describes a COO matrix: entry p is in row rowInd[p] - base, column colInd[p] - base. Any
+        ! order; entries stored twice add up.
+        !
+        ! The descriptor borrows the arrays and copies nothing; nothing is read here. rowInd,
+        ! colInd, values: nnz each, in the backend's memory, aligned to their elements, NULL allowed
+        ! until the matrix is used. Both index arrays have indexType, 32 or 64 bits.
+        !
+        ! Statuses: INVALID_VALUE (A is NULL; a dimension or nnz is negative, too large for its
+        ! index type or for memory; a misaligned array; not a value of an enum), NOT_SUPPORTED
+        ! (index or value type that no operation takes), ALLOC_FAILED.
         function tarsiaCreateCoo(A, rows, cols, nnz, rowInd, colInd, values, indexType, base, &
                 valueType) bind(C, name="tarsiaCreateCoo")
             import :: c_int, c_int64_t, c_ptr
@@ -575,8 +1199,20 @@ module tarsia
             integer(c_int), value, intent(in) :: valueType
             integer(c_int) :: tarsiaCreateCoo
         end function tarsiaCreateCoo
+        module procedure tarsiaCreateCoo_int32_real32
+        module procedure tarsiaCreateCoo_int32_real64
+        module procedure tarsiaCreateCoo_int32_complex32
+        module procedure tarsiaCreateCoo_int32_complex64
+        module procedure tarsiaCreateCoo_int64_real32
+        module procedure tarsiaCreateCoo_int64_real64
+        module procedure tarsiaCreateCoo_int64_complex32
+        module procedure tarsiaCreateCoo_int64_complex64
+    end interface tarsiaCreateCoo
 
+    interface tarsiaCreateConstCoo
         ! As tarsiaCreateCoo, from const arrays.
+        !
+        ! Statuses: those of tarsiaCreateCoo.
         function tarsiaCreateConstCoo(A, rows, cols, nnz, rowInd, colInd, values, indexType, &
                 base, valueType) bind(C, name="tarsiaCreateConstCoo")
             import :: c_int, c_int64_t, c_ptr
@@ -592,8 +1228,30 @@ module tarsia
             integer(c_int), value, intent(in) :: valueType
             integer(c_int) :: tarsiaCreateConstCoo
         end function tarsiaCreateConstCoo
+        module procedure tarsiaCreateConstCoo_int32_real32
+        module procedure tarsiaCreateConstCoo_int32_real64
+        module procedure tarsiaCreateConstCoo_int32_complex32
+        module procedure tarsiaCreateConstCoo_int32_complex64
+        module procedure tarsiaCreateConstCoo_int64_real32
+        module procedure tarsiaCreateConstCoo_int64_real64
+        module procedure tarsiaCreateConstCoo_int64_complex32
+        module procedure tarsiaCreateConstCoo_int64_complex64
+    end interface tarsiaCreateConstCoo
 
-        ! Describes a BSR matrix.
+    interface
+        ! Describes a BSR matrix: a CSR pattern of dense blocks of rowBlockSize x colBlockSize
+        ! values. The matrix has blockRows * rowBlockSize rows and blockCols * colBlockSize columns.
+        ! Every value of a stored block is a stored entry, zeros included.
+        !
+        ! The descriptor borrows the arrays and copies nothing; nothing is read here. rowOffsets:
+        ! blockRows + 1 offsets in blocks; colInd: blockNnz block columns; values: blockNnz *
+        ! rowBlockSize * colBlockSize, block after block, inside a block in blockOrder; all in the
+        ! backend's memory, aligned to their elements, NULL allowed until the matrix is used. Blocks
+        ! may be unsorted and stored twice (they add up). SpMV and SpMM take it.
+        !
+        ! Statuses: INVALID_VALUE (A is NULL; a dimension or blockNnz is negative, too large for its
+        ! index type or for memory; a block size below 1; a misaligned array; not a value of an
+        ! enum), NOT_SUPPORTED (index or value type that no operation takes), ALLOC_FAILED.
         function tarsiaCreateBsr(A, blockRows, blockCols, blockNnz, rowBlockSize, colBlockSize, &
                 rowOffsets, colInd, values, offsetType, indexType, base, valueType, blockOrder &
                 ) bind(C, name="tarsiaCreateBsr")
@@ -614,8 +1272,12 @@ module tarsia
             integer(c_int), value, intent(in) :: blockOrder
             integer(c_int) :: tarsiaCreateBsr
         end function tarsiaCreateBsr
+    end interface
 
+    interface
         ! As tarsiaCreateBsr, from const arrays.
+        !
+        ! Statuses: those of tarsiaCreateBsr.
         function tarsiaCreateConstBsr(A, blockRows, blockCols, blockNnz, rowBlockSize, &
                 colBlockSize, rowOffsets, colInd, values, offsetType, indexType, base, valueType, &
                 blockOrder) bind(C, name="tarsiaCreateConstBsr")
@@ -636,15 +1298,35 @@ module tarsia
             integer(c_int), value, intent(in) :: blockOrder
             integer(c_int) :: tarsiaCreateConstBsr
         end function tarsiaCreateConstBsr
+    end interface
 
-        ! Destroys a sparse matrix descriptor, not the arrays.
+    interface
+        ! Destroys a sparse matrix descriptor, not the arrays; of tarsiaCreateTile also the tiles,
+        ! once no plan reads them. NULL does nothing. Plans made with it stay usable, as long as the
+        ! arrays are there.
+        !
+        ! Statuses: INVALID_VALUE (not a live descriptor).
         function tarsiaDestroySpMat(A) bind(C, name="tarsiaDestroySpMat")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: A
             integer(c_int) :: tarsiaDestroySpMat
         end function tarsiaDestroySpMat
+    end interface
 
-        ! Reads the whole pattern of a matrix that is not trusted.
+    interface
+        ! Reads the whole pattern of a matrix that is not trusted: offsets start at the base, never
+        ! decrease and end at base + nnz; indices are in range. tarsiaPlan_analyze does the same;
+        ! this call tells what else there is to know.
+        !
+        ! sorted, unique: host, each may be NULL. sorted: 1 if indices ascend inside every row (CSR,
+        ! BSR: of blocks), column (CSC), or entries ascend by (row, column) (COO). unique: 1 if it
+        ! is sorted and nothing is stored twice. Neither is an error: SpMV, SpMM and SpGEMM take
+        ! unsorted matrices and add up what is stored twice.
+        !
+        ! Blocks; not inside a capture. Does not read the values.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (A is not a live descriptor, has a NULL array, or
+        ! its pattern is wrong: the text says where), NOT_SUPPORTED (A is in tiles).
         function tarsiaCheckSpMat(handle, A, sorted, unique) bind(C, name="tarsiaCheckSpMat")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
@@ -653,8 +1335,13 @@ module tarsia
             integer(c_int), intent(out), optional :: unique
             integer(c_int) :: tarsiaCheckSpMat
         end function tarsiaCheckSpMat
+    end interface
 
-        ! All fields of a CSR descriptor.
+    interface
+        ! All fields of a CSR descriptor. Answers: host, each may be NULL.
+        !
+        ! Statuses: INVALID_VALUE (A is not a live CSR descriptor, or was made from const arrays; a
+        ! misaligned answer).
         function tarsiaCsrGet(A, rows, cols, nnz, rowOffsets, colInd, values, offsetType, &
                 indexType, base, valueType) bind(C, name="tarsiaCsrGet")
             import :: c_int, c_int64_t, c_ptr
@@ -671,8 +1358,12 @@ module tarsia
             integer(c_int), intent(out), optional :: valueType
             integer(c_int) :: tarsiaCsrGet
         end function tarsiaCsrGet
+    end interface
 
+    interface
         ! As tarsiaCsrGet, for any CSR descriptor, with pointers to const.
+        !
+        ! Statuses: INVALID_VALUE (A is not a live CSR descriptor; a misaligned answer).
         function tarsiaConstCsrGet(A, rows, cols, nnz, rowOffsets, colInd, values, offsetType, &
                 indexType, base, valueType) bind(C, name="tarsiaConstCsrGet")
             import :: c_int, c_int64_t, c_ptr
@@ -689,8 +1380,15 @@ module tarsia
             integer(c_int), intent(out), optional :: valueType
             integer(c_int) :: tarsiaConstCsrGet
         end function tarsiaConstCsrGet
+    end interface
 
-        ! Replaces the arrays of a CSR descriptor.
+    interface
+        ! Replaces the arrays of a CSR descriptor; sizes and types stay. A plan copies the
+        ! descriptor's fields, so this reaches no plan: one that was created keeps its arrays, and
+        ! tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
+        !
+        ! Statuses: INVALID_VALUE (A is not a live CSR descriptor, or was made from const arrays; a
+        ! misaligned array).
         function tarsiaCsrSetPointers(A, rowOffsets, colInd, values &
                 ) bind(C, name="tarsiaCsrSetPointers")
             import :: c_int, c_ptr
@@ -700,8 +1398,13 @@ module tarsia
             type(c_ptr), value, intent(in) :: values
             integer(c_int) :: tarsiaCsrSetPointers
         end function tarsiaCsrSetPointers
+    end interface
 
-        ! All fields of a CSC descriptor.
+    interface
+        ! All fields of a CSC descriptor. Answers: host, each may be NULL.
+        !
+        ! Statuses: INVALID_VALUE (A is not a live CSC descriptor, or was made from const arrays; a
+        ! misaligned answer).
         function tarsiaCscGet(A, rows, cols, nnz, colOffsets, rowInd, values, offsetType, &
                 indexType, base, valueType) bind(C, name="tarsiaCscGet")
             import :: c_int, c_int64_t, c_ptr
@@ -718,8 +1421,12 @@ module tarsia
             integer(c_int), intent(out), optional :: valueType
             integer(c_int) :: tarsiaCscGet
         end function tarsiaCscGet
+    end interface
 
+    interface
         ! As tarsiaCscGet, for any CSC descriptor, with pointers to const.
+        !
+        ! Statuses: INVALID_VALUE (A is not a live CSC descriptor; a misaligned answer).
         function tarsiaConstCscGet(A, rows, cols, nnz, colOffsets, rowInd, values, offsetType, &
                 indexType, base, valueType) bind(C, name="tarsiaConstCscGet")
             import :: c_int, c_int64_t, c_ptr
@@ -736,8 +1443,15 @@ module tarsia
             integer(c_int), intent(out), optional :: valueType
             integer(c_int) :: tarsiaConstCscGet
         end function tarsiaConstCscGet
+    end interface
 
-        ! Replaces the arrays of a CSC descriptor.
+    interface
+        ! Replaces the arrays of a CSC descriptor; sizes and types stay. A plan copies the
+        ! descriptor's fields, so this reaches no plan: one that was created keeps its arrays, and
+        ! tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
+        !
+        ! Statuses: INVALID_VALUE (A is not a live CSC descriptor, or was made from const arrays; a
+        ! misaligned array).
         function tarsiaCscSetPointers(A, colOffsets, rowInd, values &
                 ) bind(C, name="tarsiaCscSetPointers")
             import :: c_int, c_ptr
@@ -747,8 +1461,13 @@ module tarsia
             type(c_ptr), value, intent(in) :: values
             integer(c_int) :: tarsiaCscSetPointers
         end function tarsiaCscSetPointers
+    end interface
 
-        ! All fields of a COO descriptor.
+    interface
+        ! All fields of a COO descriptor. Answers: host, each may be NULL.
+        !
+        ! Statuses: INVALID_VALUE (A is not a live COO descriptor, or was made from const arrays; a
+        ! misaligned answer).
         function tarsiaCooGet(A, rows, cols, nnz, rowInd, colInd, values, indexType, base, &
                 valueType) bind(C, name="tarsiaCooGet")
             import :: c_int, c_int64_t, c_ptr
@@ -764,8 +1483,12 @@ module tarsia
             integer(c_int), intent(out), optional :: valueType
             integer(c_int) :: tarsiaCooGet
         end function tarsiaCooGet
+    end interface
 
+    interface
         ! As tarsiaCooGet, for any COO descriptor, with pointers to const.
+        !
+        ! Statuses: INVALID_VALUE (A is not a live COO descriptor; a misaligned answer).
         function tarsiaConstCooGet(A, rows, cols, nnz, rowInd, colInd, values, indexType, base, &
                 valueType) bind(C, name="tarsiaConstCooGet")
             import :: c_int, c_int64_t, c_ptr
@@ -781,8 +1504,15 @@ module tarsia
             integer(c_int), intent(out), optional :: valueType
             integer(c_int) :: tarsiaConstCooGet
         end function tarsiaConstCooGet
+    end interface
 
-        ! Replaces the arrays of a COO descriptor.
+    interface
+        ! Replaces the arrays of a COO descriptor; sizes and types stay. A plan copies the
+        ! descriptor's fields, so this reaches no plan: one that was created keeps its arrays, and
+        ! tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
+        !
+        ! Statuses: INVALID_VALUE (A is not a live COO descriptor, or was made from const arrays; a
+        ! misaligned array).
         function tarsiaCooSetPointers(A, rowInd, colInd, values &
                 ) bind(C, name="tarsiaCooSetPointers")
             import :: c_int, c_ptr
@@ -792,8 +1522,13 @@ module tarsia
             type(c_ptr), value, intent(in) :: values
             integer(c_int) :: tarsiaCooSetPointers
         end function tarsiaCooSetPointers
+    end interface
 
-        ! All fields of a BSR descriptor.
+    interface
+        ! All fields of a BSR descriptor. Answers: host, each may be NULL.
+        !
+        ! Statuses: INVALID_VALUE (A is not a live BSR descriptor, or was made from const arrays; a
+        ! misaligned answer).
         function tarsiaBsrGet(A, blockRows, blockCols, blockNnz, rowBlockSize, colBlockSize, &
                 rowOffsets, colInd, values, offsetType, indexType, base, valueType, blockOrder &
                 ) bind(C, name="tarsiaBsrGet")
@@ -814,8 +1549,12 @@ module tarsia
             integer(c_int), intent(out), optional :: blockOrder
             integer(c_int) :: tarsiaBsrGet
         end function tarsiaBsrGet
+    end interface
 
+    interface
         ! As tarsiaBsrGet, for any BSR descriptor, with pointers to const.
+        !
+        ! Statuses: INVALID_VALUE (A is not a live BSR descriptor; a misaligned answer).
         function tarsiaConstBsrGet(A, blockRows, blockCols, blockNnz, rowBlockSize, colBlockSize, &
                 rowOffsets, colInd, values, offsetType, indexType, base, valueType, blockOrder &
                 ) bind(C, name="tarsiaConstBsrGet")
@@ -836,8 +1575,15 @@ module tarsia
             integer(c_int), intent(out), optional :: blockOrder
             integer(c_int) :: tarsiaConstBsrGet
         end function tarsiaConstBsrGet
+    end interface
 
-        ! Replaces the arrays of a BSR descriptor.
+    interface
+        ! Replaces the arrays of a BSR descriptor; sizes and types stay. A plan copies the
+        ! descriptor's fields, so this reaches no plan: one that was created keeps its arrays, and
+        ! tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
+        !
+        ! Statuses: INVALID_VALUE (A is not a live BSR descriptor, or was made from const arrays; a
+        ! misaligned array).
         function tarsiaBsrSetPointers(A, rowOffsets, colInd, values &
                 ) bind(C, name="tarsiaBsrSetPointers")
             import :: c_int, c_ptr
@@ -847,8 +1593,13 @@ module tarsia
             type(c_ptr), value, intent(in) :: values
             integer(c_int) :: tarsiaBsrSetPointers
         end function tarsiaBsrSetPointers
+    end interface
 
-        ! Rows, columns and stored entries, in scalars also for BSR.
+    interface
+        ! Rows, columns and stored entries, in scalars also for BSR. Answers: host, each may be
+        ! NULL.
+        !
+        ! Statuses: INVALID_VALUE (A is not a live descriptor; a misaligned answer).
         function tarsiaSpMatGetSize(A, rows, cols, nnz) bind(C, name="tarsiaSpMatGetSize")
             import :: c_int, c_int64_t, c_ptr
             type(c_ptr), value, intent(in) :: A
@@ -857,49 +1608,105 @@ module tarsia
             integer(c_int64_t), intent(out), optional :: nnz
             integer(c_int) :: tarsiaSpMatGetSize
         end function tarsiaSpMatGetSize
+    end interface
 
+    interface
         ! Format of a descriptor.
+        !
+        ! format: host.
+        !
+        ! Statuses: INVALID_VALUE (A is not a live descriptor, format is NULL).
         function tarsiaSpMatGetFormat(A, format) bind(C, name="tarsiaSpMatGetFormat")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: A
             integer(c_int), intent(out) :: format
             integer(c_int) :: tarsiaSpMatGetFormat
         end function tarsiaSpMatGetFormat
+    end interface
 
+    interface
         ! Index base of a descriptor.
+        !
+        ! base: host.
+        !
+        ! Statuses: INVALID_VALUE (A is not a live descriptor, base is NULL), NOT_SUPPORTED (A is in
+        ! tiles).
         function tarsiaSpMatGetIndexBase(A, base) bind(C, name="tarsiaSpMatGetIndexBase")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: A
             integer(c_int), intent(out) :: base
             integer(c_int) :: tarsiaSpMatGetIndexBase
         end function tarsiaSpMatGetIndexBase
+    end interface
 
+    interface
         ! Value array of a descriptor.
+        !
+        ! values: host.
+        !
+        ! Statuses: INVALID_VALUE (A is not a live descriptor or was made from const arrays, values
+        ! is NULL), NOT_SUPPORTED (A is in tiles).
         function tarsiaSpMatGetValues(A, values) bind(C, name="tarsiaSpMatGetValues")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: A
             type(c_ptr), intent(out) :: values
             integer(c_int) :: tarsiaSpMatGetValues
         end function tarsiaSpMatGetValues
+    end interface
 
+    interface
         ! Value array of any descriptor, to read.
+        !
+        ! values: host.
+        !
+        ! Statuses: INVALID_VALUE (A is not a live descriptor, values is NULL), NOT_SUPPORTED (A is
+        ! in tiles).
         function tarsiaConstSpMatGetValues(A, values) bind(C, name="tarsiaConstSpMatGetValues")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: A
             type(c_ptr), intent(out) :: values
             integer(c_int) :: tarsiaConstSpMatGetValues
         end function tarsiaConstSpMatGetValues
+    end interface
 
-        ! Replaces the value array of a descriptor.
+    interface
+        ! Replaces the value array of a descriptor. A plan copies the descriptor's fields, so this
+        ! reaches no plan: one that was created keeps its array until tarsiaPlan_updateValues (for
+        ! the second factor of SpGEMM tarsiaSpGEMM_updateValues) gives it another. (After changing
+        ! values a program calls that in any case; until then a product may have the old or the new
+        ! ones.)
+        !
+        ! Statuses: INVALID_VALUE (A is not a live descriptor or was made from const arrays,
+        ! misaligned values), NOT_SUPPORTED (A is in tiles).
         function tarsiaSpMatSetValues(A, values) bind(C, name="tarsiaSpMatSetValues")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: A
             type(c_ptr), value, intent(in) :: values
             integer(c_int) :: tarsiaSpMatSetValues
         end function tarsiaSpMatSetValues
+    end interface
 
+    interface
         ! Creates a matrix in sparse tiles of 16 x 16, whose memory is the library's, with nothing
         ! in it.
+        !
+        ! tarsiaSparseToTile and, with TARSIA_SPGEMM_ALG_TILE, tarsiaSpGEMM_numeric fill it, each
+        ! time anew; a product takes it as A or B without conversion, so that a chain of products (A
+        ! * A * A, or P^T * (A * P)) stays in tiles; tarsiaTileToSparse makes CSR or CSC of it.
+        ! tarsiaTileGet and tarsiaSpMatGetSize tell what is in it. tarsiaDestroySpMat destroys it.
+        ! Functions that need arrays of the user (SpMV, SpMM, tarsiaCheckSpMat, tarsiaCsrGet,
+        ! tarsiaSpMatGetValues ...) refuse it and say so.
+        !
+        ! A: host. valueType: that of sums, R_32F, R_64F, C_32F or C_64F; fp16 and bf16 matrices
+        ! become R_32F, exactly. The memory that it is filled with comes from the allocator of the
+        ! handle that the filling call has, whose functions must stay valid until the matrix and the
+        ! plans that read it are destroyed. A tile takes 60 bytes, an entry its value and one byte.
+        !
+        ! Source of the layout: Y. Niu et al., "TileSpGEMM", PPoPP 2022, section 3.2.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (A is NULL, a dimension is negative or 2^31 or
+        ! more, valueType is not a tarsiaDataType_t), NOT_SUPPORTED (another valueType),
+        ! ALLOC_FAILED.
         function tarsiaCreateTile(handle, A, rows, cols, valueType) bind(C, name="tarsiaCreateTile")
             import :: c_int, c_int64_t, c_ptr
             type(c_ptr), value, intent(in) :: handle
@@ -909,8 +1716,13 @@ module tarsia
             integer(c_int), value, intent(in) :: valueType
             integer(c_int) :: tarsiaCreateTile
         end function tarsiaCreateTile
+    end interface
 
-        ! What is in a matrix of tarsiaCreateTile.
+    interface
+        ! What is in a matrix of tarsiaCreateTile: its stored entries and the tiles that have one, 0
+        ! before it is filled. Answers: host, each may be NULL.
+        !
+        ! Statuses: INVALID_VALUE (A is not a live descriptor or not in tiles; a misaligned answer).
         function tarsiaTileGet(A, rows, cols, nnz, tileCount, valueType &
                 ) bind(C, name="tarsiaTileGet")
             import :: c_int, c_int64_t, c_ptr
@@ -922,8 +1734,23 @@ module tarsia
             integer(c_int), intent(out), optional :: valueType
             integer(c_int) :: tarsiaTileGet
         end function tarsiaTileGet
+    end interface
 
+    interface
         ! B = A, into tiles.
+        !
+        ! A: CSR or CSC, any index types, either base; unsorted rows are sorted, entries stored
+        ! twice are added up. B: of tarsiaCreateTile, of A's shape, with A's value type (R_32F for
+        ! an fp16 or bf16 A); what was in it is replaced. Of CSC the tiles are those of the columns,
+        ! and a product needs no copy of them where both factors have such tiles, or where op
+        ! transposes this one and not the other.
+        !
+        ! Blocks, allocates; not inside a capture. Validates A. Plans that read B keep what it had
+        ! (tarsiaSpGEMM_updateValues takes new values of the same pattern).
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (A or B is not a live descriptor, A has a NULL
+        ! array or a wrong pattern, B is not in tiles, of another shape, type, backend or device),
+        ! NOT_SUPPORTED (format of A, 2^32 tiles or more), INVALID_STATE (a capture), ALLOC_FAILED.
         function tarsiaSparseToTile(handle, A, B) bind(C, name="tarsiaSparseToTile")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
@@ -931,8 +1758,21 @@ module tarsia
             type(c_ptr), value, intent(in) :: B
             integer(c_int) :: tarsiaSparseToTile
         end function tarsiaSparseToTile
+    end interface
 
+    interface
         ! B = A, out of tiles.
+        !
+        ! A: of tarsiaCreateTile, filled. B: CSR or CSC of A's shape and value type with room for
+        ! the entries that tarsiaTileGet tells, any index types that hold them, either base; rows
+        ! (columns for CSC) come out sorted, without duplicates.
+        !
+        ! Blocks, may allocate; not inside a capture.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (A or B is not a live descriptor, A is not in
+        ! tiles, or of another backend or device; B is const, of another shape, type or number of
+        ! entries, or has a NULL array), NOT_SUPPORTED (format of B), INVALID_STATE (nothing is in
+        ! A, a capture), ALLOC_FAILED.
         function tarsiaTileToSparse(handle, A, B) bind(C, name="tarsiaTileToSparse")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
@@ -940,8 +1780,17 @@ module tarsia
             type(c_ptr), value, intent(in) :: B
             integer(c_int) :: tarsiaTileToSparse
         end function tarsiaTileToSparse
+    end interface
 
+    interface tarsiaCreateDnVec
         ! Describes a dense vector of size elements, contiguous.
+        !
+        ! The descriptor borrows the array and copies nothing. values: in the backend's memory,
+        ! aligned to its elements, NULL allowed until the vector is used.
+        !
+        ! Statuses: INVALID_VALUE (x is NULL, size is negative or more than memory holds, misaligned
+        ! values, valueType is not a tarsiaDataType_t), NOT_SUPPORTED (value type that no operation
+        ! takes), ALLOC_FAILED.
         function tarsiaCreateDnVec(x, size, values, valueType) bind(C, name="tarsiaCreateDnVec")
             import :: c_int, c_int64_t, c_ptr
             type(c_ptr), intent(out) :: x
@@ -950,8 +1799,16 @@ module tarsia
             integer(c_int), value, intent(in) :: valueType
             integer(c_int) :: tarsiaCreateDnVec
         end function tarsiaCreateDnVec
+        module procedure tarsiaCreateDnVec_real32
+        module procedure tarsiaCreateDnVec_real64
+        module procedure tarsiaCreateDnVec_complex32
+        module procedure tarsiaCreateDnVec_complex64
+    end interface tarsiaCreateDnVec
 
-        ! As tarsiaCreateDnVec, from a const array.
+    interface tarsiaCreateConstDnVec
+        ! As tarsiaCreateDnVec, from a const array: the descriptor cannot be y.
+        !
+        ! Statuses: those of tarsiaCreateDnVec.
         function tarsiaCreateConstDnVec(x, size, values, valueType &
                 ) bind(C, name="tarsiaCreateConstDnVec")
             import :: c_int, c_int64_t, c_ptr
@@ -961,15 +1818,28 @@ module tarsia
             integer(c_int), value, intent(in) :: valueType
             integer(c_int) :: tarsiaCreateConstDnVec
         end function tarsiaCreateConstDnVec
+        module procedure tarsiaCreateConstDnVec_real32
+        module procedure tarsiaCreateConstDnVec_real64
+        module procedure tarsiaCreateConstDnVec_complex32
+        module procedure tarsiaCreateConstDnVec_complex64
+    end interface tarsiaCreateConstDnVec
 
-        ! Destroys a dense vector descriptor, not the array.
+    interface
+        ! Destroys a dense vector descriptor, not the array. NULL does nothing.
+        !
+        ! Statuses: INVALID_VALUE (not a live descriptor).
         function tarsiaDestroyDnVec(x) bind(C, name="tarsiaDestroyDnVec")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: x
             integer(c_int) :: tarsiaDestroyDnVec
         end function tarsiaDestroyDnVec
+    end interface
 
-        ! All fields of a dense vector descriptor.
+    interface
+        ! All fields of a dense vector descriptor. Answers: host, each may be NULL.
+        !
+        ! Statuses: INVALID_VALUE (x is not a live descriptor or was made from a const array; a
+        ! misaligned answer).
         function tarsiaDnVecGet(x, size, values, valueType) bind(C, name="tarsiaDnVecGet")
             import :: c_int, c_int64_t, c_ptr
             type(c_ptr), value, intent(in) :: x
@@ -978,8 +1848,12 @@ module tarsia
             integer(c_int), intent(out), optional :: valueType
             integer(c_int) :: tarsiaDnVecGet
         end function tarsiaDnVecGet
+    end interface
 
+    interface
         ! As tarsiaDnVecGet, for any dense vector descriptor, with a pointer to const.
+        !
+        ! Statuses: INVALID_VALUE (x is not a live descriptor; a misaligned answer).
         function tarsiaConstDnVecGet(x, size, values, valueType) bind(C, name="tarsiaConstDnVecGet")
             import :: c_int, c_int64_t, c_ptr
             type(c_ptr), value, intent(in) :: x
@@ -988,32 +1862,61 @@ module tarsia
             integer(c_int), intent(out), optional :: valueType
             integer(c_int) :: tarsiaConstDnVecGet
         end function tarsiaConstDnVecGet
+    end interface
 
+    interface
         ! The array of a dense vector descriptor.
+        !
+        ! values: host.
+        !
+        ! Statuses: INVALID_VALUE (x is not a live descriptor or was made from a const array, values
+        ! is NULL).
         function tarsiaDnVecGetValues(x, values) bind(C, name="tarsiaDnVecGetValues")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: x
             type(c_ptr), intent(out) :: values
             integer(c_int) :: tarsiaDnVecGetValues
         end function tarsiaDnVecGetValues
+    end interface
 
+    interface
         ! The array of any dense vector descriptor, to read.
+        !
+        ! values: host.
+        !
+        ! Statuses: INVALID_VALUE (x is not a live descriptor, values is NULL).
         function tarsiaConstDnVecGetValues(x, values) bind(C, name="tarsiaConstDnVecGetValues")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: x
             type(c_ptr), intent(out) :: values
             integer(c_int) :: tarsiaConstDnVecGetValues
         end function tarsiaConstDnVecGetValues
+    end interface
 
-        ! Replaces the array of a dense vector descriptor.
+    interface
+        ! Replaces the array of a dense vector descriptor; size and type stay.
+        !
+        ! Statuses: INVALID_VALUE (x is not a live descriptor or was made from a const array,
+        ! misaligned values).
         function tarsiaDnVecSetValues(x, values) bind(C, name="tarsiaDnVecSetValues")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: x
             type(c_ptr), value, intent(in) :: values
             integer(c_int) :: tarsiaDnVecSetValues
         end function tarsiaDnVecSetValues
+    end interface
 
-        ! Describes a dense matrix of rows x cols elements.
+    interface tarsiaCreateDnMat
+        ! Describes a dense matrix of rows x cols elements. Element (i, j) is at values[i + j*ld] in
+        ! order COL (ld >= rows) and at values[i*ld + j] in order ROW (ld >= cols); ld >= 1, in
+        ! elements.
+        !
+        ! The descriptor borrows the array and copies nothing. values: in the backend's memory,
+        ! aligned to its elements, NULL allowed until the matrix is used.
+        !
+        ! Statuses: INVALID_VALUE (B is NULL, a dimension is negative, ld is too small or the matrix
+        ! more than memory holds, misaligned values, not a value of an enum), NOT_SUPPORTED (value
+        ! type that no operation takes), ALLOC_FAILED.
         function tarsiaCreateDnMat(B, rows, cols, ld, values, valueType, order &
                 ) bind(C, name="tarsiaCreateDnMat")
             import :: c_int, c_int64_t, c_ptr
@@ -1026,8 +1929,16 @@ module tarsia
             integer(c_int), value, intent(in) :: order
             integer(c_int) :: tarsiaCreateDnMat
         end function tarsiaCreateDnMat
+        module procedure tarsiaCreateDnMat_real32
+        module procedure tarsiaCreateDnMat_real64
+        module procedure tarsiaCreateDnMat_complex32
+        module procedure tarsiaCreateDnMat_complex64
+    end interface tarsiaCreateDnMat
 
-        ! As tarsiaCreateDnMat, from a const array.
+    interface tarsiaCreateConstDnMat
+        ! As tarsiaCreateDnMat, from a const array: the descriptor cannot be C.
+        !
+        ! Statuses: those of tarsiaCreateDnMat.
         function tarsiaCreateConstDnMat(B, rows, cols, ld, values, valueType, order &
                 ) bind(C, name="tarsiaCreateConstDnMat")
             import :: c_int, c_int64_t, c_ptr
@@ -1040,15 +1951,28 @@ module tarsia
             integer(c_int), value, intent(in) :: order
             integer(c_int) :: tarsiaCreateConstDnMat
         end function tarsiaCreateConstDnMat
+        module procedure tarsiaCreateConstDnMat_real32
+        module procedure tarsiaCreateConstDnMat_real64
+        module procedure tarsiaCreateConstDnMat_complex32
+        module procedure tarsiaCreateConstDnMat_complex64
+    end interface tarsiaCreateConstDnMat
 
-        ! Destroys a dense matrix descriptor, not the array.
+    interface
+        ! Destroys a dense matrix descriptor, not the array. NULL does nothing.
+        !
+        ! Statuses: INVALID_VALUE (not a live descriptor).
         function tarsiaDestroyDnMat(B) bind(C, name="tarsiaDestroyDnMat")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: B
             integer(c_int) :: tarsiaDestroyDnMat
         end function tarsiaDestroyDnMat
+    end interface
 
-        ! All fields of a dense matrix descriptor.
+    interface
+        ! All fields of a dense matrix descriptor. Answers: host, each may be NULL.
+        !
+        ! Statuses: INVALID_VALUE (B is not a live descriptor or was made from a const array; a
+        ! misaligned answer).
         function tarsiaDnMatGet(B, rows, cols, ld, values, valueType, order &
                 ) bind(C, name="tarsiaDnMatGet")
             import :: c_int, c_int64_t, c_ptr
@@ -1061,8 +1985,12 @@ module tarsia
             integer(c_int), intent(out), optional :: order
             integer(c_int) :: tarsiaDnMatGet
         end function tarsiaDnMatGet
+    end interface
 
+    interface
         ! As tarsiaDnMatGet, for any dense matrix descriptor, with a pointer to const.
+        !
+        ! Statuses: INVALID_VALUE (B is not a live descriptor; a misaligned answer).
         function tarsiaConstDnMatGet(B, rows, cols, ld, values, valueType, order &
                 ) bind(C, name="tarsiaConstDnMatGet")
             import :: c_int, c_int64_t, c_ptr
@@ -1075,48 +2003,99 @@ module tarsia
             integer(c_int), intent(out), optional :: order
             integer(c_int) :: tarsiaConstDnMatGet
         end function tarsiaConstDnMatGet
+    end interface
 
+    interface
         ! The array of a dense matrix descriptor.
+        !
+        ! values: host.
+        !
+        ! Statuses: INVALID_VALUE (B is not a live descriptor or was made from a const array, values
+        ! is NULL).
         function tarsiaDnMatGetValues(B, values) bind(C, name="tarsiaDnMatGetValues")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: B
             type(c_ptr), intent(out) :: values
             integer(c_int) :: tarsiaDnMatGetValues
         end function tarsiaDnMatGetValues
+    end interface
 
+    interface
         ! The array of any dense matrix descriptor, to read.
+        !
+        ! values: host.
+        !
+        ! Statuses: INVALID_VALUE (B is not a live descriptor, values is NULL).
         function tarsiaConstDnMatGetValues(B, values) bind(C, name="tarsiaConstDnMatGetValues")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: B
             type(c_ptr), intent(out) :: values
             integer(c_int) :: tarsiaConstDnMatGetValues
         end function tarsiaConstDnMatGetValues
+    end interface
 
-        ! Replaces the array of a dense matrix descriptor.
+    interface
+        ! Replaces the array of a dense matrix descriptor; shape, order and type stay.
+        !
+        ! Statuses: INVALID_VALUE (B is not a live descriptor or was made from a const array,
+        ! misaligned values).
         function tarsiaDnMatSetValues(B, values) bind(C, name="tarsiaDnMatSetValues")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: B
             type(c_ptr), value, intent(in) :: values
             integer(c_int) :: tarsiaDnMatSetValues
         end function tarsiaDnMatSetValues
+    end interface
 
-        ! How much tarsiaPlan_analyze may cost.
+    interface
+        ! How much tarsiaPlan_analyze may cost; DEFAULT after create.
+        !
+        ! Statuses: INVALID_VALUE (plan, effort), INVALID_STATE (analyzed already).
         function tarsiaPlan_setEffort(plan, effort) bind(C, name="tarsiaPlan_setEffort")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: plan
             integer(c_int), value, intent(in) :: effort
             integer(c_int) :: tarsiaPlan_setEffort
         end function tarsiaPlan_setEffort
+    end interface
 
-        ! Row reordering.
+    interface
+        ! Row reordering; AUTO after create. y and C keep the user's order whatever is chosen:
+        ! kernels write a row where the user has it.
+        !
+        ! AUTO lets SpMM's WINDOW and SMAT put rows of like columns together. A policy by name is
+        ! for SpMV's CSR and SpMM's ROW and CSR, and the library then chooses among these; analysis
+        ! makes a copy of the matrix with its rows in that order (on CUDA too the order is computed
+        ! on the host, from a copy of the pattern). tarsiaPlan_updateValues keeps the order, and is
+        ! as with setValueUpdates(1).
+        !
+        ! LEARNED lets analysis count 24 features of the pattern (on CUDA on the host, from a copy
+        ! of it) and take the policy, or the rows' own order, in which the product is predicted to
+        ! be the fastest: for SpMV's CSR and for SpMM's ROW (learned with B and C by rows) and CSR
+        ! (by columns), from times in fp32 and of 128 columns on an H100, which are taken for other
+        ! types, columns, orders of B and C and machines, too. tarsiaPlan_getInfo says which order
+        ! it is, and its reason that it was predicted.
+        !
+        ! Statuses: INVALID_VALUE (plan, reorder), INVALID_STATE (analyzed already).
+        ! tarsiaPlan_analyze returns NOT_SUPPORTED for a policy by name with another algorithm by
+        ! name, for SpGEMM, for op(A) of 2^31 rows or columns and more, for RCM where op(A) is not
+        ! square, and for LEARNED where no times of such products were measured. The reference
+        ! backend takes every policy and changes nothing.
         function tarsiaPlan_setReorder(plan, reorder) bind(C, name="tarsiaPlan_setReorder")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: plan
             integer(c_int), value, intent(in) :: reorder
             integer(c_int) :: tarsiaPlan_setReorder
         end function tarsiaPlan_setReorder
+    end interface
 
-        ! Blocks of TARSIA_SPMM_ALG_SMAT.
+    interface
+        ! Blocks of TARSIA_SPMM_ALG_SMAT: 16 x 16 (values of 16 bits only) or 16 x 8; 0 x 0 (after
+        ! create) leaves the choice to a model of their times, by how many of each there would be.
+        !
+        ! Statuses: INVALID_VALUE (plan is NULL or not of SpMM, rowBlockDim, colBlockDim),
+        ! INVALID_STATE (analyzed already). tarsiaPlan_analyze returns NOT_SUPPORTED for a plan of
+        ! another algorithm, and for blocks that its types do not have.
         function tarsiaPlan_setBlockDims(plan, rowBlockDim, colBlockDim &
                 ) bind(C, name="tarsiaPlan_setBlockDims")
             import :: c_int, c_int64_t, c_ptr
@@ -1125,8 +2104,18 @@ module tarsia
             integer(c_int64_t), value, intent(in) :: colBlockDim
             integer(c_int) :: tarsiaPlan_setBlockDims
         end function tarsiaPlan_setBlockDims
+    end interface
 
-        ! Whether values will change.
+    interface
+        ! Whether values will change. 1: the plan stores where each value goes, so that
+        ! tarsiaPlan_updateValues is asynchronous and O(nnz); SpGEMM keeps C's pattern, and on a
+        ! device, where entries of C have few products, the positions of their factors (8 bytes a
+        ! product and 4 an entry, up to four times the bytes of C and once those of A and B). 0
+        ! (after create): less memory, and values that fit fewer bytes to the bit may be kept in
+        ! them; updateValues may rebuild, block, and invalidate captured graphs. It says what
+        ! tarsiaPlan_updateValues costs, not when new values count: that is said there.
+        !
+        ! Statuses: INVALID_VALUE (plan, valueUpdates not 0 or 1), INVALID_STATE (analyzed already).
         function tarsiaPlan_setValueUpdates(plan, valueUpdates &
                 ) bind(C, name="tarsiaPlan_setValueUpdates")
             import :: c_int, c_ptr
@@ -1134,8 +2123,20 @@ module tarsia
             integer(c_int), value, intent(in) :: valueUpdates
             integer(c_int) :: tarsiaPlan_setValueUpdates
         end function tarsiaPlan_setValueUpdates
+    end interface
 
-        ! Whether the plan is self-contained (0 after create).
+    interface
+        ! Whether the plan is self-contained (0 after create). 1: analysis copies all that the plan
+        ! needs, so that when tarsiaPlan_analyze has returned the caller may change and free the
+        ! arrays of A (SpGEMM: and of B). Layouts that are copies in any case take no more memory by
+        ! it; those that read CSR in place become a copy of it: op(A) with 32-bit columns.
+        ! tarsiaPlan_updateValues then needs tarsiaPlan_setValueUpdates(plan, 1), since nobody can
+        ! look in the pattern any more. Factors in tiles are the plan's in any case.
+        !
+        ! Statuses: INVALID_VALUE (plan, selfContained not 0 or 1), INVALID_STATE (analyzed
+        ! already). tarsiaPlan_analyze returns NOT_SUPPORTED where op(A) has more than 2^31 - 1
+        ! columns, of which there is no copy, and with tarsiaPlan_setValuesInPlace(plan, 1);
+        ! tarsiaPlan_updateValues INVALID_STATE without setValueUpdates(1).
         function tarsiaPlan_setSelfContained(plan, selfContained &
                 ) bind(C, name="tarsiaPlan_setSelfContained")
             import :: c_int, c_ptr
@@ -1143,8 +2144,25 @@ module tarsia
             integer(c_int), value, intent(in) :: selfContained
             integer(c_int) :: tarsiaPlan_setSelfContained
         end function tarsiaPlan_setSelfContained
+    end interface
 
-        ! Whether every execute reads the values in the user's arrays as they are then.
+    interface
+        ! Whether every execute reads the values in the user's arrays as they are then. 1: a program
+        ! may change values in place whenever the plan is not executing, and needs no call for it;
+        ! analysis reads the pattern alone (the value array must be there; its values may be
+        ! anything then), and tarsiaPlan_updateValues with another array moves the plan to that one,
+        ! asynchronously, since only its address changes (a CUDA graph keeps the address that it was
+        ! captured with). With setValueUpdates(1) SpGEMM keeps C's pattern, too. 0 after create.
+        !
+        ! Served by TARSIA_SPMV_ALG_CSR, TARSIA_SPMM_ALG_ROW and TARSIA_SPGEMM_ALG_HASH, of which
+        ! DEFAULT is the one of the operation, whatever the effort, for matrices whose values have
+        ! the order of op(A)'s rows: CSR with op N, CSC with op T, and with op C for real values; of
+        ! SpGEMM both factors, or both by columns (CSC with op N, CSR with op T).
+        !
+        ! Statuses: INVALID_VALUE (plan, valuesInPlace not 0 or 1), INVALID_STATE (analyzed
+        ! already). tarsiaPlan_analyze returns NOT_SUPPORTED for another algorithm by name, another
+        ! format or op, a matrix in tiles, and an order of rows by name; the text says which, and
+        ! what would serve.
         function tarsiaPlan_setValuesInPlace(plan, valuesInPlace &
                 ) bind(C, name="tarsiaPlan_setValuesInPlace")
             import :: c_int, c_ptr
@@ -1152,8 +2170,16 @@ module tarsia
             integer(c_int), value, intent(in) :: valuesInPlace
             integer(c_int) :: tarsiaPlan_setValuesInPlace
         end function tarsiaPlan_setValuesInPlace
+    end interface
 
-        ! How often the plan will be executed (of SpGEMM.
+    interface
+        ! How often the plan will be executed (of SpGEMM: its numeric phase). The choice then
+        ! minimises the predicted seconds of analysis and of executes products together, so that a
+        ! plan for few products converts nothing and reads A in place, as effort QUICK; effort TUNED
+        ! builds and times only what may gain more than that takes. A plan may be executed more
+        ! often, or less. 0 (after create): unknown, what counts is one product.
+        !
+        ! Statuses: INVALID_VALUE (plan, executes < 0), INVALID_STATE (analyzed already).
         function tarsiaPlan_setExpectedExecutes(plan, executes &
                 ) bind(C, name="tarsiaPlan_setExpectedExecutes")
             import :: c_int, c_int64_t, c_ptr
@@ -1161,27 +2187,73 @@ module tarsia
             integer(c_int64_t), value, intent(in) :: executes
             integer(c_int) :: tarsiaPlan_setExpectedExecutes
         end function tarsiaPlan_setExpectedExecutes
+    end interface
 
+    interface
         ! The most bytes that the plan may hold at one time, temporary memory of analysis and of
-        ! SpGEMM's phases included, C not.
+        ! SpGEMM's phases included, C not; 0 takes the limit away (after create: what the backend's
+        ! memory has left). SpGEMM on a device works part by part where all of an intermediate does
+        ! not fit: some rows of C, or of its tiles, at a time, with the same bits. A call that would
+        ! need more all the same returns INSUFFICIENT_RESOURCES and says how much; the plan stays as
+        ! it was.
+        !
+        ! Statuses: INVALID_VALUE (plan), INVALID_STATE (analyzed already).
         function tarsiaPlan_setMemoryLimit(plan, bytes) bind(C, name="tarsiaPlan_setMemoryLimit")
             import :: c_int, c_ptr, c_size_t
             type(c_ptr), value, intent(in) :: plan
             integer(c_size_t), value, intent(in) :: bytes
             integer(c_int) :: tarsiaPlan_setMemoryLimit
         end function tarsiaPlan_setMemoryLimit
+    end interface
 
+    interface
         ! Reads and validates the matrix (offsets ascend and end at nnz, indices are in range),
         ! chooses algorithm and layout, converts, and grows the handle's own workspace to what
-        ! execute will need.
+        ! execute will need. Once per plan; a failure leaves the plan as it was, so that the call
+        ! may be repeated.
+        !
+        ! The plan may have copied A's values when this returns, or not: after changing values a
+        ! program calls tarsiaPlan_updateValues, and until then a product may have the old or the
+        ! new ones (tarsiaPlan_setValuesInPlace: the new ones always, and values are not read here).
+        ! With tarsiaSetChecks(handle, 1) it takes fingerprints of the arrays.
+        !
+        ! Blocks; may allocate; not inside a capture. Never reads alpha or beta.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan; A or B has a NULL array or an invalid
+        ! pattern: the text says where; handle of another backend or device), INVALID_STATE
+        ! (analyzed already), NOT_SUPPORTED (effort TUNED in deterministic mode; a matrix that must
+        ! be converted has more than 2^31 - 1 columns; values that cannot be read in place, where
+        ! tarsiaPlan_setValuesInPlace asks for it), ALLOC_FAILED, INSUFFICIENT_RESOURCES (memory
+        ! limit).
         function tarsiaPlan_analyze(handle, plan) bind(C, name="tarsiaPlan_analyze")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
             type(c_ptr), value, intent(in) :: plan
             integer(c_int) :: tarsiaPlan_analyze
         end function tarsiaPlan_analyze
+    end interface
 
-        ! Writes what analysis of a plan has decided into a buffer.
+    interface
+        ! Writes what analysis of a plan has decided into a buffer: the algorithm, where it reads A
+        ! and B from, reordering, blocks, with effort TUNED by what was measured; and the order of
+        ! the rows of op(A) where the host has computed one, which is the slow part of analysis:
+        ! that of a policy by name (tarsiaPlan_setReorder; DCSR's is computed again, which takes
+        ! little), and on the host backend the clusters of SMAT. Clusters that a device finds are
+        ! not among it, no pointers, and none of the values of A. A file, a message or a database
+        ! may keep it: tarsiaPlan_setDecisions gives it to a plan of the same problem, whose
+        ! analysis then builds the same without looking for it.
+        !
+        ! buffer: host, of room bytes; NULL asks for the number of bytes alone. bytes: host; the
+        ! size of the decisions: some hundred bytes, with an order of rows 4 bytes a row of op(A)
+        ! more; at most 64 KiB and 4 bytes a row.
+        !
+        ! Reads A's index arrays (SpGEMM: and B's) once, for a fingerprint of 128 bits of their
+        ! contents, which a self-contained plan has kept. Blocks; not inside a capture.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, bytes is NULL, handle of another backend
+        ! or device), INVALID_STATE (not analyzed; the stream is being captured),
+        ! INSUFFICIENT_RESOURCES (buffer is too small; the text says the bytes needed),
+        ! NOT_SUPPORTED (A or B is in tiles, of which nothing is decided).
         function tarsiaPlan_getDecisions(handle, plan, buffer, room, bytes &
                 ) bind(C, name="tarsiaPlan_getDecisions")
             import :: c_int, c_ptr, c_size_t
@@ -1192,9 +2264,36 @@ module tarsia
             integer(c_size_t), intent(out) :: bytes
             integer(c_int) :: tarsiaPlan_getDecisions
         end function tarsiaPlan_getDecisions
+    end interface
 
+    interface
         ! Gives a plan, before tarsiaPlan_analyze and after its other settings, the decisions of
-        ! another plan of the same problem.
+        ! another plan of the same problem. Its analysis then counts nothing, asks no model, times
+        ! nothing and computes no order of rows that is among them, but builds what the other plan
+        ! has, whose products have the same bits (in deterministic mode `swift` and `dense` on a
+        ! device those of that mode). Effort may be another than the other plan's: decisions that
+        ! TUNED has measured may be used with any, and in deterministic mode, but those for
+        ! algorithm `dense` on a device, which have cublasLt's algorithms timed again.
+        !
+        ! The same problem: the same operation, ops, types (computeType too), orders, nHint, format,
+        ! shape, number of entries, index types, index base, contents of the index arrays,
+        ! valueUpdates, valuesInPlace, selfContained, expected executes, reorder and blocks; and the
+        ! same version of the library, backend and model of the device or processor. Nothing in
+        ! buffer is believed: data that are damaged, cut off, or for anything else are an error
+        ! whose text says what differs, and the plan stays as it was; an order of rows must have
+        ! each row of op(A) once.
+        !
+        ! buffer: host; NULL with 0 bytes takes decisions back that were given before. bytes: its
+        ! size, as tarsiaPlan_getDecisions said.
+        !
+        ! Reads the index arrays once. Blocks; not inside a capture.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, handle of another backend or device;
+        ! buffer is NULL and bytes is not 0, or the reverse; damaged data; decisions for another
+        ! problem or other settings; A or B has a NULL array), INVALID_STATE (analyzed already; the
+        ! stream is being captured), NOT_SUPPORTED (decisions of another version of the library or
+        ! of the format, of another backend or model of device; A or B is in tiles).
+        ! tarsiaPlan_analyze returns INVALID_VALUE if the settings have changed after this call.
         function tarsiaPlan_setDecisions(handle, plan, buffer, bytes &
                 ) bind(C, name="tarsiaPlan_setDecisions")
             import :: c_int, c_ptr, c_size_t
@@ -1204,8 +2303,15 @@ module tarsia
             integer(c_size_t), value, intent(in) :: bytes
             integer(c_int) :: tarsiaPlan_setDecisions
         end function tarsiaPlan_setDecisions
+    end interface
 
-        ! Bytes of workspace that execute needs with n columns (SpMM.
+    interface
+        ! Bytes of workspace that execute needs with n columns (SpMM; SpMV and SpGEMM ignore n).
+        !
+        ! bytes: host.
+        !
+        ! Statuses: INVALID_VALUE (plan, n < 0, bytes is NULL), INVALID_STATE (not analyzed; called
+        ! by an allocator that a change of this plan has called).
         function tarsiaPlan_workspaceSize(plan, n, bytes) bind(C, name="tarsiaPlan_workspaceSize")
             import :: c_int, c_int64_t, c_ptr, c_size_t
             type(c_ptr), value, intent(in) :: plan
@@ -1213,16 +2319,47 @@ module tarsia
             integer(c_size_t), intent(out) :: bytes
             integer(c_int) :: tarsiaPlan_workspaceSize
         end function tarsiaPlan_workspaceSize
+    end interface
 
-        ! Makes all that execute will need on this handle.
+    interface
+        ! Makes all that execute will need on this handle: grows its own workspace to the plan's
+        ! need at nHint columns, or checks that the user's is large enough. tarsiaPlan_analyze does
+        ! it for the handle that it is called with; call this for every other handle.
+        !
+        ! Blocks; may allocate; not inside a capture.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, handle of another backend or device),
+        ! INVALID_STATE (not analyzed), ALLOC_FAILED, INSUFFICIENT_RESOURCES (the user's workspace
+        ! is too small; the text says the bytes needed).
         function tarsiaPlan_prepare(handle, plan) bind(C, name="tarsiaPlan_prepare")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
             type(c_ptr), value, intent(in) :: plan
             integer(c_int) :: tarsiaPlan_prepare
         end function tarsiaPlan_prepare
+    end interface
 
-        ! New values of A for the same pattern.
+    interface tarsiaPlan_updateValues
+        ! New values of A for the same pattern: O(nnz), no new analysis. For SpGEMM, A's; see
+        ! tarsiaSpGEMM_updateValues for both.
+        !
+        ! newValues: in the backend's memory, in the order and type of A's value array; it must stay
+        ! valid until it is replaced, or for the plan's life (a plan may read it in place); of a
+        ! self-contained plan until the work of this call is done. May be A's own array after the
+        ! program changed it.
+        !
+        ! After a program has changed values it calls this: until then a product may have the old or
+        ! the new ones, whichever way they changed (in A's array, or by new pointers of the
+        ! descriptor, which reach no plan). Only a plan of tarsiaPlan_setValuesInPlace needs no call
+        ! for values that changed in its array.
+        !
+        ! With setValueUpdates(1) or setValuesInPlace(1) asynchronous and capturable; else it may
+        ! allocate and block. Blocks with tarsiaSetChecks(handle, 1), where it renews the
+        ! fingerprint of the values. Products of other threads come before it or after it as a
+        ! whole: none has some of both.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL or misaligned, handle of
+        ! another backend or device), INVALID_STATE (not analyzed), ALLOC_FAILED.
         function tarsiaPlan_updateValues(handle, plan, newValues &
                 ) bind(C, name="tarsiaPlan_updateValues")
             import :: c_int, c_ptr
@@ -1231,23 +2368,71 @@ module tarsia
             type(c_ptr), value, intent(in) :: newValues
             integer(c_int) :: tarsiaPlan_updateValues
         end function tarsiaPlan_updateValues
+        module procedure tarsiaPlan_updateValues_real32
+        module procedure tarsiaPlan_updateValues_real64
+        module procedure tarsiaPlan_updateValues_complex32
+        module procedure tarsiaPlan_updateValues_complex64
+    end interface tarsiaPlan_updateValues
 
-        ! What the plan is and what analysis chose.
+    interface
+        ! What the plan is and what analysis chose. Allowed before analysis too.
+        !
+        ! info: host; the caller sets info->structSize = sizeof(tarsiaPlanInfo_t) first. A smaller
+        ! (older) struct gets its part, of a larger (newer) one the rest is zeroed; structSize
+        ! itself stays.
+        !
+        ! Statuses: INVALID_VALUE (plan, info is NULL, structSize below the first field's end or
+        ! above 64 KiB), INVALID_STATE (called by an allocator that a change of this plan has
+        ! called).
         function tarsiaPlan_getInfo(plan, info) bind(C, name="tarsiaPlan_getInfo")
             import :: c_int, c_ptr, tarsiaPlanInfo_t
             type(c_ptr), value, intent(in) :: plan
             type(tarsiaPlanInfo_t), intent(inout) :: info
             integer(c_int) :: tarsiaPlan_getInfo
         end function tarsiaPlan_getInfo
+    end interface
 
-        ! Destroys a plan.
+    interface
+        ! Destroys a plan. NULL does nothing.
+        !
+        ! Waits for other threads' calls with the plan to return, not for their work on a device
+        ! (but for a plan of a matrix in tiles): the plan's memory is used again when its work is
+        ! done. A graph that has captured calls with the plan keeps its memory, and may be launched,
+        ! until the graph is destroyed and its last launch done. A's arrays, where the plan reads
+        ! them in place, and dense operands are the caller's in any case. Streams on which the plan
+        ! has run may be destroyed before, but for plans whose memory comes from
+        ! tarsiaSetAllocator's functions: these are called with the stream that the handle had at
+        ! tarsiaPlan_analyze, which must live.
+        !
+        ! Statuses: INVALID_VALUE (not a live plan), INVALID_STATE (called by an allocator that a
+        ! call with this plan has called; a graph keeps the plan, whose memory is from
+        ! tarsiaSetAllocator's functions; the plan stays).
         function tarsiaPlan_destroy(plan) bind(C, name="tarsiaPlan_destroy")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: plan
             integer(c_int) :: tarsiaPlan_destroy
         end function tarsiaPlan_destroy
+    end interface
 
+    interface
         ! Creates a plan for y = alpha * op(A) * x + beta * y.
+        !
+        ! A is m x k as stored; op(A) decides which of its dimensions x and y have. The plan copies
+        ! the descriptor's fields, so A may be destroyed after this call; A's arrays must stay
+        ! valid, with an unchanged pattern, for the plan's life (with tarsiaPlan_setSelfContained
+        ! until it is analyzed). xType, yType, computeType: the README's support table lists the
+        ! combinations; half types sum in 32 bits and round once at the store. alg: DEFAULT lets the
+        ! library choose.
+        !
+        ! Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until
+        ! then a product may have the old or the new ones, as the algorithm has a copy of them or
+        ! reads them in place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the
+        ! present ones at every execute, and tarsiaSetChecks finds where a call is missing.
+        !
+        ! plan: host. Does not read A's arrays. All algorithms here are deterministic.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value of its type),
+        ! NOT_SUPPORTED (not in the support table; the text says which part), ALLOC_FAILED.
         function tarsiaSpMV_createPlan(handle, plan, opA, A, xType, yType, computeType, alg &
                 ) bind(C, name="tarsiaSpMV_createPlan")
             import :: c_int, c_ptr
@@ -1261,8 +2446,26 @@ module tarsia
             integer(c_int), value, intent(in) :: alg
             integer(c_int) :: tarsiaSpMV_createPlan
         end function tarsiaSpMV_createPlan
+    end interface
 
+    interface tarsiaSpMV
         ! y = alpha * op(A) * x + beta * y with an analyzed plan.
+        !
+        ! x has the columns of op(A), y its rows, both in the types of createPlan and in the
+        ! backend's memory, not overlapping. alpha and beta: one value of the compute type each, on
+        ! the host or the device by pointer mode. beta == 0 never reads y; alpha == 0 reads neither
+        ! A's values nor x. Entries that are not stored never contribute; stored zeros count (0 *
+        ! Inf is NaN).
+        !
+        ! Asynchronous on the handle's stream and capturable; never allocates, never synchronises
+        ! (synchronous on the CPU backends). Several handles may execute one plan at once, each
+        ! after tarsiaPlan_prepare with it. Deterministic: the same bits from run to run, whatever
+        ! the number of threads. With tarsiaSetChecks(handle, 1) it blocks.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, x, beta or y is NULL, of the wrong
+        ! length or type, x and y overlap, y is const, handle of another backend or device),
+        ! INVALID_STATE (the plan is not analyzed; with checks on, A's arrays have changed),
+        ! INSUFFICIENT_RESOURCES (workspace; the text says the bytes needed), EXECUTION_FAILED.
         function tarsiaSpMV(handle, plan, alpha, x, beta, y) bind(C, name="tarsiaSpMV")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
@@ -1273,8 +2476,27 @@ module tarsia
             type(c_ptr), value, intent(in) :: y
             integer(c_int) :: tarsiaSpMV
         end function tarsiaSpMV
+        module procedure tarsiaSpMV_real32
+        module procedure tarsiaSpMV_real64
+        module procedure tarsiaSpMV_complex32
+        module procedure tarsiaSpMV_complex64
+    end interface tarsiaSpMV
 
-        ! z = alpha * op(A) * x + beta * y with an analyzed plan.
+    interface tarsiaSpMV_into
+        ! z = alpha * op(A) * x + beta * y with an analyzed plan: tarsiaSpMV with a result of its
+        ! own, for residuals such as b - A * x.
+        !
+        ! y and z have the rows of op(A) and the type yType of createPlan. z may be y (then this is
+        ! tarsiaSpMV): that is the same array, whichever descriptors they have, and a const y is
+        ! overwritten then. Else z shares no memory with y, which is only read, nor with x. alpha
+        ! and beta are not in z. beta == 0 never uses y's values, but y is a vector of the right
+        ! length and type all the same. Everything else is as for tarsiaSpMV.
+        !
+        ! On the way to z the library copies y there first, one more pass over both, in the stream's
+        ! order; not where z is y, or where beta is 0 in host memory. Asynchronous and capturable.
+        !
+        ! Statuses: those of tarsiaSpMV, where z is what y is there, and INVALID_VALUE for y of the
+        ! wrong length or type, and for z that shares some of y's memory.
         function tarsiaSpMV_into(handle, plan, alpha, x, beta, y, z) bind(C, name="tarsiaSpMV_into")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
@@ -1286,8 +2508,24 @@ module tarsia
             type(c_ptr), value, intent(in) :: z
             integer(c_int) :: tarsiaSpMV_into
         end function tarsiaSpMV_into
+        module procedure tarsiaSpMV_into_real32
+        module procedure tarsiaSpMV_into_real64
+        module procedure tarsiaSpMV_into_complex32
+        module procedure tarsiaSpMV_into_complex64
+    end interface tarsiaSpMV_into
 
+    interface tarsiaSpMV_once
         ! y = alpha * op(A) * x + beta * y in one call, for a matrix that is used once.
+        !
+        ! The types are those of the descriptors; see tarsiaSpMV for what is read. Deterministic.
+        !
+        ! CSR with op N and CSC with op T (for real values also op C) need no conversion: with the
+        ! CUDA backend this call then only launches one kernel, asynchronously on the handle's
+        ! stream, may be captured, and does not validate the matrix: one that tarsiaCheckSpMat would
+        ! refuse is undefined behaviour. For any other input, and on the CPU backends, it builds a
+        ! temporary plan, which validates, and blocks.
+        !
+        ! Statuses: those of tarsiaSpMV_createPlan, tarsiaPlan_analyze and tarsiaSpMV.
         function tarsiaSpMV_once(handle, opA, alpha, A, x, beta, y, computeType &
                 ) bind(C, name="tarsiaSpMV_once")
             import :: c_int, c_ptr
@@ -1301,8 +2539,35 @@ module tarsia
             integer(c_int), value, intent(in) :: computeType
             integer(c_int) :: tarsiaSpMV_once
         end function tarsiaSpMV_once
+        module procedure tarsiaSpMV_once_real32
+        module procedure tarsiaSpMV_once_real64
+        module procedure tarsiaSpMV_once_complex32
+        module procedure tarsiaSpMV_once_complex64
+    end interface tarsiaSpMV_once
 
+    interface
         ! Creates a plan for C = alpha * op(A) * op(B) + beta * C, B and C dense.
+        !
+        ! bOrder, cOrder: storage orders of B and C as the user stores them (opB does not change B's
+        ! order). nHint: the columns of C that the plan is made for; any number of columns may be
+        ! executed. The plan copies the descriptor's fields, so A may be destroyed after this call;
+        ! A's arrays must stay valid, with an unchanged pattern, for the plan's life (with
+        ! tarsiaPlan_setSelfContained until it is analyzed). bType, cType, computeType: the README's
+        ! support table lists the combinations. computeType TF32 allows factors to be rounded to
+        ! TF32; 32F never does.
+        !
+        ! Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until
+        ! then a product may have the old or the new ones, as the algorithm has a copy of them or
+        ! reads them in place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the
+        ! present ones at every execute, and tarsiaSetChecks finds where a call is missing.
+        !
+        ! plan: host. Does not read A's arrays. All algorithms here are deterministic, but on CUDA
+        ! outside deterministic mode TARSIA_SPMM_ALG_SWIFT, and TARSIA_SPMM_ALG_DENSE where it takes
+        ! cublasLt, whose version says what its bits are.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value of its type,
+        ! nHint < 0), NOT_SUPPORTED (not in the support table; the text says which part),
+        ! ALLOC_FAILED.
         function tarsiaSpMM_createPlan(handle, plan, opA, opB, A, bOrder, cOrder, nHint, bType, &
                 cType, computeType, alg) bind(C, name="tarsiaSpMM_createPlan")
             import :: c_int, c_int64_t, c_ptr
@@ -1320,8 +2585,29 @@ module tarsia
             integer(c_int), value, intent(in) :: alg
             integer(c_int) :: tarsiaSpMM_createPlan
         end function tarsiaSpMM_createPlan
+    end interface
 
+    interface tarsiaSpMM
         ! C = alpha * op(A) * op(B) + beta * C with an analyzed plan.
+        !
+        ! op(A) is m x k, op(B) k x n, C m x n; B and C have the types and orders of createPlan, any
+        ! ld, in the backend's memory, sharing no element. alpha and beta: one value of the compute
+        ! type each, on the host or the device by pointer mode. beta == 0 never reads C; alpha == 0
+        ! reads neither A's values nor B. Entries of A that are not stored never contribute; stored
+        ! zeros count. Nothing between the columns or rows of C (padding of ld) is touched.
+        !
+        ! Asynchronous on the handle's stream and capturable; never allocates, never synchronises
+        ! (synchronous on the CPU backends). Several handles may execute one plan at once, each
+        ! after tarsiaPlan_prepare with it. Deterministic, but for TARSIA_SPMM_ALG_SWIFT and, by
+        ! cublasLt, TARSIA_SPMM_ALG_DENSE on CUDA, outside deterministic mode. With
+        ! tarsiaSetChecks(handle, 1) it blocks.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, B, beta or C is NULL, of the wrong
+        ! shape, type or order, B and C overlap, C is const, handle of another backend or device),
+        ! INVALID_STATE (the plan is not analyzed; with checks on, A's arrays have changed),
+        ! INSUFFICIENT_RESOURCES (workspace for this n; the text says the bytes needed),
+        ! NOT_SUPPORTED (a plan of TARSIA_SPMM_ALG_SWIFT that was analyzed outside deterministic
+        ! mode, in it), EXECUTION_FAILED.
         function tarsiaSpMM(handle, plan, alpha, B, beta, C) bind(C, name="tarsiaSpMM")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
@@ -1332,8 +2618,28 @@ module tarsia
             type(c_ptr), value, intent(in) :: C
             integer(c_int) :: tarsiaSpMM
         end function tarsiaSpMM
+        module procedure tarsiaSpMM_real32
+        module procedure tarsiaSpMM_real64
+        module procedure tarsiaSpMM_complex32
+        module procedure tarsiaSpMM_complex64
+    end interface tarsiaSpMM
 
-        ! D = alpha * op(A) * op(B) + beta * C with an analyzed plan.
+    interface tarsiaSpMM_into
+        ! D = alpha * op(A) * op(B) + beta * C with an analyzed plan: tarsiaSpMM with a result of
+        ! its own.
+        !
+        ! C and D are m x n, of the type cType and the order cOrder of createPlan, each with an ld
+        ! of its own. D may be C (then this is tarsiaSpMM): that is the same elements, whichever
+        ! descriptors they have, and a const C is overwritten then. Else D shares no element with C,
+        ! which is only read, nor with B. alpha and beta are not in D. beta == 0 never uses C's
+        ! values, but C is a matrix of the right shape and type all the same. Everything else is as
+        ! for tarsiaSpMM.
+        !
+        ! On the way to D the library copies C there first, one more pass over both, in the stream's
+        ! order; not where D is C, or where beta is 0 in host memory. Asynchronous and capturable.
+        !
+        ! Statuses: those of tarsiaSpMM, where D is what C is there, and INVALID_VALUE for C of the
+        ! wrong shape, type or order, and for D that shares some of C's elements.
         function tarsiaSpMM_into(handle, plan, alpha, B, beta, C, D) bind(C, name="tarsiaSpMM_into")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
@@ -1345,8 +2651,20 @@ module tarsia
             type(c_ptr), value, intent(in) :: D
             integer(c_int) :: tarsiaSpMM_into
         end function tarsiaSpMM_into
+        module procedure tarsiaSpMM_into_real32
+        module procedure tarsiaSpMM_into_real64
+        module procedure tarsiaSpMM_into_complex32
+        module procedure tarsiaSpMM_into_complex64
+    end interface tarsiaSpMM_into
 
+    interface tarsiaSpMM_once
         ! C = alpha * op(A) * op(B) + beta * C in one call, for a matrix that is used once.
+        !
+        ! Types and orders are those of the descriptors; see tarsiaSpMM for what is read. Needs no
+        ! conversion for CSR with op N and CSC with op T; for any other input it builds a temporary
+        ! plan. Memory that the workspace lacks is allocated for the call. Blocks. Deterministic.
+        !
+        ! Statuses: those of tarsiaSpMM_createPlan, tarsiaPlan_analyze and tarsiaSpMM.
         function tarsiaSpMM_once(handle, opA, opB, alpha, A, B, beta, C, computeType &
                 ) bind(C, name="tarsiaSpMM_once")
             import :: c_int, c_ptr
@@ -1361,8 +2679,50 @@ module tarsia
             integer(c_int), value, intent(in) :: computeType
             integer(c_int) :: tarsiaSpMM_once
         end function tarsiaSpMM_once
+        module procedure tarsiaSpMM_once_real32
+        module procedure tarsiaSpMM_once_real64
+        module procedure tarsiaSpMM_once_complex32
+        module procedure tarsiaSpMM_once_complex64
+    end interface tarsiaSpMM_once
 
+    interface
         ! Creates a plan for C = alpha * op(A) * op(B), all three sparse.
+        !
+        ! A and B: CSR, CSC or tiles (tarsiaCreateTile), of one value type; op(A) is m x k and op(B)
+        ! k x n. C has the compute type as its value type (fp16 and bf16 products give 32-bit C).
+        ! The plan copies the descriptors' fields; the arrays of A and B must stay valid, with an
+        ! unchanged pattern, for the plan's life (with tarsiaPlan_setSelfContained until it is
+        ! analyzed).
+        !
+        ! There is no beta: C is the product alone, with its pattern. A sum with a sparse matrix has
+        ! another pattern, and is the program's.
+        !
+        ! Values: after a program has changed values of A or B it calls tarsiaSpGEMM_updateValues
+        ! (for A alone: tarsiaPlan_updateValues); until then a product may have the old or the new
+        ! ones, as the algorithm has a copy of them or reads them in place.
+        ! tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present ones at every
+        ! execute, and tarsiaSetChecks finds where a call is missing.
+        !
+        ! plan: host. Does not read the arrays. The order of calls is createPlan,
+        ! tarsiaPlan_analyze, tarsiaSpGEMM_symbolic, tarsiaSpGEMM_numeric (as often as wanted). With
+        ! tarsiaPlan_setValueUpdates(plan, 1) the plan keeps C's pattern, and every numeric phase
+        ! after the first computes values only. tarsiaPlan_setMemoryLimit bounds what the plan may
+        ! hold besides C.
+        !
+        ! A factor in tiles is read where it is, without conversion, by TARSIA_SPGEMM_ALG_TILE,
+        ! which DEFAULT then chooses; other algorithms do not take it. Where op transposes it, or
+        ! the tiles of A are by rows and those of B by columns (made from CSC), the plan has a copy
+        ! of one. The plan takes the tiles that the matrix has when it is analyzed, and keeps them
+        ! whatever is put into the matrix, or when it is destroyed.
+        !
+        ! Sources of the algorithms: F. G. Gustavson, "Two fast algorithms for sparse matrices", ACM
+        ! TOMS 4(3), 1978 (TARSIA_SPGEMM_ALG_HASH); Y. Niu et al., "TileSpGEMM: a tiled algorithm
+        ! for parallel sparse general matrix-matrix multiplication on GPUs", PPoPP 2022, section 3
+        ! (TARSIA_SPGEMM_ALG_TILE).
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value of its type,
+        ! inner dimensions differ), NOT_SUPPORTED (not in the support table; the text says which
+        ! part), ALLOC_FAILED.
         function tarsiaSpGEMM_createPlan(handle, plan, opA, opB, A, B, computeType, alg &
                 ) bind(C, name="tarsiaSpGEMM_createPlan")
             import :: c_int, c_ptr
@@ -1376,8 +2736,23 @@ module tarsia
             integer(c_int), value, intent(in) :: alg
             integer(c_int) :: tarsiaSpGEMM_createPlan
         end function tarsiaSpGEMM_createPlan
+    end interface
 
-        ! Counts the stored entries of C, so that the caller can allocate it.
+    interface
+        ! Counts the stored entries of C, so that the caller can allocate it: entries whose sum
+        ! cancels to zero are stored. Reads the patterns of A and B only.
+        !
+        ! nnzC: host. Blocks; may allocate, in proportion to the rows of C and the longest row
+        ! (TARSIA_SPGEMM_ALG_TILE: to the tiles of C); not inside a capture. A second call returns
+        ! the same count without work. For `hash` a device also takes up to 32 bytes for each entry
+        ! of B while it counts, of which the plan keeps half, and 140 for each 1,024 columns that a
+        ! row with many products reaches over; where they are missing, it goes part by part, or
+        ! other ways.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan, nnzC is
+        ! NULL), INVALID_STATE (not analyzed; with checks on, index arrays of A or B have changed),
+        ! ALLOC_FAILED, INSUFFICIENT_RESOURCES (memory limit, or C is larger than the device's
+        ! memory; the text says the bytes needed).
         function tarsiaSpGEMM_symbolic(handle, plan, nnzC) bind(C, name="tarsiaSpGEMM_symbolic")
             import :: c_int, c_int64_t, c_ptr
             type(c_ptr), value, intent(in) :: handle
@@ -1385,8 +2760,34 @@ module tarsia
             integer(c_int64_t), intent(out) :: nnzC
             integer(c_int) :: tarsiaSpGEMM_symbolic
         end function tarsiaSpGEMM_symbolic
+    end interface
 
-        ! C = alpha * op(A) * op(B).
+    interface tarsiaSpGEMM_numeric
+        ! C = alpha * op(A) * op(B): writes C's offsets, indices and values.
+        !
+        ! C: CSR or CSC with room for the nnzC entries of tarsiaSpGEMM_symbolic, any index types
+        ! that hold them, either base; rows (columns for CSC) come out sorted, without duplicates.
+        ! Or, by TARSIA_SPGEMM_ALG_TILE, a matrix of tarsiaCreateTile, whose tiles are replaced: in
+        ! memory of the handle's allocator, not counted in the plan's limit; it may be A or B, too.
+        ! Such a call blocks and is not captured. alpha: one value of the compute type, on the host
+        ! or the device by pointer mode; alpha == 0 writes the pattern with zeros and reads no
+        ! values. C's arrays must not overlap A's or B's.
+        !
+        ! May allocate and block (not, on a device, once the pattern is kept and reused; a memory
+        ! limit may leave no room for it). C by columns of a product that is computed by rows, or
+        ! the reverse, takes 28 bytes or more for each entry of C on a device; where they are
+        ! missing, some rows at a time are computed, twice.
+        !
+        ! Deterministic: every entry is summed in the order of A's row (on a device by
+        ! TARSIA_SPGEMM_ALG_TILE, which DEFAULT may be, in an order of its own, and by
+        ! TARSIA_SPGEMM_ALG_HASH where rows have more than 512 entries maybe in parts of 128 of
+        ! them, whose sums are added in order). Which sign and payload a NaN has is not specified.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan, alpha is
+        ! NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL array, or shares
+        ! memory with A, B or itself), NOT_SUPPORTED (format of C; tiles from another algorithm),
+        ! INVALID_STATE (not analyzed, or no symbolic phase yet; with checks on, arrays of A or B
+        ! have changed), ALLOC_FAILED, INSUFFICIENT_RESOURCES (memory limit).
         function tarsiaSpGEMM_numeric(handle, plan, alpha, C) bind(C, name="tarsiaSpGEMM_numeric")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
@@ -1395,8 +2796,27 @@ module tarsia
             type(c_ptr), value, intent(in) :: C
             integer(c_int) :: tarsiaSpGEMM_numeric
         end function tarsiaSpGEMM_numeric
+        module procedure tarsiaSpGEMM_numeric_real32
+        module procedure tarsiaSpGEMM_numeric_real64
+        module procedure tarsiaSpGEMM_numeric_complex32
+        module procedure tarsiaSpGEMM_numeric_complex64
+    end interface tarsiaSpGEMM_numeric
 
-        ! New values for A and B, same patterns, for the numeric phases that follow.
+    interface
+        ! New values for A and B, same patterns, for the numeric phases that follow; NULL keeps a
+        ! matrix's present values: where A and B have one value array that changed, it is given
+        ! twice. The arrays must stay valid until they are replaced, or for the plan's life.
+        ! Asynchronous for a plan of tarsiaPlan_setValuesInPlace. (tarsiaPlan_updateValues on a
+        ! SpGEMM plan is this call with newValuesB NULL.) For a factor in tiles NULL takes the
+        ! values that the matrix has now, which must have entries at the same places; both may be
+        ! NULL then. Such a call blocks and is not captured.
+        !
+        ! newValuesA, newValuesB: in the backend's memory, in the order and type of the descriptors'
+        ! values.
+        !
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan, both arrays
+        ! are NULL, misaligned array, an array for a factor in tiles, tiles with entries at other
+        ! places), INVALID_STATE (not analyzed), ALLOC_FAILED.
         function tarsiaSpGEMM_updateValues(handle, plan, newValuesA, newValuesB &
                 ) bind(C, name="tarsiaSpGEMM_updateValues")
             import :: c_int, c_ptr
@@ -1590,5 +3010,1767 @@ contains
             text(i:i) = characters(i)
         end do
     end function text_of_field
+
+    function tarsiaSetPlanCache_text(handle, folder) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        character(len=*), intent(in) :: folder
+        character(kind=c_char), target :: characters(len_trim(folder) + 1)
+        integer :: i
+        integer(c_int) :: status
+
+        do i = 1, len_trim(folder)
+            characters(i) = folder(i:i)
+        end do
+        characters(size(characters)) = c_null_char
+        status = tarsiaSetPlanCache(handle, c_loc(characters))
+    end function tarsiaSetPlanCache_text
+
+    function tarsiaSpMV_real32(handle, plan, alpha, x, beta, y) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        type(c_ptr), value, intent(in) :: plan
+        real(c_float), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: x
+        real(c_float), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: y
+        integer(c_int) :: status
+
+        status = tarsiaSpMV(handle, plan, c_loc(alpha), x, c_loc(beta), y)
+    end function tarsiaSpMV_real32
+
+    function tarsiaSpMV_real64(handle, plan, alpha, x, beta, y) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        type(c_ptr), value, intent(in) :: plan
+        real(c_double), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: x
+        real(c_double), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: y
+        integer(c_int) :: status
+
+        status = tarsiaSpMV(handle, plan, c_loc(alpha), x, c_loc(beta), y)
+    end function tarsiaSpMV_real64
+
+    function tarsiaSpMV_complex32(handle, plan, alpha, x, beta, y) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        type(c_ptr), value, intent(in) :: plan
+        complex(c_float_complex), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: x
+        complex(c_float_complex), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: y
+        integer(c_int) :: status
+
+        status = tarsiaSpMV(handle, plan, c_loc(alpha), x, c_loc(beta), y)
+    end function tarsiaSpMV_complex32
+
+    function tarsiaSpMV_complex64(handle, plan, alpha, x, beta, y) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        type(c_ptr), value, intent(in) :: plan
+        complex(c_double_complex), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: x
+        complex(c_double_complex), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: y
+        integer(c_int) :: status
+
+        status = tarsiaSpMV(handle, plan, c_loc(alpha), x, c_loc(beta), y)
+    end function tarsiaSpMV_complex64
+
+    function tarsiaSpMV_into_real32(handle, plan, alpha, x, beta, y, z) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        type(c_ptr), value, intent(in) :: plan
+        real(c_float), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: x
+        real(c_float), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: y
+        type(c_ptr), value, intent(in) :: z
+        integer(c_int) :: status
+
+        status = tarsiaSpMV_into(handle, plan, c_loc(alpha), x, c_loc(beta), y, z)
+    end function tarsiaSpMV_into_real32
+
+    function tarsiaSpMV_into_real64(handle, plan, alpha, x, beta, y, z) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        type(c_ptr), value, intent(in) :: plan
+        real(c_double), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: x
+        real(c_double), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: y
+        type(c_ptr), value, intent(in) :: z
+        integer(c_int) :: status
+
+        status = tarsiaSpMV_into(handle, plan, c_loc(alpha), x, c_loc(beta), y, z)
+    end function tarsiaSpMV_into_real64
+
+    function tarsiaSpMV_into_complex32(handle, plan, alpha, x, beta, y, z) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        type(c_ptr), value, intent(in) :: plan
+        complex(c_float_complex), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: x
+        complex(c_float_complex), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: y
+        type(c_ptr), value, intent(in) :: z
+        integer(c_int) :: status
+
+        status = tarsiaSpMV_into(handle, plan, c_loc(alpha), x, c_loc(beta), y, z)
+    end function tarsiaSpMV_into_complex32
+
+    function tarsiaSpMV_into_complex64(handle, plan, alpha, x, beta, y, z) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        type(c_ptr), value, intent(in) :: plan
+        complex(c_double_complex), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: x
+        complex(c_double_complex), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: y
+        type(c_ptr), value, intent(in) :: z
+        integer(c_int) :: status
+
+        status = tarsiaSpMV_into(handle, plan, c_loc(alpha), x, c_loc(beta), y, z)
+    end function tarsiaSpMV_into_complex64
+
+    function tarsiaSpMV_once_real32(handle, opA, alpha, A, x, beta, y, computeType) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        integer(c_int), value, intent(in) :: opA
+        real(c_float), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: A
+        type(c_ptr), value, intent(in) :: x
+        real(c_float), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: y
+        integer(c_int), value, intent(in) :: computeType
+        integer(c_int) :: status
+
+        status = tarsiaSpMV_once(handle, opA, c_loc(alpha), A, x, c_loc(beta), y, computeType)
+    end function tarsiaSpMV_once_real32
+
+    function tarsiaSpMV_once_real64(handle, opA, alpha, A, x, beta, y, computeType) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        integer(c_int), value, intent(in) :: opA
+        real(c_double), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: A
+        type(c_ptr), value, intent(in) :: x
+        real(c_double), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: y
+        integer(c_int), value, intent(in) :: computeType
+        integer(c_int) :: status
+
+        status = tarsiaSpMV_once(handle, opA, c_loc(alpha), A, x, c_loc(beta), y, computeType)
+    end function tarsiaSpMV_once_real64
+
+    function tarsiaSpMV_once_complex32(handle, opA, alpha, A, x, beta, y, computeType) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        integer(c_int), value, intent(in) :: opA
+        complex(c_float_complex), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: A
+        type(c_ptr), value, intent(in) :: x
+        complex(c_float_complex), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: y
+        integer(c_int), value, intent(in) :: computeType
+        integer(c_int) :: status
+
+        status = tarsiaSpMV_once(handle, opA, c_loc(alpha), A, x, c_loc(beta), y, computeType)
+    end function tarsiaSpMV_once_complex32
+
+    function tarsiaSpMV_once_complex64(handle, opA, alpha, A, x, beta, y, computeType) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        integer(c_int), value, intent(in) :: opA
+        complex(c_double_complex), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: A
+        type(c_ptr), value, intent(in) :: x
+        complex(c_double_complex), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: y
+        integer(c_int), value, intent(in) :: computeType
+        integer(c_int) :: status
+
+        status = tarsiaSpMV_once(handle, opA, c_loc(alpha), A, x, c_loc(beta), y, computeType)
+    end function tarsiaSpMV_once_complex64
+
+    function tarsiaSpMM_real32(handle, plan, alpha, B, beta, C) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        type(c_ptr), value, intent(in) :: plan
+        real(c_float), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: B
+        real(c_float), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: C
+        integer(c_int) :: status
+
+        status = tarsiaSpMM(handle, plan, c_loc(alpha), B, c_loc(beta), C)
+    end function tarsiaSpMM_real32
+
+    function tarsiaSpMM_real64(handle, plan, alpha, B, beta, C) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        type(c_ptr), value, intent(in) :: plan
+        real(c_double), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: B
+        real(c_double), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: C
+        integer(c_int) :: status
+
+        status = tarsiaSpMM(handle, plan, c_loc(alpha), B, c_loc(beta), C)
+    end function tarsiaSpMM_real64
+
+    function tarsiaSpMM_complex32(handle, plan, alpha, B, beta, C) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        type(c_ptr), value, intent(in) :: plan
+        complex(c_float_complex), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: B
+        complex(c_float_complex), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: C
+        integer(c_int) :: status
+
+        status = tarsiaSpMM(handle, plan, c_loc(alpha), B, c_loc(beta), C)
+    end function tarsiaSpMM_complex32
+
+    function tarsiaSpMM_complex64(handle, plan, alpha, B, beta, C) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        type(c_ptr), value, intent(in) :: plan
+        complex(c_double_complex), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: B
+        complex(c_double_complex), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: C
+        integer(c_int) :: status
+
+        status = tarsiaSpMM(handle, plan, c_loc(alpha), B, c_loc(beta), C)
+    end function tarsiaSpMM_complex64
+
+    function tarsiaSpMM_into_real32(handle, plan, alpha, B, beta, C, D) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        type(c_ptr), value, intent(in) :: plan
+        real(c_float), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: B
+        real(c_float), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: C
+        type(c_ptr), value, intent(in) :: D
+        integer(c_int) :: status
+
+        status = tarsiaSpMM_into(handle, plan, c_loc(alpha), B, c_loc(beta), C, D)
+    end function tarsiaSpMM_into_real32
+
+    function tarsiaSpMM_into_real64(handle, plan, alpha, B, beta, C, D) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        type(c_ptr), value, intent(in) :: plan
+        real(c_double), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: B
+        real(c_double), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: C
+        type(c_ptr), value, intent(in) :: D
+        integer(c_int) :: status
+
+        status = tarsiaSpMM_into(handle, plan, c_loc(alpha), B, c_loc(beta), C, D)
+    end function tarsiaSpMM_into_real64
+
+    function tarsiaSpMM_into_complex32(handle, plan, alpha, B, beta, C, D) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        type(c_ptr), value, intent(in) :: plan
+        complex(c_float_complex), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: B
+        complex(c_float_complex), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: C
+        type(c_ptr), value, intent(in) :: D
+        integer(c_int) :: status
+
+        status = tarsiaSpMM_into(handle, plan, c_loc(alpha), B, c_loc(beta), C, D)
+    end function tarsiaSpMM_into_complex32
+
+    function tarsiaSpMM_into_complex64(handle, plan, alpha, B, beta, C, D) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        type(c_ptr), value, intent(in) :: plan
+        complex(c_double_complex), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: B
+        complex(c_double_complex), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: C
+        type(c_ptr), value, intent(in) :: D
+        integer(c_int) :: status
+
+        status = tarsiaSpMM_into(handle, plan, c_loc(alpha), B, c_loc(beta), C, D)
+    end function tarsiaSpMM_into_complex64
+
+    function tarsiaSpMM_once_real32(handle, opA, opB, alpha, A, B, beta, C, computeType) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        integer(c_int), value, intent(in) :: opA
+        integer(c_int), value, intent(in) :: opB
+        real(c_float), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: A
+        type(c_ptr), value, intent(in) :: B
+        real(c_float), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: C
+        integer(c_int), value, intent(in) :: computeType
+        integer(c_int) :: status
+
+        status = tarsiaSpMM_once(handle, opA, opB, c_loc(alpha), A, B, c_loc(beta), C, computeType)
+    end function tarsiaSpMM_once_real32
+
+    function tarsiaSpMM_once_real64(handle, opA, opB, alpha, A, B, beta, C, computeType) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        integer(c_int), value, intent(in) :: opA
+        integer(c_int), value, intent(in) :: opB
+        real(c_double), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: A
+        type(c_ptr), value, intent(in) :: B
+        real(c_double), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: C
+        integer(c_int), value, intent(in) :: computeType
+        integer(c_int) :: status
+
+        status = tarsiaSpMM_once(handle, opA, opB, c_loc(alpha), A, B, c_loc(beta), C, computeType)
+    end function tarsiaSpMM_once_real64
+
+    function tarsiaSpMM_once_complex32(handle, opA, opB, alpha, A, B, beta, C, computeType) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        integer(c_int), value, intent(in) :: opA
+        integer(c_int), value, intent(in) :: opB
+        complex(c_float_complex), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: A
+        type(c_ptr), value, intent(in) :: B
+        complex(c_float_complex), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: C
+        integer(c_int), value, intent(in) :: computeType
+        integer(c_int) :: status
+
+        status = tarsiaSpMM_once(handle, opA, opB, c_loc(alpha), A, B, c_loc(beta), C, computeType)
+    end function tarsiaSpMM_once_complex32
+
+    function tarsiaSpMM_once_complex64(handle, opA, opB, alpha, A, B, beta, C, computeType) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        integer(c_int), value, intent(in) :: opA
+        integer(c_int), value, intent(in) :: opB
+        complex(c_double_complex), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: A
+        type(c_ptr), value, intent(in) :: B
+        complex(c_double_complex), target, intent(in) :: beta
+        type(c_ptr), value, intent(in) :: C
+        integer(c_int), value, intent(in) :: computeType
+        integer(c_int) :: status
+
+        status = tarsiaSpMM_once(handle, opA, opB, c_loc(alpha), A, B, c_loc(beta), C, computeType)
+    end function tarsiaSpMM_once_complex64
+
+    function tarsiaSpGEMM_numeric_real32(handle, plan, alpha, C) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        type(c_ptr), value, intent(in) :: plan
+        real(c_float), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: C
+        integer(c_int) :: status
+
+        status = tarsiaSpGEMM_numeric(handle, plan, c_loc(alpha), C)
+    end function tarsiaSpGEMM_numeric_real32
+
+    function tarsiaSpGEMM_numeric_real64(handle, plan, alpha, C) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        type(c_ptr), value, intent(in) :: plan
+        real(c_double), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: C
+        integer(c_int) :: status
+
+        status = tarsiaSpGEMM_numeric(handle, plan, c_loc(alpha), C)
+    end function tarsiaSpGEMM_numeric_real64
+
+    function tarsiaSpGEMM_numeric_complex32(handle, plan, alpha, C) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        type(c_ptr), value, intent(in) :: plan
+        complex(c_float_complex), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: C
+        integer(c_int) :: status
+
+        status = tarsiaSpGEMM_numeric(handle, plan, c_loc(alpha), C)
+    end function tarsiaSpGEMM_numeric_complex32
+
+    function tarsiaSpGEMM_numeric_complex64(handle, plan, alpha, C) result(status)
+        type(c_ptr), value, intent(in) :: handle
+        type(c_ptr), value, intent(in) :: plan
+        complex(c_double_complex), target, intent(in) :: alpha
+        type(c_ptr), value, intent(in) :: C
+        integer(c_int) :: status
+
+        status = tarsiaSpGEMM_numeric(handle, plan, c_loc(alpha), C)
+    end function tarsiaSpGEMM_numeric_complex64
+
+    function tarsiaMemcpyToDevice_int32_1d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, dst
+        integer(c_int32_t), contiguous, target, intent(in) :: src(:)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(src) == 0) return
+        status = tarsiaMemcpyToDevice(handle, dst, c_loc(src), &
+            size(src, kind=c_size_t)*(storage_size(src)/8))
+    end function tarsiaMemcpyToDevice_int32_1d
+
+    function tarsiaMemcpyToDevice_int32_2d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, dst
+        integer(c_int32_t), contiguous, target, intent(in) :: src(:, :)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(src) == 0) return
+        status = tarsiaMemcpyToDevice(handle, dst, c_loc(src), &
+            size(src, kind=c_size_t)*(storage_size(src)/8))
+    end function tarsiaMemcpyToDevice_int32_2d
+
+    function tarsiaMemcpyToDevice_int64_1d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, dst
+        integer(c_int64_t), contiguous, target, intent(in) :: src(:)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(src) == 0) return
+        status = tarsiaMemcpyToDevice(handle, dst, c_loc(src), &
+            size(src, kind=c_size_t)*(storage_size(src)/8))
+    end function tarsiaMemcpyToDevice_int64_1d
+
+    function tarsiaMemcpyToDevice_int64_2d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, dst
+        integer(c_int64_t), contiguous, target, intent(in) :: src(:, :)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(src) == 0) return
+        status = tarsiaMemcpyToDevice(handle, dst, c_loc(src), &
+            size(src, kind=c_size_t)*(storage_size(src)/8))
+    end function tarsiaMemcpyToDevice_int64_2d
+
+    function tarsiaMemcpyToDevice_real32_1d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, dst
+        real(c_float), contiguous, target, intent(in) :: src(:)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(src) == 0) return
+        status = tarsiaMemcpyToDevice(handle, dst, c_loc(src), &
+            size(src, kind=c_size_t)*(storage_size(src)/8))
+    end function tarsiaMemcpyToDevice_real32_1d
+
+    function tarsiaMemcpyToDevice_real32_2d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, dst
+        real(c_float), contiguous, target, intent(in) :: src(:, :)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(src) == 0) return
+        status = tarsiaMemcpyToDevice(handle, dst, c_loc(src), &
+            size(src, kind=c_size_t)*(storage_size(src)/8))
+    end function tarsiaMemcpyToDevice_real32_2d
+
+    function tarsiaMemcpyToDevice_real64_1d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, dst
+        real(c_double), contiguous, target, intent(in) :: src(:)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(src) == 0) return
+        status = tarsiaMemcpyToDevice(handle, dst, c_loc(src), &
+            size(src, kind=c_size_t)*(storage_size(src)/8))
+    end function tarsiaMemcpyToDevice_real64_1d
+
+    function tarsiaMemcpyToDevice_real64_2d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, dst
+        real(c_double), contiguous, target, intent(in) :: src(:, :)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(src) == 0) return
+        status = tarsiaMemcpyToDevice(handle, dst, c_loc(src), &
+            size(src, kind=c_size_t)*(storage_size(src)/8))
+    end function tarsiaMemcpyToDevice_real64_2d
+
+    function tarsiaMemcpyToDevice_complex32_1d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, dst
+        complex(c_float_complex), contiguous, target, intent(in) :: src(:)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(src) == 0) return
+        status = tarsiaMemcpyToDevice(handle, dst, c_loc(src), &
+            size(src, kind=c_size_t)*(storage_size(src)/8))
+    end function tarsiaMemcpyToDevice_complex32_1d
+
+    function tarsiaMemcpyToDevice_complex32_2d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, dst
+        complex(c_float_complex), contiguous, target, intent(in) :: src(:, :)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(src) == 0) return
+        status = tarsiaMemcpyToDevice(handle, dst, c_loc(src), &
+            size(src, kind=c_size_t)*(storage_size(src)/8))
+    end function tarsiaMemcpyToDevice_complex32_2d
+
+    function tarsiaMemcpyToDevice_complex64_1d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, dst
+        complex(c_double_complex), contiguous, target, intent(in) :: src(:)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(src) == 0) return
+        status = tarsiaMemcpyToDevice(handle, dst, c_loc(src), &
+            size(src, kind=c_size_t)*(storage_size(src)/8))
+    end function tarsiaMemcpyToDevice_complex64_1d
+
+    function tarsiaMemcpyToDevice_complex64_2d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, dst
+        complex(c_double_complex), contiguous, target, intent(in) :: src(:, :)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(src) == 0) return
+        status = tarsiaMemcpyToDevice(handle, dst, c_loc(src), &
+            size(src, kind=c_size_t)*(storage_size(src)/8))
+    end function tarsiaMemcpyToDevice_complex64_2d
+
+    function tarsiaMemcpyToHost_int32_1d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, src
+        integer(c_int32_t), contiguous, target, intent(out) :: dst(:)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(dst) == 0) return
+        status = tarsiaMemcpyToHost(handle, c_loc(dst), src, &
+            size(dst, kind=c_size_t)*(storage_size(dst)/8))
+    end function tarsiaMemcpyToHost_int32_1d
+
+    function tarsiaMemcpyToHost_int32_2d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, src
+        integer(c_int32_t), contiguous, target, intent(out) :: dst(:, :)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(dst) == 0) return
+        status = tarsiaMemcpyToHost(handle, c_loc(dst), src, &
+            size(dst, kind=c_size_t)*(storage_size(dst)/8))
+    end function tarsiaMemcpyToHost_int32_2d
+
+    function tarsiaMemcpyToHost_int64_1d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, src
+        integer(c_int64_t), contiguous, target, intent(out) :: dst(:)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(dst) == 0) return
+        status = tarsiaMemcpyToHost(handle, c_loc(dst), src, &
+            size(dst, kind=c_size_t)*(storage_size(dst)/8))
+    end function tarsiaMemcpyToHost_int64_1d
+
+    function tarsiaMemcpyToHost_int64_2d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, src
+        integer(c_int64_t), contiguous, target, intent(out) :: dst(:, :)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(dst) == 0) return
+        status = tarsiaMemcpyToHost(handle, c_loc(dst), src, &
+            size(dst, kind=c_size_t)*(storage_size(dst)/8))
+    end function tarsiaMemcpyToHost_int64_2d
+
+    function tarsiaMemcpyToHost_real32_1d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, src
+        real(c_float), contiguous, target, intent(out) :: dst(:)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(dst) == 0) return
+        status = tarsiaMemcpyToHost(handle, c_loc(dst), src, &
+            size(dst, kind=c_size_t)*(storage_size(dst)/8))
+    end function tarsiaMemcpyToHost_real32_1d
+
+    function tarsiaMemcpyToHost_real32_2d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, src
+        real(c_float), contiguous, target, intent(out) :: dst(:, :)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(dst) == 0) return
+        status = tarsiaMemcpyToHost(handle, c_loc(dst), src, &
+            size(dst, kind=c_size_t)*(storage_size(dst)/8))
+    end function tarsiaMemcpyToHost_real32_2d
+
+    function tarsiaMemcpyToHost_real64_1d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, src
+        real(c_double), contiguous, target, intent(out) :: dst(:)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(dst) == 0) return
+        status = tarsiaMemcpyToHost(handle, c_loc(dst), src, &
+            size(dst, kind=c_size_t)*(storage_size(dst)/8))
+    end function tarsiaMemcpyToHost_real64_1d
+
+    function tarsiaMemcpyToHost_real64_2d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, src
+        real(c_double), contiguous, target, intent(out) :: dst(:, :)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(dst) == 0) return
+        status = tarsiaMemcpyToHost(handle, c_loc(dst), src, &
+            size(dst, kind=c_size_t)*(storage_size(dst)/8))
+    end function tarsiaMemcpyToHost_real64_2d
+
+    function tarsiaMemcpyToHost_complex32_1d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, src
+        complex(c_float_complex), contiguous, target, intent(out) :: dst(:)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(dst) == 0) return
+        status = tarsiaMemcpyToHost(handle, c_loc(dst), src, &
+            size(dst, kind=c_size_t)*(storage_size(dst)/8))
+    end function tarsiaMemcpyToHost_complex32_1d
+
+    function tarsiaMemcpyToHost_complex32_2d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, src
+        complex(c_float_complex), contiguous, target, intent(out) :: dst(:, :)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(dst) == 0) return
+        status = tarsiaMemcpyToHost(handle, c_loc(dst), src, &
+            size(dst, kind=c_size_t)*(storage_size(dst)/8))
+    end function tarsiaMemcpyToHost_complex32_2d
+
+    function tarsiaMemcpyToHost_complex64_1d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, src
+        complex(c_double_complex), contiguous, target, intent(out) :: dst(:)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(dst) == 0) return
+        status = tarsiaMemcpyToHost(handle, c_loc(dst), src, &
+            size(dst, kind=c_size_t)*(storage_size(dst)/8))
+    end function tarsiaMemcpyToHost_complex64_1d
+
+    function tarsiaMemcpyToHost_complex64_2d(handle, dst, src) result(status)
+        type(c_ptr), value, intent(in) :: handle, src
+        complex(c_double_complex), contiguous, target, intent(out) :: dst(:, :)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_SUCCESS
+        if (size(dst) == 0) return
+        status = tarsiaMemcpyToHost(handle, c_loc(dst), src, &
+            size(dst, kind=c_size_t)*(storage_size(dst)/8))
+    end function tarsiaMemcpyToHost_complex64_2d
+
+    function tarsiaCreateCsr_int32_real32(A, rows, cols, rowOffsets, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(inout) :: rowOffsets(:), colInd(:)
+        real(c_float), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateCsr(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_R_32F)
+    end function tarsiaCreateCsr_int32_real32
+
+    function tarsiaCreateCsr_int32_real64(A, rows, cols, rowOffsets, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(inout) :: rowOffsets(:), colInd(:)
+        real(c_double), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateCsr(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_R_64F)
+    end function tarsiaCreateCsr_int32_real64
+
+    function tarsiaCreateCsr_int32_complex32(A, rows, cols, rowOffsets, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(inout) :: rowOffsets(:), colInd(:)
+        complex(c_float_complex), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateCsr(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_C_32F)
+    end function tarsiaCreateCsr_int32_complex32
+
+    function tarsiaCreateCsr_int32_complex64(A, rows, cols, rowOffsets, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(inout) :: rowOffsets(:), colInd(:)
+        complex(c_double_complex), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateCsr(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_C_64F)
+    end function tarsiaCreateCsr_int32_complex64
+
+    function tarsiaCreateCsr_int64_real32(A, rows, cols, rowOffsets, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(inout) :: rowOffsets(:), colInd(:)
+        real(c_float), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateCsr(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_R_32F)
+    end function tarsiaCreateCsr_int64_real32
+
+    function tarsiaCreateCsr_int64_real64(A, rows, cols, rowOffsets, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(inout) :: rowOffsets(:), colInd(:)
+        real(c_double), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateCsr(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_R_64F)
+    end function tarsiaCreateCsr_int64_real64
+
+    function tarsiaCreateCsr_int64_complex32(A, rows, cols, rowOffsets, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(inout) :: rowOffsets(:), colInd(:)
+        complex(c_float_complex), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateCsr(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_C_32F)
+    end function tarsiaCreateCsr_int64_complex32
+
+    function tarsiaCreateCsr_int64_complex64(A, rows, cols, rowOffsets, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(inout) :: rowOffsets(:), colInd(:)
+        complex(c_double_complex), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateCsr(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_C_64F)
+    end function tarsiaCreateCsr_int64_complex64
+
+    function tarsiaCreateCsc_int32_real32(A, rows, cols, colOffsets, rowInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(inout) :: colOffsets(:), rowInd(:)
+        real(c_float), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
+        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
+        if (size(rowInd) /= size(values)) return
+        status = tarsiaCreateCsc(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
+            TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_R_32F)
+    end function tarsiaCreateCsc_int32_real32
+
+    function tarsiaCreateCsc_int32_real64(A, rows, cols, colOffsets, rowInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(inout) :: colOffsets(:), rowInd(:)
+        real(c_double), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
+        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
+        if (size(rowInd) /= size(values)) return
+        status = tarsiaCreateCsc(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
+            TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_R_64F)
+    end function tarsiaCreateCsc_int32_real64
+
+    function tarsiaCreateCsc_int32_complex32(A, rows, cols, colOffsets, rowInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(inout) :: colOffsets(:), rowInd(:)
+        complex(c_float_complex), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
+        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
+        if (size(rowInd) /= size(values)) return
+        status = tarsiaCreateCsc(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
+            TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_C_32F)
+    end function tarsiaCreateCsc_int32_complex32
+
+    function tarsiaCreateCsc_int32_complex64(A, rows, cols, colOffsets, rowInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(inout) :: colOffsets(:), rowInd(:)
+        complex(c_double_complex), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
+        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
+        if (size(rowInd) /= size(values)) return
+        status = tarsiaCreateCsc(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
+            TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_C_64F)
+    end function tarsiaCreateCsc_int32_complex64
+
+    function tarsiaCreateCsc_int64_real32(A, rows, cols, colOffsets, rowInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(inout) :: colOffsets(:), rowInd(:)
+        real(c_float), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
+        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
+        if (size(rowInd) /= size(values)) return
+        status = tarsiaCreateCsc(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
+            TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_R_32F)
+    end function tarsiaCreateCsc_int64_real32
+
+    function tarsiaCreateCsc_int64_real64(A, rows, cols, colOffsets, rowInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(inout) :: colOffsets(:), rowInd(:)
+        real(c_double), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
+        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
+        if (size(rowInd) /= size(values)) return
+        status = tarsiaCreateCsc(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
+            TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_R_64F)
+    end function tarsiaCreateCsc_int64_real64
+
+    function tarsiaCreateCsc_int64_complex32(A, rows, cols, colOffsets, rowInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(inout) :: colOffsets(:), rowInd(:)
+        complex(c_float_complex), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
+        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
+        if (size(rowInd) /= size(values)) return
+        status = tarsiaCreateCsc(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
+            TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_C_32F)
+    end function tarsiaCreateCsc_int64_complex32
+
+    function tarsiaCreateCsc_int64_complex64(A, rows, cols, colOffsets, rowInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(inout) :: colOffsets(:), rowInd(:)
+        complex(c_double_complex), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
+        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
+        if (size(rowInd) /= size(values)) return
+        status = tarsiaCreateCsc(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
+            TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_C_64F)
+    end function tarsiaCreateCsc_int64_complex64
+
+    function tarsiaCreateCoo_int32_real32(A, rows, cols, rowInd, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(inout) :: rowInd(:), colInd(:)
+        real(c_float), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateCoo(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowInd), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_32I, base, TARSIA_R_32F)
+    end function tarsiaCreateCoo_int32_real32
+
+    function tarsiaCreateCoo_int32_real64(A, rows, cols, rowInd, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(inout) :: rowInd(:), colInd(:)
+        real(c_double), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateCoo(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowInd), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_32I, base, TARSIA_R_64F)
+    end function tarsiaCreateCoo_int32_real64
+
+    function tarsiaCreateCoo_int32_complex32(A, rows, cols, rowInd, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(inout) :: rowInd(:), colInd(:)
+        complex(c_float_complex), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateCoo(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowInd), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_32I, base, TARSIA_C_32F)
+    end function tarsiaCreateCoo_int32_complex32
+
+    function tarsiaCreateCoo_int32_complex64(A, rows, cols, rowInd, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(inout) :: rowInd(:), colInd(:)
+        complex(c_double_complex), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateCoo(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowInd), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_32I, base, TARSIA_C_64F)
+    end function tarsiaCreateCoo_int32_complex64
+
+    function tarsiaCreateCoo_int64_real32(A, rows, cols, rowInd, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(inout) :: rowInd(:), colInd(:)
+        real(c_float), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateCoo(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowInd), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_64I, base, TARSIA_R_32F)
+    end function tarsiaCreateCoo_int64_real32
+
+    function tarsiaCreateCoo_int64_real64(A, rows, cols, rowInd, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(inout) :: rowInd(:), colInd(:)
+        real(c_double), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateCoo(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowInd), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_64I, base, TARSIA_R_64F)
+    end function tarsiaCreateCoo_int64_real64
+
+    function tarsiaCreateCoo_int64_complex32(A, rows, cols, rowInd, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(inout) :: rowInd(:), colInd(:)
+        complex(c_float_complex), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateCoo(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowInd), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_64I, base, TARSIA_C_32F)
+    end function tarsiaCreateCoo_int64_complex32
+
+    function tarsiaCreateCoo_int64_complex64(A, rows, cols, rowInd, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(inout) :: rowInd(:), colInd(:)
+        complex(c_double_complex), target, intent(inout) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateCoo(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowInd), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_64I, base, TARSIA_C_64F)
+    end function tarsiaCreateCoo_int64_complex64
+
+    function tarsiaCreateDnVec_real32(x, values) result(status)
+        type(c_ptr), intent(out) :: x
+        real(c_float), target, intent(inout) :: values(:)
+        integer(c_int) :: status
+
+        x = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. is_contiguous(values)) return
+        status = tarsiaCreateDnVec(x, size(values, kind=c_int64_t), c_loc(values), TARSIA_R_32F)
+    end function tarsiaCreateDnVec_real32
+
+    function tarsiaCreateDnMat_real32(B, values, rows) result(status)
+        type(c_ptr), intent(out) :: B
+        real(c_float), target, intent(inout) :: values(:, :)
+        integer(c_int64_t), intent(in), optional :: rows
+        integer(c_int64_t) :: ld, taken
+        integer(c_int) :: status
+
+        B = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. is_contiguous(values)) return
+        ld = size(values, 1, kind=c_int64_t)
+        taken = ld
+        if (present(rows)) taken = rows
+        status = tarsiaCreateDnMat(B, taken, size(values, 2, kind=c_int64_t), max(ld, 1_c_int64_t), &
+            c_loc(values), TARSIA_R_32F, TARSIA_ORDER_COL)
+    end function tarsiaCreateDnMat_real32
+
+    function tarsiaCreateDnVec_real64(x, values) result(status)
+        type(c_ptr), intent(out) :: x
+        real(c_double), target, intent(inout) :: values(:)
+        integer(c_int) :: status
+
+        x = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. is_contiguous(values)) return
+        status = tarsiaCreateDnVec(x, size(values, kind=c_int64_t), c_loc(values), TARSIA_R_64F)
+    end function tarsiaCreateDnVec_real64
+
+    function tarsiaCreateDnMat_real64(B, values, rows) result(status)
+        type(c_ptr), intent(out) :: B
+        real(c_double), target, intent(inout) :: values(:, :)
+        integer(c_int64_t), intent(in), optional :: rows
+        integer(c_int64_t) :: ld, taken
+        integer(c_int) :: status
+
+        B = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. is_contiguous(values)) return
+        ld = size(values, 1, kind=c_int64_t)
+        taken = ld
+        if (present(rows)) taken = rows
+        status = tarsiaCreateDnMat(B, taken, size(values, 2, kind=c_int64_t), max(ld, 1_c_int64_t), &
+            c_loc(values), TARSIA_R_64F, TARSIA_ORDER_COL)
+    end function tarsiaCreateDnMat_real64
+
+    function tarsiaCreateDnVec_complex32(x, values) result(status)
+        type(c_ptr), intent(out) :: x
+        complex(c_float_complex), target, intent(inout) :: values(:)
+        integer(c_int) :: status
+
+        x = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. is_contiguous(values)) return
+        status = tarsiaCreateDnVec(x, size(values, kind=c_int64_t), c_loc(values), TARSIA_C_32F)
+    end function tarsiaCreateDnVec_complex32
+
+    function tarsiaCreateDnMat_complex32(B, values, rows) result(status)
+        type(c_ptr), intent(out) :: B
+        complex(c_float_complex), target, intent(inout) :: values(:, :)
+        integer(c_int64_t), intent(in), optional :: rows
+        integer(c_int64_t) :: ld, taken
+        integer(c_int) :: status
+
+        B = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. is_contiguous(values)) return
+        ld = size(values, 1, kind=c_int64_t)
+        taken = ld
+        if (present(rows)) taken = rows
+        status = tarsiaCreateDnMat(B, taken, size(values, 2, kind=c_int64_t), max(ld, 1_c_int64_t), &
+            c_loc(values), TARSIA_C_32F, TARSIA_ORDER_COL)
+    end function tarsiaCreateDnMat_complex32
+
+    function tarsiaCreateDnVec_complex64(x, values) result(status)
+        type(c_ptr), intent(out) :: x
+        complex(c_double_complex), target, intent(inout) :: values(:)
+        integer(c_int) :: status
+
+        x = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. is_contiguous(values)) return
+        status = tarsiaCreateDnVec(x, size(values, kind=c_int64_t), c_loc(values), TARSIA_C_64F)
+    end function tarsiaCreateDnVec_complex64
+
+    function tarsiaCreateDnMat_complex64(B, values, rows) result(status)
+        type(c_ptr), intent(out) :: B
+        complex(c_double_complex), target, intent(inout) :: values(:, :)
+        integer(c_int64_t), intent(in), optional :: rows
+        integer(c_int64_t) :: ld, taken
+        integer(c_int) :: status
+
+        B = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. is_contiguous(values)) return
+        ld = size(values, 1, kind=c_int64_t)
+        taken = ld
+        if (present(rows)) taken = rows
+        status = tarsiaCreateDnMat(B, taken, size(values, 2, kind=c_int64_t), max(ld, 1_c_int64_t), &
+            c_loc(values), TARSIA_C_64F, TARSIA_ORDER_COL)
+    end function tarsiaCreateDnMat_complex64
+
+    function tarsiaCreateConstCsr_int32_real32(A, rows, cols, rowOffsets, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(in) :: rowOffsets(:), colInd(:)
+        real(c_float), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateConstCsr(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_R_32F)
+    end function tarsiaCreateConstCsr_int32_real32
+
+    function tarsiaCreateConstCsr_int32_real64(A, rows, cols, rowOffsets, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(in) :: rowOffsets(:), colInd(:)
+        real(c_double), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateConstCsr(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_R_64F)
+    end function tarsiaCreateConstCsr_int32_real64
+
+    function tarsiaCreateConstCsr_int32_complex32(A, rows, cols, rowOffsets, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(in) :: rowOffsets(:), colInd(:)
+        complex(c_float_complex), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateConstCsr(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_C_32F)
+    end function tarsiaCreateConstCsr_int32_complex32
+
+    function tarsiaCreateConstCsr_int32_complex64(A, rows, cols, rowOffsets, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(in) :: rowOffsets(:), colInd(:)
+        complex(c_double_complex), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateConstCsr(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_C_64F)
+    end function tarsiaCreateConstCsr_int32_complex64
+
+    function tarsiaCreateConstCsr_int64_real32(A, rows, cols, rowOffsets, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(in) :: rowOffsets(:), colInd(:)
+        real(c_float), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateConstCsr(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_R_32F)
+    end function tarsiaCreateConstCsr_int64_real32
+
+    function tarsiaCreateConstCsr_int64_real64(A, rows, cols, rowOffsets, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(in) :: rowOffsets(:), colInd(:)
+        real(c_double), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateConstCsr(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_R_64F)
+    end function tarsiaCreateConstCsr_int64_real64
+
+    function tarsiaCreateConstCsr_int64_complex32(A, rows, cols, rowOffsets, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(in) :: rowOffsets(:), colInd(:)
+        complex(c_float_complex), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateConstCsr(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_C_32F)
+    end function tarsiaCreateConstCsr_int64_complex32
+
+    function tarsiaCreateConstCsr_int64_complex64(A, rows, cols, rowOffsets, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(in) :: rowOffsets(:), colInd(:)
+        complex(c_double_complex), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowOffsets) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowOffsets, kind=c_int64_t) /= rows + 1) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateConstCsr(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowOffsets), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_C_64F)
+    end function tarsiaCreateConstCsr_int64_complex64
+
+    function tarsiaCreateConstCsc_int32_real32(A, rows, cols, colOffsets, rowInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(in) :: colOffsets(:), rowInd(:)
+        real(c_float), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
+        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
+        if (size(rowInd) /= size(values)) return
+        status = tarsiaCreateConstCsc(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
+            TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_R_32F)
+    end function tarsiaCreateConstCsc_int32_real32
+
+    function tarsiaCreateConstCsc_int32_real64(A, rows, cols, colOffsets, rowInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(in) :: colOffsets(:), rowInd(:)
+        real(c_double), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
+        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
+        if (size(rowInd) /= size(values)) return
+        status = tarsiaCreateConstCsc(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
+            TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_R_64F)
+    end function tarsiaCreateConstCsc_int32_real64
+
+    function tarsiaCreateConstCsc_int32_complex32(A, rows, cols, colOffsets, rowInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(in) :: colOffsets(:), rowInd(:)
+        complex(c_float_complex), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
+        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
+        if (size(rowInd) /= size(values)) return
+        status = tarsiaCreateConstCsc(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
+            TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_C_32F)
+    end function tarsiaCreateConstCsc_int32_complex32
+
+    function tarsiaCreateConstCsc_int32_complex64(A, rows, cols, colOffsets, rowInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(in) :: colOffsets(:), rowInd(:)
+        complex(c_double_complex), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
+        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
+        if (size(rowInd) /= size(values)) return
+        status = tarsiaCreateConstCsc(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
+            TARSIA_INDEX_32I, TARSIA_INDEX_32I, base, TARSIA_C_64F)
+    end function tarsiaCreateConstCsc_int32_complex64
+
+    function tarsiaCreateConstCsc_int64_real32(A, rows, cols, colOffsets, rowInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(in) :: colOffsets(:), rowInd(:)
+        real(c_float), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
+        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
+        if (size(rowInd) /= size(values)) return
+        status = tarsiaCreateConstCsc(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
+            TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_R_32F)
+    end function tarsiaCreateConstCsc_int64_real32
+
+    function tarsiaCreateConstCsc_int64_real64(A, rows, cols, colOffsets, rowInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(in) :: colOffsets(:), rowInd(:)
+        real(c_double), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
+        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
+        if (size(rowInd) /= size(values)) return
+        status = tarsiaCreateConstCsc(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
+            TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_R_64F)
+    end function tarsiaCreateConstCsc_int64_real64
+
+    function tarsiaCreateConstCsc_int64_complex32(A, rows, cols, colOffsets, rowInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(in) :: colOffsets(:), rowInd(:)
+        complex(c_float_complex), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
+        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
+        if (size(rowInd) /= size(values)) return
+        status = tarsiaCreateConstCsc(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
+            TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_C_32F)
+    end function tarsiaCreateConstCsc_int64_complex32
+
+    function tarsiaCreateConstCsc_int64_complex64(A, rows, cols, colOffsets, rowInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(in) :: colOffsets(:), rowInd(:)
+        complex(c_double_complex), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(colOffsets) .and. is_contiguous(rowInd) .and. is_contiguous(values))) return
+        if (size(colOffsets, kind=c_int64_t) /= cols + 1) return
+        if (size(rowInd) /= size(values)) return
+        status = tarsiaCreateConstCsc(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(colOffsets), c_loc(rowInd), c_loc(values), &
+            TARSIA_INDEX_64I, TARSIA_INDEX_64I, base, TARSIA_C_64F)
+    end function tarsiaCreateConstCsc_int64_complex64
+
+    function tarsiaCreateConstCoo_int32_real32(A, rows, cols, rowInd, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(in) :: rowInd(:), colInd(:)
+        real(c_float), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateConstCoo(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowInd), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_32I, base, TARSIA_R_32F)
+    end function tarsiaCreateConstCoo_int32_real32
+
+    function tarsiaCreateConstCoo_int32_real64(A, rows, cols, rowInd, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(in) :: rowInd(:), colInd(:)
+        real(c_double), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateConstCoo(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowInd), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_32I, base, TARSIA_R_64F)
+    end function tarsiaCreateConstCoo_int32_real64
+
+    function tarsiaCreateConstCoo_int32_complex32(A, rows, cols, rowInd, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(in) :: rowInd(:), colInd(:)
+        complex(c_float_complex), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateConstCoo(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowInd), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_32I, base, TARSIA_C_32F)
+    end function tarsiaCreateConstCoo_int32_complex32
+
+    function tarsiaCreateConstCoo_int32_complex64(A, rows, cols, rowInd, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int32_t), target, intent(in) :: rowInd(:), colInd(:)
+        complex(c_double_complex), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateConstCoo(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowInd), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_32I, base, TARSIA_C_64F)
+    end function tarsiaCreateConstCoo_int32_complex64
+
+    function tarsiaCreateConstCoo_int64_real32(A, rows, cols, rowInd, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(in) :: rowInd(:), colInd(:)
+        real(c_float), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateConstCoo(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowInd), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_64I, base, TARSIA_R_32F)
+    end function tarsiaCreateConstCoo_int64_real32
+
+    function tarsiaCreateConstCoo_int64_real64(A, rows, cols, rowInd, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(in) :: rowInd(:), colInd(:)
+        real(c_double), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateConstCoo(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowInd), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_64I, base, TARSIA_R_64F)
+    end function tarsiaCreateConstCoo_int64_real64
+
+    function tarsiaCreateConstCoo_int64_complex32(A, rows, cols, rowInd, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(in) :: rowInd(:), colInd(:)
+        complex(c_float_complex), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateConstCoo(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowInd), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_64I, base, TARSIA_C_32F)
+    end function tarsiaCreateConstCoo_int64_complex32
+
+    function tarsiaCreateConstCoo_int64_complex64(A, rows, cols, rowInd, colInd, values, base) result(status)
+        type(c_ptr), intent(out) :: A
+        integer(c_int64_t), value, intent(in) :: rows, cols
+        integer(c_int64_t), target, intent(in) :: rowInd(:), colInd(:)
+        complex(c_double_complex), target, intent(in) :: values(:)
+        integer(c_int), value, intent(in) :: base
+        integer(c_int) :: status
+
+        A = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. (is_contiguous(rowInd) .and. is_contiguous(colInd) .and. is_contiguous(values))) return
+        if (size(rowInd, kind=c_int64_t) /= size(values, kind=c_int64_t)) return
+        if (size(colInd) /= size(values)) return
+        status = tarsiaCreateConstCoo(A, rows, cols, size(values, kind=c_int64_t), &
+            c_loc(rowInd), c_loc(colInd), c_loc(values), &
+            TARSIA_INDEX_64I, base, TARSIA_C_64F)
+    end function tarsiaCreateConstCoo_int64_complex64
+
+    function tarsiaCreateConstDnVec_real32(x, values) result(status)
+        type(c_ptr), intent(out) :: x
+        real(c_float), target, intent(in) :: values(:)
+        integer(c_int) :: status
+
+        x = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. is_contiguous(values)) return
+        status = tarsiaCreateConstDnVec(x, size(values, kind=c_int64_t), c_loc(values), TARSIA_R_32F)
+    end function tarsiaCreateConstDnVec_real32
+
+    function tarsiaCreateConstDnMat_real32(B, values, rows) result(status)
+        type(c_ptr), intent(out) :: B
+        real(c_float), target, intent(in) :: values(:, :)
+        integer(c_int64_t), intent(in), optional :: rows
+        integer(c_int64_t) :: ld, taken
+        integer(c_int) :: status
+
+        B = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. is_contiguous(values)) return
+        ld = size(values, 1, kind=c_int64_t)
+        taken = ld
+        if (present(rows)) taken = rows
+        status = tarsiaCreateConstDnMat(B, taken, size(values, 2, kind=c_int64_t), max(ld, 1_c_int64_t), &
+            c_loc(values), TARSIA_R_32F, TARSIA_ORDER_COL)
+    end function tarsiaCreateConstDnMat_real32
+
+    function tarsiaCreateConstDnVec_real64(x, values) result(status)
+        type(c_ptr), intent(out) :: x
+        real(c_double), target, intent(in) :: values(:)
+        integer(c_int) :: status
+
+        x = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. is_contiguous(values)) return
+        status = tarsiaCreateConstDnVec(x, size(values, kind=c_int64_t), c_loc(values), TARSIA_R_64F)
+    end function tarsiaCreateConstDnVec_real64
+
+    function tarsiaCreateConstDnMat_real64(B, values, rows) result(status)
+        type(c_ptr), intent(out) :: B
+        real(c_double), target, intent(in) :: values(:, :)
+        integer(c_int64_t), intent(in), optional :: rows
+        integer(c_int64_t) :: ld, taken
+        integer(c_int) :: status
+
+        B = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. is_contiguous(values)) return
+        ld = size(values, 1, kind=c_int64_t)
+        taken = ld
+        if (present(rows)) taken = rows
+        status = tarsiaCreateConstDnMat(B, taken, size(values, 2, kind=c_int64_t), max(ld, 1_c_int64_t), &
+            c_loc(values), TARSIA_R_64F, TARSIA_ORDER_COL)
+    end function tarsiaCreateConstDnMat_real64
+
+    function tarsiaCreateConstDnVec_complex32(x, values) result(status)
+        type(c_ptr), intent(out) :: x
+        complex(c_float_complex), target, intent(in) :: values(:)
+        integer(c_int) :: status
+
+        x = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. is_contiguous(values)) return
+        status = tarsiaCreateConstDnVec(x, size(values, kind=c_int64_t), c_loc(values), TARSIA_C_32F)
+    end function tarsiaCreateConstDnVec_complex32
+
+    function tarsiaCreateConstDnMat_complex32(B, values, rows) result(status)
+        type(c_ptr), intent(out) :: B
+        complex(c_float_complex), target, intent(in) :: values(:, :)
+        integer(c_int64_t), intent(in), optional :: rows
+        integer(c_int64_t) :: ld, taken
+        integer(c_int) :: status
+
+        B = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. is_contiguous(values)) return
+        ld = size(values, 1, kind=c_int64_t)
+        taken = ld
+        if (present(rows)) taken = rows
+        status = tarsiaCreateConstDnMat(B, taken, size(values, 2, kind=c_int64_t), max(ld, 1_c_int64_t), &
+            c_loc(values), TARSIA_C_32F, TARSIA_ORDER_COL)
+    end function tarsiaCreateConstDnMat_complex32
+
+    function tarsiaCreateConstDnVec_complex64(x, values) result(status)
+        type(c_ptr), intent(out) :: x
+        complex(c_double_complex), target, intent(in) :: values(:)
+        integer(c_int) :: status
+
+        x = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. is_contiguous(values)) return
+        status = tarsiaCreateConstDnVec(x, size(values, kind=c_int64_t), c_loc(values), TARSIA_C_64F)
+    end function tarsiaCreateConstDnVec_complex64
+
+    function tarsiaCreateConstDnMat_complex64(B, values, rows) result(status)
+        type(c_ptr), intent(out) :: B
+        complex(c_double_complex), target, intent(in) :: values(:, :)
+        integer(c_int64_t), intent(in), optional :: rows
+        integer(c_int64_t) :: ld, taken
+        integer(c_int) :: status
+
+        B = c_null_ptr
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. is_contiguous(values)) return
+        ld = size(values, 1, kind=c_int64_t)
+        taken = ld
+        if (present(rows)) taken = rows
+        status = tarsiaCreateConstDnMat(B, taken, size(values, 2, kind=c_int64_t), max(ld, 1_c_int64_t), &
+            c_loc(values), TARSIA_C_64F, TARSIA_ORDER_COL)
+    end function tarsiaCreateConstDnMat_complex64
+
+    function tarsiaPlan_updateValues_real32(handle, plan, newValues) result(status)
+        type(c_ptr), value, intent(in) :: handle, plan
+        real(c_float), target, intent(in) :: newValues(:)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. is_contiguous(newValues)) return
+        status = tarsiaPlan_updateValues(handle, plan, c_loc(newValues))
+    end function tarsiaPlan_updateValues_real32
+
+    function tarsiaPlan_updateValues_real64(handle, plan, newValues) result(status)
+        type(c_ptr), value, intent(in) :: handle, plan
+        real(c_double), target, intent(in) :: newValues(:)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. is_contiguous(newValues)) return
+        status = tarsiaPlan_updateValues(handle, plan, c_loc(newValues))
+    end function tarsiaPlan_updateValues_real64
+
+    function tarsiaPlan_updateValues_complex32(handle, plan, newValues) result(status)
+        type(c_ptr), value, intent(in) :: handle, plan
+        complex(c_float_complex), target, intent(in) :: newValues(:)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. is_contiguous(newValues)) return
+        status = tarsiaPlan_updateValues(handle, plan, c_loc(newValues))
+    end function tarsiaPlan_updateValues_complex32
+
+    function tarsiaPlan_updateValues_complex64(handle, plan, newValues) result(status)
+        type(c_ptr), value, intent(in) :: handle, plan
+        complex(c_double_complex), target, intent(in) :: newValues(:)
+        integer(c_int) :: status
+
+        status = TARSIA_STATUS_INVALID_VALUE
+        if (.not. is_contiguous(newValues)) return
+        status = tarsiaPlan_updateValues(handle, plan, c_loc(newValues))
+    end function tarsiaPlan_updateValues_complex64
 
 end module tarsia

@@ -3,9 +3,11 @@
 
 usage: scripts/fortran-module.py [--check] [HEADER [MODULE]]
 
-Enumerators, structs, callbacks and functions are translated; tarsiaCheck, tarsiaLastMessage and
-tarsiaText below are written by hand. The same header gives the same bytes. A declaration that this
-script does not understand is an error, so that nothing is left out silently.
+Enumerators, structs, callbacks and functions are translated, with their comments; tarsiaCheck,
+tarsiaLastMessage and tarsiaText below are written by hand. Functions that take alpha and beta, a path, or
+arrays also get forms for Fortran's own scalars, strings and arrays, under the same generic name. The same
+header gives the same bytes. A declaration that this script does not understand is an error, so that
+nothing is left out silently.
 
 --check writes nothing and fails if MODULE is not what HEADER gives.
 """
@@ -35,8 +37,9 @@ HEAD = """\
 !
 ! Fortran interface of tarsia: sparse matrix products behind handles, descriptors and plans.
 !
-! Generated from include/tarsia.h by scripts/fortran-module.py; do not edit. What each function does,
-! blocks and returns is said in tarsia.h; names, arguments and their order are the same here.
+! Generated from include/tarsia.h by scripts/fortran-module.py; do not edit. Names, arguments and their
+! order are those of tarsia.h, whose first page also says what blocks, what a CUDA graph may capture, and
+! what threads, streams, fork() and memory mean for all of it. Comments here are C's: NULL is c_null_ptr.
 !
 ! Compile this file with your program: module files of different compilers do not fit together.
 !
@@ -44,16 +47,38 @@ HEAD = """\
 !   enums                         integer(c_int), with the parameters below
 !   dimensions, counts of nnz     integer(c_int64_t)
 !   sizes in bytes                integer(c_size_t)
-!   arrays, alpha, beta           type(c_ptr): c_loc(x) of a target, or what tarsiaMalloc gave
+!   alpha, beta                   real or complex of the compute type's kind, without c_loc, which the call
+!                                 reads before it returns (pointer mode HOST); or type(c_ptr)
+!   paths                         character, without the blanks at its end; or type(c_ptr)
+!   arrays                        type(c_ptr): what tarsiaMalloc gave, or c_loc(x) of a target; and, see
+!                                 below, arrays of Fortran
 !   callbacks                     type(c_funptr): c_funloc(f) of a bind(C) procedure; the abstract
 !                                 interfaces tarsiaAllocFn_t ... say which arguments it has
 !   answers                       intent(out). Those that C may leave out with NULL are optional: use
 !                                 keywords, as in tarsiaSpMatGetSize(A, nnz=nnz). After a call that
 !                                 failed an answer is undefined.
 !
+! The types of alpha and beta are not converted: 1.0 is of 32 bits, 1.0_c_double of 64.
+!
+! Forms for arrays of Fortran, in memory of the host, real or complex of 4 or 8 bytes a part, indices of 4
+! or 8 bytes. Sizes and types come from the arrays:
+!
+!   tarsiaMemcpyToDevice(handle, dst, src)        src(:) or src(:, :), integers too; whole array
+!   tarsiaMemcpyToHost(handle, dst, src)          dst(:) or dst(:, :), integers too; whole array
+!   tarsiaCreateCsr(A, rows, cols, rowOffsets, colInd, values, base)
+!   tarsiaCreateCsc(A, rows, cols, colOffsets, rowInd, values, base)
+!   tarsiaCreateCoo(A, rows, cols, rowInd, colInd, values, base)
+!   tarsiaCreateDnVec(x, values)
+!   tarsiaCreateDnMat(B, values, rows)            values(:, :) by columns; rows: the first of each, optional
+!   tarsiaCreateConstCsr ... ConstDnMat           the same of arrays that are only read
+!   tarsiaPlan_updateValues(handle, plan, values)
+!
+! Descriptors and plans borrow arrays: they must be targets of the caller that live as long as they are used,
+! and contiguous, since a copy of a section would be gone after the call. A form for arrays returns
+! TARSIA_STATUS_INVALID_VALUE, without a text, for one that is not contiguous or has another size than the
+! arguments beside it say. Such arrays serve handles of the CPU backends; a GPU needs tarsiaMalloc's.
+!
 ! Fortran's arrays count from 1 and are stored by columns: TARSIA_INDEX_BASE_ONE, TARSIA_ORDER_COL.
-! In pointer mode HOST alpha and beta are read before the call returns. Arrays of descriptors and plans
-! are borrowed: they must be targets (or memory of tarsiaMalloc) that live as long as they are used.
 """
 
 HELPERS = """\
@@ -136,8 +161,6 @@ contains
             text(i:i) = characters(i)
         end do
     end function text_of_field
-
-end module tarsia
 """
 
 
@@ -145,16 +168,23 @@ def fail(text):
     sys.exit(f"fortran-module.py: {text}")
 
 
-def plain(comment):
-    """Text of a doc comment, in ASCII."""
-    text = " ".join(re.sub(r"^\s*\*", "", line).strip() for line in comment.strip("/*\n ").splitlines())
-    for old, new in {"·": "*", "×": "x", "≥": ">=", "≤": "<=", "…": "...", "–": "-"}.items():
+ASCII = {"·": "*", "×": "x", "≥": ">=", "≤": "<=", "…": "...", "–": "-", "−": "-", "Σ": "sum of "}
+
+
+def plain(text):
+    """Text in ASCII, on one line."""
+    text = " ".join(text.split())
+    for old, new in ASCII.items():
         text = text.replace(old, new)
-    return text.encode("ascii", "replace").decode().strip()
+    if not text.isascii():
+        fail(f"a character that ASCII lacks and no rule replaces: {text}")
+    return text
 
 
-def first_sentence(text):
-    return re.split(r"(?<=[.:;])\s", text, maxsplit=1)[0].rstrip(":;.") + "."
+def paragraphs(comment):
+    """Paragraphs of a doc comment."""
+    lines = [re.sub(r"^\s*\*", "", line).strip() for line in (comment or "").strip("/*\n ").splitlines()]
+    return [plain(part) for part in "\n".join(lines).split("\n\n") if part.strip()]
 
 
 def comment_lines(text, indent):
@@ -166,6 +196,16 @@ def comment_lines(text, indent):
             line = indent + "!"
         line += " " + word
     return lines + [line]
+
+
+def doc_lines(doc, indent):
+    """Paragraphs as comment lines, with an empty one between them."""
+    lines = []
+    for part in doc:
+        if lines:
+            lines.append(indent + "!")
+        lines += comment_lines(part, indent)
+    return lines
 
 
 class Header:
@@ -201,16 +241,19 @@ class Header:
         self.struct_names = {name for name, _, _ in self.structs}
 
     def take(self, m):
-        doc = plain(m["doc"] or "")
+        doc = paragraphs(m["doc"])
         if m["enum_name"]:
             body = re.sub(r"/\*.*?\*/", "", m["enum"], flags=re.S)
-            members = re.findall(r"(\w+) = (-?\d+),", body)
+            members = re.findall(r"(?:/\*\*((?:(?!\*/).)*)\*/\s*)?(\w+) = (-?\d+),", m["enum"], flags=re.S)
+            members = [(name, value, paragraphs(comment)) for comment, name, value in members]
             if len(members) != body.count(","):
                 fail(f"enumerators of {m['enum_name']} without a number")
             self.enums.append((m["enum_name"], members, doc))
         elif m["struct_name"]:
             body = re.sub(r"/\*.*?\*/", "", m["struct"], flags=re.S)
-            fields = re.findall(r"(\w+) (\w+)(?:\[(\d+)\])?;", body)
+            field = r"(?:/\*\*((?:(?!\*/).)*)\*/\s*)?(\w+) (\w+)(?:\[(\d+)\])?;"
+            fields = [(kind, name, count, paragraphs(comment))
+                      for comment, kind, name, count in re.findall(field, m["struct"], flags=re.S)]
             if len(fields) != body.count(";"):
                 fail(f"fields of {m['struct_name']} that are not understood")
             self.structs.append((m["struct_name"], fields, doc))
@@ -240,6 +283,183 @@ def arguments(text):
         # In "const void **v" what v points to is an address that may be written.
         out.append((m[2] + m[3], bool(m[1]) and m[3] == "*", m[4]))
     return out
+
+
+VALUES = {  # a word in names -> (Fortran type, tarsiaDataType_t)
+    "real32": ("real(c_float)", "TARSIA_R_32F"),
+    "real64": ("real(c_double)", "TARSIA_R_64F"),
+    "complex32": ("complex(c_float_complex)", "TARSIA_C_32F"),
+    "complex64": ("complex(c_double_complex)", "TARSIA_C_64F"),
+}
+INDICES = {  # a word in names -> (Fortran type, tarsiaIndexType_t)
+    "int32": ("integer(c_int32_t)", "TARSIA_INDEX_32I"),
+    "int64": ("integer(c_int64_t)", "TARSIA_INDEX_64I"),
+}
+
+
+class Wrappers:
+    """Procedures that call a C function with the addresses of Fortran's scalars, strings and arrays."""
+
+    def __init__(self, functions):
+        self.functions = {name: args for name, _, args, _ in functions}
+        self.names = {}
+        self.written = []
+        for name, args in self.functions.items():
+            names = [arg for _, _, arg in args]
+            if "alpha" in names:
+                self.scalars(name, args)
+            for c_type, is_const, arg in args:
+                if c_type == "char*" and is_const:
+                    self.text(name, args, arg)
+        for name, array, other in (("tarsiaMemcpyToDevice", "src", "dst"), ("tarsiaMemcpyToHost", "dst", "src")):
+            self.copies(name, array, other)
+        for const in ("", "Const"):
+            intent = "in" if const else "inout"
+            self.sparse(f"tarsiaCreate{const}Csr", intent, "rowOffsets", "colInd", "rows + 1")
+            self.sparse(f"tarsiaCreate{const}Csc", intent, "colOffsets", "rowInd", "cols + 1")
+            self.sparse(f"tarsiaCreate{const}Coo", intent, "rowInd", "colInd", None)
+            self.dense(const, intent)
+        self.updates("tarsiaPlan_updateValues")
+
+    def of(self, name):
+        return self.names.get(name, [])
+
+    def write(self, function, word, args, declarations, body):
+        """A procedure. What it expects of the C function's arguments is checked."""
+        name = f"{function}_{word}"
+        self.names.setdefault(function, []).append(name)
+        declarations += ["integer(c_int) :: status"]
+        lines = [f"    function {name}({', '.join(args)}) result(status)"]
+        lines += [f"        {line}" for line in declarations] + [""]
+        lines += [f"        {line}" for line in body]
+        self.written.append(lines + [f"    end function {name}"])
+
+    def expect(self, name, args):
+        found = [arg for _, _, arg in self.functions[name]]
+        if found != args:
+            fail(f"{name} has the arguments {found}, expected {args}")
+
+    @staticmethod
+    def value(c_type, arg, enums=("tarsiaOperation_t", "tarsiaComputeType_t")):
+        """Declaration of an argument that is passed on as it is."""
+        if c_type in enums:
+            return f"integer(c_int), value, intent(in) :: {arg}"
+        if c_type.endswith("*") or c_type.endswith("_t") and not c_type.endswith("Type_t"):
+            return f"type(c_ptr), value, intent(in) :: {arg}"
+        return fail(f"argument that is not understood: {c_type} {arg}")
+
+    def scalars(self, name, args):
+        for word, (kind, _) in VALUES.items():
+            declarations, passed = [], []
+            for c_type, is_const, arg in args:
+                if arg in ("alpha", "beta"):
+                    if c_type != "void*" or not is_const:
+                        fail(f"{name}: {arg} is {c_type}")
+                    declarations.append(f"{kind}, target, intent(in) :: {arg}")
+                    passed.append(f"c_loc({arg})")
+                else:
+                    declarations.append(self.value(c_type, arg))
+                    passed.append(arg)
+            self.write(name, word, [arg for _, _, arg in args], declarations,
+                       [f"status = {name}({', '.join(passed)})"])
+
+    def text(self, name, args, path):
+        self.expect(name, ["handle", path])
+        self.write(name, "text", ["handle", path], [
+            "type(c_ptr), value, intent(in) :: handle",
+            f"character(len=*), intent(in) :: {path}",
+            "character(kind=c_char), target :: characters(len_trim(" + path + ") + 1)",
+            "integer :: i",
+        ], [
+            f"do i = 1, len_trim({path})",
+            f"    characters(i) = {path}(i:i)",
+            "end do",
+            "characters(size(characters)) = c_null_char",
+            f"status = {name}(handle, c_loc(characters))",
+        ])
+
+    def copies(self, name, array, other):
+        self.expect(name, ["handle", "dst", "src", "bytes"])
+        intent = "in" if array == "src" else "out"
+        passed = {array: f"c_loc({array})", other: other}
+        for word, (kind, _) in {**INDICES, **VALUES}.items():
+            for rank in (1, 2):
+                shape = ", ".join(":" * rank)
+                self.write(name, f"{word}_{rank}d", ["handle", "dst", "src"], [
+                    f"type(c_ptr), value, intent(in) :: handle, {other}",
+                    f"{kind}, contiguous, target, intent({intent}) :: {array}({shape})",
+                ], [
+                    "status = TARSIA_STATUS_SUCCESS",
+                    f"if (size({array}) == 0) return",
+                    f"status = {name}(handle, {passed['dst']}, {passed['src']}, &",
+                    f"    size({array}, kind=c_size_t)*(storage_size({array})/8))",
+                ])
+
+    def sparse(self, name, intent, first, second, offsets):
+        types = ["offsetType", "indexType"] if offsets else ["indexType"]
+        self.expect(name, ["A", "rows", "cols", "nnz", first, second, "values", *types, "base", "valueType"])
+        arrays = (first, second, "values")
+        expected = f"size({first}, kind=c_int64_t) /= " + (offsets or "size(values, kind=c_int64_t)")
+        for index_word, (index, index_type) in INDICES.items():
+            for word, (kind, value_type) in VALUES.items():
+                self.write(name, f"{index_word}_{word}", ["A", "rows", "cols", first, second, "values", "base"], [
+                    "type(c_ptr), intent(out) :: A",
+                    "integer(c_int64_t), value, intent(in) :: rows, cols",
+                    f"{index}, target, intent({intent}) :: {first}(:), {second}(:)",
+                    f"{kind}, target, intent({intent}) :: values(:)",
+                    "integer(c_int), value, intent(in) :: base",
+                ], [
+                    "A = c_null_ptr",
+                    "status = TARSIA_STATUS_INVALID_VALUE",
+                    f"if (.not. ({' .and. '.join(f'is_contiguous({a})' for a in arrays)})) return",
+                    f"if ({expected}) return",
+                    f"if (size({second}) /= size(values)) return",
+                    f"status = {name}(A, rows, cols, size(values, kind=c_int64_t), &",
+                    f"    {', '.join(f'c_loc({a})' for a in arrays)}, &",
+                    f"    {', '.join([index_type] * len(types))}, base, {value_type})",
+                ])
+
+    def dense(self, const, intent):
+        vector, matrix = f"tarsiaCreate{const}DnVec", f"tarsiaCreate{const}DnMat"
+        self.expect(vector, ["x", "size", "values", "valueType"])
+        self.expect(matrix, ["B", "rows", "cols", "ld", "values", "valueType", "order"])
+        for word, (kind, value_type) in VALUES.items():
+            self.write(vector, word, ["x", "values"], [
+                "type(c_ptr), intent(out) :: x",
+                f"{kind}, target, intent({intent}) :: values(:)",
+            ], [
+                "x = c_null_ptr",
+                "status = TARSIA_STATUS_INVALID_VALUE",
+                "if (.not. is_contiguous(values)) return",
+                f"status = {vector}(x, size(values, kind=c_int64_t), c_loc(values), {value_type})",
+            ])
+            self.write(matrix, word, ["B", "values", "rows"], [
+                "type(c_ptr), intent(out) :: B",
+                f"{kind}, target, intent({intent}) :: values(:, :)",
+                "integer(c_int64_t), intent(in), optional :: rows",
+                "integer(c_int64_t) :: ld, taken",
+            ], [
+                "B = c_null_ptr",
+                "status = TARSIA_STATUS_INVALID_VALUE",
+                "if (.not. is_contiguous(values)) return",
+                "ld = size(values, 1, kind=c_int64_t)",
+                "taken = ld",
+                "if (present(rows)) taken = rows",
+                f"status = {matrix}(B, taken, size(values, 2, kind=c_int64_t), max(ld, 1_c_int64_t), &",
+                f"    c_loc(values), {value_type}, TARSIA_ORDER_COL)",
+            ])
+
+    def updates(self, name):
+        self.expect(name, ["handle", "plan", "newValues"])
+        for word, (kind, _) in VALUES.items():
+            self.write(name, word, ["handle", "plan", "newValues"], [
+                "type(c_ptr), value, intent(in) :: handle, plan",
+                f"{kind}, target, intent(in) :: newValues(:)",
+            ], [
+                "status = TARSIA_STATUS_INVALID_VALUE",
+                "if (.not. is_contiguous(newValues)) return",
+                f"status = {name}(handle, plan, c_loc(newValues))",
+            ])
 
 
 class Module:
@@ -334,21 +554,22 @@ class Module:
 
     def struct(self, name, fields, doc):
         rows, offset, align = [], 0, 1
-        for c_type, field, count in fields:
+        for c_type, field, count, comment in fields:
             known = self.scalar(c_type)
             if not known or not known[2]:
                 fail(f"{name}: type of {field} that is not understood: {c_type}")
             size = known[2]
             offset = -(-offset // size) * size + size * int(count or 1)
             align = max(align, size)
-            rows.append((known[0], field, count))
+            rows.append((known[0], field, count, comment))
         size = -(-offset // align) * align
-        self.lines += comment_lines(first_sentence(doc), "    ")
+        self.lines += doc_lines(doc, "    ")
         sized = rows[0][1] == "structSize"
         if sized:
             self.lines.append("    ! structSize is set here, so that a variable can be passed as it is.")
         self.lines.append(f"    type, bind(C), public :: {self.name(name)}")
-        for fortran, field, count in rows:
+        for fortran, field, count, comment in rows:
+            self.lines += doc_lines(comment, "        ")
             start = f" = {size}_c_size_t" if sized and field == "structSize" else ""
             self.lines.append(f"        {fortran} :: {field}" + (f"({count})" if count else "") + start)
         self.lines.append(f"    end type {name}")
@@ -372,8 +593,10 @@ class Module:
             add(f"    integer(c_int), parameter, public :: {self.name(name)} = {number}")
         for name, members, doc in self.header.enums:
             add("")
-            self.lines += comment_lines(f"{name}: {first_sentence(doc)}", "    ")
-            for member, value in members:
+            self.lines += doc_lines([f"{name}: {doc[0]}"] + doc[1:], "    ")
+            add("")
+            for member, value, comment in members:
+                self.lines += doc_lines(comment, "    ")
                 add(f"    integer(c_int), parameter, public :: {self.name(member)} = {value}")
         for name, fields, doc in self.header.structs:
             add("")
@@ -391,27 +614,35 @@ class Module:
         for i, (name, result, args, doc) in enumerate(self.header.callbacks):
             if i:
                 add("")
-            self.lines += comment_lines(first_sentence(doc), "        ")
+            self.lines += doc_lines(doc, "        ")
             self.procedure(self.name(name), result, args, "        ", "bind(C)", False, True)
         add("    end interface")
         for name, _, _, _ in self.header.callbacks:
             add(f"    public :: {name}")
         add("")
-        add("    interface")
-        docs = {name: doc for name, _, _, doc in self.header.functions}
+        docs = {name: " ".join(doc) for name, _, _, doc in self.header.functions}
+        wrappers = Wrappers(self.header.functions)
         for i, (name, result, args, doc) in enumerate(self.header.functions):
             if i:
                 add("")
-            self.lines += comment_lines(first_sentence(doc), "        ")
+            # A generic name may be that of one of its procedures: the C function, which takes addresses.
+            generic = wrappers.of(name)
+            add(f"    interface {name}" if generic else "    interface")
+            self.lines += doc_lines(doc, "        ")
             # "As tarsiaCsrGet, ...": what the other function's comment says holds here too.
-            same = re.match(r"As (tarsia\w+)", doc)
-            optional = "each may be NULL" in doc + (docs.get(same[1], "") if same else "")
+            same = re.match(r"As (tarsia\w+)", docs[name])
+            optional = "each may be NULL" in docs[name] + (docs.get(same[1], "") if same else "")
             self.procedure(self.name(name), result, args, "        ", f'bind(C, name="{name}")', optional, False)
-        add("    end interface")
+            for wrapper in generic:
+                add(f"        module procedure {self.name(wrapper)}")
+            add(f"    end interface {name}" if generic else "    end interface")
         for name, _, _, _ in self.header.functions:
             add(f"    public :: {name}")
         add("")
         self.lines += HELPERS.splitlines() + [""] + BODY.splitlines()
+        for function in wrappers.written:
+            self.lines += ["", *function]
+        self.lines += ["", "end module tarsia"]
         for line in self.lines:
             if len(line) > LINE:
                 fail(f"line with more than {LINE} columns: {line}")

@@ -2,8 +2,8 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 
 # Tests that need a compiler or the source tree.
-skip=(--skip abi:: --skip cpp:: --skip driver:: --skip examples:: --skip generated:: --skip install::
-    --skip process:: --skip kernels::every_kernel_file_has_a_report --skip house::
+skip=(--skip abi:: --skip cpp:: --skip driver:: --skip examples:: --skip fortran:: --skip generated::
+    --skip install:: --skip process:: --skip kernels::every_kernel_file_has_a_report --skip house::
     --skip kernels::compiled_kernels_are_those_of_the_lists
     --skip support::every_algorithm_has_a_file_of_kernels)
 

@@ -5,6 +5,7 @@
 
 pub mod fortran;
 pub mod header;
+pub mod third_party;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -36,6 +37,11 @@ fn names<'a>(names: impl IntoIterator<Item = &'a str>) -> BTreeSet<&'a str> {
 #[test]
 fn header_is_current() {
     current(&header::path(), tarsia::capi::HEADER);
+}
+
+#[test]
+fn third_party_file_is_current() {
+    current(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("THIRD-PARTY.md"), &third_party::notices());
 }
 
 /// The page with this table between the markers, each on a line of its own.

@@ -37,25 +37,26 @@ fn files(folder: &Path) -> Vec<String> {
 /// What a tree has, with the library in this folder and without the program.
 fn expected(libdir: &str) -> Vec<String> {
     let version = env!("CARGO_PKG_VERSION");
-    let mut all: Vec<String> = ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "CHANGELOG.md"]
-        .iter()
-        .map(|name| format!("share/doc/tarsia/{name}"))
-        .chain(["tarsia.h", "tarsia.hpp"].map(|name| format!("include/{name}")))
-        .chain(["core", "handle", "matrices", "plans"].map(|part| format!("include/tarsia/{part}.hpp")))
-        .chain(["share/fortran/tarsia.f90".to_string()])
-        .chain(
-            [
-                "libtarsia.so",
-                &soname(),
-                &format!("libtarsia.so.{version}"),
-                "pkgconfig/tarsia.pc",
-                "cmake/tarsia/tarsiaConfig.cmake",
-                "cmake/tarsia/tarsiaConfigVersion.cmake",
-            ]
+    let mut all: Vec<String> =
+        ["LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY.md", "README.md", "CHANGELOG.md"]
             .iter()
-            .map(|name| format!("{libdir}/{name}")),
-        )
-        .collect();
+            .map(|name| format!("share/doc/tarsia/{name}"))
+            .chain(["tarsia.h", "tarsia.hpp"].map(|name| format!("include/{name}")))
+            .chain(["core", "handle", "matrices", "plans"].map(|part| format!("include/tarsia/{part}.hpp")))
+            .chain(["share/fortran/tarsia.f90".to_string()])
+            .chain(
+                [
+                    "libtarsia.so",
+                    &soname(),
+                    &format!("libtarsia.so.{version}"),
+                    "pkgconfig/tarsia.pc",
+                    "cmake/tarsia/tarsiaConfig.cmake",
+                    "cmake/tarsia/tarsiaConfigVersion.cmake",
+                ]
+                .iter()
+                .map(|name| format!("{libdir}/{name}")),
+            )
+            .collect();
     all.sort();
     all
 }
@@ -273,6 +274,7 @@ fn install_tree_has_what_a_linker_and_a_loader_look_for() {
         ("share/fortran/tarsia.f90", "include/tarsia.f90"),
         ("share/doc/tarsia/LICENSE-MIT", "LICENSE-MIT"),
         ("share/doc/tarsia/LICENSE-APACHE", "LICENSE-APACHE"),
+        ("share/doc/tarsia/THIRD-PARTY.md", "THIRD-PARTY.md"),
         ("share/doc/tarsia/README.md", "README.md"),
         ("share/doc/tarsia/CHANGELOG.md", "CHANGELOG.md"),
     ] {
@@ -286,6 +288,79 @@ fn install_tree_has_what_a_linker_and_a_loader_look_for() {
     let moved = tree.directory.path().join("moved");
     std::fs::rename(tree.prefix(), &moved).unwrap();
     assert!(read(moved.join("lib/libtarsia.so")) == read(library()));
+}
+
+/// What follows a text, up to the next of these letters.
+fn after<'a>(text: &'a str, start: &str, end: &[char]) -> &'a str {
+    let at = text.find(start).unwrap_or_else(|| panic!("no `{start}` in:\n{text}")) + start.len();
+    text[at..].split(|letter| end.contains(&letter)).next().unwrap().trim()
+}
+
+/// The library has one version, and Cargo.toml says which: everything else that names it says the same.
+#[test]
+fn everything_has_one_version() {
+    let tree = Tree::new();
+    let installed = |name: &str| std::fs::read_to_string(tree.prefix().join(name)).unwrap();
+    let source = |name: &str| std::fs::read_to_string(root().join(name)).unwrap();
+    let version = after(&source("Cargo.toml"), "\nversion = \"", &['"']).to_string();
+    assert_eq!(version, env!("CARGO_PKG_VERSION"));
+
+    let numbers = |text: &str, before: &str, between: &str| {
+        ["MAJOR", "MINOR", "PATCH"]
+            .map(|part| after(text, &format!("{before}TARSIA_VERSION_{part}{between}"), &['\n']).to_string())
+            .join(".")
+    };
+    let cmake = installed("lib/cmake/tarsia/tarsiaConfigVersion.cmake");
+    let library = std::fs::read_link(tree.prefix().join("lib").join(soname())).unwrap();
+    for (what, found) in [
+        ("macros of tarsia.h", numbers(&installed("include/tarsia.h"), "#define ", " ")),
+        ("parameters of tarsia.f90", numbers(&installed("share/fortran/tarsia.f90"), ":: ", " = ")),
+        ("CMake", after(&cmake, "set(PACKAGE_VERSION \"", &['"']).to_string()),
+        ("pkg-config", after(&installed("lib/pkgconfig/tarsia.pc"), "\nVersion: ", &['\n']).to_string()),
+        ("CITATION.cff", after(&source("CITATION.cff"), "\nversion: ", &['\n']).to_string()),
+        ("CHANGELOG.md", after(&source("CHANGELOG.md"), "\n## ", &['\n', ' ']).to_string()),
+        ("Cargo.lock", after(&source("Cargo.lock"), "name = \"tarsia\"\nversion = \"", &['"']).to_string()),
+        ("the library's file", after(library.to_str().unwrap(), "libtarsia.so.", &[]).to_string()),
+    ] {
+        assert_eq!(found, version, "{what}");
+    }
+    // The other packages take the workspace's.
+    let packages = std::fs::read_dir(root().join("crates")).unwrap();
+    let manifests: Vec<_> = packages.map(|entry| entry.unwrap().path().join("Cargo.toml")).collect();
+    assert!(manifests.len() >= 4, "{manifests:?}");
+    for manifest in manifests {
+        let text = std::fs::read_to_string(&manifest).unwrap();
+        assert!(text.contains("\nversion.workspace = true\n"), "{}", manifest.display());
+    }
+}
+
+/// Whoever finds one of these files alone sees under which licences it is.
+#[test]
+fn installed_files_name_their_licence() {
+    let tree = Tree::new();
+    let kinds = [".h", ".hpp", ".f90", ".cmake", ".pc"];
+    let all = files(&tree.prefix());
+    let all: Vec<_> = all.iter().filter(|name| kinds.iter().any(|kind| name.ends_with(kind))).collect();
+    assert!(all.len() >= 10, "{all:?}");
+    for name in all {
+        let text = std::fs::read_to_string(tree.prefix().join(name)).unwrap();
+        let first: Vec<_> = text.lines().take(2).collect();
+        let line = "SPDX-License-Identifier: MIT OR Apache-2.0";
+        assert!(first.iter().any(|found| found.ends_with(line)), "{name} begins with {first:?}");
+    }
+}
+
+/// The papers whose algorithms are here, and how they are named here.
+#[test]
+fn citation_has_the_five_papers() {
+    let text = std::fs::read_to_string(root().join("CITATION.cff")).unwrap();
+    assert!(text.starts_with("cff-version: 1.2.0\n") && text.contains("\nauthors:\n"), "{text}");
+    assert_eq!(text.matches("  - type: conference-paper\n").count(), 5);
+    for words in
+        ["algorithm dasp", "algorithm smat", "algorithm swift", "algorithm tile", "tarsiaPlan_setReorder"]
+    {
+        assert!(text.contains(words), "no paper of {words}");
+    }
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod decisions;
 mod docs;
 mod driver;
 mod examples;
+mod fortran;
 mod generated;
 mod house;
 mod install;
