@@ -98,19 +98,20 @@ fn obstacle(cusparse: &Cusparse) -> Option<Outcome> {
     if !cusparse.version.is_some_and(|[major, ..]| major == KNOWN_MAJOR_VERSION) {
         let file = &cusparse.file;
         messages::line(&format!(
-            "{version} ({file}) is a version of cuSPARSE that Tarsia does not know: every call is forwarded to it"
+            "every call is forwarded to cuSPARSE: {version} ({file}) is a version that Tarsia does not know"
         ));
         return Some(Outcome::UnknownVersion);
     }
     match tarsia::facade::count_devices() {
         Ok(1..) => return None,
-        Ok(0) => messages::line("there is no CUDA device: every call is forwarded to cuSPARSE"),
-        Err(error) => {
-            let reason = error.message.trim_start_matches("backend: ");
-            messages::line(&format!("{reason}: every call is forwarded to cuSPARSE"));
-        }
+        Ok(0) => no_device("there is no CUDA device"),
+        Err(error) => no_device(error.message.trim_start_matches("backend: ")),
     }
     Some(Outcome::NoDevice)
+}
+
+fn no_device(reason: &str) {
+    messages::line(&format!("every call is forwarded to cuSPARSE: {reason}"));
 }
 
 /// That of CUDA 12 and 13, whose functions and types this library was written for.

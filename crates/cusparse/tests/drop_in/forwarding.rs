@@ -153,7 +153,7 @@ fn of_unknown_versions() {
         let without = world.without(&program);
         let with = world.with(&program, &[("TARSIA_CUSPARSE", "summary")]);
         assert_eq!((&with.output, &with.log), (&without.output, &without.log), "{soname}");
-        with.message("cuSPARSE 11.7.5 (");
+        with.message("summary: cuSPARSE 11.7.5 (");
         assert_eq!(with.calls("cusparseSpMM_bufferSize"), 1);
     }
 }
