@@ -118,6 +118,9 @@ fn interface_version() -> String {
     }
 }
 
+/// How the shared library is linked. The arguments go to the tests' executables as well, where they change nothing:
+/// those of `rustc-cdylib-link-arg` would go to every shared library that depends on this package (Cargo's issue
+/// 9562), behind its own, so that crates/cusparse would get this library's name and version of symbols.
 fn link(root: &Path, out: &Path) {
     let target = env::var("CARGO_CFG_TARGET_OS").expect("Cargo sets it");
     if target != "linux" {
@@ -129,7 +132,7 @@ fn link(root: &Path, out: &Path) {
     // A fuzzer links its sanitizers' runtime into the program, not into this.
     if env::var_os("CARGO_CFG_FUZZING").is_none() {
         // A symbol that nothing defines is an error now, not at load time.
-        println!("cargo:rustc-cdylib-link-arg=-Wl,-z,defs");
+        println!("cargo:rustc-link-arg=-Wl,-z,defs");
     }
     for argument in [
         &format!("-Wl,-soname,libtarsia.so.{version}"),
@@ -138,6 +141,6 @@ fn link(root: &Path, out: &Path) {
         "-Wl,-z,relro,-z,now",
         "-Wl,--as-needed",
     ] {
-        println!("cargo:rustc-cdylib-link-arg={argument}");
+        println!("cargo:rustc-link-arg={argument}");
     }
 }

@@ -21,7 +21,7 @@ pub fn link(root: &Path, out: &Path, version: &str) {
     match &arguments {
         Ok(arguments) => {
             for argument in arguments {
-                println!("cargo:rustc-cdylib-link-arg={argument}");
+                println!("cargo:rustc-link-arg={argument}");
             }
         }
         Err(reason) => println!(

@@ -1,5 +1,5 @@
-//! What the command line, the client and the tests use of the library beside its C functions. It is no
-//! part of the interface: anything here may change with every version.
+//! What the command line, the client, the drop-in for cuSPARSE and the tests use of the library beside its
+//! C functions. It is no part of the interface: anything here may change with every version.
 
 // Everybody: the enums of the C functions, types of values, and errors.
 pub use crate::error::{Error, Result};
@@ -40,6 +40,9 @@ pub use crate::backend::cuda::testing::{fill, Gate, Graph, Stream};
 pub use crate::backend::cuda::timing::{driver_version, Stopwatch};
 pub use crate::backend::cuda::ONCE_WORKSPACE_BYTES;
 pub use crate::types::Address;
+
+// Whether there is a device at all: the drop-in for cuSPARSE.
+pub use crate::backend::cuda::device::count as count_devices;
 
 // Tests and fuzzing of decisions that were changed, and tests of files that others write at the time.
 pub use crate::plan::decisions::bytes::seal as seal_decisions;

@@ -135,7 +135,7 @@ impl Device {
             }
         }
         let ordinal = ordinal.unwrap_or(0);
-        let count = CustDevice::num_devices().map_err(|error| cust_error("cuDeviceGetCount", error))?;
+        let count = number_of_devices()?;
         if count == 0 {
             return Err(Error::new(Status::NotInitialized, "backend: there is no CUDA device"));
         }
@@ -297,6 +297,19 @@ fn load_driver() -> Result<()> {
     // SAFETY: `version` is valid for a write.
     check(unsafe { driver::cuDriverGetVersion(&mut version) }, "backend: cuDriverGetVersion")?;
     is_new_enough(version, KERNELS_CUDA)
+}
+
+/// How many there are for the opened driver.
+fn number_of_devices() -> Result<u32> {
+    CustDevice::num_devices().map_err(|error| cust_error("cuDeviceGetCount", error))
+}
+
+/// How many devices there are; an error tells what is wrong with the driver. No context is made.
+pub fn count() -> Result<u32> {
+    libcuda::load()
+        .map_err(|text| Error::new(Status::NotInitialized, format!("there is no CUDA driver: {text}")))?;
+    load_driver()?;
+    number_of_devices()
 }
 
 /// Whether a driver of this version (12090 for CUDA 12.9) runs the kernels of a compiler.

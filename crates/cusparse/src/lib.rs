@@ -1,0 +1,42 @@
+//! libtarsia_cusparse.so: functions of cuSPARSE's names, which programs call in cuSPARSE's place when this library is
+//! preloaded or linked in front of it. docs/drop-in.md is the user's page.
+//!
+//! This version takes no call: each goes on to the real cuSPARSE as it came, and a summary says what was called.
+//!
+//! - `functions`: cuSPARSE's functions that come this way
+//! - `entry`: the exported functions. Each asks `decision`, and then jumps to the address that it is given
+//! - `real`: the real cuSPARSE of this process
+//! - `decision`: why a call is forwarded
+//! - `settings`: the environment variables
+//! - `summary`: how often what was called, told at exit
+//! - `messages`: lines on stderr
+//! - `load`: what is done when the library is loaded and when the process exits
+
+#![deny(unsafe_code)]
+
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+compile_error!("the drop-in for cuSPARSE is for Linux on x86-64 and AArch64");
+
+#[cfg(panic = "abort")]
+compile_error!("the drop-in needs panic = \"unwind\": a panic in it must not end the program");
+
+mod decision;
+#[allow(unsafe_code)]
+mod entry;
+mod functions;
+#[allow(unsafe_code)]
+mod load;
+#[allow(unsafe_code)]
+mod messages;
+#[allow(unsafe_code)]
+mod real;
+mod settings;
+mod summary;
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+/// What a function returns if it does not panic; a panic's text is on stderr.
+fn catch<T>(f: impl FnOnce() -> T) -> Option<T> {
+    // A payload may panic when it is dropped.
+    catch_unwind(AssertUnwindSafe(f)).map_err(std::mem::forget).ok()
+}

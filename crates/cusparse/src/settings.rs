@@ -1,0 +1,128 @@
+//! The environment variables `TARSIA_CUSPARSE` and `TARSIA_CUSPARSE_TAKE`.
+
+use std::sync::OnceLock;
+
+use crate::functions::Operation;
+
+/// What `TARSIA_CUSPARSE` asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// No messages but errors.
+    #[default]
+    Quiet,
+    /// Every call goes on uncounted.
+    Off,
+    /// At exit it is told how often what was called.
+    Summary,
+    /// Each call is told, and the summary.
+    Trace,
+}
+
+/// What the environment asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Settings {
+    pub mode: Mode,
+    /// The operations whose calls may be taken.
+    pub take: Vec<Operation>,
+    /// What is wrong with the variables.
+    pub problems: Vec<String>,
+}
+
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+
+/// The settings, read when the library is loaded: later the program may be changing its environment.
+pub fn settings() -> &'static Settings {
+    SETTINGS.get_or_init(|| {
+        let variable = |name: &str| std::env::var_os(name).unwrap_or_default().to_string_lossy().into_owned();
+        read(&variable("TARSIA_CUSPARSE"), &variable("TARSIA_CUSPARSE_TAKE"))
+    })
+}
+
+/// What the two variables' texts ask for; an empty one is as none.
+fn read(mode: &str, take: &str) -> Settings {
+    let mut problems = Vec::new();
+    let mode = match mode.trim() {
+        "" => Mode::Quiet,
+        "off" => Mode::Off,
+        "summary" => Mode::Summary,
+        "trace" => Mode::Trace,
+        other => {
+            let other = beginning(other);
+            problems.push(format!(
+                "TARSIA_CUSPARSE is `{other}`: it can be off, summary or trace; as if it were not set"
+            ));
+            Mode::Quiet
+        }
+    };
+    let mut taken = Vec::new();
+    let words = take.split(',').map(str::trim);
+    for word in words.filter(|_| !take.trim().is_empty()) {
+        match Operation::ALL.into_iter().find(|operation| operation.word() == word) {
+            Some(operation) => taken.push(operation),
+            None => problems.push(format!(
+                "TARSIA_CUSPARSE_TAKE: `{}` is none of spmv, spmm, spgemm, and is passed over",
+                beginning(word)
+            )),
+        }
+    }
+    let all = take.trim().is_empty();
+    let take = Operation::ALL.into_iter().filter(|operation| all || taken.contains(operation)).collect();
+    Settings { mode, take, problems }
+}
+
+/// The beginning of a text that may have any length.
+fn beginning(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_set_asks_for_nothing() {
+        for blank in ["", "  "] {
+            let settings = read(blank, blank);
+            let expected =
+                Settings { mode: Mode::Quiet, take: Operation::ALL.to_vec(), problems: Vec::new() };
+            assert_eq!(settings, expected);
+        }
+    }
+
+    #[test]
+    fn modes_have_names() {
+        for (text, mode) in [("off", Mode::Off), (" summary ", Mode::Summary), ("trace", Mode::Trace)] {
+            assert_eq!(read(text, ""), Settings { mode, ..read("", "") }, "{text}");
+        }
+        for text in ["OFF", "1", "off,trace"] {
+            let settings = read(text, "");
+            assert_eq!(settings.mode, Mode::Quiet, "{text}");
+            assert_eq!(settings.problems.len(), 1, "{text}");
+            assert!(settings.problems[0].contains(text), "{}", settings.problems[0]);
+        }
+    }
+
+    #[test]
+    fn operations_are_taken_by_name() {
+        use Operation::*;
+        for (text, take) in
+            [("spmv", vec![Spmv]), ("spgemm, spmm", vec![Spmm, Spgemm]), ("spmv,spmv", vec![Spmv])]
+        {
+            assert_eq!(read("", text), Settings { take, ..read("", "") }, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_that_are_no_operation_are_named_and_take_nothing() {
+        let settings = read("", "spmv,SpMM,,all");
+        assert_eq!(settings.take, [Operation::Spmv]);
+        let named: Vec<_> = ["`SpMM`", "``", "`all`"].into_iter().collect();
+        assert_eq!(settings.problems.len(), named.len(), "{:?}", settings.problems);
+        for (problem, name) in settings.problems.iter().zip(named) {
+            assert!(problem.contains(name) && problem.contains("spgemm"), "{problem}");
+        }
+        assert_eq!(read("", "spvm").take, []);
+        let long = read("", &"x".repeat(100_000));
+        assert!(long.problems[0].len() < 200, "the whole text is repeated");
+    }
+}

@@ -1,0 +1,75 @@
+//! How often what was called, told at exit.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::decision::{version, Outcome};
+use crate::functions::Function;
+use crate::messages;
+use crate::real;
+use crate::settings::{settings, Mode, Settings};
+
+/// Calls of each function, by what became of them.
+static CALLS: [[AtomicU64; Outcome::ALL.len()]; Function::ALL.len()] =
+    [const { [const { AtomicU64::new(0) }; Outcome::ALL.len()] }; Function::ALL.len()];
+
+/// Counts a call.
+pub fn count(function: Function, outcome: Outcome) {
+    CALLS[function as usize][outcome as usize].fetch_add(1, Ordering::Relaxed);
+}
+
+/// Forgets all calls: they are the parent's, in a child that fork has made.
+pub fn forget() {
+    CALLS.iter().flatten().for_each(|calls| calls.store(0, Ordering::Relaxed));
+}
+
+/// Tells what has been called, if the environment asks for it and this process has a cuSPARSE.
+pub fn tell() {
+    let settings = settings();
+    if settings.mode == Mode::Off {
+        return;
+    }
+    let counts: Vec<(Function, Outcome, u64)> = counts().collect();
+    if counts.is_empty() && real::loaded().is_empty() {
+        return;
+    }
+    messages::problems();
+    if matches!(settings.mode, Mode::Summary | Mode::Trace) {
+        let lines = text(settings, &counts);
+        messages::lines(lines.iter().map(String::as_str));
+    }
+}
+
+fn counts() -> impl Iterator<Item = (Function, Outcome, u64)> {
+    Function::ALL.iter().zip(&CALLS).flat_map(|(&function, calls)| {
+        let of_outcome = move |(outcome, calls): (Outcome, &AtomicU64)| {
+            let calls = calls.load(Ordering::Relaxed);
+            (calls > 0).then_some((function, outcome, calls))
+        };
+        Outcome::ALL.into_iter().zip(calls).filter_map(of_outcome)
+    })
+}
+
+fn text(settings: &Settings, counts: &[(Function, Outcome, u64)]) -> Vec<String> {
+    let sum = |forwarded: bool| -> u64 {
+        let counted = counts.iter().filter(|(_, outcome, _)| outcome.is_forwarded() == forwarded);
+        counted.map(|(_, _, calls)| calls).sum()
+    };
+    if counts.is_empty() {
+        return vec![
+            "summary: cuSPARSE is loaded, but no call of it came this way (functions that a program looks \
+                     up by dlsym in cuSPARSE's own handle do not)"
+                .to_string(),
+        ];
+    }
+    let cusparse = real::found().map(|cusparse| format!("{} ({})", version(cusparse), cusparse.file));
+    let take: Vec<&str> = settings.take.iter().map(|operation| operation.word()).collect();
+    let take = if take.is_empty() { "nothing".to_string() } else { take.join(",") };
+    let mut lines = vec![
+        format!("summary: {}; may take {take}", cusparse.as_deref().unwrap_or("no cuSPARSE")),
+        format!("summary: 0 taken, {} forwarded, {} answered with an error", sum(true), sum(false)),
+    ];
+    lines.extend(counts.iter().map(|(function, outcome, calls)| {
+        format!("summary: {calls:>9} {} {}", function.name(), outcome.text())
+    }));
+    lines
+}

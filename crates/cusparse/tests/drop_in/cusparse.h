@@ -1,0 +1,90 @@
+/* The functions of cuSPARSE that the stand-in has and the client calls, as the public documentation
+ * describes them; handles, descriptors and plans are pointers to nothing here.
+ *
+ * SPMVOP says which version's SpMVOp: 0 (none: before 12.7), 1270 (12.7.0), 1271 (12.7.10), 1290
+ * (12.9).
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+typedef const void *Object;
+
+#ifndef SPMVOP
+#define SPMVOP 1290
+#endif
+
+int cusparseCreate(Object *handle);
+int cusparseGetProperty(int which, int *value);
+int cusparseDestroy(Object handle);
+int cusparseDestroySpMat(Object matrix);
+int cusparseCsrSetPointers(Object matrix, void *offsets, void *columns, void *values);
+int cusparseSpMatSetValues(Object matrix, void *values);
+
+int cusparseSpMV(Object handle, int op, const void *alpha, Object a, Object x, const void *beta,
+                 Object y, int type, int algorithm, void *buffer);
+int cusparseSpMV_bufferSize(Object handle, int op, const void *alpha, Object a, Object x,
+                            const void *beta, Object y, int type, int algorithm, size_t *bytes);
+int cusparseSpMV_preprocess(Object handle, int op, const void *alpha, Object a, Object x,
+                            const void *beta, Object y, int type, int algorithm, void *buffer);
+
+#if SPMVOP
+int cusparseSpMVOp(Object handle, Object plan, const void *alpha, const void *beta, Object x,
+                   Object y, Object z);
+#if SPMVOP == 1270
+int cusparseSpMVOp_createDescr(Object handle, Object *description, int op, Object a, Object x,
+                               Object y, Object z, int type);
+#elif SPMVOP == 1271
+int cusparseSpMVOp_bufferSize(Object handle, int op, Object a, Object x, Object y, Object z,
+                              int type, size_t *bytes);
+int cusparseSpMVOp_createDescr(Object handle, Object *description, int op, Object a, Object x,
+                               Object y, Object z, int type, void *buffer);
+#else
+int cusparseSpMVOp_bufferSize(Object handle, int op, Object a, Object x, Object y, Object z,
+                              int type, int algorithm, size_t *bytes);
+int cusparseSpMVOp_createDescr(Object handle, Object *description, int op, Object a, Object x,
+                               Object y, Object z, int type, int algorithm, void *buffer);
+#endif
+int cusparseSpMVOp_createPlan(Object handle, Object description, Object *plan, const void *code,
+                              size_t bytes);
+int cusparseSpMVOp_destroyDescr(Object description);
+int cusparseSpMVOp_destroyPlan(Object plan);
+int cusparseSpMVOp_setGlobalUserData(Object handle, Object plan, const char *name, void *data,
+                                     size_t bytes);
+#endif
+
+int cusparseSpMM(Object handle, int op_a, int op_b, const void *alpha, Object a, Object b,
+                 const void *beta, Object c, int type, int algorithm, void *buffer);
+int cusparseSpMM_bufferSize(Object handle, int op_a, int op_b, const void *alpha, Object a,
+                            Object b, const void *beta, Object c, int type, int algorithm,
+                            size_t *bytes);
+int cusparseSpMM_preprocess(Object handle, int op_a, int op_b, const void *alpha, Object a,
+                            Object b, const void *beta, Object c, int type, int algorithm,
+                            void *buffer);
+
+int cusparseSpGEMM_createDescr(Object *description);
+int cusparseSpGEMM_destroyDescr(Object description);
+int cusparseSpGEMM_workEstimation(Object handle, int op_a, int op_b, const void *alpha, Object a,
+                                  Object b, const void *beta, Object c, int type, int algorithm,
+                                  Object description, size_t *bytes, void *buffer);
+int cusparseSpGEMM_getNumProducts(Object description, int64_t *products);
+int cusparseSpGEMM_estimateMemory(Object handle, int op_a, int op_b, const void *alpha, Object a,
+                                  Object b, const void *beta, Object c, int type, int algorithm,
+                                  Object description, float fraction, size_t *bytes3, void *buffer3,
+                                  size_t *bytes2);
+int cusparseSpGEMM_compute(Object handle, int op_a, int op_b, const void *alpha, Object a, Object b,
+                           const void *beta, Object c, int type, int algorithm, Object description,
+                           size_t *bytes, void *buffer);
+int cusparseSpGEMM_copy(Object handle, int op_a, int op_b, const void *alpha, Object a, Object b,
+                        const void *beta, Object c, int type, int algorithm, Object description);
+
+int cusparseSpGEMMreuse_workEstimation(Object handle, int op_a, int op_b, Object a, Object b,
+                                       Object c, int algorithm, Object description, size_t *bytes,
+                                       void *buffer);
+int cusparseSpGEMMreuse_nnz(Object handle, int op_a, int op_b, Object a, Object b, Object c,
+                            int algorithm, Object description, size_t *bytes2, void *buffer2,
+                            size_t *bytes3, void *buffer3, size_t *bytes4, void *buffer4);
+int cusparseSpGEMMreuse_copy(Object handle, int op_a, int op_b, Object a, Object b, Object c,
+                             int algorithm, Object description, size_t *bytes, void *buffer);
+int cusparseSpGEMMreuse_compute(Object handle, int op_a, int op_b, const void *alpha, Object a,
+                                Object b, const void *beta, Object c, int type, int algorithm,
+                                Object description);

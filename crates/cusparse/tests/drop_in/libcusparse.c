@@ -1,0 +1,250 @@
+/* Stands in for libcusparse.so.12: it computes nothing, but writes every call with its arguments to
+ * the file that STAND_IN_LOG names, and returns a status that no other of its functions returns.
+ *
+ * MAJOR, MINOR and PATCH are its version.
+ */
+#include "cusparse.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#ifndef MAJOR
+#define MAJOR 12
+#define MINOR 9
+#define PATCH 4
+#endif
+
+static FILE *begin(const char *function) {
+    const char *path = getenv("STAND_IN_LOG");
+    FILE *log = path ? fopen(path, "a") : NULL;
+    if (log)
+        fprintf(log, "%s", function);
+    return log;
+}
+
+static int end(FILE *log, int status) {
+    if (log) {
+        fprintf(log, "\n");
+        fclose(log);
+    }
+    return status;
+}
+
+static void integer(FILE *log, long long value) {
+    if (log)
+        fprintf(log, " %lld", value);
+}
+
+static void number(FILE *log, double value) {
+    if (log)
+        fprintf(log, " %g", value);
+}
+
+static void pointer(FILE *log, const void *value) {
+    if (log)
+        fprintf(log, " %p", value);
+}
+
+/* Answers: the caller looks at what it gets. */
+static void answer_size(FILE *log, size_t *out) {
+    (void)log;
+    if (out)
+        *out += 1000;
+}
+
+static void answer_products(FILE *log, int64_t *out) {
+    (void)log;
+    *out += 1LL << 40;
+}
+
+static void answer_object(FILE *log, Object *out) {
+    (void)log;
+    *out = (const char *)*out + 2000;
+}
+
+/* An argument. */
+#define A(value)                                                                                   \
+    _Generic((value),                                                                              \
+        int: integer,                                                                              \
+        float: number,                                                                             \
+        size_t: integer,                                                                           \
+        size_t *: answer_size,                                                                     \
+        int64_t *: answer_products,                                                                \
+        Object *: answer_object,                                                                   \
+        default: pointer)(log, value)
+
+/* A function's body. */
+#define CALLED(status, arguments)                                                                  \
+    FILE *log = begin(__func__);                                                                   \
+    arguments;                                                                                     \
+    return end(log, status)
+
+int cusparseCreate(Object *handle) { CALLED(0, A(handle)); }
+
+int cusparseGetProperty(int which, int *value) {
+    *value = which == 0 ? MAJOR : which == 1 ? MINOR : PATCH;
+    return 0;
+}
+
+int cusparseDestroy(Object handle) { CALLED(101, A(handle)); }
+
+int cusparseDestroySpMat(Object matrix) { CALLED(102, A(matrix)); }
+
+int cusparseCsrSetPointers(Object matrix, void *offsets, void *columns, void *values) {
+    CALLED(103, (A(matrix), A(offsets), A(columns), A(values)));
+}
+
+int cusparseSpMatSetValues(Object matrix, void *values) { CALLED(104, (A(matrix), A(values))); }
+
+int cusparseSpMV(Object handle, int op, const void *alpha, Object a, Object x, const void *beta,
+                 Object y, int type, int algorithm, void *buffer) {
+    CALLED(105, (A(handle), A(op), A(alpha), A(a), A(x), A(beta), A(y), A(type), A(algorithm),
+                 A(buffer)));
+}
+
+int cusparseSpMV_bufferSize(Object handle, int op, const void *alpha, Object a, Object x,
+                            const void *beta, Object y, int type, int algorithm, size_t *bytes) {
+    CALLED(106, (A(handle), A(op), A(alpha), A(a), A(x), A(beta), A(y), A(type), A(algorithm),
+                 A(bytes)));
+}
+
+int cusparseSpMV_preprocess(Object handle, int op, const void *alpha, Object a, Object x,
+                            const void *beta, Object y, int type, int algorithm, void *buffer) {
+    CALLED(107, (A(handle), A(op), A(alpha), A(a), A(x), A(beta), A(y), A(type), A(algorithm),
+                 A(buffer)));
+}
+
+#if SPMVOP
+int cusparseSpMVOp(Object handle, Object plan, const void *alpha, const void *beta, Object x,
+                   Object y, Object z) {
+    CALLED(108, (A(handle), A(plan), A(alpha), A(beta), A(x), A(y), A(z)));
+}
+
+#if SPMVOP == 1270
+int cusparseSpMVOp_createDescr(Object handle, Object *description, int op, Object a, Object x,
+                               Object y, Object z, int type) {
+    CALLED(109, (A(handle), A(description), A(op), A(a), A(x), A(y), A(z), A(type)));
+}
+#elif SPMVOP == 1271
+int cusparseSpMVOp_bufferSize(Object handle, int op, Object a, Object x, Object y, Object z,
+                              int type, size_t *bytes) {
+    CALLED(110, (A(handle), A(op), A(a), A(x), A(y), A(z), A(type), A(bytes)));
+}
+
+int cusparseSpMVOp_createDescr(Object handle, Object *description, int op, Object a, Object x,
+                               Object y, Object z, int type, void *buffer) {
+    CALLED(109, (A(handle), A(description), A(op), A(a), A(x), A(y), A(z), A(type), A(buffer)));
+}
+#else
+int cusparseSpMVOp_bufferSize(Object handle, int op, Object a, Object x, Object y, Object z,
+                              int type, int algorithm, size_t *bytes) {
+    CALLED(110, (A(handle), A(op), A(a), A(x), A(y), A(z), A(type), A(algorithm), A(bytes)));
+}
+
+int cusparseSpMVOp_createDescr(Object handle, Object *description, int op, Object a, Object x,
+                               Object y, Object z, int type, int algorithm, void *buffer) {
+    CALLED(109, (A(handle), A(description), A(op), A(a), A(x), A(y), A(z), A(type), A(algorithm),
+                 A(buffer)));
+}
+#endif
+
+int cusparseSpMVOp_createPlan(Object handle, Object description, Object *plan, const void *code,
+                              size_t bytes) {
+    CALLED(111, (A(handle), A(description), A(plan), A(code), A(bytes)));
+}
+
+int cusparseSpMVOp_destroyDescr(Object description) { CALLED(112, A(description)); }
+
+int cusparseSpMVOp_destroyPlan(Object plan) { CALLED(113, A(plan)); }
+
+int cusparseSpMVOp_setGlobalUserData(Object handle, Object plan, const char *name, void *data,
+                                     size_t bytes) {
+    CALLED(114, (A(handle), A(plan), A((const void *)name), A(data), A(bytes)));
+}
+#endif
+
+int cusparseSpMM(Object handle, int op_a, int op_b, const void *alpha, Object a, Object b,
+                 const void *beta, Object c, int type, int algorithm, void *buffer) {
+    CALLED(115, (A(handle), A(op_a), A(op_b), A(alpha), A(a), A(b), A(beta), A(c), A(type),
+                 A(algorithm), A(buffer)));
+}
+
+int cusparseSpMM_bufferSize(Object handle, int op_a, int op_b, const void *alpha, Object a,
+                            Object b, const void *beta, Object c, int type, int algorithm,
+                            size_t *bytes) {
+    CALLED(116, (A(handle), A(op_a), A(op_b), A(alpha), A(a), A(b), A(beta), A(c), A(type),
+                 A(algorithm), A(bytes)));
+}
+
+/* As the real one, it calls exported functions of its own. */
+int cusparseSpMM_preprocess(Object handle, int op_a, int op_b, const void *alpha, Object a,
+                            Object b, const void *beta, Object c, int type, int algorithm,
+                            void *buffer) {
+    size_t bytes = 0;
+    cusparseSpMM_bufferSize(handle, op_a, op_b, alpha, a, b, beta, c, type, algorithm, &bytes);
+    CALLED(117, (A(handle), A(op_a), A(op_b), A(alpha), A(a), A(b), A(beta), A(c), A(type),
+                 A(algorithm), A(buffer)));
+}
+
+int cusparseSpGEMM_createDescr(Object *description) { CALLED(118, A(description)); }
+
+int cusparseSpGEMM_destroyDescr(Object description) { CALLED(119, A(description)); }
+
+int cusparseSpGEMM_workEstimation(Object handle, int op_a, int op_b, const void *alpha, Object a,
+                                  Object b, const void *beta, Object c, int type, int algorithm,
+                                  Object description, size_t *bytes, void *buffer) {
+    CALLED(120, (A(handle), A(op_a), A(op_b), A(alpha), A(a), A(b), A(beta), A(c), A(type),
+                 A(algorithm), A(description), A(bytes), A(buffer)));
+}
+
+int cusparseSpGEMM_getNumProducts(Object description, int64_t *products) {
+    CALLED(121, (A(description), A(products)));
+}
+
+int cusparseSpGEMM_estimateMemory(Object handle, int op_a, int op_b, const void *alpha, Object a,
+                                  Object b, const void *beta, Object c, int type, int algorithm,
+                                  Object description, float fraction, size_t *bytes3, void *buffer3,
+                                  size_t *bytes2) {
+    CALLED(122, (A(handle), A(op_a), A(op_b), A(alpha), A(a), A(b), A(beta), A(c), A(type),
+                 A(algorithm), A(description), A(fraction), A(bytes3), A(buffer3), A(bytes2)));
+}
+
+int cusparseSpGEMM_compute(Object handle, int op_a, int op_b, const void *alpha, Object a, Object b,
+                           const void *beta, Object c, int type, int algorithm, Object description,
+                           size_t *bytes, void *buffer) {
+    CALLED(123, (A(handle), A(op_a), A(op_b), A(alpha), A(a), A(b), A(beta), A(c), A(type),
+                 A(algorithm), A(description), A(bytes), A(buffer)));
+}
+
+int cusparseSpGEMM_copy(Object handle, int op_a, int op_b, const void *alpha, Object a, Object b,
+                        const void *beta, Object c, int type, int algorithm, Object description) {
+    CALLED(124, (A(handle), A(op_a), A(op_b), A(alpha), A(a), A(b), A(beta), A(c), A(type),
+                 A(algorithm), A(description)));
+}
+
+int cusparseSpGEMMreuse_workEstimation(Object handle, int op_a, int op_b, Object a, Object b,
+                                       Object c, int algorithm, Object description, size_t *bytes,
+                                       void *buffer) {
+    CALLED(125, (A(handle), A(op_a), A(op_b), A(a), A(b), A(c), A(algorithm), A(description),
+                 A(bytes), A(buffer)));
+}
+
+int cusparseSpGEMMreuse_nnz(Object handle, int op_a, int op_b, Object a, Object b, Object c,
+                            int algorithm, Object description, size_t *bytes2, void *buffer2,
+                            size_t *bytes3, void *buffer3, size_t *bytes4, void *buffer4) {
+    CALLED(126, (A(handle), A(op_a), A(op_b), A(a), A(b), A(c), A(algorithm), A(description),
+                 A(bytes2), A(buffer2), A(bytes3), A(buffer3), A(bytes4), A(buffer4)));
+}
+
+int cusparseSpGEMMreuse_copy(Object handle, int op_a, int op_b, Object a, Object b, Object c,
+                             int algorithm, Object description, size_t *bytes, void *buffer) {
+    CALLED(127, (A(handle), A(op_a), A(op_b), A(a), A(b), A(c), A(algorithm), A(description),
+                 A(bytes), A(buffer)));
+}
+
+int cusparseSpGEMMreuse_compute(Object handle, int op_a, int op_b, const void *alpha, Object a,
+                                Object b, const void *beta, Object c, int type, int algorithm,
+                                Object description) {
+    CALLED(128, (A(handle), A(op_a), A(op_b), A(alpha), A(a), A(b), A(beta), A(c), A(type),
+                 A(algorithm), A(description)));
+}
