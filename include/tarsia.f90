@@ -67,13 +67,13 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_STATUS_ALLOC_FAILED = 2
     ! An argument is wrong; tarsiaGetLastErrorMessage names it.
     integer(c_int), parameter, public :: TARSIA_STATUS_INVALID_VALUE = 3
-    ! The device lacks a feature that the operation needs.
+    ! The library has no machine code for the device, and the driver cannot compile its PTX.
     integer(c_int), parameter, public :: TARSIA_STATUS_ARCH_MISMATCH = 4
     ! Device memory could not be mapped.
     integer(c_int), parameter, public :: TARSIA_STATUS_MAPPING_ERROR = 5
     ! A kernel could not be launched or failed.
     integer(c_int), parameter, public :: TARSIA_STATUS_EXECUTION_FAILED = 6
-    ! A fault of the library itself.
+    ! A fault of the library itself, or an error of CUDA that has no status of its own.
     integer(c_int), parameter, public :: TARSIA_STATUS_INTERNAL_ERROR = 7
     ! The matrix type is not supported by the operation.
     integer(c_int), parameter, public :: TARSIA_STATUS_MATRIX_TYPE_NOT_SUPPORTED = 8
@@ -81,7 +81,8 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_STATUS_ZERO_PIVOT = 9
     ! The combination of operation, format, types and backend is not supported.
     integer(c_int), parameter, public :: TARSIA_STATUS_NOT_SUPPORTED = 10
-    ! The workspace or the memory limit is too small; the message says the bytes needed.
+    ! A workspace, a buffer or the memory limit is too small, or C is larger than the device's
+    ! memory; the message says the bytes needed.
     integer(c_int), parameter, public :: TARSIA_STATUS_INSUFFICIENT_RESOURCES = 11
     ! The call is not allowed in the object's present state.
     integer(c_int), parameter, public :: TARSIA_STATUS_INVALID_STATE = 100
@@ -2420,9 +2421,9 @@ module tarsia
         ! A is m x k as stored; op(A) decides which of its dimensions x and y have. The plan copies
         ! the descriptor's fields, so A may be destroyed after this call; A's arrays must stay
         ! valid, with an unchanged pattern, for the plan's life (with tarsiaPlan_setSelfContained
-        ! until it is analyzed). xType, yType, computeType: the README's support table lists the
-        ! combinations; half types sum in 32 bits and round once at the store. alg: DEFAULT lets the
-        ! library choose.
+        ! until it is analyzed). xType, yType, computeType: a combination of the table on this
+        ! header's first page; half types sum in 32 bits and round once at the store. alg: DEFAULT
+        ! lets the library choose.
         !
         ! Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until
         ! then a product may have the old or the new ones, as the algorithm has a copy of them or
@@ -2432,7 +2433,8 @@ module tarsia
         ! plan: host. Does not read A's arrays. All algorithms here are deterministic.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value of its type),
-        ! NOT_SUPPORTED (not in the support table; the text says which part), ALLOC_FAILED.
+        ! NOT_SUPPORTED (no algorithm takes the combination; the text says which part of it),
+        ! ALLOC_FAILED.
         function tarsiaSpMV_createPlan(handle, plan, opA, A, xType, yType, computeType, alg &
                 ) bind(C, name="tarsiaSpMV_createPlan")
             import :: c_int, c_ptr
@@ -2552,9 +2554,9 @@ module tarsia
         ! order). nHint: the columns of C that the plan is made for; any number of columns may be
         ! executed. The plan copies the descriptor's fields, so A may be destroyed after this call;
         ! A's arrays must stay valid, with an unchanged pattern, for the plan's life (with
-        ! tarsiaPlan_setSelfContained until it is analyzed). bType, cType, computeType: the README's
-        ! support table lists the combinations. computeType TF32 allows factors to be rounded to
-        ! TF32; 32F never does.
+        ! tarsiaPlan_setSelfContained until it is analyzed). bType, cType, computeType: a
+        ! combination of the table on this header's first page. computeType TF32 allows factors to
+        ! be rounded to TF32; 32F never does.
         !
         ! Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until
         ! then a product may have the old or the new ones, as the algorithm has a copy of them or
@@ -2566,8 +2568,8 @@ module tarsia
         ! cublasLt, whose version says what its bits are.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value of its type,
-        ! nHint < 0), NOT_SUPPORTED (not in the support table; the text says which part),
-        ! ALLOC_FAILED.
+        ! nHint < 0), NOT_SUPPORTED (no algorithm takes the combination; the text says which part of
+        ! it), ALLOC_FAILED.
         function tarsiaSpMM_createPlan(handle, plan, opA, opB, A, bOrder, cOrder, nHint, bType, &
                 cType, computeType, alg) bind(C, name="tarsiaSpMM_createPlan")
             import :: c_int, c_int64_t, c_ptr

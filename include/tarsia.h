@@ -15,7 +15,8 @@
  * Every function returns a tarsiaStatus_t (but tarsiaGetErrorName and tarsiaGetErrorString);
  * tarsiaGetLastErrorMessage tells which argument was wrong and why. An opaque object that is NULL,
  * destroyed or of another kind is recognised. Every function may also return
- * TARSIA_STATUS_INTERNAL_ERROR, which is a fault of the library.
+ * TARSIA_STATUS_INTERNAL_ERROR, which is a fault of the library or an error of CUDA that has no status of
+ * its own, and calls that load kernels (analysis, calls without a plan) TARSIA_STATUS_ARCH_MISMATCH.
  *
  * Answers that a function writes, and alpha and beta in pointer mode HOST, are in host memory;
  * arrays of descriptors are in the memory of the handle's backend. On a failure no answer is written.
@@ -138,7 +139,7 @@ typedef enum {
      */
     TARSIA_STATUS_INVALID_VALUE = 3,
     /**
-     * The device lacks a feature that the operation needs.
+     * The library has no machine code for the device, and the driver cannot compile its PTX.
      */
     TARSIA_STATUS_ARCH_MISMATCH = 4,
     /**
@@ -150,7 +151,7 @@ typedef enum {
      */
     TARSIA_STATUS_EXECUTION_FAILED = 6,
     /**
-     * A fault of the library itself.
+     * A fault of the library itself, or an error of CUDA that has no status of its own.
      */
     TARSIA_STATUS_INTERNAL_ERROR = 7,
     /**
@@ -166,8 +167,8 @@ typedef enum {
      */
     TARSIA_STATUS_NOT_SUPPORTED = 10,
     /**
-     * The workspace or the memory limit is too small; the message says the
-     * bytes needed.
+     * A workspace, a buffer or the memory limit is too small, or C is larger than the
+     * device's memory; the message says the bytes needed.
      */
     TARSIA_STATUS_INSUFFICIENT_RESOURCES = 11,
     /**

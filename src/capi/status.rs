@@ -31,7 +31,9 @@ pub extern "C" fn tarsiaGetErrorString(status: MaybeUninit<tarsiaStatus_t>) -> *
         Some(Status::NotInitialized) => c"the handle is NULL or not a live handle",
         Some(Status::AllocFailed) => c"memory could not be allocated",
         Some(Status::InvalidValue) => c"an argument has a value that is not allowed",
-        Some(Status::ArchMismatch) => c"the library has no machine code for the device, and the driver cannot compile its PTX",
+        Some(Status::ArchMismatch) => {
+            c"the library has no machine code for the device, and the driver cannot compile its PTX"
+        }
         Some(Status::MappingError) => c"device memory could not be mapped",
         Some(Status::ExecutionFailed) => c"a kernel could not be launched or failed",
         Some(Status::InternalError) => c"an internal operation of the library failed",
