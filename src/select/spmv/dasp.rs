@@ -48,12 +48,13 @@ mod tests {
 
     #[test]
     fn blocks_share_units_of_rows_that_are_much_longer_than_others() {
-        // 800 rows of 200 entries, 50 blocks a unit, before 40,000 of 10.
-        let uneven = histogram(&[(200, 800), (10, 40_000)]);
-        let blocks = 800 * 50 / 8 + 40_000 * 3 / 8;
+        // 800 rows of 200 entries, 50 blocks a unit, before some of 60 and many of 10: a warp's share is 5 blocks, and
+        // units of rows of 60 have 15.
+        let uneven = histogram(&[(200, 800), (60, 80), (10, 40_000)]);
+        let blocks = (800 * 50 + 80 * 15 + 40_000 * 3) / 8;
         assert_eq!(shared_units(&uneven, blocks, 1, 132), 100);
-        // Twice as many rows in a unit: half as many units.
-        assert_eq!(shared_units(&uneven, blocks, 2, 132), 50);
+        // Units of twice as many rows have twice the blocks, so that those of rows of 60 are shared, too.
+        assert_eq!(shared_units(&uneven, blocks, 2, 132), 55);
         // Units of up to 8 blocks have a warp, however small the others are.
         assert_eq!(shared_units(&histogram(&[(32, 800)]), 0, 1, 132), 0);
         assert_eq!(shared_units(&histogram(&[(33, 800)]), 0, 1, 132), 100);
