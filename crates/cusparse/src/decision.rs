@@ -95,7 +95,7 @@ fn step(operation: Operation) -> Outcome {
 /// What keeps the drop-in from taking anything in this process; one line tells it.
 fn obstacle(cusparse: &Cusparse) -> Option<Outcome> {
     let version = version(cusparse);
-    if !cusparse.version.is_some_and(|[major, ..]| major == KNOWN_MAJOR_VERSION) {
+    if cusparse.version.is_none_or(|[major, ..]| major != KNOWN_MAJOR_VERSION) {
         let file = &cusparse.file;
         messages::line(&format!(
             "every call is forwarded to cuSPARSE: {version} ({file}) is a version that Tarsia does not know"

@@ -142,6 +142,12 @@ impl World {
         });
     }
 
+    /// Whether the loader finds a library on the system's path.
+    pub fn loads(&self, name: &str) -> bool {
+        let mut host = Command::new(self.path("host"));
+        host.args(["local", name]).env_remove("LD_LIBRARY_PATH").output().unwrap().status.success()
+    }
+
     /// Runs a program of the folder, which must succeed, without the drop-in.
     pub fn without(&self, program: &[&str]) -> Outcome {
         self.run(program, |command| command)
