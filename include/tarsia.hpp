@@ -41,7 +41,7 @@
 #ifndef TARSIA_HPP
 #define TARSIA_HPP
 
-#if (!defined(_MSVC_LANG) && __cplusplus < 201703L) || (defined(_MSVC_LANG) && _MSVC_LANG < 201703L)
+#if __cplusplus < 201703L
 #error "tarsia.hpp needs C++17"
 #endif
 

@@ -300,8 +300,9 @@ INDICES = {  # a word in names -> (Fortran type, tarsiaIndexType_t)
 class Wrappers:
     """Procedures that call a C function with the addresses of Fortran's scalars, strings and arrays."""
 
-    def __init__(self, functions):
-        self.functions = {name: args for name, _, args, _ in functions}
+    def __init__(self, header):
+        self.header = header
+        self.functions = {name: args for name, _, args, _ in header.functions}
         self.names = {}
         self.written = []
         for name, args in self.functions.items():
@@ -339,12 +340,13 @@ class Wrappers:
         if found != args:
             fail(f"{name} has the arguments {found}, expected {args}")
 
-    @staticmethod
-    def value(c_type, arg, enums=("tarsiaOperation_t", "tarsiaComputeType_t")):
+    def value(self, c_type, arg):
         """Declaration of an argument that is passed on as it is."""
-        if c_type in enums:
+        if c_type in SCALARS:
+            return f"{SCALARS[c_type][0]}, value, intent(in) :: {arg}"
+        if c_type in self.header.enum_names:
             return f"integer(c_int), value, intent(in) :: {arg}"
-        if c_type.endswith("*") or c_type.endswith("_t") and not c_type.endswith("Type_t"):
+        if c_type in self.header.objects or c_type == "void*":
             return f"type(c_ptr), value, intent(in) :: {arg}"
         return fail(f"argument that is not understood: {c_type} {arg}")
 
@@ -621,7 +623,7 @@ class Module:
             add(f"    public :: {name}")
         add("")
         docs = {name: " ".join(doc) for name, _, _, doc in self.header.functions}
-        wrappers = Wrappers(self.header.functions)
+        wrappers = Wrappers(self.header)
         for i, (name, result, args, doc) in enumerate(self.header.functions):
             if i:
                 add("")

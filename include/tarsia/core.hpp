@@ -17,10 +17,8 @@
 #include <type_traits>
 #include <utility>
 
-#if defined(__has_include)
 #if __has_include(<version>)
 #include <version>
-#endif
 #endif
 #ifdef __cpp_lib_span
 #include <ranges>
