@@ -1,3 +1,4 @@
+! SPDX-License-Identifier: MIT OR Apache-2.0
 ! Conjugate gradients for A x = b with the 7-point Laplacian of an n x n x n grid in Fortran: index
 ! base 1, one SpMV plan that is analyzed once and executed in every iteration.
 !

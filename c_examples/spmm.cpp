@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // C = alpha A B + beta C with dense B and C in C++: objects own what the library made, errors are
 // exceptions, types come from the arrays. A is in COO with base 1, unsorted and with entries stored
 // twice (they add up); B is stored by rows, C by columns, C with room between its columns.

@@ -44,6 +44,16 @@ fn expected(libdir: &str) -> Vec<String> {
             .chain(["tarsia.h", "tarsia.hpp"].map(|name| format!("include/{name}")))
             .chain(["core", "handle", "matrices", "plans"].map(|part| format!("include/tarsia/{part}.hpp")))
             .chain(["share/fortran/tarsia.f90".to_string()])
+            .chain(["docs", "c_examples"].iter().flat_map(|folder| {
+                let files = std::fs::read_dir(root().join(folder)).unwrap();
+                files.map(move |file| {
+                    format!("share/doc/tarsia/{folder}/{}", file.unwrap().file_name().to_str().unwrap())
+                })
+            }))
+            .chain(
+                ["NOTES.md", "results/h100-winners.png"]
+                    .map(|name| format!("share/doc/tarsia/benches/{name}")),
+            )
             .chain(
                 [
                     "libtarsia.so",
