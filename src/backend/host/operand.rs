@@ -82,8 +82,8 @@ impl<'a> Ints<'a> {
     }
 
     /// All of them in type T, which holds them: where they have another type, a copy.
-    pub fn to_slice<T: Index>(&self, cx: &Context, copy: &'a mut Option<Buffer<T>>) -> Result<&'a [T]> {
-        match (T::TYPE, *self) {
+    pub fn to_slice<T: Index>(self, cx: &Context, copy: &'a mut Option<Buffer<T>>) -> Result<&'a [T]> {
+        match (T::TYPE, self) {
             (IndexType::I32, Ints::I32(slice)) => return Ok(bytemuck::cast_slice(slice)),
             (IndexType::I64, Ints::I64(slice)) => return Ok(bytemuck::cast_slice(slice)),
             _ => {}
