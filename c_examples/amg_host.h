@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* The part of amg_setup.c that needs no library: the two problems, aggregation, and the tentative
  * prolongator, all in host memory. */
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* Smoothed aggregation multigrid (Vanek, Mandel, Brezina 1996) with the library's products: the
  * set-up of three levels by SpGEMM, then conjugate gradients with a V-cycle that is SpMV alone.
  *

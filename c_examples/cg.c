@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* Conjugate gradients for A x = b with the 7-point Laplacian of an N x N x N grid: one SpMV plan,
  * analyzed once, executed in every iteration.
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* Tarsia inside a CUDA program: arrays from cudaMalloc, a stream of the program's own, alpha and
  * beta on the device, and a step of a smoother captured into a graph that is replayed a thousand
  * times.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* What goes wrong, and what the library says: every call below is a mistake on purpose. A status
  * says what kind of mistake it is, tarsiaGetLastErrorMessage which argument, what was found and
  * what was expected. No mistake breaks an object. */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* y = A x with a matrix that is stored in fewer bits than y: fp32 with fp64 vectors, fp16 and bf16
  * with fp32 y. Most of what a product reads is the matrix, so its bytes decide the time; the table
  * that this program prints shows what fewer of them cost in accuracy. */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* C = A A, all sparse: symbolic counts the entries of C, the caller allocates them, numeric
  * computes them. Then A gets new values in the same pattern, and numeric runs again without a new
  * analysis. */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+// SPDX-License-Identifier: MIT OR Apache-2.0
 /* y = alpha A x + beta y for the 5-point Laplacian of a grid, in CSR: the plan is analyzed once and
  * executed several times. Every result is checked against a plain loop. */
 

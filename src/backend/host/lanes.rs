@@ -110,8 +110,8 @@ impl Cols for Wide {
 pub(super) struct Eight<const AVX2: bool, T> {
     /// They, without AVX2.
     array: [T; LANES],
-    /// With AVX2 floats in the first vector, or doubles in both: sums that are an array are taken apart by the
-    /// compiler and put together again in the loop.
+    /// With AVX2: floats in the first vector, or doubles in both. Sums in an array the compiler takes apart and puts
+    /// together again in every step of a loop.
     #[cfg(target_arch = "x86_64")]
     vectors: [__m256; 2],
 }
@@ -136,8 +136,8 @@ pub(super) unsafe fn gather<const AVX2: bool, C: Combo>(
     }
 }
 
-/// Eight numbers of 16 bits: four loads after each other, and four beside them. What the compiler makes of an array
-/// took half as long again where lanes are kept.
+/// Eight numbers of 16 bits: four loads after each other, and four beside them. With what the compiler makes of an
+/// array, slices whose rows have different lengths took a third more time.
 ///
 /// # Safety
 /// As [`gather`].

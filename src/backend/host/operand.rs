@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::format::csr::{CsrLayout, Sorted};
 use crate::format::sell::Origin;
 use crate::matrix::bsr::BsrPattern;
-use crate::matrix::compressed::{self, Compressed, Names, Pattern};
+use crate::matrix::compressed::{self, Compressed, Pattern};
 use crate::matrix::coo::CooPattern;
 use crate::matrix::{no_arrays, SparseArrays, SparseMatrix, Structure};
 use crate::memory::{self, pieces, pool, Buffer, Context};
@@ -82,8 +82,8 @@ impl<'a> Ints<'a> {
     }
 
     /// All of them in type T, which holds them: where they have another type, a copy.
-    pub fn to_slice<T: Index>(&self, cx: &Context, copy: &'a mut Option<Buffer<T>>) -> Result<&'a [T]> {
-        match (T::TYPE, *self) {
+    pub fn to_slice<T: Index>(self, cx: &Context, copy: &'a mut Option<Buffer<T>>) -> Result<&'a [T]> {
+        match (T::TYPE, self) {
             (IndexType::I32, Ints::I32(slice)) => return Ok(bytemuck::cast_slice(slice)),
             (IndexType::I64, Ints::I64(slice)) => return Ok(bytemuck::cast_slice(slice)),
             _ => {}
@@ -145,26 +145,6 @@ impl Factor<'_> {
     }
 }
 
-fn open_pattern<'a, I: Index, J: Index>(
-    name: &str,
-    m: &Compressed,
-    by_columns: bool,
-) -> Result<Pattern<'a, I, J>> {
-    let offsets = if m.major == 0 { 0 } else { m.major as usize + 1 };
-    // SAFETY: the descriptor promises major + 1 offsets and nnz indices that
-    // stay valid and unchanged for the plan's life.
-    let (offsets, indices) =
-        unsafe { (memory::open(name, m.offsets, offsets)?, memory::open(name, m.indices, m.nnz as usize)?) };
-    Ok(Pattern {
-        major: m.major as usize,
-        minor: m.minor as usize,
-        base: i64::from(m.base.code()),
-        offsets,
-        indices,
-        by_columns,
-    })
-}
-
 /// Something generic over the typed view of a pattern.
 pub(crate) trait EntriesVisitor {
     /// What it makes.
@@ -176,26 +156,30 @@ pub(crate) trait EntriesVisitor {
 /// Opens the pattern of any format, validates it, and runs `visitor`.
 pub(crate) fn with_entries<T: EntriesVisitor>(a: &SparseMatrix, name: &str, visitor: T) -> Result<T::Output> {
     use crate::types::IndexType::{I32, I64};
+    /// Of CSR, CSC and BSR, with the index arrays of `m`.
     fn compressed<I: Index, J: Index, T: EntriesVisitor>(
+        a: &SparseMatrix,
         m: &Compressed,
-        names: &Names,
-        by_columns: bool,
         name: &str,
         visitor: T,
     ) -> Result<T::Output> {
-        let pattern = open_pattern::<I, J>(name, m, by_columns)?;
+        let (names, by_columns) = match a.arrays {
+            SparseArrays::Csc(_) => (&compressed::CSC, true),
+            SparseArrays::Bsr(_) => (&compressed::BSR, false),
+            _ => (&compressed::CSR, false),
+        };
+        let (major, minor, base) = (m.major as usize, m.minor as usize, i64::from(m.base.code()));
+        // SAFETY: the descriptor promises major + 1 offsets and nnz indices that
+        // stay valid and unchanged for the plan's life.
+        let (offsets, indices) = unsafe {
+            let offsets = memory::open::<I>(name, m.offsets, if major == 0 { 0 } else { major + 1 })?;
+            (offsets, memory::open::<J>(name, m.indices, m.nnz as usize)?)
+        };
+        let pattern = Pattern { major, minor, base, offsets, indices, by_columns };
         pool::run(|| pattern.validate(name, names))?;
-        visitor.visit(&pattern)
-    }
-    fn blocked<I: Index, J: Index, T: EntriesVisitor>(
-        m: &crate::matrix::Bsr,
-        name: &str,
-        visitor: T,
-    ) -> Result<T::Output> {
-        let blocks = open_pattern::<I, J>(name, &m.pattern(), false)?;
-        pool::run(|| blocks.validate(name, &compressed::BSR))?;
+        let SparseArrays::Bsr(m) = &a.arrays else { return visitor.visit(&pattern) };
         let (row_block, col_block) = (m.row_block as usize, m.col_block as usize);
-        visitor.visit(&BsrPattern { blocks, row_block, col_block, order: m.block_order })
+        visitor.visit(&BsrPattern { blocks: pattern, row_block, col_block, order: m.block_order })
     }
     fn coordinates<J: Index, T: EntriesVisitor>(
         m: &crate::matrix::Coo,
@@ -215,26 +199,17 @@ pub(crate) fn with_entries<T: EntriesVisitor>(a: &SparseMatrix, name: &str, visi
         pool::run(|| pattern.validate(name))?;
         visitor.visit(&pattern)
     }
-    match &a.arrays {
-        SparseArrays::Csr(m) | SparseArrays::Csc(m) => {
-            let by_columns = matches!(a.arrays, SparseArrays::Csc(_));
-            let names = if by_columns { &compressed::CSC } else { &compressed::CSR };
-            match (m.offset_type, m.index_type) {
-                (I32, _) => compressed::<i32, i32, T>(m, names, by_columns, name, visitor),
-                (_, I32) => compressed::<i64, i32, T>(m, names, by_columns, name, visitor),
-                _ => compressed::<i64, i64, T>(m, names, by_columns, name, visitor),
-            }
-        }
-        SparseArrays::Bsr(m) => match (m.offset_type, m.index_type) {
-            (I32, _) => blocked::<i32, i32, T>(m, name, visitor),
-            (_, I32) => blocked::<i64, i32, T>(m, name, visitor),
-            _ => blocked::<i64, i64, T>(m, name, visitor),
-        },
-        SparseArrays::Coo(m) => match m.index_type {
-            I64 => coordinates::<i64, T>(m, name, visitor),
-            _ => coordinates::<i32, T>(m, name, visitor),
-        },
-        SparseArrays::Tile(_) => Err(no_arrays(name)),
+    let m = match &a.arrays {
+        SparseArrays::Csr(m) | SparseArrays::Csc(m) => *m,
+        SparseArrays::Bsr(m) => m.pattern(),
+        SparseArrays::Coo(m) if m.index_type == I64 => return coordinates::<i64, T>(m, name, visitor),
+        SparseArrays::Coo(m) => return coordinates::<i32, T>(m, name, visitor),
+        SparseArrays::Tile(_) => return Err(no_arrays(name)),
+    };
+    match (m.offset_type, m.index_type) {
+        (I32, _) => compressed::<i32, i32, T>(a, &m, name, visitor),
+        (_, I32) => compressed::<i64, i32, T>(a, &m, name, visitor),
+        _ => compressed::<i64, i64, T>(a, &m, name, visitor),
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use crate::backend::{SpmmExecutor, SpmvExecutor};
 use crate::error::Result;
+use crate::matrix::fingerprint::mix;
 use crate::matrix::{DenseMatrix, DenseVector};
 use crate::memory::{Buffer, Context, Workspace};
 use crate::problem::{SpmmProblem, SpmvProblem};
@@ -18,8 +19,9 @@ pub(crate) fn spmv(cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecu
     let (rows, cols, _) = problem.a.shape_of(problem.op);
     let (x, y) = (Operand::new(cx, problem.types.x, cols)?, Operand::new(cx, problem.types.y, rows)?);
     with_workspace(cx, executor.workspace_bytes(), |cx| {
-        let scalars = Scalars::new(problem.types.compute);
-        median(|| executor.execute(cx, scalars.one(), &x.vector(), scalars.zero(), &y.vector()))
+        let [one, zero] = &scalars(problem.types.compute);
+        let (one, zero) = (Address::new(one.as_ptr()), Address::new(zero.as_ptr()));
+        median(|| executor.execute(cx, one, &x.vector(), zero, &y.vector()))
     })
 }
 
@@ -33,8 +35,9 @@ pub(crate) fn spmm(cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecu
     let c = Operand::new(cx, problem.types.y, m.saturating_mul(n))?;
     let (b, c) = (b.matrix(b_rows, b_cols, problem.b_order), c.matrix(m, n, problem.c_order));
     with_workspace(cx, executor.workspace_bytes(n as usize), |cx| {
-        let scalars = Scalars::new(problem.types.compute);
-        median(|| executor.execute(cx, scalars.one(), &b, scalars.zero(), &c))
+        let [one, zero] = &scalars(problem.types.compute);
+        let (one, zero) = (Address::new(one.as_ptr()), Address::new(zero.as_ptr()));
+        median(|| executor.execute(cx, one, &b, zero, &c))
     })
 }
 
@@ -57,32 +60,13 @@ fn with_workspace<R>(cx: &Context, bytes: usize, f: impl FnOnce(&Context) -> Res
 }
 
 /// 1 and 0 of a compute type: its real part comes first and the rest is zeros.
-struct Scalars {
-    one: [u8; 16],
-    zero: [u8; 16],
-}
-
-impl Scalars {
-    fn new(compute: ComputeType) -> Self {
-        let (mut one, zero) = ([0; 16], [0; 16]);
-        match compute {
-            ComputeType::R64F | ComputeType::R64FPedantic | ComputeType::C64F => {
-                one[..8].copy_from_slice(&1.0_f64.to_ne_bytes())
-            }
-            ComputeType::R32F | ComputeType::R32FPedantic | ComputeType::C32F | ComputeType::Tf32 => {
-                one[..4].copy_from_slice(&1.0_f32.to_ne_bytes());
-            }
-        }
-        Scalars { one, zero }
+fn scalars(compute: ComputeType) -> [[u8; 16]; 2] {
+    let mut one = [0; 16];
+    match compute.scalar() {
+        DataType::R64F | DataType::C64F => one[..8].copy_from_slice(&1.0_f64.to_ne_bytes()),
+        _ => one[..4].copy_from_slice(&1.0_f32.to_ne_bytes()),
     }
-
-    fn one(&self) -> Address {
-        Address::new(self.one.as_ptr())
-    }
-
-    fn zero(&self) -> Address {
-        Address::new(self.zero.as_ptr())
-    }
+    [one, [0; 16]]
 }
 
 /// A dense operand of the library's own.
@@ -122,12 +106,12 @@ fn fill(values: &mut [u8], value_type: DataType) {
     match value_type {
         DataType::R64F | DataType::C64F => {
             for (at, bits) in bytemuck::cast_slice_mut::<u8, u64>(values).iter_mut().enumerate() {
-                *bits = 1.0_f64.to_bits() | hash(at) >> 12 | 1;
+                *bits = 1.0_f64.to_bits() | mix(at as u64 + 1) >> 12 | 1;
             }
         }
         DataType::R32F | DataType::C32F => {
             for (at, bits) in bytemuck::cast_slice_mut::<u8, u32>(values).iter_mut().enumerate() {
-                *bits = 1.0_f32.to_bits() | (hash(at) >> 41) as u32 | 1;
+                *bits = 1.0_f32.to_bits() | (mix(at as u64 + 1) >> 41) as u32 | 1;
             }
         }
         DataType::R16F | DataType::R16BF => {
@@ -136,21 +120,12 @@ fn fill(values: &mut [u8], value_type: DataType) {
                 _ => (half::bf16::ONE.to_bits(), 57),
             };
             for (at, bits) in bytemuck::cast_slice_mut::<u8, u16>(values).iter_mut().enumerate() {
-                *bits = one | (hash(at) >> shift) as u16 | 1;
+                *bits = one | (mix(at as u64 + 1) >> shift) as u16 | 1;
             }
         }
         // No operation takes integers.
         DataType::R8I | DataType::R32I => {}
     }
-}
-
-/// splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
-/// generators, 2014).
-fn hash(at: usize) -> u64 {
-    let mut z = (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -72,61 +72,61 @@ impl<B: DerefMut<Target = [u8]>> Values<B> {
 }
 
 impl Values<&[u8]> {
-    /// # Safety
-    /// As [`memory::open`], with elements of `data_type`.
-    pub(super) unsafe fn open(name: &str, address: Address, len: usize, data_type: DataType) -> Result<Self> {
-        let len = bytes_of_values(name, len, data_type)?;
-        // SAFETY: the caller's promise.
-        Ok(Values { bytes: unsafe { memory::open(name, address, len)? }, data_type })
-    }
-
-    /// The stored values of a sparse matrix.
-    pub(super) fn of_sparse(name: &str, a: &SparseMatrix) -> Result<Self> {
-        // SAFETY: the descriptor promises that many values of its type, which
-        // nothing changes while a call that reads them runs.
-        unsafe { Values::open(name, a.values(), a.shape().2 as usize, a.value_type()) }
-    }
-
-    /// The elements of a vector.
-    pub(super) fn of_vector(name: &str, x: &DenseVector) -> Result<Self> {
-        // SAFETY: as in `of_sparse`; the vector's descriptor promises it.
-        unsafe { Values::open(name, x.values, x.len as usize, x.value_type) }
-    }
-
-    /// One element of a matrix. Never the whole range: what lies between its
-    /// rows or columns may be a matrix that somebody writes.
-    pub(super) fn of_element(name: &str, b: &DenseMatrix, row: usize, col: usize) -> Result<Self> {
-        // SAFETY: as in `of_sparse`; the matrix' descriptor promises it.
-        unsafe { Values::open(name, element(b, row, col), 1, b.value_type) }
+    /// To read them.
+    pub(super) fn read(name: &str, place: impl Into<Place>) -> Result<Self> {
+        let Place { address, len, data_type } = place.into();
+        // SAFETY: the place's promise, and nothing changes the values while a call that reads them runs.
+        let bytes = unsafe { memory::open(name, address, bytes_of_values(name, len, data_type)?)? };
+        Ok(Values { bytes, data_type })
     }
 }
 
 impl Values<&mut [u8]> {
-    /// # Safety
-    /// As [`memory::open_mut`], with elements of `data_type`.
-    unsafe fn open_mut(name: &str, address: Address, len: usize, data_type: DataType) -> Result<Self> {
-        let len = bytes_of_values(name, len, data_type)?;
-        // SAFETY: the caller's promise.
-        Ok(Values { bytes: unsafe { memory::open_mut(name, address, len)? }, data_type })
+    /// To write them.
+    pub(super) fn write(name: &str, place: impl Into<Place>) -> Result<Self> {
+        let Place { address, len, data_type } = place.into();
+        // SAFETY: the place's promise, and nothing else touches the values while a call that writes them runs: the
+        // plan has refused inputs that overlap them.
+        let bytes = unsafe { memory::open_mut(name, address, bytes_of_values(name, len, data_type)?)? };
+        Ok(Values { bytes, data_type })
+    }
+}
+
+/// Where values of a type are, as a descriptor or the caller of execute promises.
+pub(super) struct Place {
+    address: Address,
+    len: usize,
+    data_type: DataType,
+}
+
+impl From<&SparseMatrix> for Place {
+    fn from(a: &SparseMatrix) -> Self {
+        Place { address: a.values(), len: a.shape().2 as usize, data_type: a.value_type() }
+    }
+}
+
+impl From<&DenseVector> for Place {
+    fn from(x: &DenseVector) -> Self {
+        Place { address: x.values, len: x.len as usize, data_type: x.value_type }
+    }
+}
+
+impl Place {
+    /// Of one element of a matrix. Never the whole range: what lies between its
+    /// rows or columns may be a matrix that somebody writes.
+    pub(super) fn of_element(m: &DenseMatrix, row: usize, col: usize) -> Self {
+        let elements = match m.order {
+            Order::Col => row + col * m.ld as usize,
+            Order::Row => row * m.ld as usize + col,
+        };
+        let first = m.values.as_ptr::<u8>();
+        let address = Address::new(first.wrapping_add(elements * m.value_type.size()));
+        Place { address, len: 1, data_type: m.value_type }
     }
 
-    /// The room for the values of a sparse matrix.
-    pub(super) fn to_sparse(name: &str, c: &SparseMatrix) -> Result<Self> {
-        // SAFETY: the descriptor promises room for that many values of its
-        // type, which nothing else touches while a call that writes them runs.
-        unsafe { Values::open_mut(name, c.values(), c.shape().2 as usize, c.value_type()) }
-    }
-
-    /// The elements of a vector.
-    pub(super) fn to_vector(name: &str, y: &DenseVector) -> Result<Self> {
-        // SAFETY: as in `to_sparse`; the plan has refused an x that overlaps y.
-        unsafe { Values::open_mut(name, y.values, y.len as usize, y.value_type) }
-    }
-
-    /// One element of a matrix, as in [`Values::of_element`].
-    pub(super) fn to_element(name: &str, c: &DenseMatrix, row: usize, col: usize) -> Result<Self> {
-        // SAFETY: as in `to_sparse`; the plan has refused a B that overlaps C.
-        unsafe { Values::open_mut(name, element(c, row, col), 1, c.value_type) }
+    /// Of alpha or beta.
+    pub(super) fn of_scalar(address: Address, compute: ComputeType) -> Self {
+        Place { address, len: 1, data_type: compute.scalar() }
     }
 }
 
@@ -138,16 +138,6 @@ fn bytes_of_values(name: &str, len: usize, data_type: DataType) -> Result<usize>
         }
         other => Ok(len.saturating_mul(other.size())),
     }
-}
-
-/// Address of an element of a dense matrix.
-fn element(m: &DenseMatrix, row: usize, col: usize) -> Address {
-    let ld = m.ld as usize;
-    let elements = match m.order {
-        Order::Col => row + col * ld,
-        Order::Row => row * ld + col,
-    };
-    Address::new(m.values.as_ptr::<u8>().wrapping_add(elements * m.value_type.size()))
 }
 
 /// Offsets or indices to read, or where B can be written, to write.

@@ -50,7 +50,7 @@ impl Factor {
     pub(super) fn read(cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Self> {
         let entries = read(cx, a, name)?;
         let copy = match a.temporary {
-            true => Some(Buffer::from_slice(&cx.allocator, Values::of_sparse(name, a)?.bytes())?),
+            true => Some(Buffer::from_slice(&cx.allocator, Values::read(name, a)?.bytes())?),
             false => None,
         };
         let matrix = copy.as_ref().map_or(*a, |copy| a.with_values(copy.address()));
@@ -65,14 +65,14 @@ impl Factor {
 
     /// The values.
     pub(super) fn values(&self, name: &str) -> Result<Values<&[u8]>> {
-        Values::of_sparse(name, &self.matrix)
+        Values::read(name, &self.matrix)
     }
 
     /// New ones.
     pub(super) fn renew(&mut self, name: &str, values: Address) -> Result<()> {
         let renewed = self.matrix.with_values(values);
         match &mut self.copy {
-            Some(copy) => copy.copy_from_slice(Values::of_sparse(name, &renewed)?.bytes()),
+            Some(copy) => copy.copy_from_slice(Values::read(name, &renewed)?.bytes()),
             None => self.matrix = renewed,
         }
         Ok(())

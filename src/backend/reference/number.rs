@@ -8,7 +8,7 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 use num_complex::Complex64;
 
-use super::arrays::Values;
+use super::arrays::{Place, Values};
 use crate::error::Result;
 use crate::types::{Address, ComputeType, Operation};
 
@@ -95,9 +95,7 @@ fn f32_for_second_rounding(number: f64) -> f32 {
 
 /// alpha or beta: one value of the compute type, in host memory.
 pub(super) fn scalar<N: Number>(name: &str, address: Address, compute: ComputeType) -> Result<N> {
-    // SAFETY: execute's caller promises one value of the compute type there; NULL is checked by the callee.
-    let value = unsafe { Values::open(name, address, 1, compute.scalar())? };
-    Ok(N::of(value.get(0)))
+    Ok(N::of(Values::read(name, Place::of_scalar(address, compute))?.get(0)))
 }
 
 /// A stored value as op uses it.

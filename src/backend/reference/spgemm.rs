@@ -196,7 +196,7 @@ impl Spgemm {
         // SAFETY: C's descriptor promises room for nnz indices, which nothing
         // else touches while this call runs.
         let mut indices = unsafe { Indices::open_mut("C", m.indices, total, m.index_type)? };
-        let mut values = Values::to_sparse("C", c)?;
+        let mut values = Values::write("C", c)?;
         let sources = if alpha == N::ZERO { None } else { Some((self.a.values("A")?, self.b.values("B")?)) };
         for i in 0..rows {
             self.make_row(i, &mut row, |a, b| match &sources {

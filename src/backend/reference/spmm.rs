@@ -1,6 +1,6 @@
 //! SpMM: one column of C after another, each as in SpMV.
 
-use super::arrays::{sums, sums_bytes, Values};
+use super::arrays::{sums, sums_bytes, Place, Values};
 use super::entries::Factor;
 use super::number::{combine, is_complex, scalar, stored, Number};
 use super::{triplets, Reference};
@@ -54,13 +54,13 @@ impl Spmm {
             if alpha != N::ZERO {
                 for (i, element) in column.iter_mut().enumerate() {
                     let (row, col) = if self.op_b.transposes() { (j, i) } else { (i, j) };
-                    *element = stored(&Values::of_element("B", b, row, col)?, 0, self.op_b);
+                    *element = stored(&Values::read("B", Place::of_element(b, row, col))?, 0, self.op_b);
                 }
                 sums.fill(N::ZERO);
                 self.a.add_products(sums, &self.a.values("A")?, |col| column[col]);
             }
             for (i, &sum) in sums.iter().enumerate() {
-                let mut element = Values::to_element("C", c, i, j)?;
+                let mut element = Values::write("C", Place::of_element(c, i, j))?;
                 let result = combine(alpha, sum, beta, || N::of(element.get(0)));
                 element.set(0, result.value());
             }

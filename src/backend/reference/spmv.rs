@@ -53,10 +53,10 @@ impl Spmv {
         // execute at a time.
         let sums = unsafe { sums::<N>(cx.workspace, self.a.shape().0)? };
         if alpha != N::ZERO {
-            let (values, x) = (self.a.values("A")?, Values::of_vector("x", x)?);
+            let (values, x) = (self.a.values("A")?, Values::read("x", x)?);
             self.a.add_products(sums, &values, |col| N::of(x.get(col)));
         }
-        let mut y = Values::to_vector("y", y)?;
+        let mut y = Values::write("y", y)?;
         for (row, &sum) in sums.iter().enumerate() {
             let result = combine(alpha, sum, beta, || N::of(y.get(row)));
             y.set(row, result.value());

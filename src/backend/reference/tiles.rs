@@ -98,8 +98,8 @@ fn make_of<N: Number>(cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
     let value_type = type_of_tiles(a.value_type());
     let shape = TileShape { rows, cols, nnz, tiles: count, value_type, by_columns };
     let mut out = Plain::room(cx, &shape)?;
-    let from = Values::of_sparse("A", a)?;
-    let mut to = Values::to_sparse("A", &out.matrix)?;
+    let from = Values::read("A", a)?;
+    let mut to = Values::write("A", &out.matrix)?;
     let (mut at, mut to_at) = (0, 0);
     while at < entries.len() {
         let (major, minor) = place(&entries[at]);
@@ -142,8 +142,8 @@ pub(super) fn write(cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()>
     entries.iter().for_each(|entry| lengths[place(entry).0] += 1);
     // SAFETY: B's descriptor promises room for nnz indices, which nothing else touches while this call runs.
     let mut indices = unsafe { Indices::open_mut("B", m.indices, entries.len(), m.index_type)? };
-    let from = Values::of_sparse("A", a)?;
-    let mut to = Values::to_sparse("B", b)?;
+    let from = Values::read("A", a)?;
+    let mut to = Values::write("B", b)?;
     write_offsets("B", m, &mut lengths)?;
     for (at, entry) in entries.iter().enumerate() {
         indices.set(at, place(entry).1 as i64 + i64::from(m.base.code()))?;

@@ -28,7 +28,7 @@ mod window;
 
 use super::operand::Factor;
 use numeric::Task;
-use output::{Output, Staged};
+use output::{Output, Staged, Target};
 use places::{Key, Rule};
 use scratch::{Needs, Scratch};
 use symbolic::Counted;
@@ -45,7 +45,7 @@ use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
 use crate::select::{Choice, Source, SpgemmSurveyed};
 use crate::support::{dispatch_spgemm, Combo, ComboVisitor};
-use crate::types::{Accumulator, Address, Format, LayoutKind};
+use crate::types::{Accumulator, Address, LayoutKind};
 
 impl SpgemmBackend for Host {
     /// Validates A and B, takes them as `choice` says, and counts the multiplications: O(nnz(A) + nnz(B)) time,
@@ -57,7 +57,7 @@ impl SpgemmBackend for Host {
         choice: &Choice,
         _surveyed: Option<SpgemmSurveyed>,
     ) -> Result<Box<dyn SpgemmExecutor>> {
-        dispatch_spgemm(problem.types, Build { cx, problem, choice })
+        self.build_spgemm_of_tiles(cx, problem, choice, &[None, None])
     }
 
     fn build_spgemm_of_tiles(
@@ -67,15 +67,7 @@ impl SpgemmBackend for Host {
         choice: &Choice,
         factors: &TileFactors,
     ) -> Result<Box<dyn SpgemmExecutor>> {
-        struct BuildOfTiles<'a>(&'a Context, &'a SpgemmProblem, &'a Choice, &'a TileFactors);
-        impl ComboVisitor for BuildOfTiles<'_> {
-            type Output = Box<dyn SpgemmExecutor>;
-            fn visit<C: Combo>(self) -> Result<Self::Output> {
-                let BuildOfTiles(cx, problem, choice, factors) = self;
-                Ok(Box::new(tile::HostTile::<C>::of_tiles(cx, *problem, choice, factors)?))
-            }
-        }
-        dispatch_spgemm(problem.types, BuildOfTiles(cx, problem, choice, factors))
+        dispatch_spgemm(problem.types, Build { cx, problem, choice, factors })
     }
 
     fn make_tiles(&self, cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
@@ -91,12 +83,17 @@ struct Build<'a> {
     cx: &'a Context,
     problem: &'a SpgemmProblem,
     choice: &'a Choice,
+    /// Factors that are in tiles.
+    factors: &'a TileFactors,
 }
 
 impl ComboVisitor for Build<'_> {
     type Output = Box<dyn SpgemmExecutor>;
     fn visit<C: Combo>(self) -> Result<Self::Output> {
         let (cx, problem) = (self.cx, self.problem);
+        if self.factors.iter().any(Option::is_some) {
+            return Ok(Box::new(tile::HostTile::<C>::of_tiles(cx, *problem, self.choice, self.factors)?));
+        }
         let operands = Operands::<C>::build(cx, problem, self.choice)?;
         if self.choice.algorithm() == Algorithm::Tile {
             return Ok(Box::new(tile::HostTile::<C>::new(cx, *problem, operands)?));
@@ -148,8 +145,9 @@ struct Kept<K: Key, C: Combo> {
     columns: Option<Buffer<K>>,
     /// The columns have been found.
     known: bool,
-    /// Values to be transposed into C.
+    /// Values to be transposed into C, and memory to do it.
     values: Option<Buffer<C::Y>>,
+    starts: Option<Buffer<i64>>,
 }
 
 /// The executor. K numbers the columns of the product.
@@ -207,11 +205,10 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
         let nnz = offsets[left.rows] as usize;
 
         let (rows, cols) = if transposed { (right.cols, left.rows) } else { (left.rows, right.cols) };
-        let arrays = output::check(c, (rows, cols, nnz as i64), self.problem.types.y)?;
+        let target = Target::check(c, "C", (rows, cols, nnz as i64), self.problem.types.y)?;
         // SAFETY: alpha points to a scalar of the compute type in host memory.
         let alpha: C::Acc = unsafe { memory::read_scalar("alpha", alpha)? };
-        // C's compressed dimension is that of the rows that are computed.
-        let direct = (c.format() == Format::Csc) == transposed;
+        let direct = target.takes_rows(transposed);
 
         let mut copy = None;
         let of_right = right.indices.to_slice(cx, &mut copy)?;
@@ -227,6 +224,7 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
         let staged = if direct {
             None
         } else {
+            get_or_try_insert(&mut kept.starts, || target.starts(cx))?;
             Some(get_or_try_insert(&mut kept.values, || Buffer::zeroed(&cx.allocator, nnz))?)
         };
 
@@ -242,7 +240,7 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
             Some(values) => Output::staging(columns, values),
             // SAFETY: C has been checked, and its owner leaves it alone while
             // the call runs.
-            None => unsafe { Output::direct(&arrays, columns)? },
+            None => unsafe { Output::direct(&target, columns)? },
         };
         if alpha == C::Acc::ZERO {
             numeric::write_pattern(&task, scratch, &out);
@@ -254,11 +252,11 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
         kept.known = kept.columns.is_some();
         // SAFETY: as above.
         unsafe {
-            match (&kept.columns, &kept.values) {
-                (Some(columns), Some(values)) if !direct => {
-                    Staged { offsets, columns, values }.transpose_into(&arrays, self.threads)
+            match (&kept.columns, &kept.values, &mut kept.starts) {
+                (Some(columns), Some(values), Some(starts)) if !direct => {
+                    Staged { offsets, columns, values }.transpose_into(&target, starts, self.threads)
                 }
-                _ => output::write_offsets(&arrays, offsets),
+                _ => output::write_offsets(&target, offsets),
             }
         }
     }
@@ -281,8 +279,8 @@ impl<K: Key, C: Combo> SpgemmExecutor for HostSpgemm<K, C> {
 
     fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
         // Taken out: a panic on the way drops what it may have left half done.
-        let mut kept =
-            self.kept.take().unwrap_or(Kept { scratch: None, columns: None, known: false, values: None });
+        let none = || Kept { scratch: None, columns: None, known: false, values: None, starts: None };
+        let mut kept = self.kept.take().unwrap_or_else(none);
         let result = self.write(cx, alpha, c, &mut kept);
         // After a failure only a pattern that is complete is worth its memory.
         if self.problem.value_updates && kept.known {

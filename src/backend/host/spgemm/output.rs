@@ -9,37 +9,64 @@ use super::places::Key;
 use crate::backend::host::operand::Shared;
 use crate::error::{Error, Result};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::memory::{self, pieces};
-use crate::types::{DataType, Element, Index, IndexType};
+use crate::memory::{self, pieces, Buffer, Context};
+use crate::types::{Address, DataType, Element, Format, Index, IndexType};
 
-/// C's arrays. The plan has checked C (format, shape, type, no memory shared
-/// with A or B) and its creation that its numbers fit its index types; what
-/// the writes below rely on is checked again: length and type of the arrays.
-pub fn check(
-    c: &SparseMatrix,
-    (rows, cols, nnz): (usize, usize, i64),
-    value: DataType,
-) -> Result<Compressed> {
-    let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = c.arrays else {
-        return Err(Error::unsupported(format!("C: SpGEMM does not write format {}", c.format().short())));
-    };
-    if c.shape() != (rows as i64, cols as i64, nnz) {
-        let (found_rows, found_cols, found) = c.shape();
-        return Err(Error::invalid(
-            "C",
-            format!(
-                "it is {found_rows} × {found_cols} with {found} entries, expected {rows} × {cols} with {nnz}"
-            ),
-        ));
+/// A matrix that is written: C, or what a matrix in tiles is written to.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    arrays: Compressed,
+    by_columns: bool,
+    /// The argument that errors name.
+    name: &'a str,
+}
+
+impl<'a> Target<'a> {
+    /// C's arrays. The plan has checked C (format, shape, type, no memory shared
+    /// with A or B) and its creation that its numbers fit its index types; what
+    /// the writes below rely on is checked again: length and type of the arrays.
+    pub fn check(
+        c: &SparseMatrix,
+        name: &'a str,
+        (rows, cols, nnz): (usize, usize, i64),
+        value: DataType,
+    ) -> Result<Self> {
+        let (SparseArrays::Csr(arrays) | SparseArrays::Csc(arrays)) = c.arrays else {
+            let format = c.format().short();
+            return Err(Error::unsupported(format!("{name}: SpGEMM does not write format {format}")));
+        };
+        if c.shape() != (rows as i64, cols as i64, nnz) {
+            let (m, n, found) = c.shape();
+            let text = format!("it is {m} × {n} with {found} entries, expected {rows} × {cols} with {nnz}");
+            return Err(Error::invalid(name, text));
+        }
+        if arrays.value_type != value {
+            let (found, expected) = (arrays.value_type.short(), value.short());
+            let text = format!("its values are {found}, the plan was created for {expected}");
+            return Err(Error::invalid(name, text));
+        }
+        Ok(Target { arrays, by_columns: c.format() == Format::Csc, name })
     }
-    if m.value_type != value {
-        let (found, expected) = (m.value_type.short(), value.short());
-        return Err(Error::invalid(
-            "C",
-            format!("its values are {found}, the plan was created for {expected}"),
-        ));
+
+    /// Whether what is compressed are the rows that are computed, which with `transposed` are columns of the
+    /// matrix.
+    pub fn takes_rows(&self, transposed: bool) -> bool {
+        self.by_columns == transposed
     }
-    Ok(m)
+
+    /// Memory for [`Staged::transpose_into`].
+    pub fn starts(&self, cx: &Context) -> Result<Buffer<i64>> {
+        Buffer::zeroed(&cx.allocator, self.arrays.major as usize + 1)
+    }
+
+    /// One of its arrays.
+    ///
+    /// # Safety
+    /// As [`Output::direct`].
+    unsafe fn open<T: Pod>(&self, address: Address, len: i64) -> Result<&'a mut [T]> {
+        // SAFETY: the caller's promise.
+        unsafe { memory::open_mut(self.name, address, len as usize) }
+    }
 }
 
 /// C's index array, which several threads write at disjoint places.
@@ -47,6 +74,23 @@ pub fn check(
 enum UserIndices {
     I32(Shared<i32>),
     I64(Shared<i64>),
+}
+
+impl UserIndices {
+    /// Writes an index, which fits.
+    ///
+    /// # Safety
+    /// As [`Shared::set`].
+    #[inline(always)]
+    unsafe fn set(&self, at: usize, index: i64) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                UserIndices::I32(indices) => indices.set(at, index as i32),
+                UserIndices::I64(indices) => indices.set(at, index),
+            }
+        }
+    }
 }
 
 /// Where the rows of the product go.
@@ -68,21 +112,20 @@ impl<K: Key, Y: Element> Output<K, Y> {
     /// Into C's arrays, and the columns into `kept` as well if it is there.
     ///
     /// # Safety
-    /// C is what the plan and [`check`] accepted: its arrays are as large as it
-    /// says, share no memory, and nothing else reads or writes them while the
+    /// C's arrays are as large as it says, share no memory, and nothing else reads or writes them while the
     /// output is used.
-    pub unsafe fn direct(c: &Compressed, kept: Option<&mut [K]>) -> Result<Self> {
-        let nnz = c.nnz as usize;
+    pub unsafe fn direct(c: &Target, kept: Option<&mut [K]>) -> Result<Self> {
+        let m = &c.arrays;
         // SAFETY: the caller's promise.
         let (indices, values) = unsafe {
-            let indices = match c.index_type {
-                IndexType::I64 => UserIndices::I64(Shared::new(memory::open_mut("C", c.indices, nnz)?)),
-                _ => UserIndices::I32(Shared::new(memory::open_mut("C", c.indices, nnz)?)),
+            let indices = match m.index_type {
+                IndexType::I64 => UserIndices::I64(Shared::new(c.open(m.indices, m.nnz)?)),
+                _ => UserIndices::I32(Shared::new(c.open(m.indices, m.nnz)?)),
             };
-            (indices, memory::open_mut("C", c.values, nnz)?)
+            (indices, Shared::new(c.open(m.values, m.nnz)?))
         };
-        let base = i64::from(c.base.code());
-        Ok(Output { kept: kept.map(Shared::new), user: Some((indices, base)), values: Shared::new(values) })
+        let base = i64::from(c.arrays.base.code());
+        Ok(Output { kept: kept.map(Shared::new), user: Some((indices, base)), values })
     }
 
     /// Writes the columns of a row and returns where its values go.
@@ -119,7 +162,7 @@ const GRAIN: usize = 1 << 14;
 ///
 /// # Safety
 /// As [`Output::direct`].
-pub unsafe fn write_offsets(c: &Compressed, offsets: &[i64]) -> Result<()> {
+pub unsafe fn write_offsets(c: &Target, offsets: &[i64]) -> Result<()> {
     fn write<I: Index>(out: &mut [I], offsets: &[i64], base: i64) {
         pieces::for_each(pieces::chunks(out, GRAIN), |at, out| {
             for (out, &offset) in out.iter_mut().zip(&offsets[at * GRAIN..]) {
@@ -127,14 +170,14 @@ pub unsafe fn write_offsets(c: &Compressed, offsets: &[i64]) -> Result<()> {
             }
         });
     }
-    let base = i64::from(c.base.code());
+    let (m, base) = (&c.arrays, i64::from(c.arrays.base.code()));
     // A matrix without rows may have no offsets at all.
-    let len = if c.offsets.is_null() && c.major == 0 { 0 } else { offsets.len() };
+    let len = if m.offsets.is_null() && m.major == 0 { 0 } else { m.major + 1 };
     // SAFETY: the caller's promise.
     unsafe {
-        match c.offset_type {
-            IndexType::I64 => write::<i64>(memory::open_mut("C", c.offsets, len)?, offsets, base),
-            _ => write::<i32>(memory::open_mut("C", c.offsets, len)?, offsets, base),
+        match m.offset_type {
+            IndexType::I64 => write::<i64>(c.open(m.offsets, len)?, offsets, base),
+            _ => write::<i32>(c.open(m.offsets, len)?, offsets, base),
         }
     }
     Ok(())
@@ -153,75 +196,47 @@ pub struct Staged<'a, K, Y> {
 
 impl<K: Key, Y: Element> Staged<'_, K, Y> {
     /// Writes the transpose into C, whose indices ascend because the rows come
-    /// in order. C's offsets count and place; no other memory is needed.
+    /// in order. `starts` has room for each column, and one more.
     ///
     /// # Safety
     /// As [`Output::direct`].
-    pub unsafe fn transpose_into(&self, c: &Compressed, threads: usize) -> Result<()> {
+    pub unsafe fn transpose_into(&self, c: &Target, starts: &mut [i64], threads: usize) -> Result<()> {
         // SAFETY: the caller's promise.
-        unsafe {
-            match (c.offset_type, c.index_type) {
-                (IndexType::I32, _) => self.transpose::<i32, i32>(c, threads),
-                (_, IndexType::I32) => self.transpose::<i64, i32>(c, threads),
-                _ => self.transpose::<i64, i64>(c, threads),
-            }
+        let out = unsafe { Output::<K, Y>::direct(c, None)? };
+        starts.fill(0);
+        self.for_each_of_columns(&mut starts[1..], threads, |count, _, _| *count += 1);
+        for col in 1..starts.len() {
+            starts[col] += starts[col - 1];
         }
-    }
-
-    /// # Safety
-    /// As [`Output::direct`].
-    unsafe fn transpose<I: Index, J: Index>(&self, c: &Compressed, threads: usize) -> Result<()> {
-        let (cols, nnz, base) = (c.major as usize, c.nnz as usize, i64::from(c.base.code()));
-        let len = if c.offsets.is_null() && cols == 0 { 0 } else { cols + 1 };
         // SAFETY: the caller's promise.
-        let (offsets, indices, values) = unsafe {
-            (
-                memory::open_mut::<I>("C", c.offsets, len)?,
-                memory::open_mut::<J>("C", c.indices, nnz)?,
-                memory::open_mut::<Y>("C", c.values, nnz)?,
-            )
-        };
-        let (indices, values) = (Shared::new(indices), Shared::new(values));
-        let add = |offset: &mut I, more: i64| *offset = I::from_i64(offset.to_i64() + more);
-        offsets.fill(I::from_i64(0));
-        if len > 1 {
-            self.for_each_of_columns(&mut offsets[1..], threads, |count, _, _| add(count, 1));
-        }
-        for col in 1..len {
-            let start = offsets[col - 1].to_i64();
-            add(&mut offsets[col], start);
-        }
-        // offsets[col] is now where the column starts, and after this where the
-        // next one starts.
-        self.for_each_of_columns(&mut offsets[..cols.min(len)], threads, |next, row, position| {
-            let at = next.to_i64() as usize;
-            add(next, 1);
+        unsafe { write_offsets(c, starts)? };
+        let cols = starts.len() - 1;
+        self.for_each_of_columns(&mut starts[..cols], threads, |next, row, position| {
+            let at = *next as usize;
+            *next += 1;
             // SAFETY: C's arrays are borrowed, and the columns' ranges, in
             // which each place is written once, belong to one thread each.
             unsafe {
-                indices.set(at, J::from_i64(row as i64 + base));
-                values.set(at, self.values[position]);
+                if let Some((indices, base)) = &out.user {
+                    indices.set(at, row as i64 + base);
+                }
+                out.values.set(at, self.values[position]);
             }
         });
-        if len > 0 {
-            offsets.copy_within(..cols, 1);
-            offsets[0] = I::from_i64(0);
-            offsets.iter_mut().for_each(|offset| add(offset, base));
-        }
         Ok(())
     }
 
     /// Calls `f(slots[column], row, position)` for all entries; those of one
     /// column in the order of the rows. Each of `threads` threads reads the
     /// entries of a range of columns, which it finds in every row by bisection.
-    fn for_each_of_columns<S: Pod + Send>(
+    fn for_each_of_columns(
         &self,
-        slots: &mut [S],
+        slots: &mut [i64],
         threads: usize,
-        f: impl Fn(&mut S, usize, usize) + Sync,
+        f: impl Fn(&mut i64, usize, usize) + Sync,
     ) {
         let width = slots.len().div_ceil(threads).max(1);
-        let run = |part: usize, slots: &mut [S]| {
+        let run = |part: usize, slots: &mut [i64]| {
             let first = (part * width) as i64;
             for (row, ends) in self.offsets.windows(2).enumerate() {
                 let (start, end) = (ends[0] as usize, ends[1] as usize);

@@ -12,7 +12,7 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use super::output::{self, Output, Staged};
+use super::output::{self, Output, Staged, Target};
 use super::tiles::{contents, count_products, TileFactor};
 use super::{rows, Operands};
 use crate::backend::host::operand::Operand;
@@ -25,7 +25,7 @@ use crate::memory::{self, pieces, pool, Allocator, Buffer, Context};
 use crate::problem::SpgemmProblem;
 use crate::select::{Choice, Source};
 use crate::support::Combo;
-use crate::types::{Accumulator, Address, Element, Format, LayoutKind, Storage};
+use crate::types::{Accumulator, Address, LayoutKind, Storage};
 
 /// The executor.
 pub struct HostTile<C: Combo> {
@@ -86,7 +86,7 @@ impl<C: Combo> HostTile<C> {
         let Operands { a, b, transposed } = operands;
         let a = TileFactor::of_operand(cx, a, problem.op_a, "A")?;
         let b = TileFactor::of_operand(cx, b, problem.op_b, "B")?;
-        Self::of_factors(problem, a, b, transposed, products)
+        Ok(HostTile { problem, a, b, transposed, products, product: None })
     }
 
     /// The same where A or B is in tiles.
@@ -96,40 +96,26 @@ impl<C: Combo> HostTile<C> {
         choice: &Choice,
         [a, b]: &TileFactors,
     ) -> Result<Self> {
-        let in_place = |source: Source| source == Source::InPlace;
+        let keep = problem.value_updates;
         let a = match a {
-            Some(tiles) => TileFactor::of_tiles(cx, tiles, problem.op_a, in_place(choice.a), "A")?,
+            Some(tiles) => TileFactor::of_tiles(cx, tiles, problem.op_a, choice.a == Source::InPlace, "A")?,
             None => {
-                let keep = problem.value_updates;
                 let operand = Operand::build(cx, &problem.a, problem.op_a, choice.a, "A", keep)?;
                 TileFactor::of_operand(cx, operand, problem.op_a, "A")?
             }
         };
         let b = match b {
-            Some(tiles) => TileFactor::of_tiles(cx, tiles, problem.op_b, in_place(choice.b), "B")?,
+            Some(tiles) => TileFactor::of_tiles(cx, tiles, problem.op_b, choice.b == Source::InPlace, "B")?,
             None => {
-                let keep = problem.value_updates;
                 let operand = Operand::build(cx, &problem.b, problem.op_b, choice.b, "B", keep)?;
                 TileFactor::of_operand(cx, operand, problem.op_b, "B")?
             }
         };
-        let transposed = choice.method.is_transposed();
-        let products = if transposed {
-            count_products(cx, &b.pattern, &a.pattern)?
-        } else {
-            count_products(cx, &a.pattern, &b.pattern)?
-        };
-        Self::of_factors(problem, a, b, transposed, products)
-    }
-
-    fn of_factors(
-        problem: SpgemmProblem,
-        a: TileFactor<C::A, C::Acc>,
-        b: TileFactor<C::X, C::Acc>,
-        transposed: bool,
-        products: i64,
-    ) -> Result<Self> {
-        Ok(HostTile { problem, a, b, transposed, products, product: None })
+        let mut tile =
+            HostTile { problem, a, b, transposed: choice.method.is_transposed(), products: 0, product: None };
+        let (left, right) = tile.factors();
+        tile.products = count_products(cx, &left.pattern, &right.pattern)?;
+        Ok(tile)
     }
 
     /// The left and the right factor.
@@ -194,64 +180,47 @@ impl<C: Combo> HostTile<C> {
     /// The numeric phase.
     fn write(&self, cx: &Context, alpha: Address, c: &SparseMatrix, product: &Product) -> Result<()> {
         let Product { pattern, offsets } = product;
-        output::check(c, shape_of(pattern, self.transposed), self.problem.types.y)?;
+        let target = Target::check(c, "C", shape_of(pattern, self.transposed), self.problem.types.y)?;
         // SAFETY: alpha points to a scalar of the compute type in host memory.
         let alpha: C::Acc = unsafe { memory::read_scalar("alpha", alpha)? };
         let values = self.multiply(cx, &cx.allocator, alpha, pattern)?;
-        store::<C::Acc, C::Y>(cx, (pattern, offsets), Held(values), self.transposed, c, "C")
-    }
-}
-
-/// Values that go as soon as they have been copied.
-struct Held<T: Accumulator>(Buffer<T>);
-
-impl<T: Accumulator> Deref for Held<T> {
-    type Target = [T];
-    fn deref(&self) -> &[T] {
-        &self.0
+        store::<C::Acc, C::Y>(cx, (pattern, offsets), values, self.transposed, &target)
     }
 }
 
 /// Rows, columns and entries of a matrix whose tiles these are, or with `transposed` those of its
 /// transpose.
-fn shape_of(pattern: &TilePattern, transposed: bool) -> (usize, usize, i64) {
+pub fn shape_of(pattern: &TilePattern, transposed: bool) -> (usize, usize, i64) {
     let (rows, cols) = (pattern.row_count, pattern.col_count);
     let (rows, cols) = if transposed { (cols, rows) } else { (rows, cols) };
     (rows, cols, pattern.nnz() as i64)
 }
 
-/// Writes tiles into a matrix in CSR or CSC; `offsets` are those of their rows. Errors name the
-/// argument `name`.
+/// Writes tiles into a matrix in CSR or CSC of their shape; `offsets` are those of their rows. The values go as
+/// soon as they have been copied.
 pub fn store<T: Accumulator, Y: Storage<T>>(
     cx: &Context,
     (pattern, offsets): (&TilePattern, &[i64]),
     values: impl Deref<Target = [T]>,
     transposed: bool,
-    c: &SparseMatrix,
-    name: &str,
+    c: &Target,
 ) -> Result<()> {
-    let rename = |mut error: Error| {
-        if let Some(rest) = error.message.strip_prefix("C:") {
-            error.message = format!("{name}:{rest}");
-        }
-        error
-    };
-    let arrays = output::check(c, shape_of(pattern, transposed), <Y as Element>::TYPE).map_err(rename)?;
-    if (c.format() == Format::Csc) == transposed {
+    if c.takes_rows(transposed) {
         // SAFETY: C has been checked, and its owner leaves it alone while the call runs.
         return unsafe {
-            let out = Output::<i32, Y>::direct(&arrays, None).map_err(rename)?;
+            let out = Output::<i32, Y>::direct(c, None)?;
             copy_rows(cx, pattern, offsets, &values, &out)?;
-            output::write_offsets(&arrays, offsets).map_err(rename)
+            output::write_offsets(c, offsets)
         };
     }
     let mut columns = Buffer::<i32>::zeroed(&cx.allocator, pattern.nnz())?;
     let mut staged = Buffer::<Y>::zeroed(&cx.allocator, pattern.nnz())?;
+    let mut starts = c.starts(cx)?;
     copy_rows(cx, pattern, offsets, &values, &Output::staging(Some(&mut columns), &mut staged))?;
     drop(values);
     let staged = Staged { offsets, columns: &columns, values: &staged };
     // SAFETY: as above.
-    unsafe { staged.transpose_into(&arrays, pool::size()).map_err(rename) }
+    unsafe { staged.transpose_into(c, &mut starts, pool::size()) }
 }
 
 /// Adds the products of a row of a tile of the left factor with a tile of the right one to the

@@ -4,7 +4,8 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::tile::store;
+use super::output::Target;
+use super::tile::{shape_of, store};
 use crate::backend::host::operand::Operand;
 use crate::error::{Error, Result};
 use crate::format::tile::{bits, TileLayout, TilePattern, SIDE};
@@ -82,7 +83,9 @@ pub fn write(cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
             let layout = layout_of::<C::Acc>(tiles, "A")?;
             let offsets = layout.pattern.row_offsets(&cx.allocator)?;
             let by_columns = tiles.shape.by_columns;
-            store::<C::Acc, C::Y>(cx, (&layout.pattern, &offsets), &layout.values[..], by_columns, b, "B")
+            let shape = shape_of(&layout.pattern, by_columns);
+            let target = Target::check(b, "B", shape, <C::Y as Element>::TYPE)?;
+            store::<C::Acc, C::Y>(cx, (&layout.pattern, &offsets), &layout.values[..], by_columns, &target)
         }
     }
     dispatch_spgemm(types_of(tiles.shape.value_type), Write(cx, tiles, b))

@@ -19,7 +19,7 @@ use crate::matrix::{Compressed, SparseArrays};
 use crate::memory::{Allocator, HostMemory, RawMemory, Workspace};
 use crate::select;
 use crate::support::{self, F16F32, F64};
-use crate::types::{BackendKind, Element, IndexBase, IndexType, OpKind, Operation, PointerMode};
+use crate::types::{BackendKind, Element, Format, IndexBase, IndexType, OpKind, Operation, PointerMode};
 
 const OPS: [Operation; 3] = [Operation::NonTranspose, Operation::Transpose, Operation::ConjugateTranspose];
 const FORMATS: [Format; 2] = [Format::Csr, Format::Csc];
