@@ -486,7 +486,12 @@ fn check_threads_and_updates<C: Combo, L: Product<C> + 'static>(
 fn windows_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
     let mut random = Random::new(12);
     let lengths: Vec<usize> = (0..3000).map(|_| random.below(30)).collect();
-    check_threads_and_updates::<Bf16, _>(&lengths, 500, 13, window::arrange);
+    check_threads_and_updates::<Bf16, _>(
+        &lengths,
+        500,
+        13,
+        window::arrange::<_, crate::format::window::DenseTiles>,
+    );
 }
 
 #[test]
