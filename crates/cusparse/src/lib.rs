@@ -40,3 +40,22 @@ fn catch<T>(f: impl FnOnce() -> T) -> Option<T> {
     // A payload may panic when it is dropped.
     catch_unwind(AssertUnwindSafe(f)).map_err(std::mem::forget).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    /// Its drop would be a second panic, which ends the process.
+    struct Payload;
+
+    impl Drop for Payload {
+        fn drop(&mut self) {
+            panic!("in the drop of a payload");
+        }
+    }
+
+    #[test]
+    fn panics_end_where_they_are_caught() {
+        assert_eq!(super::catch(|| 7), Some(7));
+        assert_eq!(super::catch(|| -> i32 { panic!("with a text") }), None);
+        assert_eq!(super::catch(|| -> i32 { std::panic::panic_any(Payload) }), None);
+    }
+}
