@@ -184,7 +184,7 @@ pub fn notices() -> String {
         let text = file.as_ref().map(|file| std::fs::read_to_string(folder.join(file)).unwrap());
         let lines = text.as_deref().map(copyright).unwrap_or_default().join("; ");
         let place = match &file {
-            Some(file) => format!("[{file}](https://docs.rs/crate/{name}/{version}/source/{file})"),
+            Some(file) => file.clone(),
             None => format!("{NO_FILE}: <{}>", of.repository),
         };
         writeln!(
