@@ -200,7 +200,7 @@ KERNELS(count, (), (spgemm_team_count_32, 32), (spgemm_team_count_64, 64))
 // `most`: entries of a row at the most, a power of two from 16 to 512; the lanes of a
 // team follow from it.
 #define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
-#define MULTIPLY_ROW(lanes, held)                                                                  \
+#define MULTIPLY_ROW(lanes, held, A, B, T, J)                                                      \
     multiply_row<lanes, held, A, B, T, J>(part, left, right, left_values, right_values, alpha,     \
                                           list, count, out)
 #define MULTIPLY(name, J, A, B, C, T)                                                              \
@@ -210,22 +210,22 @@ KERNELS(count, (), (spgemm_team_count_32, 32), (spgemm_team_count_64, 64))
         let_next_begin();                                                                          \
         switch (most) {                                                                            \
         case 16:                                                                                   \
-            MULTIPLY_ROW(4, 4);                                                                    \
+            MULTIPLY_ROW(4, 4, A, B, T, J);                                                        \
             break;                                                                                 \
         case 32:                                                                                   \
-            MULTIPLY_ROW(8, 4);                                                                    \
+            MULTIPLY_ROW(8, 4, A, B, T, J);                                                        \
             break;                                                                                 \
         case 64:                                                                                   \
-            MULTIPLY_ROW(8, 8);                                                                    \
+            MULTIPLY_ROW(8, 8, A, B, T, J);                                                        \
             break;                                                                                 \
         case 128:                                                                                  \
-            MULTIPLY_ROW(16, 8);                                                                   \
+            MULTIPLY_ROW(16, 8, A, B, T, J);                                                       \
             break;                                                                                 \
         case 256:                                                                                  \
-            MULTIPLY_ROW(32, 8);                                                                   \
+            MULTIPLY_ROW(32, 8, A, B, T, J);                                                       \
             break;                                                                                 \
         default:                                                                                   \
-            MULTIPLY_ROW(32, 16);                                                                  \
+            MULTIPLY_ROW(32, 16, A, B, T, J);                                                      \
         }                                                                                          \
         end_after_previous();                                                                      \
     }
