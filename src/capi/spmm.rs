@@ -86,8 +86,8 @@ pub unsafe extern "C" fn tarsiaSpMM_createPlan(
     })
 }
 
-/// The call's operands, checked as far as descriptors go. The old values are those of C, or, with the backend that
-/// copies them, of `old`.
+/// The call's operands, checked as far as descriptors go. `old`: a matrix that has the old values in place of the result,
+/// with the backend that copies them; errors then call it C and the result D.
 fn product(
     scalars: (*const c_void, *const c_void),
     B: tarsiaConstDnMatDescr_t,

@@ -70,8 +70,8 @@ pub unsafe extern "C" fn tarsiaSpMV_createPlan(
     })
 }
 
-/// The call's operands, checked as far as descriptors go. The old values are those of y, or, with the backend that
-/// copies them, of `old`.
+/// The call's operands, checked as far as descriptors go. `old`: a vector that has the old values in place of the result,
+/// with the backend that copies them; errors then call it y and the result z.
 fn product(
     scalars: (*const c_void, *const c_void),
     x: tarsiaConstDnVecDescr_t,

@@ -225,8 +225,8 @@ impl Planned<Spmm> {
         })
     }
 
-    /// Checks the arguments and executes. The old values are those of C, or they are in `old`, and the backend
-    /// puts them there.
+    /// Checks the arguments and executes. `old`: a matrix that has the old values in place of C, where the backend
+    /// copies them to; errors then call it C and the result D.
     pub fn execute(
         &self,
         cx: &Context,

@@ -160,8 +160,8 @@ impl Operation for Spmv {
 }
 
 impl Planned<Spmv> {
-    /// Checks the arguments and executes. The old values are those of y, or they are in `old`, and the backend
-    /// puts them there.
+    /// Checks the arguments and executes. `old`: a vector that has the old values in place of y, where the backend
+    /// copies them to; errors then call it y and the result z.
     pub fn execute(
         &self,
         cx: &Context,

@@ -148,63 +148,58 @@ impl Decisions {
 
     /// They are of this library, of a backend and a device like this one.
     pub(super) fn check_origin(&self, backend: &dyn Backend) -> Result<()> {
-        let (mine, found) = (Origin::of(backend), &self.problem.origin);
-        let differs = |what: &str, found: &str, mine: &str| {
-            Err(Error::unsupported(format!("buffer: its decisions are of {what} {found}, this is {mine}")))
+        let texts = |Origin { version: [major, minor, patch], backend, model }: &Origin| {
+            let version = format!("{major}.{minor}.{patch}");
+            [("library version", version), ("backend", backend.c_name().into()), ("device", model.clone())]
         };
-        let number = |[major, minor, patch]: [u32; 3]| format!("{major}.{minor}.{patch}");
-        if found.version != mine.version {
-            return differs("library version", &number(found.version), &number(mine.version));
-        }
-        if found.backend != mine.backend {
-            return differs("backend", found.backend.c_name(), mine.backend.c_name());
-        }
-        if found.model != mine.model {
-            return differs("device", &found.model, &mine.model);
+        let (mine, found) = (texts(&Origin::of(backend)), texts(&self.problem.origin));
+        for ((what, mine), (_, found)) in mine.into_iter().zip(found) {
+            if mine != found {
+                return Err(Error::unsupported(format!(
+                    "buffer: its decisions are of {what} {found}, this is {mine}"
+                )));
+            }
         }
         Ok(())
     }
 
     /// They are for what this plan computes, patterns aside.
     pub(super) fn check_problem(&self, task: &dyn Task, settings: &Settings) -> Result<()> {
-        let differs =
-            |what: &str, found: &dyn Display, mine: &dyn Display| differs("problem", what, found, mine);
         if self.problem.op != task.kind() {
-            return differs("the operation", &self.problem.op.short(), &task.kind().short());
+            return differs("problem", "the operation", &self.problem.op.short(), &task.kind().short());
         }
         let facts = task.facts();
         for ((name, mine), found) in facts.iter().zip(&self.problem.facts) {
             if mine != found {
-                return differs(name, found, mine);
+                return differs("problem", name, found, mine);
             }
         }
         let count = facts.len() + of_settings(settings).len();
         if count != self.problem.facts.len() {
-            return differs("the number of facts", &self.problem.facts.len(), &count);
+            return differs("problem", "the number of facts", &self.problem.facts.len(), &count);
         }
         task.admits(&self.choice)
     }
 
     /// The plan has the settings that they depend on.
     pub(super) fn check_settings(&self, settings: &Settings) -> Result<()> {
-        let (mine, found) = (Fixed::of(settings), self.problem.fixed);
-        let differs =
-            |what: &str, found: &dyn Display, mine: &dyn Display| differs("setting", what, found, mine);
-        if mine.value_updates != found.value_updates {
-            return differs("valueUpdates", &u8::from(found.value_updates), &u8::from(mine.value_updates));
-        }
-        if mine.reorder != found.reorder {
-            return differs("reorder", &found.reorder.c_name(), &mine.reorder.c_name());
-        }
-        if mine.block_width != found.block_width {
-            let text = |width: Option<usize>| width.map_or("not set".into(), |width| width.to_string());
-            return differs("colBlockDim", &text(found.block_width), &text(mine.block_width));
+        let texts = |fixed: Fixed| {
+            let width = fixed.block_width.map_or("not set".into(), |width| width.to_string());
+            let value_updates = u8::from(fixed.value_updates).to_string();
+            let reorder = fixed.reorder.c_name().to_string();
+            [("valueUpdates", value_updates), ("reorder", reorder), ("colBlockDim", width)]
+        };
+        let (mine, found) = (texts(Fixed::of(settings)), texts(self.problem.fixed));
+        for ((what, mine), (_, found)) in mine.iter().zip(&found) {
+            if mine != found {
+                return differs("setting", what, found, mine);
+            }
         }
         let facts = of_settings(settings);
         let first = self.problem.facts.len().saturating_sub(facts.len());
         for ((name, mine), found) in facts.iter().zip(&self.problem.facts[first..]) {
             if mine != found {
-                return differs(name, found, mine);
+                return differs("setting", name, found, mine);
             }
         }
         Ok(())
