@@ -251,7 +251,7 @@ fn same_tiles<V: Value + Storage<f64>>(rows: usize, cols: i64, mean: i64, kind: 
     assert!(found.masks.read(0, 16 * found.tiles).unwrap()[..] == pattern.masks[..], "{what}: masks");
     let mut index = vec![0; pattern.nnz()];
     for row in 0..rows {
-        pattern.for_each_of_row(row, |column, at| index[at] = (row % SIDE << 4 | column % SIDE) as u8);
+        pattern.for_each_of_row(row, |column, at| index[at] = (row % SIDE * SIDE + column % SIDE) as u8);
     }
     assert!(found.index.read(0, pattern.nnz()).unwrap()[..] == index[..], "{what}: index");
     let values: Vec<f64> = download(found.values.address(), pattern.nnz(), cx.stream).unwrap();
