@@ -150,31 +150,22 @@ impl<I: Index, J: Index> Pattern<'_, I, J> {
         });
         if let Some(row) = fall {
             let (this, next) = (self.offsets[row].to_i64(), self.offsets[row + 1].to_i64());
-            return if next < this {
-                fault(
-                    names.offsets,
-                    row + 1,
-                    format!("= {next} is less than {}[{row}] = {this}", names.offsets),
-                )
+            let what = if next < this {
+                format!("= {next} is less than {}[{row}] = {this}", names.offsets)
             } else {
-                fault(names.offsets, row + 1, format!("= {next} is more than {} + base = {end}", names.nnz))
+                format!("= {next} is more than {} + base = {end}", names.nnz)
             };
+            return fault(names.offsets, row + 1, what);
         }
         let last = self.offsets[self.major].to_i64();
         if last != end {
-            return fault(
-                names.offsets,
-                self.major,
-                format!("= {last}, expected {} + base = {end}", names.nnz),
-            );
+            let what = format!("= {last}, expected {} + base = {end}", names.nnz);
+            return fault(names.offsets, self.major, what);
         }
         if let Some(at) = first_outside(self.indices, self.base, self.minor) {
             let index = self.indices[at].to_i64();
-            return fault(
-                names.indices,
-                at,
-                format!("= {index} is outside [{}, {}]", self.base, self.minor as i64 - 1 + self.base),
-            );
+            let most = self.minor as i64 - 1 + self.base;
+            return fault(names.indices, at, format!("= {index} is outside [{}, {most}]", self.base));
         }
         Ok(())
     }

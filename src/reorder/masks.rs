@@ -55,12 +55,7 @@ impl Masks {
             starts[row + 1] += starts[row];
         }
         let mut bits = Buffer::<u32>::zeroed(allocator, starts[rows] as usize)?;
-        let mut rest = &mut bits[..];
-        for row in 0..rows {
-            let (own, others) = rest.split_at_mut((starts[row + 1] - starts[row]) as usize);
-            own.iter_mut().zip(bits_of(row)).for_each(|(to, bit)| *to = bit);
-            rest = others;
-        }
+        bits.iter_mut().zip((0..rows).flat_map(bits_of)).for_each(|(to, bit)| *to = bit);
         Ok(Masks { starts, bits })
     }
 

@@ -153,22 +153,25 @@ impl Counts {
         self.nnz as f64 / self.reuse(height)
     }
 
+    /// What was counted, scaled to the entries of all windows; `unknown` if nothing was looked at.
+    fn scaled(&self, count: usize, unknown: f64) -> f64 {
+        match self.looked {
+            0 => unknown,
+            looked => count as f64 * self.nnz as f64 / looked as f64,
+        }
+    }
+
     /// Blocks and tiles of all windows of a height, as far as can be told.
     pub fn all_blocks(&self, height: usize, shape: Shape) -> (f64, f64) {
-        let scale = |count: usize| match self.looked {
-            0 => self.nnz as f64 / shape.block as f64,
-            looked => count as f64 * self.nnz as f64 / looked as f64,
-        };
-        (scale(self.blocks[place(height)]), scale(self.tiles[place(height)]))
+        let unknown = self.nnz as f64 / shape.block as f64;
+        let at = place(height);
+        (self.scaled(self.blocks[at], unknown), self.scaled(self.tiles[at], unknown))
     }
 
     /// Blocks of BCSR of 16 or else 8 columns in all windows of a height, as far as can be told.
     pub fn all_spans(&self, height: usize, of_16: bool) -> f64 {
         let spans = if of_16 { &self.spans_16 } else { &self.spans_8 };
-        match self.looked {
-            0 => self.nnz as f64,
-            looked => spans[place(height)] as f64 * self.nnz as f64 / looked as f64,
-        }
+        self.scaled(spans[place(height)], self.nnz as f64)
     }
 }
 
