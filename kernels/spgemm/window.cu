@@ -37,11 +37,12 @@ template <class J> struct Row {
     int64_t *starts;
     int64_t *parts;
 
+    // `sums` has room for two numbers a thread.
     __device__ __forceinline__ Row(const Factor &left, const Factor &right, int64_t row,
-                                   int32_t order, int64_t *sums, int64_t *starts, int64_t *parts)
+                                   int32_t order, int64_t *sums, int64_t *parts)
         : left(left), right(right), columns(static_cast<const J *>(right.indices.data)),
           begin(left.start(row)), end(left.start(row + 1)), order(order), sums(sums),
-          starts(starts), parts(parts) {}
+          starts(sums + blockDim.x), parts(parts) {}
 
     __device__ __forceinline__ bool sorted() const { return order & SORTED; }
 
@@ -169,7 +170,7 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
     int64_t *sums = reinterpret_cast<int64_t *>(words + bits / 64);
     const int64_t number = list[blockIdx.x / slices];
     const int slice = blockIdx.x % slices;
-    const Row<J> row(left, right, number, order, sums, sums + blockDim.x, parts);
+    const Row<J> row(left, right, number, order, sums, parts);
     int64_t least, largest, found = 0;
     row.extent(cols, least, largest);
     // Windows are numbered from the least column on; every `slices`-th is this block's.
@@ -231,7 +232,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
     int64_t *sums = reinterpret_cast<int64_t *>(words + bits / 64);
     T *near = reinterpret_cast<T *>(sums + 2 * blockDim.x);
     int *ranks = reinterpret_cast<int *>(near + room);
-    const Row<J> row(left, right, number, order, sums, sums + blockDim.x, parts);
+    const Row<J> row(left, right, number, order, sums, parts);
     J *kept = static_cast<J *>(out.kept);
     const T alpha = scale.get();
     const bool vanishes = is_zero(alpha);
