@@ -62,3 +62,45 @@ impl<I: Index, J: Index> Rows<I, J> {
         }
     }
 }
+
+/// CSR arrays of this base, row i with `lengths[i]` entries at the columns that
+/// `column(i, k)` gives, sorted.
+#[derive(Clone)]
+pub(crate) struct Matrix {
+    pub cols: usize,
+    pub base: i64,
+    pub offsets: Vec<i64>,
+    pub indices: Vec<i64>,
+    pub values: Vec<f64>,
+}
+
+impl Matrix {
+    pub(crate) fn new(
+        base: i64,
+        cols: usize,
+        lengths: &[usize],
+        column: impl Fn(usize, usize) -> usize,
+    ) -> Self {
+        let mut matrix = Matrix { cols, base, offsets: vec![base], indices: vec![], values: vec![] };
+        for (row, &length) in lengths.iter().enumerate() {
+            let mut columns: Vec<_> = (0..length).map(|entry| column(row, entry)).collect();
+            columns.sort_unstable();
+            assert!(columns.iter().all(|&column| column < cols));
+            matrix.indices.extend(columns.iter().map(|&column| column as i64 + base));
+            matrix.offsets.push(matrix.indices.len() as i64 + base);
+        }
+        matrix.values = (1..=matrix.indices.len()).map(|value| value as f64).collect();
+        matrix
+    }
+
+    pub(crate) fn pattern(&self) -> Pattern<'_, i64, i64> {
+        Pattern {
+            major: self.offsets.len() - 1,
+            minor: self.cols,
+            base: self.base,
+            offsets: &self.offsets,
+            indices: &self.indices,
+            by_columns: false,
+        }
+    }
+}

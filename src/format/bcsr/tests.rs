@@ -3,8 +3,8 @@
 use half::f16;
 
 use super::*;
-use crate::format::mask_block::tests::Matrix;
 use crate::format::testing::allocator;
+use crate::format::testing::Matrix;
 use crate::format::window::WHOLE;
 use crate::select::spmm::smat::rules;
 use testkit::sequence;

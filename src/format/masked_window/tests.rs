@@ -1,8 +1,8 @@
 //! The inverse gives the matrix back, and the arrays are what the items say.
 
 use super::*;
-use crate::format::mask_block::tests::Matrix;
 use crate::format::sell::Origin;
+use crate::format::testing::Matrix;
 use crate::format::window::{Counts, HEIGHTS, PADDING, WHOLE};
 use crate::memory::HostMemory;
 use crate::types::Address;

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::bands::Bands;
 use super::*;
-use crate::format::mask_block::tests::Matrix;
 use crate::format::testing::allocator;
+use crate::format::testing::Matrix;
 use testkit::sequence;
 
 /// Of columns: rows of `columns` are columns of op(A).

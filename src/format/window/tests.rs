@@ -1,7 +1,7 @@
 //! The inverse gives the matrix back, and the arrays are what the items say.
 
 use super::*;
-use crate::format::mask_block::tests::Matrix;
+use crate::format::testing::Matrix;
 use crate::memory::HostMemory;
 use crate::types::Address;
 use testkit::sequence;

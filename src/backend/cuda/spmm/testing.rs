@@ -8,7 +8,7 @@ use crate::algorithm::Algorithm;
 use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::memory::DeviceBuffer;
-use crate::format::mask_block::tests::Matrix as Rows64;
+use crate::format::testing::Matrix as Rows64;
 use crate::matrix::{Compressed, DenseMatrix, SparseArrays, SparseMatrix};
 use crate::memory::{Context, Workspace, COUNTER_BYTES};
 use crate::problem::SpmmProblem;

@@ -4,7 +4,7 @@
 use super::super::testing::{self, check_all, sample, Product};
 use super::*;
 use crate::algorithm::Algorithm;
-use crate::format::mask_block::tests::Matrix as Rows64;
+use crate::format::testing::Matrix as Rows64;
 use crate::reorder::policy::POLICIES;
 use crate::types::Order as DenseOrder;
 

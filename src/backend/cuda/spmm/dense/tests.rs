@@ -9,7 +9,7 @@ use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::backend::cuda::testing::{Graph, Stream};
 use crate::error::Status;
-use crate::format::mask_block::tests::Matrix as Rows64;
+use crate::format::testing::Matrix as Rows64;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::COUNTER_BYTES;
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F32, F64};

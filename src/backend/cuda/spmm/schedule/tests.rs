@@ -3,7 +3,7 @@
 
 use super::super::testing::{self, check_all, sample, Product};
 use crate::algorithm::Algorithm;
-use crate::format::mask_block::tests::Matrix;
+use crate::format::testing::Matrix;
 use crate::types::{Operation, Order};
 
 const PLAIN: Product = Product { algorithm: Algorithm::Row, ..testing::PLAIN };

@@ -2,7 +2,7 @@
 
 use super::super::testing::{self, check_all, sample, Product};
 use crate::algorithm::Algorithm;
-use crate::format::mask_block::tests::Matrix as Rows64;
+use crate::format::testing::Matrix as Rows64;
 use crate::types::{Operation, Order};
 
 const PLAIN: Product = Product { algorithm: Algorithm::SpmmSell, ..testing::PLAIN };

@@ -8,7 +8,7 @@ use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::backend::cuda::operand::Rows;
 use crate::format::bcsr::tests::{all_rules, build as build_on_host, scattered};
 use crate::format::bcsr::Rules;
-use crate::format::mask_block::tests::Matrix as Rows64;
+use crate::format::testing::Matrix as Rows64;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Workspace;
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F64};

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
-use crate::format::mask_block::tests::{Matrix, ALL, SMALL, SMALL_FOURS};
+use crate::format::mask_block::tests::{ALL, SMALL, SMALL_FOURS};
 use crate::format::mask_block::WIDE;
+use crate::format::testing::Matrix;
 use crate::types::IndexType;
 use testkit::sequence;
 
