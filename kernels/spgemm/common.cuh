@@ -39,6 +39,17 @@ struct Factor {
     __device__ __forceinline__ int64_t column(int64_t at) const { return indices[at] - base; }
 };
 
+// Rows of more than `longest` factors are cut into parts of `part` where warps take windows of
+// their columns. (`Cut` in src/select/spgemm/wide.rs.)
+struct Cut {
+    int64_t longest;
+    int64_t part;
+
+    __device__ __forceinline__ int64_t parts(int64_t factors) const {
+        return factors > longest ? (factors + part - 1) / part : 1;
+    }
+};
+
 // Where columns and values go. `columns` is the user's array (or NULL), of 64
 // bits if `wide`; `kept` the plan's, of base 0, or NULL. With `known` the
 // columns have been found before and are read from `kept`.
@@ -244,6 +255,89 @@ __device__ __forceinline__ void for_products(const Factor &left, const Factor &r
     }
 }
 
+// Calls use(first, from, length) for the entries [begin, end) of `left`, 32 at a time from `first`
+// on and one a lane, with what range(position, k, from, length) finds of the row k of `right` that
+// the entry meets; the length is 0 where there is no entry. Each load waits for the one before, so
+// that columns of `left` are read two steps ahead, and ranges one.
+template <class Range, class Use>
+__device__ __forceinline__ void for_rows_ahead(const Factor &left, int64_t begin, int64_t end,
+                                               Range range, Use use) {
+    const auto column = [&](int64_t at) { return at < end ? left.column(at) : -1; };
+    int64_t at = begin + lane_id(), from = 0;
+    unsigned length = 0;
+    int64_t k = column(at);
+    if (k >= 0)
+        range(at, k, from, length);
+    k = column(at + 32);
+    for (int64_t first = begin; first < end; first += 32) {
+        const int64_t from_now = from;
+        const unsigned length_now = length;
+        at += 32;
+        length = 0;
+        if (k >= 0)
+            range(at, k, from, length);
+        k = column(at + 32);
+        use(first, from_now, length_now);
+    }
+}
+
+// Rows of `right` with fewer products than this in the mean are taken together, a product a lane:
+// in a row of their own they would leave lanes without one.
+constexpr unsigned SHORT = 10;
+
+// The products of 32 rows of `right`, one row a lane, in their order, up to HELD times 32 at a
+// time: load(h, active, owner, position) reads them, for which all are under way together, and
+// add(h, distinct) takes them then; `distinct`: they are of one row of `right`. Rows have less than
+// 2^26 products.
+template <int HELD, class Load, class Add>
+__device__ __forceinline__ void for_products_ahead(int64_t from, unsigned length, Load load,
+                                                   Add add) {
+    const int sum = warp_sums(static_cast<int>(length));
+    const int total = __shfl_sync(ALL, sum, 31);
+    unsigned rest = __ballot_sync(ALL, length > 0);
+    if (total < SHORT * __popc(rest)) {
+        from -= sum - static_cast<int>(length);
+        for (int base = 0; base < total; base += 32 * HELD) {
+#pragma unroll
+            for (int h = 0; h < HELD; ++h) {
+                const int product = base + 32 * h + lane_id();
+                const int owner = owner_of(sum, product);
+                load(h, product < total, owner, __shfl_sync(ALL, from, owner) + product);
+            }
+#pragma unroll
+            for (int h = 0; h < HELD; ++h) {
+                if (base + 32 * h < total)
+                    add(h, false);
+            }
+        }
+        return;
+    }
+    int64_t position = 0;
+    unsigned left_over = 0;
+    int owner = 0;
+    while ((left_over | rest) != 0) {
+        int held = 0;
+#pragma unroll
+        for (int h = 0; h < HELD; ++h) {
+            if (left_over == 0 && rest != 0) {
+                owner = __ffs(rest) - 1;
+                rest &= rest - 1;
+                position = __shfl_sync(ALL, from, owner);
+                left_over = __shfl_sync(ALL, length, owner);
+            }
+            load(h, lane_id() < left_over, owner, position + lane_id());
+            held += left_over != 0;
+            position += 32;
+            left_over -= min(left_over, 32u);
+        }
+#pragma unroll
+        for (int h = 0; h < HELD; ++h) {
+            if (h < held)
+                add(h, true);
+        }
+    }
+}
+
 // Where the factors of a row's products are, one product a lane in their order;
 // false in lanes that have none. The row has at most 32 products.
 __device__ __forceinline__ bool take_products(const Factor &left, const Factor &right, int64_t row,
@@ -296,6 +390,16 @@ __device__ __forceinline__ void add_in_order(T *sums, bool active, unsigned slot
             sums[slot] = plus(sums[slot], product);
         __syncwarp();
     }
+}
+
+// The same, unless they are `distinct`.
+template <class T>
+__device__ __forceinline__ void add_products(T *sums, bool active, unsigned slot, T product,
+                                             bool distinct) {
+    int rounds = 0, rank = 0;
+    if (!distinct)
+        rank = rank_in_slot(active, slot, rounds);
+    add_in_order(sums, active, slot, product, rank, rounds);
 }
 
 } // namespace tarsia::spgemm

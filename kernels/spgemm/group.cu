@@ -51,37 +51,24 @@ __device__ __forceinline__ void mark(const Factor &left, const Factor &right,
                                      int64_t low, unsigned span, uint32_t *words, int stride) {
     const J *columns = static_cast<const J *>(right.indices.data);
     low += right.base;
-    for (int64_t first = begin; first < end; first += 32) {
-        const int64_t at = first + lane_id();
-        int64_t from = 0;
-        unsigned length = 0;
-        if (at < end) {
-            const int64_t k = left.column(at);
-            if (!joins(left, repeats, begin, at, k)) {
-                from = right.start(k);
-                length = static_cast<unsigned>(right.start(k + 1) - from);
-            }
+    const auto range = [&](int64_t at, int64_t k, int64_t &from, unsigned &length) {
+        if (!joins(left, repeats, begin, at, k)) {
+            from = right.start(k);
+            length = static_cast<unsigned>(right.start(k + 1) - from);
         }
-        unsigned rest = __ballot_sync(ALL, length > 0);
-        for (; rest != 0; rest &= rest - 1) {
-            const int owner = __ffs(rest) - 1;
-            const J *own = columns + __shfl_sync(ALL, from, owner);
-            const unsigned all = __shfl_sync(ALL, length, owner);
-            for (unsigned base = 0; base < all; base += 32 * HELD) {
-                unsigned bits[HELD];
-#pragma unroll
-                for (int h = 0; h < HELD; ++h) {
-                    const unsigned i = base + 32 * h + lane_id();
-                    bits[h] = i < all ? static_cast<unsigned>(own[i] - low) : span;
-                }
-#pragma unroll
-                for (int h = 0; h < HELD; ++h) {
-                    if (bits[h] < span)
-                        set_bit(words + stride * (bits[h] >> 5), 1u << (bits[h] & 31));
-                }
-            }
-        }
-    }
+    };
+    for_rows_ahead(left, begin, end, range, [&](int64_t, int64_t from, unsigned length) {
+        unsigned bits[HELD];
+        for_products_ahead<HELD>(
+            from, length,
+            [&](int h, bool active, int, int64_t at) {
+                bits[h] = active ? static_cast<unsigned>(columns[at] - low) : span;
+            },
+            [&](int h, bool) {
+                if (bits[h] < span)
+                    set_bit(words + stride * (bits[h] >> 5), 1u << (bits[h] & 31));
+            });
+    });
     __syncwarp();
 }
 
@@ -110,6 +97,49 @@ count_group(const Factor &left, const Factor &right, const uint8_t *groups, cons
     const int rows = groups == nullptr ? 1 : groups[row];
     if (lane_id() < rows)
         counts[row + lane_id()] = found;
+}
+
+// The place of a column's bit among the sums.
+__device__ __forceinline__ int slot_of(const uint2 *words, unsigned bit) {
+    const uint2 word = words[bit >> 5];
+    return word.y + __popc(word.x & ((1u << (bit & 31)) - 1));
+}
+
+// Sums of one row where the rows of `right` that it meets are short: a product a lane. Those of one
+// entry of C take turns.
+template <class A, class B, class T, class J>
+__device__ __forceinline__ void add_row_of_short(const Factor &left, const Factor &right,
+                                                 const A *left_values, const B *right_values,
+                                                 int64_t begin, int64_t end, int64_t low,
+                                                 unsigned span, const uint2 *words, T *sums) {
+    const J *columns = static_cast<const J *>(right.indices.data);
+    const auto range = [&](int64_t, int64_t k, int64_t &from, unsigned &length) {
+        from = right.start(k);
+        length = static_cast<unsigned>(right.start(k + 1) - from);
+    };
+    for_rows_ahead(left, begin, end, range, [&](int64_t first, int64_t from, unsigned length) {
+        const T own =
+            first + lane_id() < end ? widen<T>(left_values[first + lane_id()]) : zero<T>();
+        unsigned bits[HELD];
+        T factors[HELD];
+        B values[HELD];
+        for_products_ahead<HELD>(
+            from, length,
+            [&](int h, bool active, int owner, int64_t at) {
+                factors[h] = from_lane(own, owner);
+                bits[h] = span;
+                if (active) {
+                    bits[h] = static_cast<unsigned>(columns[at] - low);
+                    values[h] = right_values[at];
+                }
+            },
+            [&](int h, bool distinct) {
+                const bool active = bits[h] < span;
+                const int slot = active ? slot_of(words, bits[h]) : 0;
+                const T product = active ? times(factors[h], widen<T>(values[h])) : zero<T>();
+                add_products(sums, active, slot, product, distinct);
+            });
+    });
 }
 
 // Sums of R rows, in shared memory one after the other.
@@ -171,8 +201,7 @@ add_rows(const Factor &left, const Factor &right, const A *left_values, const B 
                 for (int h = 0; h < HELD; ++h) {
                     if (bits[h] >= span)
                         continue;
-                    const uint2 word = words[bits[h] >> 5];
-                    const int slot = word.y + __popc(word.x & ((1u << (bits[h] & 31)) - 1));
+                    const int slot = slot_of(words, bits[h]);
                     T sum[R];
 #pragma unroll
                     for (int r = 0; r < R; ++r) {
@@ -201,13 +230,13 @@ add_rows(const Factor &left, const Factor &right, const A *left_values, const B 
 
 // Columns and values of the rows of a group. Shared memory: `bytes` a warp, for
 // two words for each 32 columns of the range, sums of up to ROWS rows, and
-// columns of 16 bits.
+// columns of 16 bits. `right_is_short`: rows of `right` are, in the mean.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void
 multiply_group(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
                const Scalar<T> &scale, const uint8_t *groups, const uint8_t *repeats,
                const int64_t *lows, const int64_t *spans, const uint32_t *list, int64_t count,
-               int32_t bytes, const Output &out) {
+               int32_t bytes, bool right_is_short, const Output &out) {
     extern __shared__ __align__(16) unsigned char memory[];
     unsigned char *part = memory + (threadIdx.x >> 5) * bytes;
     int64_t row;
@@ -270,7 +299,10 @@ multiply_group(const Factor &left, const Factor &right, const A *left_values, co
         const int64_t from = begin + row_done * length, to = from + length;
         if (!vanishes) {
             const int64_t least = low + right.base;
-            if (now == 1) {
+            if (now == 1 && right_is_short) {
+                add_row_of_short<A, B, T, J>(left, right, left_values, right_values, from, to,
+                                             least, span, words, sums);
+            } else if (now == 1) {
                 add_rows<1, A, B, T, J>(left, right, left_values, right_values, repeats, from, to,
                                         least, span, words, sums, entries);
             } else if (now == 2) {
@@ -364,10 +396,10 @@ KERNELS(count, (), (spgemm_group_count_32, 32), (spgemm_group_count_64, 64))
     extern "C" __global__ void __launch_bounds__(THREADS, 2) name(                                 \
         Factor left, Factor right, const A *left_values, const B *right_values, Scalar<T> alpha,   \
         const uint8_t *groups, const uint8_t *repeats, const int64_t *lows, const int64_t *spans,  \
-        const uint32_t *list, int64_t count, int32_t bytes, Output out) {                          \
+        const uint32_t *list, int64_t count, int32_t bytes, int32_t right_is_short, Output out) {  \
         let_next_begin();                                                                          \
         multiply_group<A, B, T, J>(left, right, left_values, right_values, alpha, groups, repeats, \
-                                   lows, spans, list, count, bytes, out);                          \
+                                   lows, spans, list, count, bytes, right_is_short != 0, out);     \
         end_after_previous();                                                                      \
     }
 KERNELS(multiply, (), (spgemm_group_multiply_f64_32, f64, 32),

@@ -14,6 +14,15 @@ constexpr unsigned long long MOST = 0x7fffffffffffffffull;
 // many as a mean row has entries, and the longest row would set the time.
 constexpr int64_t LONG_ROW = 16;
 
+// The block's slice of the entries of a row.
+__device__ __forceinline__ void take_slice(int64_t &begin, int64_t &end) {
+    if (gridDim.y == 1)
+        return;
+    const int64_t slice = (end - begin + gridDim.y - 1) / gridDim.y;
+    begin = min(end, begin + slice * blockIdx.y);
+    end = min(end, begin + slice);
+}
+
 // Calls f(owns, begin, end) with all lanes of the warp for each of them that
 // `wants` it, with its row.
 template <class F>
@@ -29,7 +38,8 @@ __device__ __forceinline__ void for_long_rows(bool wants, int64_t begin, int64_t
 
 // products[i] = sum over row i of `left` of the lengths of `right`'s rows, at
 // most 2^63 − 1; totals[0] and [1] gain the sums of their low and high 32 bits.
-// `lanes` (a power of two up to 32) threads a row; any grid.
+// `lanes` (a power of two up to 32) threads a row; any grid. Where the grid has several rows of
+// blocks each takes a slice of every row, and `products` are zeros before.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_products(Factor left, Factor right, int64_t rows, int32_t lanes, int64_t *products,
                     unsigned long long *totals) {
@@ -40,8 +50,9 @@ extern "C" __global__ void __launch_bounds__(256)
     for (int64_t first = blockIdx.x * rows_a_block; first < rows;
          first += gridDim.x * rows_a_block) {
         const int64_t row = first + threadIdx.x / lanes;
-        const int64_t begin = row < rows ? left.start(row) : 0;
-        const int64_t end = row < rows ? left.start(row + 1) : 0;
+        int64_t begin = row < rows ? left.start(row) : 0;
+        int64_t end = row < rows ? left.start(row + 1) : 0;
+        take_slice(begin, end);
         const auto part = [&](int64_t at, int64_t stop, int step) {
             unsigned long long sum = 0;
             const auto add = [&](int64_t k) {
@@ -88,7 +99,12 @@ extern "C" __global__ void __launch_bounds__(256)
                 sum = MOST;
         }
         if (row < rows && inner == 0) {
-            products[row] = static_cast<int64_t>(sum);
+            // Rows whose sums might be more than MOST are not cut into slices.
+            if (gridDim.y == 1) {
+                products[row] = static_cast<int64_t>(sum);
+            } else if (sum > 0) {
+                atomicAdd(reinterpret_cast<unsigned long long *>(products + row), sum);
+            }
             low += sum & 0xffffffffu;
             high += sum >> 32;
         }
@@ -105,7 +121,9 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // lows[i] and spans[i]: row i of the product has its columns in [low, low +
 // span), where it has at least `least` products and is in no slide (`slides` may be
-// NULL); elsewhere spans[i] = 0. Columns of `right` ascend. `lanes` threads a row, as above.
+// NULL); elsewhere spans[i] = 0. Columns of `right` ascend. `lanes` threads a row, as above; where
+// the grid has several rows of blocks, lows are large before, spans −1, and spans[i] becomes the
+// last column.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_extents(Factor left, Factor right, int64_t rows, int32_t lanes, const int64_t *products,
                    int64_t least, const uint8_t *slides, int64_t *lows, int64_t *spans) {
@@ -116,16 +134,28 @@ extern "C" __global__ void __launch_bounds__(256)
         const int64_t row = first + threadIdx.x / lanes;
         const bool wanted =
             row < rows && products[row] >= least && (slides == nullptr || slides[row] == 1);
-        const int64_t begin = wanted ? left.start(row) : 0;
-        const int64_t end = wanted ? left.start(row + 1) : 0;
+        int64_t begin = wanted ? left.start(row) : 0;
+        int64_t end = wanted ? left.start(row + 1) : 0;
+        take_slice(begin, end);
         int64_t low = INT64_MAX, high = -1;
         const auto look = [&](int64_t at, int64_t stop, int step, int64_t &low, int64_t &high) {
-            for (; at < stop; at += step) {
-                const int64_t k = left.column(at);
-                const int64_t start = right.start(k), last = right.start(k + 1) - 1;
-                if (start <= last) {
-                    low = min(low, right.column(start));
-                    high = max(high, right.column(last));
+            // Four at a time: their loads do not wait for each other.
+            constexpr int HELD = 4;
+            for (; at < stop; at += HELD * step) {
+                int64_t start[HELD], last[HELD];
+#pragma unroll
+                for (int h = 0; h < HELD; ++h) {
+                    const int64_t own = at + h * step;
+                    const int64_t k = left.column(own < stop ? own : at);
+                    start[h] = right.start(k);
+                    last[h] = right.start(k + 1) - 1;
+                }
+#pragma unroll
+                for (int h = 0; h < HELD; ++h) {
+                    if (start[h] <= last[h]) {
+                        low = min(low, right.column(start[h]));
+                        high = max(high, right.column(last[h]));
+                    }
                 }
             }
         };
@@ -149,10 +179,27 @@ extern "C" __global__ void __launch_bounds__(256)
             high = max(high, __shfl_xor_sync(ALL, high, step));
         }
         if (row < rows && inner == 0) {
-            lows[row] = wanted ? low : 0;
-            spans[row] = wanted ? high - low + 1 : 0;
+            if (gridDim.y == 1) {
+                lows[row] = wanted ? low : 0;
+                spans[row] = wanted ? high - low + 1 : 0;
+            } else if (low <= high) {
+                atomicMin(reinterpret_cast<long long *>(lows + row), low);
+                atomicMax(reinterpret_cast<long long *>(spans + row), high);
+            }
         }
     }
+}
+
+// After the slices of spgemm_extents: spans from last columns.
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_spans(int64_t rows, int64_t *lows, int64_t *spans) {
+    const int64_t row = first_item();
+    if (row >= rows)
+        return;
+    const int64_t high = spans[row];
+    spans[row] = high >= 0 ? high - lows[row] + 1 : 0;
+    if (high < 0)
+        lows[row] = 0;
 }
 
 // flags[0] |= 1: columns of some row descend; |= 2: some row has a column twice
@@ -224,6 +271,7 @@ struct Facts {
     int64_t group_work;
     int64_t wide;
     Ints left;
+    Cut cut;
 
     // Entries of the left factor's row, where they are known.
     __device__ __forceinline__ int64_t factors(int64_t row) const {
@@ -245,8 +293,11 @@ constexpr int64_t GROUP_SPAN = 65536, WIDE_WINDOW = 1024;
 // the bitmap, for 32 columns, costs about as much as two products.
 constexpr int64_t GROUP_RANGE = 16;
 // Factors of a row from which on it is no group by itself: a warp takes them one after the other,
-// in 0.3 to 1.2 us each, and the longest row would set the time.
-constexpr int64_t GROUP_ALONE = 96;
+// and the longest row would set the time.
+constexpr int64_t GROUP_ALONE = 256;
+// Entries that a factor of a row counts for at the least where lanes are given to it by its
+// entries: they take factors as many at a time as they are, each of which is waited for.
+constexpr int64_t FACTOR_ENTRIES = 4;
 // Products an entry up to which a block takes a row whose entries are known.
 constexpr int64_t BLOCK_WORK = 4;
 // Products for each column of a row's range from which on it is wide whatever it
@@ -262,7 +313,8 @@ __device__ __forceinline__ int64_t wide_windows(const Facts &facts, int64_t row)
     if (facts.spans == nullptr || !facts.wide || facts.in_slide(row) || facts.is_single(row))
         return 0;
     const int64_t span = facts.spans[row], work = facts.products[row];
-    const bool alone = span > GROUP_SPAN || work > facts.group_work;
+    const bool alone =
+        span > GROUP_SPAN || work > facts.group_work || facts.factors(row) > GROUP_ALONE;
     if (span == 0 || (alone ? work * WIDE_RANGE < span : work < WIDE_ALWAYS * span))
         return 0;
     const int64_t low = facts.lows[row];
@@ -318,9 +370,13 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, cons
         }
     }
     if (work <= bins.few) {
+        // A row of many factors goes where it has more lanes, as long as there are larger bins.
+        const int64_t size = max(entries, FACTOR_ENTRIES * facts.factors(row));
 #pragma unroll
         for (int bin = 0; bin < 6; ++bin) {
-            if (bin < bins.count && entries <= bins.limits[bin])
+            const bool fits =
+                bin + 1 < bins.count ? size <= bins.limits[bin] : entries <= bins.limits[bin];
+            if (bin < bins.count && fits)
                 return TABLE + bin;
         }
     }
@@ -336,7 +392,8 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, cons
 
 } // namespace
 
-// counts[bin] += rows of the bin; counts[ROW_BINS] += windows of wide rows.
+// counts[bin] += rows of the bin; counts[ROW_BINS] += windows of wide rows, times the parts of
+// each.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_count_bins(Bins bins, Facts facts, const int64_t *offsets, int64_t rows,
                       unsigned long long *counts) {
@@ -352,7 +409,7 @@ extern "C" __global__ void __launch_bounds__(256)
         const int bin = bin_of(bins, facts, offsets, row, own);
         if (bin >= 0)
             atomicAdd(mine + bin, 1u);
-        windows += own;
+        windows += own * facts.cut.parts(facts.factors(row));
     }
     unsigned long long all;
     block_sums(windows, parts, all);

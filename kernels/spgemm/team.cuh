@@ -35,20 +35,25 @@ __device__ __forceinline__ void for_factors(const Team &team, const Factor &left
     const int most = static_cast<int>(
         __reduce_max_sync(ALL, static_cast<unsigned>(min(end - begin, int64_t(0x7fffffff)))));
     const int parts = team.parts(), turn = team.inner() / team.part;
-    // The factors after those in hand are on the way.
-    int64_t next_start = 0;
+    // The factors after those in hand are on the way, and the columns of those after these.
+    int64_t next_start = 0, next_k = -1;
     unsigned next_length = 0;
     auto next_own = factor_of(false, begin);
+    auto fetch_column = [&](int done) {
+        const int64_t at = begin + done + team.inner();
+        next_k = at < end ? left.column(at) : -1;
+    };
     auto fetch = [&](int done) {
         const int64_t at = begin + done + team.inner();
         next_length = 0;
         next_own = factor_of(at < end, at);
-        if (at < end) {
-            const int64_t k = left.column(at);
-            next_start = right.start(k);
-            next_length = static_cast<unsigned>(right.start(k + 1) - next_start);
+        if (next_k >= 0) {
+            next_start = right.start(next_k);
+            next_length = static_cast<unsigned>(right.start(next_k + 1) - next_start);
         }
+        fetch_column(done + team.lanes);
     };
+    fetch_column(0);
     fetch(0);
     for (int done = 0; done < most; done += team.lanes) {
         const int64_t start = next_start;

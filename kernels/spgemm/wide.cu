@@ -1,9 +1,14 @@
 // Rows of many entries in a bounded range of columns: a warp takes one window of
 // WINDOW columns of one row, a task, and keeps a sum for each of them in shared
-// memory, addressed by column. No two lanes add to one sum at a time: the warp
-// takes the factors of the row one after the other, and the columns of one row
-// of `right` are distinct. So a sum's order is that of the row's factors, with
-// neither atomics nor turns.
+// memory, addressed by column. The warp takes the factors of the row one after
+// the other, and the columns of one row of `right` are distinct, so that no two
+// lanes add to one sum at a time; where rows of `right` are very short a lane takes a
+// product of any of them, and those of one sum take turns.
+// So a sum's order is that of the row's factors.
+//
+// Rows of very many factors are cut into parts, a task for each part of each
+// window. A part has the bits and the sums of its own factors; those of all parts
+// of a window become one, in the order of the parts.
 #include "spgemm/common.cuh"
 
 using namespace tarsia;
@@ -18,21 +23,41 @@ constexpr int WINDOW = 1024;
 // Entries of a row of `right` that a lane has in hand.
 constexpr int HELD = 4;
 
+// `index` numbers the row in the list, and `part` the part of its factors; the parts of a window
+// follow each other.
 struct Task {
     uint32_t row;
     uint32_t window;
+    uint32_t part;
+    uint32_t index;
+};
+
+// What the parts after the first of each row of the list leave behind: sums of C's entries, a part
+// after the other, from before[index] on.
+struct Partial {
+    const int64_t *before;
+    void *sums;
 };
 
 // Where the entries of a row of `right` that fall into a window begin: row k has
-// `windows` + 1 numbers, counted from the row's start.
+// `windows` + 1 numbers, counted from the row's start; NULL where there is one window.
 struct Starts {
     const uint32_t *data;
     int64_t windows;
-
-    __device__ __forceinline__ const uint32_t *at(int64_t k, int64_t window) const {
-        return data + k * (windows + 1) + window;
-    }
 };
+
+// The entries of row k of `right` in a window.
+__device__ __forceinline__ void find_entries(const Factor &right, const Starts &starts, int64_t k,
+                                             int64_t window, int64_t &from, unsigned &length) {
+    from = right.start(k);
+    if (starts.data != nullptr) {
+        const uint32_t *at = starts.data + k * (starts.windows + 1) + window;
+        length = at[1] - at[0];
+        from += at[0];
+    } else {
+        length = static_cast<unsigned>(right.start(k + 1) - from);
+    }
+}
 
 __device__ __forceinline__ bool take_task(const Task *tasks, int64_t count, int64_t &number,
                                           Task &task) {
@@ -43,13 +68,26 @@ __device__ __forceinline__ bool take_task(const Task *tasks, int64_t count, int6
     return true;
 }
 
+// The factors of a task, and how many parts its row has.
+__device__ __forceinline__ void factors_of(const Factor &left, const Cut &cut, const Task &task,
+                                           int64_t &begin, int64_t &end, int64_t &parts) {
+    begin = left.start(task.row);
+    end = left.start(task.row + 1);
+    parts = cut.parts(end - begin);
+    if (parts > 1) {
+        begin += task.part * cut.part;
+        end = min(end, begin + cut.part);
+    }
+}
+
 // masks[32 · task + i] has the bits of columns 32 · i … of the window that the
 // row has, counts[task] their number. `bits` are such words of all rows and
 // windows of `right`, or NULL.
 template <class J>
-__device__ __forceinline__ void
-count_task(const Factor &left, const Factor &right, const Starts &starts, const uint32_t *bits,
-           const Task *tasks, int64_t count, uint32_t *masks, uint32_t *counts) {
+__device__ __forceinline__ void count_task(const Factor &left, const Factor &right, const Cut &cut,
+                                           const Starts &starts, const uint32_t *bits,
+                                           const Task *tasks, int64_t count, uint32_t *masks,
+                                           uint32_t *counts) {
     __shared__ __align__(16) uint8_t marks[THREADS / 32][WINDOW];
     int64_t number;
     Task task;
@@ -57,7 +95,8 @@ count_task(const Factor &left, const Factor &right, const Starts &starts, const 
         return;
     const J *columns = static_cast<const J *>(right.indices.data);
     const int64_t low = static_cast<int64_t>(task.window) * WINDOW + right.base;
-    const int64_t end = left.start(task.row + 1);
+    int64_t begin, end, parts;
+    factors_of(left, cut, task, begin, end, parts);
     uint8_t *mine = marks[threadIdx.x >> 5];
     uint32_t word = 0;
     if (bits == nullptr) {
@@ -65,19 +104,12 @@ count_task(const Factor &left, const Factor &right, const Starts &starts, const 
             reinterpret_cast<uint4 *>(mine)[i * 32 + lane_id()] = make_uint4(0, 0, 0, 0);
         __syncwarp();
     }
-    for (int64_t first = left.start(task.row); first < end; first += 32) {
-        int64_t k = 0, from = 0;
-        unsigned length = 0;
-        if (first + lane_id() < end) {
-            k = left.column(first + lane_id());
-            const uint32_t *at = starts.at(k, task.window);
-            length = at[1] - at[0];
-            if (bits != nullptr) {
-                from = (k * starts.windows + task.window) * 32;
-            } else {
-                from = right.start(k) + at[0];
-            }
-        }
+    const auto range = [&](int64_t, int64_t k, int64_t &from, unsigned &length) {
+        find_entries(right, starts, k, task.window, from, length);
+        if (bits != nullptr)
+            from = (k * starts.windows + task.window) * 32;
+    };
+    for_rows_ahead(left, begin, end, range, [&](int64_t, int64_t from, unsigned length) {
         unsigned rest = __ballot_sync(ALL, length > 0);
         if (bits != nullptr) {
             while (rest != 0) {
@@ -93,20 +125,19 @@ count_task(const Factor &left, const Factor &right, const Starts &starts, const 
                 for (int h = 0; h < HELD; ++h)
                     word |= found[h];
             }
-        } else {
-            for (; rest != 0; rest &= rest - 1) {
-                const int owner = __ffs(rest) - 1;
-                const int64_t at = __shfl_sync(ALL, from, owner) + lane_id();
-                const unsigned all = __shfl_sync(ALL, length, owner);
-                for (unsigned i = lane_id(); i < all; i += 32) {
-                    const unsigned column =
-                        static_cast<unsigned>(columns[at - lane_id() + i] - low);
-                    if (column < WINDOW)
-                        mine[column] = 1;
-                }
-            }
+            return;
         }
-    }
+        unsigned column[HELD];
+        for_products_ahead<HELD>(
+            from, length,
+            [&](int h, bool active, int, int64_t at) {
+                column[h] = active ? static_cast<unsigned>(columns[at] - low) : WINDOW;
+            },
+            [&](int h, bool) {
+                if (column[h] < WINDOW)
+                    mine[column[h]] = 1;
+            });
+    });
     if (bits == nullptr) {
         __syncwarp();
         const uint4 *own = reinterpret_cast<const uint4 *>(mine + 32 * lane_id());
@@ -135,12 +166,48 @@ template <class B, class T> struct Hand {
     unsigned length;
 };
 
+// Sums of the products of the factors [begin, end), where rows of `right` have few entries in the
+// window: a product a lane.
+template <class A, class B, class T, class J>
+__device__ __forceinline__ void add_short_rows(const Factor &left, const Factor &right,
+                                               const A *left_values, const B *right_values,
+                                               const Starts &starts, int64_t window, int64_t begin,
+                                               int64_t end, int64_t low, T *sums) {
+    const J *columns = static_cast<const J *>(right.indices.data);
+    const auto range = [&](int64_t, int64_t k, int64_t &from, unsigned &length) {
+        find_entries(right, starts, k, window, from, length);
+    };
+    for_rows_ahead(left, begin, end, range, [&](int64_t first, int64_t from, unsigned length) {
+        const T own =
+            first + lane_id() < end ? widen<T>(left_values[first + lane_id()]) : zero<T>();
+        unsigned column[HELD];
+        T factors[HELD];
+        B values[HELD];
+        for_products_ahead<HELD>(
+            from, length,
+            [&](int h, bool active, int owner, int64_t at) {
+                factors[h] = from_lane(own, owner);
+                column[h] = WINDOW;
+                if (active) {
+                    column[h] = static_cast<unsigned>(columns[at] - low);
+                    values[h] = right_values[at];
+                }
+            },
+            [&](int h, bool distinct) {
+                const bool active = column[h] < WINDOW;
+                const T product = active ? times(factors[h], widen<T>(values[h])) : zero<T>();
+                add_products(sums, active, column[h], product, distinct);
+            });
+    });
+}
+
 // Values (and columns) of the task's part of its row, from before[task] on.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void
 multiply_task(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
-              const Scalar<T> &scale, const Starts &starts, const Task *tasks, int64_t count,
-              const uint32_t *masks, const uint32_t *before, const Output &out) {
+              const Scalar<T> &scale, const Cut &cut, const Starts &starts, bool right_is_short,
+              const Task *tasks, int64_t count, const uint32_t *masks, const uint32_t *before,
+              const Partial &partial, const Output &out) {
     extern __shared__ __align__(16) unsigned char memory[];
     T *sums = reinterpret_cast<T *>(memory) + (threadIdx.x >> 5) * WINDOW;
     int64_t number;
@@ -149,14 +216,15 @@ multiply_task(const Factor &left, const Factor &right, const A *left_values, con
         return;
     const J *columns = static_cast<const J *>(right.indices.data);
     const int64_t low = static_cast<int64_t>(task.window) * WINDOW + right.base;
-    const int64_t end = left.start(task.row + 1);
+    int64_t begin, end, parts;
+    factors_of(left, cut, task, begin, end, parts);
     const T alpha = scale.get();
     const bool vanishes = is_zero(alpha);
     for (int i = lane_id(); i < WINDOW; i += 32)
         sums[i] = zero<T>();
     __syncwarp();
 
-    int64_t first = left.start(task.row);
+    int64_t first = begin;
     int64_t from = 0, position = 0;
     unsigned length = 0, rest = 0, left_over = 0;
     T own = zero<T>(), factor = zero<T>();
@@ -168,10 +236,8 @@ multiply_task(const Factor &left, const Factor &right, const A *left_values, con
                     return false;
                 length = 0;
                 if (first + lane_id() < end) {
-                    const int64_t k = left.column(first + lane_id());
-                    const uint32_t *at = starts.at(k, task.window);
-                    from = right.start(k) + at[0];
-                    length = at[1] - at[0];
+                    find_entries(right, starts, left.column(first + lane_id()), task.window, from,
+                                 length);
                     own = widen<T>(left_values[first + lane_id()]);
                 }
                 rest = __ballot_sync(ALL, length > 0);
@@ -221,7 +287,10 @@ multiply_task(const Factor &left, const Factor &right, const A *left_values, con
         // The next row of `right` may have the columns in other lanes.
         __syncwarp();
     };
-    if (!vanishes) {
+    if (!vanishes && right_is_short) {
+        add_short_rows<A, B, T, J>(left, right, left_values, right_values, starts, task.window,
+                                   begin, end, low, sums);
+    } else if (!vanishes) {
         Hand<B, T> here, next;
         bool more = take(here);
         while (more) {
@@ -233,119 +302,219 @@ multiply_task(const Factor &left, const Factor &right, const A *left_values, con
             add(next);
         }
     }
-    const uint32_t word = masks[number * 32 + lane_id()];
+    // The first part of the window has what is known of all.
+    const int64_t whole = number - task.part;
+    const uint32_t word = masks[whole * 32 + lane_id()];
     const int64_t base = static_cast<int64_t>(task.window) * WINDOW;
-    int64_t place = out.offsets[task.row] + before[number];
+    int64_t place = out.offsets[task.row] + before[whole];
     T *values = static_cast<T *>(out.values);
     J *kept = static_cast<J *>(out.kept);
+    if (task.part > 0) {
+        if (vanishes)
+            return;
+        const int64_t entries = out.offsets[task.row + 1] - out.offsets[task.row];
+        values = static_cast<T *>(partial.sums);
+        place = partial.before[task.index] + (task.part - 1) * entries + before[whole];
+    }
     for (int i = 0; i < WINDOW / 32; ++i) {
         const uint32_t mask = __shfl_sync(ALL, word, i);
         if (mask >> lane_id() & 1) {
             const int64_t at = place + __popc(mask & lanes_before());
             const int64_t column = base + 32 * i + lane_id();
-            values[at] = vanishes ? zero<T>() : times(alpha, sums[32 * i + lane_id()]);
-            out.put_column(at, column);
-            if (kept != nullptr && !out.known)
-                kept[at] = static_cast<J>(column);
+            const T sum = sums[32 * i + lane_id()];
+            // Parts are scaled when they are added.
+            values[at] = vanishes ? zero<T>() : parts > 1 ? sum : times(alpha, sum);
+            if (task.part == 0) {
+                out.put_column(at, column);
+                if (kept != nullptr && !out.known)
+                    kept[at] = static_cast<J>(column);
+            }
         }
         place += __popc(mask);
     }
 }
 
-} // namespace
-
-// The starts of windows in the rows of `right`, whose columns ascend; `bits`
-// (zeroed, or NULL) gains the bit of each entry. A warp a row.
-extern "C" __global__ void __launch_bounds__(256)
-    spgemm_wide_starts(Factor right, int64_t rows, int64_t windows, uint32_t *starts,
-                       uint32_t *bits) {
-    const int64_t warps = grid_stride() / 32;
-    for (int64_t row = (first_item()) / 32; row < rows; row += warps) {
-        const int64_t begin = right.start(row), end = right.start(row + 1);
-        uint32_t *own = starts + row * (windows + 1);
-        for (int64_t at = begin + lane_id(); at - lane_id() < end; at += 32) {
-            int64_t column = 0, window = windows;
-            if (at < end) {
-                column = right.column(at);
-                window = column / WINDOW;
-                int64_t w = at == begin ? 0 : right.column(at - 1) / WINDOW + 1;
-                for (; w <= window; ++w)
-                    own[w] = static_cast<uint32_t>(at - begin);
-            }
-            if (bits != nullptr) {
-                // One write for the lanes of a word: they are neighbours.
-                const int64_t word = at < end ? column / 32 : -1 - lane_id();
-                const unsigned peers = __match_any_sync(ALL, static_cast<int>(word));
-                const unsigned mask = __reduce_or_sync(peers, at < end ? 1u << (column & 31) : 0u);
-                if (at < end && (peers & lanes_before()) == 0)
-                    atomicOr(bits + row * windows * 32 + word, mask);
+// Adds the other parts' sums of a window to those of the first, in order, and scales them. The
+// warps of the window's parts take 32 entries of it in turn.
+template <class T>
+__device__ __forceinline__ void add_parts(const Ints &offsets, const Scalar<T> &scale,
+                                          const Cut &cut, const Task *tasks, int64_t count,
+                                          const uint32_t *masks, const uint32_t *before,
+                                          const Partial &partial, const Output &out) {
+    int64_t number;
+    Task task;
+    if (!take_task(tasks, count, number, task))
+        return;
+    const int64_t parts = cut.parts(offsets[task.row + 1] - offsets[task.row]);
+    const T alpha = scale.get();
+    if (parts == 1 || is_zero(alpha))
+        return;
+    const int64_t whole = number - task.part;
+    const int found = static_cast<int>(
+        __reduce_add_sync(ALL, static_cast<unsigned>(__popc(masks[whole * 32 + lane_id()]))));
+    const int64_t entries = out.offsets[task.row + 1] - out.offsets[task.row];
+    T *values = static_cast<T *>(out.values) + out.offsets[task.row] + before[whole];
+    const T *others =
+        static_cast<const T *>(partial.sums) + partial.before[task.index] + before[whole];
+    for (int64_t i = 32 * task.part + lane_id(); i < found; i += 32 * parts) {
+        T sum = values[i];
+        constexpr int AHEAD = 8;
+        for (int64_t part = 0; part < parts - 1; part += AHEAD) {
+            T own[AHEAD];
+#pragma unroll
+            for (int h = 0; h < AHEAD; ++h)
+                own[h] = part + h < parts - 1 ? others[(part + h) * entries + i] : zero<T>();
+#pragma unroll
+            for (int h = 0; h < AHEAD; ++h) {
+                if (part + h < parts - 1)
+                    sum = plus(sum, own[h]);
             }
         }
-        // Windows after the last entry's; an empty row has all its here.
-        const int64_t last = begin < end ? right.column(end - 1) / WINDOW + 1 : 0;
-        for (int64_t w = last + lane_id(); w <= windows; w += 32)
-            own[w] = static_cast<uint32_t>(end - begin);
+        values[i] = times(alpha, sum);
     }
 }
 
-// out[i] = windows of row list[i], whose columns are in [low, low + span).
-extern "C" __global__ void __launch_bounds__(256)
-    spgemm_wide_windows(const uint32_t *list, int64_t count, const int64_t *lows,
-                        const int64_t *spans, int64_t *out) {
-    const int64_t i = first_item();
-    if (i >= count)
-        return;
-    const int64_t low = lows[list[i]];
-    out[i] = (low + spans[list[i]] - 1) / WINDOW - low / WINDOW + 1;
-}
+} // namespace
 
-// tasks[begin[i] …] = the windows of row list[i].
+// The starts of windows in the rows of `right`, whose columns ascend. A thread a start.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_wide_tasks(const uint32_t *list, int64_t count, const int64_t *lows,
-                      const int64_t *begin, Task *tasks) {
-    const int64_t i = first_item();
-    if (i >= count)
-        return;
-    uint32_t window = static_cast<uint32_t>(lows[list[i]] / WINDOW);
-    for (int64_t at = begin[i]; at < begin[i + 1]; ++at)
-        tasks[at] = {list[i], window++};
-}
-
-// counts[list[i]] = sum of the entries of the row's tasks, whose numbers become
-// the sums of those before them. Rows have less than 2^32 entries. `counts` may be NULL.
-extern "C" __global__ void __launch_bounds__(256)
-    spgemm_wide_sums(const uint32_t *list, int64_t count, const int64_t *begin, uint32_t *entries,
-                     int64_t *counts) {
-    const int64_t i = first_item();
-    if (i >= count)
-        return;
-    uint32_t sum = 0;
-    for (int64_t at = begin[i]; at < begin[i + 1]; ++at) {
-        const uint32_t own = entries[at];
-        entries[at] = sum;
-        sum += own;
+    spgemm_wide_starts(Factor right, int64_t rows, int64_t windows, uint32_t *starts) {
+    for (int64_t i = first_item(); i < rows * (windows + 1); i += grid_stride()) {
+        const int64_t row = i / (windows + 1), begin = right.start(row);
+        const int64_t wanted = (i - row * (windows + 1)) * WINDOW;
+        int64_t from = begin, to = right.start(row + 1);
+        while (from < to) {
+            const int64_t middle = from + (to - from) / 2;
+            if (right.column(middle) < wanted) {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        starts[i] = static_cast<uint32_t>(from - begin);
     }
+}
+
+// `bits` (zeroed) gains the bit of each entry of `right`. A warp a row.
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_wide_bits(Factor right, int64_t rows, int64_t windows, uint32_t *bits) {
+    const int64_t warps = grid_stride() / 32;
+    for (int64_t row = first_item() / 32; row < rows; row += warps) {
+        const int64_t begin = right.start(row), end = right.start(row + 1);
+        for (int64_t at = begin + lane_id(); at - lane_id() < end; at += 32) {
+            const int64_t column = at < end ? right.column(at) : 0;
+            // One write for the lanes of a word: they are neighbours.
+            const int64_t word = at < end ? column / 32 : -1 - lane_id();
+            const unsigned peers = __match_any_sync(ALL, static_cast<int>(word));
+            const unsigned mask = __reduce_or_sync(peers, at < end ? 1u << (column & 31) : 0u);
+            if (at < end && (peers & lanes_before()) == 0)
+                atomicOr(bits + row * windows * 32 + word, mask);
+        }
+    }
+}
+
+// out[i] = tasks of row list[i], whose columns are in [low, low + span); `offsets` are those of
+// `left`.
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_wide_windows(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
+                        const int64_t *lows, const int64_t *spans, int64_t *out) {
+    const int64_t i = first_item();
+    if (i >= count)
+        return;
+    const uint32_t row = list[i];
+    const int64_t low = lows[row];
+    out[i] = ((low + spans[row] - 1) / WINDOW - low / WINDOW + 1) *
+             cut.parts(offsets[row + 1] - offsets[row]);
+}
+
+// tasks[begin[i] …] = the windows of row list[i], each in parts. A warp a row.
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_wide_tasks(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
+                      const int64_t *lows, const int64_t *begin, Task *tasks) {
+    const int64_t i = first_item() / 32;
+    if (i >= count)
+        return;
+    const uint32_t row = list[i];
+    const uint32_t window = static_cast<uint32_t>(lows[row] / WINDOW);
+    const int64_t parts = cut.parts(offsets[row + 1] - offsets[row]);
+    for (int64_t at = begin[i] + lane_id(); at < begin[i + 1]; at += 32) {
+        const int64_t number = at - begin[i];
+        tasks[at] = {row, window + static_cast<uint32_t>(number / parts),
+                     static_cast<uint32_t>(number % parts), static_cast<uint32_t>(i)};
+    }
+}
+
+// The masks of the parts of a window become one, that of the first, whose count is that of all; the
+// others count nothing. A warp a task.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    spgemm_wide_merge(Ints offsets, Cut cut, const Task *tasks, int64_t count, uint32_t *masks,
+                      uint32_t *counts) {
+    int64_t number;
+    Task task;
+    if (!take_task(tasks, count, number, task))
+        return;
+    if (task.part > 0) {
+        if (lane_id() == 0)
+            counts[number] = 0;
+        return;
+    }
+    const int64_t parts = cut.parts(offsets[task.row + 1] - offsets[task.row]);
+    if (parts == 1)
+        return;
+    uint32_t word = 0;
+#pragma unroll 8
+    for (int64_t part = 0; part < parts; ++part)
+        word |= masks[(number + part) * 32 + lane_id()];
+    masks[number * 32 + lane_id()] = word;
+    const unsigned all = __reduce_add_sync(ALL, static_cast<unsigned>(__popc(word)));
+    if (lane_id() == 0)
+        counts[number] = all;
+}
+
+// counts[list[i]] = sum of the entries of the row's tasks, whose numbers become the sums of those
+// before them; extra[i] = entries that its parts after the first keep (kernel's `Partial`). Rows
+// have less than 2^32 entries. `counts` and `extra` may be NULL. A warp a row.
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_wide_sums(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
+                     const int64_t *begin, uint32_t *entries, int64_t *counts, int64_t *extra) {
+    const int64_t i = first_item() / 32;
+    if (i >= count)
+        return;
+    uint32_t before = 0;
+    for (int64_t at = begin[i]; at < begin[i + 1]; at += 32) {
+        const bool mine = at + lane_id() < begin[i + 1];
+        const uint32_t own = mine ? entries[at + lane_id()] : 0;
+        const uint32_t sum = warp_sums(own);
+        if (mine)
+            entries[at + lane_id()] = before + sum - own;
+        before += __shfl_sync(ALL, sum, 31);
+    }
+    if (lane_id() > 0)
+        return;
+    const uint32_t row = list[i];
     if (counts != nullptr)
-        counts[list[i]] = sum;
+        counts[row] = before;
+    if (extra != nullptr)
+        extra[i] = (cut.parts(offsets[row + 1] - offsets[row]) - 1) * before;
 }
 
 #define KERNEL_count(name, J)                                                                      \
-    extern "C" __global__ void __launch_bounds__(THREADS)                                          \
-        name(Factor left, Factor right, Starts starts, const uint32_t *bits, const Task *tasks,    \
-             int64_t count, uint32_t *masks, uint32_t *counts) {                                   \
-        count_task<int##J##_t>(left, right, starts, bits, tasks, count, masks, counts);            \
+    extern "C" __global__ void __launch_bounds__(THREADS, 10)                                      \
+        name(Factor left, Factor right, Cut cut, Starts starts, const uint32_t *bits,              \
+             const Task *tasks, int64_t count, uint32_t *masks, uint32_t *counts) {                \
+        count_task<int##J##_t>(left, right, cut, starts, bits, tasks, count, masks, counts);       \
     }
 KERNELS(count, (), (spgemm_wide_count_32, 32), (spgemm_wide_count_64, 64))
 
 #define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
 #define MULTIPLY(name, J, A, B, C, T)                                                              \
-    extern "C" __global__ void __launch_bounds__(THREADS, 4)                                       \
-        name(Factor left, Factor right, const A *left_values, const B *right_values,               \
-             Scalar<T> alpha, Starts starts, const Task *tasks, int64_t count,                     \
-             const uint32_t *masks, const uint32_t *before, Output out) {                          \
+    extern "C" __global__ void __launch_bounds__(THREADS, sizeof(T) > 8 ? 3 : 6) name(             \
+        Factor left, Factor right, const A *left_values, const B *right_values, Scalar<T> alpha,   \
+        Cut cut, Starts starts, int32_t right_is_short, const Task *tasks, int64_t count,          \
+        const uint32_t *masks, const uint32_t *before, Partial partial, Output out) {              \
         let_next_begin();                                                                          \
-        multiply_task<A, B, T, J>(left, right, left_values, right_values, alpha, starts, tasks,    \
-                                  count, masks, before, out);                                      \
+        multiply_task<A, B, T, J>(left, right, left_values, right_values, alpha, cut, starts,      \
+                                  right_is_short != 0, tasks, count, masks, before, partial, out); \
         end_after_previous();                                                                      \
     }
 KERNELS(multiply, (), (spgemm_wide_multiply_f64_32, f64, 32),
@@ -355,3 +524,14 @@ KERNELS(multiply, (), (spgemm_wide_multiply_f64_32, f64, 32),
         (spgemm_wide_multiply_f32_64, f32, 64), (spgemm_wide_multiply_f16f32_64, f16f32, 64),
         (spgemm_wide_multiply_bf16f32_64, bf16f32, 64), (spgemm_wide_multiply_c32_64, c32, 64),
         (spgemm_wide_multiply_c64_64, c64, 64))
+
+#define KERNEL_parts(name, types) KERNEL_OF(PARTS, name, TYPES_##types)
+#define PARTS(name, A, B, C, T)                                                                    \
+    extern "C" __global__ void __launch_bounds__(THREADS)                                          \
+        name(Ints offsets, Scalar<T> alpha, Cut cut, const Task *tasks, int64_t count,             \
+             const uint32_t *masks, const uint32_t *before, Partial partial, Output out) {         \
+        add_parts<T>(offsets, alpha, cut, tasks, count, masks, before, partial, out);              \
+    }
+KERNELS(parts, (), (spgemm_wide_parts_f64, f64), (spgemm_wide_parts_f32, f32),
+        (spgemm_wide_parts_f16f32, f16f32), (spgemm_wide_parts_bf16f32, bf16f32),
+        (spgemm_wide_parts_c32, c32), (spgemm_wide_parts_c64, c64))

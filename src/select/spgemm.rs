@@ -17,7 +17,6 @@
 
 pub mod bins;
 pub mod columns;
-pub mod cut;
 pub mod looks;
 pub mod map;
 pub mod rows;

@@ -356,11 +356,16 @@ pub fn is_capturing(stream: Address) -> Result<bool> {
 
 /// Enqueues bytes of zero.
 pub fn zero(address: Address, bytes: usize, stream: Address) -> Result<()> {
+    fill(address, 0, bytes, stream)
+}
+
+/// Sets all bytes.
+pub fn fill(address: Address, byte: u8, bytes: usize, stream: Address) -> Result<()> {
     if bytes == 0 {
         return Ok(());
     }
     // SAFETY: callers pass memory of this size.
-    check(unsafe { driver::cuMemsetD8Async(device_ptr(address), 0, bytes, raw(stream)) }, "filling memory")
+    check(unsafe { driver::cuMemsetD8Async(device_ptr(address), byte, bytes, raw(stream)) }, "filling memory")
 }
 
 /// Copies a slice to the device. Blocks.

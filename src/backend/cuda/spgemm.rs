@@ -31,13 +31,11 @@
 //! - [`map`]: where the factors of each product are, to be multiplied again
 //! - [`numeric`]: C's arrays from what is computed
 //! - [`columns`]: C by columns where rows were computed, or the reverse
-//! - [`cut`]: long rows of the left factor in parts
 //! - [`parts`]: some rows of a product at a time, where memory is short
 //! - [`tile`]: algorithm `tile`, on [`tiles`]; those that the library owns: [`tile_matrix`]
 
 mod bins;
 mod columns;
-mod cut;
 mod factors;
 mod kernels;
 mod map;
@@ -55,7 +53,6 @@ use std::sync::Arc;
 
 use self::bins::{Binned, Bins, FactsAt, RowBin};
 use self::columns::Transposition;
-use self::cut::CutSpgemm;
 use self::factors::renew_values;
 pub use self::factors::{survey, Factors};
 use self::kernels::Name;
@@ -77,8 +74,7 @@ use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
 use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
-use crate::select::spgemm::cut::{Cut, Lengths};
-use crate::select::spgemm::rows::{count_part, part, slices};
+use crate::select::spgemm::rows::{count_part, is_short, part, slices};
 use crate::select::spgemm::windows::{count_window, LARGE_BLOCK, SMALL_BLOCK};
 use crate::select::spgemm::Facts;
 use crate::select::{Choice, SpgemmSurveyed};
@@ -155,16 +151,7 @@ pub fn build(
     if choice.algorithm() == Algorithm::Tile {
         return Ok(Box::new(tile::CudaTile::new(cx, device, problem, choice, factors)?));
     }
-    let transposed = choice.method.is_transposed();
-    let (left, right) = factors.sides(transposed);
-    let [.., long, longer] = left.stats.longer;
-    let entries = [left.stats.nnz, right.stats.nnz];
-    let cols = right.operand.rows().cols;
-    let (longest, long, right_mean) = (left.stats.max, [long, longer], right.stats.mean());
-    match Cut::new(&Lengths { entries, longest, long, right_mean, cols }) {
-        Some(cut) => CutSpgemm::build(cx, device, problem, choice, cut, factors),
-        None => Ok(Box::new(CudaSpgemm::new(cx, device, problem, choice, factors)?)),
-    }
+    Ok(Box::new(CudaSpgemm::new(cx, device, problem, choice, factors)?))
 }
 
 /// The executor.
@@ -180,6 +167,8 @@ struct CudaSpgemm {
     order: i32,
     /// Lanes that take a row of the right factor.
     part: i32,
+    /// Rows of the right factor are short in the mean.
+    right_is_short: bool,
     products: i64,
     /// What the product's rows are like.
     facts: bins::Facts,
@@ -280,6 +269,7 @@ impl CudaSpgemm {
             kernels,
             order,
             part: part(right_stats.mean()),
+            right_is_short: is_short(right_stats.mean()),
             products,
             facts,
             uncounted: Some(binned),
@@ -295,15 +285,6 @@ impl CudaSpgemm {
             (b, a)
         } else {
             (a, b)
-        }
-    }
-
-    /// Factors whose arrays others keep have their values there from now on.
-    fn read_values(&mut self, a: Address, b: Address) {
-        for (operand, values) in [(&mut self.a, a), (&mut self.b, b)] {
-            if let Operand::InPlace(m) = operand {
-                m.values = values;
-            }
         }
     }
 
@@ -388,11 +369,8 @@ impl CudaSpgemm {
         unsafe { device_wide::exclusive_scan(cx, offsets.address(), offsets.address(), rows + 1)? };
         let (binned, nnz) = Binned::by_entries(cx, &self.device, &self.kernels, &self.facts, &offsets)?;
         offsets.seal();
+        let wide = wide.map(|mut wide| wide.settle(cx, &self.kernels).map(|()| wide)).transpose()?;
         self.kernels.prepare(&self.numeric_bins(), &binned, wide.is_some())?;
-        let wide = wide.map(|mut wide| {
-            wide.seal();
-            wide
-        });
         Ok(Counted { offsets, nnz, binned, wide })
     }
 
@@ -552,7 +530,8 @@ impl CudaSpgemm {
             unsafe {
                 launch_beside!(beside, self.kernels.get(Name::GroupMultiply)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, facts.groups,
-                    self.facts.repeats(), facts.lows, facts.spans, list, count, bytes as i32, *output)?;
+                    self.facts.repeats(), facts.lows, facts.spans, list, count, bytes as i32,
+                    i32::from(self.right_is_short), *output)?;
             }
         }
         for (bin, list, count) in binned.with_rows(bins.of(RowBin::BlockTable).rev()) {

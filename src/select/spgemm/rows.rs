@@ -11,6 +11,19 @@ pub fn lanes(rows: i64, mean: f64, multiprocessors: u32) -> i32 {
     (1 << spare.ilog2()).min(entries).max(by_length) as i32
 }
 
+/// Slices of every row of the left factor that blocks of their own look at, where some row is very long: rows of which
+/// so many blocks take some each, and of which the longest has so many entries.
+pub fn slices_of_looks(blocks: u32, longest: i64, multiprocessors: u32) -> u32 {
+    const LEAST: i64 = 4096;
+    const SLICE: i64 = 512;
+    let room = i64::from(8 * multiprocessors) / i64::from(blocks.max(1));
+    if longest < LEAST {
+        1
+    } else {
+        (longest / SLICE).min(room).max(1) as u32
+    }
+}
+
 /// Lanes that take a row of the right factor, where rows have this mean length:
 /// most such rows at once, and few lanes without an entry.
 pub fn part(mean: f64) -> i32 {
@@ -20,6 +33,12 @@ pub fn part(mean: f64) -> i32 {
         mean if mean <= 20.0 => 16,
         _ => 32,
     }
+}
+
+/// Whether rows of the right factor, or what of them is in a window of columns, are so short in the mean that a lane takes
+/// a product of any of them; longer ones are taken one after the other.
+pub fn is_short(mean: f64) -> bool {
+    mean < 16.0
 }
 
 /// Lanes that take a row of the right factor where entries are only counted, of
@@ -82,6 +101,19 @@ mod tests {
     fn parts_leave_few_lanes_without_an_entry() {
         assert_eq!([0.0, 4.5, 4.6, 9.0, 9.1, 20.0, 20.1].map(part), [4, 4, 8, 8, 16, 16, 32]);
         assert_eq!([4, 8, 16, 32].map(count_part), [4, 8, 8, 8]);
+    }
+
+    #[test]
+    fn very_long_rows_are_looked_at_in_slices() {
+        // 18 rows of up to 31,000 entries, 507 of up to 7,800, and rows that are many, or not that long.
+        let of = |blocks, longest| slices_of_looks(blocks, longest, 132);
+        assert_eq!([of(3, 31_000), of(64, 7_800), of(1056, 7_800), of(3, 4_095)], [60, 15, 1, 1]);
+        assert_eq!([of(0, i64::MAX), of(2000, i64::MAX)], [1056, 1]);
+    }
+
+    #[test]
+    fn rows_shorter_than_half_a_warp_are_short() {
+        assert!(is_short(0.0) && is_short(15.9) && !is_short(16.0) && !is_short(f64::NAN));
     }
 
     #[test]

@@ -393,7 +393,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
     /// A product of sparse matrices, by everybody.
     fn sparse<T: Number>(&mut self, a: &Operands<'s, T>) -> Result<()> {
         let case = a.case(Op::Spgemm.name(), 0);
-        let mut partner: Option<Operands<'s, T>> = None;
+        let partner = if a.is_by_transpose() { Some(a.transposed(self.setting.session)?) } else { None };
         let mut is_without_memory = false;
         // What the run's limit refuses is refused to everybody: a vendor that numbers C's entries by
         // 32 bits (MKL) ends the process instead of the product.
@@ -415,15 +415,10 @@ impl<'s, V: Vendor> Bench<'s, V> {
             self.vendor.settle();
             let row = match &who {
                 Who::Ours(alg) => match spgemm_alg(alg) {
-                    Some(code) => self.setting.spgemm(a, (alg, code)),
+                    Some(code) => self.setting.spgemm(a, partner.as_ref(), (alg, code)),
                     None => continue,
                 },
-                Who::Theirs(choice) => {
-                    let transposed = a.partner().transposes() && partner.is_none();
-                    let made =
-                        if transposed { self.transposed(a).map(|made| partner = Some(made)) } else { Ok(()) };
-                    made.and_then(|()| self.theirs(choice, a, partner.as_ref()))
-                }
+                Who::Theirs(choice) => self.theirs(choice, a, partner.as_ref()),
             };
             match row {
                 Ok(row) => self.add(row)?,
@@ -435,10 +430,6 @@ impl<'s, V: Vendor> Bench<'s, V> {
             }
         }
         Ok(())
-    }
-
-    fn transposed<T: Number>(&self, a: &Operands<'s, T>) -> Result<Operands<'s, T>> {
-        Operands::of(self.setting.session, "", a.host.transpose()?, a.precision, Operation::NonTranspose)
     }
 
     fn theirs<T: Number>(

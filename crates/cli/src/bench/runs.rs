@@ -128,15 +128,19 @@ impl<'s, T: Number> Operands<'s, T> {
         floor_us(self.bytes() + dense)
     }
 
-    /// The matrix by which it is multiplied in SpGEMM: itself, or its transpose.
-    pub fn partner(&self) -> Operation {
-        if self.host.rows == self.host.cols {
-            AS_STORED
-        } else {
-            Operation::Transpose
-        }
+    /// The transpose, stored by rows.
+    pub fn transposed(&self, session: &'s Session) -> Result<Self> {
+        Operands::of(session, "", self.host.transpose()?, self.precision, AS_STORED)
+    }
+
+    /// The matrix by which it is multiplied in SpGEMM is its transpose, not itself.
+    pub fn is_by_transpose(&self) -> bool {
+        self.host.rows != self.host.cols
     }
 }
+
+/// Both factors of SpGEMM.
+type Factors<'a, 's, T> = (&'a Operands<'s, T>, &'a Operands<'s, T>);
 
 /// Bytes of a CSR matrix with 32-bit offsets and columns.
 pub fn csr_bytes<T>(rows: usize, nnz: usize) -> f64 {
@@ -254,8 +258,15 @@ impl Setting<'_> {
         Err(super::Declined(format!("C takes {takes:.1} GiB ({nnz} entries), --max-c-gib is {most}")).into())
     }
 
-    /// C = A·A, or A·Aᵀ of a rectangular A: all phases each time.
-    pub fn spgemm<T: Number>(&self, a: &Operands<'_, T>, alg: (&str, SpgemmAlg)) -> Result<Row> {
+    /// C = A·A, or A·Aᵀ of a rectangular A, where `b` is Aᵀ, stored by rows as the vendors' libraries need it:
+    /// all phases each time.
+    pub fn spgemm<T: Number>(
+        &self,
+        a: &Operands<'_, T>,
+        b: Option<&Operands<'_, T>>,
+        alg: (&str, SpgemmAlg),
+    ) -> Result<Row> {
+        let a = (a, b.unwrap_or(a));
         let run = self.sparse_phases::<T>(a, alg.1)?;
         // Offsets as narrow as C allows, which is how the baselines have them.
         if i32::try_from(run.nnz).is_ok() {
@@ -265,13 +276,13 @@ impl Setting<'_> {
         }
     }
 
-    fn plan<'a, T: Number>(&self, a: &'a Operands<'_, T>, alg: SpgemmAlg) -> Result<Plan<'a>> {
-        let (matrix, ops) = (a.describe()?, (AS_STORED, a.partner()));
-        Ok(Plan::spgemm(self.session, ops, &matrix, &matrix, a.precision.compute(), alg)?)
+    fn plan<'a, T: Number>(&self, (a, b): Factors<'a, '_, T>, alg: SpgemmAlg) -> Result<Plan<'a>> {
+        let ops = (AS_STORED, AS_STORED);
+        Ok(Plan::spgemm(self.session, ops, &a.describe()?, &b.describe()?, a.precision.compute(), alg)?)
     }
 
     /// Plan, analysis and the symbolic phase.
-    fn sparse_phases<'a, T: Number>(&self, a: &'a Operands<'_, T>, alg: SpgemmAlg) -> Result<Phases<'a>> {
+    fn sparse_phases<'a, T: Number>(&self, a: Factors<'a, '_, T>, alg: SpgemmAlg) -> Result<Phases<'a>> {
         let start = Instant::now();
         let plan = self.plan(a, alg)?;
         plan.analyze(self.session)?;
@@ -283,7 +294,7 @@ impl Setting<'_> {
     /// New values and a numeric phase, again and again; leaves the product in C.
     fn reuse<T: Number, I: Index>(
         &self,
-        a: &Operands<'_, T>,
+        a: Factors<'_, '_, T>,
         alg: SpgemmAlg,
         shape: (i64, i64),
         (offsets, indices, values): (&mut Array<'_, I>, &mut Array<'_, i32>, &mut Array<'_, T>),
@@ -296,7 +307,7 @@ impl Setting<'_> {
         for round in 0..=self.repeat + 1 {
             let start = Instant::now();
             if round > 0 {
-                plan.update_values(session, &a.values)?;
+                plan.update_values(session, &a.0.values)?;
             }
             let arrays = (&mut *offsets, &mut *indices, &mut *values);
             plan.numeric_csr(session, T::Sum::ONE, shape, arrays.0, arrays.1, arrays.2, IndexBase::Zero)?;
@@ -318,14 +329,15 @@ impl Setting<'_> {
 
     fn sparse_row<T: Number, I: Index>(
         &self,
-        a: &Operands<'_, T>,
+        factors: Factors<'_, '_, T>,
         (asked, alg): (&str, SpgemmAlg),
         first: Phases<'_>,
     ) -> Result<Row> {
+        let (a, b) = (factors.0, &factors.1.host);
         let (session, nnz, rows) = (self.session, first.nnz, a.host.rows);
         let c_bytes = csr_bytes::<T>(rows, nnz);
         self.admit(c_bytes, nnz)?;
-        let cols = if a.partner().transposes() { rows } else { a.host.cols };
+        let cols = b.cols;
         let mut host_offsets = vec![I::from_i64(0); rows + 1];
         let (mut host_indices, mut host_values) = (vec![0i32; nnz], blank::<T>(nnz)?);
         let mut offsets = session.upload(&host_offsets)?;
@@ -339,7 +351,7 @@ impl Setting<'_> {
         for round in 0..=self.repeat {
             let phases = match next.take() {
                 Some(phases) => phases,
-                None => self.sparse_phases(a, alg)?,
+                None => self.sparse_phases(factors, alg)?,
             };
             if phases.nnz != nnz {
                 return Err(format!("C had {nnz} entries and now has {}", phases.nnz).into());
@@ -370,8 +382,6 @@ impl Setting<'_> {
         offsets.download_to(&mut host_offsets)?;
         indices.download_to(&mut host_indices)?;
         values.download_to(&mut host_values)?;
-        let transposed = if a.partner().transposes() { Some(a.host.transpose()?) } else { None };
-        let b = transposed.as_ref().unwrap_or(&a.host);
         let c = check::Sparse { offsets: &host_offsets, indices: &host_indices, values: &host_values };
         let accuracy = self.accuracy(|| check::sparse(&a.host, b, &c, a.precision));
 
@@ -381,7 +391,7 @@ impl Setting<'_> {
         let with_alloc = allocation.map_or(-1.0, |allocation| 1e6 * (total + allocation.as_secs_f64()));
         let arrays = (&mut offsets, &mut indices, &mut values);
         let mut other = String::new();
-        let again = self.reuse(a, alg, (rows as i64, cols as i64), arrays).unwrap_or_else(|error| {
+        let again = self.reuse(factors, alg, (rows as i64, cols as i64), arrays).unwrap_or_else(|error| {
             other = format!("reuse: {error};");
             Again { median_us: -1.0, first_us: -1.0, peak: 0 }
         });

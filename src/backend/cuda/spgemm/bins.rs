@@ -10,13 +10,14 @@ use super::wide;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::layouts::same_layout;
-use crate::backend::cuda::memory::{optional, DeviceBuffer, Readback};
+use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::{Error, Result};
 use crate::memory::Context;
 pub use crate::select::spgemm::bins::{Bins, GROUP_SPAN};
 use crate::select::spgemm::looks::{Looks, EXTENT_PRODUCTS, GROUP_WORK, SLIDE_PRODUCTS};
-use crate::select::spgemm::rows::lanes;
+use crate::select::spgemm::rows::{lanes, slices_of_looks};
+use crate::select::spgemm::wide::{in_long_rows, Cut};
 use crate::types::Address;
 
 include!(concat!(env!("OUT_DIR"), "/row_bins.rs"));
@@ -69,7 +70,8 @@ pub struct FactsAt {
     group_work: i64,
     wide: i64,
     /// Offsets of the left factor, where its rows with one entry are apart.
-    left: Ints,
+    pub left: Ints,
+    pub cut: Cut,
 }
 
 impl FactsAt {
@@ -94,7 +96,8 @@ impl FactsAt {
 }
 
 same_layout!(Bins = "spgemm/rows.cu Bins" { limits, count, few, medium, group_limits, groups, value, tiny, slide_limits, slides, block_limits, blocks });
-same_layout!(FactsAt = "spgemm/rows.cu Facts" { products, lows, spans, groups, slides, group_work, wide, left });
+same_layout!(FactsAt = "spgemm/rows.cu Facts" { products, lows, spans, groups, slides, group_work, wide, left, cut });
+same_layout!(Cut = "spgemm/common.cuh Cut" { longest, part });
 
 /// What is known of each row of the product.
 pub struct Facts {
@@ -110,6 +113,8 @@ pub struct Facts {
     /// Rows of the slide that the row begins.
     slides: Option<DeviceBuffer<u8>>,
     wide: bool,
+    /// How wide rows are cut into parts.
+    cut: Cut,
     /// Offsets of the left factor.
     left: Ints,
     /// Columns of each row of the right factor are distinct.
@@ -206,9 +211,15 @@ impl Facts {
             false => None,
         };
         let (slides, moves) = moves.unzip();
+        let [.., long, longer] = left_stats.longer;
         let mut facts = Facts {
             products,
             wide: extents.is_some() && wide::is_possible(right),
+            cut: Cut::new(
+                in_long_rows(left.nnz, [long, longer], left_stats.max),
+                left_stats.max,
+                wide::windows(right),
+            ),
             extents,
             groups,
             repeats,
@@ -222,11 +233,20 @@ impl Facts {
             (lanes_of(device, left.rows, left_mean), lanes_of(device, right.rows, right_mean));
         let left_blocks = row_blocks(device, left.rows, left_lanes);
         let right_blocks = row_blocks(device, right.rows, right_lanes);
+        let multiprocessors = device.properties().multiprocessors;
+        // Sums of slices must fit.
+        let slices = match left_stats.max.checked_mul(right_stats.max) {
+            Some(_) => slices_of_looks(left_blocks, left_stats.max, multiprocessors),
+            None => 1,
+        };
         // SAFETY: the patterns have been validated; there are `rows` products and
         // two sums, and as many lows, spans, groups and slides; repeats are those of
         // the rows of a factor, and each factor's where they are read.
         unsafe {
-            launch!(kernels.get(Name::Products)?, left_blocks, 256, 0, cx.stream;
+            if slices > 1 {
+                memory::zero(facts.products.address(), facts.products.bytes(), cx.stream)?;
+            }
+            launch!(kernels.get(Name::Products)?, (left_blocks, slices), 256, 0, cx.stream;
                 left_factor, right_factor, left.rows, left_lanes, facts.products.address(),
                 words.at(word::PRODUCTS))?;
             // Which rows of a factor have the columns of the one before, `by` further.
@@ -256,9 +276,18 @@ impl Facts {
             }
             if let Some([lows, spans]) = &facts.extents {
                 let slides = facts.slides.as_ref().map_or(Address::NULL, DeviceBuffer::address);
-                launch!(kernels.get(Name::Extents)?, left_blocks, 256, 0, cx.stream;
+                if slices > 1 {
+                    // A large number, and −1.
+                    memory::fill(lows.address(), 0x7f, lows.bytes(), cx.stream)?;
+                    memory::fill(spans.address(), 0xff, spans.bytes(), cx.stream)?;
+                }
+                launch!(kernels.get(Name::Extents)?, (left_blocks, slices), 256, 0, cx.stream;
                     left_factor, right_factor, left.rows, left_lanes, facts.products.address(),
                     EXTENT_PRODUCTS, slides, lows.address(), spans.address())?;
+                if slices > 1 {
+                    launch!(kernels.get(Name::Spans)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
+                        left.rows, lows.address(), spans.address())?;
+                }
             }
         }
         let binned = Binned::enqueue(
@@ -306,6 +335,7 @@ impl Facts {
             group_work: if self.groups.is_some() { GROUP_WORK } else { 0 },
             wide: i64::from(self.wide),
             left: if self.distinct { self.left } else { Ints::NONE },
+            cut: self.cut,
         }
     }
 
@@ -330,7 +360,7 @@ impl Facts {
 pub struct Binned {
     list: DeviceBuffer<u32>,
     starts: [usize; RowBin::COUNT + 1],
-    /// Windows of the wide rows.
+    /// Windows of the wide rows, as many times as a row has parts.
     pub windows: usize,
 }
 
@@ -380,12 +410,7 @@ impl Binned {
         let facts = (facts.at(), rows as i64);
         let enqueued = Self::enqueue(cx, device, kernels, bins, facts, offsets.address(), &words, list)?;
         words.fetch(cx, word::END)?;
-        crate::backend::cuda::memory::copy(
-            words.host(word::END),
-            offsets.at(rows),
-            size_of::<i64>(),
-            cx.stream,
-        )?;
+        memory::copy(words.host(word::END), offsets.at(rows), size_of::<i64>(), cx.stream)?;
         let found = words.wait(cx)?;
         let mut binned = enqueued.settle(found);
         binned.list.seal();

@@ -31,11 +31,6 @@ pub struct Side {
 pub struct Factors([Side; 2]);
 
 impl Factors {
-    /// A and B that are known.
-    pub fn of(sides: [Side; 2]) -> Self {
-        Factors(sides)
-    }
-
     /// Validates A and B and takes them as `choice` says. A pattern that both have is looked at
     /// once. Blocks.
     pub fn new(cx: &Context, device: &Arc<Device>, problem: &SpgemmProblem, choice: &Choice) -> Result<Self> {

@@ -42,6 +42,7 @@ kernel_kinds! {
     "spgemm/wide" {
         WIDE_COUNT(IndexType) = "count" for [index_types()];
         WIDE_MULTIPLY(&'static str, IndexType) = "multiply" for [types(Algorithm::Hash), index_types()];
+        WIDE_PARTS(&'static str) = "parts" for [types(Algorithm::Hash)];
     }
     "spgemm/map" { MAP_MULTIPLY(&'static str) = "multiply" for [types(Algorithm::Hash)]; }
 }
@@ -58,11 +59,11 @@ macro_rules! names {
     };
 }
 names! {
-    Products, Order, Extents, Repeats, Groups, Slides, SlideCounts, CountBins, FillBins, WriteOffsets,
+    Products, Order, Extents, Spans, Repeats, Groups, Slides, SlideCounts, CountBins, FillBins, WriteOffsets,
     SortInput, ColumnOffsets, Transpose, ColumnCounts, Advance, TransposePart, TinyCount, TinyMultiply,
     HashCount, HashMultiply, WindowCount, WindowMultiply, TeamCount, TeamMultiply, GroupCount,
     GroupMultiply, SlideMultiply, BlockCount, BlockMultiply, SingleCounts, SingleMultiply, WideStarts,
-    WideWindows, WideTasks, WideSums, WideCount, WideMultiply, MapLongRows, MapMake, MapMakeLong,
+    WideBits, WideWindows, WideTasks, WideMerge, WideSums, WideCount, WideMultiply, WideParts, MapLongRows, MapMake, MapMakeLong,
     MapMultiply,
 }
 
@@ -74,6 +75,7 @@ impl Name {
             Name::Products => plain("spgemm/rows", "spgemm_products"),
             Name::Order => plain("spgemm/rows", "spgemm_order"),
             Name::Extents => plain("spgemm/rows", "spgemm_extents"),
+            Name::Spans => plain("spgemm/rows", "spgemm_spans"),
             Name::CountBins => plain("spgemm/rows", "spgemm_count_bins"),
             Name::FillBins => plain("spgemm/rows", "spgemm_fill_bins"),
             Name::WriteOffsets => plain("spgemm/rows", "spgemm_write_offsets"),
@@ -89,8 +91,10 @@ impl Name {
             Name::SlideCounts => plain("spgemm/slide", "spgemm_slide_counts"),
             Name::SingleCounts => plain("spgemm/single", "spgemm_single_counts"),
             Name::WideStarts => plain("spgemm/wide", "spgemm_wide_starts"),
+            Name::WideBits => plain("spgemm/wide", "spgemm_wide_bits"),
             Name::WideWindows => plain("spgemm/wide", "spgemm_wide_windows"),
             Name::WideTasks => plain("spgemm/wide", "spgemm_wide_tasks"),
+            Name::WideMerge => plain("spgemm/wide", "spgemm_wide_merge"),
             Name::WideSums => plain("spgemm/wide", "spgemm_wide_sums"),
             Name::MapLongRows => plain("spgemm/map", "spgemm_map_long_rows"),
             Name::MapMake => plain("spgemm/map", "spgemm_map_make"),
@@ -111,6 +115,7 @@ impl Name {
             Name::BlockMultiply => BLOCK_MULTIPLY.load(device, (types, columns)),
             Name::SingleMultiply => SINGLE_MULTIPLY.load(device, (types, columns)),
             Name::WideMultiply => WIDE_MULTIPLY.load(device, (types, columns)),
+            Name::WideParts => WIDE_PARTS.load(device, (types,)),
             Name::MapMultiply => MAP_MULTIPLY.load(device, (types,)),
         }
     }

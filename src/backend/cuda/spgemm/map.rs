@@ -137,6 +137,8 @@ impl CudaSpgemm {
         match known.bytes() {
             Some(bytes)
                 if self.facts.distinct
+                    // Sums of rows in parts have an order of their own.
+                    && !counted.wide.as_ref().is_some_and(|wide| wide.has_parts(&self.facts.at()))
                     && pays(bytes, c, factors)
                     && fits(bytes, memory::room(cx)? as u64) =>
             {

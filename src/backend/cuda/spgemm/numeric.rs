@@ -100,6 +100,9 @@ impl CudaSpgemm {
                 None => false,
             };
             self.multiply(cx, alpha, &Job { left, right, facts, binned, wide_apart, beside }, &output)?;
+            if let (Some(wide), true) = (&counted.wide, wide_apart) {
+                wide.add_parts(cx, &self.wide_product(&left, &right, facts), alpha, &output)?;
+            }
             if self.problem.value_updates && !kept.known && kept.columns.is_some() {
                 kept.map = self.map(cx, counted, found)?;
                 kept.fresh |= kept.map.is_some();

@@ -223,6 +223,11 @@ impl Kernels {
         }
     }
 
+    /// Bytes of a value of C.
+    pub fn value_size(&self) -> usize {
+        self.value
+    }
+
     /// Whether blocks of the kernels can be in clusters, and begin early ([`Kernel::is_of_90`]). The context is current.
     pub fn are_of_90(&self) -> Result<bool> {
         Ok(self.get(Name::Products)?.is_of_90())

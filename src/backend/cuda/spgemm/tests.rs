@@ -457,7 +457,7 @@ fn huge_rows() {
         let a = Stored::random::<f64>(&mut rng, Format::Csr, 5000, &a, kind, IndexBase::Zero, WIDTHS[0]);
         let b = lengths(&mut rng, 5000, 60, &[3000, 20_000]);
         let b = Stored::random::<f64>(&mut rng, Format::Csr, cols, &b, kind, IndexBase::One, WIDTHS[1]);
-        cut::check::<F64, F64>(&format!("{kind:?} {cols}"), &a, &b, (1.0, 0.7), turn);
+        cut::check::<F64, F64>(&format!("{kind:?} {cols}"), (&a, &b, kind), (1.0, 0.7), turn);
     }
 }
 

@@ -364,6 +364,8 @@ impl<'s> Shot<'s, '_> {
 
     fn sparse(&self, pairs: &mut Pairs<'s>) -> Result<(Vec<Time>, usize)> {
         let a = &self.operands::<f64>(&self.matrix.pattern, Precision::F64)?;
+        let partner = if a.is_by_transpose() { Some(a.transposed(self.session)?) } else { None };
+        let b = partner.as_ref().unwrap_or(a);
         let Pairs { f64: Pair { c: values, .. }, offsets, indices, .. } = pairs;
         let mut entries = None;
         Ok(self.all(|at| {
@@ -371,8 +373,9 @@ impl<'s> Shot<'s, '_> {
             let (mut totals, mut analyses) = (Vec::new(), Vec::new());
             for round in 0..=ROUNDS {
                 let start = Instant::now();
-                let (matrix, ops) = (a.describe()?, (Operation::NonTranspose, a.partner()));
-                let plan = Plan::spgemm(self.session, ops, &matrix, &matrix, a.precision.compute(), alg)?;
+                let (ops, compute) =
+                    ((Operation::NonTranspose, Operation::NonTranspose), a.precision.compute());
+                let plan = Plan::spgemm(self.session, ops, &a.describe()?, &b.describe()?, compute, alg)?;
                 plan.analyze(self.session)?;
                 let analysis = start.elapsed().as_secs_f64();
                 let nnz = usize::try_from(plan.symbolic(self.session)?)?;
@@ -386,12 +389,11 @@ impl<'s> Shot<'s, '_> {
                 let offsets = words(offsets, self.session, a.host.rows + 1)?;
                 let indices = words(indices, self.session, nnz)?;
                 let values = at_least(values, self.session, nnz)?;
-                let cols = if a.partner().transposes() { a.host.rows } else { a.host.cols };
                 let start = Instant::now();
                 plan.numeric_csr(
                     self.session,
                     1.0,
-                    (a.host.rows as i64, cols as i64),
+                    (a.host.rows as i64, b.host.cols as i64),
                     offsets.part_mut(0..a.host.rows + 1),
                     indices.part_mut(0..nnz),
                     values.part_mut(0..nnz),

@@ -54,7 +54,7 @@ where
 
 #[test]
 fn products_are_where_they_were() {
-    for (turn, cols) in [300_000, 20_000, 2_000_000].into_iter().enumerate() {
+    for (turn, cols) in [300_000, 50_000, 2_000_000].into_iter().enumerate() {
         again::<F64>(0.3, cols, turn);
     }
     again::<F32>(-1.7, 60_000, 3);

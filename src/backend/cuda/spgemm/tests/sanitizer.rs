@@ -66,6 +66,19 @@ fn sanitizer_wide_rows() {
     compare::<F64>("wide", (N, N), &a, &b, 1.25, 2);
 }
 
+/// Rows in parts, of one window and of several, and very long ones, which are looked at in slices.
+#[test]
+fn sanitizer_parts() {
+    let mut rng = Random::new(95);
+    for (cols, turn) in [(40, 0), (1500, 1)] {
+        let (kind, zero) = (Kind::Distinct, IndexBase::Zero);
+        let a = Stored::random::<f64>(&mut rng, Format::Csr, 5000, &[4200, 3, 600], kind, zero, WIDTHS[0]);
+        let b = lengths(&mut rng, 5000, 2, &[30]);
+        let b = Stored::random::<f64>(&mut rng, Format::Csr, cols, &b, kind, IndexBase::One, WIDTHS[1]);
+        cut::check::<F64, F64>("parts", (&a, &b, kind), (1.0, 0.5), turn);
+    }
+}
+
 #[test]
 fn sanitizer_slides() {
     square(&slides::grid([SLIDE_ROWS / 64, 8, 8], &slides::steps(1, 1)), 1);
