@@ -50,6 +50,25 @@ struct Cut {
     }
 };
 
+// Rows of a bin. Where kernels before count them, `counted` is how many there are, and there are
+// none if these kernels have found more than `most` products, so that rows are binned otherwise.
+// (`Listed` in src/backend/cuda/spgemm.)
+struct Listed {
+    const uint32_t *rows;
+    int64_t count;
+    const unsigned long long *counted;
+    const unsigned long long *products;
+    int64_t most;
+
+    __device__ __forceinline__ int64_t size() const {
+        if (counted == nullptr)
+            return count;
+        // Sums of low and high halves.
+        const bool more = products[1] != 0 || products[0] > static_cast<unsigned long long>(most);
+        return more ? 0 : static_cast<int64_t>(*counted);
+    }
+};
+
 // Where columns and values go. `columns` is the user's array (or NULL), of 64
 // bits if `wide`; `kept` the plan's, of base 0, or NULL. With `known` the
 // columns have been found before and are read from `kept`.

@@ -330,32 +330,39 @@ multiply_group(const Factor &left, const Factor &right, const A *left_values, co
 
 } // namespace
 
-// repeats[row] = the row has the columns of the one before, each `by` more; no
-// row without entries does. A thread group of `lanes` (a power of two up to 32) a
-// row; any grid.
+// repeats[row] = the row has the columns of the one before; moved[row] = it has them, each one
+// further. No row without entries does. Either array may be NULL. A thread group of `lanes` (a
+// power of two up to 32) a row; any grid.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_repeats(Factor matrix, int64_t rows, int32_t lanes, int64_t by, uint8_t *repeats) {
+    spgemm_repeats(Factor matrix, int64_t rows, int32_t lanes, uint8_t *repeats, uint8_t *moved) {
     const int64_t rows_a_block = blockDim.x / lanes;
     const int inner = threadIdx.x % lanes;
     for (int64_t first = blockIdx.x * rows_a_block; first < rows;
          first += gridDim.x * rows_a_block) {
         const int64_t row = first + threadIdx.x / lanes;
         bool differs = true;
+        int64_t by = 0;
         if (row > 0 && row < rows) {
             const int64_t before = matrix.start(row - 1), start = matrix.start(row);
             const int64_t length = matrix.start(row + 1) - start;
             differs = length != start - before || length == 0;
             // The first of all says no mostly.
-            if (!differs)
-                differs = matrix.column(start) != matrix.column(before) + by;
+            if (!differs) {
+                by = matrix.column(start) - matrix.column(before);
+                differs = by < 0 || by > 1;
+            }
             for (int64_t i = inner; i < length && !differs; i += lanes)
                 differs = matrix.column(start + i) != matrix.column(before + i) + by;
         }
         unsigned any = differs;
         for (int step = lanes / 2; step > 0; step /= 2)
             any |= __shfl_xor_sync(ALL, any, step);
-        if (row < rows && inner == 0)
-            repeats[row] = any == 0;
+        if (row < rows && inner == 0) {
+            if (repeats != nullptr)
+                repeats[row] = any == 0 && by == 0;
+            if (moved != nullptr)
+                moved[row] = any == 0 && by == 1;
+        }
     }
 }
 

@@ -34,16 +34,64 @@ __device__ __forceinline__ void for_long_rows(bool wants, int64_t begin, int64_t
     }
 }
 
+// Bins of a small product's rows, by their products alone: of up to limits[0], limits[1] and so on;
+// the last bin has no limit. `list` has `stride` places for each. (`SmallBins` in
+// src/backend/cuda/spgemm/small.rs.)
+constexpr int SMALL_BINS = 6;
+struct SmallBins {
+    int64_t limits[5];
+    unsigned long long *counts;
+    uint32_t *list;
+    int64_t stride;
+};
+
+// Puts the thread's row of `work` products into its bin, or none if it has no products. All threads
+// of the block call it; `mine` and `start` are SMALL_BINS words of shared memory. Ends with a
+// barrier.
+__device__ __forceinline__ void put_into_bin(const SmallBins &bins, int64_t row, int64_t work,
+                                             unsigned *mine, unsigned long long *start) {
+    if (threadIdx.x < SMALL_BINS)
+        mine[threadIdx.x] = 0;
+    __syncthreads();
+    int bin = -1;
+    if (work > 0) {
+        bin = SMALL_BINS - 1;
+#pragma unroll
+        for (int i = SMALL_BINS - 2; i >= 0; --i) {
+            if (work <= bins.limits[i])
+                bin = i;
+        }
+    }
+    // A place by warps: atomics of one address take turns.
+    const unsigned peers = __match_any_sync(ALL, bin);
+    unsigned place = 0;
+    if (bin >= 0 && (peers & lanes_before()) == 0)
+        place = atomicAdd(mine + bin, static_cast<unsigned>(__popc(peers)));
+    place = __shfl_sync(ALL, place, __ffs(peers) - 1) + __popc(peers & lanes_before());
+    __syncthreads();
+    if (threadIdx.x < SMALL_BINS && mine[threadIdx.x] > 0) {
+        start[threadIdx.x] = atomicAdd(bins.counts + threadIdx.x,
+                                       static_cast<unsigned long long>(mine[threadIdx.x]));
+    }
+    __syncthreads();
+    if (bin >= 0)
+        bins.list[bin * bins.stride + start[bin] + place] = static_cast<uint32_t>(row);
+    __syncthreads();
+}
+
 } // namespace
 
 // products[i] = sum over row i of `left` of the lengths of `right`'s rows, at
 // most 2^63 − 1; totals[0] and [1] gain the sums of their low and high 32 bits.
 // `lanes` (a power of two up to 32) threads a row; any grid. Where the grid has several rows of
-// blocks each takes a slice of every row, and `products` are zeros before.
+// blocks each takes a slice of every row, and `products` are zeros before; else rows go to `bins`,
+// if these have a list.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_products(Factor left, Factor right, int64_t rows, int32_t lanes, int64_t *products,
-                    unsigned long long *totals) {
+                    unsigned long long *totals, SmallBins bins) {
     __shared__ unsigned long long parts[32];
+    __shared__ unsigned in_bin[SMALL_BINS];
+    __shared__ unsigned long long bin_start[SMALL_BINS];
     const int64_t rows_a_block = blockDim.x / lanes;
     const int inner = threadIdx.x % lanes;
     unsigned long long low = 0, high = 0;
@@ -107,6 +155,10 @@ extern "C" __global__ void __launch_bounds__(256)
             }
             low += sum & 0xffffffffu;
             high += sum >> 32;
+        }
+        if (bins.list != nullptr) {
+            const bool owns = row < rows && inner == 0;
+            put_into_bin(bins, row, owns ? static_cast<int64_t>(sum) : 0, in_bin, bin_start);
         }
     }
     block_sums(low, parts, low);
@@ -231,10 +283,11 @@ namespace {
 // What decides on a row's bin (row_bins.cuh). Rows of up to `tiny` products are in the first of
 // TABLE. Others go by what they are like:
 // - DENSE_WINDOWS have many products for the range of their columns.
-// - SAME_PATTERN: groups of up to `group_work` products a row go to the first of `groups` bins
-//   whose limit holds them: their range of columns in the symbolic phase (`value` = 0), their
-//   bytes of shared memory where entries of `value` bytes are known. Their first row stands for
-//   all.
+// - SAME_PATTERN: groups of up to `group_work` products a row, and rows alone of up to
+// `alone_work`,
+//   go to the first of `groups` bins whose limit holds them: their range of columns in the symbolic
+//   phase (`value` = 0), their bytes of shared memory where entries of `value` bytes are known.
+//   Their first row stands for all.
 // - SHIFTED_PATTERN: rows of slides go in the symbolic phase by the rules below, their first for
 //   all. Where entries are known the first goes to the first of `slides` bins whose limit holds
 //   them, and where none does each row by the rules below.
@@ -259,9 +312,14 @@ struct Bins {
     int64_t blocks;
 };
 
+// Warps that take rows alone at one time, twice as many as an H100 has room for: a row with more
+// than this share of all products would set the time. (src/select/spgemm/looks.rs has the same.)
+constexpr int64_t ALONE_SHARE = 4096;
+
 // What rows are like beside their products; `spans` may be NULL, and `groups` and
 // `slides`, where each row is one by itself. `left` are the offsets of the left factor,
-// where rows with one entry are apart. (`Facts` in src/backend/cuda/spgemm.)
+// where rows with one entry are apart. A warp takes a row alone up to `alone_work` products, or up
+// to its share of all of them, where they are at `totals`. (`Facts` in src/backend/cuda/spgemm.)
 struct Facts {
     const int64_t *products;
     const int64_t *lows;
@@ -269,9 +327,24 @@ struct Facts {
     const uint8_t *groups;
     const uint8_t *slides;
     int64_t group_work;
+    int64_t alone_work;
+    const unsigned long long *totals;
     int64_t wide;
     Ints left;
     Cut cut;
+
+    // With the share, if that is to be found: every thread needs it for all of its rows.
+    __device__ __forceinline__ Facts shared_out() const {
+        Facts facts = *this;
+        if (totals != nullptr) {
+            // Sums of low and high halves; more is refused later.
+            const unsigned long long high = min(totals[1], 1ull << 30);
+            facts.alone_work =
+                max(alone_work, static_cast<int64_t>((high << 32) + totals[0]) / ALONE_SHARE);
+            facts.totals = nullptr;
+        }
+        return facts;
+    }
 
     // Entries of the left factor's row, where they are known.
     __device__ __forceinline__ int64_t factors(int64_t row) const {
@@ -314,7 +387,8 @@ __device__ __forceinline__ int64_t wide_windows(const Facts &facts, int64_t row)
         return 0;
     const int64_t span = facts.spans[row], work = facts.products[row];
     const bool alone =
-        span > GROUP_SPAN || work > facts.group_work || facts.factors(row) > GROUP_ALONE;
+        span > GROUP_SPAN || work > facts.group_work || facts.factors(row) > GROUP_ALONE ||
+        (work > facts.alone_work && (facts.groups == nullptr || facts.groups[row] == 1));
     if (span == 0 || (alone ? work * WIDE_RANGE < span : work < WIDE_ALWAYS * span))
         return 0;
     const int64_t low = facts.lows[row];
@@ -354,7 +428,8 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, cons
                 --first;
             rows = facts.groups[first];
         }
-        const bool is_group = rows > 1 || facts.factors(row) <= GROUP_ALONE;
+        const bool is_group =
+            rows > 1 || (facts.factors(row) <= GROUP_ALONE && work <= facts.alone_work);
         int64_t size = span;
         if (bins.value > 0) {
             const int passes = (rows + GROUP_ROWS - 1) / GROUP_ROWS;
@@ -369,7 +444,7 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, cons
                 return first == row ? SAME_PATTERN + bin : -1;
         }
     }
-    if (work <= bins.few) {
+    if (work <= min(bins.few, facts.alone_work)) {
         // A row of many factors goes where it has more lanes, as long as there are larger bins.
         const int64_t size = max(entries, FACTOR_ENTRIES * facts.factors(row));
 #pragma unroll
@@ -395,8 +470,9 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, cons
 // counts[bin] += rows of the bin; counts[ROW_BINS] += windows of wide rows, times the parts of
 // each.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_count_bins(Bins bins, Facts facts, const int64_t *offsets, int64_t rows,
+    spgemm_count_bins(Bins bins, Facts given, const int64_t *offsets, int64_t rows,
                       unsigned long long *counts) {
+    const Facts facts = given.shared_out();
     // 32 bits: shared memory adds no wider numbers by itself.
     __shared__ unsigned mine[ROW_BINS];
     __shared__ unsigned long long parts[32];
@@ -420,23 +496,29 @@ extern "C" __global__ void __launch_bounds__(256)
         atomicAdd(counts + ROW_BINS, all);
 }
 
-// Writes the rows of each bin to `list`, one bin after the other by `counts`;
-// `cursors` are zeros. The order inside a bin is that of the blocks' arrival:
-// rows do not depend on it.
+// Writes the rows of each bin to `list`, one bin after the other by `counts`; `cursors` are zeros.
+// With a `stride` each bin has as many places, and `counts` are zeros before and become what
+// spgemm_count_bins finds. The order inside a bin is that of the blocks' arrival: rows do not
+// depend on it.
 extern "C" __global__ void __launch_bounds__(256)
-    spgemm_fill_bins(Bins bins, Facts facts, const int64_t *offsets, int64_t rows,
-                     const unsigned long long *counts, unsigned long long *cursors,
+    spgemm_fill_bins(Bins bins, Facts given, const int64_t *offsets, int64_t rows,
+                     unsigned long long *counts, unsigned long long *cursors, int64_t stride,
                      uint32_t *list) {
+    const Facts facts = given.shared_out();
     __shared__ unsigned mine[ROW_BINS];
     __shared__ unsigned long long start[ROW_BINS];
+    __shared__ unsigned long long parts[32];
+    unsigned long long windows = 0;
     for (int64_t first = static_cast<int64_t>(blockIdx.x) * blockDim.x; first < rows;
          first += grid_stride()) {
         if (threadIdx.x < ROW_BINS)
             mine[threadIdx.x] = 0;
         __syncthreads();
         const int64_t row = first + threadIdx.x;
-        const int bin =
-            row < rows ? bin_of(bins, facts, offsets, row, wide_windows(facts, row)) : -1;
+        const int64_t own = row < rows ? wide_windows(facts, row) : 0;
+        const int bin = row < rows ? bin_of(bins, facts, offsets, row, own) : -1;
+        if (own > 0)
+            windows += own * facts.cut.parts(facts.factors(row));
         // A place by warps: atomics of one address take turns.
         const unsigned peers = __match_any_sync(ALL, bin);
         unsigned place = 0;
@@ -445,17 +527,48 @@ extern "C" __global__ void __launch_bounds__(256)
         place = __shfl_sync(ALL, place, __ffs(peers) - 1) + __popc(peers & lanes_before());
         __syncthreads();
         if (threadIdx.x < ROW_BINS && mine[threadIdx.x] > 0) {
-            unsigned long long before = 0;
-            for (int i = 0; i < static_cast<int>(threadIdx.x); ++i)
-                before += counts[i];
-            start[threadIdx.x] =
-                before + atomicAdd(cursors + threadIdx.x,
-                                   static_cast<unsigned long long>(mine[threadIdx.x]));
+            const unsigned long long here = mine[threadIdx.x];
+            if (stride > 0) {
+                start[threadIdx.x] = threadIdx.x * stride + atomicAdd(counts + threadIdx.x, here);
+            } else {
+                unsigned long long before = 0;
+                for (int i = 0; i < static_cast<int>(threadIdx.x); ++i)
+                    before += counts[i];
+                start[threadIdx.x] = before + atomicAdd(cursors + threadIdx.x, here);
+            }
         }
         __syncthreads();
         if (bin >= 0)
             list[start[bin] + place] = static_cast<uint32_t>(row);
         __syncthreads();
+    }
+    if (stride > 0) {
+        unsigned long long all;
+        block_sums(windows, parts, all);
+        if (threadIdx.x == 0 && all > 0)
+            atomicAdd(counts + ROW_BINS, all);
+    }
+}
+
+// Each of up to 4,096 numbers becomes the sum of those before it. One block.
+extern "C" __global__ void __launch_bounds__(1024)
+    spgemm_scan_few(int64_t *numbers, int32_t count) {
+    constexpr int HELD = 4;
+    __shared__ int64_t parts[32];
+    const int first = HELD * threadIdx.x;
+    int64_t own[HELD], sum = 0;
+#pragma unroll
+    for (int h = 0; h < HELD; ++h) {
+        own[h] = first + h < count ? numbers[first + h] : 0;
+        sum += own[h];
+    }
+    int64_t all;
+    int64_t before = block_sums(sum, parts, all) - sum;
+#pragma unroll
+    for (int h = 0; h < HELD; ++h) {
+        if (first + h < count)
+            numbers[first + h] = before;
+        before += own[h];
     }
 }
 

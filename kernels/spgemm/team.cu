@@ -13,45 +13,52 @@ namespace {
 
 constexpr int THREADS = 128;
 
-// The row of the team; false if there is none left for it, and the lanes work
-// along with an empty one.
-__device__ __forceinline__ bool take_row(const Team &team, const uint32_t *list, int64_t count,
-                                         const Factor &left, int64_t &row, int64_t &begin,
-                                         int64_t &end) {
-    const int64_t number =
-        static_cast<int64_t>(blockIdx.x) * (blockDim.x / team.lanes) + team.in_block();
+// The team's row of those from `first` on, which its block takes; false if there is none left for
+// it, and the lanes work along with an empty one.
+__device__ __forceinline__ bool take_row(const Team &team, const uint32_t *list, int64_t first,
+                                         int64_t count, const Factor &left, int64_t &row,
+                                         int64_t &begin, int64_t &end) {
+    const int64_t number = first + team.in_block();
     row = number < count ? list[number] : 0;
     begin = number < count ? left.start(row) : 0;
     end = number < count ? left.start(row + 1) : 0;
     return number < count;
 }
 
-// counts[row] = distinct columns of the row, which has less than `size`
-// products. Shared memory: a table of `size` keys a team.
+// counts[row] = distinct columns of each row, which has less than `size` products. Shared memory:
+// a table of `size` keys a team. Teams have more than `lanes` lanes where a device that runs
+// `threads` at one time has them for all rows.
 template <class J>
-__device__ __forceinline__ void count_row(const Team &team, const Factor &left, const Factor &right,
-                                          const uint32_t *list, int64_t count, int size,
-                                          int64_t *counts) {
+__device__ __forceinline__ void count_rows(int lanes, int64_t threads, int part, const Factor &left,
+                                           const Factor &right, const Listed &list, int size,
+                                           int64_t *counts) {
     using K = Key<J>;
     extern __shared__ __align__(16) unsigned char memory[];
+    const int64_t count = list.size();
+    while (lanes < 32 && 2 * lanes * count <= threads)
+        lanes *= 2;
+    const Team team{lanes, part};
     K *table = reinterpret_cast<K *>(memory) + team.in_block() * size;
-    int64_t row, begin, end;
-    const bool mine = take_row(team, list, count, left, row, begin, end);
-    clear(team, table, size);
-    __syncwarp();
-    int added = 0;
-    for_factors<false, J>(
-        team, left, right, begin, end, [](bool, int64_t) { return 0; },
-        [](bool, int64_t) { return 0; },
-        [&](bool active, J column, int, int, int, int) {
-            if (active)
-                insert(table, size, static_cast<K>(column), added);
-        });
-    __syncwarp();
-    for (int step = team.lanes / 2; step > 0; step /= 2)
-        added += __shfl_xor_sync(ALL, added, step);
-    if (mine && team.inner() == 0)
-        counts[row] = added;
+    const int64_t teams = blockDim.x / team.lanes;
+    for (int64_t first = blockIdx.x * teams; first < count; first += gridDim.x * teams) {
+        int64_t row, begin, end;
+        const bool mine = take_row(team, list.rows, first, count, left, row, begin, end);
+        clear(team, table, size);
+        __syncwarp();
+        int added = 0;
+        for_factors<false, J>(
+            team, left, right, begin, end, [](bool, int64_t) { return 0; },
+            [](bool, int64_t) { return 0; },
+            [&](bool active, J column, int, int, int, int) {
+                if (active)
+                    insert(table, size, static_cast<K>(column), added);
+            });
+        __syncwarp();
+        for (int step = team.lanes / 2; step > 0; step /= 2)
+            added += __shfl_xor_sync(ALL, added, step);
+        if (mine && team.inner() == 0)
+            counts[row] = added;
+    }
 }
 
 // Writes a row of `entries` whose slots are in `list`, in no order.
@@ -131,7 +138,8 @@ __device__ __forceinline__ void multiply_row(int part, const Factor &left, const
     K *table = reinterpret_cast<K *>(sums + SIZE);
     uint16_t *list = reinterpret_cast<uint16_t *>(table + SIZE);
     int64_t row, begin, end;
-    const bool mine = take_row(team, rows, count, left, row, begin, end);
+    const int64_t first = static_cast<int64_t>(blockIdx.x) * (blockDim.x / LANES);
+    const bool mine = take_row(team, rows, first, count, left, row, begin, end);
     const int64_t place = mine ? out.offsets[row] : 0;
     const int entries = mine ? static_cast<int>(out.offsets[row + 1] - place) : 0;
     const T alpha = scale.get();
@@ -189,39 +197,53 @@ __device__ __forceinline__ void multiply_row(int part, const Factor &left, const
 
 #define KERNEL_count(name, J)                                                                      \
     extern "C" __global__ void __launch_bounds__(THREADS, 8)                                       \
-        name(Factor left, Factor right, int32_t lanes, int32_t part, const uint32_t *list,         \
-             int64_t count, int32_t size, int64_t *counts) {                                       \
+        name(Factor left, Factor right, int32_t lanes, int64_t threads, int32_t part, Listed list, \
+             int32_t size, int64_t *counts) {                                                      \
         let_next_begin();                                                                          \
-        count_row<int##J##_t>({lanes, part}, left, right, list, count, size, counts);              \
+        count_rows<int##J##_t>(lanes, threads, part, left, right, list, size, counts);             \
         end_after_previous();                                                                      \
     }
 KERNELS(count, (), (spgemm_team_count_32, 32), (spgemm_team_count_64, 64))
 
-// `most`: entries of a row at the most, a power of two from 16 to 512; the lanes of a
-// team follow from it.
+// `size`: slots of a team's table, twice the entries of a row at the most, a power of two from 32
+// to 1024; with `lanes` it says which form takes the rows.
 #define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
 #define MULTIPLY_ROW(lanes, held, A, B, T, J)                                                      \
     multiply_row<lanes, held, A, B, T, J>(part, left, right, left_values, right_values, alpha,     \
                                           list, count, out)
 #define MULTIPLY(name, J, A, B, C, T)                                                              \
-    extern "C" __global__ void __launch_bounds__(THREADS, 5) name(                                 \
-        Factor left, Factor right, const A *left_values, const B *right_values, Scalar<T> alpha,   \
-        int32_t part, const uint32_t *list, int64_t count, int32_t most, Output out) {             \
+    extern "C" __global__ void __launch_bounds__(THREADS, 5)                                       \
+        name(Factor left, Factor right, const A *left_values, const B *right_values,               \
+             Scalar<T> alpha, int32_t part, const uint32_t *list, int64_t count, int32_t lanes,    \
+             int32_t size, Output out) {                                                           \
         let_next_begin();                                                                          \
-        switch (most) {                                                                            \
-        case 16:                                                                                   \
+        const bool whole = lanes == 32;                                                            \
+        switch (size) {                                                                            \
+        case 32:                                                                                   \
             MULTIPLY_ROW(4, 4, A, B, T, J);                                                        \
             break;                                                                                 \
-        case 32:                                                                                   \
-            MULTIPLY_ROW(8, 4, A, B, T, J);                                                        \
-            break;                                                                                 \
         case 64:                                                                                   \
-            MULTIPLY_ROW(8, 8, A, B, T, J);                                                        \
+            if (whole) {                                                                           \
+                MULTIPLY_ROW(32, 1, A, B, T, J);                                                   \
+            } else {                                                                               \
+                MULTIPLY_ROW(8, 4, A, B, T, J);                                                    \
+            }                                                                                      \
             break;                                                                                 \
         case 128:                                                                                  \
-            MULTIPLY_ROW(16, 8, A, B, T, J);                                                       \
+            if (whole) {                                                                           \
+                MULTIPLY_ROW(32, 2, A, B, T, J);                                                   \
+            } else {                                                                               \
+                MULTIPLY_ROW(8, 8, A, B, T, J);                                                    \
+            }                                                                                      \
             break;                                                                                 \
         case 256:                                                                                  \
+            if (whole) {                                                                           \
+                MULTIPLY_ROW(32, 4, A, B, T, J);                                                   \
+            } else {                                                                               \
+                MULTIPLY_ROW(16, 8, A, B, T, J);                                                   \
+            }                                                                                      \
+            break;                                                                                 \
+        case 512:                                                                                  \
             MULTIPLY_ROW(32, 8, A, B, T, J);                                                       \
             break;                                                                                 \
         default:                                                                                   \

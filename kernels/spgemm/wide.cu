@@ -358,7 +358,7 @@ __device__ __forceinline__ void add_parts(const Ints &offsets, const Scalar<T> &
         static_cast<const T *>(partial.sums) + partial.before[task.index] + before[whole];
     for (int64_t i = 32 * task.part + lane_id(); i < found; i += 32 * parts) {
         T sum = values[i];
-        constexpr int AHEAD = 8;
+        constexpr int AHEAD = 16;
         for (int64_t part = 0; part < parts - 1; part += AHEAD) {
             T own[AHEAD];
 #pragma unroll
@@ -414,17 +414,41 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // out[i] = tasks of row list[i], whose columns are in [low, low + span); `offsets` are those of
-// `left`.
-extern "C" __global__ void __launch_bounds__(256)
+// `left`. Where `few`, in one block of 1,024 threads, out[i] = tasks of the rows before it, with
+// out[count] for all: up to 4,095 rows.
+extern "C" __global__ void __launch_bounds__(1024)
     spgemm_wide_windows(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
-                        const int64_t *lows, const int64_t *spans, int64_t *out) {
-    const int64_t i = first_item();
-    if (i >= count)
+                        const int64_t *lows, const int64_t *spans, int32_t few, int64_t *out) {
+    constexpr int HELD = 4;
+    __shared__ int64_t parts[32];
+    const auto tasks = [&](int64_t i) {
+        if (i >= count)
+            return int64_t(0);
+        const uint32_t row = list[i];
+        const int64_t low = lows[row];
+        return ((low + spans[row] - 1) / WINDOW - low / WINDOW + 1) *
+               cut.parts(offsets[row + 1] - offsets[row]);
+    };
+    if (!few) {
+        const int64_t i = first_item();
+        if (i < count)
+            out[i] = tasks(i);
         return;
-    const uint32_t row = list[i];
-    const int64_t low = lows[row];
-    out[i] = ((low + spans[row] - 1) / WINDOW - low / WINDOW + 1) *
-             cut.parts(offsets[row + 1] - offsets[row]);
+    }
+    int64_t own[HELD], sum = 0;
+#pragma unroll
+    for (int h = 0; h < HELD; ++h) {
+        own[h] = tasks(HELD * threadIdx.x + h);
+        sum += own[h];
+    }
+    int64_t all;
+    int64_t before = block_sums(sum, parts, all) - sum;
+#pragma unroll
+    for (int h = 0; h < HELD; ++h) {
+        if (HELD * threadIdx.x + h <= count)
+            out[HELD * threadIdx.x + h] = before;
+        before += own[h];
+    }
 }
 
 // tasks[begin[i] …] = the windows of row list[i], each in parts. A warp a row.
@@ -462,7 +486,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (parts == 1)
         return;
     uint32_t word = 0;
-#pragma unroll 8
+#pragma unroll 16
     for (int64_t part = 0; part < parts; ++part)
         word |= masks[(number + part) * 32 + lane_id()];
     masks[number * 32 + lane_id()] = word;

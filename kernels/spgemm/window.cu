@@ -158,17 +158,16 @@ __device__ __forceinline__ void mark(const Row<J> &row, int64_t low, int64_t hig
     }
 }
 
-// counts[row] = distinct columns, to which each of `slices` blocks a row adds its windows'.
-// Dynamic shared memory: `bits` / 64 words, and two int64 a thread.
+// counts[number] = distinct columns of that row, to which each of `slices` blocks a row adds its
+// windows'. Ends with a barrier. Dynamic shared memory: `bits` / 64 words, and two int64 a thread.
 template <class J>
 __device__ __forceinline__ void count_row(const Factor &left, const Factor &right, int32_t order,
-                                          int64_t cols, const uint32_t *list, int32_t bits,
+                                          int64_t cols, int64_t number, int32_t bits,
                                           int32_t slices, int64_t *counts) {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int64_t parts[32];
     Word *words = reinterpret_cast<Word *>(memory);
     int64_t *sums = reinterpret_cast<int64_t *>(words + bits / 64);
-    const int64_t number = list[blockIdx.x / slices];
     const int slice = blockIdx.x % slices;
     const Row<J> row(left, right, number, order, sums, parts);
     int64_t least, largest, found = 0;
@@ -402,10 +401,13 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
 
 #define KERNEL_count(name, J)                                                                      \
     extern "C" __global__ void __launch_bounds__(1024, 1)                                          \
-        name(Factor left, Factor right, int32_t order, int64_t cols, const uint32_t *list,         \
-             int32_t bits, int32_t slices, int64_t *counts) {                                      \
+        name(Factor left, Factor right, int32_t order, int64_t cols, Listed list, int32_t bits,    \
+             int32_t slices, int64_t *counts) {                                                    \
         let_next_begin();                                                                          \
-        count_row<int##J##_t>(left, right, order, cols, list, bits, slices, counts);               \
+        const int64_t count = list.size();                                                         \
+        for (int64_t at = blockIdx.x / slices; at < count; at += gridDim.x / slices) {             \
+            count_row<int##J##_t>(left, right, order, cols, list.rows[at], bits, slices, counts);  \
+        }                                                                                          \
         end_after_previous();                                                                      \
     }
 KERNELS(count, (), (spgemm_window_count_32, 32), (spgemm_window_count_64, 64))

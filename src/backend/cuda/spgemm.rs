@@ -27,6 +27,7 @@
 //! - [`factors`]: A and B as kernels read them, looked at once
 //! - [`rows`]: the factors' rows, kernels and the shape of their launches
 //! - [`bins`]: what rows are like, and which of them one launch takes
+//! - [`small`]: products whose rows go to bins by their products alone
 //! - [`wide`]: windows of rows with many products for the range of their columns
 //! - [`map`]: where the factors of each product are, to be multiplied again
 //! - [`numeric`]: C's arrays from what is computed
@@ -42,6 +43,7 @@ mod map;
 mod numeric;
 mod parts;
 mod rows;
+mod small;
 #[cfg(test)]
 mod tests;
 mod tile;
@@ -57,9 +59,8 @@ use self::factors::renew_values;
 pub use self::factors::{survey, Factors};
 use self::kernels::Name;
 use self::map::Map;
-use self::rows::{Factor, Kernels, Output};
+use self::rows::{Factor, Kernels, Listed, Output};
 use self::wide::{Tasks, Wide};
-use super::convert::device_wide;
 use super::device::Device;
 use super::launch::{launch, launch_beside, Beside};
 use super::memory::{self, optional, DeviceBuffer, Owner};
@@ -256,9 +257,17 @@ impl CudaSpgemm {
             Some(order) => order,
             None => rows::order(bins::order_flags(cx, device, &kernels, &right, &right_stats)?),
         };
-        // Blocks, so that all of the analysis is done.
-        let (facts, binned, products) =
-            bins::Facts::new(cx, device, &kernels, (&left, &left_stats), (&right, &right_stats), order)?;
+        let (of_left, of_right) = ((&left, &left_stats), (&right, &right_stats));
+        // Both block, so that all of the analysis is done.
+        let (facts, uncounted, counted, products) =
+            match small::count(cx, device, &kernels, of_left, of_right, order)? {
+                Some((facts, counted, products)) => (facts, None, Some(counted), products),
+                None => {
+                    let (facts, binned, products) =
+                        bins::Facts::new(cx, device, &kernels, of_left, of_right, order)?;
+                    (facts, Some(binned), None, products)
+                }
+            };
         let [a, b] = factors.sealed();
         Ok(CudaSpgemm {
             device: Arc::clone(device),
@@ -272,8 +281,8 @@ impl CudaSpgemm {
             right_is_short: is_short(right_stats.mean()),
             products,
             facts,
-            uncounted: Some(binned),
-            counted: None,
+            uncounted,
+            counted,
             kept: None,
         })
     }
@@ -354,8 +363,8 @@ impl CudaSpgemm {
             // SAFETY: as above, and each place is zero; the shared memory is what the kernel says.
             unsafe {
                 launch_beside!(beside, self.kernels.get(Name::WindowCount)?, grid, threads, window.shared, cx.stream;
-                    left_factor, right_factor, self.order, right.cols, list, window.bits, slices as i32,
-                    offsets.address())?;
+                    left_factor, right_factor, self.order, right.cols, Listed::new(list, count), window.bits,
+                    slices as i32, offsets.address())?;
             }
         }
         if !facts.slides.is_null() {
@@ -366,7 +375,7 @@ impl CudaSpgemm {
             }
         }
         // SAFETY: both are the rows + 1 numbers of `offsets`.
-        unsafe { device_wide::exclusive_scan(cx, offsets.address(), offsets.address(), rows + 1)? };
+        unsafe { rows::scan(cx, &self.kernels, offsets.address(), rows + 1)? };
         let (binned, nnz) = Binned::by_entries(cx, &self.device, &self.kernels, &self.facts, &offsets)?;
         offsets.seal();
         let wide = wide.map(|mut wide| wide.settle(cx, &self.kernels).map(|()| wide)).transpose()?;
@@ -399,10 +408,15 @@ impl CudaSpgemm {
             unsafe {
                 if bins.by_teams() {
                     let part = count_part(self.part);
-                    let shape =
-                        self.kernels.team_count_shape(&self.device, part, bins.limit(RowBin::Table, bin));
+                    let shape = self.kernels.team_count_shape(
+                        &self.device,
+                        part,
+                        bins.limit(RowBin::Table, bin),
+                        count,
+                    );
                     launch_beside!(beside, self.kernels.get(Name::TeamCount)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
-                        left, right, shape.lanes, part, list, count, shape.table, offsets.address())?;
+                        left, right, shape.lanes, 0i64, part, Listed::new(list, count), shape.table,
+                        offsets.address())?;
                 } else if bin == RowBin::Table.bins().start {
                     launch!(self.kernels.get(Name::TinyCount)?, rows::warp_blocks(count, threads), threads, 0, cx.stream;
                         left, right, list, count, offsets.address())?;
@@ -602,10 +616,10 @@ impl CudaSpgemm {
             // products); teams take rows of distinct columns.
             unsafe {
                 if bins.by_teams() {
-                    let shape = self.kernels.team_multiply_shape(&self.device, most);
+                    let shape = self.kernels.team_multiply_shape(&self.device, most, count);
                     launch_beside!(beside, self.kernels.get(Name::TeamMultiply)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                         left_factor, right_factor, left.values, right.values, alpha, self.part, list, count,
-                        most as i32, *output)?;
+                        shape.lanes, shape.table, *output)?;
                 } else if bin == RowBin::Table.bins().start {
                     launch!(self.kernels.get(Name::TinyMultiply)?, rows::warp_blocks(count, threads), threads, 0, cx.stream;
                         left_factor, right_factor, left.values, right.values, alpha, list, count, *output)?;

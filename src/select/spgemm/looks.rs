@@ -13,6 +13,17 @@ const GROUP_MEAN: f64 = 8.0;
 /// Products of a row of a group at the most: a warp takes it alone.
 pub const GROUP_WORK: i64 = 1 << 15;
 
+/// Products of a row that a warp takes alone, in any case, where blocks could: a warp takes as many in some ten
+/// microseconds.
+pub const ALONE_WORK: i64 = 2048;
+/// Warps that take rows alone at one time, twice as many as an H100 has room for; the same in kernels/spgemm/rows.cu.
+const ALONE_SHARE: i64 = 4096;
+
+/// Products of a row that a warp takes alone, where all rows have so many: a row with more would set the time of all.
+pub fn alone_work(products: i64) -> i64 {
+    ALONE_WORK.max(products / ALONE_SHARE)
+}
+
 /// Products of a row of a slide at the most: those have entries for tables in
 /// shared memory whether they are taken together or not.
 pub const SLIDE_PRODUCTS: i64 = 1024;
@@ -77,6 +88,12 @@ mod tests {
         let long = Looks::new((1000, 64, 64.0), (64, 64.0), true);
         assert_eq!(long, Looks { extents: true, groups: true, slides: false });
         assert_eq!(Looks::new((1000, 64, 64.0), (7, 7.0), true), Looks { groups: false, ..long });
+    }
+
+    #[test]
+    fn a_warp_takes_its_share_alone() {
+        assert_eq!([0, 8_000_000, 8_392_704].map(alone_work), [2048, 2048, 2049]);
+        assert_eq!(alone_work(300_000_000), 73_242);
     }
 
     #[test]

@@ -11,6 +11,17 @@ pub fn lanes(rows: i64, mean: f64, multiprocessors: u32) -> i32 {
     (1 << spare.ilog2()).min(entries).max(by_length) as i32
 }
 
+/// Lanes of a team that takes a row with a table: at least so many (a power of two), and as many more, up to a warp's, as
+/// the device has threads for beside all of these rows: what a lane does for a row takes turns.
+pub fn lanes_of_team(least: i32, rows: i64, multiprocessors: u32) -> i32 {
+    let threads = i64::from(multiprocessors) * 1024;
+    let mut lanes = least;
+    while lanes < 32 && rows.saturating_mul(2 * i64::from(lanes)) <= threads {
+        lanes *= 2;
+    }
+    lanes
+}
+
 /// Slices of every row of the left factor that blocks of their own look at, where some row is very long: rows of which
 /// so many blocks take some each, and of which the longest has so many entries.
 pub fn slices_of_looks(blocks: u32, longest: i64, multiprocessors: u32) -> u32 {
@@ -86,6 +97,16 @@ pub fn slices(multiprocessors: i64, clusters: bool, rows: i64, cols: i64) -> u32
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_rows_have_teams_of_more_lanes() {
+        // 132 multiprocessors of 1,024 threads are 135,168.
+        assert_eq!(
+            [1, 4224, 4225, 8448, 8449, 33_793].map(|rows| lanes_of_team(4, rows, 132)),
+            [32, 32, 16, 16, 8, 4]
+        );
+        assert_eq!([lanes_of_team(32, 1, 132), lanes_of_team(8, i64::MAX, 132)], [32, 8]);
+    }
 
     #[test]
     fn rows_have_a_lane_for_some_four_entries() {

@@ -13,7 +13,7 @@ pub struct Cut {
 }
 
 /// Entries of a row that is cut, at the least: a warp takes 32 of them in about a microsecond.
-const LONGEST: i64 = 512;
+const LONGEST: i64 = 256;
 /// Windows that an H100 takes at one time, 24 on each multiprocessor. Not of the device in use: how rows are cut decides
 /// on the bits of sums, and these are the same on all devices.
 const AT_ONCE: i64 = 132 * 24;
@@ -71,12 +71,12 @@ mod tests {
     fn rows_are_cut_that_are_longer_than_all_others_together() {
         let cut = |longest, part| Cut { longest, part };
         // 18 × 93,261 with 31,000 entries in a row, times its transpose; 507 × 63,009; a circuit of 6,833 columns.
-        assert_eq!(Cut::new(in_long_rows(558_985, [18, 18], 31_000), 31_000, 1), cut(512, 256));
-        assert_eq!(Cut::new(in_long_rows(409_349, [300, 30], 7_800), 7_800, 1), cut(512, 256));
-        assert_eq!(Cut::new(in_long_rows(43_250, [8, 0], 1_442), 1_442, 7), cut(512, 256));
+        assert_eq!(Cut::new(in_long_rows(558_985, [18, 18], 31_000), 31_000, 1), cut(352, 160));
+        assert_eq!(Cut::new(in_long_rows(409_349, [300, 30], 7_800), 7_800, 1), cut(258, 128));
+        assert_eq!(Cut::new(in_long_rows(43_250, [8, 0], 1_442), 1_442, 7), cut(256, 128));
         // A pruned layer, and rows just as long as the limit.
         assert_eq!(Cut::new(in_long_rows(3_355_041, [4096, 0], 900), 900, 4), Cut::NONE);
-        assert_eq!([Cut::new(0, 512, 1), Cut::new(0, 513, 1)], [Cut::NONE, cut(512, 256)]);
+        assert_eq!([Cut::new(0, 256, 1), Cut::new(0, 257, 1)], [Cut::NONE, cut(256, 128)]);
         assert_eq!(Cut::new(i64::MAX, i64::MAX - 1, i64::MAX).part % 32, 0);
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::kernels::Name;
 use super::rows::{Factor, Ints, Kernels, DISTINCT, SORTED};
+use super::small::SmallBins;
 use super::wide;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
@@ -15,7 +16,9 @@ use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::{Error, Result};
 use crate::memory::Context;
 pub use crate::select::spgemm::bins::{Bins, GROUP_SPAN};
-use crate::select::spgemm::looks::{Looks, EXTENT_PRODUCTS, GROUP_WORK, SLIDE_PRODUCTS};
+use crate::select::spgemm::looks::{
+    alone_work, Looks, ALONE_WORK, EXTENT_PRODUCTS, GROUP_WORK, SLIDE_PRODUCTS,
+};
 use crate::select::spgemm::rows::{lanes, slices_of_looks};
 use crate::select::spgemm::wide::{in_long_rows, Cut};
 use crate::types::Address;
@@ -68,6 +71,9 @@ pub struct FactsAt {
     pub groups: Address,
     pub slides: Address,
     group_work: i64,
+    alone_work: i64,
+    /// Multiplications by halves, where `alone_work` is the least and its share is still to be found.
+    totals: Address,
     wide: i64,
     /// Offsets of the left factor, where its rows with one entry are apart.
     pub left: Ints,
@@ -96,7 +102,7 @@ impl FactsAt {
 }
 
 same_layout!(Bins = "spgemm/rows.cu Bins" { limits, count, few, medium, group_limits, groups, value, tiny, slide_limits, slides, block_limits, blocks });
-same_layout!(FactsAt = "spgemm/rows.cu Facts" { products, lows, spans, groups, slides, group_work, wide, left, cut });
+same_layout!(FactsAt = "spgemm/rows.cu Facts" { products, lows, spans, groups, slides, group_work, alone_work, totals, wide, left, cut });
 same_layout!(Cut = "spgemm/common.cuh Cut" { longest, part });
 
 /// What is known of each row of the product.
@@ -113,6 +119,8 @@ pub struct Facts {
     /// Rows of the slide that the row begins.
     slides: Option<DeviceBuffer<u8>>,
     wide: bool,
+    /// Products of a row that a warp takes alone.
+    alone_work: i64,
     /// How wide rows are cut into parts.
     cut: Cut,
     /// Offsets of the left factor.
@@ -186,7 +194,7 @@ impl Facts {
             Looks::new(of_left, (right_stats.max, right_mean), distinct);
         let bytes = |count: i64| DeviceBuffer::<u8>::new(cx, count as usize);
         let products = DeviceBuffer::new(cx, rows)?;
-        let list = DeviceBuffer::<u32>::new(cx, rows)?;
+        let list = Binned::list(cx, left.rows)?;
         // What rows are like is looked for where there is memory for it; the others are needed.
         let extents = match looks {
             true => optional(Self::extents(cx, rows))?,
@@ -215,6 +223,7 @@ impl Facts {
         let mut facts = Facts {
             products,
             wide: extents.is_some() && wide::is_possible(right),
+            alone_work: ALONE_WORK,
             cut: Cut::new(
                 in_long_rows(left.nnz, [long, longer], left_stats.max),
                 left_stats.max,
@@ -248,31 +257,32 @@ impl Facts {
             }
             launch!(kernels.get(Name::Products)?, (left_blocks, slices), 256, 0, cx.stream;
                 left_factor, right_factor, left.rows, left_lanes, facts.products.address(),
-                words.at(word::PRODUCTS))?;
-            // Which rows of a factor have the columns of the one before, `by` further.
+                words.at(word::PRODUCTS), SmallBins::NONE)?;
+            // Which rows of a factor have the columns of the one before, or these one further.
             type Side = (Factor, i64, i32, u32);
-            let repeats_of = |(factor, count, lanes, blocks): Side, by: i64, repeats: Address| launch!(kernels.get(Name::Repeats)?, blocks, 256, 0, cx.stream; factor, count, lanes, by, repeats);
-            let of_left = (left_factor, left.rows, left_lanes, left_blocks);
-            let of_right = (right_factor, right.rows, right_lanes, right_blocks);
-            if let (Some(groups), Some(repeats)) = (&facts.groups, &facts.repeats) {
-                repeats_of(of_right, 0, repeats.address())?;
-                if let Some(own) = &own {
-                    repeats_of(of_left, 0, own.address())?;
+            let repeats_of = |(factor, count, lanes, blocks): Side, repeats: Address, moved: Address| launch!(kernels.get(Name::Repeats)?, blocks, 256, 0, cx.stream; factor, count, lanes, repeats, moved);
+            let address =
+                |marks: Option<&DeviceBuffer<u8>>| marks.map_or(Address::NULL, DeviceBuffer::address);
+            let repeats = address(facts.repeats.as_ref());
+            let moved = address(moves.as_ref().map(|(moved, _)| moved));
+            let (mut of_left, mut moved_left) = (repeats, moved);
+            if !repeats.is_null() || !moved.is_null() {
+                repeats_of((right_factor, right.rows, right_lanes, right_blocks), repeats, moved)?;
+                if !same {
+                    of_left = address(own.as_ref());
+                    moved_left = address(moves.as_ref().and_then(|(_, own)| own.as_ref()));
+                    repeats_of((left_factor, left.rows, left_lanes, left_blocks), of_left, moved_left)?;
                 }
-                let of_left = own.as_ref().unwrap_or(repeats).address();
+            }
+            if let Some(groups) = &facts.groups {
                 launch!(kernels.get(Name::Groups)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
                     of_left, left.rows, groups.address())?;
             }
-            if let (Some(slides), Some((moved, own))) = (&facts.slides, &moves) {
-                repeats_of(of_right, 1, moved.address())?;
-                if let Some(own) = own {
-                    repeats_of(of_left, 1, own.address())?;
-                }
-                let moved_left = own.as_ref().unwrap_or(moved).address();
+            if let Some(slides) = &facts.slides {
                 let groups = facts.groups.as_ref().map_or(Address::NULL, DeviceBuffer::address);
                 launch!(kernels.get(Name::Slides)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
-                    left_factor, left.rows, facts.products.address(), SLIDE_PRODUCTS, moved_left,
-                    moved.address(), groups, slides.address())?;
+                    left_factor, left.rows, facts.products.address(), SLIDE_PRODUCTS, moved_left, moved, groups,
+                    slides.address())?;
             }
             if let Some([lows, spans]) = &facts.extents {
                 let slides = facts.slides.as_ref().map_or(Address::NULL, DeviceBuffer::address);
@@ -295,7 +305,7 @@ impl Facts {
             device,
             kernels,
             kernels.symbolic_bins(distinct),
-            (facts.at(), left.rows),
+            (FactsAt { totals: words.at(word::PRODUCTS), ..facts.at() }, left.rows),
             Address::NULL,
             &words,
             list,
@@ -310,8 +320,27 @@ impl Facts {
         let Some(products) = products else {
             return Err(Error::unsupported("A, B: the product needs more than 2^63 − 1 multiplications"));
         };
+        facts.alone_work = alone_work(products);
         facts.seal();
         Ok((facts, binned, products))
+    }
+
+    /// Of a product of which only the multiplications of each row are known, for which the stream has been waited. Rows
+    /// of both factors are sorted, and have each column once.
+    pub fn of_products(mut products: DeviceBuffer<i64>, left: &Rows) -> Facts {
+        products.seal();
+        Facts {
+            products,
+            extents: None,
+            groups: None,
+            repeats: None,
+            slides: None,
+            wide: false,
+            alone_work: ALONE_WORK,
+            cut: Cut::NONE,
+            left: Factor::of(left).offsets(),
+            distinct: true,
+        }
     }
 
     /// First columns and ranges of rows.
@@ -333,6 +362,8 @@ impl Facts {
             slides: self.slides.as_ref().map_or(Address::NULL, DeviceBuffer::address),
             // Without groups, rows are not taken one by one either.
             group_work: if self.groups.is_some() { GROUP_WORK } else { 0 },
+            alone_work: self.alone_work,
+            totals: Address::NULL,
             wide: i64::from(self.wide),
             left: if self.distinct { self.left } else { Ints::NONE },
             cut: self.cut,
@@ -359,13 +390,17 @@ impl Facts {
 /// Rows that have products, by bins.
 pub struct Binned {
     list: DeviceBuffer<u32>,
-    starts: [usize; RowBin::COUNT + 1],
+    /// Where those of each bin are.
+    ranges: [Range<usize>; RowBin::COUNT],
     /// Windows of the wide rows, as many times as a row has parts.
     pub windows: usize,
 }
 
 /// Rows by bins whose numbers are on the way.
-pub struct Enqueued(DeviceBuffer<u32>);
+pub struct Enqueued(DeviceBuffer<u32>, i64);
+
+/// Rows that are put into bins at once: each bin has a place for every row, 3 MB in all.
+const FEW_ROWS: i64 = 1 << 15;
 
 impl Binned {
     /// Sorts rows into bins by what is known of them, and by their entries where
@@ -383,16 +418,34 @@ impl Binned {
         list: DeviceBuffer<u32>,
     ) -> Result<Enqueued> {
         let (counts, cursors) = (words.at(word::COUNTS), words.at(word::CURSORS));
+        let stride = Self::stride(rows);
         // SAFETY: facts have `rows` of each array, there are rows + 1 offsets, as
         // many counts and cursors as the kernel has bins, and the list has a place
-        // for each row.
+        // for each row, in each bin where these have a stride.
         unsafe {
-            launch!(kernels.get(Name::CountBins)?, thread_blocks(device, rows), 256, 0, cx.stream;
-                bins, facts, offsets, rows, counts)?;
+            if stride == 0 {
+                launch!(kernels.get(Name::CountBins)?, thread_blocks(device, rows), 256, 0, cx.stream;
+                    bins, facts, offsets, rows, counts)?;
+            }
             launch!(kernels.get(Name::FillBins)?, thread_blocks(device, rows), 256, 0, cx.stream;
-                bins, facts, offsets, rows, counts, cursors, list.address())?;
+                bins, facts, offsets, rows, counts, cursors, stride, list.address())?;
         }
-        Ok(Enqueued(list))
+        Ok(Enqueued(list, stride))
+    }
+
+    /// Places that each bin has in a list of so many rows, so that they need not be counted first; 0: as many as it has
+    /// rows.
+    fn stride(rows: i64) -> i64 {
+        if rows <= FEW_ROWS {
+            rows
+        } else {
+            0
+        }
+    }
+
+    /// A list for so many rows.
+    fn list(cx: &Context, rows: i64) -> Result<DeviceBuffer<u32>> {
+        DeviceBuffer::new(cx, (Self::stride(rows) * RowBin::COUNT as i64).max(rows) as usize)
     }
 
     /// By their entries; the number of all, which is offsets[rows]. Blocks.
@@ -404,7 +457,7 @@ impl Binned {
         offsets: &DeviceBuffer<i64>,
     ) -> Result<(Binned, i64)> {
         let rows = facts.rows() as usize;
-        let list = DeviceBuffer::<u32>::new(cx, rows)?;
+        let list = Self::list(cx, facts.rows())?;
         let mut words = Readback::take(cx, device)?;
         let bins = kernels.numeric_bins(facts.distinct);
         let facts = (facts.at(), rows as i64);
@@ -427,7 +480,7 @@ impl Binned {
         (facts, rows): (FactsAt, i64),
         offsets: Address,
     ) -> Result<Binned> {
-        let list = DeviceBuffer::<u32>::new(cx, rows as usize)?;
+        let list = Self::list(cx, rows)?;
         let mut words = Readback::take(cx, device)?;
         let enqueued = Self::enqueue(cx, device, kernels, bins, (facts, rows), offsets, &words, list)?;
         words.fetch(cx, word::END)?;
@@ -445,19 +498,33 @@ impl Binned {
 
     /// The rows of a bin and their number.
     pub fn bin(&self, bin: usize) -> (Address, i64) {
-        (self.list.at(self.starts[bin]), (self.starts[bin + 1] - self.starts[bin]) as i64)
+        let range = &self.ranges[bin];
+        (self.list.at(range.start), range.len() as i64)
+    }
+
+    /// A list whose bins are not known yet, without wide rows.
+    pub fn empty(list: DeviceBuffer<u32>) -> Binned {
+        Binned { list, ranges: [const { 0..0 }; RowBin::COUNT], windows: 0 }
+    }
+
+    /// The rows of a bin are so many from there on.
+    pub fn put(&mut self, bin: usize, start: usize, count: usize) {
+        self.ranges[bin] = start..start + count;
     }
 }
 
 impl Enqueued {
     /// With the page's words, for which the stream has been waited for. The list is not sealed.
     fn settle(self, words: &[u64]) -> Binned {
-        let list = self.0;
-        let mut starts = [0; RowBin::COUNT + 1];
+        let mut binned = Binned::empty(self.0);
         let counts = &words[word::COUNTS..];
+        let mut next = 0;
         for (bin, &count) in counts[..RowBin::COUNT].iter().enumerate() {
-            starts[bin + 1] = starts[bin] + count as usize;
+            let start = if self.1 > 0 { bin * self.1 as usize } else { next };
+            binned.put(bin, start, count as usize);
+            next += count as usize;
         }
-        Binned { list, starts, windows: counts[RowBin::COUNT] as usize }
+        binned.windows = counts[RowBin::COUNT] as usize;
+        binned
     }
 }

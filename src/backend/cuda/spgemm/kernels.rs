@@ -59,7 +59,7 @@ macro_rules! names {
     };
 }
 names! {
-    Products, Order, Extents, Spans, Repeats, Groups, Slides, SlideCounts, CountBins, FillBins, WriteOffsets,
+    Products, Order, Extents, Spans, Repeats, Groups, Slides, SlideCounts, CountBins, FillBins, ScanFew, WriteOffsets,
     SortInput, ColumnOffsets, Transpose, ColumnCounts, Advance, TransposePart, TinyCount, TinyMultiply,
     HashCount, HashMultiply, WindowCount, WindowMultiply, TeamCount, TeamMultiply, GroupCount,
     GroupMultiply, SlideMultiply, BlockCount, BlockMultiply, SingleCounts, SingleMultiply, WideStarts,
@@ -78,6 +78,7 @@ impl Name {
             Name::Spans => plain("spgemm/rows", "spgemm_spans"),
             Name::CountBins => plain("spgemm/rows", "spgemm_count_bins"),
             Name::FillBins => plain("spgemm/rows", "spgemm_fill_bins"),
+            Name::ScanFew => plain("spgemm/rows", "spgemm_scan_few"),
             Name::WriteOffsets => plain("spgemm/rows", "spgemm_write_offsets"),
             Name::SortInput => plain("spgemm/rows", "spgemm_sort_input"),
             Name::ColumnOffsets => plain("spgemm/rows", "spgemm_column_offsets"),

@@ -8,13 +8,15 @@ use once_cell::sync::OnceCell;
 use super::bins::{Bins, RowBin, GROUP_SPAN};
 use super::kernels::Name;
 use super::wide::WINDOW;
+use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::Kernel;
+use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::operand;
 use crate::error::{Error, Result};
+use crate::memory::Context;
 use crate::select::spgemm::bins::is_far;
-use crate::select::spgemm::rows::{threads_that_count, threads_that_multiply};
+use crate::select::spgemm::rows::{lanes_of_team, threads_that_count, threads_that_multiply};
 use crate::select::spgemm::windows::{count_window, multiply_window, window_budget, Window, LARGE_BLOCK};
 use crate::support::Types;
 use crate::types::{Address, DataType, IndexType};
@@ -70,6 +72,26 @@ impl Factor {
     }
 }
 
+/// Rows of a bin: the kernels' `Listed`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Listed {
+    pub rows: Address,
+    pub count: i64,
+    /// How many there are, where only the device knows; else NULL.
+    pub counted: Address,
+    /// Low and high halves of the sum of all products: there are no rows if they are more than `most`.
+    pub products: Address,
+    pub most: i64,
+}
+
+impl Listed {
+    /// So many rows.
+    pub fn new(rows: Address, count: i64) -> Self {
+        Listed { rows, count, counted: Address::NULL, products: Address::NULL, most: 0 }
+    }
+}
+
 /// Where columns and values go: the kernels' `Output`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +129,21 @@ pub fn order(flags: u32) -> i32 {
 
 same_layout!(Ints = "spgemm/common.cuh Ints" { data, wide });
 same_layout!(Factor = "spgemm/common.cuh Factor" { offsets, indices, base });
+same_layout!(Listed = "spgemm/common.cuh Listed" { rows, count, counted, products, most });
 same_layout!(Output = "spgemm/common.cuh Output" { offsets, columns, kept, values, wide, base, known });
+/// Each of the numbers becomes the sum of those before it. Only launches.
+///
+/// # Safety
+/// There are `count` numbers on the device of the current context.
+pub unsafe fn scan(cx: &Context, kernels: &Kernels, numbers: Address, count: usize) -> Result<()> {
+    if count > 4096 {
+        // SAFETY: the caller's promise.
+        return unsafe { device_wide::exclusive_scan(cx, numbers, numbers, count) };
+    }
+    // SAFETY: the same; as many as the kernel takes.
+    unsafe { launch!(kernels.get(Name::ScanFew)?, 1, 1024, 0, cx.stream; numbers, count as i32) }
+}
+
 /// A grid of one block a row.
 pub fn grid(count: i64) -> Result<u32> {
     i32::try_from(count)
@@ -156,12 +192,10 @@ pub struct Teams {
 }
 
 impl Teams {
-    /// Of at least `part` and `least` lanes, as far as a warp has them, with a
-    /// table of so many slots in `bytes`.
-    fn new(device: &Device, part: i32, least: u32, table: usize, bytes: usize) -> Self {
-        let lanes = (part as u32).max(least.next_power_of_two()).min(32);
+    /// Of so many lanes, with a table of so many slots in `bytes`.
+    fn new(device: &Device, lanes: i32, table: usize, bytes: usize) -> Self {
         let (threads, shared) = warps_that_fit(device, 32 / lanes as usize * bytes);
-        Teams { lanes: lanes as i32, table: table as i32, threads, shared }
+        Teams { lanes, table: table as i32, threads, shared }
     }
 
     /// Blocks for this many rows (less than 2^32).
@@ -257,13 +291,13 @@ impl Kernels {
             Name::WindowMultiply => window_budget(device.properties().shared_bytes, LARGE_BLOCK) as u32,
             Name::TeamCount => {
                 let bins = self.symbolic_bins(true);
-                let shared = |bin| self.team_count_shape(device, 4, bins.limit(RowBin::Table, bin)).shared;
-                bins.of(RowBin::Table).map(shared).max()?
+                let shape = |bin| self.team_count_shape(device, 4, bins.limit(RowBin::Table, bin), i64::MAX);
+                bins.of(RowBin::Table).map(|bin| shape(bin).shared).max()?
             }
             Name::TeamMultiply => {
                 let bins = self.numeric_bins(true);
-                let shared = |bin| self.team_multiply_shape(device, bins.limit(RowBin::Table, bin)).shared;
-                bins.of(RowBin::Table).map(shared).max()?
+                let shape = |bin| self.team_multiply_shape(device, bins.limit(RowBin::Table, bin), i64::MAX);
+                bins.of(RowBin::Table).map(|bin| shape(bin).shared).max()?
             }
             Name::GroupMultiply => Self::group_shape(device, numeric.largest(RowBin::SamePattern)).shared,
             Name::SlideMultiply => {
@@ -295,23 +329,31 @@ impl Kernels {
         Shape::new(device, 2 * most, warp_bytes(2 * most_entries, most_entries, self.key, self.value))
     }
 
-    /// Teams that count rows of up to `most` products, at least `part` lanes each.
-    pub fn team_count_shape(&self, device: &Device, part: i32, most: u32) -> Teams {
+    /// Teams that count so many rows of up to `most` products, at least `part` lanes each.
+    pub fn team_count_shape(&self, device: &Device, part: i32, most: u32, rows: i64) -> Teams {
         let table = 2 * most as usize;
-        Teams::new(device, part, most.div_ceil(16), table, table * self.key)
+        let least = (part as u32).max(most.div_ceil(16).next_power_of_two()).min(32);
+        let lanes = lanes_of_team(least as i32, rows, device.properties().multiprocessors);
+        Teams::new(device, lanes, table, table * self.key)
     }
 
-    /// Teams that compute rows of up to `most` entries; kernels/spgemm/team.cu chooses
-    /// the same lanes.
-    pub fn team_multiply_shape(&self, device: &Device, most: u32) -> Teams {
-        let lanes = match most {
+    /// Teams that compute so many rows of up to `most` entries; kernels/spgemm/team.cu has a form for each of these
+    /// numbers of lanes.
+    pub fn team_multiply_shape(&self, device: &Device, most: u32, rows: i64) -> Teams {
+        let least = match most {
             ..=16 => 4,
             17..=64 => 8,
             65..=128 => 16,
             _ => 32,
         };
+        let most_lanes = lanes_of_team(least, rows, device.properties().multiprocessors);
+        // All the lanes of a warp, if several teams would not fill the device.
+        let (lanes, most) = match most_lanes {
+            32 => (32, most.max(32)),
+            _ => (least, most),
+        };
         let (table, entries) = (2 * most as usize, most as usize);
-        Teams::new(device, lanes, 1, table, table * (self.key + self.value) + 2 * entries)
+        Teams::new(device, lanes, table, table * (self.key + self.value) + 2 * entries)
     }
 
     /// Threads of a block that computes, of a bin whose blocks have so many: complex fp64 with 64-bit

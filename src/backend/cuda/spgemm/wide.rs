@@ -9,9 +9,8 @@ use bytemuck::{Pod, Zeroable};
 
 use super::bins::FactsAt;
 use super::kernels::Name;
-use super::rows::{warp_blocks, Factor, Ints, Kernels, Output, WARPS_BLOCK};
+use super::rows::{scan, warp_blocks, Factor, Ints, Kernels, Output, WARPS_BLOCK};
 use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, launch_beside, Beside};
 use crate::backend::cuda::layouts::{same_elements, same_layout};
@@ -158,11 +157,11 @@ impl Tasks {
     }
 
     /// How many entries the parts after the first of so many rows have, to their places. Only launches.
-    fn sum_parts(&self, cx: &Context, rows: usize) -> Result<()> {
+    fn sum_parts(&self, cx: &Context, product: &Product<'_>, rows: usize) -> Result<()> {
         if let Some(partial) = &self.partial {
             let before = partial.before.address();
             // SAFETY: there is a number for each row and one more.
-            unsafe { device_wide::exclusive_scan(cx, before, before, rows + 1)? };
+            unsafe { scan(cx, product.kernels, before, rows + 1)? };
         }
         Ok(())
     }
@@ -218,16 +217,22 @@ struct Listed {
 impl Listed {
     /// The windows of the rows of a list.
     fn new(cx: &Context, product: &Product<'_>, (list, rows): (Address, i64)) -> Result<Self> {
-        let first = DeviceBuffer::<i64>::zeroed(cx, rows as usize + 1)?;
-        let blocks = (rows as u64).div_ceil(256) as u32;
+        let few = rows < 4096;
+        let first = match few {
+            true => DeviceBuffer::<i64>::new(cx, rows as usize + 1)?,
+            false => DeviceBuffer::zeroed(cx, rows as usize + 1)?,
+        };
+        let (blocks, threads) = if few { (1, 1024) } else { ((rows as u64).div_ceil(256) as u32, 256) };
         let facts = &product.facts;
         let (offsets, cut) = product.cut();
         // SAFETY: the list has so many rows, of which there are facts, and there is a
         // number for each and one more.
         unsafe {
-            launch!(product.kernels.get(Name::WideWindows)?, blocks, 256, 0, cx.stream;
-                offsets, cut, list, rows, facts.lows, facts.spans, first.address())?;
-            device_wide::exclusive_scan(cx, first.address(), first.address(), first.len())?;
+            launch!(product.kernels.get(Name::WideWindows)?, blocks, threads, 0, cx.stream;
+                offsets, cut, list, rows, facts.lows, facts.spans, i32::from(few), first.address())?;
+            if !few {
+                scan(cx, product.kernels, first.address(), first.len())?;
+            }
         }
         Ok(Listed { copy: None, list, first, firsts: Vec::new() })
     }
@@ -343,7 +348,7 @@ impl Wide {
         let listed = wide.rows.first.len() - 1;
         if let Some(tasks) = optional(Tasks::new(cx, product, count, listed))? {
             wide.find(cx, product, &wide.rows, &wide.rows.all(wide.count), &tasks, bits, counts)?;
-            tasks.sum_parts(cx, listed)?;
+            tasks.sum_parts(cx, product, listed)?;
             wide.whole = Some(tasks);
             return Ok(Some(wide));
         }
@@ -477,7 +482,7 @@ impl Wide {
         };
         for part in rows.parts(tasks.tasks.len()) {
             self.find(cx, product, rows, &part, tasks, Address::NULL, Address::NULL)?;
-            tasks.sum_parts(cx, part.rows.len())?;
+            tasks.sum_parts(cx, product, part.rows.len())?;
             if let Some(partial) = &mut tasks.partial {
                 partial.make_room(cx, part.rows.len())?;
             }

@@ -68,7 +68,7 @@ fn factors<V: Value>(format: Format) -> (Stored, Stored) {
     let mut rng = Random::new(83);
     let mut factor = || {
         // Rows are too short for parts, whose sums the host adds in another order.
-        let lengths = lengths(&mut rng, 20_000, 16, &[500]);
+        let lengths = lengths(&mut rng, 20_000, 16, &[250]);
         Stored::random::<V>(&mut rng, format, 20_000, &lengths, Kind::Distinct, IndexBase::Zero, WIDTHS[0])
     };
     (factor(), factor())

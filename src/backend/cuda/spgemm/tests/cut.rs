@@ -120,7 +120,7 @@ where
 {
     let mut rng = Random::new(70 + turn as u64);
     let inner = 8000;
-    let a = lengths(&mut rng, 90, 4, &[7000, 513, 512, 2100, 640]);
+    let a = lengths(&mut rng, 90, 4, &[7000, 257, 256, 2100, 640]);
     let base = IndexBase::ALL[turn % 2];
     let a = Stored::random::<C::A>(&mut rng, Format::Csr, inner, &a, kind, base, WIDTHS[turn % 3]);
     let b = lengths(&mut rng, inner as usize, 3, &[300, 40]);

@@ -74,9 +74,9 @@ fn few_long_rows() {
     for (turn, (count, cols)) in [(1, 3000), (5, 9000), (3, 70_000), (2, 1_200_000)].into_iter().enumerate() {
         for kind in [Kind::Distinct, Kind::Any] {
             let mut rng = Random::new(59 + turn as u64);
-            let a = vec![700; count];
+            let a = vec![250; count];
             let a = Stored::random::<f64>(&mut rng, Format::Csr, 900, &a, kind, IndexBase::Zero, WIDTHS[0]);
-            let b = vec![45; 900];
+            let b = vec![130; 900];
             let b = Stored::random::<f64>(&mut rng, Format::Csr, cols, &b, kind, IndexBase::One, WIDTHS[1]);
             compare::<F64>(&format!("{count} {cols} {kind:?}"), (N, N), &a, &b, 0.7, turn);
         }

@@ -1,0 +1,216 @@
+//! Small products: what launches and waits cost is most of what they take. Rows are put into bins by their products
+//! alone as these are counted, the entries of C are counted at once, from lists whose lengths only the device knows, and
+//! the host waits for all of it together. The numeric phase takes rows by the same bins.
+
+use std::sync::Arc;
+
+use super::bins::{Binned, Bins, Facts, RowBin};
+use super::kernels::Name;
+use super::rows::{self, Factor, Kernels, Listed, DISTINCT, SORTED};
+use super::Counted;
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{launch, launch_beside, Beside};
+use crate::backend::cuda::layouts::same_layout;
+use crate::backend::cuda::memory::{self, DeviceBuffer, Readback};
+use crate::backend::cuda::operand::{RowStats, Rows};
+use crate::error::Result;
+use crate::memory::Context;
+use crate::select::spgemm::bins::is_far;
+use crate::select::spgemm::rows::{count_part, lanes, part};
+use crate::select::spgemm::small::{is_small, LIMITS, MOST_PRODUCTS, TABLES};
+use crate::select::spgemm::windows::{count_window, LARGE_BLOCK, SMALL_BLOCK};
+use crate::types::Address;
+
+/// Bins: those of tables, and of bitmaps with few and with many threads.
+const BINS: usize = LIMITS.len() + 1;
+
+/// The kernels' `SmallBins`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct SmallBins {
+    limits: [i64; BINS - 1],
+    counts: Address,
+    list: Address,
+    stride: i64,
+}
+
+same_layout!(SmallBins = "spgemm/rows.cu SmallBins" { limits, counts, list, stride });
+
+impl SmallBins {
+    /// Rows are not put into bins.
+    pub const NONE: SmallBins =
+        SmallBins { limits: LIMITS, counts: Address::NULL, list: Address::NULL, stride: 0 };
+}
+
+/// Words of the page that the host waits for: the halves of the sum of all products, rows of each bin, entries of C.
+mod word {
+    pub const PRODUCTS: usize = 0;
+    pub const COUNTS: usize = 2;
+    pub const ENTRIES: usize = COUNTS + super::BINS;
+}
+
+/// The bins that these are in the numeric phase.
+fn numeric_bins(bins: &Bins) -> [usize; BINS] {
+    let table = |limit: i64| {
+        let at = bins.limits.iter().position(|&most| most == limit);
+        RowBin::Table.bins().start + at.expect("a bin of the numeric phase has this limit")
+    };
+    std::array::from_fn(|bin| match bin {
+        ..TABLES => table(LIMITS[bin]),
+        _ => RowBin::Bitmap.bins().start + bin - TABLES,
+    })
+}
+
+/// Unit tests have small matrices: their products are taken as larger ones are, but inside of [`testing::taken_apart`].
+#[cfg(test)]
+pub mod testing {
+    use std::cell::Cell;
+
+    thread_local! {
+        static ARE_APART: Cell<bool> = const { Cell::new(false) };
+        static TAKEN: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Runs `what` with small products taken as such, as they are in the library; how many were.
+    pub fn taken_apart(what: impl FnOnce()) -> usize {
+        let before = TAKEN.get();
+        ARE_APART.set(true);
+        what();
+        ARE_APART.set(false);
+        TAKEN.get() - before
+    }
+
+    pub(super) fn are_apart() -> bool {
+        ARE_APART.get()
+    }
+
+    pub(super) fn note() {
+        TAKEN.set(TAKEN.get() + 1);
+    }
+}
+
+#[cfg(not(test))]
+mod testing {
+    pub fn are_apart() -> bool {
+        true
+    }
+
+    pub fn note() {}
+}
+
+/// A factor's rows, and their lengths.
+type Side<'a> = (&'a Rows, &'a RowStats);
+
+/// Looks at the rows of a small product and counts the entries of C; `None` for another, of which as little as possible
+/// has been done. Blocks.
+pub fn count(
+    cx: &Context,
+    device: &Arc<Device>,
+    kernels: &Kernels,
+    (left, left_stats): Side<'_>,
+    (right, right_stats): Side<'_>,
+    order: i32,
+) -> Result<Option<(Facts, Counted, i64)>> {
+    let entries = [left.nnz, right.nnz];
+    let of_longest = left_stats.max.saturating_mul(right_stats.max);
+    let is_ordered = order == SORTED | DISTINCT && !is_far(right.cols);
+    if !testing::are_apart() || !is_ordered || !is_small([left.rows, right.rows], entries, left_stats.max) {
+        return Ok(None);
+    }
+    let rows_of_c = left.rows as usize;
+    let products = DeviceBuffer::<i64>::new(cx, rows_of_c)?;
+    let mut list = DeviceBuffer::<u32>::new(cx, BINS * rows_of_c)?;
+    let mut offsets = DeviceBuffer::<i64>::zeroed(cx, rows_of_c + 1)?;
+    let mut words = Readback::take(cx, device)?;
+    let (left_factor, right_factor) = (Factor::of(left), Factor::of(right));
+    let multiprocessors = device.properties().multiprocessors;
+    let lanes = lanes(left.rows, left_stats.mean(), multiprocessors);
+    let blocks = (rows_of_c as u64).div_ceil(256 / lanes as u64).min(u64::from(multiprocessors) * 8) as u32;
+    let (counts, totals) = (words.at(word::COUNTS), words.at(word::PRODUCTS));
+    let bins = SmallBins { limits: LIMITS, counts, list: list.address(), stride: left.rows };
+    // SAFETY: the patterns have been validated; there are as many products as rows, two sums, and a place for each row
+    // in each bin.
+    unsafe {
+        launch!(kernels.get(Name::Products)?, (blocks, 1), 256, 0, cx.stream;
+            left_factor, right_factor, left.rows, lanes, products.address(), totals, bins)?;
+    }
+    // A bin's rows have more products than those before allow, and all of them together so many at the most.
+    let least = |bin: usize| if bin == 0 { 1 } else { LIMITS[bin - 1] + 1 };
+    let most_rows = |bin: usize| left.rows.min(MOST_PRODUCTS / least(bin));
+    let listed = |bin: usize| Listed {
+        rows: list.at(bin * rows_of_c),
+        count: 0,
+        counted: counts.offset(bin * size_of::<u64>()),
+        products: totals,
+        most: MOST_PRODUCTS,
+    };
+    let beside = &Beside::new(kernels.are_of_90()?);
+    for bin in (0..BINS).rev().filter(|&bin| of_longest >= least(bin)) {
+        if bin < TABLES {
+            let part = count_part(part(right_stats.mean()));
+            let shape = kernels.team_count_shape(device, part, LIMITS[bin] as u32, i64::MAX);
+            // The kernel gives them more where rows are few.
+            let threads = i64::from(multiprocessors) * 1024;
+            let grid = shape.blocks(most_rows(bin)).min(multiprocessors * 16);
+            // SAFETY: as above; rows of the bin fit the table, and each has a place in `offsets`.
+            unsafe {
+                launch_beside!(beside, kernels.get(Name::TeamCount)?, grid, shape.threads, shape.shared, cx.stream;
+                    left_factor, right_factor, shape.lanes, threads, part, listed(bin), shape.table, offsets.address())?;
+            }
+        } else {
+            let threads = if bin == TABLES { SMALL_BLOCK } else { LARGE_BLOCK };
+            let window = count_window(right.cols, threads, 1);
+            let grid = (most_rows(bin) as u32).min(multiprocessors * 2048 / threads);
+            // SAFETY: as above; the shared memory is what the kernel says.
+            unsafe {
+                launch_beside!(beside, kernels.get(Name::WindowCount)?, grid, threads, window.shared, cx.stream;
+                    left_factor, right_factor, order, right.cols, listed(bin), window.bits, 1i32, offsets.address())?;
+            }
+        }
+    }
+    // SAFETY: both are the rows + 1 numbers of `offsets`.
+    unsafe { rows::scan(cx, kernels, offsets.address(), rows_of_c + 1)? };
+    words.fetch(cx, word::ENTRIES)?;
+    memory::copy(words.host(word::ENTRIES), offsets.at(rows_of_c), size_of::<i64>(), cx.stream)?;
+    let found = words.wait(cx)?;
+    if found[word::PRODUCTS + 1] != 0 || found[word::PRODUCTS] > MOST_PRODUCTS as u64 {
+        return Ok(None);
+    }
+    let all = found[word::PRODUCTS] as i64;
+    let of_bins: [usize; BINS] = std::array::from_fn(|bin| found[word::COUNTS + bin] as usize);
+    let nnz = found[word::ENTRIES] as i64;
+    list.seal();
+    offsets.seal();
+    let facts = Facts::of_products(products, left);
+    let numeric = kernels.numeric_bins(true);
+    let mut binned = Binned::empty(list);
+    for (bin, (at, count)) in numeric_bins(&numeric).into_iter().zip(of_bins).enumerate() {
+        binned.put(at, bin * rows_of_c, count);
+    }
+    kernels.prepare(&numeric, &binned, false)?;
+    testing::note();
+    Ok(Some((facts, Counted { offsets, nnz, binned, wide: None }, all)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numeric_phase_has_these_bins() {
+        for (key, value) in [(4, 4), (4, 16), (8, 8)] {
+            let bins = Bins::numeric(true, key, value, false);
+            let found = numeric_bins(&bins);
+            assert!(found.windows(2).all(|two| two[0] < two[1]), "{found:?}");
+            assert_eq!(bins.medium, LIMITS[TABLES]);
+            for (bin, limit) in found.into_iter().zip(LIMITS).take(TABLES) {
+                assert_eq!(i64::from(bins.limit(RowBin::Table, bin)), limit);
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_tables_are_within_what_warps_take() {
+        assert!(rows::grid(MOST_PRODUCTS / (LIMITS[TABLES - 1] + 1)).is_ok());
+    }
+}

@@ -1,0 +1,40 @@
+//! Which products of SpGEMM `hash` are so small that launches and waits are most of what they take: their rows go to bins
+//! by their products alone (src/backend/cuda/spgemm/small.rs).
+
+/// Bins whose rows teams of lanes with a table take.
+pub const TABLES: usize = 4;
+/// Products of a row at the most in each bin but the last: those of tables, and one whose rows blocks with few threads
+/// take. Each is a limit of the numeric phase's bins, too.
+pub const LIMITS: [i64; TABLES + 1] = [16, 64, 128, 512, 1 << 16];
+
+/// Multiplications that are expected at the most, and those of a row of C in the mean.
+const EXPECTED: f64 = 1e7;
+const EXPECTED_OF_ROW: f64 = 128.0;
+/// Multiplications at the most, of which the device counts how many there are.
+pub const MOST_PRODUCTS: i64 = 15_000_000;
+/// Entries of the left factor's longest row at the most: more are taken in parts, side by side.
+const LONGEST: i64 = 256;
+
+/// Whether a product is expected to be small: of factors with so many rows and entries, and so many entries in the left
+/// one's longest row.
+pub fn is_small(rows: [i64; 2], entries: [i64; 2], longest: i64) -> bool {
+    // As many as if entries of the left factor met rows of the right one by chance.
+    let expected = entries[0] as f64 * entries[1] as f64 / rows[1].max(1) as f64;
+    rows[0] > 0 && longest <= LONGEST && expected <= EXPECTED.min(EXPECTED_OF_ROW * rows[0] as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_product_of_few_multiplications_is_small() {
+        let square = |rows: i64, entries: i64, longest| is_small([rows; 2], [entries; 2], longest);
+        // Circuits of 57,000 and 6,833 unknowns, the smaller one with long rows; roads of 126,000 crossings.
+        assert!(square(57_735, 275_094, 200) && square(126_146, 323_900, 7));
+        assert!(!square(6833, 43_250, 1442));
+        // A pruned layer; few rows with many products each.
+        assert!(!is_small([512, 2048], [209_715; 2], 250) && !is_small([18, 50_000], [200_000; 2], 256));
+        assert!(!square(0, 0, 0) && !square(i64::MAX, i64::MAX, 1) && square(1, 1, 1));
+    }
+}
