@@ -5,6 +5,7 @@
 mod checks;
 mod descriptor;
 mod executes;
+mod factors;
 mod in_place;
 
 use std::collections::HashMap;

@@ -9,6 +9,7 @@ mod array;
 mod into;
 mod once;
 mod settings;
+mod spgemm_values;
 mod tile;
 
 use std::ffi::CStr;
@@ -373,6 +374,8 @@ pub struct Plan<'a> {
     scalar: DataType,
     value_type: DataType,
     nnz: usize,
+    /// Entries of SpGEMM's second factor.
+    nnz_b: usize,
     arrays: PhantomData<&'a [u8]>,
 }
 
@@ -391,23 +394,8 @@ impl<'a> Plan<'a> {
         a.place.require_readable("A", session)?;
         let mut raw = std::ptr::null_mut();
         check(create(&mut raw))?;
-        let mut nnz = 0;
-        // SAFETY: `nnz` is valid for a write; rows and columns are not wanted.
-        check(unsafe {
-            tarsia::capi::spmat_access::tarsiaSpMatGetSize(
-                a.raw,
-                std::ptr::null_mut(),
-                std::ptr::null_mut(),
-                &mut nnz,
-            )
-        })?;
-        Ok(Plan {
-            raw,
-            scalar: compute.scalar(),
-            value_type: a.value_type,
-            nnz: nnz as usize,
-            arrays: PhantomData,
-        })
+        let (scalar, value_type) = (compute.scalar(), a.value_type);
+        Ok(Plan { raw, scalar, value_type, nnz: spgemm_values::entries(a)?, nnz_b: 0, arrays: PhantomData })
     }
 
     /// `tarsiaSpMV_createPlan`.
@@ -475,7 +463,7 @@ impl<'a> Plan<'a> {
     ) -> Result<Self> {
         b.place.require_readable("B", session)?;
         // SAFETY: the answer is valid for a write; the arrays live for 'a.
-        Self::new(session, a, compute, |raw| unsafe {
+        let mut plan = Self::new(session, a, compute, |raw| unsafe {
             spgemm::tarsiaSpGEMM_createPlan(
                 session.raw,
                 raw,
@@ -486,7 +474,9 @@ impl<'a> Plan<'a> {
                 arg(compute),
                 arg(alg),
             )
-        })
+        })?;
+        plan.nnz_b = spgemm_values::entries(b)?;
+        Ok(plan)
     }
 
     /// The plan itself.

@@ -1,6 +1,6 @@
 //! What `tarsia bench` is asked for.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use matrices::gallery::names;
 use tarsia::facade::{
@@ -24,27 +24,34 @@ FILES may be Matrix Market (.mtx, .mtx.gz), what `tarsia pack` writes, and what 
 the comparison matrices writes (.bin). Only patterns are read: values are seeded, ±[0.5, 1) with
 full mantissas (--values: fewer), the same in every run and for any number of threads.
 
+SpGEMM multiplies a matrix by itself, a rectangular one by its transpose, A by B with --pair, and with
+--hierarchy the matrices of each level of an algebraic multigrid hierarchy, whose Galerkin products
+R·(A·P) make the next level's A: first A·P, then R times that, with R = Pᵀ stored by rows. They are made
+before anything is timed. A folder NAME has A0, P0, A1, P1, … (a file each; its kind as above), and the
+lines are of matrix NAME/level0/A*P, NAME/level0/R*AP, … scripts/galerkin_hierarchies.py writes such folders.
+
 The table (--out, else stdout), tab-separated:
   op precision N matrix rows nnz impl alg median_us gflops floor_us analysis_ms max_rel_err note
   peak_bytes analysis_executes device driver date commit
   op           spmv, spmm, spgemm; copy: a gigabyte read and written; empty: a launch, or a
                call of the threads, that does nothing
-  N            columns of the dense matrix; 1 for SpMV, 0 for SpGEMM (A·A; A·Aᵀ if not square)
+  N            columns of the dense matrix; 1 for SpMV, 0 for SpGEMM
+  rows, nnz    of A, the first factor (the note of --pair and --hierarchy has B's entries, nnzB)
   impl         tarsia; with --against: cusparse, cusparse-coo, cusparse-sell, cusparse-bsr, cublas, mkl
   alg          default, what the library chooses (the note says what), tuned, with effort TUNED;
                NAME, what --alg asked for, NAME+ORDER with --reorder; once; the vendor's name, +pre with its preprocess, _col with column-major B and C
   median_us    SpMV, SpMM: of up to --repeat runs, caches cleared by reads before each, analysis done
                and buffers taken beforehand; SpGEMM: wall time of all phases, without the allocation
                of buffers and of C (MKL's includes it); -1: no result, the note says why
-  floor_us     the matrix with 32-bit indices and the dense operands (SpGEMM: A twice and C), each
+  floor_us     the matrix with 32-bit indices and the dense operands (SpGEMM: A, B and C), each
                once, at 3028 GB/s, the copy rate of an H100; on the CPU at its own copy rate, which
                is the floor_GB/s of the line copy
   max_rel_err  largest |found − exact| / Σ|a·x| over all rows (below 10⁷ multiplications), else over
                1,000 seeded rows with the longest among them; the note begins with WRONG where
                |found − exact| is over (terms) · eps · Σ|a·x| + the rounding of the store
   note         warm_us: runs back to back; with_alloc_us: C's allocation included; of_bound: most
-               memory, C included, over twice C's bytes and A's and B's; reuse_us: new values of A and
-               a numeric phase that knows the pattern; …
+               memory, C included, over twice C's bytes and A's and B's; reuse_us: new values of A (and
+               of B, where that is not A) and a numeric phase that knows the pattern; …
   peak_bytes   the most memory at one time that plan, workspace, buffers and converted matrices take
                beside A in CSR and the dense operands, SpGEMM with C; -1: nobody knows
   analysis_executes  the time of the analysis over median_us
@@ -61,6 +68,8 @@ Examples:
   tarsia bench --gallery comparison --against cusparse --out mine.tsv --bar bar.tsv --reproduces h100.tsv --plot plots
   tarsia bench --gallery all --against cusparse --out mine.tsv --append --time-limit 500
   tarsia bench --gallery pruned --op spmm --n 32,128,512,4096 --ops n,t --alg dense --against cublas --out layers.tsv
+  tarsia bench --hierarchy sa-poisson128 --op spgemm --types f64 --against cusparse --out galerkin.tsv
+  tarsia bench --pair A.tsm B.tsm --pair B.tsm C.tsm --op spgemm --types f64
   tarsia bench --gallery comparison --op spmm --types f32 --n 512 --orders col --alg csr --reorder all --out orders.tsv
   tarsia bench --results mine.tsv more.tsv --bar bar.tsv
   tarsia bench --results mine.tsv --table h100.tsv --impl cusparse --table-alg DEFAULT-nopre";
@@ -70,12 +79,20 @@ Examples:
 #[command(after_long_help = NOTES)]
 pub struct Args {
     /// Matrices
-    #[arg(value_name = "FILES", required_unless_present_any = ["results", "gallery"], conflicts_with = "results")]
+    #[arg(value_name = "FILES", required_unless_present_any = ["results", "gallery", "pair", "hierarchy"], conflicts_with = "results")]
     pub files: Vec<PathBuf>,
 
     /// Matrices of the gallery by name; `comparison`, `more`, `all` are parts of it, `pruned` more layers
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "results")]
     gallery: Vec<String>,
+
+    /// Two matrices whose product A·B SpGEMM makes; any number of times
+    #[arg(long, value_names = ["A", "B"], num_args = 2, action = clap::ArgAction::Append, conflicts_with = "results")]
+    pair: Vec<PathBuf>,
+
+    /// Folders of multigrid hierarchies (A0, P0, A1, …): SpGEMM makes A·P and R·(A·P) of every level
+    #[arg(long, value_name = "FOLDERS", num_args = 1.., conflicts_with = "results")]
+    pub hierarchy: Vec<PathBuf>,
 
     /// Operations
     #[arg(long, value_enum, value_delimiter = ',', default_value = "spmv,spmm,spgemm")]
@@ -213,7 +230,7 @@ pub enum Op {
     Spmv,
     /// C = A·B, B dense
     Spmm,
-    /// C = A·A
+    /// C = A·A, or A·B
     Spgemm,
 }
 
@@ -353,8 +370,16 @@ impl Args {
         Reorder::ALL.iter().filter(|order| order.is_named()).filter(is_asked).copied().collect()
     }
 
+    /// Factors of SpGEMM, two by two.
+    pub fn pairs(&self) -> impl Iterator<Item = (&Path, &Path)> {
+        self.pair.chunks_exact(2).map(|pair| (pair[0].as_path(), pair[1].as_path()))
+    }
+
     /// Each name must be an algorithm of one of the operations.
     pub fn check(&self) -> Result<()> {
+        if !(self.pair.is_empty() && self.hierarchy.is_empty() || self.op.contains(&Op::Spgemm)) {
+            return Err("--pair and --hierarchy are products of SpGEMM, which --op leaves out".into());
+        }
         let is_order = |name: &str| {
             name == ALL_ORDERS || Reorder::ALL.iter().any(|o| o.is_named() && order_name(*o) == name)
         };
@@ -380,7 +405,7 @@ impl Args {
             Ok(_) => None,
             Err(error) => Some(format!("{}: {error}", path.display())),
         };
-        let reasons: Vec<String> = self.files.iter().filter_map(reason).collect();
+        let reasons: Vec<String> = self.files.iter().chain(&self.pair).filter_map(reason).collect();
         match reasons.is_empty() {
             true => Ok(()),
             false => Err(reasons.join("\n        ").into()),

@@ -12,10 +12,11 @@ use super::args::{reorder, spgemm_alg, spmm_alg, spmv_alg, Args, ONCE};
 use super::check;
 use super::input::Input;
 use super::number::{blank, filled, room, values, Number, Precision};
+use super::pairs::Pair;
 use super::report::{floor_us, Case, Key, Origin, Row, Writer, OURS};
 use super::runs::{self, csr_bytes, dense_shape, wrong, Operands, Setting, SPARSE_PATIENCE};
 use super::timer::{self, Times};
-use super::vendor::{Choice, Dense, Prepared, Vendor};
+use super::vendor::{Choice, Dense, Prepared, SparseProduct, Vendor};
 use super::{is_declined, Declined, Op};
 use crate::demo::products::median;
 use crate::demo::rows::{row_lengths, row_products, Rows};
@@ -117,6 +118,36 @@ impl<'s, V: Vendor> Bench<'s, V> {
         Ok(())
     }
 
+    /// SpGEMM of two matrices, in the precisions that it has.
+    pub fn pair(&mut self, pair: &Pair) -> Result<()> {
+        self.vendor.look(&pair.a)?;
+        for &precision in &self.args.types {
+            match precision {
+                Precision::F64 => self.factors::<f64>(pair, precision)?,
+                Precision::F32 => self.factors::<f32>(pair, precision)?,
+                Precision::Tf32 | Precision::F16 | Precision::Bf16 => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn factors<T: Number>(&mut self, pair: &Pair, precision: Precision) -> Result<()> {
+        if self.is_over() {
+            self.left += 1;
+            return Ok(());
+        }
+        let (session, numbers) = (self.setting.session, (precision, self.args.values));
+        let a = Operands::<T>::new(session, &pair.name, &pair.a, numbers, Operation::NonTranspose);
+        match a.and_then(|a| Ok((a, Operands::second(session, &pair.b, numbers)?))) {
+            Ok((a, b)) => self.sparse(&a, Some(&b)),
+            Err(error) if is_declined(&*error) => {
+                eprintln!("{} {}: not run: {error}", pair.name, precision.name());
+                Ok(())
+            }
+            Err(error) => Err(format!("{}: {error}", pair.name).into()),
+        }
+    }
+
     fn matrix<T: Number>(&mut self, input: &Input, precision: Precision) -> Result<()> {
         for op in [Operation::NonTranspose, Operation::Transpose] {
             let products = self.args.products(op);
@@ -162,7 +193,10 @@ impl<'s, V: Vendor> Bench<'s, V> {
                         }
                     }
                 }
-                Op::Spgemm => self.sparse(a)?,
+                Op::Spgemm => {
+                    let transpose = if a.is_by_transpose() { Some(a.transposed(session)?) } else { None };
+                    self.sparse(a, transpose.as_ref())?;
+                }
             }
         }
         Ok(())
@@ -390,10 +424,9 @@ impl<'s, V: Vendor> Bench<'s, V> {
         })
     }
 
-    /// A product of sparse matrices, by everybody.
-    fn sparse<T: Number>(&mut self, a: &Operands<'s, T>) -> Result<()> {
+    /// A product of sparse matrices, A·A or A·B, by everybody.
+    fn sparse<T: Number>(&mut self, a: &Operands<'s, T>, b: Option<&Operands<'s, T>>) -> Result<()> {
         let case = a.case(Op::Spgemm.name(), 0);
-        let partner = if a.is_by_transpose() { Some(a.transposed(self.setting.session)?) } else { None };
         let mut is_without_memory = false;
         // What the run's limit refuses is refused to everybody: a vendor that numbers C's entries by
         // 32 bits (MKL) ends the process instead of the product.
@@ -415,10 +448,10 @@ impl<'s, V: Vendor> Bench<'s, V> {
             self.vendor.settle();
             let row = match &who {
                 Who::Ours(alg) => match spgemm_alg(alg) {
-                    Some(code) => self.setting.spgemm(a, partner.as_ref(), (alg, code)),
+                    Some(code) => self.setting.spgemm(a, b, (alg, code)),
                     None => continue,
                 },
-                Who::Theirs(choice) => self.theirs(choice, a, partner.as_ref()),
+                Who::Theirs(choice) => self.theirs(choice, a, b),
             };
             match row {
                 Ok(row) => self.add(row)?,
@@ -456,27 +489,60 @@ impl<'s, V: Vendor> Bench<'s, V> {
             }
         }
         let (runs, total) = (seconds.len(), median(seconds));
-        let (offsets, mut indices, mut values) = product.result()?;
-        let order = if sort_rows(&offsets, &mut indices, &mut values) { "" } else { ";columns not sorted" };
-        let nnz = indices.len();
+        let judge = |product: &mut dyn SparseProduct<T>| -> Result<_> {
+            let (offsets, mut indices, mut values) = product.result()?;
+            let order =
+                if sort_rows(&offsets, &mut indices, &mut values) { "" } else { ";columns not sorted" };
+            let c = check::Sparse { offsets: &offsets, indices: &indices, values: &values };
+            let accuracy = self.setting.accuracy(|| check::sparse(&a.host, host_b, &c, a.precision));
+            Ok((accuracy, indices.len(), order))
+        };
+        let (mut accuracy, nnz, order) = judge(&mut *product)?;
+        let (peak, more) = (product.peak_bytes(), product.note());
+        let reuse = match self.again(&mut *product) {
+            Ok(None) => String::new(),
+            Ok(Some(micros)) => {
+                // What was computed with new values is judged, too.
+                let (again, ..) = judge(&mut *product)?;
+                accuracy = accuracy.zip(again).map(|(first, again)| first.with(again));
+                format!(";reuse_us={micros:.2}")
+            }
+            Err(error) => format!(";reuse: {error}"),
+        };
+        let factor_bytes = a.bytes() + b.unwrap_or(a).bytes();
         let c_bytes = csr_bytes::<T>(a.host.rows, nnz);
-        let c = check::Sparse { offsets: &offsets, indices: &indices, values: &values };
-        let accuracy = self.setting.accuracy(|| check::sparse(&a.host, host_b, &c, a.precision));
-        let peak = product.peak_bytes();
-        let (wrong, more) = (wrong(accuracy), product.note());
-        let note = format!("{wrong}products={products};nnzC={nnz};{more};reps={runs}{order}");
+        let (wrong, of_b) = (wrong(accuracy), a.entries_of(b.unwrap_or(a)));
+        let note = format!("{wrong}products={products};{of_b}nnzC={nnz};{more};reps={runs}{order}{reuse}");
         Ok(Row {
             case: a.case(Op::Spgemm.name(), 0),
             implementation: choice.implementation.clone(),
             alg: format!("{}{}", choice.alg, product.suffix()),
             median_us: 1e6 * total,
             gflops: 2e-9 * products as f64 / total,
-            floor_us: floor_us(2.0 * a.bytes() + c_bytes),
+            floor_us: floor_us(factor_bytes + c_bytes),
             max_rel_err: accuracy.map_or(-1.0, |accuracy| accuracy.relative),
             note,
             peak_bytes: peak,
             ..Row::default()
         })
+    }
+
+    /// Microseconds of a vendor's numeric phase with new values, where there is one.
+    fn again<T: Number>(&self, product: &mut dyn SparseProduct<T>) -> Result<Option<f64>> {
+        let (mut micros, mut spent) = (Vec::new(), 0.0);
+        // As for ours: the first round warms up, unless there is time for one only.
+        for round in 0..=self.setting.repeat {
+            let Some(seconds) = product.again()? else { return Ok(None) };
+            spent += seconds;
+            let is_last = spent > SPARSE_PATIENCE;
+            if round > 0 || is_last {
+                micros.push(1e6 * seconds);
+            }
+            if is_last {
+                break;
+            }
+        }
+        Ok(Some(median(micros)))
     }
 
     /// A row goes to the table, and a short one to stderr.

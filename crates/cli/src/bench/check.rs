@@ -35,7 +35,8 @@ impl Accuracy {
         self.of_allowed <= 1.0
     }
 
-    fn with(self, other: Accuracy) -> Accuracy {
+    /// The worse of two.
+    pub fn with(self, other: Accuracy) -> Accuracy {
         Accuracy {
             relative: self.relative.max(other.relative),
             of_allowed: self.of_allowed.max(other.of_allowed),

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use super::machine::Machines;
-use super::report::{Key, Line, Row, Table};
+use super::report::{Key, Line, Row, Table, NONE};
 use super::reproduce::Factors;
+use super::Op;
 use crate::Result;
 
 /// A loss is to be slower by more than the clock's noise.
@@ -131,6 +132,20 @@ pub fn summary(rows: &[Row], reference: &Reference, title: &str) -> Result<Strin
     Ok(out)
 }
 
+/// Products of SpGEMM with new values, their time that of the numeric phase for them (`reuse_us` of the note).
+/// A vendor that has none makes a whole product; there are none if nobody has one.
+pub fn with_new_values(rows: &[Row]) -> Vec<Row> {
+    let row = |row: &Row| {
+        let whole = if row.is_ours() { NONE } else { row.median_us };
+        Row { median_us: row.noted("reuse_us").unwrap_or(whole), ..row.clone() }
+    };
+    let products = || rows.iter().filter(|row| row.case.op == Op::Spgemm.name());
+    if !products().any(|row| row.is_ours() && row.noted("reuse_us").is_some()) {
+        return Vec::new();
+    }
+    products().map(row).collect()
+}
+
 /// The geometric mean; NaN of none.
 pub fn geomean(values: &[f64]) -> f64 {
     (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
@@ -169,6 +184,34 @@ mod tests {
         let text = summary(&rows, &reference, "title").unwrap();
         let line = text.lines().nth(2).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(line, "spmv f64 1 default 2 1.000 2.00 0.50 b 1, b 0.50; no result: c d");
+    }
+
+    #[test]
+    fn new_values_are_compared_with_new_values() {
+        let product = |matrix: &str, who: &str, median_us, note: &str| {
+            let mut row = row(matrix, median_us);
+            row.case.op = "spgemm".into();
+            Row { implementation: who.into(), note: note.into(), ..row }
+        };
+        let rows = [
+            product("a", "tarsia", 100.0, "chosen=hash;reuse_us=10.00;reuse_first_us=70.00"),
+            product("a", "cusparse", 90.0, "products=3"),
+            product("a", "cusparse", 300.0, "products=3;reuse_us=40.00"),
+            // Whoever keeps no pattern makes a whole product.
+            product("b", "tarsia", 100.0, "chosen=hash;reuse_us=20.00"),
+            product("b", "cusparse", 30.0, "reuse: no memory"),
+            product("c", "tarsia", 100.0, "reuse: no memory;chosen=hash"),
+            product("c", "cusparse", 5.0, "reuse_us=4.00"),
+            row("a", 5.0),
+        ];
+        let again = with_new_values(&rows);
+        let times: Vec<f64> = again.iter().map(|row| row.median_us).collect();
+        assert_eq!(times, [10.0, 90.0, 40.0, 20.0, 30.0, -1.0, 4.0]);
+        let text = summary(&again, &Reference::best_vendor(&again), "t").unwrap();
+        let line = text.lines().nth(2).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(line.starts_with("spgemm f64 1 default 2 2.449 "), "{text}");
+        assert!(line.ends_with(" 1.50 b 0; no result: c"), "{text}");
+        assert!(with_new_values(&rows[7..]).is_empty() && with_new_values(&rows[5..]).is_empty());
     }
 
     #[test]

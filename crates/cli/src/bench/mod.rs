@@ -4,6 +4,7 @@
 //! - [`input`]: matrices from files
 //! - [`number`]: precisions, seeded operands
 //! - [`timer`]: clocks with cold and with warm caches
+//! - [`pairs`]: products of two matrices, and those of multigrid hierarchies
 //! - [`cases`]: the cases of a matrix, from who takes part to the line of the table
 //! - [`runs`]: the library's side of a case
 //! - [`vendor`]: cuSPARSE, cuBLAS and MKL
@@ -25,6 +26,7 @@ mod input;
 mod machine;
 mod number;
 mod orders;
+mod pairs;
 mod plots;
 mod report;
 mod reproduce;
@@ -43,8 +45,9 @@ use tarsia::facade::Status;
 use self::args::Against;
 pub use self::args::{Args, Op};
 use self::cases::Bench;
-use self::compare::{summary, Reference};
+use self::compare::{summary, with_new_values, Reference};
 use self::machine::Machines;
+use self::pairs::{Hierarchy, Pair};
 use self::report::{Row, Table, Writer};
 use self::reproduce::{Earlier, Factors};
 use self::runs::Setting;
@@ -78,8 +81,10 @@ pub fn run(args: &Args) -> Result<bool> {
     // Before hours of measuring: what they will be compared with.
     let others = Others::read(args)?;
     args.files_exist()?;
+    let hierarchies =
+        args.hierarchy.iter().map(|folder| Hierarchy::find(folder)).collect::<Result<Vec<_>>>()?;
     let (rows, passed) = if args.results.is_empty() {
-        measure(args)?
+        measure(args, &hierarchies)?
     } else {
         let mut rows = Vec::new();
         for path in &args.results {
@@ -144,6 +149,12 @@ impl Others {
         let best = Reference::best_vendor(rows);
         if !best.is_empty() && rows.iter().any(|row| row.is_ours() && row.is_product()) {
             out += &summary(rows, &best, "Speed-up over the best of the vendor, measured beside it")?;
+            let again = with_new_values(rows);
+            if !again.is_empty() {
+                let title = "SpGEMM with new values (reuse_us): speed-up over the best of the vendor, \
+                             its reuse_us or a whole product";
+                out += &summary(&again, &Reference::best_vendor(&again), title)?;
+            }
         }
         if let Some((title, bar, _)) = &self.bar {
             out += &summary(rows, bar, &format!("Speed-up over {title}, as it is"))?;
@@ -185,20 +196,27 @@ impl Others {
     }
 }
 
-fn measure(args: &Args) -> Result<(Vec<Row>, bool)> {
+fn measure(args: &Args, hierarchies: &[Hierarchy]) -> Result<(Vec<Row>, bool)> {
     let session = Session::new(args.kind())?;
     match args.against {
-        None => measure_with(args, &session, Nobody),
+        None => measure_with(args, hierarchies, &session, Nobody),
         Some(Against::Cusparse) => {
             let vendor = Cusparse::open(&session, args.cusparse.as_deref(), args.bsr_fill)?;
-            measure_with(args, &session, vendor)
+            measure_with(args, hierarchies, &session, vendor)
         }
-        Some(Against::Cublas) => measure_with(args, &session, Cublas::open(&session)?),
-        Some(Against::Mkl) => measure_with(args, &session, Mkl::open(&session, args.mkl.as_deref())?),
+        Some(Against::Cublas) => measure_with(args, hierarchies, &session, Cublas::open(&session)?),
+        Some(Against::Mkl) => {
+            measure_with(args, hierarchies, &session, Mkl::open(&session, args.mkl.as_deref())?)
+        }
     }
 }
 
-fn measure_with<V: Vendor>(args: &Args, session: &Session, vendor: V) -> Result<(Vec<Row>, bool)> {
+fn measure_with<V: Vendor>(
+    args: &Args,
+    hierarchies: &[Hierarchy],
+    session: &Session,
+    vendor: V,
+) -> Result<(Vec<Row>, bool)> {
     let begin = Instant::now();
     let timer = timer::of(session)?;
     let setting = Setting {
@@ -251,6 +269,21 @@ fn measure_with<V: Vendor>(args: &Args, session: &Session, vendor: V) -> Result<
     for name in &args.gallery()? {
         if bench.begins() {
             bench.input(&step(name, || input::generate(name))?)?;
+        }
+    }
+    for (a, b) in args.pairs() {
+        if bench.begins() {
+            bench.pair(&step("reading the pair", || Pair::read(a, b))?)?;
+        }
+    }
+    for hierarchy in hierarchies {
+        for level in 0..hierarchy.levels() {
+            if bench.begins() {
+                let name = format!("{} level {level}", hierarchy.name);
+                for pair in &step(&name, || hierarchy.products(level))? {
+                    bench.pair(pair)?;
+                }
+            }
         }
     }
     if bench.left > 0 {

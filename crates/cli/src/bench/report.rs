@@ -140,6 +140,12 @@ impl Row {
         self.case.op != "copy" && self.case.op != "empty"
     }
 
+    /// A number of the note, by its name.
+    pub fn noted(&self, name: &str) -> Option<f64> {
+        let value = |part: &str| part.strip_prefix(name)?.strip_prefix('=')?.parse().ok();
+        self.note.split(';').find_map(value)
+    }
+
     /// What others must have computed to be compared: with operands of the same
     /// order.
     pub fn key(&self) -> Key {

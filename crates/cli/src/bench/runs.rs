@@ -22,6 +22,8 @@ use crate::Result;
 
 /// Seed of the matrix' values.
 const MATRIX_SEED: u64 = 1;
+/// Seed of the values of SpGEMM's second factor, where that is another matrix; 2 is that of dense operands.
+const SECOND_SEED: u64 = 3;
 /// SpGEMM is not repeated after so many seconds.
 pub const SPARSE_PATIENCE: f64 = 4.0;
 /// C is read back again up to so many bytes, to compare its bits.
@@ -70,14 +72,19 @@ impl<'s, T: Number> Operands<'s, T> {
         (precision, values): (Precision, Values),
         op: Operation,
     ) -> Result<Self> {
-        let mut at = 0;
-        let host = pattern.map_values(|()| {
-            at += 1;
-            T::narrow(values.at(MATRIX_SEED, at - 1))
-        })?;
+        let host = seeded(pattern, values, MATRIX_SEED)?;
         let mark = if op.transposes() { "^T" } else { "" };
         let name = format!("{name}{}{mark}", values.suffix());
         Self::of(session, &name, host, precision, op)
+    }
+
+    /// The second factor of a product of two matrices, with values that are not the first one's.
+    pub fn second(
+        session: &'s Session,
+        pattern: &OwnedCsr<()>,
+        (precision, values): (Precision, Values),
+    ) -> Result<Self> {
+        Self::of(session, "", seeded(pattern, values, SECOND_SEED)?, precision, AS_STORED)
     }
 
     /// A matrix of the host.
@@ -133,10 +140,27 @@ impl<'s, T: Number> Operands<'s, T> {
         Operands::of(session, "", self.host.transpose()?, self.precision, AS_STORED)
     }
 
+    /// What a note says of the second factor of SpGEMM, where that is another matrix.
+    pub fn entries_of(&self, b: &Self) -> String {
+        if std::ptr::eq(self, b) {
+            return String::new();
+        }
+        format!("nnzB={};", b.host.nnz())
+    }
+
     /// The matrix by which it is multiplied in SpGEMM is its transpose, not itself.
     pub fn is_by_transpose(&self) -> bool {
         self.host.rows != self.host.cols
     }
+}
+
+/// The pattern with values of a sequence.
+fn seeded<T: Number>(pattern: &OwnedCsr<()>, values: Values, seed: u64) -> Result<OwnedCsr<T>> {
+    let mut at = 0;
+    Ok(pattern.map_values(|()| {
+        at += 1;
+        T::narrow(values.at(seed, at - 1))
+    })?)
 }
 
 /// Both factors of SpGEMM.
@@ -258,8 +282,8 @@ impl Setting<'_> {
         Err(super::Declined(format!("C takes {takes:.1} GiB ({nnz} entries), --max-c-gib is {most}")).into())
     }
 
-    /// C = A·A, or A·Aᵀ of a rectangular A, where `b` is Aᵀ, stored by rows as the vendors' libraries need it:
-    /// all phases each time.
+    /// C = A·A, or A·B where there is a `b`, stored by rows as the vendors' libraries need it: all phases each
+    /// time.
     pub fn spgemm<T: Number>(
         &self,
         a: &Operands<'_, T>,
@@ -307,7 +331,11 @@ impl Setting<'_> {
         for round in 0..=self.repeat + 1 {
             let start = Instant::now();
             if round > 0 {
-                plan.update_values(session, &a.0.values)?;
+                if std::ptr::eq(a.0, a.1) {
+                    plan.update_values(session, &a.0.values)?;
+                } else {
+                    plan.update_both_values(session, &a.0.values, &a.1.values)?;
+                }
             }
             let arrays = (&mut *offsets, &mut *indices, &mut *values);
             plan.numeric_csr(session, T::Sum::ONE, shape, arrays.0, arrays.1, arrays.2, IndexBase::Zero)?;
@@ -334,6 +362,7 @@ impl Setting<'_> {
         first: Phases<'_>,
     ) -> Result<Row> {
         let (a, b) = (factors.0, &factors.1.host);
+        let factor_bytes = a.bytes() + factors.1.bytes();
         let (session, nnz, rows) = (self.session, first.nnz, a.host.rows);
         let c_bytes = csr_bytes::<T>(rows, nnz);
         self.admit(c_bytes, nnz)?;
@@ -403,12 +432,13 @@ impl Setting<'_> {
             }
         }
         // What a product may take at the most, C included.
-        let bound = 2.0 * c_bytes + a.bytes() + csr_bytes::<T>(b.rows, b.nnz());
+        let bound = 2.0 * c_bytes + factor_bytes;
         let note = format!(
-            "{}{other}chosen={};products={products};nnzC={nnz};peak_MB={};of_bound={:.3};symbolic_us={:.2};\
+            "{}{other}chosen={};products={products};{}nnzC={nnz};peak_MB={};of_bound={:.3};symbolic_us={:.2};\
              numeric_us={:.2};with_alloc_us={:.2};reuse_us={:.2};reuse_first_us={:.2};reuse_MB={};reps={runs}",
             wrong(accuracy),
             info.algorithm,
+            factors.0.entries_of(factors.1),
             peak / 1_000_000,
             (peak as f64 + c_bytes) / bound,
             1e6 * symbolic,
@@ -424,7 +454,7 @@ impl Setting<'_> {
             alg: asked.into(),
             median_us: 1e6 * total,
             gflops: 2e-9 * products as f64 / total,
-            floor_us: floor_us(2.0 * a.bytes() + c_bytes),
+            floor_us: floor_us(factor_bytes + c_bytes),
             analysis_ms: 1e3 * analysis,
             max_rel_err: accuracy.map_or(-1.0, |accuracy| accuracy.relative),
             note,

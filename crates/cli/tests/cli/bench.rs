@@ -1,10 +1,11 @@
 //! `tarsia bench`: the table that it writes, and what it makes of tables.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use matrices::gallery;
+use matrices::owned::OwnedCsr;
 
-use super::{assert_has, error, stderr, stdout, tarsia, Folder};
+use super::{assert_has, done, error, stderr, stdout, tarsia, Folder};
 
 /// What a run that succeeded has printed on stdout.
 #[track_caller]
@@ -109,6 +110,138 @@ fn the_gallery_has_names() {
     let names: Vec<&str> = rows[2..].iter().map(|row| row["matrix"].as_str()).collect();
     assert_eq!(names, ["poisson5:20", "uniform:30x30:4"]);
     assert_has(&error(&["bench", "--gallery", "no-such"]), &["--gallery", "no-such", "--list"]);
+}
+
+/// Columns of the rows of a matrix.
+type Rows = Vec<BTreeSet<usize>>;
+
+/// The pattern of A·B.
+fn product(a: &Rows, b: &Rows) -> Rows {
+    a.iter().map(|row| row.iter().flat_map(|&k| b[k].iter().copied()).collect()).collect()
+}
+
+fn transpose(a: &Rows, cols: usize) -> Rows {
+    (0..cols).map(|col| (0..a.len()).filter(|&row| a[row].contains(&col)).collect()).collect()
+}
+
+fn matrix(rows: &Rows, cols: usize) -> OwnedCsr<f64> {
+    let entries = rows.iter().enumerate().flat_map(|(row, cols)| cols.iter().map(move |&col| (row, col)));
+    let entries = entries.map(|(row, col)| (row as i64, col as i64, 1.5)).collect();
+    OwnedCsr::from_triplets(rows.len(), cols, entries).unwrap()
+}
+
+fn entries(rows: &Rows) -> usize {
+    rows.iter().map(BTreeSet::len).sum()
+}
+
+/// A line of points and its coarser one, every third point, as Matrix Market files A0, P0, A1, P1 and A2.
+/// What the table has to say of each product: name, rows and entries of both factors, entries of C.
+fn hierarchy(folder: &Folder) -> Vec<(String, usize, [usize; 3])> {
+    std::fs::create_dir(folder.path("line")).unwrap();
+    let write = |name: &str, rows: &Rows, cols: usize| {
+        folder.matrix(&format!("line/{name}.mtx"), &matrix(rows, cols));
+    };
+    let (mut points, mut said) = (60, Vec::new());
+    let mut a: Rows =
+        (0..points).map(|at: usize| (at.saturating_sub(1)..(at + 2).min(60)).collect()).collect();
+    for level in 0..2 {
+        write(&format!("A{level}"), &a, points);
+        let coarse = points / 3;
+        let p: Rows = (0..points).map(|at| (at / 3..(at / 3 + 1 + at % 2).min(coarse)).collect()).collect();
+        write(&format!("P{level}"), &p, coarse);
+        let (r, ap) = (transpose(&p, coarse), product(&a, &p));
+        let rap = product(&r, &ap);
+        let counts = [entries(&a), entries(&p), entries(&ap)];
+        said.push((format!("line/level{level}/A*P"), points, counts));
+        said.push((format!("line/level{level}/R*AP"), coarse, [entries(&r), entries(&ap), entries(&rap)]));
+        (a, points) = (rap, coarse);
+    }
+    write("A2", &a, points);
+    said
+}
+
+#[test]
+fn products_of_a_hierarchy_are_timed_level_by_level() {
+    let folder = Folder::new();
+    let expected = hierarchy(&folder);
+    // A folder may have other files, and levels in other formats.
+    folder.text("line/README", "about");
+    done(&["pack", &folder.path("line/A1.mtx"), &folder.path("line/A1.tsm"), "--pattern"]);
+    std::fs::remove_file(folder.path("line/A1.mtx")).unwrap();
+    let line = folder.path("line");
+    let arguments = ["--hierarchy", &line, "--backend", "host", "--op", "spgemm", "--repeat", "2"];
+    let rows = table(&bench(&[&arguments[..], &["--types", "f64,f16,f32"]].concat()));
+    let rows = &rows[2..];
+    assert_eq!(rows.len(), 2 * expected.len());
+    for (row, at) in rows.iter().zip(0..) {
+        let (name, points, counts) = &expected[at / 2];
+        let facts = [row["op"].as_str(), &row["precision"], &row["matrix"], &row["impl"], &row["alg"]];
+        assert_eq!(facts, ["spgemm", ["f64", "f32"][at % 2], name, "tarsia", "default"]);
+        assert_eq!((&row["rows"], &row["nnz"]), (&points.to_string(), &counts[0].to_string()));
+        let note: HashMap<&str, &str> =
+            row["note"].split(';').filter_map(|part| part.split_once('=')).collect();
+        assert_eq!((note["nnzB"], note["nnzC"]), (&*counts[1].to_string(), &*counts[2].to_string()));
+        assert!(note["reuse_us"].parse::<f64>().unwrap() > 0.0 && !row["note"].contains("WRONG"), "{row:?}");
+        assert!(row["max_rel_err"].parse::<f64>().unwrap() >= 0.0, "it was checked: {row:?}");
+        assert!(row["median_us"].parse::<f64>().unwrap() > 0.0, "{row:?}");
+    }
+}
+
+#[test]
+fn products_of_two_files_are_timed() {
+    let folder = Folder::new();
+    let (wide, tall) =
+        (folder.path("wide.tsm"), folder.matrix("tall.mtx", &gallery::rectangular(170, 9, 0.3, 5).unwrap()));
+    done(&["pack", &folder.matrix("w.mtx", &gallery::rectangular(40, 170, 0.2, 5).unwrap()), &wide]);
+    let arguments = [
+        "--pair",
+        &wide,
+        &tall,
+        "--pair",
+        &tall,
+        &folder.matrix("end.mtx", &gallery::rectangular(9, 3, 0.5, 5).unwrap()),
+    ];
+    let out = folder.path("out.tsv");
+    let common = ["--backend", "host", "--types", "f64", "--repeat", "1", "--out", &out];
+    bench(&[&arguments[..], &common].concat());
+    let text = std::fs::read_to_string(&out).unwrap();
+    let found: Vec<_> =
+        table(&text)[2..].iter().map(|row| (row["op"].clone(), row["matrix"].clone())).collect();
+    assert_eq!(found, ["wide*tall", "tall*end"].map(|name| ("spgemm".to_string(), name.to_string())));
+    // What is in the table is not measured again.
+    bench(&[&arguments[..], &common, &["--append"]].concat());
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), text);
+    // A matrix beside them is timed alone, too.
+    let rows =
+        table(&bench(&[&[tall.as_str()], &arguments[..3], &common[..6], &["--op", "spmv,spgemm"]].concat()));
+    let found: Vec<_> = rows[2..].iter().map(|row| format!("{} {}", row["op"], row["matrix"])).collect();
+    assert_eq!(found, ["spmv tall", "spgemm tall", "spgemm wide*tall"]);
+}
+
+#[test]
+fn what_is_no_pair_and_no_hierarchy_is_said_before_the_first_case() {
+    let folder = Folder::new();
+    hierarchy(&folder);
+    let (line, small) = (folder.path("line"), small(&folder));
+    let said = |arguments: &[&str]| error(&[&["bench", "--backend", "host"], arguments].concat());
+    assert_has(&said(&["--hierarchy", &line, "--op", "spmv,spmm"]), &["--hierarchy", "--op leaves out"]);
+    assert_has(&said(&["--pair", &small, &small, "--op", "spmv"]), &["--pair", "--op leaves out"]);
+    assert_has(&said(&["--pair", &small]), &["2 values required"]);
+    assert_has(&said(&["--pair", &small, "/no/such.mtx"]), &["/no/such.mtx: No such file"]);
+    let wrong = said(&["--pair", &small, &small, "--types", "f64", "--repeat", "1"]);
+    assert_has(&wrong, &["small*small: a matrix of 300 × 200 cannot be multiplied by one of 300 × 200"]);
+    // P1 without its A; then without P0.
+    std::fs::remove_file(folder.path("line/A1.mtx")).unwrap();
+    let missing = said(&["--hierarchy", &line]);
+    assert_has(&missing, &[&format!("--hierarchy {line}: there is no A1"), "tsm"]);
+    assert!(!missing.contains("copy: "), "{missing}");
+    std::fs::remove_file(folder.path("line/P0.mtx")).unwrap();
+    assert_has(&said(&["--hierarchy", &line]), &["there is no P0"]);
+    let empty = folder.path("empty");
+    std::fs::create_dir(&empty).unwrap();
+    assert_has(&said(&["--hierarchy", &line, &empty]), &["there is no"]);
+    assert_has(&said(&["--hierarchy", &empty]), &[&format!("--hierarchy {empty}: there is no A0")]);
+    assert_has(&said(&["--hierarchy", "/no/such/folder"]), &["/no/such/folder: No such file"]);
 }
 
 const HEAD: &str =

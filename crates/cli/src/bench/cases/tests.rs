@@ -56,27 +56,46 @@ impl Fake {
     }
 }
 
-/// C = A · A.
-struct FakeProduct<'a, T: Number>(&'a OwnedCsr<T>, Fake);
+/// C = A · B. `Right` knows no new values, `Wrong` is wrong from its second numeric phase on, `Lazy` is right.
+struct FakeProduct<'a, T: Number> {
+    a: &'a OwnedCsr<T>,
+    b: &'a OwnedCsr<T>,
+    what: Fake,
+    is_again: bool,
+}
 
 impl<T: Number> SparseProduct<T> for FakeProduct<'_, T> {
     fn run(&mut self) -> Result<f64> {
-        match self.1 {
+        match self.what {
             Fake::Broken => Err("compute FAKE_STATUS_BROKEN".into()),
             _ => Ok(3.0),
         }
     }
 
+    fn again(&mut self) -> Result<Option<f64>> {
+        self.is_again = true;
+        match self.what {
+            Fake::Right => Ok(None),
+            Fake::Unprepared => Err("compute FAKE_STATUS_NO_MORE".into()),
+            _ => Ok(Some(2.0)),
+        }
+    }
+
     fn result(&mut self) -> Result<(Vec<i32>, Vec<i32>, Vec<T>)> {
-        let mut dense = vec![T::narrow(0.0); self.0.rows * self.0.cols];
-        for row in 0..self.0.rows {
-            for (&col, &value) in self.0.row(row).0.iter().zip(self.0.row(row).1) {
-                dense[row * self.0.cols + col as usize] = value;
+        let FakeProduct { a, b, .. } = *self;
+        let mut dense = vec![T::narrow(0.0); b.rows * b.cols];
+        for row in 0..b.rows {
+            for (&col, &value) in b.row(row).0.iter().zip(b.row(row).1) {
+                dense[row * b.cols + col as usize] = value;
             }
         }
-        let c = product(self.0, &dense, self.0.cols);
+        let mut c = product(a, &dense, b.cols);
+        if self.is_again && self.what == Fake::Wrong {
+            let first = c.iter_mut().find(|value| value.wide() != 0.0).unwrap();
+            *first = T::narrow(17.0);
+        }
         let (mut offsets, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
-        for row in c.chunks(self.0.cols) {
+        for row in c.chunks(b.cols) {
             // Backwards: nobody promised that they are sorted.
             for (col, &value) in row.iter().enumerate().rev().filter(|(_, v)| v.wide() != 0.0) {
                 indices.push(col as i32);
@@ -118,7 +137,7 @@ impl Vendor for FakeVendor {
 
     fn choices<T: Number>(&self, op: Op, _: Order) -> Vec<Choice<Fake>> {
         let all = [Fake::Right, Fake::Wrong, Fake::Lazy, Fake::Broken, Fake::Unprepared];
-        let some = if op == Op::Spgemm { &all[..1] } else { &all[..] };
+        let some = if op == Op::Spgemm { &[all[0], all[1], all[2], all[4]][..] } else { &all[..] };
         let choice =
             |what: &Fake| Choice { implementation: "mkl".into(), alg: format!("{what:?}"), what: *what };
         some.iter().map(choice).collect()
@@ -148,9 +167,9 @@ impl Vendor for FakeVendor {
         &'a self,
         what: &Fake,
         a: &'a Operands<'_, T>,
-        _: Option<&'a Operands<'_, T>>,
+        b: Option<&'a Operands<'_, T>>,
     ) -> Result<Box<dyn SparseProduct<T> + 'a>> {
-        Ok(Box::new(FakeProduct(&a.host, *what)))
+        Ok(Box::new(FakeProduct { a: &a.host, b: &b.unwrap_or(a).host, what: *what, is_again: false }))
     }
 }
 
@@ -160,12 +179,25 @@ struct Cli {
     args: Args,
 }
 
+fn pattern(name: &str) -> OwnedCsr<()> {
+    by_name(name).unwrap().into_pattern()
+}
+
 /// What comes of a matrix with these arguments; `done` has what is there already.
 fn run(arguments: &[&str], done: &[(&str, &str)]) -> (Vec<Row>, bool) {
+    let input = Input { name: "m".into(), pattern: pattern("uniform:40x40:5") };
+    run_with(arguments, done, |bench| bench.input(&input).unwrap())
+}
+
+/// What comes of these cases.
+fn run_with(
+    arguments: &[&str],
+    done: &[(&str, &str)],
+    cases: impl FnOnce(&mut Bench<'_, FakeVendor>),
+) -> (Vec<Row>, bool) {
     let args = Cli::parse_from([&["bench", "none.mtx", "--repeat", "2"], arguments].concat()).args;
     let session = Session::new(BackendKind::Host).unwrap();
     let timer = timer::of(&session).unwrap();
-    let pattern = by_name("uniform:40x40:5").unwrap().map_values(|_| ()).unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     let (key_of, name) = (|op: &str| (op.to_string(), "f64".to_string(), 1, "m".to_string()), "mkl");
     let done = done.iter().map(|(op, alg)| (key_of(op), name.to_string(), alg.to_string()));
@@ -189,7 +221,7 @@ fn run(arguments: &[&str], done: &[(&str, &str)]) -> (Vec<Row>, bool) {
         left: 0,
         origin: Origin { device: "d".into(), ..Origin::default() },
     };
-    bench.input(&Input { name: "m".into(), pattern }).unwrap();
+    cases(&mut bench);
     let written = super::super::report::Table::read(file.path()).unwrap().rows().unwrap();
     assert_eq!(written.len(), bench.rows.len());
     (bench.rows, bench.passed)
@@ -225,6 +257,41 @@ fn sparse_products_of_a_vendor_are_sorted_and_judged() {
         |row: &Row, name: &str| row.note.split(';').find(|part| part.starts_with(name)).map(String::from);
     assert_eq!(part(ours, "nnzC="), part(theirs, "nnzC="));
     assert_eq!((part(ours, "products="), ours.floor_us), (part(theirs, "products="), theirs.floor_us));
+}
+
+#[test]
+fn products_of_two_matrices_are_made_and_judged_with_new_values() {
+    let (a, b) = (pattern("uniform:40x30:5"), pattern("uniform:30x7:3"));
+    let pair = Pair { name: "h/level0/A*P".into(), a, b };
+    let (rows, passed) = run_with(&["--types", "f64,f32,f16"], &[], |bench| bench.pair(&pair).unwrap());
+    // SpGEMM has no halves.
+    let algs: Vec<String> =
+        rows.iter().map(|row| format!("{} {}", row.case.precision, row.alg.replace("_freeb3", ""))).collect();
+    let all = ["default", "Right", "Wrong", "Lazy", "Unprepared"];
+    let expected = |precision: &str| all.map(|alg| format!("{precision} {alg}"));
+    assert_eq!(algs, [expected("f64"), expected("f32")].concat());
+    assert!(passed);
+    let nnz_c = rows[0].noted("nnzC").unwrap();
+    // More than A·A would have, or A·Aᵀ, has no room in 40 × 7.
+    assert!(nnz_c <= 280.0 && nnz_c > 200.0, "{nnz_c}");
+    for row in &rows {
+        assert_eq!((row.case.matrix.as_str(), row.case.rows, row.case.nnz), ("h/level0/A*P", 40, 200));
+        let facts = ["nnzB", "nnzC", "products"].map(|name| row.noted(name).unwrap());
+        assert_eq!(facts, [90.0, nnz_c, 600.0], "{row:?}");
+        assert_eq!(row.floor_us, rows[if row.case.precision == "f64" { 0 } else { 5 }].floor_us);
+        // What a vendor computes with new values is judged like what it computes first.
+        assert_eq!(row.is_wrong(), row.alg.starts_with("Wrong"), "{row:?}");
+    }
+    let (value, index) = (8.0, 4.0);
+    let bytes = (200.0 + 90.0 + nnz_c) * (value + index) + index * (40.0 + 30.0 + 40.0);
+    assert_eq!(rows[0].floor_us, floor_us(bytes));
+    let reuse: Vec<_> = rows[..5].iter().map(|row| row.noted("reuse_us")).collect();
+    assert!(reuse[0].unwrap() > 0.0);
+    assert_eq!(reuse[1..], [None, Some(2e6), Some(2e6), None]);
+    assert!(rows[4].note.ends_with(";reuse: compute FAKE_STATUS_NO_MORE;version=1.2.3"), "{}", rows[4].note);
+    // Neither has A·A of a vendor an nnzB.
+    let (rows, _) = run(&["--op", "spgemm", "--types", "f64"], &[]);
+    assert!(rows.iter().all(|row| row.noted("nnzB").is_none() && row.noted("nnzC").is_some()), "{rows:?}");
 }
 
 #[test]

@@ -64,6 +64,11 @@ pub trait SparseProduct<T> {
     /// Runs it; seconds of its phases, without the allocation of memory where
     /// the caller allocates.
     fn run(&mut self) -> Result<f64>;
+    /// The numeric phase of the last run again, for new values of A and B: its seconds. `None` where every
+    /// product starts anew.
+    fn again(&mut self) -> Result<Option<f64>> {
+        Ok(None)
+    }
     /// C of the last run: offsets, columns, values.
     fn result(&mut self) -> Result<(Vec<i32>, Vec<i32>, Vec<T>)>;
     /// The most bytes at one time, with C; negative if nobody knows.

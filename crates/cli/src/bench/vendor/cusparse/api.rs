@@ -56,6 +56,10 @@ pub mod spmm {
 pub mod spgemm {
     /// CUSPARSE_SPGEMM_DEFAULT
     pub const DEFAULT: i32 = 0;
+    /// CUSPARSE_SPGEMM_CSR_ALG_DETERMINITIC, spelled so
+    pub const DETERMINISTIC: i32 = 1;
+    /// CUSPARSE_SPGEMM_CSR_ALG_NONDETERMINITIC
+    pub const NON_DETERMINISTIC: i32 = 2;
     /// CUSPARSE_SPGEMM_ALG1
     pub const ALG_1: i32 = 3;
     /// CUSPARSE_SPGEMM_ALG2
@@ -163,6 +167,13 @@ functions! {
     cusparseSpGEMM_estimateMemory: (
         Raw, i32, i32, Const, Const, Const, Const, Raw, i32, i32, Raw, f32, *mut usize, Raw, *mut usize
     );
+    cusparseSpGEMMreuse_workEstimation: (Raw, i32, i32, Const, Const, Raw, i32, Raw, *mut usize, Raw);
+    cusparseSpGEMMreuse_nnz: (
+        Raw, i32, i32, Const, Const, Raw, i32, Raw, *mut usize, Raw, *mut usize, Raw, *mut usize, Raw
+    );
+    cusparseSpGEMMreuse_copy: (Raw, i32, i32, Const, Const, Raw, i32, Raw, *mut usize, Raw);
+    cusparseSpGEMMreuse_compute:
+        (Raw, i32, i32, Const, Const, Const, Const, Raw, i32, i32, Raw);
     cusparseSpMVOp_bufferSize: (Raw, i32, Const, Const, Raw, Raw, i32, i32, *mut usize);
     cusparseSpMVOp_createDescr: (Raw, *mut Raw, i32, Const, Const, Raw, Raw, i32, i32, Raw);
     cusparseSpMVOp_destroyDescr: (Raw);

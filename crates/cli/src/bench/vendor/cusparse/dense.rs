@@ -63,7 +63,9 @@ impl<'s> Cusparse<'s> {
             What::Coo { alg } => (self.coo(a)?, alg, true),
             What::Sell => (self.sell(a)?, api::spmv::SELL, false),
             What::Bsr { size } => (self.bsr(a, size)?, bsr, false),
-            What::Operator { .. } | What::Sparse { .. } => return Err("no such algorithm".into()),
+            What::Operator { .. } | What::Sparse { .. } | What::Reuse { .. } => {
+                return Err("no such algorithm".into())
+            }
         })
     }
 

@@ -3,9 +3,11 @@
 //! - [`api`]: its functions
 //! - [`dense`]: SpMV and SpMM
 //! - [`sparse`]: SpGEMM, phase by phase
+//! - [`reuse`]: SpGEMMreuse, whose numeric phase can be run again
 
 mod api;
 mod dense;
+mod reuse;
 mod sparse;
 
 use std::any::{Any, TypeId};
@@ -69,6 +71,8 @@ pub enum What {
     Operator { alg: i32 },
     /// SpGEMM; the part of the products in a chunk, where the algorithm asks for it.
     Sparse { alg: i32, chunk: Option<f32> },
+    /// SpGEMMreuse.
+    Reuse { alg: i32 },
 }
 
 impl<'s> Cusparse<'s> {
@@ -216,13 +220,20 @@ impl Vendor for Cusparse<'_> {
                 blocks.for_each(|(name, what)| add("cusparse-bsr", &name, what));
             }
             Op::Spgemm => {
-                use api::spgemm::{ALG_1, ALG_2, ALG_3, DEFAULT};
+                use api::spgemm::{ALG_1, ALG_2, ALG_3, DEFAULT, DETERMINISTIC, NON_DETERMINISTIC};
                 add("cusparse", "DEFAULT", What::Sparse { alg: DEFAULT, chunk: None });
                 add("cusparse", "ALG1", What::Sparse { alg: ALG_1, chunk: None });
                 // It asks for a part as well, and does not use it.
                 add("cusparse", "ALG2", What::Sparse { alg: ALG_2, chunk: Some(0.2) });
                 add("cusparse", "ALG3_c0.2", What::Sparse { alg: ALG_3, chunk: Some(0.2) });
                 add("cusparse", "ALG3_c0.05", What::Sparse { alg: ALG_3, chunk: Some(0.05) });
+                for (name, alg) in [
+                    ("reuse_DEFAULT", DEFAULT),
+                    ("reuse_DETERMINISTIC", DETERMINISTIC),
+                    ("reuse_NONDETERMINISTIC", NON_DETERMINISTIC),
+                ] {
+                    add("cusparse", name, What::Reuse { alg });
+                }
             }
         }
         out
@@ -254,7 +265,10 @@ impl Vendor for Cusparse<'_> {
         a: &'a Operands<'_, T>,
         b: Option<&'a Operands<'_, T>>,
     ) -> Result<Box<dyn SparseProduct<T> + 'a>> {
-        Ok(Box::new(sparse::Product::new(self, *what, a, b)?))
+        match what {
+            What::Reuse { .. } => Ok(Box::new(reuse::Product::new(self, *what, a, b)?)),
+            _ => Ok(Box::new(sparse::Product::new(self, *what, a, b)?)),
+        }
     }
 }
 

@@ -37,29 +37,52 @@ pub struct Product<'a, T: Number> {
 }
 
 /// Seconds of what is not memory.
-struct Clock {
+pub struct Clock {
     spent: f64,
     start: Instant,
 }
 
 impl Clock {
-    fn start() -> Self {
+    /// It runs.
+    pub fn start() -> Self {
         Clock { spent: 0.0, start: Instant::now() }
     }
 
-    fn pause(&mut self) {
+    /// What follows is not counted.
+    pub fn pause(&mut self) {
         self.spent += self.start.elapsed().as_secs_f64();
     }
 
-    fn resume(&mut self) {
+    /// What follows is counted.
+    pub fn resume(&mut self) {
         self.start = Instant::now();
+    }
+
+    /// What was counted, up to the last pause.
+    pub fn spent(&self) -> f64 {
+        self.spent
     }
 }
 
 /// The descriptor of one run.
-struct Run {
+pub struct Run {
     raw: Raw,
     destroy: unsafe extern "C" fn(Raw) -> i32,
+}
+
+impl Run {
+    /// A new one.
+    pub fn new(vendor: &Cusparse<'_>) -> Result<Self> {
+        let (f, mut raw) = (&vendor.functions, std::ptr::null_mut());
+        // SAFETY: the answer is valid for a write.
+        check(unsafe { (f.cusparseSpGEMM_createDescr)(&mut raw) }, "createDescr")?;
+        Ok(Run { raw, destroy: f.cusparseSpGEMM_destroyDescr })
+    }
+
+    /// For the functions.
+    pub fn raw(&self) -> Raw {
+        self.raw
+    }
 }
 
 impl Drop for Run {
@@ -69,7 +92,8 @@ impl Drop for Run {
     }
 }
 
-fn void<S>(value: &S) -> *const c_void {
+/// For the functions' scalars.
+pub fn void<S>(value: &S) -> *const c_void {
     std::ptr::from_ref(value).cast()
 }
 
@@ -160,11 +184,8 @@ impl<'a, T: Number> Product<'a, T> {
             let (index, base, value) = (api::INDEX_32, api::BASE_ZERO, T::TYPE.code());
             make(raw, rows, cols, 0, offsets, null, null, index, index, base, value)
         })?;
-        let mut raw = std::ptr::null_mut();
-        // SAFETY: the answer is valid for a write.
-        check(unsafe { (f.cusparseSpGEMM_createDescr)(&mut raw) }, "createDescr")?;
-        let run = Run { raw, destroy: f.cusparseSpGEMM_destroyDescr };
-        let descr = run.raw;
+        let run = Run::new(vendor)?;
+        let descr = run.raw();
 
         let mut bytes = 0;
         let estimate = f.cusparseSpGEMM_workEstimation;
