@@ -456,6 +456,8 @@ pub struct tarsiaPlanInfo_t {
     pub checked: c_int,
     /// Whether the rows of C of a SpGEMM plan come out sorted (tarsiaPlan_setSortedOutput); 1 of other plans.
     pub sortedOutput: c_int,
+    /// 0; room for a later version.
+    pub reserved: c_int,
 }
 
 /// Cuts a text to fit and ends it by 0.
@@ -497,6 +499,7 @@ impl From<&Info> for tarsiaPlanInfo_t {
             valuesInPlace: c_int::from(info.settings.values_in_place),
             checked: c_int::from(info.checked),
             sortedOutput: c_int::from(info.settings.sorted_output),
+            reserved: 0,
         }
     }
 }
