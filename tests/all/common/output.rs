@@ -65,6 +65,11 @@ impl<Y: Value> Output<Y> {
         Ok(())
     }
 
+    /// Offsets and indices are the same, in the same order.
+    pub fn same_pattern(&self, other: &Self) -> bool {
+        self.offsets == other.offsets && self.indices == other.indices
+    }
+
     /// The arrays have the same bits, but for the sign and payload of a NaN: IEEE 754 leaves them
     /// open, and kernels that sum in the same order differ in them.
     pub fn same_bits(&self, other: &Self) -> Outcome {
