@@ -470,6 +470,8 @@ module tarsia
         ! Whether the rows of C of a SpGEMM plan come out sorted (tarsiaPlan_setSortedOutput); 1 of
         ! other plans.
         integer(c_int) :: sortedOutput
+        ! 0; room for a later version.
+        integer(c_int) :: reserved
     end type tarsiaPlanInfo_t
 
     ! Does not compile (division by 0) where structSize is not the size of the type.

@@ -959,6 +959,10 @@ typedef struct {
      * Whether the rows of C of a SpGEMM plan come out sorted (tarsiaPlan_setSortedOutput); 1 of other plans.
      */
     int sortedOutput;
+    /**
+     * 0; room for a later version.
+     */
+    int reserved;
 } tarsiaPlanInfo_t;
 
 #ifdef __cplusplus

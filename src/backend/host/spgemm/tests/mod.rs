@@ -4,6 +4,7 @@
 mod memory;
 mod products;
 mod tile;
+mod unsorted;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
