@@ -17,7 +17,7 @@ use crate::common::number::{factor, Bf16F32, Numbers, Value, Wide, C32, C64, F16
 use crate::common::output::{Output, Target};
 use crate::common::pattern::{Pattern, Stored, Style, Widths};
 use crate::common::staged::{Staged, Staging as _};
-use crate::common::{backend, backends, offers};
+use crate::common::{backends, offers};
 
 const N: Operation = Operation::NonTranspose;
 const T: Operation = Operation::Transpose;
