@@ -102,26 +102,6 @@ fn product<C: Numbers>(session: &Session, plan: &Plan<'_>, alpha: f64, mut c: Ou
     c
 }
 
-/// The same matrix in CSR with its rows sorted, and how many were not.
-fn sorted<Y: Value>(c: &Output<Y>) -> (Output<Y>, usize) {
-    let base = i64::from(c.target.base.code());
-    let (mut indices, mut values, mut turned) = (Vec::new(), Vec::new(), 0);
-    for row in 0..c.shape.0 {
-        let mut entries: Vec<_> = ((c.offsets.get(row) - base) as usize
-            ..(c.offsets.get(row + 1) - base) as usize)
-            .map(|at| (c.indices.get(at), c.values[at]))
-            .collect();
-        turned += usize::from(!entries.is_sorted_by_key(|entry| entry.0));
-        entries.sort_by_key(|entry| entry.0);
-        assert!(entries.windows(2).all(|pair| pair[0].0 != pair[1].0), "row {row} has a column twice");
-        indices.extend(entries.iter().map(|entry| entry.0));
-        values.extend(entries.iter().map(|entry| entry.1));
-    }
-    let mut out = Output { values, ..c.clone() };
-    out.indices = crate::common::pattern::Ints::new(c.target.widths.index(), indices);
-    (out, turned)
-}
-
 fn text(field: &[libc::c_char]) -> String {
     field.iter().take_while(|&&byte| byte != 0).map(|&byte| byte as u8 as char).collect()
 }
@@ -159,9 +139,9 @@ fn rows_of<C: Numbers>(kind: BackendKind) {
 
         let room = Output::<C::Y>::new(target, (m, n), nnz);
         let expected = product::<C>(&session, &ordered, 1.5, room.clone());
-        assert_eq!(sorted(&expected).1, 0, "{what}");
+        assert_eq!(expected.in_order().1, 0, "{what}");
         let found = product::<C>(&session, &free, 1.5, room.clone());
-        let (in_order, rows) = sorted(&found);
+        let (in_order, rows) = found.in_order();
         in_order.same_bits(&expected).unwrap_or_else(|error| panic!("{what}: {error}"));
         turned += rows;
         // The host's columns of C, which are computed of two factors by columns, come out of a transposition.
@@ -280,7 +260,7 @@ fn a_kept_pattern_keeps_its_order() {
                 let found = product::<F64>(session, &free, 1.0, room.clone());
                 assert!(found.same_pattern(&first), "{kind:?}: the order has changed");
                 assert!(found.values != first.values);
-                sorted(&found).0.same_bits(&expected).unwrap_or_else(|error| panic!("{kind:?}: {error}"));
+                found.in_order().0.same_bits(&expected).unwrap_or_else(|error| panic!("{kind:?}: {error}"));
             }
         }
     }
@@ -293,7 +273,7 @@ fn products_take_a_matrix_without_order() {
         let factors = Factors::new(kind);
         let session = &factors.session;
         let c = factors.unsorted();
-        assert!(kind != BackendKind::Host || sorted(&c).1 > 50);
+        assert!(kind != BackendKind::Host || c.in_order().1 > 50);
         let (m, n) = c.shape;
         let pattern = Pattern {
             style: Style::PLAIN,
@@ -325,7 +305,7 @@ fn products_take_a_matrix_without_order() {
                     let nnz = plan.symbolic(session).unwrap() as usize;
                     let target = Target { format: Format::Csr, widths: Widths::Mixed, base: IndexBase::One };
                     let found = product::<F64>(session, &plan, 1.0, Output::new(target, shape, nnz));
-                    let verified = sorted(&found).0.verify::<F64>(kind, expected);
+                    let verified = found.in_order().0.verify::<F64>(kind, expected);
                     verified.unwrap_or_else(|error| panic!("{kind:?} {alg:?} sorted {is_sorted}: {error}"));
                 }
             }
