@@ -416,7 +416,7 @@ module tarsia
     ! structSize is set here, so that a variable can be passed as it is.
     type, bind(C), public :: tarsiaPlanInfo_t
         ! In: sizeof(tarsiaPlanInfo_t) of the caller. Must be set before the call.
-        integer(c_size_t) :: structSize = 656_c_size_t
+        integer(c_size_t) :: structSize = 664_c_size_t
         ! What the plan computes.
         integer(c_int) :: operation
         ! 1 after tarsiaPlan_analyze has succeeded, else 0.
@@ -467,11 +467,16 @@ module tarsia
         integer(c_int) :: valuesInPlace
         ! 1 if tarsiaSetChecks was on in analysis, so that executes can be checked, else 0.
         integer(c_int) :: checked
+        ! Whether the rows of C of a SpGEMM plan come out sorted (tarsiaPlan_setSortedOutput); 1 of
+        ! other plans.
+        integer(c_int) :: sortedOutput
+        ! 0; room for a later version.
+        integer(c_int) :: reserved
     end type tarsiaPlanInfo_t
 
     ! Does not compile (division by 0) where structSize is not the size of the type.
     type(tarsiaPlanInfo_t) :: probe_tarsiaPlanInfo_t
-    integer, parameter :: check_tarsiaPlanInfo_t = 1/merge(1, 0, storage_size(probe_tarsiaPlanInfo_t) == 8*656)
+    integer, parameter :: check_tarsiaPlanInfo_t = 1/merge(1, 0, storage_size(probe_tarsiaPlanInfo_t) == 8*664)
 
     ! Callbacks.
     abstract interface
@@ -1322,7 +1327,8 @@ module tarsia
         ! sorted, unique: host, each may be NULL. sorted: 1 if indices ascend inside every row (CSR,
         ! BSR: of blocks), column (CSC), or entries ascend by (row, column) (COO). unique: 1 if it
         ! is sorted and nothing is stored twice. Neither is an error: SpMV, SpMM and SpGEMM take
-        ! unsorted matrices and add up what is stored twice.
+        ! unsorted matrices and add up what is stored twice. tarsiaSpMatGetSorted tells what was
+        ! found of sorted from then on.
         !
         ! Blocks; not inside a capture. Does not read the values.
         !
@@ -1638,6 +1644,32 @@ module tarsia
             integer(c_int), intent(out) :: base
             integer(c_int) :: tarsiaSpMatGetIndexBase
         end function tarsiaSpMatGetIndexBase
+    end interface
+
+    interface
+        ! Whether the indices of each row are known to ascend (CSC: of each column; BSR: of blocks;
+        ! COO: entries by row and column), as tarsiaCheckSpMat tells it of sorted: an index that is
+        ! stored twice does not change it.
+        !
+        ! sorted: host. 1: the last call of the library that has checked or written the whole
+        ! pattern of this descriptor found or wrote it so: tarsiaCheckSpMat, tarsiaSpGEMM_numeric of
+        ! a plan whose output is sorted, tarsiaTileToSparse; of a matrix in tiles always. 0: not
+        ! known. That is the answer for a descriptor that has just been created, after new pointers
+        ! (tarsiaCsrSetPointers and so on; not tarsiaSpMatSetValues, which leaves the pattern),
+        ! after tarsiaCheckSpMat has found another order or an error, after tarsiaSpGEMM_numeric of
+        ! a plan of tarsiaPlan_setSortedOutput(plan, 0), whatever order that has left, and after one
+        ! that failed. tarsiaPlan_analyze changes no descriptor.
+        !
+        ! Reads nothing of the matrix: a program that writes indices itself calls tarsiaCheckSpMat
+        ! again. No operation needs sorted indices.
+        !
+        ! Statuses: INVALID_VALUE (A is not a live descriptor, sorted is NULL).
+        function tarsiaSpMatGetSorted(A, sorted) bind(C, name="tarsiaSpMatGetSorted")
+            import :: c_int, c_ptr
+            type(c_ptr), value, intent(in) :: A
+            integer(c_int), intent(out) :: sorted
+            integer(c_int) :: tarsiaSpMatGetSorted
+        end function tarsiaSpMatGetSorted
     end interface
 
     interface
@@ -2191,6 +2223,32 @@ module tarsia
     end interface
 
     interface
+        ! Whether SpGEMM sorts the columns of each row of C (1 after create). 0: C = alpha * op(A) *
+        ! op(B) has the same entries with the same bits in every row, but they stand in the order
+        ! that costs least, which may be the ascending one for some rows, or for all, and another
+        ! one in another version and on another backend or device. It is the same in every numeric
+        ! phase, of any alpha, and of other plans of the same problem and settings; with
+        ! tarsiaPlan_setValueUpdates(plan, 1) it is kept with the pattern. For products whose
+        ! readers need no order: a next product, SpMV and SpMM (all of which take unsorted rows),
+        ! multigrid, counts of triangles.
+        !
+        ! C is then CSR, and DEFAULT takes TARSIA_SPGEMM_ALG_HASH, never TILE. tarsiaSpMatGetSorted
+        ! tells what is known of a matrix.
+        !
+        ! Statuses: INVALID_VALUE (plan is NULL or not of SpGEMM, sortedOutput not 0 or 1),
+        ! INVALID_STATE (analyzed already). With 0, tarsiaPlan_analyze returns NOT_SUPPORTED for
+        ! TARSIA_SPGEMM_ALG_TILE by name and for A or B in tiles, tarsiaSpGEMM_numeric for C in CSC
+        ! or in tiles.
+        function tarsiaPlan_setSortedOutput(plan, sortedOutput &
+                ) bind(C, name="tarsiaPlan_setSortedOutput")
+            import :: c_int, c_ptr
+            type(c_ptr), value, intent(in) :: plan
+            integer(c_int), value, intent(in) :: sortedOutput
+            integer(c_int) :: tarsiaPlan_setSortedOutput
+        end function tarsiaPlan_setSortedOutput
+    end interface
+
+    interface
         ! The most bytes that the plan may hold at one time, temporary memory of analysis and of
         ! SpGEMM's phases included, C not; 0 takes the limit away (after create: what the backend's
         ! memory has left). SpGEMM on a device works part by part where all of an intermediate does
@@ -2278,11 +2336,11 @@ module tarsia
         !
         ! The same problem: the same operation, ops, types (computeType too), orders, nHint, format,
         ! shape, number of entries, index types, index base, contents of the index arrays,
-        ! valueUpdates, valuesInPlace, selfContained, expected executes, reorder and blocks; and the
-        ! same version of the library, backend and model of the device or processor. Nothing in
-        ! buffer is believed: data that are damaged, cut off, or for anything else are an error
-        ! whose text says what differs, and the plan stays as it was; an order of rows must have
-        ! each row of op(A) once.
+        ! valueUpdates, valuesInPlace, selfContained, expected executes, sortedOutput, reorder and
+        ! blocks; and the same version of the library, backend and model of the device or processor.
+        ! Nothing in buffer is believed: data that are damaged, cut off, or for anything else are an
+        ! error whose text says what differs, and the plan stays as it was; an order of rows must
+        ! have each row of op(A) once.
         !
         ! buffer: host; NULL with 0 bytes takes decisions back that were given before. bytes: its
         ! size, as tarsiaPlan_getDecisions said.
@@ -2709,7 +2767,8 @@ module tarsia
         ! tarsiaPlan_analyze, tarsiaSpGEMM_symbolic, tarsiaSpGEMM_numeric (as often as wanted). With
         ! tarsiaPlan_setValueUpdates(plan, 1) the plan keeps C's pattern, and every numeric phase
         ! after the first computes values only. tarsiaPlan_setMemoryLimit bounds what the plan may
-        ! hold besides C.
+        ! hold besides C, and tarsiaPlan_setSortedOutput(plan, 0) leaves out the sorting of C's
+        ! rows.
         !
         ! A factor in tiles is read where it is, without conversion, by TARSIA_SPGEMM_ALG_TILE,
         ! which DEFAULT then chooses; other algorithms do not take it. Where op transposes it, or
@@ -2768,12 +2827,14 @@ module tarsia
         ! C = alpha * op(A) * op(B): writes C's offsets, indices and values.
         !
         ! C: CSR or CSC with room for the nnzC entries of tarsiaSpGEMM_symbolic, any index types
-        ! that hold them, either base; rows (columns for CSC) come out sorted, without duplicates.
-        ! Or, by TARSIA_SPGEMM_ALG_TILE, a matrix of tarsiaCreateTile, whose tiles are replaced: in
-        ! memory of the handle's allocator, not counted in the plan's limit; it may be A or B, too.
-        ! Such a call blocks and is not captured. alpha: one value of the compute type, on the host
-        ! or the device by pointer mode; alpha == 0 writes the pattern with zeros and reads no
-        ! values. C's arrays must not overlap A's or B's.
+        ! that hold them, either base; rows (columns for CSC) come out sorted, without duplicates,
+        ! or with tarsiaPlan_setSortedOutput(plan, 0) rows of CSR in another order that is the same
+        ! in every call, without duplicates. Or, by TARSIA_SPGEMM_ALG_TILE, a matrix of
+        ! tarsiaCreateTile, whose tiles are replaced: in memory of the handle's allocator, not
+        ! counted in the plan's limit; it may be A or B, too. Such a call blocks and is not
+        ! captured. alpha: one value of the compute type, on the host or the device by pointer mode;
+        ! alpha == 0 writes the pattern with zeros and reads no values. C's arrays must not overlap
+        ! A's or B's.
         !
         ! May allocate and block (not, on a device, once the pattern is kept and reused; a memory
         ! limit may leave no room for it). C by columns of a product that is computed by rows, or
@@ -2787,9 +2848,10 @@ module tarsia
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan, alpha is
         ! NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL array, or shares
-        ! memory with A, B or itself), NOT_SUPPORTED (format of C; tiles from another algorithm),
-        ! INVALID_STATE (not analyzed, or no symbolic phase yet; with checks on, arrays of A or B
-        ! have changed), ALLOC_FAILED, INSUFFICIENT_RESOURCES (memory limit).
+        ! memory with A, B or itself), NOT_SUPPORTED (format of C: CSC, too, with
+        ! setSortedOutput(0); tiles from another algorithm), INVALID_STATE (not analyzed, or no
+        ! symbolic phase yet; with checks on, arrays of A or B have changed), ALLOC_FAILED,
+        ! INSUFFICIENT_RESOURCES (memory limit).
         function tarsiaSpGEMM_numeric(handle, plan, alpha, C) bind(C, name="tarsiaSpGEMM_numeric")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
@@ -2883,6 +2945,7 @@ module tarsia
     public :: tarsiaSpMatGetSize
     public :: tarsiaSpMatGetFormat
     public :: tarsiaSpMatGetIndexBase
+    public :: tarsiaSpMatGetSorted
     public :: tarsiaSpMatGetValues
     public :: tarsiaConstSpMatGetValues
     public :: tarsiaSpMatSetValues
@@ -2913,6 +2976,7 @@ module tarsia
     public :: tarsiaPlan_setSelfContained
     public :: tarsiaPlan_setValuesInPlace
     public :: tarsiaPlan_setExpectedExecutes
+    public :: tarsiaPlan_setSortedOutput
     public :: tarsiaPlan_setMemoryLimit
     public :: tarsiaPlan_analyze
     public :: tarsiaPlan_getDecisions

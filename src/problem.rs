@@ -54,4 +54,7 @@ pub struct SpgemmProblem {
     /// Keep C's pattern, so that numeric phases after the first only compute
     /// values.
     pub value_updates: bool,
+    /// The columns of each row of C ascend; else they are in the order that costs a backend least, which is the
+    /// same from call to call. What a row has, and its sums, do not depend on it.
+    pub sorted_output: bool,
 }

@@ -17,6 +17,8 @@ pub struct Settings {
     pub values_in_place: bool,
     /// Executes that the plan is for: the choice minimises analysis and so many executes; 0: not known.
     pub expected_executes: i64,
+    /// SpGEMM: the columns of each row of C ascend.
+    pub sorted_output: bool,
     /// The same bits from run to run: what the handle says when it analyzes.
     pub deterministic: bool,
     /// Bytes that the plan may hold at one time.
@@ -32,6 +34,7 @@ impl Default for Settings {
             value_updates: false,
             values_in_place: false,
             expected_executes: 0,
+            sorted_output: true,
             deterministic: false,
             memory_limit: usize::MAX,
         }

@@ -463,6 +463,7 @@ impl World {
                     plan::tarsiaPlan_setValuesInPlace(p, i32::from(flags & 1));
                     plan::tarsiaPlan_setSelfContained(p, i32::from(flags >> 1 & 3));
                     plan::tarsiaPlan_setExpectedExecutes(p, i64::from(executes));
+                    plan::tarsiaPlan_setSortedOutput(p, i32::from(flags >> 3 & 3));
                 }
                 Call::Checks(at, on) => {
                     handle::tarsiaSetChecks(handle(at), i32::from(on % 3));

@@ -70,6 +70,13 @@ class AnySparseMatrix {
         return static_cast<const T *>(values);
     }
 
+    // Whether the indices of each row (CSC: column) are known to ascend (see tarsiaSpMatGetSorted).
+    bool sorted() const {
+        int sorted = 0;
+        TARSIA_HPP_CALL(tarsiaSpMatGetSorted, get(), &sorted);
+        return sorted != 0;
+    }
+
     // Reads the pattern, throws if it is wrong, and tells what else there is to know (see
     // tarsiaCheckSpMat). Blocks.
     struct Pattern {

@@ -387,6 +387,11 @@ class SpGEMMPlan : public Plan {
         own(raw);
     }
 
+    // Whether the columns of each row of C ascend (before analyze(); see tarsiaPlan_setSortedOutput).
+    void setSortedOutput(bool sortedOutput) {
+        TARSIA_HPP_CALL(tarsiaPlan_setSortedOutput, get(), sortedOutput ? 1 : 0);
+    }
+
     // Entries of C. Blocks.
     std::int64_t symbolic(const Handle &handle) {
         std::int64_t nnz = 0;

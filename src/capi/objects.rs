@@ -208,7 +208,12 @@ impl<T: Clone> Registry<T> {
 #[derive(Clone)]
 pub(crate) enum Sparse {
     /// Arrays of the user.
-    Arrays(SparseMatrix),
+    Arrays {
+        /// The arrays.
+        matrix: SparseMatrix,
+        /// The indices of each row (of CSC each column) are known to ascend.
+        sorted: bool,
+    },
     /// Tiles of the library.
     Tiles(Arc<TileMatrix>),
 }
@@ -217,7 +222,7 @@ impl Sparse {
     /// What is known of it without its contents.
     pub fn matrix(&self) -> SparseMatrix {
         match self {
-            Sparse::Arrays(matrix) => *matrix,
+            Sparse::Arrays { matrix, .. } => *matrix,
             Sparse::Tiles(tiles) => {
                 SparseMatrix { arrays: SparseArrays::Tile(tiles.shape()), writable: true, temporary: false }
             }
@@ -227,7 +232,7 @@ impl Sparse {
     /// The matrix in tiles, if it is one.
     pub fn tiles(self) -> Option<Arc<TileMatrix>> {
         match self {
-            Sparse::Arrays(_) => None,
+            Sparse::Arrays { .. } => None,
             Sparse::Tiles(tiles) => Some(tiles),
         }
     }
@@ -270,6 +275,24 @@ pub(crate) fn descriptors(of: [tarsiaConstSpMatDescr_t; 2]) -> Descriptors {
 /// A sparse matrix argument with its contents, where the library has them.
 pub(crate) fn sparse_or_tiles(name: &str, descr: tarsiaConstSpMatDescr_t) -> Result<Sparse> {
     SPARSE.find(name, descr.addr())
+}
+
+/// Whether the indices of a sparse matrix are known to ascend; tiles have no other order.
+pub(crate) fn is_sorted(name: &str, descr: tarsiaConstSpMatDescr_t) -> Result<bool> {
+    match sparse_or_tiles(name, descr)? {
+        Sparse::Arrays { sorted, .. } => Ok(sorted),
+        Sparse::Tiles(_) => Ok(true),
+    }
+}
+
+/// Notes whether the indices of arrays of the user are known to ascend. A descriptor that another thread has
+/// destroyed meanwhile has nothing to note it in.
+pub(crate) fn note_sorted(descr: tarsiaConstSpMatDescr_t, is_sorted: bool) {
+    SPARSE.update(descr.addr(), |entry| {
+        if let Sparse::Arrays { sorted, .. } = entry {
+            *sorted = is_sorted;
+        }
+    });
 }
 
 /// A dense vector argument.
@@ -325,7 +348,7 @@ pub(super) trait Described: Copy {
 
 impl From<SparseMatrix> for Sparse {
     fn from(matrix: SparseMatrix) -> Self {
-        Sparse::Arrays(matrix)
+        Sparse::Arrays { matrix, sorted: false }
     }
 }
 

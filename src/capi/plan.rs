@@ -170,6 +170,32 @@ pub extern "C" fn tarsiaPlan_setExpectedExecutes(plan: tarsiaPlan_t, executes: i
     })
 }
 
+/// Whether SpGEMM sorts the columns of each row of C (1 after create). 0: C = alpha · op(A) · op(B) has the same
+/// entries with the same bits in every row, but they stand in the order that costs least, which may be the
+/// ascending one for some rows, or for all, and another one in another version and on another backend or
+/// device. It is the same in every numeric phase, of any alpha, and of other plans of the same problem and
+/// settings; with tarsiaPlan_setValueUpdates(plan, 1) it is kept with the pattern. For products whose
+/// readers need no order: a next product, SpMV and SpMM (all of which take unsorted rows), multigrid, counts of
+/// triangles.
+///
+/// C is then CSR, and DEFAULT takes TARSIA_SPGEMM_ALG_HASH, never TILE. tarsiaSpMatGetSorted tells what is known
+/// of a matrix.
+///
+/// Statuses: INVALID_VALUE (plan is NULL or not of SpGEMM, sortedOutput not 0 or 1), INVALID_STATE
+/// (analyzed already). With 0, tarsiaPlan_analyze returns NOT_SUPPORTED for TARSIA_SPGEMM_ALG_TILE by name and for
+/// A or B in tiles, tarsiaSpGEMM_numeric for C in CSC or in tiles.
+#[no_mangle]
+pub extern "C" fn tarsiaPlan_setSortedOutput(plan: tarsiaPlan_t, sortedOutput: c_int) -> tarsiaStatus_t {
+    guard(|| {
+        let plan = live_plan(plan)?;
+        if plan.kind() != OpKind::Spgemm {
+            return Err(Error::invalid("plan", "the order of a sparse result is for SpGEMM"));
+        }
+        let on = flag("sortedOutput", sortedOutput)?;
+        plan.set(|settings| settings.sorted_output = on)
+    })
+}
+
 /// The most bytes that the plan may hold at one time, temporary memory of
 /// analysis and of SpGEMM's phases included, C not; 0 takes the limit away
 /// (after create: what the backend's memory has left). SpGEMM on a device works part by part
@@ -268,7 +294,7 @@ pub unsafe extern "C" fn tarsiaPlan_getDecisions(
 ///
 /// The same problem: the same operation, ops, types (computeType too), orders, nHint, format, shape, number of
 /// entries, index types, index base, contents of the index arrays, valueUpdates, valuesInPlace, selfContained,
-/// expected executes, reorder and blocks; and the same
+/// expected executes, sortedOutput, reorder and blocks; and the same
 /// version of the library, backend and model of the device or processor. Nothing in buffer is believed:
 /// data that are damaged, cut off, or for anything else are an error whose text says what differs, and
 /// the plan stays as it was; an order of rows must have each row of op(A) once.
@@ -428,6 +454,10 @@ pub struct tarsiaPlanInfo_t {
     pub valuesInPlace: c_int,
     /// 1 if tarsiaSetChecks was on in analysis, so that executes can be checked, else 0.
     pub checked: c_int,
+    /// Whether the rows of C of a SpGEMM plan come out sorted (tarsiaPlan_setSortedOutput); 1 of other plans.
+    pub sortedOutput: c_int,
+    /// 0; room for a later version.
+    pub reserved: c_int,
 }
 
 /// Cuts a text to fit and ends it by 0.
@@ -468,6 +498,8 @@ impl From<&Info> for tarsiaPlanInfo_t {
             expectedExecutes: info.settings.expected_executes,
             valuesInPlace: c_int::from(info.settings.values_in_place),
             checked: c_int::from(info.checked),
+            sortedOutput: c_int::from(info.settings.sorted_output),
+            reserved: 0,
         }
     }
 }

@@ -38,7 +38,8 @@ use crate::types::Address;
 /// tarsiaPlan_analyze, tarsiaSpGEMM_symbolic, tarsiaSpGEMM_numeric (as often as
 /// wanted). With tarsiaPlan_setValueUpdates(plan, 1) the plan keeps C's pattern,
 /// and every numeric phase after the first computes values only.
-/// tarsiaPlan_setMemoryLimit bounds what the plan may hold besides C.
+/// tarsiaPlan_setMemoryLimit bounds what the plan may hold besides C, and
+/// tarsiaPlan_setSortedOutput(plan, 0) leaves out the sorting of C's rows.
 ///
 /// A factor in tiles is read where it is, without conversion, by TARSIA_SPGEMM_ALG_TILE,
 /// which DEFAULT then chooses; other algorithms do not take it. Where op transposes it,
@@ -78,7 +79,7 @@ pub unsafe extern "C" fn tarsiaSpGEMM_createPlan(
         }
         let compute = check_enum("computeType", computeType)?;
         let types = Types { a: a.value_type(), x: b.value_type(), y: compute.scalar(), compute };
-        let problem = SpgemmProblem { op_a, op_b, a, b, types, value_updates: false };
+        let problem = SpgemmProblem { op_a, op_b, a, b, types, value_updates: false, sorted_output: true };
         let algorithm = Algorithm::from_spgemm(check_enum("alg", alg)?);
         let planned = Planned::<Spgemm>::new(backend.kind(), problem, algorithm)?.with_tiles(tiles);
         let plan = Plan::new(handle, planned).watching(descriptors([A, B]));
@@ -121,7 +122,8 @@ pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
 ///
 /// C: CSR or CSC with room for the nnzC entries of tarsiaSpGEMM_symbolic, any
 /// index types that hold them, either base; rows (columns for CSC) come out
-/// sorted, without duplicates. Or, by TARSIA_SPGEMM_ALG_TILE, a matrix of tarsiaCreateTile,
+/// sorted, without duplicates, or with tarsiaPlan_setSortedOutput(plan, 0) rows of CSR
+/// in another order that is the same in every call, without duplicates. Or, by TARSIA_SPGEMM_ALG_TILE, a matrix of tarsiaCreateTile,
 /// whose tiles are replaced: in memory of the handle's allocator, not counted in the
 /// plan's limit; it may be A or B, too. Such a call blocks and is not captured. alpha: one value of the compute type, on the host
 /// or the device by pointer mode; alpha == 0 writes the pattern with zeros and
@@ -139,8 +141,8 @@ pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
 /// alpha is NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL
-/// array, or shares memory with A, B or itself), NOT_SUPPORTED (format of C; tiles
-/// from another algorithm),
+/// array, or shares memory with A, B or itself), NOT_SUPPORTED (format of C: CSC, too, with
+/// setSortedOutput(0); tiles from another algorithm),
 /// INVALID_STATE (not analyzed, or no symbolic phase yet; with checks on, arrays of A or B
 /// have changed), ALLOC_FAILED,
 /// INSUFFICIENT_RESOURCES (memory limit).
@@ -156,7 +158,7 @@ pub unsafe extern "C" fn tarsiaSpGEMM_numeric(
         let name = "tarsiaSpGEMM_numeric";
         plan.check_unchanged(handle, name, Reads::All)?;
         let c = match sparse_or_tiles("C", C)? {
-            Sparse::Arrays(c) => c,
+            Sparse::Arrays { matrix, .. } => matrix,
             Sparse::Tiles(c) => {
                 let backend = handle.backend();
                 c.require_backend("C", backend.kind(), backend.device())?;
@@ -168,9 +170,12 @@ pub unsafe extern "C" fn tarsiaSpGEMM_numeric(
                 });
             }
         };
-        plan.modify(handle, name, |planned: &mut Planned<Spgemm>, cx| {
-            planned.numeric(cx, Address::new(alpha), &c)
-        })
+        let written = plan.modify(handle, name, |planned: &mut Planned<Spgemm>, cx| {
+            planned.numeric(cx, Address::new(alpha), &c)?;
+            Ok(planned.sorted_output())
+        });
+        objects::note_sorted(C, *written.as_ref().unwrap_or(&false));
+        written.map(drop)
     })
 }
 

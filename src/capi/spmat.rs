@@ -34,7 +34,7 @@ pub extern "C" fn tarsiaDestroySpMat(A: tarsiaConstSpMatDescr_t) -> tarsiaStatus
 /// every row (CSR, BSR: of blocks), column (CSC), or entries ascend by (row,
 /// column) (COO). unique: 1 if it is sorted and nothing is stored twice. Neither
 /// is an error: SpMV, SpMM and SpGEMM take unsorted matrices and add up what is
-/// stored twice.
+/// stored twice. tarsiaSpMatGetSorted tells what was found of sorted from then on.
 ///
 /// Blocks; not inside a capture. Does not read the values.
 ///
@@ -56,7 +56,9 @@ pub unsafe extern "C" fn tarsiaCheckSpMat(
             return Err(no_arrays("A"));
         }
         handle.backend().require_blocking(handle.stream(), "tarsiaCheckSpMat")?;
-        let found = handle.backend().check_sparse(&handle.context(), &sparse("A", A)?, "A")?;
+        let found = handle.backend().check_sparse(&handle.context(), &sparse("A", A)?, "A");
+        objects::note_sorted(A, found.as_ref().is_ok_and(|found| found.sorted));
+        let found = found?;
         if let Some(out) = sorted {
             out.set(c_int::from(found.sorted))?;
         }

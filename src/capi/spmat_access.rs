@@ -1,12 +1,12 @@
 //! Sparse matrix descriptors: getters and setters.
 
-use libc::c_void;
+use libc::{c_int, c_void};
 
 use super::boundary::{answer, guard, out};
 use super::enums::{
     tarsiaDataType_t, tarsiaFormat_t, tarsiaIndexBase_t, tarsiaIndexType_t, tarsiaOrder_t, tarsiaStatus_t,
 };
-use super::objects::{sparse, tarsiaConstSpMatDescr_t, tarsiaSpMatDescr_t, Described};
+use super::objects::{self, sparse, tarsiaConstSpMatDescr_t, tarsiaSpMatDescr_t, Described};
 use crate::error::{Error, Result};
 use crate::matrix::{no_arrays, Bsr, Compressed, Coo, SparseArrays, SparseMatrix};
 use crate::types::{Address, Format};
@@ -84,6 +84,34 @@ pub unsafe extern "C" fn tarsiaSpMatGetIndexBase(
     })
 }
 
+/// Whether the indices of each row are known to ascend (CSC: of each column; BSR: of
+/// blocks; COO: entries by row and column), as tarsiaCheckSpMat tells it of sorted: an index that
+/// is stored twice does not change it.
+///
+/// sorted: host. 1: the last call of the library that has checked or written the whole pattern
+/// of this descriptor found or wrote it so: tarsiaCheckSpMat, tarsiaSpGEMM_numeric of a plan
+/// whose output is sorted, tarsiaTileToSparse; of a matrix in tiles always. 0: not known.
+/// That is the answer for a descriptor that has just been created, after new pointers
+/// (tarsiaCsrSetPointers and so on; not tarsiaSpMatSetValues, which leaves the pattern), after
+/// tarsiaCheckSpMat has found another order or an error, after tarsiaSpGEMM_numeric of a plan of
+/// tarsiaPlan_setSortedOutput(plan, 0), whatever order that has left, and after one that failed.
+/// tarsiaPlan_analyze changes no descriptor.
+///
+/// Reads nothing of the matrix: a program that writes indices itself calls tarsiaCheckSpMat
+/// again. No operation needs sorted indices.
+///
+/// Statuses: INVALID_VALUE (A is not a live descriptor, sorted is NULL).
+#[no_mangle]
+pub unsafe extern "C" fn tarsiaSpMatGetSorted(
+    A: tarsiaConstSpMatDescr_t,
+    sorted: *mut c_int,
+) -> tarsiaStatus_t {
+    guard(|| {
+        let is_sorted = objects::is_sorted("A", A)?;
+        out!(sorted).set(c_int::from(is_sorted))
+    })
+}
+
 /// Value array of a descriptor.
 ///
 /// values: host.
@@ -129,6 +157,10 @@ pub unsafe extern "C" fn tarsiaConstSpMatGetValues(
 pub unsafe extern "C" fn tarsiaSpMatSetValues(A: tarsiaSpMatDescr_t, values: *mut c_void) -> tarsiaStatus_t {
     guard(|| {
         let a = with_arrays(SparseMatrix::of("A", A.addr(), true)?)?;
-        a.with_values(Address::new(values)).replace("A", A.addr())
+        let is_sorted = objects::is_sorted("A", A)?;
+        a.with_values(Address::new(values)).replace("A", A.addr())?;
+        // The pattern is what it was.
+        objects::note_sorted(A, is_sorted);
+        Ok(())
     })
 }

@@ -199,6 +199,8 @@ pub unsafe extern "C" fn tarsiaTileToSparse(
         }
         let backend = handle.backend();
         backend.require_blocking(handle.stream(), "tarsiaTileToSparse")?;
-        backend.write_tiles(&handle.context(), &a, &b)
+        let written = backend.write_tiles(&handle.context(), &a, &b);
+        objects::note_sorted(B, written.is_ok());
+        written
     })
 }

@@ -9,7 +9,7 @@ use super::{
     check_inner, check_new_values, check_shape, check_type, check_writable, not_analyzed, Analysis, Built,
     Operation, Parts, Planned,
 };
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Row};
 use crate::backend::LayoutInfo;
 use crate::error::{Error, Result};
 use crate::matrix::tiles::{TileFactors, TileMatrix, Tiles};
@@ -17,7 +17,8 @@ use crate::matrix::{Array, SparseMatrix};
 use crate::memory::Context;
 use crate::problem::SpgemmProblem;
 use crate::select::{self, in_place, roofline, Choice, SpgemmSurveyed};
-use crate::types::{Address, Effort, OpKind, Reorder};
+use crate::settings::Settings;
+use crate::types::{Address, Effort, Format, OpKind, Reorder};
 
 /// What SpGEMM asks of a backend.
 pub trait SpgemmBackend {
@@ -58,8 +59,9 @@ pub trait SpgemmBackend {
 pub trait SpgemmExecutor: Send + Sync {
     /// Computes the number of stored entries of C.
     fn symbolic(&mut self, cx: &Context) -> Result<i64>;
-    /// Writes C's pattern and values into the user's arrays (sorted, without
-    /// duplicates). `symbolic` has run and C has its number of entries.
+    /// Writes C's pattern and values into the user's arrays (without duplicates; sorted, or with rows in an order
+    /// of the backend's if the problem says so, for which C is CSR). `symbolic` has run and C has its number of
+    /// entries.
     fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()>;
     /// The same, into tiles in memory of `into`'s allocator. Blocks. Only of algorithm `tile`.
     fn numeric_tiles(&mut self, _cx: &Context, _into: &Context, _alpha: Address) -> Result<Tiles> {
@@ -106,7 +108,7 @@ impl Operation for Spgemm {
     type Executor = Product;
 
     fn parts(problem: &mut SpgemmProblem) -> Parts<'_> {
-        let SpgemmProblem { op_a, op_b, a, b, types, value_updates } = problem;
+        let SpgemmProblem { op_a, op_b, a, b, types, value_updates, .. } = problem;
         Parts { factors: vec![("A", *op_a, a), ("B", *op_b, b)], types, value_updates }
     }
 
@@ -125,12 +127,17 @@ impl Operation for Spgemm {
         facts::types(facts, planned.types(), ["B's values", "C's values"]);
     }
 
+    fn check_settings(planned: &Planned<Self>, settings: &Settings) -> Result<()> {
+        planned.named().map_or(Ok(()), |named| require_sorted(settings, named))
+    }
+
     fn analyze(
         planned: &mut Planned<Self>,
         analysis: &Analysis<'_>,
         decided: Option<&Choice>,
     ) -> Result<(Product, Choice)> {
         let factors = planned.more.contents()?;
+        planned.problem.sorted_output = analysis.settings.sorted_output;
         let SpgemmProblem { a, b, .. } = &mut planned.problem;
         for (matrix, tiles) in [a, b].into_iter().zip(&factors) {
             if let Some(tiles) = tiles {
@@ -139,6 +146,7 @@ impl Operation for Spgemm {
         }
         let (executor, mut choice) = match decided {
             Some(choice) => {
+                require_sorted(analysis.settings, choice.algorithm())?;
                 let executor = analysis.backend.build_spgemm(analysis.cx, &planned.problem, choice, None)?;
                 (executor, choice.clone())
             }
@@ -148,6 +156,9 @@ impl Operation for Spgemm {
             roofline::products_seconds(analysis.backend.machine(), executor.products());
         if decided.is_none() {
             analysis.amortized(&planned.problem.a, planned.problem.op_a).explain(&mut choice);
+            if !planned.problem.sorted_output {
+                choice.reason.push_str("; columns of a row of C in any order (setSortedOutput)");
+            }
         }
         Ok((Product { executor, algorithm: choice.algorithm(), nnz_c: None }, choice))
     }
@@ -173,6 +184,23 @@ impl Operation for Spgemm {
     }
 }
 
+/// Whether an algorithm leaves the columns of a row of C in another order where that costs less.
+fn writes_unsorted(algorithm: Algorithm) -> bool {
+    algorithm != Algorithm::Tile
+}
+
+/// `NOT_SUPPORTED` where a plan asks for rows in any order and the algorithm has them in ascending order only.
+fn require_sorted(settings: &Settings, algorithm: Algorithm) -> Result<()> {
+    if settings.sorted_output || writes_unsorted(algorithm) {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!(
+        "setSortedOutput: algorithm {}, which alone takes A and B in tiles, writes rows of C in ascending order only; \
+         tarsiaPlan_setSortedOutput(plan, 0) is for TARSIA_SPGEMM_ALG_HASH and DEFAULT",
+        algorithm.name()
+    )))
+}
+
 impl Spgemm {
     /// The present contents of A and B that are in tiles.
     fn contents(&self) -> Result<TileFactors> {
@@ -189,6 +217,12 @@ impl Planned<Spgemm> {
         self
     }
 
+    /// Rows of the table of algorithms that write C as it was asked for.
+    fn candidates(&self) -> Vec<&'static Row> {
+        let writes = |row: &&&Row| self.problem.sorted_output || writes_unsorted(row.algorithm);
+        self.rows.iter().filter(writes).copied().collect()
+    }
+
     fn choose(
         &self,
         analysis: &Analysis<'_>,
@@ -196,12 +230,12 @@ impl Planned<Spgemm> {
     ) -> Result<(Box<dyn SpgemmExecutor>, Choice)> {
         let &Analysis { backend, cx, settings } = analysis;
         if settings.values_in_place {
-            let choices = select::spgemm(&self.problem, in_place::rows(&mut self.rows.clone()))?;
+            let choices = select::spgemm(&self.problem, in_place::rows(&mut self.candidates()))?;
             let choice = in_place::choice(choices)?;
             return Ok((backend.build_spgemm(cx, &self.problem, &choice, None)?, choice));
         }
         // The best by what is known without a look at the patterns; no effort times others.
-        let mut choices = select::spgemm(&self.problem, &self.rows)?;
+        let mut choices = select::spgemm(&self.problem, &self.candidates())?;
         let mut choice = choices.swap_remove(0);
         if !matches!(factors, [None, None]) {
             return Ok((backend.build_spgemm_of_tiles(cx, &self.problem, &choice, factors)?, choice));
@@ -244,6 +278,11 @@ impl Planned<Spgemm> {
         Ok((executor, choice))
     }
 
+    /// Whether the columns of each row of C ascend.
+    pub fn sorted_output(&self) -> bool {
+        self.problem.sorted_output
+    }
+
     /// Number of stored entries of C.
     pub fn symbolic(&mut self, cx: &Context) -> Result<i64> {
         let product = self.executor_mut()?;
@@ -268,6 +307,12 @@ impl Planned<Spgemm> {
         if !self.rows.iter().any(|row| row.formats.contains(&c.format())) {
             return Err(Error::unsupported(format!(
                 "C: SpGEMM does not write format {}",
+                c.format().short()
+            )));
+        }
+        if !self.problem.sorted_output && c.format() != Format::Csr {
+            return Err(Error::unsupported(format!(
+                "C: it is {}, and a plan of tarsiaPlan_setSortedOutput(plan, 0) writes CSR",
                 c.format().short()
             )));
         }
@@ -301,8 +346,9 @@ impl Planned<Spgemm> {
         let algorithm = self.executor()?.algorithm;
         if algorithm != Algorithm::Tile {
             let name = algorithm.name();
+            let sorted = if self.problem.sorted_output { "" } else { " and without setSortedOutput(0)" };
             return Err(Error::unsupported(format!(
-                "C: algorithm {name} does not write tiles; create the plan with TARSIA_SPGEMM_ALG_TILE"
+                "C: algorithm {name} does not write tiles; create the plan with TARSIA_SPGEMM_ALG_TILE{sorted}"
             )));
         }
         let shape = c.shape();

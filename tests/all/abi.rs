@@ -217,7 +217,7 @@ fn plan_info_has_one_layout_in_c_and_in_rust() {
     }
     let ours = offsets! { structSize operation analyzed algorithm layout reorder effort valueUpdates inPlace rows cols
     nnz nnzC products planBytes peakBytes workspaceBytes fill analysisSeconds predictedSeconds algorithmName reason
-    expectedExecutes valuesInPlace checked };
+    expectedExecutes valuesInPlace checked sortedOutput reserved };
     let header = header::parse();
     let declared: Vec<&str> = header.structs[0].1.iter().map(|(_, field)| field.as_str()).collect();
     assert_eq!(declared, ours.iter().map(|(field, _)| *field).collect::<Vec<_>>(), "fields of the header");

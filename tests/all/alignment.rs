@@ -193,6 +193,7 @@ fn spgemm_at_every_alignment() {
                         mode: choices.of(PointerMode::ALL),
                         effort: choices.effort(),
                         value_updates: choices.of(&[false, true]),
+                        unsorted: false,
                         renewed: spgemm::Renewed::Both,
                         alg: *alg,
                         wild: false,

@@ -36,4 +36,5 @@ mod self_contained;
 mod subnormals;
 mod support;
 mod tiles;
+mod unsorted;
 mod values;

@@ -186,6 +186,7 @@ fn spgemm_does_all_that_the_table_says() {
                 mode: mode(seed),
                 effort: effort(seed),
                 value_updates: seed % 2 == 0,
+                unsorted: seed % 3 == 0,
                 renewed: spgemm::Renewed::Both,
                 alg: SpgemmAlg::ALL[seed as usize % SpgemmAlg::ALL.len()],
                 wild: false,

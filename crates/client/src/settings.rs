@@ -1,9 +1,10 @@
-//! Settings that say which values a plan reads, how often, and whether that is checked.
+//! Settings that say which values a plan reads, how often, and whether that is checked; and what is known of the
+//! order in which a sparse matrix has its entries.
 
 use libc::c_int;
 
-use super::{check, Plan, Session};
-use tarsia::capi::{handle, plan};
+use super::{check, Plan, Session, Sparse};
+use tarsia::capi::{handle, plan, spmat_access};
 use tarsia::facade::Result;
 
 impl Session {
@@ -30,5 +31,20 @@ impl Plan<'_> {
     /// `tarsiaPlan_setExpectedExecutes`.
     pub fn set_expected_executes(&self, executes: i64) -> Result<()> {
         check(plan::tarsiaPlan_setExpectedExecutes(self.raw, executes))
+    }
+
+    /// `tarsiaPlan_setSortedOutput`.
+    pub fn set_sorted_output(&self, on: bool) -> Result<()> {
+        check(plan::tarsiaPlan_setSortedOutput(self.raw, on.into()))
+    }
+}
+
+impl Sparse<'_> {
+    /// `tarsiaSpMatGetSorted`.
+    pub fn is_sorted(&self) -> Result<bool> {
+        let mut sorted: c_int = -1;
+        // SAFETY: the answer is valid for a write.
+        check(unsafe { spmat_access::tarsiaSpMatGetSorted(self.raw, &mut sorted) })?;
+        Ok(sorted != 0)
     }
 }

@@ -78,6 +78,7 @@ fn of_settings(settings: &Settings) -> Facts {
     vec![
         ("valuesInPlace".into(), i64::from(settings.values_in_place)),
         ("expectedExecutes".into(), settings.expected_executes),
+        ("sortedOutput".into(), i64::from(settings.sorted_output)),
     ]
 }
 

@@ -234,6 +234,7 @@ fn getters() -> Vec<Call> {
         );
         spmat_access::tarsiaSpMatGetSize(A = w.bsr, rows = b.answer(), cols = b.answer(), nnz = b.answer());
         spmat_access::tarsiaSpMatGetFormat(A = w.coo, format = b.answer());
+        spmat_access::tarsiaSpMatGetSorted(A = w.csr, sorted = b.answer());
         spmat_access::tarsiaSpMatGetIndexBase(A = w.csc, base = b.answer());
         spmat_access::tarsiaSpMatGetValues(A = w.csr, values = b.answer());
         spmat_access::tarsiaConstSpMatGetValues(A = w.const_csr, values = b.answer());
@@ -285,6 +286,7 @@ fn plans() -> Vec<Call> {
         plan::tarsiaPlan_setValuesInPlace(plan = w.fresh_plan(), valuesInPlace = 1);
         plan::tarsiaPlan_setExpectedExecutes(plan = w.fresh_plan(), executes = 3);
         plan::tarsiaPlan_setSelfContained(plan = w.fresh_plan(), selfContained = 1);
+        plan::tarsiaPlan_setSortedOutput(plan = w.early_spgemm(), sortedOutput = 0);
         plan::tarsiaPlan_setMemoryLimit(plan = w.fresh_plan(), bytes = 1 << 20);
         plan::tarsiaPlan_analyze(handle = w.handle, plan = w.fresh_plan());
         plan::tarsiaPlan_workspaceSize(plan = w.spmm, n = 2, bytes = b.answer());

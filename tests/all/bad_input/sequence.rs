@@ -82,6 +82,7 @@ fn settings_after_analysis() {
             not_now("setExpectedExecutes", "plan", || plan::tarsiaPlan_setExpectedExecutes(plan, 1));
             not_now("setMemoryLimit", "plan", || plan::tarsiaPlan_setMemoryLimit(plan, 1 << 30));
         }
+        not_now("setSortedOutput", "plan", || plan::tarsiaPlan_setSortedOutput(world.spgemm, 0));
         not_now("setBlockDims", "plan", || plan::tarsiaPlan_setBlockDims(world.spmm, 16, 8));
         world.verify();
     }

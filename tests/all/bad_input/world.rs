@@ -314,6 +314,11 @@ impl World {
         self.keep(self.new_spmm(), Temporary::Plan)
     }
 
+    /// The same of SpGEMM.
+    pub fn early_spgemm(&self) -> tarsiaPlan_t {
+        self.keep(self.new_spgemm(), Temporary::Plan)
+    }
+
     /// A new SpGEMM plan that is analyzed and no more, likewise.
     pub fn fresh_spgemm(&self) -> tarsiaPlan_t {
         self.analyzed(self.new_spgemm())

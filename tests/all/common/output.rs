@@ -65,6 +65,29 @@ impl<Y: Value> Output<Y> {
         Ok(())
     }
 
+    /// The same with the indices of each row (CSC: column) in order, and how many were not.
+    pub fn in_order(&self) -> (Self, usize) {
+        let base = i64::from(self.target.base.code());
+        let offsets: Vec<usize> =
+            self.offsets.to_vec().into_iter().map(|offset| (offset - base) as usize).collect();
+        let (mut indices, mut values, mut turned) = (Vec::new(), Vec::new(), 0);
+        for ends in offsets.windows(2) {
+            let mut entries: Vec<_> =
+                (ends[0]..ends[1]).map(|at| (self.indices.get(at), self.values[at])).collect();
+            turned += usize::from(!entries.is_sorted_by_key(|entry| entry.0));
+            entries.sort_by_key(|entry| entry.0);
+            indices.extend(entries.iter().map(|entry| entry.0));
+            values.extend(entries.iter().map(|entry| entry.1));
+        }
+        let indices = Ints::new(self.target.widths.index(), indices);
+        (Output { indices, values, ..self.clone() }, turned)
+    }
+
+    /// Offsets and indices are the same, in the same order.
+    pub fn same_pattern(&self, other: &Self) -> bool {
+        self.offsets == other.offsets && self.indices == other.indices
+    }
+
     /// The arrays have the same bits, but for the sign and payload of a NaN: IEEE 754 leaves them
     /// open, and kernels that sum in the same order differ in them.
     pub fn same_bits(&self, other: &Self) -> Outcome {

@@ -251,6 +251,20 @@ template <class T> void spgemm(const tarsia::Handle &handle, std::uint64_t seed)
     THROWS(plan.updateValues(handle, vB2, vB2), "tarsia::SpGEMMPlan::updateValues",
            TARSIA_STATUS_INVALID_VALUE, "valuesA: ");
 
+    // Rows of C in an order of the library's.
+    CHECK(matC.sorted());
+    tarsia::SpGEMMPlan unsorted(handle, TARSIA_OPERATION_TRANSPOSE, TARSIA_OPERATION_NON_TRANSPOSE,
+                                matA, matB);
+    unsorted.setSortedOutput(false);
+    unsorted.analyze(handle);
+    CHECK(unsorted.info().sortedOutput == 0 && plan.info().sortedOutput == 1);
+    CHECK(static_cast<std::size_t>(unsorted.symbolic(handle)) == nnz);
+    unsorted.numeric(handle, alpha, matC);
+    CHECK(near(result(), expected(alpha, T(1), T(1))));
+    CHECK(!matC.sorted());
+    const bool isSorted = matC.checkPattern(handle).sorted;
+    CHECK(matC.sorted() == isSorted);
+
     // A and B in tiles, C in tiles, and out of them.
     const auto tileA = tarsia::SparseMatrix::tile(handle, 20, 15, tarsia::dataTypeOf<T>);
     const auto tileB = tarsia::SparseMatrix::tile(handle, 20, 12, tarsia::dataTypeOf<T>);

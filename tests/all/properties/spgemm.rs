@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use client::{Plan, Session};
 use proptest::prelude::*;
 use proptest::sample::select;
-use tarsia::facade::{BackendKind, Effort, IndexBase, OpKind, Operation, PointerMode, SpgemmAlg, Types};
+use tarsia::facade::{
+    BackendKind, Effort, Format, IndexBase, OpKind, Operation, PointerMode, SpgemmAlg, Types,
+};
 
 use super::cases::{self, MatrixCase, Scalar, Source};
 use super::spmv::all_zero;
@@ -39,6 +41,8 @@ pub struct Case {
     pub mode: PointerMode,
     pub effort: Effort,
     pub value_updates: bool,
+    /// The columns of each row of C may be in any order, where the algorithm and the formats of C allow it.
+    pub unsorted: bool,
     pub renewed: Renewed,
     pub alg: SpgemmAlg,
     pub wild: bool,
@@ -70,7 +74,7 @@ pub fn strategy() -> impl Strategy<Value = Case> {
     let shape = (rows_or_columns(), cases::dimension(), rows_or_columns());
     let factors = (ops, shape).prop_flat_map(|(ops, shape)| (Just(ops), factors(ops, shape)));
     let renewed = select(vec![Renewed::A, Renewed::B, Renewed::Both, Renewed::AByPlan]);
-    let settings = (cases::effort(), any::<bool>(), renewed, select(SpgemmAlg::ALL));
+    let settings = (cases::effort(), any::<[bool; 2]>(), renewed, select(SpgemmAlg::ALL));
     let types = select(cases::types_of(OpKind::Spgemm));
     let scalar = (cases::scalar(), cases::pointer_mode());
     let random = (prop::bool::weighted(0.3), any::<u64>());
@@ -80,7 +84,7 @@ pub fn strategy() -> impl Strategy<Value = Case> {
             (ops, (a, b)),
             targets,
             (alpha, mode),
-            (effort, value_updates, renewed, alg),
+            (effort, [value_updates, unsorted], renewed, alg),
             (wild, seed),
         )| Case {
             types,
@@ -92,6 +96,7 @@ pub fn strategy() -> impl Strategy<Value = Case> {
             mode,
             effort,
             value_updates,
+            unsorted,
             renewed,
             alg,
             wild,
@@ -184,6 +189,11 @@ impl<'a, C: Numbers> Problem<'a, C> {
         Problem { case, alpha, expected, renewed, of_tiles, a, b }
     }
 
+    fn is_unsorted(&self) -> bool {
+        let Case { targets: (first, later), alg, unsorted, .. } = self.case;
+        *unsorted && *alg != SpgemmAlg::Tile && [first, later].iter().all(|c| c.format == Format::Csr)
+    }
+
     fn run(&self) -> Outcome {
         for backend in backends() {
             self.run_on(backend).map_err(|error| format!("{}: {error}", backend.c_name()))?;
@@ -207,6 +217,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
             let plan = Plan::spgemm(&session, case.ops, &a, &b, C::TYPES.compute, case.alg)?;
             plan.set_effort(case.effort)?;
             plan.set_value_updates(case.value_updates)?;
+            plan.set_sorted_output(!self.is_unsorted())?;
             Ok(plan)
         })?;
         // The plan has copied what the descriptors say.
@@ -258,7 +269,8 @@ impl<'a, C: Numbers> Problem<'a, C> {
         let mut c = Output::<C::Y>::new(target, shape, expected.len());
         let mut again = c.clone();
         c.compute(session, plan, self.alpha)?;
-        c.verify::<C>(backend, expected).map_err(|error| format!("C in {target:?}: {error}"))?;
+        let in_order = if self.is_unsorted() { &c.in_order().0 } else { &c };
+        in_order.verify::<C>(backend, expected).map_err(|error| format!("C in {target:?}: {error}"))?;
         if self.case.alpha == Scalar::Zero {
             all_zero(&c.values)?;
         }

@@ -39,7 +39,7 @@ The table (--out, else stdout), tab-separated:
   rows, nnz    of A, the first factor (the note of --pair and --hierarchy has B's entries, nnzB)
   impl         tarsia; with --against: cusparse, cusparse-coo, cusparse-sell, cusparse-bsr, cublas, mkl
   alg          default, what the library chooses (the note says what), tuned, with effort TUNED;
-               NAME, what --alg asked for, NAME+ORDER with --reorder; once; the vendor's name, +pre with its preprocess, _col with column-major B and C
+               NAME, what --alg asked for, NAME+ORDER with --reorder, NAME+unsorted with --unsorted; once; the vendor's name, +pre with its preprocess, _col with column-major B and C
   median_us    SpMV, SpMM: of up to --repeat runs, caches cleared by reads before each, analysis done
                and buffers taken beforehand; SpGEMM: wall time of all phases, without the allocation
                of buffers and of C (MKL's includes it); -1: no result, the note says why
@@ -128,6 +128,11 @@ pub struct Args {
     /// with `all`; speed-ups over their own order are printed at the end
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub reorder: Vec<String>,
+
+    /// Time SpGEMM with the columns of each row of C in the order that costs least, too; the note says
+    /// `columns not sorted` where some row is not
+    #[arg(long)]
+    pub unsorted: bool,
 
     /// Time SpMV in one call without a plan, too
     #[arg(long)]
@@ -337,8 +342,18 @@ pub fn spmm_alg(name: &str) -> Option<SpmmAlg> {
     algorithm(name, "TARSIA_SPMM_ALG_", SpmmAlg::from_code, SpmmAlg::c_name)
 }
 
+/// What stands behind an algorithm of SpGEMM and [`IN_ORDER`] where the columns of each row of C are in the order that
+/// costs least.
+const UNSORTED: &str = "unsorted";
+
+/// Whether an algorithm's name asks for rows of C in ascending order.
+pub fn sorted_output(name: &str) -> bool {
+    name.split_once(IN_ORDER).is_none_or(|(_, order)| order != UNSORTED)
+}
+
 /// An algorithm of SpGEMM.
 pub fn spgemm_alg(name: &str) -> Option<SpgemmAlg> {
+    let name = name.strip_suffix(UNSORTED).and_then(|name| name.strip_suffix(IN_ORDER)).unwrap_or(name);
     algorithm(name, "TARSIA_SPGEMM_ALG_", SpgemmAlg::from_code, SpgemmAlg::c_name)
 }
 
@@ -352,12 +367,19 @@ impl Args {
                 .is_some_and(|alg| Algorithm::from_spmm(alg).is_none_or(Algorithm::takes_orders)),
             Op::Spgemm => false,
         };
+        let takes_unsorted = |name: &str| {
+            let asked = op == Op::Spgemm && self.unsorted && sorted_output(name);
+            asked && spgemm_alg(name).is_some_and(|alg| alg != SpgemmAlg::Tile)
+        };
         let mut out = Vec::new();
         for name in &self.alg {
             out.push(name.clone());
             if takes_orders(name) && !name.contains(IN_ORDER) {
                 let with = |order: &Reorder| format!("{name}{IN_ORDER}{}", order_name(*order));
                 out.extend(self.orders_of_rows().iter().map(with));
+            }
+            if takes_unsorted(name) {
+                out.push(format!("{name}{IN_ORDER}{UNSORTED}"));
             }
         }
         out

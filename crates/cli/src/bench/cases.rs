@@ -491,8 +491,11 @@ impl<'s, V: Vendor> Bench<'s, V> {
         let (runs, total) = (seconds.len(), median(seconds));
         let judge = |product: &mut dyn SparseProduct<T>| -> Result<_> {
             let (offsets, mut indices, mut values) = product.result()?;
-            let order =
-                if sort_rows(&offsets, &mut indices, &mut values) { "" } else { ";columns not sorted" };
+            let order = if check::sort_rows(&offsets, &mut indices, &mut values) {
+                ""
+            } else {
+                ";columns not sorted"
+            };
             let c = check::Sparse { offsets: &offsets, indices: &indices, values: &values };
             let accuracy = self.setting.accuracy(|| check::sparse(&a.host, host_b, &c, a.precision));
             Ok((accuracy, indices.len(), order))
@@ -597,30 +600,6 @@ impl<'s, V: Vendor> Bench<'s, V> {
         eprintln!("{op:6} {precision:4} {n:4} {matrix:12} {:13} {:16} {verdict}: {error}", who.0, who.1);
         self.write(Row::failed(case, who, floor_us, &error.to_string()))
     }
-}
-
-/// Sorts each row by its columns; whether all of them were. Offsets that are none are left
-/// to the check.
-fn sort_rows<T: Copy>(offsets: &[i32], indices: &mut [i32], values: &mut [T]) -> bool {
-    let mut were_sorted = true;
-    let mut row: Vec<(i32, T)> = Vec::new();
-    for ends in offsets.windows(2) {
-        let range = ends[0].max(0) as usize..ends[1].max(0) as usize;
-        let (Some(indices), Some(values)) = (indices.get_mut(range.clone()), values.get_mut(range)) else {
-            continue;
-        };
-        if indices.is_sorted() {
-            continue;
-        }
-        were_sorted = false;
-        row.clear();
-        row.extend(indices.iter().copied().zip(values.iter().copied()));
-        row.sort_by_key(|(index, _)| *index);
-        for (at, (index, value)) in row.iter().enumerate() {
-            (indices[at], values[at]) = (*index, *value);
-        }
-    }
-    were_sorted
 }
 
 /// A row-major matrix column by column.

@@ -129,6 +129,30 @@ pub struct Sparse<'a, T, I> {
     pub values: &'a [T],
 }
 
+/// Sorts each row by its columns; whether all of them were. Offsets that are none are left
+/// to the check.
+pub fn sort_rows<T: Copy, I: Index>(offsets: &[I], indices: &mut [i32], values: &mut [T]) -> bool {
+    let mut were_sorted = true;
+    let mut row: Vec<(i32, T)> = Vec::new();
+    for ends in offsets.windows(2) {
+        let range = ends[0].to_i64().max(0) as usize..ends[1].to_i64().max(0) as usize;
+        let (Some(indices), Some(values)) = (indices.get_mut(range.clone()), values.get_mut(range)) else {
+            continue;
+        };
+        if indices.is_sorted() {
+            continue;
+        }
+        were_sorted = false;
+        row.clear();
+        row.extend(indices.iter().copied().zip(values.iter().copied()));
+        row.sort_by_key(|(index, _)| *index);
+        for (at, (index, value)) in row.iter().enumerate() {
+            (indices[at], values[at]) = (*index, *value);
+        }
+    }
+    were_sorted
+}
+
 /// C against A · B: offsets of all rows, and pattern and values of some.
 pub fn sparse<T: Number, I: Index>(
     a: &OwnedCsr<T>,

@@ -9,6 +9,7 @@ use tarsia::facade::{
     Accumulator, Effort, Index, IndexBase, Operation, Order, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
 };
 
+use super::args::sorted_output;
 use super::check::{self, Accuracy};
 use super::number::{blank, room, Number, Precision, Values};
 use super::report::{floor_us, Case, Row, OURS};
@@ -288,10 +289,10 @@ impl Setting<'_> {
         &self,
         a: &Operands<'_, T>,
         b: Option<&Operands<'_, T>>,
-        alg: (&str, SpgemmAlg),
+        alg: Alg<'_>,
     ) -> Result<Row> {
         let a = (a, b.unwrap_or(a));
-        let run = self.sparse_phases::<T>(a, alg.1)?;
+        let run = self.sparse_phases::<T>(a, alg)?;
         // Offsets as narrow as C allows, which is how the baselines have them.
         if i32::try_from(run.nnz).is_ok() {
             self.sparse_row::<T, i32>(a, alg, run)
@@ -300,13 +301,15 @@ impl Setting<'_> {
         }
     }
 
-    fn plan<'a, T: Number>(&self, (a, b): Factors<'a, '_, T>, alg: SpgemmAlg) -> Result<Plan<'a>> {
-        let ops = (AS_STORED, AS_STORED);
-        Ok(Plan::spgemm(self.session, ops, &a.describe()?, &b.describe()?, a.precision.compute(), alg)?)
+    fn plan<'a, T: Number>(&self, (a, b): Factors<'a, '_, T>, (name, alg): Alg<'_>) -> Result<Plan<'a>> {
+        let (ops, compute) = ((AS_STORED, AS_STORED), a.precision.compute());
+        let plan = Plan::spgemm(self.session, ops, &a.describe()?, &b.describe()?, compute, alg)?;
+        plan.set_sorted_output(sorted_output(name))?;
+        Ok(plan)
     }
 
     /// Plan, analysis and the symbolic phase.
-    fn sparse_phases<'a, T: Number>(&self, a: Factors<'a, '_, T>, alg: SpgemmAlg) -> Result<Phases<'a>> {
+    fn sparse_phases<'a, T: Number>(&self, a: Factors<'a, '_, T>, alg: Alg<'_>) -> Result<Phases<'a>> {
         let start = Instant::now();
         let plan = self.plan(a, alg)?;
         plan.analyze(self.session)?;
@@ -319,7 +322,7 @@ impl Setting<'_> {
     fn reuse<T: Number, I: Index>(
         &self,
         a: Factors<'_, '_, T>,
-        alg: SpgemmAlg,
+        alg: Alg<'_>,
         shape: (i64, i64),
         (offsets, indices, values): (&mut Array<'_, I>, &mut Array<'_, i32>, &mut Array<'_, T>),
     ) -> Result<Again> {
@@ -358,7 +361,7 @@ impl Setting<'_> {
     fn sparse_row<T: Number, I: Index>(
         &self,
         factors: Factors<'_, '_, T>,
-        (asked, alg): (&str, SpgemmAlg),
+        alg: Alg<'_>,
         first: Phases<'_>,
     ) -> Result<Row> {
         let (a, b) = (factors.0, &factors.1.host);
@@ -411,6 +414,11 @@ impl Setting<'_> {
         offsets.download_to(&mut host_offsets)?;
         indices.download_to(&mut host_indices)?;
         values.download_to(&mut host_values)?;
+        // What was asked for in order is checked as it is.
+        let mut order = "";
+        if !sorted_output(alg.0) && !check::sort_rows(&host_offsets, &mut host_indices, &mut host_values) {
+            order = ";columns not sorted";
+        }
         let c = check::Sparse { offsets: &host_offsets, indices: &host_indices, values: &host_values };
         let accuracy = self.accuracy(|| check::sparse(&a.host, b, &c, a.precision));
 
@@ -427,6 +435,10 @@ impl Setting<'_> {
         if other.is_empty() && c_bytes < REREAD_BYTES {
             let mut last = blank::<T>(nnz)?;
             values.download_to(&mut last)?;
+            if !order.is_empty() {
+                indices.download_to(&mut host_indices)?;
+                check::sort_rows(&host_offsets, &mut host_indices, &mut last);
+            }
             if bytemuck::cast_slice::<T, u8>(&last) != bytemuck::cast_slice::<T, u8>(&host_values) {
                 other = "WRONG: reuse gives other bits;".into();
             }
@@ -435,7 +447,7 @@ impl Setting<'_> {
         let bound = 2.0 * c_bytes + factor_bytes;
         let note = format!(
             "{}{other}chosen={};products={products};{}nnzC={nnz};peak_MB={};of_bound={:.3};symbolic_us={:.2};\
-             numeric_us={:.2};with_alloc_us={:.2};reuse_us={:.2};reuse_first_us={:.2};reuse_MB={};reps={runs}",
+             numeric_us={:.2};with_alloc_us={:.2};reuse_us={:.2};reuse_first_us={:.2};reuse_MB={};reps={runs}{order}",
             wrong(accuracy),
             info.algorithm,
             factors.0.entries_of(factors.1),
@@ -451,7 +463,7 @@ impl Setting<'_> {
         Ok(Row {
             case: a.case("spgemm", 0),
             implementation: OURS.into(),
-            alg: asked.into(),
+            alg: alg.0.into(),
             median_us: 1e6 * total,
             gflops: 2e-9 * products as f64 / total,
             floor_us: floor_us(factor_bytes + c_bytes),
@@ -463,6 +475,9 @@ impl Setting<'_> {
         })
     }
 }
+
+/// An algorithm of SpGEMM with the name that asks for it, which says whether rows of C are sorted.
+type Alg<'n> = (&'n str, SpgemmAlg);
 
 /// Numeric phases with value updates.
 struct Again {

@@ -87,6 +87,30 @@ fn every_case_has_a_line() {
     }
 }
 
+/// Each algorithm but `tile` is timed a second time, and its rows are right in their order.
+#[test]
+fn products_without_order_have_lines() {
+    let folder = Folder::new();
+    let matrix = folder.matrix("wide.mtx", &gallery::rectangular(300, 9000, 0.004, 5).unwrap());
+    let arguments = ["--backend", "host", "--op", "spgemm", "--types", "f64,f32", "--repeat", "2"];
+    let more = [matrix.as_str(), "--alg", "default,hash,tile", "--unsorted"];
+    let rows = table(&bench(&[&arguments[..], &more].concat()));
+    let rows: Vec<_> = rows.iter().filter(|row| row["op"] == "spgemm").collect();
+    let algs: Vec<_> = rows.iter().map(|row| row["alg"].as_str()).collect();
+    let of_a_type = ["default", "default+unsorted", "hash", "hash+unsorted", "tile"];
+    assert_eq!(algs, [of_a_type, of_a_type].concat());
+    for row in rows {
+        assert!(row["median_us"].parse::<f64>().unwrap() > 0.0 && !row["note"].contains("WRONG"), "{row:?}");
+        assert!(row["max_rel_err"].parse::<f64>().unwrap() >= 0.0, "{row:?}");
+        let is_unsorted = row["alg"].ends_with("+unsorted");
+        assert_eq!(row["note"].contains("columns not sorted"), is_unsorted, "{row:?}");
+    }
+    assert_has(
+        &error(&["bench", &matrix, "--op", "spgemm", "--alg", "hash+sorted"]),
+        &["--alg", "hash+sorted"],
+    );
+}
+
 #[test]
 fn a_table_is_continued_where_it_ended() {
     let folder = Folder::new();

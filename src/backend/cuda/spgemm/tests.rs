@@ -274,7 +274,15 @@ fn problem<C: Combo>(
     b: SparseMatrix,
     keep: bool,
 ) -> SpgemmProblem {
-    SpgemmProblem { op_a: ops.0, op_b: ops.1, a, b, types: C::TYPES, value_updates: keep }
+    SpgemmProblem {
+        op_a: ops.0,
+        op_b: ops.1,
+        a,
+        b,
+        types: C::TYPES,
+        value_updates: keep,
+        sorted_output: true,
+    }
 }
 
 /// The host's C, of the given form.

@@ -234,8 +234,9 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
             Some(columns) => (None, Some(&mut **columns)),
             None => (None, None),
         };
-        let task =
-            Task { left, right, columns: of_right, counted, items: &self.items, known, rule: self.rule };
+        // Rows that are transposed into C are searched.
+        let (rule, sorted) = (self.rule, self.problem.sorted_output || !direct);
+        let task = Task { left, right, columns: of_right, counted, items: &self.items, known, rule, sorted };
         let out = match staged {
             Some(values) => Output::staging(columns, values),
             // SAFETY: C has been checked, and its owner leaves it alone while

@@ -7,7 +7,7 @@ use super::places::{order, pattern_changed, Key, Places, Rule};
 use super::rows::{walk, NEW, NEXT};
 use super::scratch::{Row, Scratch, Set};
 use super::symbolic::Counted;
-use super::window;
+use super::window::{self, Window};
 use crate::backend::host::operand::Factor;
 use crate::types::{Accumulator, IndexType, Storage};
 
@@ -28,15 +28,67 @@ pub struct Task<'a, K> {
     pub known: Option<&'a [K]>,
     /// Choice of accumulators.
     pub rule: Rule,
+    /// The columns of each row of the product ascend. Else they are left as they are found: in the order of the
+    /// first products, but in rows that are computed in a window, where they ascend without being sorted.
+    pub sorted: bool,
 }
 
-impl<'a, K> Task<'a, K> {
+/// How a row of the product is computed.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// As the row before, so many of whose products have their places in the trace.
+    Follow(usize),
+    /// By itself, and so many products are traced; 0: none, so that the row may be in a window.
+    Find(usize),
+}
+
+impl<'a, K: Key> Task<'a, K> {
     fn range(&self, row: usize) -> Range<usize> {
         self.counted.offsets[row] as usize..self.counted.offsets[row + 1] as usize
     }
 
     fn known(&self, range: &Range<usize>) -> Option<&'a [K]> {
         self.known.map(|columns| &columns[range.clone()])
+    }
+
+    /// Calls `f` with the rows of an item that have entries, one after the other, and how each is computed; a trace
+    /// has room for so many products. For products so wide that their columns take 64 bits, which are rare,
+    /// windows and traces are not compiled.
+    #[inline(always)]
+    fn for_each_row(&self, rows: Range<usize>, room: usize, mut f: impl FnMut(usize, Way)) {
+        let Task { left, right, counted, .. } = self;
+        let steps = &counted.steps[..rows.end];
+        // Products of the row before whose places are in the trace.
+        let mut traced = 0;
+        for row in rows {
+            if self.range(row).is_empty() {
+                continue;
+            }
+            if !Self::IS_WIDE && traced > 0 && steps[row] != NEW {
+                f(row, Way::Follow(traced));
+                continue;
+            }
+            traced = match steps.get(row + 1) {
+                None | Some(&NEW) => 0,
+                _ if Self::IS_WIDE => 0,
+                _ => {
+                    let lengths = left.range(row).map(|position| right.range(left.col(position)).len());
+                    Some(lengths.sum()).filter(|&products| products <= room).unwrap_or(0)
+                }
+            };
+            f(row, Way::Find(traced));
+        }
+    }
+
+    /// Whether columns take 64 bits.
+    const IS_WIDE: bool = matches!(K::TYPE, IndexType::I64);
+
+    /// The window of a row, if it may be computed in one.
+    #[inline(always)]
+    fn window(&self, row: usize) -> Option<Range<i64>> {
+        let count = self.range(row).len();
+        let widest = self.rule.window.min(count.saturating_mul(window::SPREAD));
+        window::span(&self.left, row, &self.right, self.columns, count, widest)
     }
 }
 
@@ -52,14 +104,21 @@ where
         walk(&task.left, row, &task.right, task.columns, |row| places.list(row, task.right.base, list));
         check_count(places.count(), list.len());
     }
+    /// Whether the columns of a row ascend that [`multiply`] computes in this way.
+    fn ascends<K: Key, T>(task: &Task<'_, K>, row: usize, way: Way, window: &mut Window<'_, T>) -> bool {
+        task.sorted
+            || matches!(way, Way::Find(0)) && !Task::<K>::IS_WIDE && {
+                let span = task.window(row);
+                span.is_some_and(|span| {
+                    window.count(&task.left, row, &task.right, task.columns, span).is_some()
+                })
+            }
+    }
     scratch.for_each_item(task.items, |set, rows| {
-        let Set { hash, array, row: Row { list, bits, .. }, .. } = set;
-        for row in rows {
+        let Set { hash, array, window, row: Row { list, bits, trace, .. } } = set;
+        task.for_each_row(rows, trace.len(), |row, way| {
             let range = task.range(row);
             let count = range.len();
-            if count == 0 {
-                continue;
-            }
             let columns = match task.known(&range) {
                 Some(columns) => columns,
                 None => {
@@ -69,13 +128,15 @@ where
                     } else {
                         find_columns(task, row, hash, list);
                     }
-                    order(list, bits);
+                    if ascends(task, row, way, window) {
+                        order(list, bits);
+                    }
                     list
                 }
             };
             // SAFETY: each row is in one item, which one thread takes.
             unsafe { out.row(range, columns) }.fill(Y::round(T::ZERO));
-        }
+        });
     });
 }
 
@@ -119,40 +180,17 @@ where
     L: Storage<T>,
     R: Storage<T>,
 {
-    /// The rows of an item, one after the other. For products so wide that their columns take 64 bits, which are
-    /// rare, windows and traces are not compiled.
+    /// The rows of an item.
     fn multiply_rows(&self, set: &mut Set<'_, K, T>, rows: Range<usize>) {
-        let Task { left, right, counted, rule, .. } = self.task;
-        let is_wide = K::TYPE == IndexType::I64;
-        let steps = &counted.steps[..rows.end];
-        // Products of the row before whose places are in the trace.
-        let mut traced = 0;
-        for row in rows {
-            let count = self.task.range(row).len();
-            if count == 0 {
-                continue;
+        let Task { right, counted, rule, .. } = self.task;
+        self.task.for_each_row(rows, set.row.trace.len(), |row, way| match way {
+            Way::Follow(traced) => self.follow(row, &mut set.row, counted.steps[row], traced),
+            Way::Find(0) if !Task::<K>::IS_WIDE && self.in_window(row, set) => {}
+            Way::Find(traced) if rule.array(self.task.range(row).len(), right.cols) => {
+                self.find_places(row, &mut set.array, &mut set.row, traced)
             }
-            if !is_wide && traced > 0 && steps[row] != NEW {
-                self.follow(row, &mut set.row, steps[row], traced);
-                continue;
-            }
-            traced = match steps.get(row + 1) {
-                None | Some(&NEW) => 0,
-                _ if is_wide => 0,
-                _ => {
-                    let lengths = left.range(row).map(|position| right.range(left.col(position)).len());
-                    Some(lengths.sum()).filter(|&products| products <= set.row.trace.len()).unwrap_or(0)
-                }
-            };
-            if !is_wide && traced == 0 && self.in_window(row, set) {
-                continue;
-            }
-            if rule.array(count, right.cols) {
-                self.find_places(row, &mut set.array, &mut set.row, traced);
-            } else {
-                self.find_places(row, &mut set.hash, &mut set.row, traced);
-            }
-        }
+            Way::Find(traced) => self.find_places(row, &mut set.hash, &mut set.row, traced),
+        });
     }
 
     /// Calls `f(columns, values, factor)` for each row of the right factor that a row of
@@ -192,7 +230,7 @@ where
         let (list, sums) = (&mut memory.list[..range.len()], &mut memory.sums[..range.len()]);
         places.begin(list.len());
         if let Some(columns) = known {
-            // In ascending order, so that a column's place is its rank in C.
+            // In C's order, so that a column's place is its rank in C.
             places.list(columns, 0, list);
         }
         sums.fill(T::ZERO);
@@ -213,9 +251,13 @@ where
             });
         }
         check_count(places.count(), list.len());
-        if known.is_none() {
-            order(list, memory.bits);
+        if known.is_some() || !self.task.sorted {
+            if traced > 0 {
+                memory.order.iter_mut().zip(0..).for_each(|(place, rank)| *place = rank);
+            }
+            return self.write(row, list, sums.iter().copied());
         }
+        order(list, memory.bits);
         if traced > 0 {
             for (place, &col) in memory.order.iter_mut().zip(&*list) {
                 *place = places.find(col) as u32;
@@ -245,14 +287,11 @@ where
 
     /// Whether a row was computed in a window.
     fn in_window(&self, row: usize, set: &mut Set<'_, K, T>) -> bool {
-        let Task { left, right, rule, .. } = self.task;
-        let range = self.task.range(row);
-        let widest = rule.window.min(range.len().saturating_mul(window::SPREAD));
-        let Some(span) = window::span(left, row, right, self.task.columns, range.len(), widest) else {
+        let Some(span) = self.task.window(row) else {
             return false;
         };
-        let (window, count) = (&mut set.window, range.len());
-        let (first, width) = (span.start - right.base, (span.end - span.start) as usize);
+        let (window, count) = (&mut set.window, self.task.range(row).len());
+        let (first, width) = (span.start - self.task.right.base, (span.end - span.start) as usize);
         let (list, sums) = (&mut set.row.list[..count], &mut set.row.sums[..count]);
         let mut inside = true;
         if width == count {

@@ -316,14 +316,14 @@ fn cases_that_are_there_are_not_run_again() {
 #[test]
 fn rows_are_sorted_with_their_values() {
     let (mut indices, mut values) = (vec![3, 1, 2, 0, 5], vec!['d', 'b', 'c', 'a', 'f']);
-    assert!(!sort_rows(&[0, 3, 5], &mut indices, &mut values));
+    assert!(!check::sort_rows(&[0, 3, 5], &mut indices, &mut values));
     assert_eq!(
         (indices.as_slice(), values.iter().collect::<String>()),
         ([1, 2, 3, 0, 5].as_slice(), "bcdaf".into())
     );
-    assert!(sort_rows(&[0, 3, 5], &mut indices, &mut values));
+    assert!(check::sort_rows(&[0, 3, 5], &mut indices, &mut values));
     // Offsets of a broken result.
-    assert!(sort_rows(&[0, -3, 50, 2], &mut indices, &mut values));
+    assert!(check::sort_rows(&[0, -3, 50, 2], &mut indices, &mut values));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod memory;
 mod products;
 mod tile;
+mod unsorted;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -196,7 +197,15 @@ fn limited(bytes: usize) -> Context {
 }
 
 fn problem<C: Combo>(op_a: Operation, op_b: Operation, a: &Stored<C::A>, b: &Stored<C::X>) -> SpgemmProblem {
-    SpgemmProblem { op_a, op_b, a: a.matrix(), b: b.matrix(), types: C::TYPES, value_updates: false }
+    SpgemmProblem {
+        op_a,
+        op_b,
+        a: a.matrix(),
+        b: b.matrix(),
+        types: C::TYPES,
+        value_updates: false,
+        sorted_output: true,
+    }
 }
 
 fn build(cx: &Context, problem: &SpgemmProblem, choice: &Choice) -> Result<Box<dyn SpgemmExecutor>> {
