@@ -71,7 +71,8 @@ struct Listed {
 
 // Where columns and values go. `columns` is the user's array (or NULL), of 64
 // bits if `wide`; `kept` the plan's, of base 0, or NULL. With `known` the
-// columns have been found before and are read from `kept`.
+// columns have been found before and are read from `kept`. Where not `sorted`, columns of a row may
+// be in another order than ascending, if that is always the same.
 struct Output {
     const int64_t *offsets;
     void *columns;
@@ -80,6 +81,7 @@ struct Output {
     int64_t wide;
     int64_t base;
     int64_t known;
+    int64_t sorted;
 
     __device__ __forceinline__ void put_column(int64_t at, int64_t column) const {
         if (columns == nullptr)

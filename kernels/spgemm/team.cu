@@ -61,7 +61,7 @@ __device__ __forceinline__ void count_rows(int lanes, int64_t threads, int part,
     }
 }
 
-// Writes a row of `entries` whose slots are in `list`, in no order.
+// Writes a row of `entries` whose slots are in `list`; sorted, where C is.
 template <int LANES, int E, class T, class J>
 __device__ __forceinline__ void write_row(Key<J> *table, const T *sums, const uint16_t *list,
                                           int entries, int64_t place, T alpha, bool vanishes,
@@ -105,14 +105,14 @@ __device__ __forceinline__ void write_row(Key<J> *table, const T *sums, const ui
                            ? static_cast<unsigned>(keys[e] - low) * SIZE + slots[e]
                            : ALL;
         }
-        if (!out.known)
+        if (!out.known && out.sorted)
             sort<LANES>(words);
 #pragma unroll
         for (int e = 0; e < E; ++e)
             put(e * LANES + inner, low + words[e] / SIZE, words[e] % SIZE);
         return;
     }
-    if (!out.known)
+    if (!out.known && out.sorted)
         sort<LANES>(keys);
     int added = 0;
 #pragma unroll
@@ -174,9 +174,21 @@ __device__ __forceinline__ void multiply_row(int part, const Factor &left, const
                 if (active)
                     slot = insert(table, SIZE, static_cast<K>(column), added);
                 if (!out.known) {
-                    const unsigned fresh = team.own(__ballot_sync(ALL, added != 0));
+                    bool lists = added != 0;
+                    unsigned fresh = __ballot_sync(ALL, lists);
+                    if (!out.sorted) {
+                        // The list's order is C's: of lanes with one new column it is the first
+                        // that lists it, whichever of them was faster.
+                        const unsigned lanes =
+                            LANES == 32 ? ALL : ((1u << LANES) - 1) << team.first_lane();
+                        const unsigned peers = __match_any_sync(ALL, static_cast<K>(column)) &
+                                               __ballot_sync(ALL, active) & lanes;
+                        lists = active && (peers & fresh) != 0 && (peers & lanes_before()) == 0;
+                        fresh = __ballot_sync(ALL, lists);
+                    }
+                    fresh = team.own(fresh);
                     const int at = listed + __popc(fresh & ((1u << team.inner()) - 1));
-                    if (added != 0 && at < MOST)
+                    if (lists && at < MOST)
                         list[at] = static_cast<uint16_t>(slot);
                     listed += __popc(fresh);
                 }
@@ -196,7 +208,7 @@ __device__ __forceinline__ void multiply_row(int part, const Factor &left, const
 } // namespace
 
 #define KERNEL_count(name, J)                                                                      \
-    extern "C" __global__ void __launch_bounds__(THREADS, 8)                                       \
+    extern "C" __global__ void __launch_bounds__(THREADS, J == 32 ? 10 : 8)                        \
         name(Factor left, Factor right, int32_t lanes, int64_t threads, int32_t part, Listed list, \
              int32_t size, int64_t *counts) {                                                      \
         let_next_begin();                                                                          \

@@ -10,6 +10,7 @@
 // window. A part has the bits and the sums of its own factors; those of all parts
 // of a window become one, in the order of the parts.
 #include "spgemm/common.cuh"
+#include "spgemm/tasks.cuh"
 
 using namespace tarsia;
 using namespace tarsia::spgemm;
@@ -17,20 +18,8 @@ using namespace tarsia::spgemm;
 namespace {
 
 constexpr int THREADS = 128;
-// Columns of a window: 8 KiB of 64-bit sums leave a multiprocessor of an H100 24
-// warps, and a bit for each is a 32-bit word for each lane.
-constexpr int WINDOW = 1024;
 // Entries of a row of `right` that a lane has in hand.
 constexpr int HELD = 4;
-
-// `index` numbers the row in the list, and `part` the part of its factors; the parts of a window
-// follow each other.
-struct Task {
-    uint32_t row;
-    uint32_t window;
-    uint32_t part;
-    uint32_t index;
-};
 
 // What the parts after the first of each row of the list leave behind: sums of C's entries, a part
 // after the other, from before[index] on.

@@ -17,6 +17,7 @@
 
 pub mod bins;
 pub mod columns;
+pub mod dense;
 pub mod looks;
 pub mod map;
 pub mod rows;

@@ -27,6 +27,7 @@
 //! - [`factors`]: A and B as kernels read them, looked at once
 //! - [`rows`]: the factors' rows, kernels and the shape of their launches
 //! - [`bins`]: what rows are like, and which of them one launch takes
+//! - [`dense`]: wide rows of nearly dense factors
 //! - [`small`]: products whose rows go to bins by their products alone
 //! - [`wide`]: windows of rows with many products for the range of their columns
 //! - [`map`]: where the factors of each product are, to be multiplied again
@@ -37,6 +38,7 @@
 
 mod bins;
 mod columns;
+mod dense;
 mod factors;
 mod kernels;
 mod map;
@@ -55,6 +57,7 @@ use std::sync::Arc;
 
 use self::bins::{Binned, Bins, FactsAt, RowBin};
 use self::columns::Transposition;
+use self::dense::Dense;
 use self::factors::renew_values;
 pub use self::factors::{survey, Factors};
 use self::kernels::Name;
@@ -75,6 +78,7 @@ use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
 use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
+use crate::select::spgemm::dense::pays;
 use crate::select::spgemm::rows::{count_part, is_short, part, slices};
 use crate::select::spgemm::windows::{count_window, LARGE_BLOCK, SMALL_BLOCK};
 use crate::select::spgemm::Facts;
@@ -186,6 +190,8 @@ struct Counted {
     nnz: i64,
     binned: Binned,
     wide: Option<Wide>,
+    /// Takes the wide rows, where C is stored by what is computed.
+    dense: Option<Dense>,
 }
 
 /// What numeric phases work with; with value updates it stays in the plan.
@@ -380,7 +386,31 @@ impl CudaSpgemm {
         offsets.seal();
         let wide = wide.map(|mut wide| wide.settle(cx, &self.kernels).map(|()| wide)).transpose()?;
         self.kernels.prepare(&self.numeric_bins(), &binned, wide.is_some())?;
-        Ok(Counted { offsets, nnz, binned, wide })
+        let dense = match &wide {
+            Some(wide) => self.dense(cx, wide, &binned, nnz)?,
+            None => None,
+        };
+        Ok(Counted { offsets, nnz, binned, wide, dense })
+    }
+
+    /// What multiplies the wide rows as dense matrices are, where these are most of all and it is faster, in as many bytes
+    /// as C and the factors take.
+    fn dense(&self, cx: &Context, wide: &Wide, binned: &Binned, nnz: i64) -> Result<Option<Dense>> {
+        let (left, right) = self.factors();
+        let types = self.problem.types;
+        let shape = (left.rows as usize, left.cols as usize, right.cols as usize);
+        let (_, wide_rows) = binned.bin(RowBin::DenseWindows.bins().start);
+        if wide.whole().is_none() || 2 * wide_rows < left.rows || !pays(types, shape, self.products) {
+            return Ok(None);
+        }
+        let index = right.index_type.size();
+        let entries = nnz as usize * (types.y.size() + index)
+            + (left.nnz + right.nnz) as usize * (types.a.size() + index);
+        // The rest is for what is kept of windows.
+        let mut dense = Dense::new(cx, &self.device, &self.kernels, types, shape, entries / 8 * 7)?;
+        memory::synchronize(cx.stream)?;
+        dense.iter_mut().for_each(Dense::seal);
+        Ok(dense)
     }
 
     /// Blocks that take a row together, of so many.
@@ -651,6 +681,7 @@ impl SpgemmExecutor for CudaSpgemm {
             let mut counted = self.count_entries(cx, uncounted)?;
             if self.require_room(counted.nnz)? < 0 {
                 // C comes first.
+                counted.dense = None;
                 counted.wide.iter_mut().try_for_each(|wide| wide.shrink(cx))?;
             }
             self.counted = Some(counted);

@@ -9,7 +9,7 @@
 //! such a C into place.
 
 mod csr;
-mod dense;
+pub mod dense;
 mod masked;
 mod masked_window;
 mod packing;

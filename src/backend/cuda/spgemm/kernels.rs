@@ -44,6 +44,10 @@ kernel_kinds! {
         WIDE_MULTIPLY(&'static str, IndexType) = "multiply" for [types(Algorithm::Hash), index_types()];
         WIDE_PARTS(&'static str) = "parts" for [types(Algorithm::Hash)];
     }
+    "spgemm/dense" {
+        DENSE_FILL(&'static str) = "fill" for [["f64", "f32", "f16f32", "bf16f32"]];
+        DENSE_TAKE(&'static str, IndexType) = "take" for [["f64", "f32", "f16f32", "bf16f32"], index_types()];
+    }
     "spgemm/map" { MAP_MULTIPLY(&'static str) = "multiply" for [types(Algorithm::Hash)]; }
 }
 
@@ -64,7 +68,7 @@ names! {
     HashCount, HashMultiply, WindowCount, WindowMultiply, TeamCount, TeamMultiply, GroupCount,
     GroupMultiply, SlideMultiply, BlockCount, BlockMultiply, SingleCounts, SingleMultiply, WideStarts,
     WideBits, WideWindows, WideTasks, WideMerge, WideSums, WideCount, WideMultiply, WideParts, MapLongRows, MapMake, MapMakeLong,
-    MapMultiply,
+    MapMultiply, DenseFill, DenseTake,
 }
 
 impl Name {
@@ -117,6 +121,8 @@ impl Name {
             Name::SingleMultiply => SINGLE_MULTIPLY.load(device, (types, columns)),
             Name::WideMultiply => WIDE_MULTIPLY.load(device, (types, columns)),
             Name::WideParts => WIDE_PARTS.load(device, (types,)),
+            Name::DenseFill => DENSE_FILL.load(device, (types,)),
+            Name::DenseTake => DENSE_TAKE.load(device, (types, columns)),
             Name::MapMultiply => MAP_MULTIPLY.load(device, (types,)),
         }
     }

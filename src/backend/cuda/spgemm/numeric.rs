@@ -4,6 +4,7 @@
 use super::columns::{allowance, ByParts, Origin, Transposition};
 use super::kernels::Name;
 use super::rows::{self, Output};
+use super::wide::Wide;
 use super::{bytes, Counted, CudaSpgemm, Job, Kept};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::launch::launch;
@@ -82,6 +83,8 @@ impl CudaSpgemm {
             wide: wide(c.index_type),
             base,
             known: i64::from(kept.known),
+            // What finds products in a pattern that is kept, and what transposes C, reads sorted rows.
+            sorted: i64::from(self.problem.sorted_output || self.problem.value_updates || !direct),
         };
         let found = rows::Ints::new(columns, right.index_type);
         if let Some(map) = &kept.map {
@@ -89,21 +92,28 @@ impl CudaSpgemm {
         } else {
             let (facts, binned) = (self.facts.at(), &counted.binned);
             let beside = self.beside()?;
-            let wide_apart = match &counted.wide {
-                Some(wide) => {
+            let tasks = counted.wide.as_ref().and_then(Wide::whole);
+            let dense = counted.dense.as_ref().filter(|_| direct && tasks.is_some());
+            let wide_apart = match (&counted.wide, dense, tasks) {
+                (Some(_), Some(dense), Some(tasks)) => {
+                    let product = self.wide_product(&left, &right, facts);
+                    dense.multiply(cx, &product, alpha, &output, tasks)?;
+                    true
+                }
+                (Some(wide), ..) => {
                     let product = self.wide_product(&left, &right, facts);
                     let before = kept.tasks.is_some();
                     let done = wide.multiply(cx, &product, alpha, &output, &mut kept.tasks, &beside)?;
                     kept.fresh |= kept.tasks.is_some() != before;
                     done
                 }
-                None => false,
+                (None, ..) => false,
             };
             self.multiply(cx, alpha, &Job { left, right, facts, binned, wide_apart, beside }, &output)?;
-            if let (Some(wide), true) = (&counted.wide, wide_apart) {
+            if let (Some(wide), true, None) = (&counted.wide, wide_apart, dense) {
                 wide.add_parts(cx, &self.wide_product(&left, &right, facts), alpha, &output)?;
             }
-            if self.problem.value_updates && !kept.known && kept.columns.is_some() {
+            if self.problem.value_updates && !kept.known && kept.columns.is_some() && dense.is_none() {
                 kept.map = self.map(cx, counted, found)?;
                 kept.fresh |= kept.map.is_some();
             }

@@ -60,8 +60,16 @@ impl CudaSpgemm {
         let offsets = counted.offsets.at(first);
         let bins = self.numeric_bins();
         let binned = Binned::of_rows(cx, &self.device, &self.kernels, bins, (facts, rows), offsets)?;
-        let output =
-            Output { offsets, columns: Address::NULL, kept: columns, values, wide: 0, base: 0, known: 0 };
+        let output = Output {
+            offsets,
+            columns: Address::NULL,
+            kept: columns,
+            values,
+            wide: 0,
+            base: 0,
+            known: 0,
+            sorted: 1,
+        };
         let wide_apart = match &counted.wide {
             Some(wide) => {
                 let product = self.wide_product(&left, right, facts);

@@ -110,6 +110,8 @@ pub struct Output {
     pub base: i64,
     /// `kept` has been filled before.
     pub known: i64,
+    /// Columns of a row ascend; else they are in the order that costs least, always the same.
+    pub sorted: i64,
 }
 
 /// Bits of the order of a factor's columns: none descends in its row.
@@ -130,7 +132,7 @@ pub fn order(flags: u32) -> i32 {
 same_layout!(Ints = "spgemm/common.cuh Ints" { data, wide });
 same_layout!(Factor = "spgemm/common.cuh Factor" { offsets, indices, base });
 same_layout!(Listed = "spgemm/common.cuh Listed" { rows, count, counted, products, most });
-same_layout!(Output = "spgemm/common.cuh Output" { offsets, columns, kept, values, wide, base, known });
+same_layout!(Output = "spgemm/common.cuh Output" { offsets, columns, kept, values, wide, base, known, sorted });
 /// Each of the numbers becomes the sum of those before it. Only launches.
 ///
 /// # Safety

@@ -189,7 +189,7 @@ pub fn count(
     }
     kernels.prepare(&numeric, &binned, false)?;
     testing::note();
-    Ok(Some((facts, Counted { offsets, nnz, binned, wide: None }, all)))
+    Ok(Some((facts, Counted { offsets, nnz, binned, wide: None, dense: None }, all)))
 }
 
 #[cfg(test)]

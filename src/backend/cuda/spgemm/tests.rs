@@ -5,6 +5,7 @@
 mod bound;
 mod classes;
 mod cut;
+mod dense_factors;
 mod limits;
 mod map;
 mod sanitizer;

@@ -39,7 +39,7 @@ struct Task {
     part: u32,
     index: u32,
 }
-same_elements!(Task = "spgemm/wide.cu Task" { row, window, part, index });
+same_elements!(Task = "spgemm/tasks.cuh Task" { row, window, part, index });
 
 /// Windows of the columns of the right factor.
 pub fn windows(right: &Rows) -> i64 {
@@ -168,6 +168,11 @@ impl Tasks {
 
     fn partial(&self) -> PartialAt {
         self.partial.as_ref().map_or(PartialAt { before: Address::NULL, sums: Address::NULL }, Partial::at)
+    }
+
+    /// The tasks, their columns, and the entries before each.
+    pub fn addresses(&self) -> [Address; 3] {
+        [self.tasks.address(), self.masks.address(), self.before.address()]
     }
 
     /// Room for as many as there is memory for, up to `most`, of up to so many rows; `None`: for less than `least`.
@@ -516,6 +521,11 @@ impl Wide {
                 i32::from(short), tasks.tasks.address(), count, tasks.masks.address(), tasks.before.address(),
                 partial, *output)
         }
+    }
+
+    /// All tasks, where they are kept.
+    pub fn whole(&self) -> Option<(&Tasks, i64)> {
+        self.whole.as_ref().map(|tasks| (tasks, self.count))
     }
 
     /// After [`Wide::multiply`] and whatever other rows are taken by: adds up the sums of rows in parts.

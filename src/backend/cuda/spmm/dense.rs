@@ -9,7 +9,7 @@
 //! again from the stored entries (kernels/spmm/dense_finish.cu).
 
 mod lt;
-mod own;
+pub mod own;
 mod packs;
 
 use std::sync::Arc;
@@ -128,13 +128,18 @@ struct Places {
 
 /// A dense operand as a product reads or writes it: element (i, j) is at i · row + j · col.
 #[derive(Clone, Copy)]
-struct Matrix {
+pub struct Matrix {
     at: Address,
     strides: Strides,
     value: DataType,
 }
 
 impl Matrix {
+    /// Rows of so many elements of that type, one behind the other.
+    pub fn by_rows(at: Address, ld: i64, value: DataType) -> Self {
+        Matrix { at, strides: Strides { row: ld, col: 1 }, value }
+    }
+
     /// From column `first` on.
     fn skip_columns(self, first: usize) -> Self {
         Matrix { at: self.at.offset(first * self.strides.col as usize * self.value.size()), ..self }

@@ -128,6 +128,23 @@ impl Kind {
         let columns = k.div_ceil(parts).div_ceil(tile.k).max(1) * tile.k;
         Plan { size: taken, parts: k.div_ceil(columns).max(1), columns }
     }
+
+    /// The same with all of K in one part, whatever the device: sums have the same order on all.
+    pub fn whole(
+        &self,
+        (multiprocessors, shared): (u32, usize),
+        size: usize,
+        (m, k, n): (usize, usize, usize),
+    ) -> Plan {
+        let fits = |(tile, least): (&Tile, &f64)| {
+            tile.n < 2 * n.max(32)
+                && tile.count(m, n) as f64 >= least.min(2.5) * f64::from(multiprocessors)
+                && tile.shared(size) as usize <= shared
+        };
+        let taken = self.tiles.iter().zip(&self.least).position(fits).unwrap_or(2);
+        let step = self.tiles[taken].k;
+        Plan { size: taken, parts: 1, columns: k.div_ceil(step).max(1) * step }
+    }
 }
 
 impl Tile {

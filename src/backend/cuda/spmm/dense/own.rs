@@ -51,7 +51,7 @@ kernel_kinds! { "spmm/dense" {
 } }
 
 /// The kernels of a combination of types.
-pub(super) struct Own {
+pub struct Own {
     kind: &'static Kind,
     types: Types,
     /// To C, and to sums, by size.
@@ -61,7 +61,7 @@ pub(super) struct Own {
 }
 
 impl Own {
-    pub(super) fn load(device: &Device, types: Types) -> Result<Self> {
+    pub fn load(device: &Device, types: Types) -> Result<Self> {
         let kind = Kind::of(types);
         let size = types.a.size();
         let load = |y: DataType| {
@@ -98,6 +98,13 @@ impl Own {
         self.kind.plan(device, self.types.a.size(), m, k, n)
     }
 
+    /// The plan for a product whose K is in one part.
+    pub fn whole(&self, device: &Device, m: usize, k: usize, n: usize) -> Plan {
+        let properties = device.properties();
+        let device = (properties.multiprocessors, properties.shared_bytes);
+        self.kind.whole(device, self.types.a.size(), (m, k, n))
+    }
+
     /// Room for a copy of B: any may begin anywhere.
     pub(super) fn packed_bytes(&self, k: usize, n: usize) -> usize {
         self.packs.bytes(k, n)
@@ -113,7 +120,7 @@ impl Own {
 
     /// D = alpha · op(A) · op(B), or the parts of that, `stride` sums apart. A matrix with fewer
     /// columns than the plan is for is cut in the same way. B is [`Own::prepare`]d.
-    pub(super) fn multiply(
+    pub fn multiply(
         &self,
         cx: &Context,
         plan: &Plan,

@@ -1,0 +1,165 @@
+//! Wide rows of a product of nearly dense factors: both are written out, zeros and all, and multiplied as dense matrices
+//! are, a panel of rows and of columns at a time; C's pattern is what the symbolic phase has found.
+
+use std::sync::Arc;
+
+use super::kernels::Name;
+use super::rows::{Factor, Kernels, Output};
+use super::wide::{Product, Tasks};
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::layouts::same_layout;
+use crate::backend::cuda::memory::{optional, DeviceBuffer};
+use crate::backend::cuda::operand::Rows;
+use crate::backend::cuda::scalars::Scalar;
+use crate::backend::cuda::spmm::dense::own::Own;
+use crate::backend::cuda::spmm::dense::Matrix;
+use crate::error::Result;
+use crate::format::dense::Shape;
+use crate::memory::Context;
+use crate::select::spgemm::dense::{panels, Panels};
+use crate::select::spmm::dense::own::Plan;
+use crate::support::Types;
+use crate::types::Address;
+
+/// The kernels' `Panel`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Panel {
+    data: Address,
+    first_row: i64,
+    rows: i64,
+    first_column: i64,
+    columns: i64,
+    ld: i64,
+}
+
+same_layout!(Panel = "spgemm/dense.cu Panel" { data, first_row, rows, first_column, columns, ld });
+
+/// What multiplies panels.
+pub struct Dense {
+    device: Arc<Device>,
+    types: Types,
+    own: Own,
+    plan: Plan,
+    panels: Panels,
+    /// Panels of the left factor, of the right one, and of the product.
+    left: DeviceBuffer<u8>,
+    right: DeviceBuffer<u8>,
+    product: DeviceBuffer<u8>,
+}
+
+impl Dense {
+    /// For factors of such shapes, in so many bytes; `None` where these are not enough, or not there.
+    pub fn new(
+        cx: &Context,
+        device: &Arc<Device>,
+        kernels: &Kernels,
+        types: Types,
+        (m, k, n): (usize, usize, usize),
+        bytes: usize,
+    ) -> Result<Option<Self>> {
+        let sizes = [types.a.size(), types.y.size()];
+        let Some(panels) = panels((m, k, n), sizes, bytes) else {
+            return Ok(None);
+        };
+        let own = Own::load(device, types)?;
+        let plan = own.whole(device, panels.rows, k, panels.columns);
+        kernels.get(Name::DenseFill)?;
+        kernels.get(Name::DenseTake)?;
+        let [left, right, product] = panels.bytes(k, sizes);
+        let buffers = || -> Result<_> {
+            Ok((DeviceBuffer::new(cx, left)?, DeviceBuffer::new(cx, right)?, DeviceBuffer::new(cx, product)?))
+        };
+        let Some((left, right, product)) = optional(buffers())? else {
+            return Ok(None);
+        };
+        let device = Arc::clone(device);
+        Ok(Some(Dense { device, types, own, plan, panels, left, right, product }))
+    }
+
+    /// Columns and values of the rows of these tasks. Only launches.
+    pub fn multiply(
+        &self,
+        cx: &Context,
+        product: &Product<'_>,
+        alpha: Scalar,
+        output: &Output,
+        (tasks, count): (&Tasks, i64),
+    ) -> Result<()> {
+        let Product { left, right, .. } = *product;
+        let (m, k, n) = (left.rows as usize, left.cols as usize, right.cols as usize);
+        let types = self.types;
+        for first_column in (0..n).step_by(self.panels.columns) {
+            let columns = self.panels.columns.min(n - first_column);
+            let of_right = self.panel(&self.right, (0, k), (first_column, columns), types.x.size());
+            self.fill(cx, product, right, &of_right)?;
+            let b = Matrix::by_rows(self.right.address(), of_right.ld, types.x);
+            for first_row in (0..m).step_by(self.panels.rows) {
+                let rows = self.panels.rows.min(m - first_row);
+                let of_left = self.panel(&self.left, (first_row, rows), (0, k), types.a.size());
+                self.fill(cx, product, left, &of_left)?;
+                let target =
+                    self.panel(&self.product, (first_row, rows), (first_column, columns), types.y.size());
+                let shape = Shape { rows, cols: k, ld: of_left.ld as usize };
+                let one = Scalar::real(types.compute.scalar(), 1.0);
+                let d = Matrix::by_rows(self.product.address(), target.ld, types.y);
+                self.own.multiply(cx, &self.plan, (&shape, self.left.address()), b, (d, columns, 0), one)?;
+                self.take(cx, product, alpha, output, (tasks, count), &target)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn panel(
+        &self,
+        buffer: &DeviceBuffer<u8>,
+        rows: (usize, usize),
+        columns: (usize, usize),
+        size: usize,
+    ) -> Panel {
+        Panel {
+            data: buffer.address(),
+            first_row: rows.0 as i64,
+            rows: rows.1 as i64,
+            first_column: columns.0 as i64,
+            columns: columns.1 as i64,
+            ld: Panels::ld(columns.1, size) as i64,
+        }
+    }
+
+    fn fill(&self, cx: &Context, product: &Product<'_>, matrix: &Rows, panel: &Panel) -> Result<()> {
+        let most = i64::from(self.device.properties().multiprocessors) * 8;
+        let blocks = (panel.rows as u64).div_ceil(8).min(most as u64) as u32;
+        // SAFETY: the pattern has been validated, its columns are distinct, and the panel has room for its rows.
+        unsafe {
+            launch!(product.kernels.get(Name::DenseFill)?, blocks, 256, 0, cx.stream;
+                Factor::of(matrix), matrix.values, *panel)
+        }
+    }
+
+    fn take(
+        &self,
+        cx: &Context,
+        product: &Product<'_>,
+        alpha: Scalar,
+        output: &Output,
+        (tasks, count): (&Tasks, i64),
+        panel: &Panel,
+    ) -> Result<()> {
+        let Product { kernels, left, right, .. } = *product;
+        let blocks = (count as u64).div_ceil(4) as u32;
+        let [places, masks, before] = tasks.addresses();
+        // SAFETY: as above; C has room for what was counted, by these masks.
+        unsafe {
+            launch!(kernels.get(Name::DenseTake)?, blocks, 128, 0, cx.stream;
+                Factor::of(left), Factor::of(right), left.values, right.values, alpha, *panel, places, count, masks,
+                before, *output)
+        }
+    }
+
+    /// The stream has been waited for.
+    pub fn seal(&mut self) {
+        [&mut self.left, &mut self.right, &mut self.product].into_iter().for_each(DeviceBuffer::seal);
+    }
+}
