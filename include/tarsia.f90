@@ -1656,10 +1656,12 @@ module tarsia
         ! a plan whose output is sorted, tarsiaTileToSparse; of a matrix in tiles always. 0: not
         ! known. That is the answer for a descriptor that has just been created, after new pointers
         ! (tarsiaCsrSetPointers and so on; not tarsiaSpMatSetValues, which leaves the pattern),
-        ! after tarsiaCheckSpMat has found another order or an error, after tarsiaSpGEMM_numeric of
-        ! a plan of tarsiaPlan_setSortedOutput(plan, 0), whatever order that has left, and after one
-        ! that failed. tarsiaPlan_analyze changes no descriptor.
+        ! after tarsiaCheckSpMat has found another order or an error, and after tarsiaSpGEMM_numeric
+        ! of a plan of tarsiaPlan_setSortedOutput(plan, 0), whatever order that has left. A call
+        ! that fails leaves 0, or, where it has not come to the matrix, what was there.
+        ! tarsiaPlan_analyze changes no descriptor.
         !
+        ! Work on a device that writes the matrix may still be under way when the answer is known.
         ! Reads nothing of the matrix: a program that writes indices itself calls tarsiaCheckSpMat
         ! again. No operation needs sorted indices.
         !
@@ -2827,11 +2829,11 @@ module tarsia
         ! C = alpha * op(A) * op(B): writes C's offsets, indices and values.
         !
         ! C: CSR or CSC with room for the nnzC entries of tarsiaSpGEMM_symbolic, any index types
-        ! that hold them, either base; rows (columns for CSC) come out sorted, without duplicates,
-        ! or with tarsiaPlan_setSortedOutput(plan, 0) rows of CSR in another order that is the same
-        ! in every call, without duplicates. Or, by TARSIA_SPGEMM_ALG_TILE, a matrix of
-        ! tarsiaCreateTile, whose tiles are replaced: in memory of the handle's allocator, not
-        ! counted in the plan's limit; it may be A or B, too. Such a call blocks and is not
+        ! that hold them, either base; rows (columns for CSC) come out sorted, without duplicates.
+        ! (With tarsiaPlan_setSortedOutput(plan, 0) C is CSR, and its rows are in the order that
+        ! costs least, the same in every call, without duplicates.) Or, by TARSIA_SPGEMM_ALG_TILE, a
+        ! matrix of tarsiaCreateTile, whose tiles are replaced: in memory of the handle's allocator,
+        ! not counted in the plan's limit; it may be A or B, too. Such a call blocks and is not
         ! captured. alpha: one value of the compute type, on the host or the device by pointer mode;
         ! alpha == 0 writes the pattern with zeros and reads no values. C's arrays must not overlap
         ! A's or B's.

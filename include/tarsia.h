@@ -1759,16 +1759,17 @@ tarsiaStatus_t tarsiaSpMatGetIndexBase(tarsiaConstSpMatDescr_t A, tarsiaIndexBas
  * whose output is sorted, tarsiaTileToSparse; of a matrix in tiles always. 0: not known.
  * That is the answer for a descriptor that has just been created, after new pointers
  * (tarsiaCsrSetPointers and so on; not tarsiaSpMatSetValues, which leaves the pattern), after
- * tarsiaCheckSpMat has found another order or an error, after tarsiaSpGEMM_numeric of a plan of
- * tarsiaPlan_setSortedOutput(plan, 0), whatever order that has left, and after one that failed.
- * tarsiaPlan_analyze changes no descriptor.
+ * tarsiaCheckSpMat has found another order or an error, and after tarsiaSpGEMM_numeric of a plan of
+ * tarsiaPlan_setSortedOutput(plan, 0), whatever order that has left. A call that fails leaves 0, or, where
+ * it has not come to the matrix, what was there. tarsiaPlan_analyze changes no descriptor.
  *
- * Reads nothing of the matrix: a program that writes indices itself calls tarsiaCheckSpMat
+ * Work on a device that writes the matrix may still be under way when the answer is known. Reads nothing of the matrix: a program that writes indices itself calls tarsiaCheckSpMat
  * again. No operation needs sorted indices.
  *
  * Statuses: INVALID_VALUE (A is not a live descriptor, sorted is NULL).
  */
-tarsiaStatus_t tarsiaSpMatGetSorted(tarsiaConstSpMatDescr_t A, int *sorted);
+tarsiaStatus_t tarsiaSpMatGetSorted(tarsiaConstSpMatDescr_t A,
+                                    int *sorted);
 
 /**
  * Value array of a descriptor.
@@ -2638,9 +2639,9 @@ tarsiaStatus_t tarsiaSpGEMM_symbolic(tarsiaHandle_t handle, tarsiaPlan_t plan, i
  *
  * C: CSR or CSC with room for the nnzC entries of tarsiaSpGEMM_symbolic, any
  * index types that hold them, either base; rows (columns for CSC) come out
- * sorted, without duplicates, or with tarsiaPlan_setSortedOutput(plan, 0) rows of CSR
- * in another order that is the same in every call, without duplicates. Or, by TARSIA_SPGEMM_ALG_TILE, a matrix of tarsiaCreateTile,
- * whose tiles are replaced: in memory of the handle's allocator, not counted in the
+ * sorted, without duplicates. (With tarsiaPlan_setSortedOutput(plan, 0) C is CSR, and its
+ * rows are in the order that costs least, the same in every call, without duplicates.)
+ * Or, by TARSIA_SPGEMM_ALG_TILE, a matrix of tarsiaCreateTile, whose tiles are replaced: in memory of the handle's allocator, not counted in the
  * plan's limit; it may be A or B, too. Such a call blocks and is not captured. alpha: one value of the compute type, on the host
  * or the device by pointer mode; alpha == 0 writes the pattern with zeros and
  * reads no values. C's arrays must not overlap A's or B's.

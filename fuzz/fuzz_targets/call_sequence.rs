@@ -364,6 +364,7 @@ impl World {
                 Call::Check(h, at) => {
                     let (mut sorted, mut unique) = (0, 0);
                     spmat::tarsiaCheckSpMat(handle(h), sparse(at), &mut sorted, &mut unique);
+                    spmat_access::tarsiaSpMatGetSorted(sparse(at), &mut sorted);
                 }
                 Call::Vector(len, value, output) => {
                     let values: *mut c_void = if output {

@@ -122,9 +122,9 @@ pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
 ///
 /// C: CSR or CSC with room for the nnzC entries of tarsiaSpGEMM_symbolic, any
 /// index types that hold them, either base; rows (columns for CSC) come out
-/// sorted, without duplicates, or with tarsiaPlan_setSortedOutput(plan, 0) rows of CSR
-/// in another order that is the same in every call, without duplicates. Or, by TARSIA_SPGEMM_ALG_TILE, a matrix of tarsiaCreateTile,
-/// whose tiles are replaced: in memory of the handle's allocator, not counted in the
+/// sorted, without duplicates. (With tarsiaPlan_setSortedOutput(plan, 0) C is CSR, and its
+/// rows are in the order that costs least, the same in every call, without duplicates.)
+/// Or, by TARSIA_SPGEMM_ALG_TILE, a matrix of tarsiaCreateTile, whose tiles are replaced: in memory of the handle's allocator, not counted in the
 /// plan's limit; it may be A or B, too. Such a call blocks and is not captured. alpha: one value of the compute type, on the host
 /// or the device by pointer mode; alpha == 0 writes the pattern with zeros and
 /// reads no values. C's arrays must not overlap A's or B's.
