@@ -78,7 +78,7 @@ use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
 use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
-use crate::select::spgemm::dense::pays;
+use crate::select::spgemm::dense::Wanted;
 use crate::select::spgemm::rows::{count_part, is_short, part, slices};
 use crate::select::spgemm::windows::{count_window, LARGE_BLOCK, SMALL_BLOCK};
 use crate::select::spgemm::Facts;
@@ -397,17 +397,18 @@ impl CudaSpgemm {
     /// as C and the factors take.
     fn dense(&self, cx: &Context, wide: &Wide, binned: &Binned, nnz: i64) -> Result<Option<Dense>> {
         let (left, right) = self.factors();
-        let types = self.problem.types;
-        let shape = (left.rows as usize, left.cols as usize, right.cols as usize);
         let (_, wide_rows) = binned.bin(RowBin::DenseWindows.bins().start);
-        if wide.whole().is_none() || 2 * wide_rows < left.rows || !pays(types, shape, self.products) {
+        if wide.whole().is_none() || 2 * wide_rows < left.rows {
             return Ok(None);
         }
-        let index = right.index_type.size();
-        let entries = nnz as usize * (types.y.size() + index)
-            + (left.nnz + right.nnz) as usize * (types.a.size() + index);
-        // The rest is for what is kept of windows.
-        let mut dense = Dense::new(cx, &self.device, &self.kernels, types, shape, entries / 8 * 7)?;
+        let wanted = Wanted {
+            types: self.problem.types,
+            shape: (left.rows as usize, left.cols as usize, right.cols as usize),
+            products: self.products,
+            entries: nnz + left.nnz + right.nnz,
+            kept: wide.bytes() + left.rows as usize * 64,
+        };
+        let mut dense = Dense::new(cx, &self.device, &self.kernels, &wanted)?;
         memory::synchronize(cx.stream)?;
         dense.iter_mut().for_each(Dense::seal);
         Ok(dense)
@@ -745,8 +746,10 @@ impl SpgemmExecutor for CudaSpgemm {
         let scattered_rows = scattered.map(|bin| binned.bin(bin).1).sum();
         let entries = [left.nnz, right.nnz];
         let facts = Facts { rows: left.rows, wide_rows, scattered_rows, products: self.products, entries };
-        // What tiles of complex numbers take has not been measured.
-        if !facts.may_suit_tiles() || self.problem.types.y.is_complex() {
+        // Matrix units multiply nearly dense factors by rows, too. What tiles of complex numbers take has not been measured.
+        let shape = [left.rows, left.cols, right.cols];
+        let is_dense = Wanted::expected(shape, entries).is_some_and(|wanted| wanted.panels().is_some());
+        if !facts.may_suit_tiles() || is_dense || self.problem.types.y.is_complex() {
             return Ok(None);
         }
         let kernels = tiles::ConvertKernels::new(&self.device, self.problem.types.a)?;

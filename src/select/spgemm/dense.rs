@@ -2,7 +2,7 @@
 //! and in which panels.
 
 use crate::select::spmm::dense::Arithmetic;
-use crate::support::Types;
+use crate::support::{Combo, Types, F64};
 use crate::types::DataType;
 
 /// Multiplications and additions a second of dense products on an H100 by the library's own kernels, with some to spare
@@ -17,32 +17,72 @@ fn rate(arithmetic: Arithmetic) -> f64 {
 
 /// Bytes a second that zeros are written and products read with.
 const BYTES: f64 = 1.5e12;
-/// Microseconds of three launches, which small products take more or less.
-const LAUNCHES_US: f64 = 20.0;
+/// Microseconds of the launches of a panel of the product, and of each column of the left factor where it is too small to
+/// fill the device.
+const PANEL_US: f64 = 12.0;
+const COLUMN_US: f64 = 0.022;
 /// Microseconds of windows of columns: of a product without work, and of a multiplication (4096 × 4096 of fp64
 /// with 20 % of all entries: 10.6 ms for 2.7 · 10⁹; 2048 × 512 with 10 %, times its transpose: 0.6 ms for
 /// 2.2 · 10⁷).
 const WINDOWS_US: f64 = 200.0;
 const WINDOWS_PRODUCT_US: f64 = 3.6e-6;
-
 /// Multiplications of a product at the least.
 const LEAST_PRODUCTS: i64 = 10_000_000;
 
-/// Whether it is faster for factors of m × k and k × n with so many multiplications in all, most of them of wide rows.
-/// Only for real numbers.
-pub fn pays(types: Types, (m, k, n): (usize, usize, usize), products: i64) -> bool {
-    if products < LEAST_PRODUCTS {
-        return false;
+/// A product of factors of m × k and k × n, most rows of which are wide.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    pub types: Types,
+    pub shape: (usize, usize, usize),
+    /// Multiplications.
+    pub products: i64,
+    /// Entries of both factors and of the product.
+    pub entries: i64,
+    /// Bytes that are kept of the pattern.
+    pub kept: usize,
+}
+
+impl Wanted {
+    /// The panels by which it is faster than by windows of columns, in as many bytes as the factors and the product take;
+    /// `None`: it is not. Only for real numbers.
+    pub fn panels(&self) -> Option<Panels> {
+        let Wanted { types, shape: (m, k, n), products, entries, kept } = *self;
+        let is_real = matches!(types.a, DataType::R64F | DataType::R32F | DataType::R16F | DataType::R16BF);
+        if products < LEAST_PRODUCTS || !is_real || types.a != types.x {
+            return None;
+        }
+        let sizes = [types.a.size(), types.y.size()];
+        // Columns of entries have 32 bits at the least.
+        let bytes = (entries as usize).saturating_mul(sizes[0] + 4).saturating_sub(kept);
+        let panels = panels(self.shape, sizes, bytes)?;
+        let [left, right, product] = panels.bytes(k, sizes);
+        let across = n.div_ceil(panels.columns);
+        let count = across * m.div_ceil(panels.rows);
+        let work =
+            2e6 * (panels.rows as f64) * k as f64 * panels.columns as f64 / rate(Arithmetic::of(types));
+        let moved = (left + 2 * product) * count + right * across;
+        let dense = count as f64 * (PANEL_US + work.max(COLUMN_US * k as f64)) + 1e6 * moved as f64 / BYTES;
+        (dense < WINDOWS_US + WINDOWS_PRODUCT_US * products as f64).then_some(panels)
     }
-    if !matches!(types.a, DataType::R64F | DataType::R32F | DataType::R16F | DataType::R16BF)
-        || types.a != types.x
-    {
-        return false;
+
+    /// A product of fp64 of which only the lengths of rows are known, if it is expected to have wide rows alone: factors of
+    /// so many rows and columns, with so many entries.
+    pub fn expected([m, k, n]: [i64; 3], entries: [i64; 2]) -> Option<Wanted> {
+        // As many as if entries met by chance.
+        let products = entries[0] as f64 * entries[1] as f64 / k.max(1) as f64;
+        let places = m as f64 * n as f64;
+        let size = |extent: i64| usize::try_from(extent).ok();
+        (products >= places && places < i64::MAX as f64 / 4.0).then_some(())?;
+        let of_product = places * (1.0 - (-products / places).exp());
+        Some(Wanted {
+            types: <F64 as Combo>::TYPES,
+            shape: (size(m)?, size(k)?, size(n)?),
+            products: products as i64,
+            entries: entries[0].saturating_add(entries[1]).saturating_add(of_product as i64),
+            // A bit for each place.
+            kept: (places / 4.0) as usize,
+        })
     }
-    let [m, k, n] = [m, k, n].map(|extent| extent as f64);
-    let bytes = (m * k + k * n) * types.a.size() as f64 + 2.0 * m * n * types.y.size() as f64;
-    let dense = LAUNCHES_US + 2e6 * m * k * n / rate(Arithmetic::of(types)) + 1e6 * bytes / BYTES;
-    dense < WINDOWS_US + WINDOWS_PRODUCT_US * products as f64
 }
 
 /// Rows of the left factor and of the product, and columns of the right one and of the product, at one time.
@@ -96,20 +136,45 @@ pub fn panels((m, k, n): (usize, usize, usize), sizes: [usize; 2], bytes: usize)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::{Combo, C64, F16F32, F32, F64};
+    use crate::support::{C64, F16F32, F32};
+
+    fn pays(types: Types, shape: (usize, usize, usize), products: i64, entries: i64) -> bool {
+        Wanted { types, shape, products, entries, kept: 0 }.panels().is_some()
+    }
 
     #[test]
     fn nearly_dense_factors_pay() {
         let cube = |n| (n, n, n);
-        // Layers of 4096 × 4096 with 10 and 20 % of all entries; of 2048 × 512 with 10 % and its transpose.
-        assert!(!pays(F64::TYPES, cube(4096), 688_077_421) && pays(F64::TYPES, cube(4096), 2_748_133_681));
-        assert!(pays(F64::TYPES, (2048, 512, 2048), 21_563_849));
-        assert!(pays(F32::TYPES, (512, 2048, 512), 24_030_025));
+        // Layers of 4096 × 4096 with 10 and 20 % of all entries; of 2048 × 512 with 10 %, times its transpose.
+        assert!(!pays(F64::TYPES, cube(4096), 688_077_421, 20_000_000));
+        assert!(pays(F64::TYPES, cube(4096), 2_748_133_681, 23_000_000));
+        assert!(pays(F64::TYPES, (2048, 512, 2048), 21_563_849, 4_300_000));
+        assert!(pays(F32::TYPES, (2048, 512, 2048), 21_563_849, 4_300_000));
+        // So many panels in so little memory that windows are faster: 350 and 460 µs.
+        assert!(!pays(F64::TYPES, (1000, 2048, 1000), 35_882_465, 1_500_000));
         // Matrix units multiply halves much faster; there is nothing for complex numbers.
-        assert!(pays(F16F32::TYPES, cube(4096), 688_077_421));
-        assert!(!pays(C64::TYPES, (512, 2048, 512), 1 << 40) && !pays(F64::TYPES, cube(100), 1_000_000));
+        assert!(pays(F16F32::TYPES, cube(4096), 688_077_421, 20_000_000));
+        assert!(
+            !pays(C64::TYPES, (512, 2048, 512), 1 << 40, 680_000)
+                && !pays(F64::TYPES, cube(100), 1_000_000, 30_000)
+        );
         // A band of 16,384 rows.
-        assert!(!pays(F64::TYPES, cube(16_384), 67_000_000));
+        assert!(!pays(F64::TYPES, cube(16_384), 67_000_000, 4_000_000));
+    }
+
+    #[test]
+    fn they_are_expected_by_their_entries() {
+        let expected =
+            |shape, entries| Wanted::expected(shape, entries).and_then(|wanted| wanted.panels()).is_some();
+        assert!(expected([2048, 512, 2048], [104_857; 2]) && expected([2048, 512, 2048], [383_955; 2]));
+        // C is so small that panels of the factors must be, too.
+        assert!(!expected([1000, 2048, 1000], [259_091; 2]) && !expected([512, 2048, 512], [209_715; 2]));
+        // Finite elements, and nothing.
+        assert!(
+            !expected([62_451; 3], [4_007_383; 2])
+                && !expected([0; 3], [0; 2])
+                && !expected([i64::MAX; 3], [1; 2])
+        );
     }
 
     #[test]

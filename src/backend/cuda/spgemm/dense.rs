@@ -17,7 +17,7 @@ use crate::backend::cuda::spmm::dense::Matrix;
 use crate::error::Result;
 use crate::format::dense::Shape;
 use crate::memory::Context;
-use crate::select::spgemm::dense::{panels, Panels};
+use crate::select::spgemm::dense::{Panels, Wanted};
 use crate::select::spmm::dense::own::Plan;
 use crate::support::Types;
 use crate::types::Address;
@@ -50,19 +50,18 @@ pub struct Dense {
 }
 
 impl Dense {
-    /// For factors of such shapes, in so many bytes; `None` where these are not enough, or not there.
+    /// For such a product, if that is faster and there is memory for it.
     pub fn new(
         cx: &Context,
         device: &Arc<Device>,
         kernels: &Kernels,
-        types: Types,
-        (m, k, n): (usize, usize, usize),
-        bytes: usize,
+        wanted: &Wanted,
     ) -> Result<Option<Self>> {
-        let sizes = [types.a.size(), types.y.size()];
-        let Some(panels) = panels((m, k, n), sizes, bytes) else {
+        let Some(panels) = wanted.panels() else {
             return Ok(None);
         };
+        let (types, k) = (wanted.types, wanted.shape.1);
+        let sizes = [types.a.size(), types.y.size()];
         let own = Own::load(device, types)?;
         let plan = own.whole(device, panels.rows, k, panels.columns);
         kernels.get(Name::DenseFill)?;

@@ -528,6 +528,15 @@ impl Wide {
         self.whole.as_ref().map(|tasks| (tasks, self.count))
     }
 
+    /// Bytes of what is kept.
+    pub fn bytes(&self) -> usize {
+        let of_tasks = |tasks: &Tasks| {
+            let partial = tasks.partial.as_ref().and_then(|partial| partial.sums.as_ref());
+            tasks.tasks.len() * TASK_BYTES + partial.map_or(0, DeviceBuffer::bytes)
+        };
+        self.starts.as_ref().map_or(0, DeviceBuffer::bytes) + self.whole.as_ref().map_or(0, of_tasks)
+    }
+
     /// After [`Wide::multiply`] and whatever other rows are taken by: adds up the sums of rows in parts.
     pub fn add_parts(
         &self,
