@@ -2845,8 +2845,9 @@ module tarsia
         !
         ! Deterministic: every entry is summed in the order of A's row (on a device by
         ! TARSIA_SPGEMM_ALG_TILE, which DEFAULT may be, in an order of its own, and by
-        ! TARSIA_SPGEMM_ALG_HASH where rows have more than 512 entries maybe in parts of 128 of
-        ! them, whose sums are added in order). Which sign and payload a NaN has is not specified.
+        ! TARSIA_SPGEMM_ALG_HASH rows of more than 256 entries maybe in parts of 128 or more of
+        ! them, whose sums are added in order, and rows of nearly dense factors maybe by matrix
+        ! units). Which sign and payload a NaN has is not specified.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan, alpha is
         ! NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL array, or shares

@@ -46,8 +46,8 @@ template <class T> __device__ __forceinline__ bool is_finite(T value) {
 
 // The entry of C in a row and a column, from what is stored, in the order of the row's factors.
 template <class A, class B, class T, class J>
-__device__ __noinline__ T entry(const Factor &left, const Factor &right, const A *left_values,
-                                const B *right_values, int64_t row, int64_t column) {
+__device__ __forceinline__ T entry(const Factor &left, const Factor &right, const A *left_values,
+                                   const B *right_values, int64_t row, int64_t column) {
     const J *columns = static_cast<const J *>(right.indices.data);
     T sum = T(0);
     for (int64_t at = left.start(row); at < left.start(row + 1); ++at) {
@@ -116,7 +116,7 @@ KERNELS(fill, (), (spgemm_dense_fill_f64, f64), (spgemm_dense_fill_f32, f32),
 
 #define KERNEL_take(name, types, J) KERNEL_OF(TAKE, name, int##J##_t, TYPES_##types)
 #define TAKE(name, J, A, B, C, T)                                                                  \
-    extern "C" __global__ void __launch_bounds__(128)                                              \
+    extern "C" __global__ void __launch_bounds__(128, 8)                                           \
         name(Factor left, Factor right, const A *left_values, const B *right_values,               \
              Scalar<T> alpha, Panel panel, const Task *tasks, int64_t count,                       \
              const uint32_t *masks, const uint32_t *before, Output out) {                          \

@@ -392,7 +392,7 @@ mod tests {
             70925,
             [5459, 5459],
             [1704, 342, 122406, 30586023, 70925],
-            [1242.0, 1795.0],
+            [1242.0, 1843.0],
         ),
         (
             "dense:5360",
@@ -400,7 +400,7 @@ mod tests {
             48220,
             [5360, 5360],
             [24955, 335, 1856977, 466010, 48220],
-            [397.0, 2014.0],
+            [371.0, 2129.0],
         ),
         (
             "uniform",
@@ -408,9 +408,9 @@ mod tests {
             515520,
             [1432, 360],
             [2070, 90, 47610, 185587200, 515520],
-            [4604.0, 1286.0],
+            [986.0, 976.0],
         ),
-        ("banded", [281, 281, 281], 78959, [281, 281], [324, 18, 5832, 22186919, 78959], [862.0, 394.0]),
+        ("banded", [281, 281, 281], 78959, [281, 281], [324, 18, 5832, 22186919, 78959], [579.0, 494.0]),
         (
             "mesh",
             [40128, 40128, 40128],
@@ -425,7 +425,7 @@ mod tests {
             317277,
             [395, 731],
             [2730, 30, 248430, 215716079, 268342],
-            [1974.0, 858.0],
+            [482.0, 963.0],
         ),
         (
             "dense:39375",
@@ -467,8 +467,9 @@ mod tests {
         }
     }
 
-    /// `hash` is slower than predicted: rows of mesh are groups with many products an entry.
-    const SLOWER: [&str; 1] = ["mesh"];
+    /// `hash` is slower than predicted: rows of mesh are groups with many products an entry, and banded, a full matrix, has
+    /// so few that what its long rows are cut into takes as long.
+    const SLOWER: [&str; 2] = ["mesh", "banded"];
 
     #[test]
     fn the_better_one_of_small_products_is_chosen() {
