@@ -15,14 +15,14 @@ from data import Table, Verdict
 
 # `hash`: base, product of the longest row, its entry, its product beside that, 10⁶ products, 10⁶ entries of the left factor;
 # `tile`: base, tile of the row of tiles with the most, 10⁶ pairs, 10⁶ tiles, 10⁶ products, 10⁶ tiles of C.
-FIRST = np.array([160, 0.07, 1.3, 0.0023, 3.4, 50, 490, 2.0, 230, 2800, 1.7, 520])
+FIRST = np.array([200, 0.01, 0.25, 0.0021, 4, 48, 340, 4.3, 240, 2800, 1.8, 860])
 # Differences of predicted logarithms that leave a choice open, so that it is smooth for the fit; losses from which on more is
 # lost; how far constants may go.
 OPEN, BAD, STIFF = 0.06, 0.16, 5e-4
 # What predictions are made from.
 NEEDED = "rows cols nnz longest right_longest products most_products tiles most_tiles pairs".split()
 # As in the source.
-MOST, LONGEST, LEAST_US, LEAST_PRODUCTS = 1 << 17, 1 << 14, 200, 500_000_000
+MOST, LONGEST, LEAST_US, LEAST_PRODUCTS, IN_TURN = 1 << 17, 1 << 14, 115, 500_000_000, 256
 
 
 class Products:
@@ -36,12 +36,16 @@ class Products:
             setattr(self, name, np.array(column))
         self.of_c = np.where(self.rows == self.cols, self.cols, self.rows)
         self.hash, self.tile = (np.array([case.measured[name] for case in self.cases]) for name in ("hash", "tile"))
-        about = 0.7 * self.longest + 3e-6 * self.nnz**2 / self.cols
+        # The source leaves out products that are expected to be multiplied as dense ones, too.
+        expected = self.nnz**2 / self.cols
+        product = np.where(expected >= self.rows * self.of_c, 4e-6, 2.5e-6)
+        about = 0.1 * np.minimum(self.longest, 1000) + product * (expected + self.longest * self.right_longest)
         few = np.maximum.reduce([self.rows, self.cols, self.right_longest]) <= MOST
         self.counted = few & (self.longest <= LONGEST) & (about >= LEAST_US) & (self.products < LEAST_PRODUCTS)
 
     def predicted(self, c):
-        longest = np.minimum(c[1] * self.most_products, c[2] * self.longest + c[3] * self.most_products)
+        in_turn = np.minimum(self.longest, IN_TURN)
+        longest = np.minimum(c[1] * self.most_products, c[2] * in_turn + c[3] * self.most_products)
         by_hash = c[0] + longest + (c[4] * self.products + c[5] * self.nnz) * 1e-6
         more = c[8] * self.pairs + c[9] * self.tiles + c[10] * self.products
         more += c[11] * np.minimum(self.pairs, self.rows * self.of_c / 256)
