@@ -387,7 +387,8 @@ class SpGEMMPlan : public Plan {
         own(raw);
     }
 
-    // Whether the columns of each row of C ascend (before analyze(); see tarsiaPlan_setSortedOutput).
+    // Whether the columns of each row of C ascend (before analyze(); see
+    // tarsiaPlan_setSortedOutput).
     void setSortedOutput(bool sortedOutput) {
         TARSIA_HPP_CALL(tarsiaPlan_setSortedOutput, get(), sortedOutput ? 1 : 0);
     }
