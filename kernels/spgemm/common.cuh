@@ -181,6 +181,30 @@ template <class T> __device__ __forceinline__ T block_sums(T value, T *parts, T 
     return value;
 }
 
+// out[i] = number(0) + … + number(i − 1) for i < count, which is at most 4,096 (SCANNED_BY_A_BLOCK
+// in src/backend/cuda/spgemm/rows.rs). A block of 1,024 threads; all of them call it. `out` may be
+// what `number` reads.
+template <class F>
+__device__ __forceinline__ void scan_in_block(int64_t count, int64_t *out, F number) {
+    constexpr int EACH = 4;
+    __shared__ int64_t parts[32];
+    const int64_t first = EACH * static_cast<int64_t>(threadIdx.x);
+    int64_t own[EACH], sum = 0;
+#pragma unroll
+    for (int i = 0; i < EACH; ++i) {
+        own[i] = first + i < count ? number(first + i) : 0;
+        sum += own[i];
+    }
+    int64_t all;
+    int64_t before = block_sums(sum, parts, all) - sum;
+#pragma unroll
+    for (int i = 0; i < EACH; ++i) {
+        if (first + i < count)
+            out[first + i] = before;
+        before += own[i];
+    }
+}
+
 // Least value over the block; `parts` as above. It ends with a barrier.
 __device__ __forceinline__ int64_t block_least(int64_t value, int64_t *parts) {
     const int warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
@@ -413,7 +437,8 @@ __device__ __forceinline__ void add_in_order(T *sums, bool active, unsigned slot
     }
 }
 
-// The same, unless they are `distinct`.
+// Adds one product a lane. Where the lanes' slots are all `distinct`, no lane waits for another;
+// else products of one slot are added in the order of the lanes.
 template <class T>
 __device__ __forceinline__ void add_products(T *sums, bool active, unsigned slot, T product,
                                              bool distinct) {
@@ -421,6 +446,41 @@ __device__ __forceinline__ void add_products(T *sums, bool active, unsigned slot
     if (!distinct)
         rank = rank_in_slot(active, slot, rounds);
     add_in_order(sums, active, slot, product, rank, rounds);
+}
+
+// Adds the products of the factors [begin, end) of `left` where they meet few entries of `right`
+// each: a product a lane, HELD of them loaded ahead. `range` finds the entries of a row of `right`
+// (for_rows_ahead), and a product of column c is added to sums[slot(c − low)], unless c − low is
+// `span` or more.
+template <int HELD, class A, class B, class T, class J, class Range, class Slot>
+__device__ __forceinline__ void
+add_products_of_short_rows(const Factor &left, const Factor &right, const A *left_values,
+                           const B *right_values, int64_t begin, int64_t end, int64_t low,
+                           unsigned span, T *sums, Range range, Slot slot) {
+    const J *columns = static_cast<const J *>(right.indices.data);
+    for_rows_ahead(left, begin, end, range, [&](int64_t first, int64_t from, unsigned length) {
+        const T own =
+            first + lane_id() < end ? widen<T>(left_values[first + lane_id()]) : zero<T>();
+        unsigned column[HELD];
+        T factors[HELD];
+        B values[HELD];
+        for_products_ahead<HELD>(
+            from, length,
+            [&](int h, bool active, int owner, int64_t at) {
+                factors[h] = from_lane(own, owner);
+                column[h] = span;
+                if (active) {
+                    column[h] = static_cast<unsigned>(columns[at] - low);
+                    values[h] = right_values[at];
+                }
+            },
+            [&](int h, bool distinct) {
+                const bool active = column[h] < span;
+                const unsigned at = active ? slot(column[h]) : 0;
+                const T product = active ? times(factors[h], widen<T>(values[h])) : zero<T>();
+                add_products(sums, active, at, product, distinct);
+            });
+    });
 }
 
 } // namespace tarsia::spgemm

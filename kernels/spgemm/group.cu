@@ -105,43 +105,6 @@ __device__ __forceinline__ int slot_of(const uint2 *words, unsigned bit) {
     return word.y + __popc(word.x & ((1u << (bit & 31)) - 1));
 }
 
-// Sums of one row where the rows of `right` that it meets are short: a product a lane. Those of one
-// entry of C take turns.
-template <class A, class B, class T, class J>
-__device__ __forceinline__ void add_row_of_short(const Factor &left, const Factor &right,
-                                                 const A *left_values, const B *right_values,
-                                                 int64_t begin, int64_t end, int64_t low,
-                                                 unsigned span, const uint2 *words, T *sums) {
-    const J *columns = static_cast<const J *>(right.indices.data);
-    const auto range = [&](int64_t, int64_t k, int64_t &from, unsigned &length) {
-        from = right.start(k);
-        length = static_cast<unsigned>(right.start(k + 1) - from);
-    };
-    for_rows_ahead(left, begin, end, range, [&](int64_t first, int64_t from, unsigned length) {
-        const T own =
-            first + lane_id() < end ? widen<T>(left_values[first + lane_id()]) : zero<T>();
-        unsigned bits[HELD];
-        T factors[HELD];
-        B values[HELD];
-        for_products_ahead<HELD>(
-            from, length,
-            [&](int h, bool active, int owner, int64_t at) {
-                factors[h] = from_lane(own, owner);
-                bits[h] = span;
-                if (active) {
-                    bits[h] = static_cast<unsigned>(columns[at] - low);
-                    values[h] = right_values[at];
-                }
-            },
-            [&](int h, bool distinct) {
-                const bool active = bits[h] < span;
-                const int slot = active ? slot_of(words, bits[h]) : 0;
-                const T product = active ? times(factors[h], widen<T>(values[h])) : zero<T>();
-                add_products(sums, active, slot, product, distinct);
-            });
-    });
-}
-
 // Sums of R rows, in shared memory one after the other.
 template <int R, class A, class B, class T, class J>
 __device__ __forceinline__ void
@@ -300,8 +263,13 @@ multiply_group(const Factor &left, const Factor &right, const A *left_values, co
         if (!vanishes) {
             const int64_t least = low + right.base;
             if (now == 1 && right_is_short) {
-                add_row_of_short<A, B, T, J>(left, right, left_values, right_values, from, to,
-                                             least, span, words, sums);
+                add_products_of_short_rows<HELD, A, B, T, J>(
+                    left, right, left_values, right_values, from, to, least, span, sums,
+                    [&](int64_t, int64_t k, int64_t &start, unsigned &count) {
+                        start = right.start(k);
+                        count = static_cast<unsigned>(right.start(k + 1) - start);
+                    },
+                    [&](unsigned bit) { return static_cast<unsigned>(slot_of(words, bit)); });
             } else if (now == 1) {
                 add_rows<1, A, B, T, J>(left, right, left_values, right_values, repeats, from, to,
                                         least, span, words, sums, entries);

@@ -45,6 +45,17 @@ struct SmallBins {
     int64_t stride;
 };
 
+// The place of the thread's row among those of the block that are in the same bin (none: −1), whose
+// numbers `mine` counts from zero. All threads of the warp call it: one of them counts for all that
+// have its bin, since atomics of one address take turns.
+__device__ __forceinline__ unsigned place_in_bin(int bin, unsigned *mine) {
+    const unsigned peers = __match_any_sync(ALL, bin);
+    unsigned place = 0;
+    if (bin >= 0 && (peers & lanes_before()) == 0)
+        place = atomicAdd(mine + bin, static_cast<unsigned>(__popc(peers)));
+    return __shfl_sync(ALL, place, __ffs(peers) - 1) + __popc(peers & lanes_before());
+}
+
 // Puts the thread's row of `work` products into its bin, or none if it has no products. All threads
 // of the block call it; `mine` and `start` are SMALL_BINS words of shared memory. Ends with a
 // barrier.
@@ -62,12 +73,7 @@ __device__ __forceinline__ void put_into_bin(const SmallBins &bins, int64_t row,
                 bin = i;
         }
     }
-    // A place by warps: atomics of one address take turns.
-    const unsigned peers = __match_any_sync(ALL, bin);
-    unsigned place = 0;
-    if (bin >= 0 && (peers & lanes_before()) == 0)
-        place = atomicAdd(mine + bin, static_cast<unsigned>(__popc(peers)));
-    place = __shfl_sync(ALL, place, __ffs(peers) - 1) + __popc(peers & lanes_before());
+    const unsigned place = place_in_bin(bin, mine);
     __syncthreads();
     if (threadIdx.x < SMALL_BINS && mine[threadIdx.x] > 0) {
         start[threadIdx.x] = atomicAdd(bins.counts + threadIdx.x,
@@ -283,11 +289,10 @@ namespace {
 // What decides on a row's bin (row_bins.cuh). Rows of up to `tiny` products are in the first of
 // TABLE. Others go by what they are like:
 // - DENSE_WINDOWS have many products for the range of their columns.
-// - SAME_PATTERN: groups of up to `group_work` products a row, and rows alone of up to
-// `alone_work`,
-//   go to the first of `groups` bins whose limit holds them: their range of columns in the symbolic
-//   phase (`value` = 0), their bytes of shared memory where entries of `value` bytes are known.
-//   Their first row stands for all.
+// - SAME_PATTERN: groups of up to `group_work` products a row, and rows alone of up to `alone_work`
+//   products, go to the first of `groups` bins whose limit holds them: their range of columns in
+//   the symbolic phase (`value` = 0), their bytes of shared memory where entries of `value` bytes
+//   are known. Their first row stands for all.
 // - SHIFTED_PATTERN: rows of slides go in the symbolic phase by the rules below, their first for
 //   all. Where entries are known the first goes to the first of `slides` bins whose limit holds
 //   them, and where none does each row by the rules below.
@@ -519,12 +524,7 @@ extern "C" __global__ void __launch_bounds__(256)
         const int bin = row < rows ? bin_of(bins, facts, offsets, row, own) : -1;
         if (own > 0)
             windows += own * facts.cut.parts(facts.factors(row));
-        // A place by warps: atomics of one address take turns.
-        const unsigned peers = __match_any_sync(ALL, bin);
-        unsigned place = 0;
-        if (bin >= 0 && (peers & lanes_before()) == 0)
-            place = atomicAdd(mine + bin, static_cast<unsigned>(__popc(peers)));
-        place = __shfl_sync(ALL, place, __ffs(peers) - 1) + __popc(peers & lanes_before());
+        const unsigned place = place_in_bin(bin, mine);
         __syncthreads();
         if (threadIdx.x < ROW_BINS && mine[threadIdx.x] > 0) {
             const unsigned long long here = mine[threadIdx.x];
@@ -553,23 +553,7 @@ extern "C" __global__ void __launch_bounds__(256)
 // Each of up to 4,096 numbers becomes the sum of those before it. One block.
 extern "C" __global__ void __launch_bounds__(1024)
     spgemm_scan_few(int64_t *numbers, int32_t count) {
-    constexpr int HELD = 4;
-    __shared__ int64_t parts[32];
-    const int first = HELD * threadIdx.x;
-    int64_t own[HELD], sum = 0;
-#pragma unroll
-    for (int h = 0; h < HELD; ++h) {
-        own[h] = first + h < count ? numbers[first + h] : 0;
-        sum += own[h];
-    }
-    int64_t all;
-    int64_t before = block_sums(sum, parts, all) - sum;
-#pragma unroll
-    for (int h = 0; h < HELD; ++h) {
-        if (first + h < count)
-            numbers[first + h] = before;
-        before += own[h];
-    }
+    scan_in_block(count, numbers, [&](int64_t i) { return numbers[i]; });
 }
 
 // out[i] = from[i] + base, in 32 or 64 bits.

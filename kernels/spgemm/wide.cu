@@ -155,41 +155,6 @@ template <class B, class T> struct Hand {
     unsigned length;
 };
 
-// Sums of the products of the factors [begin, end), where rows of `right` have few entries in the
-// window: a product a lane.
-template <class A, class B, class T, class J>
-__device__ __forceinline__ void add_short_rows(const Factor &left, const Factor &right,
-                                               const A *left_values, const B *right_values,
-                                               const Starts &starts, int64_t window, int64_t begin,
-                                               int64_t end, int64_t low, T *sums) {
-    const J *columns = static_cast<const J *>(right.indices.data);
-    const auto range = [&](int64_t, int64_t k, int64_t &from, unsigned &length) {
-        find_entries(right, starts, k, window, from, length);
-    };
-    for_rows_ahead(left, begin, end, range, [&](int64_t first, int64_t from, unsigned length) {
-        const T own =
-            first + lane_id() < end ? widen<T>(left_values[first + lane_id()]) : zero<T>();
-        unsigned column[HELD];
-        T factors[HELD];
-        B values[HELD];
-        for_products_ahead<HELD>(
-            from, length,
-            [&](int h, bool active, int owner, int64_t at) {
-                factors[h] = from_lane(own, owner);
-                column[h] = WINDOW;
-                if (active) {
-                    column[h] = static_cast<unsigned>(columns[at] - low);
-                    values[h] = right_values[at];
-                }
-            },
-            [&](int h, bool distinct) {
-                const bool active = column[h] < WINDOW;
-                const T product = active ? times(factors[h], widen<T>(values[h])) : zero<T>();
-                add_products(sums, active, column[h], product, distinct);
-            });
-    });
-}
-
 // Values (and columns) of the task's part of its row, from before[task] on.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void
@@ -277,8 +242,12 @@ multiply_task(const Factor &left, const Factor &right, const A *left_values, con
         __syncwarp();
     };
     if (!vanishes && right_is_short) {
-        add_short_rows<A, B, T, J>(left, right, left_values, right_values, starts, task.window,
-                                   begin, end, low, sums);
+        add_products_of_short_rows<HELD, A, B, T, J>(
+            left, right, left_values, right_values, begin, end, low, WINDOW, sums,
+            [&](int64_t, int64_t k, int64_t &from, unsigned &length) {
+                find_entries(right, starts, k, task.window, from, length);
+            },
+            [](unsigned column) { return column; });
     } else if (!vanishes) {
         Hand<B, T> here, next;
         bool more = take(here);
@@ -408,11 +377,7 @@ extern "C" __global__ void __launch_bounds__(256)
 extern "C" __global__ void __launch_bounds__(1024)
     spgemm_wide_windows(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
                         const int64_t *lows, const int64_t *spans, int32_t few, int64_t *out) {
-    constexpr int HELD = 4;
-    __shared__ int64_t parts[32];
     const auto tasks = [&](int64_t i) {
-        if (i >= count)
-            return int64_t(0);
         const uint32_t row = list[i];
         const int64_t low = lows[row];
         return ((low + spans[row] - 1) / WINDOW - low / WINDOW + 1) *
@@ -424,20 +389,7 @@ extern "C" __global__ void __launch_bounds__(1024)
             out[i] = tasks(i);
         return;
     }
-    int64_t own[HELD], sum = 0;
-#pragma unroll
-    for (int h = 0; h < HELD; ++h) {
-        own[h] = tasks(HELD * threadIdx.x + h);
-        sum += own[h];
-    }
-    int64_t all;
-    int64_t before = block_sums(sum, parts, all) - sum;
-#pragma unroll
-    for (int h = 0; h < HELD; ++h) {
-        if (HELD * threadIdx.x + h <= count)
-            out[HELD * threadIdx.x + h] = before;
-        before += own[h];
-    }
+    scan_in_block(count + 1, out, [&](int64_t i) { return i < count ? tasks(i) : 0; });
 }
 
 // tasks[begin[i] …] = the windows of row list[i], each in parts. A warp a row.

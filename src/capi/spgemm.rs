@@ -134,10 +134,13 @@ pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
 /// is computed by rows, or the reverse, takes 28 bytes or more for each entry of C
 /// on a device; where they are missing, some rows at a time are computed, twice.
 ///
-/// Deterministic: every entry is summed in the order of A's row (on a device by
-/// TARSIA_SPGEMM_ALG_TILE, which DEFAULT may be, in an order of its own, and
-/// by TARSIA_SPGEMM_ALG_HASH rows of more than 256 entries maybe in parts of 128 or more of
-/// them, whose sums are added in order, and rows of nearly dense factors maybe by matrix units). Which sign and payload a NaN has is not specified.
+/// Deterministic: the same plan and values give the same bits in every call. On the host every
+/// entry of C is summed in the order of A's row. On a device that order depends on the
+/// algorithm, on A and B, on C's format and on the memory that is free: TARSIA_SPGEMM_ALG_TILE,
+/// which DEFAULT may be, has an order of its own; TARSIA_SPGEMM_ALG_HASH may sum rows of more
+/// than 256 entries of A in parts of 128 or more, which it adds in order, and may multiply
+/// nearly dense factors by matrix units where C has their format and memory suffices. Which
+/// sign and payload a NaN has is not specified.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
 /// alpha is NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL

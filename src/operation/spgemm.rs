@@ -278,7 +278,7 @@ impl Planned<Spgemm> {
         Ok((executor, choice))
     }
 
-    /// Whether the columns of each row of C ascend.
+    /// Whether the columns in each row of C are in ascending order (tarsiaPlan_setSortedOutput).
     pub fn sorted_output(&self) -> bool {
         self.problem.sorted_output
     }

@@ -406,11 +406,14 @@ impl CudaSpgemm {
             shape: (left.rows as usize, left.cols as usize, right.cols as usize),
             products: self.products,
             entries: nnz + left.nnz + right.nnz,
+            // Offsets, bins and what is known of each row.
             kept: wide.bytes() + left.rows as usize * 64,
         };
         let mut dense = Dense::new(cx, &self.device, &self.kernels, &wanted)?;
-        memory::synchronize(cx.stream)?;
-        dense.iter_mut().for_each(Dense::seal);
+        if let Some(dense) = &mut dense {
+            memory::synchronize(cx.stream)?;
+            dense.seal();
+        }
         Ok(dense)
     }
 

@@ -7,8 +7,9 @@ pub const TABLES: usize = 4;
 /// take. Each is a limit of the numeric phase's bins, too.
 pub const LIMITS: [i64; TABLES + 1] = [16, 64, 128, 512, 1 << 16];
 
-/// Multiplications that are expected at the most, in all and of a row of C in the mean: fewer of a row where there are more
-/// (75,000 rows of 103 products took 440 µs by bins of entries and 490 by these, 36,000 of 64 took 201 and 167).
+/// Multiplications that are expected at the most, in all and of a row of C in the mean. Products of more multiplications
+/// must have shorter rows: in runs of different builds 75,000 rows of 103 products (finan512) took 440 µs by bins of
+/// entries and 490 by these, 36,000 rows of 64 (fe_pwt) 201 and 167.
 const EXPECTED: [(f64, f64); 2] = [(3e6, 128.0), (1e7, 40.0)];
 /// Multiplications at the most, of which the device counts how many there are.
 pub const MOST_PRODUCTS: i64 = 15_000_000;
@@ -18,7 +19,7 @@ const LONGEST: i64 = 256;
 /// Whether a product is expected to be small: of factors with so many rows and entries, and so many entries in the left
 /// one's longest row.
 pub fn is_small(rows: [i64; 2], entries: [i64; 2], longest: i64) -> bool {
-    // As many as if entries of the left factor met rows of the right one by chance.
+    // The number that comes out if the left factor's entries meet rows of mean length.
     let expected = entries[0] as f64 * entries[1] as f64 / rows[1].max(1) as f64;
     let is_few = |(all, of_row): (f64, f64)| expected <= all.min(of_row * rows[0] as f64);
     rows[0] > 0 && longest <= LONGEST && EXPECTED.into_iter().any(is_few)

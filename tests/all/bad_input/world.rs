@@ -309,17 +309,17 @@ impl World {
         self.keep(self.new_spmv(), Temporary::Plan)
     }
 
-    /// The same of SpMM.
+    /// A new SpMM plan, likewise.
     pub fn fresh_spmm(&self) -> tarsiaPlan_t {
         self.keep(self.new_spmm(), Temporary::Plan)
     }
 
-    /// The same of SpGEMM.
+    /// A new SpGEMM plan, likewise.
     pub fn early_spgemm(&self) -> tarsiaPlan_t {
         self.keep(self.new_spgemm(), Temporary::Plan)
     }
 
-    /// A new SpGEMM plan that is analyzed and no more, likewise.
+    /// A new SpGEMM plan that has been analyzed, but has no symbolic phase yet.
     pub fn fresh_spgemm(&self) -> tarsiaPlan_t {
         self.analyzed(self.new_spgemm())
     }

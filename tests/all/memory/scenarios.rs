@@ -414,7 +414,9 @@ fn spgemm_into_csc_and_csr() {
         for updates in [false, true] {
             for (a_cols, b_cols, c_cols, op) in ways {
                 let name = format!("SpGEMM {op:?}, by columns {a_cols} {b_cols} {c_cols}, updates {updates}");
-                every_failure(kind, &name, 3, |heap, program| {
+                // Small products on a device make few allocations: they are counted with their analysis.
+                let least = if kind == BackendKind::Cuda { 3 } else { 5 };
+                every_failure(kind, &name, least, |heap, program| {
                     let session = Session::new(kind).unwrap();
                     heap.serve(session.raw());
                     let transposed = op == T;

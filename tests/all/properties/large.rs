@@ -202,3 +202,53 @@ fn rows_in_parts_spgemm() {
         })
     });
 }
+
+/// A wide matrix times its transpose or a tall one's transpose times itself, as in normal equations: few huge rows meet
+/// short ones. Shapes of the left factor, and its entries.
+#[test]
+fn wide_factors_spgemm() {
+    const SHAPES: [((usize, usize), usize); 5] = [
+        ((18, 93_261), 100_000),
+        ((10, 10_000), 25_000),
+        ((60, 100_000), 60_000),
+        ((30, 100_000), 60_000),
+        ((40, 20_000), 80_000),
+    ];
+    for (at, (shape, count)) in SHAPES.into_iter().enumerate() {
+        let types = turn(&types_of(OpKind::Spgemm), at);
+        for ops in
+            [(Operation::NonTranspose, Operation::Transpose), (Operation::Transpose, Operation::NonTranspose)]
+        {
+            let target = Target { format: Format::Csr, widths: Widths::ALL[0], base: IndexBase::Zero };
+            let factor = |op, shape, long| MatrixCase {
+                style: Style {
+                    format: Format::Csr,
+                    widths: turn(&Widths::ALL, at),
+                    base: turn(IndexBase::ALL, at),
+                    block: (1, 1),
+                    block_order: Order::Row,
+                },
+                ..skewed(at, Format::Csr, op, shape, count, (at, long))
+            };
+            let case = spgemm::Case {
+                types,
+                ops,
+                a: factor(ops.0, shape, shape.1 / 2),
+                b: factor(ops.1, (shape.1, shape.0), shape.0 / 2),
+                targets: (target, target),
+                alpha: Scalar::Random,
+                mode: PointerMode::Host,
+                effort: Effort::Default,
+                value_updates: at % 2 == 0,
+                unsorted: at % 2 == 1,
+                renewed: spgemm::Renewed::Both,
+                alg: turn(&[SpgemmAlg::Default, SpgemmAlg::Hash], at),
+                wild: false,
+                seed: at as u64,
+            };
+            if let Err(error) = spgemm::run(&case) {
+                panic!("{shape:?} {ops:?}: {error}");
+            }
+        }
+    }
+}

@@ -505,7 +505,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
         let reuse = match self.again(&mut *product) {
             Ok(None) => String::new(),
             Ok(Some(micros)) => {
-                // What was computed with new values is judged, too.
+                // The product with new values is checked like the first one.
                 let (again, ..) = judge(&mut *product)?;
                 accuracy = accuracy.zip(again).map(|(first, again)| first.with(again));
                 format!(";reuse_us={micros:.2}")

@@ -16,7 +16,7 @@ const ENDINGS: [&str; 4] = ["tsm", "mtx", "mtx.gz", "bin"];
 
 /// The patterns of two matrices whose product is timed, with what it is called in tables.
 pub struct Pair {
-    /// What tables call the product.
+    /// The product's name in tables.
     pub name: String,
     /// The first factor.
     pub a: OwnedCsr<()>,

@@ -414,7 +414,7 @@ impl Setting<'_> {
         offsets.download_to(&mut host_offsets)?;
         indices.download_to(&mut host_indices)?;
         values.download_to(&mut host_values)?;
-        // What was asked for in order is checked as it is.
+        // Rows that must be sorted are checked as they are; others are sorted first, since the reference's are.
         let mut order = "";
         if !sorted_output(alg.0) && !check::sort_rows(&host_offsets, &mut host_indices, &mut host_values) {
             order = ";columns not sorted";

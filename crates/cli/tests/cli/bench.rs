@@ -232,7 +232,7 @@ fn products_of_two_files_are_timed() {
     let found: Vec<_> =
         table(&text)[2..].iter().map(|row| (row["op"].clone(), row["matrix"].clone())).collect();
     assert_eq!(found, ["wide*tall", "tall*end"].map(|name| ("spgemm".to_string(), name.to_string())));
-    // What is in the table is not measured again.
+    // With --append, rows that the table has are not measured again.
     bench(&[&arguments[..], &common, &["--append"]].concat());
     assert_eq!(std::fs::read_to_string(&out).unwrap(), text);
     // A matrix beside them is timed alone, too.

@@ -36,7 +36,7 @@ pub struct Panel {
 
 same_layout!(Panel = "spgemm/dense.cu Panel" { data, first_row, rows, first_column, columns, ld });
 
-/// What multiplies panels.
+/// Multiplies the factors as dense matrices, panel by panel, and writes the product's wide rows.
 pub struct Dense {
     device: Arc<Device>,
     types: Types,

@@ -133,12 +133,16 @@ same_layout!(Ints = "spgemm/common.cuh Ints" { data, wide });
 same_layout!(Factor = "spgemm/common.cuh Factor" { offsets, indices, base });
 same_layout!(Listed = "spgemm/common.cuh Listed" { rows, count, counted, products, most });
 same_layout!(Output = "spgemm/common.cuh Output" { offsets, columns, kept, values, wide, base, known, sorted });
+
+/// Numbers at the most that one block sums up (`scan_in_block` in kernels/spgemm/common.cuh).
+pub const SCANNED_BY_A_BLOCK: usize = 4096;
+
 /// Each of the numbers becomes the sum of those before it. Only launches.
 ///
 /// # Safety
 /// There are `count` numbers on the device of the current context.
 pub unsafe fn scan(cx: &Context, kernels: &Kernels, numbers: Address, count: usize) -> Result<()> {
-    if count > 4096 {
+    if count > SCANNED_BY_A_BLOCK {
         // SAFETY: the caller's promise.
         return unsafe { device_wide::exclusive_scan(cx, numbers, numbers, count) };
     }

@@ -9,7 +9,7 @@ use bytemuck::{Pod, Zeroable};
 
 use super::bins::FactsAt;
 use super::kernels::Name;
-use super::rows::{scan, warp_blocks, Factor, Ints, Kernels, Output, WARPS_BLOCK};
+use super::rows::{scan, warp_blocks, Factor, Ints, Kernels, Output, SCANNED_BY_A_BLOCK, WARPS_BLOCK};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, launch_beside, Beside};
@@ -127,7 +127,7 @@ impl Product<'_> {
         (Factor::of(self.left).offsets(), self.facts.cut)
     }
 
-    /// Whether some rows are cut.
+    /// Whether some rows of the left factor are cut into parts.
     fn is_cut(&self) -> bool {
         self.facts.cut != Cut::NONE
     }
@@ -222,7 +222,8 @@ struct Listed {
 impl Listed {
     /// The windows of the rows of a list.
     fn new(cx: &Context, product: &Product<'_>, (list, rows): (Address, i64)) -> Result<Self> {
-        let few = rows < 4096;
+        // One number more than rows, for the sum of all.
+        let few = rows < SCANNED_BY_A_BLOCK as i64;
         let first = match few {
             true => DeviceBuffer::<i64>::new(cx, rows as usize + 1)?,
             false => DeviceBuffer::zeroed(cx, rows as usize + 1)?,

@@ -80,7 +80,7 @@ impl<'a, K: Key> Task<'a, K> {
         }
     }
 
-    /// Whether columns take 64 bits.
+    /// Whether column indices of C have 64 bits.
     const IS_WIDE: bool = matches!(K::TYPE, IndexType::I64);
 
     /// The window of a row, if it may be computed in one.

@@ -183,13 +183,14 @@ fn pattern(name: &str) -> OwnedCsr<()> {
     by_name(name).unwrap().into_pattern()
 }
 
-/// What comes of a matrix with these arguments; `done` has what is there already.
+/// Rows of the table of one small matrix with these arguments, likewise; see [`run_with`].
 fn run(arguments: &[&str], done: &[(&str, &str)]) -> (Vec<Row>, bool) {
     let input = Input { name: "m".into(), pattern: pattern("uniform:40x40:5") };
     run_with(arguments, done, |bench| bench.input(&input).unwrap())
 }
 
-/// What comes of these cases.
+/// Rows of the table that `cases` writes, and whether the bench says that all went well; rows in `done` are in the table
+/// before.
 fn run_with(
     arguments: &[&str],
     done: &[(&str, &str)],

@@ -1,7 +1,7 @@
 //! Small products, whose rows go to bins by their products alone.
 
 use super::*;
-use crate::select::spgemm::small::{LIMITS, MOST_PRODUCTS};
+use crate::select::spgemm::small::{is_small, LIMITS, MOST_PRODUCTS};
 
 /// A matrix in CSR whose rows have these columns.
 fn csr(rng: &mut Random, cols: i64, rows: &[Vec<i64>]) -> Stored {
@@ -43,7 +43,9 @@ fn a_product_that_is_larger_than_it_looked_is_taken_as_others_are() {
     let n = 70_000i64;
     let rows: Vec<Vec<i64>> =
         (0..n).map(|row| if row == 0 { (0..250).collect() } else { vec![0, row] }).collect();
-    assert!(250 * n > MOST_PRODUCTS);
+    // By its entries it is expected to be small, and it is not.
+    let entries = 250 + 2 * (n - 1);
+    assert!(is_small([n; 2], [entries; 2], 250) && 250 * n > MOST_PRODUCTS);
     let mut rng = Random::new(71);
     let a = csr(&mut rng, n, &rows);
     assert!(!is_taken("a full column", &a, &a));

@@ -43,22 +43,22 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// It runs.
+    /// A clock that runs from now on.
     pub fn start() -> Self {
         Clock { spent: 0.0, start: Instant::now() }
     }
 
-    /// What follows is not counted.
+    /// Stops the clock until [`resume`](Self::resume).
     pub fn pause(&mut self) {
         self.spent += self.start.elapsed().as_secs_f64();
     }
 
-    /// What follows is counted.
+    /// Lets the clock run again.
     pub fn resume(&mut self) {
         self.start = Instant::now();
     }
 
-    /// What was counted, up to the last pause.
+    /// Seconds that the clock ran, up to the last pause.
     pub fn spent(&self) -> f64 {
         self.spent
     }
