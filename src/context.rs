@@ -351,6 +351,38 @@ impl Handle {
         })
     }
 
+    /// Runs `f`, of the function `name`, with a workspace of at least so many bytes. The handle's own grows where it is
+    /// too small, and where the user's is, memory is allocated for the call, which then blocks. While the stream is
+    /// captured neither is possible.
+    pub fn with_room<R>(&self, name: &str, bytes: usize, f: impl FnOnce(&Context) -> Result<R>) -> Result<R> {
+        let (present, is_users) = {
+            let scratch = self.scratch()?;
+            (scratch.workspace().bytes, scratch.user.is_some())
+        };
+        if present >= bytes {
+            return self.with_workspace(|cx, _| f(cx));
+        }
+        let cx = self.context();
+        if self.backend.is_capturing(cx.stream)? {
+            return Err(Error::state(format!(
+                "handle: {name} needs {bytes} bytes of workspace, there are {present}, and the stream is being \
+                 captured into a graph: call it with matrices of these sizes before, or tarsiaSetWorkspace"
+            )));
+        }
+        self.note_plan();
+        if !is_users {
+            // Whole MiB, so that products of about one size do not grow it each time.
+            self.grow_workspace(bytes.checked_next_multiple_of(1 << 20).unwrap_or(bytes))?;
+            return self.with_workspace(|cx, _| f(cx));
+        }
+        let block = Block::new(&cx.allocator, bytes)?;
+        let workspace = Workspace { address: block.address(), bytes };
+        let result = self.with_workspace(|cx, _| f(&Context { workspace, ..cx.clone() }));
+        // What was enqueued uses the memory, whatever came of it.
+        self.backend.synchronize(cx.stream)?;
+        result
+    }
+
     /// Bytes of the workspace that calls get now.
     pub fn workspace_bytes(&self) -> Result<usize> {
         Ok(self.scratch()?.workspace().bytes)

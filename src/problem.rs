@@ -38,6 +38,13 @@ pub struct SpmmProblem {
     pub value_updates: bool,
 }
 
+impl SpmmProblem {
+    /// [`Self::n_hint`], as a size.
+    pub fn columns(&self) -> usize {
+        usize::try_from(self.n_hint).unwrap_or(0)
+    }
+}
+
 /// C = alpha · op(A) · op(B), all sparse.
 #[derive(Clone, Copy, Debug)]
 pub struct SpgemmProblem {

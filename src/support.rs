@@ -25,7 +25,7 @@ pub trait Combo: Copy + Send + Sync + 'static {
 }
 
 /// Value types of one product at run time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Types {
     /// Values of A.
     pub a: DataType,

@@ -41,12 +41,48 @@ struct Tasks {
     int64_t part_count;
     const Run *warps; // rows that a warp takes
     int64_t warp_count;
-    const Run *runs; // a group each, or NULL: all rows, as they are
-    int64_t count;   // of runs, or of rows
-    int64_t spread;  // groups that share a run, which then is one row, or a row
+    const Run *runs; // a group each, or NULL: `rows_a_run` neighbouring rows each, of all `rows`
+    int64_t count;   // of runs
+    int64_t spread;  // groups that share a run, which then is one row
     // For each tile of a launch, zero before it and after it.
     unsigned *counters;
     int64_t counter_count;
+    int64_t rows, rows_a_run;
+    // Without analysis (spmm_tasks_unanalyzed): how long the lists of warps and of parts are, which
+    // the first `list_blocks` blocks take by turns. Runs of more than `run_limit` entries are in
+    // them.
+    const int64_t *lengths;
+    int64_t list_blocks, run_limit;
+};
+
+// What a block has to do in one of its turns: a part or rows of warps, or else runs.
+struct Turn {
+    int64_t block, part_count, warp_count;
+    bool of_lists; // and of nothing else
+
+    __device__ __forceinline__ Turn(const Tasks &tasks, int64_t block_, int turn)
+        : block(block_), part_count(tasks.part_count), warp_count(tasks.warp_count),
+          of_lists(false) {
+        if (tasks.list_blocks == 0)
+            return;
+        of_lists = block < tasks.list_blocks;
+        if (of_lists) {
+            warp_count = tasks.lengths[0];
+            part_count = tasks.lengths[1];
+            block += turn * tasks.list_blocks;
+        } else {
+            warp_count = part_count = 0;
+            block -= tasks.list_blocks;
+        }
+    }
+
+    // Whether the lists have something for the block in this turn.
+    static __device__ __forceinline__ bool is_there(const Tasks &tasks, int64_t block, int turn) {
+        if (block >= tasks.list_blocks)
+            return false;
+        const int64_t of_warps = (tasks.lengths[0] + 3) / 4;
+        return block + turn * tasks.list_blocks < tasks.lengths[1] + of_warps;
+    }
 };
 
 // Loads of what nothing writes while the kernel runs, of 2 to 16 bytes.
@@ -115,8 +151,12 @@ __device__ __forceinline__ Share take_run(const Offsets &offsets, int64_t base, 
         return {0, 0, 0, 0};
     if (tasks.runs)
         return take(tasks.runs + place);
-    const int64_t begin = offsets.at(place);
-    return {begin - base, place, int(offsets.at(place + 1) - begin), 1};
+    const int64_t row = place * tasks.rows_a_run;
+    const int64_t rows = min(tasks.rows_a_run, tasks.rows - row);
+    const int64_t begin = offsets.at(row), length = offsets.at(row + rows) - begin;
+    if (length > tasks.run_limit)
+        return {0, 0, 0, 0};
+    return {begin - base, row, int(length), int(rows)};
 }
 
 __device__ __forceinline__ Part load_part(const Part *from) {
@@ -174,10 +214,10 @@ template <bool is> struct Flag { static constexpr bool yes = is; };
 // Loads and stores of 16 bytes where V > 1; `c_packs` says whether C's rows are
 // aligned for that. raw: sums go to C in the accumulator's type.
 template <class A, class X, class Y, class Acc, class J, int G, int V, int P, bool B_PACKS>
-__device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tasks,
-                                         const Dense<const X> &b, const Output<Y> &c, int64_t n,
-                                         const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_,
-                                         Acc *partial, int64_t partial_stride, int64_t flags) {
+__device__ __forceinline__ void
+row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, const Output<Y> &c,
+         int64_t n, const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_, Acc *partial,
+         int64_t partial_stride, int64_t flags, int number) {
     constexpr unsigned kWarp = 0xffffffffu;
     constexpr int kWarps = kBlock / 32, kGroups = 32 / G;
     // Half types are widened once and not by each lane that gets them.
@@ -196,24 +236,26 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
     if (int64_t(tile) * (P * V * G) >= n)
         return;
     const int lane = threadIdx.x & 31, in_group = lane % G, group = lane / G;
-    const int64_t block = int64_t(blockIdx.x >> together);
-    const bool is_part = block < tasks.part_count;
+    const Turn mine(tasks, int64_t(blockIdx.x >> together), number);
+    const bool is_part = mine.block < mine.part_count;
 
     Share own;
     int sharing, which; // groups that share it, and which of them this one is
     if (is_part) {
-        const Part part = load_part(tasks.parts + block);
+        const Part part = load_part(tasks.parts + mine.block);
         own = {part.begin, part.row, part.length, 1};
         sharing = kWarps * kGroups;
         which = threadIdx.x / G;
     } else {
-        int64_t warp = (block - tasks.part_count) * kWarps + threadIdx.x / 32;
-        if (warp < tasks.warp_count) {
+        int64_t warp = (mine.block - mine.part_count) * kWarps + threadIdx.x / 32;
+        if (warp < mine.warp_count) {
             own = take(tasks.warps + warp);
             sharing = kGroups;
             which = group;
+        } else if (mine.of_lists) {
+            return;
         } else {
-            warp -= tasks.warp_count;
+            warp -= mine.warp_count;
             sharing = int(tasks.spread);
             which = group % sharing;
             own = take_run(a.offsets, a.base, tasks, warp * (kGroups / sharing) + group / sharing);
@@ -441,7 +483,7 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
             for (int i = 0; i < P * V; ++i)
                 sums[i] = add(sums[i], from[i * G + in_group]);
         }
-        const Part part = load_part(tasks.parts + block);
+        const Part part = load_part(tasks.parts + mine.block);
         const auto column = [&](int i) {
             const int at = col + i / V * (V * G) + i % V;
             return at < n ? at : -1;
@@ -458,10 +500,10 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
 // At most V columns, by lanes along the entries of a row, as SpMV does it: any
 // strides. A lane holds V sums while it goes through its entries.
 template <class A, class X, class Y, class Acc, class J, int L, int V>
-__device__ __forceinline__ void row_narrow(const Matrix<A, J> &a, const Tasks &tasks,
-                                           const Dense<const X> &b, const Output<Y> &c, int64_t n,
-                                           const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_,
-                                           Acc *partial, int64_t partial_stride, int64_t flags) {
+__device__ __forceinline__ void
+row_narrow(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, const Output<Y> &c,
+           int64_t n, const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_, Acc *partial,
+           int64_t partial_stride, int64_t flags, int number) {
     // Elements of B of one load, where B is aligned for it.
     constexpr int kPack = __is_class(X) ? 1 : 16 / sizeof(X) >= V ? V : int(16 / sizeof(X));
     constexpr int kOwn = V > L ? V / L : 1;    // columns of a lane at the end
@@ -470,24 +512,26 @@ __device__ __forceinline__ void row_narrow(const Matrix<A, J> &a, const Tasks &t
     constexpr int kWarps = kBlock / 32, kGroups = 32 / L;
     __shared__ Acc of_warps[kWarps][kOwn * L];
     const int lane = threadIdx.x & 31, group = lane / L, in_group = lane % L;
-    const int64_t block = blockIdx.x;
-    const bool is_part = block < tasks.part_count;
+    const Turn mine(tasks, blockIdx.x, number);
+    const bool is_part = mine.block < mine.part_count;
     Part part;
     Share own;
     int sharing = 1, which = 0; // groups that share a row, and which of them this one is
     if (is_part) {
-        part = load_part(tasks.parts + block);
+        part = load_part(tasks.parts + mine.block);
         own = {part.begin, part.row, part.length, 1};
         sharing = kWarps * kGroups;
         which = threadIdx.x / L;
     } else {
-        const int64_t warp = (block - tasks.part_count) * kWarps + threadIdx.x / 32;
-        if (warp < tasks.warp_count) {
+        const int64_t warp = (mine.block - mine.part_count) * kWarps + threadIdx.x / 32;
+        if (warp < mine.warp_count) {
             own = take(tasks.warps + warp);
             sharing = kGroups;
             which = group;
+        } else if (mine.of_lists) {
+            return;
         } else {
-            own = take_run(a.offsets, a.base, tasks, (warp - tasks.warp_count) * kGroups + group);
+            own = take_run(a.offsets, a.base, tasks, (warp - mine.warp_count) * kGroups + group);
         }
     }
     const Acc alpha = alpha_.get(), beta = beta_.get();

@@ -149,6 +149,76 @@ extern "C" __global__ void __launch_bounds__(kWindow)
     make_tasks<true>(offsets, wide, base, rows, limits, counts, runs, warps, parts);
 }
 
+// Lists without analysis, in one launch and no wait: runs are `rows_a_run` neighbouring rows each,
+// as they are, and the rows of those with more than limits.alone entries go to warps, or where they
+// are longer than limits.most to blocks, in parts. Their order is that in which warps arrive here:
+// sums do not depend on it.
+// `state` (a ticket, and lengths of lists as kWarps to kCounters number them) is zero before and
+// after; lengths[0] and [1] become those of the lists of warps and parts.
+extern "C" __global__ void __launch_bounds__(kWindow)
+    spmm_tasks_unanalyzed(const void *offsets, int64_t wide, int64_t base, int64_t rows,
+                          int64_t rows_a_run, Limits limits, Run *warps, Part *parts,
+                          unsigned *state, int64_t *lengths) {
+    const auto at = [&](int64_t i) {
+        return (wide ? static_cast<const int64_t *>(offsets)[i]
+                     : int64_t(static_cast<const int32_t *>(offsets)[i])) -
+               base;
+    };
+    const int lane = threadIdx.x % 32;
+    const int64_t first = (int64_t(blockIdx.x) * kWindow + threadIdx.x) * rows_a_run;
+    const bool is_long =
+        first < rows && at(min(first + rows_a_run, rows)) - at(first) > limits.alone;
+    // The first of so many places of a list, taken by one lane for the warp.
+    const auto take = [&](int list, int count) {
+        unsigned place = 0;
+        if (lane == 0 && count > 0)
+            place = atomicAdd(state + list, unsigned(count));
+        return int64_t(__shfl_sync(0xffffffffu, place, 0));
+    };
+    for (unsigned rest = __ballot_sync(0xffffffffu, is_long); rest != 0; rest &= rest - 1) {
+        // A lane a row.
+        const int64_t row = __shfl_sync(0xffffffffu, first, __ffs(rest) - 1) + lane;
+        const bool is_row = lane < rows_a_run && row < rows;
+        const int64_t begin = is_row ? at(row) : 0, length = is_row ? at(row + 1) - begin : 0;
+        const unsigned whole = __ballot_sync(0xffffffffu, is_row && length <= limits.most);
+        const int64_t place = take(kWarps, __popc(whole));
+        if (whole >> lane & 1) {
+            warps[place + __popc(whole & ((1u << lane) - 1))] = {begin, int32_t(row), 1,
+                                                                 uint16_t(length)};
+        }
+        // The warp a row.
+        unsigned cut = __ballot_sync(0xffffffffu, is_row && length > limits.most);
+        for (; cut != 0; cut &= cut - 1) {
+            const int owner = __ffs(cut) - 1;
+            const int64_t from = __shfl_sync(0xffffffffu, begin, owner);
+            const int64_t entries = __shfl_sync(0xffffffffu, length, owner);
+            const int count = int((entries + limits.part - 1) / limits.part);
+            const int64_t part = take(kParts, count);
+            const int64_t slot = take(kSlots, count > 1 ? count : 0);
+            const int64_t counter = take(kCounters, count > 1 ? counters_of(count) : 0);
+            for (int i = lane; i < count; i += 32) {
+                const int64_t here = entries * i / count, upto = entries * (i + 1) / count;
+                parts[part + i] = {from + here,
+                                   int32_t(upto - here),
+                                   int32_t(row - lane + owner),
+                                   int32_t(slot),
+                                   count,
+                                   i,
+                                   int32_t(counter)};
+            }
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x != 0)
+        return;
+    __threadfence();
+    if (atomicInc(state, gridDim.x - 1) != gridDim.x - 1)
+        return;
+    lengths[0] = atomicExch(state + kWarps, 0u);
+    lengths[1] = atomicExch(state + kParts, 0u);
+    state[kSlots] = state[kCounters] = 0;
+}
+
 // The lengths of the lists, of the sums before each of their windows and after the last.
 extern "C" __global__ void spmm_tasks_lengths(const int64_t *sums, int64_t windows,
                                               int64_t *lengths) {

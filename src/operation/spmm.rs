@@ -45,6 +45,23 @@ pub trait SpmmBackend {
         choice: &Choice,
         surveyed: Option<&SpmmSurveyed>,
     ) -> Result<Box<dyn SpmmExecutor>>;
+    /// Bytes of workspace that [`Self::spmm_once`] needs for this problem, with nHint columns; `None`: the backend cannot
+    /// multiply it without analysis.
+    fn spmm_once_bytes(&self, _problem: &SpmmProblem) -> Result<Option<usize>> {
+        Ok(None)
+    }
+    /// C = alpha · op(A) · op(B) + beta · C without analysis, for a matrix that is read in place: as a plan's execute,
+    /// only launches. The pattern is not validated.
+    fn spmm_once(
+        &self,
+        _cx: &Context,
+        _problem: &SpmmProblem,
+        _scalars: (Address, Address),
+        _b: &DenseMatrix,
+        _c: &DenseMatrix,
+    ) -> Result<()> {
+        Err(Error::unsupported("A: the backend has no SpMM without analysis"))
+    }
     /// Seconds of one execute at nHint columns, as [`SpmvBackend::time_spmv`](super::SpmvBackend::time_spmv).
     fn time_spmm(&self, _cx: &Context, _problem: &SpmmProblem, _executor: &dyn SpmmExecutor) -> Result<f64> {
         Ok(0.0)
@@ -250,6 +267,35 @@ impl Planned<Spmm> {
             into::put_old_values(backend, cx, scalars, &old.lines(), (name, &c.lines()))?;
         }
         executor.execute(cx, alpha, b, beta, c)
+    }
+
+    /// Checks the arguments of the product without analysis; the bytes of workspace that it needs, or `None` where the
+    /// backend must analyze.
+    pub fn once_bytes(
+        &self,
+        backend: &dyn Backend,
+        b: &DenseMatrix,
+        c: &DenseMatrix,
+    ) -> Result<Option<usize>> {
+        let problem = &self.problem;
+        if !select::in_place(&problem.a, problem.op) {
+            return Ok(None);
+        }
+        problem.a.require_arrays("A")?;
+        self.check(b, c, "C")?;
+        backend.spmm_once_bytes(problem)
+    }
+
+    /// The product without analysis, after [`Self::once_bytes`].
+    pub fn once(
+        &self,
+        backend: &dyn Backend,
+        cx: &Context,
+        scalars: (Address, Address),
+        b: &DenseMatrix,
+        c: &DenseMatrix,
+    ) -> Result<()> {
+        backend.spmm_once(cx, &self.problem, scalars, b, c)
     }
 
     fn check(&self, b: &DenseMatrix, c: &DenseMatrix, c_name: &str) -> Result<()> {

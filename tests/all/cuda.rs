@@ -11,7 +11,8 @@ use client::{arg, check, Plan, Session};
 use matrices::SplitMix64;
 use tarsia::capi::handle;
 use tarsia::facade::{
-    BackendKind, Effort, Operation, Order, PointerMode, SpgemmAlg, SpmmAlg, SpmvAlg, Status, Stream,
+    BackendKind, ComputeType, Effort, Operation, Order, PointerMode, SpgemmAlg, SpmmAlg, SpmvAlg, Status,
+    Stream,
 };
 
 use crate::bad_input::bad::invalid;

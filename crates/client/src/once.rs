@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{arg, check, Memory, MemoryMut, Scalar, Session, Sparse, VectorDescr};
-use tarsia::capi::{memory, spmv};
+use super::{arg, check, MatrixDescr, Memory, MemoryMut, Scalar, Session, Shape, Sparse, VectorDescr};
+use tarsia::capi::{memory, spmm, spmv};
 use tarsia::facade::{BackendKind, ComputeType, Element, Error, Operation, Result};
 
 impl Session {
@@ -18,13 +18,7 @@ impl Session {
         y: impl MemoryMut<'x, Item = Y>,
         compute: ComputeType,
     ) -> Result<()> {
-        // Read as what they are said to be, and from where.
-        if S::TYPE != compute.scalar() {
-            return Err(Error::invalid("alpha, beta", format!("{} given", S::TYPE.short())));
-        }
-        if self.kind == BackendKind::Cuda && self.pointer_mode()? != S::MODE {
-            return Err(Error::invalid("alpha, beta", "not where the handle's pointer mode says"));
-        }
+        self.check_scalars::<S>(compute)?;
         a.place.require_readable("A", self)?;
         let (x, y) = (x.view(), y.view_mut());
         x.place.require("x", self)?;
@@ -45,6 +39,52 @@ impl Session {
                 arg(compute),
             )
         })
+    }
+
+    /// `tarsiaSpMM_once`: C = alpha · op(A) · op(B) + beta · C.
+    pub fn spmm_once<'x, S: Scalar, B: Element, C: Element>(
+        &self,
+        (op_a, op_b): (Operation, Operation),
+        alpha: S,
+        a: &Sparse<'_>,
+        (b, b_shape): (impl Memory<'x, Item = B>, Shape),
+        beta: S,
+        (c, c_shape): (impl MemoryMut<'x, Item = C>, Shape),
+        compute: ComputeType,
+    ) -> Result<()> {
+        self.check_scalars::<S>(compute)?;
+        a.place.require_readable("A", self)?;
+        let (b, c) = (b.view(), c.view_mut());
+        b.place.require("B", self)?;
+        c.place.require("C", self)?;
+        let (b, c) = (MatrixDescr::new(b, b_shape)?, MatrixDescr::new_mut(c, c_shape)?);
+        let (alpha, beta) = (alpha.address(), beta.address());
+        let (ops, compute) = ((arg(op_a), arg(op_b)), arg(compute));
+        // SAFETY: as in `spmv_once`.
+        check(unsafe {
+            spmm::tarsiaSpMM_once(
+                self.raw,
+                ops.0,
+                ops.1,
+                alpha,
+                a.raw,
+                b.raw,
+                beta,
+                c.raw.cast_mut(),
+                compute,
+            )
+        })
+    }
+
+    /// Scalars are read as what they are said to be, and from where.
+    fn check_scalars<S: Scalar>(&self, compute: ComputeType) -> Result<()> {
+        if S::TYPE != compute.scalar() {
+            return Err(Error::invalid("alpha, beta", format!("{} given", S::TYPE.short())));
+        }
+        if self.kind == BackendKind::Cuda && self.pointer_mode()? != S::MODE {
+            return Err(Error::invalid("alpha, beta", "not where the handle's pointer mode says"));
+        }
+        Ok(())
     }
 
     /// How long `tarsiaMalloc` of so many bytes takes.

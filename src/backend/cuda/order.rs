@@ -27,6 +27,11 @@ pub(super) struct Order {
 }
 
 impl Order {
+    /// Rows as they are.
+    pub(super) fn none() -> Self {
+        Order { policy: Reorder::None, rows: None }
+    }
+
     /// Puts the rows of an operand, which are sorted by column, in an order that was chosen, if that is one by name.
     /// An operand that is a copy must have kept where its values come from. Blocks.
     pub(super) fn apply(
@@ -37,7 +42,7 @@ impl Order {
         &RowOrder { policy, ref kept }: &RowOrder,
     ) -> Result<(Operand, Self)> {
         if !policy.is_named() {
-            return Ok((operand, Order { policy: Reorder::None, rows: None }));
+            return Ok((operand, Order::none()));
         }
         let rows = operand.rows();
         let order = match kept {

@@ -6,12 +6,13 @@
 //! Analysis makes lists of equal work of the rows ([`schedule`]). Execute is one launch;
 //! another one copies a B whose columns are contiguous (more than [`row::NARROW`] columns) into
 //! rows, or a B that is read very often into rows of whole cache lines, and another brings
-//! such a C into place.
+//! such a C into place. Without a plan ([`once`]) a launch before the product makes the lists.
 
 mod csr;
 pub mod dense;
 mod masked;
 mod masked_window;
+mod once;
 mod packing;
 mod parts;
 mod reach;
@@ -34,12 +35,12 @@ use super::memory;
 use super::module::kinds::kernel_kinds;
 use super::operand::Operand;
 use super::order::Order as RowOrder;
-use super::scalars::scalars;
+use super::scalars::{scalars, Scalar};
 use super::{result_name, timing, types_name, Cuda};
 use crate::algorithm::Algorithm;
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::{LayoutInfo, SpmmExecutor};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::operation::SpmmBackend;
@@ -110,6 +111,26 @@ impl SpmmBackend for Cuda {
     fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
         let _entered = self.device.enter()?;
         timing::spmm(cx, &self.device, problem, executor)
+    }
+
+    fn spmm_once_bytes(&self, problem: &SpmmProblem) -> Result<Option<usize>> {
+        let _entered = self.device.enter()?;
+        Ok(once::product(&self.device, problem)?.map(|product| product.workspace_bytes(problem.columns())))
+    }
+
+    fn spmm_once(
+        &self,
+        cx: &Context,
+        problem: &SpmmProblem,
+        scalars: (Address, Address),
+        b: &DenseMatrix,
+        c: &DenseMatrix,
+    ) -> Result<()> {
+        let _entered = self.device.enter()?;
+        match once::product(&self.device, problem)? {
+            Some(product) => product.execute(cx, scalars.0, b, scalars.1, c),
+            None => Err(Error::unsupported("A: SpMM without analysis reads rows of op(A) in place")),
+        }
     }
 }
 
@@ -183,9 +204,11 @@ struct RowSpmm {
     operand: Operand,
     order: RowOrder,
     schedule: Schedule,
-    kernels: Kernels,
+    kernels: Arc<Kernels>,
     mean: i64,
     reach: Reach,
+    /// Bytes of copies of B and of sums for C at the most, where fewer columns at a time need less.
+    copied: usize,
 }
 
 /// Element (i, j) of a dense operand is at i · row + j · col.
@@ -207,12 +230,15 @@ impl Strides {
 
 /// Where the parts of the workspace begin, in bytes.
 struct Parts {
+    lists: usize,
     partial: usize,
     packed_b: usize,
     sums: usize,
     total: usize,
     /// Elements between the rows of a packed B.
     ld: i64,
+    /// Columns that are copied, and multiplied, at a time.
+    columns: usize,
 }
 
 /// A product that needs more memory than addresses number asks for all.
@@ -229,13 +255,14 @@ impl RowSpmm {
         let mut schedule = Schedule::build(cx, device, &rows, &stats)?;
         let mean = rows.nnz / rows.rows.max(1);
         let reach = reach::look(cx, device, &rows, &stats)?;
-        let kernels = Kernels::load(device, problem.types, rows.index_type)?;
+        let kernels = Arc::new(Kernels::load(device, problem.types, rows.index_type)?);
         memory::synchronize(cx.stream)?;
         operand.seal();
         order.seal();
         schedule.seal();
         let (device, problem) = (Arc::clone(device), *problem);
-        Ok(RowSpmm { device, problem, operand, order, schedule, kernels, mean, reach })
+        let copied = usize::MAX;
+        Ok(RowSpmm { device, problem, operand, order, schedule, kernels, mean, reach, copied })
     }
 
     /// The type of sums.
@@ -271,19 +298,33 @@ impl RowSpmm {
         // Rows of whole packs, or lines.
         let unit = if self.aligns_b(n) { LINE } else { 16 };
         let per_unit = (unit / size).max(1);
-        let ld = n.div_ceil(per_unit).saturating_mul(per_unit);
+        let lists = align(self.schedule.list_bytes());
         let partial = align(product(&[self.schedule.slots as usize, n, acc]));
-        let packed =
-            if self.packs_b(n) || self.aligns_b(n) { product(&[rows.cols as usize, ld, size]) } else { 0 };
-        let sums = if self.finishes_c(n) { product(&[rows.rows as usize, n, acc]) } else { 0 };
-        let packed_b = partial;
-        let sums_at = packed_b.saturating_add(align(packed));
+        let copied = |columns: usize| {
+            let ld = columns.div_ceil(per_unit).saturating_mul(per_unit);
+            let packs = self.packs_b(n) || self.aligns_b(n);
+            let packed = if packs { product(&[rows.cols as usize, ld, size]) } else { 0 };
+            let sums = if self.finishes_c(n) { product(&[rows.rows as usize, columns, acc]) } else { 0 };
+            (ld, align(packed), align(sums))
+        };
+        let fits = |&columns: &usize| {
+            let (_, packed, sums) = copied(columns);
+            columns <= row::LEAST_COPIED || packed.saturating_add(sums) <= self.copied
+        };
+        let columns = std::iter::successors(Some(n), |&columns| Some(row::fewer_copied(columns)))
+            .find(fits)
+            .unwrap_or(n);
+        let (ld, packed, sums) = copied(columns);
+        let packed_b = lists.saturating_add(partial);
+        let sums_at = packed_b.saturating_add(packed);
         Parts {
-            partial: 0,
+            lists: 0,
+            partial: lists,
             packed_b,
             sums: sums_at,
-            total: sums_at.saturating_add(align(sums)),
+            total: sums_at.saturating_add(sums),
             ld: ld as i64,
+            columns,
         }
     }
 
@@ -331,7 +372,6 @@ impl SpmmExecutor for RowSpmm {
         let _entered = self.device.enter()?;
         let accumulator = self.accumulator();
         let (alpha, beta) = scalars(cx, accumulator, alpha, beta)?;
-        let (b_size, c_size) = (b.value_type.size(), c.value_type.size());
         let rows = self.operand.rows();
         let n = c.cols as usize;
         if rows.rows == 0 || n == 0 {
@@ -341,58 +381,10 @@ impl SpmmExecutor for RowSpmm {
         cx.workspace.require(parts.total)?;
         let part = |at: usize| cx.workspace.address.offset(at);
 
-        let (mut b_at, mut from) = (b.values, Strides::new(b.order, self.problem.op_b.transposes(), b.ld));
-        let mut flags: i64 = if self.conjugates_b() { 4 } else { 0 };
-        let crooked = from.row.saturating_mul(b_size as i64) % LINE as i64 != 0 || !b_at.is_aligned(LINE);
-        if (self.packs_b(n) || (self.aligns_b(n) && crooked)) && rows.cols > 0 {
-            b_at = part(parts.packed_b);
-            let grid = (grid_x(rows.cols)?, grid_y(n));
-            // SAFETY: B is as its descriptor says; the workspace holds the copy.
-            unsafe {
-                launch!(self.kernels.pack, (grid.0, grid.1), THREADS, 0, cx.stream;
-                    b.values, from.row, from.col, b_at, rows.cols, n as i64, parts.ld, flags)?;
-            }
-            (from, flags) = (Strides { row: parts.ld, col: 1 }, 0);
-        }
-        let to = Strides::new(c.order, false, c.ld);
-        let raw = self.finishes_c(n);
-        let (c_at, c_strides) =
-            if raw { (part(parts.sums), Strides { row: n as i64, col: 1 }) } else { (c.values, to) };
-
-        let offsets = Offsets { pointer: rows.offsets, wide: i64::from(rows.offset_type == IndexType::I64) };
-        let packs_c = c.values.is_aligned(16) && (c.ld as usize * c_size) % 16 == 0 && to.col == 1;
-        flags |= i64::from(packs_c) | if raw { 2 } else { 0 };
-        let partial = part(parts.partial);
-        let columns = n as i64;
-        let c_size = if raw { accumulator.size() } else { c_size };
-        let mut first = 0;
-        while first < n {
-            let step = self.step(n - first, b_at, from);
-            let tasks = self.schedule.tasks(step.spread, cx.counters);
-            let b_row = if step.is_wide() { from.row * b_size as i64 } else { from.row };
-            let b_part = b_at.offset(first * from.col as usize * b_size);
-            let c_part = c_at.offset(first * c_strides.col as usize * c_size);
-            let partial = partial.offset(first * accumulator.size());
-            let flags = flags | if step.packs { 8 } else { 0 } | i64::from(step.together) << 8;
-            let grid = (self.blocks(&step)?, step.tiles.div_ceil(1 << step.together));
-            // SAFETY: the operands are as their descriptors say, the pattern was
-            // checked by analysis, the workspace is large enough, and the handle lends its
-            // counters to one call at a time.
-            unsafe {
-                launch!(self.kernel(step.kernel), (grid.0, grid.1), ROW_THREADS, 0, cx.stream;
-                    offsets, rows.indices, rows.values, rows.base, tasks, b_part, b_row, from.col,
-                    c_part, c_strides.row, c_strides.col, self.order.address(), step.columns as i64, alpha, beta, partial,
-                    columns, flags)?;
-            }
-            first += step.columns;
-        }
-        if raw {
-            let grid = (grid_x(rows.rows)?, grid_y(n));
-            // SAFETY: all sums stand in the workspace.
-            unsafe {
-                launch!(self.kernels.finish, (grid.0, grid.1), THREADS, 0, cx.stream;
-                    c_at, c.values, to.row, to.col, rows.rows, columns, alpha, beta)?;
-            }
+        self.schedule.make(cx, &self.device, &rows, part(parts.lists))?;
+        for first in (0..n).step_by(parts.columns) {
+            let columns = parts.columns.min(n - first);
+            self.multiply(cx, (alpha, beta), b, c, &parts, (first, columns))?;
         }
         Ok(())
     }
@@ -420,6 +412,81 @@ impl SpmmExecutor for RowSpmm {
 }
 
 impl RowSpmm {
+    /// So many columns of C, from this one on: as many as copies of B and sums are made of at a time.
+    fn multiply(
+        &self,
+        cx: &Context,
+        (alpha, beta): (Scalar, Scalar),
+        b: &DenseMatrix,
+        c: &DenseMatrix,
+        parts: &Parts,
+        (begin, n): (usize, usize),
+    ) -> Result<()> {
+        let rows = self.operand.rows();
+        let accumulator = self.accumulator();
+        let (b_size, c_size) = (b.value_type.size(), c.value_type.size());
+        let part = |at: usize| cx.workspace.address.offset(at);
+        let all = c.cols as usize;
+
+        let mut from = Strides::new(b.order, self.problem.op_b.transposes(), b.ld);
+        let b_values = b.values.offset(begin * from.col as usize * b_size);
+        let mut b_at = b_values;
+        let mut flags: i64 = if self.conjugates_b() { 4 } else { 0 };
+        let crooked = from.row.saturating_mul(b_size as i64) % LINE as i64 != 0 || !b_at.is_aligned(LINE);
+        if (self.packs_b(all) || (self.aligns_b(all) && crooked)) && rows.cols > 0 {
+            b_at = part(parts.packed_b);
+            let grid = (grid_x(rows.cols)?, grid_y(n));
+            // SAFETY: B is as its descriptor says; the workspace holds the copy.
+            unsafe {
+                launch!(self.kernels.pack, (grid.0, grid.1), THREADS, 0, cx.stream;
+                    b_values, from.row, from.col, b_at, rows.cols, n as i64, parts.ld, flags)?;
+            }
+            (from, flags) = (Strides { row: parts.ld, col: 1 }, 0);
+        }
+        let to = Strides::new(c.order, false, c.ld);
+        let c_values = c.values.offset(begin * to.col as usize * c_size);
+        let raw = self.finishes_c(all);
+        let (c_at, c_strides) =
+            if raw { (part(parts.sums), Strides { row: n as i64, col: 1 }) } else { (c_values, to) };
+
+        let offsets = Offsets { pointer: rows.offsets, wide: i64::from(rows.offset_type == IndexType::I64) };
+        let packs_c = c_values.is_aligned(16) && (c.ld as usize * c_size) % 16 == 0 && to.col == 1;
+        flags |= i64::from(packs_c) | if raw { 2 } else { 0 };
+        let (partial, lists) = (part(parts.partial), part(parts.lists));
+        let columns = n as i64;
+        let c_size = if raw { accumulator.size() } else { c_size };
+        let mut first = 0;
+        while first < n {
+            let step = self.step(n - first, b_at, from);
+            let tasks = self.schedule.tasks(step.spread, cx.counters, lists);
+            let b_row = if step.is_wide() { from.row * b_size as i64 } else { from.row };
+            let b_part = b_at.offset(first * from.col as usize * b_size);
+            let c_part = c_at.offset(first * c_strides.col as usize * c_size);
+            let partial = partial.offset(first * accumulator.size());
+            let flags = flags | if step.packs { 8 } else { 0 } | i64::from(step.together) << 8;
+            let grid = (self.blocks(&step)?, step.tiles.div_ceil(1 << step.together));
+            // SAFETY: the operands are as their descriptors say, the pattern was
+            // checked by analysis or is what the caller without one promises, the workspace is
+            // large enough, and the handle lends its counters to one call at a time.
+            unsafe {
+                launch!(self.kernel(step.kernel), (grid.0, grid.1), ROW_THREADS, 0, cx.stream;
+                    offsets, rows.indices, rows.values, rows.base, tasks, b_part, b_row, from.col,
+                    c_part, c_strides.row, c_strides.col, self.order.address(), step.columns as i64, alpha, beta, partial,
+                    columns, flags)?;
+            }
+            first += step.columns;
+        }
+        if raw {
+            let grid = (grid_x(rows.rows)?, grid_y(n));
+            // SAFETY: all sums stand in the workspace.
+            unsafe {
+                launch!(self.kernels.finish, (grid.0, grid.1), THREADS, 0, cx.stream;
+                    c_at, c_values, to.row, to.col, rows.rows, columns, alpha, beta)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The launch for the first of the `n` columns that are left.
     fn step(&self, n: usize, b: Address, strides: Strides) -> Step {
         let x = self.problem.types.x;
@@ -440,7 +507,7 @@ impl RowSpmm {
     }
 
     fn kernel(&self, kernel: row::Kernel) -> Kernel {
-        let Kernels { packs, single, twins, narrow, .. } = &self.kernels;
+        let Kernels { packs, single, twins, narrow, .. } = &*self.kernels;
         match kernel {
             row::Kernel::Packs(group) => packs[group],
             row::Kernel::Twins => twins.expect("doubles have it"),

@@ -62,6 +62,66 @@ impl Limits {
     }
 }
 
+/// How rows are dealt out without analysis, when only their mean length is known: `rows_a_run` neighbours are a run, and
+/// the rows of runs with more than `limits.alone` entries are listed for warps and blocks
+/// (kernels/spmm/tasks.cu spmm_tasks_unanalyzed).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unanalyzed {
+    pub limits: Limits,
+    pub rows_a_run: i64,
+    /// What the lists have at the most: rows of warps, parts, sums of parts that are added, and counters.
+    pub warps: i64,
+    pub parts: i64,
+    pub slots: i64,
+    pub counters: i64,
+}
+
+/// Rows of several parts without analysis at the most, about: each has counters of its own.
+const UNANALYZED_CUT: i64 = 1 << 14;
+/// Runs whose rows are listed for warps without analysis, at the most.
+const UNANALYZED_RUNS: i64 = 1 << 17;
+/// Bytes of the sums of all parts, at the most.
+const UNANALYZED_SUMS: i64 = 16 << 20;
+/// Rows of a run at the most, as kernels have it.
+const ROWS_OF_A_RUN: i64 = 8;
+
+impl Unanalyzed {
+    /// For so many rows and entries, and rows of C whose sums have so many bytes. `warps`: what the device takes at a
+    /// time.
+    pub fn new(rows: i64, nnz: i64, row_bytes: i64, warps: i64) -> Self {
+        let mean = nnz / rows.max(1);
+        let sums = 2 * (nnz as f64 / UNANALYZED_SUMS as f64 * row_bytes as f64) as i64;
+        let least = (nnz / UNANALYZED_CUT).max(sums);
+        let (most, alone, rows_a_run) = if mean < SHORT {
+            let quota = (nnz / warps.max(1)).clamp(1, QUOTA);
+            let rows_a_run = (quota / mean.max(1)).clamp(1, ROWS_OF_A_RUN);
+            let alone = if rows_a_run == 1 { ALONE } else { ALONE.max(3 * quota) };
+            (WARP, alone.max(nnz / UNANALYZED_RUNS), rows_a_run)
+        } else {
+            let fair = (nnz / warps.max(1)).max(if rows < warps / 8 { 0 } else { 2 * mean });
+            let most = fair.clamp(WARP, LONG);
+            (most, most, 1)
+        };
+        let part = (WARPS * most).max(least);
+        let limits = Limits { most, part, alone, quota: 0 };
+        let slots = 2 * (nnz / part);
+        Unanalyzed {
+            limits,
+            rows_a_run,
+            warps: (nnz / (alone + 1)).saturating_mul(rows_a_run).min(rows),
+            parts: nnz / (most + 1) + nnz / part,
+            slots,
+            // One for each 16 parts of a row, and two more.
+            counters: slots / 16 + 2 * (nnz / (part + 1)),
+        }
+    }
+
+    /// Whether no row can be long enough for the lists.
+    pub fn has_no_lists(&self) -> bool {
+        self.warps == 0 && self.parts == 0
+    }
+}
+
 /// Warps that a device of so many multiprocessors runs at one time, about.
 pub fn warps_at_once(multiprocessors: i64) -> i64 {
     multiprocessors * 64
@@ -99,6 +159,14 @@ fn group_of(size: usize, n: usize, most: usize) -> usize {
         at -= 1;
     }
     at
+}
+
+/// Columns that copies of B and sums for C are made of at a time, at the least.
+pub const LEAST_COPIED: usize = 32;
+
+/// Fewer columns of such copies: half, in whole groups of the least.
+pub fn fewer_copied(columns: usize) -> usize {
+    columns.div_ceil(2).next_multiple_of(LEAST_COPIED).min(columns - 1).max(1)
 }
 
 /// Whether sums of `n` columns go to the workspace first, and from there into a C whose columns are contiguous: lanes
@@ -260,6 +328,29 @@ mod tests {
         let few = Limits::new(500, 500 * 4096, 5000, 8448).unwrap();
         assert_eq!((few.most, few.part), (242, 968));
         assert_eq!(Limits::new(20_000, 1 << 40, 1 << 39, 8448).unwrap().most, LONG);
+    }
+
+    #[test]
+    fn lists_without_analysis_have_room_for_all() {
+        // A small matrix, a row at a time; a large one of short rows, eight at a time; long rows.
+        let of = |rows, nnz| Unanalyzed::new(rows, nnz, 32 * 4, 8448);
+        let small = of(60_000, 270_000);
+        assert_eq!((small.rows_a_run, small.limits.alone, small.limits.most), (7, 93, WARP));
+        assert_eq!(of(10_000, 50_000).rows_a_run, 1);
+        assert_eq!(of(1_000_000, 4_000_000).rows_a_run, 8);
+        let long = of(100_000, 7_000_000);
+        assert_eq!((long.rows_a_run, long.limits.alone, long.limits.most), (1, 828, 828));
+        for nnz in [1, 100, 1 << 20, 1 << 28, 1 << 33, 1 << 40] {
+            for (rows, row_bytes) in [(1, 4), (1000, 128), (nnz / 100, 4096), (nnz / 2, 8192), (nnz, 1 << 20)]
+            {
+                let Unanalyzed { limits, rows_a_run, slots, counters, .. } =
+                    Unanalyzed::new(rows, nnz, row_bytes, 8448);
+                // Rows of just so many entries that they are cut, or joined.
+                assert!(limits.alone >= 1 && limits.most >= WARP && limits.part >= limits.most);
+                assert!((1..=ROWS_OF_A_RUN).contains(&rows_a_run) && slots * row_bytes <= UNANALYZED_SUMS);
+                assert!(counters <= (COUNTER_BYTES / 4) as i64 - 8, "{rows} {nnz}");
+            }
+        }
     }
 
     #[test]

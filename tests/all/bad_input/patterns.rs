@@ -263,8 +263,8 @@ fn readers<'a>(
         let (x, y) = (std::ptr::without_provenance(x), std::ptr::without_provenance_mut(y));
         // SAFETY: as above.
         let call = move || unsafe { spmv::tarsiaSpMV_once(handle, arg(op), one, a, x, zero, y, arg(R64)) };
-        // On CUDA this call only launches where rows of op(A) are contiguous:
-        // nothing looks at the pattern, as its comment in the header says.
+        // On CUDA these calls only launch where rows of op(A) are contiguous:
+        // nothing looks at the pattern, as their comments in the header say.
         let unchecked = matches!((format, op), (Format::Csr, N) | (Format::Csc, T));
         if world.kind != BackendKind::Cuda || !unchecked {
             read("SpMV_once", "A", None, Box::new(call));
@@ -273,7 +273,9 @@ fn readers<'a>(
         // SAFETY: as above.
         let call =
             move || unsafe { spmm::tarsiaSpMM_once(handle, arg(op), arg(N), one, a, b, zero, c, arg(R64)) };
-        read("SpMM_once", "A", None, Box::new(call));
+        if world.kind != BackendKind::Cuda || !unchecked {
+            read("SpMM_once", "A", None, Box::new(call));
+        }
     }
     out
 }

@@ -14,6 +14,8 @@ use crate::Result;
 
 /// Name of the one-call form.
 pub const ONCE: &str = "once";
+/// What names of the vendor's algorithms end in where they run without its preprocess.
+pub const NO_PREPROCESS: &str = "-nopre";
 /// What stands for the choice with effort TUNED.
 const TUNED: &str = "tuned";
 /// What stands for no algorithm of the library.
@@ -134,7 +136,7 @@ pub struct Args {
     #[arg(long)]
     pub unsorted: bool,
 
-    /// Time SpMV in one call without a plan, too
+    /// Time SpMV and SpMM in one call without a plan, too, and cuSPARSE's SpMM without its preprocess
     #[arg(long)]
     pub once: bool,
 

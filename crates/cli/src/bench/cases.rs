@@ -8,7 +8,7 @@ use client::Array;
 use matrices::owned::OwnedCsr;
 use tarsia::facade::{Operation, Order};
 
-use super::args::{reorder, spgemm_alg, spmm_alg, spmv_alg, Args, ONCE};
+use super::args::{reorder, spgemm_alg, spmm_alg, spmv_alg, Args, NO_PREPROCESS, ONCE};
 use super::check;
 use super::input::Input;
 use super::number::{blank, filled, room, values, Number, Precision};
@@ -223,8 +223,8 @@ impl<'s, V: Vendor> Bench<'s, V> {
         };
         let ours = self.args.algorithms(op).into_iter().filter(known);
         let mut out: Vec<_> = ours.map(|name| Who::Ours(format!("{name}{suffix}"))).collect();
-        if op == Op::Spmv && self.args.once {
-            out.push(Who::Ours(ONCE.into()));
+        if op != Op::Spgemm && self.args.once {
+            out.push(Who::Ours(format!("{ONCE}{suffix}")));
         }
         // What a vendor calls f32 is no TF32.
         let has_precision = a.precision != Precision::Tf32 || self.vendor.has_tf32();
@@ -232,7 +232,10 @@ impl<'s, V: Vendor> Bench<'s, V> {
             let theirs = self.vendor.choices::<T>(op, order);
             let wanted = &self.args.vendor_alg;
             let is_wanted = |choice: &Choice<V::What>| {
-                wanted.is_empty() || wanted.iter().any(|name| choice.alg.starts_with(name.as_str()))
+                let is_named = wanted.iter().any(|name| choice.alg.starts_with(name.as_str()));
+                // SpMM without preprocess is what `once` compares with.
+                let is_due = op != Op::Spmm || self.args.once || !choice.alg.contains(NO_PREPROCESS);
+                is_due && (wanted.is_empty() || is_named)
             };
             out.extend(theirs.into_iter().filter(is_wanted).map(Who::Theirs));
         }
@@ -373,6 +376,10 @@ impl<'s, V: Vendor> Bench<'s, V> {
                 let mut prepared = runs::prepare_spmv(session, code, (effort, reorder(alg)), a, b, c)?;
                 prepared.note += &self.setting.features(a);
                 Ok(prepared)
+            }
+            (_, Who::Ours(alg)) if alg.starts_with(ONCE) => {
+                let shape = dense_shape(a.host.cols, product.n, product.order);
+                runs::prepare_spmm_once(session, a, (b, shape), c)
             }
             (_, Who::Ours(alg)) => {
                 let alg = alg.trim_end_matches("_col");

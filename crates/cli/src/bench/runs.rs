@@ -235,6 +235,22 @@ pub fn prepare_once<'a, T: Number>(
     Ok(Prepared { analysis_ms: 0.0, bytes: -1.0, note: String::new(), run: Box::new(run) })
 }
 
+/// C = A·B in one call; C has the order and the columns of B.
+pub fn prepare_spmm_once<'a, T: Number>(
+    session: &'a Session,
+    a: &'a Operands<'_, T>,
+    (b, b_shape): (&'a Array<'_, T>, Shape),
+    c: &'a mut Array<'_, T>,
+) -> Result<Prepared<'a>> {
+    let (compute, matrix, ops) = (a.precision.compute(), a.describe()?, (a.op, AS_STORED));
+    let c_shape = dense_shape(a.host.rows, b_shape.cols as usize, b_shape.order);
+    let run = move || {
+        let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
+        Ok(session.spmm_once(ops, one, &matrix, (b, b_shape), zero, (&mut *c, c_shape), compute)?)
+    };
+    Ok(Prepared { analysis_ms: 0.0, bytes: -1.0, note: String::new(), run: Box::new(run) })
+}
+
 /// C = A·B with a plan, ready; C has the order and the columns of B.
 pub fn prepare_spmm<'a, T: Number>(
     session: &'a Session,

@@ -4,6 +4,9 @@
 //! group of lanes each; longer rows go to warps, and long ones are cut into parts for blocks, which
 //! the last block of a row adds in their order. Where rows are long on average they are runs, too,
 //! unless they are of about one length: then there are no lists.
+//!
+//! Without analysis runs are neighbouring rows, as many in each, and one launch before the product's lists the
+//! rows of those that are too long, in the workspace ([`Unanalyzed`]).
 
 use bytemuck::{Pod, Zeroable};
 
@@ -15,14 +18,21 @@ use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::{Error, Result};
 use crate::memory::{Context, COUNTER_BYTES};
-use crate::select::spmm::row::{warps_at_once, Limits, WARPS};
+use crate::select::spmm::row::{warps_at_once, Limits, Unanalyzed, WARPS};
 use crate::types::{Address, IndexType};
 
 /// Rows of a window, and lists and other things that are counted (tasks.cu).
 const WINDOW: usize = 256;
 const LISTS: usize = 5;
+/// Words of the counters that count lists without analysis; the last ones.
+const STATE_WORDS: usize = 8;
+/// Blocks for each multiprocessor that take these lists: as many as it has room for.
+const LIST_BLOCKS: i64 = 8;
 /// Tiles along N that one launch takes.
 const MOST_TILES: usize = 65535;
+
+/// Bytes before lists in the workspace, for their lengths.
+const LENGTHS_BYTES: usize = 32;
 
 /// Kernels' `Tasks`.
 #[derive(Clone, Copy)]
@@ -37,8 +47,13 @@ pub(super) struct Tasks {
     spread: i64,
     counters: Address,
     counter_count: i64,
+    rows: i64,
+    rows_a_run: i64,
+    lengths: Address,
+    list_blocks: i64,
+    run_limit: i64,
 }
-same_layout!(Tasks = "spmm/row.cuh Tasks" { parts, part_count, warps, warp_count, runs, count, spread, counters, counter_count });
+same_layout!(Tasks = "spmm/row.cuh Tasks" { parts, part_count, warps, warp_count, runs, count, spread, counters, counter_count, rows, rows_a_run, lengths, list_blocks, run_limit });
 
 same_layout!(Limits = "spmm/tasks.cu Limits" { most, part, alone, quota });
 
@@ -65,13 +80,14 @@ struct Part {
     counter: i32,
 }
 
-/// What analysis made of the rows' lengths.
+/// How the rows are dealt out.
 pub(super) struct Schedule {
-    lists: Option<Lists>,
+    lists: Lists,
     is_packed: bool,
     pub(super) row_count: i64,
-    /// Runs, or rows.
+    /// Runs.
     count: i64,
+    rows_a_run: i64,
     warp_count: i64,
     part_count: i64,
     /// Sums of parts that are added.
@@ -79,25 +95,26 @@ pub(super) struct Schedule {
     counter_count: i64,
 }
 
-struct Lists {
-    runs: DeviceBuffer<Run>,
-    warps: DeviceBuffer<Run>,
-    parts: DeviceBuffer<Part>,
+enum Lists {
+    /// Every row, or as many neighbours each, is a run.
+    None,
+    /// Made by analysis.
+    Kept { runs: DeviceBuffer<Run>, warps: DeviceBuffer<Run>, parts: DeviceBuffer<Part> },
+    /// Made before each product, in the workspace; so many blocks take them.
+    Made { unanalyzed: Unanalyzed, blocks: i64 },
+}
+
+/// Where lists are that are made before a product: lengths, rows of warps, and parts.
+struct MadeAt {
+    lengths: Address,
+    warps: Address,
+    parts: Address,
 }
 
 impl Schedule {
     /// Blocks.
     pub(super) fn build(cx: &Context, device: &Device, rows: &Rows, stats: &RowStats) -> Result<Self> {
-        let plain = Schedule {
-            lists: None,
-            is_packed: false,
-            row_count: rows.rows,
-            count: rows.rows,
-            warp_count: 0,
-            part_count: 0,
-            slots: 0,
-            counter_count: 0,
-        };
+        let plain = Schedule::plain(rows.rows);
         // Lists number rows by 32 bits; more rows go as they are.
         let Ok(count) = i32::try_from(rows.rows) else {
             if stats.max > i64::from(i32::MAX) {
@@ -139,10 +156,11 @@ impl Schedule {
                 warps.address(), parts.address())?;
         }
         Ok(Schedule {
-            lists: Some(Lists { runs, warps, parts }),
+            lists: Lists::Kept { runs, warps, parts },
             is_packed: limits.quota > 0,
             row_count: rows.rows,
             count,
+            rows_a_run: 1,
             warp_count,
             part_count,
             slots,
@@ -150,8 +168,79 @@ impl Schedule {
         })
     }
 
+    /// Every row is a run.
+    fn plain(rows: i64) -> Self {
+        Schedule {
+            lists: Lists::None,
+            is_packed: false,
+            row_count: rows,
+            count: rows,
+            rows_a_run: 1,
+            warp_count: 0,
+            part_count: 0,
+            slots: 0,
+            counter_count: 0,
+        }
+    }
+
+    /// Without analysis, for rows of C whose sums have so many bytes.
+    pub(super) fn unanalyzed(device: &Device, rows: &Rows, row_bytes: usize) -> Self {
+        let plain = Schedule::plain(rows.rows);
+        // Lists number rows and entries of a row by 32 bits; more go as they are.
+        if rows.rows > i64::from(i32::MAX) {
+            return plain;
+        }
+        let multiprocessors = i64::from(device.properties().multiprocessors);
+        let row_bytes = i64::try_from(row_bytes).unwrap_or(i64::MAX);
+        let unanalyzed = Unanalyzed::new(rows.rows, rows.nnz, row_bytes, warps_at_once(multiprocessors));
+        let Unanalyzed { rows_a_run, warps, parts, slots, counters, .. } = unanalyzed;
+        let is_packed = rows_a_run > 1;
+        let count = (rows.rows + rows_a_run - 1) / rows_a_run;
+        if unanalyzed.has_no_lists() {
+            return Schedule { is_packed, count, rows_a_run, ..plain };
+        }
+        let blocks = (parts + (warps + WARPS - 1) / WARPS).min(LIST_BLOCKS * multiprocessors);
+        let lists = Lists::Made { unanalyzed, blocks };
+        Schedule { lists, is_packed, count, rows_a_run, slots, counter_count: counters, ..plain }
+    }
+
+    /// Bytes of the workspace for lists.
+    pub(super) fn list_bytes(&self) -> usize {
+        match &self.lists {
+            Lists::Made { unanalyzed: Unanalyzed { warps, parts, .. }, .. } => {
+                LENGTHS_BYTES + *warps as usize * size_of::<Run>() + *parts as usize * size_of::<Part>()
+            }
+            _ => 0,
+        }
+    }
+
+    fn made_at(&self, lists: Address) -> Option<MadeAt> {
+        let Lists::Made { unanalyzed, .. } = &self.lists else { return None };
+        let parts = lists.offset(LENGTHS_BYTES);
+        let warps = parts.offset(unanalyzed.parts as usize * size_of::<Part>());
+        Some(MadeAt { lengths: lists, warps, parts })
+    }
+
+    /// Makes the lists that are made before each product, at this place of the workspace. Only launches.
+    pub(super) fn make(&self, cx: &Context, device: &Device, rows: &Rows, lists: Address) -> Result<()> {
+        let (Lists::Made { unanalyzed, .. }, Some(at)) = (&self.lists, self.made_at(lists)) else {
+            return Ok(());
+        };
+        let kernel = device.modules().kernel("spmm/tasks", "spmm_tasks_unanalyzed")?;
+        let wide = i64::from(rows.offset_type == IndexType::I64);
+        let blocks = (self.count as usize).div_ceil(WINDOW) as u32;
+        let state = cx.counters.offset(COUNTER_BYTES - STATE_WORDS * size_of::<u32>());
+        // SAFETY: the lists have room for all that rows of so many entries can give, and the handle lends its counters
+        // to one call at a time.
+        unsafe {
+            launch!(kernel, blocks, WINDOW as u32, 0, cx.stream;
+                rows.offsets, wide, rows.base, rows.rows, unanalyzed.rows_a_run, unanalyzed.limits, at.warps, at.parts,
+                state, at.lengths)
+        }
+    }
+
     pub(super) fn seal(&mut self) {
-        if let Some(Lists { runs, warps, parts }) = &mut self.lists {
+        if let Lists::Kept { runs, warps, parts } = &mut self.lists {
             runs.seal();
             warps.seal();
             parts.seal();
@@ -167,34 +256,54 @@ impl Schedule {
     pub(super) fn tiles_at_once(&self) -> usize {
         match self.counter_count {
             0 => MOST_TILES,
-            count => (COUNTER_BYTES / size_of::<u32>() / count as usize).clamp(1, MOST_TILES),
+            count => {
+                let all = COUNTER_BYTES / size_of::<u32>() - STATE_WORDS;
+                (all / count as usize).clamp(1, MOST_TILES)
+            }
         }
     }
 
     /// Blocks whose warps take so many runs.
     pub(super) fn blocks(&self, runs_a_warp: i64) -> i64 {
         let ceil = |count: i64, by: i64| count / by + i64::from(count % by != 0);
-        self.part_count + ceil(self.warp_count + ceil(self.count, runs_a_warp), WARPS)
+        let list_blocks = match self.lists {
+            Lists::Made { blocks, .. } => blocks,
+            _ => self.part_count,
+        };
+        list_blocks + ceil(self.warp_count + ceil(self.count, runs_a_warp), WARPS)
     }
 
-    /// For a launch in which `spread` groups share a run.
-    pub(super) fn tasks(&self, spread: i64, counters: Address) -> Tasks {
-        let (runs, warps, parts) = self
-            .lists
-            .as_ref()
-            .map_or((Address::NULL, Address::NULL, Address::NULL), |Lists { runs, warps, parts }| {
-                (runs.address(), warps.address(), parts.address())
-            });
-        Tasks {
-            parts,
+    /// For a launch in which `spread` groups share a run; `lists`: where [`Self::make`] has made them.
+    pub(super) fn tasks(&self, spread: i64, counters: Address, lists: Address) -> Tasks {
+        let none = Tasks {
+            parts: Address::NULL,
             part_count: self.part_count,
-            warps,
+            warps: Address::NULL,
             warp_count: self.warp_count,
-            runs,
+            runs: Address::NULL,
             count: self.count,
             spread,
             counters,
             counter_count: self.counter_count,
+            rows: self.row_count,
+            rows_a_run: self.rows_a_run,
+            lengths: Address::NULL,
+            list_blocks: 0,
+            run_limit: i64::MAX,
+        };
+        match (&self.lists, self.made_at(lists)) {
+            (Lists::Kept { runs, warps, parts }, _) => {
+                Tasks { runs: runs.address(), warps: warps.address(), parts: parts.address(), ..none }
+            }
+            (Lists::Made { unanalyzed, blocks }, Some(MadeAt { lengths, warps, parts })) => Tasks {
+                parts,
+                warps,
+                lengths,
+                list_blocks: *blocks,
+                run_limit: unanalyzed.limits.alone,
+                ..none
+            },
+            _ => none,
         }
     }
 }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use half::{bf16, f16};
 
+use super::once;
 use crate::algorithm::Algorithm;
 use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::memory::DeviceBuffer;
+use crate::backend::SpmmExecutor;
 use crate::format::testing::Matrix as Rows64;
 use crate::matrix::{Compressed, DenseMatrix, SparseArrays, SparseMatrix};
 use crate::memory::{Context, Workspace, COUNTER_BYTES};
@@ -89,6 +91,8 @@ pub(super) struct Product {
     pub(super) deterministic: bool,
     /// The order of rows by name.
     pub(super) reorder: Reorder,
+    /// Without analysis: `row` on A in place.
+    pub(super) once: bool,
 }
 
 pub(super) const PLAIN: Product = Product {
@@ -105,6 +109,7 @@ pub(super) const PLAIN: Product = Product {
     updated: None,
     deterministic: true,
     reorder: Reorder::None,
+    once: false,
 };
 
 fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
@@ -215,7 +220,10 @@ impl Product {
             *order = RowOrder::new(reorder);
         }
         let choice = Choice::of(method, Source::Canonical);
-        let mut executor = crate::backend::cuda::spmm::build(cx, device, &problem, &choice, None).unwrap();
+        let mut executor: Box<dyn SpmmExecutor> = match self.once {
+            true => Box::new(once::product(device, &problem).unwrap().unwrap()),
+            false => crate::backend::cuda::spmm::build(cx, device, &problem, &choice, None).unwrap(),
+        };
         if updated.is_some() {
             executor.update_values(cx, device_values.address()).unwrap();
         }

@@ -65,6 +65,24 @@ fn rows_of_one_length_are_shared_by_groups() {
     }
 }
 
+/// The same without analysis: rows of a warp, of a block and of several, in runs of one row and of eight.
+#[test]
+fn lists_are_made_before_a_product_without_analysis() {
+    let once = Product { once: true, ..PLAIN };
+    check_all(&sample(0, 600, 401), [1, 3, 8, 9, 16, 33, 64, 136].map(|n| Product { n, beta: 1.0, ..once }));
+    let longer = [25, 128, 129, 512, 513, 1025, 8192, 8193, 15_000, 25, 26];
+    for (rows, length) in [(3000, 8), (60_000, 3), (900, 40)] {
+        check_all(
+            &with_longer(rows, length, &longer),
+            [3, 8, 32, 200].map(|n| Product { n, beta: 1.0, ..once }),
+        );
+    }
+    for orders in [(Order::Col, Order::Row), (Order::Row, Order::Col), (Order::Col, Order::Col)] {
+        check_all(&with_longer(700, 3, &[600, 5000]), [4, 40].map(|n| Product { n, orders, pad: 1, ..once }));
+    }
+    check_all(&Matrix::new(0, 10, &[0; 300], |_, _| 0), [1, 8, 40].map(|n| Product { n, beta: 2.0, ..once }));
+}
+
 #[test]
 fn transposed_operands_and_new_values() {
     let op = Operation::Transpose;

@@ -25,6 +25,7 @@ use self::api::{check, Functions, Raw};
 use super::formats::{self, block_fill, slice_fill};
 use super::library::{preload, site_packages, Library};
 use super::{Choice, Dense, Prepared, SparseProduct, Vendor};
+use crate::bench::args::NO_PREPROCESS;
 use crate::bench::number::Number;
 use crate::bench::runs::Operands;
 use crate::bench::Op;
@@ -211,11 +212,13 @@ impl Vendor for Cusparse<'_> {
             }
             Op::Spmm => {
                 use api::spmm::{CSR_1, CSR_2, CSR_3, DEFAULT};
-                let csr = |alg| What::Csr { alg, preprocess: true };
-                for (name, alg) in
-                    [("CSR_ALG1", CSR_1), ("CSR_ALG2", CSR_2), ("CSR_ALG3", CSR_3), ("DEFAULT", DEFAULT)]
-                {
-                    add("cusparse", name, csr(alg));
+                let algs =
+                    [("CSR_ALG1", CSR_1), ("CSR_ALG2", CSR_2), ("CSR_ALG3", CSR_3), ("DEFAULT", DEFAULT)];
+                for (name, alg) in algs {
+                    add("cusparse", name, What::Csr { alg, preprocess: true });
+                }
+                for (name, alg) in algs {
+                    add("cusparse", &format!("{name}{NO_PREPROCESS}"), What::Csr { alg, preprocess: false });
                 }
                 blocks.for_each(|(name, what)| add("cusparse-bsr", &name, what));
             }

@@ -1,0 +1,61 @@
+//! SpMM without a plan: `row` on the user's arrays, with lists that a launch before the product makes. Nothing
+//! waits, and nothing of the pattern is checked.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use once_cell::sync::Lazy;
+use parking_lot::Mutex;
+
+use super::schedule::Schedule;
+use super::{product as bytes_of, Kernels, RowSpmm};
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::operand::{Operand, Rows};
+use crate::backend::cuda::order::Order;
+use crate::error::Result;
+use crate::matrix::SparseArrays;
+use crate::problem::SpmmProblem;
+use crate::select;
+use crate::select::spmm::reach::Reach;
+use crate::support::Types;
+use crate::types::IndexType;
+
+/// Bytes of copies of B and of sums for C at the most, with as many columns at a time as fit.
+const COPIED: usize = 64 << 20;
+
+/// Kernels by the address of their device, which lives as long as the process.
+type Loaded = HashMap<(usize, Types, IndexType), Arc<Kernels>>;
+static LOADED: Lazy<Mutex<Loaded>> = Lazy::new(Mutex::default);
+
+fn kernels(device: &Arc<Device>, types: Types, width: IndexType) -> Result<Arc<Kernels>> {
+    let key = (Arc::as_ptr(device).addr(), types, width);
+    let mut loaded = LOADED.lock();
+    if let Some(kernels) = loaded.get(&key) {
+        return Ok(Arc::clone(kernels));
+    }
+    let kernels = Arc::new(Kernels::load(device, types, width)?);
+    loaded.insert(key, Arc::clone(&kernels));
+    Ok(kernels)
+}
+
+/// The product of a problem whose rows of op(A) are contiguous in the user's arrays; `None`: they are not. The context is
+/// current.
+pub(super) fn product(device: &Arc<Device>, problem: &SpmmProblem) -> Result<Option<RowSpmm>> {
+    if !select::in_place(&problem.a, problem.op) {
+        return Ok(None);
+    }
+    let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &problem.a.arrays else { return Ok(None) };
+    let rows = Rows::of(m);
+    let row_bytes = bytes_of(&[problem.columns(), problem.types.compute.scalar().size()]);
+    Ok(Some(RowSpmm {
+        device: Arc::clone(device),
+        problem: *problem,
+        operand: Operand::InPlace(*m),
+        order: Order::none(),
+        schedule: Schedule::unanalyzed(device, &rows, row_bytes),
+        kernels: kernels(device, problem.types, rows.index_type)?,
+        mean: rows.nnz / rows.rows.max(1),
+        reach: Reach::new((rows.rows, rows.cols, rows.nnz), 0, Vec::new(), device.properties().l2_bytes),
+        copied: COPIED,
+    }))
+}
