@@ -28,17 +28,12 @@ using namespace tarsia;
      : sizeof(J) == 8                    ? (sizeof(X) == 8 ? 24 : 28)                              \
      : sizeof(X) == 8                    ? (sizeof(A) < 8 ? 28 : WARPS_OF_DOUBLES)                 \
                                          : 32)
-// The turns of a block of the lists; one of any other block. All threads of it are done with what
-// they share before the next one.
-#define BY_TURNS(block, turn)                                                                      \
-    for (int turn = 0; turn == 0 || Turn::is_there(tasks, block, turn); ++turn, __syncthreads())
 #define WIDE(name, A, X, Y, Acc, J, G, V, P, b_packs, warps)                                       \
     extern "C" __global__ void __launch_bounds__(kBlock, (warps)*32 / kBlock)                      \
         name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
-        BY_TURNS(blockIdx.x >> (flags >> 8), turn)                                                 \
         row_wide<A, X, Y, Acc, J, G, V, P, b_packs>(                                               \
             {offsets, indices, values, base}, tasks, {b, b_row, b_col},                            \
-            {{c, c_row, c_col}, order}, n, alpha, beta, partial, partial_stride, flags, turn);     \
+            {{c, c_row, c_col}, order}, n, alpha, beta, partial, partial_stride, flags);           \
     }
 // Packs of 16 bytes, G lanes side by side.
 #define KERNEL_packs(name, types, J, G) KERNEL_OF(PACKS, name, int##J##_t, G, TYPES_##types)
@@ -106,10 +101,9 @@ KERNELS(twins, (), (spmm_row_f64_32_twins_32, f64, 32), (spmm_row_f64_64_twins_3
 #define NARROW(name, J, V, L, A, X, Y, Acc)                                                        \
     extern "C" __global__ void __launch_bounds__(kBlock, sizeof(Acc) == 16 ? 3 : 4)                \
         name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
-        BY_TURNS(blockIdx.x, turn)                                                                 \
         row_narrow<A, X, Y, Acc, J, L, V>({offsets, indices, values, base}, tasks,                 \
                                           {b, b_row, b_col}, {{c, c_row, c_col}, order}, n, alpha, \
-                                          beta, partial, partial_stride, flags, turn);             \
+                                          beta, partial, partial_stride, flags);                   \
     }
 KERNELS(narrow, (f64, 32), (spmm_row_f64_32_narrow4_4, 4, 4), (spmm_row_f64_32_narrow4_16, 4, 16),
         (spmm_row_f64_32_narrow8_4, 8, 4), (spmm_row_f64_32_narrow8_16, 8, 16))

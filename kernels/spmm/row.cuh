@@ -48,40 +48,22 @@ struct Tasks {
     unsigned *counters;
     int64_t counter_count;
     int64_t rows, rows_a_run;
-    // Without analysis (spmm_tasks_unanalyzed): how long the lists of warps and of parts are, which
-    // the first `list_blocks` blocks take by turns. Runs of more than `run_limit` entries are in
-    // them.
+    // Without analysis (spmm_tasks_unanalyzed) these are where the two counts above are, and runs
+    // of more than `run_limit` entries are in the lists. Else NULL.
     const int64_t *lengths;
-    int64_t list_blocks, run_limit;
-};
+    int64_t run_limit;
 
-// What a block has to do in one of its turns: a part or rows of warps, or else runs.
-struct Turn {
-    int64_t block, part_count, warp_count;
-    bool of_lists; // and of nothing else
-
-    __device__ __forceinline__ Turn(const Tasks &tasks, int64_t block_, int turn)
-        : block(block_), part_count(tasks.part_count), warp_count(tasks.warp_count),
-          of_lists(false) {
-        if (tasks.list_blocks == 0)
-            return;
-        of_lists = block < tasks.list_blocks;
-        if (of_lists) {
-            warp_count = tasks.lengths[0];
-            part_count = tasks.lengths[1];
-            block += turn * tasks.list_blocks;
-        } else {
-            warp_count = part_count = 0;
-            block -= tasks.list_blocks;
-        }
+    // Comes before all else: the kernel may have begun while the one that makes the lists ends.
+    __device__ __forceinline__ int64_t parts_listed() const {
+        if (!lengths)
+            return part_count;
+#if __CUDA_ARCH__ >= 900
+        asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+        return lengths[1];
     }
-
-    // Whether the lists have something for the block in this turn.
-    static __device__ __forceinline__ bool is_there(const Tasks &tasks, int64_t block, int turn) {
-        if (block >= tasks.list_blocks)
-            return false;
-        const int64_t of_warps = (tasks.lengths[0] + 3) / 4;
-        return block + turn * tasks.list_blocks < tasks.lengths[1] + of_warps;
+    __device__ __forceinline__ int64_t warps_listed() const {
+        return lengths ? lengths[0] : warp_count;
     }
 };
 
@@ -214,10 +196,10 @@ template <bool is> struct Flag { static constexpr bool yes = is; };
 // Loads and stores of 16 bytes where V > 1; `c_packs` says whether C's rows are
 // aligned for that. raw: sums go to C in the accumulator's type.
 template <class A, class X, class Y, class Acc, class J, int G, int V, int P, bool B_PACKS>
-__device__ __forceinline__ void
-row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, const Output<Y> &c,
-         int64_t n, const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_, Acc *partial,
-         int64_t partial_stride, int64_t flags, int number) {
+__device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tasks,
+                                         const Dense<const X> &b, const Output<Y> &c, int64_t n,
+                                         const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_,
+                                         Acc *partial, int64_t partial_stride, int64_t flags) {
     constexpr unsigned kWarp = 0xffffffffu;
     constexpr int kWarps = kBlock / 32, kGroups = 32 / G;
     // Half types are widened once and not by each lane that gets them.
@@ -236,26 +218,25 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
     if (int64_t(tile) * (P * V * G) >= n)
         return;
     const int lane = threadIdx.x & 31, in_group = lane % G, group = lane / G;
-    const Turn mine(tasks, int64_t(blockIdx.x >> together), number);
-    const bool is_part = mine.block < mine.part_count;
+    const int64_t block = int64_t(blockIdx.x >> together), part_count = tasks.parts_listed();
+    const bool is_part = block < part_count;
 
     Share own;
     int sharing, which; // groups that share it, and which of them this one is
     if (is_part) {
-        const Part part = load_part(tasks.parts + mine.block);
+        const Part part = load_part(tasks.parts + block);
         own = {part.begin, part.row, part.length, 1};
         sharing = kWarps * kGroups;
         which = threadIdx.x / G;
     } else {
-        int64_t warp = (mine.block - mine.part_count) * kWarps + threadIdx.x / 32;
-        if (warp < mine.warp_count) {
+        int64_t warp = (block - part_count) * kWarps + threadIdx.x / 32;
+        const int64_t warp_count = tasks.warps_listed();
+        if (warp < warp_count) {
             own = take(tasks.warps + warp);
             sharing = kGroups;
             which = group;
-        } else if (mine.of_lists) {
-            return;
         } else {
-            warp -= mine.warp_count;
+            warp -= warp_count;
             sharing = int(tasks.spread);
             which = group % sharing;
             own = take_run(a.offsets, a.base, tasks, warp * (kGroups / sharing) + group / sharing);
@@ -483,7 +464,7 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
             for (int i = 0; i < P * V; ++i)
                 sums[i] = add(sums[i], from[i * G + in_group]);
         }
-        const Part part = load_part(tasks.parts + mine.block);
+        const Part part = load_part(tasks.parts + block);
         const auto column = [&](int i) {
             const int at = col + i / V * (V * G) + i % V;
             return at < n ? at : -1;
@@ -500,10 +481,10 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
 // At most V columns, by lanes along the entries of a row, as SpMV does it: any
 // strides. A lane holds V sums while it goes through its entries.
 template <class A, class X, class Y, class Acc, class J, int L, int V>
-__device__ __forceinline__ void
-row_narrow(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, const Output<Y> &c,
-           int64_t n, const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_, Acc *partial,
-           int64_t partial_stride, int64_t flags, int number) {
+__device__ __forceinline__ void row_narrow(const Matrix<A, J> &a, const Tasks &tasks,
+                                           const Dense<const X> &b, const Output<Y> &c, int64_t n,
+                                           const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_,
+                                           Acc *partial, int64_t partial_stride, int64_t flags) {
     // Elements of B of one load, where B is aligned for it.
     constexpr int kPack = __is_class(X) ? 1 : 16 / sizeof(X) >= V ? V : int(16 / sizeof(X));
     constexpr int kOwn = V > L ? V / L : 1;    // columns of a lane at the end
@@ -512,26 +493,25 @@ row_narrow(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, c
     constexpr int kWarps = kBlock / 32, kGroups = 32 / L;
     __shared__ Acc of_warps[kWarps][kOwn * L];
     const int lane = threadIdx.x & 31, group = lane / L, in_group = lane % L;
-    const Turn mine(tasks, blockIdx.x, number);
-    const bool is_part = mine.block < mine.part_count;
+    const int64_t block = blockIdx.x, part_count = tasks.parts_listed();
+    const bool is_part = block < part_count;
     Part part;
     Share own;
     int sharing = 1, which = 0; // groups that share a row, and which of them this one is
     if (is_part) {
-        part = load_part(tasks.parts + mine.block);
+        part = load_part(tasks.parts + block);
         own = {part.begin, part.row, part.length, 1};
         sharing = kWarps * kGroups;
         which = threadIdx.x / L;
     } else {
-        const int64_t warp = (mine.block - mine.part_count) * kWarps + threadIdx.x / 32;
-        if (warp < mine.warp_count) {
+        const int64_t warp = (block - part_count) * kWarps + threadIdx.x / 32;
+        const int64_t warp_count = tasks.warps_listed();
+        if (warp < warp_count) {
             own = take(tasks.warps + warp);
             sharing = kGroups;
             which = group;
-        } else if (mine.of_lists) {
-            return;
         } else {
-            own = take_run(a.offsets, a.base, tasks, (warp - mine.warp_count) * kGroups + group);
+            own = take_run(a.offsets, a.base, tasks, (warp - warp_count) * kGroups + group);
         }
     }
     const Acc alpha = alpha_.get(), beta = beta_.get();

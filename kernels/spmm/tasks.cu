@@ -149,13 +149,52 @@ extern "C" __global__ void __launch_bounds__(kWindow)
     make_tasks<true>(offsets, wide, base, rows, limits, counts, runs, warps, parts);
 }
 
-// Lists without analysis, in one launch and no wait: runs are `rows_a_run` neighbouring rows each,
-// as they are, and the rows of those with more than limits.alone entries go to warps, or where they
-// are longer than limits.most to blocks, in parts. Their order is that in which warps arrive here:
-// sums do not depend on it.
-// `state` (a ticket, and lengths of lists as kWarps to kCounters number them) is zero before and
-// after; lengths[0] and [1] become those of the lists of warps and parts.
-extern "C" __global__ void __launch_bounds__(kWindow)
+namespace {
+
+// Rows of a block that lists them without analysis.
+constexpr int kListed = 1024;
+
+// What a row, or the rows of a warp, or all rows of a block before it, have in the lists.
+struct Listed {
+    int warps, parts, slots, counters;
+
+    __device__ __forceinline__ Listed operator+(const Listed &other) const {
+        return {warps + other.warps, parts + other.parts, slots + other.slots,
+                counters + other.counters};
+    }
+    __device__ __forceinline__ Listed from(int lane) const {
+        return {__shfl_sync(0xffffffffu, warps, lane), __shfl_sync(0xffffffffu, parts, lane),
+                __shfl_sync(0xffffffffu, slots, lane), __shfl_sync(0xffffffffu, counters, lane)};
+    }
+    __device__ __forceinline__ Listed before(int lanes) const {
+        return {__shfl_up_sync(0xffffffffu, warps, lanes),
+                __shfl_up_sync(0xffffffffu, parts, lanes),
+                __shfl_up_sync(0xffffffffu, slots, lanes),
+                __shfl_up_sync(0xffffffffu, counters, lanes)};
+    }
+};
+
+// Sum of the lanes up to this one.
+__device__ __forceinline__ Listed scan(Listed sum) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int lanes = 1; lanes < 32; lanes *= 2) {
+        const Listed other = sum.before(lanes);
+        if (lane >= lanes)
+            sum = sum + other;
+    }
+    return sum;
+}
+
+} // namespace
+
+// Lists without analysis, in one launch and no wait: runs are `rows_a_run` (a power of two)
+// neighbouring rows each, as they are, and the rows of those with more than limits.alone entries go
+// to warps, or where they are longer than limits.most to blocks, in parts. Blocks take places of
+// the lists as they come: sums do not depend on the order of these. `state` (a ticket, and lengths
+// of lists as kWarps to kCounters number them) is zero before and after; lengths[0] and [1] become
+// those of the lists of warps and parts.
+extern "C" __global__ void __launch_bounds__(kListed)
     spmm_tasks_unanalyzed(const void *offsets, int64_t wide, int64_t base, int64_t rows,
                           int64_t rows_a_run, Limits limits, Run *warps, Part *parts,
                           unsigned *state, int64_t *lengths) {
@@ -164,47 +203,68 @@ extern "C" __global__ void __launch_bounds__(kWindow)
                      : int64_t(static_cast<const int32_t *>(offsets)[i])) -
                base;
     };
-    const int lane = threadIdx.x % 32;
-    const int64_t first = (int64_t(blockIdx.x) * kWindow + threadIdx.x) * rows_a_run;
-    const bool is_long =
-        first < rows && at(min(first + rows_a_run, rows)) - at(first) > limits.alone;
-    // The first of so many places of a list, taken by one lane for the warp.
-    const auto take = [&](int list, int count) {
-        unsigned place = 0;
-        if (lane == 0 && count > 0)
-            place = atomicAdd(state + list, unsigned(count));
-        return int64_t(__shfl_sync(0xffffffffu, place, 0));
-    };
-    for (unsigned rest = __ballot_sync(0xffffffffu, is_long); rest != 0; rest &= rest - 1) {
-        // A lane a row.
-        const int64_t row = __shfl_sync(0xffffffffu, first, __ffs(rest) - 1) + lane;
-        const bool is_row = lane < rows_a_run && row < rows;
-        const int64_t begin = is_row ? at(row) : 0, length = is_row ? at(row + 1) - begin : 0;
-        const unsigned whole = __ballot_sync(0xffffffffu, is_row && length <= limits.most);
-        const int64_t place = take(kWarps, __popc(whole));
-        if (whole >> lane & 1) {
-            warps[place + __popc(whole & ((1u << lane) - 1))] = {begin, int32_t(row), 1,
-                                                                 uint16_t(length)};
+#if __CUDA_ARCH__ >= 900
+    // The product's blocks come while the last of these are at work, and wait for them.
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+    __shared__ Listed of_warps[kListed / 32];
+    __shared__ unsigned starts[4];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int64_t row = int64_t(blockIdx.x) * kListed + threadIdx.x;
+    int64_t begin = 0, length = 0;
+    Listed own{0, 0, 0, 0};
+    if (row < rows) {
+        const int64_t first = row & -rows_a_run;
+        begin = at(row);
+        length = at(row + 1) - begin;
+        const int64_t of_run =
+            rows_a_run == 1 ? length : at(min(first + rows_a_run, rows)) - at(first);
+        if (of_run > limits.alone && length <= limits.most) {
+            own.warps = 1;
+        } else if (of_run > limits.alone) {
+            own.parts = int((length + limits.part - 1) / limits.part);
+            own.slots = own.parts > 1 ? own.parts : 0;
+            own.counters = own.parts > 1 ? counters_of(own.parts) : 0;
         }
+    }
+    if (__syncthreads_or(own.warps + own.parts)) {
+        Listed upto = scan(own);
+        if (lane == 31)
+            of_warps[warp] = upto;
+        __syncthreads();
+        if (warp == 0) {
+            const Listed sum = scan(of_warps[lane]);
+            of_warps[lane] = sum;
+            const Listed all = sum.from(31);
+            // A list each: their latencies overlap.
+            const int count = lane == 0   ? all.warps
+                              : lane == 1 ? all.parts
+                              : lane == 2 ? all.slots
+                                          : all.counters;
+            if (lane < 4)
+                starts[lane] = count > 0 ? atomicAdd(state + kWarps + lane, unsigned(count)) : 0;
+        }
+        __syncthreads();
+        if (warp > 0)
+            upto = upto + of_warps[warp - 1];
+        if (own.warps > 0)
+            warps[starts[0] + upto.warps - 1] = {begin, int32_t(row), 1, uint16_t(length)};
         // The warp a row.
-        unsigned cut = __ballot_sync(0xffffffffu, is_row && length > limits.most);
-        for (; cut != 0; cut &= cut - 1) {
+        for (unsigned cut = __ballot_sync(0xffffffffu, own.parts > 0); cut != 0; cut &= cut - 1) {
             const int owner = __ffs(cut) - 1;
             const int64_t from = __shfl_sync(0xffffffffu, begin, owner);
             const int64_t entries = __shfl_sync(0xffffffffu, length, owner);
-            const int count = int((entries + limits.part - 1) / limits.part);
-            const int64_t part = take(kParts, count);
-            const int64_t slot = take(kSlots, count > 1 ? count : 0);
-            const int64_t counter = take(kCounters, count > 1 ? counters_of(count) : 0);
-            for (int i = lane; i < count; i += 32) {
-                const int64_t here = entries * i / count, upto = entries * (i + 1) / count;
-                parts[part + i] = {from + here,
-                                   int32_t(upto - here),
-                                   int32_t(row - lane + owner),
-                                   int32_t(slot),
-                                   count,
-                                   i,
-                                   int32_t(counter)};
+            const Listed end = upto.from(owner), its = own.from(owner);
+            for (int i = lane; i < its.parts; i += 32) {
+                const int64_t here = entries * i / its.parts, to = entries * (i + 1) / its.parts;
+                parts[starts[1] + end.parts - its.parts + i] = {
+                    from + here,
+                    int32_t(to - here),
+                    int32_t(row - lane + owner),
+                    int32_t(starts[2] + end.slots - its.slots),
+                    its.parts,
+                    i,
+                    int32_t(starts[3] + end.counters - its.counters)};
             }
         }
     }

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use self::schedule::Schedule;
 use self::seen::{Analysis, Looked, Seen};
 use super::device::Device;
-use super::launch::{blocks_of_grid, launch, Kernel};
+use super::launch::{blocks_of_grid, launch, launch_early, Kernel};
 use super::memory;
 use super::module::kinds::kernel_kinds;
 use super::operand::Operand;
@@ -465,11 +465,14 @@ impl RowSpmm {
             let partial = partial.offset(first * accumulator.size());
             let flags = flags | if step.packs { 8 } else { 0 } | i64::from(step.together) << 8;
             let grid = (self.blocks(&step)?, step.tiles.div_ceil(1 << step.together));
+            let kernel = self.kernel(step.kernel);
+            // With lists of this product the kernel waits for what was before it.
+            let early = self.schedule.makes_lists() && kernel.is_of_90();
             // SAFETY: the operands are as their descriptors say, the pattern was
             // checked by analysis or is what the caller without one promises, the workspace is
             // large enough, and the handle lends its counters to one call at a time.
             unsafe {
-                launch!(self.kernel(step.kernel), (grid.0, grid.1), ROW_THREADS, 0, cx.stream;
+                launch_early!(early, kernel, (grid.0, grid.1), ROW_THREADS, cx.stream;
                     offsets, rows.indices, rows.values, rows.base, tasks, b_part, b_row, from.col,
                     c_part, c_strides.row, c_strides.col, self.order.address(), step.columns as i64, alpha, beta, partial,
                     columns, flags)?;

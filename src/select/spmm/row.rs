@@ -69,6 +69,8 @@ impl Limits {
 pub struct Unanalyzed {
     pub limits: Limits,
     pub rows_a_run: i64,
+    /// Blocks that both lists need at the most.
+    pub blocks: i64,
     /// What the lists have at the most: rows of warps, parts, sums of parts that are added, and counters.
     pub warps: i64,
     pub parts: i64,
@@ -94,7 +96,8 @@ impl Unanalyzed {
         let least = (nnz / UNANALYZED_CUT).max(sums);
         let (most, alone, rows_a_run) = if mean < SHORT {
             let quota = (nnz / warps.max(1)).clamp(1, QUOTA);
-            let rows_a_run = (quota / mean.max(1)).clamp(1, ROWS_OF_A_RUN);
+            // A power of two, so that no run is in two warps of the kernel.
+            let rows_a_run = 1 << (quota / mean.max(1)).clamp(1, ROWS_OF_A_RUN).ilog2();
             let alone = if rows_a_run == 1 { ALONE } else { ALONE.max(3 * quota) };
             (WARP, alone.max(nnz / UNANALYZED_RUNS), rows_a_run)
         } else {
@@ -105,9 +108,15 @@ impl Unanalyzed {
         let part = (WARPS * most).max(least);
         let limits = Limits { most, part, alone, quota: 0 };
         let slots = 2 * (nnz / part);
+        // Entries of a run whose rows are all listed for warps, and of one with a row that is cut once: longer rows
+        // have fewer parts an entry. Each makes at most so many quarters of a block.
+        let of_warps = (nnz / (alone + 1)).saturating_mul(rows_a_run) / WARPS;
+        let of_parts = (nnz / (most + 1)).saturating_mul(WARPS + rows_a_run - 1) / WARPS;
         Unanalyzed {
             limits,
             rows_a_run,
+            // The parts and the rows of warps each may leave a block that is not full.
+            blocks: of_warps.max(of_parts) + 2,
             warps: (nnz / (alone + 1)).saturating_mul(rows_a_run).min(rows),
             parts: nnz / (most + 1) + nnz / part,
             slots,
@@ -335,7 +344,7 @@ mod tests {
         // A small matrix, a row at a time; a large one of short rows, eight at a time; long rows.
         let of = |rows, nnz| Unanalyzed::new(rows, nnz, 32 * 4, 8448);
         let small = of(60_000, 270_000);
-        assert_eq!((small.rows_a_run, small.limits.alone, small.limits.most), (7, 93, WARP));
+        assert_eq!((small.rows_a_run, small.limits.alone, small.limits.most), (4, 93, WARP));
         assert_eq!(of(10_000, 50_000).rows_a_run, 1);
         assert_eq!(of(1_000_000, 4_000_000).rows_a_run, 8);
         let long = of(100_000, 7_000_000);

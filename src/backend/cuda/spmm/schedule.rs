@@ -24,10 +24,10 @@ use crate::types::{Address, IndexType};
 /// Rows of a window, and lists and other things that are counted (tasks.cu).
 const WINDOW: usize = 256;
 const LISTS: usize = 5;
+/// Rows of a block that makes lists without analysis (tasks.cu).
+const LISTED: usize = 1024;
 /// Words of the counters that count lists without analysis; the last ones.
 const STATE_WORDS: usize = 8;
-/// Blocks for each multiprocessor that take these lists: as many as it has room for.
-const LIST_BLOCKS: i64 = 8;
 /// Tiles along N that one launch takes.
 const MOST_TILES: usize = 65535;
 
@@ -50,10 +50,9 @@ pub(super) struct Tasks {
     rows: i64,
     rows_a_run: i64,
     lengths: Address,
-    list_blocks: i64,
     run_limit: i64,
 }
-same_layout!(Tasks = "spmm/row.cuh Tasks" { parts, part_count, warps, warp_count, runs, count, spread, counters, counter_count, rows, rows_a_run, lengths, list_blocks, run_limit });
+same_layout!(Tasks = "spmm/row.cuh Tasks" { parts, part_count, warps, warp_count, runs, count, spread, counters, counter_count, rows, rows_a_run, lengths, run_limit });
 
 same_layout!(Limits = "spmm/tasks.cu Limits" { most, part, alone, quota });
 
@@ -100,8 +99,8 @@ enum Lists {
     None,
     /// Made by analysis.
     Kept { runs: DeviceBuffer<Run>, warps: DeviceBuffer<Run>, parts: DeviceBuffer<Part> },
-    /// Made before each product, in the workspace; so many blocks take them.
-    Made { unanalyzed: Unanalyzed, blocks: i64 },
+    /// Made before each product, in the workspace.
+    Made(Unanalyzed),
 }
 
 /// Where lists are that are made before a product: lengths, rows of warps, and parts.
@@ -193,21 +192,25 @@ impl Schedule {
         let multiprocessors = i64::from(device.properties().multiprocessors);
         let row_bytes = i64::try_from(row_bytes).unwrap_or(i64::MAX);
         let unanalyzed = Unanalyzed::new(rows.rows, rows.nnz, row_bytes, warps_at_once(multiprocessors));
-        let Unanalyzed { rows_a_run, warps, parts, slots, counters, .. } = unanalyzed;
+        let Unanalyzed { rows_a_run, slots, counters, .. } = unanalyzed;
         let is_packed = rows_a_run > 1;
         let count = (rows.rows + rows_a_run - 1) / rows_a_run;
         if unanalyzed.has_no_lists() {
             return Schedule { is_packed, count, rows_a_run, ..plain };
         }
-        let blocks = (parts + (warps + WARPS - 1) / WARPS).min(LIST_BLOCKS * multiprocessors);
-        let lists = Lists::Made { unanalyzed, blocks };
+        let lists = Lists::Made(unanalyzed);
         Schedule { lists, is_packed, count, rows_a_run, slots, counter_count: counters, ..plain }
+    }
+
+    /// Lists are made before each product.
+    pub(super) fn makes_lists(&self) -> bool {
+        matches!(self.lists, Lists::Made(_))
     }
 
     /// Bytes of the workspace for lists.
     pub(super) fn list_bytes(&self) -> usize {
         match &self.lists {
-            Lists::Made { unanalyzed: Unanalyzed { warps, parts, .. }, .. } => {
+            Lists::Made(Unanalyzed { warps, parts, .. }) => {
                 LENGTHS_BYTES + *warps as usize * size_of::<Run>() + *parts as usize * size_of::<Part>()
             }
             _ => 0,
@@ -215,7 +218,7 @@ impl Schedule {
     }
 
     fn made_at(&self, lists: Address) -> Option<MadeAt> {
-        let Lists::Made { unanalyzed, .. } = &self.lists else { return None };
+        let Lists::Made(unanalyzed) = &self.lists else { return None };
         let parts = lists.offset(LENGTHS_BYTES);
         let warps = parts.offset(unanalyzed.parts as usize * size_of::<Part>());
         Some(MadeAt { lengths: lists, warps, parts })
@@ -223,17 +226,17 @@ impl Schedule {
 
     /// Makes the lists that are made before each product, at this place of the workspace. Only launches.
     pub(super) fn make(&self, cx: &Context, device: &Device, rows: &Rows, lists: Address) -> Result<()> {
-        let (Lists::Made { unanalyzed, .. }, Some(at)) = (&self.lists, self.made_at(lists)) else {
+        let (Lists::Made(unanalyzed), Some(at)) = (&self.lists, self.made_at(lists)) else {
             return Ok(());
         };
         let kernel = device.modules().kernel("spmm/tasks", "spmm_tasks_unanalyzed")?;
         let wide = i64::from(rows.offset_type == IndexType::I64);
-        let blocks = (self.count as usize).div_ceil(WINDOW) as u32;
+        let blocks = (self.row_count as usize).div_ceil(LISTED) as u32;
         let state = cx.counters.offset(COUNTER_BYTES - STATE_WORDS * size_of::<u32>());
         // SAFETY: the lists have room for all that rows of so many entries can give, and the handle lends its counters
         // to one call at a time.
         unsafe {
-            launch!(kernel, blocks, WINDOW as u32, 0, cx.stream;
+            launch!(kernel, blocks, LISTED as u32, 0, cx.stream;
                 rows.offsets, wide, rows.base, rows.rows, unanalyzed.rows_a_run, unanalyzed.limits, at.warps, at.parts,
                 state, at.lengths)
         }
@@ -267,7 +270,8 @@ impl Schedule {
     pub(super) fn blocks(&self, runs_a_warp: i64) -> i64 {
         let ceil = |count: i64, by: i64| count / by + i64::from(count % by != 0);
         let list_blocks = match self.lists {
-            Lists::Made { blocks, .. } => blocks,
+            // Those that find nothing in the lists take runs, and those that find none end.
+            Lists::Made(Unanalyzed { blocks, .. }) => blocks,
             _ => self.part_count,
         };
         list_blocks + ceil(self.warp_count + ceil(self.count, runs_a_warp), WARPS)
@@ -288,21 +292,15 @@ impl Schedule {
             rows: self.row_count,
             rows_a_run: self.rows_a_run,
             lengths: Address::NULL,
-            list_blocks: 0,
             run_limit: i64::MAX,
         };
         match (&self.lists, self.made_at(lists)) {
             (Lists::Kept { runs, warps, parts }, _) => {
                 Tasks { runs: runs.address(), warps: warps.address(), parts: parts.address(), ..none }
             }
-            (Lists::Made { unanalyzed, blocks }, Some(MadeAt { lengths, warps, parts })) => Tasks {
-                parts,
-                warps,
-                lengths,
-                list_blocks: *blocks,
-                run_limit: unanalyzed.limits.alone,
-                ..none
-            },
+            (Lists::Made(unanalyzed), Some(MadeAt { lengths, warps, parts })) => {
+                Tasks { parts, warps, lengths, run_limit: unanalyzed.limits.alone, ..none }
+            }
             _ => none,
         }
     }
