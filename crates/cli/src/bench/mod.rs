@@ -12,6 +12,7 @@
 //! - [`machine`]: what is measured on
 //! - [`report`]: the table of results
 //! - [`compare`]: speed-ups over vendors and other tables
+//! - [`totals`]: preparation and executes together
 //! - [`orders`]: speed-ups of orders of rows
 //! - [`reproduce`]: whether a vendor's times are those of an earlier table
 //! - [`plots`]: the comparison as pictures
@@ -33,6 +34,7 @@ mod reproduce;
 mod runs;
 pub mod sample;
 mod timer;
+mod totals;
 mod vendor;
 
 use std::error::Error;
@@ -170,6 +172,7 @@ impl Others {
         if let Some((title, earlier)) = &self.reproduced {
             out += &earlier.summary(rows, title)?;
         }
+        out += &totals::summary(rows)?;
         out += &orders::summary(rows)?;
         // Nothing but the table where nothing is compared.
         if out.is_empty() {
