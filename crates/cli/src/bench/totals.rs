@@ -32,7 +32,7 @@ impl Cost {
         let is_dense = [Op::Spmv.name(), Op::Spmm.name()].contains(&row.case.op.as_str());
         let is_converted = row.is_vendors() && row.who().contains('-');
         let is_known = is_dense && row.counts() && row.analysis_ms >= 0.0 && !is_converted;
-        is_known.then(|| Cost { preparation: 1e3 * row.analysis_ms, execute: row.median_us })
+        is_known.then_some(Cost { preparation: 1e3 * row.analysis_ms, execute: row.median_us })
     }
 }
 
