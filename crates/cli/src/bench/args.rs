@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use matrices::gallery::names;
 use tarsia::facade::{
-    Algorithm, BackendKind, Effort, Operation, Order, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
+    Algorithm, BackendKind, Effort, IndexType, Operation, Order, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
 };
 
 use super::number::{Precision, Values};
 use super::report::DEFAULT;
+use super::runs::{Layout, Stored};
 use crate::generate::spelled_out;
 use crate::Result;
 
@@ -39,9 +40,14 @@ The table (--out, else stdout), tab-separated:
                call of the threads, that does nothing
   N            columns of the dense matrix; 1 for SpMV, 0 for SpGEMM
   rows, nnz    of A, the first factor (the note of --pair and --hierarchy has B's entries, nnzB)
-  impl         tarsia; with --against: cusparse, cusparse-coo, cusparse-sell, cusparse-bsr, cublas, mkl
+  matrix       its name, NAME:f32 with --values, NAME:i64 with 64-bit offsets and columns (--indices 64), NAME^T where
+               the transpose is stored (--ops t)
+  impl         tarsia; with --against: cusparse, cusparse-coo, cusparse-sell, cusparse-bsr, cublas, mkl; with several
+               --library: cusparse@VERSION, cusparse-bsr@VERSION, …, which all that reads tables takes for cusparse, …
   alg          default, what the library chooses (the note says what), tuned, with effort TUNED;
-               NAME, what --alg asked for, NAME+ORDER with --reorder, NAME+unsorted with --unsorted; once; the vendor's name, +pre with its preprocess, _col with column-major B and C
+               NAME, what --alg asked for, NAME+ORDER with --reorder, NAME+unsorted with --unsorted; once;
+               the vendor's name, +pre with its preprocess; _col with column-major B and C, _bt where B is stored as
+               its transpose (--ops-b t)
   median_us    SpMV, SpMM: of up to --repeat runs, caches cleared by reads before each, analysis done
                and buffers taken beforehand; SpGEMM: wall time of all phases, without the allocation
                of buffers and of C (MKL's includes it); -1: no result, the note says why
@@ -53,12 +59,21 @@ The table (--out, else stdout), tab-separated:
                |found − exact| is over (terms) · eps · Σ|a·x| + the rounding of the store
   note         warm_us: runs back to back; with_alloc_us: C's allocation included; of_bound: most
                memory, C included, over twice C's bytes and A's and B's; reuse_us: new values of A (and
-               of B, where that is not A) and a numeric phase that knows the pattern; …
+               of B, where that is not A) and a numeric phase that knows the pattern; with --paired, of ours:
+               paired: time of the rival over ours, geometric mean over rounds in which each runs once with cold caches;
+               low, high: its interval of 95 %; rival: IMPL/ALG, of the vendor's two best entries the one that is
+               stronger so; warm_paired, warm_low, warm_high, warm_rival: likewise of groups back to back; rounds; …
   peak_bytes   the most memory at one time that plan, workspace, buffers and converted matrices take
                beside A in CSR and the dense operands, SpGEMM with C; -1: nobody knows
   analysis_executes  the time of the analysis over median_us
 
-Vendors are opened while the program runs. cuBLAS: LD_LIBRARY_PATH; cuSPARSE: LD_LIBRARY_PATH, CUDA_HOME, pip's folders beside
+Behind the table: speed-ups over the vendor's best entry, and for SpMV and SpMM totals: for K = 1, 10, 100, 1000
+executes the least that any of the vendor's entries takes for its preparation (analysis_ms, with its preprocess) and K
+executes, over our analysis and K executes, geometric mean with the worst matrix; and the median of the executes from
+which on ours take no longer (∞: never). Formats other than CSR do not count there: their conversion is not timed.
+
+Vendors are opened while the program runs. --library FILE opens a file of cuSPARSE, several of them several versions,
+each with its own descriptors, buffers and preprocess on the same operands. cuBLAS: LD_LIBRARY_PATH; cuSPARSE: LD_LIBRARY_PATH, CUDA_HOME, pip's folders beside
 PATH; MKL: LD_LIBRARY_PATH. On the host all take turns, with a rest before each, for MKL's threads keep
 their cores busy for 200 ms after a call. What a vendor cannot do is a line with -1.
 
@@ -73,6 +88,8 @@ Examples:
   tarsia bench --hierarchy sa-poisson128 --op spgemm --types f64 --against cusparse --out galerkin.tsv
   tarsia bench --pair A.tsm B.tsm --pair B.tsm C.tsm --op spgemm --types f64
   tarsia bench --gallery comparison --op spmm --types f32 --n 512 --orders col --alg csr --reorder all --out orders.tsv
+  tarsia bench --gallery comparison --op spmm --once --paired --against cusparse --library cuda-12/libcusparse.so.12 --library cuda-13/libcusparse.so.12 --out pairs.tsv
+  tarsia bench cant.bin --op spmm --orders row,col --ops-b n,t --indices 32,64 --against cusparse
   tarsia bench --results mine.tsv more.tsv --bar bar.tsv
   tarsia bench --results mine.tsv --table h100.tsv --impl cusparse --table-alg DEFAULT-nopre";
 
@@ -121,6 +138,14 @@ pub struct Args {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "n")]
     ops: Vec<MatrixOp>,
 
+    /// How SpMM's B is stored: as it is, or as its transpose, for the same product by opB = T
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "n")]
+    ops_b: Vec<FactorOp>,
+
+    /// Bits of the row offsets and of the columns of the matrix of SpMV and SpMM; SpGEMM has 32
+    #[arg(long, value_enum, value_name = "BITS", value_delimiter = ',', default_value = "32")]
+    indices: Vec<IndexWidth>,
+
     /// Algorithms by name; `default` lets the library choose, `tuned` (SpMV) by timing the best,
     /// `none` leaves it out
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = DEFAULT)]
@@ -152,9 +177,14 @@ pub struct Args {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "against")]
     pub vendor_alg: Vec<String>,
 
-    /// The file of libcusparse
-    #[arg(long, value_name = "FILE", requires = "against")]
-    pub cusparse: Option<String>,
+    /// The file of libcusparse; given several times, each is timed, on the same operands, as cusparse@VERSION
+    #[arg(long, value_name = "FILE", visible_alias = "cusparse", requires = "against")]
+    pub library: Vec<String>,
+
+    /// Time each of the library's entries for SpMV and SpMM once more, in turns with the vendor's two best ones of
+    /// the case: ratios with their intervals in the note
+    #[arg(long, requires = "against")]
+    pub paired: bool,
 
     /// The file of libmkl_rt
     #[arg(long, value_name = "FILE", requires = "against")]
@@ -266,6 +296,24 @@ enum MatrixOp {
     N,
     /// The transpose is stored; the matrix is called NAME^T in the table
     T,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum FactorOp {
+    /// As it is, k × n
+    N,
+    /// The transpose is stored, n × k; algorithms are called ALG_bt in the table
+    T,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum IndexWidth {
+    /// Offsets and columns of 32 bits
+    #[value(name = "32")]
+    Narrow,
+    /// Offsets and columns of 64 bits; the matrix is called NAME:i64 in the table
+    #[value(name = "64")]
+    Wide,
 }
 
 /// Whose library takes part.
@@ -404,6 +452,19 @@ impl Args {
         if !(self.pair.is_empty() && self.hierarchy.is_empty() || self.op.contains(&Op::Spgemm)) {
             return Err("--pair and --hierarchy are products of SpGEMM, which --op leaves out".into());
         }
+        let has = |op: Op| self.op.contains(&op);
+        if self.ops_b.contains(&FactorOp::T) && !has(Op::Spmm) {
+            return Err("--ops-b is of SpMM, which --op leaves out".into());
+        }
+        if self.indices.contains(&IndexWidth::Wide) && !(has(Op::Spmv) || has(Op::Spmm)) {
+            return Err("--indices 64 is of SpMV and SpMM, which --op leaves out".into());
+        }
+        if self.paired && !(has(Op::Spmv) || has(Op::Spmm)) {
+            return Err("--paired is of SpMV and SpMM, which --op leaves out".into());
+        }
+        if !self.library.is_empty() && self.against != Some(Against::Cusparse) {
+            return Err("--library names files of cuSPARSE, which takes part with --against cusparse".into());
+        }
         let is_order = |name: &str| {
             name == ALL_ORDERS || Reorder::ALL.iter().any(|o| o.is_named() && order_name(*o) == name)
         };
@@ -455,20 +516,35 @@ impl Args {
         }
     }
 
-    /// Orders of the dense operands.
-    pub fn orders(&self) -> impl Iterator<Item = Order> + '_ {
-        self.orders.iter().map(|order| match order {
+    /// How SpMM's dense operands are stored.
+    pub fn layouts(&self) -> impl Iterator<Item = Layout> + '_ {
+        let order = |order: &DenseOrder| match order {
             DenseOrder::Row => Order::Row,
             DenseOrder::Col => Order::Col,
-        })
+        };
+        let op_b = |op: &FactorOp| match op {
+            FactorOp::N => Operation::NonTranspose,
+            FactorOp::T => Operation::Transpose,
+        };
+        let of_order = move |order| self.ops_b.iter().map(move |op| Layout { order, op_b: op_b(op) });
+        self.orders.iter().map(order).flat_map(of_order)
     }
 
-    /// The products that are asked for with a matrix stored so that `op` gives it.
-    pub fn products(&self, op: Operation) -> Vec<Op> {
+    /// All ways in which the matrix may be stored.
+    pub fn stored() -> impl Iterator<Item = Stored> {
+        let ops = [Operation::NonTranspose, Operation::Transpose];
+        ops.into_iter().flat_map(|op| [IndexType::I32, IndexType::I64].map(|index| (op, index)))
+    }
+
+    /// The products that are asked for with a matrix stored so that `op` gives it, with indices of this type.
+    pub fn products(&self, (op, index): Stored) -> Vec<Op> {
         let asked = if op.transposes() { MatrixOp::T } else { MatrixOp::N };
+        let is_wide = index == IndexType::I64;
+        let width = if is_wide { IndexWidth::Wide } else { IndexWidth::Narrow };
         let is_asked = |product: &Op| match product {
-            Op::Spmm => self.ops.contains(&asked),
-            Op::Spmv | Op::Spgemm => asked == MatrixOp::N,
+            Op::Spmm => self.ops.contains(&asked) && self.indices.contains(&width),
+            Op::Spmv => asked == MatrixOp::N && self.indices.contains(&width),
+            Op::Spgemm => asked == MatrixOp::N && !is_wide,
         };
         self.op.iter().copied().filter(is_asked).collect()
     }

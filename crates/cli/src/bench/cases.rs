@@ -6,15 +6,17 @@ use std::time::Instant;
 
 use client::Array;
 use matrices::owned::OwnedCsr;
-use tarsia::facade::{Operation, Order};
+use tarsia::facade::{IndexType, Operation, Order};
 
 use super::args::{reorder, spgemm_alg, spmm_alg, spmv_alg, Args, NO_PREPROCESS, ONCE};
 use super::check;
 use super::input::Input;
 use super::number::{blank, filled, room, values, Number, Precision};
 use super::pairs::Pair;
-use super::report::{floor_us, Case, Key, Origin, Row, Writer, OURS};
-use super::runs::{self, csr_bytes, dense_shape, wrong, Operands, Setting, SPARSE_PATIENCE};
+use super::report::{
+    floor_us, split_layout, split_version, Case, Key, Origin, Row, Writer, AT_VERSION, OURS,
+};
+use super::runs::{self, csr_bytes, wrong, Layout, Operands, Setting, Stored, SPARSE_PATIENCE};
 use super::timer::{self, Times};
 use super::vendor::{Choice, Dense, Prepared, SparseProduct, Vendor};
 use super::{is_declined, Declined, Op};
@@ -43,7 +45,7 @@ pub struct Bench<'a, V: Vendor> {
     /// No result of ours is wrong, none has failed.
     pub passed: bool,
     /// Cases that the table has already.
-    pub done: HashSet<(Key, String, String)>,
+    pub done: HashSet<Done>,
     /// When no new case is begun any more.
     pub deadline: Option<Instant>,
     /// Cases that were not begun for that reason.
@@ -52,6 +54,20 @@ pub struct Bench<'a, V: Vendor> {
     pub floor_scale: f64,
     /// Where and when.
     pub origin: Origin,
+}
+
+/// A case with the names of who computes it, as [`done`] has it.
+pub type Done = (Key, String, String);
+
+/// What says that a row is there: its own names, and, where the name of a vendor's library has no version, the name with
+/// the version that the note has.
+pub fn done(row: &Row) -> Vec<Done> {
+    // What had to be run another way is the same case.
+    let alg = row.alg.trim_end_matches("_freeb3");
+    let entry = |implementation: String| (row.case.key(), implementation, alg.to_string());
+    let versioned = row.version().filter(|_| row.is_vendors() && !row.implementation.contains(AT_VERSION));
+    let versioned = versioned.map(|version| entry(format!("{}{AT_VERSION}{version}", row.who())));
+    [Some(entry(row.implementation.clone())), versioned].into_iter().flatten().collect()
 }
 
 /// Who takes part in a case.
@@ -76,10 +92,10 @@ impl<W> Who<W> {
 /// A dense product as all who take part compute it.
 struct Product<'a, 's, T: Number> {
     op: Op,
-    order: Order,
+    layout: Layout,
     n: usize,
     a: &'a Operands<'s, T>,
-    /// B on the host, row-major, and on the backend in this order.
+    /// The factor on the host, row-major, and on the backend in this layout.
     host_b: Vec<T>,
     b: Array<'s, T>,
     case: Case,
@@ -137,7 +153,8 @@ impl<'s, V: Vendor> Bench<'s, V> {
             return Ok(());
         }
         let (session, numbers) = (self.setting.session, (precision, self.args.values));
-        let a = Operands::<T>::new(session, &pair.name, &pair.a, numbers, Operation::NonTranspose);
+        let plain = (Operation::NonTranspose, IndexType::I32);
+        let a = Operands::<T>::new(session, &pair.name, &pair.a, numbers, plain);
         match a.and_then(|a| Ok((a, Operands::second(session, &pair.b, numbers)?))) {
             Ok((a, b)) => self.sparse(&a, Some(&b)),
             Err(error) if is_declined(&*error) => {
@@ -149,21 +166,21 @@ impl<'s, V: Vendor> Bench<'s, V> {
     }
 
     fn matrix<T: Number>(&mut self, input: &Input, precision: Precision) -> Result<()> {
-        for op in [Operation::NonTranspose, Operation::Transpose] {
-            let products = self.args.products(op);
+        for stored in Args::stored() {
+            let products = self.args.products(stored);
             if !products.is_empty() {
-                self.stored::<T>(input, precision, op, &products)?;
+                self.stored::<T>(input, precision, stored, &products)?;
             }
         }
         Ok(())
     }
 
-    /// The products of a matrix that is stored so that `stored` gives it.
+    /// The products of a matrix that is stored in this way.
     fn stored<T: Number>(
         &mut self,
         input: &Input,
         precision: Precision,
-        stored: Operation,
+        stored: Stored,
         products: &[Op],
     ) -> Result<()> {
         if self.is_over() {
@@ -185,11 +202,11 @@ impl<'s, V: Vendor> Bench<'s, V> {
                 // There is no TF32 but in SpMM, and no half type of C in SpGEMM.
                 Op::Spmv if precision == Precision::Tf32 => {}
                 Op::Spgemm if !matches!(precision, Precision::F64 | Precision::F32) => {}
-                Op::Spmv => self.dense(a, op, Order::Row, 1)?,
+                Op::Spmv => self.dense(a, op, Layout::PLAIN, 1)?,
                 Op::Spmm => {
                     for &n in &args.n {
-                        for order in args.orders() {
-                            self.dense(a, op, order, n as usize)?;
+                        for layout in args.layouts() {
+                            self.dense(a, op, layout, n as usize)?;
                         }
                     }
                 }
@@ -212,10 +229,10 @@ impl<'s, V: Vendor> Bench<'s, V> {
         &self,
         a: &Operands<'_, T>,
         op: Op,
-        order: Order,
+        layout: Layout,
         case: &Case,
     ) -> Vec<Who<V::What>> {
-        let suffix = if op == Op::Spmm && order == Order::Col { "_col" } else { "" };
+        let suffix = if op == Op::Spmm { layout.suffix() } else { String::new() };
         let known = |name: &String| match op {
             Op::Spmv => spmv_alg(name).is_some(),
             Op::Spmm => spmm_alg(name).is_some(),
@@ -226,35 +243,49 @@ impl<'s, V: Vendor> Bench<'s, V> {
         if op != Op::Spgemm && self.args.once {
             out.push(Who::Ours(format!("{ONCE}{suffix}")));
         }
-        // What a vendor calls f32 is no TF32.
-        let has_precision = a.precision != Precision::Tf32 || self.vendor.has_tf32();
-        if has_precision && (!a.op.transposes() || self.vendor.takes_transposes()) {
-            let theirs = self.vendor.choices::<T>(op, order);
-            let wanted = &self.args.vendor_alg;
-            let is_wanted = |choice: &Choice<V::What>| {
-                let is_named = wanted.iter().any(|name| choice.alg.starts_with(name.as_str()));
-                // SpMM without preprocess is what `once` compares with.
-                let is_due = op != Op::Spmm || self.args.once || !choice.alg.contains(NO_PREPROCESS);
-                is_due && (wanted.is_empty() || is_named)
-            };
-            out.extend(theirs.into_iter().filter(is_wanted).map(Who::Theirs));
-        }
-        out.retain(|who| {
-            let (implementation, alg) = who.names();
-            !self.done.contains(&(case.key(), implementation.into(), alg.into()))
-        });
+        out.extend(self.vendors_choices(a, op, layout).into_iter().map(Who::Theirs));
+        out.retain(|who| !self.is_done(case, who.names()));
         out
     }
 
+    /// The table has this result already: with this name, or with this version of a vendor's library.
+    fn is_done(&self, case: &Case, (implementation, alg): (&str, &str)) -> bool {
+        let has = |implementation: String| self.done.contains(&(case.key(), implementation, alg.into()));
+        let (who, version) = split_version(implementation);
+        has(implementation.into())
+            || version.is_none() && has(format!("{who}{AT_VERSION}{}", self.vendor.number()))
+    }
+
+    /// The vendor's entries that are asked for.
+    fn vendors_choices<T: Number>(
+        &self,
+        a: &Operands<'_, T>,
+        op: Op,
+        layout: Layout,
+    ) -> Vec<Choice<V::What>> {
+        // What a vendor calls f32 is no TF32.
+        if a.precision == Precision::Tf32 && !self.vendor.has_tf32() {
+            return Vec::new();
+        }
+        let wanted = &self.args.vendor_alg;
+        let is_wanted = |choice: &Choice<V::What>| {
+            let is_named = wanted.iter().any(|name| choice.alg.starts_with(name.as_str()));
+            // SpMM without preprocess is what `once` compares with.
+            let is_due = op != Op::Spmm || self.args.once || !choice.alg.contains(NO_PREPROCESS);
+            is_due && (wanted.is_empty() || is_named)
+        };
+        self.vendor.choices(op, a, layout).into_iter().filter(is_wanted).collect()
+    }
+
     /// A product with a dense operand, by everybody.
-    fn dense<T: Number>(&mut self, a: &Operands<'s, T>, op: Op, order: Order, n: usize) -> Result<()> {
+    fn dense<T: Number>(&mut self, a: &Operands<'s, T>, op: Op, layout: Layout, n: usize) -> Result<()> {
         let case = a.case(op.name(), n);
-        let who = self.contestants(a, op, order, &case);
+        let who = self.contestants(a, op, layout, &case);
         if who.is_empty() {
             return Ok(());
         }
         let floor_us = a.dense_floor_us(n);
-        let product = match self.operands(a, op, order, case.clone()) {
+        let product = match self.operands(a, op, layout, case.clone()) {
             Ok(product) => product,
             Err(error) => {
                 for who in who {
@@ -268,6 +299,8 @@ impl<'s, V: Vendor> Bench<'s, V> {
         let is_host = self.setting.timer.shares_cores();
         let at_once = if is_host { who.len() } else { 1 };
         let mut outputs: Vec<Array<'s, T>> = Vec::new();
+        // Ours, until it is known against whom they run in turns.
+        let mut held = Vec::new();
         for who in who.chunks(at_once) {
             if self.is_over() {
                 self.left += who.len();
@@ -282,9 +315,17 @@ impl<'s, V: Vendor> Bench<'s, V> {
             let found = self.race(&product, who, &mut outputs);
             for ((who, found), c) in who.iter().zip(found).zip(&outputs) {
                 match found.and_then(|found| self.row(&product, who.names(), found, c)) {
+                    Ok(row) if self.args.paired && row.is_ours() => held.push(row),
                     Ok(row) => self.add(row)?,
                     Err(error) => self.fail(case.clone(), who.names(), floor_us, &*error)?,
                 }
+            }
+        }
+        if !held.is_empty() {
+            let rivals = self.rivals(&product);
+            for mut row in held {
+                row.note += &self.paired(&product, &row, &rivals, &mut outputs);
+                self.add(row)?;
             }
         }
         Ok(())
@@ -294,17 +335,17 @@ impl<'s, V: Vendor> Bench<'s, V> {
         &self,
         a: &'a Operands<'s, T>,
         op: Op,
-        order: Order,
+        layout: Layout,
         case: Case,
     ) -> Result<Product<'a, 's, T>> {
         let n = case.n;
         let host_b = step("B", || values::<T>(DENSE_SEED, a.host.cols * n))?;
-        let b = match order {
-            Order::Row => self.setting.session.upload(&host_b)?,
-            Order::Col => self.setting.session.upload(&transposed(&host_b, a.host.cols, n)?)?,
+        let b = match layout.is_by_rows() {
+            true => self.setting.session.upload(&host_b)?,
+            false => self.setting.session.upload(&transposed(&host_b, a.host.cols, n)?)?,
         };
         let (floor_us, rows) = (a.dense_floor_us(n), check::dense_rows(&a.host, n));
-        Ok(Product { op, order, n, a, host_b, b, case, floor_us, rows })
+        Ok(Product { op, layout, n, a, host_b, b, case, floor_us, rows })
     }
 
     /// Outputs in which what will be compared is no result: NaN, which the library
@@ -321,7 +362,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
             Who::Ours(_) => T::narrow(f64::NAN),
             Who::Theirs(_) => T::narrow(LARGE),
         };
-        if product.order == Order::Row && !product.rows.is_all() {
+        if product.layout.order == Order::Row && !product.rows.is_all() {
             for (output, who) in outputs.iter_mut().zip(who) {
                 let part = filled(n, fill(who))?;
                 for row in product.rows.iter() {
@@ -369,6 +410,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
         c: &'a mut Array<'s, T>,
     ) -> Result<Prepared<'a>> {
         let (session, a, b) = (self.setting.session, product.a, &product.b);
+        let factor = Dense { array: b, rows: a.host.cols, cols: product.n, layout: product.layout };
         match (product.op, who) {
             (Op::Spmv, Who::Ours(alg)) if alg == ONCE => runs::prepare_once(session, a, b, c),
             (Op::Spmv, Who::Ours(alg)) => {
@@ -377,22 +419,16 @@ impl<'s, V: Vendor> Bench<'s, V> {
                 prepared.note += &self.setting.features(a);
                 Ok(prepared)
             }
-            (_, Who::Ours(alg)) if alg.starts_with(ONCE) => {
-                let shape = dense_shape(a.host.cols, product.n, product.order);
-                runs::prepare_spmm_once(session, a, (b, shape), c)
-            }
             (_, Who::Ours(alg)) => {
-                let alg = alg.trim_end_matches("_col");
+                let alg = split_layout(alg).0;
+                if alg == ONCE {
+                    return runs::prepare_spmm_once(session, a, factor, c);
+                }
                 let code = spmm_alg(alg).ok_or("no such algorithm")?;
-                let shape = dense_shape(a.host.cols, product.n, product.order);
-                runs::prepare_spmm(session, (code, reorder(alg)), a, (b, shape), c)
+                runs::prepare_spmm(session, (code, reorder(alg)), a, factor, c)
             }
             (Op::Spmv, Who::Theirs(choice)) => self.vendor.spmv(&choice.what, a, b, c),
-            (_, Who::Theirs(choice)) => {
-                let (rows, cols) = (a.host.cols, product.n);
-                let b = Dense { array: b, rows, cols, order: product.order };
-                self.vendor.spmm(&choice.what, a, b, c)
-            }
+            (_, Who::Theirs(choice)) => self.vendor.spmm(&choice.what, a, factor, c),
         }
     }
 
@@ -434,18 +470,18 @@ impl<'s, V: Vendor> Bench<'s, V> {
     /// A product of sparse matrices, A·A or A·B, by everybody.
     fn sparse<T: Number>(&mut self, a: &Operands<'s, T>, b: Option<&Operands<'s, T>>) -> Result<()> {
         let case = a.case(Op::Spgemm.name(), 0);
-        let mut is_without_memory = false;
+        let mut without_memory = HashSet::new();
         // What the run's limit refuses is refused to everybody: a vendor that numbers C's entries by
         // 32 bits (MKL) ends the process instead of the product.
         let mut declined: Option<Declined> = None;
-        for who in self.contestants(a, Op::Spgemm, Order::Row, &case) {
+        for who in self.contestants(a, Op::Spgemm, Layout::PLAIN, &case) {
             if self.is_over() {
                 self.left += 1;
                 continue;
             }
             // A smaller chunk is for where the larger one does not fit.
             let needs_reason = who.names().1 == "ALG3_c0.05" && self.args.vendor_alg.is_empty();
-            if needs_reason && !is_without_memory {
+            if needs_reason && !without_memory.contains(who.names().0) {
                 continue;
             }
             if let (Some(declined), Who::Theirs(_)) = (&declined, &who) {
@@ -463,7 +499,9 @@ impl<'s, V: Vendor> Bench<'s, V> {
             match row {
                 Ok(row) => self.add(row)?,
                 Err(error) => {
-                    is_without_memory |= who.names().1 == "ALG3_c0.2";
+                    if who.names().1 == "ALG3_c0.2" {
+                        without_memory.insert(who.names().0.to_string());
+                    }
                     declined = declined.or_else(|| error.downcast_ref::<Declined>().cloned());
                     self.fail(case.clone(), who.names(), -1.0, &*error)?;
                 }
@@ -583,7 +621,8 @@ impl<'s, V: Vendor> Bench<'s, V> {
             row.floor_us *= self.floor_scale;
         }
         if row.is_vendors() {
-            row.note = format!("{};version={}", row.note, self.vendor.number());
+            let number = split_version(&row.implementation).1.map_or(self.vendor.number(), String::from);
+            row.note = format!("{};version={number}", row.note);
         }
         self.writer.write(&row)?;
         self.rows.push(row);
@@ -621,13 +660,13 @@ fn transposed<T: Number>(matrix: &[T], rows: usize, cols: usize) -> Result<Vec<T
 /// The rows of C that are compared, one behind the other.
 fn gather<T: Number>(product: &Product<'_, '_, T>, c: &Array<'_, T>) -> Result<Vec<T>> {
     let (n, rows) = (product.n, product.a.host.rows);
-    if product.order == Order::Row && product.rows.is_all() {
+    if product.layout.order == Order::Row && product.rows.is_all() {
         let mut out = blank::<T>(rows * n)?;
         c.download_to(&mut out)?;
         return Ok(out);
     }
     let mut out = blank::<T>(product.rows.len() * n)?;
-    if product.order == Order::Row {
+    if product.layout.order == Order::Row {
         for (row, part) in product.rows.iter().zip(out.chunks_mut(n)) {
             c.read(row * n, part)?;
         }
@@ -643,5 +682,6 @@ fn gather<T: Number>(product: &Product<'_, '_, T>, c: &Array<'_, T>) -> Result<V
     Ok(out)
 }
 
+mod rivals;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use super::machine::Machines;
-use super::report::{Key, Line, Row, Table, NONE};
+use super::report::{is_implementation, split_layout, Key, Line, Row, Table, NONE};
 use super::reproduce::Factors;
 use super::Op;
 use crate::Result;
@@ -25,12 +25,14 @@ impl Reference {
         let mut out = Reference::default();
         table.each(|line: &Line<'_>| {
             for (name, wanted) in filters {
-                if line.text(name)? != *wanted {
+                let text = line.text(name)?;
+                let is_it = if *name == "impl" { is_implementation(text, wanted) } else { text == *wanted };
+                if !is_it {
                     return Ok(());
                 }
             }
             if let Some(time) = line.time(column)? {
-                out.add(line.key()?, time);
+                out.add(line.layout_key()?, time);
             }
             Ok(())
         })?;
@@ -48,7 +50,7 @@ impl Reference {
 
     /// As a machine would have it that takes `factors` as long.
     pub fn corrected(&self, factors: &Factors) -> Self {
-        let factor = |key: &Key| factors.of(key.0.trim_end_matches("_col"));
+        let factor = |key: &Key| factors.of(split_layout(&key.0).0);
         let times = self.times.iter().map(|(key, time)| (key.clone(), time * factor(key)));
         Reference { times: times.collect() }
     }
@@ -212,6 +214,29 @@ mod tests {
         assert!(line.starts_with("spgemm f64 1 default 2 2.449 "), "{text}");
         assert!(line.ends_with(" 1.50 b 0; no result: c"), "{text}");
         assert!(with_new_values(&rows[7..]).is_empty() && with_new_values(&rows[5..]).is_empty());
+    }
+
+    #[test]
+    fn lines_of_a_table_are_of_a_version_and_a_layout() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let text = "op\tprecision\tN\tmatrix\timpl\talg\tmedian_us\n\
+                    spmm\tf64\t1\ta\tcusparse@12.6.3\tX\t10.0\n\
+                    spmm\tf64\t1\ta\tcusparse@12.9.4\tX\t20.0\n\
+                    spmm\tf64\t1\ta\tcusparse-bsr@12.9.4\tX\t3.0\n\
+                    spmm\tf64\t1\ta\tcusparse@12.9.4\tX_col_bt\t5.0\n\
+                    spmm\tf64\t1\ta\tcusparse@12.9.4\tX_bt\t7.0\n";
+        std::fs::write(file.path(), text).unwrap();
+        let table = Table::read(file.path()).unwrap();
+        let time = |implementation: &str, alg: &str| {
+            let reference = Reference::new(&table, "median_us", &[("impl", implementation)]).unwrap();
+            let mut row = Row { alg: alg.into(), ..row("a", 1.0) };
+            row.case.op = "spmm".into();
+            reference.time(&row)
+        };
+        assert_eq!(time("cusparse", "default"), Some(10.0));
+        assert_eq!(time("cusparse@12.9.4", "default"), Some(20.0));
+        assert_eq!((time("cusparse", "default_bt"), time("cusparse", "once_col_bt")), (Some(7.0), Some(5.0)));
+        assert_eq!((time("cusparse", "default_col"), time("cusparse@12", "default")), (None, None));
     }
 
     #[test]

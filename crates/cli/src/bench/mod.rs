@@ -4,6 +4,7 @@
 //! - [`input`]: matrices from files
 //! - [`number`]: precisions, seeded operands
 //! - [`timer`]: clocks with cold and with warm caches
+//! - [`paired`]: runs in turns, and the interval of the ratio of two times
 //! - [`pairs`]: products of two matrices, and those of multigrid hierarchies
 //! - [`cases`]: the cases of a matrix, from who takes part to the line of the table
 //! - [`runs`]: the library's side of a case
@@ -12,6 +13,7 @@
 //! - [`machine`]: what is measured on
 //! - [`report`]: the table of results
 //! - [`compare`]: speed-ups over vendors and other tables
+//! - [`totals`]: preparation and executes together
 //! - [`orders`]: speed-ups of orders of rows
 //! - [`reproduce`]: whether a vendor's times are those of an earlier table
 //! - [`plots`]: the comparison as pictures
@@ -26,6 +28,7 @@ mod input;
 mod machine;
 mod number;
 mod orders;
+mod paired;
 mod pairs;
 mod plots;
 mod report;
@@ -33,6 +36,7 @@ mod reproduce;
 mod runs;
 pub mod sample;
 mod timer;
+mod totals;
 mod vendor;
 
 use std::error::Error;
@@ -44,14 +48,14 @@ use tarsia::facade::Status;
 
 use self::args::Against;
 pub use self::args::{Args, Op};
-use self::cases::Bench;
+use self::cases::{done, Bench};
 use self::compare::{summary, with_new_values, Reference};
 use self::machine::Machines;
 use self::pairs::{Hierarchy, Pair};
 use self::report::{Row, Table, Writer};
 use self::reproduce::{Earlier, Factors};
 use self::runs::Setting;
-use self::vendor::{cublas::Cublas, cusparse::Cusparse, mkl::Mkl, Nobody, Vendor};
+use self::vendor::{cublas::Cublas, cusparse::Libraries, mkl::Mkl, Nobody, Vendor};
 use crate::progress::step;
 use crate::Result;
 
@@ -170,6 +174,7 @@ impl Others {
         if let Some((title, earlier)) = &self.reproduced {
             out += &earlier.summary(rows, title)?;
         }
+        out += &totals::summary(rows)?;
         out += &orders::summary(rows)?;
         // Nothing but the table where nothing is compared.
         if out.is_empty() {
@@ -201,7 +206,7 @@ fn measure(args: &Args, hierarchies: &[Hierarchy]) -> Result<(Vec<Row>, bool)> {
     match args.against {
         None => measure_with(args, hierarchies, &session, Nobody),
         Some(Against::Cusparse) => {
-            let vendor = Cusparse::open(&session, args.cusparse.as_deref(), args.bsr_fill)?;
+            let vendor = Libraries::open(&session, &args.library, args.bsr_fill)?;
             measure_with(args, hierarchies, &session, vendor)
         }
         Some(Against::Cublas) => measure_with(args, hierarchies, &session, Cublas::open(&session)?),
@@ -231,17 +236,12 @@ fn measure_with<V: Vendor>(
         Some(path) if args.append => Writer::append(path)?,
         path => (Writer::new(path.as_deref())?, Vec::new()),
     };
-    let done = rows.iter().map(|row| {
-        // What had to be run another way is the same case.
-        let alg = row.alg.trim_end_matches("_freeb3").to_string();
-        (row.case.key(), row.implementation.clone(), alg)
-    });
     let mut bench = Bench {
         args,
         setting,
         vendor,
         writer,
-        done: done.collect(),
+        done: rows.iter().flat_map(done).collect(),
         rows,
         passed: true,
         deadline: args.time_limit.map(|seconds| begin + Duration::from_secs(seconds)),

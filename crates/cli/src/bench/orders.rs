@@ -5,18 +5,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::args::IN_ORDER;
-use super::report::Row;
+use super::report::{split_layout, Row};
 use crate::Result;
 
 /// The algorithm without an order, and the order.
 fn split(alg: &str) -> (String, Option<&str>) {
-    let (name, col) = match alg.strip_suffix("_col") {
-        Some(name) => (name, "_col"),
-        None => (alg, ""),
-    };
+    let (name, layout) = split_layout(alg);
     match name.split_once(IN_ORDER) {
-        Some((name, order)) => (format!("{name}{col}"), Some(order)),
-        None => (format!("{name}{col}"), None),
+        Some((name, order)) => (format!("{name}{layout}"), Some(order)),
+        None => (format!("{name}{layout}"), None),
     }
 }
 

@@ -120,9 +120,9 @@ fn floor_title(case: &str, bars: &[Bar<'_>]) -> String {
 fn profiles(rows: &[Row], op: &str) -> Vec<(String, Vec<f64>)> {
     let mut cases: BTreeMap<Key, BTreeMap<String, f64>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.case.op == op) {
-        // A vendor's formats are whole implementations, and their algorithms are
-        // for its user to choose among.
-        let name = row.implementation.clone();
+        // A vendor's formats are whole implementations; their algorithms and versions are for its user to
+        // choose among.
+        let name = row.who();
         let who = if row.is_ours() { format!("{name} {}", row.alg) } else { name };
         let best = cases.entry(row.key()).or_default().entry(who).or_insert(f64::INFINITY);
         if row.counts() {
@@ -303,7 +303,7 @@ mod tests {
         vec![
             row("a", OURS, DEFAULT, 5.0),
             row("a", "cusparse", "X", 10.0),
-            row("a", "cusparse", "Y", 20.0),
+            row("a", "cusparse@12.9.4", "Y", 20.0),
             row("b", OURS, DEFAULT, 30.0),
             row("b", "cusparse", "X", 10.0),
             row("c", OURS, DEFAULT, 8.0),

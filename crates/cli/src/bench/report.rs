@@ -68,7 +68,7 @@ pub struct Row {
     pub gflops: f64,
     /// What the least traffic takes at [`COPY`], or at the rate that the line `copy` says.
     pub floor_us: f64,
-    /// Milliseconds of analysis.
+    /// Milliseconds of analysis; negative if nobody knows.
     pub analysis_ms: f64,
     /// Largest error over Σ|a·x|; negative if it was not checked.
     pub max_rel_err: f64,
@@ -79,6 +79,51 @@ pub struct Row {
     pub peak_bytes: f64,
     /// Where and when.
     pub origin: Origin,
+}
+
+/// What stands between a vendor's library and its version where several versions take part in a run.
+pub const AT_VERSION: char = '@';
+/// What stands between a version and the number of the library where several libraries report that version.
+pub const COPY_OF_VERSION: char = '#';
+/// What names of SpMM's algorithms end in where B and C are column-major.
+pub const COLUMN_MAJOR: &str = "_col";
+/// What they end in, behind that, where B is stored as its transpose.
+pub const B_TRANSPOSED: &str = "_bt";
+
+/// The name in the column `impl` without its version, and the version if the name has one. `cusparse-bsr@12.9.4` and
+/// `cusparse-12.9.4-bsr`, the form of older tables, are both `cusparse-bsr` of version 12.9.4. Everything that reads
+/// tables looks at these names through this function.
+pub fn split_version(implementation: &str) -> (String, Option<&str>) {
+    if let Some((name, version)) = implementation.split_once(AT_VERSION) {
+        return (name.into(), version.split(COPY_OF_VERSION).next());
+    }
+    let is_version = |part: &&str| part.starts_with(|first: char| first.is_ascii_digit());
+    let version = implementation.split('-').find(is_version);
+    let rest: Vec<&str> = implementation.split('-').filter(|part| !is_version(part)).collect();
+    (rest.join("-"), version)
+}
+
+/// Whether a name in the column `impl` is the one that is asked for; a name without a version means every version.
+pub fn is_implementation(name: &str, wanted: &str) -> bool {
+    name == wanted || split_version(name).0 == wanted
+}
+
+/// An algorithm's name without what it says of the dense operands of SpMM, and that: [`COLUMN_MAJOR`],
+/// [`B_TRANSPOSED`], one behind the other, or nothing.
+pub fn split_layout(alg: &str) -> (&str, &str) {
+    let name = alg.strip_suffix(B_TRANSPOSED).unwrap_or(alg);
+    let name = name.strip_suffix(COLUMN_MAJOR).unwrap_or(name);
+    alg.split_at(name.len())
+}
+
+/// Whether a name in the column `impl` is that of a vendor whose products are compared with ours.
+pub fn is_vendors(implementation: &str) -> bool {
+    ["cusparse", "cublas", "mkl"].iter().any(|name| implementation.starts_with(name))
+}
+
+/// The version in a note.
+pub fn noted_version(note: &str) -> Option<&str> {
+    note.split(';').find_map(|part| part.strip_prefix("version="))
 }
 
 /// (operation, precision, N, matrix).
@@ -132,7 +177,17 @@ impl Row {
 
     /// A result of somebody whose matrix products are compared with ours.
     pub fn is_vendors(&self) -> bool {
-        ["cusparse", "cublas", "mkl"].iter().any(|name| self.implementation.starts_with(name))
+        is_vendors(&self.implementation)
+    }
+
+    /// Whose it is, without the version.
+    pub fn who(&self) -> String {
+        split_version(&self.implementation).0
+    }
+
+    /// The version of the vendor's library, from the name or from the note.
+    pub fn version(&self) -> Option<&str> {
+        split_version(&self.implementation).1.or_else(|| noted_version(&self.note))
     }
 
     /// Of a product, and not of the machine alone.
@@ -146,19 +201,16 @@ impl Row {
         self.note.split(';').find_map(value)
     }
 
-    /// What others must have computed to be compared: with operands of the same
-    /// order.
+    /// What others must have computed to be compared: with dense operands that are stored in the same way.
     pub fn key(&self) -> Key {
         let mut key = self.case.key();
-        if self.alg.ends_with("_col") {
-            key.0 += "_col";
-        }
+        key.0 += split_layout(&self.alg).1;
         key
     }
 
     /// Analysis in executions.
     pub fn analysis_executes(&self) -> f64 {
-        if self.median_us > 0.0 {
+        if self.median_us > 0.0 && self.analysis_ms >= 0.0 {
             1e3 * self.analysis_ms / self.median_us
         } else {
             NONE
@@ -193,7 +245,7 @@ impl Row {
             median_us: line.parse("median_us")?,
             gflops: line.number("gflops", 0.0)?,
             floor_us: line.number("floor_us", 0.0)?,
-            analysis_ms: line.number("analysis_ms", 0.0)?,
+            analysis_ms: line.number("analysis_ms", NONE)?,
             max_rel_err: line.number("max_rel_err", NONE)?,
             note: line.text("note")?.into(),
             // Tables of before had none of these.
@@ -338,6 +390,13 @@ impl<'a> Line<'a> {
         }
     }
 
+    /// What others must have computed to be compared, as [`Row::key`].
+    pub fn layout_key(&self) -> Result<Key> {
+        let mut key = self.key()?;
+        key.0 += split_layout(self.optional("alg")).1;
+        Ok(key)
+    }
+
     /// The case's key.
     pub fn key(&self) -> Result<Key> {
         let texts = (self.text("op")?, self.text("precision")?, self.text("matrix")?);
@@ -399,6 +458,38 @@ mod tests {
         assert_eq!(table.rows().unwrap(), [row.clone(), failed.clone()]);
         assert!(row.counts() && row.is_vendors() && !failed.counts() && failed.is_ours());
         assert_eq!(row.analysis_executes(), 10.0);
+    }
+
+    #[test]
+    fn names_have_a_version_and_a_layout() {
+        let split = |name| split_version(name);
+        assert_eq!(split("cusparse-bsr@12.9.4"), ("cusparse-bsr".into(), Some("12.9.4")));
+        assert_eq!(split("cusparse@12.9.4#2"), ("cusparse".into(), Some("12.9.4")));
+        assert_eq!(split("cusparse-12.9.4-bsr"), ("cusparse-bsr".into(), Some("12.9.4")));
+        assert_eq!(split("cusparse-bsr"), ("cusparse-bsr".into(), None));
+        assert!(is_implementation("cusparse@12.6.3", "cusparse") && is_implementation("mkl", "mkl"));
+        assert!(is_implementation("cusparse@12.6.3", "cusparse@12.6.3"));
+        assert!(!is_implementation("cusparse@12.6.3", "cusparse@12.9.4"));
+        assert!(!is_implementation("cusparse-bsr@12.6.3", "cusparse") && !is_implementation("mkl", "mkl@1"));
+        for (alg, parts) in [
+            ("default", ("default", "")),
+            ("csr+lpt_col", ("csr+lpt", "_col")),
+            ("DEFAULT-nopre_bt", ("DEFAULT-nopre", "_bt")),
+            ("once_col_bt", ("once", "_col_bt")),
+        ] {
+            assert_eq!(split_layout(alg), parts);
+        }
+        let row = |implementation: &str, note: &str| Row {
+            implementation: implementation.into(),
+            note: note.into(),
+            ..Row::default()
+        };
+        assert_eq!(row("cusparse-coo@12.6.3", "version=1").version(), Some("12.6.3"));
+        assert_eq!(row("cusparse", "buf=7;version=12.9.4").version(), Some("12.9.4"));
+        assert_eq!(
+            (row("cusparse-coo@12.6.3", "").who(), row("mkl", "").version()),
+            ("cusparse-coo".into(), None)
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use super::compare::geomean;
-use super::report::{Key, Row, Table};
+use super::report::{is_vendors, noted_version, split_version, Key, Row, Table};
 use crate::Result;
 
 /// Two times agree within this part of the earlier one …
@@ -16,13 +16,13 @@ const SHORT_US: f64 = 1.0;
 /// What a table without versions was measured with.
 const VERSION: &str = "12.6.3";
 
-/// A vendor's algorithm for a case.
-type Who = (Key, String, String);
+/// A vendor's algorithm for a case: the case, whose, algorithm, version.
+type Who = (Key, String, String, String);
 
 /// Times of a vendor, each with its implementation, algorithm and version.
 #[derive(Debug, Default)]
 pub struct Earlier {
-    times: HashMap<Who, (f64, String)>,
+    times: HashMap<Who, f64>,
 }
 
 impl Earlier {
@@ -34,11 +34,9 @@ impl Earlier {
             let is_bar = !line.optional("bar_impl").is_empty();
             let names = if is_bar { ("bar_impl", "bar_alg") } else { ("impl", "alg") };
             let (implementation, in_name) = split_version(line.text(names.0)?);
-            let is_vendors =
-                ["cusparse", "cublas", "mkl"].iter().any(|name| implementation.starts_with(name));
             let column = if is_bar { column } else { "median_us" };
             // The bar's version belongs to its best time and to no other.
-            if !is_vendors || (is_bar && column != "bar_us") {
+            if !is_vendors(&implementation) || (is_bar && column != "bar_us") {
                 return Ok(());
             }
             if let Some(time) = line.time(column)? {
@@ -47,8 +45,8 @@ impl Earlier {
                     ("", Some(version)) => version,
                     (version, _) => version,
                 };
-                let who = (line.key()?, implementation, line.text(names.1)?.to_string());
-                out.times.insert(who, (time, version.to_string()));
+                let alg = line.text(names.1)?.to_string();
+                out.times.insert((line.key()?, implementation, alg, version.to_string()), time);
             }
             Ok(())
         })?;
@@ -58,10 +56,8 @@ impl Earlier {
     /// The vendor's results that both have, of one version: (result, earlier time).
     fn common<'a>(&self, rows: &'a [Row]) -> Vec<(&'a Row, f64)> {
         let with = |row: &'a Row| {
-            let (implementation, in_name) = split_version(&row.implementation);
-            let version = in_name.unwrap_or_else(|| version_of(&row.note));
-            let (time, earlier) = self.times.get(&(row.case.key(), implementation, row.alg.clone()))?;
-            (earlier == version).then_some((row, *time))
+            let version = row.version().unwrap_or(VERSION).to_string();
+            Some((row, *self.times.get(&(row.case.key(), row.who(), row.alg.clone(), version))?))
         };
         rows.iter().filter(|row| row.is_vendors() && row.median_us > 0.0).filter_map(with).collect()
     }
@@ -85,7 +81,7 @@ impl Earlier {
         }
         let mut groups: BTreeMap<_, Vec<(&Row, f64)>> = BTreeMap::new();
         for &(row, time) in &common {
-            let group = groups.entry((&row.case.op, &row.implementation, &row.alg)).or_default();
+            let group = groups.entry((&row.case.op, row.who(), &row.alg)).or_default();
             group.push((row, time));
         }
         let mut line = |name: String, of: &[(&Row, f64)]| {
@@ -128,16 +124,8 @@ fn agrees(found: f64, earlier: f64) -> bool {
     (found - earlier).abs() <= allowed
 }
 
-/// `cusparse-12.9.4-bsr` is `cusparse-bsr` of 12.9.4.
-fn split_version(implementation: &str) -> (String, Option<&str>) {
-    let is_version = |part: &&str| part.starts_with(|first: char| first.is_ascii_digit());
-    let version = implementation.split('-').find(is_version);
-    let rest: Vec<&str> = implementation.split('-').filter(|part| !is_version(part)).collect();
-    (rest.join("-"), version)
-}
-
 fn version_of(note: &str) -> &str {
-    note.split(';').find_map(|part| part.strip_prefix("version=")).unwrap_or(VERSION)
+    noted_version(note).unwrap_or(VERSION)
 }
 
 /// Geometric means of ratios, an operation each.
@@ -228,6 +216,29 @@ mod tests {
         assert!(outliers.len() == 1 && outliers[0].contains("cusparse-bsr"), "{outliers:?}");
         assert!((earlier.factors(&rows).of("spmv") - mean).abs() < 1e-12);
         assert_eq!(earlier.factors(&rows).of("spmm"), 1.0);
+    }
+
+    #[test]
+    fn each_version_is_compared_with_itself() {
+        let earlier = table(
+            "op\tprecision\tN\tmatrix\timpl\talg\tmedian_us\tnote\n\
+             spmv\tf64\t1\ta\tcusparse@12.6.3\tX\t100.0\t\n\
+             spmv\tf64\t1\ta\tcusparse@12.9.4\tX\t50.0\tversion=12.9.4\n",
+        );
+        let earlier = Earlier::new(&earlier, "median_us").unwrap();
+        let rows = [
+            row("a", "cusparse@12.9.4", "X", 55.0, "version=12.9.4"),
+            // One library alone has no version in its name.
+            row("a", "cusparse", "X", 120.0, "version=12.6.3"),
+            row("a", "cusparse@13.0.0", "X", 1.0, ""),
+        ];
+        let found = earlier.factors(&rows).of("spmv");
+        assert!((found - geomean(&[1.1, 1.2])).abs() < 1e-12, "{found}");
+        let text = earlier.summary(&rows, "t").unwrap();
+        assert!(text.starts_with("Reproduction of t: 2 of its 2 times\n"), "{text}");
+        // Both versions are lines of cuSPARSE.
+        let of_both = text.lines().filter(|line| line.starts_with("spmv    cusparse       X ")).count();
+        assert_eq!(of_both, 1, "{text}");
     }
 
     #[test]

@@ -6,15 +6,15 @@ use std::time::Instant;
 use client::{Array, Plan, Session, Shape, Sparse};
 use matrices::owned::OwnedCsr;
 use tarsia::facade::{
-    Accumulator, Effort, Index, IndexBase, Operation, Order, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
+    Accumulator, Effort, Index, IndexBase, IndexType, Operation, Order, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
 };
 
 use super::args::sorted_output;
 use super::check::{self, Accuracy};
 use super::number::{blank, room, Number, Precision, Values};
-use super::report::{floor_us, Case, Row, OURS};
+use super::report::{floor_us, Case, Row, B_TRANSPOSED, COLUMN_MAJOR, OURS};
 use super::timer::Timer;
-use super::vendor::Prepared;
+use super::vendor::{Dense, Prepared};
 use crate::demo::products::{median, Info};
 use crate::demo::rows::{row_lengths, row_products};
 use crate::features::Features;
@@ -30,6 +30,11 @@ pub const SPARSE_PATIENCE: f64 = 4.0;
 /// C is read back again up to so many bytes, to compare its bits.
 const REREAD_BYTES: f64 = 8e9;
 const AS_STORED: Operation = Operation::NonTranspose;
+/// Nothing transposed, 32-bit indices.
+const PLAIN: Stored = (AS_STORED, IndexType::I32);
+/// What names of matrices in tables end in where offsets and columns have 64 bits. A part of the matrix' name and not
+/// of the algorithm's, so that every reader of a table keeps them apart from those with 32 bits.
+const WIDE_MATRIX: &str = ":i64";
 
 /// What all cases have in common.
 pub struct Setting<'s> {
@@ -47,6 +52,76 @@ pub struct Setting<'s> {
     pub max_c_bytes: f64,
 }
 
+/// How the dense operands of SpMM are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Order of B and C.
+    pub order: Order,
+    /// What makes the factor, k × n, of the matrix that is stored as B.
+    pub op_b: Operation,
+}
+
+impl Layout {
+    /// Row by row, nothing transposed; that of vectors, too.
+    pub const PLAIN: Layout = Layout { order: Order::Row, op_b: AS_STORED };
+
+    /// What names of algorithms end in.
+    pub fn suffix(self) -> String {
+        let order = if self.order == Order::Col { COLUMN_MAJOR } else { "" };
+        let op_b = if self.op_b.transposes() { B_TRANSPOSED } else { "" };
+        format!("{order}{op_b}")
+    }
+
+    /// The shape of the matrix that is stored as B, for a factor of k × n.
+    pub fn b_shape(self, k: usize, n: usize) -> Shape {
+        let (rows, cols) = if self.op_b.transposes() { (n, k) } else { (k, n) };
+        dense_shape(rows, cols, self.order)
+    }
+
+    /// B's elements in memory are those of the factor row by row; else column by column.
+    pub fn is_by_rows(self) -> bool {
+        (self.order == Order::Row) != self.op_b.transposes()
+    }
+}
+
+/// How a matrix is stored on the backend.
+pub type Stored = (Operation, IndexType);
+
+/// Row offsets and columns on the backend.
+pub enum Indices<'s> {
+    /// 32-bit offsets and columns.
+    Narrow(Array<'s, i32>, Array<'s, i32>),
+    /// 64-bit offsets and columns.
+    Wide(Array<'s, i64>, Array<'s, i64>),
+}
+
+impl Indices<'_> {
+    fn upload<'s, T: Number>(
+        session: &'s Session,
+        stored: &OwnedCsr<T>,
+        index: IndexType,
+    ) -> Result<Indices<'s>> {
+        if index == IndexType::I64 {
+            let mut columns = room(stored.indices.len())?;
+            columns.extend(stored.indices.iter().copied().map(i64::from));
+            return Ok(Indices::Wide(session.upload(&stored.offsets)?, session.upload(&columns)?));
+        }
+        let mut offsets = room(stored.offsets.len())?;
+        for &offset in &stored.offsets {
+            offsets.push(i32::try_from(offset).map_err(|_| "more than 2^31 - 1 entries")?);
+        }
+        Ok(Indices::Narrow(session.upload(&offsets)?, session.upload(&stored.indices)?))
+    }
+
+    /// Their type.
+    pub fn index(&self) -> IndexType {
+        match self {
+            Indices::Narrow(..) => IndexType::I32,
+            Indices::Wide(..) => IndexType::I64,
+        }
+    }
+}
+
 /// A matrix in one storage type, on the host and on the backend.
 pub struct Operands<'s, T: Number> {
     name: String,
@@ -56,10 +131,8 @@ pub struct Operands<'s, T: Number> {
     pub host: OwnedCsr<T>,
     /// What makes that of the matrix on the backend.
     pub op: Operation,
-    /// On the backend.
-    pub offsets: Array<'s, i32>,
-    /// On the backend.
-    pub indices: Array<'s, i32>,
+    /// Row offsets and columns, on the backend.
+    pub indices: Indices<'s>,
     /// On the backend.
     pub values: Array<'s, T>,
 }
@@ -71,12 +144,13 @@ impl<'s, T: Number> Operands<'s, T> {
         name: &str,
         pattern: &OwnedCsr<()>,
         (precision, values): (Precision, Values),
-        op: Operation,
+        (op, index): Stored,
     ) -> Result<Self> {
         let host = seeded(pattern, values, MATRIX_SEED)?;
+        let width = if index == IndexType::I64 { WIDE_MATRIX } else { "" };
         let mark = if op.transposes() { "^T" } else { "" };
-        let name = format!("{name}{}{mark}", values.suffix());
-        Self::of(session, &name, host, precision, op)
+        let name = format!("{name}{}{width}{mark}", values.suffix());
+        Self::of(session, &name, host, precision, (op, index))
     }
 
     /// The second factor of a product of two matrices, with values that are not the first one's.
@@ -85,7 +159,7 @@ impl<'s, T: Number> Operands<'s, T> {
         pattern: &OwnedCsr<()>,
         (precision, values): (Precision, Values),
     ) -> Result<Self> {
-        Self::of(session, "", seeded(pattern, values, SECOND_SEED)?, precision, AS_STORED)
+        Self::of(session, "", seeded(pattern, values, SECOND_SEED)?, precision, PLAIN)
     }
 
     /// A matrix of the host.
@@ -94,23 +168,37 @@ impl<'s, T: Number> Operands<'s, T> {
         name: &str,
         host: OwnedCsr<T>,
         precision: Precision,
-        op: Operation,
+        (op, index): Stored,
     ) -> Result<Self> {
         let transpose = if op.transposes() { Some(host.transpose()?) } else { None };
         let stored = transpose.as_ref().unwrap_or(&host);
-        let mut offsets = room(stored.offsets.len())?;
-        for &offset in &stored.offsets {
-            offsets.push(i32::try_from(offset).map_err(|_| "more than 2^31 - 1 entries")?);
-        }
-        let (offsets, indices) = (session.upload(&offsets)?, session.upload(&stored.indices)?);
+        let indices = Indices::upload(session, stored, index)?;
         let values = session.upload(&stored.values)?;
-        Ok(Operands { name: name.into(), precision, host, op, offsets, indices, values })
+        Ok(Operands { name: name.into(), precision, host, op, indices, values })
     }
 
     /// For a plan.
     pub fn describe(&self) -> Result<Sparse<'_>> {
-        let shape = self.op.shape(self.host.rows as i64, self.host.cols as i64);
-        Ok(Sparse::csr(shape, &self.offsets, &self.indices, &self.values, IndexBase::Zero)?)
+        let (shape, values) = (self.stored_shape(), &self.values);
+        Ok(match &self.indices {
+            Indices::Narrow(offsets, columns) => {
+                Sparse::csr(shape, offsets, columns, values, IndexBase::Zero)?
+            }
+            Indices::Wide(offsets, columns) => Sparse::csr(shape, offsets, columns, values, IndexBase::Zero)?,
+        })
+    }
+
+    /// Rows and columns of the matrix on the backend.
+    pub fn stored_shape(&self) -> (i64, i64) {
+        self.op.shape(self.host.rows as i64, self.host.cols as i64)
+    }
+
+    /// The row offsets and columns for a library that takes 32-bit indices alone.
+    pub fn narrow(&self) -> Result<(&Array<'s, i32>, &Array<'s, i32>)> {
+        match &self.indices {
+            Indices::Narrow(offsets, columns) => Ok((offsets, columns)),
+            Indices::Wide(..) => Err("only with 32-bit indices".into()),
+        }
     }
 
     /// The case of an operation with this matrix.
@@ -138,7 +226,7 @@ impl<'s, T: Number> Operands<'s, T> {
 
     /// The transpose, stored by rows.
     pub fn transposed(&self, session: &'s Session) -> Result<Self> {
-        Operands::of(session, "", self.host.transpose()?, self.precision, AS_STORED)
+        Operands::of(session, "", self.host.transpose()?, self.precision, PLAIN)
     }
 
     /// What a note says of the second factor of SpGEMM, where that is another matrix.
@@ -235,15 +323,16 @@ pub fn prepare_once<'a, T: Number>(
     Ok(Prepared { analysis_ms: 0.0, bytes: -1.0, note: String::new(), run: Box::new(run) })
 }
 
-/// C = A·B in one call; C has the order and the columns of B.
+/// C = A·op(B) in one call; C has the order of B and the columns of op(B).
 pub fn prepare_spmm_once<'a, T: Number>(
     session: &'a Session,
     a: &'a Operands<'_, T>,
-    (b, b_shape): (&'a Array<'_, T>, Shape),
+    b: Dense<'a, T>,
     c: &'a mut Array<'_, T>,
 ) -> Result<Prepared<'a>> {
-    let (compute, matrix, ops) = (a.precision.compute(), a.describe()?, (a.op, AS_STORED));
-    let c_shape = dense_shape(a.host.rows, b_shape.cols as usize, b_shape.order);
+    let (compute, matrix, ops) = (a.precision.compute(), a.describe()?, (a.op, b.layout.op_b));
+    let (b_shape, c_shape) = (b.shape(), dense_shape(a.host.rows, b.cols, b.layout.order));
+    let b = b.array;
     let run = move || {
         let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
         Ok(session.spmm_once(ops, one, &matrix, (b, b_shape), zero, (&mut *c, c_shape), compute)?)
@@ -251,21 +340,22 @@ pub fn prepare_spmm_once<'a, T: Number>(
     Ok(Prepared { analysis_ms: 0.0, bytes: -1.0, note: String::new(), run: Box::new(run) })
 }
 
-/// C = A·B with a plan, ready; C has the order and the columns of B.
+/// C = A·op(B) with a plan, ready; C has the order of B and the columns of op(B).
 pub fn prepare_spmm<'a, T: Number>(
     session: &'a Session,
     (alg, reorder): (SpmmAlg, Reorder),
     a: &'a Operands<'_, T>,
-    (b, b_shape): (&'a Array<'_, T>, Shape),
+    b: Dense<'a, T>,
     c: &'a mut Array<'_, T>,
 ) -> Result<Prepared<'a>> {
     let (compute, types) = (a.precision.compute(), (T::TYPE, T::TYPE));
-    let (ops, orders) = ((a.op, AS_STORED), (b_shape.order, b_shape.order));
-    let plan = Plan::spmm(session, ops, &a.describe()?, orders, b_shape.cols, types, compute, alg)?;
+    let (order, n) = (b.layout.order, b.cols);
+    let ops = (a.op, b.layout.op_b);
+    let plan = Plan::spmm(session, ops, &a.describe()?, (order, order), n as i64, types, compute, alg)?;
     plan.set_reorder(reorder)?;
-    let n = b_shape.cols as usize;
     let (analysis_ms, note, bytes) = analyze(session, &plan, n)?;
-    let c_shape = dense_shape(a.host.rows, n, b_shape.order);
+    let (b_shape, c_shape) = (b.shape(), dense_shape(a.host.rows, n, order));
+    let b = b.array;
     let run = move || {
         let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
         Ok(plan.run_spmm(session, one, (b, b_shape), zero, (&mut *c, c_shape))?)
@@ -523,5 +613,24 @@ pub fn wrong(accuracy: Option<Accuracy>) -> String {
             format!("WRONG by {:.1e} times what is allowed;", accuracy.of_allowed)
         }
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_say_order_and_shape_of_what_is_stored() {
+        let (n, t) = (Operation::NonTranspose, Operation::Transpose);
+        let facts = |order, op_b| {
+            let layout = Layout { order, op_b };
+            let Shape { rows, cols, ld, .. } = layout.b_shape(7, 3);
+            (layout.suffix(), (rows, cols, ld), layout.is_by_rows())
+        };
+        assert_eq!(facts(Order::Row, n), ("".into(), (7, 3, 3), true));
+        assert_eq!(facts(Order::Col, n), ("_col".into(), (7, 3, 7), false));
+        assert_eq!(facts(Order::Row, t), ("_bt".into(), (3, 7, 7), false));
+        assert_eq!(facts(Order::Col, t), ("_col_bt".into(), (3, 7, 3), true));
     }
 }

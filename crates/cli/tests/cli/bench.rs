@@ -56,12 +56,16 @@ fn every_case_has_a_line() {
             "spmv f64 1 tarsia default",
             "spmv f64 1 tarsia once",
             "spmm f64 3 tarsia default",
+            "spmm f64 3 tarsia once",
             "spmm f64 3 tarsia default_col",
+            "spmm f64 3 tarsia once_col",
             "spgemm f64 0 tarsia default",
             "spmv f16 1 tarsia default",
             "spmv f16 1 tarsia once",
             "spmm f16 3 tarsia default",
+            "spmm f16 3 tarsia once",
             "spmm f16 3 tarsia default_col",
+            "spmm f16 3 tarsia once_col",
         ]
     );
     for row in &rows {
@@ -328,8 +332,71 @@ fn what_cannot_be_done_is_said() {
     assert_has(&said(&["--against", "cusparse", "--backend", "host"]), &["--backend cuda"]);
     assert_has(&said(&["--against", "h100.tsv"]), &["cusparse", "mkl"]);
     assert_has(&said(&["--append"]), &["--out"]);
+    // The older name of --library, and several of them, are taken.
+    let on_host = ["--against", "cusparse", "--backend", "host"];
+    assert_has(&said(&[&on_host[..], &["--cusparse", "/a.so"]].concat()), &["--backend cuda"]);
+    assert_has(&said(&[&on_host[..], &["--library", "/a", "--library", "/b"]].concat()), &["--backend cuda"]);
+    assert_has(&said(&["--library", "/a.so"]), &["--against"]);
+    assert_has(&said(&["--against", "mkl", "--library", "/a.so"]), &["--library", "--against cusparse"]);
+    assert_has(&said(&["--paired"]), &["--against"]);
+    let paired = ["--against", "mkl", "--paired", "--op", "spgemm"];
+    assert_has(&said(&paired), &["--paired", "--op leaves out"]);
+    assert_has(&said(&["--ops-b", "t", "--op", "spmv"]), &["--ops-b", "--op leaves out"]);
+    assert_has(&said(&["--indices", "32,64", "--op", "spgemm"]), &["--indices 64", "--op leaves out"]);
+    assert_has(&said(&["--indices", "16"]), &["--indices", "16", "32", "64"]);
     assert_has(&said(&["--bar", "/no/such/bar.tsv"]), &["/no/such/bar.tsv"]);
     assert_has(&error(&["bench"]), &["FILES"]);
+}
+
+/// B as its transpose and 64-bit indices, with a plan and in one call; every result is checked.
+#[test]
+fn operands_are_stored_as_asked() {
+    let folder = Folder::new();
+    let matrix = small(&folder);
+    let arguments =
+        ["--backend", "host", "--op", "spmv,spmm", "--n", "5", "--repeat", "1", "--types", "f32,f16"];
+    let more = ["--once", "--orders", "row,col", "--ops-b", "n,t", "--indices", "32,64"];
+    let rows = table(&bench(&[&[matrix.as_str()][..], &arguments, &more].concat()));
+    let rows = &rows[2..];
+    let mut expected = Vec::new();
+    for precision in ["f32", "f16"] {
+        for name in ["small", "small:i64"] {
+            expected.extend(["default", "once"].map(|alg| format!("spmv {precision} {name} {alg}")));
+            for suffix in ["", "_bt", "_col", "_col_bt"] {
+                let name = |alg| format!("spmm {precision} {name} {alg}{suffix}");
+                expected.extend(["default", "once"].map(name));
+            }
+        }
+    }
+    let name = |row: &HashMap<String, String>| {
+        format!("{} {} {} {}", row["op"], row["precision"], row["matrix"], row["alg"])
+    };
+    assert_eq!(rows.iter().map(name).collect::<Vec<_>>(), expected);
+    for row in rows {
+        assert!(row["median_us"].parse::<f64>().unwrap() > 0.0 && !row["note"].contains("WRONG"), "{row:?}");
+        assert!(row["max_rel_err"].parse::<f64>().unwrap() >= 0.0, "it was checked: {row:?}");
+    }
+}
+
+/// Versions of a library are compared as that library, and totals come at the end.
+#[test]
+fn versions_of_a_library_are_read() {
+    let folder = Folder::new();
+    let theirs = line("a", "cusparse@12.6.3\tX", 110.0) + &line("a", "cusparse@12.9.4\tX", 80.0);
+    let ours = folder.text("ours.tsv", &format!("{HEAD}{}{theirs}", line("a", "tarsia\tdefault", 50.0)));
+    let text = bench(&["--results", &ours]);
+    assert_has(&text, &["Speed-up over the best of the vendor", "1.600", "Preparation and K executes"]);
+    // 100 µs of preparation each: (100 + 80 K) / (100 + 50 K), ahead from the first execute on.
+    let totals = text.lines().skip_while(|line| !line.starts_with("Preparation")).nth(2).unwrap();
+    let words = totals.split_whitespace().collect::<Vec<_>>().join(" ");
+    let ratios = "1.200 (1.20 a) 1.500 (1.50 a) 1.588 (1.59 a) 1.599 (1.60 a)";
+    assert_eq!(words, format!("spmv f64 1 default 1 {ratios} 1"));
+    let speedup = |implementation: &str| {
+        let text = bench(&["--results", &ours, "--table", &ours, "--impl", implementation]);
+        let mut lines = text.lines().skip_while(|line| !line.contains(&format!("over {implementation} of")));
+        lines.nth(2).unwrap().split_whitespace().nth(5).unwrap().to_string()
+    };
+    assert_eq!(["cusparse", "cusparse@12.6.3"].map(speedup), ["1.600", "2.200"]);
 }
 
 #[test]

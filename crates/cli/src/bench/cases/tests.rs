@@ -17,7 +17,11 @@ enum Fake {
     Unprepared,
 }
 
-struct FakeVendor;
+/// With names of several libraries, of which each has some of the entries, or of one.
+#[derive(Default)]
+struct FakeVendor {
+    is_several: bool,
+}
 
 /// A · B with row-major B of n columns.
 fn product<T: Number>(a: &OwnedCsr<T>, b: &[T], n: usize) -> Vec<T> {
@@ -36,14 +40,28 @@ impl Fake {
     fn prepare<'a, T: Number>(
         self,
         a: &'a OwnedCsr<T>,
-        (b, n): (&'a Array<'_, T>, usize),
+        b: Dense<'a, T>,
         c: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>> {
         if self == Fake::Unprepared {
             return Err("createDescr FAKE_STATUS_NOT_SUPPORTED".into());
         }
         let run = move || {
-            let mut out = product(a, &b.download()?, n);
+            // The factor row by row, and C row by row, as they are stored in this layout.
+            let (stored, shape, n) = (b.array.download()?, b.shape(), b.cols);
+            let at = |row: usize, col: usize| {
+                let (row, col) = if b.layout.op_b.transposes() { (col, row) } else { (row, col) };
+                let ld = shape.ld as usize;
+                stored[if shape.order == Order::Row { row * ld + col } else { col * ld + row }]
+            };
+            let factor: Vec<T> = (0..b.rows)
+                .flat_map(|row| (0..n).map(move |col| (row, col)))
+                .map(|(row, col)| at(row, col))
+                .collect();
+            let mut out = product(a, &factor, n);
+            if shape.order == Order::Col {
+                out = transposed(&out, a.rows, n)?;
+            }
             match self {
                 Fake::Wrong => out[1] = T::narrow(17.0),
                 Fake::Lazy => return Ok(c.write(0, &out[..out.len() - 1])?),
@@ -135,11 +153,23 @@ impl Vendor for FakeVendor {
         Ok(())
     }
 
-    fn choices<T: Number>(&self, op: Op, _: Order) -> Vec<Choice<Fake>> {
+    fn choices<T: Number>(&self, op: Op, a: &Operands<'_, T>, layout: Layout) -> Vec<Choice<Fake>> {
+        if a.op.transposes() {
+            return Vec::new();
+        }
+        let suffix = if op == Op::Spmm { layout.suffix() } else { String::new() };
         let all = [Fake::Right, Fake::Wrong, Fake::Lazy, Fake::Broken, Fake::Unprepared];
         let some = if op == Op::Spgemm { &[all[0], all[1], all[2], all[4]][..] } else { &all[..] };
-        let choice =
-            |what: &Fake| Choice { implementation: "mkl".into(), alg: format!("{what:?}"), what: *what };
+        let implementation = |what: &Fake| match (self.is_several, what) {
+            (false, _) => "mkl",
+            (true, Fake::Right) => "mkl@1.2.3",
+            (true, _) => "mkl@4.5.6",
+        };
+        let choice = |what: &Fake| Choice {
+            implementation: implementation(what).into(),
+            alg: format!("{what:?}{suffix}"),
+            what: *what,
+        };
         some.iter().map(choice).collect()
     }
 
@@ -150,7 +180,7 @@ impl Vendor for FakeVendor {
         x: &'a Array<'_, T>,
         y: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>> {
-        what.prepare(&a.host, (x, 1), y)
+        what.prepare(&a.host, Dense { array: x, rows: a.host.cols, cols: 1, layout: Layout::PLAIN }, y)
     }
 
     fn spmm<'a, T: Number>(
@@ -160,7 +190,7 @@ impl Vendor for FakeVendor {
         b: Dense<'a, T>,
         c: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>> {
-        what.prepare(&a.host, (b.array, b.cols), c)
+        what.prepare(&a.host, b, c)
     }
 
     fn spgemm<'a, T: Number>(
@@ -213,7 +243,7 @@ fn run_with(
             check: true,
             max_c_bytes: args.max_c_gib * 1024f64.powi(3),
         },
-        vendor: FakeVendor,
+        vendor: FakeVendor::default(),
         writer: Writer::new(Some(file.path())).unwrap(),
         rows: Vec::new(),
         passed: true,
@@ -345,4 +375,125 @@ fn a_transpose_that_is_stored_has_the_same_product() {
     // A vendor that knows no transposes has nothing to say of one.
     assert_eq!(names(&["--ops", "t"]), [&spmv[..], &transposed].concat());
     assert_eq!(names(&[]), [&spmv[..], &as_it_is].concat());
+}
+
+#[test]
+fn the_layout_of_b_and_the_width_of_indices_change_no_product() {
+    let common = ["--types", "f64", "--n", "3", "--once", "--vendor-alg", "Right", "--against", "mkl"];
+    let layouts = ["--op", "spmm", "--orders", "row,col", "--ops-b", "n,t"];
+    let (rows, passed) = run(&[&common[..], &layouts].concat(), &[]);
+    assert!(passed && rows.iter().all(Row::counts), "{rows:?}");
+    let algs: Vec<&str> = rows.iter().map(|row| row.alg.as_str()).collect();
+    let of = |suffix: &str| ["default", "once", "Right"].map(|alg| format!("{alg}{suffix}"));
+    assert_eq!(algs, ["", "_bt", "_col", "_col_bt"].map(of).concat());
+    // What is stored in another way is another case: nobody is compared with it.
+    let keys: HashSet<Key> = rows.iter().map(Row::key).collect();
+    assert_eq!(keys.len(), 4);
+
+    let wide = ["--op", "spmv,spmm,spgemm", "--indices", "64,32", "--ops", "n,t"];
+    let (rows, passed) = run(&[&common[..], &wide].concat(), &[]);
+    assert!(passed && rows.iter().all(Row::counts), "{rows:?}");
+    let name = |row: &Row| format!("{} {} {}", row.case.op, row.case.matrix, row.alg);
+    let names: Vec<String> = rows.iter().map(name).collect();
+    let expected = [
+        "spmv m default",
+        "spmv m once",
+        "spmv m Right",
+        "spmm m default",
+        "spmm m once",
+        "spmm m Right",
+        "spgemm m default",
+        "spgemm m Right_freeb3",
+        "spmv m:i64 default",
+        "spmv m:i64 once",
+        "spmv m:i64 Right",
+        "spmm m:i64 default",
+        "spmm m:i64 once",
+        "spmm m:i64 Right",
+        "spmm m^T default",
+        "spmm m^T once",
+        "spmm m:i64^T default",
+        "spmm m:i64^T once",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(rows[0].floor_us, rows[8].floor_us);
+}
+
+#[test]
+fn indices_on_the_backend_have_the_width_that_is_asked_for() {
+    let session = Session::new(BackendKind::Host).unwrap();
+    let pattern = pattern("uniform:40x40:5");
+    let of = |index| {
+        let (numbers, stored) =
+            ((Precision::F64, crate::bench::number::Values::Full), (Operation::NonTranspose, index));
+        Operands::<f64>::new(&session, "m", &pattern, numbers, stored).unwrap()
+    };
+    let (narrow, wide) = (of(IndexType::I32), of(IndexType::I64));
+    assert!(narrow.narrow().is_ok() && wide.narrow().is_err());
+    let runs::Indices::Wide(offsets, columns) = &wide.indices else { panic!("they are narrow") };
+    assert_eq!(offsets.download().unwrap(), pattern.offsets);
+    let expected: Vec<i64> = pattern.indices.iter().copied().map(i64::from).collect();
+    assert_eq!(columns.download().unwrap(), expected);
+}
+
+#[test]
+fn rows_of_several_libraries_have_versions() {
+    let arguments =
+        ["--op", "spmv", "--types", "f64", "--alg", "none", "--vendor-alg", "Right,Lazy", "--against", "mkl"];
+    let input = Input { name: "m".into(), pattern: pattern("uniform:40x40:5") };
+    let (rows, _) = run_with(&arguments, &[], |bench| {
+        bench.vendor.is_several = true;
+        bench.input(&input).unwrap();
+    });
+    let names = |row: &Row| (row.implementation.clone(), row.note.rsplit(';').next().unwrap().to_string());
+    assert_eq!(names(&rows[0]), ("mkl@1.2.3".into(), "version=1.2.3".into()));
+    assert_eq!(names(&rows[1]), ("mkl@4.5.6".into(), "version=4.5.6".into()));
+    assert!(rows.iter().all(|row| row.is_vendors() && row.who() == "mkl"));
+    // A table that is continued has the results of one library alone, and those of several.
+    let (again, _) = run_with(&arguments, &[], |bench| {
+        bench.done = rows.iter().flat_map(done).collect();
+        bench.input(&input).unwrap();
+    });
+    let algs: Vec<&str> = again.iter().map(|row| row.alg.as_str()).collect();
+    assert_eq!(algs, ["Lazy"], "version 1.2.3 alone has no version in its name");
+    let (again, _) = run_with(&arguments, &[], |bench| {
+        let alone = Row { implementation: "mkl".into(), note: "version=1.2.3".into(), ..rows[0].clone() };
+        bench.done = done(&alone).into_iter().collect();
+        bench.vendor.is_several = true;
+        bench.input(&input).unwrap();
+    });
+    assert_eq!(again.iter().map(|row| row.implementation.as_str()).collect::<Vec<_>>(), ["mkl@4.5.6"]);
+}
+
+#[test]
+fn entries_run_in_turns_with_the_best_of_the_vendor() {
+    let arguments =
+        ["--op", "spmv,spmm", "--n", "3", "--types", "f64", "--once", "--paired", "--against", "mkl"];
+    let (rows, passed) = run(&arguments, &[]);
+    assert!(passed);
+    let (ours, theirs): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.is_ours());
+    assert_eq!(
+        ours.iter().map(|row| row.alg.as_str()).collect::<Vec<_>>(),
+        ["default", "once", "default", "once"]
+    );
+    for row in ours {
+        let number = |name: &str| row.noted(name).unwrap_or_else(|| panic!("no {name}: {}", row.note));
+        for [mean, low, high] in [["paired", "low", "high"], ["warm_paired", "warm_low", "warm_high"]] {
+            let [mean, low, high] = [mean, low, high].map(number);
+            assert!(0.0 < low && low <= mean && mean <= high, "{}", row.note);
+        }
+        assert_eq!(number("rounds"), 25.0);
+        // Of the vendor's entries only one is right.
+        assert!(
+            row.note.contains(";rival=mkl/Right;") && row.note.contains(";warm_rival=mkl/Right;"),
+            "{}",
+            row.note
+        );
+    }
+    assert!(theirs.iter().all(|row| row.noted("paired").is_none()));
+    // Without the flag, and without a rival, there is nothing to say.
+    for arguments in [&arguments[..7], &[&arguments[..], &["--vendor-alg", "Wrong"]].concat()] {
+        let (rows, _) = run(arguments, &[]);
+        assert!(rows.iter().all(|row| !row.note.contains("paired")), "{rows:?}");
+    }
 }

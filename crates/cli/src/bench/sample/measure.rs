@@ -7,7 +7,7 @@ use client::{Array, Plan, Session};
 use half::f16;
 use matrices::owned::OwnedCsr;
 use tarsia::facade::{
-    seal_decisions, Accumulator, Effort, IndexBase, Operation, Order, Reorder, SpmmAlg, SpmvAlg,
+    seal_decisions, Accumulator, Effort, IndexBase, IndexType, Operation, Order, Reorder, SpmmAlg, SpmvAlg,
 };
 
 use super::facts::{Case, Form, Group, Matrix, RowOrder};
@@ -226,7 +226,13 @@ impl<'s> Shot<'s, '_> {
 
     fn operands<T: Number>(&self, pattern: &OwnedCsr<()>, precision: Precision) -> Result<Operands<'s, T>> {
         let numbers = (precision, Values::Full);
-        Operands::new(self.session, &self.matrix.name, pattern, numbers, Operation::NonTranspose)
+        Operands::new(
+            self.session,
+            &self.matrix.name,
+            pattern,
+            numbers,
+            (Operation::NonTranspose, IndexType::I32),
+        )
     }
 
     /// Analyzes with rows in an order, which decisions may have; milliseconds.

@@ -12,7 +12,7 @@ use tarsia::facade::{
 
 use super::{Choice, Dense, Prepared, SparseProduct, Vendor};
 use crate::bench::number::{room, Number, Precision};
-use crate::bench::runs::Operands;
+use crate::bench::runs::{Layout, Operands};
 use crate::bench::{Declined, Op};
 use crate::Result;
 
@@ -82,17 +82,11 @@ impl Vendor for Cublas<'_> {
         true
     }
 
-    fn takes_transposes(&self) -> bool {
-        true
-    }
-
-    fn choices<T: Number>(&self, op: Op, order: Order) -> Vec<Choice<()>> {
-        let alg = match (op, order) {
-            (Op::Spmm, Order::Row) => "DENSE",
-            (Op::Spmm, Order::Col) => "DENSE_col",
-            _ => return Vec::new(),
-        };
-        vec![Choice { implementation: "cublas".into(), alg: alg.into(), what: () }]
+    fn choices<T: Number>(&self, op: Op, _: &Operands<'_, T>, layout: Layout) -> Vec<Choice<()>> {
+        if op != Op::Spmm || layout.op_b.transposes() {
+            return Vec::new();
+        }
+        vec![Choice { implementation: "cublas".into(), alg: format!("DENSE{}", layout.suffix()), what: () }]
     }
 
     fn spmv<'a, T: Number>(
@@ -129,7 +123,7 @@ impl Vendor for Cublas<'_> {
         let factor =
             |at, ld: usize, transposed| Factor { ld: ld.max(1) as i64, transposed, alignment: alignment(at) };
         // Matrices by rows are the transposes of matrices by columns: Cᵀ = Bᵀ · Aᵀ.
-        let by_rows = b.order == Order::Row;
+        let by_rows = b.layout.order == Order::Row;
         let (m, n, first, second) = match by_rows {
             true => (n, rows, factor(b_at, n, false), factor(a_at, ld, transposed)),
             false => (rows, n, factor(a_at, ld, !transposed), factor(b_at, inner, false)),

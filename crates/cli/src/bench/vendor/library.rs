@@ -5,6 +5,16 @@ use std::path::{Path, PathBuf};
 
 use crate::Result;
 
+/// Who finds the symbols of a library that is opened.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scope {
+    /// All libraries that are opened later: MKL's parts look for each other so.
+    Global,
+    /// The library itself and who asks it by name. Of two versions of one library the second would otherwise find the
+    /// functions of the first in place of its own.
+    Local,
+}
+
 /// An open library. It stays open until the process ends: its threads and its
 /// handlers at exit outlive whoever opened it.
 pub struct Library {
@@ -15,15 +25,20 @@ pub struct Library {
 
 impl Library {
     /// The first of the names (as the loader takes them) that can be opened.
-    pub fn open(names: &[String]) -> Result<Library> {
+    pub fn open(names: &[String], scope: Scope) -> Result<Library> {
         let mut refused = Vec::new();
         for name in names {
-            match open(name) {
+            match open(name, scope) {
                 Ok(handle) => return Ok(Library { handle, name: name.clone() }),
                 Err(text) => refused.push(text),
             }
         }
         Err(refused.join("; ").into())
+    }
+
+    /// Both are of one file: the loader opens a file once, under whatever names it is asked for.
+    pub fn is_same_file(&self, other: &Library) -> bool {
+        self.handle == other.handle
     }
 
     /// The address of a symbol as what it is.
@@ -49,11 +64,12 @@ impl Library {
     }
 }
 
-fn open(name: &str) -> std::result::Result<*mut c_void, String> {
+fn open(name: &str, scope: Scope) -> std::result::Result<*mut c_void, String> {
+    let scope = if scope == Scope::Global { libc::RTLD_GLOBAL } else { libc::RTLD_LOCAL };
     let name = CString::new(name).map_err(|_| format!("{name:?} is no file name"))?;
     // SAFETY: the name is a C string. What runs as the library is loaded is the
     // affair of who asked for this library.
-    let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+    let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | scope) };
     if !handle.is_null() {
         return Ok(handle);
     }
@@ -67,16 +83,46 @@ fn open(name: &str) -> std::result::Result<*mut c_void, String> {
 
 /// Opens what lies beside a library and is needed by it, if it is there; where
 /// the loader finds it anyway, or it is not needed, nothing is lost.
-pub fn preload(library: &str, needed: &[&str]) {
-    let Some(folder) = Path::new(library).parent().filter(|folder| !folder.as_os_str().is_empty()) else {
-        return;
-    };
-    for name in needed {
-        let path = folder.join(name);
-        if path.exists() {
-            drop(open(&path.to_string_lossy()));
-        }
+pub fn preload(library: &str, needed: &[&str], scope: Scope) {
+    for path in beside(library, needed) {
+        drop(open(&path, scope));
     }
+}
+
+/// Which of the files that a library needs lie beside it.
+pub fn beside(library: &str, needed: &[&str]) -> Vec<String> {
+    let Some(folder) = Path::new(library).parent().filter(|folder| !folder.as_os_str().is_empty()) else {
+        return Vec::new();
+    };
+    let paths = needed.iter().map(|name| folder.join(name)).filter(|path| path.exists());
+    paths.map(|path| path.to_string_lossy().into_owned()).collect()
+}
+
+/// Opens all of these for the libraries that need them, the newest first: of several of one name the loader gives every
+/// library the one that was opened first, and newer ones have all functions of older ones. `version` is the name of a
+/// function that writes the numbers of its version to two integers.
+pub fn preload_newest_first(paths: &[String], version: &CStr) {
+    let mut paths: Vec<_> = paths.iter().map(|path| (version_of(path, version), path)).collect();
+    paths.sort_by_key(|(version, _)| std::cmp::Reverse(*version));
+    for (_, path) in paths {
+        drop(open(path, Scope::Local));
+    }
+}
+
+/// What the function says of a library, which is closed again; zeros if there is none.
+fn version_of(path: &str, function: &CStr) -> (u32, u32) {
+    let Ok(handle) = open(path, Scope::Local) else { return (0, 0) };
+    let (mut major, mut minor) = (0, 0);
+    let library = Library { handle, name: path.into() };
+    // SAFETY: the caller names a function of this type, whose answers are valid for writes.
+    unsafe {
+        let ask: Option<unsafe extern "C" fn(*mut u32, *mut u32) -> i32> = library.symbol(function);
+        if let Some(ask) = ask {
+            ask(&mut major, &mut minor);
+        }
+        libc::dlclose(handle);
+    }
+    (major, minor)
 }
 
 /// `lib/python*/site-packages/` beside each folder of PATH: where pip puts shared
@@ -104,13 +150,13 @@ mod tests {
     #[test]
     fn what_cannot_be_opened_is_named() {
         let names = ["libno-such-thing.so.1", "/no/such/folder/lib.so"].map(String::from);
-        let text = Library::open(&names).err().unwrap().to_string();
+        let text = Library::open(&names, Scope::Local).err().unwrap().to_string();
         assert!(names.iter().all(|name| text.contains(name.as_str())), "{text}");
     }
 
     #[test]
     fn symbols_are_found() {
-        let libc = Library::open(&["libc.so.6".into()]).unwrap();
+        let libc = Library::open(&["libc.so.6".into()], Scope::Global).unwrap();
         // SAFETY: the C library's abs is such a function.
         let abs: extern "C" fn(i32) -> i32 = unsafe { libc.required(c"abs") }.unwrap();
         assert_eq!(abs(-5), 5);

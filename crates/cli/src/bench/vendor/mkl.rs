@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use client::{Array, Memory, MemoryMut, Session};
 use matrices::owned::OwnedCsr;
-use tarsia::facade::{pool_size, BackendKind, DataType, Order};
+use tarsia::facade::{pool_size, BackendKind, DataType, IndexType, Order};
 
-use super::library::{preload, Library};
+use super::library::{preload, Library, Scope};
 use super::{Choice, Dense, Prepared, SparseProduct, Vendor};
 use crate::bench::number::{blank, room, Number};
-use crate::bench::runs::Operands;
+use crate::bench::runs::{Layout, Operands};
 use crate::bench::Op;
 use crate::Result;
 
@@ -125,8 +125,8 @@ impl Mkl {
             Some(path) => vec![path.into()],
             None => NAMES.map(String::from).into(),
         };
-        names.iter().for_each(|name| preload(name, &NEEDED));
-        let library = Library::open(&names).map_err(|error| {
+        names.iter().for_each(|name| preload(name, &NEEDED, Scope::Global));
+        let library = Library::open(&names, Scope::Global).map_err(|error| {
             format!("MKL cannot be opened; --mkl names its libmkl_rt, LD_LIBRARY_PATH its folder: {error}")
         })?;
         // SAFETY: these are the types that MKL's documentation gives, with 32-bit
@@ -184,8 +184,9 @@ impl Mkl {
     fn matrix<'a, T: Number>(&'a self, a: &'a Operands<'_, T>) -> Result<Matrix<'a>> {
         let mut raw = std::ptr::null_mut();
         let (rows, cols) = (i32::try_from(a.host.rows)?, i32::try_from(a.host.cols)?);
-        let offsets = (&a.offsets).view().as_ptr().cast_mut();
-        let indices = (&a.indices).view().as_ptr().cast_mut();
+        let (offsets, indices) = a.narrow()?;
+        let offsets = offsets.view().as_ptr().cast_mut();
+        let indices = indices.view().as_ptr().cast_mut();
         let values: *mut T = (&a.values).view().as_ptr().cast_mut();
         let create = self.typed::<T>()?.create;
         // SAFETY: the arrays have these lengths and types, outlive the handle, and
@@ -229,17 +230,17 @@ impl Vendor for Mkl {
         Ok(())
     }
 
-    fn choices<T: Number>(&self, op: Op, order: Order) -> Vec<Choice<What>> {
-        if self.typed::<T>().is_err() {
+    fn choices<T: Number>(&self, op: Op, a: &Operands<'_, T>, layout: Layout) -> Vec<Choice<What>> {
+        let is_transposed = a.op.transposes() || layout.op_b.transposes();
+        if self.typed::<T>().is_err() || is_transposed || a.indices.index() != IndexType::I32 {
             return Vec::new();
         }
-        let (alg, what) = match (op, order) {
-            (Op::Spmv, _) => ("mv", What::Mv),
-            (Op::Spmm, Order::Row) => ("mm", What::Mm),
-            (Op::Spmm, Order::Col) => ("mm_col", What::Mm),
-            (Op::Spgemm, _) => ("sp2m+order", What::Sp2m),
+        let (alg, what) = match op {
+            Op::Spmv => ("mv".into(), What::Mv),
+            Op::Spmm => (format!("mm{}", layout.suffix()), What::Mm),
+            Op::Spgemm => ("sp2m+order".into(), What::Sp2m),
         };
-        vec![Choice { implementation: "mkl".into(), alg: alg.into(), what }]
+        vec![Choice { implementation: "mkl".into(), alg, what }]
     }
 
     fn spmv<'a, T: Number>(
@@ -285,7 +286,7 @@ impl Vendor for Mkl {
     ) -> Result<Prepared<'a>> {
         let typed = self.typed::<T>()?;
         let n = i32::try_from(b.cols)?;
-        let (layout, b_ld, c_ld) = match b.order {
+        let (layout, b_ld, c_ld) = match b.layout.order {
             Order::Row => (ROW_MAJOR, n, n),
             Order::Col => (COLUMN_MAJOR, i32::try_from(b.rows)?, i32::try_from(a.host.rows)?),
         };

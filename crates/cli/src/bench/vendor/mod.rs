@@ -15,12 +15,11 @@ pub mod formats;
 pub mod library;
 pub mod mkl;
 
-use client::Array;
+use client::{Array, Shape};
 use matrices::owned::OwnedCsr;
-use tarsia::facade::Order;
 
 use super::number::Number;
-use super::runs::Operands;
+use super::runs::{Layout, Operands};
 use super::Op;
 use crate::Result;
 
@@ -47,16 +46,23 @@ pub struct Prepared<'a> {
     pub run: Box<dyn FnMut() -> Result<()> + 'a>,
 }
 
-/// A dense matrix in an array of the session, without padding.
+/// A dense factor, op(B), in an array of the session, without padding.
 pub struct Dense<'a, T: bytemuck::Pod> {
     /// Its elements.
     pub array: &'a Array<'a, T>,
-    /// Rows.
+    /// Rows of the factor.
     pub rows: usize,
-    /// Columns.
+    /// Columns of the factor.
     pub cols: usize,
-    /// Row- or column-major.
-    pub order: Order,
+    /// How it is stored.
+    pub layout: Layout,
+}
+
+impl<T: bytemuck::Pod> Dense<'_, T> {
+    /// The shape of the matrix that is stored.
+    pub fn shape(&self) -> Shape {
+        self.layout.b_shape(self.rows, self.cols)
+    }
 }
 
 /// Sparse · sparse, every phase of which is run each time.
@@ -95,9 +101,9 @@ pub trait Vendor {
     /// Says which matrix the next calls are about.
     fn look(&mut self, pattern: &OwnedCsr<()>) -> Result<()>;
 
-    /// The ways to compute a product of this matrix; in the order in which they
-    /// are timed.
-    fn choices<T: Number>(&self, op: Op, order: Order) -> Vec<Choice<Self::What>>;
+    /// The ways to compute a product of this matrix as it is stored, with dense operands of this layout; in the order
+    /// in which they are timed. None where the vendor has no such product.
+    fn choices<T: Number>(&self, op: Op, a: &Operands<'_, T>, layout: Layout) -> Vec<Choice<Self::What>>;
 
     /// y = A·x, ready.
     fn spmv<'a, T: Number>(
@@ -108,7 +114,7 @@ pub trait Vendor {
         y: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>>;
 
-    /// C = A·B, ready; C has B's order and number of columns.
+    /// C = A·op(B), ready; C has B's order and the columns of op(B).
     fn spmm<'a, T: Number>(
         &'a self,
         what: &Self::What,
@@ -127,11 +133,6 @@ pub trait Vendor {
 
     /// Whether it computes in TF32 where that is the precision.
     fn has_tf32(&self) -> bool {
-        false
-    }
-
-    /// Whether SpMM is prepared with what `a.op` says.
-    fn takes_transposes(&self) -> bool {
         false
     }
 
@@ -157,7 +158,7 @@ impl Vendor for Nobody {
         Ok(())
     }
 
-    fn choices<T: Number>(&self, _: Op, _: Order) -> Vec<Choice<Self::What>> {
+    fn choices<T: Number>(&self, _: Op, _: &Operands<'_, T>, _: Layout) -> Vec<Choice<Self::What>> {
         Vec::new()
     }
 

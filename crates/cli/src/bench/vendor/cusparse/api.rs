@@ -3,6 +3,8 @@
 
 use std::ffi::{c_void, CStr};
 
+use tarsia::facade::Operation;
+
 use super::super::library::Library;
 use crate::Result;
 
@@ -11,10 +13,14 @@ pub type Raw = *mut c_void;
 
 /// CUSPARSE_INDEX_32I
 pub const INDEX_32: i32 = 2;
+/// CUSPARSE_INDEX_64I
+pub const INDEX_64: i32 = 3;
 /// CUSPARSE_INDEX_BASE_ZERO
 pub const BASE_ZERO: i32 = 0;
 /// CUSPARSE_OPERATION_NON_TRANSPOSE
 pub const NON_TRANSPOSE: i32 = 0;
+/// CUSPARSE_OPERATION_TRANSPOSE
+pub const TRANSPOSE: i32 = 1;
 /// CUSPARSE_ORDER_COL
 pub const ORDER_COL: i32 = 1;
 /// CUSPARSE_ORDER_ROW
@@ -83,6 +89,15 @@ const STATUSES: [&str; 12] = [
     "INSUFFICIENT_RESOURCES",
 ];
 
+/// What makes a factor of what is stored.
+pub fn operation(op: Operation) -> i32 {
+    if op.transposes() {
+        TRANSPOSE
+    } else {
+        NON_TRANSPOSE
+    }
+}
+
 /// The status of a function as a result that names it.
 pub fn check(status: i32, function: &str) -> Result<()> {
     if status == 0 {
@@ -101,6 +116,10 @@ macro_rules! functions {
         required { $($name:ident: ($($ty:ty),*);)* }
         optional { $($extra:ident: ($($extra_ty:ty),*);)* }
     ) => {
+        /// Names of the functions that every version has.
+        #[cfg(test)]
+        pub const REQUIRED: &[&str] = &[$(stringify!($name)),*];
+
         /// Pointers to the functions; what older versions lack is an option.
         #[allow(non_snake_case)]
         pub struct Functions {

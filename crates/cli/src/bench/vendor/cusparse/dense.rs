@@ -3,18 +3,26 @@
 use std::ffi::c_void;
 use std::time::Instant;
 
-use client::Array;
+use client::{Array, Shape};
 use tarsia::facade::{Accumulator, Order};
 
 use super::api::{self, check, Raw};
 use super::{address, address_mut, Cusparse, Descr, What};
 use crate::bench::number::Number;
-use crate::bench::runs::Operands;
+use crate::bench::runs::{dense_shape, Operands};
 use crate::bench::vendor::{Dense, Prepared};
 use crate::Result;
 
 fn void<S>(value: &S) -> *const c_void {
     std::ptr::from_ref(value).cast()
+}
+
+/// The order of B and C, by cuSPARSE's numbers.
+fn order(shape: Shape) -> i32 {
+    match shape.order {
+        Order::Row => api::ORDER_ROW,
+        Order::Col => api::ORDER_COL,
+    }
 }
 
 fn milliseconds(start: Instant) -> f64 {
@@ -188,7 +196,7 @@ impl<'s> Cusparse<'s> {
         Ok(Prepared { analysis_ms, bytes: bytes as f64, note: format!("buf={bytes}"), run: Box::new(run) })
     }
 
-    /// C = A·B, ready.
+    /// C = A·op(B), ready.
     pub(super) fn prepare_spmm<'a, T: Number>(
         &'a self,
         what: What,
@@ -198,33 +206,29 @@ impl<'s> Cusparse<'s> {
     ) -> Result<Prepared<'a>> {
         let (matrix, alg, preprocess) = self.format(what, a, api::spmm::BSR)?;
         let functions = &self.functions;
-        let (rows, cols) = (a.host.rows as i64, b.cols as i64);
-        let (order, b_ld, c_ld) = match b.order {
-            Order::Row => (api::ORDER_ROW, cols, cols),
-            Order::Col => (api::ORDER_COL, b.rows as i64, rows),
-        };
+        let (op, op_b) = (api::operation(a.op), api::operation(b.layout.op_b));
+        let (of_b, of_c) = (b.shape(), dense_shape(a.host.rows, b.cols, b.layout.order));
         let (value, mut raw) = (T::TYPE.code(), std::ptr::null_mut());
-        let (make, b_rows) = (functions.cusparseCreateConstDnMat, b.rows as i64);
+        let (make, Shape { rows, cols, ld, .. }) = (functions.cusparseCreateConstDnMat, of_b);
         // SAFETY: the array has this shape and type and outlives the descriptor.
-        let status = unsafe { make(&mut raw, b_rows, cols, b_ld, address(b.array), value, order) };
+        let status = unsafe { make(&mut raw, rows, cols, ld, address(b.array), value, order(of_b)) };
         check(status, "createDnMat")?;
         let b = self.dense_descr(raw, functions.cusparseDestroyDnMat);
+        let (make, Shape { rows, cols, ld, .. }) = (functions.cusparseCreateDnMat, of_c);
         // SAFETY: as above, borrowed exclusively.
-        let status = unsafe {
-            (functions.cusparseCreateDnMat)(&mut raw, rows, cols, c_ld, address_mut(c), value, order)
-        };
+        let status = unsafe { make(&mut raw, rows, cols, ld, address_mut(c), value, order(of_c)) };
         check(status, "createDnMat")?;
         let c = self.dense_descr(raw, functions.cusparseDestroyDnMat);
 
         let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
-        let (op, sums, handle) = (api::NON_TRANSPOSE, a.precision.compute().scalar().code(), self.handle);
+        let (sums, handle) = (a.precision.compute().scalar().code(), self.handle);
         let mut bytes = 0;
         // SAFETY: the descriptors live and describe arrays that do; the scalars
         // have the type of the sums; the answer is valid for a write.
         let status = unsafe {
             let (a, b, c, out) = (matrix.raw, b.raw, c.raw, &mut bytes);
             let (one, zero) = (void(&one), void(&zero));
-            (functions.cusparseSpMM_bufferSize)(handle, op, op, one, a, b, zero, c, sums, alg, out)
+            (functions.cusparseSpMM_bufferSize)(handle, op, op_b, one, a, b, zero, c, sums, alg, out)
         };
         check(status, "bufferSize")?;
         let buffer = self.session.scratch(bytes)?;
@@ -236,7 +240,7 @@ impl<'s> Cusparse<'s> {
             let status = unsafe {
                 let (a, b, c, buffer) = (matrix.raw, b.raw, c.raw, buffer.as_mut_ptr());
                 let (one, zero) = (void(&one), void(&zero));
-                (functions.cusparseSpMM_preprocess)(handle, op, op, one, a, b, zero, c, sums, alg, buffer)
+                (functions.cusparseSpMM_preprocess)(handle, op, op_b, one, a, b, zero, c, sums, alg, buffer)
             };
             check(status, "preprocess")?;
             self.session.synchronize()?;
@@ -252,7 +256,7 @@ impl<'s> Cusparse<'s> {
             let status = unsafe {
                 let (a, b, c, buffer) = (matrix.raw, b.raw, c.raw, buffer.as_mut_ptr());
                 let (one, zero) = (void(&one), void(&zero));
-                (functions.cusparseSpMM)(handle, op, op, one, a, b, zero, c, sums, alg, buffer)
+                (functions.cusparseSpMM)(handle, op, op_b, one, a, b, zero, c, sums, alg, buffer)
             };
             check(status, "SpMM")
         };
@@ -278,5 +282,20 @@ impl Drop for Operator {
             // SAFETY: made by createDescr.
             unsafe { (self.destroy)(self.descr) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tarsia::facade::Operation;
+
+    use super::*;
+
+    #[test]
+    fn operands_are_described_by_the_numbers_of_cusparse() {
+        // CUSPARSE_OPERATION_NON_TRANSPOSE and _TRANSPOSE, CUSPARSE_ORDER_ROW and _COL.
+        let ops = [Operation::NonTranspose, Operation::Transpose].map(api::operation);
+        assert_eq!(ops, [0, 1]);
+        assert_eq!([Order::Row, Order::Col].map(|of| order(dense_shape(3, 2, of))), [2, 1]);
     }
 }

@@ -1,12 +1,14 @@
 //! cuSPARSE, opened while the program runs.
 //!
 //! - [`api`]: its functions
+//! - [`libraries`]: one or several versions of it at once
 //! - [`dense`]: SpMV and SpMM
 //! - [`sparse`]: SpGEMM, phase by phase
 //! - [`reuse`]: SpGEMMreuse, whose numeric phase can be run again
 
 mod api;
 mod dense;
+mod libraries;
 mod reuse;
 mod sparse;
 
@@ -19,26 +21,27 @@ use std::rc::Rc;
 use bytemuck::Pod;
 use client::{Array, Memory, MemoryMut, Session};
 use matrices::owned::OwnedCsr;
-use tarsia::facade::{BackendKind, Device, Entered, Order};
+use tarsia::facade::{Device, Entered, IndexType};
+
+pub use self::libraries::Libraries;
 
 use self::api::{check, Functions, Raw};
+use self::libraries::Opened;
 use super::formats::{self, block_fill, slice_fill};
-use super::library::{preload, site_packages, Library};
 use super::{Choice, Dense, Prepared, SparseProduct, Vendor};
 use crate::bench::args::NO_PREPROCESS;
 use crate::bench::number::Number;
-use crate::bench::runs::Operands;
+use crate::bench::runs::{Indices, Layout, Operands};
 use crate::bench::Op;
 use crate::Result;
 
-/// Names that the loader is asked for, newest first.
-const NAMES: [&str; 3] = ["libcusparse.so.13", "libcusparse.so.12", "libcusparse.so"];
-/// What lies beside it where pip put it, and is needed by it.
-const NEEDED: [&str; 2] = ["libnvJitLink.so.13", "libnvJitLink.so.12"];
 /// Slices with more slots for an entry are not tried: the baselines did not either.
 const MOST_SLICE_FILL: f64 = 8.0;
 /// Block sizes that are tried where blocks of this size divide the matrix.
 const BLOCKS: [usize; 5] = [3, 6, 8, 16, 32];
+
+/// Matrices in other formats, by type and block size (0: slices).
+type Conversions = HashMap<(TypeId, usize), Rc<dyn Any>>;
 
 /// An open cuSPARSE with a handle in the session's context.
 pub struct Cusparse<'s> {
@@ -51,8 +54,8 @@ pub struct Cusparse<'s> {
     /// Block sizes with their fill, of the matrix that was looked at.
     blocks: Vec<(usize, f64)>,
     slice_fill: f64,
-    /// Its conversions, by type and block size (0: slices).
-    converted: RefCell<HashMap<(TypeId, usize), Rc<dyn Any>>>,
+    /// Its conversions, which all libraries of a run share.
+    converted: Rc<RefCell<Conversions>>,
     // The last field: the context is current until the handle is gone.
     _entered: Entered,
 }
@@ -77,35 +80,33 @@ pub enum What {
 }
 
 impl<'s> Cusparse<'s> {
-    /// Opens it: `path`, else where the loader and pip have it.
-    pub fn open(session: &'s Session, path: Option<&str>, most_fill: f64) -> Result<Self> {
-        if session.kind() != BackendKind::Cuda {
-            return Err("cuSPARSE runs on CUDA: --backend cuda".into());
-        }
+    /// A handle of an open library.
+    fn new(session: &'s Session, opened: Opened, most_fill: f64) -> Result<Self> {
         // Made current for as long as cuSPARSE is used: its runtime then works in
         // the context of the session and of no other.
         let entered = Device::open(Some(0))?.enter()?;
-        let library = library(path)?;
-        let functions = Functions::load(&library)?;
+        let Opened { functions, version, .. } = opened;
         let mut handle = std::ptr::null_mut();
         // SAFETY: the answer is valid for a write; the context is current.
         check(unsafe { (functions.cusparseCreate)(&mut handle) }, "cusparseCreate")?;
-        let mut numbers = [0; 3];
-        for (property, number) in (0..).zip(&mut numbers) {
-            // SAFETY: the answer is valid for a write.
-            check(unsafe { (functions.cusparseGetProperty)(property, number) }, "cusparseGetProperty")?;
-        }
         Ok(Cusparse {
             functions,
             handle,
             session,
-            version: numbers.map(|number| number.to_string()).join("."),
+            version,
             most_fill,
             blocks: Vec::new(),
             slice_fill: 1.0,
-            converted: RefCell::default(),
+            converted: Rc::default(),
             _entered: entered,
         })
+    }
+
+    /// Looks at the matrix that another library has looked at.
+    fn look_like(&mut self, other: &Self) {
+        self.blocks.clone_from(&other.blocks);
+        self.slice_fill = other.slice_fill;
+        self.converted = Rc::clone(&other.converted);
     }
 
     /// A conversion of the matrix that was looked at, made once for each type.
@@ -134,36 +135,6 @@ impl Drop for Cusparse<'_> {
     }
 }
 
-fn library(path: Option<&str>) -> Result<Library> {
-    let mut names: Vec<String> = match path {
-        Some(path) => vec![path.into()],
-        None => NAMES.map(String::from).into(),
-    };
-    if path.is_none() {
-        let mut folders: Vec<_> = ["CUDA_HOME", "CUDA_PATH"]
-            .iter()
-            .filter_map(|name| Some(std::path::PathBuf::from(std::env::var_os(name)?).join("lib64")))
-            .collect();
-        folders.push("/usr/local/cuda/lib64".into());
-        for packages in site_packages() {
-            // nvidia/cusparse/lib up to CUDA 12, nvidia/cu13/lib since.
-            let Ok(parts) = packages.join("nvidia").read_dir() else { continue };
-            folders.extend(parts.flatten().map(|part| part.path().join("lib")));
-        }
-        for folder in folders {
-            let paths = NAMES.iter().map(|name| folder.join(name)).filter(|path| path.exists());
-            names.extend(paths.map(|path| path.to_string_lossy().into_owned()));
-        }
-    }
-    for name in &names {
-        preload(name, &NEEDED);
-    }
-    Library::open(&names).map_err(|error| {
-        format!("cuSPARSE cannot be opened; --cusparse names its file, LD_LIBRARY_PATH its folder: {error}")
-            .into()
-    })
-}
-
 impl Vendor for Cusparse<'_> {
     type What = What;
 
@@ -185,11 +156,17 @@ impl Vendor for Cusparse<'_> {
         Ok(())
     }
 
-    fn choices<T: Number>(&self, op: Op, order: Order) -> Vec<Choice<What>> {
+    fn choices<T: Number>(&self, op: Op, a: &Operands<'_, T>, layout: Layout) -> Vec<Choice<What>> {
+        // Formats other than CSR are made for the plain case alone.
+        let is_plain = a.indices.index() == IndexType::I32 && !a.op.transposes() && !layout.op_b.transposes();
+        let suffix = if op == Op::Spmm { layout.suffix() } else { String::new() };
         let mut out = Vec::new();
         let mut add = |implementation: &str, alg: &str, what| {
+            if !(is_plain || implementation == "cusparse") {
+                return;
+            }
             // The baselines have row-major operands, and no name for that.
-            let alg = if op == Op::Spmm && order == Order::Col { format!("{alg}_col") } else { alg.into() };
+            let alg = format!("{alg}{suffix}");
             out.push(Choice { implementation: implementation.into(), alg, what });
         };
         let blocks = self.blocks.iter().map(|&(size, _)| (format!("BSR_ALG1_b{size}"), What::Bsr { size }));
@@ -314,12 +291,16 @@ impl<'s> Cusparse<'s> {
     }
 
     fn csr<'a, T: Number>(&self, a: &'a Operands<'_, T>) -> Result<Descr<'a>> {
-        let (rows, cols, nnz) = (a.host.rows as i64, a.host.cols as i64, a.host.nnz() as i64);
-        let arrays = (address(&a.offsets), address(&a.indices), address(&a.values));
+        let ((rows, cols), nnz) = (a.stored_shape(), a.host.nnz() as i64);
+        let (offsets, columns, index) = match &a.indices {
+            Indices::Narrow(offsets, columns) => (address(offsets), address(columns), api::INDEX_32),
+            Indices::Wide(offsets, columns) => (address(offsets), address(columns), api::INDEX_64),
+        };
+        let arrays = (offsets, columns, address(&a.values));
         let make = self.functions.cusparseCreateConstCsr;
         // SAFETY: the arrays have these lengths and types and outlive the descriptor.
         self.matrix("createCsr", |raw| unsafe {
-            let (index, base) = (api::INDEX_32, api::BASE_ZERO);
+            let base = api::BASE_ZERO;
             make(raw, rows, cols, nnz, arrays.0, arrays.1, arrays.2, index, index, base, T::TYPE.code())
         })
     }
@@ -327,7 +308,7 @@ impl<'s> Cusparse<'s> {
     fn coo<'a, T: Number>(&'a self, a: &'a Operands<'_, T>) -> Result<Descr<'a>> {
         let (rows, cols, nnz) = (a.host.rows as i64, a.host.cols as i64, a.host.nnz() as i64);
         let row_indices = self.session.upload(&formats::row_indices(&a.host)?)?;
-        let arrays = (address(&row_indices), address(&a.indices), address(&a.values));
+        let arrays = (address(&row_indices), address(a.narrow()?.1), address(&a.values));
         let make = self.functions.cusparseCreateConstCoo;
         // SAFETY: as in `csr`; the descriptor keeps the array that is new.
         let mut descr = self.matrix("createCoo", |raw| unsafe {
