@@ -2722,11 +2722,22 @@ module tarsia
     interface tarsiaSpMM_once
         ! C = alpha * op(A) * op(B) + beta * C in one call, for a matrix that is used once.
         !
-        ! Types and orders are those of the descriptors; see tarsiaSpMM for what is read. Needs no
-        ! conversion for CSR with op N and CSC with op T; for any other input it builds a temporary
-        ! plan. Memory that the workspace lacks is allocated for the call. Blocks. Deterministic.
+        ! Types and orders are those of the descriptors; see tarsiaSpMM for what is read.
+        ! Deterministic.
         !
-        ! Statuses: those of tarsiaSpMM_createPlan, tarsiaPlan_analyze and tarsiaSpMM.
+        ! CSR with op N and CSC with op T (for real values also op C) need no conversion: with the
+        ! CUDA backend this call then only launches, asynchronously on the handle's stream, may be
+        ! captured, and does not validate the matrix: one that tarsiaCheckSpMat would refuse is
+        ! undefined behaviour. It needs workspace: at most 16 MiB for sums of rows in parts, about 2
+        ! bytes an entry of A at most, and where B or C is in column order copies of 64 MiB at most
+        ! (of 32 columns at least). The handle's own workspace grows to that, which the first call
+        ! of a size waits for; of one that tarsiaSetWorkspace has set and that is too small, memory
+        ! is allocated for the call, which then blocks. In a capture the workspace must suffice:
+        ! call it with matrices of these sizes before, else INVALID_STATE. For any other input, and
+        ! on the CPU backends, it builds a temporary plan, which validates, and blocks.
+        !
+        ! Statuses: those of tarsiaSpMM_createPlan, tarsiaPlan_analyze and tarsiaSpMM; INVALID_STATE
+        ! (see above).
         function tarsiaSpMM_once(handle, opA, opB, alpha, A, B, beta, C, computeType &
                 ) bind(C, name="tarsiaSpMM_once")
             import :: c_int, c_ptr

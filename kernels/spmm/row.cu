@@ -28,12 +28,32 @@ using namespace tarsia;
      : sizeof(J) == 8                    ? (sizeof(X) == 8 ? 24 : 28)                              \
      : sizeof(X) == 8                    ? (sizeof(A) < 8 ? 28 : WARPS_OF_DOUBLES)                 \
                                          : 32)
+// Runs without analysis need nothing of the kernel before, and what comes next needs both.
+#define END_AFTER_PREVIOUS                                                                         \
+    if ((flags & 16) && blockIdx.x == gridDim.x - 1 && threadIdx.x == 0)                           \
+        wait_for_previous();
+// The turns of a block of what is in the lists. Its threads are done with what they share before
+// the next one.
+#define BY_TURNS(blocks, turn)                                                                     \
+    let_next_begin();                                                                              \
+    wait_for_previous();                                                                           \
+    const int64_t last = tasks.lengths[1] + (tasks.lengths[0] + 3) / 4;                            \
+    for (int turn = 0; turn * int64_t((blocks).x) + (blocks).y < last; ++turn, __syncthreads())
+#define WIDE_LISTS(name, A, X, Y, Acc, J, G, V, P, b_packs, warps)                                 \
+    extern "C" __global__ void __launch_bounds__(kBlock, (warps)*32 / kBlock)                      \
+        name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
+        BY_TURNS(make_uint2(gridDim.x >> (flags >> 8), blockIdx.x >> (flags >> 8)), turn)          \
+        row_wide<true, A, X, Y, Acc, J, G, V, P, b_packs>(                                         \
+            {offsets, indices, values, base}, tasks, {b, b_row, b_col},                            \
+            {{c, c_row, c_col}, order}, n, alpha, beta, partial, partial_stride, flags, turn);     \
+    }
 #define WIDE(name, A, X, Y, Acc, J, G, V, P, b_packs, warps)                                       \
     extern "C" __global__ void __launch_bounds__(kBlock, (warps)*32 / kBlock)                      \
         name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
-        row_wide<A, X, Y, Acc, J, G, V, P, b_packs>(                                               \
+        row_wide<false, A, X, Y, Acc, J, G, V, P, b_packs>(                                        \
             {offsets, indices, values, base}, tasks, {b, b_row, b_col},                            \
-            {{c, c_row, c_col}, order}, n, alpha, beta, partial, partial_stride, flags);           \
+            {{c, c_row, c_col}, order}, n, alpha, beta, partial, partial_stride, flags, 0);        \
+        END_AFTER_PREVIOUS                                                                         \
     }
 // Packs of 16 bytes, G lanes side by side.
 #define KERNEL_packs(name, types, J, G) KERNEL_OF(PACKS, name, int##J##_t, G, TYPES_##types)
@@ -101,9 +121,18 @@ KERNELS(twins, (), (spmm_row_f64_32_twins_32, f64, 32), (spmm_row_f64_64_twins_3
 #define NARROW(name, J, V, L, A, X, Y, Acc)                                                        \
     extern "C" __global__ void __launch_bounds__(kBlock, sizeof(Acc) == 16 ? 3 : 4)                \
         name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
-        row_narrow<A, X, Y, Acc, J, L, V>({offsets, indices, values, base}, tasks,                 \
-                                          {b, b_row, b_col}, {{c, c_row, c_col}, order}, n, alpha, \
-                                          beta, partial, partial_stride, flags);                   \
+        row_narrow<false, A, X, Y, Acc, J, L, V>({offsets, indices, values, base}, tasks,          \
+                                                 {b, b_row, b_col}, {{c, c_row, c_col}, order}, n, \
+                                                 alpha, beta, partial, partial_stride, flags, 0);  \
+        END_AFTER_PREVIOUS                                                                         \
+    }
+#define NARROW_LISTS(name, J, V, A, X, Y, Acc)                                                     \
+    extern "C" __global__ void __launch_bounds__(kBlock, sizeof(Acc) == 16 ? 3 : 4)                \
+        name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
+        BY_TURNS(make_uint2(gridDim.x, blockIdx.x), turn)                                          \
+        row_narrow<true, A, X, Y, Acc, J, 16, V>(                                                  \
+            {offsets, indices, values, base}, tasks, {b, b_row, b_col},                            \
+            {{c, c_row, c_col}, order}, n, alpha, beta, partial, partial_stride, flags, turn);     \
     }
 KERNELS(narrow, (f64, 32), (spmm_row_f64_32_narrow4_4, 4, 4), (spmm_row_f64_32_narrow4_16, 4, 16),
         (spmm_row_f64_32_narrow8_4, 8, 4), (spmm_row_f64_32_narrow8_16, 8, 16))
@@ -149,6 +178,112 @@ KERNELS(narrow, (c64, 32), (spmm_row_c64_32_narrow4_4, 4, 4), (spmm_row_c64_32_n
         (spmm_row_c64_32_narrow8_4, 8, 4), (spmm_row_c64_32_narrow8_16, 8, 16))
 KERNELS(narrow, (c64, 64), (spmm_row_c64_64_narrow4_4, 4, 4), (spmm_row_c64_64_narrow4_16, 4, 16),
         (spmm_row_c64_64_narrow8_4, 8, 4), (spmm_row_c64_64_narrow8_16, 8, 16))
+
+// The same for what is in lists without analysis.
+#define KERNEL_packlists(name, types, J, G)                                                        \
+    KERNEL_OF(PACK_LISTS, name, int##J##_t, G, TYPES_##types)
+#define PACK_LISTS(name, J, G, A, X, Y, Acc)                                                       \
+    WIDE_LISTS(name, A, X, Y, Acc, J, G, PACK_OF(X), 1, true, WARPS(A, X, J))
+KERNELS(packlists, (f64, 32), (spmm_row_f64_32_packlists_4, 4), (spmm_row_f64_32_packlists_8, 8),
+        (spmm_row_f64_32_packlists_16, 16), (spmm_row_f64_32_packlists_32, 32))
+KERNELS(packlists, (f64, 64), (spmm_row_f64_64_packlists_4, 4), (spmm_row_f64_64_packlists_8, 8),
+        (spmm_row_f64_64_packlists_16, 16), (spmm_row_f64_64_packlists_32, 32))
+KERNELS(packlists, (f32, 32), (spmm_row_f32_32_packlists_4, 4), (spmm_row_f32_32_packlists_8, 8),
+        (spmm_row_f32_32_packlists_16, 16), (spmm_row_f32_32_packlists_32, 32))
+KERNELS(packlists, (f32, 64), (spmm_row_f32_64_packlists_4, 4), (spmm_row_f32_64_packlists_8, 8),
+        (spmm_row_f32_64_packlists_16, 16), (spmm_row_f32_64_packlists_32, 32))
+KERNELS(packlists, (f32f64, 32), (spmm_row_f32f64_32_packlists_4, 4),
+        (spmm_row_f32f64_32_packlists_8, 8), (spmm_row_f32f64_32_packlists_16, 16),
+        (spmm_row_f32f64_32_packlists_32, 32))
+KERNELS(packlists, (f32f64, 64), (spmm_row_f32f64_64_packlists_4, 4),
+        (spmm_row_f32f64_64_packlists_8, 8), (spmm_row_f32f64_64_packlists_16, 16),
+        (spmm_row_f32f64_64_packlists_32, 32))
+KERNELS(packlists, (f16, 32), (spmm_row_f16_32_packlists_4, 4), (spmm_row_f16_32_packlists_8, 8),
+        (spmm_row_f16_32_packlists_16, 16), (spmm_row_f16_32_packlists_32, 32))
+KERNELS(packlists, (f16, 64), (spmm_row_f16_64_packlists_4, 4), (spmm_row_f16_64_packlists_8, 8),
+        (spmm_row_f16_64_packlists_16, 16), (spmm_row_f16_64_packlists_32, 32))
+KERNELS(packlists, (f16f32, 32), (spmm_row_f16f32_32_packlists_4, 4),
+        (spmm_row_f16f32_32_packlists_8, 8), (spmm_row_f16f32_32_packlists_16, 16),
+        (spmm_row_f16f32_32_packlists_32, 32))
+KERNELS(packlists, (f16f32, 64), (spmm_row_f16f32_64_packlists_4, 4),
+        (spmm_row_f16f32_64_packlists_8, 8), (spmm_row_f16f32_64_packlists_16, 16),
+        (spmm_row_f16f32_64_packlists_32, 32))
+KERNELS(packlists, (bf16, 32), (spmm_row_bf16_32_packlists_4, 4), (spmm_row_bf16_32_packlists_8, 8),
+        (spmm_row_bf16_32_packlists_16, 16), (spmm_row_bf16_32_packlists_32, 32))
+KERNELS(packlists, (bf16, 64), (spmm_row_bf16_64_packlists_4, 4), (spmm_row_bf16_64_packlists_8, 8),
+        (spmm_row_bf16_64_packlists_16, 16), (spmm_row_bf16_64_packlists_32, 32))
+KERNELS(packlists, (bf16f32, 32), (spmm_row_bf16f32_32_packlists_4, 4),
+        (spmm_row_bf16f32_32_packlists_8, 8), (spmm_row_bf16f32_32_packlists_16, 16),
+        (spmm_row_bf16f32_32_packlists_32, 32))
+KERNELS(packlists, (bf16f32, 64), (spmm_row_bf16f32_64_packlists_4, 4),
+        (spmm_row_bf16f32_64_packlists_8, 8), (spmm_row_bf16f32_64_packlists_16, 16),
+        (spmm_row_bf16f32_64_packlists_32, 32))
+KERNELS(packlists, (c32, 32), (spmm_row_c32_32_packlists_4, 4), (spmm_row_c32_32_packlists_8, 8),
+        (spmm_row_c32_32_packlists_16, 16), (spmm_row_c32_32_packlists_32, 32))
+KERNELS(packlists, (c32, 64), (spmm_row_c32_64_packlists_4, 4), (spmm_row_c32_64_packlists_8, 8),
+        (spmm_row_c32_64_packlists_16, 16), (spmm_row_c32_64_packlists_32, 32))
+KERNELS(packlists, (c64, 32), (spmm_row_c64_32_packlists_8, 8), (spmm_row_c64_32_packlists_16, 16),
+        (spmm_row_c64_32_packlists_32, 32))
+KERNELS(packlists, (c64, 64), (spmm_row_c64_64_packlists_8, 8), (spmm_row_c64_64_packlists_16, 16),
+        (spmm_row_c64_64_packlists_32, 32))
+#define KERNEL_singlelists(name, types, J) KERNEL_OF(SINGLE_LISTS, name, int##J##_t, TYPES_##types)
+#define SINGLE_LISTS(name, J, A, X, Y, Acc)                                                        \
+    WIDE_LISTS(name, A, X, Y, Acc, J, 32, 1, 1, false, WARPS(A, X, J))
+KERNELS(singlelists, (), (spmm_row_f64_32_singlelists_32, f64, 32),
+        (spmm_row_f64_64_singlelists_32, f64, 64), (spmm_row_f32_32_singlelists_32, f32, 32),
+        (spmm_row_f32_64_singlelists_32, f32, 64), (spmm_row_f32f64_32_singlelists_32, f32f64, 32),
+        (spmm_row_f32f64_64_singlelists_32, f32f64, 64), (spmm_row_f16_32_singlelists_32, f16, 32),
+        (spmm_row_f16_64_singlelists_32, f16, 64), (spmm_row_f16f32_32_singlelists_32, f16f32, 32),
+        (spmm_row_f16f32_64_singlelists_32, f16f32, 64),
+        (spmm_row_bf16_32_singlelists_32, bf16, 32), (spmm_row_bf16_64_singlelists_32, bf16, 64),
+        (spmm_row_bf16f32_32_singlelists_32, bf16f32, 32),
+        (spmm_row_bf16f32_64_singlelists_32, bf16f32, 64),
+        (spmm_row_c32_32_singlelists_32, c32, 32), (spmm_row_c32_64_singlelists_32, c32, 64),
+        (spmm_row_c64_32_singlelists_32, c64, 32), (spmm_row_c64_64_singlelists_32, c64, 64))
+#define KERNEL_twinlists(name, types, J) KERNEL_OF(TWIN_LISTS, name, int##J##_t, TYPES_##types)
+#define TWIN_LISTS(name, J, A, X, Y, Acc)                                                          \
+    WIDE_LISTS(name, A, X, Y, Acc, J, 32, PACK_OF(X), 2, true, 20)
+KERNELS(twinlists, (), (spmm_row_f64_32_twinlists_32, f64, 32),
+        (spmm_row_f64_64_twinlists_32, f64, 64), (spmm_row_f32f64_32_twinlists_32, f32f64, 32),
+        (spmm_row_f32f64_64_twinlists_32, f32f64, 64))
+#define KERNEL_narrowlists(name, types, J, V)                                                      \
+    KERNEL_OF(NARROW_LISTS, name, int##J##_t, V, TYPES_##types)
+KERNELS(narrowlists, (f64, 32), (spmm_row_f64_32_narrowlists4_16, 4),
+        (spmm_row_f64_32_narrowlists8_16, 8))
+KERNELS(narrowlists, (f64, 64), (spmm_row_f64_64_narrowlists4_16, 4),
+        (spmm_row_f64_64_narrowlists8_16, 8))
+KERNELS(narrowlists, (f32, 32), (spmm_row_f32_32_narrowlists4_16, 4),
+        (spmm_row_f32_32_narrowlists8_16, 8))
+KERNELS(narrowlists, (f32, 64), (spmm_row_f32_64_narrowlists4_16, 4),
+        (spmm_row_f32_64_narrowlists8_16, 8))
+KERNELS(narrowlists, (f32f64, 32), (spmm_row_f32f64_32_narrowlists4_16, 4),
+        (spmm_row_f32f64_32_narrowlists8_16, 8))
+KERNELS(narrowlists, (f32f64, 64), (spmm_row_f32f64_64_narrowlists4_16, 4),
+        (spmm_row_f32f64_64_narrowlists8_16, 8))
+KERNELS(narrowlists, (f16, 32), (spmm_row_f16_32_narrowlists4_16, 4),
+        (spmm_row_f16_32_narrowlists8_16, 8))
+KERNELS(narrowlists, (f16, 64), (spmm_row_f16_64_narrowlists4_16, 4),
+        (spmm_row_f16_64_narrowlists8_16, 8))
+KERNELS(narrowlists, (f16f32, 32), (spmm_row_f16f32_32_narrowlists4_16, 4),
+        (spmm_row_f16f32_32_narrowlists8_16, 8))
+KERNELS(narrowlists, (f16f32, 64), (spmm_row_f16f32_64_narrowlists4_16, 4),
+        (spmm_row_f16f32_64_narrowlists8_16, 8))
+KERNELS(narrowlists, (bf16, 32), (spmm_row_bf16_32_narrowlists4_16, 4),
+        (spmm_row_bf16_32_narrowlists8_16, 8))
+KERNELS(narrowlists, (bf16, 64), (spmm_row_bf16_64_narrowlists4_16, 4),
+        (spmm_row_bf16_64_narrowlists8_16, 8))
+KERNELS(narrowlists, (bf16f32, 32), (spmm_row_bf16f32_32_narrowlists4_16, 4),
+        (spmm_row_bf16f32_32_narrowlists8_16, 8))
+KERNELS(narrowlists, (bf16f32, 64), (spmm_row_bf16f32_64_narrowlists4_16, 4),
+        (spmm_row_bf16f32_64_narrowlists8_16, 8))
+KERNELS(narrowlists, (c32, 32), (spmm_row_c32_32_narrowlists4_16, 4),
+        (spmm_row_c32_32_narrowlists8_16, 8))
+KERNELS(narrowlists, (c32, 64), (spmm_row_c32_64_narrowlists4_16, 4),
+        (spmm_row_c32_64_narrowlists8_16, 8))
+KERNELS(narrowlists, (c64, 32), (spmm_row_c64_32_narrowlists4_16, 4),
+        (spmm_row_c64_32_narrowlists8_16, 8))
+KERNELS(narrowlists, (c64, 64), (spmm_row_c64_64_narrowlists4_16, 4),
+        (spmm_row_c64_64_narrowlists8_16, 8))
 
 // By the types of C and of the sums.
 #define KERNEL_finish(name, types) KERNEL_OF(FINISH, name, TYPES_##types)

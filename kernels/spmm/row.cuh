@@ -48,24 +48,23 @@ struct Tasks {
     unsigned *counters;
     int64_t counter_count;
     int64_t rows, rows_a_run;
-    // Without analysis (spmm_tasks_unanalyzed) these are where the two counts above are, and runs
-    // of more than `run_limit` entries are in the lists. Else NULL.
-    const int64_t *lengths;
+    // Without analysis runs of more than `run_limit` entries are in the lists of parts and warps
+    // that spmm_tasks_unanalyzed makes, of these lengths: those of warps and of parts.
     int64_t run_limit;
-
-    // Comes before all else: the kernel may have begun while the one that makes the lists ends.
-    __device__ __forceinline__ int64_t parts_listed() const {
-        if (!lengths)
-            return part_count;
-#if __CUDA_ARCH__ >= 900
-        asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-        return lengths[1];
-    }
-    __device__ __forceinline__ int64_t warps_listed() const {
-        return lengths ? lengths[0] : warp_count;
-    }
+    const int64_t *lengths;
 };
+
+// Kernels that begin while the one before is at work.
+__device__ __forceinline__ void let_next_begin() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+__device__ __forceinline__ void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 
 // Loads of what nothing writes while the kernel runs, of 2 to 16 bytes.
 template <class T> __device__ __forceinline__ T load(const T *from) {
@@ -195,11 +194,14 @@ template <bool is> struct Flag { static constexpr bool yes = is; };
 // to 16 bytes; else V is 1, and a complex B may be aligned to its parts only.
 // Loads and stores of 16 bytes where V > 1; `c_packs` says whether C's rows are
 // aligned for that. raw: sums go to C in the accumulator's type.
-template <class A, class X, class Y, class Acc, class J, int G, int V, int P, bool B_PACKS>
-__device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tasks,
-                                         const Dense<const X> &b, const Output<Y> &c, int64_t n,
-                                         const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_,
-                                         Acc *partial, int64_t partial_stride, int64_t flags) {
+// kLists: only what is in the lists that were made without analysis, a block's turn of them; else
+// only the rest, or with analysis all.
+template <bool kLists, class A, class X, class Y, class Acc, class J, int G, int V, int P,
+          bool B_PACKS>
+__device__ __forceinline__ void
+row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, const Output<Y> &c,
+         int64_t n, const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_, Acc *partial,
+         int64_t partial_stride, int64_t flags, int turn) {
     constexpr unsigned kWarp = 0xffffffffu;
     constexpr int kWarps = kBlock / 32, kGroups = 32 / G;
     // Half types are widened once and not by each lane that gets them.
@@ -218,7 +220,10 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
     if (int64_t(tile) * (P * V * G) >= n)
         return;
     const int lane = threadIdx.x & 31, in_group = lane % G, group = lane / G;
-    const int64_t block = int64_t(blockIdx.x >> together), part_count = tasks.parts_listed();
+    int64_t block = int64_t(blockIdx.x >> together);
+    const int64_t part_count = kLists ? tasks.lengths[1] : tasks.part_count;
+    if (kLists)
+        block += turn * int64_t(gridDim.x >> together);
     const bool is_part = block < part_count;
 
     Share own;
@@ -230,11 +235,13 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
         which = threadIdx.x / G;
     } else {
         int64_t warp = (block - part_count) * kWarps + threadIdx.x / 32;
-        const int64_t warp_count = tasks.warps_listed();
+        const int64_t warp_count = kLists ? tasks.lengths[0] : tasks.warp_count;
         if (warp < warp_count) {
             own = take(tasks.warps + warp);
             sharing = kGroups;
             which = group;
+        } else if (kLists) {
+            return;
         } else {
             warp -= warp_count;
             sharing = int(tasks.spread);
@@ -257,7 +264,7 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
     stage.rows[group] = own.rows;
     __syncwarp();
 
-    const bool several = own.rows > 1;
+    const bool several = !kLists && own.rows > 1;
 #pragma unroll
     for (int j = in_group; j < kMostRows; j += G) {
         stage.upto[group][j] = j + 1 < own.rows && !nothing
@@ -321,7 +328,7 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
     // Adds kNow staged entries of a turn, of which `here` belong to the group. whole: all,
     // and no row ends with one of them.
     constexpr int kNow = G < kFlight ? G : kFlight;
-    auto add_entries = [&](auto whole, int turn, int at, int here, unsigned ended) {
+    auto add_entries = [&](auto whole, int half, int at, int here, unsigned ended) {
         const int place = group * G + at;
         const auto factors_at = *reinterpret_cast<const Pack<J, kNow> *>(stage.k + place);
         Pack<X, V> packs[kNow][P];
@@ -367,8 +374,8 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
                 for (int p = 0; p < P; ++p)
                     add_pack(sums + p * V, widen<Acc>(factors.v[u % kFactors]), packs[u][p]);
             }
-            if (!whole.yes && ended >> (place + u) & 1)
-                put(stage.first_row[group] + stage.row[turn][place + u]);
+            if (!kLists && !whole.yes && ended >> (place + u) & 1)
+                put(stage.first_row[group] + stage.row[half][place + u]);
         }
     };
 
@@ -398,7 +405,8 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
                 end = stage.upto[group][row];
         }
         stage.row[first / G & 1][lane] = uint8_t(row);
-        last = __ballot_sync(kWarp, sharing == 1 && e < total && e + 1 == end);
+        if (!kLists)
+            last = __ballot_sync(kWarp, sharing == 1 && e < total && e + 1 == end);
     };
 
     // The warp goes round together; a group that is done idles.
@@ -431,7 +439,7 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
             }
         }
     }
-    if (sharing == 1) {
+    if (!kLists && sharing == 1) {
         // Empty rows.
         int before = 0;
         for (int j = 0; j < stage.rows[group]; ++j) {
@@ -480,11 +488,11 @@ __device__ __forceinline__ void row_wide(const Matrix<A, J> &a, const Tasks &tas
 
 // At most V columns, by lanes along the entries of a row, as SpMV does it: any
 // strides. A lane holds V sums while it goes through its entries.
-template <class A, class X, class Y, class Acc, class J, int L, int V>
-__device__ __forceinline__ void row_narrow(const Matrix<A, J> &a, const Tasks &tasks,
-                                           const Dense<const X> &b, const Output<Y> &c, int64_t n,
-                                           const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_,
-                                           Acc *partial, int64_t partial_stride, int64_t flags) {
+template <bool kLists, class A, class X, class Y, class Acc, class J, int L, int V>
+__device__ __forceinline__ void
+row_narrow(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, const Output<Y> &c,
+           int64_t n, const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_, Acc *partial,
+           int64_t partial_stride, int64_t flags, int turn) {
     // Elements of B of one load, where B is aligned for it.
     constexpr int kPack = __is_class(X) ? 1 : 16 / sizeof(X) >= V ? V : int(16 / sizeof(X));
     constexpr int kOwn = V > L ? V / L : 1;    // columns of a lane at the end
@@ -493,7 +501,10 @@ __device__ __forceinline__ void row_narrow(const Matrix<A, J> &a, const Tasks &t
     constexpr int kWarps = kBlock / 32, kGroups = 32 / L;
     __shared__ Acc of_warps[kWarps][kOwn * L];
     const int lane = threadIdx.x & 31, group = lane / L, in_group = lane % L;
-    const int64_t block = blockIdx.x, part_count = tasks.parts_listed();
+    int64_t block = blockIdx.x;
+    const int64_t part_count = kLists ? tasks.lengths[1] : tasks.part_count;
+    if (kLists)
+        block += turn * int64_t(gridDim.x);
     const bool is_part = block < part_count;
     Part part;
     Share own;
@@ -505,11 +516,13 @@ __device__ __forceinline__ void row_narrow(const Matrix<A, J> &a, const Tasks &t
         which = threadIdx.x / L;
     } else {
         const int64_t warp = (block - part_count) * kWarps + threadIdx.x / 32;
-        const int64_t warp_count = tasks.warps_listed();
+        const int64_t warp_count = kLists ? tasks.lengths[0] : tasks.warp_count;
         if (warp < warp_count) {
             own = take(tasks.warps + warp);
             sharing = kGroups;
             which = group;
+        } else if (kLists) {
+            return;
         } else {
             own = take_run(a.offsets, a.base, tasks, (warp - warp_count) * kGroups + group);
         }

@@ -249,23 +249,31 @@ extern "C" __global__ void __launch_bounds__(kListed)
             upto = upto + of_warps[warp - 1];
         if (own.warps > 0)
             warps[starts[0] + upto.warps - 1] = {begin, int32_t(row), 1, uint16_t(length)};
-        // The warp a row.
-        for (unsigned cut = __ballot_sync(0xffffffffu, own.parts > 0); cut != 0; cut &= cut - 1) {
-            const int owner = __ffs(cut) - 1;
+        // A lane its own few parts, and the warp those of a row that has many.
+        const auto put = [&](int64_t its_row, int64_t from, int64_t entries, const Listed &its,
+                             const Listed &end, int i) {
+            // Of equal length.
+            const int64_t here = entries * i / its.parts, to = entries * (i + 1) / its.parts;
+            parts[starts[1] + end.parts - its.parts + i] = {
+                from + here,
+                int32_t(to - here),
+                int32_t(its_row),
+                int32_t(starts[2] + end.slots - its.slots),
+                its.parts,
+                i,
+                int32_t(starts[3] + end.counters - its.counters)};
+        };
+        constexpr int kFew = 4;
+        for (int i = 0; i < own.parts && own.parts <= kFew; ++i)
+            put(row, begin, length, own, upto, i);
+        for (unsigned many = __ballot_sync(0xffffffffu, own.parts > kFew); many != 0;
+             many &= many - 1) {
+            const int owner = __ffs(many) - 1;
             const int64_t from = __shfl_sync(0xffffffffu, begin, owner);
             const int64_t entries = __shfl_sync(0xffffffffu, length, owner);
             const Listed end = upto.from(owner), its = own.from(owner);
-            for (int i = lane; i < its.parts; i += 32) {
-                const int64_t here = entries * i / its.parts, to = entries * (i + 1) / its.parts;
-                parts[starts[1] + end.parts - its.parts + i] = {
-                    from + here,
-                    int32_t(to - here),
-                    int32_t(row - lane + owner),
-                    int32_t(starts[2] + end.slots - its.slots),
-                    its.parts,
-                    i,
-                    int32_t(starts[3] + end.counters - its.counters)};
-            }
+            for (int i = lane; i < its.parts; i += 32)
+                put(row - lane + owner, from, entries, its, end, i);
         }
     }
     __syncthreads();

@@ -64,6 +64,11 @@ kernel_kinds! { "spmm/row" {
             [["c64"], index_types(), groups(16).to_vec()];
     SINGLE(String, IndexType) = "single" for [types(Algorithm::Row), index_types()];
     TWINS(String, IndexType) = "twins" for [["f64", "f32f64"], index_types()];
+    PACK_LISTS(String, IndexType, usize) = "packlists" for [packed_types(), index_types(), row::GROUPS],
+            [["c64"], index_types(), groups(16).to_vec()];
+    SINGLE_LISTS(String, IndexType) = "singlelists" for [types(Algorithm::Row), index_types()];
+    TWIN_LISTS(String, IndexType) = "twinlists" for [["f64", "f32f64"], index_types()];
+    NARROW_LISTS(String, IndexType, usize) = "narrowlists" for [types(Algorithm::Row), index_types(), [4, 8]];
     NARROW_B(String, IndexType, usize, usize) = "narrow" for [types(Algorithm::Row), index_types(), [4, 8], [4, 16]];
     /// Sums of the workspace into C.
     pub(super) FINISH(String) = "finish" for [results(Algorithm::Row)];
@@ -185,6 +190,15 @@ struct Offsets {
 }
 same_layout!(Offsets = "spmm/join.cuh Offsets" { pointer, wide });
 
+/// The kernels of a combination of types that take what is in lists without analysis.
+struct ListKernels {
+    packs: Vec<Kernel>,
+    single: Kernel,
+    twins: Option<Kernel>,
+    /// By columns (4, 8).
+    narrow: [Kernel; 2],
+}
+
 /// The kernels of a combination of types.
 struct Kernels {
     /// By [`groups`].
@@ -196,6 +210,8 @@ struct Kernels {
     narrow: [[Kernel; 2]; 2],
     finish: Kernel,
     pack: Kernel,
+    /// Where nothing is analyzed.
+    lists: Option<ListKernels>,
 }
 
 struct RowSpmm {
@@ -288,7 +304,8 @@ impl RowSpmm {
 
     /// Sums go to the workspace first.
     fn finishes_c(&self, n: usize) -> bool {
-        row::stores_sums_first(n, self.problem.c_order == Order::Col)
+        let rows = self.schedule.row_count as usize;
+        row::stores_sums_first((rows, n), self.problem.c_order == Order::Col)
     }
 
     fn parts(&self, n: usize) -> Parts {
@@ -352,7 +369,34 @@ impl Kernels {
             narrow: [[narrow(4, 4)?, narrow(4, 16)?], [narrow(8, 4)?, narrow(8, 16)?]],
             finish: FINISH.load(device, (result_name(types),))?,
             pack: pack_kernel(device, types.x)?,
+            lists: None,
         })
+    }
+}
+
+impl ListKernels {
+    fn load(device: &Device, types: Types, width: IndexType) -> Result<Self> {
+        let name = || types_name(types);
+        let packs = |&group: &usize| PACK_LISTS.load(device, (name(), width, group));
+        let narrow = |columns| NARROW_LISTS.load(device, (name(), width, columns));
+        Ok(ListKernels {
+            packs: groups(types.x.size()).iter().map(packs).collect::<Result<_>>()?,
+            single: SINGLE_LISTS.load(device, (name(), width))?,
+            twins: match types.x {
+                DataType::R64F => Some(TWIN_LISTS.load(device, (name(), width))?),
+                _ => None,
+            },
+            narrow: [narrow(4)?, narrow(8)?],
+        })
+    }
+
+    fn of(&self, kernel: row::Kernel) -> Kernel {
+        match kernel {
+            row::Kernel::Packs(group) => self.packs[group],
+            row::Kernel::Twins => self.twins.expect("doubles have it"),
+            row::Kernel::Single => self.single,
+            row::Kernel::Narrow { columns, .. } => self.narrow[usize::from(columns > 4)],
+        }
     }
 }
 
@@ -379,9 +423,7 @@ impl SpmmExecutor for RowSpmm {
         }
         let parts = self.parts(n);
         cx.workspace.require(parts.total)?;
-        let part = |at: usize| cx.workspace.address.offset(at);
 
-        self.schedule.make(cx, &self.device, &rows, part(parts.lists))?;
         for first in (0..n).step_by(parts.columns) {
             let columns = parts.columns.min(n - first);
             self.multiply(cx, (alpha, beta), b, c, &parts, (first, columns))?;
@@ -443,6 +485,9 @@ impl RowSpmm {
             }
             (from, flags) = (Strides { row: parts.ld, col: 1 }, 0);
         }
+        if begin == 0 {
+            self.schedule.make(cx, &self.device, &rows, part(parts.lists))?;
+        }
         let to = Strides::new(c.order, false, c.ld);
         let c_values = c.values.offset(begin * to.col as usize * c_size);
         let raw = self.finishes_c(all);
@@ -466,16 +511,25 @@ impl RowSpmm {
             let flags = flags | if step.packs { 8 } else { 0 } | i64::from(step.together) << 8;
             let grid = (self.blocks(&step)?, step.tiles.div_ceil(1 << step.together));
             let kernel = self.kernel(step.kernel);
-            // With lists of this product the kernel waits for what was before it.
-            let early = self.schedule.makes_lists() && kernel.is_of_90();
-            // SAFETY: the operands are as their descriptors say, the pattern was
-            // checked by analysis or is what the caller without one promises, the workspace is
-            // large enough, and the handle lends its counters to one call at a time.
-            unsafe {
-                launch_early!(early, kernel, (grid.0, grid.1), ROW_THREADS, cx.stream;
-                    offsets, rows.indices, rows.values, rows.base, tasks, b_part, b_row, from.col,
-                    c_part, c_strides.row, c_strides.col, self.order.address(), step.columns as i64, alpha, beta, partial,
-                    columns, flags)?;
+            // What is in lists that were made without analysis, and then the runs, which need none of them.
+            let mut kernels = vec![(kernel, grid.0, flags, false)];
+            if let (Some(lists), blocks @ 1..) = (&self.kernels.lists, self.schedule.list_blocks()) {
+                let of_lists = lists.of(step.kernel);
+                let (blocks, are_early) = ((blocks << step.together) as u32, of_lists.is_of_90());
+                // Right behind the one that makes them; later another kernel may be between.
+                let early = are_early && begin + first == 0;
+                kernels = vec![(of_lists, blocks, flags, early), (kernel, grid.0, flags | 16, are_early)];
+            }
+            for (kernel, blocks, flags, early) in kernels {
+                // SAFETY: the operands are as their descriptors say, the pattern was
+                // checked by analysis or is what the caller without one promises, the workspace is
+                // large enough, and the handle lends its counters to one call at a time.
+                unsafe {
+                    launch_early!(early, kernel, (blocks, grid.1), ROW_THREADS, cx.stream;
+                        offsets, rows.indices, rows.values, rows.base, tasks, b_part, b_row, from.col,
+                        c_part, c_strides.row, c_strides.col, self.order.address(), step.columns as i64, alpha, beta, partial,
+                        columns, flags)?;
+                }
             }
             first += step.columns;
         }

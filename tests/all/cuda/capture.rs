@@ -262,11 +262,14 @@ mod alone {
                 let (b, c) = ((&device_b, b.shape), (&mut device_c, c.shape));
                 session.spmm_once((N, N), 1.0, &a, b, 0.0, c, ComputeType::R64F)
             };
-            // The first call of a size brings the workspace, which a capture cannot.
-            Graph::begin(&lane.stream).unwrap();
-            let error = multiply().unwrap_err();
-            Graph::end(&lane.stream).unwrap();
-            assert!(error.status == Status::InvalidState && error.message.contains("workspace"), "{error}");
+            if order == Order::Col {
+                // The first call of a size brings the workspace for copies, which a capture cannot.
+                Graph::begin(&lane.stream).unwrap();
+                let error = multiply().unwrap_err();
+                Graph::end(&lane.stream).unwrap();
+                let names_it = error.message.contains("workspace");
+                assert!(error.status == Status::InvalidState && names_it, "{error}");
+            }
             multiply().unwrap();
             let graph = capture(&lane, || multiply().unwrap());
             for replay in 0..REPLAYS {

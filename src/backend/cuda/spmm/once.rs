@@ -8,7 +8,7 @@ use once_cell::sync::Lazy;
 use parking_lot::Mutex;
 
 use super::schedule::Schedule;
-use super::{product as bytes_of, Kernels, RowSpmm};
+use super::{product as bytes_of, Kernels, ListKernels, RowSpmm};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::cuda::order::Order;
@@ -33,7 +33,9 @@ fn kernels(device: &Arc<Device>, types: Types, width: IndexType) -> Result<Arc<K
     if let Some(kernels) = loaded.get(&key) {
         return Ok(Arc::clone(kernels));
     }
-    let kernels = Arc::new(Kernels::load(device, types, width)?);
+    let mut kernels = Kernels::load(device, types, width)?;
+    kernels.lists = Some(ListKernels::load(device, types, width)?);
+    let kernels = Arc::new(kernels);
     loaded.insert(key, Arc::clone(&kernels));
     Ok(kernels)
 }

@@ -26,6 +26,11 @@ const WINDOW: usize = 256;
 const LISTS: usize = 5;
 /// Rows of a block that makes lists without analysis (tasks.cu).
 const LISTED: usize = 1024;
+/// Blocks for each multiprocessor that take lists without analysis: it has room for more, which others
+/// begin in.
+const LIST_BLOCKS: i64 = 6;
+/// The same where all rows are in the lists, since they are few: as many as there is room for.
+const MOST_LIST_BLOCKS: i64 = 8;
 /// Words of the counters that count lists without analysis; the last ones.
 const STATE_WORDS: usize = 8;
 /// Tiles along N that one launch takes.
@@ -49,10 +54,10 @@ pub(super) struct Tasks {
     counter_count: i64,
     rows: i64,
     rows_a_run: i64,
-    lengths: Address,
     run_limit: i64,
+    lengths: Address,
 }
-same_layout!(Tasks = "spmm/row.cuh Tasks" { parts, part_count, warps, warp_count, runs, count, spread, counters, counter_count, rows, rows_a_run, lengths, run_limit });
+same_layout!(Tasks = "spmm/row.cuh Tasks" { parts, part_count, warps, warp_count, runs, count, spread, counters, counter_count, rows, rows_a_run, run_limit, lengths });
 
 same_layout!(Limits = "spmm/tasks.cu Limits" { most, part, alone, quota });
 
@@ -99,8 +104,8 @@ enum Lists {
     None,
     /// Made by analysis.
     Kept { runs: DeviceBuffer<Run>, warps: DeviceBuffer<Run>, parts: DeviceBuffer<Part> },
-    /// Made before each product, in the workspace.
-    Made(Unanalyzed),
+    /// Made before each product, in the workspace; so many blocks take them.
+    Made { unanalyzed: Unanalyzed, blocks: i64 },
 }
 
 /// Where lists are that are made before a product: lengths, rows of warps, and parts.
@@ -198,19 +203,25 @@ impl Schedule {
         if unanalyzed.has_no_lists() {
             return Schedule { is_packed, count, rows_a_run, ..plain };
         }
-        let lists = Lists::Made(unanalyzed);
+        // Few rows are all in the lists.
+        let each = if rows.rows < multiprocessors * LIST_BLOCKS { MOST_LIST_BLOCKS } else { LIST_BLOCKS };
+        let blocks = unanalyzed.blocks.min(each * multiprocessors);
+        let lists = Lists::Made { unanalyzed, blocks };
         Schedule { lists, is_packed, count, rows_a_run, slots, counter_count: counters, ..plain }
     }
 
-    /// Lists are made before each product.
-    pub(super) fn makes_lists(&self) -> bool {
-        matches!(self.lists, Lists::Made(_))
+    /// Blocks that take what is in the lists that are made before each product.
+    pub(super) fn list_blocks(&self) -> i64 {
+        match self.lists {
+            Lists::Made { blocks, .. } => blocks,
+            _ => 0,
+        }
     }
 
     /// Bytes of the workspace for lists.
     pub(super) fn list_bytes(&self) -> usize {
         match &self.lists {
-            Lists::Made(Unanalyzed { warps, parts, .. }) => {
+            Lists::Made { unanalyzed: Unanalyzed { warps, parts, .. }, .. } => {
                 LENGTHS_BYTES + *warps as usize * size_of::<Run>() + *parts as usize * size_of::<Part>()
             }
             _ => 0,
@@ -218,7 +229,7 @@ impl Schedule {
     }
 
     fn made_at(&self, lists: Address) -> Option<MadeAt> {
-        let Lists::Made(unanalyzed) = &self.lists else { return None };
+        let Lists::Made { unanalyzed, .. } = &self.lists else { return None };
         let parts = lists.offset(LENGTHS_BYTES);
         let warps = parts.offset(unanalyzed.parts as usize * size_of::<Part>());
         Some(MadeAt { lengths: lists, warps, parts })
@@ -226,7 +237,7 @@ impl Schedule {
 
     /// Makes the lists that are made before each product, at this place of the workspace. Only launches.
     pub(super) fn make(&self, cx: &Context, device: &Device, rows: &Rows, lists: Address) -> Result<()> {
-        let (Lists::Made(unanalyzed), Some(at)) = (&self.lists, self.made_at(lists)) else {
+        let (Lists::Made { unanalyzed, .. }, Some(at)) = (&self.lists, self.made_at(lists)) else {
             return Ok(());
         };
         let kernel = device.modules().kernel("spmm/tasks", "spmm_tasks_unanalyzed")?;
@@ -269,12 +280,7 @@ impl Schedule {
     /// Blocks whose warps take so many runs.
     pub(super) fn blocks(&self, runs_a_warp: i64) -> i64 {
         let ceil = |count: i64, by: i64| count / by + i64::from(count % by != 0);
-        let list_blocks = match self.lists {
-            // Those that find nothing in the lists take runs, and those that find none end.
-            Lists::Made(Unanalyzed { blocks, .. }) => blocks,
-            _ => self.part_count,
-        };
-        list_blocks + ceil(self.warp_count + ceil(self.count, runs_a_warp), WARPS)
+        self.part_count + ceil(self.warp_count + ceil(self.count, runs_a_warp), WARPS)
     }
 
     /// For a launch in which `spread` groups share a run; `lists`: where [`Self::make`] has made them.
@@ -291,14 +297,14 @@ impl Schedule {
             counter_count: self.counter_count,
             rows: self.row_count,
             rows_a_run: self.rows_a_run,
-            lengths: Address::NULL,
             run_limit: i64::MAX,
+            lengths: Address::NULL,
         };
         match (&self.lists, self.made_at(lists)) {
             (Lists::Kept { runs, warps, parts }, _) => {
                 Tasks { runs: runs.address(), warps: warps.address(), parts: parts.address(), ..none }
             }
-            (Lists::Made(unanalyzed), Some(MadeAt { lengths, warps, parts })) => {
+            (Lists::Made { unanalyzed, .. }, Some(MadeAt { lengths, warps, parts })) => {
                 Tasks { parts, warps, lengths, run_limit: unanalyzed.limits.alone, ..none }
             }
             _ => none,

@@ -109,4 +109,7 @@ fn sanitizer_small_matrices() {
     // A warp's, a block's, and one that is cut.
     let uneven = with_longer(60, 3, &[129, 600, 1100]);
     check_all(&uneven, [3, 16, 64].map(|n| Product { n, special: true, ..PLAIN }));
+    let once = Product { once: true, ..PLAIN };
+    check_all(&sample(1, 70, 90), [1, 8, 33].map(|n| Product { n, beta: 0.5, ..once }));
+    check_all(&with_longer(90, 3, &[600, 1100]), [4, 16].map(|n| Product { n, orders, ..once }));
 }
