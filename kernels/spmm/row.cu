@@ -6,7 +6,9 @@ using namespace tarsia;
 
 // flags: 1, C's rows are aligned for packs; 2, sums go to C as they are, in the
 // accumulator's type; 4, B is conjugated (narrow); 8, B's rows are aligned for packs
-// (narrow); from bit 8 on, log2 of the tiles that lie next to each other in the grid.
+// (narrow); 16, the kernel ends after the one before it (a product without analysis, which
+// programmatic dependent launch lets begin early); from bit 8 on, log2 of the tiles that
+// lie next to each other in the grid.
 #define PARAMETERS(A, X, Y, Acc, J)                                                                \
     Offsets offsets, const J *indices, const A *values, int64_t base, Tasks tasks, const X *b,     \
         int64_t b_row, int64_t b_col, Y *c, int64_t c_row, int64_t c_col, const uint32_t *order,   \
@@ -28,25 +30,30 @@ using namespace tarsia;
      : sizeof(J) == 8                    ? (sizeof(X) == 8 ? 24 : 28)                              \
      : sizeof(X) == 8                    ? (sizeof(A) < 8 ? 28 : WARPS_OF_DOUBLES)                 \
                                          : 32)
-// Runs without analysis need nothing of the kernel before, and what comes next needs both.
+// A product without analysis reads nothing that the kernel before it, which makes the lists,
+// writes. But the kernel after this one reads the lists, and waits for this one alone: so this one
+// does not end before that one has.
 #define END_AFTER_PREVIOUS                                                                         \
     if ((flags & 16) && blockIdx.x == gridDim.x - 1 && threadIdx.x == 0)                           \
         wait_for_previous();
-// The turns of a block of what is in the lists. Its threads are done with what they share before
-// the next one.
-#define BY_TURNS(blocks, turn)                                                                     \
+// The host does not know how long the lists are, so a block takes every `blocks`th item of them,
+// from item `block` on: a part of a long row, or four rows of a warp each. The barrier keeps a
+// warp from writing shared memory that others still read.
+#define BY_TURNS(blocks, block, turn)                                                              \
     let_next_begin();                                                                              \
     wait_for_previous();                                                                           \
-    const int64_t last = tasks.lengths[1] + (tasks.lengths[0] + 3) / 4;                            \
-    for (int turn = 0; turn * int64_t((blocks).x) + (blocks).y < last; ++turn, __syncthreads())
+    const int64_t items = tasks.lengths[1] + (tasks.lengths[0] + 3) / 4;                           \
+    for (int turn = 0; turn * int64_t(blocks) + (block) < items; ++turn, __syncthreads())
 #define WIDE_LISTS(name, A, X, Y, Acc, J, G, V, P, b_packs, warps)                                 \
     extern "C" __global__ void __launch_bounds__(kBlock, (warps)*32 / kBlock)                      \
         name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
-        BY_TURNS(make_uint2(gridDim.x >> (flags >> 8), blockIdx.x >> (flags >> 8)), turn)          \
+        BY_TURNS(gridDim.x >> (flags >> 8), blockIdx.x >> (flags >> 8), turn)                      \
         row_wide<true, A, X, Y, Acc, J, G, V, P, b_packs>(                                         \
             {offsets, indices, values, base}, tasks, {b, b_row, b_col},                            \
             {{c, c_row, c_col}, order}, n, alpha, beta, partial, partial_stride, flags, turn);     \
     }
+// The loop over turns takes registers of its own: four warps fewer than with columns of 64 bits.
+#define WARPS_OF_LISTS(A, X) (WARPS(A, X, int64_t) - 4)
 #define WIDE(name, A, X, Y, Acc, J, G, V, P, b_packs, warps)                                       \
     extern "C" __global__ void __launch_bounds__(kBlock, (warps)*32 / kBlock)                      \
         name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
@@ -129,7 +136,7 @@ KERNELS(twins, (), (spmm_row_f64_32_twins_32, f64, 32), (spmm_row_f64_64_twins_3
 #define NARROW_LISTS(name, J, V, A, X, Y, Acc)                                                     \
     extern "C" __global__ void __launch_bounds__(kBlock, sizeof(Acc) == 16 ? 3 : 4)                \
         name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
-        BY_TURNS(make_uint2(gridDim.x, blockIdx.x), turn)                                          \
+        BY_TURNS(gridDim.x, blockIdx.x, turn)                                                      \
         row_narrow<true, A, X, Y, Acc, J, 16, V>(                                                  \
             {offsets, indices, values, base}, tasks, {b, b_row, b_col},                            \
             {{c, c_row, c_col}, order}, n, alpha, beta, partial, partial_stride, flags, turn);     \
@@ -183,7 +190,7 @@ KERNELS(narrow, (c64, 64), (spmm_row_c64_64_narrow4_4, 4, 4), (spmm_row_c64_64_n
 #define KERNEL_packlists(name, types, J, G)                                                        \
     KERNEL_OF(PACK_LISTS, name, int##J##_t, G, TYPES_##types)
 #define PACK_LISTS(name, J, G, A, X, Y, Acc)                                                       \
-    WIDE_LISTS(name, A, X, Y, Acc, J, G, PACK_OF(X), 1, true, WARPS(A, X, J))
+    WIDE_LISTS(name, A, X, Y, Acc, J, G, PACK_OF(X), 1, true, WARPS_OF_LISTS(A, X))
 KERNELS(packlists, (f64, 32), (spmm_row_f64_32_packlists_4, 4), (spmm_row_f64_32_packlists_8, 8),
         (spmm_row_f64_32_packlists_16, 16), (spmm_row_f64_32_packlists_32, 32))
 KERNELS(packlists, (f64, 64), (spmm_row_f64_64_packlists_4, 4), (spmm_row_f64_64_packlists_8, 8),
@@ -228,7 +235,7 @@ KERNELS(packlists, (c64, 64), (spmm_row_c64_64_packlists_8, 8), (spmm_row_c64_64
         (spmm_row_c64_64_packlists_32, 32))
 #define KERNEL_singlelists(name, types, J) KERNEL_OF(SINGLE_LISTS, name, int##J##_t, TYPES_##types)
 #define SINGLE_LISTS(name, J, A, X, Y, Acc)                                                        \
-    WIDE_LISTS(name, A, X, Y, Acc, J, 32, 1, 1, false, WARPS(A, X, J))
+    WIDE_LISTS(name, A, X, Y, Acc, J, 32, 1, 1, false, WARPS_OF_LISTS(A, X))
 KERNELS(singlelists, (), (spmm_row_f64_32_singlelists_32, f64, 32),
         (spmm_row_f64_64_singlelists_32, f64, 64), (spmm_row_f32_32_singlelists_32, f32, 32),
         (spmm_row_f32_64_singlelists_32, f32, 64), (spmm_row_f32f64_32_singlelists_32, f32f64, 32),
@@ -242,7 +249,7 @@ KERNELS(singlelists, (), (spmm_row_f64_32_singlelists_32, f64, 32),
         (spmm_row_c64_32_singlelists_32, c64, 32), (spmm_row_c64_64_singlelists_32, c64, 64))
 #define KERNEL_twinlists(name, types, J) KERNEL_OF(TWIN_LISTS, name, int##J##_t, TYPES_##types)
 #define TWIN_LISTS(name, J, A, X, Y, Acc)                                                          \
-    WIDE_LISTS(name, A, X, Y, Acc, J, 32, PACK_OF(X), 2, true, 20)
+    WIDE_LISTS(name, A, X, Y, Acc, J, 32, PACK_OF(X), 2, true, 16)
 KERNELS(twinlists, (), (spmm_row_f64_32_twinlists_32, f64, 32),
         (spmm_row_f64_64_twinlists_32, f64, 64), (spmm_row_f32f64_32_twinlists_32, f32f64, 32),
         (spmm_row_f32f64_64_twinlists_32, f32f64, 64))

@@ -66,7 +66,9 @@ __device__ __forceinline__ void wait_for_previous() {
 #endif
 }
 
-// Loads of what nothing writes while the kernel runs, of 2 to 16 bytes.
+// Loads of 2 to 16 bytes of what nothing writes while the kernel reads it. (Lists that are made
+// without analysis are written by the kernel before. They are read only after their lengths, which
+// are read after wait_for_previous.)
 template <class T> __device__ __forceinline__ T load(const T *from) {
     T out;
     if constexpr (sizeof(T) == 16 && alignof(T) == 16) {
