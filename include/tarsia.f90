@@ -867,8 +867,9 @@ module tarsia
     interface
         ! Takes memory for plans, conversions and the handle's own workspace from the user's
         ! functions; both NULL goes back to the library's. Allowed until the first plan is created
-        ! or analyzed with the handle. An allocation that fails makes the call that needed it return
-        ! ALLOC_FAILED and leaves every object usable.
+        ! or analyzed with the handle, or the first product without a plan has allocated. An
+        ! allocation that fails makes the call that needed it return ALLOC_FAILED and leaves every
+        ! object usable.
         !
         ! A plan has all its memory from the handle that tarsiaPlan_analyze gets, also what later
         ! calls with other handles take for it. The functions and ctx must stay valid until the
@@ -876,7 +877,7 @@ module tarsia
         ! are destroyed.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (one of the functions is NULL), INVALID_STATE (a
-        ! plan was created or analyzed already).
+        ! plan was created or analyzed already, or a product without a plan has allocated).
         function tarsiaSetAllocator(handle, alloc, free, ctx) bind(C, name="tarsiaSetAllocator")
             import :: c_funptr, c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
@@ -905,7 +906,7 @@ module tarsia
     interface
         ! Gives execute its scratch memory: bytes bytes of the backend's memory, aligned to 16
         ! bytes, that nothing else uses while the handle's calls run. NULL with 0 bytes goes back to
-        ! the handle's own, which tarsiaPlan_analyze and tarsiaPlan_prepare grow.
+        ! the handle's own, which tarsiaPlan_analyze, tarsiaPlan_prepare and tarsiaSpMM_once grow.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (ptr without bytes, bytes without ptr, misaligned
         ! ptr).
@@ -2728,13 +2729,17 @@ module tarsia
         ! CSR with op N and CSC with op T (for real values also op C) need no conversion: with the
         ! CUDA backend this call then only launches, asynchronously on the handle's stream, may be
         ! captured, and does not validate the matrix: one that tarsiaCheckSpMat would refuse is
-        ! undefined behaviour. It needs workspace: at most 16 MiB for sums of rows in parts, about 2
-        ! bytes an entry of A at most, and where B or C is in column order copies of 64 MiB at most
-        ! (of 32 columns at least). The handle's own workspace grows to that, which the first call
-        ! of a size waits for; of one that tarsiaSetWorkspace has set and that is too small, memory
-        ! is allocated for the call, which then blocks. In a capture the workspace must suffice:
-        ! call it with matrices of these sizes before, else INVALID_STATE. For any other input, and
-        ! on the CPU backends, it builds a temporary plan, which validates, and blocks.
+        ! undefined behaviour. It needs workspace: 16 MiB at most for sums of parts of long rows,
+        ! lists of these parts (6 bytes an entry of A at most), and copies of B and C by rows of 64
+        ! MiB at most, or of 32 columns where these are larger. B is copied where op(B) is
+        ! contiguous by columns or conjugated and has more than 8 columns, and where its rows are
+        ! long, not aligned to 128 bytes, and read often; C where it is in column order and has more
+        ! than 2^19 elements. The handle's own workspace grows to that, and the call that makes it
+        ! grow blocks. If one that tarsiaSetWorkspace has set is too small, the call allocates
+        ! memory of its own and blocks. In a capture neither is possible: call it once before with
+        ! matrices of the same sizes, or the capture gets INVALID_STATE. For any other input, for a
+        ! matrix with more than 2^31 - 1 rows and more than 2^31 - 1 entries, and on the CPU
+        ! backends, it builds a temporary plan, which validates, and blocks.
         !
         ! Statuses: those of tarsiaSpMM_createPlan, tarsiaPlan_analyze and tarsiaSpMM; INVALID_STATE
         ! (see above).

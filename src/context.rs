@@ -351,9 +351,9 @@ impl Handle {
         })
     }
 
-    /// Runs `f`, of the function `name`, with a workspace of at least so many bytes. The handle's own grows where it is
-    /// too small, and where the user's is, memory is allocated for the call, which then blocks. While the stream is
-    /// captured neither is possible.
+    /// Runs `f`, of the function `name`, with a workspace of at least so many bytes. If the handle's own is too small,
+    /// it grows. If the user has set one that is too small, this call allocates memory of its own, and blocks until
+    /// the work that uses it is done. `INVALID_STATE` if either is needed while the stream is captured.
     pub fn with_room<R>(&self, name: &str, bytes: usize, f: impl FnOnce(&Context) -> Result<R>) -> Result<R> {
         let (present, is_users) = {
             let scratch = self.scratch()?;
@@ -377,10 +377,15 @@ impl Handle {
         }
         let block = Block::new(&cx.allocator, bytes)?;
         let workspace = Workspace { address: block.address(), bytes };
-        let result = self.with_workspace(|cx, _| f(&Context { workspace, ..cx.clone() }));
-        // What was enqueued uses the memory, whatever came of it.
-        self.backend.synchronize(cx.stream)?;
-        result
+        self.with_workspace(|cx, enqueuing| {
+            if matches!(enqueuing, Enqueuing::Captured(_)) {
+                return Err(Error::state(format!("handle: a capture of its stream began during {name}")));
+            }
+            let result = f(&Context { workspace, ..cx.clone() });
+            // What was enqueued uses the memory, whatever came of it.
+            self.backend.synchronize(cx.stream)?;
+            result
+        })
     }
 
     /// Bytes of the workspace that calls get now.
@@ -436,6 +441,12 @@ impl Handle {
         self.backend.clear(block.address(), block.bytes())?;
         let old = {
             let mut scratch = self.scratch()?;
+            // Another thread may have brought a larger one meanwhile.
+            if scratch.own.as_ref().is_some_and(|own| own.bytes() >= bytes) {
+                drop(scratch);
+                drop(block);
+                return Ok(());
+            }
             let old = scratch.own.replace(block);
             if std::mem::take(&mut scratch.captured) {
                 scratch.retired.extend(old);

@@ -290,7 +290,7 @@ pub unsafe extern "C" fn tarsiaSetPlanCache(handle: tarsiaHandle_t, folder: *con
 
 /// Takes memory for plans, conversions and the handle's own workspace from the
 /// user's functions; both NULL goes back to the library's. Allowed until the
-/// first plan is created or analyzed with the handle. An allocation that fails makes the
+/// first plan is created or analyzed with the handle, or the first product without a plan has allocated. An allocation that fails makes the
 /// call that needed it return ALLOC_FAILED and leaves every object usable.
 ///
 /// A plan has all its memory from the handle that tarsiaPlan_analyze gets, also what later calls with
@@ -298,7 +298,7 @@ pub unsafe extern "C" fn tarsiaSetPlanCache(handle: tarsiaHandle_t, folder: *con
 /// plans that were analyzed with it, and the matrices in tiles that it has filled are destroyed.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (one of the functions is NULL),
-/// INVALID_STATE (a plan was created or analyzed already).
+/// INVALID_STATE (a plan was created or analyzed already, or a product without a plan has allocated).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaSetAllocator(
     handle: tarsiaHandle_t,
@@ -356,8 +356,8 @@ pub unsafe extern "C" fn tarsiaSetLogger(
 
 /// Gives execute its scratch memory: bytes bytes of the backend's memory,
 /// aligned to 16 bytes, that nothing else uses while the handle's calls run.
-/// NULL with 0 bytes goes back to the handle's own, which tarsiaPlan_analyze
-/// and tarsiaPlan_prepare grow.
+/// NULL with 0 bytes goes back to the handle's own, which tarsiaPlan_analyze,
+/// tarsiaPlan_prepare and tarsiaSpMM_once grow.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (ptr without bytes, bytes without
 /// ptr, misaligned ptr).

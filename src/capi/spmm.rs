@@ -176,13 +176,16 @@ pub unsafe extern "C" fn tarsiaSpMM_into(
 ///
 /// CSR with op N and CSC with op T (for real values also op C) need no conversion: with the CUDA backend this
 /// call then only launches, asynchronously on the handle's stream, may be captured, and does not validate the
-/// matrix: one that tarsiaCheckSpMat would refuse is undefined behaviour. It needs workspace: at most 16 MiB for
-/// sums of rows in parts, about 2 bytes an entry of A at most, and where B or C is in column order copies of
-/// 64 MiB at most (of 32 columns at least). The handle's own workspace grows to that, which the first call of a
-/// size waits for; of one that tarsiaSetWorkspace has set and that is too small, memory is allocated for the
-/// call, which then blocks. In a capture the workspace must suffice: call it with matrices of these sizes before,
-/// else INVALID_STATE.
-/// For any other input, and on the CPU backends, it builds a temporary plan, which validates, and blocks.
+/// matrix: one that tarsiaCheckSpMat would refuse is undefined behaviour. It needs workspace: 16 MiB at most for
+/// sums of parts of long rows, lists of these parts (6 bytes an entry of A at most), and copies of B and C by rows of
+/// 64 MiB at most, or of 32 columns where these are larger. B is copied where op(B) is contiguous by columns or
+/// conjugated and has more than 8 columns, and where its rows are long, not aligned to 128 bytes, and read often; C
+/// where it is in column order and has more than 2^19 elements. The handle's own workspace grows to that, and the
+/// call that makes it grow blocks. If one that tarsiaSetWorkspace has set is too small, the call allocates memory of
+/// its own and blocks. In a capture neither is possible: call it once before with matrices of the same sizes, or
+/// the capture gets INVALID_STATE.
+/// For any other input, for a matrix with more than 2^31 - 1 rows and more than 2^31 - 1 entries, and on the CPU
+/// backends, it builds a temporary plan, which validates, and blocks.
 ///
 /// Statuses: those of tarsiaSpMM_createPlan, tarsiaPlan_analyze and tarsiaSpMM; INVALID_STATE (see above).
 #[no_mangle]

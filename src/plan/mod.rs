@@ -336,11 +336,12 @@ impl Plan {
         }
         let block = Block::new(&handle.context().allocator, bytes)?;
         let workspace = Workspace { address: block.address(), bytes };
-        let result =
-            plan.execute(handle, name, |planned, cx| f(planned, &Context { workspace, ..cx.clone() }));
-        // What was enqueued uses the memory, whatever came of it.
-        handle.backend().synchronize(handle.stream())?;
-        result
+        plan.execute(handle, name, |planned, cx| {
+            let result = f(planned, &Context { workspace, ..cx.clone() });
+            // What was enqueued uses the memory, whatever came of it.
+            handle.backend().synchronize(cx.stream)?;
+            result
+        })
     }
 
     /// Runs `f` with the operation for writing; the context allocates for the plan.

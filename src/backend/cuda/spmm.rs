@@ -302,6 +302,14 @@ impl RowSpmm {
         row_aligns(n, self.problem.types.x.size(), (rows.nnz, rows.cols))
     }
 
+    /// This B of `n` columns is copied.
+    fn copies_b(&self, b: &DenseMatrix, n: usize) -> bool {
+        let row = Strides::new(b.order, self.problem.op_b.transposes(), b.ld).row;
+        let are_lines =
+            row.saturating_mul(b.value_type.size() as i64) % LINE as i64 == 0 && b.values.is_aligned(LINE);
+        self.packs_b(n) || self.aligns_b(n) && !are_lines
+    }
+
     /// Sums go to the workspace first.
     fn finishes_c(&self, n: usize) -> bool {
         let rows = self.schedule.row_count as usize;
@@ -424,8 +432,9 @@ impl SpmmExecutor for RowSpmm {
         let parts = self.parts(n);
         cx.workspace.require(parts.total)?;
 
-        for first in (0..n).step_by(parts.columns) {
-            let columns = parts.columns.min(n - first);
+        let columns_at_once = if self.copies_b(b, n) || self.finishes_c(n) { parts.columns } else { n };
+        for first in (0..n).step_by(columns_at_once) {
+            let columns = columns_at_once.min(n - first);
             self.multiply(cx, (alpha, beta), b, c, &parts, (first, columns))?;
         }
         Ok(())
@@ -474,8 +483,7 @@ impl RowSpmm {
         let b_values = b.values.offset(begin * from.col as usize * b_size);
         let mut b_at = b_values;
         let mut flags: i64 = if self.conjugates_b() { 4 } else { 0 };
-        let crooked = from.row.saturating_mul(b_size as i64) % LINE as i64 != 0 || !b_at.is_aligned(LINE);
-        if (self.packs_b(all) || (self.aligns_b(all) && crooked)) && rows.cols > 0 {
+        if self.copies_b(b, all) && rows.cols > 0 {
             b_at = part(parts.packed_b);
             let grid = (grid_x(rows.cols)?, grid_y(n));
             // SAFETY: B is as its descriptor says; the workspace holds the copy.
@@ -516,7 +524,8 @@ impl RowSpmm {
             if let (Some(lists), blocks @ 1..) = (&self.kernels.lists, self.schedule.list_blocks()) {
                 let of_lists = lists.of(step.kernel);
                 let (blocks, are_early) = ((blocks << step.together) as u32, of_lists.is_of_90());
-                // Right behind the one that makes them; later another kernel may be between.
+                // The kernel that makes them is the one before only at the first step. Later ones wait as usual for
+                // the kernel before, which may be one that knows nothing of early launches.
                 let early = are_early && begin + first == 0;
                 kernels = vec![(of_lists, blocks, flags, early), (kernel, grid.0, flags | 16, are_early)];
             }

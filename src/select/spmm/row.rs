@@ -92,7 +92,8 @@ impl Unanalyzed {
     /// time.
     pub fn new(rows: i64, nnz: i64, row_bytes: i64, warps: i64) -> Self {
         let mean = nnz / rows.max(1);
-        let sums = 2 * (nnz as f64 / UNANALYZED_SUMS as f64 * row_bytes as f64) as i64;
+        // 2 · nnz / part sums have at most UNANALYZED_SUMS bytes.
+        let sums = (2.0 * nnz as f64 / UNANALYZED_SUMS as f64 * row_bytes as f64).ceil() as i64;
         let least = (nnz / UNANALYZED_CUT).max(sums);
         let (most, alone, rows_a_run) = if mean < SHORT {
             let quota = (nnz / warps.max(1)).clamp(1, QUOTA);
@@ -108,8 +109,9 @@ impl Unanalyzed {
         let part = (WARPS * most).max(least);
         let limits = Limits { most, part, alone, quota: 0 };
         let slots = 2 * (nnz / part);
-        // Entries of a run whose rows are all listed for warps, and of one with a row that is cut once: longer rows
-        // have fewer parts an entry. Each makes at most so many quarters of a block.
+        // A run with `alone + 1` entries lists at most `rows_a_run` rows for warps, a quarter of a block each. One with
+        // a row of `most + 1` entries lists a part, a block, and its other rows. Longer rows give fewer blocks for each
+        // of their entries, so these are the most blocks that `nnz` entries give.
         let of_warps = (nnz / (alone + 1)).saturating_mul(rows_a_run) / WARPS;
         let of_parts = (nnz / (most + 1)).saturating_mul(WARPS + rows_a_run - 1) / WARPS;
         Unanalyzed {

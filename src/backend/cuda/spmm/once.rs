@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::schedule::Schedule;
 use super::{product as bytes_of, Kernels, ListKernels, RowSpmm};
-use crate::backend::cuda::device::Device;
+use crate::backend::cuda::device::{Device, Relaxed};
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::cuda::order::Order;
 use crate::error::Result;
@@ -33,6 +33,9 @@ fn kernels(device: &Arc<Device>, types: Types, width: IndexType) -> Result<Arc<K
     if let Some(kernels) = loaded.get(&key) {
         return Ok(Arc::clone(kernels));
     }
+    // The call may be captured.
+    let _relaxed = Relaxed::enter();
+    Schedule::load_making(device)?;
     let mut kernels = Kernels::load(device, types, width)?;
     kernels.lists = Some(ListKernels::load(device, types, width)?);
     let kernels = Arc::new(kernels);
@@ -40,14 +43,19 @@ fn kernels(device: &Arc<Device>, types: Types, width: IndexType) -> Result<Arc<K
     Ok(kernels)
 }
 
-/// The product of a problem whose rows of op(A) are contiguous in the user's arrays; `None`: they are not. The context is
-/// current.
+/// The product of a problem whose rows of op(A) are contiguous in the user's arrays; `None`: they are not, or the matrix
+/// is too large to go without analysis. The context is current.
 pub(super) fn product(device: &Arc<Device>, problem: &SpmmProblem) -> Result<Option<RowSpmm>> {
     if !select::in_place(&problem.a, problem.op) {
         return Ok(None);
     }
     let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &problem.a.arrays else { return Ok(None) };
     let rows = Rows::of(m);
+    // Lists number rows by 32 bits, and kernels the entries of a row that is in none. With more rows than that and more
+    // entries, too, a row may have too many.
+    if rows.rows > i64::from(i32::MAX) && rows.nnz > i64::from(i32::MAX) {
+        return Ok(None);
+    }
     let row_bytes = bytes_of(&[problem.columns(), problem.types.compute.scalar().size()]);
     Ok(Some(RowSpmm {
         device: Arc::clone(device),

@@ -12,7 +12,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::backend::cuda::convert::device_wide;
 use crate::backend::cuda::device::Device;
-use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::{RowStats, Rows};
@@ -82,6 +82,11 @@ struct Part {
     count: i32,
     index: i32,
     counter: i32,
+}
+
+/// The kernel that makes lists before a product.
+fn making(device: &Device) -> Result<Kernel> {
+    device.modules().kernel("spmm/tasks", "spmm_tasks_unanalyzed")
 }
 
 /// How the rows are dealt out.
@@ -187,10 +192,10 @@ impl Schedule {
         }
     }
 
-    /// Without analysis, for rows of C whose sums have so many bytes.
+    /// Without analysis, for rows of C whose sums have so many bytes. More than 2³¹ − 1 rows have fewer entries.
     pub(super) fn unanalyzed(device: &Device, rows: &Rows, row_bytes: usize) -> Self {
         let plain = Schedule::plain(rows.rows);
-        // Lists number rows and entries of a row by 32 bits; more go as they are.
+        // Lists number rows by 32 bits; more go as they are.
         if rows.rows > i64::from(i32::MAX) {
             return plain;
         }
@@ -208,6 +213,11 @@ impl Schedule {
         let blocks = unanalyzed.blocks.min(each * multiprocessors);
         let lists = Lists::Made { unanalyzed, blocks };
         Schedule { lists, is_packed, count, rows_a_run, slots, counter_count: counters, ..plain }
+    }
+
+    /// Loads the kernel of [`Self::make`].
+    pub(super) fn load_making(device: &Device) -> Result<()> {
+        making(device).map(|_| ())
     }
 
     /// Blocks that take what is in the lists that are made before each product.
@@ -240,7 +250,7 @@ impl Schedule {
         let (Lists::Made { unanalyzed, .. }, Some(at)) = (&self.lists, self.made_at(lists)) else {
             return Ok(());
         };
-        let kernel = device.modules().kernel("spmm/tasks", "spmm_tasks_unanalyzed")?;
+        let kernel = making(device)?;
         let wide = i64::from(rows.offset_type == IndexType::I64);
         let blocks = (self.row_count as usize).div_ceil(LISTED) as u32;
         let state = cx.counters.offset(COUNTER_BYTES - STATE_WORDS * size_of::<u32>());

@@ -93,6 +93,8 @@ pub(super) struct Product {
     pub(super) reorder: Reorder,
     /// Without analysis: `row` on A in place.
     pub(super) once: bool,
+    /// Bytes of copies without analysis; `None`: as without a test.
+    pub(super) copied: Option<usize>,
 }
 
 pub(super) const PLAIN: Product = Product {
@@ -110,6 +112,7 @@ pub(super) const PLAIN: Product = Product {
     deterministic: true,
     reorder: Reorder::None,
     once: false,
+    copied: None,
 };
 
 fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
@@ -221,7 +224,11 @@ impl Product {
         }
         let choice = Choice::of(method, Source::Canonical);
         let mut executor: Box<dyn SpmmExecutor> = match self.once {
-            true => Box::new(once::product(device, &problem).unwrap().unwrap()),
+            true => {
+                let mut product = once::product(device, &problem).unwrap().unwrap();
+                product.copied = self.copied.unwrap_or(product.copied);
+                Box::new(product)
+            }
             false => crate::backend::cuda::spmm::build(cx, device, &problem, &choice, None).unwrap(),
         };
         if updated.is_some() {

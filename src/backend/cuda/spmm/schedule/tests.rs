@@ -1,9 +1,10 @@
 //! Products by lists of rows against sums in double precision. Skipped
 //! without a device.
 
-use super::super::testing::{self, check_all, sample, Product};
+use super::super::testing::{self, check_all, check_types, sample, Product};
 use crate::algorithm::Algorithm;
 use crate::format::testing::Matrix;
+use crate::support::{Combo, F32, F64};
 use crate::types::{Operation, Order};
 
 const PLAIN: Product = Product { algorithm: Algorithm::Row, ..testing::PLAIN };
@@ -81,6 +82,30 @@ fn lists_are_made_before_a_product_without_analysis() {
         check_all(&with_longer(700, 3, &[600, 5000]), [4, 40].map(|n| Product { n, orders, pad: 1, ..once }));
     }
     check_all(&Matrix::new(0, 10, &[0; 300], |_, _| 0), [1, 8, 40].map(|n| Product { n, beta: 2.0, ..once }));
+}
+
+/// More rows in lists than blocks take in one turn: 1000 parts of a block each, with one tile and several, side by side
+/// where rows of B are not aligned.
+#[test]
+fn blocks_take_long_lists_by_turns() {
+    let matrix = with_longer(3000, 8, &[200; 1000]);
+    let once = Product { once: true, beta: 0.5, ..PLAIN };
+    check_types(&matrix, &[F64::TYPES, F32::TYPES], [3, 8, 16, 33, 200, 600].map(|n| Product { n, ..once }));
+    check_types(&matrix, &[F64::TYPES], [200, 601].map(|n| Product { n, pad: 1, ..once }));
+}
+
+/// Copies of B and of sums for some columns at a time.
+#[test]
+fn copies_are_made_for_some_columns_at_a_time() {
+    let matrix = with_longer(2700, 3, &[600, 5000]);
+    let once = Product { once: true, copied: Some(1 << 20), beta: 0.5, pad: 1, ..PLAIN };
+    for orders in [(Order::Col, Order::Row), (Order::Row, Order::Col), (Order::Col, Order::Col)] {
+        check_types(
+            &matrix,
+            &[F64::TYPES, F32::TYPES],
+            [33, 100, 300].map(|n| Product { n, orders, ..once }),
+        );
+    }
 }
 
 #[test]
