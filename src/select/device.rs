@@ -44,7 +44,8 @@
 //!
 //! On an H100 SXM every ratio is 1, and the rates are the fitted ones to the bit. An H200 is an H100 with
 //! other memory: its machine code is the same, and all that changes is the first row of the table. For
-//! other devices the rules are what their data sheets say, not fits.
+//! other devices the rules are what their data sheets say, not fits. `select::device::fit` compares them with
+//! tables of two devices.
 
 use super::roofline::Machine;
 use crate::types::ComputeType;
@@ -202,5 +203,7 @@ impl Machine {
     }
 }
 
+#[cfg(test)]
+pub(super) mod fit;
 #[cfg(test)]
 pub(super) mod tests;
