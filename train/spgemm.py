@@ -4,6 +4,8 @@ python train/spgemm.py TRAIN... --test TEST [--held-out]
 
 Prints constants in the order of the source, and what choices by them are worth; with --held-out also where each kind of
 matrix is left out of the fit. The test table is not fitted to.
+
+Tables and constants are an H100's: the source scales them to the device in use (src/select/device.rs), by ratios that are 1 there.
 """
 
 import argparse

@@ -7,6 +7,9 @@
 //! h100-spgemm.tsv, h100-spmm-swift.tsv and h100-spmm-orders.tsv (least absolute relative errors, which are 10
 //! to 60 % in the mean, `dense` more: it depends on the columns, too), the host's to
 //! zen4-2-threads-spmv.tsv, -spmm.tsv and -spgemm.tsv. What was not measured says so.
+//!
+//! On other GPUs entries and rows take what their memory makes of it, since conversions are passes over arrays, and the
+//! start, launches and waits, is the same.
 
 use super::roofline::Machine;
 use super::{Choice, Source};
@@ -31,8 +34,10 @@ const fn cost(start: f64, entry: f64, row: f64) -> Cost {
 }
 
 impl Cost {
-    fn seconds(&self, size: &Size) -> f64 {
-        self.start + self.entry * size.entries + self.row * size.rows
+    /// On a machine whose memory is so many times as fast as that of the one it was fitted on: conversions are
+    /// passes over arrays.
+    fn seconds(&self, size: &Size, memory: f64) -> f64 {
+        self.start + self.entry / memory * size.entries + self.row / memory * size.rows
     }
 }
 
@@ -118,6 +123,8 @@ struct Size {
 #[derive(Clone, Copy, Debug)]
 pub struct Amortized {
     costs: &'static Costs,
+    /// Bytes a second of memory, over those of the machine that the costs are of.
+    memory: f64,
     size: Size,
     /// Rows of op(A) lie in the user's arrays.
     is_in_place: bool,
@@ -136,7 +143,8 @@ impl Amortized {
     pub fn new(machine: &Machine, a: &SparseMatrix, op: Operation, executes: i64) -> Self {
         let (rows, _, nnz) = a.shape_of(op);
         let size = Size { entries: nnz as f64, rows: rows as f64 };
-        Amortized { costs: machine.analysis, size, is_in_place: super::in_place(a, op), executes }
+        let memory = machine.memory_ratio();
+        Amortized { costs: machine.analysis, memory, size, is_in_place: super::in_place(a, op), executes }
     }
 
     /// Whether a number is known.
@@ -146,9 +154,10 @@ impl Amortized {
 
     /// Seconds of analysis, but for surveys.
     pub fn analysis(&self, choice: &Choice) -> f64 {
+        // Orders are made by the host.
         let order = match choice.method.reorder() {
-            Reorder::Lpt => self.costs.orders[0].seconds(&self.size),
-            order if order.is_named() => self.costs.orders[1].seconds(&self.size),
+            Reorder::Lpt => self.costs.orders[0].seconds(&self.size, 1.0),
+            order if order.is_named() => self.costs.orders[1].seconds(&self.size, 1.0),
             _ => 0.0,
         };
         self.analysis_of(choice.algorithm(), choice.a) + order
@@ -161,8 +170,8 @@ impl Amortized {
             Source::InPlace => false,
             Source::Canonical => !self.is_in_place || !algorithm.is_converted(),
         };
-        let copy = if is_copied { self.costs.copy.seconds(&self.size) } else { 0.0 };
-        self.costs.of(algorithm).seconds(&self.size) + copy
+        let copy = if is_copied { self.costs.copy.seconds(&self.size, self.memory) } else { 0.0 };
+        self.costs.of(algorithm).seconds(&self.size, self.memory) + copy
     }
 
     /// What is minimised: seconds of analysis and all executes, or where their number is not known of one
@@ -178,7 +187,7 @@ impl Amortized {
     /// `execute` seconds at the least: all executes together take longer than the counting and the cheapest
     /// conversion, even if they take longer than is predicted.
     fn may_look(&self, execute: f64, survey: f64, simplest: Algorithm, others: &[Algorithm]) -> bool {
-        let seconds = |algorithm| self.costs.of(algorithm).seconds(&self.size);
+        let seconds = |algorithm| self.costs.of(algorithm).seconds(&self.size, self.memory);
         let cheapest = others.iter().map(|&other| seconds(other)).fold(f64::INFINITY, f64::min);
         let more = (cheapest - seconds(simplest)).max(0.0);
         !self.is_known() || self.executes as f64 * execute * 2.0 * OFF > survey + more
@@ -209,8 +218,8 @@ impl Amortized {
     /// Whether `tile` costs less than `hash`, which takes `gain` times as long as `tile` does, and `execute`
     /// seconds.
     pub fn takes_tiles(&self, execute: f64, gain: f64) -> bool {
-        let [hash, tile] =
-            [Algorithm::Hash, Algorithm::Tile].map(|algorithm| self.costs.of(algorithm).seconds(&self.size));
+        let [hash, tile] = [Algorithm::Hash, Algorithm::Tile]
+            .map(|algorithm| self.costs.of(algorithm).seconds(&self.size, self.memory));
         !self.is_known() || self.executes as f64 * execute * (1.0 - 1.0 / gain) > tile - hash
     }
 

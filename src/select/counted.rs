@@ -66,13 +66,23 @@ impl CountedProblem {
 
     /// The choices of SpMV at effort default, the best first.
     pub fn spmv(&self, survey: &Survey) -> Result<Vec<Choice>> {
+        self.spmv_on(&self.machine(), survey)
+    }
+
+    /// The same on a machine.
+    pub(super) fn spmv_on(&self, machine: &Machine, survey: &Survey) -> Result<Vec<Choice>> {
         let rows = self.candidates(OpKind::Spmv)?;
         let problem = SpmvProblem { op: N, a: self.matrix(), types: self.types, value_updates: false };
-        super::spmv(&problem, &rows, Effort::Default, &self.machine(), Some(survey))
+        super::spmv(&problem, &rows, Effort::Default, machine, Some(survey))
     }
 
     /// The choices of SpMM for `n` columns by rows, with the rows of A in the order that they have.
     pub fn spmm(&self, survey: &spmm::Survey, n: i64) -> Result<Vec<Choice>> {
+        self.spmm_on(&self.machine(), survey, n)
+    }
+
+    /// The same on a machine.
+    pub(super) fn spmm_on(&self, machine: &Machine, survey: &spmm::Survey, n: i64) -> Result<Vec<Choice>> {
         let rows = self.candidates(OpKind::Spmm)?;
         let problem = SpmmProblem {
             op: N,
@@ -87,7 +97,7 @@ impl CountedProblem {
         let settings = Settings { reorder: Reorder::None, ..Settings::default() };
         // Rows in clusters are made on a device only.
         let surveyed = SpmmSurveyed { survey: *survey, clustered: None, seen: Box::new(()) };
-        super::spmm(&problem, &rows, &settings, &self.machine(), Some(&surveyed))
+        super::spmm(&problem, &rows, &settings, machine, Some(&surveyed))
     }
 
     /// The choices of A · op(A) with so many multiplications.

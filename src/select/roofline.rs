@@ -8,7 +8,7 @@ use super::spmm;
 use super::spmv::{self, Rates};
 use super::{index_bytes, Source};
 use crate::matrix::SparseMatrix;
-use crate::types::{DataType, Operation};
+use crate::types::{ComputeType, DataType, Operation};
 
 /// What the cost model knows of a kind of machine. Constants, and for GPUs what the driver says of the
 /// device ([`super::device`]), so that the choice is the same on every machine of the kind.
@@ -24,8 +24,10 @@ pub struct Machine {
     /// Seconds of one multiplication of a sparse product: about one random
     /// access to an accumulator.
     sparse_product: f64,
-    /// What analyses take.
+    /// What analyses take, on an H100 where this is a GPU.
     pub(super) analysis: &'static Costs,
+    /// What it is to the machine that the constants of analyses, of SpGEMM and of SpMM `smat` were fitted on.
+    ratios: Ratios,
     /// How fast it is on SpMV's layouts; none: by shapes alone, among `csr` and `sell`.
     pub(super) spmv: Option<Rates>,
     /// The same of SpMM's algorithms; none: `row` unless the caller names another.
@@ -45,6 +47,7 @@ impl Machine {
         call: 5.0e-6,
         sparse_product: 1.2e-9,
         analysis: &analysis::HOST,
+        ratios: Ratios::SAME,
         spmv: None,
         spmm: None,
         learned: None,
@@ -57,6 +60,7 @@ impl Machine {
         call: 3.6e-6,
         sparse_product: 5.0e-11,
         analysis: &analysis::H100,
+        ratios: Ratios::SAME,
         spmv: Some(spmv::H100),
         spmm: Some(spmm::H100),
         learned: Some(learned::file::h100),
@@ -70,8 +74,19 @@ impl Machine {
             sparse_product: self.sparse_product / ratios.cycles,
             spmv: self.spmv.map(|rates| rates.scaled(ratios)),
             spmm: self.spmm.map(|rates| rates.scaled(ratios)),
+            ratios: *ratios,
             ..*self
         }
+    }
+
+    /// What it is to the machine that constants were fitted on, in this arithmetic.
+    pub fn ratios(&self, compute: ComputeType) -> Ratios {
+        self.ratios.of_compute(compute)
+    }
+
+    /// Bytes a second of memory, over those of the machine that constants were fitted on.
+    pub(super) fn memory_ratio(&self) -> f64 {
+        self.ratios.memory
     }
 
     /// How fast it is on SpMM's algorithms, if that is known.

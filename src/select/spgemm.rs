@@ -12,7 +12,8 @@
 //! at more than the lengths of rows, since looks take as long as small products: by times predicted
 //! from counts of tiles ([`Counts`]), where [`Lengths`] leave it open. The constants of `tile` are fitted
 //! to 1,802 sampled products (train/spgemm.py), and so were those of `hash` before long rows were cut
-//! into parts; now they are set by the 29 products that the tests here have.
+//! into parts; now they are set by the 29 products that the tests here have. All are times of an H100, which
+//! [`Ratios`] make those of the device in use.
 
 pub mod bins;
 pub mod columns;
@@ -24,6 +25,8 @@ pub mod small;
 pub mod tiles;
 pub mod wide;
 pub mod windows;
+
+use super::device::Ratios;
 
 /// Lengths of rows of both factors.
 #[derive(Clone, Copy, Debug)]
@@ -63,15 +66,17 @@ impl Lengths {
     const LEAST_US: f64 = 115.0;
 
     /// Whether tiles may be faster, so that they are worth counting: 30 to 115 µs.
-    pub fn may_suit_tiles(&self) -> bool {
+    pub fn may_suit_tiles(&self, device: &Ratios) -> bool {
         let products = self.entries[0] as f64 * self.entries[1] as f64 / self.shape[1].max(1) as f64;
         // More where there is one for each place of C.
         let product = if products >= self.shape[0] as f64 * self.shape[2] as f64 { 4e-6 } else { 2.5e-6 };
+        let product = of_product(product, device);
         // As many as if entries met by chance, and those of the longest rows, if they meet.
         let of_longest = self.longest[0] as f64 * self.longest[1] as f64;
         // Nearly dense factors are multiplied by matrix units in any case.
         let is_dense = || {
-            dense::Wanted::expected(self.shape, self.entries).is_some_and(|wanted| wanted.panels().is_some())
+            dense::Wanted::expected(self.shape, self.entries)
+                .is_some_and(|wanted| wanted.panels(device).is_some())
         };
         self.shape.iter().all(|&extent| extent <= Self::MOST)
             && self.longest[0] <= Self::LONGEST
@@ -80,33 +85,49 @@ impl Lengths {
             && !is_dense()
     }
 
-    /// Microseconds of all phases of `hash` and of `tile` on an H100 in fp64.
-    pub fn predicted(&self, counts: &Counts) -> [f64; 2] {
+    /// Microseconds of all phases of `hash` and of `tile` in fp64, on a device that is so to an H100.
+    pub fn predicted(&self, counts: &Counts, device: &Ratios) -> [f64; 2] {
         let Counts { tiles, most_tiles, pairs, products, most_products } = *counts;
         let [pairs, products, most_products] = [pairs, products, most_products].map(|count| count as f64);
         // Small rows of the right factor are waited for, one after the other, in a part of the row.
         let in_turn = self.longest[0].min(HASH_ENTRIES_IN_TURN) as f64;
         let longest = (HASH_PRODUCT_OF_LONGEST * most_products)
             .min(HASH_ENTRY_OF_LONGEST * in_turn + HASH_MORE_OF_LONGEST * most_products);
-        let hash = HASH_BASE + longest + HASH_PRODUCT * products + HASH_ENTRY * self.entries[0] as f64;
+        let hash = HASH_BASE
+            + longest
+            + of_product(HASH_PRODUCT, device) * products
+            + HASH_ENTRY / device.cycles * self.entries[0] as f64;
         // Tiles of C, at the most.
         let of_c = pairs.min(self.shape[0] as f64 * self.shape[2] as f64 / 256.0);
         let tile = TILE_BASE
             + TILE_OF_LONGEST * most_tiles as f64
-            + TILE_PAIR * pairs
-            + TILE_TILE * (tiles[0] as f64 + tiles[1] as f64) / 2.0
-            + TILE_PRODUCT * products
-            + TILE_OF_C * of_c;
+            + of_pair(TILE_PAIR, device) * pairs
+            + TILE_TILE / device.memory * (tiles[0] as f64 + tiles[1] as f64) / 2.0
+            + TILE_PRODUCT / device.cycles * products
+            + TILE_OF_C / device.memory * of_c;
         [hash, tile]
     }
 
     /// How many times as long as `tile` `hash` takes, if it is longer. Larger products are left to
     /// [`Facts`].
-    pub fn gain(&self, counts: &Counts) -> Option<f64> {
-        let [hash, tile] = self.predicted(counts);
-        (self.may_suit_tiles() && counts.products < LEAST_PRODUCTS as u64 && hash > tile)
+    pub fn gain(&self, counts: &Counts, device: &Ratios) -> Option<f64> {
+        let [hash, tile] = self.predicted(counts, device);
+        (self.may_suit_tiles(device) && counts.products < LEAST_PRODUCTS as u64 && hash > tile)
             .then_some(hash / tile)
     }
+}
+
+/// Multiply-adds of a pair of tiles of 16 × 16, zeros included.
+const OF_PAIR: f64 = 4096.0;
+
+/// Microseconds of a product by plain instructions on a device, which takes so many on an H100.
+fn of_product(us: f64, device: &Ratios) -> f64 {
+    us / device.cycles + 1e6 * device.doubles[0]
+}
+
+/// The same of a pair of tiles by matrix units.
+fn of_pair(us: f64, device: &Ratios) -> f64 {
+    us / device.cycles + 1e6 * OF_PAIR * device.doubles[1]
 }
 
 // Microseconds of `hash`: of a product without work, of the longest row (by its products while these
@@ -150,6 +171,15 @@ pub const LEAST_PRODUCTS: i64 = 500_000_000;
 const LEAST_OF_PAIR: f64 = 200.0;
 /// The same where rows are not wide, but scattered: 0.3 ns a pair over 30 ps a product are 10.
 const LEAST_OF_SCATTERED: f64 = 12.0;
+/// Microseconds of a product that these are of, in wide rows and in scattered ones.
+const PRODUCTS_OF_ROWS: [f64; 2] = [4.5e-6, 30e-6];
+
+/// Products of a pair of tiles from which on they are taken on a device, in rows whose products take so many microseconds
+/// on an H100: as many as a pair takes the time of.
+fn least_of_pair(on_h100: f64, product: f64, device: &Ratios) -> f64 {
+    let pair = on_h100 * product;
+    on_h100 * (of_pair(pair, device) / pair) / (of_product(product, device) / product)
+}
 
 impl Facts {
     /// Whether tiles may be better, so that they are worth counting.
@@ -157,9 +187,13 @@ impl Facts {
         self.products >= LEAST_PRODUCTS && 2 * (self.wide_rows + self.scattered_rows) >= self.rows
     }
 
-    /// Whether they are, with so many of each factor.
-    pub fn suits_tiles(&self, tiles: [usize; 2]) -> bool {
-        let least = if 2 * self.wide_rows >= self.rows { LEAST_OF_PAIR } else { LEAST_OF_SCATTERED };
+    /// Whether they are on a device, with so many of each factor.
+    pub fn suits_tiles(&self, tiles: [usize; 2], device: &Ratios) -> bool {
+        let [wide, scattered] = PRODUCTS_OF_ROWS;
+        let least = match 2 * self.wide_rows >= self.rows {
+            true => least_of_pair(LEAST_OF_PAIR, wide, device),
+            false => least_of_pair(LEAST_OF_SCATTERED, scattered, device),
+        };
         self.may_suit_tiles() && self.of_pair(tiles) >= least
     }
 
@@ -213,7 +247,7 @@ mod tests {
     #[test]
     fn the_better_one_is_chosen() {
         for (matrix, numbers, [hash, tile]) in MEASURED {
-            let suits = Facts::measured(matrix, numbers).suits_tiles([numbers[4] as usize; 2]);
+            let suits = Facts::measured(matrix, numbers).suits_tiles([numbers[4] as usize; 2], &Ratios::SAME);
             let chosen = if suits { tile } else { hash };
             let best = hash.min(tile);
             assert!(chosen == best || LEFT.contains(&matrix), "{matrix}: {chosen} of {best}");
@@ -475,7 +509,7 @@ mod tests {
         let mut shares = 0.0;
         for small in &SMALL {
             let (matrix, .., [hash, tile]) = *small;
-            let gain = Lengths::measured(small).gain(&Counts::measured(small));
+            let gain = Lengths::measured(small).gain(&Counts::measured(small), &Ratios::SAME);
             let chosen = if gain.is_some() { tile } else { hash };
             let share = hash.min(tile) / chosen;
             assert!(share > 0.9 || SLOWER.contains(&matrix) && share > 0.7, "{matrix}: {share}");
@@ -496,23 +530,23 @@ mod tests {
             products: 268_435_456,
             most_products: 65_536,
         };
-        assert!(lengths.gain(&counts).unwrap() > 1.5);
+        assert!(lengths.gain(&counts, &Ratios::SAME).unwrap() > 1.5);
     }
 
     #[test]
     fn tiles_of_large_or_scattered_matrices_are_not_counted() {
-        let counted = SMALL.iter().filter(|small| Lengths::measured(small).may_suit_tiles());
+        let counted = SMALL.iter().filter(|small| Lengths::measured(small).may_suit_tiles(&Ratios::SAME));
         let counted: Vec<_> = counted.map(|(matrix, ..)| *matrix).collect();
         for matrix in ["webbase", "scircuit", "mc2depi", "mac_econ", "cop20k", "cnr-2000", "qp_A_BOYD1"] {
             assert!(!counted.contains(&matrix));
         }
         let nothing = Lengths { shape: [0; 3], entries: [0; 2], longest: [0; 2] };
-        assert!(!nothing.may_suit_tiles());
+        assert!(!nothing.may_suit_tiles(&Ratios::SAME));
         // Larger products are looked at by `hash` first.
         let small = &SMALL[0];
         let counts =
             Counts { products: LEAST_PRODUCTS as u64, most_products: 1 << 40, ..Counts::measured(small) };
-        assert_eq!(Lengths::measured(small).gain(&counts), None);
+        assert_eq!(Lengths::measured(small).gain(&counts, &Ratios::SAME), None);
     }
 
     #[test]
@@ -522,6 +556,45 @@ mod tests {
         let counted: Vec<_> = counted.map(|(matrix, ..)| *matrix).collect();
         assert_eq!(counted, ["si41", "gupta3", "tsopf", "band256", "dnn90", "dnn80"]);
         let nothing = Facts { rows: 0, wide_rows: 0, scattered_rows: 0, products: 0, entries: [0; 2] };
-        assert!(!nothing.suits_tiles([0; 2]));
+        assert!(!nothing.suits_tiles([0; 2], &Ratios::SAME));
+    }
+
+    #[test]
+    fn times_follow_the_device() {
+        use crate::select::device::tests::{A100, H200, HALVES, RTX_4090};
+        use crate::select::device::FITTED;
+        use crate::types::ComputeType;
+        let ratios = |device, compute| Ratios::of(device).of_compute(compute);
+        for small in &SMALL {
+            let (lengths, counts) = (Lengths::measured(small), Counts::measured(small));
+            let of = |device| lengths.predicted(&counts, &ratios(device, ComputeType::R64F));
+            let ([hash, tile], [few, many]) = (of(&FITTED), [&HALVES[0], &HALVES[1]].map(of));
+            // Half of the multiprocessors, and half of the bandwidth, which `hash` of small products does not wait for.
+            assert!(few[0] > hash && few[0] < 2.0 * hash && few[1] > tile && few[1] < 2.0 * tile);
+            assert!(many[0] == hash && many[1] > tile && many[1] < 2.0 * tile);
+            let [h200, a100, rtx] = [&H200, &A100, &RTX_4090].map(of);
+            assert!(h200[0] == hash && h200[1] < tile && a100[0] > hash && a100[1] > tile);
+            // Pairs of tiles are 4,096 multiply-adds of doubles, of which that card has few units.
+            let singles = lengths.predicted(&counts, &ratios(&RTX_4090, ComputeType::R32F));
+            let doubles = Ratios::of(&RTX_4090).doubles.map(|seconds| 1e6 * seconds);
+            let more = [0, 1].map(|at| rtx[at] - singles[at]);
+            let expected = [counts.products as f64 * doubles[0], counts.pairs as f64 * OF_PAIR * doubles[1]];
+            assert!([0, 1].iter().all(|&at| (more[at] - expected[at]).abs() < 1e-6 * rtx[at]));
+        }
+        // Large products: tiles of si41 are nearly empty, those of tsopf full.
+        let suits = |name: &str, device, compute| {
+            let (matrix, numbers, _) = MEASURED.iter().find(|(matrix, ..)| *matrix == name).unwrap();
+            let facts = Facts::measured(matrix, *numbers);
+            facts.suits_tiles([numbers[4] as usize; 2], &ratios(device, compute))
+        };
+        for device in [&FITTED, &H200, &HALVES[0], &HALVES[1]] {
+            assert!(["si41", "tsopf", "gupta3", "band256"].iter().all(|name| suits(
+                name,
+                device,
+                ComputeType::R64F
+            )));
+        }
+        assert!(suits("tsopf", &RTX_4090, ComputeType::R64F) && suits("tsopf", &A100, ComputeType::R64F));
+        assert!(!suits("si41", &RTX_4090, ComputeType::R64F) && suits("si41", &RTX_4090, ComputeType::R32F));
     }
 }

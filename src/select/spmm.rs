@@ -126,6 +126,8 @@ pub struct Rates {
     /// Seconds that a multiply-add of doubles takes more than the rates count, by plain instructions
     /// and by matrix units.
     pub doubles: [f64; 2],
+    /// Seconds that clusters take, as [`CLUSTERS`].
+    pub clusters: [f64; 3],
 }
 
 impl Rates {
@@ -140,6 +142,7 @@ impl Rates {
             dense: self.dense.map(forms),
             multiprocessors: (self.multiprocessors as f64 * ratios.multiprocessors).round() as usize,
             doubles: ratios.doubles,
+            clusters: [self.clusters[0], self.clusters[1] / ratios.memory, self.clusters[2] / ratios.memory],
         }
     }
 
@@ -312,7 +315,7 @@ const WORTH: f64 = 0.75;
 /// a stencil's clusters were predicted to gain 7 to 15 % and lost 10 to 14, since rows of B that L2 had
 /// were further apart then (poisson160, fp16, N = 128: 1169 and 1333 µs).
 const PAYS: f64 = 0.85;
-/// Seconds that clusters take, about: to begin with, an entry, and a row (benches/NOTES.md, row
+/// Seconds that clusters take on an H100, about: to begin with, an entry, and a row (benches/NOTES.md, row
 /// clusters).
 pub const CLUSTERS: [f64; 3] = [1.5e-3, 0.15e-9, 1e-9];
 /// Products of [`BUDGET_COLUMNS`] columns that they may take the time of.
@@ -329,7 +332,7 @@ pub fn clusters_may_pay(rates: &Rates, survey: &Survey, types: Types, n: i64, am
     let window = |n| estimate(rates, &hoped, Algorithm::Window, types, n).seconds;
     let all = among.iter().map(|&algorithm| estimate(rates, survey, algorithm, types, n).seconds);
     let best = all.fold(f64::INFINITY, f64::min);
-    let [start, entry, row] = CLUSTERS;
+    let [start, entry, row] = rates.clusters;
     let cost = start + entry * survey.counts.nnz as f64 + row * survey.counts.rows as f64;
     window(n) < WORTH * best && cost < BUDGET * window(BUDGET_COLUMNS)
 }

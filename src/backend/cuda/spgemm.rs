@@ -751,7 +751,9 @@ impl SpgemmExecutor for CudaSpgemm {
         let facts = Facts { rows: left.rows, wide_rows, scattered_rows, products: self.products, entries };
         // Matrix units multiply nearly dense factors by rows, too. What tiles of complex numbers take has not been measured.
         let shape = [left.rows, left.cols, right.cols];
-        let is_dense = Wanted::expected(shape, entries).is_some_and(|wanted| wanted.panels().is_some());
+        let ratios = self.device.machine().ratios(self.problem.types.compute);
+        let is_dense =
+            Wanted::expected(shape, entries).is_some_and(|wanted| wanted.panels(&ratios).is_some());
         if !facts.may_suit_tiles() || is_dense || self.problem.types.y.is_complex() {
             return Ok(None);
         }
@@ -761,6 +763,6 @@ impl SpgemmExecutor for CudaSpgemm {
         let pattern = |rows: &Rows| (rows.offsets, rows.indices, rows.rows);
         let of_right = if pattern(&left) == pattern(&right) { of_left } else { count(&right)? };
         let tiles = [of_left, of_right];
-        Ok(facts.suits_tiles(tiles).then(|| facts.of_pair(tiles)))
+        Ok(facts.suits_tiles(tiles, &ratios).then(|| facts.of_pair(tiles)))
     }
 }

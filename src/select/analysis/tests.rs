@@ -188,3 +188,36 @@ fn what_cannot_pay_is_not_timed() {
     assert_eq!(of(1), (Effort::Default, Algorithm::Csr, 1));
     assert_eq!(of(MANY), (Effort::Tuned, Algorithm::Sell, 2));
 }
+
+/// A device with half of the memory's bandwidth takes twice as long for entries and rows, as long to begin with and for
+/// what the host does.
+#[test]
+fn analyses_follow_memory() {
+    use crate::select::device::tests::{A100, H200, HALVES, RTX_4090};
+    use crate::select::device::FITTED;
+    let problem = problem((60_000, 60_000, 4_000_000));
+    let choices = spmv(&problem, &rows(BackendKind::Cuda), Effort::Quick, &Machine::H100, None).unwrap();
+    let csr = choices.iter().find(|choice| choice.a == Source::Canonical).unwrap();
+    let of_size = |device, (rows, nnz)| {
+        let machine = Machine::of_device(device);
+        Amortized::new(&machine, &self::problem((rows, rows, nnz)).a, problem.op, 1)
+    };
+    let of = |device| of_size(device, (60_000, 4_000_000)).analysis(csr);
+    let start = of_size(&FITTED, (0, 0)).analysis(csr);
+    let [small, slow] = [&HALVES[0], &HALVES[1]].map(of);
+    assert_eq!(small.to_bits(), of(&FITTED).to_bits());
+    assert!(((slow - start) / (of(&FITTED) - start) - 2.0).abs() < 1e-9, "{slow} {start}");
+    assert_eq!(of_size(&HALVES[1], (0, 0)).analysis(csr), start);
+    let by_device = [&H200, &FITTED, &A100, &RTX_4090].map(of);
+    assert!(by_device.is_sorted() && by_device[0] < by_device[1], "{by_device:?}");
+    // Orders are the host's: they add as much on any device.
+    let ordered = Choice { method: Method::Csr(RowOrder::new(Reorder::GrayCode)), ..csr.clone() };
+    let order = |device| {
+        let known = of_size(device, (60_000, 4_000_000));
+        known.analysis(&ordered) - known.analysis(csr)
+    };
+    assert!((order(&RTX_4090) / order(&FITTED) - 1.0).abs() < 1e-9);
+    // One product of 0.66 ms, of which tiles would spare half: less than a slow device takes to make them.
+    let takes = |device| of_size(device, (60_000, 4_000_000)).takes_tiles(660e-6, 2.0);
+    assert!(takes(&FITTED) && takes(&H200) && !takes(&HALVES[1]) && !takes(&RTX_4090));
+}

@@ -8,7 +8,7 @@ use crate::select::spmv::{self, Widths};
 use crate::support::{Combo, Types};
 use crate::{select::spmm, support};
 
-const A100: Attributes = Attributes {
+pub(in crate::select) const A100: Attributes = Attributes {
     capability: 80,
     multiprocessors: 108,
     clock_khz: 1_410_000,
@@ -17,7 +17,7 @@ const A100: Attributes = Attributes {
     shared_bytes: 167_936,
     singles_per_double: 2,
 };
-const L40S: Attributes = Attributes {
+pub(in crate::select) const L40S: Attributes = Attributes {
     capability: 89,
     multiprocessors: 142,
     clock_khz: 2_520_000,
@@ -26,9 +26,11 @@ const L40S: Attributes = Attributes {
     shared_bytes: 102_400,
     singles_per_double: 64,
 };
-const RTX_4090: Attributes = Attributes { multiprocessors: 128, memory_khz: 10_501_000, ..L40S };
-const H200: Attributes = Attributes { memory_khz: 3_201_000, memory_bits: 6144, ..FITTED };
-const B200: Attributes = Attributes {
+pub(in crate::select) const RTX_4090: Attributes =
+    Attributes { multiprocessors: 128, memory_khz: 10_501_000, ..L40S };
+pub(in crate::select) const H200: Attributes =
+    Attributes { memory_khz: 3_201_000, memory_bits: 6144, ..FITTED };
+pub(in crate::select) const B200: Attributes = Attributes {
     capability: 100,
     multiprocessors: 148,
     clock_khz: 1_965_000,
@@ -61,8 +63,7 @@ fn numbers(machine: &Machine) -> String {
 
 #[test]
 fn an_h100_has_the_rates_that_were_fitted_on_it() {
-    let one = Ratios { memory: 1.0, cycles: 1.0, multiprocessors: 1.0, near: 1.0, doubles: [0.0; 2] };
-    assert_eq!(Ratios::of(&FITTED), one);
+    assert_eq!(Ratios::of(&FITTED), Ratios::SAME);
     let fitted = numbers(&Machine::H100);
     assert_eq!(numbers(&Machine::of_device(&FITTED)), fitted);
     // Other boards of the model, with clocks of their own.
@@ -206,4 +207,42 @@ fn products_by_shapes_scale_too() {
     let products = |device| crate::select::roofline::products_seconds(&Machine::of_device(device), 1 << 30);
     assert!(products(&A100) > 1.5 * products(&FITTED));
     assert_eq!(products(&H200), products(&FITTED));
+}
+
+/// An H100 with half of its multiprocessors, and one with half of its memory's bandwidth.
+pub(in crate::select) const HALVES: [Attributes; 2] =
+    [Attributes { multiprocessors: 66, ..FITTED }, Attributes { memory_bits: 2560, ..FITTED }];
+
+#[test]
+fn parts_of_a_time_follow_what_they_wait_for() {
+    let [small, slow] = HALVES.map(|device| Ratios::of(&device));
+    assert_eq!((small.cycles, small.memory, small.singles, small.matrix_units), (0.5, 1.0, 0.5, 0.5));
+    assert_eq!((slow.cycles, slow.memory, slow.singles, slow.matrix_units), (1.0, 0.5, 1.0, 1.0));
+    // Of 3 s one is bytes.
+    assert_eq!([Ratios::SAME, small, slow].map(|device| device.seconds(3.0, 1.0)), [3.0, 5.0, 4.0]);
+    let h200 = Ratios::of(&H200);
+    assert!((h200.seconds(3.0, 1.0) - (2.0 + 1.0 / h200.memory)).abs() < 1e-9);
+    // TFLOPS of data sheets, matrix units without zeros that are left out: fp32 and fp16 of an A100 19.5 and 312, fp32
+    // of an RTX 4090 82.6.
+    let (a100, rtx) = (Ratios::of(&A100), Ratios::of(&RTX_4090));
+    let (singles, halves) = (132.0 * 1.98e9 * 256.0 * 1e-12, 132.0 * 1.98e9 * 4096.0 * 1e-12);
+    for (found, expected) in
+        [(a100.singles * singles, 19.5), (a100.matrix_units * halves, 312.0), (rtx.singles * singles, 82.6)]
+    {
+        assert!((found / expected - 1.0).abs() < 0.02, "{found} {expected}");
+    }
+    // Seconds more of a multiply-add count in doubles alone.
+    use crate::types::ComputeType;
+    assert!(rtx.doubles[0] > 0.0 && rtx.of_compute(ComputeType::R64F) == rtx);
+    assert_eq!(rtx.of_compute(ComputeType::Tf32), Ratios { doubles: [0.0; 2], ..rtx });
+    assert_eq!(rtx.of_compute(ComputeType::C64F).doubles, rtx.doubles.map(|seconds| 4.0 * seconds));
+}
+
+#[test]
+fn clusters_take_longer_where_memory_is_slower() {
+    let of = |device| Machine::of_device(device).spmm_rates().unwrap().clusters;
+    let [start, entry, row] = spmm::CLUSTERS;
+    assert_eq!(of(&FITTED), spmm::CLUSTERS);
+    assert_eq!(of(&HALVES[1]), [start, 2.0 * entry, 2.0 * row]);
+    assert!(of(&RTX_4090)[1] > of(&A100)[1] && of(&A100)[1] > entry && entry > of(&H200)[1]);
 }

@@ -225,3 +225,29 @@ fn fit() {
         println!("    ],");
     }
 }
+
+/// See [`compare`](crate::select::device::fit::compare).
+#[test]
+#[ignore = "reads tables of two devices"]
+fn of_a_second_device() {
+    use super::tests::{surveys, ALGORITHMS};
+    use crate::select::counted::CountedProblem;
+    use crate::select::device::fit::{compare, types, Product};
+    use crate::types::BackendKind;
+    let surveys = surveys();
+    let known = |product: &Product| {
+        let types = types(&product.0)?;
+        Some((types, surveys.get(&product.1[..])?[usize::from(types.a.size() > 2)]))
+    };
+    let seconds = |machine: &Machine, product: &Product, name: &str| {
+        let (types, survey) = known(product)?;
+        let algorithm = *ALGORITHMS.iter().find(|algorithm| algorithm.name() == name)?;
+        Some(estimate(machine.spmm_rates()?, &survey, algorithm, types, product.2).seconds)
+    };
+    compare("spmm", seconds, |machine, product| {
+        let (types, survey) = known(product)?;
+        let (rows, nnz) = (survey.counts.rows, survey.counts.nnz);
+        let problem = CountedProblem { rows, cols: survey.cols, nnz, types, backend: BackendKind::Cuda };
+        problem.spmm_on(machine, &survey, product.2).ok()
+    });
+}

@@ -391,4 +391,5 @@ pub const H100: Rates = Rates {
     ],
     multiprocessors: 132,
     doubles: [0.0; 2],
+    clusters: super::CLUSTERS,
 };

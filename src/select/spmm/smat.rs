@@ -6,6 +6,7 @@
 use crate::format::bcsr::{widest, Rules, MOST_BLOCKS, ROWS};
 use crate::problem::SpmmProblem;
 use crate::reorder::Shape;
+use crate::select::device::Ratios;
 use crate::types::ComputeType;
 
 /// Rates of one kind of blocks on an H100.
@@ -16,6 +17,9 @@ pub struct Rates {
     /// Columns of B, ascending, and seconds of a block then: T_e.
     pub block: [(i64, f64); 4],
 }
+
+/// Bytes a second of an H100's memory.
+const MEMORY: f64 = 3.03e12;
 
 /// [`fit`] of 16 to 20 of the comparison matrices in their own order, at each number of columns
 /// (L2 flushed). Mean error 3 to 11 %; the worst, 54 %, are matrices of few blocks.
@@ -42,6 +46,17 @@ impl Rates {
         }
     }
 
+    /// On a device that is so to an H100, for blocks of this shape with values of so many bytes: of T_e, the bytes of a
+    /// block take what memory makes of them (for 8 columns nearly all of it), rows of B and instructions the rest.
+    pub fn scaled(&self, value_bytes: usize, shape: Shape, device: &Ratios) -> Rates {
+        let places = (shape.height * shape.width) as f64;
+        let moving = (4.0 + places * (value_bytes as f64 + 0.125)) / MEMORY;
+        let of = |(n, seconds): (i64, f64)| {
+            (n, device.seconds(seconds, moving) + places * n as f64 * device.doubles[1])
+        };
+        Rates { start: self.start, block: self.block.map(of) }
+    }
+
     /// Seconds of a product with B of `n` columns: T_e is linear between the measured numbers,
     /// that of the least below it, and in proportion to `n` above the greatest.
     pub fn seconds(&self, blocks: u64, n: i64) -> f64 {
@@ -61,16 +76,23 @@ impl Rates {
 
 /// Whether a product with B of `n` columns is faster with so many blocks of 16 × 8 than with so many of
 /// 16 × 16, which have fewer columns to read. Halves.
-fn narrow_are_faster(narrow: u64, wide: u64, n: i64) -> bool {
-    HALF_8.seconds(narrow, n) < HALF_16.seconds(wide, n)
+fn narrow_are_faster(narrow: u64, wide: u64, n: i64, device: &Ratios) -> bool {
+    let of = |rates: &Rates, width| rates.scaled(2, Shape { height: ROWS, width }, device);
+    of(&HALF_8, 8).seconds(narrow, n) < of(&HALF_16, 16).seconds(wide, n)
 }
 
 /// Whether blocks of halves have 8 columns and not 16, of a matrix of `nnz` entries in so many blocks of both kinds.
 /// `reads_columns`: of op(B) more columns than the smallest kernel's are contiguous, of which 32 bytes are read at one
 /// time: narrow blocks use half of them.
-pub fn takes_narrow_blocks(nnz: usize, (narrow, wide): (usize, usize), n: i64, reads_columns: bool) -> bool {
+pub fn takes_narrow_blocks(
+    nnz: usize,
+    (narrow, wide): (usize, usize),
+    n: i64,
+    reads_columns: bool,
+    device: &Ratios,
+) -> bool {
     let stays = reads_columns && is_filled(nnz, wide, 16);
-    !stays && narrow_are_faster(narrow as u64, wide as u64, n)
+    !stays && narrow_are_faster(narrow as u64, wide as u64, n, device)
 }
 
 /// Whether blocks are so full that columns of B may be read as they are: 128 columns in fp16
@@ -134,9 +156,15 @@ pub const CLUSTER: Shape = Shape { height: ROWS, width: 8 };
 const GAIN: f64 = 0.97;
 
 /// Whether rows are put in clusters, which change the number of blocks from the first to the second.
-pub fn clusters_gain(problem: &SpmmProblem, shape: Shape, (before, after): (u64, u64)) -> bool {
-    let model = Rates::of(problem.types.compute, problem.types.a.size(), shape);
-    let seconds = |blocks| model.map_or(0.0, |rates| rates.seconds(blocks, problem.n_hint.max(1)));
+pub fn clusters_gain(
+    problem: &SpmmProblem,
+    shape: Shape,
+    (before, after): (u64, u64),
+    device: &Ratios,
+) -> bool {
+    let size = problem.types.a.size();
+    let model = Rates::of(problem.types.compute, size, shape).map(|rates| rates.scaled(size, shape, device));
+    let seconds = |blocks| model.as_ref().map_or(0.0, |rates| rates.seconds(blocks, problem.n_hint.max(1)));
     seconds(after) < GAIN * seconds(before)
 }
 

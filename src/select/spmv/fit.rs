@@ -134,3 +134,28 @@ fn fit() {
         println!("margin {percent} %: {} by these, {} by what is in the source", of(&fitted), of(&H100));
     }
 }
+
+/// See [`compare`](crate::select::device::fit::compare).
+#[test]
+#[ignore = "reads tables of two devices"]
+fn of_a_second_device() {
+    use crate::select::counted::CountedProblem;
+    use crate::select::device::fit::{compare, types, Product};
+    use crate::select::roofline::Machine;
+    use crate::types::BackendKind;
+    let known = |product: &Product| {
+        let types = types(&product.0)?;
+        Some((types, surveys(types.x.size()).remove(&product.1[..])?))
+    };
+    let seconds = |machine: &Machine, product: &Product, name: &str| {
+        let (types, survey) = known(product)?;
+        let algorithm = *ALL.iter().find(|algorithm| algorithm.name() == name)?;
+        Some(estimate(machine.spmv.as_ref()?, &survey, algorithm, &Widths { types, index: (4, 4) }).seconds)
+    };
+    compare("spmv", seconds, |machine, product| {
+        let (types, survey) = known(product)?;
+        let (rows, cols, nnz) = (survey.rows as usize, survey.cols as usize, survey.nnz as usize);
+        let problem = CountedProblem { rows, cols, nnz, types, backend: BackendKind::Cuda };
+        problem.spmv_on(machine, &survey).ok()
+    });
+}

@@ -57,7 +57,7 @@ impl Dense {
         kernels: &Kernels,
         wanted: &Wanted,
     ) -> Result<Option<Self>> {
-        let Some(panels) = wanted.panels() else {
+        let Some(panels) = wanted.panels(&device.machine().ratios(wanted.types.compute)) else {
             return Ok(None);
         };
         let (types, k) = (wanted.types, wanted.shape.1);

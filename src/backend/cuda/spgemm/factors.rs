@@ -183,8 +183,9 @@ pub fn survey(
     let transposed = choice.method.is_transposed();
     let lengths = factors.lengths(transposed);
     // What tiles of complex numbers take has not been measured.
-    let gain = if lengths.may_suit_tiles() && !problem.types.y.is_complex() {
-        optional(factors.count(cx, device, transposed))?.and_then(|counts| lengths.gain(&counts))
+    let ratios = device.machine().ratios(problem.types.compute);
+    let gain = if lengths.may_suit_tiles(&ratios) && !problem.types.y.is_complex() {
+        optional(factors.count(cx, device, transposed))?.and_then(|counts| lengths.gain(&counts, &ratios))
     } else {
         None
     };

@@ -146,12 +146,13 @@ fn arrange(
     let &Analysis { cx, device, problem, .. } = analysis;
     let value_type = problem.types.a;
     let (rows, size) = (operand.rows(), value_type.size());
+    let ratios = device.machine().ratios(problem.types.compute);
     let mut order = None;
     if clusters.may_be() {
         let shape = select::CLUSTER;
         let found = cluster(cx, device, &rows, shape, When::Promising)?;
         let is_decided = *clusters != Clusters::IfFaster;
-        if is_decided || select::clusters_gain(problem, shape, (found.before, found.after)) {
+        if is_decided || select::clusters_gain(problem, shape, (found.before, found.after), &ratios) {
             order = found.places;
         }
     }
@@ -164,7 +165,7 @@ fn arrange(
         let narrow = source.count(cx, device, &cut, 8)?;
         let by_columns = n > select::columns_of_few(size) && gathers(problem);
         let blocks = (narrow.blocks, counted.blocks);
-        if select::takes_narrow_blocks(rows.nnz as usize, blocks, problem.n_hint, by_columns) {
+        if select::takes_narrow_blocks(rows.nnz as usize, blocks, problem.n_hint, by_columns, &ratios) {
             (taken, counted) = (8, narrow);
         }
     }

@@ -87,11 +87,11 @@ fn a_fit_finds_the_line() {
 fn narrow_blocks_are_faster_where_few_wide_ones_are_full() {
     // All of cant's and half of cop20k's are as measured above.
     for (wide, narrow) in [(62_618, 115_791), (2_057_096, 2_083_467), (463_463, 472_479)] {
-        assert!(narrow_are_faster(narrow, wide, 8), "{wide} {narrow}");
+        assert!(narrow_are_faster(narrow, wide, 8, &Ratios::SAME), "{wide} {narrow}");
     }
     for n in [1, 8, 33, 128, 4096] {
-        assert!(narrow_are_faster(100_000, 100_000, n));
-        assert!(!narrow_are_faster(200_000, 100_000, n), "{n}");
+        assert!(narrow_are_faster(100_000, 100_000, n, &Ratios::SAME));
+        assert!(!narrow_are_faster(200_000, 100_000, n, &Ratios::SAME), "{n}");
     }
 }
 
@@ -144,4 +144,38 @@ fn columns_of_b_are_read_where_they_are_few_or_blocks_full() {
 #[test]
 fn tiles_of_an_item_share_a_block() {
     assert_eq!([1, 2, 3, 4, 5, 1000].map(|tiles| tiles_of_item(tiles, 4)), [1, 2, 4, 4, 4, 4]);
+}
+
+/// For few columns blocks are bytes from memory, for many the caches' and instructions.
+#[test]
+fn blocks_follow_memory_where_columns_are_few() {
+    use crate::select::device::tests::{A100, H200, HALVES, RTX_4090};
+    use crate::select::device::FITTED;
+    let all =
+        [(ComputeType::R32F, 2, SHAPE_8), (ComputeType::R32F, 2, SHAPE_16), (ComputeType::R64F, 8, SHAPE_8)];
+    for (compute, bytes, shape) in all {
+        let rates = Rates::of(compute, bytes, shape).unwrap();
+        let on = |device| rates.scaled(bytes, shape, &Ratios::of(device).of_compute(compute));
+        assert_eq!(on(&FITTED), *rates);
+        // Times a block.
+        let slower = |device, n| {
+            on(device)
+                .block
+                .map(|(columns, seconds)| if columns == n { seconds } else { 0.0 })
+                .iter()
+                .sum::<f64>()
+                / rates.block.iter().find(|block| block.0 == n).unwrap().1
+        };
+        let [small, slow] = &HALVES;
+        assert!(slower(slow, 8) > 1.85 && slower(slow, 512) < 1.1, "{shape:?}");
+        assert!(slower(small, 8) < 1.15 && slower(small, 512) > 1.9, "{shape:?}");
+        assert!(slower(&H200, 8) < 0.75 && (0.88..0.96).contains(&slower(&H200, 128)), "{shape:?}");
+        assert!(slower(&A100, 128) > 1.5);
+        // 64 times as slow in doubles as in singles.
+        assert_eq!(slower(&RTX_4090, 512) > 10.0, compute == ComputeType::R64F);
+        assert_eq!(on(&RTX_4090).start, rates.start);
+    }
+    // Wide blocks are more bytes for each column.
+    let narrow = |device| narrow_are_faster(1_830_000, 1_000_000, 128, &Ratios::of(device));
+    assert!(!narrow(&FITTED) && narrow(&HALVES[1]) && !narrow(&HALVES[0]) && !narrow(&H200));
 }

@@ -71,7 +71,9 @@ fn tiles_and_products_are_counted() {
             assert_eq!(found, expected(&left, &right), "{rows} rows");
         }
         let survey = survey(&cx, &device, &problem, &choose(&problem)).unwrap();
-        let gain = lengths.gain(&expected(&left, &right)).filter(|_| lengths.may_suit_tiles());
+        let ratios = device.machine().ratios(problem.types.compute);
+        let gain =
+            lengths.gain(&expected(&left, &right), &ratios).filter(|_| lengths.may_suit_tiles(&ratios));
         assert_eq!(survey.gain, gain);
     }
 }
