@@ -10,7 +10,7 @@
 //! - `algorithm`: the table of algorithms, and what each supports
 //! - `support`: combinations of value types, and the dispatch on them
 //! - `select`: which algorithm and layout, and why
-//! - `layout`: what analysis builds
+//! - `format`: what analysis builds
 //! - `reorder`: orders of rows that bring like rows together
 //! - `problem`, `settings`: what a plan computes, and what may be set of it before analysis
 //! - `matrix`: borrowed views of the user's arrays
