@@ -547,9 +547,10 @@ pub unsafe extern "C" fn tarsiaPlan_getInfo(
 
 /// Destroys a plan. NULL does nothing.
 ///
-/// Waits for other threads' calls with the plan to return, not for their work on a device (but for a
-/// plan of a matrix in tiles): the plan's memory is used again when its work is done. A graph that has captured calls
-/// with the plan keeps its memory, and may be launched, until the graph is destroyed and its last launch done.
+/// Waits for other threads' calls with the plan to return, not for their work on a device: the plan's
+/// memory, and that of tiles which nobody else has, is used again when its work is done. A graph that has
+/// captured calls with the plan keeps its memory, and may be launched, until the graph is destroyed and its
+/// last launch done.
 /// A's arrays, where the plan reads them in place, and dense operands are the caller's in any case.
 /// Streams on which the plan has run may be destroyed before, but for plans whose memory comes from
 /// tarsiaSetAllocator's functions: these are called with the stream that the handle had at

@@ -189,14 +189,16 @@ pub unsafe extern "C" fn tarsiaSpGEMM_numeric(
 /// tarsiaPlan_setValuesInPlace. (tarsiaPlan_updateValues on a SpGEMM
 /// plan is this call with newValuesB NULL.) For a factor in tiles NULL takes the values
 /// that the matrix has now, which must have entries at the same places; both may be
-/// NULL then. Such a call blocks and is not captured.
+/// NULL then. Such a call blocks and is not captured; a graph that has captured numeric
+/// phases of a plan with a factor in tiles must be destroyed before.
 ///
 /// newValuesA, newValuesB: in the backend's memory, in the order and type of the
 /// descriptors' values.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
 /// both arrays are NULL, misaligned array, an array for a factor in tiles, tiles with
-/// entries at other places), INVALID_STATE (not analyzed),
+/// entries at other places), INVALID_STATE (not analyzed; a factor is in tiles, and a graph keeps
+/// the plan),
 /// ALLOC_FAILED.
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaSpGEMM_updateValues(

@@ -66,9 +66,11 @@ fn check_shapes(name: &str, found: (i64, i64), expected: (i64, i64)) -> Result<(
 ///
 /// A: host. valueType: that of sums, R_32F, R_64F, C_32F or C_64F; fp16 and bf16 matrices
 /// become R_32F, exactly. The memory that it is filled with comes from the allocator of the
-/// handle that the filling call has, whose functions must stay valid until the matrix and
-/// the plans that read it are destroyed. A tile takes 60 bytes, an entry its value and one
-/// byte.
+/// handle that the filling call has; the functions of tarsiaSetAllocator must stay valid, and
+/// the stream that the handle has then must live, until the matrix and the plans that read it
+/// are destroyed. Neither tarsiaDestroySpMat, nor what fills the matrix anew, nor
+/// tarsiaPlan_destroy waits for products that read its tiles: their memory is used again when
+/// the last of these products is done. A tile takes 60 bytes, an entry its value and one byte.
 ///
 /// Source of the layout: Y. Niu et al., "TileSpGEMM", PPoPP 2022, section 3.2.
 ///
@@ -158,7 +160,7 @@ pub unsafe extern "C" fn tarsiaSparseToTile(
         }
         let backend = handle.backend();
         backend.require_blocking(handle.stream(), "tarsiaSparseToTile")?;
-        b.fill(backend.make_tiles(&handle.context(), &a)?)
+        b.fill(&handle.context(), |cx| backend.make_tiles(cx, &a))
     })
 }
 
@@ -183,7 +185,7 @@ pub unsafe extern "C" fn tarsiaTileToSparse(
     guard_handle(handle, |handle| {
         let (a, b) = (tiles("A", A)?, compressed("B", B)?);
         check_backend(handle, "A", &a)?;
-        let a = a.contents("A")?;
+        let a = a.contents("A")?.tiles;
         check_writable("B", b.writable, "a tarsiaCreateConst function")?;
         let (shape, (rows, cols, nnz)) = (a.shape, b.shape());
         check_shapes("B", (rows, cols), (shape.rows, shape.cols))?;

@@ -3,6 +3,8 @@
 //!
 //! Contents are never changed once they are made: what fills a [`TileMatrix`] puts new ones in
 //! their place, and a plan keeps those that it was made with until it is told to take others.
+//! Their memory goes with the last that has them. An allocator that is theirs alone ([`Contents`])
+//! remembers the work of the plans that have let go of them, so that it goes behind that work.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use parking_lot::RwLock;
 
 use crate::error::{Error, Result};
 use crate::matrix::{check_not_negative, SparseArrays, SparseMatrix, TileShape};
+use crate::memory::{Allocator, Context};
 use crate::types::{BackendKind, DataType};
 
 /// Contents, in memory of the backend that made them.
@@ -31,13 +34,22 @@ impl Tiles {
 /// The tiles of A and B of a product, of those that are in tiles.
 pub type TileFactors = [Option<Arc<Tiles>>; 2];
 
+/// The contents of a matrix, with the allocator of their memory, which has no other.
+#[derive(Clone)]
+pub struct Contents {
+    /// The contents.
+    pub tiles: Arc<Tiles>,
+    /// Where their memory comes from.
+    pub memory: Arc<Allocator>,
+}
+
 /// A matrix whose contents come and go.
 pub struct TileMatrix {
     backend: BackendKind,
     device: i32,
     /// The shape while nothing is in it.
     empty: TileShape,
-    contents: RwLock<Option<Arc<Tiles>>>,
+    contents: RwLock<Option<Contents>>,
 }
 
 impl TileMatrix {
@@ -69,11 +81,11 @@ impl TileMatrix {
 
     /// What is known without a look; no entries where nothing is in it.
     pub fn shape(&self) -> TileShape {
-        self.contents.read().as_ref().map_or(self.empty, |tiles| tiles.shape)
+        self.contents.read().as_ref().map_or(self.empty, |contents| contents.tiles.shape)
     }
 
     /// The contents; `name` is the argument that errors name.
-    pub fn contents(&self, name: &str) -> Result<Arc<Tiles>> {
+    pub fn contents(&self, name: &str) -> Result<Contents> {
         self.contents.read().clone().ok_or_else(|| {
             Error::state(format!(
                 "{name}: nothing is in it yet; tarsiaSparseToTile and tarsiaSpGEMM_numeric fill a matrix in tiles"
@@ -81,8 +93,11 @@ impl TileMatrix {
         })
     }
 
-    /// Puts others in, of the same shape and type.
-    pub fn fill(&self, tiles: Tiles) -> Result<()> {
+    /// Puts others in, of the same shape and type, which `make` makes in the memory of the context that it gets:
+    /// `cx` with an allocator for them alone.
+    pub fn fill(&self, cx: &Context, make: impl FnOnce(&Context) -> Result<Tiles>) -> Result<()> {
+        let memory = cx.allocator.scoped(usize::MAX);
+        let tiles = make(&Context { allocator: Arc::clone(&memory), ..cx.clone() })?;
         let TileShape { rows, cols, value_type, .. } = tiles.shape;
         if (rows, cols, value_type) != (self.empty.rows, self.empty.cols, self.empty.value_type) {
             return Err(Error::new(
@@ -91,7 +106,7 @@ impl TileMatrix {
             ));
         }
         // The old ones go after the lock.
-        let old = self.contents.write().replace(Arc::new(tiles));
+        let old = self.contents.write().replace(Contents { tiles: Arc::new(tiles), memory });
         drop(old);
         Ok(())
     }

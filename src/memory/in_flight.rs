@@ -60,6 +60,22 @@ impl Pending {
         self.works.push(work);
     }
 
+    /// Behind this work and other work, but for what is done.
+    pub fn with(&self, other: &Pending) -> Pending {
+        let mut both = Pending::default();
+        for work in self.works.iter().chain(&other.works) {
+            if !both.works.iter().any(|known| Arc::ptr_eq(known, work)) && !work.is_done() {
+                both.works.push(Arc::clone(work));
+            }
+        }
+        for graphs in self.graphs.iter().chain(&other.graphs) {
+            if !both.graphs.iter().any(|known| Arc::ptr_eq(known, graphs)) && !graphs.are_gone() {
+                both.graphs.push(Arc::clone(graphs));
+            }
+        }
+        both
+    }
+
     /// All of it is done.
     pub fn is_done(&self) -> bool {
         self.graphs_are_gone() && self.works.iter().all(|work| work.is_done())

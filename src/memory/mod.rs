@@ -11,6 +11,8 @@ pub mod pool;
 pub mod process;
 pub mod processor;
 mod team;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -48,8 +50,12 @@ pub trait RawMemory: Send + Sync {
     fn allocate(&self, bytes: usize, stream: Address) -> Result<Address>;
     /// Gives back what `allocate` gave for so many bytes.
     fn release(&self, address: Address, bytes: usize, stream: Address);
-    /// Lets `stream` come after the work, so that what is given back on it may be used again behind that.
     /// `INVALID_STATE` where graphs keep the memory, and it cannot wait for them.
+    fn check_release(&self, _pending: &Pending) -> Result<()> {
+        Ok(())
+    }
+    /// Lets `stream` come after the work, so that what is given back on it may be used again behind that; an error
+    /// as of [`Self::check_release`].
     fn prepare_release(&self, _stream: Address, _pending: &Pending) -> Result<()> {
         Ok(())
     }
@@ -153,14 +159,19 @@ impl RawMemory for UserMemory {
         });
     }
 
-    fn prepare_release(&self, stream: Address, pending: &Pending) -> Result<()> {
-        if !pending.graphs_are_gone_soon() {
-            return Err(Error::state(
-                "graphs that have captured calls with it are alive or still run, and memory of \
-                 tarsiaSetAllocator's functions cannot be kept for them: destroy them and wait for their last \
-                 launch first",
-            ));
+    fn check_release(&self, pending: &Pending) -> Result<()> {
+        if pending.graphs_are_gone_soon() {
+            return Ok(());
         }
+        Err(Error::state(
+            "graphs that have captured calls with it are alive or still run, and memory of \
+             tarsiaSetAllocator's functions cannot be kept for them: destroy them and wait for their last \
+             launch first",
+        ))
+    }
+
+    fn prepare_release(&self, stream: Address, pending: &Pending) -> Result<()> {
+        self.check_release(pending)?;
         pending.hold_back(stream)
     }
 }
@@ -171,8 +182,10 @@ enum Release {
     /// When it is given back.
     #[default]
     Now,
-    /// Behind work that may use it.
+    /// Behind work that may use it, for which the memory is prepared.
     Behind(Arc<Pending>),
+    /// The same of memory that has other owners, for which it is prepared when the last of them gives it back.
+    BehindOwners(Arc<Pending>),
     /// Not known: graphs keep it.
     Never,
 }
@@ -264,6 +277,24 @@ impl Allocator {
         Ok(())
     }
 
+    /// The work of one of several owners may use the memory: whoever gives it back, now or later, gives it back
+    /// behind that, too. Where this cannot be, because graphs keep it and it is not the library's, it stays for good.
+    pub fn release_also_behind(&self, pending: &Pending) {
+        let mut release = self.release.lock();
+        *release = match &*release {
+            Release::Now => Release::BehindOwners(Arc::new(Pending::default().with(pending))),
+            Release::Behind(known) | Release::BehindOwners(known) => {
+                Release::BehindOwners(Arc::new(known.with(pending)))
+            }
+            Release::Never => Release::Never,
+        };
+    }
+
+    /// `INVALID_STATE` where graphs among the work keep the memory, and it cannot wait for them.
+    pub fn check_release(&self, pending: &Pending) -> Result<()> {
+        self.memory.check_release(pending)
+    }
+
     /// From here on nothing is given back.
     pub fn release_never(&self) {
         *self.release.lock() = Release::Never;
@@ -274,6 +305,11 @@ impl Allocator {
         match release {
             Release::Now => self.memory.release(address, bytes, self.stream),
             Release::Behind(pending) => self.memory.release_behind(address, bytes, self.stream, &pending),
+            Release::BehindOwners(pending) => match self.memory.prepare_release(self.stream, &pending) {
+                Ok(()) => self.memory.release_behind(address, bytes, self.stream, &pending),
+                // Nor is what comes after it.
+                Err(_) => self.release_never(),
+            },
             Release::Never => {}
         }
         self.live.fetch_sub(bytes, Ordering::Relaxed);

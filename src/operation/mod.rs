@@ -10,6 +10,7 @@ pub mod spmm;
 pub mod spmv;
 
 use std::any::Any;
+use std::sync::Arc;
 
 pub use self::facts::Facts;
 pub use self::report::{Built, Report};
@@ -20,7 +21,7 @@ use crate::algorithm::{Algorithm, Query, Row};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::matrix::{check_align, SparseMatrix};
-use crate::memory::Context;
+use crate::memory::{Allocator, Context};
 use crate::reorder::KeptOrder;
 use crate::select::analysis::Amortized;
 use crate::select::{self, autotune, in_place, Choice};
@@ -96,6 +97,12 @@ pub trait Operation: Default + Send + Sync + 'static {
     /// Of a sparse result: multiplications, and stored entries where they are counted.
     fn counts(_executor: &Self::Executor) -> (i64, Option<i64>) {
         (0, None)
+    }
+
+    /// The allocators of memory that the executor reads in place, and that goes with the last of its owners:
+    /// tiles.
+    fn shared_memory(_planned: &Planned<Self>) -> Vec<Arc<Allocator>> {
+        Vec::new()
     }
 }
 
@@ -258,6 +265,8 @@ pub trait Task: Send + Sync {
     fn row_order(&self, cx: &Context) -> Result<Option<KeptOrder>>;
     /// [`Operation::counts`].
     fn counts(&self) -> (i64, Option<i64>);
+    /// [`Operation::shared_memory`].
+    fn shared_memory(&self) -> Vec<Arc<Allocator>>;
 }
 
 impl<O: Operation> Task for Planned<O> {
@@ -338,6 +347,10 @@ impl<O: Operation> Task for Planned<O> {
 
     fn workspace_bytes(&self, n: Option<i64>) -> usize {
         self.executor.as_ref().map_or(0, |executor| O::workspace_bytes(&self.problem, executor, n))
+    }
+
+    fn shared_memory(&self) -> Vec<Arc<Allocator>> {
+        O::shared_memory(self)
     }
 
     fn is_deterministic(&self) -> bool {

@@ -12,9 +12,9 @@ use super::{
 use crate::algorithm::{Algorithm, Row};
 use crate::backend::LayoutInfo;
 use crate::error::{Error, Result};
-use crate::matrix::tiles::{TileFactors, TileMatrix, Tiles};
+use crate::matrix::tiles::{Contents, TileFactors, TileMatrix, Tiles};
 use crate::matrix::{Array, SparseMatrix};
-use crate::memory::Context;
+use crate::memory::{Allocator, Context};
 use crate::problem::SpgemmProblem;
 use crate::select::{self, in_place, roofline, Choice, SpgemmSurveyed};
 use crate::settings::Settings;
@@ -93,6 +93,8 @@ pub trait SpgemmExecutor: Send + Sync {
 pub struct Spgemm {
     /// A and B where they are in tiles.
     tiles: [Option<Arc<TileMatrix>>; 2],
+    /// Allocators of the tiles that the executor may read, which are not its own.
+    shared: Vec<Arc<Allocator>>,
 }
 
 /// What analysis built, and what the symbolic phase has counted since.
@@ -136,7 +138,9 @@ impl Operation for Spgemm {
         analysis: &Analysis<'_>,
         decided: Option<&Choice>,
     ) -> Result<(Product, Choice)> {
-        let factors = planned.more.contents()?;
+        let contents = planned.more.contents()?;
+        planned.more.shared = memory_of(&contents);
+        let factors = tiles_of(contents);
         planned.problem.sorted_output = analysis.settings.sorted_output;
         let SpgemmProblem { a, b, .. } = &mut planned.problem;
         for (matrix, tiles) in [a, b].into_iter().zip(&factors) {
@@ -182,6 +186,10 @@ impl Operation for Spgemm {
     fn counts(product: &Product) -> (i64, Option<i64>) {
         (product.executor.products(), product.nnz_c)
     }
+
+    fn shared_memory(planned: &Planned<Self>) -> Vec<Arc<Allocator>> {
+        planned.more.shared.clone()
+    }
 }
 
 /// Whether an algorithm leaves the columns of a row of C in another order where that costs less.
@@ -203,11 +211,21 @@ fn require_sorted(settings: &Settings, algorithm: Algorithm) -> Result<()> {
 
 impl Spgemm {
     /// The present contents of A and B that are in tiles.
-    fn contents(&self) -> Result<TileFactors> {
+    fn contents(&self) -> Result<[Option<Contents>; 2]> {
         let of =
             |at: usize, name: &str| self.tiles[at].as_ref().map(|tiles| tiles.contents(name)).transpose();
         Ok([of(0, "A")?, of(1, "B")?])
     }
+}
+
+/// The allocators of contents.
+fn memory_of(contents: &[Option<Contents>; 2]) -> Vec<Arc<Allocator>> {
+    contents.iter().flatten().map(|contents| Arc::clone(&contents.memory)).collect()
+}
+
+/// The tiles of contents.
+fn tiles_of(contents: [Option<Contents>; 2]) -> TileFactors {
+    contents.map(|contents| contents.map(|contents| contents.tiles))
 }
 
 impl Planned<Spgemm> {
@@ -354,7 +372,8 @@ impl Planned<Spgemm> {
         let shape = c.shape();
         check_shape("C", (shape.rows, shape.cols), self.shape_c())?;
         check_type("C", shape.value_type, self.problem.types.y)?;
-        c.fill(self.executor_mut()?.executor.numeric_tiles(cx, into, alpha)?)
+        let executor = &mut self.executor_mut()?.executor;
+        c.fill(into, |into| executor.numeric_tiles(cx, into, alpha))
     }
 
     /// New values; NULL keeps a matrix's present ones, or takes those that it has where it is in
@@ -387,7 +406,12 @@ impl Planned<Spgemm> {
         }
         let executor = &mut self.executor.as_mut().ok_or_else(not_analyzed)?.executor;
         if in_tiles != [false, false] {
-            executor.update_tiles(cx, &self.more.contents()?)?;
+            let contents = self.more.contents()?;
+            let memory = memory_of(&contents);
+            // Until all are taken it reads old ones and new ones.
+            self.more.shared.extend(memory.iter().cloned());
+            executor.update_tiles(cx, &tiles_of(contents))?;
+            self.more.shared = memory;
         }
         executor.update_values(cx, a, b)?;
         for (_, matrix, values) in given.into_iter().filter(|(_, _, values)| !values.is_null()) {

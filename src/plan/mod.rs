@@ -363,6 +363,14 @@ impl Plan {
         f: impl FnOnce(&mut dyn Task, &Context) -> Result<()>,
     ) -> Result<()> {
         self.change(handle, name, |inner, cx| {
+            // Other tiles come in place of those that graphs read.
+            let has_tiles = !inner.task.shared_memory().is_empty();
+            if has_tiles && !self.in_flight.pending().graphs_are_gone_soon() {
+                return Err(Error::state(
+                    "plan: graphs that have captured calls with it are alive or still run, and would go on with the \
+                     tiles that it has now: destroy them and wait for their last launch first",
+                ));
+            }
             f(&mut *inner.task, cx)?;
             inner.remember_values(&*self.backend, handle, given)
         })
@@ -616,12 +624,12 @@ impl Inner {
         let Some(allocator) = self.allocator.as_ref().filter(|_| self.analyzed && !self.destroyed) else {
             return Ok(());
         };
-        if self.task.factors().iter().any(|(_, _, a)| a.format() == Format::Tile) {
-            // Tiles are others' memory, too, and go with the last that has them.
-            pending.wait()?;
-        }
-        allocator
-            .release_behind(pending)
+        // Tiles are others' memory, too, and go with the last that has them.
+        let shared = self.task.shared_memory();
+        shared.iter().for_each(|memory| memory.release_also_behind(&pending));
+        let checked = shared.iter().try_for_each(|memory| memory.check_release(&pending));
+        checked
+            .and_then(|()| allocator.release_behind(pending))
             .map_err(|error| Error { message: format!("plan: {}", error.message), ..error })
     }
 

@@ -3,6 +3,7 @@
 
 mod capture;
 mod in_flight;
+mod products;
 
 use std::ptr::null_mut;
 

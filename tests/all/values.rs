@@ -223,11 +223,16 @@ fn pattern(format: Format) -> Pattern {
 
 /// The other factor of SpGEMM, in a backend's memory.
 fn other_factor(kind: BackendKind, format: Format) -> Stored<f64> {
+    other_factor_of(kind, format, |number| number)
+}
+
+/// The same of another type.
+fn other_factor_of<V: Pod>(kind: BackendKind, format: Format, of: impl Fn(f64) -> V) -> Stored<V> {
     let style = Style { format, ..Style::PLAIN };
     let pattern = Pattern::new(style, (SIZE, SIZE), &places(2));
     // Values belong to places, whatever the order in which a format has them.
     let known: HashMap<_, f64> = places(2).into_iter().zip(numbers(ENTRIES, 0)).collect();
-    let values: Vec<f64> = pattern.entries().iter().map(|place| known[place]).collect();
+    let values: Vec<V> = pattern.entries().iter().map(|place| of(known[place])).collect();
     pattern.store(kind, &values)
 }
 

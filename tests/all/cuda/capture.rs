@@ -9,6 +9,7 @@ use tarsia::capi::memory::tarsiaMemcpyToDevice;
 use tarsia::capi::{plan as plan_calls, spgemm};
 use tarsia::facade::{Element, Graph};
 
+use super::products::World;
 use super::*;
 
 #[test]
@@ -23,7 +24,7 @@ fn captures_in_a_process_of_their_own() {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("8 passed"), "{text}");
+    assert!(text.contains("12 passed"), "{text}");
 }
 
 /// Captures what `enqueue` does and makes a graph of it.
@@ -369,5 +370,181 @@ mod alone {
         }
         assert_eq!(offsets.download().unwrap()[100] as usize, nnz);
         drop(graph);
+    }
+
+    /// The same of every product; a numeric phase of SpGEMM, too.
+    #[test]
+    #[ignore = "captures need a process of their own"]
+    fn checks_of_every_product_inside_a_capture() {
+        if is_skipped("capture::checks_of_every_product_inside_a_capture") {
+            return;
+        }
+        let (world, lane) = (World::new(), Lane::new());
+        let session = &lane.session;
+        session.set_checks(true).unwrap();
+        for (round, product) in world.products().into_iter().enumerate() {
+            // What the product before has left.
+            overwrite(session, world.stored.values(), &world.a.values);
+            let what = product.name;
+            let plan = (product.plan)(session);
+            let expected = (product.expected)(&world.a.values);
+            let mut result = session.upload(&vec![f64::NAN; expected.len()]).unwrap();
+            let graph = capture(&lane, || product.enqueue(session, &plan, &mut result));
+            graph.launch(&lane.stream).unwrap();
+            all_close::<F64>(CUDA, result.download().unwrap(), &expected)
+                .unwrap_or_else(|error| panic!("{what}: {error}"));
+            drop(graph);
+            let values = random(world.a.values.len(), 90 + round as u64);
+            overwrite(session, world.stored.values(), &values);
+            let graph = capture(&lane, || {
+                let error = product.refused(session, &plan, &mut result);
+                let says_it = error.message.contains("values of A");
+                assert!(error.status == Status::InvalidState && says_it, "{what}: {error}");
+                plan.update_values(session, world.stored.values()).unwrap();
+                product.enqueue(session, &plan, &mut result);
+            });
+            graph.launch(&lane.stream).unwrap();
+            all_close::<F64>(CUDA, result.download().unwrap(), &(product.expected)(&values))
+                .unwrap_or_else(|error| panic!("{what}: {error}"));
+            drop(graph);
+        }
+    }
+
+    /// A plan with values in place is captured once: each replay has the values that are there then.
+    #[test]
+    #[ignore = "captures need a process of their own"]
+    fn values_in_place_that_are_overwritten() {
+        if is_skipped("capture::values_in_place_that_are_overwritten") {
+            return;
+        }
+        let (mut problem, lane, n) = (small(), Lane::new(), 8);
+        let (stored, session) = (problem.store(), &lane.session);
+        let (a, types) = (stored.open().unwrap(), F64::TYPES);
+        let values = (types.x, types.y);
+        let spmv = Plan::spmv(session, N, &a, values, types.compute, SpmvAlg::Csr).unwrap();
+        let orders = (Order::Row, Order::Row);
+        let spmm =
+            Plan::spmm(session, (N, N), &a, orders, n as i64, values, types.compute, SpmmAlg::Row).unwrap();
+        for plan in [&spmv, &spmm] {
+            plan.set_values_in_place(true).unwrap();
+            plan.analyze(session).unwrap();
+            assert_eq!(plan.info().unwrap().valuesInPlace, 1);
+        }
+        let dense: Vec<f64> = random(COLS * n, 1);
+        let on_device = session.upload(&dense).unwrap();
+        let mut y = session.upload(&[f64::NAN; ROWS]).unwrap();
+        let mut c = session.upload(&vec![f64::NAN; ROWS * n]).unwrap();
+        let shape = |rows: usize| Dense::<f64>::new((rows, n), Order::Row, 0).shape;
+        spmm.prepare(session).unwrap();
+        let graph = capture(&lane, || {
+            spmv.run_spmv(session, 1.0, on_device.part(0..COLS), 0.0, &mut y).unwrap();
+            spmm.run_spmm(session, 1.0, (&on_device, shape(COLS)), 0.0, (&mut c, shape(ROWS))).unwrap();
+        });
+        for replay in 0..REPLAYS {
+            problem.values = random(problem.entries.len(), replay);
+            overwrite(session, stored.values(), &problem.values);
+            graph.launch(&lane.stream).unwrap();
+            all_close::<F64>(CUDA, y.download().unwrap(), &problem.times(&dense[..COLS])).unwrap();
+            let expected = dense_product(&problem.factor(), (ROWS, n), |k, j| dense[k * n + j]);
+            all_close::<F64>(CUDA, c.download().unwrap(), &expected).unwrap();
+        }
+        drop(graph);
+    }
+
+    /// Results that are apart from what beta scales.
+    #[test]
+    #[ignore = "captures need a process of their own"]
+    fn separate_outputs() {
+        if is_skipped("capture::separate_outputs") {
+            return;
+        }
+        let (problem, lane, n) = (small(), Lane::new(), 8);
+        let (stored, session) = (problem.store(), &lane.session);
+        let spmv = spmv_plan::<F64>(session, &stored, Effort::Default);
+        let spmm = spmm_plan::<F64>(session, &stored, n);
+        let mut dense = session.upload(&vec![f64::NAN; COLS * n]).unwrap();
+        let mut added = session.upload(&vec![f64::NAN; ROWS * n]).unwrap();
+        let mut z = session.upload(&[f64::NAN; ROWS]).unwrap();
+        let mut d = session.upload(&vec![f64::NAN; ROWS * n]).unwrap();
+        let shape = |rows: usize| Dense::<f64>::new((rows, n), Order::Row, 0).shape;
+        let scale = (1.5, -0.75);
+        let graph = capture(&lane, || {
+            let (x, y) = (dense.part(0..COLS), added.part(0..ROWS));
+            spmv.run_spmv_into(session, scale, x, y, &mut z).unwrap();
+            let (b, c) = ((&dense, shape(COLS)), (&added, shape(ROWS)));
+            spmm.run_spmm_into(session, scale, b, c, (&mut d, shape(ROWS))).unwrap();
+        });
+        for replay in 0..REPLAYS {
+            let (new_b, new_c): (Vec<f64>, Vec<f64>) =
+                (random(COLS * n, replay), random(ROWS * n, replay + 1));
+            dense.write(0, &new_b).unwrap();
+            added.write(0, &new_c).unwrap();
+            graph.launch(&lane.stream).unwrap();
+            let expected = |sums: Vec<Sum<f64>>| {
+                let scaled = |(sum, &old): (Sum<f64>, &f64)| sum.combine(scale.0, scale.1, old);
+                sums.into_iter().zip(&new_c).map(scaled).collect::<Vec<_>>()
+            };
+            all_close::<F64>(CUDA, z.download().unwrap(), &expected(problem.times(&new_b[..COLS]))).unwrap();
+            let sums = dense_product(&problem.factor(), (ROWS, n), |k, j| new_b[k * n + j]);
+            all_close::<F64>(CUDA, d.download().unwrap(), &expected(sums)).unwrap();
+            // What is only read stays.
+            assert!(added.download().unwrap() == new_c, "C or y was written");
+        }
+        drop(graph);
+    }
+
+    /// A graph keeps tiles whose plan and matrices are gone; while there is one, a plan takes no others.
+    #[test]
+    #[ignore = "captures need a process of their own"]
+    fn graphs_outlive_matrices_in_tiles() {
+        if is_skipped("capture::graphs_outlive_matrices_in_tiles") {
+            return;
+        }
+        let (world, keeper) = (World::new(), Lane::new());
+        for plan_is_last in [true, false] {
+            let (product, matrices) = world.of_tiles(plan_is_last);
+            let expected = (product.expected)(&world.a.values);
+            let mut result = keeper.session.upload(&vec![f64::NAN; expected.len()]).unwrap();
+            let graph = {
+                let lane = Lane::new();
+                let plan = (product.plan)(&lane.session);
+                let graph = capture(&lane, || product.enqueue(&lane.session, &plan, &mut result));
+                drop(plan);
+                matrices.borrow_mut().clear();
+                graph
+            };
+            for round in 0..20 {
+                // Memory that was given back would be in these by now.
+                let sizes = [1_000, 5_000, 20_000, 80_000, 500_000];
+                let others: Vec<_> =
+                    sizes.iter().map(|&size| keeper.session.upload(&vec![f64::NAN; size]).unwrap()).collect();
+                result.write(0, &vec![f64::NAN; expected.len()]).unwrap();
+                graph.launch(&keeper.stream).unwrap();
+                all_close::<F64>(CUDA, result.download().unwrap(), &expected)
+                    .unwrap_or_else(|error| panic!("round {round}: {error}"));
+                drop(others);
+            }
+        }
+        let (product, matrices) = world.of_tiles(false);
+        let plan = (product.plan)(&keeper.session);
+        let expected = (product.expected)(&world.a.values);
+        let mut result = keeper.session.upload(&vec![f64::NAN; expected.len()]).unwrap();
+        let graph = capture(&keeper, || product.enqueue(&keeper.session, &plan, &mut result));
+        matrices.borrow()[0].take(&keeper.session, &world.stored.open().unwrap()).unwrap();
+        let renew = || {
+            // SAFETY: NULL takes the values that the matrices in tiles have.
+            check(unsafe {
+                let (session, plan) = (keeper.session.raw(), plan.raw());
+                spgemm::tarsiaSpGEMM_updateValues(session, plan, std::ptr::null(), std::ptr::null())
+            })
+        };
+        let error = renew().unwrap_err();
+        assert!(error.status == Status::InvalidState && error.message.contains("graphs"), "{error}");
+        graph.launch(&keeper.stream).unwrap();
+        all_close::<F64>(CUDA, result.download().unwrap(), &expected).unwrap();
+        drop(graph);
+        renew().unwrap();
+        product.enqueue(&keeper.session, &plan, &mut result);
+        all_close::<F64>(CUDA, result.download().unwrap(), &expected).unwrap();
     }
 }

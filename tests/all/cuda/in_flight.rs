@@ -1,12 +1,13 @@
 //! Work in flight: nothing that gives memory back waits for it, and streams wait for each other where one
 //! changes what the other reads. A stream is held by work that is not done before the test says so; a call
-//! that waits for the stream finds that it has opened by itself after ten seconds.
+//! that waits for the stream finds that it has opened by itself after [`Gate::PATIENCE`].
 
 use client::Array;
 use libc::c_void;
 use tarsia::capi::memory as memory_calls;
 use tarsia::facade::{fill, Gate};
 
+use super::products::{Product, World};
 use super::*;
 
 const ROWS: usize = 3000;
@@ -82,6 +83,73 @@ fn destroying_waits_for_no_work() {
         wait_for(&y);
         all_close::<F64>(CUDA, y.download().unwrap(), &problem.times(&x)).unwrap();
         drop(others);
+    }
+}
+
+/// A plan, and what `let_go` destroys after it, go while a product waits on a stream of theirs.
+fn is_destroyed_while_it_works(world: &World, product: &Product<'_>, let_go: impl Fn()) {
+    let keeper = Lane::new();
+    let expected = (product.expected)(&world.a.values);
+    let result = || keeper.session.upload(&vec![f64::NAN; expected.len()]).unwrap();
+    let others = || SIZES.map(|size| keeper.session.upload(&vec![f64::NAN; size]).unwrap());
+    // Kernels are loaded, and memory is taken, when they are first needed.
+    {
+        let lane = Lane::new();
+        let (plan, mut first) = ((product.plan)(&lane.session), result());
+        product.enqueue(&lane.session, &plan, &mut first);
+        lane.session.synchronize().unwrap();
+        drop(others());
+        all_close::<F64>(CUDA, first.download().unwrap(), &expected).unwrap();
+    }
+    let mut found = result();
+    let held = Lane::new();
+    let plan = (product.plan)(&held.session);
+    let gate = Gate::close(&held.stream).unwrap();
+    let name = product.name;
+    let held_by = |call: &str| assert!(gate.is_closed(), "{name}: {call} has waited for the stream");
+    product.enqueue(&held.session, &plan, &mut found);
+    held_by("the product");
+    drop(plan);
+    held_by("Plan_destroy");
+    let_go();
+    held_by("DestroySpMat");
+    let Lane { session, stream } = held;
+    drop(session);
+    held_by("Destroy");
+    drop(stream);
+    held_by("cuStreamDestroy");
+    // Memory that was given back too early would be in these.
+    let others = others();
+    held_by("Malloc and MemcpyToDevice");
+    assert!(found.download().unwrap().iter().all(|value| value.is_nan()), "{name}: the stream was not held");
+    assert!(gate.open(), "{name}: a call has waited for the stream");
+    wait_for(&found);
+    all_close::<F64>(CUDA, found.download().unwrap(), &expected)
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
+    drop(others);
+}
+
+#[test]
+fn destroying_plans_of_every_product_waits_for_no_work() {
+    if is_skipped("in_flight::destroying_plans_of_every_product_waits_for_no_work") {
+        return;
+    }
+    let world = World::new();
+    for product in world.products() {
+        is_destroyed_while_it_works(&world, &product, || {});
+    }
+}
+
+/// Tiles have several owners: the plan is the last of them, or their matrix is, which is destroyed after it.
+#[test]
+fn destroying_plans_and_matrices_in_tiles_waits_for_no_work() {
+    if is_skipped("in_flight::destroying_plans_and_matrices_in_tiles_waits_for_no_work") {
+        return;
+    }
+    let world = World::new();
+    for plan_is_last in [true, false] {
+        let (product, matrices) = world.of_tiles(plan_is_last);
+        is_destroyed_while_it_works(&world, &product, || matrices.borrow_mut().clear());
     }
 }
 
@@ -204,5 +272,58 @@ fn new_values_are_in_order_with_products_of_other_streams() {
         assert!(gate.open(), "{effort:?}: a call has waited for the stream");
         one.session.synchronize().unwrap();
         all_close::<F64>(CUDA, ys[0].download().unwrap(), &old_product).unwrap();
+    }
+}
+
+/// The same of every product. A numeric phase of SpGEMM changes the plan, so that it is in order with all that
+/// was enqueued before it.
+#[test]
+fn new_values_are_in_order_with_every_product_of_other_streams() {
+    if is_skipped("in_flight::new_values_are_in_order_with_every_product_of_other_streams") {
+        return;
+    }
+    let world = World::new();
+    let (old_values, new_values) = (world.a.values.clone(), random(world.a.values.len(), 77));
+    let (old, new) = (upload(CUDA, &old_values), upload(CUDA, &new_values));
+    memory(CUDA).synchronize().unwrap();
+    for product in world.products() {
+        let (old_product, new_product) = ((product.expected)(&old_values), (product.expected)(&new_values));
+        let (one, two, keeper) = (Lane::new(), Lane::new(), Lane::new());
+        let mut found: Vec<_> =
+            (0..3).map(|_| keeper.session.upload(&vec![f64::NAN; old_product.len()]).unwrap()).collect();
+        let plan = (product.plan)(&one.session);
+        plan.prepare(&two.session).unwrap();
+        // Kernels are loaded when they are first needed.
+        for lane in [&one, &two] {
+            product.enqueue(&lane.session, &plan, &mut found[0]);
+            plan.update_values(&lane.session, &old).unwrap();
+            lane.session.synchronize().unwrap();
+        }
+        found[0].write(0, &vec![f64::NAN; old_product.len()]).unwrap();
+        keeper.session.synchronize().unwrap();
+        let what = product.name;
+        let is = |found: &Array<'_, f64>, expected: &[Sum<f64>], which: &str| {
+            all_close::<F64>(CUDA, found.download().unwrap(), expected)
+                .unwrap_or_else(|error| panic!("{what}, {which}: {error}"));
+        };
+        // A product that waits: the new values come after it.
+        let gate = Gate::close(&one.stream).unwrap();
+        product.enqueue(&one.session, &plan, &mut found[0]);
+        plan.update_values(&two.session, &new).unwrap();
+        product.enqueue(&two.session, &plan, &mut found[1]);
+        product.enqueue(&one.session, &plan, &mut found[2]);
+        assert!(gate.open(), "{what}: a call has waited for the stream");
+        one.session.synchronize().unwrap();
+        two.session.synchronize().unwrap();
+        is(&found[0], &old_product, "before the new values");
+        is(&found[1], &new_product, "after them on their stream");
+        is(&found[2], &new_product, "after them on the other stream");
+        // New values that wait: products of other streams come after them.
+        let gate = Gate::close(&two.stream).unwrap();
+        plan.update_values(&two.session, &old).unwrap();
+        product.enqueue(&one.session, &plan, &mut found[0]);
+        assert!(gate.open(), "{what}: a call has waited for the stream");
+        one.session.synchronize().unwrap();
+        is(&found[0], &old_product, "after new values that wait");
     }
 }

@@ -1,23 +1,80 @@
 //! Programs as they are written for cuSPARSE, where the descriptor that a product gets says where the values
-//! are: here a plan copies the descriptor's fields, and new pointers reach no plan.
+//! are: here a plan copies the descriptor's fields, and new pointers reach no plan. With every algorithm by name
+//! and every effort, in fp64 and fp32.
 
 use std::ptr::null_mut;
 
 use super::*;
+use crate::common::number::Value;
 use client::{arg, Array};
 use libc::c_void;
 use tarsia::capi::objects::{tarsiaPlan_t, tarsiaSpMatDescr_t};
 use tarsia::capi::{dnmat, dnvec, plan, spgemm, spmat, spmat_access, spmm, spmv};
 
+/// A type of values and sums.
+trait Real: Value {
+    const COMPUTE: ComputeType;
+    fn of(number: f64) -> Self;
+    fn wide(self) -> f64;
+}
+
+impl Real for f64 {
+    const COMPUTE: ComputeType = R64;
+    fn of(number: f64) -> Self {
+        number
+    }
+    fn wide(self) -> f64 {
+        self
+    }
+}
+
+impl Real for f32 {
+    const COMPUTE: ComputeType = ComputeType::R32F;
+    fn of(number: f64) -> Self {
+        number as f32
+    }
+    fn wide(self) -> f64 {
+        self.into()
+    }
+}
+
+/// Whole numbers, which every type has.
+fn typed<V: Real>(numbers: &[f64]) -> Vec<V> {
+    numbers.iter().map(|&number| V::of(number)).collect()
+}
+
+/// The array of so many numbers' generation.
+fn array<V: Real>(kind: BackendKind, generation: usize) -> Array<'static, V> {
+    upload(kind, &typed(&numbers(ENTRIES, generation)))
+}
+
+/// Every algorithm of a backend by name that takes these types, and the library's choices, with every effort.
+fn each<V: Real>(mut run: impl FnMut(&Session, Case)) {
+    for kind in backends() {
+        for product in Product::all(kind) {
+            let types = |row: &Row| row.types.iter().any(|t| [t.a, t.x, t.y] == [V::TYPE; 3]);
+            let named = |row: &Row| product.named().is_none_or(|named| named == row.algorithm);
+            let of_kind = |row: &Row| row.op == product.op() && row.backends.contains(&kind);
+            if !TABLE.iter().any(|row| of_kind(row) && named(row) && types(row)) {
+                continue;
+            }
+            for (effort, updates) in Effort::ALL.iter().flat_map(|effort| [(effort, false), (effort, true)]) {
+                let case = Case { kind, product, format: Format::Csr, op: N, effort: *effort, updates };
+                run(&Session::new(kind).unwrap(), case);
+            }
+        }
+    }
+}
+
 /// A matrix whose descriptor can be changed, and a plan that was made with it.
-struct Program<'a> {
+struct Program<'a, V: Real> {
     session: &'a Session,
     product: Product,
     a: tarsiaSpMatDescr_t,
     plan: tarsiaPlan_t,
     /// What the descriptor and the plan borrow.
     _arrays: [Array<'static, i32>; 2],
-    _factor: Stored<f64>,
+    _factor: Stored<V>,
 }
 
 /// The address of an array.
@@ -25,12 +82,17 @@ fn address<T: bytemuck::Pod>(array: &Array<'_, T>) -> *mut c_void {
     array.part(0..array.len()).as_ptr().cast_mut().cast()
 }
 
-fn matrix(offsets: *mut c_void, indices: *mut c_void, values: *mut c_void, nnz: usize) -> tarsiaSpMatDescr_t {
+fn matrix<V: Real>(
+    offsets: *mut c_void,
+    indices: *mut c_void,
+    values: *mut c_void,
+    nnz: usize,
+) -> tarsiaSpMatDescr_t {
     let (mut a, n) = (null_mut(), SIZE as i64);
     let index = arg(tarsia::facade::IndexType::I32);
     // SAFETY: the answer is valid for a write; nothing is read here.
     check(unsafe {
-        let (base, value_type) = (arg(IndexBase::Zero), arg(F64));
+        let (base, value_type) = (arg(IndexBase::Zero), arg(V::TYPE));
         spmat::tarsiaCreateCsr(
             &mut a, n, n, nnz as i64, offsets, indices, values, index, index, base, value_type,
         )
@@ -39,22 +101,24 @@ fn matrix(offsets: *mut c_void, indices: *mut c_void, values: *mut c_void, nnz: 
     a
 }
 
-impl<'a> Program<'a> {
-    fn new(session: &'a Session, product: Product, values: *mut c_void, set: impl Fn(tarsiaPlan_t)) -> Self {
+impl<'a, V: Real> Program<'a, V> {
+    /// With the case's settings.
+    fn new(session: &'a Session, case: Case, values: &Array<'_, V>, in_place: bool) -> Self {
+        let (product, values) = (case.product, address(values));
         let (kind, pattern) = (session.kind(), pattern(Format::Csr));
         let narrow = |numbers: Vec<i64>| numbers.into_iter().map(|number| number as i32).collect::<Vec<_>>();
         let (offsets, indices) =
             (upload(kind, &narrow(pattern.outer.to_vec())), upload(kind, &narrow(pattern.inner.to_vec())));
-        let a = matrix(address(&offsets), address(&indices), values, ENTRIES);
-        let stored = other_factor(kind, Format::Csr);
+        let a = matrix::<V>(address(&offsets), address(&indices), values, ENTRIES);
+        let stored = other_factor_of(kind, Format::Csr, V::of);
         let factor = stored.open().unwrap();
         let mut out: tarsiaPlan_t = null_mut();
         // SAFETY: live objects; the answer is valid for a write.
         check(unsafe {
-            let (h, n, f64s) = (session.raw(), arg(N), arg(F64));
+            let (h, n, values) = (session.raw(), arg(N), arg(V::TYPE));
             match product {
                 Product::Spmv(alg) => {
-                    spmv::tarsiaSpMV_createPlan(h, &mut out, n, a, f64s, f64s, arg(R64), arg(alg))
+                    spmv::tarsiaSpMV_createPlan(h, &mut out, n, a, values, values, arg(V::COMPUTE), arg(alg))
                 }
                 Product::Spmm(alg) => spmm::tarsiaSpMM_createPlan(
                     h,
@@ -65,30 +129,40 @@ impl<'a> Program<'a> {
                     arg(Order::Row),
                     arg(Order::Row),
                     COLUMNS as i64,
-                    f64s,
-                    f64s,
-                    arg(R64),
+                    values,
+                    values,
+                    arg(V::COMPUTE),
                     arg(alg),
                 ),
-                Product::Spgemm(alg) => {
-                    spgemm::tarsiaSpGEMM_createPlan(h, &mut out, n, n, a, factor.raw(), arg(R64), arg(alg))
-                }
+                Product::Spgemm(alg) => spgemm::tarsiaSpGEMM_createPlan(
+                    h,
+                    &mut out,
+                    n,
+                    n,
+                    a,
+                    factor.raw(),
+                    arg(V::COMPUTE),
+                    arg(alg),
+                ),
             }
         })
         .unwrap();
         drop(factor);
-        set(out);
-        check(plan::tarsiaPlan_analyze(session.raw(), out)).unwrap();
+        check(plan::tarsiaPlan_setEffort(out, arg(case.effort))).unwrap();
+        check(plan::tarsiaPlan_setValueUpdates(out, i32::from(case.updates))).unwrap();
+        check(plan::tarsiaPlan_setValuesInPlace(out, i32::from(in_place))).unwrap();
+        check(plan::tarsiaPlan_analyze(session.raw(), out))
+            .unwrap_or_else(|error| panic!("{case:?}: {error}"));
         Program { session, product, a, plan: out, _arrays: [offsets, indices], _factor: stored }
     }
 
     /// As cusparseSpMatSetValues.
-    fn set_values(&self, values: &Array<'_, f64>) {
+    fn set_values(&self, values: &Array<'_, V>) {
         // SAFETY: the array has A's length and outlives the program.
         check(unsafe { spmat_access::tarsiaSpMatSetValues(self.a, address(values)) }).unwrap();
     }
 
-    fn update_values(&self, values: &Array<'_, f64>) {
+    fn update_values(&self, values: &Array<'_, V>) {
         // SAFETY: as above.
         check(unsafe {
             plan::tarsiaPlan_updateValues(self.session.raw(), self.plan, address(values).cast_const())
@@ -98,19 +172,23 @@ impl<'a> Program<'a> {
 
     /// The product, zeros and all.
     fn run(&self) -> Result<Vec<f64>> {
+        self.multiply().map(|found| found.into_iter().map(V::wide).collect())
+    }
+
+    fn multiply(&self) -> Result<Vec<V>> {
         let (kind, h) = (self.session.kind(), self.session.raw());
-        let (one, zero) = (1.0_f64, 0.0_f64);
+        let (one, zero) = (V::of(1.0), V::of(0.0));
         let (one, zero): (*const c_void, *const c_void) = ((&raw const one).cast(), (&raw const zero).cast());
         let columns = if let Product::Spmv(_) = self.product { 1 } else { COLUMNS };
-        let x = upload(kind, &operand(columns));
-        let y = upload(kind, &vec![f64::NAN; SIZE * columns]);
+        let x = upload(kind, &typed::<V>(&operand(columns)));
+        let y = upload(kind, &vec![V::of(f64::NAN); SIZE * columns]);
         match self.product {
             Product::Spmv(_) => {
                 let (mut x_descr, mut y_descr, n) = (null_mut(), null_mut(), SIZE as i64);
                 // SAFETY: vectors of these lengths; the answers are valid for writes.
                 let done = unsafe {
-                    check(dnvec::tarsiaCreateDnVec(&mut x_descr, n, address(&x), arg(F64)))?;
-                    check(dnvec::tarsiaCreateDnVec(&mut y_descr, n, address(&y), arg(F64)))?;
+                    check(dnvec::tarsiaCreateDnVec(&mut x_descr, n, address(&x), arg(V::TYPE)))?;
+                    check(dnvec::tarsiaCreateDnVec(&mut y_descr, n, address(&y), arg(V::TYPE)))?;
                     check(spmv::tarsiaSpMV(h, self.plan, one, x_descr, zero, y_descr))
                 };
                 dnvec::tarsiaDestroyDnVec(x_descr);
@@ -122,8 +200,8 @@ impl<'a> Program<'a> {
                 let order = || arg(Order::Row);
                 // SAFETY: matrices of this shape; the answers are valid for writes.
                 let done = unsafe {
-                    check(dnmat::tarsiaCreateDnMat(&mut b, n, k, k, address(&x), arg(F64), order()))?;
-                    check(dnmat::tarsiaCreateDnMat(&mut c, n, k, k, address(&y), arg(F64), order()))?;
+                    check(dnmat::tarsiaCreateDnMat(&mut b, n, k, k, address(&x), arg(V::TYPE), order()))?;
+                    check(dnmat::tarsiaCreateDnMat(&mut c, n, k, k, address(&y), arg(V::TYPE), order()))?;
                     check(spmm::tarsiaSpMM(h, self.plan, one, b, zero, c))
                 };
                 dnmat::tarsiaDestroyDnMat(b);
@@ -136,8 +214,8 @@ impl<'a> Program<'a> {
                 check(unsafe { spgemm::tarsiaSpGEMM_symbolic(h, self.plan, &mut nnz) })?;
                 let (offsets, indices) =
                     (upload(kind, &vec![0_i32; SIZE + 1]), upload(kind, &vec![0_i32; nnz as usize]));
-                let values = upload(kind, &vec![f64::NAN; nnz as usize]);
-                let c = matrix(address(&offsets), address(&indices), address(&values), nnz as usize);
+                let values = upload(kind, &vec![V::of(f64::NAN); nnz as usize]);
+                let c = matrix::<V>(address(&offsets), address(&indices), address(&values), nnz as usize);
                 // SAFETY: C has room for its entries.
                 let done = check(unsafe { spgemm::tarsiaSpGEMM_numeric(h, self.plan, one, c) });
                 spmat::tarsiaDestroySpMat(c);
@@ -145,10 +223,11 @@ impl<'a> Program<'a> {
                 self.session.synchronize()?;
                 let (offsets, indices, values) =
                     (offsets.download()?, indices.download()?, values.download()?);
-                let mut out = vec![0.0; SIZE * SIZE];
+                let mut out = vec![V::of(0.0); SIZE * SIZE];
                 for row in 0..SIZE {
                     for at in offsets[row] as usize..offsets[row + 1] as usize {
-                        out[row * SIZE + indices[at] as usize] += values[at];
+                        // A place is there once.
+                        out[row * SIZE + indices[at] as usize] = values[at];
                     }
                 }
                 return Ok(out);
@@ -159,7 +238,7 @@ impl<'a> Program<'a> {
     }
 }
 
-impl Drop for Program<'_> {
+impl<V: Real> Drop for Program<'_, V> {
     fn drop(&mut self) {
         plan::tarsiaPlan_destroy(self.plan);
         spmat::tarsiaDestroySpMat(self.a);
@@ -167,78 +246,116 @@ impl Drop for Program<'_> {
 }
 
 /// Another array of the descriptor reaches no plan, in place or not, and checks say so; the call does it.
-#[test]
-fn new_pointers_of_a_descriptor_reach_no_plan() {
-    for kind in backends() {
-        for product in Product::all(kind) {
-            for in_place in [false, true] {
-                let case = Case {
-                    kind,
-                    product,
-                    format: Format::Csr,
-                    op: N,
-                    effort: Effort::Default,
-                    updates: false,
-                };
-                if in_place && !case.is_in_place() {
-                    continue;
-                }
-                let session = Session::new(kind).unwrap();
-                let arrays = [0, 1].map(|generation| upload(kind, &numbers(ENTRIES, generation)));
-                let set = |raw| {
-                    check(plan::tarsiaPlan_setValuesInPlace(raw, i32::from(in_place))).unwrap();
-                };
-                session.set_checks(true).unwrap();
-                let program = Program::new(&session, product, address(&arrays[0]), set);
-                let entries = pattern(Format::Csr).entries();
-                let expected = |at| product.expected(N, &entries, &numbers(ENTRIES, at));
-                let what = format!("{kind:?} {product:?} in place {in_place}");
-                assert!(program.run().unwrap() == expected(0), "{what}");
-                program.set_values(&arrays[1]);
-                let texts = ["the descriptor of A has got another value array", "tarsiaPlan_updateValues"];
-                refused(program.run(), Status::InvalidState, &texts);
-                session.set_checks(false).unwrap();
-                assert!(program.run().unwrap() == expected(0), "{what}: the descriptor reached the plan");
-                session.set_checks(true).unwrap();
-                program.update_values(&arrays[1]);
-                assert!(program.run().unwrap() == expected(1), "{what}: the call did not");
+fn new_pointers<V: Real>() {
+    let entries = pattern(Format::Csr).entries();
+    each::<V>(|session, case| {
+        for in_place in [false, true] {
+            if in_place && !case.is_in_place() {
+                continue;
             }
+            let arrays = [0, 1].map(|generation| array::<V>(case.kind, generation));
+            session.set_checks(true).unwrap();
+            let program = Program::new(session, case, &arrays[0], in_place);
+            let expected = |at| case.product.expected(N, &entries, &numbers(ENTRIES, at));
+            let what = format!("{case:?} in place {in_place}");
+            assert!(program.run().unwrap() == expected(0), "{what}");
+            program.set_values(&arrays[1]);
+            let texts = ["the descriptor of A has got another value array", "tarsiaPlan_updateValues"];
+            refused(program.run(), Status::InvalidState, &texts);
+            session.set_checks(false).unwrap();
+            assert!(program.run().unwrap() == expected(0), "{what}: the descriptor reached the plan");
+            session.set_checks(true).unwrap();
+            program.update_values(&arrays[1]);
+            assert!(program.run().unwrap() == expected(1), "{what}: the call did not");
         }
-    }
+    });
 }
 
-/// Newton's method as it is written for cuSPARSE: the Jacobian's values are renewed in every step, by turns in
-/// two arrays, and the descriptor gets the new one. With the one call more every step multiplies by the
-/// present Jacobian.
 #[test]
-fn a_newton_loop() {
-    for kind in backends() {
-        for product in Product::all(kind) {
-            for updates in [false, true] {
-                let session = Session::new(kind).unwrap();
-                session.set_checks(updates).unwrap();
-                let mut arrays = [0, 0].map(|generation| upload(kind, &numbers(ENTRIES, generation)));
-                let set = |raw| check(plan::tarsiaPlan_setValueUpdates(raw, i32::from(updates))).unwrap();
-                let program = Program::new(&session, product, address(&arrays[0]), set);
-                let entries = pattern(Format::Csr).entries();
-                let mut jacobian = numbers(ENTRIES, 0);
-                for step in 0..4 {
-                    let y = program.run().unwrap();
-                    let what = format!("{kind:?} {product:?} updates {updates} step {step}");
-                    assert!(
-                        y == product.expected(N, &entries, &jacobian),
-                        "{what}: not the present Jacobian"
-                    );
-                    // Whatever the residual says: whole numbers, so that products are exact.
-                    for (at, value) in jacobian.iter_mut().enumerate() {
-                        *value = ((at as f64 * 3.0 + y[at % SIZE] + step as f64) % 17.0) + 1.0;
-                    }
-                    let next = (step + 1) % 2;
-                    arrays[next].write(0, &jacobian).unwrap();
-                    program.set_values(&arrays[next]);
-                    program.update_values(&arrays[next]);
-                }
+fn new_pointers_of_a_descriptor_reach_no_plan() {
+    new_pointers::<f64>();
+}
+
+#[test]
+fn new_pointers_of_a_descriptor_reach_no_plan_in_fp32() {
+    new_pointers::<f32>();
+}
+
+/// How a Newton loop brings its new values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Renewal {
+    /// By turns in two arrays; the descriptor gets the new one, and the plan by the call.
+    Turns,
+    /// In one array, and the call.
+    Overwritten,
+    /// In one array, by a plan of tarsiaPlan_setValuesInPlace, without a call.
+    InPlace,
+}
+
+/// Newton's method as it is written for cuSPARSE: the Jacobian's values are renewed in every step. Until the call
+/// a product has the old ones or the new ones, all of them; after it, and always of a plan in place, every step
+/// multiplies by the present Jacobian.
+fn newton<V: Real>(renewal: Renewal) {
+    let entries = pattern(Format::Csr).entries();
+    let (mut taken, in_place) = (0, renewal == Renewal::InPlace);
+    each::<V>(|session, case| {
+        if in_place && !case.is_in_place() {
+            return;
+        }
+        // A call that is missing is an error then, which other tests look for.
+        let checked = renewal == Renewal::Turns && case.updates;
+        session.set_checks(checked).unwrap();
+        let mut arrays = [0, 0].map(|generation| array::<V>(case.kind, generation));
+        let program = Program::new(session, case, &arrays[0], in_place);
+        let mut jacobian = numbers(ENTRIES, 0);
+        let expected = |jacobian: &[f64]| case.product.expected(N, &entries, jacobian);
+        for step in 0..4 {
+            let what = format!("{case:?} {renewal:?} step {step}");
+            let y = program.run().unwrap_or_else(|error| panic!("{what}: {error}"));
+            let old = expected(&jacobian);
+            assert!(y == old, "{what}: not the present Jacobian");
+            // Whatever the residual says: whole numbers, so that products are exact.
+            for (at, value) in jacobian.iter_mut().enumerate() {
+                *value = ((at as f64 * 3.0 + y[at % SIZE] + step as f64) % 17.0) + 1.0;
+            }
+            let at = if renewal == Renewal::Turns { (step + 1) % 2 } else { 0 };
+            arrays[at].write(0, &typed(&jacobian)).unwrap();
+            session.synchronize().unwrap();
+            if renewal == Renewal::Turns {
+                program.set_values(&arrays[at]);
+            }
+            if !checked {
+                let between = program.run().unwrap();
+                let new = expected(&jacobian);
+                assert!(between == new || (between == old && !in_place), "{what}: neither old nor new");
+            }
+            if !in_place {
+                program.update_values(&arrays[at]);
             }
         }
+        taken += 1;
+    });
+    assert!(taken >= if in_place { 2 * 3 * 2 * 2 } else { 100 }, "{taken} cases");
+}
+
+#[test]
+fn a_newton_loop() {
+    newton::<f64>(Renewal::Turns);
+}
+
+#[test]
+fn a_newton_loop_in_one_array() {
+    newton::<f64>(Renewal::Overwritten);
+}
+
+#[test]
+fn a_newton_loop_in_place() {
+    newton::<f64>(Renewal::InPlace);
+}
+
+#[test]
+fn newton_loops_in_fp32() {
+    for renewal in [Renewal::Turns, Renewal::Overwritten, Renewal::InPlace] {
+        newton::<f32>(renewal);
     }
 }
