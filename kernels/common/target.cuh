@@ -1,0 +1,24 @@
+// Where a product's result goes, and where the old values are that beta multiplies.
+#pragma once
+
+#include "common/types.cuh"
+
+namespace tarsia {
+
+// Element i of the result and its old value, in one array or in two that share no memory. The old
+// values' address is used only where beta is not 0, and only when the sum is stored: both
+// addresses are the kernel's parameters, which take no registers before.
+template <class Y> struct Target {
+    Y *to;
+    const Y *old;
+
+    template <class Acc>
+    __device__ __forceinline__ void store(int64_t i, Acc alpha, Acc sum, Acc beta) const {
+        Acc out = mul(alpha, sum);
+        if (!is_zero(beta))
+            out = fma(beta, widen<Acc>(old[i]), out);
+        to[i] = narrow<Y>(out);
+    }
+};
+
+} // namespace tarsia
