@@ -80,6 +80,20 @@ pub fn run(program: &str, arguments: impl FnOnce(&mut Command) -> &mut Command) 
     text
 }
 
+/// What a tool of binutils (`nm`, `readelf`) prints, or none, visibly, on a machine without it: the tests need Rust and
+/// a C compiler alone. `.ci/run` installs both.
+pub fn listing(
+    tool: &str,
+    skipped: &str,
+    arguments: impl FnOnce(&mut Command) -> &mut Command,
+) -> Option<String> {
+    if has(tool) {
+        return Some(run(tool, arguments));
+    }
+    crate::common::skip(format!("{skipped}: no {tool}"));
+    None
+}
+
 /// A compiler.
 #[derive(Clone, Copy, Debug)]
 pub enum Compiler {
