@@ -1735,8 +1735,12 @@ module tarsia
         !
         ! A: host. valueType: that of sums, R_32F, R_64F, C_32F or C_64F; fp16 and bf16 matrices
         ! become R_32F, exactly. The memory that it is filled with comes from the allocator of the
-        ! handle that the filling call has, whose functions must stay valid until the matrix and the
-        ! plans that read it are destroyed. A tile takes 60 bytes, an entry its value and one byte.
+        ! handle that the filling call has; the functions of tarsiaSetAllocator must stay valid, and
+        ! the stream that the handle has then must live, until the matrix and the plans that read it
+        ! are destroyed. Neither tarsiaDestroySpMat, nor what fills the matrix anew, nor
+        ! tarsiaPlan_destroy waits for products that read its tiles: their memory is used again when
+        ! the last of these products is done. A tile takes 60 bytes, an entry its value and one
+        ! byte.
         !
         ! Source of the layout: Y. Niu et al., "TileSpGEMM", PPoPP 2022, section 3.2.
         !
@@ -2457,8 +2461,8 @@ module tarsia
     interface
         ! Destroys a plan. NULL does nothing.
         !
-        ! Waits for other threads' calls with the plan to return, not for their work on a device
-        ! (but for a plan of a matrix in tiles): the plan's memory is used again when its work is
+        ! Waits for other threads' calls with the plan to return, not for their work on a device:
+        ! the plan's memory, and that of tiles which nobody else has, is used again when its work is
         ! done. A graph that has captured calls with the plan keeps its memory, and may be launched,
         ! until the graph is destroyed and its last launch done. A's arrays, where the plan reads
         ! them in place, and dense operands are the caller's in any case. Streams on which the plan
@@ -2894,14 +2898,16 @@ module tarsia
         ! Asynchronous for a plan of tarsiaPlan_setValuesInPlace. (tarsiaPlan_updateValues on a
         ! SpGEMM plan is this call with newValuesB NULL.) For a factor in tiles NULL takes the
         ! values that the matrix has now, which must have entries at the same places; both may be
-        ! NULL then. Such a call blocks and is not captured.
+        ! NULL then. Such a call blocks and is not captured; a graph that has captured numeric
+        ! phases of a plan with a factor in tiles must be destroyed before.
         !
         ! newValuesA, newValuesB: in the backend's memory, in the order and type of the descriptors'
         ! values.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan, both arrays
         ! are NULL, misaligned array, an array for a factor in tiles, tiles with entries at other
-        ! places), INVALID_STATE (not analyzed), ALLOC_FAILED.
+        ! places), INVALID_STATE (not analyzed; a factor is in tiles, and a graph keeps the plan),
+        ! ALLOC_FAILED.
         function tarsiaSpGEMM_updateValues(handle, plan, newValuesA, newValuesB &
                 ) bind(C, name="tarsiaSpGEMM_updateValues")
             import :: c_int, c_ptr

@@ -10,6 +10,7 @@ use client::{arg, Array};
 use libc::c_void;
 use tarsia::capi::objects::{tarsiaPlan_t, tarsiaSpMatDescr_t};
 use tarsia::capi::{dnmat, dnvec, plan, spgemm, spmat, spmat_access, spmm, spmv};
+use tarsia::facade::Types;
 
 /// A type of values and sums.
 trait Real: Value {
@@ -52,7 +53,8 @@ fn array<V: Real>(kind: BackendKind, generation: usize) -> Array<'static, V> {
 fn each<V: Real>(mut run: impl FnMut(&Session, Case)) {
     for kind in backends() {
         for product in Product::all(kind) {
-            let types = |row: &Row| row.types.iter().any(|t| [t.a, t.x, t.y] == [V::TYPE; 3]);
+            let is_ours = |t: &Types| [t.a, t.x, t.y] == [V::TYPE; 3] && t.compute == V::COMPUTE;
+            let types = |row: &Row| row.types.iter().any(is_ours);
             let named = |row: &Row| product.named().is_none_or(|named| named == row.algorithm);
             let of_kind = |row: &Row| row.op == product.op() && row.backends.contains(&kind);
             if !TABLE.iter().any(|row| of_kind(row) && named(row) && types(row)) {
