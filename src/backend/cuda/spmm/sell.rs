@@ -213,7 +213,7 @@ impl SpmmExecutor for SellSpmm {
             return unsafe {
                 launch!(self.single, blocks, BLOCK, 0, cx.stream;
                     slices, *rows, heads.address(), order.address(), values.address(), narrow.address(),
-                    wide.address(), b_at, c.values, c.values, alpha, beta, cx.counters)
+                    wide.address(), b_at, c.values, alpha, beta, cx.counters)
             };
         }
         let bytes = ldb.saturating_mul(size as i64);

@@ -73,14 +73,14 @@ impl Launch {
         }
     }
 
-    /// Enqueues it, with y's old values at `old`. The context is current.
+    /// Enqueues it. The context is current.
     fn run(
         &self,
         cx: &Context,
         rows: &Rows,
         (alpha, beta): (Address, Address),
         x: &DenseVector,
-        (old, y): (Address, &DenseVector),
+        y: &DenseVector,
     ) -> Result<()> {
         let (alpha, beta) = scalars(cx, self.compute, alpha, beta)?;
         cx.workspace.require(self.workspace_bytes())?;
@@ -91,7 +91,7 @@ impl Launch {
             // and y fit and do not overlap.
             Form::Rows { lanes_log2, blocks } => unsafe {
                 launch!(self.kernel, blocks, THREADS, 0, cx.stream;
-                    rows.rows, rows.nnz, rows.offsets, rows.indices, rows.values, x.values, y.values, old, self.order,
+                    rows.rows, rows.nnz, rows.offsets, rows.indices, rows.values, x.values, y.values, self.order,
                     alpha, beta, base, stream, lanes_log2)
             },
             // SAFETY: as above; `require` has checked the workspace, the handle
@@ -99,7 +99,7 @@ impl Launch {
             // most as many blocks as counters.
             Form::Balanced { share, overhang, blocks } => unsafe {
                 launch!(self.kernel, blocks, THREADS, 0, cx.stream;
-                    rows.rows, rows.nnz, rows.offsets, rows.indices, rows.values, x.values, y.values, old, self.order,
+                    rows.rows, rows.nnz, rows.offsets, rows.indices, rows.values, x.values, y.values, self.order,
                     alpha, beta, base, stream, share, overhang, self.places,
                     cx.workspace.address, cx.counters)
             },
@@ -191,19 +191,7 @@ impl SpmvExecutor for CsrSpmv {
         y: &DenseVector,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        self.launch.run(cx, &self.rows, (alpha, beta), x, (y.values, y))
-    }
-
-    fn execute_into(
-        &self,
-        cx: &Context,
-        scalars: (Address, Address),
-        x: &DenseVector,
-        y: &DenseVector,
-        z: &DenseVector,
-    ) -> Result<bool> {
-        let _entered = self.device.enter()?;
-        self.launch.run(cx, &self.rows, scalars, x, (y.values, z)).map(|()| true)
+        self.launch.run(cx, &self.rows, (alpha, beta), x, y)
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
@@ -245,5 +233,5 @@ pub(crate) fn once(
     let rows = Rows::of(m);
     let most_blocks = most_blocks(device, problem.types.compute.scalar());
     let form = Form::unanalyzed(rows.rows, rows.nnz, most_blocks);
-    Launch::new(device, problem.types, &rows, form)?.run(cx, &rows, scalars, x, (y.values, y))
+    Launch::new(device, problem.types, &rows, form)?.run(cx, &rows, scalars, x, y)
 }
