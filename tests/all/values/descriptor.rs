@@ -56,7 +56,9 @@ fn each<V: Real>(mut run: impl FnMut(&Session, Case)) {
             let is_ours = |t: &Types| [t.a, t.x, t.y] == [V::TYPE; 3] && t.compute == V::COMPUTE;
             let types = |row: &Row| row.types.iter().any(is_ours);
             let named = |row: &Row| product.named().is_none_or(|named| named == row.algorithm);
-            let of_kind = |row: &Row| row.op == product.op() && row.backends.contains(&kind);
+            let of_kind = |row: &Row| {
+                row.op == product.op() && row.backends.contains(&kind) && row.formats.contains(&Format::Csr)
+            };
             if !TABLE.iter().any(|row| of_kind(row) && named(row) && types(row)) {
                 continue;
             }
