@@ -17,6 +17,9 @@ const N_DENSE: usize = 9;
 /// Enqueues a product into an array of its results.
 type Enqueue<'a> = Box<dyn Fn(&Session, &Plan<'a>, &mut Array<'_, f64>) -> tarsia::facade::Result<()> + 'a>;
 
+/// From values of A to what the product with them is.
+type Expected<'a> = Box<dyn Fn(&[f64]) -> Vec<Sum<f64>> + 'a>;
+
 /// A product that a plan computes.
 pub struct Product<'a> {
     pub name: &'static str,
@@ -24,7 +27,7 @@ pub struct Product<'a> {
     pub plan: Box<dyn Fn(&Session) -> Plan<'a> + 'a>,
     run: Enqueue<'a>,
     /// What it gives with these values of A.
-    pub expected: Box<dyn Fn(&[f64]) -> Vec<Sum<f64>> + 'a>,
+    pub expected: Expected<'a>,
 }
 
 impl<'a> Product<'a> {
