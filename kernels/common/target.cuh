@@ -5,6 +5,15 @@
 
 namespace tarsia {
 
+// As store of common/types.cuh, with the old value in another place than the result goes, or there.
+template <class S, class Acc>
+__device__ __forceinline__ void store(S *to, const S *old, Acc alpha, Acc sum, Acc beta) {
+    Acc out = mul(alpha, sum);
+    if (!is_zero(beta))
+        out = fma(beta, widen<Acc>(*old), out);
+    *to = narrow<S>(out);
+}
+
 // Element i of the result and its old value, in one array or in two that share no memory. The old
 // values' address is used only where beta is not 0, and only when the sum is stored: both
 // addresses are the kernel's parameters, which take no registers before.
@@ -14,10 +23,7 @@ template <class Y> struct Target {
 
     template <class Acc>
     __device__ __forceinline__ void store(int64_t i, Acc alpha, Acc sum, Acc beta) const {
-        Acc out = mul(alpha, sum);
-        if (!is_zero(beta))
-            out = fma(beta, widen<Acc>(old[i]), out);
-        to[i] = narrow<Y>(out);
+        tarsia::store(to + i, old + i, alpha, sum, beta);
     }
 };
 

@@ -229,6 +229,11 @@ fn matrices_of_any_width_and_ld() {
             }
         }
         matrices::<C64>(kind, orders, &pattern(), 12, [3, 1]);
+        let one_row = of_places((1, COLS), (0..COLS).step_by(3).map(|col| (0, col)).collect());
+        for padding in [[1, 0], [0, 3], [0, 0]] {
+            matrices::<F64>(kind, orders, &one_row, 16, padding);
+            matrices::<F32>(kind, orders, &one_row, 16, padding);
+        }
     }
 }
 

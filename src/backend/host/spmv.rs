@@ -96,7 +96,7 @@ impl<C: Combo> Opened<'_, C> {
     /// # Safety
     /// This thread has the rows alone.
     #[inline(always)]
-    unsafe fn rows(&self, rows: Range<usize>) -> &mut [C::Y] {
+    unsafe fn rows<'y>(&self, rows: Range<usize>) -> &'y mut [C::Y] {
         // SAFETY: the caller's promise, and y is borrowed until all are done.
         let y = unsafe { self.y.part(rows.clone()) };
         if let Some(old) = self.old {
