@@ -15,21 +15,10 @@ using namespace tarsia;
         int64_t n, Scalar<Acc> alpha, Scalar<Acc> beta, Acc *partial, int64_t partial_stride,      \
         int64_t flags
 
-// Registers: 64 a thread for 32 warps of a multiprocessor, 72 for 28, 80 for 24. Compilers take
-// more for sm_80.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-#define WARPS_OF_DOUBLES 28
-#else
-#define WARPS_OF_DOUBLES 32
+#ifndef TRY
+#define TRY 8
 #endif
-// Half types have twice the sums, complex ones more of everything.
-#define WARPS(A, X, J)                                                                             \
-    (same<X, bf16>                       ? 20                                                      \
-     : sizeof(X) == 16 && sizeof(J) == 8 ? 20                                                      \
-     : sizeof(X) == 2 || __is_class(X)   ? 24                                                      \
-     : sizeof(J) == 8                    ? (sizeof(X) == 8 ? 24 : 28)                              \
-     : sizeof(X) == 8                    ? (sizeof(A) < 8 ? 28 : WARPS_OF_DOUBLES)                 \
-                                         : 32)
+#define WARPS(A, X, J, W) TRY
 // A product without analysis reads nothing that the kernel before it, which makes the lists,
 // writes. But the kernel after this one reads the lists, and waits for this one alone: so this one
 // does not end before that one has.
@@ -52,8 +41,8 @@ using namespace tarsia;
             {offsets, indices, values, base}, tasks, {b, b_row, b_col},                            \
             {{c, c_row, c_col}, order}, n, alpha, beta, partial, partial_stride, flags, turn);     \
     }
-// The loop over turns takes registers of its own: four warps fewer than with columns of 64 bits.
-#define WARPS_OF_LISTS(A, X) (WARPS(A, X, int64_t) - 4)
+// The loop over turns takes registers of its own.
+#define WARPS_OF_LISTS(A, X, W) (WARPS(A, X, int64_t, W) - 4)
 #define WIDE(name, A, X, Y, Acc, J, G, V, P, b_packs, warps)                                       \
     extern "C" __global__ void __launch_bounds__(kBlock, (warps)*32 / kBlock)                      \
         name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
@@ -62,10 +51,12 @@ using namespace tarsia;
             {{c, c_row, c_col}, order}, n, alpha, beta, partial, partial_stride, flags, 0);        \
         END_AFTER_PREVIOUS                                                                         \
     }
-// Packs of 16 bytes, G lanes side by side.
-#define KERNEL_packs(name, types, J, G) KERNEL_OF(PACKS, name, int##J##_t, G, TYPES_##types)
-#define PACKS(name, J, G, A, X, Y, Acc)                                                            \
-    WIDE(name, A, X, Y, Acc, J, G, PACK_OF(X), 1, true, WARPS(A, X, J))
+// W packs of 16 bytes of each row of B: one a lane, or two from 16 on, which halves the shuffles for
+// each pack.
+#define KERNEL_packs(name, types, J, W) KERNEL_OF(PACKS, name, int##J##_t, W, TYPES_##types)
+#define PACKS(name, J, W, A, X, Y, Acc)                                                            \
+    WIDE(name, A, X, Y, Acc, J, LANES_OF(W), PACK_OF(X), (W) / LANES_OF(W), true, WARPS(A, X, J, W))
+#define LANES_OF(W) ((W) > 8 ? (W) / 2 : (W))
 #define PACK_OF(X) int(sizeof(X) < 16 ? 16 / sizeof(X) : 1)
 KERNELS(packs, (f64, 32), (spmm_row_f64_32_packs_4, 4), (spmm_row_f64_32_packs_8, 8),
         (spmm_row_f64_32_packs_16, 16), (spmm_row_f64_32_packs_32, 32))
@@ -106,7 +97,7 @@ KERNELS(packs, (c64, 64), (spmm_row_c64_64_packs_8, 8), (spmm_row_c64_64_packs_1
         (spmm_row_c64_64_packs_32, 32))
 // Single elements of B.
 #define KERNEL_single(name, types, J) KERNEL_OF(SINGLE, name, int##J##_t, TYPES_##types)
-#define SINGLE(name, J, A, X, Y, Acc) WIDE(name, A, X, Y, Acc, J, 32, 1, 1, false, WARPS(A, X, J))
+#define SINGLE(name, J, A, X, Y, Acc) WIDE(name, A, X, Y, Acc, J, 32, 1, 1, false, WARPS(A, X, J, 1))
 KERNELS(single, (), (spmm_row_f64_32_single_32, f64, 32), (spmm_row_f64_64_single_32, f64, 64),
         (spmm_row_f32_32_single_32, f32, 32), (spmm_row_f32_64_single_32, f32, 64),
         (spmm_row_f32f64_32_single_32, f32f64, 32), (spmm_row_f32f64_64_single_32, f32f64, 64),
@@ -116,13 +107,6 @@ KERNELS(single, (), (spmm_row_f64_32_single_32, f64, 32), (spmm_row_f64_64_singl
         (spmm_row_bf16f32_32_single_32, bf16f32, 32), (spmm_row_bf16f32_64_single_32, bf16f32, 64),
         (spmm_row_c32_32_single_32, c32, 32), (spmm_row_c32_64_single_32, c32, 64),
         (spmm_row_c64_32_single_32, c64, 32), (spmm_row_c64_64_single_32, c64, 64))
-// Two packs a lane, so that A is read once for 128 columns of doubles: a fifth
-// faster there than two tiles; in fp32 they gained nothing.
-#define KERNEL_twins(name, types, J) KERNEL_OF(TWINS, name, int##J##_t, TYPES_##types)
-#define TWINS(name, J, A, X, Y, Acc) WIDE(name, A, X, Y, Acc, J, 32, PACK_OF(X), 2, true, 20)
-KERNELS(twins, (), (spmm_row_f64_32_twins_32, f64, 32), (spmm_row_f64_64_twins_32, f64, 64),
-        (spmm_row_f32f64_32_twins_32, f32f64, 32), (spmm_row_f32f64_64_twins_32, f32f64, 64))
-
 // V columns, L lanes a row.
 #define KERNEL_narrow(name, types, J, V, L) KERNEL_OF(NARROW, name, int##J##_t, V, L, TYPES_##types)
 #define NARROW(name, J, V, L, A, X, Y, Acc)                                                        \
@@ -187,10 +171,11 @@ KERNELS(narrow, (c64, 64), (spmm_row_c64_64_narrow4_4, 4, 4), (spmm_row_c64_64_n
         (spmm_row_c64_64_narrow8_4, 8, 4), (spmm_row_c64_64_narrow8_16, 8, 16))
 
 // The same for what is in lists without analysis.
-#define KERNEL_packlists(name, types, J, G)                                                        \
-    KERNEL_OF(PACK_LISTS, name, int##J##_t, G, TYPES_##types)
-#define PACK_LISTS(name, J, G, A, X, Y, Acc)                                                       \
-    WIDE_LISTS(name, A, X, Y, Acc, J, G, PACK_OF(X), 1, true, WARPS_OF_LISTS(A, X))
+#define KERNEL_packlists(name, types, J, W)                                                        \
+    KERNEL_OF(PACK_LISTS, name, int##J##_t, W, TYPES_##types)
+#define PACK_LISTS(name, J, W, A, X, Y, Acc)                                                       \
+    WIDE_LISTS(name, A, X, Y, Acc, J, LANES_OF(W), PACK_OF(X), (W) / LANES_OF(W), true,             \
+               WARPS_OF_LISTS(A, X, W))
 KERNELS(packlists, (f64, 32), (spmm_row_f64_32_packlists_4, 4), (spmm_row_f64_32_packlists_8, 8),
         (spmm_row_f64_32_packlists_16, 16), (spmm_row_f64_32_packlists_32, 32))
 KERNELS(packlists, (f64, 64), (spmm_row_f64_64_packlists_4, 4), (spmm_row_f64_64_packlists_8, 8),
@@ -235,7 +220,7 @@ KERNELS(packlists, (c64, 64), (spmm_row_c64_64_packlists_8, 8), (spmm_row_c64_64
         (spmm_row_c64_64_packlists_32, 32))
 #define KERNEL_singlelists(name, types, J) KERNEL_OF(SINGLE_LISTS, name, int##J##_t, TYPES_##types)
 #define SINGLE_LISTS(name, J, A, X, Y, Acc)                                                        \
-    WIDE_LISTS(name, A, X, Y, Acc, J, 32, 1, 1, false, WARPS_OF_LISTS(A, X))
+    WIDE_LISTS(name, A, X, Y, Acc, J, 32, 1, 1, false, WARPS_OF_LISTS(A, X, 1))
 KERNELS(singlelists, (), (spmm_row_f64_32_singlelists_32, f64, 32),
         (spmm_row_f64_64_singlelists_32, f64, 64), (spmm_row_f32_32_singlelists_32, f32, 32),
         (spmm_row_f32_64_singlelists_32, f32, 64), (spmm_row_f32f64_32_singlelists_32, f32f64, 32),
@@ -247,12 +232,6 @@ KERNELS(singlelists, (), (spmm_row_f64_32_singlelists_32, f64, 32),
         (spmm_row_bf16f32_64_singlelists_32, bf16f32, 64),
         (spmm_row_c32_32_singlelists_32, c32, 32), (spmm_row_c32_64_singlelists_32, c32, 64),
         (spmm_row_c64_32_singlelists_32, c64, 32), (spmm_row_c64_64_singlelists_32, c64, 64))
-#define KERNEL_twinlists(name, types, J) KERNEL_OF(TWIN_LISTS, name, int##J##_t, TYPES_##types)
-#define TWIN_LISTS(name, J, A, X, Y, Acc)                                                          \
-    WIDE_LISTS(name, A, X, Y, Acc, J, 32, PACK_OF(X), 2, true, 16)
-KERNELS(twinlists, (), (spmm_row_f64_32_twinlists_32, f64, 32),
-        (spmm_row_f64_64_twinlists_32, f64, 64), (spmm_row_f32f64_32_twinlists_32, f32f64, 32),
-        (spmm_row_f32f64_64_twinlists_32, f32f64, 64))
 #define KERNEL_narrowlists(name, types, J, V)                                                      \
     KERNEL_OF(NARROW_LISTS, name, int##J##_t, V, TYPES_##types)
 KERNELS(narrowlists, (f64, 32), (spmm_row_f64_32_narrowlists4_16, 4),

@@ -1,12 +1,11 @@
 // SpMM `row`: C = alpha · A · B + beta · C on rows of A, B dense, by CUDA cores.
 //
-// A warp is 32 / G groups of G lanes, which lie along N. A group takes a run of
-// neighbouring rows, or a share of a row that others of its warp share with it,
-// or all groups of a block a part of a long row. It walks through the entries
-// of its run as if they were one row, G at a time: a lane loads one entry, and
-// shared memory hands it to the others, while the entries of the next G are on
-// their way. So a short row costs no chain of loads of its own, and rows of B
-// are always kFlight at a time on their way.
+// A warp is 32 / G groups of G lanes, which lie along the columns of C. A group has a row of A, or a
+// few, one after another; longer rows are shared by the groups of a warp, and parts of long ones
+// by those of a block. Of a row a group loads G entries at a time, one a lane, while it multiplies
+// the G before; each lane gets every entry by shuffles, and loads its columns of that row of B,
+// kFlight rows at a time. So a row of at most G entries costs three loads that wait for each
+// other: its place, its entries, and the rows of B.
 // Entries are added in the order in which they are stored, groups that share a
 // row and parts of a row in a fixed order, by the block that comes last: no
 // floating-point atomics, the same bits from run to run, in one launch.
@@ -41,14 +40,14 @@ struct Tasks {
     int64_t part_count;
     const Run *warps; // rows that a warp takes
     int64_t warp_count;
-    const Run *runs; // a group each, or NULL: `rows_a_run` neighbouring rows each, of all `rows`
-    int64_t count;   // of runs
-    int64_t spread;  // groups that share a run, which then is one row
+    const Run *runs; // rows that groups take, or NULL: all rows as they are
+    int64_t count;   // of runs, or rows
+    int64_t spread;  // groups that share a row; 1 if rows_a_group > 1
+    int64_t rows_a_group;
     // For each tile of a launch, zero before it and after it.
     unsigned *counters;
     int64_t counter_count;
-    int64_t rows, rows_a_run;
-    // Without analysis runs of more than `run_limit` entries are in the lists of parts and warps
+    // Without analysis rows of more than `run_limit` entries are in the lists of parts and warps
     // that spmm_tasks_unanalyzed makes, of these lengths: those of warps and of parts.
     int64_t run_limit;
     const int64_t *lengths;
@@ -116,30 +115,29 @@ template <class T> __device__ __forceinline__ void store_once(T *to, const T &v)
     }
 }
 
-// Neighbouring rows, one, or a part of one: `length` entries from `begin` on.
+// A row, or a part of one, or what a group has of one: `length` entries from `begin` on. A
+// negative row is none.
 struct Share {
     int64_t begin, row;
-    int length, rows; // none: nothing to store
+    int length;
 };
 
-// The run of this place of the list.
 __device__ __forceinline__ Share take(const Run *from) {
     const uint4 bits = __ldg(reinterpret_cast<const uint4 *>(from));
-    return {int64_t(bits.y) << 32 | bits.x, int(bits.z), int(bits.w >> 16), int(bits.w & 0xffff)};
+    return {int64_t(bits.y) << 32 | bits.x, int(bits.z), int(bits.w)};
 }
 
-__device__ __forceinline__ Share take_run(const Offsets &offsets, int64_t base, const Tasks &tasks,
+// The row at this place of the list of runs.
+__device__ __forceinline__ Share take_row(const Offsets &offsets, int64_t base, const Tasks &tasks,
                                           int64_t place) {
     if (place >= tasks.count)
-        return {0, 0, 0, 0};
+        return {0, -1, 0};
     if (tasks.runs)
         return take(tasks.runs + place);
-    const int64_t row = place * tasks.rows_a_run;
-    const int64_t rows = min(tasks.rows_a_run, tasks.rows - row);
-    const int64_t begin = offsets.at(row), length = offsets.at(row + rows) - begin;
+    const int64_t begin = offsets.at(place), length = offsets.at(place + 1) - begin;
     if (length > tasks.run_limit)
-        return {0, 0, 0, 0};
-    return {begin - base, row, int(length), int(rows)};
+        return {0, -1, 0};
+    return {begin - base, place, int(length)};
 }
 
 __device__ __forceinline__ Part load_part(const Part *from) {
@@ -149,8 +147,8 @@ __device__ __forceinline__ Part load_part(const Part *from) {
     return part;
 }
 
-// Rows of B that are on their way at one time, a group: more cost registers,
-// and with them warps that hide the same latency: 2 and 8 were measured slower.
+// Rows of B that a group loads at a time. Eight cost registers, and with them warps that hide the
+// same latency (fp32, N = 32: 0.95 of the speed).
 constexpr int kFlight = 4;
 
 // Threads of a block of a wide kernel: a block keeps its registers until its
@@ -176,18 +174,6 @@ __device__ __forceinline__ void add_pack(Acc *sums, Acc factor, const Pack<X, V>
         sums[i] = fma(factor, widen<Acc>(pack.v[i]), sums[i]);
 }
 
-// What a warp's lanes hand each other: 32 entries, and which of its group's rows each belongs to.
-template <class J, class Factor, int G> struct alignas(16) Stage {
-    alignas(16) J k[32];
-    alignas(16) Factor value[32];
-    // Entries of a row and of those before it in its run; of all, past the last one.
-    alignas(16) int upto[32 / G][kMostRows];
-    uint8_t row[2][32]; // of this turn and the next
-    // Of a group: its first row, its first entry, and how many rows it has.
-    int64_t first_row[32 / G], begin[32 / G];
-    int rows[32 / G];
-};
-
 template <bool is> struct Flag { static constexpr bool yes = is; };
 
 // P times V elements a lane, V of them next to each other, the next V · G
@@ -205,21 +191,16 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
          int64_t n, const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_, Acc *partial,
          int64_t partial_stride, int64_t flags, int turn) {
     constexpr unsigned kWarp = 0xffffffffu;
-    constexpr int kWarps = kBlock / 32, kGroups = 32 / G;
+    constexpr int kWarps = kBlock / 32, kGroups = 32 / G, kTile = P * V * G;
     // Half types are widened once and not by each lane that gets them.
     using Factor = typename Either<sizeof(A) == 2, Acc, A>::type;
-    using Entries = Stage<J, Factor, G>;
-    // Entries, and then sums of a part.
-    union alignas(16) Shared {
-        char entries[sizeof(Entries)], sums[sizeof(Acc) * P * V * G];
-    };
-    __shared__ Shared shared[kWarps];
-    Entries &stage = *reinterpret_cast<Entries *>(&shared[threadIdx.x / 32]);
+    // Sums of a part.
+    __shared__ Acc of_warps[kWarps][kTile];
 
     const bool c_packs = flags & 1, raw = flags & 2;
     const int together = int(flags >> 8);
     const unsigned tile = (blockIdx.y << together) + (blockIdx.x & ((1u << together) - 1));
-    if (int64_t(tile) * (P * V * G) >= n)
+    if (int64_t(tile) * kTile >= n)
         return;
     const int lane = threadIdx.x & 31, in_group = lane % G, group = lane / G;
     int64_t block = int64_t(blockIdx.x >> together);
@@ -228,11 +209,14 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
         block += turn * int64_t(gridDim.x >> together);
     const bool is_part = block < part_count;
 
-    Share own;
+    // The group's row, and the next one.
+    Share own, next = {0, -1, 0};
     int sharing, which; // groups that share it, and which of them this one is
+    int64_t place = 0;
+    int rounds = 1;
     if (is_part) {
         const Part part = load_part(tasks.parts + block);
-        own = {part.begin, part.row, part.length, 1};
+        own = {part.begin, part.row, part.length};
         sharing = kWarps * kGroups;
         which = threadIdx.x / G;
     } else {
@@ -248,33 +232,24 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
             warp -= warp_count;
             sharing = int(tasks.spread);
             which = group % sharing;
-            own = take_run(a.offsets, a.base, tasks, warp * (kGroups / sharing) + group / sharing);
+            rounds = int(tasks.rows_a_group);
+            place = (warp * (kGroups / sharing) + group / sharing) * rounds;
+            own = take_row(a.offsets, a.base, tasks, place);
+            if (rounds > 1)
+                next = take_row(a.offsets, a.base, tasks, place + 1);
         }
     }
     const bool nothing = is_zero(alpha_.get());
-    int total = nothing ? 0 : own.length; // entries of the group
+    if (nothing)
+        own.length = next.length = 0;
     if (sharing > 1) {
         // G entries by turns.
-        const int begin = which * G, rest = total % (sharing * G) - begin;
+        const int begin = which * G, rest = own.length % (sharing * G) - begin;
         own.begin += begin;
-        total = total / (sharing * G) * G + (rest < 0 ? 0 : rest < G ? rest : G);
+        own.length = own.length / (sharing * G) * G + (rest < 0 ? 0 : rest < G ? rest : G);
     }
 
-    // Not held in registers all the time.
-    stage.first_row[group] = own.row;
-    stage.begin[group] = own.begin;
-    stage.rows[group] = own.rows;
-    __syncwarp();
-
-    const bool several = !kLists && own.rows > 1;
-#pragma unroll
-    for (int j = in_group; j < kMostRows; j += G) {
-        stage.upto[group][j] = j + 1 < own.rows && !nothing
-                                   ? int(a.offsets.at(own.row + j + 1) - a.base - own.begin)
-                                   : total;
-    }
-
-    const int col = int(tile) * (P * V * G) + in_group * V;
+    const int col = int(tile) * kTile + in_group * V;
     // A group's lanes past the last column read another one, and store nothing.
     const char *columns = reinterpret_cast<const char *>(b.data + (col < n ? col : 0));
     // Its stride is a multiple of the size of elements, so that all are aligned like the first.
@@ -327,20 +302,29 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
             sums[i] = zero<Acc>();
     };
 
-    // Adds kNow staged entries of a turn, of which `here` belong to the group. whole: all,
-    // and no row ends with one of them.
+    // The next entries of the group, one a lane.
+    J column = 0;
+    A value = zero<A>();
+    const auto fetch = [&](const Share &from, int first) {
+        if (first + in_group < from.length) {
+            const int64_t entry = from.begin + (first * sharing + in_group);
+            // What few lanes read is less than a sector: the next turn reads the rest.
+            column = (G < 16 ? load(a.indices + entry) : load_past_l1(a.indices + entry));
+            value = G < 16 ? load(a.values + entry) : load_past_l1(a.values + entry);
+        }
+    };
+    // Adds kFlight of the G entries that the lanes have, of which `here` are the row's.
     constexpr int kNow = G < kFlight ? G : kFlight;
-    auto add_entries = [&](auto whole, int half, int at, int here, unsigned ended) {
-        const int place = group * G + at;
-        const auto factors_at = *reinterpret_cast<const Pack<J, kNow> *>(stage.k + place);
+    const auto add_entries = [&](J columns_now, Factor values_now, int at, int here) {
         Pack<X, V> packs[kNow][P];
         const auto load_rows = [&](auto by_parts) {
 #pragma unroll
             for (int u = 0; u < kNow; ++u) {
-                const char *from = row_at(columns, factors_at.v[u], b.row_stride);
+                const J row_of_b = shuffle_index<G>(columns_now, at + u);
+                const char *from = row_at(columns, row_of_b, b.row_stride);
 #pragma unroll
                 for (int p = 0; p < P; ++p) {
-                    if (whole.yes || u < here) {
+                    if (at + u < here) {
                         if constexpr (by_parts.yes) {
                             packs[u][p].v[0] = load_parts(reinterpret_cast<const X *>(from));
                         } else {
@@ -361,131 +345,82 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
         } else {
             load_rows(Flag<false>{});
         }
-        // 16 bytes at a time: all would cost registers.
-        constexpr int kFactors = sizeof(Factor) >= 16         ? 1
-                                 : 16 / sizeof(Factor) < kNow ? 16 / sizeof(Factor)
-                                                              : kNow;
-        Pack<Factor, kFactors> factors;
 #pragma unroll
         for (int u = 0; u < kNow; ++u) {
-            if (u % kFactors == 0)
-                factors =
-                    *reinterpret_cast<const Pack<Factor, kFactors> *>(stage.value + place + u);
-            if (whole.yes || u < here) {
+            const Acc factor = widen<Acc>(shuffle_index<G>(values_now, at + u));
+            if (at + u < here) {
 #pragma unroll
                 for (int p = 0; p < P; ++p)
-                    add_pack(sums + p * V, widen<Acc>(factors.v[u % kFactors]), packs[u][p]);
+                    add_pack(sums + p * V, factor, packs[u][p]);
             }
-            if (!kLists && !whole.yes && ended >> (place + u) & 1)
-                put(stage.first_row[group] + stage.row[half][place + u]);
         }
     };
 
-    // The next entries of the group, one a lane, which of its rows each belongs to, and which of
-    // the warp's end a row.
-    J k = 0;
-    A value = zero<A>();
-    unsigned last = 0;
-    auto fetch = [&](int first) {
-        const int e = first + in_group;
-        if (e < total) {
-            const int64_t from = stage.begin[group] + (first * sharing + in_group);
-            // What few lanes read is less than a sector: the next turn reads the rest.
-            k = G < 16 ? load(a.indices + from) : load_past_l1(a.indices + from);
-            value = G < 16 ? load(a.values + from) : load_past_l1(a.values + from);
-        }
-    };
-    auto place = [&](int first) {
-        const int e = first + in_group;
-        int end = total, row = 0;
-        if (several) {
-            const auto uptos = *reinterpret_cast<const Pack<int, kMostRows> *>(stage.upto[group]);
-#pragma unroll
-            for (int i = 0; i < kMostRows; ++i)
-                row += uptos.v[i] <= e;
-            if (e < total)
-                end = stage.upto[group][row];
-        }
-        stage.row[first / G & 1][lane] = uint8_t(row);
-        if (!kLists)
-            last = __ballot_sync(kWarp, sharing == 1 && e < total && e + 1 == end);
-    };
-
-    // The warp goes round together; a group that is done idles.
-    const int longest = __reduce_max_sync(kWarp, total);
-    const int shortest = __reduce_min_sync(kWarp, total);
-    // kNow places in each group.
-    constexpr unsigned kGroup = G < 32 ? (1u << (G % 32)) - 1 : kWarp;
-    constexpr unsigned kPlaces = kWarp / kGroup * ((1u << kNow) - 1);
-    fetch(0);
-    __syncwarp();
-    place(0);
-    for (int first = 0; first < longest; first += G) {
-        __syncwarp();
-        stage.k[lane] = k - J(a.base);
-        stage.value[lane] = widen<Factor>(value);
-        const unsigned ended = last;
-        __syncwarp();
-        // The next entries come while the rows of B of these do.
-        if (first + G < longest) {
-            fetch(first + G);
-            place(first + G);
-        }
+    fetch(own, 0);
+    for (int round = 0;; ++round) {
+        // The warp goes round together; a group that is done idles.
+        const int longest = __reduce_max_sync(kWarp, own.length);
+        const bool more = round + 1 < rounds;
+        Share after = {0, -1, 0};
+        if (round + 2 < rounds)
+            after = take_row(a.offsets, a.base, tasks, place + round + 2);
+        if (longest == 0 && more)
+            fetch(next, 0);
+#pragma unroll 1
+        for (int first = 0; first < longest; first += G) {
+            const J columns_now = column - J(a.base);
+            const Factor values_now = widen<Factor>(value);
+            // The next entries come while the rows of B of these do.
+            if (first + G < longest) {
+                fetch(own, first + G);
+            } else if (more) {
+                fetch(next, 0);
+            }
+            const int here = own.length - first, most = min(longest - first, G);
 // Unrolled, the compiler would hold all G rows of B at a time.
 #pragma unroll 1
-        for (int at = 0; at < G && first + at < longest; at += kNow) {
-            if (first + at + kNow <= shortest && (ended & kPlaces << at) == 0) {
-                add_entries(Flag<true>{}, 0, at, kNow, ended);
-            } else {
-                add_entries(Flag<false>{}, first / G & 1, at, total - first - at, ended);
-            }
+            for (int at = 0; at < most; at += kNow)
+                add_entries(columns_now, values_now, at, here);
         }
-    }
-    if (!kLists && sharing == 1) {
-        // Empty rows.
-        int before = 0;
-        for (int j = 0; j < stage.rows[group]; ++j) {
-            const int upto = stage.upto[group][j];
-            if (upto == before)
-                put(stage.first_row[group] + j);
-            before = upto;
-        }
-        return;
+        if (!more)
+            break;
+        if (own.row >= 0)
+            put(own.row);
+        own = next;
+        next = after;
+        if (nothing)
+            next.length = 0;
     }
     add_groups<G>(sums, is_part ? kGroups : sharing);
-    const int64_t row = stage.first_row[group];
-    const bool some = stage.rows[group] > 0;
     if (is_part) {
-        // All have read what they need of the entries.
-        __syncwarp();
-        Acc *const of_warp = reinterpret_cast<Acc *>(&shared[threadIdx.x / 32]);
+        const int warp = threadIdx.x / 32;
         if (group == 0) {
 #pragma unroll
             for (int i = 0; i < P * V; ++i)
-                of_warp[i * G + in_group] = sums[i];
+                of_warps[warp][i * G + in_group] = sums[i];
         }
         __syncthreads();
-        if (threadIdx.x >= 32)
+        if (warp > 0)
             return;
 #pragma unroll 1
         for (int w = 1; w < kWarps; ++w) {
-            const Acc *from = reinterpret_cast<const Acc *>(&shared[w]);
 #pragma unroll
             for (int i = 0; i < P * V; ++i)
-                sums[i] = add(sums[i], from[i * G + in_group]);
+                sums[i] = add(sums[i], of_warps[w][i * G + in_group]);
         }
         const Part part = load_part(tasks.parts + block);
-        const auto column = [&](int i) {
+        const auto column_of = [&](int i) {
             const int at = col + i / V * (V * G) + i % V;
             return at < n ? at : -1;
         };
-        if (part.count > 1 && !join_parts<G>(sums, part, partial, partial_stride,
-                                             tasks.counters + tile * tasks.counter_count, column))
+        if (part.count > 1 &&
+            !join_parts<G>(sums, part, partial, partial_stride,
+                           tasks.counters + tile * tasks.counter_count, column_of))
             return;
     }
     // One of the groups that share it.
-    if (group % sharing == 0 && some)
-        put(row);
+    if (group % sharing == 0 && own.row >= 0)
+        put(own.row);
 }
 
 // At most V columns, by lanes along the entries of a row, as SpMV does it: any
@@ -511,9 +446,11 @@ row_narrow(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, c
     Part part;
     Share own;
     int sharing = 1, which = 0; // groups that share a row, and which of them this one is
+    int64_t place = 0;
+    int rounds = 1;
     if (is_part) {
         part = load_part(tasks.parts + block);
-        own = {part.begin, part.row, part.length, 1};
+        own = {part.begin, part.row, part.length};
         sharing = kWarps * kGroups;
         which = threadIdx.x / L;
     } else {
@@ -526,24 +463,21 @@ row_narrow(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, c
         } else if (kLists) {
             return;
         } else {
-            own = take_run(a.offsets, a.base, tasks, (warp - warp_count) * kGroups + group);
+            rounds = int(tasks.rows_a_group);
+            place = ((warp - warp_count) * kGroups + group) * rounds;
+            own = take_row(a.offsets, a.base, tasks, place);
         }
     }
     const Acc alpha = alpha_.get(), beta = beta_.get();
     const bool raw = flags & 2;
-    const int most = __reduce_max_sync(0xffffffffu, own.rows);
-    int64_t row = own.row, begin = own.begin;
-    int length = own.length;
-    if (own.rows > 1)
-        length = int(a.offsets.at(row + 1) - a.base - begin);
-    for (int round = 0; round < most; ++round) {
-        // The next row's offset comes while this one's entries do.
-        int next = 0;
-        if (round + 1 < own.rows)
-            next = int(a.offsets.at(row + 2) - a.base - begin) - length;
-        const J *indices = a.indices + begin;
-        const A *values = a.values + begin;
-        const int count = is_zero(alpha) ? 0 : length;
+    for (int round = 0; round < rounds; ++round) {
+        // The next row's place comes while this one's entries do.
+        Share next = {0, -1, 0};
+        if (round + 1 < rounds)
+            next = take_row(a.offsets, a.base, tasks, place + round + 1);
+        const J *indices = a.indices + own.begin;
+        const A *values = a.values + own.begin;
+        const int count = is_zero(alpha) ? 0 : own.length;
         Acc sums[V];
 #pragma unroll
         for (int i = 0; i < V; ++i)
@@ -609,8 +543,8 @@ row_narrow(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, c
                 return;
             which = group;
         }
-        if (round < own.rows && which == 0 && in_group % kCopies == 0) {
-            const int64_t target = c.template row<J>(row);
+        if (own.row >= 0 && which == 0 && in_group % kCopies == 0) {
+            const int64_t target = c.template row<J>(own.row);
 #pragma unroll
             for (int i = 0; i < kOwn; ++i) {
                 const int col = first + i;
@@ -624,9 +558,7 @@ row_narrow(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, c
                 }
             }
         }
-        begin += length;
-        length = next;
-        ++row;
+        own = next;
     }
 }
 

@@ -1,7 +1,6 @@
 // What SpMM `row` does in analysis: lists of equal work. Long rows are cut into parts, which blocks
-// take; rows of middle length go to warps; of the rest, neighbours are packed into runs of about
-// as many entries, or, where rows are long on average, each row is a run, and these are ordered by
-// length inside windows, so that the groups of a warp finish together.
+// take; rows of middle length go to warps. Of the rest groups of lanes take one or a few; they are
+// ordered by length inside windows, so that the groups of a warp finish together.
 
 #include <cub/block/block_radix_sort.cuh>
 #include <cub/block/block_scan.cuh>
@@ -21,12 +20,12 @@ constexpr int kLengthBits = 13;
 
 } // namespace
 
-// What of a row's length is in which list, in entries.
+// Which list a row is in, by its entries.
 struct Limits {
-    // Of a warp's row; longer ones are cut into parts of at most `part`.
+    // The most of a warp's row; longer ones are cut into parts of at most `part`.
     int64_t most, part;
-    // Of rows in runs: `alone`; rows are packed into runs of about `quota`, or not if that is 0.
-    int64_t alone, quota;
+    // The most of a row in runs.
+    int64_t alone;
 };
 
 // Lists, and what else is counted: sums of parts that are added, and counters.
@@ -44,7 +43,7 @@ __device__ __forceinline__ void make_tasks(const void *offsets, int64_t wide, in
         typename Sort::TempStorage sort;
         typename Scan::TempStorage scan;
     } storage;
-    __shared__ int numbers[kWindow + 1], lengths[kWindow];
+    __shared__ int lengths[kWindow];
 
     const auto at = [&](int64_t i) {
         return (wide ? static_cast<const int64_t *>(offsets)[i]
@@ -81,7 +80,7 @@ __device__ __forceinline__ void make_tasks(const void *offsets, int64_t wide, in
     const int64_t counter = place_of(kCounters, count > 1 ? counters_of(count) : 0);
     if constexpr (fill) {
         if (length > limits.alone && !is_cut)
-            warps[of_warp] = {begin, int32_t(row), 1, uint16_t(length)};
+            warps[of_warp] = {begin, int32_t(row), int32_t(length)};
         // Parts of equal length and not a short last one.
         for (int i = 0; i < count; ++i) {
             const int64_t from = length * i / count, upto = length * (i + 1) / count;
@@ -91,48 +90,20 @@ __device__ __forceinline__ void make_tasks(const void *offsets, int64_t wide, in
         }
     }
 
-    if (limits.quota == 0) {
-        const int64_t rank = place_of(kRuns, is_short);
-        if constexpr (fill) {
-            // Longest first; what is in other lists last.
-            uint16_t key[1] = {uint16_t(is_short ? length + 1 : 0)};
-            int32_t place[1] = {here};
-            lengths[here] = int(is_short ? length : 0);
-            __shared__ int64_t first_run;
-            if (here == 0)
-                first_run = rank;
-            __syncthreads();
-            Sort(storage.sort).SortDescending(key, place, 0, kLengthBits + 1);
-            if (key[0] > 0) {
-                const int64_t its_row = int64_t(blockIdx.x) * kWindow + place[0];
-                runs[first_run + here] = {at(its_row), int32_t(its_row), 1,
-                                          uint16_t(lengths[place[0]])};
-            }
-        }
-        return;
-    }
-    // A run has the rows that begin in the same quota, if no other is between them. Each counts
-    // as an eighth of it at the least, so that these are no more than a run may have.
-    const int quota = int(limits.quota), least = (quota + kMostRows - 1) / kMostRows;
-    const int weight = is_short ? max(int(length), least) : 0;
-    int number;
-    __syncthreads();
-    Scan(storage.scan).ExclusiveSum(weight, number);
-    number = is_short ? number / quota : -1;
-    numbers[here] = number;
-    lengths[here] = int(is_short ? length : 0);
-    if (here == 0)
-        numbers[kWindow] = -1;
-    __syncthreads();
-    const bool begins = is_short && (here == 0 || numbers[here - 1] != number);
-    const int64_t place = place_of(kRuns, begins);
+    const int64_t rank = place_of(kRuns, is_short);
     if constexpr (fill) {
-        if (begins) {
-            int its_rows = 0, total = 0;
-            do
-                total += lengths[here + its_rows++];
-            while (numbers[here + its_rows] == number);
-            runs[place] = {begin, int32_t(row), uint16_t(its_rows), uint16_t(total)};
+        // Longest first; what is in other lists last.
+        uint16_t key[1] = {uint16_t(is_short ? length + 1 : 0)};
+        int32_t its_place[1] = {here};
+        lengths[here] = int(is_short ? length : 0);
+        __shared__ int64_t first_run;
+        if (here == 0)
+            first_run = rank;
+        __syncthreads();
+        Sort(storage.sort).SortDescending(key, its_place, 0, kLengthBits + 1);
+        if (key[0] > 0) {
+            const int64_t its_row = int64_t(blockIdx.x) * kWindow + its_place[0];
+            runs[first_run + here] = {at(its_row), int32_t(its_row), lengths[its_place[0]]};
         }
     }
 }
@@ -188,16 +159,16 @@ __device__ __forceinline__ Listed scan(Listed sum) {
 
 } // namespace
 
-// Lists without analysis, in one launch and no wait: runs are `rows_a_run` (a power of two)
-// neighbouring rows each, as they are, and the rows of those with more than limits.alone entries go
-// to warps, or where they are longer than limits.most to blocks, in parts. Blocks take places of
+// Lists without analysis, in one launch and no wait: groups take rows as they are, but those with
+// more than limits.alone entries go to warps, or where they are longer than limits.most to blocks,
+// in parts. Blocks take places of
 // the lists as they come: sums do not depend on the order of these. `state` (a ticket, and lengths
 // of lists as kWarps to kCounters number them) is zero before and after; lengths[0] and [1] become
 // those of the lists of warps and parts.
 extern "C" __global__ void __launch_bounds__(kListed)
     spmm_tasks_unanalyzed(const void *offsets, int64_t wide, int64_t base, int64_t rows,
-                          int64_t rows_a_run, Limits limits, Run *warps, Part *parts,
-                          unsigned *state, int64_t *lengths) {
+                          Limits limits, Run *warps, Part *parts, unsigned *state,
+                          int64_t *lengths) {
     const auto at = [&](int64_t i) {
         return (wide ? static_cast<const int64_t *>(offsets)[i]
                      : int64_t(static_cast<const int32_t *>(offsets)[i])) -
@@ -214,14 +185,11 @@ extern "C" __global__ void __launch_bounds__(kListed)
     int64_t begin = 0, length = 0;
     Listed own{0, 0, 0, 0};
     if (row < rows) {
-        const int64_t first = row & -rows_a_run;
         begin = at(row);
         length = at(row + 1) - begin;
-        const int64_t of_run =
-            rows_a_run == 1 ? length : at(min(first + rows_a_run, rows)) - at(first);
-        if (of_run > limits.alone && length <= limits.most) {
+        if (length > limits.alone && length <= limits.most) {
             own.warps = 1;
-        } else if (of_run > limits.alone) {
+        } else if (length > limits.alone) {
             own.parts = int((length + limits.part - 1) / limits.part);
             own.slots = own.parts > 1 ? own.parts : 0;
             own.counters = own.parts > 1 ? counters_of(own.parts) : 0;
@@ -248,7 +216,7 @@ extern "C" __global__ void __launch_bounds__(kListed)
         if (warp > 0)
             upto = upto + of_warps[warp - 1];
         if (own.warps > 0)
-            warps[starts[0] + upto.warps - 1] = {begin, int32_t(row), 1, uint16_t(length)};
+            warps[starts[0] + upto.warps - 1] = {begin, int32_t(row), int32_t(length)};
         // A lane its own few parts, and the warp those of a row that has many.
         const auto put = [&](int64_t its_row, int64_t from, int64_t entries, const Listed &its,
                              const Listed &end, int i) {

@@ -5,14 +5,10 @@
 
 namespace tarsia {
 
-// Rows of a run at the most.
-constexpr int kMostRows = 8;
-
-// Neighbouring rows, which have `length` entries from `begin` on.
+// A row that a warp or a group takes: `length` entries from `begin` on.
 struct alignas(16) Run {
     int64_t begin;
-    int32_t row;
-    uint16_t rows, length;
+    int32_t row, length;
 };
 
 // A part of a row, or all of it, which a block takes. The sums of part `index` of `count` go to
