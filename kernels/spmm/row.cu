@@ -15,10 +15,24 @@ using namespace tarsia;
         int64_t n, Scalar<Acc> alpha, Scalar<Acc> beta, Acc *partial, int64_t partial_stride,      \
         int64_t flags
 
-#ifndef TRY
-#define TRY 8
+// Registers: 56 a thread for 36 warps of a multiprocessor, 64 for 32, 72 for 28, 80 for 24.
+// Compilers take more for sm_80.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define MOST_WARPS 28
+#else
+#define MOST_WARPS 36
 #endif
-#define WARPS(A, X, J, W) TRY
+// Half types and two packs a lane have twice the sums, complex ones more of everything. W: packs of
+// B that a group reads; 64 are two a lane of doubles.
+#define WARPS(A, X, J, W)                                                                          \
+    (same<X, bf16>                     ? ((W) == 32 ? 16 : 20)                                     \
+     : sizeof(X) == 2                  ? ((W) == 32 ? 20 : WITH_COLUMNS_OF(J, MOST_WARPS, 28))     \
+     : __is_class(X)                   ? (sizeof(X) == 16 ? WITH_COLUMNS_OF(J, 24, 20) : 24)       \
+     : (W) == 64                       ? WITH_COLUMNS_OF(J, 24, 20)                                \
+     : (W) == 32 && sizeof(X) == 4     ? WITH_COLUMNS_OF(J, MOST_WARPS - 4, 24)                    \
+     : sizeof(X) == 8 && sizeof(A) < 8 ? WITH_COLUMNS_OF(J, 28, 24)                                \
+                                       : WITH_COLUMNS_OF(J, MOST_WARPS, 28))
+#define WITH_COLUMNS_OF(J, bits_32, bits_64) (sizeof(J) == 8 ? (bits_64) : (bits_32))
 // A product without analysis reads nothing that the kernel before it, which makes the lists,
 // writes. But the kernel after this one reads the lists, and waits for this one alone: so this one
 // does not end before that one has.
@@ -51,12 +65,13 @@ using namespace tarsia;
             {{c, c_row, c_col}, order}, n, alpha, beta, partial, partial_stride, flags, 0);        \
         END_AFTER_PREVIOUS                                                                         \
     }
-// W packs of 16 bytes of each row of B: one a lane, or two from 16 on, which halves the shuffles for
-// each pack.
+// W packs of 16 bytes of each row of B: one a lane, or two of 32 where that halves the shuffles for
+// each product.
 #define KERNEL_packs(name, types, J, W) KERNEL_OF(PACKS, name, int##J##_t, W, TYPES_##types)
 #define PACKS(name, J, W, A, X, Y, Acc)                                                            \
-    WIDE(name, A, X, Y, Acc, J, LANES_OF(W), PACK_OF(X), (W) / LANES_OF(W), true, WARPS(A, X, J, W))
-#define LANES_OF(W) ((W) > 8 ? (W) / 2 : (W))
+    WIDE(name, A, X, Y, Acc, J, LANES_OF(X, W), PACK_OF(X), (W) / LANES_OF(X, W), true,            \
+         WARPS(A, X, J, W))
+#define LANES_OF(X, W) ((W) == 32 && sizeof(X) <= 4 ? 16 : (W))
 #define PACK_OF(X) int(sizeof(X) < 16 ? 16 / sizeof(X) : 1)
 KERNELS(packs, (f64, 32), (spmm_row_f64_32_packs_4, 4), (spmm_row_f64_32_packs_8, 8),
         (spmm_row_f64_32_packs_16, 16), (spmm_row_f64_32_packs_32, 32))
@@ -97,7 +112,8 @@ KERNELS(packs, (c64, 64), (spmm_row_c64_64_packs_8, 8), (spmm_row_c64_64_packs_1
         (spmm_row_c64_64_packs_32, 32))
 // Single elements of B.
 #define KERNEL_single(name, types, J) KERNEL_OF(SINGLE, name, int##J##_t, TYPES_##types)
-#define SINGLE(name, J, A, X, Y, Acc) WIDE(name, A, X, Y, Acc, J, 32, 1, 1, false, WARPS(A, X, J, 1))
+#define SINGLE(name, J, A, X, Y, Acc)                                                              \
+    WIDE(name, A, X, Y, Acc, J, 32, 1, 1, false, WARPS(A, X, J, 1))
 KERNELS(single, (), (spmm_row_f64_32_single_32, f64, 32), (spmm_row_f64_64_single_32, f64, 64),
         (spmm_row_f32_32_single_32, f32, 32), (spmm_row_f32_64_single_32, f32, 64),
         (spmm_row_f32f64_32_single_32, f32f64, 32), (spmm_row_f32f64_64_single_32, f32f64, 64),
@@ -107,6 +123,13 @@ KERNELS(single, (), (spmm_row_f64_32_single_32, f64, 32), (spmm_row_f64_64_singl
         (spmm_row_bf16f32_32_single_32, bf16f32, 32), (spmm_row_bf16f32_64_single_32, bf16f32, 64),
         (spmm_row_c32_32_single_32, c32, 32), (spmm_row_c32_64_single_32, c32, 64),
         (spmm_row_c64_32_single_32, c64, 32), (spmm_row_c64_64_single_32, c64, 64))
+// Two packs a lane for 128 columns of doubles.
+#define KERNEL_twins(name, types, J) KERNEL_OF(TWINS, name, int##J##_t, TYPES_##types)
+#define TWINS(name, J, A, X, Y, Acc)                                                               \
+    WIDE(name, A, X, Y, Acc, J, 32, PACK_OF(X), 2, true, WARPS(A, X, J, 64))
+KERNELS(twins, (), (spmm_row_f64_32_twins_32, f64, 32), (spmm_row_f64_64_twins_32, f64, 64),
+        (spmm_row_f32f64_32_twins_32, f32f64, 32), (spmm_row_f32f64_64_twins_32, f32f64, 64))
+
 // V columns, L lanes a row.
 #define KERNEL_narrow(name, types, J, V, L) KERNEL_OF(NARROW, name, int##J##_t, V, L, TYPES_##types)
 #define NARROW(name, J, V, L, A, X, Y, Acc)                                                        \
@@ -174,7 +197,7 @@ KERNELS(narrow, (c64, 64), (spmm_row_c64_64_narrow4_4, 4, 4), (spmm_row_c64_64_n
 #define KERNEL_packlists(name, types, J, W)                                                        \
     KERNEL_OF(PACK_LISTS, name, int##J##_t, W, TYPES_##types)
 #define PACK_LISTS(name, J, W, A, X, Y, Acc)                                                       \
-    WIDE_LISTS(name, A, X, Y, Acc, J, LANES_OF(W), PACK_OF(X), (W) / LANES_OF(W), true,             \
+    WIDE_LISTS(name, A, X, Y, Acc, J, LANES_OF(X, W), PACK_OF(X), (W) / LANES_OF(X, W), true,      \
                WARPS_OF_LISTS(A, X, W))
 KERNELS(packlists, (f64, 32), (spmm_row_f64_32_packlists_4, 4), (spmm_row_f64_32_packlists_8, 8),
         (spmm_row_f64_32_packlists_16, 16), (spmm_row_f64_32_packlists_32, 32))
@@ -232,6 +255,12 @@ KERNELS(singlelists, (), (spmm_row_f64_32_singlelists_32, f64, 32),
         (spmm_row_bf16f32_64_singlelists_32, bf16f32, 64),
         (spmm_row_c32_32_singlelists_32, c32, 32), (spmm_row_c32_64_singlelists_32, c32, 64),
         (spmm_row_c64_32_singlelists_32, c64, 32), (spmm_row_c64_64_singlelists_32, c64, 64))
+#define KERNEL_twinlists(name, types, J) KERNEL_OF(TWIN_LISTS, name, int##J##_t, TYPES_##types)
+#define TWIN_LISTS(name, J, A, X, Y, Acc)                                                          \
+    WIDE_LISTS(name, A, X, Y, Acc, J, 32, PACK_OF(X), 2, true, WARPS_OF_LISTS(A, X, 64))
+KERNELS(twinlists, (), (spmm_row_f64_32_twinlists_32, f64, 32),
+        (spmm_row_f64_64_twinlists_32, f64, 64), (spmm_row_f32f64_32_twinlists_32, f32f64, 32),
+        (spmm_row_f32f64_64_twinlists_32, f32f64, 64))
 #define KERNEL_narrowlists(name, types, J, V)                                                      \
     KERNEL_OF(NARROW_LISTS, name, int##J##_t, V, TYPES_##types)
 KERNELS(narrowlists, (f64, 32), (spmm_row_f64_32_narrowlists4_16, 4),

@@ -1,7 +1,7 @@
 // SpMM `row`: C = alpha · A · B + beta · C on rows of A, B dense, by CUDA cores.
 //
-// A warp is 32 / G groups of G lanes, which lie along the columns of C. A group has a row of A, or a
-// few, one after another; longer rows are shared by the groups of a warp, and parts of long ones
+// A warp is 32 / G groups of G lanes, which lie along the columns of C. A group has a row of A, or
+// a few, one after another; longer rows are shared by the groups of a warp, and parts of long ones
 // by those of a block. Of a row a group loads G entries at a time, one a lane, while it multiplies
 // the G before; each lane gets every entry by shuffles, and loads its columns of that row of B,
 // kFlight rows at a time. So a row of at most G entries costs three loads that wait for each

@@ -268,8 +268,9 @@ impl RowSpmm {
         let Looked { operand, stats, .. } = analysis.rows_in_order(source, order)?;
         let (mut operand, mut order) = RowOrder::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
-        let mut schedule = Schedule::build(cx, device, &rows, &stats)?;
         let mean = rows.nnz / rows.rows.max(1);
+        let groups = row::groups_a_warp(problem.types.x.size(), problem.columns(), mean);
+        let mut schedule = Schedule::build(cx, device, &rows, &stats, groups)?;
         let reach = reach::look(cx, device, &rows, &stats)?;
         let kernels = Arc::new(Kernels::load(device, problem.types, rows.index_type)?);
         memory::synchronize(cx.stream)?;
@@ -356,7 +357,7 @@ impl RowSpmm {
     /// Blocks for runs, rows of warps and parts.
     fn blocks(&self, step: &Step) -> Result<u32> {
         blocks_of_grid(
-            self.schedule.blocks(step.runs_a_warp) << step.together,
+            self.schedule.blocks(step.rows_a_warp) << step.together,
             "A: it has more rows than one launch can take",
         )
     }
@@ -511,7 +512,7 @@ impl RowSpmm {
         let mut first = 0;
         while first < n {
             let step = self.step(n - first, b_at, from);
-            let tasks = self.schedule.tasks(step.spread, cx.counters, lists);
+            let tasks = self.schedule.tasks((step.spread, step.rows_a_group), cx.counters, lists);
             let b_row = if step.is_wide() { from.row * b_size as i64 } else { from.row };
             let b_part = b_at.offset(first * from.col as usize * b_size);
             let c_part = c_at.offset(first * c_strides.col as usize * c_size);
@@ -563,7 +564,6 @@ impl RowSpmm {
             has_twins: self.kernels.twins.is_some(),
             rows: self.schedule.row_count,
             mean: self.mean,
-            is_packed: self.schedule.is_packed(),
             tiles_at_once: self.schedule.tiles_at_once(),
             multiprocessors: i64::from(self.device.properties().multiprocessors),
             reach: &self.reach,

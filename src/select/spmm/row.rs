@@ -4,19 +4,14 @@
 use super::copies::LINE;
 use super::reach::Reach;
 
-/// Mean length below which rows are short: lanes have one pack, and runs several rows.
-pub const SHORT: i64 = 20;
-
-/// Entries of a run: 16 to 48 were within 3 % of each other on rmat16 and dc2, but fp64 mac_econ, N = 32,
-/// has 66 µs with 32 entries at the most and 75 with 64. Fewer where the device takes all of a matrix
-/// at a time: with 32 fp32 bayer10 took 14.1 µs for N = 32, 9.7 a row at a time.
-const QUOTA: i64 = 32;
-/// Entries of a row that a run may have; longer ones get a warp.
-const ALONE: i64 = 24;
-/// Entries of a row that gets a warp; longer ones get blocks, with so many entries each.
-const WARP: i64 = 128;
-const PART: i64 = 512;
-/// The most where rows are long on average: what the window sort's keys hold.
+/// Entries of a row that a group of lanes takes; longer ones are shared by the groups of a warp. A group multiplies one
+/// entry after another, four at a time, so that its longest row is what a small product waits for: on 16 of the real
+/// matrices 32 was 1.07 to 1.15 times as fast as 64 in fp32, and 1.02 to 1.1 in fp64 (N = 32 and 128). A group that is a
+/// whole warp takes twice as many: longer ones go to blocks.
+const ALONE: i64 = 32;
+/// The least of the entries of rows that warps of several groups take.
+const SHARED: i64 = 128;
+/// The most where there is work enough: what the window sort's keys hold.
 const LONG: i64 = 4096;
 
 /// Parts at the most, about: their counters are the handle's.
@@ -28,47 +23,44 @@ pub const WARPS: i64 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Limits {
-    /// Entries of a row that a run may have where rows are long, and of one that gets a warp; longer ones are cut.
+    /// Entries of the longest row that a warp takes; longer ones are cut.
     pub most: i64,
-    /// Entries of a part of a row that is cut.
+    /// Entries of a part of a row that is cut; a block takes it.
     pub part: i64,
-    /// Entries of the longest row that is in runs with others.
+    /// Entries of the longest row that a group takes.
     pub alone: i64,
-    /// Entries of a run of several rows; 0: runs have one row.
-    pub quota: i64,
 }
 
 impl Limits {
-    /// For rows of these lengths; `None`: they need no lists. `warps`: what the device takes at a time.
-    pub fn new(rows: i64, nnz: i64, longest: i64, warps: i64) -> Option<Self> {
+    /// For rows of these lengths; `None`: they need no lists. `warps`: what the device takes at a time; `groups` of lanes
+    /// are in each.
+    pub fn new(rows: i64, nnz: i64, longest: i64, warps: i64, groups: i64) -> Option<Self> {
         let mean = nnz / rows.max(1);
-        let least = nnz / PARTS;
-        if mean < SHORT {
-            let quota = (nnz / warps.max(1)).clamp(1, QUOTA);
-            return Some(Limits { most: WARP, part: PART.max(least), alone: ALONE, quota });
-        }
-        // Rows that are all long need no parts: groups share them. But few rows leave most of
-        // the device without work.
-        let fair = (nnz / warps.max(1)).max(if rows < warps / 8 { 0 } else { 2 * mean });
-        let most = fair.clamp(WARP, LONG);
-        // Rows of about one length gain nothing and would lose their order.
+        let limits = Limits::of(alone(rows, nnz, warps, groups), groups, nnz / PARTS);
+        // Rows of about one length gain nothing and would lose their order. But few rows leave most of the device
+        // without work.
         let is_even = longest <= mean + mean / 2 + 4;
-        (!is_even || longest > most).then_some(Limits {
-            most,
-            part: (WARPS * most).max(least),
-            alone: most,
-            quota: 0,
-        })
+        (!is_even || rows < warps / 8 && longest > limits.most).then_some(limits)
+    }
+
+    fn of(alone: i64, groups: i64, least: i64) -> Self {
+        let most = if groups == 1 { alone } else { (alone * groups).max(SHARED) };
+        Limits { most, part: (WARPS * most).max(least), alone }
     }
 }
 
-/// How rows are dealt out without analysis, when only their mean length is known: `rows_a_run` neighbours are a run, and
-/// the rows of runs with more than `limits.alone` entries are listed for warps and blocks
-/// (kernels/spmm/tasks.cu spmm_tasks_unanalyzed).
+/// [`Limits::alone`]: more than [`ALONE`] where the device takes many times as much at a time.
+fn alone(rows: i64, nnz: i64, warps: i64, groups: i64) -> i64 {
+    let mean = nnz / rows.max(1);
+    let least = if groups == 1 { 2 * ALONE } else { ALONE };
+    (nnz / (4 * warps.max(1))).clamp(least, (2 * mean).max(least)).min(LONG)
+}
+
+/// How rows are dealt out without analysis, when only their mean length is known: rows of more than `limits.alone` entries
+/// are listed for warps and blocks (kernels/spmm/tasks.cu spmm_tasks_unanalyzed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unanalyzed {
     pub limits: Limits,
-    pub rows_a_run: i64,
     /// Blocks that both lists need at the most.
     pub blocks: i64,
     /// What the lists have at the most: rows of warps, parts, sums of parts that are added, and counters.
@@ -80,47 +72,30 @@ pub struct Unanalyzed {
 
 /// Rows of several parts without analysis at the most, about: each has counters of its own.
 const UNANALYZED_CUT: i64 = 1 << 14;
-/// Runs whose rows are listed for warps without analysis, at the most.
-const UNANALYZED_RUNS: i64 = 1 << 17;
+/// Rows that are listed for warps without analysis, at the most.
+const UNANALYZED_WARPS: i64 = 1 << 17;
 /// Bytes of the sums of all parts, at the most.
 const UNANALYZED_SUMS: i64 = 16 << 20;
-/// Rows of a run at the most, as kernels have it.
-const ROWS_OF_A_RUN: i64 = 8;
 
 impl Unanalyzed {
     /// For so many rows and entries, and rows of C whose sums have so many bytes. `warps`: what the device takes at a
-    /// time.
-    pub fn new(rows: i64, nnz: i64, row_bytes: i64, warps: i64) -> Self {
-        let mean = nnz / rows.max(1);
+    /// time; `groups` of lanes are in each.
+    pub fn new((rows, nnz): (i64, i64), row_bytes: i64, warps: i64, groups: i64) -> Self {
         // 2 · nnz / part sums have at most UNANALYZED_SUMS bytes.
         let sums = (2.0 * nnz as f64 / UNANALYZED_SUMS as f64 * row_bytes as f64).ceil() as i64;
-        let least = (nnz / UNANALYZED_CUT).max(sums);
-        let (most, alone, rows_a_run) = if mean < SHORT {
-            let quota = (nnz / warps.max(1)).clamp(1, QUOTA);
-            // A power of two, so that no run is in two warps of the kernel.
-            let rows_a_run = 1 << (quota / mean.max(1)).clamp(1, ROWS_OF_A_RUN).ilog2();
-            let alone = if rows_a_run == 1 { ALONE } else { ALONE.max(3 * quota) };
-            (WARP, alone.max(nnz / UNANALYZED_RUNS), rows_a_run)
-        } else {
-            let fair = (nnz / warps.max(1)).max(if rows < warps / 8 { 0 } else { 2 * mean });
-            let most = fair.clamp(WARP, LONG);
-            (most, most, 1)
-        };
-        let part = (WARPS * most).max(least);
-        let limits = Limits { most, part, alone, quota: 0 };
+        let alone = alone(rows, nnz, warps, groups).max(nnz / UNANALYZED_WARPS);
+        let limits = Limits::of(alone, groups, (nnz / UNANALYZED_CUT).max(sums));
+        let Limits { most, part, .. } = limits;
         let slots = 2 * (nnz / part);
-        // A run with `alone + 1` entries lists at most `rows_a_run` rows for warps, a quarter of a block each. One with
-        // a row of `most + 1` entries lists a part, a block, and its other rows. Longer rows give fewer blocks for each
-        // of their entries, so these are the most blocks that `nnz` entries give.
-        let of_warps = (nnz / (alone + 1)).saturating_mul(rows_a_run) / WARPS;
-        let of_parts = (nnz / (most + 1)).saturating_mul(WARPS + rows_a_run - 1) / WARPS;
+        // A row of `alone + 1` entries is a quarter of a block, and one of `most + 1` entries, which is a part, a whole one.
+        // Longer rows give fewer blocks for each of their entries, so these are the most blocks that `nnz` entries give.
+        let (listed, of_parts) = (nnz / (alone + 1), nnz / (most + 1));
         Unanalyzed {
             limits,
-            rows_a_run,
             // The parts and the rows of warps each may leave a block that is not full.
-            blocks: of_warps.max(of_parts) + 2,
-            warps: (nnz / (alone + 1)).saturating_mul(rows_a_run).min(rows),
-            parts: nnz / (most + 1) + nnz / part,
+            blocks: (listed / WARPS).max(of_parts) + 2,
+            warps: listed.min(rows),
+            parts: of_parts + nnz / part,
             slots,
             // One for each 16 parts of a row, and two more.
             counters: slots / 16 + 2 * (nnz / (part + 1)),
@@ -161,6 +136,31 @@ fn packs_of_few(size: usize, n: usize) -> bool {
     n % pack == 0 && n > NARROW / 2 && 2 * n >= GROUPS[0] * pack
 }
 
+/// Lanes of the group that takes so many packs of elements of `size` bytes: two packs a lane where that halves what
+/// lanes hand each other for each product (kernels/spmm/row.cu LANES_OF).
+fn lanes_of(size: usize, packs: usize) -> usize {
+    if packs == 32 && size <= 4 {
+        16
+    } else {
+        packs
+    }
+}
+
+/// Mean length below which four lanes along the entries of a row have work, and not sixteen.
+const FEW_ENTRIES: i64 = 16;
+
+/// Groups of lanes in a warp of the kernel that takes most of `n` columns.
+pub fn groups_a_warp(size: usize, n: usize, mean: i64) -> i64 {
+    let lanes = if n > NARROW || packs_of_few(size, n) {
+        lanes_of(size, groups(size)[group_of(size, n, usize::MAX)])
+    } else if mean < FEW_ENTRIES {
+        4
+    } else {
+        16
+    };
+    32 / lanes as i64
+}
+
 /// Which of [`groups`] takes `n` columns in packs: the smallest that covers them, or the largest whose tiles
 /// have no more than `most` bytes of a row of B.
 fn group_of(size: usize, n: usize, most: usize) -> usize {
@@ -171,6 +171,9 @@ fn group_of(size: usize, n: usize, most: usize) -> usize {
     }
     at
 }
+
+/// Mean length of rows that are short enough for tiles side by side ([`Reach::is_near`]).
+const NEAR: i64 = 20;
 
 /// Columns that copies of B and sums for C are made of at a time, at the least.
 pub const LEAST_COPIED: usize = 32;
@@ -205,8 +208,6 @@ pub struct Plan<'a> {
     /// Rows of op(A), and their mean length.
     pub rows: i64,
     pub mean: i64,
-    /// Runs have several rows ([`Limits::quota`]).
-    pub is_packed: bool,
     /// Tiles along the columns of C that one launch takes.
     pub tiles_at_once: usize,
     pub multiprocessors: i64,
@@ -255,10 +256,11 @@ pub struct Step {
     pub together: u32,
     /// Loads of B by packs (narrow; wide kernels always do).
     pub packs: bool,
-    /// Runs, or rows.
-    pub runs_a_warp: i64,
-    /// Groups that share a run.
+    pub rows_a_warp: i64,
+    /// Groups that share a row.
     pub spread: i64,
+    /// Rows that a group takes one after another.
+    pub rows_a_group: i64,
 }
 
 impl Step {
@@ -282,17 +284,17 @@ impl Plan<'_> {
         if !wide {
             let columns = n.min(NARROW);
             // Half of the lanes of a row have work on a row of mean length.
-            let few = self.mean < 16;
+            let few = self.mean < FEW_ENTRIES;
             let kernel =
                 Kernel::Narrow { columns: if columns > 4 { 8 } else { 4 }, lanes: if few { 4 } else { 16 } };
-            let runs_a_warp = if few { 8 } else { 2 };
+            let rows_a_group = self.rows_a_group(if few { 8 } else { 2 }, 1);
+            let rows_a_warp = rows_a_group * if few { 8 } else { 2 };
             let pack = (if columns > 4 { 8 } else { 4 } * size).min(16);
             let packs = !self.is_complex && b.are_contiguous && b.begin_at(pack);
-            return Step { kernel, columns, tiles: 1, together: 0, packs, runs_a_warp, spread: 1 };
+            return Step { kernel, columns, tiles: 1, together: 0, packs, rows_a_warp, spread: 1, rows_a_group };
         }
         let most = self.reach.tile_bytes(LINE).max(LINE);
-        let twins =
-            self.has_twins && aligned && n > 32 * pack && self.mean >= SHORT && GROUPS[3] * 2 * 16 <= most;
+        let twins = self.has_twins && aligned && n > 32 * pack && GROUPS[3] * 2 * 16 <= most;
         let (kernel, group, packs) = if twins {
             (Kernel::Twins, 32, 2)
         } else if aligned {
@@ -304,13 +306,12 @@ impl Plan<'_> {
         let tile = group * pack * packs;
         let columns = (n - n % pack).min(self.tiles_at_once * tile);
         let tiles = columns.div_ceil(tile) as u32;
-        let groups = 32 / group as i64;
+        let groups = 32 / lanes_of(size, group) as i64;
         let resident = self.multiprocessors * 32;
         let mut spread = 1;
         // More groups a row where there are too few rows for the device, or
         // where rows are so long that the groups finish at different times.
-        while !self.is_packed
-            && spread < groups
+        while spread < groups
             && (self.rows * spread / groups * i64::from(tiles) < resident && self.mean >= 16 * spread
                 || self.mean >= 128 * spread)
         {
@@ -321,9 +322,25 @@ impl Plan<'_> {
         // them in L2. Where entries lie far from each other, a tile at a time
         // is what L2 holds.
         let follow =
-            (!b.begin_at(LINE) && self.reach.is_near(SHORT)) || self.reach.takes_rows(n.saturating_mul(size));
+            (!b.begin_at(LINE) && self.reach.is_near(NEAR)) || self.reach.takes_rows(n.saturating_mul(size));
         let together = if follow { tiles.next_power_of_two().trailing_zeros().min(3) } else { 0 };
-        Step { kernel, columns, tiles, together, packs: true, runs_a_warp: groups / spread, spread }
+        let rows_a_group = if spread == 1 { self.rows_a_group(groups, i64::from(tiles)) } else { 1 };
+        let rows_a_warp = groups / spread * rows_a_group;
+        Step { kernel, columns, tiles, together, packs: true, rows_a_warp, spread, rows_a_group }
+    }
+
+    /// How many short rows a group takes one after another, so that what a warp does before its first row and after
+    /// its last one counts less: where warps with `groups` of them have enough to fill the device several times.
+    fn rows_a_group(&self, groups: i64, tiles: i64) -> i64 {
+        let warps = |rows_a_group: i64| self.rows / (groups * rows_a_group) * tiles;
+        let mut rows_a_group = 1;
+        while rows_a_group < 4
+            && self.mean * rows_a_group * 2 <= 16
+            && warps(rows_a_group * 2) >= 3 * warps_at_once(self.multiprocessors)
+        {
+            rows_a_group *= 2;
+        }
+        rows_a_group
     }
 }
 
@@ -335,51 +352,52 @@ mod tests {
     use crate::memory::COUNTER_BYTES;
 
     #[test]
-    fn rows_of_like_lengths_that_are_long_need_no_lists() {
-        assert_eq!(Limits::new(80_000, 80_000 * 72, 81, 8448), None);
-        // Longer ones are cut, or come in the order of their lengths.
-        let uneven = Limits::new(80_000, 80_000 * 72, 200, 8448).unwrap();
-        assert_eq!((uneven.most, uneven.quota), (681, 0));
+    fn rows_of_like_lengths_need_no_lists() {
+        let of = |rows, mean, longest, groups| Limits::new(rows, rows * mean, longest, 8448, groups);
+        assert_eq!([of(80_000, 72, 81, 4), of(80_000, 4, 10, 4)], [None; 2]);
+        // Others come in the order of their lengths; long ones are shared by a warp's groups, and then a block's.
+        let limits = |most, part, alone| Some(Limits { most, part, alone });
+        assert_eq!(of(80_000, 4, 11, 4), limits(128, 512, 32));
+        assert_eq!(of(20_000, 20, 5000, 1), limits(32, 128, 32));
+        // Where the device takes a matrix in many turns, groups take rows of up to twice the mean length.
+        assert_eq!(of(80_000, 72, 200, 2), limits(288, 1152, 144));
+        assert_eq!(of(1 << 20, 1 << 20, 1 << 21, 1).unwrap().alone, LONG);
         // Few rows leave most of the device without work.
-        let few = Limits::new(500, 500 * 4096, 5000, 8448).unwrap();
-        assert_eq!((few.most, few.part), (242, 968));
-        assert_eq!(Limits::new(20_000, 1 << 40, 1 << 39, 8448).unwrap().most, LONG);
+        let few = of(500, 4096, 5000, 4).unwrap();
+        assert_eq!((few.alone, few.part), (60, 960));
+        assert_eq!(of(500, 100, 110, 4), None);
     }
 
     #[test]
     fn lists_without_analysis_have_room_for_all() {
-        // A small matrix, a row at a time; a large one of short rows, eight at a time; long rows.
-        let of = |rows, nnz| Unanalyzed::new(rows, nnz, 32 * 4, 8448);
-        let small = of(60_000, 270_000);
-        assert_eq!((small.rows_a_run, small.limits.alone, small.limits.most), (4, 93, WARP));
-        assert_eq!(of(10_000, 50_000).rows_a_run, 1);
-        assert_eq!(of(1_000_000, 4_000_000).rows_a_run, 8);
-        let long = of(100_000, 7_000_000);
-        assert_eq!((long.rows_a_run, long.limits.alone, long.limits.most), (1, 828, 828));
+        let of = |rows, nnz| Unanalyzed::new((rows, nnz), 32 * 4, 8448, 4).limits;
+        assert_eq!(of(60_000, 270_000), Limits { most: 128, part: 512, alone: 32 });
+        assert_eq!(of(100_000, 7_000_000).alone, 140);
         for nnz in [1, 100, 1 << 20, 1 << 28, 1 << 33, 1 << 40] {
             for (rows, row_bytes) in [(1, 4), (1000, 128), (nnz / 100, 4096), (nnz / 2, 8192), (nnz, 1 << 20)]
             {
-                let Unanalyzed { limits, rows_a_run, slots, counters, .. } =
-                    Unanalyzed::new(rows, nnz, row_bytes, 8448);
-                // Rows of just so many entries that they are cut, or joined.
-                assert!(limits.alone >= 1 && limits.most >= WARP && limits.part >= limits.most);
-                assert!((1..=ROWS_OF_A_RUN).contains(&rows_a_run) && slots * row_bytes <= UNANALYZED_SUMS);
-                assert!(counters <= (COUNTER_BYTES / 4) as i64 - 8, "{rows} {nnz}");
+                for groups in [1, 2, 4, 8] {
+                    let Unanalyzed { limits, slots, counters, .. } =
+                        Unanalyzed::new((rows, nnz), row_bytes, 8448, groups);
+                    assert!(limits.alone >= ALONE && limits.most == groups * limits.alone);
+                    assert!(limits.part >= limits.most && slots * row_bytes <= UNANALYZED_SUMS);
+                    assert!(counters <= (COUNTER_BYTES / 4) as i64 - 8, "{rows} {nnz}");
+                }
             }
         }
     }
 
     #[test]
     fn counters_suffice_for_all_that_is_cut() {
-        let short = Limits::new(60_000, 500_000, 4000, 8448).unwrap();
-        assert_eq!((short.most, short.part, short.quota), (WARP, PART, QUOTA));
         for nnz in [1 << 20, 1 << 28, 1 << 33, 1 << 40] {
             for rows in [1000, nnz / 100, nnz / 10] {
-                let limits = Limits::new(rows, nnz, nnz, 8448).unwrap();
-                // Rows that are cut have more than a part; of each 16 parts and of each row a counter.
-                let (cut, parts) = (nnz / limits.part, 2 * nnz / limits.part);
-                assert!(parts / 16 + 2 * cut <= (COUNTER_BYTES / 4) as i64, "{rows} {nnz}");
-                assert!(parts <= 2 * PARTS.max(nnz / PART) && limits.most <= limits.part);
+                for groups in [1, 2, 4, 8] {
+                    let limits = Limits::new(rows, nnz, nnz, 8448, groups).unwrap();
+                    // Rows that are cut have more than a part; of each 16 parts and of each row a counter.
+                    let (cut, parts) = (nnz / limits.part, 2 * nnz / limits.part);
+                    assert!(parts / 16 + 2 * cut <= (COUNTER_BYTES / 4) as i64, "{rows} {nnz}");
+                    assert!(parts <= 2 * PARTS.max(nnz / 128) && limits.most <= limits.part);
+                }
             }
         }
     }
@@ -409,7 +427,6 @@ mod tests {
             has_twins: size == 8,
             rows: 100_000,
             mean,
-            is_packed: mean < SHORT,
             tiles_at_once: 65_535,
             multiprocessors: 132,
             reach,
@@ -443,7 +460,7 @@ mod tests {
         let columns = RowsOfB { are_contiguous: false, ..rows(1, 4) };
         let step = plan(4, 40, &reach).step(100, &columns);
         assert_eq!((step.kernel, step.columns), (Kernel::Narrow { columns: 8, lanes: 16 }, 8));
-        assert!(!step.packs && step.runs_a_warp == 2);
+        assert!(!step.packs && step.rows_a_warp == 2);
         let far = RowsOfB { row_bytes: 1 << 31, ..rows(64, 4) };
         assert!(!plan(4, 40, &reach).step(64, &far).is_wide());
         // What is conjugated has lanes along the columns only from a copy on.
@@ -452,11 +469,10 @@ mod tests {
     }
 
     #[test]
-    fn lanes_have_two_packs_of_doubles_where_rows_are_long() {
+    fn lanes_have_two_packs_of_many_doubles() {
         let reach = any();
-        let kernel = |mean, n| plan(8, mean, &reach).step(n, &rows(n, 8)).kernel;
-        assert_eq!([kernel(20, 66), kernel(20, 128)], [Kernel::Twins; 2]);
-        assert_eq!([kernel(19, 128), kernel(20, 64)], [Kernel::Packs(3); 2]);
+        let kernel = |n| plan(8, 7, &reach).step(n, &rows(n, 8)).kernel;
+        assert_eq!([66, 128, 64].map(kernel), [Kernel::Twins, Kernel::Twins, Kernel::Packs(3)]);
         // Not where a tile would be more than what L2 holds of the rows of B that are in use.
         let often = Reach::new((200_000, 200_000, 200_000 * 20), 30, counted(100_000), 50 << 20);
         assert_eq!(plan(8, 20, &often).step(128, &rows(128, 8)).kernel, Kernel::Packs(1));
@@ -473,19 +489,17 @@ mod tests {
     fn groups_share_rows_that_are_few_or_long() {
         let reach = any();
         let spread = |rows_of_a, mean, n| {
-            let plan = Plan { rows: rows_of_a, is_packed: false, ..plan(4, mean, &reach) };
+            let plan = Plan { rows: rows_of_a, ..plan(4, mean, &reach) };
             let step = plan.step(n, &rows(n, 4));
-            assert_eq!(step.runs_a_warp * step.spread, 32 / groups(4)[group_of(4, n, usize::MAX)] as i64);
+            assert_eq!(step.rows_a_warp * step.spread, groups_a_warp(4, n, mean));
             step.spread
         };
         // Eight groups of 4 lanes: rows enough; few; few and short; long.
         assert_eq!([spread(100_000, 40, 16), spread(1000, 40, 16), spread(1000, 15, 16)], [1, 4, 1]);
         assert_eq!(
             [spread(100_000, 128, 16), spread(100_000, 600, 16), spread(100_000, 600, 128)],
-            [2, 8, 1]
+            [2, 8, 2]
         );
-        // Runs of several rows are not shared.
-        assert_eq!(plan(4, 10, &reach).step(16, &rows(16, 4)).spread, 1);
     }
 
     #[test]

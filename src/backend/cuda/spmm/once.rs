@@ -17,6 +17,7 @@ use crate::matrix::SparseArrays;
 use crate::problem::SpmmProblem;
 use crate::select;
 use crate::select::spmm::reach::Reach;
+use crate::select::spmm::row::groups_a_warp;
 use crate::support::Types;
 use crate::types::IndexType;
 
@@ -57,14 +58,16 @@ pub(super) fn product(device: &Arc<Device>, problem: &SpmmProblem) -> Result<Opt
         return Ok(None);
     }
     let row_bytes = bytes_of(&[problem.columns(), problem.types.compute.scalar().size()]);
+    let mean = rows.nnz / rows.rows.max(1);
+    let groups = groups_a_warp(problem.types.x.size(), problem.columns(), mean);
     Ok(Some(RowSpmm {
         device: Arc::clone(device),
         problem: *problem,
         operand: Operand::InPlace(*m),
         order: Order::none(),
-        schedule: Schedule::unanalyzed(device, &rows, row_bytes),
+        schedule: Schedule::unanalyzed(device, &rows, row_bytes, groups),
         kernels: kernels(device, problem.types, rows.index_type)?,
-        mean: rows.nnz / rows.rows.max(1),
+        mean,
         reach: Reach::new((rows.rows, rows.cols, rows.nnz), 0, Vec::new(), device.properties().l2_bytes),
         copied: COPIED,
     }))

@@ -1,12 +1,11 @@
 //! Lists of equal work that `row` makes of the rows' lengths (kernels/spmm/tasks.cu).
 //!
-//! Where rows are short on average, neighbours are packed into runs of about as many entries for a
-//! group of lanes each; longer rows go to warps, and long ones are cut into parts for blocks, which
-//! the last block of a row adds in their order. Where rows are long on average they are runs, too,
-//! unless they are of about one length: then there are no lists.
+//! Groups of lanes take short rows, one each, in the order of their lengths inside windows; longer rows go to warps,
+//! and long ones are cut into parts for blocks, whose sums the last block of a row adds in their order. Rows of about
+//! one length go to groups as they are, without lists.
 //!
-//! Without analysis runs are neighbouring rows, as many in each, and one launch before the product's lists the
-//! rows of those that are too long, in the workspace ([`Unanalyzed`]).
+//! Without analysis groups take rows as they are, and one launch before the product's lists the rows that are too
+//! long for them, in the workspace ([`Unanalyzed`]).
 
 use bytemuck::{Pod, Zeroable};
 
@@ -50,16 +49,15 @@ pub(super) struct Tasks {
     runs: Address,
     count: i64,
     spread: i64,
+    rows_a_group: i64,
     counters: Address,
     counter_count: i64,
-    rows: i64,
-    rows_a_run: i64,
     run_limit: i64,
     lengths: Address,
 }
-same_layout!(Tasks = "spmm/row.cuh Tasks" { parts, part_count, warps, warp_count, runs, count, spread, counters, counter_count, rows, rows_a_run, run_limit, lengths });
+same_layout!(Tasks = "spmm/row.cuh Tasks" { parts, part_count, warps, warp_count, runs, count, spread, rows_a_group, counters, counter_count, run_limit, lengths });
 
-same_layout!(Limits = "spmm/tasks.cu Limits" { most, part, alone, quota });
+same_layout!(Limits = "spmm/tasks.cu Limits" { most, part, alone });
 
 /// Kernels' `Run`.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -67,8 +65,7 @@ same_layout!(Limits = "spmm/tasks.cu Limits" { most, part, alone, quota });
 struct Run {
     begin: i64,
     row: i32,
-    rows: u16,
-    length: u16,
+    length: i32,
 }
 
 /// Kernels' `Part`.
@@ -92,11 +89,9 @@ fn making(device: &Device) -> Result<Kernel> {
 /// How the rows are dealt out.
 pub(super) struct Schedule {
     lists: Lists,
-    is_packed: bool,
     pub(super) row_count: i64,
-    /// Runs.
+    /// Rows that groups take.
     count: i64,
-    rows_a_run: i64,
     warp_count: i64,
     part_count: i64,
     /// Sums of parts that are added.
@@ -105,7 +100,7 @@ pub(super) struct Schedule {
 }
 
 enum Lists {
-    /// Every row, or as many neighbours each, is a run.
+    /// Groups take every row.
     None,
     /// Made by analysis.
     Kept { runs: DeviceBuffer<Run>, warps: DeviceBuffer<Run>, parts: DeviceBuffer<Part> },
@@ -121,8 +116,14 @@ struct MadeAt {
 }
 
 impl Schedule {
-    /// Blocks.
-    pub(super) fn build(cx: &Context, device: &Device, rows: &Rows, stats: &RowStats) -> Result<Self> {
+    /// For kernels with so many groups of lanes in a warp. Blocks.
+    pub(super) fn build(
+        cx: &Context,
+        device: &Device,
+        rows: &Rows,
+        stats: &RowStats,
+        groups: i64,
+    ) -> Result<Self> {
         let plain = Schedule::plain(rows.rows);
         // Lists number rows by 32 bits; more rows go as they are.
         let Ok(count) = i32::try_from(rows.rows) else {
@@ -134,7 +135,7 @@ impl Schedule {
             return Ok(plain);
         };
         let at_once = warps_at_once(i64::from(device.properties().multiprocessors));
-        let limits = match Limits::new(rows.rows, rows.nnz, stats.max, at_once) {
+        let limits = match Limits::new(rows.rows, rows.nnz, stats.max, at_once, groups) {
             Some(limits) if count > 0 => limits,
             _ => return Ok(plain),
         };
@@ -166,10 +167,8 @@ impl Schedule {
         }
         Ok(Schedule {
             lists: Lists::Kept { runs, warps, parts },
-            is_packed: limits.quota > 0,
             row_count: rows.rows,
             count,
-            rows_a_run: 1,
             warp_count,
             part_count,
             slots,
@@ -177,14 +176,12 @@ impl Schedule {
         })
     }
 
-    /// Every row is a run.
+    /// Groups take every row, as they are.
     fn plain(rows: i64) -> Self {
         Schedule {
             lists: Lists::None,
-            is_packed: false,
             row_count: rows,
             count: rows,
-            rows_a_run: 1,
             warp_count: 0,
             part_count: 0,
             slots: 0,
@@ -193,7 +190,7 @@ impl Schedule {
     }
 
     /// Without analysis, for rows of C whose sums have so many bytes. More than 2³¹ − 1 rows have fewer entries.
-    pub(super) fn unanalyzed(device: &Device, rows: &Rows, row_bytes: usize) -> Self {
+    pub(super) fn unanalyzed(device: &Device, rows: &Rows, row_bytes: usize, groups: i64) -> Self {
         let plain = Schedule::plain(rows.rows);
         // Lists number rows by 32 bits; more go as they are.
         if rows.rows > i64::from(i32::MAX) {
@@ -201,18 +198,16 @@ impl Schedule {
         }
         let multiprocessors = i64::from(device.properties().multiprocessors);
         let row_bytes = i64::try_from(row_bytes).unwrap_or(i64::MAX);
-        let unanalyzed = Unanalyzed::new(rows.rows, rows.nnz, row_bytes, warps_at_once(multiprocessors));
-        let Unanalyzed { rows_a_run, slots, counters, .. } = unanalyzed;
-        let is_packed = rows_a_run > 1;
-        let count = (rows.rows + rows_a_run - 1) / rows_a_run;
+        let unanalyzed = Unanalyzed::new((rows.rows, rows.nnz), row_bytes, warps_at_once(multiprocessors), groups);
+        let Unanalyzed { slots, counters, .. } = unanalyzed;
         if unanalyzed.has_no_lists() {
-            return Schedule { is_packed, count, rows_a_run, ..plain };
+            return plain;
         }
         // Few rows are all in the lists.
         let each = if rows.rows < multiprocessors * LIST_BLOCKS { MOST_LIST_BLOCKS } else { LIST_BLOCKS };
         let blocks = unanalyzed.blocks.min(each * multiprocessors);
         let lists = Lists::Made { unanalyzed, blocks };
-        Schedule { lists, is_packed, count, rows_a_run, slots, counter_count: counters, ..plain }
+        Schedule { lists, slots, counter_count: counters, ..plain }
     }
 
     /// Loads the kernel of [`Self::make`].
@@ -258,8 +253,7 @@ impl Schedule {
         // to one call at a time.
         unsafe {
             launch!(kernel, blocks, LISTED as u32, 0, cx.stream;
-                rows.offsets, wide, rows.base, rows.rows, unanalyzed.rows_a_run, unanalyzed.limits, at.warps, at.parts,
-                state, at.lengths)
+                rows.offsets, wide, rows.base, rows.rows, unanalyzed.limits, at.warps, at.parts, state, at.lengths)
         }
     }
 
@@ -269,11 +263,6 @@ impl Schedule {
             warps.seal();
             parts.seal();
         }
-    }
-
-    /// Runs have several rows.
-    pub(super) fn is_packed(&self) -> bool {
-        self.is_packed
     }
 
     /// Tiles along N of one launch: the counters of its cut rows are there.
@@ -287,14 +276,14 @@ impl Schedule {
         }
     }
 
-    /// Blocks whose warps take so many runs.
-    pub(super) fn blocks(&self, runs_a_warp: i64) -> i64 {
+    /// Blocks whose warps take so many rows by groups.
+    pub(super) fn blocks(&self, rows_a_warp: i64) -> i64 {
         let ceil = |count: i64, by: i64| count / by + i64::from(count % by != 0);
-        self.part_count + ceil(self.warp_count + ceil(self.count, runs_a_warp), WARPS)
+        self.part_count + ceil(self.warp_count + ceil(self.count, rows_a_warp), WARPS)
     }
 
-    /// For a launch in which `spread` groups share a run; `lists`: where [`Self::make`] has made them.
-    pub(super) fn tasks(&self, spread: i64, counters: Address, lists: Address) -> Tasks {
+    /// For a launch in which `spread` groups share a row, or a group takes several; `lists`: where [`Self::make`] has made them.
+    pub(super) fn tasks(&self, (spread, rows_a_group): (i64, i64), counters: Address, lists: Address) -> Tasks {
         let none = Tasks {
             parts: Address::NULL,
             part_count: self.part_count,
@@ -303,10 +292,9 @@ impl Schedule {
             runs: Address::NULL,
             count: self.count,
             spread,
+            rows_a_group,
             counters,
             counter_count: self.counter_count,
-            rows: self.row_count,
-            rows_a_run: self.rows_a_run,
             run_limit: i64::MAX,
             lengths: Address::NULL,
         };
