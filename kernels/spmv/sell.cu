@@ -117,7 +117,7 @@ __device__ __forceinline__ void sell_slice(const Sell<A> &a, int64_t slice, cons
 #pragma unroll
             for (int k = 0; k < K; ++k) {
                 if (rank == (k & ((1 << head.lanes_log2) - 1)))
-                    y.store(int64_t(item.row) + k, alpha.get(), sums[k], beta.get());
+                    y.store_by_distance(int64_t(item.row) + k, alpha.get(), sums[k], beta.get());
             }
             return;
         }
