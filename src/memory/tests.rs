@@ -33,7 +33,7 @@ impl LastWork for Work {
     }
 }
 
-/// What has been used by this work so far.
+/// The pending work of memory that these works have used.
 fn pending(works: &[&Arc<Work>]) -> Pending {
     let in_flight = InFlight::default();
     for &work in works {

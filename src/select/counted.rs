@@ -69,7 +69,7 @@ impl CountedProblem {
         self.spmv_on(&self.machine(), survey)
     }
 
-    /// The same on a machine.
+    /// The choices of SpMV on this machine.
     pub(super) fn spmv_on(&self, machine: &Machine, survey: &Survey) -> Result<Vec<Choice>> {
         let rows = self.candidates(OpKind::Spmv)?;
         let problem = SpmvProblem { op: N, a: self.matrix(), types: self.types, value_updates: false };
@@ -81,7 +81,7 @@ impl CountedProblem {
         self.spmm_on(&self.machine(), survey, n)
     }
 
-    /// The same on a machine.
+    /// The choices of SpMM with `n` columns on this machine.
     pub(super) fn spmm_on(&self, machine: &Machine, survey: &spmm::Survey, n: i64) -> Result<Vec<Choice>> {
         let rows = self.candidates(OpKind::Spmm)?;
         let problem = SpmmProblem {

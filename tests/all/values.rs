@@ -226,7 +226,7 @@ fn other_factor(kind: BackendKind, format: Format) -> Stored<f64> {
     other_factor_of(kind, format, |number| number)
 }
 
-/// The same of another type.
+/// The other factor of SpGEMM with values of another type.
 fn other_factor_of<V: Pod>(kind: BackendKind, format: Format, of: impl Fn(f64) -> V) -> Stored<V> {
     let style = Style { format, ..Style::PLAIN };
     let pattern = Pattern::new(style, (SIZE, SIZE), &places(2));

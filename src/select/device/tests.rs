@@ -218,7 +218,7 @@ fn parts_of_a_time_follow_what_they_wait_for() {
     let [small, slow] = HALVES.map(|device| Ratios::of(&device));
     assert_eq!((small.cycles, small.memory, small.singles, small.matrix_units), (0.5, 1.0, 0.5, 0.5));
     assert_eq!((slow.cycles, slow.memory, slow.singles, slow.matrix_units), (1.0, 0.5, 1.0, 1.0));
-    // Of 3 s one is bytes.
+    // Of the 3 s that an H100 takes, 1 s moves bytes.
     assert_eq!([Ratios::SAME, small, slow].map(|device| device.seconds(3.0, 1.0)), [3.0, 5.0, 4.0]);
     let h200 = Ratios::of(&H200);
     assert!((h200.seconds(3.0, 1.0) - (2.0 + 1.0 / h200.memory)).abs() < 1e-9);

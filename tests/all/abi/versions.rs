@@ -24,7 +24,7 @@ fn definitions(library: &Path) -> Vec<String> {
     names.map(|name| name.trim().to_string()).collect()
 }
 
-/// Whether there is a readelf to look at versions with.
+/// Whether readelf, which lists the versions of symbols, is installed; says so where it is not.
 fn readelf() -> bool {
     if !has("readelf") {
         skip("versions of symbols: no readelf");

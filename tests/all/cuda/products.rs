@@ -17,7 +17,7 @@ const N_DENSE: usize = 9;
 /// Enqueues a product into an array of its results.
 type Enqueue<'a> = Box<dyn Fn(&Session, &Plan<'a>, &mut Array<'_, f64>) -> tarsia::facade::Result<()> + 'a>;
 
-/// From values of A to what the product with them is.
+/// Gives the expected result of a product for values of A.
 type Expected<'a> = Box<dyn Fn(&[f64]) -> Vec<Sum<f64>> + 'a>;
 
 /// A product that a plan computes.
@@ -26,7 +26,7 @@ pub struct Product<'a> {
     /// A plan that is analyzed, with value updates, and ready for [`Self::enqueue`] to do nothing else.
     pub plan: Box<dyn Fn(&Session) -> Plan<'a> + 'a>,
     run: Enqueue<'a>,
-    /// What it gives with these values of A.
+    /// The expected result of the product with these values of A.
     pub expected: Expected<'a>,
 }
 
