@@ -15,6 +15,7 @@
 #pragma once
 
 #include "spmv/dot.cuh"
+#include "spmv/narrow.cuh"
 
 namespace tarsia::spmv {
 
@@ -235,7 +236,7 @@ __device__ __forceinline__ void sum_region(const Csr<A, I, J> &a, const X *x, Y 
     const A *values = a.values + origin;
     const I *ends = a.offsets + from.row + 1 + lane;
     const I ends_origin = I(origin + a.base);
-    const X *shifted = x - a.base;
+    const X *shifted = a.IS_NARROW ? x : x - a.base;
     Acc carry = zero<Acc>();
     int row = 0, tile = 0;
     for (bool more = rows > 0 || entries > skip; more; more = tile < entries) {
@@ -259,9 +260,23 @@ __device__ __forceinline__ void sum_region(const Csr<A, I, J> &a, const X *x, Y 
                 value[v] = load_once(values + tile + k, a.policy);
             }
             X factor[V];
+            if constexpr (Csr<A, I, J>::IS_NARROW) {
+                // A load's entries are those of one chunk, but for lanes without an entry behind
+                // the last one, which read the last chunk's.
+                static_assert(CHUNK == WARP);
+                const int last = (count - 1) / CHUNK;
+                uint32_t start[V];
 #pragma unroll
-            for (int v = 0; v < V; ++v)
-                factor[v] = load_cached(shifted + column[v]);
+                for (int v = 0; v < V; ++v)
+                    start[v] = a.origin((origin + tile) / CHUNK + min(v, last));
+#pragma unroll
+                for (int v = 0; v < V; ++v)
+                    factor[v] = load_cached(shifted + (start[v] + column[v]));
+            } else {
+#pragma unroll
+                for (int v = 0; v < V; ++v)
+                    factor[v] = load_cached(shifted + column[v]);
+            }
 #pragma unroll
             for (int v = 0; v < V; ++v) {
                 const int k = v * WARP + lane;

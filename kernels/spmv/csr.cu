@@ -2,6 +2,7 @@
 // one launch, without analysis. The headers have the two forms.
 
 #include "spmv/balanced.cuh"
+#include "spmv/narrow.cuh"
 #include "spmv/rows.cuh"
 
 namespace tarsia::spmv {
@@ -46,6 +47,28 @@ KERNELS(rows, (c32), (spmv_csr_rows_c32_32_32, 32, 32), (spmv_csr_rows_c32_64_32
 KERNELS(rows, (c64), (spmv_csr_rows_c64_32_32, 32, 32), (spmv_csr_rows_c64_64_32, 64, 32),
         (spmv_csr_rows_c64_64_64, 64, 64))
 
+// The same on columns of 16 bits. origins: of rows, or NULL.
+#define KERNEL_rows_16(name, types, O) KERNEL_OF(ROWS_16, name, int##O##_t, TYPES_##types)
+#define ROWS_16(name, I, A, X, Y, Acc)                                                             \
+    extern "C" __global__ void __launch_bounds__(spmv::THREADS)                                    \
+        name(int64_t rows, int64_t nnz, const I *offsets, const uint16_t *columns,                 \
+             const A *values, const X *x, Y *y, const uint32_t *origins, Scalar<Acc> alpha,        \
+             Scalar<Acc> beta, int32_t base, int32_t stream, int32_t lanes_log2) {                 \
+        const spmv::Csr<A, I, uint16_t> a = {                                                      \
+            rows,    nnz,    offsets, columns, values, base, stream_policy(stream != 0),           \
+            nullptr, origins};                                                                     \
+        spmv::rows(a, x, y, alpha.get(), beta.get(), lanes_log2);                                  \
+    }
+KERNELS(rows_16, (f64), (spmv_csr_rows_16_f64_32, 32), (spmv_csr_rows_16_f64_64, 64))
+KERNELS(rows_16, (f32), (spmv_csr_rows_16_f32_32, 32), (spmv_csr_rows_16_f32_64, 64))
+KERNELS(rows_16, (f32f64), (spmv_csr_rows_16_f32f64_32, 32), (spmv_csr_rows_16_f32f64_64, 64))
+KERNELS(rows_16, (f16), (spmv_csr_rows_16_f16_32, 32), (spmv_csr_rows_16_f16_64, 64))
+KERNELS(rows_16, (f16f32), (spmv_csr_rows_16_f16f32_32, 32), (spmv_csr_rows_16_f16f32_64, 64))
+KERNELS(rows_16, (bf16), (spmv_csr_rows_16_bf16_32, 32), (spmv_csr_rows_16_bf16_64, 64))
+KERNELS(rows_16, (bf16f32), (spmv_csr_rows_16_bf16f32_32, 32), (spmv_csr_rows_16_bf16f32_64, 64))
+KERNELS(rows_16, (c32), (spmv_csr_rows_16_c32_32, 32), (spmv_csr_rows_16_c32_64, 64))
+KERNELS(rows_16, (c64), (spmv_csr_rows_16_c64_32, 32), (spmv_csr_rows_16_c64_64, 64))
+
 // Grid: at least (rows + nnz) / (WARPS · share), at most half of parts, all of
 // arrivals. share > 0.
 #define KERNEL_balanced(name, types, O, J)                                                         \
@@ -80,6 +103,33 @@ KERNELS(balanced, (c32), (spmv_csr_balanced_c32_32_32, 32, 32),
 KERNELS(balanced, (c64), (spmv_csr_balanced_c64_32_32, 32, 32),
         (spmv_csr_balanced_c64_64_32, 64, 32), (spmv_csr_balanced_c64_64_64, 64, 64))
 
+// The same on columns of 16 bits. origins: of chunks, or NULL.
+#define KERNEL_balanced_16(name, types, O) KERNEL_OF(BALANCED_16, name, int##O##_t, TYPES_##types)
+#define BALANCED_16(name, I, A, X, Y, Acc)                                                         \
+    extern "C" __global__ void __launch_bounds__(spmv::THREADS, spmv::BALANCED_BLOCKS<Acc>)        \
+        name(int64_t rows, int64_t nnz, const I *offsets, const uint16_t *columns,                 \
+             const A *values, const X *x, Y *y, const uint32_t *origins, Scalar<Acc> alpha,        \
+             Scalar<Acc> beta, int32_t base, int32_t stream, int64_t share, int64_t overhang,      \
+             const spmv::Place *places, Acc *parts, uint32_t *arrivals) {                          \
+        const spmv::Csr<A, I, uint16_t> a = {                                                      \
+            rows,    nnz,    offsets, columns, values, base, stream_policy(stream != 0),           \
+            nullptr, origins};                                                                     \
+        spmv::balanced(a, x, y, alpha.get(), beta.get(), spmv::Deal{share, overhang}, places,      \
+                       parts, arrivals);                                                           \
+    }
+KERNELS(balanced_16, (f64), (spmv_csr_balanced_16_f64_32, 32), (spmv_csr_balanced_16_f64_64, 64))
+KERNELS(balanced_16, (f32), (spmv_csr_balanced_16_f32_32, 32), (spmv_csr_balanced_16_f32_64, 64))
+KERNELS(balanced_16, (f32f64), (spmv_csr_balanced_16_f32f64_32, 32),
+        (spmv_csr_balanced_16_f32f64_64, 64))
+KERNELS(balanced_16, (f16), (spmv_csr_balanced_16_f16_32, 32), (spmv_csr_balanced_16_f16_64, 64))
+KERNELS(balanced_16, (f16f32), (spmv_csr_balanced_16_f16f32_32, 32),
+        (spmv_csr_balanced_16_f16f32_64, 64))
+KERNELS(balanced_16, (bf16), (spmv_csr_balanced_16_bf16_32, 32), (spmv_csr_balanced_16_bf16_64, 64))
+KERNELS(balanced_16, (bf16f32), (spmv_csr_balanced_16_bf16f32_32, 32),
+        (spmv_csr_balanced_16_bf16f32_64, 64))
+KERNELS(balanced_16, (c32), (spmv_csr_balanced_16_c32_32, 32), (spmv_csr_balanced_16_c32_64, 64))
+KERNELS(balanced_16, (c64), (spmv_csr_balanced_16_c64_32, 32), (spmv_csr_balanced_16_c64_64, 64))
+
 // What a plan may keep for `balanced`: place t of count for t = 0 … count − 1, one thread each.
 #define KERNEL_places(name, O)                                                                     \
     extern "C" __global__ void name(int64_t rows, int64_t nnz, const int##O##_t *offsets,          \
@@ -91,3 +141,20 @@ KERNELS(balanced, (c64), (spmv_csr_balanced_c64_32_32, 32, 32),
         places[t] = spmv::find_place(offsets, rows, nnz, base, spmv::Deal{share, overhang}, t);    \
     }
 KERNELS(places, (), (spmv_csr_places_32, 32), (spmv_csr_places_64, 64))
+
+// Columns of 16 bits. Grid of the first: as of `rows`; of the second: any of blocks of THREADS.
+#define KERNEL_narrow_rows(name, O, J)                                                             \
+    extern "C" __global__ void __launch_bounds__(spmv::THREADS)                                    \
+        name(int64_t rows, const int##O##_t *offsets, const int##J##_t *indices, int32_t base,     \
+             int32_t lanes_log2, uint16_t *columns, uint32_t *origins, unsigned long long *far) {  \
+        spmv::narrow_rows(rows, offsets, indices, base, lanes_log2, columns, origins, far);        \
+    }
+KERNELS(narrow_rows, (), (spmv_csr_narrow_rows_32_32, 32, 32), (spmv_csr_narrow_rows_64_32, 64, 32),
+        (spmv_csr_narrow_rows_64_64, 64, 64))
+#define KERNEL_narrow_chunks(name, J)                                                              \
+    extern "C" __global__ void __launch_bounds__(spmv::THREADS)                                    \
+        name(int64_t nnz, const int##J##_t *indices, int32_t base, uint16_t *columns,              \
+             uint32_t *origins, unsigned long long *far) {                                         \
+        spmv::narrow_chunks(nnz, indices, base, columns, origins, far);                            \
+    }
+KERNELS(narrow_chunks, (), (spmv_csr_narrow_chunks_32, 32), (spmv_csr_narrow_chunks_64, 64))

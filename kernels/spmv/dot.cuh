@@ -11,8 +11,10 @@ constexpr int WARP = 32;
 constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / WARP;
 
-// A matrix by rows. A column and an offset count from base.
+// A matrix by rows. An offset counts from base, and so does a column, unless it has 16 bits: such
+// columns are the plan's own (narrow.cuh) and count from the origin of their row or chunk.
 template <class A, class I, class J> struct Csr {
+    static constexpr bool IS_NARROW = sizeof(J) == 2;
     int64_t rows, nnz;
     const I *offsets;
     const J *indices;
@@ -22,6 +24,8 @@ template <class A, class I, class J> struct Csr {
     uint64_t policy;
     // The row of y of each row, or NULL: its own.
     const uint32_t *order;
+    // Of columns of 16 bits: the first column of each row or chunk, or NULL: 0.
+    const uint32_t *origins = nullptr;
 
     __device__ __forceinline__ int64_t row_of_y(int64_t row) const {
         // Rows in another order are a copy, which has these types; to others it would cost
@@ -37,14 +41,27 @@ template <class A, class I, class J> struct Csr {
     __device__ __forceinline__ int64_t start(int64_t row) const {
         return int64_t(load_cached(offsets + row)) - base;
     }
+
+    // What the columns of a row, or of a chunk, that have 16 bits count from.
+    __device__ __forceinline__ uint32_t origin(int64_t part) const {
+        return origins != nullptr ? load_cached(origins + part) : 0;
+    }
+
+    // Where the element of x is that column 0 of a row has, as columns are stored.
+    template <class X> __device__ __forceinline__ const X *x_of(const X *x, int64_t row) const {
+        if constexpr (IS_NARROW) {
+            return x + origin(row);
+        } else {
+            return x - base;
+        }
+    }
 };
 
-// Adds value · x[column] of the entries first, first + stride, … before end.
-// U of them are under way at one time.
+// Adds value · x[column] of the entries first, first + stride, … before end, x being the row's
+// (Csr::x_of). U of them are under way at one time.
 template <int U, class Acc, class A, class X, class I, class J>
 __device__ __forceinline__ Acc dot(const Csr<A, I, J> &a, const X *x, int64_t first, int64_t end,
                                    int stride) {
-    const X *shifted = x - a.base;
     Acc sum = zero<Acc>();
     for (int64_t k = first; k < end; k += int64_t(U) * stride) {
         J column[U];
@@ -62,7 +79,7 @@ __device__ __forceinline__ Acc dot(const Csr<A, I, J> &a, const X *x, int64_t fi
         }
 #pragma unroll
         for (int u = 0; u < U; ++u)
-            factor[u] = load_cached(shifted + column[u]);
+            factor[u] = load_cached(x + column[u]);
 #pragma unroll
         for (int u = 0; u < U; ++u) {
             if (u * stride < left)

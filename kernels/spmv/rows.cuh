@@ -32,10 +32,12 @@ __device__ __forceinline__ void rows(const Csr<A, I, J> &a, const X *x, Y *y, Ac
         begin = a.start(row);
         end = a.start(row + 1);
     }
+    // A row behind the last has no entries: whose x it takes is no matter.
+    const X *row_x = a.x_of(x, min(row, a.rows - 1));
     const bool is_long = end - begin > int64_t(LONG_STEPS * ROW_UNROLL) << lanes_log2;
     Acc sum = zero<Acc>();
     if (!is_long)
-        sum = dot<ROW_UNROLL, Acc>(a, x, begin + lane, end, lanes);
+        sum = dot<ROW_UNROLL, Acc>(a, row_x, begin + lane, end, lanes);
     __syncwarp();
     for (int delta = lanes / 2; delta > 0; delta /= 2)
         sum = add(sum, shuffle_xor(sum, delta));
@@ -51,8 +53,8 @@ __device__ __forceinline__ void rows(const Csr<A, I, J> &a, const X *x, Y *y, Ac
     for (int w = 0; w < WARPS; ++w) {
         for (unsigned left = long_rows[w]; left != 0; left &= left - 1) {
             const int64_t r = (first_thread + w * WARP + __ffs(left) - 1) >> lanes_log2;
-            Acc part =
-                dot<ROW_UNROLL, Acc>(a, x, a.start(r) + threadIdx.x, a.start(r + 1), THREADS);
+            Acc part = dot<ROW_UNROLL, Acc>(a, a.x_of(x, r), a.start(r) + threadIdx.x,
+                                            a.start(r + 1), THREADS);
             __syncwarp();
             for (int delta = WARP / 2; delta > 0; delta /= 2) {
                 part = add(part, shuffle_xor(part, delta));

@@ -111,16 +111,19 @@ impl Operation for Spmv {
     ) -> Result<(Self::Executor, Choice)> {
         let (problem, settings) = (&planned.problem, analysis.settings);
         let (backend, cx, machine) = (analysis.backend, analysis.cx, analysis.backend.machine());
+        let amortized = analysis.amortized(&problem.a, problem.op);
+        let narrow_columns = settings.values_in_place
+            && in_place::keeps_columns(problem, settings.effort, machine, &amortized);
         if let Some(choice) = decided {
-            let executor = backend.build_spmv(cx, &planned.problem_of(choice), choice, None)?;
-            return Ok((executor, choice.clone()));
+            let choice = Choice { narrow_columns, ..choice.clone() };
+            let executor = backend.build_spmv(cx, &planned.problem_of(&choice), &choice, None)?;
+            return Ok((executor, choice));
         }
         // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone.
         let mut rows = select::rows_in_order(&planned.rows, settings.reorder)?;
-        let amortized = analysis.amortized(&problem.a, problem.op);
         if settings.values_in_place {
             let choices = select::spmv(problem, in_place::rows(&mut rows), Effort::Quick, machine, None)?;
-            let mut choice = in_place::choice(choices)?;
+            let mut choice = Choice { narrow_columns, ..in_place::choice(choices)? };
             amortized.explain(&mut choice);
             return Ok((backend.build_spmv(cx, problem, &choice, None)?, choice));
         }

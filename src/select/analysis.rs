@@ -48,6 +48,8 @@ pub struct Costs {
     algorithms: &'static [(Algorithm, Cost)],
     /// A sorted copy of rows that are not in place.
     copy: Cost,
+    /// Columns of 16 bits of rows in place.
+    columns: Cost,
     /// Rows in order of length, and in Gray code order.
     orders: [Cost; 2],
     /// Counting what decides, of SpMV, SpMM and SpGEMM.
@@ -56,7 +58,8 @@ pub struct Costs {
 
 /// An H100. Surveys: the median of what the default takes beyond its choice by name; SpGEMM's is of docs/choosing.md.
 /// Estimated: `copy`, by the 0.2 ms and more that analyses with a sort of the columns take beyond those
-/// without, and 20 passes over 12 bytes an entry.
+/// without, and 20 passes over 12 bytes an entry; `columns`, by two passes over 4 bytes an entry and one over 2, of
+/// memory that is new, a launch and a wait.
 pub const H100: Costs = Costs {
     algorithms: &[
         (Algorithm::Csr, cost(72.0, 2.0, 32.0)),
@@ -75,13 +78,15 @@ pub const H100: Costs = Costs {
         (Algorithm::Tile, cost(294.0, 42.0, 434.0)),
     ],
     copy: cost(200.0, 80.0, 50.0),
+    columns: cost(30.0, 7.0, 5.0),
     orders: [cost(331.0, 0.0, 67_300.0), cost(1522.0, 2355.0, 59_600.0)],
     surveys: [61e-6, 150e-6, 100e-6],
 };
 
 /// Two threads of a server processor. Measured: `sell` as SpMV's default, `row` as SpMM's, `hash` as SpGEMM's.
 /// Estimated: `csr` as `row`, which checks and cuts the same rows; the other layouts as `sell`, blocks of rows at
-/// twice as much; `copy` as `sell` without what `row` takes; orders as on the H100, where the host makes them.
+/// twice as much; `copy` as `sell` without what `row` takes, `columns` as a fourth of that (no plan has them there);
+/// orders as on the H100, where the host makes them.
 pub const HOST: Costs = Costs {
     algorithms: &[
         (Algorithm::Csr, cost(129.0, 216.0, 911.0)),
@@ -100,6 +105,7 @@ pub const HOST: Costs = Costs {
         (Algorithm::Tile, cost(102.0, 4674.0, 6532.0)),
     ],
     copy: cost(50.0, 2121.0, 560.0),
+    columns: cost(12.0, 530.0, 140.0),
     orders: [cost(331.0, 0.0, 67_300.0), cost(1522.0, 2355.0, 59_600.0)],
     surveys: [0.0; 3],
 };
@@ -160,7 +166,8 @@ impl Amortized {
             order if order.is_named() => self.costs.orders[1].seconds(&self.size, 1.0),
             _ => 0.0,
         };
-        self.analysis_of(choice.algorithm(), choice.a) + order
+        let columns = if choice.narrow_columns { self.costs.columns.seconds(&self.size) } else { 0.0 };
+        self.analysis_of(choice.algorithm(), choice.a) + order + columns
     }
 
     /// Of rows in their order.
@@ -208,6 +215,11 @@ impl Amortized {
     /// The same for SpGEMM; seconds of `hash`.
     pub fn may_look_spgemm(&self, execute: f64) -> bool {
         self.may_look(execute, self.costs.surveys[2], Algorithm::Hash, &[Algorithm::Tile])
+    }
+
+    /// Whether columns of 16 bits pay that save so many seconds of an execute.
+    pub fn may_narrow(&self, gain: f64) -> bool {
+        !self.is_known() || self.executes as f64 * gain > self.costs.columns.seconds(&self.size)
     }
 
     /// Whether rows may be put in clusters, which takes so many seconds at the least.

@@ -347,6 +347,9 @@ pub struct Choice {
     pub a: Source,
     /// How B is read (SpGEMM).
     pub b: Source,
+    /// Of SpMV `csr` on rows in place: the plan keeps columns of its own in 16 bits, if these hold them. What the
+    /// settings and sizes decide, so that decisions do not keep it.
+    pub narrow_columns: bool,
     /// Bytes of A and the dense operands that one execute moves; 0 if the cost model
     /// cannot say.
     pub bytes: f64,
@@ -364,7 +367,15 @@ impl Choice {
 
     /// The same of an algorithm of which more is decided.
     pub fn of(method: Method, source: Source) -> Self {
-        Choice { method, a: source, b: source, bytes: 0.0, predicted_seconds: 0.0, reason: String::new() }
+        Choice {
+            method,
+            a: source,
+            b: source,
+            narrow_columns: false,
+            bytes: 0.0,
+            predicted_seconds: 0.0,
+            reason: String::new(),
+        }
     }
 
     /// Of the table.

@@ -106,6 +106,15 @@ impl Rates {
             mask_block: self.mask_block.scaled(ratios),
         }
     }
+
+    /// Seconds more of a multiply-add of this type.
+    fn doubles_of(&self, compute: ComputeType) -> f64 {
+        match compute {
+            ComputeType::R64F => self.doubles,
+            ComputeType::C64F => 4.0 * self.doubles,
+            _ => 0.0,
+        }
+    }
 }
 
 const US: f64 = 1e-6;
@@ -324,11 +333,7 @@ pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, widths: &W
     let sectors = nnz * work.sectors;
     let of_bytes = bytes / layout.bandwidth;
     let of_sectors = sectors * (far / layout.far_sectors + (1.0 - far) / layout.near_sectors);
-    let doubles = match widths.types.compute {
-        ComputeType::R64F => rates.doubles,
-        ComputeType::C64F => 4.0 * rates.doubles,
-        _ => 0.0,
-    };
+    let doubles = rates.doubles_of(widths.types.compute);
     let of_work =
         work.entries * layout.entry + work.units * (layout.unit + layout.wide_unit * wide) + nnz * doubles;
     let most = of_bytes.max(of_sectors).max(of_work);

@@ -1,5 +1,7 @@
-//! How SpMV `csr` deals rows out to the threads of a device (kernels/spmv/csr.cu).
+//! How SpMV `csr` deals rows out to the threads of a device (kernels/spmv/csr.cu), and whether it keeps columns of its
+//! own of rows that it reads in place.
 
+use super::{Rates, Widths};
 use crate::memory::COUNTERS;
 
 /// Threads of a block; kernels/spmv/dot.cuh has the same.
@@ -78,9 +80,83 @@ impl Form {
     }
 }
 
+/// Columns that 16 bits number.
+pub const NARROW_COLUMNS: i64 = 1 << 16;
+/// Entries that have an origin together in form `balanced`; kernels/spmv/narrow.cuh has the same.
+pub const CHUNK: i64 = 32;
+/// The least part of a product that columns of 16 bits must be predicted to save: less is within the noise of a
+/// measurement, and costs the memory all the same.
+const LEAST_GAIN: f64 = 0.05;
+
+/// What columns of 16 bits count from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origins {
+    /// 0: no column is beyond 16 bits.
+    Zero,
+    /// The least column of their row: lanes of form `rows` know it.
+    Rows,
+    /// The least of their [`CHUNK`] entries: warps of form `balanced` load a chunk at a time, whatever its rows.
+    Chunks,
+}
+
+impl Origins {
+    /// For a matrix with so many columns.
+    pub fn of(form: Form, cols: i64) -> Self {
+        match form {
+            _ if cols <= NARROW_COLUMNS => Origins::Zero,
+            Form::Rows { .. } => Origins::Rows,
+            Form::Balanced { .. } => Origins::Chunks,
+        }
+    }
+
+    /// Origins of a matrix.
+    pub fn count(self, rows: i64, nnz: i64) -> i64 {
+        match self {
+            Origins::Zero => 0,
+            Origins::Rows => rows,
+            Origins::Chunks => nnz.unsigned_abs().div_ceil(CHUNK as u64) as i64,
+        }
+    }
+
+    /// For a sentence.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Origins::Zero => "0",
+            Origins::Rows => "the least of each row",
+            Origins::Chunks => "the least of each 32 entries",
+        }
+    }
+}
+
+/// Seconds that columns of 16 bits are predicted to save a product of a matrix of (rows, cols, nnz) whose rows are
+/// read in place; `None`: too little. They save bytes alone, so nothing where instructions take as long, and little
+/// of what a launch takes.
+pub fn narrow_gain(rates: &Rates, (rows, cols, nnz): (i64, i64, i64), widths: &Widths) -> Option<f64> {
+    let (types, (index, offset)) = (widths.types, widths.index);
+    // The form is not known yet: what takes the most bytes.
+    let origins = match cols <= NARROW_COLUMNS {
+        true => 0,
+        false => rows.max(Origins::Chunks.count(rows, nnz)),
+    };
+    let (rows, cols, nnz) = (rows as f64, cols as f64, nnz as f64);
+    let others = nnz * types.a.size() as f64
+        + (rows + 1.0) * offset as f64
+        + cols * types.x.size() as f64
+        + rows * types.y.size() as f64;
+    let wide = others + nnz * index as f64;
+    let narrow = others + nnz * 2.0 + origins as f64 * 4.0;
+    let layout = &rates.csr;
+    let work = nnz * (layout.entry + rates.doubles_of(types.compute)) + rows * layout.unit;
+    let seconds = |bytes: f64| layout.start + (bytes / layout.bandwidth).max(work);
+    let gain = seconds(wide) - seconds(narrow);
+    (gain >= LEAST_GAIN * seconds(wide)).then_some(gain)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::H100;
     use super::*;
+    use crate::support::{self, Combo, Types};
 
     #[test]
     fn shares_cover_all_positions() {
@@ -118,5 +194,42 @@ mod tests {
         assert!(matches!(Form::analyzed((116_835, 766_396, 114_190), 396), Form::Balanced { .. }));
         assert!(matches!(Form::unanalyzed(1000, 5000, 396), Form::Rows { .. }));
         assert!(matches!(Form::unanalyzed(1000, 500_000, 396), Form::Balanced { .. }));
+    }
+    fn gain(types: Types, sizes: (i64, i64, i64)) -> Option<f64> {
+        narrow_gain(&H100, sizes, &Widths { types, index: (4, 4) })
+    }
+
+    #[test]
+    fn columns_are_narrowed_where_bytes_bound_a_product() {
+        let (f64s, f32s) = (support::F64::TYPES, support::F32::TYPES);
+        // cant: 2 of 12 bytes, of a product of about 24 µs.
+        let cant = (62_451, 62_451, 4_007_383);
+        let found = gain(f64s, cant).unwrap();
+        assert!((2e-6..4e-6).contains(&found), "{found}");
+        assert!(gain(f32s, cant).is_some());
+        // With an origin a row.
+        assert!(gain(f64s, (1_000_000, 1_000_000, 27_000_000)).is_some());
+        // Halves: instructions take as long as 6 bytes.
+        assert!(gain(support::F16F32::TYPES, cant).is_none());
+        // A launch takes most of it.
+        assert!(gain(f64s, (5000, 5000, 50_000)).is_none());
+        assert!(gain(f64s, (0, 0, 0)).is_none());
+        // Origins take what columns save.
+        assert!(gain(f64s, (10_000_000, 10_000_000, 20_000_000)).is_none());
+        // Columns of 64 bits save three times as much.
+        let wide = narrow_gain(&H100, cant, &Widths { types: f64s, index: (8, 8) }).unwrap();
+        assert!(wide > 2.5 * found, "{wide}");
+    }
+
+    #[test]
+    fn origins_are_what_a_form_knows() {
+        let rows = Form::rows(1000, 27_000).unwrap();
+        let balanced = Form::balanced(1000, 27_000, 396);
+        assert_eq!([rows, balanced].map(|form| Origins::of(form, 1 << 16)), [Origins::Zero; 2]);
+        assert_eq!(Origins::of(rows, (1 << 16) + 1), Origins::Rows);
+        assert_eq!(Origins::of(balanced, (1 << 16) + 1), Origins::Chunks);
+        assert_eq!(Origins::Zero.count(1000, 27_001), 0);
+        assert_eq!(Origins::Rows.count(1000, 27_001), 1000);
+        assert_eq!(Origins::Chunks.count(1000, 27_001), 844);
     }
 }

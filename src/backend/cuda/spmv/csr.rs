@@ -3,10 +3,16 @@
 //!
 //! The kernel has two forms: `rows` gives each row 2 to 32 lanes, `balanced`
 //! gives each warp the same number of rows and entries. [`Form`] says which, as
-//! a pure function of sizes and lengths of rows.
+//! a pure function of sizes and lengths of rows. Both read columns of 16 bits as well, which a plan may keep of rows
+//! in place ([`narrow`]).
+
+mod narrow;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
+use self::narrow::NarrowColumns;
 use super::look::{self, Looked};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
@@ -24,13 +30,17 @@ use crate::problem::SpmvProblem;
 use crate::reorder::KeptOrder;
 use crate::select::spmv::csr::{Form, THREADS, WARPS};
 use crate::select::spmv::reads_past_l2;
-use crate::select::{RowOrder, Source};
+use crate::select::{Choice, RowOrder};
 use crate::support::Types;
 use crate::types::{Address, DataType, IndexType, Reorder};
 
 kernel_kinds! { "spmv/csr" {
     ROWS(String, Widths) = "rows" for [types(Algorithm::Csr), widths()];
     BALANCED(String, Widths) = "balanced" for [types(Algorithm::Csr), widths()];
+    ROWS_16(String, IndexType) = "rows_16" for [types(Algorithm::Csr), index_types()];
+    BALANCED_16(String, IndexType) = "balanced_16" for [types(Algorithm::Csr), index_types()];
+    NARROW_ROWS(Widths) = "narrow_rows" for [widths()];
+    NARROW_CHUNKS(IndexType) = "narrow_chunks" for [index_types()];
     PLACES(IndexType) = "places" for [index_types()];
 } }
 
@@ -49,6 +59,8 @@ struct Launch {
     compute: DataType,
     /// The row of y of each row, or NULL: its own.
     order: Address,
+    /// Columns of 16 bits, and their origins or NULL, of rows in their own order.
+    narrow: Option<(Address, Address)>,
     /// The matrix does not fit L2 beside x and y.
     stream: bool,
     /// Places of the warps, NULL where the kernel searches for them.
@@ -59,10 +71,18 @@ impl Launch {
     fn new(device: &Device, types: Types, rows: &Rows, form: Form) -> Result<Self> {
         let kind = if matches!(form, Form::Rows { .. }) { ROWS } else { BALANCED };
         let kernel = kind.load(device, (types_name(types), rows.widths()))?;
-        let bytes = rows.nnz as u64 * (types.a.size() + rows.index_type.size()) as u64;
-        let stream = reads_past_l2(bytes, device.properties().l2_bytes);
+        let stream = is_streamed(device, types, rows, rows.index_type.size());
         let compute = types.compute.scalar();
-        Ok(Launch { kernel, form, compute, order: Address::NULL, stream, places: Address::NULL })
+        let (order, places) = (Address::NULL, Address::NULL);
+        Ok(Launch { kernel, form, compute, order, narrow: None, stream, places })
+    }
+
+    /// The same on columns that the plan keeps.
+    fn narrowed(self, device: &Device, types: Types, rows: &Rows, columns: &NarrowColumns) -> Result<Self> {
+        let kind = if matches!(self.form, Form::Rows { .. }) { ROWS_16 } else { BALANCED_16 };
+        let kernel = kind.load(device, (types_name(types), rows.offset_type))?;
+        let stream = is_streamed(device, types, rows, size_of::<u16>());
+        Ok(Launch { kernel, narrow: Some(columns.addresses()), stream, ..self })
     }
 
     /// Bytes of the parts of rows that blocks divide.
@@ -85,13 +105,15 @@ impl Launch {
         let (alpha, beta) = scalars(cx, self.compute, alpha, beta)?;
         cx.workspace.require(self.workspace_bytes())?;
         let (base, stream) = (rows.base as i32, i32::from(self.stream));
+        // What rows have beside columns and values: kernels on columns of 16 bits take origins there.
+        let (columns, of_rows) = self.narrow.unwrap_or((rows.indices, self.order));
         match self.form {
             // SAFETY: the descriptors promise arrays of these sizes and types
             // until the stream has run the kernel; the plan has checked that x
             // and y fit and do not overlap.
             Form::Rows { lanes_log2, blocks } => unsafe {
                 launch!(self.kernel, blocks, THREADS, 0, cx.stream;
-                    rows.rows, rows.nnz, rows.offsets, rows.indices, rows.values, x.values, y.values, self.order,
+                    rows.rows, rows.nnz, rows.offsets, columns, rows.values, x.values, y.values, of_rows,
                     alpha, beta, base, stream, lanes_log2)
             },
             // SAFETY: as above; `require` has checked the workspace, the handle
@@ -99,12 +121,18 @@ impl Launch {
             // most as many blocks as counters.
             Form::Balanced { share, overhang, blocks } => unsafe {
                 launch!(self.kernel, blocks, THREADS, 0, cx.stream;
-                    rows.rows, rows.nnz, rows.offsets, rows.indices, rows.values, x.values, y.values, self.order,
+                    rows.rows, rows.nnz, rows.offsets, columns, rows.values, x.values, y.values, of_rows,
                     alpha, beta, base, stream, share, overhang, self.places,
                     cx.workspace.address, cx.counters)
             },
         }
     }
+}
+
+/// Whether the matrix does not fit L2 beside x and y.
+fn is_streamed(device: &Device, types: Types, rows: &Rows, column_bytes: usize) -> bool {
+    let bytes = rows.nnz as u64 * (types.a.size() + column_bytes) as u64;
+    reads_past_l2(bytes, device.properties().l2_bytes)
 }
 
 /// The executor.
@@ -117,6 +145,10 @@ pub(super) struct CsrSpmv {
     launch: Launch,
     /// Row and entry where each warp of `balanced` starts, and the end.
     _places: Option<DeviceBuffer<i64>>,
+    /// `None`: those of the rows are read.
+    columns: Option<NarrowColumns>,
+    /// The choice was to keep them.
+    keeps_columns: bool,
 }
 
 impl CsrSpmv {
@@ -124,12 +156,12 @@ impl CsrSpmv {
         cx: &Context,
         device: &Arc<Device>,
         problem: &SpmvProblem,
-        (source, order): (Source, &RowOrder),
+        (choice, order): (&Choice, &RowOrder),
         looked: Option<&Looked>,
     ) -> Result<Self> {
         let (operand, stats) = match order.policy.is_named() {
             true => look::sorted_operand(cx, device, problem, looked)?,
-            false => look::operand(cx, device, problem, looked, source)?,
+            false => look::operand(cx, device, problem, looked, choice.a)?,
         };
         let (mut operand, mut order) = Order::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
@@ -138,6 +170,14 @@ impl CsrSpmv {
         let mut launch = Launch::new(device, problem.types, &rows, form)?;
         launch.order = order.address();
         let mut places = places(cx, device, &rows, form)?;
+        let keeps_columns = choice.narrow_columns && matches!(operand, Operand::InPlace(_));
+        let columns = match keeps_columns {
+            true => NarrowColumns::build(cx, device, &rows, form)?,
+            false => None,
+        };
+        if let Some(columns) = &columns {
+            launch = launch.narrowed(device, problem.types, &rows, columns)?;
+        }
         memory::synchronize(cx.stream)?;
         operand.seal();
         order.seal();
@@ -153,6 +193,8 @@ impl CsrSpmv {
             rows,
             launch,
             _places: places,
+            columns,
+            keeps_columns,
         })
     }
 }
@@ -209,6 +251,18 @@ impl SpmvExecutor for CsrSpmv {
 
     fn reorder(&self) -> Reorder {
         self.order.policy()
+    }
+
+    fn details(&self) -> String {
+        match &self.columns {
+            Some(columns) => {
+                format!("columns of its own in 16 bits, counted from {}", columns.origins().describe())
+            }
+            None if self.keeps_columns => String::from(
+                "columns where they are: they are too far apart for 16 bits, or the memory for those is missing",
+            ),
+            None => String::new(),
+        }
     }
 
     fn row_order(&self, cx: &Context) -> Result<Option<KeptOrder>> {

@@ -90,7 +90,7 @@ pub(super) fn build(
         }
         Method::Stream => Box::new(stream::StreamSpmv::build(cx, device, problem, looked)?),
         Method::MaskBlock => Box::new(mask_block::MaskBlockSpmv::build(cx, device, problem, looked)?),
-        Method::Csr(order) => Box::new(csr::CsrSpmv::build(cx, device, problem, (choice.a, order), looked)?),
+        Method::Csr(order) => Box::new(csr::CsrSpmv::build(cx, device, problem, (choice, order), looked)?),
         other => return Err(other.is_of_another_operation()),
     })
 }

@@ -35,6 +35,15 @@ impl Real for f64 {
     }
 }
 
+impl Real for num_complex::Complex32 {
+    fn of(value: f64) -> Self {
+        Self::new(value as f32, 0.0)
+    }
+    fn get(self) -> f64 {
+        self.re.into()
+    }
+}
+
 impl Real for num_complex::Complex64 {
     fn of(value: f64) -> Self {
         Self::new(value, 0.0)

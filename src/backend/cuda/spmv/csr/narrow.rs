@@ -1,0 +1,91 @@
+//! Columns of 16 bits that a plan keeps of rows in place (kernels/spmv/narrow.cuh): made once of the pattern, while
+//! every execute reads offsets and values where they are.
+
+use std::sync::Arc;
+
+use super::{NARROW_CHUNKS, NARROW_ROWS};
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::memory::{self, DeviceBuffer, Readback};
+use crate::backend::cuda::operand::Rows;
+use crate::error::Result;
+use crate::memory::Context;
+use crate::select::spmv::csr::{Form, Origins, THREADS};
+use crate::types::Address;
+
+/// Blocks of a multiprocessor that run at one time.
+const BLOCKS: u64 = 8;
+
+/// Columns of 16 bits of all entries, and what they count from.
+pub(super) struct NarrowColumns {
+    columns: DeviceBuffer<u16>,
+    /// Empty where columns count from 0.
+    origins: DeviceBuffer<u32>,
+    kind: Origins,
+}
+
+impl NarrowColumns {
+    /// Makes them of rows that are valid, with at most 2^31 - 1 columns; `None` where a column is too far from its
+    /// origin, or where memory is missing: columns are read where they are then. Blocks.
+    pub(super) fn build(cx: &Context, device: &Arc<Device>, rows: &Rows, form: Form) -> Result<Option<Self>> {
+        if rows.nnz == 0 {
+            return Ok(None);
+        }
+        let Some(mut made) = memory::optional(Self::allocate(cx, rows, form))? else { return Ok(None) };
+        let mut words = Readback::take(cx, device)?;
+        made.fill(cx, device, rows, form, words.at(0))?;
+        words.fetch(cx, 1)?;
+        let is_far = words.wait(cx)?[0] != 0;
+        made.columns.seal();
+        made.origins.seal();
+        Ok((!is_far).then_some(made))
+    }
+
+    fn allocate(cx: &Context, rows: &Rows, form: Form) -> Result<Self> {
+        let kind = Origins::of(form, rows.cols);
+        Ok(NarrowColumns {
+            columns: DeviceBuffer::new(cx, rows.nnz as usize)?,
+            origins: DeviceBuffer::new(cx, kind.count(rows.rows, rows.nnz) as usize)?,
+            kind,
+        })
+    }
+
+    /// Enqueues what fills them, and sets `far` where they do not hold the columns.
+    fn fill(&self, cx: &Context, device: &Device, rows: &Rows, form: Form, far: Address) -> Result<()> {
+        let (columns, origins) = self.addresses();
+        if let (Form::Rows { lanes_log2, blocks }, Origins::Rows) = (form, self.kind) {
+            let kernel = NARROW_ROWS.load(device, (rows.widths(),))?;
+            // SAFETY: rows + 1 offsets and nnz columns of these types, room for nnz columns and for an origin a row,
+            // a word.
+            return unsafe {
+                launch!(kernel, blocks, THREADS, 0, cx.stream;
+                    rows.rows, rows.offsets, rows.indices, rows.base as i32, lanes_log2, columns, origins, far)
+            };
+        }
+        let kernel = NARROW_CHUNKS.load(device, (rows.index_type,))?;
+        let most = BLOCKS * u64::from(device.properties().multiprocessors);
+        let grid = (rows.nnz as u64).div_ceil(u64::from(THREADS)).min(most) as u32;
+        // SAFETY: nnz columns of this type, room for nnz columns and for an origin a chunk, or NULL, a word.
+        unsafe {
+            launch!(kernel, grid, THREADS, 0, cx.stream;
+                rows.nnz, rows.indices, rows.base as i32, columns, origins, far)
+        }
+    }
+
+    /// The columns, and the origins or NULL.
+    pub(super) fn addresses(&self) -> (Address, Address) {
+        (self.columns.address(), self.origins.address())
+    }
+
+    /// Both, on the host.
+    #[cfg(test)]
+    pub(super) fn arrays(&self) -> (Vec<u16>, Vec<u32>) {
+        let (columns, origins) = (&self.columns, &self.origins);
+        (columns.read(0, columns.len()).unwrap(), origins.read(0, origins.len()).unwrap())
+    }
+
+    /// What columns count from.
+    pub(super) fn origins(&self) -> Origins {
+        self.kind
+    }
+}

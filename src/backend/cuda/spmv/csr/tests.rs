@@ -1,0 +1,316 @@
+//! Columns of 16 bits: made as the CPU would, and products with the bits of those on columns where they are.
+//! Skipped without a device.
+
+use super::*;
+use crate::algorithm::Algorithm;
+use crate::backend::cuda::convert::testing::{context, context_of_device, typed};
+use crate::backend::cuda::memory::CudaMemory;
+use crate::backend::cuda::spmv::sell::product_tests::{bits, round, run, upload, Real};
+use crate::backend::cuda::timing;
+use crate::format::testing::Matrix;
+use crate::matrix::{Compressed, SparseMatrix};
+use crate::memory::Allocator;
+use crate::select::spmv::csr::{Origins, CHUNK};
+use crate::select::Source;
+use crate::support::{Bf16, Bf16F32, Combo, C32, C64, F16, F16F32, F32, F32F64, F64};
+use crate::types::{Element, IndexBase, Operation};
+use matrices::gallery::{self, Set};
+use testkit::Random;
+
+const WIDTHS: [(IndexType, IndexType); 3] =
+    [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
+
+/// A matrix, whether rows are even enough for form `rows`, and what its columns of 16 bits count from, if they exist.
+struct Case {
+    name: &'static str,
+    matrix: Matrix,
+    is_even: bool,
+    origins: Option<Origins>,
+}
+
+/// Columns of each row descend, so that they are as little sorted as can be.
+fn unsorted(mut matrix: Matrix) -> Matrix {
+    for row in matrix.offsets.windows(2) {
+        let at = |offset: i64| (offset - matrix.base) as usize;
+        matrix.indices[at(row[0])..at(row[1])].reverse();
+    }
+    matrix
+}
+
+fn cases(base: i64) -> Vec<Case> {
+    let (few, many) = (1 << 16, 200_000);
+    let even = vec![12; 5000];
+    // Empty rows, one that blocks divide, and a last one that is empty.
+    let skewed: Vec<usize> = (0..6001)
+        .map(|row| match row {
+            3000 => 20_000,
+            4000 => 1500,
+            6000 => 0,
+            _ => row % 9 * (row % 2),
+        })
+        .collect();
+    // 200 lanes' worth: rows that their whole blocks sum.
+    let long: Vec<usize> = (0..300).map(|row| 600 + row % 2 * 580).collect();
+    let case = |name, cols, lengths: &[usize], column: &dyn Fn(usize, usize) -> usize, is_even, origins| {
+        Case { name, matrix: unsorted(Matrix::new(base, cols, lengths, column)), is_even, origins }
+    };
+    // The first of 12 entries is `row`, the last as far behind as is said.
+    let reach = |distance| move |row: usize, entry| if entry == 11 { row + distance } else { row + entry };
+    let jump = |distance| {
+        move |row: usize, entry| if (row, entry) == (4999, 11) { row + distance } else { row + entry }
+    };
+    vec![
+        case(
+            "even, few columns",
+            few,
+            &even,
+            &|row, entry| few - 1 - (row * 13 + entry * 5461) % few,
+            true,
+            Some(Origins::Zero),
+        ),
+        case("even, as far as 16 bits reach", many, &even, &reach(65_535), true, Some(Origins::Rows)),
+        case("even, the last row too far", many, &even, &jump(65_536), true, None),
+        case("even, long rows", many, &long, &|row, entry| row * 400 + entry * 50, true, Some(Origins::Rows)),
+        case(
+            "skewed, few columns",
+            few,
+            &skewed,
+            &|row, entry| (row * 31 + entry * 7) % few,
+            false,
+            Some(Origins::Zero),
+        ),
+        case("skewed, near", many, &skewed, &|row, entry| row * 20 + entry * 3, false, Some(Origins::Chunks)),
+        // Both ends of a row that are far apart are in different chunks, but not the ends of its neighbours.
+        case(
+            "skewed, the first row far from the second",
+            many,
+            &skewed,
+            &|row, entry| if row < 2 { many - 1 - entry } else { row * 20 + entry * 3 },
+            false,
+            None,
+        ),
+    ]
+}
+
+/// A matrix on the device.
+struct Stored {
+    _offsets: DeviceBuffer<i64>,
+    _indices: DeviceBuffer<i64>,
+    values: DeviceBuffer<u8>,
+    csr: Compressed,
+}
+
+impl Stored {
+    fn new<V: Element>(cx: &Context, matrix: &Matrix, widths: (IndexType, IndexType), values: &[V]) -> Self {
+        let offsets = DeviceBuffer::from_slice(cx, &typed(&matrix.offsets, widths.0)).unwrap();
+        let indices = DeviceBuffer::from_slice(cx, &typed(&matrix.indices, widths.1)).unwrap();
+        let values = upload(cx, values);
+        let csr = Compressed {
+            major: matrix.offsets.len() as i64 - 1,
+            minor: matrix.cols as i64,
+            nnz: matrix.indices.len() as i64,
+            offsets: offsets.address(),
+            indices: indices.address(),
+            values: values.address(),
+            offset_type: widths.0,
+            index_type: widths.1,
+            base: if matrix.base == 1 { IndexBase::One } else { IndexBase::Zero },
+            value_type: V::TYPE,
+        };
+        Stored { _offsets: offsets, _indices: indices, values, csr }
+    }
+
+    fn problem(&self, types: Types) -> SpmvProblem {
+        let a = SparseMatrix { arrays: SparseArrays::Csr(self.csr), writable: false, temporary: false };
+        SpmvProblem { op: Operation::NonTranspose, a, types, value_updates: false }
+    }
+}
+
+fn build(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem, narrow_columns: bool) -> CsrSpmv {
+    let choice = Choice { narrow_columns, ..Choice::new(Algorithm::Csr, Source::InPlace) };
+    let order = RowOrder::new(Reorder::None);
+    CsrSpmv::build(cx, device, problem, (&choice, &order), None).unwrap()
+}
+
+/// Products on columns of 16 bits against those on columns where they are, before and after new values.
+fn same_bits<C: Combo>(cx: &Context, device: &Arc<Device>, case: &Case, widths: (IndexType, IndexType))
+where
+    C::Acc: Real,
+{
+    let what = format!("{} {} {widths:?} base {}", case.name, C::TYPES.describe(), case.matrix.base);
+    let (rows, nnz) = (case.matrix.offsets.len() - 1, case.matrix.indices.len());
+    let mut random = Random::new(nnz as u64);
+    let mut numbers = |count: usize| (0..count).map(|_| random.real()).collect::<Vec<_>>();
+    let x: Vec<C::X> = round::<C, _>(&numbers(case.matrix.cols));
+    let [first, second]: [Vec<C::A>; 2] = [0, 1].map(|_| round::<C, _>(&numbers(nnz)));
+    let stored = Stored::new(cx, &case.matrix, widths, &first);
+    let other = upload(cx, &second);
+    let problem = stored.problem(C::TYPES);
+    let before = cx.allocator.live_bytes();
+    let mut wide = build(cx, device, &problem, false);
+    let wide_bytes = cx.allocator.live_bytes() - before;
+    let mut narrow = build(cx, device, &problem, true);
+    let bytes = cx.allocator.live_bytes() - before - wide_bytes;
+    assert_eq!(matches!(wide.launch.form, Form::Rows { .. }), case.is_even, "{what}");
+    assert_eq!(narrow.launch.form, wide.launch.form, "{what}");
+    assert_eq!(narrow.columns.as_ref().map(NarrowColumns::origins), case.origins, "{what}");
+    let kept =
+        case.origins.map_or(0, |origins| 2 * nnz + 4 * origins.count(rows as i64, nnz as i64) as usize);
+    assert!(bytes >= wide_bytes + kept && (kept > 0 || bytes == wide_bytes), "{what}: {bytes} bytes");
+    assert_eq!((wide.details().is_empty(), narrow.details().is_empty()), (true, false), "{what}");
+    assert!(narrow.layout().in_place, "{what}");
+    let products = |wide: &CsrSpmv, narrow: &CsrSpmv, when: &str| {
+        let [wide, narrow] = [wide, narrow].map(|plan| run::<C>(cx, plan, rows, &x));
+        assert!(bits(&wide) == bits(&narrow), "{what}: other bits {when}");
+        narrow
+    };
+    let old = products(&wide, &narrow, "to begin with");
+    // Overwritten where they are.
+    memory::upload(stored.values.address(), bits(&second), cx.stream).unwrap();
+    let new = products(&wide, &narrow, "of new values");
+    assert!(bits(&old) != bits(&new), "{what}: old values");
+    // In another array.
+    memory::upload(stored.values.address(), bits(&first), cx.stream).unwrap();
+    for plan in [&mut wide, &mut narrow] {
+        plan.update_values(cx, other.address()).unwrap();
+    }
+    assert!(bits(&products(&wide, &narrow, "of another array")) == bits(&new), "{what}");
+}
+
+#[test]
+fn products_have_the_bits_of_those_on_columns_where_they_are() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for base in [0, 1] {
+        for case in cases(base) {
+            for widths in WIDTHS {
+                same_bits::<F64>(&cx, &device, &case, widths);
+            }
+            macro_rules! each {
+                ($($combo:ident)*) => { $(
+                    same_bits::<$combo>(&cx, &device, &case, WIDTHS[0]);
+                    same_bits::<$combo>(&cx, &device, &case, WIDTHS[2]);
+                )* };
+            }
+            each! { F32 F32F64 F16 F16F32 Bf16 Bf16F32 C32 C64 }
+        }
+    }
+    assert_eq!(cx.allocator.live_bytes(), 0);
+}
+
+#[test]
+fn columns_are_made_as_the_cpu_would() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for base in [0, 1] {
+        for case in cases(base) {
+            let Some(origins) = case.origins else { continue };
+            let matrix = &case.matrix;
+            let columns: Vec<u32> = matrix.indices.iter().map(|&column| (column - base) as u32).collect();
+            let least = |columns: &[u32]| columns.iter().min().copied().unwrap_or(0);
+            let parts: Vec<&[u32]> = match origins {
+                Origins::Zero => vec![],
+                Origins::Chunks => columns.chunks(CHUNK as usize).collect(),
+                Origins::Rows => {
+                    let at = |offset: i64| (offset - base) as usize;
+                    matrix.offsets.windows(2).map(|row| &columns[at(row[0])..at(row[1])]).collect()
+                }
+            };
+            let of_parts =
+                || parts.iter().flat_map(|part| part.iter().map(|column| (column - least(part)) as u16));
+            let expected: Vec<u16> = match origins {
+                Origins::Zero => columns.iter().map(|&column| column as u16).collect(),
+                _ => of_parts().collect(),
+            };
+            for widths in WIDTHS {
+                let stored = Stored::new(&cx, matrix, widths, &matrix.values);
+                let plan = build(&cx, &device, &stored.problem(F64::TYPES), true);
+                let (found, found_origins) = plan.columns.as_ref().unwrap().arrays();
+                assert!(found == expected, "{} {widths:?} base {base}", case.name);
+                let expected: Vec<u32> = parts.iter().map(|part| least(part)).collect();
+                assert!(found_origins == expected, "{} {widths:?} base {base}: origins", case.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn without_memory_columns_are_read_where_they_are() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for case in cases(0) {
+        let stored = Stored::new(&cx, &case.matrix, WIDTHS[0], &case.matrix.values);
+        let problem = stored.problem(F64::TYPES);
+        let memory = || Arc::new(CudaMemory(Arc::clone(&device)));
+        let free = context(Allocator::new(memory(), Address::NULL, usize::MAX));
+        drop(build(&free, &device, &problem, false));
+        // As much as a plan without them takes, and a little more.
+        let tight = context(Allocator::new(memory(), Address::NULL, free.allocator.peak_bytes() + 1000));
+        let plan = build(&tight, &device, &problem, true);
+        assert!(plan.columns.is_none() && plan.details().contains("memory"), "{}", case.name);
+        drop(plan);
+        assert_eq!(tight.allocator.live_bytes(), 0);
+    }
+}
+
+/// Rows and entries that are none.
+#[test]
+fn empty_matrices_have_no_columns() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    for rows in [0, 1, 700] {
+        let matrix = Matrix::new(0, 5, &vec![0; rows], |_, _| 0);
+        let stored = Stored::new(&cx, &matrix, WIDTHS[0], &matrix.values);
+        let plan = build(&cx, &device, &stored.problem(F64::TYPES), true);
+        assert!(plan.columns.is_none());
+        assert!(run::<F64>(&cx, &plan, rows, &[1.0; 5]).iter().all(|&y| y == 0.0));
+    }
+}
+
+/// Median microseconds of a product on columns where they are and on those of 16 bits, and whether the choice is to
+/// keep them, of the comparison's matrices of the gallery.
+///
+/// `unit --ignored --nocapture --test-threads 1 cuda::spmv::csr::tests::times`
+#[test]
+#[ignore = "times products on a device"]
+fn times() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    println!("{:28} {:>9} {:>9} {:8} |   wide narrow  ratio keeps | from", "matrix", "rows", "nnz", "types");
+    for named in gallery::names().iter().filter(|named| named.set == Set::Comparison) {
+        let a = named.pattern().unwrap();
+        let matrix = Matrix {
+            cols: a.cols,
+            base: 0,
+            offsets: a.offsets.to_vec(),
+            indices: a.indices.iter().map(|&column| i64::from(column)).collect(),
+            values: vec![],
+        };
+        fn of<C: Combo>(cx: &Context, device: &Arc<Device>, (name, kind): (&str, &str), matrix: &Matrix)
+        where
+            C::Acc: Real,
+        {
+            let mut random = Random::new(1);
+            let numbers: Vec<f64> = matrix.indices.iter().map(|_| random.real()).collect();
+            let stored = Stored::new::<C::A>(cx, matrix, WIDTHS[0], &round::<C, _>(&numbers));
+            let problem = stored.problem(C::TYPES);
+            let plans = [false, true].map(|narrow| build(cx, device, &problem, narrow));
+            let [wide, narrow] =
+                plans.each_ref().map(|plan| 1e6 * timing::spmv(cx, device, &problem, plan).unwrap());
+            let machine = &crate::select::roofline::Machine::H100;
+            let amortized = crate::select::analysis::Amortized::new(machine, &problem.a, problem.op, 0);
+            let effort = crate::types::Effort::Default;
+            let keeps = crate::select::in_place::keeps_columns(&problem, effort, machine, &amortized);
+            println!(
+                "{name:28} {:>9} {:>9} {kind:8} | {wide:6.1} {narrow:6.1} {:6.3} {keeps:5} | {}",
+                matrix.offsets.len() - 1,
+                matrix.indices.len(),
+                wide / narrow,
+                plans[1].details()
+            );
+        }
+        of::<F64>(&cx, &device, (named.name, "fp64"), &matrix);
+        of::<F32>(&cx, &device, (named.name, "fp32"), &matrix);
+        of::<F16F32>(&cx, &device, (named.name, "fp16"), &matrix);
+    }
+}
