@@ -2199,6 +2199,16 @@ module tarsia
         ! the order of op(A)'s rows: CSR with op N, CSC with op T, and with op C for real values; of
         ! SpGEMM both factors, or both by columns (CSC with op N, CSR with op T).
         !
+        ! On a device a plan of SpMV may then keep columns of its own in 16 bits, which analysis
+        ! makes of the pattern: with fp64 a product moves 10 bytes an entry instead of 12, with fp32
+        ! 6 instead of 8, and has the same bits. They count in planBytes: 2 bytes an entry and,
+        ! where op(A) has more than 65536 columns, 4 a row or 4 for 32 entries. Efforts DEFAULT and
+        ! TUNED make them where that is predicted to pay, which it is not for small matrices and for
+        ! few executes (tarsiaPlan_setExpectedExecutes). Where 16 bits do not hold how far columns
+        ! are apart, or the memory is missing, the plan reads them where they are.
+        ! tarsiaPlan_getInfo says in reason what it does. Offsets are read in place, so that all
+        ! arrays of A must stay.
+        !
         ! Statuses: INVALID_VALUE (plan, valuesInPlace not 0 or 1), INVALID_STATE (analyzed
         ! already). tarsiaPlan_analyze returns NOT_SUPPORTED for another algorithm by name, another
         ! format or op, a matrix in tiles, and an order of rows by name; the text says which, and

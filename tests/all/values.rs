@@ -7,6 +7,7 @@ mod descriptor;
 mod executes;
 mod factors;
 mod in_place;
+mod narrow_columns;
 
 use std::collections::HashMap;
 
