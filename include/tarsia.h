@@ -2430,8 +2430,10 @@ tarsiaStatus_t tarsiaSpMV(tarsiaHandle_t handle,
  * z shares no memory with y, which is only read, nor with x. alpha and beta are not in z. beta == 0 never uses
  * y's values, but y is a vector of the right length and type all the same. Everything else is as for tarsiaSpMV.
  *
- * On the way to z the library copies y there first, one more pass over both, in the stream's order;
- * not where z is y, or where beta is 0 in host memory. Asynchronous and capturable.
+ * On CUDA TARSIA_SPMV_ALG_CSR and TARSIA_SPMV_ALG_SELL, on the host backend all algorithms read y where it is, in the
+ * same pass that writes z. Other algorithms copy y to z first, one more pass over both, in the stream's order; so do
+ * all on CUDA for a y that kernels of the device cannot read. Nothing is copied where z is y, or where beta is 0 in
+ * host memory. Asynchronous and capturable.
  *
  * Statuses: those of tarsiaSpMV, where z is what y is there, and INVALID_VALUE for y of the wrong length or
  * type, and for z that shares some of y's memory.
@@ -2544,8 +2546,11 @@ tarsiaStatus_t tarsiaSpMM(tarsiaHandle_t handle,
  * overwritten then. Else D shares no element with C, which is only read, nor with B. alpha and beta are not in D.
  * beta == 0 never uses C's values, but C is a matrix of the right shape and type all the same. Everything else is as for tarsiaSpMM.
  *
- * On the way to D the library copies C there first, one more pass over both, in the stream's order; not
- * where D is C, or where beta is 0 in host memory. Asynchronous and capturable.
+ * On CUDA TARSIA_SPMM_ALG_SELL, on the host backend all algorithms read C where it is, in the same pass that writes
+ * D. Other algorithms copy C to D first, one more pass over both, in the stream's order; so does
+ * TARSIA_SPMM_ALG_SELL on CUDA for a C that kernels of the device cannot read, and for a single column that has gaps
+ * in C (an ld above 1 in row order) and none in D. Nothing is copied where D is C, or where beta is 0 in host memory.
+ * Asynchronous and capturable.
  *
  * Statuses: those of tarsiaSpMM, where D is what C is there, and INVALID_VALUE for C of the wrong shape, type or
  * order, and for D that shares some of C's elements.

@@ -8,6 +8,7 @@
 // slice's lanes, a slice G warps of a block, and those that share an item add their sums
 // through shared memory. Columns beyond those of a group are tiles, along y.
 
+#include "common/target.cuh"
 #include "spmv/sell.cuh"
 
 namespace tarsia::spmm {
@@ -23,17 +24,20 @@ constexpr int BLOCK_WARPS = 4;
 constexpr int MOST_GROUP = 4;
 
 // B by rows that are less than 2^31 bytes apart; element (i, j) of C is at
-// i · c_row + j · c_col.
+// i · c_row + j · c_col, and its old value, in C or in memory of its own, at
+// i · old_row + j · old_col.
 template <class X, class Y> struct Dense {
     const X *b;
     int64_t b_row_bytes;
     Y *c;
     int64_t c_row, c_col;
+    const Y *old;
+    int64_t old_row, old_col;
     int64_t n;
     // log2 of the lanes of a group.
     int32_t group_log2;
-    // Rows of C are aligned to 16 bytes, or what a lane has of one if that is less, and n is a
-    // multiple of E.
+    // Rows of C and of the old values are aligned to 16 bytes, or what a lane has of one if that is
+    // less, and n is a multiple of E.
     int32_t packs;
 };
 
@@ -107,6 +111,7 @@ template <class X, class Y, class Acc, int E>
 __device__ __forceinline__ void put(const Dense<X, Y> &d, int64_t row, int64_t col,
                                     const Sums<Acc, E> &sums, Acc alpha, Acc beta) {
     Y *c = d.c + row * d.c_row + col * d.c_col;
+    const Y *old = d.old + row * d.old_row + col * d.old_col;
     if (d.packs) {
         constexpr int BYTES = E * sizeof(Y), PART = BYTES < 16 ? BYTES : 16;
         struct alignas(PART) Pack {
@@ -117,7 +122,7 @@ __device__ __forceinline__ void put(const Dense<X, Y> &d, int64_t row, int64_t c
             Pack *const at = reinterpret_cast<Pack *>(c) + i;
             Pack pack;
             if (!is_zero(beta))
-                pack = *at;
+                pack = reinterpret_cast<const Pack *>(old)[i];
 #pragma unroll
             for (int j = 0; j < PART / int(sizeof(Y)); ++j)
                 store(&pack.v[j], alpha, sums.v[i * (PART / sizeof(Y)) + j], beta);
@@ -127,7 +132,7 @@ __device__ __forceinline__ void put(const Dense<X, Y> &d, int64_t row, int64_t c
 #pragma unroll
         for (int e = 0; e < E; ++e) {
             if (col + e < d.n)
-                store(c + e * d.c_col, alpha, sums.v[e], beta);
+                store(c + e * d.c_col, old + e * d.old_col, alpha, sums.v[e], beta);
         }
     }
 }
@@ -294,7 +299,8 @@ __device__ __forceinline__ void scale(const Dense<X, Y> &d, int64_t rows, Acc be
 #pragma unroll 1
     for (int64_t i = thread; i < rows * d.n; i += threads) {
         const int64_t row = i / d.n, col = i - row * d.n;
-        store(d.c + row * d.c_row + col * d.c_col, zero<Acc>(), zero<Acc>(), beta);
+        store(d.c + row * d.c_row + col * d.c_col, d.old + row * d.old_row + col * d.old_col,
+              zero<Acc>(), zero<Acc>(), beta);
     }
 }
 

@@ -222,9 +222,9 @@ template <class Acc> struct Piece {
 // Sums the entries of [from, to) and writes y of the rows that start and end
 // there. A region has less than 2^31 rows and entries: inside it 32 bits count.
 template <class A, class X, class Y, class Acc, class I, class J>
-__device__ __forceinline__ void sum_region(const Csr<A, I, J> &a, const X *x, Y *y, Acc alpha,
-                                           Acc beta, Place from, Place to, Slice<Acc> &slice,
-                                           Piece<Acc> &piece) {
+__device__ __forceinline__ void sum_region(const Csr<A, I, J> &a, const X *x, const Target<Y> &y,
+                                           Acc alpha, Acc beta, Place from, Place to,
+                                           Slice<Acc> &slice, Piece<Acc> &piece) {
     constexpr int V = Slice<Acc>::V, TILE = Slice<Acc>::TILE;
     const int lane = threadIdx.x % WARP;
     // Tiles start at multiples of 32 entries: whole sectors for most arrays.
@@ -322,7 +322,7 @@ __device__ __forceinline__ void sum_region(const Csr<A, I, J> &a, const X *x, Y 
             if (joins && first_row + lane == 0) {
                 piece.head = sum;
             } else {
-                store(y + a.row_of_y(from.row + lane + first_row), alpha, sum, beta);
+                y.store(a.row_of_y(from.row + lane + first_row), alpha, sum, beta);
             }
         });
         skip = 0;
@@ -347,8 +347,8 @@ template <class Acc> struct Part {
 // Leaves the part for the last of the row's blocks, which adds them all in the
 // order of the blocks. By one warp; the part is lane 0's.
 template <class A, class Y, class Acc, class I, class J>
-__device__ __forceinline__ void join(const Csr<A, I, J> &a, Y *y, Acc alpha, Acc beta, Deal deal,
-                                     Part<Acc> part, Acc *parts, uint32_t *arrivals) {
+__device__ __forceinline__ void join(const Csr<A, I, J> &a, const Target<Y> &y, Acc alpha, Acc beta,
+                                     Deal deal, Part<Acc> part, Acc *parts, uint32_t *arrivals) {
     const int lane = threadIdx.x % WARP;
     const int64_t row = __shfl_sync(~0u, part.row, 0);
     if (row < 0)
@@ -376,7 +376,7 @@ __device__ __forceinline__ void join(const Csr<A, I, J> &a, Y *y, Acc alpha, Acc
     for (int delta = WARP / 2; delta > 0; delta /= 2)
         sum = add(sum, shuffle_xor(sum, delta));
     if (lane == 0) {
-        store(y + a.row_of_y(row), alpha, sum, beta);
+        y.store(a.row_of_y(row), alpha, sum, beta);
         arrivals[first] = 0;
     }
 }
@@ -384,9 +384,9 @@ __device__ __forceinline__ void join(const Csr<A, I, J> &a, Y *y, Acc alpha, Acc
 // `places` has the place of every warp and the end, or is NULL: they are
 // searched for. `parts` has two sums and `arrivals` one counter a block.
 template <class A, class X, class Y, class Acc, class I, class J>
-__device__ __forceinline__ void balanced(const Csr<A, I, J> &a, const X *x, Y *y, Acc alpha,
-                                         Acc beta, Deal deal, const Place *places, Acc *parts,
-                                         uint32_t *arrivals) {
+__device__ __forceinline__ void balanced(const Csr<A, I, J> &a, const X *x, const Target<Y> &y,
+                                         Acc alpha, Acc beta, Deal deal, const Place *places,
+                                         Acc *parts, uint32_t *arrivals) {
     __shared__ Slice<Acc> slices[WARPS];
     __shared__ Piece<Acc> pieces[WARPS];
     if (is_zero(alpha)) {
@@ -431,7 +431,7 @@ __device__ __forceinline__ void balanced(const Csr<A, I, J> &a, const X *x, Y *y
                 if (comes_in(piece.first)) {
                     head = {piece.first, sum};
                 } else {
-                    store(y + a.row_of_y(piece.first), alpha, sum, beta);
+                    y.store(a.row_of_y(piece.first), alpha, sum, beta);
                 }
             }
             open = piece.tail;

@@ -22,11 +22,11 @@ using namespace tarsia;
 #define ROWS(name, I, J, A, X, Y, Acc)                                                             \
     extern "C" __global__ void __launch_bounds__(spmv::THREADS)                                    \
         name(int64_t rows, int64_t nnz, const I *offsets, const J *indices, const A *values,       \
-             const X *x, Y *y, const uint32_t *order, Scalar<Acc> alpha, Scalar<Acc> beta,         \
-             int32_t base, int32_t stream, int32_t lanes_log2) {                                   \
+             const X *x, Y *y, const Y *old, const uint32_t *order, Scalar<Acc> alpha,             \
+             Scalar<Acc> beta, int32_t base, int32_t stream, int32_t lanes_log2) {                 \
         const spmv::Csr<A, I, J> a = {                                                             \
             rows, nnz, offsets, indices, values, base, stream_policy(stream != 0), order};         \
-        spmv::rows(a, x, y, alpha.get(), beta.get(), lanes_log2);                                  \
+        spmv::rows(a, x, Target<Y>{y, old}, alpha.get(), beta.get(), lanes_log2);                  \
     }
 KERNELS(rows, (f64), (spmv_csr_rows_f64_32_32, 32, 32), (spmv_csr_rows_f64_64_32, 64, 32),
         (spmv_csr_rows_f64_64_64, 64, 64))
@@ -50,14 +50,14 @@ KERNELS(rows, (c64), (spmv_csr_rows_c64_32_32, 32, 32), (spmv_csr_rows_c64_64_32
 // The same on columns of 16 bits. origins: of rows, or NULL.
 #define KERNEL_rows_16(name, types, O) KERNEL_OF(ROWS_16, name, int##O##_t, TYPES_##types)
 #define ROWS_16(name, I, A, X, Y, Acc)                                                             \
-    extern "C" __global__ void __launch_bounds__(spmv::THREADS)                                    \
-        name(int64_t rows, int64_t nnz, const I *offsets, const uint16_t *columns,                 \
-             const A *values, const X *x, Y *y, const uint32_t *origins, Scalar<Acc> alpha,        \
-             Scalar<Acc> beta, int32_t base, int32_t stream, int32_t lanes_log2) {                 \
+    extern "C" __global__ void __launch_bounds__(spmv::THREADS) name(                              \
+        int64_t rows, int64_t nnz, const I *offsets, const uint16_t *columns, const A *values,     \
+        const X *x, Y *y, const Y *old, const uint32_t *origins, Scalar<Acc> alpha,                \
+        Scalar<Acc> beta, int32_t base, int32_t stream, int32_t lanes_log2) {                      \
         const spmv::Csr<A, I, uint16_t> a = {                                                      \
             rows,    nnz,    offsets, columns, values, base, stream_policy(stream != 0),           \
             nullptr, origins};                                                                     \
-        spmv::rows(a, x, y, alpha.get(), beta.get(), lanes_log2);                                  \
+        spmv::rows(a, x, Target<Y>{y, old}, alpha.get(), beta.get(), lanes_log2);                  \
     }
 KERNELS(rows_16, (f64), (spmv_csr_rows_16_f64_32, 32), (spmv_csr_rows_16_f64_64, 64))
 KERNELS(rows_16, (f32), (spmv_csr_rows_16_f32_32, 32), (spmv_csr_rows_16_f32_64, 64))
@@ -76,13 +76,13 @@ KERNELS(rows_16, (c64), (spmv_csr_rows_16_c64_32, 32), (spmv_csr_rows_16_c64_64,
 #define BALANCED(name, I, J, A, X, Y, Acc)                                                         \
     extern "C" __global__ void __launch_bounds__(spmv::THREADS, spmv::BALANCED_BLOCKS<Acc>)        \
         name(int64_t rows, int64_t nnz, const I *offsets, const J *indices, const A *values,       \
-             const X *x, Y *y, const uint32_t *order, Scalar<Acc> alpha, Scalar<Acc> beta,         \
-             int32_t base, int32_t stream, int64_t share, int64_t overhang,                        \
+             const X *x, Y *y, const Y *old, const uint32_t *order, Scalar<Acc> alpha,             \
+             Scalar<Acc> beta, int32_t base, int32_t stream, int64_t share, int64_t overhang,      \
              const spmv::Place *places, Acc *parts, uint32_t *arrivals) {                          \
         const spmv::Csr<A, I, J> a = {                                                             \
             rows, nnz, offsets, indices, values, base, stream_policy(stream != 0), order};         \
-        spmv::balanced(a, x, y, alpha.get(), beta.get(), spmv::Deal{share, overhang}, places,      \
-                       parts, arrivals);                                                           \
+        spmv::balanced(a, x, Target<Y>{y, old}, alpha.get(), beta.get(),                           \
+                       spmv::Deal{share, overhang}, places, parts, arrivals);                      \
     }
 KERNELS(balanced, (f64), (spmv_csr_balanced_f64_32_32, 32, 32),
         (spmv_csr_balanced_f64_64_32, 64, 32), (spmv_csr_balanced_f64_64_64, 64, 64))
@@ -108,14 +108,14 @@ KERNELS(balanced, (c64), (spmv_csr_balanced_c64_32_32, 32, 32),
 #define BALANCED_16(name, I, A, X, Y, Acc)                                                         \
     extern "C" __global__ void __launch_bounds__(spmv::THREADS, spmv::BALANCED_BLOCKS<Acc>)        \
         name(int64_t rows, int64_t nnz, const I *offsets, const uint16_t *columns,                 \
-             const A *values, const X *x, Y *y, const uint32_t *origins, Scalar<Acc> alpha,        \
-             Scalar<Acc> beta, int32_t base, int32_t stream, int64_t share, int64_t overhang,      \
-             const spmv::Place *places, Acc *parts, uint32_t *arrivals) {                          \
+             const A *values, const X *x, Y *y, const Y *old, const uint32_t *origins,             \
+             Scalar<Acc> alpha, Scalar<Acc> beta, int32_t base, int32_t stream, int64_t share,     \
+             int64_t overhang, const spmv::Place *places, Acc *parts, uint32_t *arrivals) {        \
         const spmv::Csr<A, I, uint16_t> a = {                                                      \
             rows,    nnz,    offsets, columns, values, base, stream_policy(stream != 0),           \
             nullptr, origins};                                                                     \
-        spmv::balanced(a, x, y, alpha.get(), beta.get(), spmv::Deal{share, overhang}, places,      \
-                       parts, arrivals);                                                           \
+        spmv::balanced(a, x, Target<Y>{y, old}, alpha.get(), beta.get(),                           \
+                       spmv::Deal{share, overhang}, places, parts, arrivals);                      \
     }
 KERNELS(balanced_16, (f64), (spmv_csr_balanced_16_f64_32, 32), (spmv_csr_balanced_16_f64_64, 64))
 KERNELS(balanced_16, (f32), (spmv_csr_balanced_16_f32_32, 32), (spmv_csr_balanced_16_f32_64, 64))

@@ -3,6 +3,7 @@
 
 #include "common/grid.cuh"
 #include "common/loads.cuh"
+#include "common/target.cuh"
 
 namespace tarsia::spmv {
 
@@ -92,12 +93,16 @@ __device__ __forceinline__ Acc dot(const Csr<A, I, J> &a, const X *x, int64_t fi
 // y = beta · y for all rows, by the whole grid: what is left of the product
 // where alpha is 0.
 template <class Y, class Acc>
-__device__ __forceinline__ void scale_rows(Y *y, int64_t rows, Acc beta) {
+__device__ __forceinline__ void scale_rows(const Target<Y> &y, int64_t rows, Acc beta) {
     const int64_t stride = grid_stride();
 #pragma unroll 1
     for (int64_t row = first_item(); row < rows; row += stride) {
-        store(y + row, zero<Acc>(), zero<Acc>(), beta);
+        y.store(row, zero<Acc>(), zero<Acc>(), beta);
     }
+}
+template <class Y, class Acc>
+__device__ __forceinline__ void scale_rows(Y *y, int64_t rows, Acc beta) {
+    scale_rows(Target<Y>{y, y}, rows, beta);
 }
 
 } // namespace tarsia::spmv

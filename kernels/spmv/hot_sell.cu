@@ -182,8 +182,8 @@ __device__ __forceinline__ Acc sum_lane(const A *values, const uint32_t *columns
 // order. Blocks here loop, so that none waits for another's part.
 template <class Y, class Acc>
 __device__ __forceinline__ void join_parts(const LongRow *long_rows, const SliceHead &part,
-                                           uint32_t slice, Acc sum, Y *y, Acc alpha, Acc beta,
-                                           Acc *sums, Shared *shared) {
+                                           uint32_t slice, Acc sum, const Target<Y> &y, Acc alpha,
+                                           Acc beta, Acc *sums, Shared *shared) {
     const int lane = threadIdx.x % WARP;
     const LongRow row = load_bits16(long_rows + part.place);
     uint32_t before = 0;
@@ -202,7 +202,7 @@ __device__ __forceinline__ void join_parts(const LongRow *long_rows, const Slice
     for (int delta = WARP / 2; delta > 0; delta /= 2)
         total = add(total, shuffle_xor(total, delta));
     if (lane == 0) {
-        store(y + row.row, alpha, total, beta);
+        y.store(row.row, alpha, total, beta);
         shared->parts()[part.place] = 0;
     }
 }
@@ -235,9 +235,9 @@ template <class F> __device__ __forceinline__ void meet(Shared *shared, F f) {
 }
 
 template <class A, class X, class Y, class Acc>
-__device__ __forceinline__ void hot_sell(const HotSell<A> &a, const X *x, Y *y, Scalar<Acc> alpha,
-                                         Scalar<Acc> beta, X *collected, Acc *sums,
-                                         Shared *shared) {
+__device__ __forceinline__ void hot_sell(const HotSell<A> &a, const X *x, const Target<Y> &y,
+                                         Scalar<Acc> alpha, Scalar<Acc> beta, X *collected,
+                                         Acc *sums, Shared *shared) {
     if (is_zero(alpha.get())) {
         scale_rows(y, a.rows, beta.get());
         return;
@@ -259,7 +259,7 @@ __device__ __forceinline__ void hot_sell(const HotSell<A> &a, const X *x, Y *y, 
         next = load_bits16(a.heads + slice);
     meet(shared, [&] {
         for (uint32_t i = a.filled + me; i < a.rows; i += all)
-            store(y + a.order[i], zero<Acc>(), zero<Acc>(), beta.get());
+            y.store(a.order[i], zero<Acc>(), zero<Acc>(), beta.get());
     });
     const uint32_t hot = shared_address(hot_words);
     const uint32_t bytes = (a.hot_count + 1) * uint32_t(sizeof(X));
@@ -286,7 +286,7 @@ __device__ __forceinline__ void hot_sell(const HotSell<A> &a, const X *x, Y *y, 
         if (now.items == 0) {
             join_parts(a.long_rows, now, slice, sum, y, alpha.get(), beta.get(), sums, shared);
         } else if (row != NO_ROW) {
-            store(y + row, alpha.get(), sum, beta.get());
+            y.store(row, alpha.get(), sum, beta.get());
         }
         __syncwarp();
         slice = following;
@@ -306,10 +306,11 @@ using namespace tarsia;
         name(uint32_t slices, uint32_t rows, uint32_t filled, uint32_t hot_count,                  \
              const spmv::SliceHead *heads, const spmv::LongRow *long_rows, const uint32_t *order,  \
              const A *values, const uint32_t *columns, const uint32_t *hot, const X *x, Y *y,      \
-             Scalar<Acc> alpha, Scalar<Acc> beta, X *collected, Acc *sums, spmv::Shared *shared) { \
+             const Y *old, Scalar<Acc> alpha, Scalar<Acc> beta, X *collected, Acc *sums,           \
+             spmv::Shared *shared) {                                                               \
         const spmv::HotSell<A> a = {slices,    rows,  filled, hot_count, heads,                    \
                                     long_rows, order, values, columns,   hot};                     \
-        spmv::hot_sell(a, x, y, alpha, beta, collected, sums, shared);                             \
+        spmv::hot_sell(a, x, Target<Y>{y, old}, alpha, beta, collected, sums, shared);             \
     }
 KERNELS(product, (), (spmv_hot_sell_f64, f64), (spmv_hot_sell_f32, f32),
         (spmv_hot_sell_f32f64, f32f64), (spmv_hot_sell_f16, f16), (spmv_hot_sell_f16f32, f16f32),

@@ -15,8 +15,8 @@ constexpr int ROW_UNROLL = 4;
 constexpr int LONG_STEPS = 8;
 
 template <class A, class X, class Y, class Acc, class I, class J>
-__device__ __forceinline__ void rows(const Csr<A, I, J> &a, const X *x, Y *y, Acc alpha, Acc beta,
-                                     int lanes_log2) {
+__device__ __forceinline__ void rows(const Csr<A, I, J> &a, const X *x, const Target<Y> &y,
+                                     Acc alpha, Acc beta, int lanes_log2) {
     __shared__ unsigned long_rows[WARPS];
     __shared__ Acc partial[WARPS];
     if (is_zero(alpha)) {
@@ -42,7 +42,7 @@ __device__ __forceinline__ void rows(const Csr<A, I, J> &a, const X *x, Y *y, Ac
     for (int delta = lanes / 2; delta > 0; delta /= 2)
         sum = add(sum, shuffle_xor(sum, delta));
     if (lane == 0 && row < a.rows && !is_long)
-        store(y + a.row_of_y(row), alpha, sum, beta);
+        y.store(a.row_of_y(row), alpha, sum, beta);
 
     // Bits of the first lanes of long rows.
     const unsigned mine = __ballot_sync(~0u, is_long && lane == 0);
@@ -66,7 +66,7 @@ __device__ __forceinline__ void rows(const Csr<A, I, J> &a, const X *x, Y *y, Ac
                 Acc total = partial[0];
                 for (int p = 1; p < WARPS; ++p)
                     total = add(total, partial[p]);
-                store(y + a.row_of_y(r), alpha, total, beta);
+                y.store(a.row_of_y(r), alpha, total, beta);
             }
             __syncthreads();
         }

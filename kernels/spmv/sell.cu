@@ -19,8 +19,8 @@ constexpr int SELL_THREADS = 128;
 // Adds the sums of a block's parts in their order; the row's last block those of its blocks from
 // `first` on. The sum is every lane's.
 template <class Y, class Acc>
-__device__ __forceinline__ void join_parts(int64_t first, bool is_last, Acc sum, Y *y, Acc alpha,
-                                           Acc beta, SlotWord *slots) {
+__device__ __forceinline__ void join_parts(int64_t first, bool is_last, Acc sum, const Target<Y> &y,
+                                           int64_t row, Acc alpha, Acc beta, SlotWord *slots) {
     constexpr int WARPS = SELL_THREADS / WARP;
     __shared__ Acc sums[WARPS];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -49,7 +49,7 @@ __device__ __forceinline__ void join_parts(int64_t first, bool is_last, Acc sum,
         total = add(others, total);
     }
     if (lane == 0)
-        store(y, alpha, total, beta);
+        y.store(row, alpha, total, beta);
 }
 
 // The sums of a slice's items of K rows, in all of an item's lanes.
@@ -91,8 +91,9 @@ constexpr int STEPS_UNDER_WAY = (K > 1 || V > 2) && sizeof(A) > 4 ? 1 : 2;
 
 // y of a slice's rows.
 template <int V, int K, int U, class A, class X, class Y, class Acc>
-__device__ __forceinline__ void sell_slice(const Sell<A> &a, int64_t slice, const X *x, Y *y,
-                                           Scalar<Acc> alpha, Scalar<Acc> beta, SlotWord *slots) {
+__device__ __forceinline__ void sell_slice(const Sell<A> &a, int64_t slice, const X *x,
+                                           const Target<Y> &y, Scalar<Acc> alpha, Scalar<Acc> beta,
+                                           SlotWord *slots) {
     const int lane = threadIdx.x % WARP;
     const SliceHead head = load_head(a, slice);
     const int number = lane >> head.lanes_log2, rank = lane & ((1 << head.lanes_log2) - 1);
@@ -116,7 +117,7 @@ __device__ __forceinline__ void sell_slice(const Sell<A> &a, int64_t slice, cons
 #pragma unroll
             for (int k = 0; k < K; ++k) {
                 if (rank == (k & ((1 << head.lanes_log2) - 1)))
-                    store(y + item.row + k, alpha.get(), sums[k], beta.get());
+                    y.store_by_distance(int64_t(item.row) + k, alpha.get(), sums[k], beta.get());
             }
             return;
         }
@@ -124,16 +125,16 @@ __device__ __forceinline__ void sell_slice(const Sell<A> &a, int64_t slice, cons
     Acc sum[1];
     sum_slice<V, 1, U>(a, head, x, steps, item, sum);
     if (head.flags & PART) {
-        join_parts(head.place, head.flags & LAST, sum[0], y + item.row, alpha.get(), beta.get(),
+        join_parts(head.place, head.flags & LAST, sum[0], y, item.row, alpha.get(), beta.get(),
                    slots);
     } else if (rank == 0 && item.row != NO_ROW) {
-        store(y + item.row, alpha.get(), sum[0], beta.get());
+        y.store(item.row, alpha.get(), sum[0], beta.get());
     }
 }
 
 template <int V, int K, class A, class X, class Y, class Acc>
-__device__ __forceinline__ void sell(const Sell<A> &a, const X *x, Y *y, Scalar<Acc> alpha,
-                                     Scalar<Acc> beta, SlotWord *slots) {
+__device__ __forceinline__ void sell(const Sell<A> &a, const X *x, const Target<Y> &y,
+                                     Scalar<Acc> alpha, Scalar<Acc> beta, SlotWord *slots) {
     if (is_zero(alpha.get())) {
         scale_rows(y, a.rows, beta.get());
         return;
@@ -192,7 +193,8 @@ template <int V, class A, class X, class Acc> struct ShortSlice {
             }
         }
     }
-    template <class Y> __device__ __forceinline__ void finish(Y *y, Acc alpha, Acc beta) const {
+    template <class Y>
+    __device__ __forceinline__ void finish(const Target<Y> &y, Acc alpha, Acc beta) const {
         Acc sum = zero<Acc>();
 #pragma unroll
         for (int u = 0; u < STEPS; ++u) {
@@ -203,15 +205,15 @@ template <int V, class A, class X, class Acc> struct ShortSlice {
             }
         }
         if (item.row != NO_ROW)
-            store(y + item.row, alpha, sum, beta);
+            y.store(item.row, alpha, sum, beta);
     }
 };
 
 // A warp has two slices of a matrix without longer rows. One slice of narrow values is half a KB
 // behind three loads that wait for each other: too little to keep memory busy.
 template <int V, class A, class X, class Y, class Acc>
-__device__ __forceinline__ void sell_pairs(const Sell<A> &a, const X *x, Y *y, Scalar<Acc> alpha,
-                                           Scalar<Acc> beta, SlotWord *slots) {
+__device__ __forceinline__ void sell_pairs(const Sell<A> &a, const X *x, const Target<Y> &y,
+                                           Scalar<Acc> alpha, Scalar<Acc> beta, SlotWord *slots) {
     if (is_zero(alpha.get())) {
         scale_rows(y, a.rows, beta.get());
         return;
@@ -269,9 +271,9 @@ using namespace tarsia;
                                                  spmv::sell_blocks<V, K, A, Acc>())                \
         name(int64_t slices, int64_t rows, const spmv::SliceHead *heads, const uint32_t *order,    \
              const A *values, const uint16_t *narrow, const uint32_t *wide, const X *x, Y *y,      \
-             Scalar<Acc> alpha, Scalar<Acc> beta, SlotWord *slots) {                               \
+             const Y *old, Scalar<Acc> alpha, Scalar<Acc> beta, SlotWord *slots) {                 \
         const spmv::Sell<A> a = {slices, rows, heads, order, values, narrow, wide};                \
-        spmv::sell<V, K>(a, x, y, alpha, beta, slots);                                             \
+        spmv::sell<V, K>(a, x, Target<Y>{y, old}, alpha, beta, slots);                             \
     }
 // Complex values have little to gain from fewer columns. V = 4 is of values that four of are 16
 // bytes at the most, and of doubles.
@@ -317,9 +319,9 @@ KERNELS(product, (ones_bf16f32), (spmv_sell_2_1_ones_bf16f32, 2, 1),
     extern "C" __global__ void __launch_bounds__(spmv::SELL_THREADS, sizeof(A) == 1 ? 7 : 8)       \
         name(int64_t slices, int64_t rows, const spmv::SliceHead *heads, const uint32_t *order,    \
              const A *values, const uint16_t *narrow, const uint32_t *wide, const X *x, Y *y,      \
-             Scalar<Acc> alpha, Scalar<Acc> beta, SlotWord *slots) {                               \
+             const Y *old, Scalar<Acc> alpha, Scalar<Acc> beta, SlotWord *slots) {                 \
         const spmv::Sell<A> a = {slices, rows, heads, order, values, narrow, wide};                \
-        spmv::sell_pairs<2>(a, x, y, alpha, beta, slots);                                          \
+        spmv::sell_pairs<2>(a, x, Target<Y>{y, old}, alpha, beta, slots);                          \
     }
 KERNELS(pairs, (), (spmv_sell_pairs_f16, f16), (spmv_sell_pairs_f16f32, f16f32),
         (spmv_sell_pairs_bf16, bf16), (spmv_sell_pairs_bf16f32, bf16f32),

@@ -82,6 +82,10 @@ pub trait Backend: Operations + Send + Sync {
     fn graph_references(&self) -> Result<Box<dyn GraphReferences>> {
         Err(Error::unsupported("handle: its backend has no graphs"))
     }
+    /// Whether products can read memory of the caller's where it is; what they cannot read is copied.
+    fn can_read(&self, _address: Address) -> Result<bool> {
+        Ok(true)
+    }
     /// Copies lines of as many bytes, in the order of the stream; the two share no memory. `from` and `to` are as
     /// many. Asynchronous and capturable.
     fn copy_lines(&self, _cx: &Context, from: &Lines, to: &Lines) -> Result<()> {

@@ -396,7 +396,7 @@ pub extern "C" fn tarsiaPlan_prepare(handle: tarsiaHandle_t, plan: tarsiaPlan_t)
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL or
 /// misaligned, handle of another backend or device), INVALID_STATE (not
-/// analyzed), ALLOC_FAILED.
+/// analyzed; of SpGEMM with a factor in tiles: while a graph keeps the plan), ALLOC_FAILED.
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaPlan_updateValues(
     handle: tarsiaHandle_t,

@@ -147,8 +147,11 @@ pub unsafe extern "C" fn tarsiaSpMM(
 /// overwritten then. Else D shares no element with C, which is only read, nor with B. alpha and beta are not in D.
 /// beta == 0 never uses C's values, but C is a matrix of the right shape and type all the same. Everything else is as for tarsiaSpMM.
 ///
-/// On the way to D the library copies C there first, one more pass over both, in the stream's order; not
-/// where D is C, or where beta is 0 in host memory. Asynchronous and capturable.
+/// On CUDA TARSIA_SPMM_ALG_SELL, on the host backend all algorithms read C where it is, in the same pass that writes
+/// D. Other algorithms copy C to D first, one more pass over both, in the stream's order; so does
+/// TARSIA_SPMM_ALG_SELL on CUDA for a C that kernels of the device cannot read, and for a single column that has gaps
+/// in C (an ld above 1 in row order) and none in D. Nothing is copied where D is C, or where beta is 0 in host memory.
+/// Asynchronous and capturable.
 ///
 /// Statuses: those of tarsiaSpMM, where D is what C is there, and INVALID_VALUE for C of the wrong shape, type or
 /// order, and for D that shares some of C's elements.

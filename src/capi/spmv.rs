@@ -129,8 +129,10 @@ pub unsafe extern "C" fn tarsiaSpMV(
 /// z shares no memory with y, which is only read, nor with x. alpha and beta are not in z. beta == 0 never uses
 /// y's values, but y is a vector of the right length and type all the same. Everything else is as for tarsiaSpMV.
 ///
-/// On the way to z the library copies y there first, one more pass over both, in the stream's order;
-/// not where z is y, or where beta is 0 in host memory. Asynchronous and capturable.
+/// On CUDA TARSIA_SPMV_ALG_CSR and TARSIA_SPMV_ALG_SELL, on the host backend all algorithms read y where it is, in the
+/// same pass that writes z. Other algorithms copy y to z first, one more pass over both, in the stream's order; so do
+/// all on CUDA for a y that kernels of the device cannot read. Nothing is copied where z is y, or where beta is 0 in
+/// host memory. Asynchronous and capturable.
 ///
 /// Statuses: those of tarsiaSpMV, where z is what y is there, and INVALID_VALUE for y of the wrong length or
 /// type, and for z that shares some of y's memory.

@@ -1,6 +1,6 @@
-//! Products whose result goes elsewhere than where the old values are: z = alpha · op(A) · x + beta · y. What
-//! is added is put where the result goes, behind everything on the stream; the product is then the one in
-//! place, which every algorithm has.
+//! Products whose result goes elsewhere than where the old values are: z = alpha · op(A) · x + beta · y.
+//! Executors that can read the old values where they are do so. For others they are copied to where the result
+//! goes, behind everything on the stream; the product is then the one in place, which every algorithm has.
 
 use crate::backend::Backend;
 use crate::error::{Error, Result};
@@ -8,14 +8,17 @@ use crate::matrix::Lines;
 use crate::memory::Context;
 use crate::types::{Address, ComputeType};
 
-/// Puts the old values where the result goes, unless they are there already or are not read. The scalars must be
-/// there before anything is written, and apart from the result, which gets the old values before they are read.
-pub(super) fn put_old_values(
+/// Executes by `directly`, which reads the old values where they are and says whether it can, or else by `in_place`
+/// after a copy of them; by `in_place` alone where they are the result's or are not read. The scalars must be there
+/// before anything is written, and apart from the result, which may be written before they are read.
+pub(super) fn execute(
     backend: &dyn Backend,
     cx: &Context,
     (compute, [alpha, beta]): (ComputeType, [Address; 2]),
     from: &Lines,
     (result_name, result): (&str, &Lines),
+    directly: impl FnOnce() -> Result<bool>,
+    in_place: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     for (name, address) in [("alpha", alpha), ("beta", beta)] {
         if address.is_null() {
@@ -29,8 +32,11 @@ pub(super) fn put_old_values(
             ));
         }
     }
-    if from.are(result) || backend.is_known_zero(cx, compute, beta)? {
-        return Ok(());
+    if !from.are(result) && !backend.is_known_zero(cx, compute, beta)? {
+        if backend.can_read(from.address)? && directly()? {
+            return Ok(());
+        }
+        backend.copy_lines(cx, from, result)?;
     }
-    backend.copy_lines(cx, from, result)
+    in_place()
 }

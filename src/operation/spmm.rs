@@ -81,6 +81,18 @@ pub trait SpmmExecutor: Send + Sync {
         beta: Address,
         c: &DenseMatrix,
     ) -> Result<()>;
+    /// D = alpha · op(A) · op(B) + beta · C, which has D's order, shares no element with it and is read where it is.
+    /// `false`: this executor cannot, and has done nothing.
+    fn execute_into(
+        &self,
+        _cx: &Context,
+        _scalars: (Address, Address),
+        _b: &DenseMatrix,
+        _c: &DenseMatrix,
+        _d: &DenseMatrix,
+    ) -> Result<bool> {
+        Ok(false)
+    }
     /// New values for the same pattern, in the order of the user's array.
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
     /// What was built.
@@ -242,8 +254,8 @@ impl Planned<Spmm> {
         })
     }
 
-    /// Checks the arguments and executes. `old`: a matrix that has the old values in place of C, where the backend
-    /// copies them to; errors then call it C and the result D.
+    /// Checks the arguments and executes. `old`: a matrix that has the old values in place of C, with the backend
+    /// that copies them there if need be; errors then call it C and the result D.
     pub fn execute(
         &self,
         cx: &Context,
@@ -262,11 +274,11 @@ impl Planned<Spmm> {
         }
         let executor = self.executor()?;
         cx.workspace.require(executor.workspace_bytes(c.cols as usize))?;
-        if let Some((backend, old)) = old {
-            let scalars = (self.problem.types.compute, [alpha, beta]);
-            into::put_old_values(backend, cx, scalars, &old.lines(), (name, &c.lines()))?;
-        }
-        executor.execute(cx, alpha, b, beta, c)
+        let in_place = || executor.execute(cx, alpha, b, beta, c);
+        let Some((backend, old)) = old else { return in_place() };
+        let scalars = (self.problem.types.compute, [alpha, beta]);
+        let directly = || executor.execute_into(cx, (alpha, beta), b, old, c);
+        into::execute(backend, cx, scalars, &old.lines(), (name, &c.lines()), directly, in_place)
     }
 
     /// Checks the arguments of the product without analysis; the bytes of workspace that it needs, or `None` where the

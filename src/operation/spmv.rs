@@ -65,6 +65,18 @@ pub trait SpmvExecutor: Send + Sync {
         beta: Address,
         y: &DenseVector,
     ) -> Result<()>;
+    /// z = alpha · op(A) · x + beta · y, which shares no memory with z and is read where it is. `false`: this executor
+    /// cannot, and has done nothing.
+    fn execute_into(
+        &self,
+        _cx: &Context,
+        _scalars: (Address, Address),
+        _x: &DenseVector,
+        _y: &DenseVector,
+        _z: &DenseVector,
+    ) -> Result<bool> {
+        Ok(false)
+    }
     /// New values for the same pattern, in the order of the user's array.
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
     /// What was built.
@@ -163,8 +175,8 @@ impl Operation for Spmv {
 }
 
 impl Planned<Spmv> {
-    /// Checks the arguments and executes. `old`: a vector that has the old values in place of y, where the backend
-    /// copies them to; errors then call it y and the result z.
+    /// Checks the arguments and executes. `old`: a vector that has the old values in place of y, with the backend
+    /// that copies them there if need be; errors then call it y and the result z.
     pub fn execute(
         &self,
         cx: &Context,
@@ -183,11 +195,11 @@ impl Planned<Spmv> {
         }
         let executor = self.executor()?;
         cx.workspace.require(executor.workspace_bytes())?;
-        if let Some((backend, old)) = old {
-            let scalars = (self.problem.types.compute, [alpha, beta]);
-            into::put_old_values(backend, cx, scalars, &old.lines(), (name, &y.lines()))?;
-        }
-        executor.execute(cx, alpha, x, beta, y)
+        let in_place = || executor.execute(cx, alpha, x, beta, y);
+        let Some((backend, old)) = old else { return in_place() };
+        let scalars = (self.problem.types.compute, [alpha, beta]);
+        let directly = || executor.execute_into(cx, (alpha, beta), x, old, y);
+        into::execute(backend, cx, scalars, &old.lines(), (name, &y.lines()), directly, in_place)
     }
 
     /// The product without analysis, where the backend can; `false`: analyze

@@ -166,7 +166,7 @@ impl Amortized {
             order if order.is_named() => self.costs.orders[1].seconds(&self.size, 1.0),
             _ => 0.0,
         };
-        let columns = if choice.narrow_columns { self.costs.columns.seconds(&self.size) } else { 0.0 };
+        let columns = if choice.narrow_columns { self.costs.columns.seconds(&self.size, self.memory) } else { 0.0 };
         self.analysis_of(choice.algorithm(), choice.a) + order + columns
     }
 
@@ -219,7 +219,7 @@ impl Amortized {
 
     /// Whether columns of 16 bits pay that save so many seconds of an execute.
     pub fn may_narrow(&self, gain: f64) -> bool {
-        !self.is_known() || self.executes as f64 * gain > self.costs.columns.seconds(&self.size)
+        !self.is_known() || self.executes as f64 * gain > self.costs.columns.seconds(&self.size, self.memory)
     }
 
     /// Whether rows may be put in clusters, which takes so many seconds at the least.

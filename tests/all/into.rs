@@ -22,14 +22,50 @@ fn random<V: Value>(count: usize, seed: u64) -> Vec<V> {
     (0..count).map(|_| V::random(&mut rng)).collect()
 }
 
+fn of_places(shape: (usize, usize), mut places: Vec<(usize, usize)>) -> Pattern {
+    places.sort_unstable();
+    places.dedup();
+    Pattern::new(Style::PLAIN, shape, &places)
+}
+
+/// Rows of a few entries, of none, and one of all.
 fn pattern() -> Pattern {
     let mut rng = SplitMix64::new(8);
     let mut below = |n: usize| rng.below(n as u64) as usize;
     let mut places: Vec<_> = (0..6000).map(|_| (below(ROWS), below(COLS))).collect();
+    places.retain(|(row, _)| row % 9 != 4);
     places.extend((0..COLS).map(|col| (ROWS / 3, col)));
-    places.sort_unstable();
-    places.dedup();
-    Pattern::new(Style::PLAIN, (ROWS, COLS), &places)
+    of_places((ROWS, COLS), places)
+}
+
+/// Rows that are cut into parts, the first and the last among them, with rows of a few entries and of none between.
+fn long_rows() -> Pattern {
+    let (rows, cols) = (301, 20_000);
+    let mut rng = SplitMix64::new(9);
+    let mut places: Vec<_> = (0..1200)
+        .map(|_| (rng.below(rows as u64) as usize, rng.below(cols as u64) as usize))
+        .filter(|(row, _)| row % 3 > 0)
+        .collect();
+    for (row, step) in [(0, 2), (150, 1), (rows - 1, 3)] {
+        places.extend((0..cols).step_by(step).map(|col| (row, col)));
+    }
+    of_places((rows, cols), places)
+}
+
+/// So many rows side by side with the same columns.
+fn shared_columns(together: usize) -> Pattern {
+    let (rows, cols) = (600, 500);
+    let mut rng = SplitMix64::new(10);
+    let blocks = (0..rows / together).flat_map(|block| (0..8).map(move |_| block));
+    let blocks: Vec<_> = blocks.map(|block| (block, rng.below(cols as u64) as usize)).collect();
+    let rows_of = |(block, col)| (0..together).map(move |row| (block * together + row, col));
+    of_places((rows, cols), blocks.into_iter().flat_map(rows_of).collect())
+}
+
+/// Many rows of at most four entries.
+fn short_rows(rows: usize) -> Pattern {
+    let entries = |row: usize| (0..row * 7 % 5).map(move |entry| (row, (row + entry * 11) % 1000));
+    of_places((rows, 1000), (0..rows).flat_map(entries).collect())
 }
 
 /// Pairs of alpha and beta; of beta 0 the old values are NaN.
@@ -39,14 +75,14 @@ fn scalars<C: Numbers>() -> [(C::S, C::S); 4] {
     [(number(-1.0), one), (number(0.7), number(-0.3)), (one, zero), (zero, number(0.9))]
 }
 
-fn vectors<C: Numbers>(kind: BackendKind, mode: PointerMode) {
+fn vectors<C: Numbers>(kind: BackendKind, mode: PointerMode, pattern: &Pattern) {
     let session = Session::new(kind).unwrap();
     session.set_pointer_mode(mode).unwrap();
-    let (pattern, types) = (pattern(), C::TYPES);
+    let (types, rows) = (C::TYPES, pattern.rows);
     let values: Vec<C::A> = random(pattern.entries().len(), 1);
     let stored = pattern.store(kind, &values);
     let a = stored.open().unwrap();
-    let x = Staged::new(kind, &random::<C::X>(COLS, 2));
+    let x = Staged::new(kind, &random::<C::X>(pattern.cols, 2));
     let mut tested = 0;
     for &alg in SpmvAlg::ALL {
         let made = Plan::spmv(&session, N, &a, (types.x, types.y), types.compute, alg);
@@ -54,11 +90,11 @@ fn vectors<C: Numbers>(kind: BackendKind, mode: PointerMode) {
         plan.set_effort(Effort::Default).unwrap();
         plan.analyze(&session).unwrap();
         for (at, (alpha, beta)) in scalars::<C>().into_iter().enumerate() {
-            let old = if at == 2 { vec![C::Y::nan(); ROWS] } else { random::<C::Y>(ROWS, 3) };
-            let what = format!("{kind:?} {alg:?} {} {mode:?} case {at}", types.describe());
+            let old = if at == 2 { vec![C::Y::nan(); rows] } else { random::<C::Y>(rows, 3) };
+            let what = format!("{kind:?} {alg:?} {} {mode:?} {rows} rows, case {at}", types.describe());
             let on_device = Staged::new(kind, &[alpha, beta]);
             let (mut in_place, y) = (Staged::new(kind, &old), Staged::new(kind, &old));
-            let mut z = Staged::new(kind, &[C::Y::nan(); ROWS]);
+            let mut z = Staged::new(kind, &vec![C::Y::nan(); rows]);
             match mode {
                 PointerMode::Host => {
                     plan.run_spmv(&session, alpha, x.view(), beta, in_place.view_mut()).unwrap();
@@ -72,7 +108,8 @@ fn vectors<C: Numbers>(kind: BackendKind, mode: PointerMode) {
             }
             session.synchronize().unwrap();
             let (expected, found) = (in_place.download().unwrap(), z.download().unwrap());
-            assert!(bits(&found) == bits(&expected), "{what}: {found:?} {expected:?}");
+            let wrong = (0..rows).find(|&row| bits(&found[row..=row]) != bits(&expected[row..=row]));
+            assert_eq!(wrong, None, "{what}");
             assert!(bits(&y.download().unwrap()) == bits(&old), "{what}: y was written");
         }
         tested += 1;
@@ -80,37 +117,45 @@ fn vectors<C: Numbers>(kind: BackendKind, mode: PointerMode) {
     assert!(tested >= 2);
 }
 
-fn matrices<C: Numbers>(kind: BackendKind, order: Order) {
-    let (session, n) = (Session::new(kind).unwrap(), 37);
+/// Of n columns; `padding`: elements between the lines of C and of D.
+fn matrices<C: Numbers>(
+    kind: BackendKind,
+    (b_order, order): (Order, Order),
+    pattern: &Pattern,
+    n: usize,
+    padding: [usize; 2],
+) {
+    let session = Session::new(kind).unwrap();
     // SWIFT's bits differ from run to run otherwise.
     session.set_deterministic(true).unwrap();
-    let (pattern, types) = (pattern(), C::TYPES);
+    let (types, rows) = (C::TYPES, pattern.rows);
     let values: Vec<C::A> = random(pattern.entries().len(), 1);
     let stored = pattern.store(kind, &values);
     let a = stored.open().unwrap();
-    let (mut b, mut rng) = (Dense::<C::X>::new((COLS, n), order, 3), SplitMix64::new(4));
+    let (mut b, mut rng) = (Dense::<C::X>::new((pattern.cols, n), b_order, 3), SplitMix64::new(4));
     b.fill(|_, _| C::X::random(&mut rng));
     let b_there = Staged::new(kind, &b.values[..]);
     let mut tested = 0;
     for &alg in SpmmAlg::ALL {
-        let (ops, of, orders) = ((N, N), (types.x, types.y), (order, order));
+        let (ops, of, orders) = ((N, N), (types.x, types.y), (b_order, order));
         let made = Plan::spmm(&session, ops, &a, orders, n as i64, of, types.compute, alg);
         let Ok(plan) = made else { continue };
         plan.analyze(&session).unwrap();
         for (at, (alpha, beta)) in scalars::<C>().into_iter().enumerate() {
             // Lines of C and D at other distances, and NaN between them.
-            let (mut c, mut d) =
-                (Dense::<C::Y>::new((ROWS, n), order, 5), Dense::<C::Y>::new((ROWS, n), order, 2));
+            let [mut c, mut d] = padding.map(|padding| Dense::<C::Y>::new((rows, n), order, padding));
             let mut rng = SplitMix64::new(6);
             if at != 2 {
                 c.fill(|_, _| C::Y::random(&mut rng));
             }
             let expected = {
-                let mut there = Staged::new(kind, &c.values[..]);
-                plan.run_spmm(&session, alpha, (b_there.view(), b.shape), beta, (there.view_mut(), c.shape))
+                // In D's lines: a kernel for a column without gaps may have other bits than one for any ld.
+                let mut expected = d.clone();
+                expected.fill(|i, j| c.get(i, j));
+                let mut there = Staged::new(kind, &expected.values[..]);
+                plan.run_spmm(&session, alpha, (b_there.view(), b.shape), beta, (there.view_mut(), d.shape))
                     .unwrap();
                 session.synchronize().unwrap();
-                let mut expected = c.clone();
                 expected.values.copy_from_slice(&there.download().unwrap());
                 expected
             };
@@ -120,8 +165,9 @@ fn matrices<C: Numbers>(kind: BackendKind, order: Order) {
             plan.run_spmm_into(&session, (alpha, beta), (b_there.view(), b.shape), from, to).unwrap();
             session.synchronize().unwrap();
             d.values.copy_from_slice(&d_there.download().unwrap());
-            let what = format!("{kind:?} {alg:?} {} {order:?} case {at}", types.describe());
-            for (i, j) in (0..ROWS).flat_map(|i| (0..n).map(move |j| (i, j))) {
+            let orders = format!("{b_order:?} {order:?}");
+            let what = format!("{kind:?} {alg:?} {} {orders} {rows} x {n}, case {at}", types.describe());
+            for (i, j) in (0..rows).flat_map(|i| (0..n).map(move |j| (i, j))) {
                 assert!(bits(&[d.get(i, j)]) == bits(&[expected.get(i, j)]), "{what}: element ({i}, {j})");
                 // What is left are the lines' distances.
                 let at = d.at(i, j);
@@ -139,22 +185,92 @@ fn matrices<C: Numbers>(kind: BackendKind, order: Order) {
 fn vectors_have_the_bits_of_a_product_in_place() {
     for kind in [BackendKind::Reference, backend()] {
         for mode in [PointerMode::Host, PointerMode::Device] {
-            vectors::<F64>(kind, mode);
-            vectors::<F32>(kind, mode);
-            vectors::<F16F32>(kind, mode);
-            vectors::<C64>(kind, mode);
+            for pattern in [pattern(), long_rows(), shared_columns(2), shared_columns(3)] {
+                vectors::<F64>(kind, mode, &pattern);
+                vectors::<F32>(kind, mode, &pattern);
+                vectors::<F16F32>(kind, mode, &pattern);
+                vectors::<C64>(kind, mode, &pattern);
+            }
         }
     }
+}
+
+/// So many that a GPU's warps take more than one group of rows each.
+#[test]
+fn vectors_of_many_short_rows() {
+    vectors::<F16F32>(backend(), PointerMode::Host, &short_rows(300_000));
+    vectors::<F64>(backend(), PointerMode::Host, &short_rows(300_000));
 }
 
 #[test]
 fn matrices_have_the_bits_of_a_product_in_place() {
     for kind in [BackendKind::Reference, backend()] {
         for order in [Order::Row, Order::Col] {
-            matrices::<F64>(kind, order);
-            matrices::<F32>(kind, order);
-            matrices::<F16F32>(kind, order);
+            let orders = (order, order);
+            matrices::<F64>(kind, orders, &pattern(), 37, [5, 2]);
+            matrices::<F32>(kind, orders, &pattern(), 37, [5, 2]);
+            matrices::<F16F32>(kind, orders, &pattern(), 37, [5, 2]);
         }
+    }
+}
+
+/// Few columns and many, one without gaps, and lines that are aligned for wide stores of C alone, of D alone, and of
+/// both.
+#[test]
+fn matrices_of_any_width_and_ld() {
+    let kind = backend();
+    let orders = [Order::Row, Order::Col].map(|b| [Order::Row, Order::Col].map(|c| (b, c))).concat();
+    for orders in orders {
+        for (n, padding) in
+            [(1, [2, 0]), (1, [0, 0]), (3, [1, 5]), (8, [0, 8]), (40, [5, 8]), (64, [16, 5]), (64, [0, 0])]
+        {
+            for pattern in [pattern(), shared_columns(3)] {
+                matrices::<F64>(kind, orders, &pattern, n, padding);
+                matrices::<F32>(kind, orders, &pattern, n, padding);
+                matrices::<F16F32>(kind, orders, &pattern, n, padding);
+            }
+        }
+        matrices::<C64>(kind, orders, &pattern(), 12, [3, 1]);
+        let one_row = of_places((1, COLS), (0..COLS).step_by(3).map(|col| (0, col)).collect());
+        for padding in [[1, 0], [0, 3], [0, 0]] {
+            matrices::<F64>(kind, orders, &one_row, 16, padding);
+            matrices::<F32>(kind, orders, &one_row, 16, padding);
+        }
+    }
+}
+
+/// Rows in parts, and a C by columns that is large enough for sums to be stored elsewhere first.
+#[test]
+fn matrices_of_long_rows_and_of_many() {
+    let kind = backend();
+    for order in [Order::Row, Order::Col] {
+        for (n, padding) in [(3, [2, 0]), (40, [0, 8])] {
+            matrices::<F64>(kind, (order, order), &long_rows(), n, padding);
+            matrices::<F32>(kind, (order, order), &long_rows(), n, padding);
+        }
+        matrices::<F32>(kind, (Order::Row, order), &short_rows(14_000), 40, [3, 4]);
+    }
+}
+
+/// Ordinary memory of the host is none that a GPU's kernels read: the old values are copied.
+#[test]
+fn old_values_in_ordinary_memory() {
+    let (kind, session) = (backend(), Session::new(backend()).unwrap());
+    let (pattern, types) = (pattern(), F64::TYPES);
+    let stored = pattern.store(kind, &random::<f64>(pattern.entries().len(), 1));
+    let a = stored.open().unwrap();
+    let x = Staged::new(kind, &random::<f64>(COLS, 2));
+    let mut old = random::<f64>(ROWS, 3);
+    for alg in [SpmvAlg::Csr, SpmvAlg::Sell] {
+        let plan = Plan::spmv(&session, N, &a, (types.x, types.y), types.compute, alg).unwrap();
+        plan.analyze(&session).unwrap();
+        let mut expected = Staged::new(kind, &old);
+        plan.run_spmv(&session, 0.5, x.view(), 2.0, expected.view_mut()).unwrap();
+        let mut z = Staged::new(kind, &vec![f64::NAN; ROWS]);
+        let (x, z_at) = ((x.view().as_ptr(), COLS), z.view_mut().as_mut_ptr());
+        raw::spmv_into(&session, &plan, (0.5, 2.0), x, (old.as_mut_ptr(), z_at, ROWS)).unwrap();
+        session.synchronize().unwrap();
+        assert!(bits(&z.download().unwrap()) == bits(&expected.download().unwrap()), "{alg:?}");
     }
 }
 

@@ -436,6 +436,19 @@ pub enum Owner {
     Device,
 }
 
+/// Whether kernels of the current context can read an address: not ordinary host memory, nor that of a device
+/// whose memory the context has no access to.
+pub fn is_readable(address: Address) -> bool {
+    // CU_POINTER_ATTRIBUTE_DEVICE_POINTER: the driver refuses where there is none for the current context.
+    const DEVICE_POINTER: i32 = 3;
+    let mut device_pointer: u64 = 0;
+    // SAFETY: `device_pointer` is valid for a write of a CUdeviceptr.
+    let code = unsafe {
+        driver::cuPointerGetAttribute((&raw mut device_pointer).cast(), DEVICE_POINTER, device_ptr(address))
+    };
+    code == 0 && device_pointer == device_ptr(address)
+}
+
 /// Asks the driver whose memory an address is.
 pub fn owner(address: Address) -> Owner {
     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE

@@ -156,6 +156,11 @@ impl Backend for Cuda {
         }
     }
 
+    fn can_read(&self, address: Address) -> Result<bool> {
+        let _entered = self.device.enter()?;
+        Ok(self.device.properties().host_page_tables || memory::is_readable(address))
+    }
+
     fn copy_lines(&self, cx: &Context, from: &Lines, to: &Lines) -> Result<()> {
         let _entered = self.device.enter()?;
         memory::copy_lines(from, to, cx.stream)

@@ -32,6 +32,11 @@ impl<T: Accumulator> Scalars<T> {
         self.alpha == T::ZERO
     }
 
+    /// beta is 0: the old values are not read, they may hold Inf and NaN.
+    pub fn skip_old(&self) -> bool {
+        self.beta == T::ZERO
+    }
+
     /// out = alpha · sum + beta · out, rounded once. beta = 0 does not read
     /// `out`, which may hold NaN.
     #[inline(always)]

@@ -162,7 +162,18 @@ impl<C: Combo, L: Product<C> + 'static> Spmm<C, L> {
         b: &DenseMatrix,
         c: &DenseMatrix,
     ) -> Result<()> {
-        match open::<C>(cx, parallel, scalars, self.op_b, (b, c), self.layout.sums())? {
+        self.run_into(cx, parallel, scalars, (b, c, c))
+    }
+
+    /// The same with C's old values in `old`, which has its order.
+    fn run_into(
+        &self,
+        cx: &Context,
+        parallel: bool,
+        scalars: (Address, Address),
+        (b, old, c): (&DenseMatrix, &DenseMatrix, &DenseMatrix),
+    ) -> Result<()> {
+        match open::<C>(cx, parallel, scalars, self.op_b, (b, old, c), self.layout.sums())? {
             Some(opened) => self.layout.multiply(parallel, opened),
             None => Ok(()),
         }
@@ -191,6 +202,18 @@ impl<C: Combo, L: Product<C> + 'static> SpmmExecutor for Spmm<C, L> {
         self.run(cx, parallel, (alpha, beta), b, c)
     }
 
+    fn execute_into(
+        &self,
+        cx: &Context,
+        scalars: (Address, Address),
+        b: &DenseMatrix,
+        c: &DenseMatrix,
+        d: &DenseMatrix,
+    ) -> Result<bool> {
+        let parallel = schedule::is_parallel(self.layout.units().saturating_mul(d.cols as usize));
+        self.run_into(cx, parallel, scalars, (b, c, d)).map(|()| true)
+    }
+
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
         self.a.update_values(cx, &mut self.layout, values)
     }
@@ -216,6 +239,13 @@ impl<C: Combo, L: Product<C> + 'static> SpmmExecutor for Spmm<C, L> {
     }
 }
 
+/// C's old values that are not where the result goes.
+#[derive(Clone, Copy)]
+struct Old<'a, Y> {
+    values: &'a [Y],
+    strides: (usize, usize),
+}
+
 /// What a call works with, whatever the layout.
 struct Opened<'a, C: Combo> {
     b: &'a [C::X],
@@ -224,6 +254,8 @@ struct Opened<'a, C: Combo> {
     conjugate_b: bool,
     c: Shared<C::Y>,
     c_strides: (usize, usize),
+    /// C's old values, where they are elsewhere and are read.
+    old: Option<Old<'a, C::Y>>,
     /// Columns of C.
     n: usize,
     /// The workspace: for each column of C the sums that the layout asks for.
@@ -232,13 +264,13 @@ struct Opened<'a, C: Combo> {
 }
 
 /// Opens alpha, beta, B, C and a workspace of `sums` sums for each column of C; None if C is beta · C, which it
-/// then is already.
+/// then is already. C's old values are in `old` if that is not C.
 fn open<'a, C: Combo>(
     cx: &Context,
     parallel: bool,
     (alpha, beta): (Address, Address),
     op_b: Operation,
-    (b, c): (&DenseMatrix, &DenseMatrix),
+    (b, old, c): (&DenseMatrix, &DenseMatrix, &DenseMatrix),
     sums: usize,
 ) -> Result<Option<Opened<'a, C>>> {
     let scalars = Scalars::<C::Acc>::read(alpha, beta)?;
@@ -249,7 +281,11 @@ fn open<'a, C: Combo>(
     if c_values.is_empty() {
         return Ok(None);
     }
+    let is_elsewhere = !old.lines().are(&c.lines()) && !scalars.skip_old();
     if scalars.skip_product() {
+        if is_elsewhere {
+            memory::copy::copy_lines(&old.lines(), &c.lines());
+        }
         let (outer, inner) = match c.order {
             Order::Col => (c.cols, c.rows),
             Order::Row => (c.rows, c.cols),
@@ -259,6 +295,14 @@ fn open<'a, C: Combo>(
     }
     // SAFETY: the descriptor promises that extent, unchanged during the call.
     let b_values = unsafe { memory::open::<C::X>("B", b.values, b.extent())? };
+    let old = match is_elsewhere {
+        true => Some(Old {
+            // SAFETY: as of B.
+            values: unsafe { memory::open::<C::Y>("C", old.values, old.extent())? },
+            strides: old.strides(),
+        }),
+        false => None,
+    };
     let n = c.cols as usize;
     cx.workspace.require(workspace_bytes::<C::Acc>(sums, n))?;
     // SAFETY: `require` has checked the size, so that the product does not
@@ -270,6 +314,7 @@ fn open<'a, C: Combo>(
         conjugate_b: op_b.conjugates(),
         c: Shared::new(c_values),
         c_strides: c.strides(),
+        old,
         n,
         sums: Shared::new(sums),
         scalars,
@@ -309,7 +354,11 @@ impl<C: Combo> Opened<'_, C> {
     fn store(&self, row: usize, col: usize, sum: C::Acc) {
         let at = row * self.c_strides.0 + col * self.c_strides.1;
         // SAFETY: layouts give each element to one thread, and C is borrowed until all are done.
-        self.scalars.store(sum, &mut unsafe { self.c.part(at..at + 1) }[0]);
+        let c = &mut unsafe { self.c.part(at..at + 1) }[0];
+        if let Some(Old { values, strides }) = self.old {
+            *c = values[row * strides.0 + col * strides.1];
+        }
+        self.scalars.store(sum, c);
     }
 
     /// Computes some rows of C, which this thread has alone, W columns at a time. `add` forms the sums: it is given
@@ -478,13 +527,18 @@ impl<C: Combo> RowProduct<'_, C> {
     /// Writes a part of a row of C.
     #[inline(always)]
     fn store(&self, row: usize, first: usize, sums: &[C::Acc]) {
-        let Opened { c, c_strides: (row_stride, col_stride), scalars, .. } = &self.opened;
+        let Opened { c, c_strides: (row_stride, col_stride), old, scalars, .. } = &self.opened;
         let row = self.order.map_or(row, |order| order[row] as usize);
-        if *col_stride == 1 {
+        // A C of one row may be contiguous where its old values are not.
+        if *col_stride == 1 && old.is_none_or(|old| old.strides.1 == 1) {
             let at = row * row_stride + first;
             // SAFETY: an order has each row once; only one item has this row, only this call these
             // columns of it, and C is borrowed until all items are done.
-            for (c, sum) in unsafe { c.part(at..at + sums.len()) }.iter_mut().zip(sums) {
+            let c = unsafe { c.part(at..at + sums.len()) };
+            if let Some(Old { values, strides }) = old {
+                c.copy_from_slice(&values[row * strides.0 + first..][..sums.len()]);
+            }
+            for (c, sum) in c.iter_mut().zip(sums) {
                 scalars.store(*sum, c);
             }
         } else {

@@ -73,6 +73,8 @@ pub(crate) fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Res
 struct Opened<'a, C: Combo> {
     x: &'a [C::X],
     y: Shared<C::Y>,
+    /// y's old values, where they are elsewhere and are read.
+    old: Option<&'a [C::Y]>,
     /// The workspace: sums of the pieces of long rows.
     sums: Shared<C::Acc>,
     scalars: Scalars<C::Acc>,
@@ -89,29 +91,50 @@ impl<C: Combo> Opened<'_, C> {
         sum
     }
 
+    /// y of some rows, with its old values.
+    ///
+    /// # Safety
+    /// This thread has the rows alone.
+    #[inline(always)]
+    unsafe fn rows<'y>(&self, rows: Range<usize>) -> &'y mut [C::Y] {
+        // SAFETY: the caller's promise, and y is borrowed until all are done.
+        let y = unsafe { self.y.part(rows.clone()) };
+        if let Some(old) = self.old {
+            y.copy_from_slice(&old[rows]);
+        }
+        y
+    }
+
     /// Writes y of a row, which this thread has alone.
     fn store(&self, row: usize, sum: C::Acc) {
-        // SAFETY: layouts give each row to one thread, and y is borrowed until all
-        // are done.
-        self.scalars.store(sum, &mut unsafe { self.y.part(row..row + 1) }[0]);
+        // SAFETY: layouts give each row to one thread.
+        self.scalars.store(sum, &mut unsafe { self.rows(row..row + 1) }[0]);
     }
 }
 
 /// Opens alpha, beta, x, y and a workspace of `pieces` sums; None if y is beta · y,
-/// which it then is already.
+/// which it then is already. y's old values are in `old` if that is not y.
 fn open<'a, C: Combo>(
     cx: &Context,
     parallel: bool,
     (alpha, beta): (Address, Address),
-    (x, y): (&DenseVector, &DenseVector),
+    (x, old, y): (&DenseVector, &DenseVector, &DenseVector),
     pieces: usize,
 ) -> Result<Option<Opened<'a, C>>> {
     let scalars = Scalars::<C::Acc>::read(alpha, beta)?;
     let len = y.len as usize;
+    let old = match old.values == y.values || scalars.skip_old() {
+        true => None,
+        // SAFETY: the descriptor promises that many elements, unchanged during the call.
+        false => Some(unsafe { memory::open::<C::Y>("y", old.values, len)? }),
+    };
     // SAFETY: the descriptor promises that many elements, which nothing else
     // uses during the call; the plan has refused an x that overlaps.
     let y = unsafe { memory::open_mut::<C::Y>("y", y.values, len)? };
     if scalars.skip_product() {
+        if let Some(old) = old {
+            y.copy_from_slice(old);
+        }
         scalars.scale(parallel, y, 1, len, len);
         return Ok(None);
     }
@@ -121,7 +144,7 @@ fn open<'a, C: Combo>(
     // SAFETY: `require` has checked the size; the handle lends its workspace to
     // one call at a time.
     let sums = unsafe { memory::open_mut::<C::Acc>("workspace", cx.workspace.address, pieces)? };
-    Ok(Some(Opened { x, y: Shared::new(y), sums: Shared::new(sums), scalars }))
+    Ok(Some(Opened { x, y: Shared::new(y), old, sums: Shared::new(sums), scalars }))
 }
 
 /// The product on a layout.
@@ -158,7 +181,18 @@ impl<C: Combo, L: Product<C> + 'static> Spmv<C, L> {
         x: &DenseVector,
         y: &DenseVector,
     ) -> Result<()> {
-        match open::<C>(cx, parallel, scalars, (x, y), self.layout.sums())? {
+        self.run_into(cx, parallel, scalars, (x, y, y))
+    }
+
+    /// The same with y's old values in `old`.
+    fn run_into(
+        &self,
+        cx: &Context,
+        parallel: bool,
+        scalars: (Address, Address),
+        (x, old, y): (&DenseVector, &DenseVector, &DenseVector),
+    ) -> Result<()> {
+        match open::<C>(cx, parallel, scalars, (x, old, y), self.layout.sums())? {
             Some(opened) => self.layout.multiply(parallel, opened),
             None => Ok(()),
         }
@@ -179,6 +213,17 @@ impl<C: Combo, L: Product<C> + 'static> SpmvExecutor for Spmv<C, L> {
         y: &DenseVector,
     ) -> Result<()> {
         self.run(cx, schedule::is_parallel(self.layout.units()), (alpha, beta), x, y)
+    }
+
+    fn execute_into(
+        &self,
+        cx: &Context,
+        scalars: (Address, Address),
+        x: &DenseVector,
+        y: &DenseVector,
+        z: &DenseVector,
+    ) -> Result<bool> {
+        self.run_into(cx, schedule::is_parallel(self.layout.units()), scalars, (x, y, z)).map(|()| true)
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
@@ -252,8 +297,8 @@ impl<C: Combo> CsrProduct<'_, C> {
                 });
             }
             (Work::Rows(range), None) => {
-                // SAFETY: items have disjoint rows, and y is borrowed until all are done.
-                let y = unsafe { self.opened.y.part(range.clone()) };
+                // SAFETY: items have disjoint rows.
+                let y = unsafe { self.opened.rows(range.clone()) };
                 let mut start = position(offsets[range.start]);
                 for (y, &end) in y.iter_mut().zip(&offsets[range.start + 1..]) {
                     let end = position(end);

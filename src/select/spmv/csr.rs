@@ -195,6 +195,7 @@ mod tests {
         assert!(matches!(Form::unanalyzed(1000, 5000, 396), Form::Rows { .. }));
         assert!(matches!(Form::unanalyzed(1000, 500_000, 396), Form::Balanced { .. }));
     }
+
     fn gain(types: Types, sizes: (i64, i64, i64)) -> Option<f64> {
         narrow_gain(&H100, sizes, &Widths { types, index: (4, 4) })
     }

@@ -45,11 +45,14 @@ struct Dense {
     c: Address,
     c_row: i64,
     c_col: i64,
+    old: Address,
+    old_row: i64,
+    old_col: i64,
     n: i64,
     group_log2: i32,
     packs: i32,
 }
-same_layout!(Dense = "spmm/sell.cu Dense" { b, b_row_bytes, c, c_row, c_col, n, group_log2, packs });
+same_layout!(Dense = "spmm/sell.cu Dense" { b, b_row_bytes, c, c_row, c_col, old, old_row, old_col, n, group_log2, packs });
 
 /// Kernels' `Join`.
 #[derive(Clone, Copy)]
@@ -152,20 +155,14 @@ impl SellSpmm {
         let packed_b = align(sums);
         Places { packed_b, total: packed_b.saturating_add(align(packed)), ld }
     }
-}
 
-impl SpmmExecutor for SellSpmm {
-    fn workspace_bytes(&self, n: usize) -> usize {
-        self.places(n).total
-    }
-
-    fn execute(
+    /// Execute, with C's old values in `old`: both are columns without gaps where SpMV's kernel takes C.
+    fn run(
         &self,
         cx: &Context,
-        alpha: Address,
+        (alpha, beta): (Address, Address),
         b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
+        (old, c): (&DenseMatrix, &DenseMatrix),
     ) -> Result<()> {
         let _entered = self.device.enter()?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
@@ -178,7 +175,7 @@ impl SpmmExecutor for SellSpmm {
         let size = b.value_type.size();
         let shape = self.shape(n);
         let from = Strides::new(b.order, self.problem.op_b.transposes(), b.ld);
-        let to = Strides::new(c.order, false, c.ld);
+        let (to, was) = (Strides::new(c.order, false, c.ld), Strides::new(old.order, false, old.ld));
 
         let pack = (shape.elements() * size).min(16);
         let aligned = |at: Address, ld: i64, size: usize, pack: usize| {
@@ -213,7 +210,7 @@ impl SpmmExecutor for SellSpmm {
             return unsafe {
                 launch!(self.single, blocks, BLOCK, 0, cx.stream;
                     slices, *rows, heads.address(), order.address(), values.address(), narrow.address(),
-                    wide.address(), b_at, c.values, alpha, beta, cx.counters)
+                    wide.address(), b_at, c.values, old.values, alpha, beta, cx.counters)
             };
         }
         let bytes = ldb.saturating_mul(size as i64);
@@ -224,7 +221,11 @@ impl SpmmExecutor for SellSpmm {
         }
         let c_size = c.value_type.size();
         let c_pack = (shape.elements() * c_size).min(16);
-        let packs = to.col == 1 && aligned(c.values, to.row, c_size, c_pack) && n % shape.elements() == 0;
+        // A C of one row by columns may be contiguous where its old values are not.
+        let packs = (to.col, was.col) == (1, 1)
+            && aligned(c.values, to.row, c_size, c_pack)
+            && aligned(old.values, was.row, c_size, c_pack)
+            && n % shape.elements() == 0;
         let join = Join {
             sums: cx.workspace.address,
             counters: cx.counters,
@@ -242,6 +243,9 @@ impl SpmmExecutor for SellSpmm {
                 c: c.values.offset(first * to.col as usize * c_size),
                 c_row: to.row,
                 c_col: to.col,
+                old: old.values.offset(first * was.col as usize * c_size),
+                old_row: was.row,
+                old_col: was.col,
                 n: columns as i64,
                 group_log2: shape.group_log2 as i32,
                 packs: i32::from(packs),
@@ -257,6 +261,39 @@ impl SpmmExecutor for SellSpmm {
             }
         }
         Ok(())
+    }
+}
+
+impl SpmmExecutor for SellSpmm {
+    fn workspace_bytes(&self, n: usize) -> usize {
+        self.places(n).total
+    }
+
+    fn execute(
+        &self,
+        cx: &Context,
+        alpha: Address,
+        b: &DenseMatrix,
+        beta: Address,
+        c: &DenseMatrix,
+    ) -> Result<()> {
+        self.run(cx, (alpha, beta), b, (c, c))
+    }
+
+    fn execute_into(
+        &self,
+        cx: &Context,
+        scalars: (Address, Address),
+        b: &DenseMatrix,
+        c: &DenseMatrix,
+        d: &DenseMatrix,
+    ) -> Result<bool> {
+        let single = |c: &DenseMatrix| takes_spmv(c.cols as usize, Strides::new(c.order, false, c.ld).row);
+        // Another kernel's bits would be others.
+        if single(d) && !single(c) {
+            return Ok(false);
+        }
+        self.run(cx, scalars, b, (c, d)).map(|()| true)
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {

@@ -93,14 +93,14 @@ impl Launch {
         }
     }
 
-    /// Enqueues it. The context is current.
+    /// Enqueues it, with y's old values at `old`. The context is current.
     fn run(
         &self,
         cx: &Context,
         rows: &Rows,
         (alpha, beta): (Address, Address),
         x: &DenseVector,
-        y: &DenseVector,
+        (old, y): (Address, &DenseVector),
     ) -> Result<()> {
         let (alpha, beta) = scalars(cx, self.compute, alpha, beta)?;
         cx.workspace.require(self.workspace_bytes())?;
@@ -113,7 +113,7 @@ impl Launch {
             // and y fit and do not overlap.
             Form::Rows { lanes_log2, blocks } => unsafe {
                 launch!(self.kernel, blocks, THREADS, 0, cx.stream;
-                    rows.rows, rows.nnz, rows.offsets, columns, rows.values, x.values, y.values, of_rows,
+                    rows.rows, rows.nnz, rows.offsets, columns, rows.values, x.values, y.values, old, of_rows,
                     alpha, beta, base, stream, lanes_log2)
             },
             // SAFETY: as above; `require` has checked the workspace, the handle
@@ -121,7 +121,7 @@ impl Launch {
             // most as many blocks as counters.
             Form::Balanced { share, overhang, blocks } => unsafe {
                 launch!(self.kernel, blocks, THREADS, 0, cx.stream;
-                    rows.rows, rows.nnz, rows.offsets, columns, rows.values, x.values, y.values, of_rows,
+                    rows.rows, rows.nnz, rows.offsets, columns, rows.values, x.values, y.values, old, of_rows,
                     alpha, beta, base, stream, share, overhang, self.places,
                     cx.workspace.address, cx.counters)
             },
@@ -233,7 +233,19 @@ impl SpmvExecutor for CsrSpmv {
         y: &DenseVector,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
-        self.launch.run(cx, &self.rows, (alpha, beta), x, y)
+        self.launch.run(cx, &self.rows, (alpha, beta), x, (y.values, y))
+    }
+
+    fn execute_into(
+        &self,
+        cx: &Context,
+        scalars: (Address, Address),
+        x: &DenseVector,
+        y: &DenseVector,
+        z: &DenseVector,
+    ) -> Result<bool> {
+        let _entered = self.device.enter()?;
+        self.launch.run(cx, &self.rows, scalars, x, (y.values, z)).map(|()| true)
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
@@ -287,5 +299,5 @@ pub(crate) fn once(
     let rows = Rows::of(m);
     let most_blocks = most_blocks(device, problem.types.compute.scalar());
     let form = Form::unanalyzed(rows.rows, rows.nnz, most_blocks);
-    Launch::new(device, problem.types, &rows, form)?.run(cx, &rows, scalars, x, y)
+    Launch::new(device, problem.types, &rows, form)?.run(cx, &rows, scalars, x, (y.values, y))
 }

@@ -126,6 +126,34 @@ impl HotSellSpmv {
     fn collected_bytes(&self) -> usize {
         ((self.arrays.hot.len() + ZEROS) * self.problem.types.x.size()).next_multiple_of(16)
     }
+
+    /// The launch, with y's old values at `old`.
+    fn run(
+        &self,
+        cx: &Context,
+        (alpha, beta): (Address, Address),
+        x: &DenseVector,
+        (old, y): (Address, &DenseVector),
+    ) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
+        cx.workspace.require(self.workspace_bytes())?;
+        let Arrays { rows, filled, order, heads, long_rows, values, columns, hot, .. } = &self.arrays;
+        let shared = shared_bytes(hot.len(), self.problem.types.x.size()) as u32;
+        let sums = cx.workspace.address.offset(self.collected_bytes());
+        let blocks = self.device.properties().multiprocessors;
+        // SAFETY: analysis has made the arrays; the descriptors promise x, y and the old values
+        // of these sizes until the stream has run the kernel, the plan that they
+        // do not overlap; `require` has checked the workspace, and the handle
+        // lends it and its counters, which have one for each row that is cut
+        // and the barrier's, to one call at a time.
+        unsafe {
+            launch_cooperative!(self.kernel, blocks, THREADS, shared, cx.stream;
+                heads.len() as u32, *rows as u32, *filled as u32, hot.len() as u32, heads.address(),
+                long_rows.address(), order.address(), values.address(), columns.address(),
+                hot.address(), x.values, y.values, old, alpha, beta, cx.workspace.address, sums, cx.counters)
+        }
+    }
 }
 
 impl SpmvExecutor for HotSellSpmv {
@@ -141,24 +169,18 @@ impl SpmvExecutor for HotSellSpmv {
         beta: Address,
         y: &DenseVector,
     ) -> Result<()> {
-        let _entered = self.device.enter()?;
-        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
-        cx.workspace.require(self.workspace_bytes())?;
-        let Arrays { rows, filled, order, heads, long_rows, values, columns, hot, .. } = &self.arrays;
-        let shared = shared_bytes(hot.len(), self.problem.types.x.size()) as u32;
-        let sums = cx.workspace.address.offset(self.collected_bytes());
-        let blocks = self.device.properties().multiprocessors;
-        // SAFETY: analysis has made the arrays; the descriptors promise x and y
-        // of these sizes until the stream has run the kernel, the plan that they
-        // do not overlap; `require` has checked the workspace, and the handle
-        // lends it and its counters, which have one for each row that is cut
-        // and the barrier's, to one call at a time.
-        unsafe {
-            launch_cooperative!(self.kernel, blocks, THREADS, shared, cx.stream;
-                heads.len() as u32, *rows as u32, *filled as u32, hot.len() as u32, heads.address(),
-                long_rows.address(), order.address(), values.address(), columns.address(),
-                hot.address(), x.values, y.values, alpha, beta, cx.workspace.address, sums, cx.counters)
-        }
+        self.run(cx, (alpha, beta), x, (y.values, y))
+    }
+
+    fn execute_into(
+        &self,
+        cx: &Context,
+        scalars: (Address, Address),
+        x: &DenseVector,
+        y: &DenseVector,
+        z: &DenseVector,
+    ) -> Result<bool> {
+        self.run(cx, scalars, x, (y.values, z)).map(|()| true)
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {

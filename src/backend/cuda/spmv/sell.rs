@@ -500,6 +500,31 @@ impl SellSpmv {
         let refill = Refill::new(device, problem.types.a, arrays.origins.as_ref())?;
         Ok(SellSpmv { device: Arc::clone(device), problem: *problem, arrays, form, launch, refill })
     }
+
+    /// The launch, with y's old values at `old`.
+    fn run(
+        &self,
+        cx: &Context,
+        (alpha, beta): (Address, Address),
+        x: &DenseVector,
+        (old, y): (Address, &DenseVector),
+    ) -> Result<()> {
+        let _entered = self.device.enter()?;
+        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
+        let Arrays { rows, order, heads, values, narrow, wide, .. } = &self.arrays;
+        let slices = self.arrays.slices as i64;
+        let of_block = u64::from(THREADS / WARP) * self.launch.slices_of_warp;
+        let blocks = (slices as u64).div_ceil(of_block) as u32;
+        // SAFETY: analysis has made the arrays; the descriptors promise x, y and the old values
+        // of these sizes until the stream has run the kernel, the plan that they
+        // do not overlap; the handle lends its counters, which have a slot for
+        // each block of a long row, to one call at a time.
+        unsafe {
+            launch!(self.launch.kernel, blocks, THREADS, 0, cx.stream;
+                slices, *rows, heads.address(), order.address(), values.address(), narrow.address(),
+                wide.address(), x.values, y.values, old, alpha, beta, cx.counters)
+        }
+    }
 }
 
 impl SpmvExecutor for SellSpmv {
@@ -515,21 +540,18 @@ impl SpmvExecutor for SellSpmv {
         beta: Address,
         y: &DenseVector,
     ) -> Result<()> {
-        let _entered = self.device.enter()?;
-        let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
-        let Arrays { rows, order, heads, values, narrow, wide, .. } = &self.arrays;
-        let slices = self.arrays.slices as i64;
-        let of_block = u64::from(THREADS / WARP) * self.launch.slices_of_warp;
-        let blocks = (slices as u64).div_ceil(of_block) as u32;
-        // SAFETY: analysis has made the arrays; the descriptors promise x and y
-        // of these sizes until the stream has run the kernel, the plan that they
-        // do not overlap; the handle lends its counters, which have a slot for
-        // each block of a long row, to one call at a time.
-        unsafe {
-            launch!(self.launch.kernel, blocks, THREADS, 0, cx.stream;
-                slices, *rows, heads.address(), order.address(), values.address(), narrow.address(),
-                wide.address(), x.values, y.values, alpha, beta, cx.counters)
-        }
+        self.run(cx, (alpha, beta), x, (y.values, y))
+    }
+
+    fn execute_into(
+        &self,
+        cx: &Context,
+        scalars: (Address, Address),
+        x: &DenseVector,
+        y: &DenseVector,
+        z: &DenseVector,
+    ) -> Result<bool> {
+        self.run(cx, scalars, x, (y.values, z)).map(|()| true)
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {

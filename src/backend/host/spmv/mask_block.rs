@@ -55,11 +55,11 @@ impl<C: Combo> Product<C> for MaskBlock<C::A> {
 
     fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()> {
         let (layout, height) = (self, self.block_rows);
-        let Opened { x, y, sums, scalars } = opened;
+        let Opened { x, sums, scalars, .. } = opened;
         let store = |slab: usize, sums: &[C::Acc; MOST_ROWS]| {
             let rows = slab * height..layout.row_count.min((slab + 1) * height);
-            // SAFETY: each slab is stored once, and y is borrowed until all are done.
-            let y = unsafe { y.part(rows) };
+            // SAFETY: each slab is stored once.
+            let y = unsafe { opened.rows(rows) };
             for (y, &sum) in y.iter_mut().zip(sums) {
                 scalars.store(sum, y);
             }

@@ -209,8 +209,8 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
 
     #[inline(always)]
     fn store_even(&self, first: usize, sums: &[C::Acc; LANES]) {
-        // SAFETY: one thread has the slice's rows, and y is borrowed until all are done.
-        let y = unsafe { self.opened.y.part(first..first + LANES) };
+        // SAFETY: one thread has the slice's rows.
+        let y = unsafe { self.opened.rows(first..first + LANES) };
         for (y, sum) in y.iter_mut().zip(sums) {
             self.opened.scalars.store(*sum, y);
         }

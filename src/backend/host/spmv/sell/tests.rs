@@ -83,7 +83,7 @@ where
     let (one, zero) = (C::Acc::ONE, C::Acc::ZERO);
     let mut y = vec![C::Y::round(zero); matrix.rows];
     let (x, out) = (vector(x), output(&mut y));
-    let opened = open::<C>(&scratch.cx, false, (scalar(&one), scalar(&zero)), (&x, &out), parts);
+    let opened = open::<C>(&scratch.cx, false, (scalar(&one), scalar(&zero)), (&x, &out, &out), parts);
     let opened = opened.unwrap().unwrap();
     with_stored!(&slices.layout.values, values => {
         let product = Running { layout: &slices.layout, values, opened };
