@@ -27,10 +27,13 @@ struct Limits {
     int64_t most, part;
     // Of rows in runs: `alone`; rows are packed into runs of about `quota`, or not if that is 0.
     int64_t alone, quota;
+    // Of warps' rows those of at most so many entries come last in their list.
+    int64_t pairs;
 };
 
-// Lists, and what else is counted: sums of parts that are added, and counters.
-constexpr int kRuns = 0, kWarps = 1, kParts = 2, kSlots = 3, kCounters = 4, kLists = 5;
+// Lists, and what else is counted: sums of parts that are added, and counters. kPairs is the end of
+// the list kWarps.
+constexpr int kRuns = 0, kWarps = 1, kParts = 2, kSlots = 3, kCounters = 4, kPairs = 5, kLists = 6;
 
 // Fills a window's places of the lists, in the order of rows, so that neighbours stay neighbours,
 // or counts them: counts[list · windows + window]; to fill, their exclusive sums over all of these.
@@ -75,13 +78,19 @@ __device__ __forceinline__ void make_tasks(const void *offsets, int64_t wide, in
     const bool is_short = length >= 0 && length <= limits.alone;
     const bool is_cut = length > limits.most;
     const int count = is_cut ? int((length + limits.part - 1) / limits.part) : 0;
-    const int64_t of_warp = place_of(kWarps, length > limits.alone && !is_cut);
+    const bool is_warps = length > limits.alone && !is_cut,
+               is_pairs = is_warps && length <= limits.pairs;
+    const int64_t of_warp = place_of(kWarps, is_warps && !is_pairs);
+    const int64_t of_pairs = place_of(kPairs, is_pairs);
     const int64_t first = place_of(kParts, count);
     const int64_t slot = place_of(kSlots, count > 1 ? count : 0);
     const int64_t counter = place_of(kCounters, count > 1 ? counters_of(count) : 0);
     if constexpr (fill) {
-        if (length > limits.alone && !is_cut)
-            warps[of_warp] = {begin, int32_t(row), 1, uint16_t(length)};
+        if (is_warps) {
+            const int64_t others = counts[(kWarps + 1) * windows] - counts[kWarps * windows];
+            warps[is_pairs ? others + of_pairs : of_warp] = {begin, int32_t(row), 1,
+                                                             uint16_t(length)};
+        }
         // Parts of equal length and not a short last one.
         for (int i = 0; i < count; ++i) {
             const int64_t from = length * i / count, upto = length * (i + 1) / count;

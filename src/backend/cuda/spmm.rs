@@ -10,6 +10,7 @@
 
 mod csr;
 pub mod dense;
+mod groups;
 mod masked;
 mod masked_window;
 mod once;
@@ -212,6 +213,8 @@ struct Kernels {
     pack: Kernel,
     /// Where nothing is analyzed.
     lists: Option<ListKernels>,
+    /// By lanes and packs, on lists for groups.
+    groups: Vec<((usize, usize), Kernel)>,
 }
 
 struct RowSpmm {
@@ -268,10 +271,15 @@ impl RowSpmm {
         let Looked { operand, stats, .. } = analysis.rows_in_order(source, order)?;
         let (mut operand, mut order) = RowOrder::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
-        let mut schedule = Schedule::build(cx, device, &rows, &stats)?;
+        let for_groups = groups::may_have(problem, rows.index_type) && !order.policy().is_named();
+        let mut schedule = Schedule::build(cx, device, &rows, &stats, for_groups)?;
         let mean = rows.nnz / rows.rows.max(1);
         let reach = reach::look(cx, device, &rows, &stats)?;
-        let kernels = Arc::new(Kernels::load(device, problem.types, rows.index_type)?);
+        let mut kernels = Kernels::load(device, problem.types, rows.index_type)?;
+        if schedule.has_groups() {
+            kernels.groups = groups::load(device, problem.types)?;
+        }
+        let kernels = Arc::new(kernels);
         memory::synchronize(cx.stream)?;
         operand.seal();
         order.seal();
@@ -378,6 +386,7 @@ impl Kernels {
             finish: FINISH.load(device, (result_name(types),))?,
             pack: pack_kernel(device, types.x)?,
             lists: None,
+            groups: vec![],
         })
     }
 }
@@ -400,6 +409,7 @@ impl ListKernels {
 
     fn of(&self, kernel: row::Kernel) -> Kernel {
         match kernel {
+            row::Kernel::Groups { .. } => unreachable!("without analysis there are no lists for groups"),
             row::Kernel::Packs(group) => self.packs[group],
             row::Kernel::Twins => self.twins.expect("doubles have it"),
             row::Kernel::Single => self.single,
@@ -510,7 +520,7 @@ impl RowSpmm {
         let c_size = if raw { accumulator.size() } else { c_size };
         let mut first = 0;
         while first < n {
-            let step = self.step(n - first, b_at, from);
+            let step = self.step(n - first, b_at, from, packs_c && !raw);
             let tasks = self.schedule.tasks(step.spread, cx.counters, lists);
             let b_row = if step.is_wide() { from.row * b_size as i64 } else { from.row };
             let b_part = b_at.offset(first * from.col as usize * b_size);
@@ -519,6 +529,22 @@ impl RowSpmm {
             let flags = flags | if step.packs { 8 } else { 0 } | i64::from(step.together) << 8;
             let grid = (self.blocks(&step)?, step.tiles.div_ceil(1 << step.together));
             let kernel = self.kernel(step.kernel);
+            if let row::Kernel::Groups { lanes, .. } = step.kernel {
+                let (tasks, blocks) =
+                    self.schedule.groups(lanes, cx.counters).expect("the step is of these lists");
+                let blocks =
+                    blocks_of_grid(blocks << step.together, "A: it has more rows than one launch can take")?;
+                let grid_y = step.tiles.div_ceil(1 << step.together);
+                let b_packs = (b_row / 16) as u32;
+                // SAFETY: as below; rows of B and C are aligned to 16 bytes, and 32 bits number the packs of B.
+                unsafe {
+                    launch!(kernel, (blocks, grid_y), ROW_THREADS, 0, cx.stream;
+                        rows.indices, rows.values, rows.base as i32, tasks, b_part, b_packs, c_part, c_strides.row,
+                        step.columns as i64, alpha, beta, partial, columns, step.together as i32)?;
+                }
+                first += step.columns;
+                continue;
+            }
             // What is in lists that were made without analysis, and then the runs, which need none of them.
             let mut kernels = vec![(kernel, grid.0, flags, false)];
             if let (Some(lists), blocks @ 1..) = (&self.kernels.lists, self.schedule.list_blocks()) {
@@ -554,7 +580,7 @@ impl RowSpmm {
     }
 
     /// The launch for the first of the `n` columns that are left.
-    fn step(&self, n: usize, b: Address, strides: Strides) -> Step {
+    fn step(&self, n: usize, b: Address, strides: Strides, packs_c: bool) -> Step {
         let x = self.problem.types.x;
         let plan = Plan {
             size: x.size(),
@@ -564,6 +590,8 @@ impl RowSpmm {
             rows: self.schedule.row_count,
             mean: self.mean,
             is_packed: self.schedule.is_packed(),
+            has_groups: packs_c && self.schedule.has_groups(),
+            cols: self.operand.rows().cols,
             tiles_at_once: self.schedule.tiles_at_once(),
             multiprocessors: i64::from(self.device.properties().multiprocessors),
             reach: &self.reach,
@@ -575,6 +603,10 @@ impl RowSpmm {
     fn kernel(&self, kernel: row::Kernel) -> Kernel {
         let Kernels { packs, single, twins, narrow, .. } = &*self.kernels;
         match kernel {
+            row::Kernel::Groups { lanes, packs } => {
+                let known = self.kernels.groups.iter().find(|known| known.0 == (lanes, packs));
+                known.expect("all were loaded").1
+            }
             row::Kernel::Packs(group) => packs[group],
             row::Kernel::Twins => twins.expect("doubles have it"),
             row::Kernel::Single => *single,

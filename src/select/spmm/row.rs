@@ -16,6 +16,8 @@ const ALONE: i64 = 24;
 /// Entries of a row that gets a warp; longer ones get blocks, with so many entries each.
 const WARP: i64 = 128;
 const PART: i64 = 512;
+/// Entries of a row that a group of lanes has alone, at the least.
+const GROUP: i64 = 32;
 /// The most where rows are long on average: what the window sort's keys hold.
 const LONG: i64 = 4096;
 
@@ -36,6 +38,8 @@ pub struct Limits {
     pub alone: i64,
     /// Entries of a run of several rows; 0: runs have one row.
     pub quota: i64,
+    /// Of rows that get a warp those of at most so many entries are at the end of their list.
+    pub pairs: i64,
 }
 
 impl Limits {
@@ -45,7 +49,7 @@ impl Limits {
         let least = nnz / PARTS;
         if mean < SHORT {
             let quota = (nnz / warps.max(1)).clamp(1, QUOTA);
-            return Some(Limits { most: WARP, part: PART.max(least), alone: ALONE, quota });
+            return Some(Limits { most: WARP, part: PART.max(least), alone: ALONE, quota, pairs: 0 });
         }
         // Rows that are all long need no parts: groups share them. But few rows leave most of
         // the device without work.
@@ -58,7 +62,19 @@ impl Limits {
             part: (WARPS * most).max(least),
             alone: most,
             quota: 0,
+            pairs: 0,
         })
+    }
+
+    /// For kernels on aligned rows ([`Kernel::Groups`]), of which a group of lanes has a row, or two or four groups of
+    /// a block share one: few entries each, so that a small matrix does not wait for its longest rows, and more where
+    /// the device takes a matrix in many turns.
+    pub fn of_groups(rows: i64, nnz: i64, warps: i64) -> Self {
+        let alone = (nnz / (2 * warps).max(1)).clamp(GROUP, 4 * GROUP);
+        let most = 4 * alone;
+        let part = PART.max(most).max(nnz / PARTS);
+        debug_assert!(rows >= 0);
+        Limits { most, part, alone, quota: 0, pairs: 2 * alone }
     }
 }
 
@@ -107,7 +123,7 @@ impl Unanalyzed {
             (most, most, 1)
         };
         let part = (WARPS * most).max(least);
-        let limits = Limits { most, part, alone, quota: 0 };
+        let limits = Limits { most, part, alone, quota: 0, pairs: 0 };
         let slots = 2 * (nnz / part);
         // A run with `alone + 1` entries lists at most `rows_a_run` rows for warps, a quarter of a block each. One with
         // a row of `most + 1` entries lists a part, a block, and its other rows. Longer rows give fewer blocks for each
@@ -207,6 +223,10 @@ pub struct Plan<'a> {
     pub mean: i64,
     /// Runs have several rows ([`Limits::quota`]).
     pub is_packed: bool,
+    /// Lists are those of [`Limits::of_groups`], and rows of C are aligned to 16 bytes.
+    pub has_groups: bool,
+    /// Columns of A.
+    pub cols: i64,
     /// Tiles along the columns of C that one launch takes.
     pub tiles_at_once: usize,
     pub multiprocessors: i64,
@@ -235,6 +255,9 @@ impl RowsOfB {
 /// A kernel of `row`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
+    /// Groups of so many lanes along the columns, with so many packs of 16 bytes in each, on rows of B and C that are
+    /// aligned to those, with lists of [`Limits::of_groups`].
+    Groups { lanes: usize, packs: usize },
     /// Lanes lie along the columns of C and read B in packs of 16 bytes; which of [`groups`].
     Packs(usize),
     /// The same with two packs a lane, and groups of a warp.
@@ -268,7 +291,33 @@ impl Step {
     }
 }
 
+/// Lanes and packs of the groups for so many packs of elements of `size` bytes in a row of B, of which a tile has no
+/// more than `most` bytes.
+fn lanes_of_groups(size: usize, packs: usize, most: usize) -> (usize, usize) {
+    let kinds: &[(usize, usize)] = match size {
+        8 => &[(32, 2), (16, 2), (8, 2), (32, 1), (16, 1), (8, 1)],
+        4 => &[(16, 2), (8, 2), (32, 1), (16, 1), (8, 1), (4, 1)],
+        _ => &[(32, 1), (16, 1), (8, 1), (4, 1)],
+    };
+    if let Ok(text) = std::env::var("TARSIA_GROUPS") {
+        let numbers: Vec<usize> = text.split(',').map(|part| part.parse().unwrap()).collect();
+        if let Some(&kind) = kinds.iter().find(|&&kind| kind == (numbers[0], numbers[1])) {
+            return kind;
+        }
+    }
+    let fits = |&&(lanes, each): &&(usize, usize)| {
+        let tile = lanes * each;
+        tile * 16 <= most && tile < 2 * packs && (each == 1 || packs >= tile)
+    };
+    kinds.iter().find(fits).copied().unwrap_or(kinds[kinds.len() - 1])
+}
+
 impl Plan<'_> {
+    /// 32 bits number the packs of B.
+    fn numbers_packs(&self, b: &RowsOfB) -> bool {
+        self.cols.saturating_mul(b.row_bytes / 16) <= i64::from(u32::MAX)
+    }
+
     /// The launch for the first columns of the `n` that are left: as many as
     /// 16-byte packs make up, and what is left over by lanes along the entries.
     pub fn step(&self, n: usize, b: &RowsOfB) -> Step {
@@ -291,6 +340,25 @@ impl Plan<'_> {
             return Step { kernel, columns, tiles: 1, together: 0, packs, runs_a_warp, spread: 1 };
         }
         let most = self.reach.tile_bytes(LINE).max(LINE);
+        if self.has_groups && aligned && n % pack == 0 && self.numbers_packs(b) {
+            let (lanes, packs) = lanes_of_groups(size, n / pack, most);
+            let tile = lanes * packs * pack;
+            let columns = if packs > 1 { n - n % tile } else { n }.min(self.tiles_at_once * tile);
+            let tiles = columns.div_ceil(tile) as u32;
+            let follow = self.reach.takes_rows(n.saturating_mul(size))
+                || (!b.begin_at(LINE) && self.reach.is_near(SHORT));
+            let together = if follow { tiles.next_power_of_two().trailing_zeros().min(3) } else { 0 };
+            let kernel = Kernel::Groups { lanes, packs };
+            return Step {
+                kernel,
+                columns,
+                tiles,
+                together,
+                packs: true,
+                runs_a_warp: 32 / lanes as i64,
+                spread: 1,
+            };
+        }
         let twins =
             self.has_twins && aligned && n > 32 * pack && self.mean >= SHORT && GROUPS[3] * 2 * 16 <= most;
         let (kernel, group, packs) = if twins {
@@ -344,6 +412,20 @@ mod tests {
         let few = Limits::new(500, 500 * 4096, 5000, 8448).unwrap();
         assert_eq!((few.most, few.part), (242, 968));
         assert_eq!(Limits::new(20_000, 1 << 40, 1 << 39, 8448).unwrap().most, LONG);
+    }
+
+    #[test]
+    fn groups_have_few_entries_each_of_small_matrices() {
+        let of = |rows, nnz| {
+            let Limits { most, part, alone, quota, pairs } = Limits::of_groups(rows, nnz, 8448);
+            assert_eq!((pairs, most, quota), (2 * alone, 4 * alone, 0));
+            (alone, part)
+        };
+        assert_eq!(of(17_758, 126_150), (32, 512));
+        assert_eq!(of(33_288, 1_200_000), (71, 512));
+        assert_eq!(of(62_451, 4_007_383), (128, 512));
+        // Counters suffice for all parts.
+        assert_eq!(of(1 << 20, 1 << 40), (128, 1 << 24));
     }
 
     #[test]
@@ -410,6 +492,8 @@ mod tests {
             rows: 100_000,
             mean,
             is_packed: mean < SHORT,
+            has_groups: false,
+            cols: 100_000,
             tiles_at_once: 65_535,
             multiprocessors: 132,
             reach,

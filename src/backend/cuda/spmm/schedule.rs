@@ -23,7 +23,7 @@ use crate::types::{Address, IndexType};
 
 /// Rows of a window, and lists and other things that are counted (tasks.cu).
 const WINDOW: usize = 256;
-const LISTS: usize = 5;
+const LISTS: usize = 6;
 /// Rows of a block that makes lists without analysis (tasks.cu).
 const LISTED: usize = 1024;
 /// Blocks for each multiprocessor that take lists without analysis: it has room for more, which others
@@ -59,7 +59,29 @@ pub(super) struct Tasks {
 }
 same_layout!(Tasks = "spmm/row.cuh Tasks" { parts, part_count, warps, warp_count, runs, count, spread, counters, counter_count, rows, rows_a_run, run_limit, lengths });
 
-same_layout!(Limits = "spmm/tasks.cu Limits" { most, part, alone, quota });
+/// Threads of a block of the kernels for aligned rows (row.cuh's kBlock).
+const GROUP_THREADS: usize = 128;
+
+/// Kernels' `GroupTasks`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct GroupTasks {
+    parts: Address,
+    quads: Address,
+    pairs: Address,
+    rows: Address,
+    quad_count: i64,
+    pair_count: i64,
+    row_count: i64,
+    quads_from: u32,
+    pairs_from: u32,
+    rows_from: u32,
+    counter_count: u32,
+    counters: Address,
+}
+same_layout!(GroupTasks = "spmm/row_groups.cuh GroupTasks" { parts, quads, pairs, rows, quad_count, pair_count, row_count, quads_from, pairs_from, rows_from, counter_count, counters });
+
+same_layout!(Limits = "spmm/tasks.cu Limits" { most, part, alone, quota, pairs });
 
 /// Kernels' `Run`.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -98,6 +120,8 @@ pub(super) struct Schedule {
     count: i64,
     rows_a_run: i64,
     warp_count: i64,
+    /// Of rows of warps those that four groups share, which come first; `None`: lists are not for groups.
+    quads: Option<i64>,
     part_count: i64,
     /// Sums of parts that are added.
     pub(super) slots: i64,
@@ -122,7 +146,13 @@ struct MadeAt {
 
 impl Schedule {
     /// Blocks.
-    pub(super) fn build(cx: &Context, device: &Device, rows: &Rows, stats: &RowStats) -> Result<Self> {
+    pub(super) fn build(
+        cx: &Context,
+        device: &Device,
+        rows: &Rows,
+        stats: &RowStats,
+        for_groups: bool,
+    ) -> Result<Self> {
         let plain = Schedule::plain(rows.rows);
         // Lists number rows by 32 bits; more rows go as they are.
         let Ok(count) = i32::try_from(rows.rows) else {
@@ -134,7 +164,11 @@ impl Schedule {
             return Ok(plain);
         };
         let at_once = warps_at_once(i64::from(device.properties().multiprocessors));
-        let limits = match Limits::new(rows.rows, rows.nnz, stats.max, at_once) {
+        let limits = match for_groups {
+            true => Some(Limits::of_groups(rows.rows, rows.nnz, at_once)),
+            false => Limits::new(rows.rows, rows.nnz, stats.max, at_once),
+        };
+        let limits = match limits {
             Some(limits) if count > 0 => limits,
             _ => return Ok(plain),
         };
@@ -154,7 +188,9 @@ impl Schedule {
                 counts.address(), windows as i64, lengths.address())?;
         }
         let lengths = lengths.read(0, LISTS)?;
-        let [count, warp_count, part_count, slots, counter_count] = [0, 1, 2, 3, 4].map(|list| lengths[list]);
+        let [count, quads, part_count, slots, counter_count, pairs] =
+            [0, 1, 2, 3, 4, 5].map(|list| lengths[list]);
+        let warp_count = quads + pairs;
         let runs = DeviceBuffer::<Run>::new(cx, count as usize)?;
         let warps = DeviceBuffer::<Run>::new(cx, warp_count as usize)?;
         let parts = DeviceBuffer::<Part>::new(cx, part_count as usize)?;
@@ -171,6 +207,7 @@ impl Schedule {
             count,
             rows_a_run: 1,
             warp_count,
+            quads: for_groups.then_some(quads),
             part_count,
             slots,
             counter_count,
@@ -186,6 +223,7 @@ impl Schedule {
             count: rows,
             rows_a_run: 1,
             warp_count: 0,
+            quads: None,
             part_count: 0,
             slots: 0,
             counter_count: 0,
@@ -291,6 +329,38 @@ impl Schedule {
     pub(super) fn blocks(&self, runs_a_warp: i64) -> i64 {
         let ceil = |count: i64, by: i64| count / by + i64::from(count % by != 0);
         self.part_count + ceil(self.warp_count + ceil(self.count, runs_a_warp), WARPS)
+    }
+
+    /// For a launch of kernels with groups of so many lanes, and its blocks; `None`: lists are not for these.
+    pub(super) fn groups(&self, lanes: usize, counters: Address) -> Option<(GroupTasks, i64)> {
+        let (Some(quad_count), Lists::Kept { runs, warps, parts }) = (self.quads, &self.lists) else {
+            return None;
+        };
+        let a_block = (GROUP_THREADS / lanes) as i64;
+        let blocks = |count: i64, sharing: i64| (count + a_block / sharing - 1) / (a_block / sharing);
+        let pair_count = self.warp_count - quad_count;
+        let pairs_from = self.part_count + blocks(quad_count, 4);
+        let rows_from = pairs_from + blocks(pair_count, 2);
+        let tasks = GroupTasks {
+            parts: parts.address(),
+            quads: warps.address(),
+            pairs: warps.address().offset(quad_count as usize * size_of::<Run>()),
+            rows: runs.address(),
+            quad_count,
+            pair_count,
+            row_count: self.count,
+            quads_from: self.part_count as u32,
+            pairs_from: pairs_from as u32,
+            rows_from: rows_from as u32,
+            counter_count: self.counter_count as u32,
+            counters,
+        };
+        Some((tasks, rows_from + blocks(self.count, 1)))
+    }
+
+    /// Lists are for groups.
+    pub(super) fn has_groups(&self) -> bool {
+        self.quads.is_some()
     }
 
     /// For a launch in which `spread` groups share a run; `lists`: where [`Self::make`] has made them.

@@ -1,0 +1,28 @@
+// SpMM `row` on aligned rows of B and C, see spmm/row_groups.cuh.
+
+#include "common/kernels.cuh"
+#include "spmm/row_groups.cuh"
+
+using namespace tarsia;
+
+// Blocks of a multiprocessor: registers for 32 to 40 warps.
+#define BLOCKS(X, P)                                                                               \
+    ((P) > 1 ? (sizeof(X) == 8 ? 7 : 8) : sizeof(X) == 2 ? 8 : sizeof(X) == 8 ? 9 : 10)
+#define KERNEL_groups(name, types, G, P) KERNEL_OF(GROUPS, name, G, P, TYPES_##types)
+#define GROUPS(name, G, P, A, X, Y, Acc)                                                           \
+    extern "C" __global__ void __launch_bounds__(kBlock, BLOCKS(X, P))                             \
+        name(const int32_t *indices, const A *values, int32_t base, GroupTasks tasks, const X *b,  \
+             uint32_t b_packs, Y *c, int64_t c_row, int64_t n, Scalar<Acc> alpha,                  \
+             Scalar<Acc> beta, Acc *partial, int64_t partial_stride, int32_t together) {           \
+        row_groups<A, X, Y, Acc, G, int(16 / sizeof(X)), P>(indices, values, base, tasks, b,       \
+                                                            b_packs, c, c_row, n, alpha, beta,     \
+                                                            partial, partial_stride, together);    \
+    }
+KERNELS(groups, (f64), (spmm_row_groups_f64_8_1, 8, 1), (spmm_row_groups_f64_16_1, 16, 1),
+        (spmm_row_groups_f64_32_1, 32, 1), (spmm_row_groups_f64_8_2, 8, 2),
+        (spmm_row_groups_f64_16_2, 16, 2), (spmm_row_groups_f64_32_2, 32, 2))
+KERNELS(groups, (f32), (spmm_row_groups_f32_4_1, 4, 1), (spmm_row_groups_f32_8_1, 8, 1),
+        (spmm_row_groups_f32_16_1, 16, 1), (spmm_row_groups_f32_32_1, 32, 1),
+        (spmm_row_groups_f32_8_2, 8, 2), (spmm_row_groups_f32_16_2, 16, 2))
+KERNELS(groups, (f16f32), (spmm_row_groups_f16f32_4_1, 4, 1), (spmm_row_groups_f16f32_8_1, 8, 1),
+        (spmm_row_groups_f16f32_16_1, 16, 1), (spmm_row_groups_f16f32_32_1, 32, 1))

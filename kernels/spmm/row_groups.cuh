@@ -1,0 +1,196 @@
+// SpMM `row` where rows of B and C are aligned to 16 bytes: C = alpha · A · B + beta · C on the
+// lists of rows that analysis makes (spmm/tasks.cuh), by CUDA cores.
+//
+// A group of G lanes, which lie along the columns of C, has a row of A; of rows of middle length
+// two or four groups of a block each have a share, and of parts of long rows all groups of a block.
+// Of G entries each lane loads one, and shuffles hand it to the others, which load their columns of
+// its row of B, kFlight rows at a time, while the next G entries come. Nothing but the last sum of
+// a shared row goes through shared memory. Entries are added in the order in which they are stored,
+// and shares in the order of theirs, parts of a row by the block that comes last: no floating-point
+// atomics, the same bits from run to run.
+#pragma once
+
+#include "spmm/row.cuh"
+
+namespace tarsia {
+
+// Lists of rows, and the blocks of a launch that have them: first those of parts, one each, then
+// those of rows that four groups share, that two share, and of all others.
+struct GroupTasks {
+    const Part *parts;
+    const Run *quads, *pairs, *rows;
+    int64_t quad_count, pair_count, row_count;
+    // The first blocks that do not have parts, quads, and pairs.
+    uint32_t quads_from, pairs_from, rows_from;
+    // For each tile of a launch, zero before it and after it.
+    uint32_t counter_count;
+    unsigned *counters;
+};
+
+// P times V elements a lane, V of them next to each other in 16 bytes, the next V · G columns
+// further: P · V · G columns, a tile, a group. n is a multiple of V, and where P > 1 of tiles.
+// b_packs: packs of 16 bytes between rows of B; cols · b_packs is less than 2^32. together: log2 of
+// the tiles that lie next to each other in the grid.
+template <class A, class X, class Y, class Acc, int G, int V, int P>
+__device__ __forceinline__ void
+row_groups(const int32_t *indices, const A *values, int32_t base, const GroupTasks &tasks,
+           const X *b, uint32_t b_packs, Y *c, int64_t c_row, int64_t n, const Scalar<Acc> &alpha_,
+           const Scalar<Acc> &beta_, Acc *partial, int64_t partial_stride, int32_t together) {
+    constexpr unsigned kWarp = 0xffffffffu;
+    constexpr int kGroups = kBlock / G, kTile = P * V * G, kNow = G < kFlight ? G : kFlight;
+    using Factor = typename Either<sizeof(A) == 2, Acc, A>::type;
+    __shared__ alignas(16) Acc shares[kGroups * kTile];
+
+    const int lane = threadIdx.x % G, group = threadIdx.x / G;
+    const uint32_t tile = (blockIdx.y << together) + (blockIdx.x & ((1u << together) - 1));
+    const uint32_t block = blockIdx.x >> together;
+    if (int64_t(tile) * kTile >= n)
+        return;
+    const bool is_part = block < tasks.quads_from;
+    int64_t begin = 0;
+    int row = -1, length = 0, sharing_log2 = 0;
+    if (is_part) {
+        const Part part = load_part(tasks.parts + block);
+        begin = part.begin;
+        row = part.row;
+        length = part.length;
+        sharing_log2 = kGroups == 4 ? 2 : kGroups == 8 ? 3 : kGroups == 16 ? 4 : 5;
+    } else {
+        const Run *list = tasks.rows;
+        int64_t count = tasks.row_count;
+        uint32_t from = tasks.rows_from;
+        if (block < tasks.pairs_from) {
+            list = tasks.quads;
+            count = tasks.quad_count;
+            from = tasks.quads_from;
+            sharing_log2 = 2;
+        } else if (block < tasks.rows_from) {
+            list = tasks.pairs;
+            count = tasks.pair_count;
+            from = tasks.pairs_from;
+            sharing_log2 = 1;
+        }
+        const int64_t place = (int64_t(block - from) * kGroups + group) >> sharing_log2;
+        if (place < count) {
+            const Share own = take(list + place);
+            begin = own.begin;
+            row = int(own.row);
+            length = own.length;
+        }
+    }
+    const int which = group & ((1 << sharing_log2) - 1);
+    if (sharing_log2 > 0) {
+        const int each = (length + (1 << sharing_log2) - 1) >> sharing_log2;
+        const int before = min(which * each, length);
+        begin += before;
+        length = min(each, length - before);
+    }
+    if (is_zero(alpha_.get()))
+        length = 0;
+
+    const int col = int(tile) * kTile + lane * V;
+    const bool has_columns = col < n;
+    // Lanes past the last column read the first, and store nothing.
+    const Pack<X, V> *const columns =
+        reinterpret_cast<const Pack<X, V> *>(b) + (has_columns ? col / V : 0);
+    Acc sums[P * V];
+#pragma unroll
+    for (int i = 0; i < P * V; ++i)
+        sums[i] = zero<Acc>();
+
+    // Where the row of B of this lane's entry is, in packs, and the entry.
+    uint32_t at = 0;
+    Factor factor = zero<Factor>();
+    indices += begin;
+    values += begin;
+    const auto fetch = [&](int entry) {
+        if (entry < length) {
+            at = uint32_t(load(indices + entry) - base) * b_packs;
+            factor = widen<Factor>(load(values + entry));
+        }
+    };
+    // The groups of a warp go round together; one that is done idles.
+    const int longest = __reduce_max_sync(kWarp, length);
+    fetch(lane);
+    for (int first = 0; first < longest; first += G) {
+        const uint32_t now_at = at;
+        const Factor now_factor = factor;
+        if (first + G < longest)
+            fetch(first + G + lane);
+// Unrolled, the compiler would hold all G rows of B at a time.
+#pragma unroll 1
+        for (int turn = 0; turn < G && first + turn < longest; turn += kNow) {
+            const int left = length - first - turn;
+            Pack<X, V> packs[kNow][P];
+#pragma unroll
+            for (int u = 0; u < kNow; ++u) {
+                const Pack<X, V> *from = columns + __shfl_sync(kWarp, now_at, turn + u, G);
+                if (u < left) {
+#pragma unroll
+                    for (int p = 0; p < P; ++p)
+                        packs[u][p] = load(from + p * G);
+                }
+            }
+#pragma unroll
+            for (int u = 0; u < kNow; ++u) {
+                const Factor of_all = __shfl_sync(kWarp, now_factor, turn + u, G);
+                if (u < left) {
+#pragma unroll
+                    for (int p = 0; p < P; ++p)
+                        add_pack(sums + p * V, widen<Acc>(of_all), packs[u][p]);
+                }
+            }
+        }
+    }
+
+    if (sharing_log2 > 0) {
+        Acc *const own = shares + group * kTile + lane * V;
+        if (which > 0) {
+#pragma unroll
+            for (int i = 0; i < P * V; ++i)
+                own[i / V * (V * G) + i % V] = sums[i];
+        }
+        __syncthreads();
+        if (which == 0) {
+#pragma unroll 1
+            for (int other = 1; other < 1 << sharing_log2; ++other) {
+#pragma unroll
+                for (int i = 0; i < P * V; ++i)
+                    sums[i] = add(sums[i], own[other * kTile + i / V * (V * G) + i % V]);
+            }
+        }
+        if (is_part) {
+            if (threadIdx.x >= 32)
+                return;
+            const Part part = load_part(tasks.parts + block);
+            const auto column = [&](int i) {
+                const int at = col + i / V * (V * G) + i % V;
+                return at < n ? at : -1;
+            };
+            if (part.count > 1 &&
+                !join_parts<G>(sums, part, partial, partial_stride,
+                               tasks.counters + tile * tasks.counter_count, column))
+                return;
+        }
+    }
+    if (which > 0 || row < 0 || !has_columns)
+        return;
+    const Acc alpha = alpha_.get(), beta = beta_.get();
+    // Of 16 bytes at the most: Y may be wider than X.
+    constexpr int kPack = 16 / sizeof(Y) < V ? 16 / sizeof(Y) : V;
+    Y *out = c + row * c_row + col;
+#pragma unroll
+    for (int i = 0; i < P * V; i += kPack) {
+        Pack<Y, kPack> *to = reinterpret_cast<Pack<Y, kPack> *>(out + i / V * (V * G) + i % V);
+        Pack<Y, kPack> pack;
+        if (!is_zero(beta))
+            pack = *to;
+#pragma unroll
+        for (int j = 0; j < kPack; ++j)
+            store(&pack.v[j], alpha, sums[i + j], beta);
+        // C is not read again: it should not push B out of L2.
+        store_once(to, pack);
+    }
+}
+
+} // namespace tarsia
