@@ -6,13 +6,13 @@
 using namespace tarsia;
 
 // Blocks of a multiprocessor: registers for 32 to 40 warps.
-#define BLOCKS(X, P)                                                                               \
-    ((P) > 1 ? (sizeof(X) == 8 ? 7 : 8) : sizeof(X) == 2 ? 8 : sizeof(X) == 8 ? 9 : 10)
+#define BLOCKS(X, G, P)                                                                            \
+    ((P) > 1 ? (sizeof(X) == 8 ? 6 : 8) : sizeof(X) != 4 ? 8 : (G) == 32 ? 9 : 10)
 #define KERNEL_groups(name, types, G, P) KERNEL_OF(GROUPS, name, G, P, TYPES_##types)
 #define GROUPS(name, G, P, A, X, Y, Acc)                                                           \
-    extern "C" __global__ void __launch_bounds__(kBlock, BLOCKS(X, P))                             \
+    extern "C" __global__ void __launch_bounds__(kBlock, BLOCKS(X, G, P))                          \
         name(const int32_t *indices, const A *values, int32_t base, GroupTasks tasks, const X *b,  \
-             uint32_t b_packs, Y *c, int64_t c_row, int64_t n, Scalar<Acc> alpha,                  \
+             uint32_t b_packs, Y *c, int64_t c_row, int32_t n, Scalar<Acc> alpha,                  \
              Scalar<Acc> beta, Acc *partial, int64_t partial_stride, int32_t together) {           \
         row_groups<A, X, Y, Acc, G, int(16 / sizeof(X)), P>(indices, values, base, tasks, b,       \
                                                             b_packs, c, c_row, n, alpha, beta,     \

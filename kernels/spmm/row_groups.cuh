@@ -34,7 +34,7 @@ struct GroupTasks {
 template <class A, class X, class Y, class Acc, int G, int V, int P>
 __device__ __forceinline__ void
 row_groups(const int32_t *indices, const A *values, int32_t base, const GroupTasks &tasks,
-           const X *b, uint32_t b_packs, Y *c, int64_t c_row, int64_t n, const Scalar<Acc> &alpha_,
+           const X *b, uint32_t b_packs, Y *c, int64_t c_row, int32_t n, const Scalar<Acc> &alpha_,
            const Scalar<Acc> &beta_, Acc *partial, int64_t partial_stride, int32_t together) {
     constexpr unsigned kWarp = 0xffffffffu;
     constexpr int kGroups = kBlock / G, kTile = P * V * G, kNow = G < kFlight ? G : kFlight;
@@ -44,7 +44,7 @@ row_groups(const int32_t *indices, const A *values, int32_t base, const GroupTas
     const int lane = threadIdx.x % G, group = threadIdx.x / G;
     const uint32_t tile = (blockIdx.y << together) + (blockIdx.x & ((1u << together) - 1));
     const uint32_t block = blockIdx.x >> together;
-    if (int64_t(tile) * kTile >= n)
+    if (int(tile) * kTile >= n)
         return;
     const bool is_part = block < tasks.quads_from;
     int64_t begin = 0;
@@ -91,54 +91,66 @@ row_groups(const int32_t *indices, const A *values, int32_t base, const GroupTas
     const int col = int(tile) * kTile + lane * V;
     const bool has_columns = col < n;
     // Lanes past the last column read the first, and store nothing.
-    const Pack<X, V> *const columns =
-        reinterpret_cast<const Pack<X, V> *>(b) + (has_columns ? col / V : 0);
+    const char *columns = reinterpret_cast<const char *>(b + (has_columns ? col : 0));
+    // Not to be added up anew at each load.
+    asm("" : "+l"(columns));
     Acc sums[P * V];
 #pragma unroll
     for (int i = 0; i < P * V; ++i)
         sums[i] = zero<Acc>();
 
-    // Where the row of B of this lane's entry is, in packs, and the entry.
-    uint32_t at = 0;
+    // This lane's next entry: its column as it is stored, so that nothing waits for it before it is
+    // used.
+    int32_t index = base;
     Factor factor = zero<Factor>();
-    indices += begin;
-    values += begin;
+    const int32_t *next_index = indices + (begin + lane);
+    const A *next_value = values + (begin + lane);
     const auto fetch = [&](int entry) {
         if (entry < length) {
-            at = uint32_t(load(indices + entry) - base) * b_packs;
-            factor = widen<Factor>(load(values + entry));
+            index = load(next_index);
+            factor = widen<Factor>(load(next_value));
         }
+        next_index += G;
+        next_value += G;
     };
     // The groups of a warp go round together; one that is done idles.
-    const int longest = __reduce_max_sync(kWarp, length);
+    const int longest = __reduce_max_sync(kWarp, length),
+              shortest = __reduce_min_sync(kWarp, length);
     fetch(lane);
     for (int first = 0; first < longest; first += G) {
-        const uint32_t now_at = at;
+        // Where its row of B is, in packs.
+        const uint32_t now_at = uint32_t(index - base) * b_packs;
         const Factor now_factor = factor;
         if (first + G < longest)
             fetch(first + G + lane);
-// Unrolled, the compiler would hold all G rows of B at a time.
-#pragma unroll 1
-        for (int turn = 0; turn < G && first + turn < longest; turn += kNow) {
+        const auto add_entries = [&](auto whole, int turn) {
             const int left = length - first - turn;
             Pack<X, V> packs[kNow][P];
 #pragma unroll
             for (int u = 0; u < kNow; ++u) {
-                const Pack<X, V> *from = columns + __shfl_sync(kWarp, now_at, turn + u, G);
-                if (u < left) {
+                const char *from = columns + uint64_t(__shfl_sync(kWarp, now_at, turn + u, G)) * 16;
 #pragma unroll
-                    for (int p = 0; p < P; ++p)
-                        packs[u][p] = load(from + p * G);
+                for (int p = 0; p < P; ++p) {
+                    if (whole.yes || u < left)
+                        packs[u][p] = load(reinterpret_cast<const Pack<X, V> *>(from) + p * G);
                 }
             }
 #pragma unroll
             for (int u = 0; u < kNow; ++u) {
                 const Factor of_all = __shfl_sync(kWarp, now_factor, turn + u, G);
-                if (u < left) {
 #pragma unroll
-                    for (int p = 0; p < P; ++p)
+                for (int p = 0; p < P; ++p) {
+                    if (whole.yes || u < left)
                         add_pack(sums + p * V, widen<Acc>(of_all), packs[u][p]);
                 }
+            }
+        };
+#pragma unroll
+        for (int turn = 0; turn < G; turn += kNow) {
+            if (first + turn + kNow <= shortest) {
+                add_entries(Flag<true>{}, turn);
+            } else if (first + turn < longest) {
+                add_entries(Flag<false>{}, turn);
             }
         }
     }
@@ -163,9 +175,10 @@ row_groups(const int32_t *indices, const A *values, int32_t base, const GroupTas
             if (threadIdx.x >= 32)
                 return;
             const Part part = load_part(tasks.parts + block);
+            // Of a lane all or none: n is a multiple of V, and of tiles where a lane has several
+            // packs.
             const auto column = [&](int i) {
-                const int at = col + i / V * (V * G) + i % V;
-                return at < n ? at : -1;
+                return has_columns ? col + i / V * (V * G) + i % V : -1;
             };
             if (part.count > 1 &&
                 !join_parts<G>(sums, part, partial, partial_stride,
