@@ -540,7 +540,7 @@ impl RowSpmm {
                 unsafe {
                     launch!(kernel, (blocks, grid_y), ROW_THREADS, 0, cx.stream;
                         rows.indices, rows.values, rows.base as i32, tasks, b_part, b_packs, c_part, c_strides.row,
-                        step.columns as i64, alpha, beta, partial, columns, step.together as i32)?;
+                        step.columns as i32, alpha, beta, partial, columns, step.together as i32)?;
                 }
                 first += step.columns;
                 continue;
