@@ -369,7 +369,8 @@ template <int K, int E, class A, class X, class Acc> constexpr int blocks() {
     constexpr int WORDS = sizeof(Acc) / 4;
     // Two steps of entries, one of rows of B, sums, and addresses.
     constexpr int ENTRIES = 2 * U * (K * (V * int(sizeof(A)) + 3) / 4 + V);
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+// Compilers take more registers for other architectures than 9.0.
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1000)
     constexpr int MORE = U > 1 ? 60 : sizeof(X) == 2 && E > 2 ? 48 : 44;
 #else
     constexpr bool FITS = U > 1 || (sizeof(X) == 4 && E == 8);

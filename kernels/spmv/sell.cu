@@ -251,7 +251,8 @@ __device__ __forceinline__ void sell_pairs(const Sell<A> &a, const X *x, const T
 template <int V, int K, class A, class Acc> constexpr int sell_blocks() {
     if (sizeof(A) == 16)
         return 5;
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+// Compilers take more registers for other architectures than 9.0.
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1000)
     if (V == 4)
         return sizeof(Acc) == 8 && sizeof(A) == 4 ? 6 : 7;
     if (sizeof(A) == 8 && (K == 3 || sizeof(Acc) == 8))

@@ -65,6 +65,9 @@ pub struct DeviceCsr {
     indices: DeviceBuffer<i32>,
     values: DeviceBuffer<u8>,
     positions: Positions,
+    /// Of rows in another order: where in the copy without an order their values come from, if that copy's own
+    /// positions were dropped.
+    through: Option<DeviceBuffer<u64>>,
 }
 
 /// Where in the user's array the values of a copy come from.
@@ -133,7 +136,8 @@ impl DeviceCsr {
         };
         let gather = values::gather(device, value_type, "64")?;
         let device = Arc::clone(device);
-        Ok(DeviceCsr { device, gather, conjugate, rows, cols, offsets, indices, values, positions })
+        let through = None;
+        Ok(DeviceCsr { device, gather, conjugate, rows, cols, offsets, indices, values, positions, through })
     }
 
     /// The rows.
@@ -191,8 +195,19 @@ impl DeviceCsr {
         let tools = Tools { cx, device: &self.device };
         let sorted = tools.canonical(a, op, findings)?;
         let nnz = self.indices.len() as i64;
-        let to = self.values.address();
-        tools.gather_values(a.value_type(), a.values(), &sorted.source, nnz, self.conjugate, to)?;
+        let gather =
+            |to| tools.gather_values(a.value_type(), a.values(), &sorted.source, nnz, self.conjugate, to);
+        let Some(through) = &self.through else {
+            gather(self.values.address())?;
+            return memory::synchronize(cx.stream);
+        };
+        let unordered = DeviceBuffer::<u8>::new(cx, self.values.bytes())?;
+        gather(unordered.address())?;
+        // SAFETY: nnz positions inside nnz values; the copy's array has as many. They are conjugated already.
+        unsafe {
+            launch!(self.gather, blocks(&self.device, nnz), 256, 0, cx.stream;
+                unordered.address(), through.address(), nnz, 0_i32, self.values.address())?;
+        }
         memory::synchronize(cx.stream)
     }
 
@@ -203,6 +218,9 @@ impl DeviceCsr {
         self.values.seal();
         if let Positions::Kept(positions) = &mut self.positions {
             positions.seal();
+        }
+        if let Some(through) = &mut self.through {
+            through.seal();
         }
     }
 }
@@ -259,12 +277,13 @@ pub fn permute_rows(
         indices,
         values,
         positions,
+        through: None,
     })
 }
 
 impl DeviceCsr {
     /// [`permute_rows`] of this copy. Positions lead to the user's array if
-    /// they were kept here, else they are dropped.
+    /// they were kept here, else they are dropped, and [`Self::rebuild`] finds them again.
     pub fn permuted(
         &self,
         cx: &Context,
@@ -285,6 +304,10 @@ impl DeviceCsr {
                         from.address(), through.address(), nnz, composed.address())?;
                 }
                 Positions::Kept(composed)
+            }
+            (_, Positions::Kept(through)) => {
+                out.through = Some(through);
+                Positions::Dropped
             }
             _ => Positions::Dropped,
         };

@@ -10,7 +10,7 @@ use client::{arg, Array};
 use libc::c_void;
 use tarsia::capi::objects::{tarsiaPlan_t, tarsiaSpMatDescr_t};
 use tarsia::capi::{dnmat, dnvec, plan, spgemm, spmat, spmat_access, spmm, spmv};
-use tarsia::facade::Types;
+use tarsia::facade::{Reorder, Types};
 
 /// A type of values and sums.
 trait Real: Value {
@@ -108,6 +108,17 @@ fn matrix<V: Real>(
 impl<'a, V: Real> Program<'a, V> {
     /// With the case's settings.
     fn new(session: &'a Session, case: Case, values: &Array<'_, V>, in_place: bool) -> Self {
+        Self::in_order(session, case, values, in_place, Reorder::Auto)
+    }
+
+    /// The same with rows in an order.
+    fn in_order(
+        session: &'a Session,
+        case: Case,
+        values: &Array<'_, V>,
+        in_place: bool,
+        reorder: Reorder,
+    ) -> Self {
         let (product, values) = (case.product, address(values));
         let (kind, pattern) = (session.kind(), pattern(Format::Csr));
         let narrow = |numbers: Vec<i64>| numbers.into_iter().map(|number| number as i32).collect::<Vec<_>>();
@@ -153,6 +164,7 @@ impl<'a, V: Real> Program<'a, V> {
         .unwrap();
         drop(factor);
         check(plan::tarsiaPlan_setEffort(out, arg(case.effort))).unwrap();
+        check(plan::tarsiaPlan_setReorder(out, arg(reorder))).unwrap();
         check(plan::tarsiaPlan_setValueUpdates(out, i32::from(case.updates))).unwrap();
         check(plan::tarsiaPlan_setValuesInPlace(out, i32::from(in_place))).unwrap();
         check(plan::tarsiaPlan_analyze(session.raw(), out))
@@ -296,6 +308,35 @@ fn new_pointers_of_a_descriptor_reach_no_plan() {
 #[test]
 fn new_pointers_of_a_descriptor_reach_no_plan_in_fp32() {
     new_pointers::<f32>();
+}
+
+/// New values reach rows in an order, which have other places in the plan than in A's array, whether analysis
+/// was told of new values or not.
+#[test]
+fn new_values_reach_rows_in_every_order() {
+    let entries = pattern(Format::Csr).entries();
+    let mut taken = 0;
+    each::<f64>(|session, case| {
+        let takes_orders = matches!(
+            case.product,
+            Product::Spmv(SpmvAlg::Csr) | Product::Spmm(SpmmAlg::Row) | Product::Spmm(SpmmAlg::Csr)
+        );
+        if !takes_orders || case.effort != Effort::Default {
+            return;
+        }
+        let named = Reorder::ALL.iter().filter(|reorder| reorder.is_named() && **reorder != Reorder::Learned);
+        for &reorder in named {
+            let arrays = [0, 1].map(|generation| array::<f64>(case.kind, generation));
+            let program = Program::in_order(session, case, &arrays[0], false, reorder);
+            for generation in [0, 1, 0] {
+                program.update_values(&arrays[generation]);
+                let expected = case.product.expected(N, &entries, &numbers(ENTRIES, generation));
+                assert!(program.run().unwrap() == expected, "{case:?} {reorder:?} values {generation}");
+            }
+            taken += 1;
+        }
+    });
+    assert!(taken >= 3 * 2 * 8, "{taken} cases");
 }
 
 /// How a Newton loop brings its new values.
