@@ -5,9 +5,13 @@
 
 using namespace tarsia;
 
-// Blocks of a multiprocessor: registers for 32 to 40 warps.
+// Blocks of a multiprocessor: registers for 20 to 40 warps.
 #define BLOCKS(X, G, P)                                                                            \
-    ((P) > 1 ? (sizeof(X) == 8 ? 6 : 8) : sizeof(X) != 4 ? 8 : (G) == 32 ? 9 : 10)
+    ((P) > 1          ? (sizeof(X) == 8 ? 5 : 8)                                                   \
+     : same<X, bf16>  ? 6                                                                          \
+     : sizeof(X) != 4 ? 8                                                                          \
+     : (G) == 32      ? 9                                                                          \
+                      : 10)
 #define KERNEL_groups(name, types, G, P) KERNEL_OF(GROUPS, name, G, P, TYPES_##types)
 #define GROUPS(name, G, P, A, X, Y, Acc)                                                           \
     extern "C" __global__ void __launch_bounds__(kBlock, BLOCKS(X, G, P))                          \
@@ -19,10 +23,17 @@ using namespace tarsia;
                                                             partial, partial_stride, together);    \
     }
 KERNELS(groups, (f64), (spmm_row_groups_f64_8_1, 8, 1), (spmm_row_groups_f64_16_1, 16, 1),
-        (spmm_row_groups_f64_32_1, 32, 1), (spmm_row_groups_f64_8_2, 8, 2),
-        (spmm_row_groups_f64_16_2, 16, 2), (spmm_row_groups_f64_32_2, 32, 2))
+        (spmm_row_groups_f64_32_1, 32, 1), (spmm_row_groups_f64_32_2, 32, 2))
+KERNELS(groups, (f32f64), (spmm_row_groups_f32f64_8_1, 8, 1), (spmm_row_groups_f32f64_16_1, 16, 1),
+        (spmm_row_groups_f32f64_32_1, 32, 1), (spmm_row_groups_f32f64_32_2, 32, 2))
 KERNELS(groups, (f32), (spmm_row_groups_f32_4_1, 4, 1), (spmm_row_groups_f32_8_1, 8, 1),
         (spmm_row_groups_f32_16_1, 16, 1), (spmm_row_groups_f32_32_1, 32, 1),
         (spmm_row_groups_f32_8_2, 8, 2), (spmm_row_groups_f32_16_2, 16, 2))
+KERNELS(groups, (f16), (spmm_row_groups_f16_4_1, 4, 1), (spmm_row_groups_f16_8_1, 8, 1),
+        (spmm_row_groups_f16_16_1, 16, 1), (spmm_row_groups_f16_32_1, 32, 1))
 KERNELS(groups, (f16f32), (spmm_row_groups_f16f32_4_1, 4, 1), (spmm_row_groups_f16f32_8_1, 8, 1),
         (spmm_row_groups_f16f32_16_1, 16, 1), (spmm_row_groups_f16f32_32_1, 32, 1))
+KERNELS(groups, (bf16), (spmm_row_groups_bf16_4_1, 4, 1), (spmm_row_groups_bf16_8_1, 8, 1),
+        (spmm_row_groups_bf16_16_1, 16, 1), (spmm_row_groups_bf16_32_1, 32, 1))
+KERNELS(groups, (bf16f32), (spmm_row_groups_bf16f32_4_1, 4, 1), (spmm_row_groups_bf16f32_8_1, 8, 1),
+        (spmm_row_groups_bf16f32_16_1, 16, 1), (spmm_row_groups_bf16f32_32_1, 32, 1))

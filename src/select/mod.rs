@@ -164,6 +164,16 @@ fn sources(a: &SparseMatrix, op: Operation, name: &str) -> Result<Vec<Source>> {
     Ok(out)
 }
 
+/// How many times as fast as its rates say `row` is, where it takes the matrix as `source` says.
+fn gain_of_groups(problem: &SpmmProblem, source: Source, survey: &spmm::Survey) -> f64 {
+    let width = match (source, &problem.a.arrays) {
+        (Source::InPlace, SparseArrays::Csr(m) | SparseArrays::Csc(m)) => m.index_type,
+        _ => IndexType::I32,
+    };
+    let mean = survey.counts.nnz / survey.counts.rows.max(1);
+    spmm::row::gain_of_groups(problem, width, mean as i64)
+}
+
 /// Choices for a product with dense operands, best first; `cost` gives bytes and seconds. `amortized`: by what
 /// they cost with all executes.
 fn dense_choices(
@@ -434,13 +444,18 @@ pub fn spmm(
             learned(survey, &all)
         });
         let (a, effort) = (&problem.a, settings.effort);
-        let choices = dense_choices(a, problem.op, rows, effort, Some(amortized), |algorithm, _| {
+        let choices = dense_choices(a, problem.op, rows, effort, Some(amortized), |algorithm, source| {
             let (found, correction) = match (algorithm, gains) {
                 (Algorithm::Window, Some((_, found))) => (*found, &of_clusters),
                 _ => (of(&surveyed.survey, algorithm), &own),
             };
             let corrected = correction.as_ref().map(|known| known.seconds(algorithm, found.seconds));
-            (found.bytes, corrected.unwrap_or(found.seconds))
+            // Rates and corrections are of the kernels that take any rows.
+            let gain = match algorithm {
+                Algorithm::Row => gain_of_groups(problem, source, &surveyed.survey),
+                _ => 1.0,
+            };
+            (found.bytes, corrected.unwrap_or(found.seconds) / gain)
         })?;
         let mut choices = different_first(choices);
         let found = match (settings.reorder, gains) {

@@ -271,9 +271,10 @@ impl RowSpmm {
         let Looked { operand, stats, .. } = analysis.rows_in_order(source, order)?;
         let (mut operand, mut order) = RowOrder::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
-        let for_groups = groups::may_have(problem, rows.index_type) && !order.policy().is_named();
-        let mut schedule = Schedule::build(cx, device, &rows, &stats, for_groups)?;
         let mean = rows.nnz / rows.rows.max(1);
+        let lanes =
+            row::lanes_of_groups(problem, rows.index_type, mean).filter(|_| !order.policy().is_named());
+        let mut schedule = Schedule::build(cx, device, &rows, &stats, lanes)?;
         let reach = reach::look(cx, device, &rows, &stats)?;
         let mut kernels = Kernels::load(device, problem.types, rows.index_type)?;
         if schedule.has_groups() {

@@ -3,6 +3,8 @@
 
 use super::copies::LINE;
 use super::reach::Reach;
+use crate::problem::SpmmProblem;
+use crate::types::{IndexType, Order};
 
 /// Mean length below which rows are short: lanes have one pack, and runs several rows.
 pub const SHORT: i64 = 20;
@@ -66,15 +68,15 @@ impl Limits {
         })
     }
 
-    /// For kernels on aligned rows ([`Kernel::Groups`]), of which a group of lanes has a row, or two or four groups of
-    /// a block share one: few entries each, so that a small matrix does not wait for its longest rows, and more where
-    /// the device takes a matrix in many turns.
-    pub fn of_groups(rows: i64, nnz: i64, warps: i64) -> Self {
-        let alone = (nnz / (2 * warps).max(1)).clamp(GROUP, 4 * GROUP);
+    /// For kernels on aligned rows ([`Kernel::Groups`]) with so many lanes in a group, which has a row, or two or four
+    /// of a block share one: few entries each, so that a small matrix does not wait for its longest rows, and more
+    /// where the device takes a matrix in many turns.
+    pub fn of_groups(nnz: i64, lanes: usize, multiprocessors: i64) -> Self {
+        // Groups at work at a time; of narrow ones, which have a few rows of B on their way each, more.
+        let groups = multiprocessors * if lanes < 32 { 128 } else { 32 };
+        let alone = (nnz / groups.max(1)).clamp(GROUP, 4 * GROUP);
         let most = 4 * alone;
-        let part = PART.max(most).max(nnz / PARTS);
-        debug_assert!(rows >= 0);
-        Limits { most, part, alone, quota: 0, pairs: 2 * alone }
+        Limits { most, part: PART.max(most).max(nnz / PARTS), alone, quota: 0, pairs: 2 * alone }
     }
 }
 
@@ -291,25 +293,74 @@ impl Step {
     }
 }
 
-/// Lanes and packs of the groups for so many packs of elements of `size` bytes in a row of B, of which a tile has no
-/// more than `most` bytes.
-fn lanes_of_groups(size: usize, packs: usize, most: usize) -> (usize, usize) {
-    let kinds: &[(usize, usize)] = match size {
-        8 => &[(32, 2), (16, 2), (8, 2), (32, 1), (16, 1), (8, 1)],
+/// Lanes of a group, and packs of 16 bytes in each of them, of the kernels for elements of `size` bytes, the widest
+/// first; kernels/spmm/row_groups.cu has the same. Two packs a lane halve what lanes hand each other for a product.
+pub fn group_kinds(size: usize) -> &'static [(usize, usize)] {
+    match size {
+        8 => &[(32, 2), (32, 1), (16, 1), (8, 1)],
         4 => &[(16, 2), (8, 2), (32, 1), (16, 1), (8, 1), (4, 1)],
         _ => &[(32, 1), (16, 1), (8, 1), (4, 1)],
-    };
-    if let Ok(text) = std::env::var("TARSIA_GROUPS") {
-        let numbers: Vec<usize> = text.split(',').map(|part| part.parse().unwrap()).collect();
-        if let Some(&kind) = kinds.iter().find(|&&kind| kind == (numbers[0], numbers[1])) {
-            return kind;
-        }
     }
+}
+
+/// Of [`group_kinds`], for so many packs in a row of B, of which a tile has no more than `most` bytes: the one that
+/// leaves the fewest lanes without work. Two packs a lane only where nothing is left over.
+fn group_kind(size: usize, packs: usize, most: usize) -> (usize, usize) {
+    let kinds = group_kinds(size);
     let fits = |&&(lanes, each): &&(usize, usize)| {
         let tile = lanes * each;
-        tile * 16 <= most && tile < 2 * packs && (each == 1 || packs >= tile)
+        tile * 16 <= most && tile < 2 * packs && (each == 1 || packs % tile == 0)
     };
     kinds.iter().find(fits).copied().unwrap_or(kinds[kinds.len() - 1])
+}
+
+/// Mean length up to which groups have rows of their own: of longer rows neighbours walk along the same rows of B, which
+/// is worth more.
+const LONGEST_OF_GROUPS: i64 = 256;
+/// Mean length from which groups of a warp do: shorter rows are taken several at a time.
+const LEAST_OF_WARPS: i64 = 5;
+
+/// Lanes of the groups of an analyzed plan, if it is for [`Kernel::Groups`]: with columns of this width, rows of this
+/// mean length and in their own order. Whether rows of B and C are aligned is seen when it is executed: where they are
+/// not, other kernels take the lists.
+pub fn lanes_of_groups(problem: &SpmmProblem, width: IndexType, mean: i64) -> Option<usize> {
+    let (x, n) = (problem.types.x, problem.columns());
+    let may = width == IndexType::I32 && !x.is_complex() && problem.c_order == Order::Row;
+    may.then(|| lanes_for(x.size(), n, mean)).flatten()
+}
+
+/// The same for `n` columns of elements of `size` bytes.
+fn lanes_for(size: usize, n: usize, mean: i64) -> Option<usize> {
+    let pack = 16 / size;
+    if n <= NARROW || n % pack != 0 || mean > LONGEST_OF_GROUPS {
+        return None;
+    }
+    let (lanes, _) = group_kind(size, n / pack, usize::MAX);
+    (lanes < 32 || mean >= LEAST_OF_WARPS).then_some(lanes)
+}
+
+/// How many times as fast [`Kernel::Groups`] are as the kernels that the rates of `row` were fitted to: by values of 2, 4
+/// and 8 bytes, for up to 64 columns and for more, by the mean length of the rows: up to [`LEAST_OF_WARPS`], up to 100,
+/// and more. Medians over 53 matrices on an H100 (benches/NOTES.md, "Entries by shuffles"); of halves estimated.
+const GAINS: [[[f64; 3]; 2]; 3] = [
+    [[1.0, 1.15, 1.0], [1.0, 1.1, 1.0]],
+    [[1.05, 1.35, 1.08], [1.03, 1.2, 1.03]],
+    [[0.98, 1.28, 1.02], [0.95, 1.12, 1.0]],
+];
+
+/// How many times as fast as its rates say `row` is for a product, with columns of A of this width and rows of this mean
+/// length in their own order.
+pub fn gain_of_groups(problem: &SpmmProblem, width: IndexType, mean: i64) -> f64 {
+    if lanes_of_groups(problem, width, mean).is_none() {
+        return 1.0;
+    }
+    let of_size = &GAINS[match problem.types.a.size() {
+        2 => 0,
+        4 => 1,
+        _ => 2,
+    }];
+    let length = if mean < LEAST_OF_WARPS { 0 } else { 1 + usize::from(mean > 100) };
+    of_size[usize::from(problem.columns() > 64)][length]
 }
 
 impl Plan<'_> {
@@ -341,9 +392,9 @@ impl Plan<'_> {
         }
         let most = self.reach.tile_bytes(LINE).max(LINE);
         if self.has_groups && aligned && n % pack == 0 && self.numbers_packs(b) {
-            let (lanes, packs) = lanes_of_groups(size, n / pack, most);
+            let (lanes, packs) = group_kind(size, n / pack, most);
             let tile = lanes * packs * pack;
-            let columns = if packs > 1 { n - n % tile } else { n }.min(self.tiles_at_once * tile);
+            let columns = n.min(self.tiles_at_once * tile);
             let tiles = columns.div_ceil(tile) as u32;
             let follow = self.reach.takes_rows(n.saturating_mul(size))
                 || (!b.begin_at(LINE) && self.reach.is_near(SHORT));
@@ -416,16 +467,50 @@ mod tests {
 
     #[test]
     fn groups_have_few_entries_each_of_small_matrices() {
-        let of = |rows, nnz| {
-            let Limits { most, part, alone, quota, pairs } = Limits::of_groups(rows, nnz, 8448);
+        let of = |nnz, lanes| {
+            let Limits { most, part, alone, quota, pairs } = Limits::of_groups(nnz, lanes, 132);
             assert_eq!((pairs, most, quota), (2 * alone, 4 * alone, 0));
             (alone, part)
         };
-        assert_eq!(of(17_758, 126_150), (32, 512));
-        assert_eq!(of(33_288, 1_200_000), (71, 512));
-        assert_eq!(of(62_451, 4_007_383), (128, 512));
+        assert_eq!([of(126_150, 8), of(126_150, 32)], [(32, 512); 2]);
+        assert_eq!([of(1_200_000, 8), of(4_007_383, 16)], [(71, 512), (128, 512)]);
+        // A warp each.
+        assert_eq!([of(144_848, 32), of(583_166, 32)], [(34, 512), (128, 512)]);
         // Counters suffice for all parts.
-        assert_eq!(of(1 << 20, 1 << 40), (128, 1 << 24));
+        assert_eq!(of(1 << 40, 8), (128, 1 << 24));
+    }
+
+    #[test]
+    fn groups_are_as_wide_as_what_they_have() {
+        let of = |size, n| group_kind(size, n / (16 / size), usize::MAX);
+        assert_eq!(
+            [16, 32, 64, 96, 128, 192, 512].map(|n| of(4, n)),
+            [(4, 1), (8, 1), (8, 2), (32, 1), (16, 2), (8, 2), (16, 2)]
+        );
+        assert_eq!([16, 32, 64, 96, 128].map(|n| of(8, n)), [(8, 1), (16, 1), (32, 1), (32, 1), (32, 2)]);
+        assert_eq!([16, 32, 64, 128, 512].map(|n| of(2, n)), [(4, 1), (4, 1), (8, 1), (16, 1), (32, 1)]);
+        // What L2 holds of the rows of B in use.
+        assert_eq!(group_kind(4, 128, 256), (8, 2));
+        // Every width has a kernel, and no lane more than its pack where some are left over.
+        for size in [2, 4, 8] {
+            for packs in 1..300 {
+                let (lanes, each) = group_kind(size, packs, usize::MAX);
+                assert!(
+                    group_kinds(size).contains(&(lanes, each)) && (each == 1 || packs % (lanes * each) == 0)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn plans_are_for_groups_where_rows_are_short_and_aligned() {
+        assert_eq!(
+            [lanes_for(4, 32, 10), lanes_for(8, 32, 3), lanes_for(8, 128, 10)],
+            [Some(8), Some(16), Some(32)]
+        );
+        // Narrow products, elements that are left over, long rows, and warps for very short ones.
+        assert_eq!([lanes_for(4, 8, 10), lanes_for(4, 33, 10), lanes_for(4, 32, 257)], [None; 3]);
+        assert_eq!(lanes_for(8, 128, 4), None);
     }
 
     #[test]

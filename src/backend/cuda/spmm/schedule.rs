@@ -145,13 +145,13 @@ struct MadeAt {
 }
 
 impl Schedule {
-    /// Blocks.
+    /// Lists for groups of so many lanes, or for the other kernels. Blocks.
     pub(super) fn build(
         cx: &Context,
         device: &Device,
         rows: &Rows,
         stats: &RowStats,
-        for_groups: bool,
+        lanes: Option<usize>,
     ) -> Result<Self> {
         let plain = Schedule::plain(rows.rows);
         // Lists number rows by 32 bits; more rows go as they are.
@@ -163,10 +163,10 @@ impl Schedule {
             }
             return Ok(plain);
         };
-        let at_once = warps_at_once(i64::from(device.properties().multiprocessors));
-        let limits = match for_groups {
-            true => Some(Limits::of_groups(rows.rows, rows.nnz, at_once)),
-            false => Limits::new(rows.rows, rows.nnz, stats.max, at_once),
+        let multiprocessors = i64::from(device.properties().multiprocessors);
+        let limits = match lanes {
+            Some(lanes) => Some(Limits::of_groups(rows.nnz, lanes, multiprocessors)),
+            None => Limits::new(rows.rows, rows.nnz, stats.max, warps_at_once(multiprocessors)),
         };
         let limits = match limits {
             Some(limits) if count > 0 => limits,
@@ -207,7 +207,7 @@ impl Schedule {
             count,
             rows_a_run: 1,
             warp_count,
-            quads: for_groups.then_some(quads),
+            quads: lanes.is_some().then_some(quads),
             part_count,
             slots,
             counter_count,
