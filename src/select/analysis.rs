@@ -166,7 +166,8 @@ impl Amortized {
             order if order.is_named() => self.costs.orders[1].seconds(&self.size, 1.0),
             _ => 0.0,
         };
-        let columns = if choice.narrow_columns { self.costs.columns.seconds(&self.size, self.memory) } else { 0.0 };
+        let columns =
+            if choice.narrow_columns { self.costs.columns.seconds(&self.size, self.memory) } else { 0.0 };
         self.analysis_of(choice.algorithm(), choice.a) + order + columns
     }
 

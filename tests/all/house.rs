@@ -196,6 +196,25 @@ fn executors_on_devices_have_no_measured_numbers() {
     assert!(reporting(&["select/spmv", "select/spmm", "select/spgemm"], 20).len() > 10);
 }
 
+/// How many blocks, warps or lanes a device runs at one time is a choice: who carries it out hands the number of
+/// multiprocessors to src/select, and does not reckon with it. Only what measures devices does.
+#[test]
+fn executors_on_devices_do_not_reckon_with_multiprocessors() {
+    let cuda = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/backend/cuda");
+    let mut all = Vec::new();
+    files(&cuda, &mut all);
+    all.retain(|file| !file.ends_with("timing.rs"));
+    assert!(all.len() > 80, "{}", all.len());
+    let reckons = |line: &str| {
+        line.contains("multiprocessors") && [" * ", " / "].iter().any(|sign| line.contains(sign))
+    };
+    all.retain(|file| {
+        let text = fs::read_to_string(file).unwrap();
+        text.lines().any(|line| !line.trim_start().starts_with("//") && reckons(line))
+    });
+    assert!(all.is_empty(), "{all:?}");
+}
+
 /// A plan knows of its operation what `Operation` asks for, whichever it is: another operation is none of its business.
 #[test]
 fn plans_do_not_tell_operations_apart() {

@@ -49,6 +49,7 @@ use crate::reorder::KeptOrder;
 use crate::select::spmm::copies::{row_aligns, row_needs_rows, LINE};
 use crate::select::spmm::reach::Reach;
 use crate::select::spmm::row::{self, groups, Plan, RowsOfB, Step};
+use crate::select::spmm::tiles;
 use crate::select::{self, Choice, Method, Source, SpmmSurveyed};
 use crate::support::Types;
 use crate::types::{Address, DataType, IndexType, Operation, Order, Reorder};
@@ -262,6 +263,11 @@ fn product(factors: &[usize]) -> usize {
     factors.iter().fold(1, |product: usize, &factor| product.saturating_mul(factor))
 }
 
+/// Whole lines of the caches that hold so many bytes, to which the parts of the workspace are aligned; saturates.
+fn lines(bytes: usize) -> usize {
+    bytes.saturating_add(LINE - 1) & !(LINE - 1)
+}
+
 impl RowSpmm {
     fn build(analysis: &Analysis<'_>, source: Source, order: &select::RowOrder) -> Result<Self> {
         let &Analysis { cx, device, problem, .. } = analysis;
@@ -319,18 +325,17 @@ impl RowSpmm {
     fn parts(&self, n: usize) -> Parts {
         let rows = self.operand.rows();
         let (size, acc) = (self.problem.types.x.size(), self.accumulator().size());
-        let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
         // Rows of whole packs, or lines.
         let unit = if self.aligns_b(n) { LINE } else { 16 };
         let per_unit = (unit / size).max(1);
-        let lists = align(self.schedule.list_bytes());
-        let partial = align(product(&[self.schedule.slots as usize, n, acc]));
+        let lists = lines(self.schedule.list_bytes());
+        let partial = lines(product(&[self.schedule.slots as usize, n, acc]));
         let copied = |columns: usize| {
             let ld = columns.div_ceil(per_unit).saturating_mul(per_unit);
             let packs = self.packs_b(n) || self.aligns_b(n);
             let packed = if packs { product(&[rows.cols as usize, ld, size]) } else { 0 };
             let sums = if self.finishes_c(n) { product(&[rows.rows as usize, columns, acc]) } else { 0 };
-            (ld, align(packed), align(sums))
+            (ld, lines(packed), lines(sums))
         };
         let fits = |&columns: &usize| {
             let (_, packed, sums) = copied(columns);
@@ -591,5 +596,5 @@ fn grid_x(rows: i64) -> Result<u32> {
 }
 
 fn grid_y(n: usize) -> u32 {
-    n.div_ceil(32).min(65535) as u32
+    n.div_ceil(32).min(tiles::MOST) as u32
 }

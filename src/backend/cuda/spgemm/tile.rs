@@ -39,7 +39,7 @@ use crate::memory::Context;
 use crate::problem::SpgemmProblem;
 use crate::select::spgemm::columns::{Staging, Way};
 use crate::select::spgemm::looks::takes_matrix_units;
-use crate::select::spgemm::tiles::SetShape;
+use crate::select::spgemm::tiles::{lanes, SetShape};
 use crate::select::{Choice, Source};
 use crate::types::{Address, DataType, Format, IndexBase, IndexType, LayoutKind};
 
@@ -359,8 +359,7 @@ impl CudaTile {
 
     /// Threads that take a tile of the left factor in step 1.
     fn lanes(&self) -> i32 {
-        let mean = self.right().tiles / self.right().tile_rows.max(1);
-        mean.clamp(1, 32).next_power_of_two() as i32
+        lanes(self.right().tiles, self.right().tile_rows)
     }
 
     /// Tiles that C may have in the rows of tiles before each, and in all.

@@ -18,7 +18,7 @@ use self::lt::{Lt, Trial};
 use self::own::Own;
 use self::packs::padded;
 use super::seen::{Analysis, Looked};
-use super::{product, Strides};
+use super::{lines, product, Strides};
 use crate::backend::cuda::cublaslt::{Factor, Sizes};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, launch_early, Kernel};
@@ -35,6 +35,7 @@ use crate::format::dense::Shape;
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, Workspace};
 use crate::problem::SpmmProblem;
+use crate::select::spmm::tiles;
 use crate::select::{self, Multiplier};
 use crate::support::Types;
 use crate::types::{Address, ComputeType, DataType, IndexType, LayoutKind, Order, PointerMode};
@@ -49,18 +50,9 @@ kernel_kinds! {
 }
 /// Threads of a block of the kernels here.
 const THREADS: u32 = 256;
-/// Bytes of a line of the caches, to which the parts of the workspace are aligned.
-const LINE: usize = 128;
 /// Bytes to whose multiples cublasLt wants its workspace aligned; others it refuses
 /// (INVALID_VALUE), and a user's is aligned to 16.
 const LT_ALIGNMENT: usize = 256;
-/// Workspace of cublasLt: what its authors advise on these devices; of small products so many
-/// times the result in the type of the sums (it was seen to cut K into 33 parts).
-const LT_WORKSPACE: usize = 32 << 20;
-const LT_PARTS: usize = 64;
-/// Bytes of B and C up to which analysis runs a product, so that the kernels are loaded before
-/// the first execute.
-const WARM: usize = 256 << 20;
 
 /// Kernels' `Entries`.
 #[derive(Clone, Copy)]
@@ -248,8 +240,8 @@ impl DenseSpmm {
             return Ok(());
         }
         let special = self.special.as_ref().map_or(Address::NULL, DeviceBuffer::address);
-        let most = u64::from(self.device.properties().multiprocessors) * 32;
-        let blocks = (rows.rows as u64).div_ceil(8).min(most) as u32;
+        let multiprocessors = self.device.properties().multiprocessors;
+        let blocks = select::spmm::dense::blocks_that_fill(rows.rows, multiprocessors);
         // SAFETY: the pattern was checked, and the matrix has its rows and columns.
         unsafe {
             launch!(self.fill, blocks, THREADS, 0, cx.stream;
@@ -264,7 +256,7 @@ impl DenseSpmm {
         let (m, k) = (self.shape.rows, self.shape.cols);
         let b_bytes = product(&[k, n, types.x.size()]);
         let c_bytes = product(&[m, n, types.y.size()]);
-        if b_bytes.saturating_add(c_bytes) > WARM || b_bytes == 0 || c_bytes == 0 {
+        if !select::spmm::dense::is_run_ahead(b_bytes, c_bytes) {
             return Ok(());
         }
         let b = DeviceBuffer::<u8>::zeroed(cx, b_bytes)?;
@@ -340,7 +332,7 @@ impl DenseSpmm {
     }
 
     fn lt_workspace(&self, n: usize) -> usize {
-        product(&[self.shape.rows, n, self.sum_size(), LT_PARTS]).min(LT_WORKSPACE)
+        select::spmm::dense::lt_workspace(product(&[self.shape.rows, n, self.sum_size()]))
     }
 
     /// Columns of the product of so many of C.
@@ -352,7 +344,6 @@ impl DenseSpmm {
     }
 
     fn places(&self, n: usize) -> Places {
-        let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
         let Shape { rows: m, cols: k, .. } = self.shape;
         let columns = select::spmm::dense::columns_at_once(product(&[m, self.sum_size()]), n);
         let (engine, packed, parts) = match &self.engine {
@@ -364,9 +355,9 @@ impl DenseSpmm {
             }
             Engine::Own(own) => (0, own.packed_bytes(k, n), own.plan(&self.device, m, k, columns).parts),
         };
-        let packed_b = align(engine);
-        let products = packed_b.saturating_add(align(packed));
-        let total = products.saturating_add(align(self.products_bytes(columns).saturating_mul(parts)));
+        let packed_b = lines(engine);
+        let products = packed_b.saturating_add(lines(packed));
+        let total = products.saturating_add(lines(self.products_bytes(columns).saturating_mul(parts)));
         Places { engine: 0, packed_b, products, total, columns }
     }
 
@@ -461,7 +452,7 @@ impl DenseSpmm {
         let (at_once, packs) = (lines.deep * (256_i64 >> lines.across), 16 / c.value.size() as i64);
         let grid = (
             (lines.outer as u64).div_ceil(at_once as u64) as u32,
-            (lines.inner as u64).div_ceil((packs << lines.across) as u64).min(65535) as u32,
+            (lines.inner as u64).div_ceil((packs << lines.across) as u64).min(tiles::MOST as u64) as u32,
         );
         // SAFETY: the operands are as their descriptors say, the products stand in the workspace
         // or are not read.

@@ -17,7 +17,7 @@ use build::{with_columns, BandArrays, BlockArrays};
 
 use super::packing::{is_wide, Packed, Packing};
 use super::parts::Join;
-use super::{grid_x, grid_y, product, Strides};
+use super::{grid_x, grid_y, lines, product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::values;
 use crate::backend::cuda::device::Device;
@@ -31,21 +31,16 @@ use crate::error::Result;
 use crate::format::swift::bands::ROWS;
 use crate::format::swift::{LANES, TOGETHER};
 use crate::matrix::DenseMatrix;
-use crate::memory::{Context, COUNTER_BYTES};
+use crate::memory::Context;
 use crate::problem::SpmmProblem;
-use crate::select::spmm::swift as select;
+use crate::select::spmm::copies::PACK;
+use crate::select::spmm::{swift as select, tiles};
 use crate::types::{Address, LayoutKind};
 
 /// Threads of a block that scales C.
 const THREADS: u32 = 256;
 /// Bands of a thread block (kWarps of kernels/spmm/swift_bands.cuh).
 const WARPS: usize = 4;
-/// Tiles along N that one launch takes.
-const MOST_TILES: usize = 65535;
-/// Bytes of a line of the caches.
-const LINE: usize = 128;
-/// Bytes of a pack.
-const PACK: usize = 16;
 /// Lanes of a group that add packs, which exist of fp32, and single elements of either precision.
 const GROUPS: &[usize] = &[8, 16, 32];
 const SINGLES: &[usize] = &[4, 32];
@@ -204,11 +199,6 @@ pub(super) fn build(
     })
 }
 
-/// A multiple of lines that holds so many bytes; saturates.
-fn lines(bytes: usize) -> usize {
-    bytes.saturating_add(LINE - 1) & !(LINE - 1)
-}
-
 /// Blocks of a launch.
 fn grid(count: usize) -> Result<u32> {
     blocks_of_grid(count, "A: it has more blocks than one launch can take")
@@ -237,10 +227,7 @@ impl SwiftSpmm {
 
     /// Tiles along N of one launch of bands: the counters of those that are cut are there.
     fn tiles_at_once(cut: i64) -> usize {
-        match cut as usize {
-            0 => MOST_TILES,
-            cut => (COUNTER_BYTES / size_of::<u32>() / cut).clamp(1, MOST_TILES),
-        }
+        tiles::at_once(cut as usize, tiles::COUNTERS)
     }
 
     /// Bytes of sums, after which B's copy begins.
@@ -299,8 +286,8 @@ impl SwiftSpmm {
         let groups = (arrays.blocks as usize).div_ceil(TOGETHER);
         // A thread block has as many groups of lanes as a group has blocks.
         let blocks_x = grid(groups + arrays.pieces.len().div_ceil(TOGETHER))?;
-        for first in (0..n).step_by(MOST_TILES * columns) {
-            let count = (n - first).min(MOST_TILES * columns);
+        for first in (0..n).step_by(tiles::MOST * columns) {
+            let count = (n - first).min(tiles::MOST * columns);
             let dense = Dense {
                 b: o.b.address.offset(first * size),
                 ldb: o.b.ld,

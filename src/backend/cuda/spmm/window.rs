@@ -13,7 +13,7 @@ use std::sync::Arc;
 use self::arrays::Arrays;
 use super::parts::Join;
 use super::seen::{reorder_of, Analysis, Seen};
-use super::{grid_x, grid_y, product, Strides};
+use super::{grid_x, grid_y, lines, product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::values;
 use crate::backend::cuda::device::Device;
@@ -27,21 +27,17 @@ use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::format::window::{details, fill_ratio, Rules, SHAPE};
 use crate::matrix::DenseMatrix;
-use crate::memory::{Context, COUNTER_BYTES};
+use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::select;
-use crate::select::spmm::copies;
 use crate::select::spmm::window::Form::{Direct, Staged};
 use crate::select::spmm::window::{form_of, forms, has_many_parts};
+use crate::select::spmm::{copies, tiles};
 use crate::support::Types;
 use crate::types::{Address, DataType, LayoutKind, Order, Reorder};
 
 /// Threads of a block of kernels with a thread an element.
 const THREADS: u32 = 256;
-/// Tiles along N that one launch takes.
-const MOST_TILES: usize = 65535;
-/// Bytes of a line of the caches.
-const LINE: usize = 128;
 
 /// Kernels' `Matrix`.
 #[derive(Clone, Copy)]
@@ -232,10 +228,7 @@ impl WindowSpmm {
 
     /// Tiles along N of one launch: the counters of its cut windows are there.
     fn tiles_at_once(&self) -> usize {
-        match self.arrays.cut as usize {
-            0 => MOST_TILES,
-            cut => (COUNTER_BYTES / size_of::<u32>() / cut).clamp(1, MOST_TILES),
-        }
+        tiles::at_once(self.arrays.cut as usize, tiles::COUNTERS)
     }
 
     /// Columns of op(A): rows of op(B).
@@ -251,7 +244,6 @@ impl WindowSpmm {
     }
 
     fn places(&self, n: usize) -> Places {
-        let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
         let form = self.forms.of(n);
         let tiles = n.div_ceil(form.columns).min(self.tiles_at_once());
         let part = [tiles, self.arrays.parts.len(), self.arrays.height, form.columns, size_of::<f32>()];
@@ -262,9 +254,9 @@ impl WindowSpmm {
             true => product(&[self.rows() as usize, n, size_of::<f32>()]),
             false => 0,
         };
-        let packed_b = align(product(&part));
-        let raw_c = packed_b.saturating_add(align(packed));
-        Places { sums: 0, packed_b, raw_c, total: raw_c.saturating_add(align(raw)), ld: ld as i64 }
+        let packed_b = lines(product(&part));
+        let raw_c = packed_b.saturating_add(lines(packed));
+        Places { sums: 0, packed_b, raw_c, total: raw_c.saturating_add(lines(raw)), ld: ld as i64 }
     }
 }
 

@@ -28,7 +28,7 @@ use crate::matrix::{DenseVector, SparseArrays};
 use crate::memory::Context;
 use crate::problem::SpmvProblem;
 use crate::reorder::KeptOrder;
-use crate::select::spmv::csr::{Form, THREADS, WARPS};
+use crate::select::spmv::csr::{balanced_blocks, Form, THREADS, WARPS};
 use crate::select::spmv::reads_past_l2;
 use crate::select::{Choice, RowOrder};
 use crate::support::Types;
@@ -43,12 +43,6 @@ kernel_kinds! { "spmv/csr" {
     NARROW_CHUNKS(IndexType) = "narrow_chunks" for [index_types()];
     PLACES(IndexType) = "places" for [index_types()];
 } }
-
-/// Blocks of `balanced` that run at one time; csr.cu's BALANCED_BLOCKS.
-fn most_blocks(device: &Device, accumulator: DataType) -> u64 {
-    let per_multiprocessor = if accumulator.size() <= 4 { 4 } else { 3 };
-    u64::from(device.properties().multiprocessors) * per_multiprocessor
-}
 
 /// A launch but for its operands: what a plan keeps.
 #[derive(Clone, Copy, Debug)]
@@ -165,7 +159,8 @@ impl CsrSpmv {
         };
         let (mut operand, mut order) = Order::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
-        let most_blocks = most_blocks(device, problem.types.compute.scalar());
+        let most_blocks =
+            balanced_blocks(problem.types.compute.scalar(), device.properties().multiprocessors);
         let form = Form::analyzed((stats.rows, stats.nnz, stats.max), most_blocks);
         let mut launch = Launch::new(device, problem.types, &rows, form)?;
         launch.order = order.address();
@@ -297,7 +292,7 @@ pub(crate) fn once(
         return Err(Error::unsupported("A: SpMV without analysis reads CSR and CSC"));
     };
     let rows = Rows::of(m);
-    let most_blocks = most_blocks(device, problem.types.compute.scalar());
+    let most_blocks = balanced_blocks(problem.types.compute.scalar(), device.properties().multiprocessors);
     let form = Form::unanalyzed(rows.rows, rows.nnz, most_blocks);
     Launch::new(device, problem.types, &rows, form)?.run(cx, &rows, scalars, x, (y.values, y))
 }
