@@ -246,11 +246,6 @@ impl Algorithm {
         self.row().needs_survey
     }
 
-    /// [`Row::only_by_name`].
-    pub fn only_by_name(self) -> bool {
-        self.row().only_by_name
-    }
-
     /// [`Row::takes_orders`].
     pub fn takes_orders(self) -> bool {
         self.row().takes_orders

@@ -524,7 +524,7 @@ fn refused_types_are_answered_with_the_closest_ones() {
                 let row_takes = |row: &&Row| {
                     row.op == op
                         && row.backends.contains(&BackendKind::Host)
-                        && algorithm.map_or(!row.algorithm.only_by_name(), |asked| row.algorithm == asked)
+                        && algorithm.map_or(!row.only_by_name, |asked| row.algorithm == asked)
                 };
                 let mut all: Vec<String> =
                     TABLE.iter().filter(row_takes).flat_map(|row| row.types).map(Types::describe).collect();
