@@ -328,6 +328,9 @@ impl Index for i64 {
 #[repr(transparent)]
 pub struct Address(usize);
 
+/// Where alpha and beta are.
+pub type ScalarsAt = (Address, Address);
+
 impl Address {
     /// The NULL address.
     pub const NULL: Address = Address(0);

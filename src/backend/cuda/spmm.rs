@@ -52,7 +52,7 @@ use crate::select::spmm::row::{self, groups, Plan, RowsOfB, Step};
 use crate::select::spmm::tiles;
 use crate::select::{self, Choice, Method, Source, SpmmSurveyed};
 use crate::support::Types;
-use crate::types::{Address, DataType, IndexType, Operation, Order, Reorder};
+use crate::types::{Address, DataType, IndexType, Operation, Order, Reorder, ScalarsAt};
 
 /// Threads of a block of the kernels that copy.
 const THREADS: u32 = 256;
@@ -128,13 +128,13 @@ impl SpmmBackend for Cuda {
         &self,
         cx: &Context,
         problem: &SpmmProblem,
-        scalars: (Address, Address),
+        scalars: ScalarsAt,
         b: &DenseMatrix,
         c: &DenseMatrix,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
         match once::product(&self.device, problem)? {
-            Some(product) => product.execute(cx, scalars.0, b, scalars.1, c),
+            Some(product) => product.product(cx, scalars, [b, c, c]),
             None => Err(Error::unsupported("A: SpMM without analysis reads rows of op(A) in place")),
         }
     }
@@ -418,14 +418,7 @@ impl SpmmExecutor for RowSpmm {
         self.parts(n).total
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
-    ) -> Result<()> {
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
         let _entered = self.device.enter()?;
         let accumulator = self.accumulator();
         let (alpha, beta) = scalars(cx, accumulator, alpha, beta)?;

@@ -38,7 +38,7 @@ use crate::problem::SpmmProblem;
 use crate::select::spmm::tiles;
 use crate::select::{self, Multiplier};
 use crate::support::Types;
-use crate::types::{Address, ComputeType, DataType, IndexType, LayoutKind, Order, PointerMode};
+use crate::types::{Address, ComputeType, DataType, IndexType, LayoutKind, Order, PointerMode, ScalarsAt};
 
 kernel_kinds! {
     "format/dense" { FILL(String, Widths) = "fill" for [["f16", "bf16", "f32", "f64"], widths()]; }
@@ -560,14 +560,7 @@ impl SpmmExecutor for DenseSpmm {
         self.places(n).total
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
-    ) -> Result<()> {
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
         let _entered = self.device.enter()?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         self.run(cx, b, c, alpha, beta)

@@ -28,7 +28,7 @@ use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::select::spmm::{masked_window as select, tiles};
 use crate::support::Types;
-use crate::types::{Address, ComputeType, LayoutKind, Order, Reorder};
+use crate::types::{Address, ComputeType, LayoutKind, Order, Reorder, ScalarsAt};
 
 /// Threads of a block of kernels with a thread an element.
 const THREADS: u32 = 256;
@@ -238,14 +238,7 @@ impl SpmmExecutor for MaskedSpmm {
         self.places(n).total
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
-    ) -> Result<()> {
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
         let _entered = self.device.enter()?;
         let accumulator = self.problem.types.compute.scalar();
         let (alpha, beta) = scalars(cx, accumulator, alpha, beta)?;

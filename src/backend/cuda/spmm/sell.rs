@@ -24,7 +24,7 @@ use crate::problem::{SpmmProblem, SpmvProblem};
 use crate::select::spmm::copies::sell_reads_b;
 use crate::select::spmm::sell::{kernels, takes_spmv, Shape, Slots};
 use crate::select::spmm::tiles;
-use crate::types::{Address, LayoutKind};
+use crate::types::{Address, LayoutKind, ScalarsAt};
 
 /// Warps of a block, and threads.
 const WARPS: u64 = 4;
@@ -150,15 +150,15 @@ impl SellSpmm {
         let packed_b = lines(sums);
         Places { packed_b, total: packed_b.saturating_add(lines(packed)), ld }
     }
+}
 
-    /// Execute, with C's old values in `old`: both are columns without gaps where SpMV's kernel takes C.
-    fn run(
-        &self,
-        cx: &Context,
-        (alpha, beta): (Address, Address),
-        b: &DenseMatrix,
-        (old, c): (&DenseMatrix, &DenseMatrix),
-    ) -> Result<()> {
+impl SpmmExecutor for SellSpmm {
+    fn workspace_bytes(&self, n: usize) -> usize {
+        self.places(n).total
+    }
+
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, old, c]: [&DenseMatrix; 3]) -> Result<()> {
+        // Both are columns without gaps where SpMV's kernel takes C.
         let _entered = self.device.enter()?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let (n, arrays) = (c.cols as usize, &self.arrays);
@@ -257,38 +257,11 @@ impl SellSpmm {
         }
         Ok(())
     }
-}
 
-impl SpmmExecutor for SellSpmm {
-    fn workspace_bytes(&self, n: usize) -> usize {
-        self.places(n).total
-    }
-
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
-    ) -> Result<()> {
-        self.run(cx, (alpha, beta), b, (c, c))
-    }
-
-    fn execute_into(
-        &self,
-        cx: &Context,
-        scalars: (Address, Address),
-        b: &DenseMatrix,
-        c: &DenseMatrix,
-        d: &DenseMatrix,
-    ) -> Result<bool> {
+    fn reads_elsewhere(&self, c: &DenseMatrix, d: &DenseMatrix) -> bool {
         let single = |c: &DenseMatrix| takes_spmv(c.cols as usize, Strides::new(c.order, false, c.ld).row);
         // Another kernel's bits would be others.
-        if single(d) && !single(c) {
-            return Ok(false);
-        }
-        self.run(cx, scalars, b, (c, d)).map(|()| true)
+        !single(d) || single(c)
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {

@@ -35,7 +35,7 @@ use crate::problem::SpmmProblem;
 use crate::reorder::jaccard::When;
 use crate::select::spmm::{smat as select, tiles};
 use crate::select::Clusters;
-use crate::types::{Address, LayoutKind, Order, Reorder};
+use crate::types::{Address, LayoutKind, Order, Reorder, ScalarsAt};
 
 kernel_kinds! { "spmm/smat" {
     ROWS_OF_B(String, usize, usize) = "rows"
@@ -231,14 +231,7 @@ impl SpmmExecutor for SmatSpmm {
         self.sums_bytes(n).saturating_add(self.packing.bytes(n))
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
-    ) -> Result<()> {
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
         let _entered = self.device.enter()?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let (n, arrays) = (c.cols as usize, &self.arrays);

@@ -35,7 +35,7 @@ use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::select::spmm::copies::PACK;
 use crate::select::spmm::{swift as select, tiles};
-use crate::types::{Address, LayoutKind};
+use crate::types::{Address, LayoutKind, ScalarsAt};
 
 /// Threads of a block that scales C.
 const THREADS: u32 = 256;
@@ -374,14 +374,7 @@ impl SpmmExecutor for SwiftSpmm {
         self.sums_bytes(n).saturating_add(self.packing.bytes(n))
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
-    ) -> Result<()> {
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
         let _entered = self.device.enter()?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let n = c.cols as usize;

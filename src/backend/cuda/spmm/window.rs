@@ -34,7 +34,7 @@ use crate::select::spmm::window::Form::{Direct, Staged};
 use crate::select::spmm::window::{form_of, forms, has_many_parts};
 use crate::select::spmm::{copies, tiles};
 use crate::support::Types;
-use crate::types::{Address, DataType, LayoutKind, Order, Reorder};
+use crate::types::{Address, DataType, LayoutKind, Order, Reorder, ScalarsAt};
 
 /// Threads of a block of kernels with a thread an element.
 const THREADS: u32 = 256;
@@ -265,14 +265,7 @@ impl SpmmExecutor for WindowSpmm {
         self.places(n).total
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
-    ) -> Result<()> {
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
         let _entered = self.device.enter()?;
         let (alpha, beta) = scalars(cx, DataType::R32F, alpha, beta)?;
         let (n, arrays) = (c.cols as usize, &self.arrays);

@@ -23,7 +23,7 @@ use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;
 use crate::select::spmv::mask_block as select;
-use crate::types::{Address, DataType, LayoutKind};
+use crate::types::{Address, DataType, LayoutKind, ScalarsAt};
 
 same_elements!(BlockHead = "format/mask_block.cuh BlockHead" { first, block, base, count, values, flags, unused });
 same_elements!(PartHead = "format/mask_block.cuh PartHead" { slab, first, count, counter });
@@ -386,14 +386,7 @@ impl SpmvExecutor for MaskBlockSpmv {
         self.arrays.parts.len() * self.arrays.block_rows * self.problem.types.compute.scalar().size()
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        x: &DenseVector,
-        beta: Address,
-        y: &DenseVector,
-    ) -> Result<()> {
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [x, _, y]: [&DenseVector; 3]) -> Result<()> {
         let _entered = self.device.enter()?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         cx.workspace.require(self.workspace_bytes())?;

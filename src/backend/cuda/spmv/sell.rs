@@ -24,7 +24,7 @@ use crate::memory::{Context, SLOTS};
 use crate::problem::SpmvProblem;
 use crate::select::spmv::sell as select;
 use crate::support::Types;
-use crate::types::{Address, DataType, IndexType, LayoutKind};
+use crate::types::{Address, DataType, IndexType, LayoutKind, ScalarsAt};
 
 same_elements!(SliceHead = "format/warp_sell.cuh SliceHead" { first, columns, base, place, row, window, steps, length, lanes_log2, items, flags });
 
@@ -500,15 +500,14 @@ impl SellSpmv {
         let refill = Refill::new(device, problem.types.a, arrays.origins.as_ref())?;
         Ok(SellSpmv { device: Arc::clone(device), problem: *problem, arrays, form, launch, refill })
     }
+}
 
-    /// The launch, with y's old values at `old`.
-    fn run(
-        &self,
-        cx: &Context,
-        (alpha, beta): (Address, Address),
-        x: &DenseVector,
-        (old, y): (Address, &DenseVector),
-    ) -> Result<()> {
+impl SpmvExecutor for SellSpmv {
+    fn workspace_bytes(&self) -> usize {
+        0
+    }
+
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [x, old, y]: [&DenseVector; 3]) -> Result<()> {
         let _entered = self.device.enter()?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let Arrays { rows, order, heads, values, narrow, wide, .. } = &self.arrays;
@@ -522,36 +521,12 @@ impl SellSpmv {
         unsafe {
             launch!(self.launch.kernel, blocks, THREADS, 0, cx.stream;
                 slices, *rows, heads.address(), order.address(), values.address(), narrow.address(),
-                wide.address(), x.values, y.values, old, alpha, beta, cx.counters)
+                wide.address(), x.values, y.values, old.values, alpha, beta, cx.counters)
         }
     }
-}
 
-impl SpmvExecutor for SellSpmv {
-    fn workspace_bytes(&self) -> usize {
-        0
-    }
-
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        x: &DenseVector,
-        beta: Address,
-        y: &DenseVector,
-    ) -> Result<()> {
-        self.run(cx, (alpha, beta), x, (y.values, y))
-    }
-
-    fn execute_into(
-        &self,
-        cx: &Context,
-        scalars: (Address, Address),
-        x: &DenseVector,
-        y: &DenseVector,
-        z: &DenseVector,
-    ) -> Result<bool> {
-        self.run(cx, scalars, x, (y.values, z)).map(|()| true)
+    fn reads_elsewhere(&self) -> bool {
+        true
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
