@@ -500,7 +500,7 @@ impl RowSpmm {
         let (c_at, c_strides) =
             if raw { (part(parts.sums), Strides { row: n as i64, col: 1 }) } else { (c_values, to) };
 
-        let offsets = Offsets { pointer: rows.offsets, wide: i64::from(rows.offset_type == IndexType::I64) };
+        let offsets = Offsets { pointer: rows.offsets, wide: rows.offset_type.wide() };
         let packs_c = c_values.is_aligned(16) && (c.ld as usize * c_size) % 16 == 0 && to.col == 1;
         flags |= i64::from(packs_c) | if raw { 2 } else { 0 };
         let (partial, lists) = (part(parts.partial), part(parts.lists));

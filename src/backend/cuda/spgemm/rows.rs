@@ -34,7 +34,7 @@ pub struct Ints {
 impl Ints {
     /// Of this type.
     pub fn new(data: Address, index: IndexType) -> Self {
-        Ints { data, wide: i64::from(index == IndexType::I64) }
+        Ints { data, wide: index.wide() }
     }
 
     /// No numbers.

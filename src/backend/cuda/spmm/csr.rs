@@ -87,7 +87,7 @@ impl SpmmExecutor for CsrSpmm {
         let of_block = rows_of_block(rows.rows, strips, i64::from(self.device.properties().multiprocessors));
         let blocks = strips.saturating_mul((rows.rows + of_block - 1) / of_block);
         let blocks = blocks_of_grid(blocks, "C: it has more columns than one launch can take")?;
-        let offsets = Offsets { pointer: rows.offsets, wide: i64::from(rows.offset_type == IndexType::I64) };
+        let offsets = Offsets { pointer: rows.offsets, wide: rows.offset_type.wide() };
         // SAFETY: the operands are as their descriptors say, the pattern was checked by analysis, and
         // the order has each of C's rows once.
         unsafe {

@@ -38,7 +38,7 @@ use crate::problem::SpmmProblem;
 use crate::select::spmm::tiles;
 use crate::select::{self, Multiplier};
 use crate::support::Types;
-use crate::types::{Address, ComputeType, DataType, IndexType, LayoutKind, Order, PointerMode, ScalarsAt};
+use crate::types::{Address, ComputeType, DataType, LayoutKind, Order, PointerMode, ScalarsAt};
 
 kernel_kinds! {
     "format/dense" { FILL(String, Widths) = "fill" for [["f16", "bf16", "f32", "f64"], widths()]; }
@@ -415,8 +415,8 @@ impl DenseSpmm {
             offsets: rows.offsets,
             indices: rows.indices,
             values: rows.values,
-            wide_offsets: i64::from(rows.offset_type == IndexType::I64),
-            wide_indices: i64::from(rows.index_type == IndexType::I64),
+            wide_offsets: rows.offset_type.wide(),
+            wide_indices: rows.index_type.wide(),
             base: rows.base,
         }
     }

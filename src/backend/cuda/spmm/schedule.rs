@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::select::spmm::row::{warps_at_once, Limits, Unanalyzed, WARPS};
 use crate::select::spmm::tiles;
-use crate::types::{Address, IndexType};
+use crate::types::Address;
 
 /// Rows of a window, and lists and other things that are counted (tasks.cu).
 const WINDOW: usize = 256;
@@ -135,7 +135,7 @@ impl Schedule {
         let windows = (count as usize).div_ceil(WINDOW);
         let kernel = |name| device.modules().kernel("spmm/tasks", name);
         let (counting, filling) = (kernel("spmm_tasks_count")?, kernel("spmm_tasks_fill")?);
-        let wide = i64::from(rows.offset_type == IndexType::I64);
+        let wide = rows.offset_type.wide();
         let (grid, block) = (windows as u32, WINDOW as u32);
         let counts = DeviceBuffer::<i64>::zeroed(cx, LISTS * windows + 1)?;
         let lengths = DeviceBuffer::<i64>::new(cx, LISTS)?;
@@ -243,7 +243,7 @@ impl Schedule {
             return Ok(());
         };
         let kernel = making(device)?;
-        let wide = i64::from(rows.offset_type == IndexType::I64);
+        let wide = rows.offset_type.wide();
         let blocks = (self.row_count as usize).div_ceil(LISTED) as u32;
         let state = cx.counters.offset(COUNTER_BYTES - STATE_WORDS * size_of::<u32>());
         // SAFETY: the lists have room for all that rows of so many entries can give, and the handle lends its counters
