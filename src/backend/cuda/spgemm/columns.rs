@@ -13,7 +13,7 @@ use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::{exclusive_scan, sort_pairs, Narrow, Pair, Wide, WideKeys};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::memory::{self, DeviceBuffer, Numbers};
 use crate::error::Result;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
@@ -41,16 +41,11 @@ pub fn allowance(cx: &Context, problem: &SpgemmProblem, c: &Compressed) -> usize
 
 /// Positions of the entries of a pattern, by column and then row.
 pub struct Transposition {
-    from: Positions,
+    /// 32 bits where they number the entries.
+    from: Numbers,
     /// cols + 1 offsets of the columns, base 0.
     offsets: DeviceBuffer<i64>,
     entries: usize,
-}
-
-/// 32 bits where they number the entries.
-enum Positions {
-    Narrow(DeviceBuffer<u32>),
-    Wide(DeviceBuffer<u64>),
 }
 
 impl Transposition {
@@ -67,9 +62,9 @@ impl Transposition {
         let offsets = DeviceBuffer::<i64>::new(cx, cols as usize + 1)?;
         let sorter = Sorter { cx, device, kernels, columns, entries, cols, offsets: offsets.address() };
         let from = match (i32::try_from(cols), u32::try_from(entries)) {
-            (Ok(_), Ok(_)) => Positions::Narrow(sorter.sort::<Narrow>()?),
-            (_, Ok(_)) => Positions::Narrow(sorter.sort::<WideKeys>()?),
-            _ => Positions::Wide(sorter.sort::<Wide>()?),
+            (Ok(_), Ok(_)) => Numbers::Narrow(sorter.sort::<Narrow>()?),
+            (_, Ok(_)) => Numbers::Narrow(sorter.sort::<WideKeys>()?),
+            _ => Numbers::Wide(sorter.sort::<Wide>()?),
         };
         Ok(Transposition { from, offsets, entries })
     }
@@ -86,10 +81,7 @@ impl Transposition {
     ) -> Result<()> {
         let base = i64::from(c.base.code());
         let entries = self.entries as i64;
-        let (from, wide_from) = match &self.from {
-            Positions::Narrow(from) => (from.address(), 0_i64),
-            Positions::Wide(from) => (from.address(), 1),
-        };
+        let (from, wide_from) = (self.from.address(), i64::from(matches!(self.from, Numbers::Wide(_))));
         let words = (value_bytes / 4) as i32;
         target::write_offsets(cx, device, kernels, self.offsets.address(), c)?;
         // SAFETY: C has room for the entries, by its descriptor;
@@ -104,10 +96,7 @@ impl Transposition {
     /// The stream has been waited for.
     pub fn seal(&mut self) {
         self.offsets.seal();
-        match &mut self.from {
-            Positions::Narrow(from) => from.seal(),
-            Positions::Wide(from) => from.seal(),
-        }
+        self.from.seal();
     }
 }
 
