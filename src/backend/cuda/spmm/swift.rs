@@ -33,6 +33,7 @@ use crate::format::swift::{LANES, TOGETHER};
 use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
+use crate::select::grids;
 use crate::select::spmm::copies::PACK;
 use crate::select::spmm::{swift as select, tiles};
 use crate::types::{Address, LayoutKind, ScalarsAt};
@@ -261,11 +262,11 @@ impl SwiftSpmm {
         let (runs, each) = if ldc == n as i64 { (1, rows * n as i64) } else { (rows, n as i64) };
         let vector = is_wide(c, if runs == 1 { 0 } else { ldc }, size) && each % pack as i64 == 0;
         let elements = if vector { rows * n as i64 / pack as i64 } else { rows * n as i64 };
-        let most = select::most_blocks_that_scale(self.device.properties().multiprocessors);
-        let blocks_of_scale = (elements as u64).div_ceil(u64::from(THREADS)).min(u64::from(most)) as u32;
+        let multiprocessors = self.device.properties().multiprocessors;
+        let blocks = |elements: i64| grids::blocks(elements as u64, THREADS.into(), multiprocessors);
         // SAFETY: C is as its descriptor says, or the workspace holds its sums.
         unsafe {
-            launch!(scale, blocks_of_scale, THREADS, 0, cx.stream; c, ldc, runs, each, beta, i32::from(vector))?;
+            launch!(scale, blocks(elements), THREADS, 0, cx.stream; c, ldc, runs, each, beta, i32::from(vector))?;
         }
         let matrix = Matrix {
             order: arrays.order.address(),
@@ -310,11 +311,9 @@ impl SwiftSpmm {
                     c, o.c, o.c_row, o.c_col, rows, n as i64, o.alpha, o.beta)?;
             }
         } else if !in_place {
-            let elements = (rows * n as i64) as u64;
-            let blocks = elements.div_ceil(u64::from(THREADS)).min(u64::from(most)) as u32;
             // SAFETY: as above.
             unsafe {
-                launch!(finish_rows, blocks, THREADS, 0, cx.stream;
+                launch!(finish_rows, blocks(rows * n as i64), THREADS, 0, cx.stream;
                     c, o.c, o.c_row, rows, n as i64, o.alpha, o.beta)?;
             }
         }
