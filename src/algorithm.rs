@@ -246,11 +246,6 @@ impl Algorithm {
         self.row().needs_survey
     }
 
-    /// [`Row::only_by_name`].
-    pub fn only_by_name(self) -> bool {
-        self.row().only_by_name
-    }
-
     /// [`Row::takes_orders`].
     pub fn takes_orders(self) -> bool {
         self.row().takes_orders
@@ -309,54 +304,60 @@ pub struct Query {
     pub algorithm: Option<Algorithm>,
 }
 
-/// Rows that serve a query; `NOT_SUPPORTED` with the first reason why none
-/// does (backend, algorithm, format, types, pedantic arithmetic, in this order).
-pub fn find(query: &Query) -> Result<Vec<&'static Row>> {
-    let op = query.op.short();
-    let mut rows: Vec<&Row> = TABLE.iter().filter(|row| row.op == query.op).collect();
-    let mut narrow = |keep: &dyn Fn(&Row) -> bool, reason: String| {
-        rows.retain(|row| keep(row));
-        if rows.is_empty() {
-            Err(Error::unsupported(reason))
-        } else {
-            Ok(())
-        }
-    };
-    narrow(
-        &|row| row.backends.contains(&query.backend),
-        format!("handle: {op} has no code for backend {}", query.backend.c_name()),
-    )?;
-    if query.algorithm.is_none() {
-        narrow(&|row| !row.only_by_name, format!("alg: {op} takes an algorithm by name only"))?;
-    }
-    if let Some(algorithm) = query.algorithm {
+impl Query {
+    /// Rows that serve it; `NOT_SUPPORTED` with the first reason why none
+    /// does (backend, algorithm, format, types, pedantic arithmetic, in this order).
+    pub fn rows(&self) -> Result<Vec<&'static Row>> {
+        let op = self.op.short();
+        let mut rows: Vec<&Row> = TABLE.iter().filter(|row| row.op == self.op).collect();
+        let mut narrow = |keep: &dyn Fn(&Row) -> bool, reason: String| {
+            rows.retain(|row| keep(row));
+            if rows.is_empty() {
+                Err(Error::unsupported(reason))
+            } else {
+                Ok(())
+            }
+        };
         narrow(
-            &|row| row.algorithm == algorithm,
-            format!("alg: {op} has no algorithm {} on backend {}", algorithm.name(), query.backend.c_name()),
+            &|row| row.backends.contains(&self.backend),
+            format!("handle: {op} has no code for backend {}", self.backend.c_name()),
         )?;
-    }
-    narrow(
-        &|row| row.formats.contains(&query.format),
-        format!("A: {op} does not take format {}", query.format.short()),
-    )?;
-    let types = query.types.plain();
-    let mut fitting: Vec<&Row> = rows.iter().filter(|row| row.types.contains(&types)).copied().collect();
-    if fitting.is_empty() {
-        return Err(Error::unsupported(types_refused(query, &rows)));
-    }
-    if query.types.compute.is_pedantic() {
-        fitting.retain(|row| row.algorithm.is_pedantic(query.backend, types));
-        if fitting.is_empty() {
-            return Err(Error::unsupported(format!(
-                "computeType: {op}{} takes no {}: it multiplies {} on tensor cores, whose products or sums are not \
-                 those of IEEE 754; algorithm DEFAULT chooses one that does without",
-                query.algorithm.map_or(String::new(), |algorithm| format!(" by algorithm {}", algorithm.name())),
-                query.types.compute.c_name(),
-                types.a.short(),
-            )));
+        if self.algorithm.is_none() {
+            narrow(&|row| !row.only_by_name, format!("alg: {op} takes an algorithm by name only"))?;
         }
+        if let Some(algorithm) = self.algorithm {
+            narrow(
+                &|row| row.algorithm == algorithm,
+                format!(
+                    "alg: {op} has no algorithm {} on backend {}",
+                    algorithm.name(),
+                    self.backend.c_name()
+                ),
+            )?;
+        }
+        narrow(
+            &|row| row.formats.contains(&self.format),
+            format!("A: {op} does not take format {}", self.format.short()),
+        )?;
+        let types = self.types.plain();
+        let mut fitting: Vec<&Row> = rows.iter().filter(|row| row.types.contains(&types)).copied().collect();
+        if fitting.is_empty() {
+            return Err(Error::unsupported(types_refused(self, &rows)));
+        }
+        if self.types.compute.is_pedantic() {
+            fitting.retain(|row| row.algorithm.is_pedantic(self.backend, types));
+            if fitting.is_empty() {
+                return Err(Error::unsupported(format!(
+                    "computeType: {op}{} takes no {}: it multiplies {} on tensor cores, whose products or sums are not \
+                     those of IEEE 754; algorithm DEFAULT chooses one that does without",
+                    self.algorithm.map_or(String::new(), |algorithm| format!(" by algorithm {}", algorithm.name())),
+                    self.types.compute.c_name(),
+                    types.a.short(),
+                )));
+            }
+        }
+        Ok(fitting)
     }
-    Ok(fitting)
 }
 
 /// Why none of the rows that are left for the query's backend, algorithm and format serves it: no row
@@ -423,67 +424,6 @@ fn closest(query: &Query, rows: &[&Row]) -> Vec<Types> {
     };
     offered.sort_by_key(differences);
     offered
-}
-
-/// The table as Markdown, as it stands in docs/formats-and-types.md. An algorithm whose bits are the same from run to run on
-/// some backends alone has a line for these and one for the others.
-pub fn markdown() -> String {
-    let mut out = String::from(
-        "| operation | algorithm | formats | types (A, x or B → y or C; compute) | backends | deterministic | pedantic, of real types |\n\
-         |---|---|---|---|---|---|---|\n",
-    );
-    for row in TABLE {
-        for deterministic in [true, false] {
-            let is_meant = |backend: &BackendKind| row.deterministic.contains(backend) == deterministic;
-            let backends: Vec<_> = row.backends.iter().copied().filter(is_meant).collect();
-            if !backends.is_empty() {
-                out.push_str(&line(row, &backends, deterministic));
-            }
-        }
-    }
-    out
-}
-
-/// A line of that table: a row, on some of its backends.
-fn line(row: &Row, backends: &[BackendKind], deterministic: bool) -> String {
-    let formats: Vec<_> = row.formats.iter().map(|format| format.short()).collect();
-    let types: Vec<_> = row.types.iter().map(types_text).collect();
-    let names: Vec<_> =
-        backends.iter().map(|b| b.c_name().trim_start_matches("TARSIA_BACKEND_").to_lowercase()).collect();
-    format!(
-        "| {} | `{}` | {} | {} | {} | {} | {} |\n",
-        row.op.short(),
-        row.name,
-        formats.join(", "),
-        types.join(" · "),
-        names.join(", "),
-        if deterministic { "yes" } else { "in deterministic mode" },
-        pedantic_text(row, backends)
-    )
-}
-
-/// Types of a row, as that table has them.
-fn types_text(t: &Types) -> String {
-    if t.a == t.x && t.x == t.y && t.compute.scalar() == t.a && t.compute != ComputeType::Tf32 {
-        t.a.short().to_string()
-    } else {
-        format!("{}, {} → {}; {}", t.a.short(), t.x.short(), t.y.short(), t.compute.short())
-    }
-}
-
-/// For which of its real types a row takes TARSIA_COMPUTE_32F_PEDANTIC or 64F_PEDANTIC on all of these backends, as
-/// that table has it.
-fn pedantic_text(row: &Row, backends: &[BackendKind]) -> String {
-    let asked = |t: &&Types| matches!(t.compute, ComputeType::R32F | ComputeType::R64F);
-    let takes = |t: &&Types| backends.iter().all(|&backend| row.algorithm.is_pedantic(backend, **t));
-    let all: Vec<_> = row.types.iter().filter(asked).collect();
-    let taken: Vec<_> = all.iter().copied().filter(|t| takes(t)).map(types_text).collect();
-    let host = if backends.contains(&BackendKind::Host) { "host all; cuda " } else { "" };
-    match taken.len() {
-        count if count == all.len() => "yes".into(),
-        0 => format!("{host}none"),
-        _ => format!("{host}{}", taken.join(" · ")),
-    }
 }
 
 #[cfg(test)]

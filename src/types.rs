@@ -137,6 +137,11 @@ impl ComputeType {
 }
 
 impl IndexType {
+    /// 1 for numbers of 64 bits, else 0, as kernels are told.
+    pub fn wide(self) -> i64 {
+        i64::from(self == IndexType::I64)
+    }
+
     /// Bytes of one index.
     pub fn size(self) -> usize {
         match self {
@@ -327,6 +332,9 @@ impl Index for i64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Address(usize);
+
+/// Where alpha and beta are.
+pub type ScalarsAt = (Address, Address);
 
 impl Address {
     /// The NULL address.

@@ -8,7 +8,7 @@ use crate::matrix::Lines;
 use crate::memory::Context;
 use crate::types::{Address, ComputeType};
 
-/// Executes by `directly`, which reads the old values where they are and says whether it can, or else by `in_place`
+/// Executes by `directly`, which reads the old values where they are, if that can be done, or else by `in_place`
 /// after a copy of them; by `in_place` alone where they are the result's or are not read. The scalars must be there
 /// before anything is written, and apart from the result, which may be written before they are read.
 pub(super) fn execute(
@@ -17,7 +17,7 @@ pub(super) fn execute(
     (compute, [alpha, beta]): (ComputeType, [Address; 2]),
     from: &Lines,
     (result_name, result): (&str, &Lines),
-    directly: impl FnOnce() -> Result<bool>,
+    directly: Option<impl FnOnce() -> Result<()>>,
     in_place: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     for (name, address) in [("alpha", alpha), ("beta", beta)] {
@@ -33,8 +33,8 @@ pub(super) fn execute(
         }
     }
     if !from.are(result) && !backend.is_known_zero(cx, compute, beta)? {
-        if backend.can_read(from.address)? && directly()? {
-            return Ok(());
+        if let (true, Some(directly)) = (backend.can_read(from.address)?, directly) {
+            return directly();
         }
         backend.copy_lines(cx, from, result)?;
     }

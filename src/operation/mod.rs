@@ -173,7 +173,7 @@ impl<O: Operation> Planned<O> {
         let mut rows: Option<Vec<&Row>> = None;
         for (name, _, a) in factors {
             let query = Query { op: O::KIND, format: a.format(), types: asked, backend, algorithm };
-            let found = crate::algorithm::find(&query).map_err(|error| of_factor(error, name))?;
+            let found = query.rows().map_err(|error| of_factor(error, name))?;
             match &mut rows {
                 Some(rows) => rows.retain(|row| row.formats.contains(&query.format)),
                 None => rows = Some(found),

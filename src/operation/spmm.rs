@@ -14,7 +14,7 @@ use crate::problem::SpmmProblem;
 use crate::reorder::KeptOrder;
 use crate::select::{self, in_place, Choice, SpmmSurveyed};
 use crate::settings::Settings;
-use crate::types::{Address, DataType, Effort, OpKind, Order, Reorder};
+use crate::types::{Address, DataType, Effort, OpKind, Order, Reorder, ScalarsAt};
 
 /// Entries below which shapes alone decide: such a product is a launch and little more, and the
 /// survey two waits. Where the line is best was not measured.
@@ -56,7 +56,7 @@ pub trait SpmmBackend {
         &self,
         _cx: &Context,
         _problem: &SpmmProblem,
-        _scalars: (Address, Address),
+        _scalars: ScalarsAt,
         _b: &DenseMatrix,
         _c: &DenseMatrix,
     ) -> Result<()> {
@@ -72,7 +72,14 @@ pub trait SpmmBackend {
 pub trait SpmmExecutor: Send + Sync {
     /// Bytes of workspace that execute needs for `n` columns of C.
     fn workspace_bytes(&self, n: usize) -> usize;
-    /// C = alpha · op(A) · op(B) + beta · C; B is as the user gave it.
+    /// D = alpha · op(A) · op(B) + beta · C of alpha and beta, and of B, C and D; B is as the user gave it. D is C, or has
+    /// its order and shares no element with it, which is asked of executors that read old values elsewhere alone.
+    fn product(&self, cx: &Context, scalars: ScalarsAt, matrices: [&DenseMatrix; 3]) -> Result<()>;
+    /// Whether the executor reads C where it is, if it is not D.
+    fn reads_elsewhere(&self, _c: &DenseMatrix, _d: &DenseMatrix) -> bool {
+        false
+    }
+    /// C = alpha · op(A) · op(B) + beta · C.
     fn execute(
         &self,
         cx: &Context,
@@ -80,18 +87,8 @@ pub trait SpmmExecutor: Send + Sync {
         b: &DenseMatrix,
         beta: Address,
         c: &DenseMatrix,
-    ) -> Result<()>;
-    /// D = alpha · op(A) · op(B) + beta · C, which has D's order, shares no element with it and is read where it is.
-    /// `false`: this executor cannot, and has done nothing.
-    fn execute_into(
-        &self,
-        _cx: &Context,
-        _scalars: (Address, Address),
-        _b: &DenseMatrix,
-        _c: &DenseMatrix,
-        _d: &DenseMatrix,
-    ) -> Result<bool> {
-        Ok(false)
+    ) -> Result<()> {
+        self.product(cx, (alpha, beta), [b, c, c])
     }
     /// New values for the same pattern, in the order of the user's array.
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
@@ -259,7 +256,7 @@ impl Planned<Spmm> {
     pub fn execute(
         &self,
         cx: &Context,
-        (alpha, beta): (Address, Address),
+        (alpha, beta): ScalarsAt,
         b: &DenseMatrix,
         old: Option<(&dyn Backend, &DenseMatrix)>,
         c: &DenseMatrix,
@@ -277,7 +274,8 @@ impl Planned<Spmm> {
         let in_place = || executor.execute(cx, alpha, b, beta, c);
         let Some((backend, old)) = old else { return in_place() };
         let scalars = (self.problem.types.compute, [alpha, beta]);
-        let directly = || executor.execute_into(cx, (alpha, beta), b, old, c);
+        let directly =
+            executor.reads_elsewhere(old, c).then_some(|| executor.product(cx, (alpha, beta), [b, old, c]));
         into::execute(backend, cx, scalars, &old.lines(), (name, &c.lines()), directly, in_place)
     }
 
@@ -303,7 +301,7 @@ impl Planned<Spmm> {
         &self,
         backend: &dyn Backend,
         cx: &Context,
-        scalars: (Address, Address),
+        scalars: ScalarsAt,
         b: &DenseMatrix,
         c: &DenseMatrix,
     ) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::memory::Context;
 use crate::problem::SpmvProblem;
 use crate::reorder::KeptOrder;
 use crate::select::{self, in_place, Choice, Surveyed};
-use crate::types::{Address, DataType, Effort, OpKind, Reorder};
+use crate::types::{Address, DataType, Effort, OpKind, Reorder, ScalarsAt};
 
 /// Layouts that effort TUNED times at the most.
 const TIMED: usize = 2;
@@ -39,7 +39,7 @@ pub trait SpmvBackend {
         &self,
         _cx: &Context,
         _problem: &SpmvProblem,
-        _scalars: (Address, Address),
+        _scalars: ScalarsAt,
         _x: &DenseVector,
         _y: &DenseVector,
     ) -> Result<bool> {
@@ -56,6 +56,13 @@ pub trait SpmvBackend {
 pub trait SpmvExecutor: Send + Sync {
     /// Bytes of workspace that execute needs.
     fn workspace_bytes(&self) -> usize;
+    /// z = alpha · op(A) · x + beta · y of alpha and beta, and of x, y and z. z is y, or shares no memory with it, which
+    /// is asked of executors that read old values elsewhere alone.
+    fn product(&self, cx: &Context, scalars: ScalarsAt, vectors: [&DenseVector; 3]) -> Result<()>;
+    /// Whether the executor reads old values where they are, if they are not where the result goes.
+    fn reads_elsewhere(&self) -> bool {
+        false
+    }
     /// y = alpha · op(A) · x + beta · y.
     fn execute(
         &self,
@@ -64,18 +71,8 @@ pub trait SpmvExecutor: Send + Sync {
         x: &DenseVector,
         beta: Address,
         y: &DenseVector,
-    ) -> Result<()>;
-    /// z = alpha · op(A) · x + beta · y, which shares no memory with z and is read where it is. `false`: this executor
-    /// cannot, and has done nothing.
-    fn execute_into(
-        &self,
-        _cx: &Context,
-        _scalars: (Address, Address),
-        _x: &DenseVector,
-        _y: &DenseVector,
-        _z: &DenseVector,
-    ) -> Result<bool> {
-        Ok(false)
+    ) -> Result<()> {
+        self.product(cx, (alpha, beta), [x, y, y])
     }
     /// New values for the same pattern, in the order of the user's array.
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
@@ -180,7 +177,7 @@ impl Planned<Spmv> {
     pub fn execute(
         &self,
         cx: &Context,
-        (alpha, beta): (Address, Address),
+        (alpha, beta): ScalarsAt,
         x: &DenseVector,
         old: Option<(&dyn Backend, &DenseVector)>,
         y: &DenseVector,
@@ -198,7 +195,8 @@ impl Planned<Spmv> {
         let in_place = || executor.execute(cx, alpha, x, beta, y);
         let Some((backend, old)) = old else { return in_place() };
         let scalars = (self.problem.types.compute, [alpha, beta]);
-        let directly = || executor.execute_into(cx, (alpha, beta), x, old, y);
+        let directly =
+            executor.reads_elsewhere().then_some(|| executor.product(cx, (alpha, beta), [x, old, y]));
         into::execute(backend, cx, scalars, &old.lines(), (name, &y.lines()), directly, in_place)
     }
 
@@ -208,7 +206,7 @@ impl Planned<Spmv> {
         &self,
         backend: &dyn Backend,
         cx: &Context,
-        scalars: (Address, Address),
+        scalars: ScalarsAt,
         x: &DenseVector,
         y: &DenseVector,
     ) -> Result<bool> {

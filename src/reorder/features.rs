@@ -22,38 +22,8 @@ use super::{block_columns, split_mix};
 use crate::matrix::compressed::Pattern;
 use crate::types::Index;
 
-/// Raised when the meaning, the order or the number of [`NAMES`] changes.
-pub const VERSION: u32 = 3;
 /// Numbers of [`FeatureSet::numbers`].
 pub const NUMBERS: usize = 24;
-
-/// Names of [`FeatureSet::numbers`], in their order.
-pub const NAMES: [&str; NUMBERS] = [
-    "rows",
-    "cols",
-    "density",
-    "row_entries_min",
-    "row_entries_mean",
-    "row_entries_max",
-    "row_blocks_min",
-    "row_blocks_mean",
-    "row_blocks_max",
-    "warp_load_min",
-    "warp_load_mean",
-    "warp_load_max",
-    "line_requests_min",
-    "line_requests_mean",
-    "line_requests_max",
-    "warp_lines_min",
-    "warp_lines_mean",
-    "warp_lines_max",
-    "warp_requests_min",
-    "warp_requests_mean",
-    "warp_requests_max",
-    "neighbour_distance_min",
-    "neighbour_distance_mean",
-    "neighbour_distance_max",
-];
 
 /// Entries of the rows that are sampled, about, of a matrix that has more.
 pub const SAMPLE_ENTRIES: usize = 1 << 20;
@@ -218,6 +188,36 @@ fn drawn_strips(strips: usize, nnz: usize, entries: usize) -> usize {
 }
 
 impl FeatureSet {
+    /// Raised when the meaning, the order or the number of [`Self::NAMES`] changes.
+    pub const VERSION: u32 = 3;
+    /// Names of [`Self::numbers`], in their order.
+    pub const NAMES: [&str; NUMBERS] = [
+        "rows",
+        "cols",
+        "density",
+        "row_entries_min",
+        "row_entries_mean",
+        "row_entries_max",
+        "row_blocks_min",
+        "row_blocks_mean",
+        "row_blocks_max",
+        "warp_load_min",
+        "warp_load_mean",
+        "warp_load_max",
+        "line_requests_min",
+        "line_requests_mean",
+        "line_requests_max",
+        "warp_lines_min",
+        "warp_lines_mean",
+        "warp_lines_max",
+        "warp_requests_min",
+        "warp_requests_mean",
+        "warp_requests_max",
+        "neighbour_distance_min",
+        "neighbour_distance_mean",
+        "neighbour_distance_max",
+    ];
+
     /// Counts in a valid pattern of sorted rows, on the threads of the caller's pool: the offsets, and the columns of
     /// the sample, whose blocks are sorted.
     pub fn of<I: Index, J: Index>(pattern: &Pattern<'_, I, J>) -> Self {
@@ -255,7 +255,7 @@ impl FeatureSet {
         }
     }
 
-    /// The paper's numbers, in the order of [`NAMES`]. Sums over rows of a sample are scaled to all
+    /// The paper's numbers, in the order of [`Self::NAMES`]. Sums over rows of a sample are scaled to all
     /// rows; lines that a warp requests once are as the sample has them.
     pub fn numbers(&self) -> [f64; NUMBERS] {
         let places = self.rows as f64 * self.cols as f64;

@@ -21,11 +21,6 @@ impl Deref for Permutation {
     }
 }
 
-/// The fault that a permutation has.
-fn fault(what: String) -> Error {
-    Error::new(Status::InternalError, format!("permutation: {what}"))
-}
-
 /// The first position that has no row below `rows`, or one that another had before. `seen` has a bit of 0 for
 /// each row.
 pub(super) fn fault_of(order: impl Iterator<Item = u32>, rows: usize, seen: &mut [u64]) -> Option<String> {
@@ -54,41 +49,9 @@ impl Permutation {
         let rows = order.len();
         let mut seen = Buffer::<u64>::zeroed(allocator, rows.div_ceil(64))?;
         match fault_of(order.iter().copied(), rows, &mut seen) {
-            Some(what) => Err(fault(what)),
+            Some(what) => Err(Error::new(Status::InternalError, format!("permutation: {what}"))),
             None => Ok(Permutation { order }),
         }
-    }
-
-    /// Where each row went: `inverse[row]` is its position.
-    pub fn inverse(&self, allocator: &Arc<Allocator>) -> Result<Self> {
-        let mut order = Buffer::<u32>::zeroed(allocator, self.len())?;
-        for (position, &row) in self.iter().enumerate() {
-            order[row as usize] = position as u32;
-        }
-        Ok(Permutation { order })
-    }
-
-    /// This order, put in order by `next`, which must be as long: position p has row
-    /// `self[next[p]]`.
-    pub fn then(&self, allocator: &Arc<Allocator>, next: &Permutation) -> Result<Self> {
-        if next.len() != self.len() {
-            return Err(fault(format!("{} rows, and then {}", self.len(), next.len())));
-        }
-        let mut order = Buffer::<u32>::zeroed(allocator, self.len())?;
-        for (row, &position) in order.iter_mut().zip(next.iter()) {
-            *row = self[position as usize];
-        }
-        Ok(Permutation { order })
-    }
-
-    /// Whether every row is where it was.
-    pub fn is_identity(&self) -> bool {
-        self.iter().enumerate().all(|(position, &row)| row as usize == position)
-    }
-
-    /// Its numbers.
-    pub fn into_buffer(self) -> Buffer<u32> {
-        self.order
     }
 }
 

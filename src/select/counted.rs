@@ -4,7 +4,7 @@
 use super::roofline::{self, Machine};
 use super::spmv::survey::Survey;
 use super::{spmm, spmv, Choice};
-use crate::algorithm::{find, Algorithm, Query, Row};
+use crate::algorithm::{Algorithm, Query, Row};
 use crate::error::Result;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
@@ -43,7 +43,7 @@ impl CountedProblem {
 
     fn candidates(&self, op: OpKind) -> Result<Vec<&'static Row>> {
         let (types, backend) = (self.types, self.backend);
-        find(&Query { op, format: Format::Csr, types, backend, algorithm: None })
+        Query { op, format: Format::Csr, types, backend, algorithm: None }.rows()
     }
 
     /// The matrix as a program would have it.

@@ -35,8 +35,8 @@
 //! | `spmm::dense` Limits, copies that pay | the library's kernels against cublasLt's on one device, of which none but H100s were timed |
 //! | `spmm::dense` PRODUCTS, 64 MiB beside 50 of L2 | part of the workspace's size |
 //! | `spmv::hot_sell` DEMANDS | what L2 and shared memory gain on each other, which no attribute says |
-//! | `spmm::window` blocks at one time, `spmm::row` warps, `spmv::sell` lanes of a multiprocessor | forms of launches; their number follows the multiprocessors |
-//! | `backend::cuda::cublaslt` PREFERRED_WORKSPACE | what cublasLt's heuristic is told; it knows the device |
+//! | `spmm::window` blocks at one time, `spmm::row` warps and blocks of lists, `spmv::sell` lanes, `spmv::csr` and `spgemm::small` blocks of a multiprocessor, those of loops ([`grids`](super::grids)) | forms of launches; their number follows the multiprocessors |
+//! | `spmm::dense` LT_WORKSPACE | what cublasLt's heuristic is told; it knows the device |
 //! | `learned` | is left out for devices of another kind |
 //! | `orders` | which order is asked for by name; learned of ratios of times, on H100s alone (docs/limits.md) |
 //!

@@ -12,67 +12,74 @@
 
 pub(super) mod file;
 
+use super::spmm::{shape, Survey};
 use crate::algorithm::Algorithm;
 use crate::support::Types;
+use crate::types::ComputeType;
 
-/// Raised when a name of [`SPMM`] is added, removed or counted in another way.
-pub const VERSION: u32 = 1;
+/// Numbers of a product ([`Survey::numbers`]).
+const NUMBERS: usize = 20;
 
-/// Names of [`spmm`]'s numbers.
-pub const SPMM: [&str; 20] = [
-    "rows",
-    "cols",
-    "nnz",
-    "value_bytes",
-    "tf32",
-    "n",
-    "row_bytes",
-    "b_bytes",
-    "c_bytes",
-    "mean",
-    "longest",
-    "skew",
-    "density",
-    "reuse_8",
-    "reuse_16",
-    "reuse_32",
-    "reuse_64",
-    "tile_fill",
-    "block_fill",
-    "spread",
-];
+impl Survey {
+    /// Raised when a name of [`Self::NAMES`] is added, removed or counted in another way.
+    pub const VERSION: u32 = 1;
+    /// Names of [`Self::numbers`].
+    pub const NAMES: [&str; NUMBERS] = [
+        "rows",
+        "cols",
+        "nnz",
+        "value_bytes",
+        "tf32",
+        "n",
+        "row_bytes",
+        "b_bytes",
+        "c_bytes",
+        "mean",
+        "longest",
+        "skew",
+        "density",
+        "reuse_8",
+        "reuse_16",
+        "reuse_32",
+        "reuse_64",
+        "tile_fill",
+        "block_fill",
+        "spread",
+    ];
 
-/// Numbers of a product with a dense matrix of `n` columns.
-pub fn spmm(survey: &super::spmm::Survey, types: Types, n: i64) -> [f32; SPMM.len()] {
-    let counts = &survey.counts;
-    let (rows, cols, nnz) = (counts.rows.max(1) as f64, survey.cols.max(1) as f64, counts.nnz.max(1) as f64);
-    let mean = nnz / rows;
-    let row_bytes = n.max(1) as f64 * types.x.size() as f64;
-    let is_tf32 = types.compute == crate::types::ComputeType::Tf32;
-    let (_, tiles) = counts.all_blocks(16, super::spmm::shape(types.a));
-    [
-        counts.rows as f64,
-        survey.cols as f64,
-        counts.nnz as f64,
-        types.a.size() as f64,
-        f64::from(u8::from(is_tf32)),
-        n as f64,
-        row_bytes,
-        row_bytes * cols,
-        n.max(1) as f64 * types.y.size() as f64 * rows,
-        mean,
-        survey.longest as f64,
-        survey.longest as f64 / mean,
-        nnz / rows / cols,
-        counts.reuse(8),
-        counts.reuse(16),
-        counts.reuse(32),
-        counts.reuse(64),
-        nnz / tiles.max(1.0),
-        nnz / counts.all_spans(16, true).max(1.0),
-        counts.all_columns(64) / (rows / 64.0).max(1.0),
-    ]
-    .map(|number| number as f32)
+    /// Numbers of a product with a dense matrix of `n` columns.
+    pub fn numbers(&self, types: Types, n: i64) -> [f32; NUMBERS] {
+        let counts = &self.counts;
+        let (rows, cols, nnz) =
+            (counts.rows.max(1) as f64, self.cols.max(1) as f64, counts.nnz.max(1) as f64);
+        let mean = nnz / rows;
+        let row_bytes = n.max(1) as f64 * types.x.size() as f64;
+        let is_tf32 = types.compute == ComputeType::Tf32;
+        let (_, tiles) = counts.all_blocks(16, shape(types.a));
+        [
+            counts.rows as f64,
+            self.cols as f64,
+            counts.nnz as f64,
+            types.a.size() as f64,
+            f64::from(u8::from(is_tf32)),
+            n as f64,
+            row_bytes,
+            row_bytes * cols,
+            n.max(1) as f64 * types.y.size() as f64 * rows,
+            mean,
+            self.longest as f64,
+            self.longest as f64 / mean,
+            nnz / rows / cols,
+            counts.reuse(8),
+            counts.reuse(16),
+            counts.reuse(32),
+            counts.reuse(64),
+            nnz / tiles.max(1.0),
+            nnz / counts.all_spans(16, true).max(1.0),
+            counts.all_columns(64) / (rows / 64.0).max(1.0),
+        ]
+        .map(|number| number as f32)
+    }
 }
 
 /// Logarithms beyond these are beyond all bounds.
@@ -110,10 +117,10 @@ pub struct Learned {
 }
 
 impl Learned {
-    /// Numbers that trees compare: [`SPMM`], the own predicted time in microseconds and over the best one's, and
+    /// Numbers that trees compare: [`Survey::NAMES`], the own predicted time in microseconds and over the best one's, and
     /// one for each of [`Self::relative`].
     fn inputs(&self) -> usize {
-        SPMM.len() + 2 + self.relative.len()
+        NUMBERS + 2 + self.relative.len()
     }
 }
 
@@ -169,13 +176,13 @@ impl<'a> Correction<'a> {
     /// was learned of such products.
     pub fn spmm(
         learned: Option<&'a Learned>,
-        survey: &super::spmm::Survey,
+        survey: &Survey,
         types: Types,
         n: i64,
         predicted: &[(Algorithm, f64)],
     ) -> Option<Self> {
         let learned = learned.filter(|_| is_measured(types))?;
-        Correction::new(learned, &spmm(survey, types, n), predicted)
+        Correction::new(learned, &survey.numbers(types, n), predicted)
     }
 
     fn is_sensible(&self, predicted: f64) -> bool {

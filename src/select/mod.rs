@@ -7,6 +7,7 @@ pub mod autotune;
 mod choice;
 pub mod counted;
 pub mod device;
+pub mod grids;
 pub mod in_place;
 pub mod learned;
 pub mod orders;

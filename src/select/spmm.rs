@@ -24,6 +24,7 @@ pub mod row;
 pub mod sell;
 pub mod smat;
 pub mod swift;
+pub mod tiles;
 pub mod window;
 
 pub use self::rates::H100;

@@ -30,7 +30,7 @@ fn problem(a: (i64, i64, i64), op: Operation) -> SpmvProblem {
 
 fn rows(backend: BackendKind, algorithm: Option<Algorithm>) -> Vec<&'static Row> {
     let (format, types) = (Format::Csr, support::F64::TYPES);
-    crate::algorithm::find(&Query { op: OpKind::Spmv, format, types, backend, algorithm }).unwrap()
+    Query { op: OpKind::Spmv, format, types, backend, algorithm }.rows().unwrap()
 }
 
 fn of<V>(a: &OwnedCsr<V>) -> (SpmvProblem, Survey) {
@@ -171,7 +171,7 @@ fn deterministic_plans_price_their_own_kernels() {
     let types = support::Tf32::TYPES;
     let query =
         Query { op: OpKind::Spmm, format: Format::Csr, types, backend: BackendKind::Cuda, algorithm: None };
-    let rows = crate::algorithm::find(&query).unwrap();
+    let rows = query.rows().unwrap();
     let slower = spmm::dense::own_kernels_slower(types, (side, side, n));
     assert!(slower > 1.5, "{slower}");
     let mut differ = 0;

@@ -5,6 +5,7 @@
 
 pub mod fortran;
 pub mod header;
+pub mod support_table;
 pub mod third_party;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +58,7 @@ fn with_table(page: &str, table: &str) -> String {
 fn support_table_of_the_docs_is_current() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/formats-and-types.md");
     let page = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    current(&path, &with_table(&page, &tarsia::facade::support_table()));
+    current(&path, &with_table(&page, &support_table::text()));
 }
 
 #[test]

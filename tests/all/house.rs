@@ -3,6 +3,7 @@
 //! capi → plan → operation → select → format, reorder → matrix, memory → types. A backend carries out what the choice
 //! says: it reads the choice, implements what the operations ask of it, and imports no plan and no handle.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -196,6 +197,25 @@ fn executors_on_devices_have_no_measured_numbers() {
     assert!(reporting(&["select/spmv", "select/spmm", "select/spgemm"], 20).len() > 10);
 }
 
+/// How many blocks, warps or lanes a device runs at one time is a choice: who carries it out hands the number of
+/// multiprocessors to src/select, and does not reckon with it. Only what measures devices does.
+#[test]
+fn executors_on_devices_do_not_reckon_with_multiprocessors() {
+    let cuda = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/backend/cuda");
+    let mut all = Vec::new();
+    files(&cuda, &mut all);
+    all.retain(|file| !file.ends_with("timing.rs"));
+    assert!(all.len() > 80, "{}", all.len());
+    let reckons = |line: &str| {
+        line.contains("multiprocessors") && [" * ", " / "].iter().any(|sign| line.contains(sign))
+    };
+    all.retain(|file| {
+        let text = fs::read_to_string(file).unwrap();
+        text.lines().any(|line| !line.trim_start().starts_with("//") && reckons(line))
+    });
+    assert!(all.is_empty(), "{all:?}");
+}
+
 /// A plan knows of its operation what `Operation` asks for, whichever it is: another operation is none of its business.
 #[test]
 fn plans_do_not_tell_operations_apart() {
@@ -210,6 +230,39 @@ fn plans_do_not_tell_operations_apart() {
             assert!(!code.contains(name), "{} names {name}", file.display());
         }
     }
+}
+
+/// The names that src/facade.rs has, as others write them.
+fn names_of_the_facade(root: &Path) -> Vec<String> {
+    let text = code(&fs::read_to_string(root.join("src/facade.rs")).unwrap());
+    let mut paths = Vec::new();
+    for item in text.split(';').map(str::trim).filter(|item| !item.is_empty()) {
+        let path = item.strip_prefix("pub use crate::").unwrap_or_else(|| panic!("{item}"));
+        expand(path, "", &mut paths);
+    }
+    let name = |path: &String| path.rsplit([':', ' ']).next().unwrap().to_string();
+    paths.iter().map(name).collect()
+}
+
+/// What is not the C interface is for few, and for somebody: no globs, and no names that nobody asks for.
+#[test]
+fn the_facade_has_few_names_and_a_user_for_each() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let names = names_of_the_facade(root);
+    assert!((40..=60).contains(&names.len()), "{}: {names:?}", names.len());
+    assert!(names.iter().all(|name| name.chars().all(|letter| letter.is_alphanumeric() || letter == '_')));
+    let mut users = Vec::new();
+    ["crates", "tests", "fuzz/fuzz_targets"].iter().for_each(|place| files(&root.join(place), &mut users));
+    let mut words = BTreeSet::new();
+    let texts = users.iter().map(|user| fs::read_to_string(user).unwrap());
+    for text in texts.filter(|text| text.contains("facade::")) {
+        let code = code(&text);
+        words.extend(
+            code.split(|letter: char| !letter.is_alphanumeric() && letter != '_').map(str::to_string),
+        );
+    }
+    let unused: Vec<_> = names.iter().filter(|name| !words.contains(*name)).collect();
+    assert!(unused.is_empty(), "{unused:?}");
 }
 
 #[test]

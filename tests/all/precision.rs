@@ -250,7 +250,7 @@ fn which_algorithms_are_pedantic() {
             backend: BackendKind::Cuda,
             algorithm,
         };
-        match tarsia::facade::find_rows(&query) {
+        match query.rows() {
             Ok(rows) => {
                 assert!(takes, "{types:?} {algorithm:?}");
                 assert!(rows.iter().all(|row| row.algorithm.is_pedantic(BackendKind::Cuda, types)));

@@ -8,9 +8,9 @@ use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
 use tarsia::capi::spmat;
 use tarsia::facade::{
-    find_rows, Algorithm, BackendKind, ComputeType, DataType, Effort, Element, Error, Format, IndexBase,
-    OpKind, Operation, Order, PointerMode, Query, Reorder, Result, Row, SpgemmAlg, SpmmAlg, SpmvAlg, Status,
-    Types, TABLE,
+    Algorithm, BackendKind, ComputeType, DataType, Effort, Element, Error, Format, IndexBase, OpKind,
+    Operation, Order, PointerMode, Query, Reorder, Result, Row, SpgemmAlg, SpmmAlg, SpmvAlg, Status, Types,
+    TABLE,
 };
 
 use crate::common::output::Target;
@@ -454,7 +454,7 @@ fn refused_pedantic_types_are_answered_with_pedantic_ones() {
             for compute in PEDANTIC {
                 let ask = |types| {
                     let (op, algorithm) = (row.op, Some(row.algorithm));
-                    find_rows(&Query { op, format: row.formats[0], types, backend, algorithm }).map(|_| ())
+                    Query { op, format: row.formats[0], types, backend, algorithm }.rows().map(|_| ())
                 };
                 for a in [R16F, R32F, R64F, C32F] {
                     for y in [R16F, R32F, R64F, C32F] {
@@ -495,7 +495,7 @@ fn refused_types_are_answered_with_the_closest_ones() {
     let refused = |op, algorithm, [a, x, y]: [DataType; 3], compute| {
         let types = Types { a, x, y, compute };
         let query = Query { op, format: Format::Csr, types, backend: BackendKind::Host, algorithm };
-        find_rows(&query).map(|_| ()).map_err(|error| error.message)
+        query.rows().map(|_| ()).map_err(|error| error.message)
     };
     use DataType::{C32F, C64F, R16BF, R16F, R32F, R64F};
     let (mut count, mut with_more) = (0, 0);
@@ -524,7 +524,7 @@ fn refused_types_are_answered_with_the_closest_ones() {
                 let row_takes = |row: &&Row| {
                     row.op == op
                         && row.backends.contains(&BackendKind::Host)
-                        && algorithm.map_or(!row.algorithm.only_by_name(), |asked| row.algorithm == asked)
+                        && algorithm.map_or(!row.only_by_name, |asked| row.algorithm == asked)
                 };
                 let mut all: Vec<String> =
                     TABLE.iter().filter(row_takes).flat_map(|row| row.types).map(Types::describe).collect();

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use serde::Serialize;
-use tarsia::facade::{run_in_pool, FeatureSet, Pattern, FEATURES_VERSION, FEATURE_NAMES};
+use tarsia::facade::{run_in_pool, FeatureSet, Pattern};
 
 use crate::demo::products::median;
 
@@ -30,7 +30,7 @@ pub struct Feature {
     pub is_count: bool,
 }
 
-/// Of the names in [`FEATURE_NAMES`], those that count: sizes, the least and the most of something. All others are
+/// Of the names in [`FeatureSet::NAMES`], those that count: sizes, the least and the most of something. All others are
 /// means and a density.
 fn is_count(name: &str) -> bool {
     ["rows", "cols"].contains(&name) || name.ends_with("_min") || name.ends_with("_max")
@@ -49,8 +49,8 @@ impl Features {
             };
             let times = (0..ROUNDS).map(time).collect();
             let feature = |(name, value)| Feature { name, value, is_count: is_count(name) };
-            let numbers = FEATURE_NAMES.into_iter().zip(found.numbers()).map(feature).collect();
-            Features { version: FEATURES_VERSION, micros: median(times), numbers }
+            let numbers = FeatureSet::NAMES.into_iter().zip(found.numbers()).map(feature).collect();
+            Features { version: FeatureSet::VERSION, micros: median(times), numbers }
         })
     }
 }

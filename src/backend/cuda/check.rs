@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::matrix::compressed::{self, Compressed, Names};
 use crate::matrix::{no_arrays, Coo, SparseArrays, SparseMatrix, Structure};
 use crate::memory::Context;
+use crate::select::grids;
 use crate::types::{Address, IndexType, Operation};
 
 kernel_kinds! { "analysis/check" {
@@ -132,8 +133,7 @@ pub(super) fn row_stats(cx: &Context, device: &Arc<Device>, rows: &Rows) -> Resu
 /// Blocks of 256 threads for `count` items in a loop over the grid: at least
 /// four items a thread while they last, then what fills the device.
 pub(super) fn blocks(device: &Device, count: i64) -> u32 {
-    let most = i64::from(device.properties().multiprocessors) * 8;
-    (count as u64).div_ceil(1024).min(most as u64) as u32
+    grids::of_items(count, device.properties().multiprocessors)
 }
 
 fn look_at_rows(

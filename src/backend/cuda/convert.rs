@@ -27,7 +27,7 @@ use self::device_wide::{Narrow, Pair, Wide, WideKeys};
 use super::check::{blocks, Findings};
 use super::device::Device;
 use super::launch::{launch, Kernel};
-use super::memory::{self, DeviceBuffer};
+use super::memory::{self, DeviceBuffer, Numbers};
 use super::operand::{Rows, Widths};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::error::{Error, Result};
@@ -84,8 +84,7 @@ pub enum Positions {
 /// Positions while the copy is made.
 enum Source {
     Identity,
-    Narrow(DeviceBuffer<u32>),
-    Wide(DeviceBuffer<u64>),
+    Kept(Numbers),
 }
 
 /// A pattern in canonical order.
@@ -131,8 +130,8 @@ impl DeviceCsr {
         let positions = match source {
             Source::Identity => Positions::Identity,
             _ if !keep_positions => Positions::Dropped,
-            Source::Wide(positions) => Positions::Kept(positions),
-            Source::Narrow(positions) => Positions::Kept(tools.widen(&positions)?),
+            Source::Kept(Numbers::Wide(positions)) => Positions::Kept(positions),
+            Source::Kept(Numbers::Narrow(positions)) => Positions::Kept(tools.widen(&positions)?),
         };
         let gather = values::gather(device, value_type, "64")?;
         let device = Arc::clone(device);
@@ -260,11 +259,11 @@ pub fn permute_rows(
                 positions.address())?;
         }
     }
-    let source = Source::Wide(positions);
+    let source = Source::Kept(positions.into());
     tools.gather_columns(rows.indices, rows.index_type, rows.base, &source, rows.nnz, &indices)?;
     tools.gather_values(value_type, rows.values, &source, rows.nnz, false, values.address())?;
     let positions = match source {
-        Source::Wide(positions) => Positions::Kept(positions),
+        Source::Kept(Numbers::Wide(positions)) => Positions::Kept(positions),
         _ => Positions::Dropped,
     };
     Ok(DeviceCsr {
@@ -351,34 +350,16 @@ impl Source {
     fn address(&self) -> Address {
         match self {
             Source::Identity => Address::NULL,
-            Source::Narrow(positions) => positions.address(),
-            Source::Wide(positions) => positions.address(),
+            Source::Kept(positions) => positions.address(),
         }
     }
 
     /// How many bits a position has, as the names of kernels spell it.
     fn bits(&self) -> &'static str {
         match self {
-            Source::Narrow(_) => "32",
-            _ => "64",
+            Source::Kept(positions) => positions.bits(),
+            Source::Identity => "64",
         }
-    }
-}
-
-/// Positions of either width become a [`Source`].
-trait IntoSource {
-    fn into_source(self) -> Source;
-}
-
-impl IntoSource for DeviceBuffer<u32> {
-    fn into_source(self) -> Source {
-        Source::Narrow(self)
-    }
-}
-
-impl IntoSource for DeviceBuffer<u64> {
-    fn into_source(self) -> Source {
-        Source::Wide(self)
     }
 }
 
@@ -549,11 +530,7 @@ impl Tools<'_> {
         // NULL positions have either type.
         let from = if wide { blocks.source.bits() } else { "32" };
         let expand = EXPAND_BLOCKS.load(self.device, (from, if wide { "64" } else { "32" }))?;
-        let source = if wide {
-            Source::Wide(DeviceBuffer::new(self.cx, nnz as usize)?)
-        } else {
-            Source::Narrow(DeviceBuffer::new(self.cx, nnz as usize)?)
-        };
+        let source = Source::Kept(Numbers::new(self.cx, nnz as usize, wide)?);
         // SAFETY: the pattern of blocks is canonical and has rows / height
         // rows; outputs have rows + 1 and nnz elements.
         unsafe {
@@ -594,7 +571,7 @@ impl Tools<'_> {
         keys: &dyn Fn([usize; 2], Address, Address) -> Result<()>,
     ) -> Result<Sorted>
     where
-        DeviceBuffer<P::Position>: IntoSource,
+        DeviceBuffer<P::Position>: Into<Numbers>,
     {
         let shift = bits_of(shape.cols);
         let (sorted, positions) = self.sorted::<P>(shape.nnz, self.key_bits(shape)?, keys)?;
@@ -607,7 +584,7 @@ impl Tools<'_> {
             launch!(kernel, self.blocks(shape.nnz), 256, 0, self.cx.stream;
                 sorted.address(), shape.nnz, mask, indices.address())?;
         }
-        Ok(Sorted { offsets, indices, source: positions.into_source() })
+        Ok(Sorted { offsets, indices, source: Source::Kept(positions.into()) })
     }
 
     /// Sorts by row alone; `columns(source, out)` gathers the columns.
@@ -619,7 +596,7 @@ impl Tools<'_> {
         columns: &dyn Fn(&Source, &DeviceBuffer<i32>) -> Result<()>,
     ) -> Result<Sorted>
     where
-        DeviceBuffer<P::Position>: IntoSource,
+        DeviceBuffer<P::Position>: Into<Numbers>,
     {
         let (keys, positions) =
             self.sorted::<P>(shape.nnz, bits_of(shape.rows), &|pair, keys, positions| {
@@ -627,7 +604,7 @@ impl Tools<'_> {
             })?;
         self.offsets_of_keys(P::BITS[0], keys.address(), shape, 0, 0, &offsets)?;
         drop(keys);
-        let source = positions.into_source();
+        let source = Source::Kept(positions.into());
         let indices = DeviceBuffer::<i32>::new(self.cx, shape.nnz as usize)?;
         columns(&source, &indices)?;
         Ok(Sorted { offsets, indices, source })

@@ -19,6 +19,7 @@ use once_cell::sync::OnceCell;
 use super::device::Relaxed;
 use super::driver::{self, Raw};
 use crate::error::{Error, Result, Status};
+use crate::select::spmm::dense::{LT_CANDIDATES, LT_WORKSPACE};
 use crate::types::{Address, DataType};
 
 /// Names that the dynamic loader is asked for: those that run with a driver for CUDA 13.
@@ -33,12 +34,6 @@ const DESC_TRANSB: i32 = 4;
 const PREF_MAX_WORKSPACE_BYTES: i32 = 1;
 const PREF_REDUCTION_SCHEME_MASK: i32 = 3;
 const PREF_MIN_ALIGNMENT: [i32; 4] = [5, 6, 7, 8];
-/// Workspace that the heuristic is told of. With less its choice is another one, though the
-/// algorithms need far less: 512 × 512 × 32 in fp32 takes 10.9 µs by that for 32 MiB, which uses
-/// 512 KiB, and 14.0 by that for 1 to 31 MiB.
-const PREFERRED_WORKSPACE: usize = 32 << 20;
-/// Algorithms that it is asked for: the first may need more workspace than there is.
-pub const CANDIDATES: usize = 8;
 /// CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE: parts of K are added in the type of the sums, by a
 /// step of its own in a fixed order. Not by counters in the order of arrival, nor rounded to
 /// C's type in between.
@@ -281,7 +276,7 @@ impl Matmul {
         }
         let ask = |workspace: usize| {
             set(functions.preference_set, &preference, PREF_MAX_WORKSPACE_BYTES, workspace)?;
-            let mut found = [Heuristic::NONE; CANDIDATES];
+            let mut found = [Heuristic::NONE; LT_CANDIDATES];
             let mut count = 0;
             // SAFETY: all are live, the answers are valid for so many writes.
             let code = unsafe {
@@ -293,17 +288,17 @@ impl Matmul {
                     d.raw(),
                     d.raw(),
                     preference.raw(),
-                    CANDIDATES as i32,
+                    LT_CANDIDATES as i32,
                     found.as_mut_ptr(),
                     &mut count,
                 )
             };
             check(code, "the choice of an algorithm")?;
-            let found = &found[..count.clamp(0, CANDIDATES as i32) as usize];
+            let found = &found[..count.clamp(0, LT_CANDIDATES as i32) as usize];
             Ok::<_, Error>(fitting(found, sizes.workspace, rank).map(|found| found.algorithm))
         };
-        let mut found = ask(sizes.workspace.max(PREFERRED_WORKSPACE))?;
-        if found.is_none() && sizes.workspace < PREFERRED_WORKSPACE {
+        let mut found = ask(sizes.workspace.max(LT_WORKSPACE))?;
+        if found.is_none() && sizes.workspace < LT_WORKSPACE {
             found = ask(sizes.workspace)?;
         }
         let algorithm = found.ok_or_else(|| Error::unsupported("cublasLt: it has no algorithm"))?;

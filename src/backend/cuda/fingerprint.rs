@@ -9,10 +9,11 @@ use crate::error::Result;
 use crate::matrix::fingerprint::Fingerprint;
 use crate::matrix::{no_arrays, SparseMatrix};
 use crate::memory::Context;
+use crate::select::grids;
 use crate::types::Address;
 
 const MODULE: &str = "analysis/fingerprint";
-const THREADS: i64 = 256;
+const THREADS: u32 = 256;
 
 /// Of offsets and indices, as they are; the pattern need not be valid. Blocks. The context is current
 /// and the arrays can be read by the device.
@@ -44,11 +45,10 @@ fn sums<const N: usize>(
                 _ => "fingerprint_64",
             },
         )?;
-        let most = i64::from(device.properties().multiprocessors) * 8;
-        let grid = ((count + THREADS - 1) / THREADS).min(most) as u32;
+        let grid = grids::blocks(count as u64, THREADS.into(), device.properties().multiprocessors);
         // SAFETY: the descriptor promises that many elements of this type; two words of the page.
         unsafe {
-            launch!(kernel, grid, THREADS as u32, 0, cx.stream; address, count, which as u64, words.at(0))?;
+            launch!(kernel, grid, THREADS, 0, cx.stream; address, count, which as u64, words.at(0))?;
         }
     }
     words.fetch(cx, 2)?;

@@ -11,10 +11,12 @@
 //! number that comes back ten: an analysis of a small matrix is made of them.
 //! [`Readback`] brings numbers of several kernels to the host in one wait.
 
+mod numbers;
 mod readback;
 #[cfg(test)]
 mod tests;
 
+pub use numbers::Numbers;
 pub use readback::{fetch, Readback};
 
 use std::marker::PhantomData;

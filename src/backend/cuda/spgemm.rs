@@ -32,6 +32,7 @@
 //! - [`wide`]: windows of rows with many products for the range of their columns
 //! - [`map`]: where the factors of each product are, to be multiplied again
 //! - [`numeric`]: C's arrays from what is computed
+//! - [`target`]: C's arrays, and room for them
 //! - [`columns`]: C by columns where rows were computed, or the reverse
 //! - [`parts`]: some rows of a product at a time, where memory is short
 //! - [`tile`]: algorithm `tile`, on [`tiles`]; those that the library owns: [`tile_matrix`]
@@ -46,6 +47,7 @@ mod numeric;
 mod parts;
 mod rows;
 mod small;
+mod target;
 #[cfg(test)]
 mod tests;
 mod tile;
@@ -66,15 +68,15 @@ use self::rows::{Factor, Kernels, Listed, Output};
 use self::wide::{Tasks, Wide};
 use super::device::Device;
 use super::launch::{launch, launch_beside, Beside};
-use super::memory::{self, optional, DeviceBuffer, Owner};
+use super::memory::{self, optional, DeviceBuffer};
 use super::operand::{Operand, Rows};
 use super::scalars::Scalar;
 use super::Cuda;
 use crate::algorithm::Algorithm;
 use crate::backend::{LayoutInfo, SpgemmExecutor};
-use crate::error::{Error, Result, Status};
+use crate::error::{Error, Result};
 use crate::matrix::tiles::{TileFactors, Tiles};
-use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::matrix::SparseMatrix;
 use crate::memory::Context;
 use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
@@ -83,7 +85,7 @@ use crate::select::spgemm::rows::{count_part, is_short, part, slices};
 use crate::select::spgemm::windows::{count_window, LARGE_BLOCK, SMALL_BLOCK};
 use crate::select::spgemm::Facts;
 use crate::select::{Choice, SpgemmSurveyed};
-use crate::types::{Address, Format, IndexType, LayoutKind};
+use crate::types::{Address, Format, LayoutKind};
 
 impl SpgemmBackend for Cuda {
     fn survey_spgemm(
@@ -480,75 +482,6 @@ impl CudaSpgemm {
         }
     }
 
-    /// C must fit the device's memory, or allocating it would fail, and would not
-    /// say how much was wanted. How much more is free than it takes.
-    fn require_room(&self, nnz: i64) -> Result<i64> {
-        let (left, right) = self.factors();
-        let size =
-            |most: i64| if i32::try_from(most).is_ok() { IndexType::I32 } else { IndexType::I64 }.size();
-        let entry = self.problem.types.y.size() + size(left.rows.max(right.cols));
-        let offsets = (left.rows.min(right.cols) as u128 + 1) * size(nnz) as u128;
-        let needed = nnz as u128 * entry as u128 + offsets;
-        // The caller may still give memory back, or have C's already: only what
-        // the device cannot hold at all is refused.
-        let (free, total) = memory::free_bytes()?;
-        if needed <= total as u128 {
-            return Ok(free as i64 - needed as i64);
-        }
-        Err(Error::new(
-            Status::InsufficientResources,
-            format!(
-                "C: its {nnz} entries need at least {needed} bytes of device memory, and the device has {total}"
-            ),
-        ))
-    }
-
-    /// C's arrays. The plan has checked C and its creation that its numbers fit
-    /// its index types; what the kernels rely on is checked again.
-    fn check(&self, c: &SparseMatrix, nnz: i64) -> Result<Compressed> {
-        let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = c.arrays else {
-            return Err(Error::unsupported(format!(
-                "C: SpGEMM does not write format {}",
-                c.format().short()
-            )));
-        };
-        let (left, right) = self.factors();
-        let (rows, cols) = if self.transposed { (right.cols, left.rows) } else { (left.rows, right.cols) };
-        if c.shape() != (rows, cols, nnz) {
-            let (found_rows, found_cols, found) = c.shape();
-            return Err(Error::invalid(
-                "C",
-                format!(
-                    "it is {found_rows} × {found_cols} with {found} entries, expected {rows} × {cols} with {nnz}"
-                ),
-            ));
-        }
-        if m.value_type != self.problem.types.y {
-            let (found, expected) = (m.value_type.short(), self.problem.types.y.short());
-            return Err(Error::invalid(
-                "C",
-                format!("its values are {found}, the plan was created for {expected}"),
-            ));
-        }
-        c.require_arrays("C")?;
-        for (array, address) in [("offsets", m.offsets), ("indices", m.indices), ("values", m.values)] {
-            let unreadable = !self.device.properties().host_page_tables
-                && !address.is_null()
-                && memory::owner(address) == Owner::Host;
-            if unreadable {
-                return Err(Error::invalid(
-                    "C",
-                    format!(
-                        "its {array} are ordinary host memory, which device {} cannot write: expected device, \
-                         managed or pinned memory",
-                        self.device.ordinal()
-                    ),
-                ));
-            }
-        }
-        Ok(m)
-    }
-
     /// Launches the kernels of all bins.
     fn multiply(&self, cx: &Context, alpha: Scalar, job: &Job<'_>, output: &Output) -> Result<()> {
         let Job { left, right, facts, binned, wide_apart, ref beside } = *job;
@@ -683,7 +616,8 @@ impl SpgemmExecutor for CudaSpgemm {
         if let Some(uncounted) = &self.uncounted {
             // Kept only when all is there: a failure leaves what was before.
             let mut counted = self.count_entries(cx, uncounted)?;
-            if self.require_room(counted.nnz)? < 0 {
+            let (left, right) = self.factors();
+            if target::require_room_for_c(&self.problem, (left.rows, right.cols, counted.nnz))? < 0 {
                 // C comes first.
                 counted.dense = None;
                 counted.wide.iter_mut().try_for_each(|wide| wide.shrink(cx))?;
@@ -700,7 +634,9 @@ impl SpgemmExecutor for CudaSpgemm {
         let Some(counted) = &self.counted else {
             return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
         };
-        let arrays = self.check(c, counted.nnz)?;
+        let (left, right) = self.factors();
+        let shape = (left.rows, right.cols, counted.nnz);
+        let arrays = target::check(&device, &self.problem, self.transposed, c, shape)?;
         let alpha = Scalar::of_argument(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
         // C's compressed dimension is that of the rows that are computed.
         let direct = (c.format() == Format::Csc) == self.transposed;

@@ -50,9 +50,10 @@ use crate::reorder::KeptOrder;
 use crate::select::spmm::copies::{row_aligns, row_needs_rows, LINE};
 use crate::select::spmm::reach::Reach;
 use crate::select::spmm::row::{self, groups, Plan, RowsOfB, Step};
+use crate::select::spmm::tiles;
 use crate::select::{self, Choice, Method, Source, SpmmSurveyed};
 use crate::support::Types;
-use crate::types::{Address, DataType, IndexType, Operation, Order, Reorder};
+use crate::types::{Address, DataType, IndexType, Operation, Order, Reorder, ScalarsAt};
 
 /// Threads of a block of the kernels that copy.
 const THREADS: u32 = 256;
@@ -128,13 +129,13 @@ impl SpmmBackend for Cuda {
         &self,
         cx: &Context,
         problem: &SpmmProblem,
-        scalars: (Address, Address),
+        scalars: ScalarsAt,
         b: &DenseMatrix,
         c: &DenseMatrix,
     ) -> Result<()> {
         let _entered = self.device.enter()?;
         match once::product(&self.device, problem)? {
-            Some(product) => product.execute(cx, scalars.0, b, scalars.1, c),
+            Some(product) => product.product(cx, scalars, [b, c, c]),
             None => Err(Error::unsupported("A: SpMM without analysis reads rows of op(A) in place")),
         }
     }
@@ -265,6 +266,11 @@ fn product(factors: &[usize]) -> usize {
     factors.iter().fold(1, |product: usize, &factor| product.saturating_mul(factor))
 }
 
+/// Whole lines of the caches that hold so many bytes, to which the parts of the workspace are aligned; saturates.
+fn lines(bytes: usize) -> usize {
+    bytes.saturating_add(LINE - 1) & !(LINE - 1)
+}
+
 impl RowSpmm {
     fn build(analysis: &Analysis<'_>, source: Source, order: &select::RowOrder) -> Result<Self> {
         let &Analysis { cx, device, problem, .. } = analysis;
@@ -328,18 +334,17 @@ impl RowSpmm {
     fn parts(&self, n: usize) -> Parts {
         let rows = self.operand.rows();
         let (size, acc) = (self.problem.types.x.size(), self.accumulator().size());
-        let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
         // Rows of whole packs, or lines.
         let unit = if self.aligns_b(n) { LINE } else { 16 };
         let per_unit = (unit / size).max(1);
-        let lists = align(self.schedule.list_bytes());
-        let partial = align(product(&[self.schedule.slots as usize, n, acc]));
+        let lists = lines(self.schedule.list_bytes());
+        let partial = lines(product(&[self.schedule.slots as usize, n, acc]));
         let copied = |columns: usize| {
             let ld = columns.div_ceil(per_unit).saturating_mul(per_unit);
             let packs = self.packs_b(n) || self.aligns_b(n);
             let packed = if packs { product(&[rows.cols as usize, ld, size]) } else { 0 };
             let sums = if self.finishes_c(n) { product(&[rows.rows as usize, columns, acc]) } else { 0 };
-            (ld, align(packed), align(sums))
+            (ld, lines(packed), lines(sums))
         };
         let fits = |&columns: &usize| {
             let (_, packed, sums) = copied(columns);
@@ -424,14 +429,7 @@ impl SpmmExecutor for RowSpmm {
         self.parts(n).total
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
-    ) -> Result<()> {
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
         let _entered = self.device.enter()?;
         let accumulator = self.accumulator();
         let (alpha, beta) = scalars(cx, accumulator, alpha, beta)?;
@@ -513,7 +511,7 @@ impl RowSpmm {
         let (c_at, c_strides) =
             if raw { (part(parts.sums), Strides { row: n as i64, col: 1 }) } else { (c_values, to) };
 
-        let offsets = Offsets { pointer: rows.offsets, wide: i64::from(rows.offset_type == IndexType::I64) };
+        let offsets = Offsets { pointer: rows.offsets, wide: rows.offset_type.wide() };
         let packs_c = c_values.is_aligned(16) && (c.ld as usize * c_size) % 16 == 0 && to.col == 1;
         flags |= i64::from(packs_c) | if raw { 2 } else { 0 };
         let (partial, lists) = (part(parts.partial), part(parts.lists));
@@ -624,5 +622,5 @@ fn grid_x(rows: i64) -> Result<u32> {
 }
 
 fn grid_y(n: usize) -> u32 {
-    n.div_ceil(32).min(65535) as u32
+    n.div_ceil(32).min(tiles::MOST) as u32
 }

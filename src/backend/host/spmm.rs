@@ -33,7 +33,9 @@ use crate::problem::SpmmProblem;
 use crate::reorder::KeptOrder;
 use crate::select::{Choice, Method, SpmmSurveyed};
 use crate::support::{self, Combo, ComboVisitor, Types};
-use crate::types::{Accumulator, Address, ComputeType, Element, Operation, Order, Reorder, Storage};
+use crate::types::{
+    Accumulator, Address, ComputeType, Element, Operation, Order, Reorder, ScalarsAt, Storage,
+};
 
 impl SpmmBackend for Host {
     fn build_spmm(
@@ -153,25 +155,13 @@ impl<C: Combo, L: Product<C> + 'static> Spmm<C, L> {
         Box::new(Self::new(problem, a, layout))
     }
 
-    /// Execute, on all threads or on this one.
+    /// The product, on all threads or on this one, of B, C's old values and C.
     fn run(
         &self,
         cx: &Context,
         parallel: bool,
-        scalars: (Address, Address),
-        b: &DenseMatrix,
-        c: &DenseMatrix,
-    ) -> Result<()> {
-        self.run_into(cx, parallel, scalars, (b, c, c))
-    }
-
-    /// The same with C's old values in `old`, which has its order.
-    fn run_into(
-        &self,
-        cx: &Context,
-        parallel: bool,
-        scalars: (Address, Address),
-        (b, old, c): (&DenseMatrix, &DenseMatrix, &DenseMatrix),
+        scalars: ScalarsAt,
+        [b, old, c]: [&DenseMatrix; 3],
     ) -> Result<()> {
         match open::<C>(cx, parallel, scalars, self.op_b, (b, old, c), self.layout.sums())? {
             Some(opened) => self.layout.multiply(parallel, opened),
@@ -190,28 +180,13 @@ impl<C: Combo, L: Product<C> + 'static> SpmmExecutor for Spmm<C, L> {
         workspace_bytes::<C::Acc>(self.layout.sums(), n)
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
-    ) -> Result<()> {
-        let parallel = schedule::is_parallel(self.layout.units().saturating_mul(c.cols as usize));
-        self.run(cx, parallel, (alpha, beta), b, c)
+    fn product(&self, cx: &Context, scalars: ScalarsAt, matrices: [&DenseMatrix; 3]) -> Result<()> {
+        let parallel = schedule::is_parallel(self.layout.units().saturating_mul(matrices[2].cols as usize));
+        self.run(cx, parallel, scalars, matrices)
     }
 
-    fn execute_into(
-        &self,
-        cx: &Context,
-        scalars: (Address, Address),
-        b: &DenseMatrix,
-        c: &DenseMatrix,
-        d: &DenseMatrix,
-    ) -> Result<bool> {
-        let parallel = schedule::is_parallel(self.layout.units().saturating_mul(d.cols as usize));
-        self.run_into(cx, parallel, scalars, (b, c, d)).map(|()| true)
+    fn reads_elsewhere(&self, _: &DenseMatrix, _: &DenseMatrix) -> bool {
+        true
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
@@ -268,7 +243,7 @@ struct Opened<'a, C: Combo> {
 fn open<'a, C: Combo>(
     cx: &Context,
     parallel: bool,
-    (alpha, beta): (Address, Address),
+    (alpha, beta): ScalarsAt,
     op_b: Operation,
     (b, old, c): (&DenseMatrix, &DenseMatrix, &DenseMatrix),
     sums: usize,

@@ -28,7 +28,7 @@ use crate::problem::SpmvProblem;
 use crate::reorder::KeptOrder;
 use crate::select::{Choice, Method, Surveyed};
 use crate::support::{self, Combo, ComboVisitor};
-use crate::types::{Accumulator, Address, Index, Reorder, Storage};
+use crate::types::{Accumulator, Address, Index, Reorder, ScalarsAt, Storage};
 
 impl SpmvBackend for Host {
     fn build_spmv(
@@ -117,7 +117,7 @@ impl<C: Combo> Opened<'_, C> {
 fn open<'a, C: Combo>(
     cx: &Context,
     parallel: bool,
-    (alpha, beta): (Address, Address),
+    (alpha, beta): ScalarsAt,
     (x, old, y): (&DenseVector, &DenseVector, &DenseVector),
     pieces: usize,
 ) -> Result<Option<Opened<'a, C>>> {
@@ -172,25 +172,13 @@ impl<C: Combo, L: Product<C> + 'static> Spmv<C, L> {
         Box::new(Self::new(a, layout))
     }
 
-    /// Execute, on all threads or on this one.
+    /// The product, on all threads or on this one, of x, y's old values and y.
     fn run(
         &self,
         cx: &Context,
         parallel: bool,
-        scalars: (Address, Address),
-        x: &DenseVector,
-        y: &DenseVector,
-    ) -> Result<()> {
-        self.run_into(cx, parallel, scalars, (x, y, y))
-    }
-
-    /// The same with y's old values in `old`.
-    fn run_into(
-        &self,
-        cx: &Context,
-        parallel: bool,
-        scalars: (Address, Address),
-        (x, old, y): (&DenseVector, &DenseVector, &DenseVector),
+        scalars: ScalarsAt,
+        [x, old, y]: [&DenseVector; 3],
     ) -> Result<()> {
         match open::<C>(cx, parallel, scalars, (x, old, y), self.layout.sums())? {
             Some(opened) => self.layout.multiply(parallel, opened),
@@ -204,26 +192,12 @@ impl<C: Combo, L: Product<C> + 'static> SpmvExecutor for Spmv<C, L> {
         self.layout.sums() * size_of::<C::Acc>()
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        x: &DenseVector,
-        beta: Address,
-        y: &DenseVector,
-    ) -> Result<()> {
-        self.run(cx, schedule::is_parallel(self.layout.units()), (alpha, beta), x, y)
+    fn product(&self, cx: &Context, scalars: ScalarsAt, vectors: [&DenseVector; 3]) -> Result<()> {
+        self.run(cx, schedule::is_parallel(self.layout.units()), scalars, vectors)
     }
 
-    fn execute_into(
-        &self,
-        cx: &Context,
-        scalars: (Address, Address),
-        x: &DenseVector,
-        y: &DenseVector,
-        z: &DenseVector,
-    ) -> Result<bool> {
-        self.run_into(cx, schedule::is_parallel(self.layout.units()), scalars, (x, y, z)).map(|()| true)
+    fn reads_elsewhere(&self) -> bool {
+        true
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {

@@ -11,7 +11,7 @@ use crate::memory::Context;
 use crate::operation::SpmmBackend;
 use crate::problem::SpmmProblem;
 use crate::select::{Choice, SpmmSurveyed};
-use crate::types::{Address, ComputeType, Operation};
+use crate::types::{Address, ComputeType, Operation, ScalarsAt};
 use num_complex::Complex64;
 
 impl SpmmBackend for Reference {
@@ -38,9 +38,8 @@ impl Spmm {
     fn run<N: Number>(
         &self,
         cx: &Context,
-        alpha: Address,
+        (alpha, beta): ScalarsAt,
         b: &DenseMatrix,
-        beta: Address,
         c: &DenseMatrix,
     ) -> Result<()> {
         let alpha: N = scalar("alpha", alpha, self.compute)?;
@@ -75,18 +74,11 @@ impl SpmmExecutor for Spmm {
         sums_bytes(m.saturating_add(k), self.compute)
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
-    ) -> Result<()> {
+    fn product(&self, cx: &Context, scalars: ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
         if is_complex(self.compute) {
-            self.run::<Complex64>(cx, alpha, b, beta, c)
+            self.run::<Complex64>(cx, scalars, b, c)
         } else {
-            self.run::<f64>(cx, alpha, b, beta, c)
+            self.run::<f64>(cx, scalars, b, c)
         }
     }
 

@@ -11,7 +11,7 @@ use crate::memory::Context;
 use crate::operation::SpmvBackend;
 use crate::problem::SpmvProblem;
 use crate::select::{Choice, Surveyed};
-use crate::types::{Address, ComputeType};
+use crate::types::{Address, ComputeType, ScalarsAt};
 use num_complex::Complex64;
 
 impl SpmvBackend for Reference {
@@ -42,9 +42,8 @@ impl Spmv {
     fn run<N: Number>(
         &self,
         cx: &Context,
-        alpha: Address,
+        (alpha, beta): ScalarsAt,
         x: &DenseVector,
-        beta: Address,
         y: &DenseVector,
     ) -> Result<()> {
         let alpha: N = scalar("alpha", alpha, self.compute)?;
@@ -70,18 +69,11 @@ impl SpmvExecutor for Spmv {
         sums_bytes(self.a.shape().0, self.compute)
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        x: &DenseVector,
-        beta: Address,
-        y: &DenseVector,
-    ) -> Result<()> {
+    fn product(&self, cx: &Context, scalars: ScalarsAt, [x, _, y]: [&DenseVector; 3]) -> Result<()> {
         if is_complex(self.compute) {
-            self.run::<Complex64>(cx, alpha, x, beta, y)
+            self.run::<Complex64>(cx, scalars, x, y)
         } else {
-            self.run::<f64>(cx, alpha, x, beta, y)
+            self.run::<f64>(cx, scalars, x, y)
         }
     }
 

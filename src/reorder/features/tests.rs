@@ -98,7 +98,7 @@ fn the_papers_example() {
     assert_eq!((found.row_blocks.least, found.row_blocks.most), (2, 64));
     assert_eq!(found.neighbour_distance, Summary { least: 62, sum: 62, most: 62, count: 1 });
     let numbers = found.numbers();
-    let number = |name: &str| numbers[NAMES.iter().position(|other| *other == name).unwrap()];
+    let number = |name: &str| numbers[FeatureSet::NAMES.iter().position(|other| *other == name).unwrap()];
     assert_eq!((number("rows"), number("cols"), number("density")), (2.0, 2048.0, 97.0 / 4096.0));
     assert_eq!((number("row_entries_mean"), number("line_requests_max")), (48.5, 2.0));
     assert_eq!((number("warp_requests_mean"), number("warp_lines_max")), (66.0 / 32.0, 64.0));
@@ -114,7 +114,7 @@ fn a_sample_is_near_the_whole() {
     let share = some.sampled_rows as f64 / 40_000.0;
     assert!((share * all.nnz as f64 / 60_000.0 - 1.0).abs() < 0.05, "{share}");
     assert_eq!((some.row_entries, some.rows, some.nnz), (all.row_entries, all.rows, all.nnz));
-    for ((name, found), wanted) in NAMES.into_iter().zip(some.numbers()).zip(all.numbers()) {
+    for ((name, found), wanted) in FeatureSet::NAMES.into_iter().zip(some.numbers()).zip(all.numbers()) {
         if name.ends_with("mean") && name != "warp_lines_mean" {
             assert!((found / wanted - 1.0).abs() < 0.05, "{name}: {found} of {wanted}");
         }
@@ -146,7 +146,7 @@ fn a_sample_has_one_part_of_each_range() {
 
 #[test]
 fn names_are_of_one_number_each() {
-    assert_eq!(NAMES.iter().collect::<BTreeSet<_>>().len(), NUMBERS);
+    assert_eq!(FeatureSet::NAMES.iter().collect::<BTreeSet<_>>().len(), NUMBERS);
 }
 
 /// What was learned from the tables was learned from these numbers: of all rows, and (the last two) of a sample.

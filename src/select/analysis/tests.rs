@@ -41,7 +41,7 @@ fn problem((rows, cols, nnz): (i64, i64, i64)) -> SpmvProblem {
 
 fn rows(backend: BackendKind) -> Vec<&'static Row> {
     let (format, types) = (Format::Csr, support::F64::TYPES);
-    crate::algorithm::find(&Query { op: OpKind::Spmv, format, types, backend, algorithm: None }).unwrap()
+    Query { op: OpKind::Spmv, format, types, backend, algorithm: None }.rows().unwrap()
 }
 
 const MANY: i64 = 1 << 50;
@@ -97,11 +97,7 @@ fn the_sum_of_products_with_matrices_is_least() {
     let (machine, types) = (&Machine::H100, support::F64::TYPES);
     let query =
         Query { op: OpKind::Spmm, format: Format::Csr, types, backend: BackendKind::Cuda, algorithm: None };
-    let all: Vec<_> = crate::algorithm::find(&query)
-        .unwrap()
-        .into_iter()
-        .filter(|row| !row.algorithm.only_by_name())
-        .collect();
+    let all: Vec<_> = query.rows().unwrap().into_iter().filter(|row| !row.only_by_name).collect();
     let mut converted = 0;
     for name in ["webbase", "band64", "cant", "mc2depi", "rmat16"] {
         let a = gallery::named(name).unwrap();

@@ -33,7 +33,7 @@ fn weights() -> Learned {
 fn trees_are_walked_and_bounded() {
     let weights = weights();
     let of = |number: f32, predicted: f64| {
-        let mut numbers = [0.0; SPMM.len()];
+        let mut numbers = [0.0; NUMBERS];
         numbers[6] = number;
         let all = [(Algorithm::SpmmSell, 1e-6), (Algorithm::Row, predicted)];
         let correction = Correction::new(&weights, &numbers, &all).unwrap();
@@ -56,7 +56,7 @@ fn others_times_count() {
     let weights = weights();
     let of = |sell: f64| {
         let all = [(Algorithm::Row, 1e-6), (Algorithm::Window, 2e-6), (Algorithm::SpmmSell, sell)];
-        let correction = Correction::new(&weights, &[0.0; SPMM.len()], &all).unwrap();
+        let correction = Correction::new(&weights, &[0.0; NUMBERS], &all).unwrap();
         correction.seconds(Algorithm::Window, 2e-6) / 2e-6
     };
     let longer = |factor: f64| (factor - 0.0953f64.exp()).abs() < 1e-10;
@@ -75,7 +75,7 @@ fn exponentials_are_near() {
 
 #[test]
 fn a_correction_takes_microseconds() {
-    let numbers = [1.0; SPMM.len()];
+    let numbers = [1.0; NUMBERS];
     // A hundred trees of five comparisons for one algorithm, which five are asked for.
     let forest = Forest { base: 0, inputs: vec![3; 3100], limits: vec![0.5; 3100], leaves: vec![1; 3200] };
     let deep = Learned { depth: 5, ..learned(vec![(Algorithm::SpmmSell, forest)]) };
@@ -114,12 +114,12 @@ fn numbers_are_finite_and_named() {
     ];
     for pattern in &patterns {
         let windows = crate::select::spmm::Survey::of(pattern, DataType::R32F);
-        let of_spmm = spmm(&windows, support::F32::TYPES, 32);
+        let of_spmm = windows.numbers(support::F32::TYPES, 32);
         assert!(of_spmm.iter().all(|number| number.is_finite()), "{of_spmm:?}");
     }
     let windows = crate::select::spmm::Survey::of(&patterns[0], DataType::R32F);
-    let of_spmm = spmm(&windows, support::F32::TYPES, 32);
-    let of = |name: &str| of_spmm[SPMM.iter().position(|other| *other == name).unwrap()];
+    let of_spmm = windows.numbers(support::F32::TYPES, 32);
+    let of = |name: &str| of_spmm[Survey::NAMES.iter().position(|other| *other == name).unwrap()];
     // Six entries in four columns, in one window.
     assert_eq!((of("reuse_8"), of("row_bytes"), of("mean"), of("longest")), (1.5, 128.0, 1.5, 3.0));
 }

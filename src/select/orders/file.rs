@@ -3,8 +3,8 @@
 //! ```text
 //! 8 bytes  TARSIARO
 //! u32      format (FORMAT)
-//! u32      version of the list of features (features::VERSION)
-//! u32      features (as many as features::NAMES has), f
+//! u32      version of the list of features (FeatureSet::VERSION)
+//! u32      features (as many as FeatureSet::NAMES has), f
 //! u32      forms of products; then of each
 //!   16 bytes   its name, one of FORMS with zeros behind it
 //!   f × f32    what is taken from the logarithms of the features
@@ -21,7 +21,7 @@ use std::sync::LazyLock;
 
 use super::{Layer, Network, Orders};
 use crate::algorithm::Algorithm;
-use crate::reorder::features::{NUMBERS, VERSION};
+use crate::reorder::features::{FeatureSet, NUMBERS};
 use crate::select::learned::file::{Reader, Result};
 use crate::types::Reorder;
 
@@ -102,7 +102,7 @@ pub(super) fn parse(file: &[u8]) -> Result<Orders> {
     if from.u32()? != FORMAT {
         return Err("it has another format");
     }
-    if from.u32()? != VERSION || from.u32()? as usize != NUMBERS {
+    if from.u32()? != FeatureSet::VERSION || from.u32()? as usize != NUMBERS {
         return Err("it is for other features");
     }
     let mut networks: Vec<(Algorithm, Network)> = Vec::new();

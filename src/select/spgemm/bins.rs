@@ -4,6 +4,21 @@
 /// Columns of the range of a group of rows at the most, which 16 bits number; the same in
 /// kernels/spgemm/rows.cu.
 pub const GROUP_SPAN: i64 = 1 << 16;
+/// Groups of rows end at multiples; the same in kernels/spgemm/group.cu.
+pub const GROUP_CUT: usize = 48;
+/// Rows that are put into bins at once: each bin has a place for every row, 3 MB in all.
+const FEW_ROWS: i64 = 1 << 15;
+
+/// Places that each bin has in a list of so many rows, so that they need not be counted first; 0: as many as it has
+/// rows.
+pub fn stride(rows: i64) -> i64 {
+    if rows <= FEW_ROWS {
+        rows
+    } else {
+        0
+    }
+}
+
 /// Limits by which rows go to a bin of a kind (kernels/spgemm/rows.cu, which has the same structure), and how many bins
 /// of the kind are used.
 #[repr(C)]
@@ -115,6 +130,11 @@ mod tests {
             assert_eq!(bins.by_teams(), bins.tiny == 0);
         }
         assert!(all().any(|bins| bins.by_teams()) && all().any(|bins| !bins.by_teams()));
+    }
+
+    #[test]
+    fn few_rows_have_a_place_in_each_bin() {
+        assert_eq!([0, 1, 1 << 15, (1 << 15) + 1].map(stride), [0, 1, 1 << 15, 0]);
     }
 
     #[test]

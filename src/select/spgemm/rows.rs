@@ -1,10 +1,15 @@
 //! How many lanes, threads and blocks take a row of a factor, or of the product, of SpGEMM `hash` on a device.
 
+/// Threads that a device of so many multiprocessors runs at one time, as registers have room for.
+pub fn threads_at_once(multiprocessors: u32) -> i64 {
+    i64::from(multiprocessors) * 1024
+}
+
 /// Threads of a row where rows have this mean length: each takes some four entries,
 /// whose loads do not wait for each other.
 /// More where rows are too few for all threads that the device runs at one time, as long as they have entries.
 pub fn lanes(rows: i64, mean: f64, multiprocessors: u32) -> i32 {
-    let threads = i64::from(multiprocessors) * 1024;
+    let threads = threads_at_once(multiprocessors);
     let spare = (threads / rows.max(1)).clamp(1, 32) as u32;
     let entries = (mean.clamp(1.0, 32.0) as u32).next_power_of_two();
     let by_length = ((mean / 4.0).clamp(1.0, 32.0) as u32).next_power_of_two();
@@ -14,12 +19,33 @@ pub fn lanes(rows: i64, mean: f64, multiprocessors: u32) -> i32 {
 /// Lanes of a team that takes a row with a table: at least so many (a power of two), and as many more, up to a warp's, as
 /// the device has threads for beside all of these rows: what a lane does for a row takes turns.
 pub fn lanes_of_team(least: i32, rows: i64, multiprocessors: u32) -> i32 {
-    let threads = i64::from(multiprocessors) * 1024;
+    let threads = threads_at_once(multiprocessors);
     let mut lanes = least;
     while lanes < 32 && rows.saturating_mul(2 * i64::from(lanes)) <= threads {
         lanes *= 2;
     }
     lanes
+}
+
+/// Lanes of teams that count so many rows of up to `most` products, at least `part` of them.
+pub fn lanes_that_count(part: i32, most: u32, rows: i64, multiprocessors: u32) -> i32 {
+    let least = (part as u32).max(most.div_ceil(16).next_power_of_two()).min(32);
+    lanes_of_team(least as i32, rows, multiprocessors)
+}
+
+/// Lanes of teams that compute so many rows of up to `most` entries; kernels/spgemm/team.cu has a form for each of
+/// these numbers. All of a warp, if several teams would not fill the device.
+pub fn lanes_that_multiply(most: u32, rows: i64, multiprocessors: u32) -> i32 {
+    let least = match most {
+        ..=16 => 4,
+        17..=64 => 8,
+        65..=128 => 16,
+        _ => 32,
+    };
+    match lanes_of_team(least, rows, multiprocessors) {
+        32 => 32,
+        _ => least,
+    }
 }
 
 /// Slices of every row of the left factor that blocks of their own look at, where some row is very long: rows of which
@@ -106,6 +132,17 @@ mod tests {
             [32, 32, 16, 16, 8, 4]
         );
         assert_eq!([lanes_of_team(32, 1, 132), lanes_of_team(8, i64::MAX, 132)], [32, 8]);
+    }
+
+    #[test]
+    fn longer_rows_have_teams_of_more_lanes() {
+        let count = |most| lanes_that_count(4, most, i64::MAX, 132);
+        assert_eq!([16, 64, 65, 128, 512, 1 << 20].map(count), [4, 4, 8, 8, 32, 32]);
+        assert_eq!([lanes_that_count(8, 16, i64::MAX, 132), lanes_that_count(8, 16, 1, 132)], [8, 32]);
+        let multiply = |most| lanes_that_multiply(most, i64::MAX, 132);
+        assert_eq!([16, 17, 64, 65, 128, 129].map(multiply), [4, 8, 8, 16, 16, 32]);
+        // A warp a row, or the least: nothing between.
+        assert_eq!([4224, 4225].map(|rows| lanes_that_multiply(16, rows, 132)), [32, 4]);
     }
 
     #[test]

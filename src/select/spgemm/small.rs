@@ -6,6 +6,8 @@ pub const TABLES: usize = 4;
 /// Products of a row at the most in each bin but the last: those of tables, and one whose rows blocks with few threads
 /// take. Each is a limit of the numeric phase's bins, too.
 pub const LIMITS: [i64; TABLES + 1] = [16, 64, 128, 512, 1 << 16];
+/// Bins: those of tables, and of bitmaps with few and with many threads.
+pub const BINS: usize = LIMITS.len() + 1;
 
 /// Multiplications that are expected at the most, in all and of a row of C in the mean. Products of more multiplications
 /// must have shorter rows: in runs of different builds 75,000 rows of 103 products (finan512) took 440 µs by bins of
@@ -25,9 +27,50 @@ pub fn is_small(rows: [i64; 2], entries: [i64; 2], longest: i64) -> bool {
     rows[0] > 0 && longest <= LONGEST && EXPECTED.into_iter().any(is_few)
 }
 
+/// Products of a row of a bin at the least: more than those before allow.
+pub fn least(bin: usize) -> i64 {
+    match bin {
+        0 => 1,
+        _ => LIMITS[bin - 1] + 1,
+    }
+}
+
+/// Rows of a bin at the most, of so many in all: they have no more than all products.
+pub fn most_rows(bin: usize, rows: i64) -> i64 {
+    rows.min(MOST_PRODUCTS / least(bin))
+}
+
+/// Blocks of 128 threads, and threads of blocks with a bitmap, that a multiprocessor runs at one time.
+const TEAM_BLOCKS: u32 = 16;
+const WINDOW_THREADS: u32 = 2048;
+
+/// Blocks of teams that count a bin of which the device alone knows how many rows it has, and for which so many would
+/// be needed at the most.
+pub fn team_blocks(needed: u32, multiprocessors: u32) -> u32 {
+    needed.min(multiprocessors * TEAM_BLOCKS)
+}
+
+/// The same of blocks of so many threads with a bitmap, a row each.
+pub fn window_blocks(rows: i64, threads: u32, multiprocessors: u32) -> u32 {
+    (rows as u32).min(multiprocessors * WINDOW_THREADS / threads)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bins_have_no_more_rows_than_products_allow() {
+        assert_eq!([0, 1, TABLES, BINS - 1].map(least), [1, 17, 513, (1 << 16) + 1]);
+        assert_eq!(
+            [0, 1, BINS - 1].map(|bin| most_rows(bin, 1 << 24)),
+            [MOST_PRODUCTS, MOST_PRODUCTS / 17, 228]
+        );
+        assert_eq!(most_rows(1, 1000), 1000);
+        assert_eq!([100, 3000].map(|needed| team_blocks(needed, 132)), [100, 2112]);
+        let windows = |threads| [100, 3000].map(|rows| window_blocks(rows, threads, 132));
+        assert_eq!([windows(256), windows(1024)], [[100, 1056], [100, 264]]);
+    }
 
     #[test]
     fn a_product_of_few_multiplications_is_small() {

@@ -26,9 +26,21 @@ impl SetShape {
     }
 }
 
+/// Lanes that take a tile of the left factor where tiles of the product are counted: one for each tile that a row of
+/// tiles of the right factor has in the mean, up to a warp's.
+pub fn lanes(tiles: usize, tile_rows: usize) -> i32 {
+    (tiles / tile_rows.max(1)).clamp(1, 32).next_power_of_two() as i32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_of_tiles_have_a_lane_for_each() {
+        assert_eq!([0, 100, 300, 3100, 100_000].map(|tiles| lanes(tiles, 100)), [1, 1, 4, 32, 32]);
+        assert_eq!(lanes(5, 0), 8);
+    }
 
     #[test]
     fn sets_have_all_tile_columns_up_to_the_largest() {

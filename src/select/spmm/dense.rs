@@ -6,6 +6,7 @@
 
 pub mod own;
 
+use super::copies::PACK;
 use crate::select::Multiplier;
 use crate::support::Types;
 use crate::types::{ComputeType, DataType};
@@ -90,8 +91,6 @@ pub fn own_kernels_suffice(types: Types, sizes: (usize, usize, usize)) -> bool {
 /// others are alike. Halves whose K is no multiple of a pack are by columns, too: however far apart rows
 /// are, by rows it has no fast kernel for them (8435 × 8435 × 128: 192 and 74 µs; 20,878 × 4193 × 32: 169 and 80).
 const BY_COLUMNS: usize = 1 << 32;
-/// Bytes that kernels of dense products read at one time.
-const PACK: usize = 16;
 
 /// Whether cublasLt is given an m × k matrix A by columns, for products with n columns.
 pub fn is_by_columns(types: Types, (m, k, n): (usize, usize, usize)) -> bool {
@@ -159,6 +158,39 @@ const FEWEST: usize = 128;
 /// Columns of products that wait in the workspace at one time, of `n`; a column has so many bytes.
 pub fn columns_at_once(column_bytes: usize, n: usize) -> usize {
     (PRODUCTS / column_bytes.max(1) / FEWEST * FEWEST).max(FEWEST).min(n)
+}
+
+/// Workspace of cublasLt: what its authors advise on these devices, and what its heuristic is told of in any case. With
+/// less its choice is another one, though the algorithms need far less: 512 × 512 × 32 in fp32 takes 10.9 µs by that for
+/// 32 MiB, which uses 512 KiB, and 14.0 by that for 1 to 31 MiB.
+pub const LT_WORKSPACE: usize = 32 << 20;
+/// Times that the workspace of a small product has room for its sums: cublasLt was seen to cut K into 33 parts.
+const LT_PARTS: usize = 64;
+
+/// Bytes of cublasLt's workspace for a product whose sums take so many.
+pub fn lt_workspace(sums: usize) -> usize {
+    sums.saturating_mul(LT_PARTS).min(LT_WORKSPACE)
+}
+
+/// Algorithms that cublasLt is asked for, and that are timed: the first may need more workspace than there is.
+pub const LT_CANDIDATES: usize = 8;
+
+/// Bytes of B and C up to which analysis runs a product, so that the kernels are loaded before
+/// the first execute.
+const RUN_AHEAD: usize = 256 << 20;
+
+/// Whether analysis runs a product of a B and a C of so many bytes.
+pub fn is_run_ahead(b: usize, c: usize) -> bool {
+    b > 0 && c > 0 && b.saturating_add(c) <= RUN_AHEAD
+}
+
+/// Rows of A that a block writes at one time, a warp each, and blocks of a multiprocessor that write all of them.
+const FILLED: u64 = 8;
+const FILL_BLOCKS: u64 = 32;
+
+/// Blocks that write so many rows of A.
+pub fn blocks_that_fill(rows: i64, multiprocessors: u32) -> u32 {
+    (rows as u64).div_ceil(FILLED).min(FILL_BLOCKS * u64::from(multiprocessors)) as u32
 }
 
 /// Lines of C that a thread of the last launch has where there are blocks enough: so many a
@@ -270,6 +302,18 @@ mod tests {
         assert_eq!(lines_of_block((4 * 4 * 132, 4096), 4, 132), (8, 4));
         assert_eq!([lines_of_block((0, 0), 8, 132), lines_of_block((1, 3), 8, 132)], [(0, 1), (1, 1)]);
         assert_eq!(most_blocks_that_repair(132), 264);
+        assert_eq!([0, 1, 8, 9, i64::MAX].map(|rows| blocks_that_fill(rows, 132)), [0, 1, 1, 2, 4224]);
+    }
+
+    #[test]
+    fn small_products_have_room_for_many_parts() {
+        assert_eq!(
+            [0, 1000, LT_WORKSPACE / 64, usize::MAX].map(lt_workspace),
+            [0, 64_000, 32 << 20, 32 << 20]
+        );
+        let half = RUN_AHEAD / 2;
+        assert!(is_run_ahead(half, half) && !is_run_ahead(half, half + 1) && !is_run_ahead(usize::MAX, 1));
+        assert!(!is_run_ahead(0, 1) && !is_run_ahead(1, 0));
     }
 
     #[test]

@@ -102,6 +102,11 @@ const UNANALYZED_CUT: i64 = 1 << 14;
 const UNANALYZED_RUNS: i64 = 1 << 17;
 /// Bytes of the sums of all parts, at the most.
 const UNANALYZED_SUMS: i64 = 16 << 20;
+/// Blocks for each multiprocessor that take lists without analysis: it has room for more, which others
+/// begin in.
+const LIST_BLOCKS: i64 = 6;
+/// The same where all rows are in the lists, since they are few: as many as there is room for.
+const MOST_LIST_BLOCKS: i64 = 8;
 /// Rows of a run at the most, as kernels have it.
 const ROWS_OF_A_RUN: i64 = 8;
 
@@ -143,6 +148,13 @@ impl Unanalyzed {
             // One for each 16 parts of a row, and two more.
             counters: slots / 16 + 2 * (nnz / (part + 1)),
         }
+    }
+
+    /// Blocks that take what is in the lists, of so many rows in all.
+    pub fn list_blocks(&self, rows: i64, multiprocessors: i64) -> i64 {
+        // Few rows are all in the lists.
+        let each = if rows < multiprocessors * LIST_BLOCKS { MOST_LIST_BLOCKS } else { LIST_BLOCKS };
+        self.blocks.min(each * multiprocessors)
     }
 
     /// Whether no row can be long enough for the lists.
@@ -190,6 +202,8 @@ fn group_of(size: usize, n: usize, most: usize) -> usize {
     at
 }
 
+/// Bytes of copies of B and of sums for C at the most without a plan, with as many columns at a time as fit.
+pub const COPIED_WITHOUT_PLAN: usize = 64 << 20;
 /// Columns that copies of B and sums for C are made of at a time, at the least.
 pub const LEAST_COPIED: usize = 32;
 
@@ -534,6 +548,15 @@ mod tests {
                 assert!(counters <= (COUNTER_BYTES / 4) as i64 - 8, "{rows} {nnz}");
             }
         }
+    }
+
+    #[test]
+    fn lists_are_taken_by_no_more_blocks_than_they_need() {
+        let of = |rows, nnz| Unanalyzed::new(rows, nnz, 128, 8448);
+        let (many, few) = (of(1 << 20, 1 << 23), of(500, 1 << 22));
+        assert!(many.blocks > 792 && many.list_blocks(1 << 20, 132) == 792);
+        assert_eq!(few.list_blocks(500, 132), few.blocks.min(1056));
+        assert_eq!(few.list_blocks(792, 132), few.blocks.min(792));
     }
 
     #[test]

@@ -3,14 +3,6 @@
 
 use crate::format::swift::LANES;
 
-/// Blocks of a multiprocessor that scale C.
-const RESIDENT: u32 = 8;
-
-/// Blocks that scale C at the most, on a device of so many multiprocessors.
-pub fn most_blocks_that_scale(multiprocessors: u32) -> u32 {
-    multiprocessors * RESIDENT
-}
-
 /// Which of the groups, that take so many columns each, in ascending order: the one with the fewest lanes that takes
 /// all `n`, or the largest.
 pub fn group_of(columns: impl ExactSizeIterator<Item = usize>, n: usize) -> usize {
@@ -40,6 +32,5 @@ mod tests {
         let packs = |n| bands_have_packs(n, 4, true);
         assert_eq!([LANES, LANES + 2, LANES + 4, 128].map(packs), [false, false, true, true]);
         assert!(!bands_have_packs(128, 4, false));
-        assert_eq!(most_blocks_that_scale(132), 1056);
     }
 }

@@ -88,6 +88,15 @@ const PART: f64 = 22.0;
 /// Parts that are tried.
 const MOST_PARTS: usize = 8;
 
+/// Columns of A that a block of threads marks at one time where it numbers those of a window: 16 KB, and a quarter and up
+/// to half as much for sums and masks, leave room for 8 of its kind.
+const MOST_KEYS: usize = 1 << 17;
+
+/// Columns that it marks at one time, of so many.
+pub fn keys_at_once(cols: i64) -> usize {
+    (cols.max(1) as usize).min(MOST_KEYS).next_multiple_of(128)
+}
+
 /// A kernel, by the columns of C that a block of threads has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {

@@ -3,6 +3,7 @@
 
 use super::{Rates, Widths};
 use crate::memory::COUNTERS;
+use crate::types::DataType;
 
 /// Threads of a block; kernels/spmv/dot.cuh has the same.
 pub const THREADS: u32 = 256;
@@ -29,6 +30,12 @@ const LEAST_SHARE: u64 = 128;
 const LEAST_OVERHANG: u64 = 512;
 /// Blocks that `balanced` has counters for.
 const MOST_BLOCKS: u64 = COUNTERS as u64;
+
+/// Blocks of `balanced` that run at one time on so many multiprocessors, with sums of this type; BALANCED_BLOCKS of
+/// kernels/spmv/csr.cu says as many.
+pub fn balanced_blocks(accumulator: DataType, multiprocessors: u32) -> u64 {
+    u64::from(multiprocessors) * if accumulator.size() <= 4 { 4 } else { 3 }
+}
 
 /// How rows become work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,6 +164,11 @@ mod tests {
     use super::super::H100;
     use super::*;
     use crate::support::{self, Combo, Types};
+
+    #[test]
+    fn sums_of_doubles_leave_room_for_fewer_blocks() {
+        assert_eq!([DataType::R32F, DataType::R64F].map(|sums| balanced_blocks(sums, 132)), [528, 396]);
+    }
 
     #[test]
     fn shares_cover_all_positions() {

@@ -397,7 +397,7 @@ fn explanations() {
     assert_eq!(spmm[0]["name"], "entries that a row of B serves in windows of 8 rows");
     assert!(spmm[0]["value"].as_f64().unwrap() > 4.0, "{spmm}");
     let features = &found["features"];
-    assert_eq!(features["version"], tarsia::facade::FEATURES_VERSION);
+    assert_eq!(features["version"], tarsia::facade::FeatureSet::VERSION);
     assert!(features["micros"].as_f64().unwrap() > 0.0);
     let numbers = features["numbers"].as_array().unwrap();
     assert_eq!(

@@ -10,7 +10,7 @@ use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::layouts::same_elements;
-use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::memory::{self, DeviceBuffer, Numbers};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, RowStats, Rows, Widths};
 use crate::error::{Error, Result};
@@ -71,10 +71,8 @@ pub struct DeviceStream {
 enum Places {
     /// Slot by slot in its order.
     Identity,
-    /// All ones for no entry.
-    Narrow(DeviceBuffer<u32>),
-    /// The same for 2^32 − 1 values or more.
-    Wide(DeviceBuffer<u64>),
+    /// All ones for no entry; wide for 2^32 − 1 values or more.
+    Kept(Numbers),
     /// Nobody asked for them.
     Dropped,
 }
@@ -163,8 +161,7 @@ impl DeviceStream {
                 return Ok(true);
             }
             Places::Identity => (Address::NULL, self.slots),
-            Places::Narrow(positions) => (positions.address(), positions.len() as i64),
-            Places::Wide(positions) => (positions.address(), positions.len() as i64),
+            Places::Kept(positions) => (positions.address(), positions.len() as i64),
         };
         // SAFETY: positions are those of the user's nnz values or all ones; there
         // are as many slots as positions, without any as many as entries.
@@ -184,10 +181,8 @@ impl DeviceStream {
         self.highs.seal();
         self.values.seal();
         self.splits.seal();
-        match &mut self.places {
-            Places::Narrow(positions) => positions.seal(),
-            Places::Wide(positions) => positions.seal(),
-            Places::Identity | Places::Dropped => {}
+        if let Places::Kept(positions) = &mut self.places {
+            positions.seal();
         }
     }
 }
@@ -324,27 +319,21 @@ impl Tools<'_> {
             return Ok(());
         }
         let (rows, padded) = (self.rows, self.tiles as usize * self.tile);
-        let fill = |position: &'static str, to: Address| {
-            let kernel = POSITIONS.load(self.device, (rows.offset_type, self.tile, position))?;
-            // SAFETY: the operand's arrays, nnz positions or NULL, and a number for
-            // each slot, padding included.
-            unsafe {
-                launch!(kernel, self.tiles, THREADS, 0, self.cx.stream;
-                    rows.offsets, rows.base, rows.rows, starts.address(), self.slots, out.tiles.address(),
-                    out.voids.address(), from, to)
-            }
-        };
         // All ones say that there is no entry.
-        out.places = if rows.nnz < i64::from(u32::MAX) && !is_wide() {
-            let positions = DeviceBuffer::new(self.cx, padded)?;
-            fill("32", positions.address())?;
-            Places::Narrow(positions)
-        } else {
-            let positions = DeviceBuffer::new(self.cx, padded)?;
-            fill("64", positions.address())?;
-            out.refill.kernel = values::gather(self.device, value_type, "64")?;
-            Places::Wide(positions)
-        };
+        let is_wide = rows.nnz >= i64::from(u32::MAX) || is_wide();
+        let positions = Numbers::new(self.cx, padded, is_wide)?;
+        let kernel = POSITIONS.load(self.device, (rows.offset_type, self.tile, positions.bits()))?;
+        // SAFETY: the operand's arrays, nnz positions or NULL, and a number for
+        // each slot, padding included.
+        unsafe {
+            launch!(kernel, self.tiles, THREADS, 0, self.cx.stream;
+                rows.offsets, rows.base, rows.rows, starts.address(), self.slots, out.tiles.address(),
+                out.voids.address(), from, positions.address())?;
+        }
+        if is_wide {
+            out.refill.kernel = values::gather(self.device, value_type, positions.bits())?;
+        }
+        out.places = Places::Kept(positions);
         Ok(())
     }
 }

@@ -15,7 +15,9 @@ use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::{Error, Result};
 use crate::memory::Context;
-pub use crate::select::spgemm::bins::{Bins, GROUP_SPAN};
+use crate::select::grids;
+use crate::select::spgemm::bins::stride;
+pub use crate::select::spgemm::bins::{Bins, GROUP_CUT, GROUP_SPAN};
 use crate::select::spgemm::looks::{
     alone_work, Looks, ALONE_WORK, EXTENT_PRODUCTS, GROUP_WORK, SLIDE_PRODUCTS,
 };
@@ -24,9 +26,6 @@ use crate::select::spgemm::wide::{in_long_rows, Cut};
 use crate::types::Address;
 
 include!(concat!(env!("OUT_DIR"), "/row_bins.rs"));
-
-/// Groups of rows end at multiples; the same in kernels/spgemm/group.cu.
-pub const GROUP_CUT: usize = 48;
 
 impl Bins {
     /// Bins of this kind that are used.
@@ -139,23 +138,6 @@ mod word {
     pub const END: usize = CURSORS + RowBin::COUNT;
 }
 
-/// Threads of a row where rows have this mean length.
-fn lanes_of(device: &Device, rows: i64, mean: f64) -> i32 {
-    lanes(rows, mean, device.properties().multiprocessors)
-}
-
-/// Blocks of a kernel with a thread a row: one row each, up to what the device runs at one time.
-fn thread_blocks(device: &Device, rows: i64) -> u32 {
-    let most = u64::from(device.properties().multiprocessors) * 8;
-    (rows as u64).div_ceil(256).clamp(1, most) as u32
-}
-
-/// Blocks of a kernel that works through rows, some threads each.
-fn row_blocks(device: &Device, rows: i64, lanes: i32) -> u32 {
-    let most = i64::from(device.properties().multiprocessors) * 8;
-    ((rows as u64).div_ceil(256 / lanes as u64)).min(most as u64) as u32
-}
-
 /// Flags of kernel `spgemm_order` for rows that nothing is known of. Blocks.
 pub fn order_flags(
     cx: &Context,
@@ -165,10 +147,12 @@ pub fn order_flags(
     stats: &RowStats,
 ) -> Result<u32> {
     let mut words = Readback::take(cx, device)?;
-    let lanes = lanes_of(device, rows.rows, stats.mean());
+    let multiprocessors = device.properties().multiprocessors;
+    let lanes = lanes(rows.rows, stats.mean(), multiprocessors);
+    let blocks = grids::of_rows(rows.rows, lanes, multiprocessors);
     // SAFETY: the pattern has been validated; the page has a word of flags.
     unsafe {
-        launch!(kernels.get(Name::Order)?, row_blocks(device, rows.rows, lanes), 256, 0, cx.stream;
+        launch!(kernels.get(Name::Order)?, blocks, 256, 0, cx.stream;
             Factor::of(rows), rows.rows, lanes, words.at(0))?;
     }
     words.fetch(cx, 1)?;
@@ -238,11 +222,12 @@ impl Facts {
         };
         let mut words = Readback::take(cx, device)?;
         let (left_factor, right_factor) = (Factor::of(left), Factor::of(right));
-        let (left_lanes, right_lanes) =
-            (lanes_of(device, left.rows, left_mean), lanes_of(device, right.rows, right_mean));
-        let left_blocks = row_blocks(device, left.rows, left_lanes);
-        let right_blocks = row_blocks(device, right.rows, right_lanes);
         let multiprocessors = device.properties().multiprocessors;
+        let [(left_lanes, left_blocks), (right_lanes, right_blocks)] =
+            [(left.rows, left_mean), (right.rows, right_mean)].map(|(rows, mean)| {
+                let lanes = lanes(rows, mean, multiprocessors);
+                (lanes, grids::of_rows(rows, lanes, multiprocessors))
+            });
         // Sums of slices must fit.
         let slices = match left_stats.max.checked_mul(right_stats.max) {
             Some(_) => slices_of_looks(left_blocks, left_stats.max, multiprocessors),
@@ -399,9 +384,6 @@ pub struct Binned {
 /// Rows by bins whose numbers are on the way.
 pub struct Enqueued(DeviceBuffer<u32>, i64);
 
-/// Rows that are put into bins at once: each bin has a place for every row, 3 MB in all.
-const FEW_ROWS: i64 = 1 << 15;
-
 impl Binned {
     /// Sorts rows into bins by what is known of them, and by their entries where
     /// `offsets` is not NULL. The counts are on a page, whose first two words are
@@ -418,34 +400,26 @@ impl Binned {
         list: DeviceBuffer<u32>,
     ) -> Result<Enqueued> {
         let (counts, cursors) = (words.at(word::COUNTS), words.at(word::CURSORS));
-        let stride = Self::stride(rows);
+        let stride = stride(rows);
+        // A grid has one at the least.
+        let blocks = grids::of_rows(rows, 1, device.properties().multiprocessors).max(1);
         // SAFETY: facts have `rows` of each array, there are rows + 1 offsets, as
         // many counts and cursors as the kernel has bins, and the list has a place
         // for each row, in each bin where these have a stride.
         unsafe {
             if stride == 0 {
-                launch!(kernels.get(Name::CountBins)?, thread_blocks(device, rows), 256, 0, cx.stream;
+                launch!(kernels.get(Name::CountBins)?, blocks, 256, 0, cx.stream;
                     bins, facts, offsets, rows, counts)?;
             }
-            launch!(kernels.get(Name::FillBins)?, thread_blocks(device, rows), 256, 0, cx.stream;
+            launch!(kernels.get(Name::FillBins)?, blocks, 256, 0, cx.stream;
                 bins, facts, offsets, rows, counts, cursors, stride, list.address())?;
         }
         Ok(Enqueued(list, stride))
     }
 
-    /// Places that each bin has in a list of so many rows, so that they need not be counted first; 0: as many as it has
-    /// rows.
-    fn stride(rows: i64) -> i64 {
-        if rows <= FEW_ROWS {
-            rows
-        } else {
-            0
-        }
-    }
-
     /// A list for so many rows.
     fn list(cx: &Context, rows: i64) -> Result<DeviceBuffer<u32>> {
-        DeviceBuffer::new(cx, (Self::stride(rows) * RowBin::COUNT as i64).max(rows) as usize)
+        DeviceBuffer::new(cx, (stride(rows) * RowBin::COUNT as i64).max(rows) as usize)
     }
 
     /// By their entries; the number of all, which is offsets[rows]. Blocks.

@@ -8,11 +8,12 @@ use std::ops::Range;
 
 use super::kernels::Name;
 use super::rows::{Ints, Kernels};
+use super::target;
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::{exclusive_scan, sort_pairs, Narrow, Pair, Wide, WideKeys};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::memory::{self, DeviceBuffer, Numbers};
 use crate::error::Result;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
@@ -40,16 +41,11 @@ pub fn allowance(cx: &Context, problem: &SpgemmProblem, c: &Compressed) -> usize
 
 /// Positions of the entries of a pattern, by column and then row.
 pub struct Transposition {
-    from: Positions,
+    /// 32 bits where they number the entries.
+    from: Numbers,
     /// cols + 1 offsets of the columns, base 0.
     offsets: DeviceBuffer<i64>,
     entries: usize,
-}
-
-/// 32 bits where they number the entries.
-enum Positions {
-    Narrow(DeviceBuffer<u32>),
-    Wide(DeviceBuffer<u64>),
 }
 
 impl Transposition {
@@ -66,9 +62,9 @@ impl Transposition {
         let offsets = DeviceBuffer::<i64>::new(cx, cols as usize + 1)?;
         let sorter = Sorter { cx, device, kernels, columns, entries, cols, offsets: offsets.address() };
         let from = match (i32::try_from(cols), u32::try_from(entries)) {
-            (Ok(_), Ok(_)) => Positions::Narrow(sorter.sort::<Narrow>()?),
-            (_, Ok(_)) => Positions::Narrow(sorter.sort::<WideKeys>()?),
-            _ => Positions::Wide(sorter.sort::<Wide>()?),
+            (Ok(_), Ok(_)) => Numbers::Narrow(sorter.sort::<Narrow>()?),
+            (_, Ok(_)) => Numbers::Narrow(sorter.sort::<WideKeys>()?),
+            _ => Numbers::Wide(sorter.sort::<Wide>()?),
         };
         Ok(Transposition { from, offsets, entries })
     }
@@ -83,34 +79,24 @@ impl Transposition {
         (values, value_bytes): (Address, usize),
         c: &Compressed,
     ) -> Result<()> {
-        let wide = |index: IndexType| i64::from(index == IndexType::I64);
         let base = i64::from(c.base.code());
-        let (count, entries) = (self.offsets.len() as i64, self.entries as i64);
-        let (from, wide_from) = match &self.from {
-            Positions::Narrow(from) => (from.address(), 0_i64),
-            Positions::Wide(from) => (from.address(), 1),
-        };
+        let entries = self.entries as i64;
+        let (from, wide_from) = (self.from.address(), i64::from(matches!(self.from, Numbers::Wide(_))));
         let words = (value_bytes / 4) as i32;
-        // SAFETY: C has room for the offsets and entries, by its descriptor;
+        target::write_offsets(cx, device, kernels, self.offsets.address(), c)?;
+        // SAFETY: C has room for the entries, by its descriptor;
         // positions are less than the number of values.
         unsafe {
-            if !c.offsets.is_null() {
-                launch!(kernels.get(Name::WriteOffsets)?, blocks(device, count), 256, 0, cx.stream;
-                    self.offsets.address(), count, c.offsets, wide(c.offset_type), base)?;
-            }
             launch!(kernels.get(Name::Transpose)?, blocks(device, entries), 256, 0, cx.stream;
                 from, wide_from, entries, row_offsets.address(), rows, values, words, c.indices,
-                wide(c.index_type), base, c.values)
+                c.index_type.wide(), base, c.values)
         }
     }
 
     /// The stream has been waited for.
     pub fn seal(&mut self) {
         self.offsets.seal();
-        match &mut self.from {
-            Positions::Narrow(from) => from.seal(),
-            Positions::Wide(from) => from.seal(),
-        }
+        self.from.seal();
     }
 }
 
@@ -264,7 +250,6 @@ impl ByParts<'_> {
             return Err(crate::error::Error::out_of_memory(usize::MAX));
         }
         let most = most as usize;
-        let wide = |index: IndexType| i64::from(index == IndexType::I64);
         let base = i64::from(c.base.code());
         let wide_key = size_of::<P::Key>() == 8;
         let key_type = if wide_key { IndexType::I64 } else { IndexType::I32 };
@@ -307,11 +292,8 @@ impl ByParts<'_> {
         // SAFETY: there are cols + 1 places, and C has room for its offsets, by its descriptor.
         unsafe {
             exclusive_scan(cx, places.address(), places.address(), cols as usize + 1)?;
-            if !c.offsets.is_null() {
-                launch!(kernels.get(Name::WriteOffsets)?, blocks(device, cols + 1), 256, 0, cx.stream;
-                    places.address(), cols + 1, c.offsets, wide(c.offset_type), base)?;
-            }
         }
+        target::write_offsets(cx, device, kernels, places.address(), c)?;
         for part in parts.iter().filter(|part| part.count() > 0) {
             let [columns, values] = take(part, Wanted::Product)?;
             let (found, count) = (Ints::new(columns, index), part.count());
@@ -332,7 +314,7 @@ impl ByParts<'_> {
                 launch!(kernels.get(Name::TransposePart)?, blocks(device, count), 256, 0, cx.stream;
                     positions[sorted].address(), sorted_keys, count, starts.address(), places.address(),
                     self.offsets.at(first), rows, part.entries.start, values, (value / 4) as i32,
-                    c.indices, wide(c.index_type), base + first as i64, c.values)?;
+                    c.indices, c.index_type.wide(), base + first as i64, c.values)?;
                 launch!(kernels.get(Name::Advance)?, blocks(device, cols), 256, 0, cx.stream;
                     starts.address(), cols, places.address())?;
             }

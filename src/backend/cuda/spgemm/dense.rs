@@ -17,6 +17,7 @@ use crate::backend::cuda::spmm::dense::Matrix;
 use crate::error::Result;
 use crate::format::dense::Shape;
 use crate::memory::Context;
+use crate::select::grids;
 use crate::select::spgemm::dense::{Panels, Wanted};
 use crate::select::spmm::dense::own::Plan;
 use crate::support::Types;
@@ -128,8 +129,7 @@ impl Dense {
     }
 
     fn fill(&self, cx: &Context, product: &Product<'_>, matrix: &Rows, panel: &Panel) -> Result<()> {
-        let most = i64::from(self.device.properties().multiprocessors) * 8;
-        let blocks = (panel.rows as u64).div_ceil(8).min(most as u64) as u32;
+        let blocks = grids::of_rows(panel.rows, 32, self.device.properties().multiprocessors);
         // SAFETY: the pattern has been validated, its columns are distinct, and the panel has room for its rows.
         unsafe {
             launch!(product.kernels.get(Name::DenseFill)?, blocks, 256, 0, cx.stream;

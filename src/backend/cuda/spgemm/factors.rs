@@ -14,7 +14,7 @@ use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
 use crate::problem::SpgemmProblem;
 use crate::select::spgemm::{Counts, Lengths};
-use crate::select::{Choice, Source, SpgemmSurveyed};
+use crate::select::{grids, Choice, Source, SpgemmSurveyed};
 use crate::types::{Address, Operation};
 
 /// A factor.
@@ -130,9 +130,9 @@ impl Factors {
         let [left, right] = [left.operand.rows(), right.operand.rows()];
         let kernel = |name: &str| device.modules().kernel("spgemm/survey", name);
         let (tiles, pairs) = (kernel("spgemm_survey_tiles")?, kernel("spgemm_survey_pairs")?);
-        let most = device.properties().multiprocessors * 8;
         let tile_rows = |rows: &Rows| (rows.rows as usize).div_ceil(SIDE).max(1);
-        let grid = |rows: &Rows| (tile_rows(rows) as u32).min(most);
+        let multiprocessors = device.properties().multiprocessors;
+        let grid = |rows: &Rows| grids::blocks(tile_rows(rows) as u64, 1, multiprocessors);
         let right_tiles = DeviceBuffer::<u32>::new(cx, tile_rows(&right))?;
         let mut words = Readback::take(cx, device)?;
         // SAFETY: the patterns have been validated, rows and columns are as few as the kernels take,

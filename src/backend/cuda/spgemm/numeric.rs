@@ -2,19 +2,16 @@
 //! is computed, or they are staged in the plan's memory and become columns.
 
 use super::columns::{allowance, ByParts, Origin, Transposition};
-use super::kernels::Name;
 use super::rows::{self, Output};
 use super::wide::Wide;
-use super::{bytes, Counted, CudaSpgemm, Job, Kept};
-use crate::backend::cuda::check::blocks;
-use crate::backend::cuda::launch::launch;
+use super::{bytes, target, Counted, CudaSpgemm, Job, Kept};
 use crate::backend::cuda::memory::{optional, DeviceBuffer};
 use crate::backend::cuda::scalars::Scalar;
 use crate::error::{Error, Result};
 use crate::matrix::Compressed;
 use crate::memory::Context;
 use crate::select::spgemm::columns::{Staging, Way};
-use crate::types::{Address, IndexType};
+use crate::types::Address;
 
 impl CudaSpgemm {
     /// The numeric phase with this memory, which it fills where it is empty; part by part where
@@ -73,15 +70,13 @@ impl CudaSpgemm {
         }
         let staged = kept.values.as_ref().map_or(Address::NULL, DeviceBuffer::address);
         let columns = kept.columns.as_ref().map_or(Address::NULL, DeviceBuffer::address);
-        let base = i64::from(c.base.code());
-        let wide = |index: IndexType| i64::from(index == IndexType::I64);
         let output = Output {
             offsets: offsets.address(),
             columns: if direct { c.indices } else { Address::NULL },
             kept: columns,
             values: if direct { c.values } else { staged },
-            wide: wide(c.index_type),
-            base,
+            wide: c.index_type.wide(),
+            base: i64::from(c.base.code()),
             known: i64::from(kept.known),
             // What finds products in a pattern that is kept, and what transposes C, reads sorted rows.
             sorted: i64::from(self.problem.sorted_output || self.problem.value_updates || !direct),
@@ -120,15 +115,7 @@ impl CudaSpgemm {
         }
         kept.known = kept.columns.is_some();
         if direct {
-            let count = left.rows + 1;
-            if !c.offsets.is_null() {
-                // SAFETY: C has room for the offsets, by its descriptor.
-                unsafe {
-                    launch!(self.kernels.get(Name::WriteOffsets)?, blocks(&self.device, count), 256, 0, cx.stream;
-                        offsets.address(), count, c.offsets, wide(c.offset_type), base)?;
-                }
-            }
-            return Ok(());
+            return target::write_offsets(cx, &self.device, &self.kernels, offsets.address(), c);
         }
         let indices = rows::Ints::new(columns, right.index_type);
         let staging = self.staging(counted);

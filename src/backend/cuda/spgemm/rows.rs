@@ -16,7 +16,9 @@ use crate::backend::cuda::operand;
 use crate::error::{Error, Result};
 use crate::memory::Context;
 use crate::select::spgemm::bins::is_far;
-use crate::select::spgemm::rows::{lanes_of_team, threads_that_count, threads_that_multiply};
+use crate::select::spgemm::rows::{
+    lanes_that_count, lanes_that_multiply, threads_that_count, threads_that_multiply,
+};
 use crate::select::spgemm::windows::{count_window, multiply_window, window_budget, Window, LARGE_BLOCK};
 use crate::support::Types;
 use crate::types::{Address, DataType, IndexType};
@@ -32,7 +34,7 @@ pub struct Ints {
 impl Ints {
     /// Of this type.
     pub fn new(data: Address, index: IndexType) -> Self {
-        Ints { data, wide: i64::from(index == IndexType::I64) }
+        Ints { data, wide: index.wide() }
     }
 
     /// No numbers.
@@ -338,27 +340,16 @@ impl Kernels {
     /// Teams that count so many rows of up to `most` products, at least `part` lanes each.
     pub fn team_count_shape(&self, device: &Device, part: i32, most: u32, rows: i64) -> Teams {
         let table = 2 * most as usize;
-        let least = (part as u32).max(most.div_ceil(16).next_power_of_two()).min(32);
-        let lanes = lanes_of_team(least as i32, rows, device.properties().multiprocessors);
+        let lanes = lanes_that_count(part, most, rows, device.properties().multiprocessors);
         Teams::new(device, lanes, table, table * self.key)
     }
 
-    /// Teams that compute so many rows of up to `most` entries; kernels/spgemm/team.cu has a form for each of these
-    /// numbers of lanes.
+    /// Teams that compute so many rows of up to `most` entries.
     pub fn team_multiply_shape(&self, device: &Device, most: u32, rows: i64) -> Teams {
-        let least = match most {
-            ..=16 => 4,
-            17..=64 => 8,
-            65..=128 => 16,
-            _ => 32,
-        };
-        let most_lanes = lanes_of_team(least, rows, device.properties().multiprocessors);
-        // All the lanes of a warp, if several teams would not fill the device.
-        let (lanes, most) = match most_lanes {
-            32 => (32, most.max(32)),
-            _ => (least, most),
-        };
-        let (table, entries) = (2 * most as usize, most as usize);
+        let lanes = lanes_that_multiply(most, rows, device.properties().multiprocessors);
+        // A warp has an entry for each lane.
+        let entries = if lanes == 32 { most.max(32) } else { most } as usize;
+        let table = 2 * entries;
         Teams::new(device, lanes, table, table * (self.key + self.value) + 2 * entries)
     }
 

@@ -15,14 +15,14 @@ use crate::backend::cuda::memory::{self, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::Result;
 use crate::memory::Context;
+use crate::select::grids;
 use crate::select::spgemm::bins::is_far;
-use crate::select::spgemm::rows::{count_part, lanes, part};
-use crate::select::spgemm::small::{is_small, LIMITS, MOST_PRODUCTS, TABLES};
+use crate::select::spgemm::rows::{count_part, lanes, part, threads_at_once};
+use crate::select::spgemm::small::{
+    is_small, least, most_rows, team_blocks, window_blocks, BINS, LIMITS, MOST_PRODUCTS, TABLES,
+};
 use crate::select::spgemm::windows::{count_window, LARGE_BLOCK, SMALL_BLOCK};
 use crate::types::Address;
-
-/// Bins: those of tables, and of bitmaps with few and with many threads.
-const BINS: usize = LIMITS.len() + 1;
 
 /// The kernels' `SmallBins`.
 #[repr(C)]
@@ -125,7 +125,7 @@ pub fn count(
     let (left_factor, right_factor) = (Factor::of(left), Factor::of(right));
     let multiprocessors = device.properties().multiprocessors;
     let lanes = lanes(left.rows, left_stats.mean(), multiprocessors);
-    let blocks = (rows_of_c as u64).div_ceil(256 / lanes as u64).min(u64::from(multiprocessors) * 8) as u32;
+    let blocks = grids::of_rows(left.rows, lanes, multiprocessors);
     let (counts, totals) = (words.at(word::COUNTS), words.at(word::PRODUCTS));
     let bins = SmallBins { limits: LIMITS, counts, list: list.address(), stride: left.rows };
     // SAFETY: the patterns have been validated; there are as many products as rows, two sums, and a place for each row
@@ -134,9 +134,6 @@ pub fn count(
         launch!(kernels.get(Name::Products)?, (blocks, 1), 256, 0, cx.stream;
             left_factor, right_factor, left.rows, lanes, products.address(), totals, bins)?;
     }
-    // A bin's rows have more products than those before allow, and all of them together so many at the most.
-    let least = |bin: usize| if bin == 0 { 1 } else { LIMITS[bin - 1] + 1 };
-    let most_rows = |bin: usize| left.rows.min(MOST_PRODUCTS / least(bin));
     let listed = |bin: usize| Listed {
         rows: list.at(bin * rows_of_c),
         count: 0,
@@ -149,9 +146,9 @@ pub fn count(
         if bin < TABLES {
             let part = count_part(part(right_stats.mean()));
             let shape = kernels.team_count_shape(device, part, LIMITS[bin] as u32, i64::MAX);
-            // The kernel gives them more where rows are few.
-            let threads = i64::from(multiprocessors) * 1024;
-            let grid = shape.blocks(most_rows(bin)).min(multiprocessors * 16);
+            // The kernel gives them more lanes where rows are few.
+            let threads = threads_at_once(multiprocessors);
+            let grid = team_blocks(shape.blocks(most_rows(bin, left.rows)), multiprocessors);
             // SAFETY: as above; rows of the bin fit the table, and each has a place in `offsets`.
             unsafe {
                 launch_beside!(beside, kernels.get(Name::TeamCount)?, grid, shape.threads, shape.shared, cx.stream;
@@ -160,7 +157,7 @@ pub fn count(
         } else {
             let threads = if bin == TABLES { SMALL_BLOCK } else { LARGE_BLOCK };
             let window = count_window(right.cols, threads, 1);
-            let grid = (most_rows(bin) as u32).min(multiprocessors * 2048 / threads);
+            let grid = window_blocks(most_rows(bin, left.rows), threads, multiprocessors);
             // SAFETY: as above; the shared memory is what the kernel says.
             unsafe {
                 launch_beside!(beside, kernels.get(Name::WindowCount)?, grid, threads, window.shared, cx.stream;

@@ -26,11 +26,12 @@ use crate::backend::cuda::convert::testing;
 use crate::backend::cuda::memory::{download, upload, CudaMemory};
 use crate::backend::cuda::testing::{Graph, Stream};
 use crate::backend::host::Host;
-use crate::matrix::compressed;
+use crate::error::Status;
+use crate::matrix::{compressed, Compressed, SparseArrays};
 use crate::memory::{Allocator, HostMemory, RawMemory, Workspace};
 use crate::select;
 use crate::support::{Bf16F32, Combo, C32, C64, F16F32, F32, F64};
-use crate::types::{BackendKind, Element, IndexBase, OpKind, Operation, PointerMode};
+use crate::types::{BackendKind, Element, IndexBase, IndexType, OpKind, Operation, PointerMode};
 
 const OPS: [Operation; 3] = [Operation::NonTranspose, Operation::Transpose, Operation::ConjugateTranspose];
 const N: Operation = Operation::NonTranspose;

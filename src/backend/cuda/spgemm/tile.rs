@@ -18,14 +18,14 @@ use std::sync::Arc;
 use super::columns::{allowance, ByParts, Origin, Transposition};
 use super::factors::{renew_values, Factors};
 use super::rows::{self, Factor, Ints};
-use super::tile_matrix;
 use super::tiles::{bytes, ByColumns, ConvertKernels, DeviceTiles};
+use super::{target, tile_matrix};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
-use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Owner};
+use crate::backend::cuda::memory::{self, optional, DeviceBuffer};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::backend::cuda::scalars::Scalar;
@@ -34,12 +34,12 @@ use crate::backend::{LayoutInfo, SpgemmExecutor};
 use crate::error::{Error, Result, Status};
 use crate::format::tile::SIDE;
 use crate::matrix::tiles::{TileFactors, Tiles};
-use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::matrix::{Compressed, SparseMatrix};
 use crate::memory::Context;
 use crate::problem::SpgemmProblem;
 use crate::select::spgemm::columns::{Staging, Way};
 use crate::select::spgemm::looks::takes_matrix_units;
-use crate::select::spgemm::tiles::SetShape;
+use crate::select::spgemm::tiles::{lanes, SetShape};
 use crate::select::{Choice, Source};
 use crate::types::{Address, DataType, Format, IndexBase, IndexType, LayoutKind};
 
@@ -359,8 +359,7 @@ impl CudaTile {
 
     /// Threads that take a tile of the left factor in step 1.
     fn lanes(&self) -> i32 {
-        let mean = self.right().tiles / self.right().tile_rows.max(1);
-        mean.clamp(1, 32).next_power_of_two() as i32
+        lanes(self.right().tiles, self.right().tile_rows)
     }
 
     /// Tiles that C may have in the rows of tiles before each, and in all.
@@ -386,7 +385,7 @@ impl CudaTile {
             Some(whole) => whole,
             None => self.find_parts(cx)?,
         };
-        self.require_room_for_c(product.nnz)?;
+        target::require_room_for_c(&self.problem, (self.shape.0, self.shape.1, product.nnz))?;
         Ok(product)
     }
 
@@ -457,76 +456,10 @@ impl CudaTile {
         Ok(product)
     }
 
-    /// Refuses what the device cannot hold at all, with the bytes needed.
-    fn refuse_beyond(&self, needed: u128, what: &str) -> Result<()> {
-        let (_, total) = memory::free_bytes()?;
-        if needed <= total as u128 {
-            return Ok(());
-        }
-        Err(Error::new(
-            Status::InsufficientResources,
-            format!("C: {what} need at least {needed} bytes of device memory, and the device has {total}"),
-        ))
-    }
-
     /// Step 2 of so many tiles, and what it leaves.
     fn require_room(&self, met: usize) -> Result<()> {
-        self.refuse_beyond(met as u128 * (3 * 4 + 2 * SIDE as u128 + 8), &format!("{met} tiles"))
-    }
-
-    /// C must fit the device, or allocating it would fail, and would not say how much was wanted.
-    fn require_room_for_c(&self, nnz: i64) -> Result<()> {
-        let size =
-            |most: i64| if i32::try_from(most).is_ok() { IndexType::I32 } else { IndexType::I64 }.size();
-        let (rows, cols) = self.shape;
-        let entry = (self.problem.types.y.size() + size(rows.max(cols))) as u128;
-        let offsets = (rows.min(cols) as u128 + 1) * size(nnz) as u128;
-        self.refuse_beyond(nnz as u128 * entry + offsets, &format!("its {nnz} entries"))
-    }
-
-    /// C's arrays. The plan has checked C and its creation that its numbers fit its index types;
-    /// what the kernels rely on is checked again.
-    fn check(&self, c: &SparseMatrix, nnz: i64) -> Result<Compressed> {
-        let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = c.arrays else {
-            return Err(Error::unsupported(format!(
-                "C: SpGEMM does not write format {}",
-                c.format().short()
-            )));
-        };
-        let (rows, cols) = if self.transposed { (self.shape.1, self.shape.0) } else { self.shape };
-        if c.shape() != (rows, cols, nnz) {
-            let (found_rows, found_cols, found) = c.shape();
-            return Err(Error::invalid(
-                "C",
-                format!(
-                    "it is {found_rows} × {found_cols} with {found} entries, expected {rows} × {cols} with {nnz}"
-                ),
-            ));
-        }
-        if m.value_type != self.problem.types.y {
-            let (found, expected) = (m.value_type.short(), self.problem.types.y.short());
-            return Err(Error::invalid(
-                "C",
-                format!("its values are {found}, the plan was created for {expected}"),
-            ));
-        }
-        c.require_arrays("C")?;
-        for (array, address) in [("offsets", m.offsets), ("indices", m.indices), ("values", m.values)] {
-            let unreadable = !self.device.properties().host_page_tables
-                && !address.is_null()
-                && memory::owner(address) == Owner::Host;
-            if unreadable {
-                return Err(Error::invalid(
-                    "C",
-                    format!(
-                        "its {array} are ordinary host memory, which device {} cannot write: expected device, \
-                         managed or pinned memory",
-                        self.device.ordinal()
-                    ),
-                ));
-            }
-        }
-        Ok(m)
+        let needed = met as u128 * (3 * 4 + 2 * SIDE as u128 + 8);
+        target::require_room(needed, format_args!("{met} tiles")).map(drop)
     }
 
     /// Step 3, into rows of C.
@@ -578,26 +511,19 @@ impl CudaTile {
         staged: &mut Option<Staged>,
     ) -> Result<()> {
         let (rows, nnz) = (self.shape.0, product.nnz as usize);
-        let wide = |index: IndexType| i64::from(index == IndexType::I64);
         let base = i64::from(c.base.code());
         let mut out = Output {
             row_starts: product.row_starts.address(),
             places: product.places.address(),
             columns: c.indices,
             values: c.values,
-            wide: wide(c.index_type),
+            wide: c.index_type.wide(),
             base,
         };
         if direct {
             self.multiply(cx, alpha, product, &out)?;
-            if !c.offsets.is_null() {
-                // SAFETY: C has room for the offsets, by its descriptor.
-                unsafe {
-                    launch!(self.shared_kernels.get(Name::WriteOffsets)?, blocks(&self.device, rows + 1), 256, 0, cx.stream;
-                        product.row_starts.address(), rows + 1, c.offsets, wide(c.offset_type), base)?;
-                }
-            }
-            return Ok(());
+            let starts = product.row_starts.address();
+            return target::write_offsets(cx, &self.device, &self.shared_kernels, starts, c);
         }
         // What is kept is paid for by the phases after this one.
         let room = match self.problem.value_updates {
@@ -665,7 +591,8 @@ impl SpgemmExecutor for CudaTile {
         let Some(product) = &self.product else {
             return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
         };
-        let arrays = self.check(c, product.nnz)?;
+        let shape = (self.shape.0, self.shape.1, product.nnz);
+        let arrays = target::check(&device, &self.problem, self.transposed, c, shape)?;
         let alpha = Scalar::of_argument(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
         // C's compressed dimension is that of the rows that are computed.
         let direct = (c.format() == Format::Csc) == self.transposed;

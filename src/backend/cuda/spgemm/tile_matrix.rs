@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::columns::Transposition;
 use super::rows::{self, Ints};
+use super::target;
 use super::tiles::{bytes, ConvertKernels, DeviceTiles};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
@@ -12,7 +13,6 @@ use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::{Operand, Rows};
-use crate::backend::cuda::spgemm::kernels::Name;
 use crate::error::{Error, Result};
 use crate::format::tile::SIDE;
 use crate::matrix::tiles::Tiles;
@@ -90,7 +90,7 @@ fn write_rows(
     m: &Compressed,
 ) -> Result<()> {
     let count = tiles.tiles as i64;
-    let wide = i64::from(m.index_type == IndexType::I64);
+    let wide = m.index_type.wide();
     // SAFETY: there is room for every entry, at the places that were counted.
     unsafe {
         launch!(tiles.kernels().to_rows, blocks(device, 32 * count), 256, 0, cx.stream;
@@ -158,14 +158,7 @@ pub fn write(cx: &Context, device: &Arc<Device>, tiles: &Tiles, b: &SparseMatrix
         let of = tiles_of(tiles, "A")?;
         let (row_starts, places) = places(cx, &of, m.major)?;
         write_rows(cx, device, &of, (&row_starts, &places), &m)?;
-        if !m.offsets.is_null() {
-            let wide = i64::from(m.offset_type == IndexType::I64);
-            // SAFETY: B has room for the offsets, by its descriptor.
-            unsafe {
-                launch!(kernels.get(Name::WriteOffsets)?, blocks(device, m.major + 1), 256, 0, cx.stream;
-                    row_starts.address(), m.major + 1, m.offsets, wide, i64::from(m.base.code()))?;
-            }
-        }
+        target::write_offsets(cx, device, &kernels, row_starts.address(), &m)?;
         return memory::synchronize(cx.stream);
     }
     let plain = Plain::of(cx, device, tiles, "A")?;

@@ -21,7 +21,7 @@ use crate::problem::SpmmProblem;
 use crate::reorder::KeptOrder;
 use crate::select::spmm::csr::{rows_of_block, strip_of, STRIP};
 use crate::select::{RowOrder, Source};
-use crate::types::{Address, IndexType, Operation, Reorder};
+use crate::types::{Address, IndexType, Operation, Reorder, ScalarsAt};
 
 /// Threads of a block: the paper's, and csr.cu's.
 const THREADS: u32 = 1024;
@@ -70,14 +70,7 @@ impl SpmmExecutor for CsrSpmm {
         0
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
-    ) -> Result<()> {
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
         let _entered = self.device.enter()?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let rows = self.operand.rows();
@@ -94,7 +87,7 @@ impl SpmmExecutor for CsrSpmm {
         let of_block = rows_of_block(rows.rows, strips, i64::from(self.device.properties().multiprocessors));
         let blocks = strips.saturating_mul((rows.rows + of_block - 1) / of_block);
         let blocks = blocks_of_grid(blocks, "C: it has more columns than one launch can take")?;
-        let offsets = Offsets { pointer: rows.offsets, wide: i64::from(rows.offset_type == IndexType::I64) };
+        let offsets = Offsets { pointer: rows.offsets, wide: rows.offset_type.wide() };
         // SAFETY: the operands are as their descriptors say, the pattern was checked by analysis, and
         // the order has each of C's rows once.
         unsafe {

@@ -18,7 +18,7 @@ use self::lt::{Lt, Trial};
 use self::own::Own;
 use self::packs::padded;
 use super::seen::{Analysis, Looked};
-use super::{product, Strides};
+use super::{lines, product, Strides};
 use crate::backend::cuda::cublaslt::{Factor, Sizes};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, launch_early, Kernel};
@@ -35,9 +35,10 @@ use crate::format::dense::Shape;
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, Workspace};
 use crate::problem::SpmmProblem;
+use crate::select::spmm::tiles;
 use crate::select::{self, Multiplier};
 use crate::support::Types;
-use crate::types::{Address, ComputeType, DataType, IndexType, LayoutKind, Order, PointerMode};
+use crate::types::{Address, ComputeType, DataType, LayoutKind, Order, PointerMode, ScalarsAt};
 
 kernel_kinds! {
     "format/dense" { FILL(String, Widths) = "fill" for [["f16", "bf16", "f32", "f64"], widths()]; }
@@ -49,18 +50,9 @@ kernel_kinds! {
 }
 /// Threads of a block of the kernels here.
 const THREADS: u32 = 256;
-/// Bytes of a line of the caches, to which the parts of the workspace are aligned.
-const LINE: usize = 128;
 /// Bytes to whose multiples cublasLt wants its workspace aligned; others it refuses
 /// (INVALID_VALUE), and a user's is aligned to 16.
 const LT_ALIGNMENT: usize = 256;
-/// Workspace of cublasLt: what its authors advise on these devices; of small products so many
-/// times the result in the type of the sums (it was seen to cut K into 33 parts).
-const LT_WORKSPACE: usize = 32 << 20;
-const LT_PARTS: usize = 64;
-/// Bytes of B and C up to which analysis runs a product, so that the kernels are loaded before
-/// the first execute.
-const WARM: usize = 256 << 20;
 
 /// Kernels' `Entries`.
 #[derive(Clone, Copy)]
@@ -248,8 +240,8 @@ impl DenseSpmm {
             return Ok(());
         }
         let special = self.special.as_ref().map_or(Address::NULL, DeviceBuffer::address);
-        let most = u64::from(self.device.properties().multiprocessors) * 32;
-        let blocks = (rows.rows as u64).div_ceil(8).min(most) as u32;
+        let multiprocessors = self.device.properties().multiprocessors;
+        let blocks = select::spmm::dense::blocks_that_fill(rows.rows, multiprocessors);
         // SAFETY: the pattern was checked, and the matrix has its rows and columns.
         unsafe {
             launch!(self.fill, blocks, THREADS, 0, cx.stream;
@@ -264,7 +256,7 @@ impl DenseSpmm {
         let (m, k) = (self.shape.rows, self.shape.cols);
         let b_bytes = product(&[k, n, types.x.size()]);
         let c_bytes = product(&[m, n, types.y.size()]);
-        if b_bytes.saturating_add(c_bytes) > WARM || b_bytes == 0 || c_bytes == 0 {
+        if !select::spmm::dense::is_run_ahead(b_bytes, c_bytes) {
             return Ok(());
         }
         let b = DeviceBuffer::<u8>::zeroed(cx, b_bytes)?;
@@ -340,7 +332,7 @@ impl DenseSpmm {
     }
 
     fn lt_workspace(&self, n: usize) -> usize {
-        product(&[self.shape.rows, n, self.sum_size(), LT_PARTS]).min(LT_WORKSPACE)
+        select::spmm::dense::lt_workspace(product(&[self.shape.rows, n, self.sum_size()]))
     }
 
     /// Columns of the product of so many of C.
@@ -352,7 +344,6 @@ impl DenseSpmm {
     }
 
     fn places(&self, n: usize) -> Places {
-        let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
         let Shape { rows: m, cols: k, .. } = self.shape;
         let columns = select::spmm::dense::columns_at_once(product(&[m, self.sum_size()]), n);
         let (engine, packed, parts) = match &self.engine {
@@ -364,9 +355,9 @@ impl DenseSpmm {
             }
             Engine::Own(own) => (0, own.packed_bytes(k, n), own.plan(&self.device, m, k, columns).parts),
         };
-        let packed_b = align(engine);
-        let products = packed_b.saturating_add(align(packed));
-        let total = products.saturating_add(align(self.products_bytes(columns).saturating_mul(parts)));
+        let packed_b = lines(engine);
+        let products = packed_b.saturating_add(lines(packed));
+        let total = products.saturating_add(lines(self.products_bytes(columns).saturating_mul(parts)));
         Places { engine: 0, packed_b, products, total, columns }
     }
 
@@ -424,8 +415,8 @@ impl DenseSpmm {
             offsets: rows.offsets,
             indices: rows.indices,
             values: rows.values,
-            wide_offsets: i64::from(rows.offset_type == IndexType::I64),
-            wide_indices: i64::from(rows.index_type == IndexType::I64),
+            wide_offsets: rows.offset_type.wide(),
+            wide_indices: rows.index_type.wide(),
             base: rows.base,
         }
     }
@@ -461,7 +452,7 @@ impl DenseSpmm {
         let (at_once, packs) = (lines.deep * (256_i64 >> lines.across), 16 / c.value.size() as i64);
         let grid = (
             (lines.outer as u64).div_ceil(at_once as u64) as u32,
-            (lines.inner as u64).div_ceil((packs << lines.across) as u64).min(65535) as u32,
+            (lines.inner as u64).div_ceil((packs << lines.across) as u64).min(tiles::MOST as u64) as u32,
         );
         // SAFETY: the operands are as their descriptors say, the products stand in the workspace
         // or are not read.
@@ -569,14 +560,7 @@ impl SpmmExecutor for DenseSpmm {
         self.places(n).total
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
-    ) -> Result<()> {
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
         let _entered = self.device.enter()?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         self.run(cx, b, c, alpha, beta)

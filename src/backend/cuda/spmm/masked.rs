@@ -12,7 +12,7 @@ use super::packing::{is_wide, Packing};
 use super::parts::Join;
 use super::seen::{reorder_of, Analysis, Seen};
 use super::window::Dense;
-use super::{grid_x, grid_y, product};
+use super::{grid_x, grid_y, lines, product};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
@@ -24,18 +24,14 @@ use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
 use crate::format::masked_window::{details, Rules, BLOCK, SHAPE};
 use crate::matrix::DenseMatrix;
-use crate::memory::{Context, COUNTER_BYTES};
+use crate::memory::Context;
 use crate::problem::SpmmProblem;
-use crate::select::spmm::masked_window as select;
+use crate::select::spmm::{masked_window as select, tiles};
 use crate::support::Types;
-use crate::types::{Address, ComputeType, LayoutKind, Order, Reorder};
+use crate::types::{Address, ComputeType, LayoutKind, Order, Reorder, ScalarsAt};
 
 /// Threads of a block of kernels with a thread an element.
 const THREADS: u32 = 256;
-/// Tiles along N that one launch takes.
-const MOST_TILES: usize = 65535;
-/// Bytes of a line of the caches.
-const LINE: usize = 128;
 
 /// Kernels' `Matrix`.
 #[derive(Clone, Copy)]
@@ -219,14 +215,10 @@ impl MaskedSpmm {
 
     /// Tiles along N of one launch: the counters of its cut windows are there.
     fn tiles_at_once(&self) -> usize {
-        match self.arrays.cut as usize {
-            0 => MOST_TILES,
-            cut => (COUNTER_BYTES / size_of::<u32>() / cut).clamp(1, MOST_TILES),
-        }
+        tiles::at_once(self.arrays.cut as usize, tiles::COUNTERS)
     }
 
     fn places(&self, n: usize) -> Places {
-        let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
         let acc = self.problem.types.compute.scalar().size();
         let columns = self.forms.of(n).0.columns;
         let tiles = n.div_ceil(columns).min(self.tiles_at_once());
@@ -235,9 +227,9 @@ impl MaskedSpmm {
             true => product(&[self.rows() as usize, n, acc]),
             false => 0,
         };
-        let packed_b = align(sums);
-        let raw_c = packed_b.saturating_add(align(self.packing.bytes(n)));
-        Places { sums: 0, packed_b, raw_c, total: raw_c.saturating_add(align(raw)) }
+        let packed_b = lines(sums);
+        let raw_c = packed_b.saturating_add(lines(self.packing.bytes(n)));
+        Places { sums: 0, packed_b, raw_c, total: raw_c.saturating_add(lines(raw)) }
     }
 }
 
@@ -246,14 +238,7 @@ impl SpmmExecutor for MaskedSpmm {
         self.places(n).total
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
-    ) -> Result<()> {
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
         let _entered = self.device.enter()?;
         let accumulator = self.problem.types.compute.scalar();
         let (alpha, beta) = scalars(cx, accumulator, alpha, beta)?;

@@ -17,11 +17,9 @@ use crate::matrix::SparseArrays;
 use crate::problem::SpmmProblem;
 use crate::select;
 use crate::select::spmm::reach::Reach;
+use crate::select::spmm::row::COPIED_WITHOUT_PLAN;
 use crate::support::Types;
 use crate::types::IndexType;
-
-/// Bytes of copies of B and of sums for C at the most, with as many columns at a time as fit.
-const COPIED: usize = 64 << 20;
 
 /// Kernels by the address of their device, which lives as long as the process.
 type Loaded = HashMap<(usize, Types, IndexType), Arc<Kernels>>;
@@ -66,6 +64,6 @@ pub(super) fn product(device: &Arc<Device>, problem: &SpmmProblem) -> Result<Opt
         kernels: kernels(device, problem.types, rows.index_type)?,
         mean: rows.nnz / rows.rows.max(1),
         reach: Reach::new((rows.rows, rows.cols, rows.nnz), 0, Vec::new(), device.properties().l2_bytes),
-        copied: COPIED,
+        copied: COPIED_WITHOUT_PLAN,
     }))
 }

@@ -23,9 +23,16 @@ pub(super) struct Packing {
     transposed: bool,
     /// Rows of op(B).
     inner: i64,
-    /// Rows are likely to begin anywhere, and are read often. By nHint alone: fewer columns
+    reads: Reads,
+}
+
+/// How often rows of B are read.
+enum Reads {
+    /// Often, and they are likely to begin anywhere. By nHint alone: fewer columns
     /// may not need more workspace.
-    aligns: bool,
+    Hinted(bool),
+    /// As matrices with so many entries do, in windows with values of 16 bits.
+    OfWindows(i64),
 }
 
 /// Rows of B for a kernel.
@@ -41,16 +48,24 @@ impl Packing {
     /// For the problem's B, which has real values, and a kernel that reads `reads` rows of
     /// it for each column of C.
     pub(super) fn new(device: &Device, problem: &SpmmProblem, reads: i64) -> Result<Self> {
-        let (rows, cols, _) = problem.a.shape();
-        let inner = problem.op.shape(rows, cols).1;
-        let size = problem.types.x.size();
+        let (size, inner) = (problem.types.x.size(), problem.a.shape_of(problem.op).1);
+        let aligns = copies::aligns(problem.n_hint as usize, size, (reads, inner));
+        Self::with(device, problem, Reads::Hinted(aligns))
+    }
+
+    /// For windows of a matrix with so many entries, with values of 16 bits.
+    pub(super) fn of_windows(device: &Device, problem: &SpmmProblem, entries: i64) -> Result<Self> {
+        Self::with(device, problem, Reads::OfWindows(entries))
+    }
+
+    fn with(device: &Device, problem: &SpmmProblem, reads: Reads) -> Result<Self> {
         Ok(Packing {
             kernel: super::pack_kernel(device, problem.types.x)?,
-            size,
+            size: problem.types.x.size(),
             order: problem.b_order,
             transposed: problem.op_b.transposes(),
-            inner,
-            aligns: copies::aligns(problem.n_hint as usize, size, (reads, inner)),
+            inner: problem.a.shape_of(problem.op).1,
+            reads,
         })
     }
 
@@ -61,7 +76,10 @@ impl Packing {
 
     /// There is room for a copy.
     fn may_copy(&self, n: usize) -> bool {
-        copies::may_copy(n, self.size, self.gathers(), self.aligns)
+        match self.reads {
+            Reads::Hinted(aligns) => copies::may_copy(n, self.size, self.gathers(), aligns),
+            Reads::OfWindows(entries) => copies::window_may_copy(n, self.gathers(), (entries, self.inner)),
+        }
     }
 
     fn ld(&self, n: usize) -> usize {

@@ -24,7 +24,7 @@ pub(super) fn look(cx: &Context, device: &Device, rows: &Rows, stats: &RowStats)
     let counts = DeviceBuffer::<u64>::zeroed(cx, BINS)?;
     let step = sample_step(rows.rows, mean);
     let looked_at = (rows.rows + step - 1) / step;
-    let wide = i64::from(rows.offset_type == IndexType::I64);
+    let wide = rows.offset_type.wide();
     // SAFETY: the pattern was checked; the kernel reads rows below `rows.rows`.
     unsafe {
         launch!(kernel, (looked_at as u32).div_ceil(8), 256, 0, cx.stream;

@@ -19,22 +19,16 @@ use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::{Error, Result};
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::select::spmm::row::{warps_at_once, Limits, Unanalyzed, WARPS};
-use crate::types::{Address, IndexType};
+use crate::select::spmm::tiles;
+use crate::types::Address;
 
 /// Rows of a window, and lists and other things that are counted (tasks.cu).
 const WINDOW: usize = 256;
 const LISTS: usize = 6;
 /// Rows of a block that makes lists without analysis (tasks.cu).
 const LISTED: usize = 1024;
-/// Blocks for each multiprocessor that take lists without analysis: it has room for more, which others
-/// begin in.
-const LIST_BLOCKS: i64 = 6;
-/// The same where all rows are in the lists, since they are few: as many as there is room for.
-const MOST_LIST_BLOCKS: i64 = 8;
 /// Words of the counters that count lists without analysis; the last ones.
 const STATE_WORDS: usize = 8;
-/// Tiles along N that one launch takes.
-const MOST_TILES: usize = 65535;
 
 /// Bytes before lists in the workspace, for their lengths.
 const LENGTHS_BYTES: usize = 32;
@@ -175,7 +169,7 @@ impl Schedule {
         let windows = (count as usize).div_ceil(WINDOW);
         let kernel = |name| device.modules().kernel("spmm/tasks", name);
         let (counting, filling) = (kernel("spmm_tasks_count")?, kernel("spmm_tasks_fill")?);
-        let wide = i64::from(rows.offset_type == IndexType::I64);
+        let wide = rows.offset_type.wide();
         let (grid, block) = (windows as u32, WINDOW as u32);
         let counts = DeviceBuffer::<i64>::zeroed(cx, LISTS * windows + 1)?;
         let lengths = DeviceBuffer::<i64>::new(cx, LISTS)?;
@@ -246,9 +240,7 @@ impl Schedule {
         if unanalyzed.has_no_lists() {
             return Schedule { is_packed, count, rows_a_run, ..plain };
         }
-        // Few rows are all in the lists.
-        let each = if rows.rows < multiprocessors * LIST_BLOCKS { MOST_LIST_BLOCKS } else { LIST_BLOCKS };
-        let blocks = unanalyzed.blocks.min(each * multiprocessors);
+        let blocks = unanalyzed.list_blocks(rows.rows, multiprocessors);
         let lists = Lists::Made { unanalyzed, blocks };
         Schedule { lists, is_packed, count, rows_a_run, slots, counter_count: counters, ..plain }
     }
@@ -289,7 +281,7 @@ impl Schedule {
             return Ok(());
         };
         let kernel = making(device)?;
-        let wide = i64::from(rows.offset_type == IndexType::I64);
+        let wide = rows.offset_type.wide();
         let blocks = (self.row_count as usize).div_ceil(LISTED) as u32;
         let state = cx.counters.offset(COUNTER_BYTES - STATE_WORDS * size_of::<u32>());
         // SAFETY: the lists have room for all that rows of so many entries can give, and the handle lends its counters
@@ -316,13 +308,7 @@ impl Schedule {
 
     /// Tiles along N of one launch: the counters of its cut rows are there.
     pub(super) fn tiles_at_once(&self) -> usize {
-        match self.counter_count {
-            0 => MOST_TILES,
-            count => {
-                let all = COUNTER_BYTES / size_of::<u32>() - STATE_WORDS;
-                (all / count as usize).clamp(1, MOST_TILES)
-            }
-        }
+        tiles::at_once(self.counter_count as usize, tiles::COUNTERS - STATE_WORDS)
     }
 
     /// Blocks whose warps take so many runs.

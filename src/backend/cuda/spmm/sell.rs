@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::seen::Analysis;
-use super::{grid_x, grid_y, product, Strides, THREADS};
+use super::{grid_x, grid_y, lines, product, Strides, THREADS};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
@@ -19,11 +19,12 @@ use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::{Error, Result};
 use crate::matrix::DenseMatrix;
-use crate::memory::{Context, COUNTER_BYTES};
+use crate::memory::Context;
 use crate::problem::{SpmmProblem, SpmvProblem};
-use crate::select::spmm::copies::{sell_reads_b, LINE};
+use crate::select::spmm::copies::sell_reads_b;
 use crate::select::spmm::sell::{kernels, takes_spmv, Shape, Slots};
-use crate::types::{Address, LayoutKind};
+use crate::select::spmm::tiles;
+use crate::types::{Address, LayoutKind, ScalarsAt};
 
 /// Warps of a block, and threads.
 const WARPS: u64 = 4;
@@ -33,8 +34,6 @@ kernel_kinds! { "spmm/sell" {
     PRODUCT(String, usize, usize) = "product" for [types(Algorithm::SpmmSell), [1, 2, 3], [2, 4]],
         [["f32"], [1, 2, 3], [8]], [HALVES, [1, 2, 3], [8, 16]];
 } }
-/// Tiles along N that one launch takes.
-const MOST_TILES: usize = 65535;
 
 /// Kernels' `Dense`.
 #[derive(Clone, Copy)]
@@ -136,15 +135,11 @@ impl SellSpmm {
 
     /// Tiles along N of one launch: the counters of its long rows are there.
     fn tiles_at_once(&self) -> usize {
-        match self.arrays.blocks {
-            0 => MOST_TILES,
-            blocks => (COUNTER_BYTES / size_of::<u32>() / blocks).clamp(1, MOST_TILES),
-        }
+        tiles::at_once(self.arrays.blocks, tiles::COUNTERS)
     }
 
     /// B may have to be copied, whatever its alignment turns out to be.
     fn places(&self, n: usize) -> Places {
-        let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
         let shape = self.shape(n);
         let tiles = n.div_ceil(shape.columns()).min(self.tiles_at_once());
         let blocks = self.arrays.blocks << shape.group_log2;
@@ -152,18 +147,18 @@ impl SellSpmm {
         let sums = product(&[tiles, blocks, shape.columns(), types.compute.scalar().size()]);
         let ld = n.div_ceil(shape.elements()).saturating_mul(shape.elements());
         let packed = product(&[self.inner() as usize, ld, types.x.size()]);
-        let packed_b = align(sums);
-        Places { packed_b, total: packed_b.saturating_add(align(packed)), ld }
+        let packed_b = lines(sums);
+        Places { packed_b, total: packed_b.saturating_add(lines(packed)), ld }
+    }
+}
+
+impl SpmmExecutor for SellSpmm {
+    fn workspace_bytes(&self, n: usize) -> usize {
+        self.places(n).total
     }
 
-    /// Execute, with C's old values in `old`: both are columns without gaps where SpMV's kernel takes C.
-    fn run(
-        &self,
-        cx: &Context,
-        (alpha, beta): (Address, Address),
-        b: &DenseMatrix,
-        (old, c): (&DenseMatrix, &DenseMatrix),
-    ) -> Result<()> {
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, old, c]: [&DenseMatrix; 3]) -> Result<()> {
+        // Both are columns without gaps where SpMV's kernel takes C.
         let _entered = self.device.enter()?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let (n, arrays) = (c.cols as usize, &self.arrays);
@@ -262,38 +257,11 @@ impl SellSpmm {
         }
         Ok(())
     }
-}
 
-impl SpmmExecutor for SellSpmm {
-    fn workspace_bytes(&self, n: usize) -> usize {
-        self.places(n).total
-    }
-
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
-    ) -> Result<()> {
-        self.run(cx, (alpha, beta), b, (c, c))
-    }
-
-    fn execute_into(
-        &self,
-        cx: &Context,
-        scalars: (Address, Address),
-        b: &DenseMatrix,
-        c: &DenseMatrix,
-        d: &DenseMatrix,
-    ) -> Result<bool> {
+    fn reads_elsewhere(&self, c: &DenseMatrix, d: &DenseMatrix) -> bool {
         let single = |c: &DenseMatrix| takes_spmv(c.cols as usize, Strides::new(c.order, false, c.ld).row);
         // Another kernel's bits would be others.
-        if single(d) && !single(c) {
-            return Ok(false);
-        }
-        self.run(cx, scalars, b, (c, d)).map(|()| true)
+        !single(d) || single(c)
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {

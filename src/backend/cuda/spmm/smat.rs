@@ -13,7 +13,7 @@ use build::{Arrays, Source};
 use super::packing::{is_wide, Packed, Packing};
 use super::parts::Join;
 use super::seen::{reorder_of, Analysis, Seen};
-use super::{product, Strides};
+use super::{lines, product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::{values, Positions};
 use crate::backend::cuda::device::Device;
@@ -30,12 +30,12 @@ use crate::error::Result;
 use crate::format::bcsr::{details, widest, ROWS};
 use crate::format::window::fill_ratio;
 use crate::matrix::DenseMatrix;
-use crate::memory::{Context, COUNTER_BYTES};
+use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::reorder::jaccard::When;
-use crate::select::spmm::smat as select;
+use crate::select::spmm::{smat as select, tiles};
 use crate::select::Clusters;
-use crate::types::{Address, LayoutKind, Order, Reorder};
+use crate::types::{Address, LayoutKind, Order, Reorder, ScalarsAt};
 
 kernel_kinds! { "spmm/smat" {
     ROWS_OF_B(String, usize, usize) = "rows"
@@ -46,10 +46,6 @@ kernel_kinds! { "spmm/smat" {
 /// Warps of a thread block (kWarps of kernels/spmm/smat.cuh); each has an item and a
 /// tile of columns.
 const WARPS: usize = 4;
-/// Tiles along N that one launch takes.
-const MOST_TILES: usize = 65535;
-/// Bytes of a line of the caches.
-const LINE: usize = 128;
 
 /// Kernels' `Matrix`.
 #[derive(Clone, Copy)]
@@ -204,10 +200,7 @@ impl SmatSpmm {
 
     /// Tiles along N of one launch: the counters of its cut row blocks are there.
     fn tiles_at_once(&self) -> usize {
-        match self.arrays.cut as usize {
-            0 => MOST_TILES,
-            cut => (COUNTER_BYTES / size_of::<u32>() / cut).clamp(1, MOST_TILES),
-        }
+        tiles::at_once(self.arrays.cut as usize, tiles::COUNTERS)
     }
 
     /// Whether the kernels read this B by columns; else they take rows of it.
@@ -229,7 +222,7 @@ impl SmatSpmm {
             form.columns,
             self.problem.types.compute.scalar().size(),
         ]);
-        bytes.saturating_add(LINE - 1) & !(LINE - 1)
+        lines(bytes)
     }
 }
 
@@ -238,14 +231,7 @@ impl SpmmExecutor for SmatSpmm {
         self.sums_bytes(n).saturating_add(self.packing.bytes(n))
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
-    ) -> Result<()> {
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
         let _entered = self.device.enter()?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let (n, arrays) = (c.cols as usize, &self.arrays);

@@ -17,7 +17,7 @@ use build::{with_columns, BandArrays, BlockArrays};
 
 use super::packing::{is_wide, Packed, Packing};
 use super::parts::Join;
-use super::{grid_x, grid_y, product, Strides};
+use super::{grid_x, grid_y, lines, product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::values;
 use crate::backend::cuda::device::Device;
@@ -31,21 +31,17 @@ use crate::error::Result;
 use crate::format::swift::bands::ROWS;
 use crate::format::swift::{LANES, TOGETHER};
 use crate::matrix::DenseMatrix;
-use crate::memory::{Context, COUNTER_BYTES};
+use crate::memory::Context;
 use crate::problem::SpmmProblem;
-use crate::select::spmm::swift as select;
-use crate::types::{Address, LayoutKind};
+use crate::select::grids;
+use crate::select::spmm::copies::PACK;
+use crate::select::spmm::{swift as select, tiles};
+use crate::types::{Address, LayoutKind, ScalarsAt};
 
 /// Threads of a block that scales C.
 const THREADS: u32 = 256;
 /// Bands of a thread block (kWarps of kernels/spmm/swift_bands.cuh).
 const WARPS: usize = 4;
-/// Tiles along N that one launch takes.
-const MOST_TILES: usize = 65535;
-/// Bytes of a line of the caches.
-const LINE: usize = 128;
-/// Bytes of a pack.
-const PACK: usize = 16;
 /// Lanes of a group that add packs, which exist of fp32, and single elements of either precision.
 const GROUPS: &[usize] = &[8, 16, 32];
 const SINGLES: &[usize] = &[4, 32];
@@ -204,11 +200,6 @@ pub(super) fn build(
     })
 }
 
-/// A multiple of lines that holds so many bytes; saturates.
-fn lines(bytes: usize) -> usize {
-    bytes.saturating_add(LINE - 1) & !(LINE - 1)
-}
-
 /// Blocks of a launch.
 fn grid(count: usize) -> Result<u32> {
     blocks_of_grid(count, "A: it has more blocks than one launch can take")
@@ -237,10 +228,7 @@ impl SwiftSpmm {
 
     /// Tiles along N of one launch of bands: the counters of those that are cut are there.
     fn tiles_at_once(cut: i64) -> usize {
-        match cut as usize {
-            0 => MOST_TILES,
-            cut => (COUNTER_BYTES / size_of::<u32>() / cut).clamp(1, MOST_TILES),
-        }
+        tiles::at_once(cut as usize, tiles::COUNTERS)
     }
 
     /// Bytes of sums, after which B's copy begins.
@@ -274,11 +262,11 @@ impl SwiftSpmm {
         let (runs, each) = if ldc == n as i64 { (1, rows * n as i64) } else { (rows, n as i64) };
         let vector = is_wide(c, if runs == 1 { 0 } else { ldc }, size) && each % pack as i64 == 0;
         let elements = if vector { rows * n as i64 / pack as i64 } else { rows * n as i64 };
-        let most = select::most_blocks_that_scale(self.device.properties().multiprocessors);
-        let blocks_of_scale = (elements as u64).div_ceil(u64::from(THREADS)).min(u64::from(most)) as u32;
+        let multiprocessors = self.device.properties().multiprocessors;
+        let blocks = |elements: i64| grids::blocks(elements as u64, THREADS.into(), multiprocessors);
         // SAFETY: C is as its descriptor says, or the workspace holds its sums.
         unsafe {
-            launch!(scale, blocks_of_scale, THREADS, 0, cx.stream; c, ldc, runs, each, beta, i32::from(vector))?;
+            launch!(scale, blocks(elements), THREADS, 0, cx.stream; c, ldc, runs, each, beta, i32::from(vector))?;
         }
         let matrix = Matrix {
             order: arrays.order.address(),
@@ -299,8 +287,8 @@ impl SwiftSpmm {
         let groups = (arrays.blocks as usize).div_ceil(TOGETHER);
         // A thread block has as many groups of lanes as a group has blocks.
         let blocks_x = grid(groups + arrays.pieces.len().div_ceil(TOGETHER))?;
-        for first in (0..n).step_by(MOST_TILES * columns) {
-            let count = (n - first).min(MOST_TILES * columns);
+        for first in (0..n).step_by(tiles::MOST * columns) {
+            let count = (n - first).min(tiles::MOST * columns);
             let dense = Dense {
                 b: o.b.address.offset(first * size),
                 ldb: o.b.ld,
@@ -323,11 +311,9 @@ impl SwiftSpmm {
                     c, o.c, o.c_row, o.c_col, rows, n as i64, o.alpha, o.beta)?;
             }
         } else if !in_place {
-            let elements = (rows * n as i64) as u64;
-            let blocks = elements.div_ceil(u64::from(THREADS)).min(u64::from(most)) as u32;
             // SAFETY: as above.
             unsafe {
-                launch!(finish_rows, blocks, THREADS, 0, cx.stream;
+                launch!(finish_rows, blocks(rows * n as i64), THREADS, 0, cx.stream;
                     c, o.c, o.c_row, rows, n as i64, o.alpha, o.beta)?;
             }
         }
@@ -387,14 +373,7 @@ impl SpmmExecutor for SwiftSpmm {
         self.sums_bytes(n).saturating_add(self.packing.bytes(n))
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
-    ) -> Result<()> {
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
         let _entered = self.device.enter()?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let n = c.cols as usize;

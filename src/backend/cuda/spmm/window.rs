@@ -11,9 +11,10 @@ pub(super) mod number;
 use std::sync::Arc;
 
 use self::arrays::Arrays;
+use super::packing::{is_wide, Packing};
 use super::parts::Join;
 use super::seen::{reorder_of, Analysis, Seen};
-use super::{grid_x, grid_y, product, Strides};
+use super::{grid_x, grid_y, lines, product};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::values;
 use crate::backend::cuda::device::Device;
@@ -24,24 +25,20 @@ use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::{result_name, types_name};
 use crate::backend::{LayoutInfo, SpmmExecutor};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::window::{details, fill_ratio, Rules, SHAPE};
 use crate::matrix::DenseMatrix;
-use crate::memory::{Context, COUNTER_BYTES};
+use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::select;
-use crate::select::spmm::copies;
+use crate::select::spmm::tiles;
 use crate::select::spmm::window::Form::{Direct, Staged};
 use crate::select::spmm::window::{form_of, forms, has_many_parts};
 use crate::support::Types;
-use crate::types::{Address, DataType, LayoutKind, Order, Reorder};
+use crate::types::{Address, DataType, LayoutKind, Order, Reorder, ScalarsAt};
 
 /// Threads of a block of kernels with a thread an element.
 const THREADS: u32 = 256;
-/// Tiles along N that one launch takes.
-const MOST_TILES: usize = 65535;
-/// Bytes of a line of the caches.
-const LINE: usize = 128;
 
 /// Kernels' `Matrix`.
 #[derive(Clone, Copy)]
@@ -150,8 +147,6 @@ struct Places {
     packed_b: usize,
     raw_c: usize,
     total: usize,
-    /// Elements between the rows of a packed B.
-    ld: i64,
 }
 
 /// The executor.
@@ -164,7 +159,7 @@ pub(super) struct WindowSpmm {
     order: Option<Arc<DeviceBuffer<u32>>>,
     /// For C, or where its columns are contiguous for sums in the workspace.
     forms: Forms,
-    pack: Kernel,
+    packing: Packing,
     finish: Kernel,
     refill: Kernel,
 }
@@ -206,24 +201,14 @@ impl WindowSpmm {
         Ok(WindowSpmm {
             device: Arc::clone(device),
             problem: *problem,
+            packing: Packing::of_windows(device, problem, arrays.nnz)?,
             arrays,
             rules,
             order,
             forms,
-            pack: super::pack_kernel(device, types.x)?,
             finish: super::FINISH.load(device, (result_name(types),))?,
             refill: values::scatter(device, types.a.size())?,
         })
-    }
-
-    fn gathers_b(&self) -> bool {
-        Strides::new(self.problem.b_order, self.problem.op_b.transposes(), 0).col != 1
-    }
-
-    /// There is room for a copy of B in rows of whole packs: where its columns are
-    /// contiguous, and where its rows are likely to begin anywhere and are read often.
-    fn packs_b(&self, n: usize) -> bool {
-        copies::window_may_copy(n, self.gathers_b(), (self.arrays.nnz, self.inner()))
     }
 
     fn finishes_c(&self) -> bool {
@@ -232,16 +217,7 @@ impl WindowSpmm {
 
     /// Tiles along N of one launch: the counters of its cut windows are there.
     fn tiles_at_once(&self) -> usize {
-        match self.arrays.cut as usize {
-            0 => MOST_TILES,
-            cut => (COUNTER_BYTES / size_of::<u32>() / cut).clamp(1, MOST_TILES),
-        }
-    }
-
-    /// Columns of op(A): rows of op(B).
-    fn inner(&self) -> i64 {
-        let (rows, cols, _) = self.problem.a.shape();
-        self.problem.op.shape(rows, cols).1
+        tiles::at_once(self.arrays.cut as usize, tiles::COUNTERS)
     }
 
     /// Rows of C.
@@ -251,20 +227,16 @@ impl WindowSpmm {
     }
 
     fn places(&self, n: usize) -> Places {
-        let align = |bytes: usize| bytes.saturating_add(LINE - 1) & !(LINE - 1);
         let form = self.forms.of(n);
         let tiles = n.div_ceil(form.columns).min(self.tiles_at_once());
         let part = [tiles, self.arrays.parts.len(), self.arrays.height, form.columns, size_of::<f32>()];
-        // Rows of whole packs of 8.
-        let ld = n.div_ceil(8).saturating_mul(8);
-        let packed = if self.packs_b(n) { product(&[self.inner() as usize, ld, 2]) } else { 0 };
         let raw = match self.finishes_c() {
             true => product(&[self.rows() as usize, n, size_of::<f32>()]),
             false => 0,
         };
-        let packed_b = align(product(&part));
-        let raw_c = packed_b.saturating_add(align(packed));
-        Places { sums: 0, packed_b, raw_c, total: raw_c.saturating_add(align(raw)), ld: ld as i64 }
+        let packed_b = lines(product(&part));
+        let raw_c = packed_b.saturating_add(lines(self.packing.bytes(n)));
+        Places { sums: 0, packed_b, raw_c, total: raw_c.saturating_add(lines(raw)) }
     }
 }
 
@@ -273,14 +245,7 @@ impl SpmmExecutor for WindowSpmm {
         self.places(n).total
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        b: &DenseMatrix,
-        beta: Address,
-        c: &DenseMatrix,
-    ) -> Result<()> {
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
         let _entered = self.device.enter()?;
         let (alpha, beta) = scalars(cx, DataType::R32F, alpha, beta)?;
         let (n, arrays) = (c.cols as usize, &self.arrays);
@@ -290,34 +255,16 @@ impl SpmmExecutor for WindowSpmm {
         let places = self.places(n);
         cx.workspace.require(places.total)?;
         let place = |at: usize| cx.workspace.address.offset(at);
-
-        let from = Strides::new(b.order, self.problem.op_b.transposes(), b.ld);
-        let (mut b_at, mut ldb) = (b.values, from.row);
-        let inner = self.inner();
-        let wide = |at: Address, ld: i64, size: usize| at.is_aligned(16) && ld as usize * size % 16 == 0;
-        let copies = copies::copies(self.gathers_b(), self.packs_b(n), wide(b_at, ldb, 2));
-        if copies && inner > 0 {
-            (b_at, ldb) = (place(places.packed_b), places.ld);
-            // SAFETY: B is as its descriptor says; the workspace holds the copy.
-            unsafe {
-                launch!(self.pack, (grid_x(inner)?, grid_y(n)), THREADS, 0, cx.stream;
-                    b.values, from.row, from.col, b_at, inner, n as i64, ldb, 0i64)?;
-            }
-        }
+        let packed = self.packing.take(cx, b, n, place(places.packed_b), "window")?;
         let raw = self.finishes_c();
         let (c_at, ldc, c_size) = match raw {
             true => (place(places.raw_c), n as i64, size_of::<f32>()),
             false => (c.values, c.ld, c.value_type.size()),
         };
-        if ldb.saturating_mul(2) > i64::from(i32::MAX) {
-            return Err(Error::unsupported(
-                "B: algorithm window takes rows that are less than 2^31 bytes apart",
-            ));
-        }
-        let flags = i64::from(wide(b_at, ldb, 2))
-            | i64::from(wide(c_at, ldc, c_size)) << 1
+        let flags = i64::from(is_wide(packed.address, packed.ld, 2))
+            | i64::from(is_wide(c_at, ldc, c_size)) << 1
             | i64::from(raw) << 2
-            | i64::from(copies) << 3;
+            | i64::from(packed.padded) << 3;
         let matrix = Matrix {
             items: arrays.items.address(),
             parts: arrays.parts.address(),
@@ -342,8 +289,8 @@ impl SpmmExecutor for WindowSpmm {
             let tiles = (n - first).min(step).div_ceil(form.columns) as u32;
             let end = n.min(first + step);
             let dense = Dense {
-                b: b_at.offset(first * 2),
-                ldb,
+                b: packed.address.offset(first * 2),
+                ldb: packed.ld,
                 c: c_at.offset(first * c_size),
                 ldc,
                 n: (end - first) as i64,

@@ -28,11 +28,11 @@ use crate::matrix::{DenseVector, SparseArrays};
 use crate::memory::Context;
 use crate::problem::SpmvProblem;
 use crate::reorder::KeptOrder;
-use crate::select::spmv::csr::{Form, THREADS, WARPS};
+use crate::select::spmv::csr::{balanced_blocks, Form, THREADS, WARPS};
 use crate::select::spmv::reads_past_l2;
 use crate::select::{Choice, RowOrder};
 use crate::support::Types;
-use crate::types::{Address, DataType, IndexType, Reorder};
+use crate::types::{Address, DataType, IndexType, Reorder, ScalarsAt};
 
 kernel_kinds! { "spmv/csr" {
     ROWS(String, Widths) = "rows" for [types(Algorithm::Csr), widths()];
@@ -43,12 +43,6 @@ kernel_kinds! { "spmv/csr" {
     NARROW_CHUNKS(IndexType) = "narrow_chunks" for [index_types()];
     PLACES(IndexType) = "places" for [index_types()];
 } }
-
-/// Blocks of `balanced` that run at one time; csr.cu's BALANCED_BLOCKS.
-fn most_blocks(device: &Device, accumulator: DataType) -> u64 {
-    let per_multiprocessor = if accumulator.size() <= 4 { 4 } else { 3 };
-    u64::from(device.properties().multiprocessors) * per_multiprocessor
-}
 
 /// A launch but for its operands: what a plan keeps.
 #[derive(Clone, Copy, Debug)]
@@ -93,14 +87,13 @@ impl Launch {
         }
     }
 
-    /// Enqueues it, with y's old values at `old`. The context is current.
+    /// Enqueues it, with y's old values in `old`. The context is current.
     fn run(
         &self,
         cx: &Context,
         rows: &Rows,
-        (alpha, beta): (Address, Address),
-        x: &DenseVector,
-        (old, y): (Address, &DenseVector),
+        (alpha, beta): ScalarsAt,
+        [x, old, y]: [&DenseVector; 3],
     ) -> Result<()> {
         let (alpha, beta) = scalars(cx, self.compute, alpha, beta)?;
         cx.workspace.require(self.workspace_bytes())?;
@@ -113,7 +106,7 @@ impl Launch {
             // and y fit and do not overlap.
             Form::Rows { lanes_log2, blocks } => unsafe {
                 launch!(self.kernel, blocks, THREADS, 0, cx.stream;
-                    rows.rows, rows.nnz, rows.offsets, columns, rows.values, x.values, y.values, old, of_rows,
+                    rows.rows, rows.nnz, rows.offsets, columns, rows.values, x.values, y.values, old.values, of_rows,
                     alpha, beta, base, stream, lanes_log2)
             },
             // SAFETY: as above; `require` has checked the workspace, the handle
@@ -121,7 +114,7 @@ impl Launch {
             // most as many blocks as counters.
             Form::Balanced { share, overhang, blocks } => unsafe {
                 launch!(self.kernel, blocks, THREADS, 0, cx.stream;
-                    rows.rows, rows.nnz, rows.offsets, columns, rows.values, x.values, y.values, old, of_rows,
+                    rows.rows, rows.nnz, rows.offsets, columns, rows.values, x.values, y.values, old.values, of_rows,
                     alpha, beta, base, stream, share, overhang, self.places,
                     cx.workspace.address, cx.counters)
             },
@@ -165,7 +158,8 @@ impl CsrSpmv {
         };
         let (mut operand, mut order) = Order::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
-        let most_blocks = most_blocks(device, problem.types.compute.scalar());
+        let most_blocks =
+            balanced_blocks(problem.types.compute.scalar(), device.properties().multiprocessors);
         let form = Form::analyzed((stats.rows, stats.nnz, stats.max), most_blocks);
         let mut launch = Launch::new(device, problem.types, &rows, form)?;
         launch.order = order.address();
@@ -224,28 +218,13 @@ impl SpmvExecutor for CsrSpmv {
         self.launch.workspace_bytes()
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        x: &DenseVector,
-        beta: Address,
-        y: &DenseVector,
-    ) -> Result<()> {
+    fn product(&self, cx: &Context, scalars: ScalarsAt, vectors: [&DenseVector; 3]) -> Result<()> {
         let _entered = self.device.enter()?;
-        self.launch.run(cx, &self.rows, (alpha, beta), x, (y.values, y))
+        self.launch.run(cx, &self.rows, scalars, vectors)
     }
 
-    fn execute_into(
-        &self,
-        cx: &Context,
-        scalars: (Address, Address),
-        x: &DenseVector,
-        y: &DenseVector,
-        z: &DenseVector,
-    ) -> Result<bool> {
-        let _entered = self.device.enter()?;
-        self.launch.run(cx, &self.rows, scalars, x, (y.values, z)).map(|()| true)
+    fn reads_elsewhere(&self) -> bool {
+        true
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
@@ -289,7 +268,7 @@ pub(crate) fn once(
     cx: &Context,
     device: &Device,
     problem: &SpmvProblem,
-    scalars: (Address, Address),
+    scalars: ScalarsAt,
     x: &DenseVector,
     y: &DenseVector,
 ) -> Result<()> {
@@ -297,7 +276,7 @@ pub(crate) fn once(
         return Err(Error::unsupported("A: SpMV without analysis reads CSR and CSC"));
     };
     let rows = Rows::of(m);
-    let most_blocks = most_blocks(device, problem.types.compute.scalar());
+    let most_blocks = balanced_blocks(problem.types.compute.scalar(), device.properties().multiprocessors);
     let form = Form::unanalyzed(rows.rows, rows.nnz, most_blocks);
-    Launch::new(device, problem.types, &rows, form)?.run(cx, &rows, scalars, x, (y.values, y))
+    Launch::new(device, problem.types, &rows, form)?.run(cx, &rows, scalars, [x, y, y])
 }

@@ -25,7 +25,7 @@ use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;
 use crate::select;
 use crate::select::spmv::dasp::{shared_units, takes_tasks_by_warps};
-use crate::types::{Address, LayoutKind};
+use crate::types::{Address, LayoutKind, ScalarsAt};
 
 kernel_kinds! { "spmv/dasp" { PRODUCT(String) = "product" for [types(Algorithm::Dasp)]; } }
 /// Threads and warps of a block; kernels/spmv/dasp.cuh has the same.
@@ -173,14 +173,7 @@ impl SpmvExecutor for DaspSpmv {
         self.built.split_tasks * self.problem.types.compute.scalar().size()
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        x: &DenseVector,
-        beta: Address,
-        y: &DenseVector,
-    ) -> Result<()> {
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [x, _, y]: [&DenseVector; 3]) -> Result<()> {
         let _entered = self.device.enter()?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         cx.workspace.require(self.workspace_bytes())?;

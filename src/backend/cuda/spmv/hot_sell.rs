@@ -21,7 +21,7 @@ use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTER_BYTES};
 use crate::problem::SpmvProblem;
 use crate::select::spmv::hot_sell::{hot_bytes, Demands, DEMANDS};
-use crate::types::{Address, LayoutKind};
+use crate::types::{Address, LayoutKind, ScalarsAt};
 
 kernel_kinds! { "spmv/hot_sell" { PRODUCT(String) = "product" for [stored_types()]; } }
 /// Threads of a block of kernels/spmv/hot_sell.cu.
@@ -126,15 +126,14 @@ impl HotSellSpmv {
     fn collected_bytes(&self) -> usize {
         ((self.arrays.hot.len() + ZEROS) * self.problem.types.x.size()).next_multiple_of(16)
     }
+}
 
-    /// The launch, with y's old values at `old`.
-    fn run(
-        &self,
-        cx: &Context,
-        (alpha, beta): (Address, Address),
-        x: &DenseVector,
-        (old, y): (Address, &DenseVector),
-    ) -> Result<()> {
+impl SpmvExecutor for HotSellSpmv {
+    fn workspace_bytes(&self) -> usize {
+        self.collected_bytes() + self.arrays.parts * self.problem.types.compute.scalar().size()
+    }
+
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [x, old, y]: [&DenseVector; 3]) -> Result<()> {
         let _entered = self.device.enter()?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         cx.workspace.require(self.workspace_bytes())?;
@@ -151,36 +150,12 @@ impl HotSellSpmv {
             launch_cooperative!(self.kernel, blocks, THREADS, shared, cx.stream;
                 heads.len() as u32, *rows as u32, *filled as u32, hot.len() as u32, heads.address(),
                 long_rows.address(), order.address(), values.address(), columns.address(),
-                hot.address(), x.values, y.values, old, alpha, beta, cx.workspace.address, sums, cx.counters)
+                hot.address(), x.values, y.values, old.values, alpha, beta, cx.workspace.address, sums, cx.counters)
         }
     }
-}
 
-impl SpmvExecutor for HotSellSpmv {
-    fn workspace_bytes(&self) -> usize {
-        self.collected_bytes() + self.arrays.parts * self.problem.types.compute.scalar().size()
-    }
-
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        x: &DenseVector,
-        beta: Address,
-        y: &DenseVector,
-    ) -> Result<()> {
-        self.run(cx, (alpha, beta), x, (y.values, y))
-    }
-
-    fn execute_into(
-        &self,
-        cx: &Context,
-        scalars: (Address, Address),
-        x: &DenseVector,
-        y: &DenseVector,
-        z: &DenseVector,
-    ) -> Result<bool> {
-        self.run(cx, scalars, x, (y.values, z)).map(|()| true)
+    fn reads_elsewhere(&self) -> bool {
+        true
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {

@@ -21,7 +21,7 @@ use crate::memory::Context;
 use crate::problem::SpmvProblem;
 use crate::select::spmv::sell::{looked_rows_log2, may_share};
 use crate::select::spmv::survey::{Survey, SHARED, WORDS};
-use crate::select::{self, Source, Surveyed};
+use crate::select::{self, grids, Source, Surveyed};
 use crate::types::{Address, IndexType};
 
 kernel_kinds! { "analysis/shared" {
@@ -83,10 +83,10 @@ pub(crate) fn enqueue_shared(
 ) -> Result<DeviceBuffer<u8>> {
     let same = DeviceBuffer::<u8>::new(cx, rows.rows as usize)?;
     let count = rows.rows as u64;
-    let multiprocessors = u64::from(device.properties().multiprocessors);
-    let rows_log2 = looked_rows_log2(count, multiprocessors);
+    let multiprocessors = device.properties().multiprocessors;
+    let rows_log2 = looked_rows_log2(count, multiprocessors.into());
     let per_block = u64::from(sell::CONVERT_THREADS / sell::WARP) << rows_log2;
-    let grid = count.div_ceil(per_block).min(8 * multiprocessors) as u32;
+    let grid = grids::blocks(count, per_block, multiprocessors);
     let kernel = SAME_ROWS.load(device, (rows.widths(),))?;
     // SAFETY: rows + 1 offsets and nnz columns of these types, a byte a row; offsets are cut to
     // nnz before they are used as places.

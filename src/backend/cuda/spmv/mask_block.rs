@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use super::look::{self, Looked};
-use super::sell::{self, starts, warps, Origins, CONVERT_THREADS};
+use super::sell::{self, starts, warps, CONVERT_THREADS};
 use crate::backend::cuda::convert::{bits_of_values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::same_elements;
-use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::memory::{self, DeviceBuffer, Numbers};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows, Widths};
 use crate::backend::cuda::scalars::scalars;
@@ -23,7 +23,7 @@ use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;
 use crate::select::spmv::mask_block as select;
-use crate::types::{Address, DataType, LayoutKind};
+use crate::types::{Address, DataType, LayoutKind, ScalarsAt};
 
 same_elements!(BlockHead = "format/mask_block.cuh BlockHead" { first, block, base, count, values, flags, unused });
 same_elements!(PartHead = "format/mask_block.cuh PartHead" { slab, first, count, counter });
@@ -62,7 +62,7 @@ pub(super) struct Arrays {
     values: DeviceBuffer<u8>,
     narrow: DeviceBuffer<u16>,
     wide: DeviceBuffer<u32>,
-    origins: Option<Origins>,
+    origins: Option<Numbers>,
 }
 
 /// Blocks of a launch with a thread an item.
@@ -249,8 +249,8 @@ impl<'a> Build<'a> {
         let padding = used.wrapping_neg() % COPY_BYTES;
         let values = DeviceBuffer::<u8>::new(cx, used.saturating_add(padding))?;
         memory::zero(values.at(used), padding, cx.stream)?;
-        let (origins, from) = Origins::kept(cx, slots, rows.nnz, origins)?;
-        let (to, position) = origins.as_ref().map_or((Address::NULL, "32"), Origins::parts);
+        let (origins, from) = sell::origins_of(cx, slots, rows.nnz, origins)?;
+        let (to, position) = sell::parts(origins.as_ref());
         let kernel = FILL.load(self.device, (bits_of_values(value_type)?, rows.widths(), position))?;
         // SAFETY: the rows' arrays as above, with nnz values; starts have a number a
         // piece, parts and cuts one a slab, and all a last one; they say how many
@@ -314,7 +314,7 @@ impl Arrays {
                 values: DeviceBuffer::new(cx, 0)?,
                 narrow: DeviceBuffer::new(cx, 0)?,
                 wide: DeviceBuffer::new(cx, 0)?,
-                origins: origins.map(|_| Origins::new(cx, 0, 0)).transpose()?,
+                origins: sell::origins_of(cx, 0, 0, origins)?.0,
             });
         }
         Build::new(cx, device, rows, longest)?.run(value_type, rules, origins)
@@ -386,14 +386,7 @@ impl SpmvExecutor for MaskBlockSpmv {
         self.arrays.parts.len() * self.arrays.block_rows * self.problem.types.compute.scalar().size()
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        x: &DenseVector,
-        beta: Address,
-        y: &DenseVector,
-    ) -> Result<()> {
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [x, _, y]: [&DenseVector; 3]) -> Result<()> {
         let _entered = self.device.enter()?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         cx.workspace.require(self.workspace_bytes())?;

@@ -19,7 +19,7 @@ use crate::memory::Context;
 use crate::operation::SpmvBackend;
 use crate::problem::SpmvProblem;
 use crate::select::{self, Choice, Method, Surveyed};
-use crate::types::Address;
+use crate::types::ScalarsAt;
 
 use csr::once;
 #[cfg(test)]
@@ -54,7 +54,7 @@ impl SpmvBackend for Cuda {
         &self,
         cx: &Context,
         problem: &SpmvProblem,
-        scalars: (Address, Address),
+        scalars: ScalarsAt,
         x: &DenseVector,
         y: &DenseVector,
     ) -> Result<bool> {

@@ -10,7 +10,7 @@ use crate::backend::cuda::convert::{bits_of_values, device_wide, values, Positio
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::same_elements;
-use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::memory::{self, DeviceBuffer, Numbers};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows, Widths};
 use crate::backend::cuda::scalars::scalars;
@@ -24,7 +24,7 @@ use crate::memory::{Context, SLOTS};
 use crate::problem::SpmvProblem;
 use crate::select::spmv::sell as select;
 use crate::support::Types;
-use crate::types::{Address, DataType, IndexType, LayoutKind};
+use crate::types::{Address, DataType, IndexType, LayoutKind, ScalarsAt};
 
 same_elements!(SliceHead = "format/warp_sell.cuh SliceHead" { first, columns, base, place, row, window, steps, length, lanes_log2, items, flags });
 
@@ -49,50 +49,25 @@ kernel_kinds! {
     }
 }
 
-/// Where values come from: numbers of 4 bytes while they suffice.
-pub(crate) enum Origins {
-    Narrow(DeviceBuffer<u32>),
-    Wide(DeviceBuffer<u64>),
+/// Room for where values come from if updates will come, all ones in padding, and where the positions are that entries
+/// have in the user's values; NULL: their own places.
+pub(super) fn origins_of(
+    cx: &Context,
+    slots: usize,
+    nnz: i64,
+    wanted: Option<Option<&Positions>>,
+) -> Result<(Option<Numbers>, Address)> {
+    let from = match wanted {
+        Some(Some(Positions::Kept(positions))) => positions.address(),
+        _ => Address::NULL,
+    };
+    let origins = wanted.map(|_| Numbers::new(cx, slots, u32::try_from(nnz).is_err()));
+    Ok((origins.transpose()?, from))
 }
 
-impl Origins {
-    pub(super) fn new(cx: &Context, slots: usize, nnz: i64) -> Result<Self> {
-        // All ones are padding's.
-        Ok(match u32::try_from(nnz) {
-            Ok(_) => Origins::Narrow(DeviceBuffer::new(cx, slots)?),
-            Err(_) => Origins::Wide(DeviceBuffer::new(cx, slots)?),
-        })
-    }
-
-    /// Room for them if updates will come, and where the positions are that entries have in the
-    /// user's values; NULL: their own places.
-    pub(super) fn kept(
-        cx: &Context,
-        slots: usize,
-        nnz: i64,
-        wanted: Option<Option<&Positions>>,
-    ) -> Result<(Option<Self>, Address)> {
-        let from = match wanted {
-            Some(Some(Positions::Kept(positions))) => positions.address(),
-            _ => Address::NULL,
-        };
-        Ok((wanted.map(|_| Origins::new(cx, slots, nnz)).transpose()?, from))
-    }
-
-    /// Address, and the bits of a number.
-    pub(super) fn parts(&self) -> (Address, &'static str) {
-        match self {
-            Origins::Narrow(origins) => (origins.address(), "32"),
-            Origins::Wide(origins) => (origins.address(), "64"),
-        }
-    }
-
-    pub(super) fn seal(&mut self) {
-        match self {
-            Origins::Narrow(origins) => origins.seal(),
-            Origins::Wide(origins) => origins.seal(),
-        }
-    }
+/// Address of origins, and the bits of one.
+pub(super) fn parts(origins: Option<&Numbers>) -> (Address, &'static str) {
+    origins.map_or((Address::NULL, "32"), |origins| (origins.address(), origins.bits()))
 }
 
 /// Takes new values into a layout, each from where it came from.
@@ -100,8 +75,8 @@ pub(crate) struct Refill(Kernel);
 
 impl Refill {
     /// For a layout with these origins, if it has any.
-    pub(crate) fn new(device: &Device, value_type: DataType, origins: Option<&Origins>) -> Result<Self> {
-        let position = origins.map_or("32", |origins| origins.parts().1);
+    pub(crate) fn new(device: &Device, value_type: DataType, origins: Option<&Numbers>) -> Result<Self> {
+        let position = parts(origins).1;
         Ok(Refill(values::gather(device, value_type, position)?))
     }
 
@@ -111,7 +86,7 @@ impl Refill {
         cx: &Context,
         device: &Device,
         problem: &SpmvProblem,
-        from: (Address, &Origins),
+        from: (Address, &Numbers),
         to: (usize, Address),
     ) -> Result<()> {
         let conjugate = problem.op.conjugates() && problem.a.value_type().is_complex();
@@ -124,14 +99,14 @@ impl Refill {
         cx: &Context,
         device: &Device,
         conjugate: bool,
-        (values, origins): (Address, &Origins),
+        (values, origins): (Address, &Numbers),
         (slots, to): (usize, Address),
     ) -> Result<()> {
         let slots = slots as i64;
         // SAFETY: a position of the user's values, or padding, a slot.
         unsafe {
             launch!(self.0, blocks(device, slots), 256, 0, cx.stream;
-                values, origins.parts().0, slots, i32::from(conjugate), to)
+                values, origins.address(), slots, i32::from(conjugate), to)
         }
     }
 }
@@ -152,7 +127,7 @@ pub(crate) struct Arrays {
     pub(crate) values: DeviceBuffer<u8>,
     pub(crate) narrow: DeviceBuffer<u16>,
     pub(crate) wide: DeviceBuffer<u32>,
-    pub(crate) origins: Option<Origins>,
+    pub(crate) origins: Option<Numbers>,
 }
 
 /// Numbers of the windows or slices, and where each one's things start: the
@@ -285,8 +260,8 @@ impl Build<'_> {
         let values = DeviceBuffer::<u8>::new(cx, slots(count::VALUES).saturating_mul(value_bytes))?;
         let narrow = DeviceBuffer::<u16>::new(cx, slots(count::NARROW))?;
         let wide = DeviceBuffer::<u32>::new(cx, slots(count::WIDE))?;
-        let (origins, from) = Origins::kept(cx, slots(count::VALUES), rows.nnz, origins)?;
-        let (to, position) = origins.as_ref().map_or((Address::NULL, "32"), Origins::parts);
+        let (origins, from) = origins_of(cx, slots(count::VALUES), rows.nnz, origins)?;
+        let (to, position) = parts(origins.as_ref());
         let kernel = FILL.load(device, (bits_of_values(value_type)?, rows.widths(), position))?;
         // SAFETY: as above; the sums say how much room values (both arrays or none) and columns take, positions are as many
         // as values, and `from` a position an entry.
@@ -342,7 +317,7 @@ impl Arrays {
                 values: DeviceBuffer::new(cx, 0)?,
                 narrow: DeviceBuffer::new(cx, 0)?,
                 wide: DeviceBuffer::new(cx, 0)?,
-                origins: origins.map(|_| Origins::new(cx, 0, 0)).transpose()?,
+                origins: origins_of(cx, 0, 0, origins)?.0,
             });
         }
         debug_assert!(rules.item_rows == 1 || same.is_some());
@@ -463,8 +438,8 @@ pub(super) fn arrays_of(
     let Arrays { order, heads, values, narrow, wide, .. } = &arrays;
     let origins = match &arrays.origins {
         None => Vec::new(),
-        Some(Origins::Narrow(origins)) => bytes(origins, origins.len()),
-        Some(Origins::Wide(origins)) => bytes(origins, origins.len()),
+        Some(Numbers::Narrow(origins)) => bytes(origins, origins.len()),
+        Some(Numbers::Wide(origins)) => bytes(origins, origins.len()),
     };
     let all = vec![
         bytes(order, order.len()),
@@ -500,15 +475,14 @@ impl SellSpmv {
         let refill = Refill::new(device, problem.types.a, arrays.origins.as_ref())?;
         Ok(SellSpmv { device: Arc::clone(device), problem: *problem, arrays, form, launch, refill })
     }
+}
 
-    /// The launch, with y's old values at `old`.
-    fn run(
-        &self,
-        cx: &Context,
-        (alpha, beta): (Address, Address),
-        x: &DenseVector,
-        (old, y): (Address, &DenseVector),
-    ) -> Result<()> {
+impl SpmvExecutor for SellSpmv {
+    fn workspace_bytes(&self) -> usize {
+        0
+    }
+
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [x, old, y]: [&DenseVector; 3]) -> Result<()> {
         let _entered = self.device.enter()?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let Arrays { rows, order, heads, values, narrow, wide, .. } = &self.arrays;
@@ -522,36 +496,12 @@ impl SellSpmv {
         unsafe {
             launch!(self.launch.kernel, blocks, THREADS, 0, cx.stream;
                 slices, *rows, heads.address(), order.address(), values.address(), narrow.address(),
-                wide.address(), x.values, y.values, old, alpha, beta, cx.counters)
+                wide.address(), x.values, y.values, old.values, alpha, beta, cx.counters)
         }
     }
-}
 
-impl SpmvExecutor for SellSpmv {
-    fn workspace_bytes(&self) -> usize {
-        0
-    }
-
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        x: &DenseVector,
-        beta: Address,
-        y: &DenseVector,
-    ) -> Result<()> {
-        self.run(cx, (alpha, beta), x, (y.values, y))
-    }
-
-    fn execute_into(
-        &self,
-        cx: &Context,
-        scalars: (Address, Address),
-        x: &DenseVector,
-        y: &DenseVector,
-        z: &DenseVector,
-    ) -> Result<bool> {
-        self.run(cx, scalars, x, (y.values, z)).map(|()| true)
+    fn reads_elsewhere(&self) -> bool {
+        true
     }
 
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {

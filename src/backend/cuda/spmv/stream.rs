@@ -22,7 +22,7 @@ use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;
 use crate::select;
-use crate::types::{Address, LayoutKind};
+use crate::types::{Address, LayoutKind, ScalarsAt};
 
 kernel_kinds! { "spmv/stream" {
     PRODUCT(&'static str, String) = "product" for [["none", "some", "all"], types(Algorithm::Stream)];
@@ -91,14 +91,7 @@ impl SpmvExecutor for StreamSpmv {
         self.layout.parts * self.problem.types.compute.scalar().size()
     }
 
-    fn execute(
-        &self,
-        cx: &Context,
-        alpha: Address,
-        x: &DenseVector,
-        beta: Address,
-        y: &DenseVector,
-    ) -> Result<()> {
+    fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [x, _, y]: [&DenseVector; 3]) -> Result<()> {
         let _entered = self.device.enter()?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         cx.workspace.require(self.workspace_bytes())?;

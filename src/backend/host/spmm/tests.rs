@@ -224,7 +224,7 @@ fn the_same_bits_come_out_on_any_number_of_threads() {
         let b = case.b.describe();
         let mut serial = case.c.clone();
         let out = serial.describe();
-        executor.run(&scratch.cx, false, scalars, &b, &out).unwrap();
+        executor.run(&scratch.cx, false, scalars, [&b, &out, &out]).unwrap();
         case.compare(&serial);
         let same =
             |c: &Dense<f32>| c.values.iter().zip(&serial.values).all(|(a, b)| a.to_bits() == b.to_bits());
@@ -232,7 +232,7 @@ fn the_same_bits_come_out_on_any_number_of_threads() {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let mut c = case.c.clone();
             let out = c.describe();
-            pool.install(|| executor.run(&scratch.cx, true, scalars, &b, &out)).unwrap();
+            pool.install(|| executor.run(&scratch.cx, true, scalars, [&b, &out, &out])).unwrap();
             assert!(same(&c), "{threads} threads");
         }
         assert!(same(&case.execute(&executor)));
@@ -467,13 +467,13 @@ fn check_threads_and_updates<C: Combo, L: Product<C> + 'static>(
             let mut serial = case.c.clone();
             let out = serial.describe();
             let scratch = Execution::new(executor.workspace_bytes(n));
-            executor.run(&scratch.cx, false, scalars, &b, &out).unwrap();
+            executor.run(&scratch.cx, false, scalars, [&b, &out, &out]).unwrap();
             case.compare(&serial);
             for threads in [1, 3] {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 let mut c = case.c.clone();
                 let out = c.describe();
-                pool.install(|| executor.run(&scratch.cx, true, scalars, &b, &out)).unwrap();
+                pool.install(|| executor.run(&scratch.cx, true, scalars, [&b, &out, &out])).unwrap();
                 let bytes = |c: &Dense<C::Y>| bytemuck::cast_slice::<_, u8>(&c.values).to_vec();
                 assert!(bytes(&c) == bytes(&serial), "{threads} threads");
             }

@@ -188,7 +188,7 @@ where
     let a = op_a(matrix, Operation::NonTranspose, WIDTHS[1], false);
     let executor = Spmv::<C, L>::new(a, arrange(&context(), &a).unwrap());
     same_on_any_number_of_threads::<C>(matrix, random, &executor, |cx, parallel, scalars, x, y| {
-        executor.run(cx, parallel, scalars, x, y)
+        executor.run(cx, parallel, scalars, [x, y, y])
     });
     executor
 }
@@ -206,7 +206,7 @@ fn long_rows_give_the_same_bits_on_any_number_of_threads() {
             &matrix,
             &mut random,
             &executor,
-            |cx, parallel, scalars, x, y| executor.run(cx, parallel, scalars, x, y),
+            |cx, parallel, scalars, x, y| executor.run(cx, parallel, scalars, [x, y, y]),
         );
     }
 }
@@ -369,7 +369,8 @@ fn many_rows_run_in_parallel_with_the_same_bits() {
     let scalars = (scalar(&one), scalar(&zero));
     // beta is 0: y is not read.
     let (mut serial, mut parallel) = (vec![f32::NAN; 20_000], vec![f32::NAN; 20_000]);
-    executor.run(&scratch.cx, false, scalars, &vector(&x), &output(&mut serial)).unwrap();
+    let (input, out) = (vector(&x), output(&mut serial));
+    executor.run(&scratch.cx, false, scalars, [&input, &out, &out]).unwrap();
     executor.execute(&scratch.cx, scalars.0, &vector(&x), scalars.1, &output(&mut parallel)).unwrap();
     assert!(serial.iter().zip(&parallel).all(|(a, b)| a.to_bits() == b.to_bits()));
     compare::<F32>(&matrix, Operation::NonTranspose, (one, zero), (&x, &vec![0.0; 20_000], &serial));
@@ -378,7 +379,7 @@ fn many_rows_run_in_parallel_with_the_same_bits() {
     let mut scaled = serial.clone();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
     let out = output(&mut scaled);
-    pool.install(|| executor.run(&scratch.cx, true, (scalar(&zero), scalar(&half)), &vector(&x), &out))
+    pool.install(|| executor.run(&scratch.cx, true, (scalar(&zero), scalar(&half)), [&input, &out, &out]))
         .unwrap();
     assert!(scaled.iter().zip(&serial).all(|(a, b)| a.to_bits() == (0.5 * b).to_bits()));
 }

@@ -51,7 +51,7 @@ fn file() -> File {
     let one = vec![(1, numbers(NUMBERS + 1))];
     let scales = vec![2.0; NUMBERS];
     File {
-        head: [FORMAT, VERSION, NUMBERS as u32],
+        head: [FORMAT, FeatureSet::VERSION, NUMBERS as u32],
         forms: vec![
             Form { name: "spmm-csr", scales: scales.clone(), layers: two, policies: vec![4, 11] },
             Form { name: "spmv-csr", scales, layers: one, policies: vec![12] },

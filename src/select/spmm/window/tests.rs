@@ -96,3 +96,8 @@ fn few_windows_are_numbered_by_many_threads() {
         [64, 128, 256]
     );
 }
+
+#[test]
+fn blocks_mark_columns_in_whole_words_of_words() {
+    assert_eq!([0, 1, 128, 129, 1 << 17, i64::MAX].map(keys_at_once), [128, 128, 128, 256, 1 << 17, 1 << 17]);
+}

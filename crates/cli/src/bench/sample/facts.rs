@@ -3,8 +3,8 @@
 
 use matrices::owned::OwnedCsr;
 use tarsia::facade::{
-    learned_spmm, order_rows, Algorithm, BackendKind, ComputeType, CountedProblem, DataType, FeatureSet,
-    Operation, Pattern, Reorder, SpmmSurvey, Survey, Types, SENSIBLE,
+    order_rows, Algorithm, BackendKind, ComputeType, CountedProblem, DataType, FeatureSet, Operation,
+    Pattern, Reorder, SpmmSurvey, Survey, Types, SENSIBLE,
 };
 
 use super::draw::Draw;
@@ -339,7 +339,7 @@ fn of_spmm(a: &OwnedCsr<()>, precision: Precision, n: usize, with_swift: bool) -
     if with_swift && matches!(precision, Precision::F32 | Precision::F64) {
         candidates.push(Candidate { name: Algorithm::Swift.name(), predicted_us: 0.0 });
     }
-    let numbers = learned_spmm(&survey, types, n as i64).to_vec();
+    let numbers = survey.numbers(types, n as i64).to_vec();
     Case { group: Group::Spmm(precision, n), numbers, candidates }
 }
 
@@ -407,19 +407,17 @@ fn sum_of_tiles(a: &OwnedCsr<()>, of_column: impl Fn(usize) -> u64) -> Vec<u64> 
 mod tests {
     use matrices::gallery;
 
-    use tarsia::facade::{FEATURE_NAMES, LEARNED_SPMM};
-
     use super::*;
 
     #[test]
     fn all_groups_have_numbers_and_candidates() {
         let matrix = Matrix::new(3, "rmat:8:6", gallery::named("rmat:8:6").unwrap(), Wanted::All).unwrap();
         assert_eq!(matrix.cases.iter().map(|case| case.group).collect::<Vec<_>>(), GROUPS.map(|all| all.0));
-        assert_eq!(matrix.features.len(), FEATURE_NAMES.len());
+        assert_eq!(matrix.features.len(), FeatureSet::NAMES.len());
         for case in &matrix.cases {
             let names = match case.group {
                 Group::Spmv(_) | Group::Orders(_) => 0,
-                Group::Spmm(..) => LEARNED_SPMM.len(),
+                Group::Spmm(..) => SpmmSurvey::NAMES.len(),
                 Group::Spgemm => SPGEMM.len(),
             };
             assert_eq!(case.numbers.len(), names, "{case:?}");

@@ -24,7 +24,7 @@ use flate2::write::GzEncoder;
 use flate2::Compression;
 use matrices::gallery;
 use rayon::ThreadPoolBuilder;
-use tarsia::facade::{BackendKind, FEATURES_VERSION, FEATURE_NAMES, LEARNED_SPMM, LEARNED_VERSION};
+use tarsia::facade::{BackendKind, FeatureSet, SpmmSurvey};
 
 use self::draw::Draw;
 use self::facts::{Case, Group, Matrix, Wanted};
@@ -299,10 +299,11 @@ fn head(out: &mut Out, args: &Args, session: &Session) -> Result<()> {
     out.line(&format!("# device {device} · {driver} · {date} · {commit}"))?;
     out.line(&format!(
         "# seed {seed} · groups {groups} · repeat {repeat} · features {} · numbers {}",
-        FEATURES_VERSION, LEARNED_VERSION
+        FeatureSet::VERSION,
+        SpmmSurvey::VERSION
     ))?;
     let names: [(&str, &[&str]); 3] =
-        [("matrix", &FEATURE_NAMES), ("spmm", &LEARNED_SPMM), ("spgemm", &facts::SPGEMM)];
+        [("matrix", &FeatureSet::NAMES), ("spmm", &SpmmSurvey::NAMES), ("spgemm", &facts::SPGEMM)];
     for (op, names) in names {
         out.line(&format!("# names {op} {}", names.join(" ")))?;
     }

@@ -4,20 +4,19 @@
 use std::ops::Range;
 
 use super::super::columns::{ByParts, Origin, Part, Wanted};
+use super::super::target;
 use super::super::tiles::TilesView;
 use super::{grid, CudaTile, Output, Product, BLOCK, WARPS};
-use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer};
 use crate::backend::cuda::scalars::Scalar;
-use crate::backend::cuda::spgemm::kernels::Name;
 use crate::error::{Error, Result, Status};
 use crate::format::tile::SIDE;
 use crate::matrix::Compressed;
 use crate::memory::Context;
 use crate::select::spgemm::tiles::SetShape;
-use crate::types::{Address, IndexType};
+use crate::types::Address;
 
 /// Bytes of a tile that C may have: its column and row, masks, entries, and their places.
 const TILE_BYTES: usize = 4 + 4 + 2 * SIDE + 4 + 4 * SIDE;
@@ -182,8 +181,6 @@ impl CudaTile {
         direct: bool,
         product: &Product,
     ) -> Result<()> {
-        let rows = self.shape.0;
-        let wide = |index: IndexType| i64::from(index == IndexType::I64);
         let base = i64::from(c.base.code());
         let met = self.met(cx)?;
         // Rows of C that are transposed need as much as their tiles.
@@ -193,18 +190,13 @@ impl CudaTile {
             places: Address::NULL,
             columns: c.indices,
             values: c.values,
-            wide: wide(c.index_type),
+            wide: c.index_type.wide(),
             base,
         };
         if direct {
             self.multiply_parts(cx, alpha, (&met, 0..self.left.tile_rows, &work), product, &out)?;
-            if !c.offsets.is_null() {
-                // SAFETY: C has room for the offsets, by its descriptor.
-                unsafe {
-                    launch!(self.shared_kernels.get(Name::WriteOffsets)?, blocks(&self.device, rows + 1), 256, 0, cx.stream;
-                        product.row_starts.address(), rows + 1, c.offsets, wide(c.offset_type), base)?;
-                }
-            }
+            let starts = product.row_starts.address();
+            target::write_offsets(cx, &self.device, &self.shared_kernels, starts, c)?;
             return memory::synchronize(cx.stream);
         }
         let by_parts = ByParts {

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::super::Strides;
 use super::packs::Packs;
-use crate::backend::cuda::cublaslt::{CublasLt, Matmul, Sizes, CANDIDATES};
+use crate::backend::cuda::cublaslt::{CublasLt, Matmul, Sizes};
 use crate::backend::cuda::device::Device;
 use crate::error::Result;
 use crate::problem::SpmmProblem;
@@ -93,7 +93,7 @@ impl Trial {
     pub(super) fn next(&mut self, lt: &mut Lt) -> bool {
         let known = lt.known.get_mut();
         known.clear();
-        if self.next < CANDIDATES {
+        if self.next < select::LT_CANDIDATES {
             lt.rank = self.next;
             self.next += 1;
             return true;

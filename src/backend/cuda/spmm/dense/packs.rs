@@ -7,10 +7,8 @@ use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::memory;
 use crate::error::Result;
 use crate::memory::Context;
+use crate::select::spmm::copies::PACK;
 use crate::types::{Address, DataType};
-
-/// Bytes of a pack.
-const PACK: usize = 16;
 
 /// The kernels that copy.
 pub(super) struct Packs {

@@ -13,7 +13,7 @@ use crate::format::testing::Matrix as Rows64;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::COUNTER_BYTES;
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F32, F64};
-use crate::types::{IndexBase, Operation};
+use crate::types::{IndexBase, IndexType, Operation};
 use testkit::sequence;
 
 const ALL: [Types; 7] =

@@ -11,7 +11,7 @@ use crate::backend::cuda::memory::DeviceBuffer;
 use crate::format::masked_window::tests::all_rules;
 use crate::format::testing::Matrix as Rows64;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::memory::Workspace;
+use crate::memory::{Workspace, COUNTER_BYTES};
 use crate::support::{Combo, Tf32, F32, F64};
 use crate::types::{IndexBase, IndexType, Operation};
 use testkit::sequence;

@@ -10,7 +10,7 @@ use crate::format::bcsr::tests::{all_rules, build as build_on_host, scattered};
 use crate::format::bcsr::Rules;
 use crate::format::testing::Matrix as Rows64;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::memory::Workspace;
+use crate::memory::{Workspace, COUNTER_BYTES};
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F64};
 use crate::types::{ComputeType, DataType, Element, IndexBase, IndexType, Operation};
 use testkit::sequence;

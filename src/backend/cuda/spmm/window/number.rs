@@ -14,15 +14,12 @@ use crate::error::Result;
 use crate::format::window::survey::samples;
 use crate::format::window::{check_count, Counts, Item, Part, Shape, HEIGHTS, MOST_CUT};
 use crate::memory::Context;
-use crate::select::spmm::window::threads_of;
+use crate::select::spmm::window::{keys_at_once, threads_of};
 use crate::types::Address;
 
 pub(crate) const CONVERT: &str = "format/window";
 /// Threads of a block with a thread an item.
 const THREADS: u32 = 256;
-/// Keys that a thread block marks at one time: 16 KB, and a quarter and up to half as much
-/// for sums and masks, leave room for 8 of its kind.
-const MOST_KEYS: usize = 1 << 17;
 /// Words of a survey: 16 a height, then the entries that were looked at.
 const SURVEY_STEP: usize = 16;
 const SURVEY_WORDS: usize = SURVEY_STEP * HEIGHTS.len() + 1;
@@ -56,7 +53,7 @@ same_layout!(KernelShape = "format/window_ranks.cuh Shape" { height, block_log2,
 impl KernelShape {
     /// For rows of so many columns; and bytes of shared memory.
     fn new(shape: Shape, height: usize, cols: i64) -> (Self, u32) {
-        let keys = (cols.max(1) as usize).min(MOST_KEYS).next_multiple_of(128);
+        let keys = keys_at_once(cols);
         // Bits, a sum for four words of them, and a mask a block and one that two chunks share.
         let masks = if height > shape.group { keys / shape.block + 8 } else { 0 };
         let bytes = keys / 8 + keys / 32 + masks.next_multiple_of(4);

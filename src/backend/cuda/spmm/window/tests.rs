@@ -14,7 +14,7 @@ use crate::format::testing::Matrix as Rows64;
 use crate::format::window::tests::all_rules;
 use crate::format::Window;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
-use crate::memory::{Allocator, HostMemory, Workspace};
+use crate::memory::{Allocator, HostMemory, Workspace, COUNTER_BYTES};
 use crate::support::{Bf16, Bf16F32, Combo, F16, F16F32};
 use crate::types::{IndexBase, IndexType, Operation};
 use testkit::sequence;

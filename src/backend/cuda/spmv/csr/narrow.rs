@@ -10,11 +10,9 @@ use crate::backend::cuda::memory::{self, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::Rows;
 use crate::error::Result;
 use crate::memory::Context;
+use crate::select::grids;
 use crate::select::spmv::csr::{Form, Origins, THREADS};
 use crate::types::Address;
-
-/// Blocks of a multiprocessor that run at one time.
-const BLOCKS: u64 = 8;
 
 /// Columns of 16 bits of all entries, and what they count from.
 pub(super) struct NarrowColumns {
@@ -63,8 +61,7 @@ impl NarrowColumns {
             };
         }
         let kernel = NARROW_CHUNKS.load(device, (rows.index_type,))?;
-        let most = BLOCKS * u64::from(device.properties().multiprocessors);
-        let grid = (rows.nnz as u64).div_ceil(u64::from(THREADS)).min(most) as u32;
+        let grid = grids::blocks(rows.nnz as u64, THREADS.into(), device.properties().multiprocessors);
         // SAFETY: nnz columns of this type, room for nnz columns and for an origin a chunk, or NULL, a word.
         unsafe {
             launch!(kernel, grid, THREADS, 0, cx.stream;

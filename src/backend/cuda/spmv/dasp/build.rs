@@ -12,7 +12,7 @@ use crate::backend::cuda::convert::{values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel, Parameter};
 use crate::backend::cuda::layouts::same_elements;
-use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::memory::{self, DeviceBuffer, Numbers};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::error::Result;
@@ -42,46 +42,6 @@ kernel_kinds! { "format/dasp" {
 const KEY_BITS: u32 = (KEYS - 1).ilog2() + 1;
 /// Lanes that work on a group or a row-block.
 const WARP: usize = 32;
-
-/// Which entry each slot takes, all ones for padding.
-pub(super) enum Map {
-    Narrow(DeviceBuffer<u32>),
-    Wide(DeviceBuffer<u64>),
-}
-
-impl Map {
-    fn new(cx: &Context, slots: usize, entries: i64) -> Result<Self> {
-        // The largest number is padding.
-        if entries >= i64::from(u32::MAX) || is_wide() {
-            Ok(Map::Wide(DeviceBuffer::new(cx, slots)?))
-        } else {
-            Ok(Map::Narrow(DeviceBuffer::new(cx, slots)?))
-        }
-    }
-
-    /// Of slot `at`.
-    fn at(&self, at: usize) -> Address {
-        match self {
-            Map::Narrow(map) => map.at(at),
-            Map::Wide(map) => map.at(at),
-        }
-    }
-
-    /// Kernels' name of the type.
-    fn bits(&self) -> &'static str {
-        match self {
-            Map::Narrow(_) => "32",
-            Map::Wide(_) => "64",
-        }
-    }
-
-    fn seal(&mut self) {
-        match self {
-            Map::Narrow(map) => map.seal(),
-            Map::Wide(map) => map.seal(),
-        }
-    }
-}
 
 /// Whether a test asks for maps of 64 bits, whose sizes no test can reach.
 fn is_wide() -> bool {
@@ -115,14 +75,15 @@ pub(super) struct DeviceDasp {
     /// New values of the user's are conjugated.
     pub conjugate: bool,
     /// To the user's values, where they will be updated, and the kernel for that.
-    map: Option<(Map, Kernel)>,
+    map: Option<(Numbers, Kernel)>,
 }
 
 /// Everything but values and columns.
 struct Structure {
     shape: Shape,
     histogram: Vec<u64>,
-    map: Map,
+    /// Which entry each slot takes, all ones for padding.
+    map: Numbers,
     order: DeviceBuffer<i32>,
     runs: DeviceBuffer<i32>,
     long: Long,
@@ -262,7 +223,7 @@ fn fill(
     cx: &Context,
     device: &Device,
     kernel: &Kernel,
-    map: &Map,
+    map: &Numbers,
     from: Address,
     conjugate: bool,
     to: &DeviceBuffer<u8>,
@@ -430,9 +391,11 @@ impl Tools<'_> {
         order: &DeviceBuffer<i32>,
         long: &Long,
         medium: &Medium,
-    ) -> Result<Map> {
+    ) -> Result<Numbers> {
         let stream = self.cx.stream;
-        let map = Map::new(self.cx, shape.slot_count(), rows.nnz)?;
+        // The largest number is padding.
+        let is_wide = rows.nnz >= i64::from(u32::MAX) || is_wide();
+        let map = Numbers::new(self.cx, shape.slot_count(), is_wide)?;
         let (widths, classes) = ((rows.offset_type, map.bits()), &shape.classes);
         let of = |part: Part| map.at(shape.slots(part).start);
         if long.group_count > 0 {
@@ -470,7 +433,7 @@ impl Tools<'_> {
         Ok(map)
     }
 
-    fn columns(&self, rows: &Rows, map: &Map, columns: &DeviceBuffer<i32>) -> Result<()> {
+    fn columns(&self, rows: &Rows, map: &Numbers, columns: &DeviceBuffer<i32>) -> Result<()> {
         let kernel = COLUMNS.load(self.device, (rows.index_type, map.bits()))?;
         let slots = columns.len();
         // SAFETY: the map has a place among the columns, or padding, for each slot.
@@ -481,7 +444,7 @@ impl Tools<'_> {
     }
 
     /// From places in the copy to places in the user's values.
-    fn compose(&self, positions: &Positions, map: &mut Map, slots: usize) -> Result<()> {
+    fn compose(&self, positions: &Positions, map: &mut Numbers, slots: usize) -> Result<()> {
         let Positions::Kept(positions) = positions else {
             return Ok(());
         };

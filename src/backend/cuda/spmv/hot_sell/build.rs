@@ -6,15 +6,15 @@ use crate::backend::cuda::convert::{bits_of_values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::layouts::same_elements;
-use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::memory::{self, DeviceBuffer, Numbers};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
-use crate::backend::cuda::spmv::sell::{starts, warps, Origins, CONVERT_THREADS};
+use crate::backend::cuda::spmv::sell::{self, starts, warps, CONVERT_THREADS};
 use crate::error::{Error, Result};
 use crate::format::hot_sell::{Classes, HotLimit, LongRow, Rules, SliceHead, BUCKETS, CLASSES, STEP};
 use crate::memory::Context;
 use crate::select::spmv::hot_sell::SAMPLE;
-use crate::types::{Address, DataType, IndexType};
+use crate::types::{DataType, IndexType};
 
 same_elements!(SliceHead = "format/hot_sell.cuh SliceHead" { first, place, steps, lanes_log2, items });
 same_elements!(LongRow = "format/hot_sell.cuh LongRow" { row, first, count, unused });
@@ -51,7 +51,7 @@ pub(super) struct Arrays {
     pub values: DeviceBuffer<u8>,
     pub columns: DeviceBuffer<u32>,
     pub hot: DeviceBuffer<u32>,
-    pub origins: Option<Origins>,
+    pub origins: Option<Numbers>,
 }
 
 /// What the kernels run with.
@@ -203,8 +203,8 @@ impl Build<'_> {
         let value_bytes = if rows.values.is_null() { 0 } else { value_type.size() };
         let values = DeviceBuffer::<u8>::new(cx, slots.saturating_mul(value_bytes))?;
         let columns = DeviceBuffer::<u32>::new(cx, slots)?;
-        let (origins, from) = Origins::kept(cx, slots, rows.nnz, origins)?;
-        let (to, position) = origins.as_ref().map_or((Address::NULL, "32"), Origins::parts);
+        let (origins, from) = sell::origins_of(cx, slots, rows.nnz, origins)?;
+        let (to, position) = sell::parts(origins.as_ref());
         let kernel = FILL.load(device, (bits_of_values(value_type)?, rows.widths(), position))?;
         // SAFETY: as above; values (both arrays or none), columns and positions have a slot each,
         // `from` a position an entry.

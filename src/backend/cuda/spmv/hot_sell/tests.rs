@@ -5,12 +5,11 @@ use bytemuck::Pod;
 
 use super::*;
 use crate::backend::cuda::convert::testing::{be_alone, context_of_device, typed};
-use crate::backend::cuda::memory::{self, DeviceBuffer};
+use crate::backend::cuda::memory::{self, DeviceBuffer, Numbers};
 use crate::backend::cuda::operand::Rows;
 use crate::backend::cuda::spmv::sell::product_tests::{
     bits, check_sums, round, run, upload, values, vector, Pattern, Real, Stored,
 };
-use crate::backend::cuda::spmv::sell::Origins;
 use crate::backend::cuda::testing::{Graph, Stream};
 use crate::format::hot_sell::tests::{skewed, SMALL};
 use crate::format::hot_sell::HotSell;
@@ -81,7 +80,7 @@ fn the_device_makes_what_the_cpu_makes() {
                 assert_eq!(found, expected, "{rules:?} {most} {widths:?} {rows}");
                 assert_eq!(arrays.parts, expected.heads.iter().filter(|head| head.items == 0).count());
                 if kept {
-                    let Some(Origins::Narrow(origins)) = &arrays.origins else {
+                    let Some(Numbers::Narrow(origins)) = &arrays.origins else {
                         panic!("positions are kept")
                     };
                     let origin = |&at: &u32| matrix.values.get(at as usize).copied().unwrap_or(0.0);

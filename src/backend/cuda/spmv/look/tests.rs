@@ -174,7 +174,7 @@ fn phases() {
     let _entered = device.enter().unwrap();
     let (format, types) = (Format::Csr, support::F64::TYPES);
     let query = Query { op: OpKind::Spmv, format, types, backend: BackendKind::Cuda, algorithm: None };
-    let rows = crate::algorithm::find(&query).unwrap();
+    let rows = query.rows().unwrap();
     println!("{:28} {:>9} {:>9} | check  look  choice build drop   | all", "matrix", "rows", "nnz");
     for named in gallery::names().iter().filter(|named| named.set == Set::Comparison) {
         let a = named.pattern().unwrap();

@@ -66,7 +66,7 @@ fn same(
         assert_eq!(values[..expected.values.len()], expected.values[..], "{what}");
         assert_eq!(found.values.len() % COPY_BYTES, 0);
         if kept {
-            let Some(Origins::Narrow(origins)) = &found.origins else { panic!("positions are kept") };
+            let Some(Numbers::Narrow(origins)) = &found.origins else { panic!("positions are kept") };
             let positions = expected.positions.as_ref().unwrap();
             assert!(all(origins).iter().map(|&at| i64::from(at)).eq(positions.iter().copied()), "{what}");
         }

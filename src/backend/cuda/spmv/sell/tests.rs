@@ -60,7 +60,7 @@ fn same(cx: &Context, device: &Arc<Device>, matrix: &Matrix, rules: Rules, width
         };
         assert_eq!(found, expected, "{rules:?} {widths:?}");
         if kept {
-            let Some(Origins::Narrow(origins)) = &arrays.origins else { panic!("positions are kept") };
+            let Some(Numbers::Narrow(origins)) = &arrays.origins else { panic!("positions are kept") };
             let origins = origins.read(0, origins.len()).unwrap();
             let values = origins.iter().map(|&at| matrix.values.get(at as usize).copied().unwrap_or(0.0));
             assert!(values.eq(expected.values.iter().copied()));

@@ -65,7 +65,8 @@ where
     for scalars in [(0.75, 0.0), (-0.5, 1.25)] {
         let scalars = [scalars.0, scalars.1].map(|value| C::Acc::new(Complex64::new(value, 0.0)));
         let scalars = (scalar(&scalars[0]), scalar(&scalars[1]));
-        executor.run(&scratch.cx, true, scalars, &vector(x), &output(&mut y)).unwrap();
+        let out = output(&mut y);
+        executor.run(&scratch.cx, true, scalars, [&vector(x), &out, &out]).unwrap();
     }
     y
 }

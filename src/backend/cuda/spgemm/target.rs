@@ -1,0 +1,103 @@
+//! C as a user stores it, whatever multiplies: room for it, its arrays with what kernels rely on, and its offsets.
+
+use std::fmt::Display;
+
+use super::kernels::Name;
+use super::rows::Kernels;
+use crate::backend::cuda::check::blocks;
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::memory::{self, Owner};
+use crate::error::{Error, Result, Status};
+use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::memory::Context;
+use crate::problem::SpgemmProblem;
+use crate::types::{Address, IndexType};
+
+/// Refuses what the device cannot hold at all, with the bytes needed: allocating it would fail, and would not say how
+/// much was wanted. The caller may still give memory back, or have C's already: how much more is free than it takes.
+pub fn require_room(needed: u128, what: impl Display) -> Result<i64> {
+    let (free, total) = memory::free_bytes()?;
+    if needed <= total as u128 {
+        return Ok(free as i64 - needed as i64);
+    }
+    Err(Error::new(
+        Status::InsufficientResources,
+        format!("C: {what} need at least {needed} bytes of device memory, and the device has {total}"),
+    ))
+}
+
+/// The same for C, of a product with so many rows and columns.
+pub fn require_room_for_c(problem: &SpgemmProblem, (rows, cols, nnz): (i64, i64, i64)) -> Result<i64> {
+    let size = |most: i64| if i32::try_from(most).is_ok() { IndexType::I32 } else { IndexType::I64 }.size();
+    let entry = problem.types.y.size() + size(rows.max(cols));
+    let offsets = (rows.min(cols) as u128 + 1) * size(nnz) as u128;
+    require_room(nnz as u128 * entry as u128 + offsets, format_args!("its {nnz} entries"))
+}
+
+/// C's offsets, of those of the rows, or columns, that are compressed, which begin at 0. Only launches.
+pub fn write_offsets(
+    cx: &Context,
+    device: &Device,
+    kernels: &Kernels,
+    offsets: Address,
+    c: &Compressed,
+) -> Result<()> {
+    if c.offsets.is_null() {
+        return Ok(());
+    }
+    let (kernel, count) = (kernels.get(Name::WriteOffsets)?, c.major + 1);
+    // SAFETY: C has room for the offsets, by its descriptor, and there are as many.
+    unsafe {
+        launch!(kernel, blocks(device, count), 256, 0, cx.stream;
+            offsets, count, c.offsets, c.offset_type.wide(), i64::from(c.base.code()))
+    }
+}
+
+/// C's arrays. The plan has checked C and its creation that its numbers fit its index types. `rows`, `cols` and `nnz` are
+/// those of the product of the left and the right factor, of which C is the transpose where it is `transposed`.
+pub fn check(
+    device: &Device,
+    problem: &SpgemmProblem,
+    transposed: bool,
+    c: &SparseMatrix,
+    (rows, cols, nnz): (i64, i64, i64),
+) -> Result<Compressed> {
+    let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = c.arrays else {
+        return Err(Error::unsupported(format!("C: SpGEMM does not write format {}", c.format().short())));
+    };
+    let (rows, cols) = if transposed { (cols, rows) } else { (rows, cols) };
+    if c.shape() != (rows, cols, nnz) {
+        let (found_rows, found_cols, found) = c.shape();
+        return Err(Error::invalid(
+            "C",
+            format!(
+                "it is {found_rows} × {found_cols} with {found} entries, expected {rows} × {cols} with {nnz}"
+            ),
+        ));
+    }
+    if m.value_type != problem.types.y {
+        let (found, expected) = (m.value_type.short(), problem.types.y.short());
+        return Err(Error::invalid(
+            "C",
+            format!("its values are {found}, the plan was created for {expected}"),
+        ));
+    }
+    c.require_arrays("C")?;
+    for (array, address) in [("offsets", m.offsets), ("indices", m.indices), ("values", m.values)] {
+        let unreadable = !device.properties().host_page_tables
+            && !address.is_null()
+            && memory::owner(address) == Owner::Host;
+        if unreadable {
+            return Err(Error::invalid(
+                "C",
+                format!(
+                    "its {array} are ordinary host memory, which device {} cannot write: expected device, \
+                     managed or pinned memory",
+                    device.ordinal()
+                ),
+            ));
+        }
+    }
+    Ok(m)
+}
