@@ -2435,7 +2435,8 @@ module tarsia
         ! whole: none has some of both.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL or misaligned, handle of
-        ! another backend or device), INVALID_STATE (not analyzed), ALLOC_FAILED.
+        ! another backend or device), INVALID_STATE (not analyzed; of SpGEMM with a factor in tiles:
+        ! while a graph keeps the plan), ALLOC_FAILED.
         function tarsiaPlan_updateValues(handle, plan, newValues &
                 ) bind(C, name="tarsiaPlan_updateValues")
             import :: c_int, c_ptr

@@ -2326,7 +2326,7 @@ tarsiaStatus_t tarsiaPlan_prepare(tarsiaHandle_t handle, tarsiaPlan_t plan);
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL or
  * misaligned, handle of another backend or device), INVALID_STATE (not
- * analyzed), ALLOC_FAILED.
+ * analyzed; of SpGEMM with a factor in tiles: while a graph keeps the plan), ALLOC_FAILED.
  */
 tarsiaStatus_t tarsiaPlan_updateValues(tarsiaHandle_t handle,
                                        tarsiaPlan_t plan,

@@ -5,9 +5,9 @@
 
 using namespace tarsia;
 
-// Blocks of a multiprocessor: registers for 20 to 40 warps.
+// Blocks of a multiprocessor: registers for 24 to 40 warps.
 #define BLOCKS(X, G, P)                                                                            \
-    ((P) > 1          ? (sizeof(X) == 8 ? 5 : 8)                                                   \
+    ((P) > 1          ? (sizeof(X) == 8 ? 6 : 8)                                                   \
      : same<X, bf16>  ? 6                                                                          \
      : sizeof(X) != 4 ? 8                                                                          \
      : (G) == 32      ? 9                                                                          \
@@ -23,9 +23,11 @@ using namespace tarsia;
                                                             partial, partial_stride, together);    \
     }
 KERNELS(groups, (f64), (spmm_row_groups_f64_8_1, 8, 1), (spmm_row_groups_f64_16_1, 16, 1),
-        (spmm_row_groups_f64_32_1, 32, 1), (spmm_row_groups_f64_32_2, 32, 2))
+        (spmm_row_groups_f64_32_1, 32, 1), (spmm_row_groups_f64_8_2, 8, 2),
+        (spmm_row_groups_f64_16_2, 16, 2), (spmm_row_groups_f64_32_2, 32, 2))
 KERNELS(groups, (f32f64), (spmm_row_groups_f32f64_8_1, 8, 1), (spmm_row_groups_f32f64_16_1, 16, 1),
-        (spmm_row_groups_f32f64_32_1, 32, 1), (spmm_row_groups_f32f64_32_2, 32, 2))
+        (spmm_row_groups_f32f64_32_1, 32, 1), (spmm_row_groups_f32f64_8_2, 8, 2),
+        (spmm_row_groups_f32f64_16_2, 16, 2), (spmm_row_groups_f32f64_32_2, 32, 2))
 KERNELS(groups, (f32), (spmm_row_groups_f32_4_1, 4, 1), (spmm_row_groups_f32_8_1, 8, 1),
         (spmm_row_groups_f32_16_1, 16, 1), (spmm_row_groups_f32_32_1, 32, 1),
         (spmm_row_groups_f32_8_2, 8, 2), (spmm_row_groups_f32_16_2, 16, 2))

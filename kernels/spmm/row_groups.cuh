@@ -178,11 +178,11 @@ row_groups(const int32_t *indices, const A *values, int32_t base, const GroupTas
             // Of a lane all or none: n is a multiple of V, and of tiles where a lane has several
             // packs.
             const auto column = [&](int i) {
-                return has_columns ? col + i / V * (V * G) + i % V : -1;
+                return has_columns && which == 0 ? col + i / V * (V * G) + i % V : -1;
             };
             if (part.count > 1 &&
-                !join_parts<G>(sums, part, partial, partial_stride,
-                               tasks.counters + tile * tasks.counter_count, column))
+                !join_parts<32>(sums, part, partial, partial_stride,
+                                tasks.counters + tile * tasks.counter_count, column))
                 return;
         }
     }

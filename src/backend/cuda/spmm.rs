@@ -278,8 +278,11 @@ impl RowSpmm {
         let (mut operand, mut order) = RowOrder::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
         let mean = rows.nnz / rows.rows.max(1);
-        let lanes =
-            row::lanes_of_groups(problem, rows.index_type, mean).filter(|_| !order.policy().is_named());
+        let for_groups = !order.policy().is_named() && row::is_for_groups(problem, rows.index_type, mean);
+        let lanes = for_groups.then(|| {
+            let multiprocessors = i64::from(device.properties().multiprocessors);
+            row::lanes_of_groups(problem.types.x.size(), problem.columns(), rows.rows, multiprocessors)
+        });
         let mut schedule = Schedule::build(cx, device, &rows, &stats, lanes)?;
         let reach = reach::look(cx, device, &rows, &stats)?;
         let mut kernels = Kernels::load(device, problem.types, rows.index_type)?;

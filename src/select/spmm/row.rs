@@ -307,65 +307,80 @@ impl Step {
     }
 }
 
-/// Lanes of a group, and packs of 16 bytes in each of them, of the kernels for elements of `size` bytes, the widest
-/// first; kernels/spmm/row_groups.cu has the same. Two packs a lane halve what lanes hand each other for a product.
+/// Lanes of a group, and packs of 16 bytes in each of them, of the kernels for elements of `size` bytes, the preferred
+/// ones first; kernels/spmm/row_groups.cu has the same. Two packs a lane halve what lanes hand each other for a product.
 pub fn group_kinds(size: usize) -> &'static [(usize, usize)] {
     match size {
-        8 => &[(32, 2), (32, 1), (16, 1), (8, 1)],
+        8 => &[(32, 2), (16, 2), (8, 2), (32, 1), (16, 1), (8, 1)],
         4 => &[(16, 2), (8, 2), (32, 1), (16, 1), (8, 1), (4, 1)],
         _ => &[(32, 1), (16, 1), (8, 1), (4, 1)],
     }
 }
 
 /// Of [`group_kinds`], for so many packs in a row of B, of which a tile has no more than `most` bytes: the one that
-/// leaves the fewest lanes without work. Two packs a lane only where nothing is left over.
-fn group_kind(size: usize, packs: usize, most: usize) -> (usize, usize) {
+/// leaves the fewest lanes without work. Two packs a lane only where nothing is left over, and of doubles, which leave
+/// room for fewer groups then, only in groups of a warp or where there are rows for many turns of the device.
+fn group_kind(size: usize, packs: usize, most: usize, has_many_rows: bool) -> (usize, usize) {
     let kinds = group_kinds(size);
     let fits = |&&(lanes, each): &&(usize, usize)| {
         let tile = lanes * each;
-        tile * 16 <= most && tile < 2 * packs && (each == 1 || packs % tile == 0)
+        let has_room = each == 1 || size < 8 || lanes == 32 || has_many_rows;
+        tile * 16 <= most && tile < 2 * packs && (each == 1 || packs % tile == 0) && has_room
     };
     kinds.iter().find(fits).copied().unwrap_or(kinds[kinds.len() - 1])
 }
 
-/// Mean length up to which groups have rows of their own: of longer rows neighbours walk along the same rows of B, which
-/// is worth more.
-const LONGEST_OF_GROUPS: i64 = 256;
-/// Mean length from which groups of a warp do: shorter rows are taken several at a time.
-const LEAST_OF_WARPS: i64 = 5;
+/// Rows for many turns of a device of so many multiprocessors: four for each group of 16 lanes.
+fn has_many_rows(rows: i64, multiprocessors: i64) -> bool {
+    rows >= 256 * multiprocessors
+}
 
-/// Lanes of the groups of an analyzed plan, if it is for [`Kernel::Groups`]: with columns of this width, rows of this
-/// mean length and in their own order. Whether rows of B and C are aligned is seen when it is executed: where they are
-/// not, other kernels take the lists.
-pub fn lanes_of_groups(problem: &SpmmProblem, width: IndexType, mean: i64) -> Option<usize> {
-    let (x, n) = (problem.types.x, problem.columns());
+/// Mean length up to which groups have rows of their own: of longer rows neighbours walk along the same rows of B, which
+/// is worth more; of groups of a warp, of which there are few, less.
+const LONGEST_OF_GROUPS: i64 = 256;
+const LONGEST_OF_WARPS: i64 = 100;
+/// Mean length from which doubles, many halves, and groups of a warp have rows of their own: shorter ones are taken several
+/// at a time.
+const LEAST_OF_GROUPS: i64 = 5;
+
+/// Whether an analyzed plan is for [`Kernel::Groups`]: with columns of this width, rows of this mean length and in their
+/// own order. Whether rows of B and C are aligned is seen when it is executed: where they are not, other kernels take
+/// the lists.
+pub fn is_for_groups(problem: &SpmmProblem, width: IndexType, mean: i64) -> bool {
+    let x = problem.types.x;
     let may = width == IndexType::I32 && !x.is_complex() && problem.c_order == Order::Row;
-    may.then(|| lanes_for(x.size(), n, mean)).flatten()
+    may && suits_groups(x.size(), problem.columns(), mean)
 }
 
 /// The same for `n` columns of elements of `size` bytes.
-fn lanes_for(size: usize, n: usize, mean: i64) -> Option<usize> {
+fn suits_groups(size: usize, n: usize, mean: i64) -> bool {
     let pack = 16 / size;
     if n <= NARROW || n % pack != 0 || mean > LONGEST_OF_GROUPS {
-        return None;
+        return false;
     }
-    let (lanes, _) = group_kind(size, n / pack, usize::MAX);
-    (lanes < 32 || mean >= LEAST_OF_WARPS).then_some(lanes)
+    let (lanes, _) = group_kind(size, n / pack, usize::MAX, true);
+    let takes_several = size == 8 || (size == 2 && n > 64);
+    (lanes < 32 || mean <= LONGEST_OF_WARPS) && (mean >= LEAST_OF_GROUPS || !(lanes == 32 || takes_several))
+}
+
+/// Lanes of the groups of such a plan, for `n` columns of elements of `size` bytes.
+pub fn lanes_of_groups(size: usize, n: usize, rows: i64, multiprocessors: i64) -> usize {
+    group_kind(size, n / (16 / size), usize::MAX, has_many_rows(rows, multiprocessors)).0
 }
 
 /// How many times as fast [`Kernel::Groups`] are as the kernels that the rates of `row` were fitted to: by values of 2, 4
-/// and 8 bytes, for up to 64 columns and for more, by the mean length of the rows: up to [`LEAST_OF_WARPS`], up to 100,
-/// and more. Medians over 53 matrices on an H100 (benches/NOTES.md, "Entries by shuffles"); of halves estimated.
+/// and 8 bytes, for up to 64 columns and for more, by the mean length of the rows: less than [`LEAST_OF_GROUPS`], up to
+/// 100, and more. Medians over 53 matrices on an H100 (benches/NOTES.md, "Entries by shuffles").
 const GAINS: [[[f64; 3]; 2]; 3] = [
-    [[1.0, 1.15, 1.0], [1.0, 1.1, 1.0]],
-    [[1.05, 1.35, 1.08], [1.03, 1.2, 1.03]],
-    [[0.98, 1.28, 1.02], [0.95, 1.12, 1.0]],
+    [[1.15, 1.38, 1.0], [1.0, 1.38, 1.2]],
+    [[1.0, 1.34, 1.15], [1.02, 1.2, 1.1]],
+    [[1.0, 1.3, 1.08], [1.0, 1.1, 1.0]],
 ];
 
 /// How many times as fast as its rates say `row` is for a product, with columns of A of this width and rows of this mean
 /// length in their own order.
 pub fn gain_of_groups(problem: &SpmmProblem, width: IndexType, mean: i64) -> f64 {
-    if lanes_of_groups(problem, width, mean).is_none() {
+    if !is_for_groups(problem, width, mean) {
         return 1.0;
     }
     let of_size = &GAINS[match problem.types.a.size() {
@@ -373,7 +388,7 @@ pub fn gain_of_groups(problem: &SpmmProblem, width: IndexType, mean: i64) -> f64
         4 => 1,
         _ => 2,
     }];
-    let length = if mean < LEAST_OF_WARPS { 0 } else { 1 + usize::from(mean > 100) };
+    let length = if mean < LEAST_OF_GROUPS { 0 } else { 1 + usize::from(mean > 100) };
     of_size[usize::from(problem.columns() > 64)][length]
 }
 
@@ -406,7 +421,8 @@ impl Plan<'_> {
         }
         let most = self.reach.tile_bytes(LINE).max(LINE);
         if self.has_groups && aligned && n % pack == 0 && self.numbers_packs(b) {
-            let (lanes, packs) = group_kind(size, n / pack, most);
+            let (lanes, packs) =
+                group_kind(size, n / pack, most, has_many_rows(self.rows, self.multiprocessors));
             let tile = lanes * packs * pack;
             let columns = n.min(self.tiles_at_once * tile);
             let tiles = columns.div_ceil(tile) as u32;
@@ -496,35 +512,37 @@ mod tests {
 
     #[test]
     fn groups_are_as_wide_as_what_they_have() {
-        let of = |size, n| group_kind(size, n / (16 / size), usize::MAX);
-        assert_eq!(
-            [16, 32, 64, 96, 128, 192, 512].map(|n| of(4, n)),
-            [(4, 1), (8, 1), (8, 2), (32, 1), (16, 2), (8, 2), (16, 2)]
-        );
-        assert_eq!([16, 32, 64, 96, 128].map(|n| of(8, n)), [(8, 1), (16, 1), (32, 1), (32, 1), (32, 2)]);
-        assert_eq!([16, 32, 64, 128, 512].map(|n| of(2, n)), [(4, 1), (4, 1), (8, 1), (16, 1), (32, 1)]);
+        let of = |size, n, many| group_kind(size, n / (16 / size), usize::MAX, many);
+        let floats = [16, 32, 64, 96, 128, 192, 512].map(|n| of(4, n, false));
+        assert_eq!(floats, [(4, 1), (8, 1), (8, 2), (32, 1), (16, 2), (8, 2), (16, 2)]);
+        let doubles = |many| [16, 32, 64, 96, 128].map(|n| of(8, n, many));
+        assert_eq!(doubles(false), [(8, 1), (16, 1), (32, 1), (32, 1), (32, 2)]);
+        assert_eq!(doubles(true), [(8, 1), (8, 2), (16, 2), (16, 2), (32, 2)]);
+        assert_eq!([33_791, 33_792].map(|rows| has_many_rows(rows, 132)), [false, true]);
+        let halves = [16, 32, 64, 128, 512].map(|n| of(2, n, false));
+        assert_eq!(halves, [(4, 1), (4, 1), (8, 1), (16, 1), (32, 1)]);
         // What L2 holds of the rows of B in use.
-        assert_eq!(group_kind(4, 128, 256), (8, 2));
+        assert_eq!(group_kind(4, 32, 256, false), (8, 2));
         // Every width has a kernel, and no lane more than its pack where some are left over.
-        for size in [2, 4, 8] {
-            for packs in 1..300 {
-                let (lanes, each) = group_kind(size, packs, usize::MAX);
-                assert!(
-                    group_kinds(size).contains(&(lanes, each)) && (each == 1 || packs % (lanes * each) == 0)
-                );
-            }
+        for (size, packs, many) in [2, 4, 8]
+            .into_iter()
+            .flat_map(|size| (1..300).flat_map(move |packs| [(size, packs, false), (size, packs, true)]))
+        {
+            let (lanes, each) = group_kind(size, packs, usize::MAX, many);
+            assert!(group_kinds(size).contains(&(lanes, each)) && (each == 1 || packs % (lanes * each) == 0));
         }
     }
 
     #[test]
-    fn plans_are_for_groups_where_rows_are_short_and_aligned() {
-        assert_eq!(
-            [lanes_for(4, 32, 10), lanes_for(8, 32, 3), lanes_for(8, 128, 10)],
-            [Some(8), Some(16), Some(32)]
-        );
-        // Narrow products, elements that are left over, long rows, and warps for very short ones.
-        assert_eq!([lanes_for(4, 8, 10), lanes_for(4, 33, 10), lanes_for(4, 32, 257)], [None; 3]);
-        assert_eq!(lanes_for(8, 128, 4), None);
+    fn plans_are_for_groups_where_rows_are_short() {
+        let means = |size, n| [2, 4, 5, 100, 101, 256, 257].map(|mean| suits_groups(size, n, mean));
+        assert_eq!(means(4, 32), [true, true, true, true, true, true, false]);
+        // Rows that are very short are taken several at a time, and few warps share long ones.
+        assert_eq!(means(8, 32), [false, false, true, true, true, true, false]);
+        assert_eq!(means(8, 128), [false, false, true, true, false, false, false]);
+        assert_eq!(means(2, 128), means(8, 32));
+        // Narrow products, and elements that are left over.
+        assert_eq!([suits_groups(4, 8, 10), suits_groups(4, 33, 10)], [false; 2]);
     }
 
     #[test]

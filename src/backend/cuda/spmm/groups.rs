@@ -9,7 +9,7 @@ use crate::select::spmm::row::group_kinds;
 use crate::support::Types;
 
 kernel_kinds! { "spmm/row_groups" {
-    GROUPS(String, usize, usize) = "groups" for [["f64", "f32f64"], [8, 16, 32], [1]], [["f64", "f32f64"], [32], [2]],
+    GROUPS(String, usize, usize) = "groups" for [["f64", "f32f64"], [8, 16, 32], [1, 2]],
             [["f32"], [4, 8, 16, 32], [1]], [["f32"], [8, 16], [2]],
             [["f16", "f16f32", "bf16", "bf16f32"], [4, 8, 16, 32], [1]];
 } }
