@@ -518,7 +518,7 @@ mod tests {
         assert_eq!(floats, [(4, 1), (8, 1), (8, 2), (32, 1), (16, 2), (8, 2), (16, 2)]);
         let doubles = |many| [16, 32, 64, 96, 128].map(|n| of(8, n, many));
         assert_eq!(doubles(false), [(8, 1), (16, 1), (32, 1), (32, 1), (32, 2)]);
-        assert_eq!(doubles(true), [(8, 1), (8, 2), (16, 2), (16, 2), (32, 2)]);
+        assert_eq!(doubles(true), [(8, 1), (8, 2), (16, 2), (8, 2), (32, 2)]);
         assert_eq!([33_791, 33_792].map(|rows| has_many_rows(rows, 132)), [false, true]);
         let halves = [16, 32, 64, 128, 512].map(|n| of(2, n, false));
         assert_eq!(halves, [(4, 1), (4, 1), (8, 1), (16, 1), (32, 1)]);
