@@ -189,7 +189,8 @@ row_groups(const int32_t *indices, const A *values, int32_t base, const GroupTas
     if (which > 0 || row < 0 || !has_columns)
         return;
     const Acc alpha = alpha_.get(), beta = beta_.get();
-    // Of 16 bytes at the most: Y may be wider than X.
+    // Elements of C are stored in packs of at most 16 bytes, which are fewer than V where Y is
+    // wider than X.
     constexpr int kPack = 16 / sizeof(Y) < V ? 16 / sizeof(Y) : V;
     Y *out = c + row * c_row + col;
 #pragma unroll

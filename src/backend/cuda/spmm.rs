@@ -214,7 +214,8 @@ struct Kernels {
     pack: Kernel,
     /// Where nothing is analyzed.
     lists: Option<ListKernels>,
-    /// By lanes and packs, on lists for groups.
+    /// The kernels for aligned rows, each with its lanes in a group and packs in a lane; none where lists are for the
+    /// other kernels.
     groups: Vec<((usize, usize), Kernel)>,
 }
 

@@ -92,7 +92,7 @@ pub(super) fn check(matrix: &Rows<i32, i32>, shape: Shape, when: When) -> jaccar
     found
 }
 
-/// Whether every row is where it was.
+/// Whether the order leaves every row at its own place.
 fn is_identity(order: &[u32]) -> bool {
     order.iter().enumerate().all(|(position, &row)| row as usize == position)
 }

@@ -317,8 +317,8 @@ pub fn group_kinds(size: usize) -> &'static [(usize, usize)] {
     }
 }
 
-/// Of [`group_kinds`], for so many packs in a row of B, of which a tile has no more than `most` bytes: the one that
-/// leaves the fewest lanes without work. Two packs a lane only where nothing is left over, and of doubles, which leave
+/// The first of [`group_kinds`] whose tiles have no more than `most` bytes of a row of B with so many packs, and more than
+/// half of their lanes have work. Two packs a lane only where nothing is left over, and of doubles, which leave
 /// room for fewer groups then, only in groups of a warp or where there are rows for many turns of the device.
 fn group_kind(size: usize, packs: usize, most: usize, has_many_rows: bool) -> (usize, usize) {
     let kinds = group_kinds(size);
@@ -352,7 +352,7 @@ pub fn is_for_groups(problem: &SpmmProblem, width: IndexType, mean: i64) -> bool
     may && suits_groups(x.size(), problem.columns(), mean)
 }
 
-/// The same for `n` columns of elements of `size` bytes.
+/// Whether `n` columns of elements of `size` bytes and rows of this mean length suit such plans.
 fn suits_groups(size: usize, n: usize, mean: i64) -> bool {
     let pack = 16 / size;
     if n <= NARROW || n % pack != 0 || mean > LONGEST_OF_GROUPS {
@@ -394,6 +394,19 @@ pub fn gain_of_groups(problem: &SpmmProblem, width: IndexType, mean: i64) -> f64
 }
 
 impl Plan<'_> {
+    /// log2 of the tiles of a launch for `n` columns that lie next to each other in the grid. A row of B that begins inside
+    /// a line of 128 bytes shares lines, and memory's 64 bytes, at each border of tiles: neighbours should find them in
+    /// L2. Where entries lie far from each other, a tile at a time is what L2 holds.
+    fn together(&self, tiles: u32, n: usize, b: &RowsOfB) -> u32 {
+        let follow = (!b.begin_at(LINE) && self.reach.is_near(SHORT))
+            || self.reach.takes_rows(n.saturating_mul(self.size));
+        if follow {
+            tiles.next_power_of_two().trailing_zeros().min(3)
+        } else {
+            0
+        }
+    }
+
     /// 32 bits number the packs of B.
     fn numbers_packs(&self, b: &RowsOfB) -> bool {
         self.cols.saturating_mul(b.row_bytes / 16) <= i64::from(u32::MAX)
@@ -427,10 +440,7 @@ impl Plan<'_> {
             let tile = lanes * packs * pack;
             let columns = n.min(self.tiles_at_once * tile);
             let tiles = columns.div_ceil(tile) as u32;
-            let follow = self.reach.takes_rows(n.saturating_mul(size))
-                || (!b.begin_at(LINE) && self.reach.is_near(SHORT));
-            let together = if follow { tiles.next_power_of_two().trailing_zeros().min(3) } else { 0 };
-            let kernel = Kernel::Groups { lanes, packs };
+            let (kernel, together) = (Kernel::Groups { lanes, packs }, self.together(tiles, n, b));
             return Step {
                 kernel,
                 columns,
@@ -466,13 +476,7 @@ impl Plan<'_> {
         {
             spread *= 2;
         }
-        // A row of B that begins inside a line of 128 bytes shares lines, and
-        // memory's 64 bytes, at each border of tiles: neighbours should find
-        // them in L2. Where entries lie far from each other, a tile at a time
-        // is what L2 holds.
-        let follow =
-            (!b.begin_at(LINE) && self.reach.is_near(SHORT)) || self.reach.takes_rows(n.saturating_mul(size));
-        let together = if follow { tiles.next_power_of_two().trailing_zeros().min(3) } else { 0 };
+        let together = self.together(tiles, n, b);
         Step { kernel, columns, tiles, together, packs: true, runs_a_warp: groups / spread, spread }
     }
 }
@@ -522,7 +526,7 @@ mod tests {
         assert_eq!([33_791, 33_792].map(|rows| has_many_rows(rows, 132)), [false, true]);
         let halves = [16, 32, 64, 128, 512].map(|n| of(2, n, false));
         assert_eq!(halves, [(4, 1), (4, 1), (8, 1), (16, 1), (32, 1)]);
-        // What L2 holds of the rows of B in use.
+        // Tiles are narrower where L2 holds no more of the rows of B that are in use.
         assert_eq!(group_kind(4, 32, 256, false), (8, 2));
         // Every width has a kernel, and no lane more than its pack where some are left over.
         for (size, packs, many) in [2, 4, 8]

@@ -95,7 +95,7 @@ pub const CHUNK: i64 = 32;
 /// measurement, and costs the memory all the same.
 const LEAST_GAIN: f64 = 0.05;
 
-/// What columns of 16 bits count from.
+/// The origins that columns of 16 bits are counted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origins {
     /// 0: no column is beyond 16 bits.

@@ -111,7 +111,7 @@ impl<'a, V: Real> Program<'a, V> {
         Self::in_order(session, case, values, in_place, Reorder::Auto)
     }
 
-    /// The same with rows in an order.
+    /// A program with the case's settings whose plan puts rows in an order.
     fn in_order(
         session: &'a Session,
         case: Case,

@@ -14,13 +14,13 @@ use testkit::{dense_product, Number as _};
 enum Kind {
     /// Rows of one length, no column beyond 16 bits.
     EvenFew,
-    /// The same with more columns, near each other.
+    /// Rows of one length, columns beyond 16 bits, those of a row near each other.
     EvenNear,
-    /// The same, and the last row has one that is far from the others.
+    /// Such rows, and the last one has a column that is far from its others.
     EvenFar,
     /// Empty rows and a long one, no column beyond 16 bits.
     SkewedFew,
-    /// The same with more columns, near each other.
+    /// Empty rows and a long one, columns beyond 16 bits, those of a row near each other.
     SkewedNear,
 }
 

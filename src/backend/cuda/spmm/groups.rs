@@ -14,7 +14,7 @@ kernel_kinds! { "spmm/row_groups" {
             [["f16", "f16f32", "bf16", "bf16f32"], [4, 8, 16, 32], [1]];
 } }
 
-/// By lanes and packs.
+/// The kernels for these types, each with its lanes in a group and packs in a lane.
 pub(super) fn load(device: &Device, types: Types) -> Result<Vec<((usize, usize), Kernel)>> {
     let kinds = group_kinds(types.x.size());
     kinds

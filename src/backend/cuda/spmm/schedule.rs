@@ -53,9 +53,6 @@ pub(super) struct Tasks {
 }
 same_layout!(Tasks = "spmm/row.cuh Tasks" { parts, part_count, warps, warp_count, runs, count, spread, counters, counter_count, rows, rows_a_run, run_limit, lengths });
 
-/// Threads of a block of the kernels for aligned rows (row.cuh's kBlock).
-const GROUP_THREADS: usize = 128;
-
 /// Kernels' `GroupTasks`.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -322,7 +319,7 @@ impl Schedule {
         let (Some(quad_count), Lists::Kept { runs, warps, parts }) = (self.quads, &self.lists) else {
             return None;
         };
-        let a_block = (GROUP_THREADS / lanes) as i64;
+        let a_block = i64::from(super::ROW_THREADS) / lanes as i64;
         let blocks = |count: i64, sharing: i64| (count + a_block / sharing - 1) / (a_block / sharing);
         let pair_count = self.warp_count - quad_count;
         let pairs_from = self.part_count + blocks(quad_count, 4);

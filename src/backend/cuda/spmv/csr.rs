@@ -71,7 +71,7 @@ impl Launch {
         Ok(Launch { kernel, form, compute, order, narrow: None, stream, places })
     }
 
-    /// The same on columns that the plan keeps.
+    /// This launch with the kernel that reads the columns of 16 bits which the plan keeps.
     fn narrowed(self, device: &Device, types: Types, rows: &Rows, columns: &NarrowColumns) -> Result<Self> {
         let kind = if matches!(self.form, Form::Rows { .. }) { ROWS_16 } else { BALANCED_16 };
         let kernel = kind.load(device, (types_name(types), rows.offset_type))?;
@@ -122,7 +122,7 @@ impl Launch {
     }
 }
 
-/// Whether the matrix does not fit L2 beside x and y.
+/// Whether values and columns of so many bytes are more than L2 holds beside x and y, so that kernels read them past it.
 fn is_streamed(device: &Device, types: Types, rows: &Rows, column_bytes: usize) -> bool {
     let bytes = rows.nnz as u64 * (types.a.size() + column_bytes) as u64;
     reads_past_l2(bytes, device.properties().l2_bytes)

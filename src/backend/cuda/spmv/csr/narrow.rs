@@ -81,7 +81,7 @@ impl NarrowColumns {
         (columns.read(0, columns.len()).unwrap(), origins.read(0, origins.len()).unwrap())
     }
 
-    /// What columns count from.
+    /// The origins that the columns are counted from.
     pub(super) fn origins(&self) -> Origins {
         self.kind
     }

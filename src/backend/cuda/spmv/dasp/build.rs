@@ -82,7 +82,7 @@ pub(super) struct DeviceDasp {
 struct Structure {
     shape: Shape,
     histogram: Vec<u64>,
-    /// Which entry each slot takes, all ones for padding.
+    /// The number of the entry that each slot takes; all ones for padding.
     map: Numbers,
     order: DeviceBuffer<i32>,
     runs: DeviceBuffer<i32>,
