@@ -165,14 +165,26 @@ fn sources(a: &SparseMatrix, op: Operation, name: &str) -> Result<Vec<Source>> {
     Ok(out)
 }
 
-/// How many times as fast as its rates say `row` is, where it takes the matrix as `source` says.
-fn gain_of_groups(problem: &SpmmProblem, source: Source, survey: &spmm::Survey) -> f64 {
+/// Seconds of `row` where it takes the matrix as `source` says. Its rates are of the kernels that take any rows; what
+/// was learned (`corrected`) is of the kernels for aligned rows where a product suits them.
+fn seconds_of_row(
+    problem: &SpmmProblem,
+    source: Source,
+    survey: &spmm::Survey,
+    (by_rates, corrected): (f64, Option<f64>),
+) -> f64 {
     let width = match (source, &problem.a.arrays) {
         (Source::InPlace, SparseArrays::Csr(m) | SparseArrays::Csc(m)) => m.index_type,
         _ => IndexType::I32,
     };
-    let mean = survey.counts.nnz / survey.counts.rows.max(1);
-    spmm::row::gain_of_groups(problem, width, mean as i64)
+    let mean = (survey.counts.nnz / survey.counts.rows.max(1)) as i64;
+    let gain = spmm::row::gain_of_groups(problem, mean);
+    match (corrected, spmm::row::is_for_groups(problem, width, mean)) {
+        (Some(seconds), true) => seconds,
+        (Some(seconds), false) => seconds * gain,
+        (None, true) => by_rates / gain,
+        (None, false) => by_rates,
+    }
 }
 
 /// Choices for a product with dense operands, best first; `cost` gives bytes and seconds. `amortized`: by what
@@ -451,12 +463,13 @@ pub fn spmm(
                 _ => (of(&surveyed.survey, algorithm), &own),
             };
             let corrected = correction.as_ref().map(|known| known.seconds(algorithm, found.seconds));
-            // Rates and corrections are of the kernels that take any rows.
-            let gain = match algorithm {
-                Algorithm::Row => gain_of_groups(problem, source, &surveyed.survey),
-                _ => 1.0,
+            let seconds = match algorithm {
+                Algorithm::Row => {
+                    seconds_of_row(problem, source, &surveyed.survey, (found.seconds, corrected))
+                }
+                _ => corrected.unwrap_or(found.seconds),
             };
-            (found.bytes, corrected.unwrap_or(found.seconds) / gain)
+            (found.bytes, seconds)
         })?;
         let mut choices = different_first(choices);
         let found = match (settings.reorder, gains) {

@@ -49,7 +49,7 @@ pub use grids::{arrow, band, hex_mesh, lattice4, markov_triangle, wilson, Reach}
 pub use kinds::{by_name, changes, kinds};
 pub use laplacian::{is_grid, laplacian};
 pub use layers::{hypersparse, pruned, pruned_columns, pruned_skewed};
-pub use networks::{circuit, web, Hubs};
+pub use networks::{circuit, cliques, web, Hubs};
 pub use rmat::rmat;
 pub use transform::{expand, expand_permutation, permute, random_permutation, window_permutation};
 

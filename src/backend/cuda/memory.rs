@@ -48,8 +48,7 @@ pub struct Pool {
     pool: Address,
     stream: Address,
     /// What work in flight and graphs may use, and was given back: looked at whenever memory is taken or given
-    /// back. Not left to the driver on a stream that waits for the work, since it may give such memory out at
-    /// once, and have the allocation wait (R580 does).
+    /// back.
     kept: Mutex<Vec<(Arc<Pending>, Vec<Address>)>>,
     /// Bytes that the device has.
     total: usize,
@@ -85,13 +84,32 @@ impl Pool {
             check(code, "the memory pool's threshold")?;
             check(driver::cuStreamCreate(&mut stream, NON_BLOCKING), "making a stream")?;
         }
-        Ok(Pool {
+        let pool = Pool {
             pool: Address::new(pool),
             stream: Address::new(stream),
             kept: Mutex::default(),
             total,
             desks: Mutex::default(),
-        })
+        };
+        pool.let_allocations_wait(false)?;
+        Ok(pool)
+    }
+
+    /// Whether an allocation may get memory that was given back behind pending work of another stream. The
+    /// driver makes such an allocation wait for that work, and [`Pool::allocate`] waits with it: one stream's
+    /// long kernel would hold up an analysis on another. So it may do so only where no other memory is left.
+    fn let_allocations_wait(&self, yes: bool) -> Result<()> {
+        const REUSE_ALLOW_INTERNAL_DEPENDENCIES: i32 = 3;
+        let mut value = i32::from(yes);
+        // SAFETY: the pool lives; the value is an int, as this attribute's is.
+        let code = unsafe {
+            driver::cuMemPoolSetAttribute(
+                raw(self.pool),
+                REUSE_ALLOW_INTERNAL_DEPENDENCIES,
+                (&raw mut value).cast(),
+            )
+        };
+        check(code, "the memory pool's reuse of memory")
     }
 
     /// The stream on which memory is taken and given back.
@@ -157,7 +175,19 @@ impl Pool {
         done.into_iter().flat_map(|(_, addresses)| addresses).for_each(|address| self.release(address));
     }
 
-    /// Waits until all that work of streams may use is free.
+    /// Allocates where memory is short: waits for all that was given back behind work of streams.
+    fn allocate_and_wait(&self, bytes: usize) -> Result<Address> {
+        self.wait_for_releases()?;
+        self.let_allocations_wait(true)?;
+        let made = self.allocate(bytes);
+        if let Err(error) = self.let_allocations_wait(false) {
+            made.into_iter().for_each(|address| self.release(address));
+            return Err(error);
+        }
+        made
+    }
+
+    /// Waits until all that graphs and work whose end is recorded may use is free.
     fn wait_for_releases(&self) -> Result<()> {
         let pending: Vec<_> = self.kept.lock().iter().map(|(pending, _)| Arc::clone(pending)).collect();
         pending.iter().try_for_each(|pending| pending.wait())?;
@@ -165,9 +195,7 @@ impl Pool {
         synchronize(self.stream)
     }
 
-    /// Behind the work of another stream. The driver gives the memory out again
-    /// when that is done; an allocation that gets it earlier is made to wait, and
-    /// `allocate` waits with it.
+    /// Behind the work of another stream: the driver gives the memory out again when that is done.
     fn release_after(&self, address: Address, stream: Address) -> bool {
         // SAFETY: the address is of this pool, and only work that is on the
         // stream already uses it.
@@ -219,10 +247,9 @@ impl RawMemory for CudaMemory {
                 if error.status == Status::AllocFailed
                     && bytes <= pool.total
                     && matches!(is_capturing(stream), Ok(false))
-                    && synchronize(stream).is_ok()
-                    && pool.wait_for_releases().is_ok() =>
+                    && synchronize(stream).is_ok() =>
             {
-                pool.allocate(bytes)
+                pool.allocate_and_wait(bytes)
             }
             done => done,
         }

@@ -368,20 +368,20 @@ pub fn lanes_of_groups(size: usize, n: usize, rows: i64, multiprocessors: i64) -
     group_kind(size, n / (16 / size), usize::MAX, has_many_rows(rows, multiprocessors)).0
 }
 
-/// How many times as fast [`Kernel::Groups`] are as the kernels that the rates of `row` were fitted to: by values of 2, 4
-/// and 8 bytes, for up to 64 columns and for more, by the mean length of the rows: less than [`LEAST_OF_GROUPS`], up to
-/// 100, and more. Medians over 53 matrices on an H100; less where the median made the choice worse, in halves and for many
-/// columns of doubles (benches/NOTES.md, "Entries by shuffles").
+/// How many times as fast [`Kernel::Groups`] are as the kernels that take any rows, which the rates of `row` are of: by
+/// values of 2, 4 and 8 bytes, for up to 64 columns and for more, by the mean length of the rows: less than
+/// [`LEAST_OF_GROUPS`], up to 100, and more. Medians over 14,000 sampled products on an H100 (benches/NOTES.md, "Entries by
+/// shuffles").
 const GAINS: [[[f64; 3]; 2]; 3] = [
-    [[1.1, 1.15, 1.0], [1.0, 1.2, 1.1]],
-    [[1.0, 1.34, 1.15], [1.02, 1.2, 1.1]],
-    [[1.0, 1.3, 1.08], [1.0, 1.05, 1.0]],
+    [[1.2, 1.2, 1.0], [1.0, 1.25, 1.25]],
+    [[1.15, 1.18, 1.2], [1.2, 1.22, 1.25]],
+    [[1.0, 1.23, 1.2], [1.0, 1.14, 1.0]],
 ];
 
-/// How many times as fast as its rates say `row` is for a product, with columns of A of this width and rows of this mean
-/// length in their own order.
-pub fn gain_of_groups(problem: &SpmmProblem, width: IndexType, mean: i64) -> f64 {
-    if !is_for_groups(problem, width, mean) {
+/// How many times as fast as the kernels that take any rows [`Kernel::Groups`] are for rows of this mean length; 1: the
+/// product does not suit them, or they are not faster.
+pub fn gain_of_groups(problem: &SpmmProblem, mean: i64) -> f64 {
+    if problem.types.x.is_complex() || !suits_groups(problem.types.x.size(), problem.columns(), mean) {
         return 1.0;
     }
     let of_size = &GAINS[match problem.types.a.size() {

@@ -132,8 +132,46 @@ fn orders_are_measured_alone() {
     }
 }
 
+/// The algorithms of a line.
+fn algorithms(line: &[String]) -> Vec<&str> {
+    line[9].split(' ').map(|time| time.split(':').next().unwrap()).collect()
+}
+
+/// An older table's products, with the times of the algorithms that were named alone.
+#[test]
+fn algorithms_are_measured_again() {
+    let arguments = ["--count", "8", "--seed", "5", "--least", "60", "--most", "200"];
+    let first = sample(&arguments);
+    let is_wanted = |name: &&str| ["row", "csr"].contains(name);
+    let mut expected: Vec<_> = lines(&first)
+        .iter()
+        .filter(|line| line[5] != "matrix" && algorithms(line).iter().any(|name| is_wanted(&name)))
+        .map(|line| line[..9].to_vec())
+        .collect();
+    expected.sort();
+    assert!(expected.iter().any(|line| line[5] == "spmv") && expected.iter().any(|line| line[5] == "spmm"));
+    let folder = Folder::new();
+    let table = folder.path("first.tsv");
+    std::fs::write(&table, &first).unwrap();
+    let text = sample(&["--again", &table, "--algorithms", "row,csr"]);
+    assert_has(&text, &["# algorithms row csr\n"]);
+    let mut found = lines(&text);
+    found.retain(|line| line[5] != "matrix");
+    found.sort();
+    assert_eq!(found.iter().map(|line| line[..9].to_vec()).collect::<Vec<_>>(), expected);
+    for line in &found {
+        assert_eq!(algorithms(line), [if line[5] == "spmm" { "row" } else { "csr" }], "{line:?}");
+    }
+    // Drawn matrices, too.
+    let text = sample(&[&arguments[..], &["--algorithms", "row"]].concat());
+    assert!(lines(&text).iter().all(|line| line[5] == "matrix" || algorithms(line) == ["row"]), "{text}");
+    std::fs::write(&table, "0\tx\n").unwrap();
+    assert_has(&error(&["sample", "--again", &table, "--algorithms", "row"]), &["first.tsv", "2 fields"]);
+}
+
 #[test]
 fn what_cannot_be_sampled_is_said() {
+    assert_has(&error(&["sample", "--count", "1", "--algorithms", "rows"]), &["--algorithms rows", "row, "]);
     assert_has(&error(&["sample", "--count", "1", "--least", "9", "--most", "8"]), &["--least"]);
     assert_has(&error(&["sample"]), &["--count"]);
     let output = tarsia(&["sample", "--gallery", "no:such", "--backend", "host"]);

@@ -1,10 +1,10 @@
 //! Matrices of any size by a name with arguments, for command lines and tests.
 
 use super::{
-    arrow, banded, circuit, dense_rows_cols, dimension, elasticity, empty, expand, hex_mesh, hypersparse,
-    lattice4, markov_triangle, permute, poisson, pruned, pruned_columns, pruned_skewed, random_permutation,
-    rectangular, rmat, uniform, web, wilson, window_permutation, with_empty_rows, with_values, Hubs, Reach,
-    Result, Stencil,
+    arrow, banded, circuit, cliques, dense_rows_cols, dimension, elasticity, empty, expand, hex_mesh,
+    hypersparse, lattice4, markov_triangle, permute, poisson, pruned, pruned_columns, pruned_skewed,
+    random_permutation, rectangular, rmat, uniform, web, wilson, window_permutation, with_empty_rows,
+    with_values, Hubs, Reach, Result, Stencil,
 };
 use crate::owned::{MatrixError, OwnedCsr};
 
@@ -34,6 +34,7 @@ pub fn kinds() -> &'static [&'static str] {
         "skewed:ROWSxCOLS:SPARSITY:SKEW[:SEED]",
         "columns:ROWSxCOLS:SPARSITY:EXPONENT[:SEED]",
         "hypersparse:ROWSxCOLS:FILLED:K[:SEED]",
+        "cliques:NODES:GROUPS:LARGEST:NEAR[:SEED]",
     ]
 }
 
@@ -51,7 +52,7 @@ pub fn changes() -> &'static [&'static str] {
 /// [`empty`]; `gaps` is [`with_empty_rows`].
 ///
 /// The others are patterns, with values from SEED: `mesh` is [`hex_mesh`] of 27 points, expanded by
-/// UNKNOWNS a node; `lattice4`, `wilson`, `web`, `pruned`, `hypersparse` and `arrow` are the functions
+/// UNKNOWNS a node; `lattice4`, `wilson`, `web`, `pruned`, `hypersparse`, `cliques` and `arrow` are the functions
 /// of these names; `markov` is [`markov_triangle`]; `circuit` is [`circuit`] with HUBS random hubs of
 /// PINS pins; `skewed` is [`pruned_skewed`], `columns` [`pruned_columns`]. SEED is 1 unless given.
 ///
@@ -150,6 +151,7 @@ fn make_pattern(kind: &str, arguments: &Arguments, seed: u64) -> Result<OwnedCsr
         "pruned" => pruned(n(1)?, n(2)?, real(3)?, seed),
         "skewed" => pruned_skewed(n(1)?, n(2)?, real(3)?, real(4)?, seed),
         "columns" => pruned_columns(n(1)?, n(2)?, real(3)?, real(4)?, seed),
+        "cliques" => cliques(n(1)?, n(2)?, n(3)?, real(4)?, seed),
         _ => hypersparse(n(1)?, n(2)?, n(3)?, n(4)?, seed),
     }
 }

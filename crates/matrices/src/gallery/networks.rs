@@ -94,6 +94,46 @@ fn before(node: usize, back: usize) -> usize {
     node.saturating_sub(1 + back)
 }
 
+/// The pattern of `nodes` nodes, each with itself, in `groups` groups whose members are all coupled with each other:
+/// elements with many nodes, supernodes, orbitals of atoms, or the columns x of a sparse X in X·Xᵀ.
+///
+/// A group has 2 + ⌊(`largest` − 1) · u·v⌋ members, at most `largest`, u and v uniform in [0, 1): few are large. With probability `near` they
+/// follow each other from a random node on; else they are random nodes, some of which may be the same. Symmetric.
+pub fn cliques(nodes: usize, groups: usize, largest: usize, near: f64, seed: u64) -> Result<OwnedCsr<()>> {
+    check_dimensions(nodes, nodes)?;
+    if largest < 2 {
+        return Err(MatrixError::argument("members of the largest group", largest, "at least 2"));
+    }
+    at_most("members of the largest group", largest, nodes)?;
+    probability("near", near)?;
+    let mut rng = SplitMix64::new(seed);
+    // A ninth of the largest group's entries in the mean, and what small ones have.
+    let entries =
+        groups as u128 * (largest as u128 * largest as u128 / 9 + 4 + largest as u128) + nodes as u128;
+    let mut edges = Edges::with_capacity(usize::try_from(entries).unwrap_or(usize::MAX))?;
+    for node in 0..nodes {
+        edges.push(node, node)?;
+    }
+    let mut members: Vec<usize> = Vec::new();
+    for _ in 0..groups {
+        let share = rng.unit() * rng.unit();
+        let count = (2 + ((largest - 1) as f64 * share) as usize).min(largest);
+        let first = rng.below((nodes - count + 1) as u64) as usize;
+        let is_near = rng.unit() < near;
+        members.clear();
+        for at in 0..count {
+            let member = if is_near { first + at } else { rng.below(nodes as u64) as usize };
+            try_push(&mut members, member)?;
+        }
+        for &row in &members {
+            for &col in &members {
+                edges.push(row, col)?;
+            }
+        }
+    }
+    edges.into_pattern(nodes, nodes)
+}
+
 /// A web of `pages` pages, row i the links of page i, with power laws in both directions.
 ///
 /// A page links to itself; the number d of its links is made of halves: it starts at 1, doubles with

@@ -288,6 +288,7 @@ fn names_and_bits_never_change() {
         ("skewed:30x40:0.8:1", 0x499c_3a02_a796_0524),
         ("columns:30x40:0.8:1", 0x08e5_815f_0b0d_1b17),
         ("hypersparse:90x80:7:5", 0x559b_c248_124c_36a9),
+        ("cliques:80:9:12:0.5", 0x3f0c_54a9_1045_f4a5),
     ];
     assert_eq!(examples.len(), kinds().len());
     let mut wrong = String::new();
@@ -373,6 +374,10 @@ fn bad_names_and_sizes_are_errors() {
         ("hypersparse:5x9:6:1", "filled: found '6', expected 0 to 5"),
         ("hypersparse:5x9:1:10", "per_row: found '10', expected 0 to 9"),
         ("hypersparse:99999999999x9:1:1", "rows: found 99999999999"),
+        ("cliques:9:1:1:0.5", "members of the largest group: found '1'"),
+        ("cliques:9:1:10:0.5", "members of the largest group: found '10', expected 0 to 9"),
+        ("cliques:9:1:5:1.5", "near: found '1.5'"),
+        ("cliques:9:18446744073709551615:9:1", "out of memory"),
     ] {
         let text = by_name(name).unwrap_err().to_string();
         assert!(text.contains(part), "{name}: {text}");

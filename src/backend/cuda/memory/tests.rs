@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
+use crate::backend::cuda::testing::Gate;
 use crate::backend::cuda::timing::Stream;
 
 #[test]
@@ -70,5 +71,43 @@ fn memory_is_given_out_again_when_work_on_it_is_done() {
         assert!(array.read(BYTES - pattern.len(), pattern.len()).unwrap() == pattern);
     }
     println!("{reused} of 20 allocations got the memory that was given back");
+    assert_eq!(cx.allocator.live_bytes(), 0);
+}
+
+/// Memory of a stream that is held by a gate goes to nobody before the gate opens, and nobody waits for it.
+#[test]
+fn an_allocation_does_not_wait_for_the_work_of_another_stream() {
+    const BYTES: usize = 96 << 20;
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    let streams = [Stream::new(device.ordinal()).unwrap(), Stream::new(device.ordinal()).unwrap()];
+    let [mine, other] = [0, 1].map(|i| Context { stream: streams[i].address(), ..cx.clone() });
+    for is_short in [false, true, false] {
+        let array = DeviceBuffer::<u8>::new(&mine, BYTES).unwrap();
+        let first = array.address();
+        let gate = Gate::close(&streams[0]).unwrap();
+        zero(array.address(), BYTES, mine.stream).unwrap();
+        drop(array);
+        if is_short {
+            // The way of an allocation for which nothing is left; it may wait, and gets what it can.
+            std::thread::scope(|scope| {
+                let pool = device.pool().unwrap();
+                let made = scope.spawn(|| {
+                    let _entered = device.enter().unwrap();
+                    pool.allocate_and_wait(BYTES).unwrap()
+                });
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                assert!(gate.open());
+                pool.release(made.join().unwrap());
+            });
+        } else {
+            let array = DeviceBuffer::<u8>::new(&other, BYTES).unwrap();
+            zero(array.address(), BYTES, other.stream).unwrap();
+            synchronize(other.stream).unwrap();
+            assert_ne!(array.address(), first);
+            assert!(gate.open(), "the allocation has waited for the other stream");
+        }
+        synchronize(mine.stream).unwrap();
+    }
     assert_eq!(cx.allocator.live_bytes(), 0);
 }

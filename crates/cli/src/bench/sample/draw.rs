@@ -92,7 +92,7 @@ impl Draw {
         // Rows of so many entries in the mean, at least `least` of them.
         let rows = |mean: f64, least: f64| (entries / mean).clamp(least, MOST_ROWS).round();
         let seed = self.below(1 << 30);
-        let name = match self.pick(&[2, 2, 2, 5, 3, 5, 4, 4, 4, 5, 2, 1, 1, 3, 5, 5, 3, 3, 3, 3, 2]) {
+        let name = match self.pick(&[2, 2, 2, 5, 3, 5, 4, 4, 4, 5, 2, 1, 1, 3, 5, 5, 3, 3, 3, 3, 2, 7, 3]) {
             0 => format!("poisson5:{}", (entries / 5.0).sqrt().max(2.0).round()),
             1 => format!("poisson7:{}", (entries / 7.0).cbrt().max(2.0).round()),
             2 => format!("poisson27:{}", (entries / 27.0).cbrt().max(2.0).round()),
@@ -176,6 +176,23 @@ impl Draw {
                 let rows = (filled * self.scale(2.0, 200.0)).clamp(mean, MOST_ROWS).max(filled).round();
                 let cols = (rows * self.wide()).clamp(mean, MOST_ROWS).round();
                 return (format!("hypersparse:{rows}x{cols}:{filled}:{mean}:{seed}"), rows == cols);
+            }
+            21 => {
+                let largest = self.count(4.0, 600.0);
+                let of_group = largest * largest / 9.0 + 2.0 * largest + 4.0;
+                let groups = (entries / of_group).max(1.0).round();
+                // Each node is in none to twenty of them.
+                let nodes =
+                    (groups * (2.0 + largest / 4.0) / self.scale(0.5, 20.0)).clamp(largest, MOST_ROWS);
+                let near = [0.0, 1.0, self.between(0.0, 1.0)][self.below(3)];
+                format!("cliques:{}:{groups}:{largest}:{near:.2}:{seed}", nodes.round())
+            }
+            22 => {
+                // Few rows, as of constraints or classes, all of them long.
+                let rows = self.count(2.0, 500.0);
+                let density = self.scale(0.003, 0.9);
+                let cols = (entries / rows / density).clamp(1.0, MOST_ROWS).round();
+                return (format!("rectangular:{rows}x{cols}:{density:.3e}:{seed}"), rows == cols);
             }
             layer => {
                 let sparsity = 1.0 - self.scale(0.01, 0.5);

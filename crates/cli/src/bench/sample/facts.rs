@@ -32,6 +32,29 @@ pub const SPGEMM: [&str; 15] = [
     "most_pairs",
 ];
 
+/// What choices choose from: candidates of SpMV.
+const SPMV: [Algorithm; 5] =
+    [Algorithm::Sell, Algorithm::Csr, Algorithm::Stream, Algorithm::Dasp, Algorithm::MaskBlock];
+/// Candidates of SpMM, and `swift`, which is measured beside them.
+const SPMM: [Algorithm; 5] =
+    [Algorithm::Row, Algorithm::SpmmSell, Algorithm::Window, Algorithm::Smat, Algorithm::Dense];
+/// All that can be measured.
+pub const ALGORITHMS: [Algorithm; 13] = [
+    SPMV[0],
+    SPMV[1],
+    SPMV[2],
+    SPMV[3],
+    SPMV[4],
+    SPMM[0],
+    SPMM[1],
+    SPMM[2],
+    SPMM[3],
+    SPMM[4],
+    Algorithm::Swift,
+    Algorithm::Hash,
+    Algorithm::Tile,
+];
+
 /// Rows and columns of a tile of SpGEMM.
 const SIDE: usize = 16;
 /// Products of a row that is heavy: more than teams take in `hash`.
@@ -48,6 +71,18 @@ pub enum Group {
     Spgemm,
     /// One product with its rows in each of [`ORDERS`].
     Orders(Form),
+}
+
+impl Group {
+    /// As tables name it: operation, precision, columns of the dense operands.
+    pub fn names(self) -> (&'static str, &'static str, usize) {
+        match self {
+            Group::Spmv(precision) => ("spmv", precision.name(), 1),
+            Group::Spmm(precision, n) => ("spmm", precision.name(), n),
+            Group::Spgemm => ("spgemm", "f64", 0),
+            Group::Orders(form) => (form.name(), "f32", form.columns()),
+        }
+    }
 }
 
 /// The products that take orders of rows (tarsiaPlan_setReorder), all in fp32 as the paper on row permutations has
@@ -195,6 +230,11 @@ impl Matrix {
                     out.add(group, None)?;
                 }
             }
+            Wanted::These(groups) => {
+                for &group in groups {
+                    out.add(group, None)?;
+                }
+            }
             Wanted::Some(count, draw) => {
                 let weights = GROUPS.map(|(_, weight)| weight);
                 for _ in 0..PATIENCE {
@@ -251,12 +291,22 @@ impl Matrix {
         self.cases = FORMS.map(case).to_vec();
         Ok(())
     }
+
+    /// Leaves out all candidates but these, and the cases that have none of them.
+    pub fn keep(&mut self, algorithms: &[String]) {
+        for case in &mut self.cases {
+            case.candidates.retain(|candidate| algorithms.iter().any(|name| name == candidate.name));
+        }
+        self.cases.retain(|case| !case.candidates.is_empty());
+    }
 }
 
 /// Which groups are measured.
 pub enum Wanted<'d> {
     /// All.
     All,
+    /// These.
+    These(&'d [Group]),
     /// So many, drawn.
     Some(usize, &'d mut Draw),
     /// Orders of rows alone.
@@ -303,7 +353,6 @@ fn sensible(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
 }
 
 fn spmv(a: &OwnedCsr<()>, precision: Precision) -> Case {
-    use Algorithm::{Csr, Dasp, MaskBlock, Sell, Stream};
     let types = types(precision);
     let survey = Survey::of(&rows(a), types.x.size());
     let problem = on_device(a, types);
@@ -311,7 +360,7 @@ fn spmv(a: &OwnedCsr<()>, precision: Precision) -> Case {
         let seconds = problem.spmv_seconds(&survey, algorithm);
         Candidate { name: algorithm.name(), predicted_us: 1e6 * seconds }
     };
-    let candidates = sensible([Sell, Csr, Stream, Dasp, MaskBlock].map(candidate).to_vec());
+    let candidates = sensible(SPMV.map(candidate).to_vec());
     Case { group: Group::Spmv(precision), numbers: Vec::new(), candidates }
 }
 
@@ -320,9 +369,7 @@ fn of_spmm(a: &OwnedCsr<()>, precision: Precision, n: usize, with_swift: bool) -
     let survey = SpmmSurvey::of(&rows(a), types.a);
     let value = types.a.size() as f64;
     let mut candidates = Vec::new();
-    for algorithm in
-        [Algorithm::Row, Algorithm::SpmmSell, Algorithm::Window, Algorithm::Smat, Algorithm::Dense]
-    {
+    for algorithm in SPMM {
         let bytes = match algorithm {
             Algorithm::Dense => a.rows as f64 * a.cols as f64 * value,
             Algorithm::Smat => survey.counts.all_spans(16, value == 2.0) * 128.0 * (4.0 + value),

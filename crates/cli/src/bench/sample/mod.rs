@@ -1,11 +1,13 @@
 //! `tarsia sample`: what every candidate of a choice takes, on many matrices: what a chooser learns from.
 //!
+//! - [`again`]: matrices and products of an older table
 //! - [`draw`]: matrices with sampled parameters
 //! - [`facts`]: what is counted and predicted of each
 //! - [`measure`]: how long each takes
 //!
 //! Other threads make and count the next matrices while one is measured.
 
+mod again;
 mod draw;
 mod facts;
 mod measure;
@@ -24,10 +26,11 @@ use flate2::write::GzEncoder;
 use flate2::Compression;
 use matrices::gallery;
 use rayon::ThreadPoolBuilder;
-use tarsia::facade::{BackendKind, FeatureSet, SpmmSurvey};
+use tarsia::facade::{Algorithm, BackendKind, FeatureSet, SpmmSurvey};
 
+use self::again::Products;
 use self::draw::Draw;
-use self::facts::{Case, Group, Matrix, Wanted};
+use self::facts::{Case, Matrix, Wanted};
 use self::measure::{Meter, Time};
 use super::args::Backend;
 use super::{input, machine, timer};
@@ -39,7 +42,9 @@ Matrices are drawn from all kinds of the gallery, with sampled parameters; numbe
 the same matrix. Each is measured in some groups of products, drawn too: SpMV in one precision, SpMM in
 one precision and with 32 or 128 columns, SpGEMM. FILES and --gallery are measured in all groups: what a
 chooser that has learned is tested on. --orders measures, of all matrices of up to 131,072 rows, SpMV `csr`
-and SpMM `row` and `csr` in fp32 with their rows in every order, and nothing else.
+and SpMM `row` and `csr` in fp32 with their rows in every order, and nothing else. --algorithms measures the
+algorithms that it names alone; with --again in the products of a table of drawn matrices, e.g. where their
+kernels have changed since (`train/renew.py` puts the times into the table).
 
 The table, tab-separated, begins with lines of #: the device, and the names of the numbers of each operation.
   number matrix rows cols nnz op precision n numbers times
@@ -63,13 +68,14 @@ Exit code: 0; 1 if a result was wrong or a candidate failed; 2 if it could not r
 Examples:
   tarsia sample --count 10000 --seed 1 --seconds 300 --out train.tsv.gz
   tarsia sample --count 10000 --seed 3 --seconds 300 --orders --out orders.tsv.gz
+  tarsia sample --again train.tsv.gz --algorithms row --seconds 300 --out row.tsv.gz
   tarsia sample matrices/*.mtx.gz --gallery comparison --out test.tsv.gz";
 
 /// Arguments of `tarsia sample`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_long_help = NOTES,
-    group(ArgGroup::new("matrices").args(["files", "gallery", "count"]).required(true).multiple(true))
+    group(ArgGroup::new("matrices").args(["files", "gallery", "count", "again"]).required(true).multiple(true))
 )]
 pub struct Args {
     /// Matrices to measure in all groups, as `tarsia bench` takes them
@@ -99,6 +105,14 @@ pub struct Args {
     /// Measure orders of rows alone, all of them in each form of product that takes them
     #[arg(long)]
     orders: bool,
+
+    /// Measure these algorithms alone, in the products that have them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "orders")]
+    algorithms: Vec<String>,
+
+    /// Measure the algorithms again in the products of this table that have them
+    #[arg(long, value_name = "TSV", requires = "algorithms")]
+    again: Option<PathBuf>,
 
     /// Entries of a drawn matrix at the least, about
     #[arg(long, value_name = "ENTRIES", default_value_t = 1e3)]
@@ -138,6 +152,7 @@ enum Source {
     File(PathBuf),
     Named(String),
     Drawn(u64),
+    Again(Products),
 }
 
 impl Args {
@@ -146,13 +161,30 @@ impl Args {
         if !positive(self.least) || !positive(self.most) || self.least > self.most {
             return Err("--least, --most: they are numbers of entries, the first at most the second".into());
         }
+        let is_candidate = |name: &str| facts::ALGORITHMS.iter().any(|algorithm| algorithm.name() == name);
+        if let Some(name) = self.algorithms.iter().find(|name| !is_candidate(name)) {
+            let all = facts::ALGORITHMS.map(Algorithm::name).join(", ");
+            return Err(format!("--algorithms {name}: what can be measured is {all}").into());
+        }
         let files = self.files.iter().cloned().map(Source::File);
         let named = spelled_out(&self.gallery).into_iter().map(Source::Named);
         let drawn = (self.first..self.first.saturating_add(self.count)).map(Source::Drawn);
-        Ok(files.chain(named).chain(drawn).collect())
+        let again = match &self.again {
+            Some(table) => again::products(table, &self.algorithms)?,
+            None => Vec::new(),
+        };
+        Ok(files.chain(named).chain(drawn).chain(again.into_iter().map(Source::Again)).collect())
     }
 
     fn make(&self, source: &Source) -> Result<Matrix> {
+        let mut made = self.make_all(source)?;
+        if !self.algorithms.is_empty() {
+            made.keep(&self.algorithms);
+        }
+        Ok(made)
+    }
+
+    fn make_all(&self, source: &Source) -> Result<Matrix> {
         let (name, pattern) = match source {
             Source::File(path) => {
                 let found = input::read(path)?;
@@ -168,6 +200,10 @@ impl Args {
                     false => Wanted::Some(self.groups as usize, &mut draw),
                 };
                 return Matrix::new(*number as i64, &name, pattern, wanted);
+            }
+            Source::Again(Products { number, matrix, groups }) => {
+                let pattern = gallery::named(matrix).map_err(|error| format!("{matrix}: {error}"))?;
+                return Matrix::new(*number, matrix, pattern, Wanted::These(groups));
             }
         };
         Matrix::new(-1, &name, pattern, if self.orders { Wanted::Orders } else { Wanted::All })
@@ -296,6 +332,9 @@ fn head(out: &mut Out, args: &Args, session: &Session) -> Result<()> {
     let origin = machine::origin(session, args.commit.as_deref())?;
     let (device, driver, date, commit) = (origin.device, origin.driver, origin.date, origin.commit);
     let (seed, repeat, groups) = (args.seed, args.repeat, args.groups);
+    if !args.algorithms.is_empty() {
+        out.line(&format!("# algorithms {}", args.algorithms.join(" ")))?;
+    }
     out.line(&format!("# device {device} · {driver} · {date} · {commit}"))?;
     out.line(&format!(
         "# seed {seed} · groups {groups} · repeat {repeat} · features {} · numbers {}",
@@ -324,12 +363,7 @@ fn lines(out: &mut Out, matrix: &Matrix, meter: &mut Meter<'_>) -> Result<()> {
                 continue;
             }
         };
-        let (op, precision, n) = match case.group {
-            Group::Spmv(precision) => ("spmv", precision.name(), 1),
-            Group::Spmm(precision, n) => ("spmm", precision.name(), n),
-            Group::Spgemm => ("spgemm", "f64", 0),
-            Group::Orders(form) => (form.name(), "f32", form.columns()),
-        };
+        let (op, precision, n) = case.group.names();
         let times: Vec<_> = times.iter().map(|time| field(case, time)).collect();
         let numbers = joined(&case.numbers);
         out.line(&format!("{start}\t{op}\t{precision}\t{n}\t{numbers}\t{}", times.join(" ")))?;

@@ -230,6 +230,24 @@ fn hypersparse_rows_are_empty() {
 }
 
 #[test]
+fn cliques_couple_all_members() {
+    let near = cliques(3000, 40, 30, 1.0, 5).unwrap();
+    assert!(near.is_structurally_symmetric() && (0..3000).all(|i| near.get(i, i).is_some()));
+    // Members that follow each other: no entry is farther from the diagonal than the largest group is wide.
+    let distance = |a: &OwnedCsr<()>| {
+        (0..a.rows).flat_map(|i| a.row(i).0.iter().map(move |&j| i.abs_diff(j as usize))).max().unwrap()
+    };
+    assert!((10..30).contains(&distance(&near)), "{}", distance(&near));
+    let far = cliques(3000, 40, 30, 0.0, 5).unwrap();
+    assert!(far.is_structurally_symmetric() && distance(&far) > 1000);
+    // A row is the union of its groups: rows of a group that meets no other are alike.
+    let one = cliques(3000, 1, 3000, 1.0, 5).unwrap();
+    let long = lengths(&one).into_iter().filter(|&n| n > 1).collect::<Vec<_>>();
+    assert!(long.iter().all(|&n| n == long.len()) && !long.is_empty(), "{long:?}");
+    assert_eq!(cliques(5, 0, 2, 0.5, 5).unwrap().nnz(), 5);
+}
+
+#[test]
 fn circuits_have_hubs() {
     let hubs = [(11, 1900), (700, 900)];
     let a = circuit(2000, 2, Hubs::Spread(&hubs), 6).unwrap();
