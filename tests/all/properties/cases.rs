@@ -185,6 +185,8 @@ pub enum Places {
     /// This many from a seed: most rows (or columns) are short or empty, a few
     /// long, and number `long.0` has `long.1` entries besides.
     Skewed { count: usize, long: (usize, usize), by_columns: bool, seed: u64 },
+    /// `long.0` rows (or columns), spread over the matrix, of `long.1` entries each, and `count` entries anywhere.
+    FewLong { count: usize, long: (usize, usize), by_columns: bool, seed: u64 },
 }
 
 /// A random sparse matrix without its values.
@@ -209,14 +211,11 @@ impl MatrixCase {
                     .iter()
                     .map(|&(row, col)| ((usize::from(row) * rows) >> 16, (usize::from(col) * cols) >> 16))
                     .collect(),
-                Places::Skewed { count, long, by_columns: false, seed } => {
-                    skewed((rows, cols), *count, *long, *seed)
+                &Places::Skewed { count, long, by_columns, seed } => {
+                    by_rows(self.shape, by_columns, |shape| skewed(shape, count, long, seed))
                 }
-                Places::Skewed { count, long, by_columns: true, seed } => {
-                    skewed((cols, rows), *count, *long, *seed)
-                        .into_iter()
-                        .map(|(col, row)| (row, col))
-                        .collect()
+                &Places::FewLong { count, long, by_columns, seed } => {
+                    by_rows(self.shape, by_columns, |shape| few_long(shape, count, long, seed))
                 }
             }
         };
@@ -227,6 +226,33 @@ impl MatrixCase {
         }
         Pattern::new(self.style, self.shape, &places)
     }
+}
+
+/// What is made by rows, of a matrix or of its transpose.
+fn by_rows(
+    (rows, cols): (usize, usize),
+    is_transposed: bool,
+    places: impl FnOnce((usize, usize)) -> Vec<(usize, usize)>,
+) -> Vec<(usize, usize)> {
+    if !is_transposed {
+        return places((rows, cols));
+    }
+    places((cols, rows)).into_iter().map(|(col, row)| (row, col)).collect()
+}
+
+fn few_long(
+    (rows, cols): (usize, usize),
+    count: usize,
+    long: (usize, usize),
+    seed: u64,
+) -> Vec<(usize, usize)> {
+    let mut rng = SplitMix64::new(seed);
+    let mut any = |below: usize| rng.below(below as u64) as usize;
+    let mut places: Vec<_> = (0..count).map(|_| (any(rows), any(cols))).collect();
+    for at in 0..long.0 {
+        places.extend((0..long.1).map(|_| (at * rows / long.0, any(cols))));
+    }
+    places
 }
 
 fn skewed(

@@ -203,52 +203,106 @@ fn rows_in_parts_spgemm() {
     });
 }
 
-/// A wide matrix times its transpose or a tall one's transpose times itself, as in normal equations: few huge rows meet
-/// short ones. Shapes of the left factor, and its entries.
-#[test]
-fn wide_factors_spgemm() {
+/// What a wide or tall product is of: op(A), op(B), both factors, and a text that says which it is.
+type Few = (String, (Operation, Operation), MatrixCase, MatrixCase);
+
+/// A factor in CSR.
+fn in_csr(at: usize, shape: (usize, usize), places: Places) -> MatrixCase {
+    let style = Style {
+        format: Format::Csr,
+        widths: turn(&Widths::ALL, at),
+        base: turn(IndexBase::ALL, at),
+        block: (1, 1),
+        block_order: Order::Row,
+    };
+    MatrixCase { style, shape, tidy: at % 2 == 0, places }
+}
+
+/// Rows of very different lengths times columns of very different lengths.
+fn skewed_and_wide() -> Vec<Few> {
     const SHAPES: [((usize, usize), usize); 5] = [
-        ((18, 93_261), 100_000),
+        ((18, 93_261), 70_000),
         ((10, 10_000), 25_000),
         ((60, 100_000), 60_000),
         ((30, 100_000), 60_000),
-        ((40, 20_000), 80_000),
+        ((40, 20_000), 60_000),
     ];
-    for (at, (shape, count)) in SHAPES.into_iter().enumerate() {
-        let types = turn(&types_of(OpKind::Spgemm), at);
-        for ops in
-            [(Operation::NonTranspose, Operation::Transpose), (Operation::Transpose, Operation::NonTranspose)]
-        {
-            let target = Target { format: Format::Csr, widths: Widths::ALL[0], base: IndexBase::Zero };
-            let factor = |op, shape, long| MatrixCase {
-                style: Style {
-                    format: Format::Csr,
-                    widths: turn(&Widths::ALL, at),
-                    base: turn(IndexBase::ALL, at),
-                    block: (1, 1),
-                    block_order: Order::Row,
-                },
-                ..skewed(at, Format::Csr, op, shape, count, (at, long))
-            };
-            let case = spgemm::Case {
-                types,
-                ops,
-                a: factor(ops.0, shape, shape.1 / 2),
-                b: factor(ops.1, (shape.1, shape.0), shape.0 / 2),
-                targets: (target, target),
-                alpha: Scalar::Random,
-                mode: PointerMode::Host,
-                effort: Effort::Default,
-                value_updates: at % 2 == 0,
-                unsorted: at % 2 == 1,
-                renewed: spgemm::Renewed::Both,
-                alg: turn(&[SpgemmAlg::Default, SpgemmAlg::Hash], at),
-                wild: false,
-                seed: at as u64,
-            };
-            if let Err(error) = spgemm::run(&case) {
-                panic!("{shape:?} {ops:?}: {error}");
-            }
+    let (n, t) = (Operation::NonTranspose, Operation::Transpose);
+    let product = |at: usize, ops: (Operation, Operation)| {
+        let (shape, count) = SHAPES[at];
+        let factor = |op: Operation, shape: (usize, usize), long| {
+            let made = skewed(at, Format::Csr, op, shape, count, (at, long));
+            in_csr(at, made.shape, made.places)
+        };
+        let a = factor(ops.0, shape, shape.1 / 2);
+        let b = factor(ops.1, (shape.1, shape.0), shape.0 / 2);
+        (format!("{shape:?} {ops:?}"), ops, a, b)
+    };
+    (0..SHAPES.len()).map(|at| product(at, turn(&[(n, t), (t, n)], at))).collect()
+}
+
+/// A wide matrix with long rows times its transpose, and a tall matrix' transpose times that, as in normal equations; a
+/// square matrix that has a few such rows times itself. The factors share the pattern; both have values of their own.
+fn few_long_rows() -> Vec<Few> {
+    /// Rows, columns, entries of a row.
+    const WIDE: [(usize, usize, usize); 5] = [
+        (12, 20_000, 4_000),
+        (10, 100_000, 10_000),
+        (18, 93_261, 3_000),
+        (30, 50_000, 1_000),
+        (60, 40_000, 1_000),
+    ];
+    /// Rows and columns, long rows, entries of such a row.
+    const SQUARE: [(usize, usize, usize); 3] =
+        [(10_000, 10, 1_000), (20_000, 12, 2_000), (100_000, 3, 8_000)];
+    let (n, t) = (Operation::NonTranspose, Operation::Transpose);
+    let less = if is_small() { 8 } else { 1 };
+    let mut out = Vec::new();
+    for (at, (rows, cols, length)) in WIDE.into_iter().enumerate() {
+        // Of a tall matrix, which is the wide one's transpose, every second time.
+        let (ops, by_columns) = turn(&[((n, t), false), ((t, n), true)], at);
+        let shape = if by_columns { (cols, rows) } else { (rows, cols) };
+        let places = Places::FewLong { count: 0, long: (rows, length / less), by_columns, seed: at as u64 };
+        // Widths, bases and order of entries have other turns than ops.
+        let factor = in_csr(at / 2, shape, places);
+        out.push((format!("{rows} rows of {length} in {cols}, {ops:?}"), ops, factor.clone(), factor));
+    }
+    for (at, (rows, long, length)) in SQUARE.into_iter().enumerate() {
+        let places = Places::FewLong {
+            count: rows / 8,
+            long: (long, length / less),
+            by_columns: false,
+            seed: at as u64,
+        };
+        let factor = in_csr(at, (rows, rows), places);
+        out.push((format!("{long} of {rows} rows of {length}"), (n, n), factor.clone(), factor));
+    }
+    out
+}
+
+/// Few huge rows, in the left factor of short ones or in both.
+#[test]
+fn wide_and_tall_factors_spgemm() {
+    for (at, (what, ops, a, b)) in skewed_and_wide().into_iter().chain(few_long_rows()).enumerate() {
+        let target = Target { format: Format::Csr, widths: Widths::ALL[0], base: IndexBase::Zero };
+        let case = spgemm::Case {
+            types: turn(&types_of(OpKind::Spgemm), at),
+            ops,
+            a,
+            b,
+            targets: (target, target),
+            alpha: Scalar::Random,
+            mode: PointerMode::Host,
+            effort: Effort::Default,
+            value_updates: at % 2 == 0,
+            unsorted: at % 3 == 1,
+            renewed: spgemm::Renewed::Both,
+            alg: turn(&[SpgemmAlg::Default, SpgemmAlg::Hash], at / 2),
+            wild: false,
+            seed: at as u64,
+        };
+        if let Err(error) = spgemm::run(&case) {
+            panic!("{what}: {error}");
         }
     }
 }

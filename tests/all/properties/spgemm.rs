@@ -156,8 +156,8 @@ struct Problem<'a, C: Numbers> {
     alpha: C::S,
     expected: Sums<C::Wide>,
     renewed: Sums<C::Wide>,
-    /// The same of algorithm tile, which adds up entries at one place first.
-    of_tiles: [Sums<C::Wide>; 2],
+    /// The same where that is what algorithm tile computes, which adds up entries at one place first.
+    of_tiles: Option<[Sums<C::Wide>; 2]>,
 }
 
 impl<'a, C: Numbers> Problem<'a, C> {
@@ -185,7 +185,8 @@ impl<'a, C: Numbers> Problem<'a, C> {
             |a_values, b_values| scaled(sparse_product_of_merged(&a.factor(a_values), &b.factor(b_values)));
         let expected = product(&a.values, &b.values);
         let renewed = product(&a.renewed, &b.renewed);
-        let of_tiles = [of_merged(&a.values, &b.values), of_merged(&a.renewed, &b.renewed)];
+        let of_tiles = || [of_merged(&a.values, &b.values), of_merged(&a.renewed, &b.renewed)];
+        let of_tiles = (case.alg == SpgemmAlg::Tile).then(of_tiles);
         Problem { case, alpha, expected, renewed, of_tiles, a, b }
     }
 
@@ -235,10 +236,10 @@ impl<'a, C: Numbers> Problem<'a, C> {
 
         let (first, later) = case.targets;
         // The oracle has one way for all algorithms.
-        let is_tile = case.alg == SpgemmAlg::Tile && backend != BackendKind::Reference;
-        let [expected, renewed] = match is_tile {
-            true => [&self.of_tiles[0], &self.of_tiles[1]],
-            false => [&self.expected, &self.renewed],
+        let of_tiles = self.of_tiles.as_ref().filter(|_| backend != BackendKind::Reference);
+        let [expected, renewed] = match of_tiles {
+            Some([expected, renewed]) => [expected, renewed],
+            None => [&self.expected, &self.renewed],
         };
         self.compute(backend, &session, &plan, first, expected)?;
         self.compute(backend, &session, &plan, later, expected)?;

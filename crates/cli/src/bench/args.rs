@@ -60,9 +60,11 @@ The table (--out, else stdout), tab-separated:
   note         warm_us: runs back to back; with_alloc_us: C's allocation included; of_bound: most
                memory, C included, over twice C's bytes and A's and B's; reuse_us: new values of A (and
                of B, where that is not A) and a numeric phase that knows the pattern; with --paired, of ours:
-               paired: time of the rival over ours, geometric mean over rounds in which each runs once with cold caches;
-               low, high: its interval of 95 %; rival: IMPL/ALG, of the vendor's two best entries the one that is
-               stronger so; warm_paired, warm_low, warm_high, warm_rival: likewise of groups back to back; rounds; …
+               paired: time of the rival over ours, geometric mean over rounds in which each runs once with cold caches,
+               SpGEMM with all phases; low, high: its interval of 95 %; rival: IMPL/ALG, of the vendor's two best
+               entries the one that is stronger so; warm_paired, warm_low, warm_high, warm_rival: likewise of groups
+               back to back, SpMV and SpMM; reuse_paired, reuse_low, reuse_high, reuse_rival, reuse_rounds: likewise of
+               SpGEMM with new values, against the vendor's entry with the least reuse_us, if any has one; rounds; …
   peak_bytes   the most memory at one time that plan, workspace, buffers and converted matrices take
                beside A in CSR and the dense operands, SpGEMM with C; -1: nobody knows
   analysis_executes  the time of the analysis over median_us
@@ -85,7 +87,7 @@ Examples:
   tarsia bench --gallery comparison --against cusparse --out mine.tsv --bar bar.tsv --reproduces h100.tsv --plot plots
   tarsia bench --gallery all --against cusparse --out mine.tsv --append --time-limit 500
   tarsia bench --gallery pruned --op spmm --n 32,128,512,4096 --ops n,t --alg dense --against cublas --out layers.tsv
-  tarsia bench --hierarchy sa-poisson128 --op spgemm --types f64 --against cusparse --out galerkin.tsv
+  tarsia bench --hierarchy sa-poisson128 --op spgemm --types f64 --against cusparse --paired --out galerkin.tsv
   tarsia bench --pair A.tsm B.tsm --pair B.tsm C.tsm --op spgemm --types f64
   tarsia bench --gallery comparison --op spmm --types f32 --n 512 --orders col --alg csr --reorder all --out orders.tsv
   tarsia bench --gallery comparison --op spmm --once --paired --against cusparse --library cuda-12/libcusparse.so.12 --library cuda-13/libcusparse.so.12 --out pairs.tsv
@@ -181,8 +183,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", visible_alias = "cusparse", requires = "against")]
     pub library: Vec<String>,
 
-    /// Time each of the library's entries for SpMV and SpMM once more, in turns with the vendor's two best ones of
-    /// the case: ratios with their intervals in the note
+    /// Time each of the library's entries once more, in turns with the vendor's two best ones of the case: ratios with
+    /// their intervals in the note
     #[arg(long, requires = "against")]
     pub paired: bool,
 
@@ -458,9 +460,6 @@ impl Args {
         }
         if self.indices.contains(&IndexWidth::Wide) && !(has(Op::Spmv) || has(Op::Spmm)) {
             return Err("--indices 64 is of SpMV and SpMM, which --op leaves out".into());
-        }
-        if self.paired && !(has(Op::Spmv) || has(Op::Spmm)) {
-            return Err("--paired is of SpMV and SpMM, which --op leaves out".into());
         }
         if !self.library.is_empty() && self.against != Some(Against::Cusparse) {
             return Err("--library names files of cuSPARSE, which takes part with --against cusparse".into());

@@ -62,12 +62,15 @@ pub type Done = (Key, String, String);
 /// What says that a row is there: its own names, and, where the name of a vendor's library has no version, the name with
 /// the version that the note has.
 pub fn done(row: &Row) -> Vec<Done> {
-    // What had to be run another way is the same case.
-    let alg = row.alg.trim_end_matches("_freeb3");
-    let entry = |implementation: String| (row.case.key(), implementation, alg.to_string());
+    let entry = |implementation: String| (row.case.key(), implementation, asked_for(&row.alg).to_string());
     let versioned = row.version().filter(|_| row.is_vendors() && !row.implementation.contains(AT_VERSION));
     let versioned = versioned.map(|version| entry(format!("{}{AT_VERSION}{version}", row.who())));
     [Some(entry(row.implementation.clone())), versioned].into_iter().flatten().collect()
+}
+
+/// A vendor's algorithm by the name that it was asked for: what had to be run another way is the same case.
+fn asked_for(alg: &str) -> &str {
+    alg.trim_end_matches("_freeb3")
 }
 
 /// Who takes part in a case.
@@ -474,6 +477,8 @@ impl<'s, V: Vendor> Bench<'s, V> {
         // What the run's limit refuses is refused to everybody: a vendor that numbers C's entries by
         // 32 bits (MKL) ends the process instead of the product.
         let mut declined: Option<Declined> = None;
+        // Ours, until it is known against whom they run in turns.
+        let mut held = Vec::new();
         for who in self.contestants(a, Op::Spgemm, Layout::PLAIN, &case) {
             if self.is_over() {
                 self.left += 1;
@@ -497,6 +502,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
                 Who::Theirs(choice) => self.theirs(choice, a, b),
             };
             match row {
+                Ok(row) if self.args.paired && row.is_ours() => held.push(row),
                 Ok(row) => self.add(row)?,
                 Err(error) => {
                     if who.names().1 == "ALG3_c0.2" {
@@ -506,6 +512,10 @@ impl<'s, V: Vendor> Bench<'s, V> {
                     self.fail(case.clone(), who.names(), -1.0, &*error)?;
                 }
             }
+        }
+        for mut row in held {
+            row.note += &self.paired_sparse((a, b), &row);
+            self.add(row)?;
         }
         Ok(())
     }

@@ -196,7 +196,13 @@ mod tests {
             Row { implementation: who.into(), note: note.into(), ..row }
         };
         let rows = [
-            product("a", "tarsia", 100.0, "chosen=hash;reuse_us=10.00;reuse_first_us=70.00"),
+            // What runs in turns say is no time.
+            product(
+                "a",
+                "tarsia",
+                100.0,
+                "reuse_us=10.00;paired=3.1;reuse_paired=4.1;reuse_rival=cusparse/A;rounds=25",
+            ),
             product("a", "cusparse", 90.0, "products=3"),
             product("a", "cusparse", 300.0, "products=3;reuse_us=40.00"),
             // Whoever keeps no pattern makes a whole product.

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::timer::{Timer, Work};
+use super::timer::Timer;
 use crate::Result;
 
 /// The half width of an interval of 95 % of the normal distribution, in standard deviations.
@@ -55,37 +55,44 @@ pub struct Rounds {
     pub warm: Vec<Vec<f64>>,
 }
 
-/// Runs the works in turns: first, second, …, first, second, …, with cold caches before each, and then likewise in
-/// groups of calls back to back; at least 25 rounds of either, fewer where they take longer than a minute. `rest` is
-/// called before each turn. An error of one ends all.
+/// Microseconds of so many works in each of the rounds: first, second, …, first, second, …, at least 25 rounds, fewer
+/// where they take longer than a minute. `timed` runs the work of a number and says what that took; `rest` is called
+/// before each turn. An error of one ends all.
+pub fn rounds(
+    repeat: usize,
+    works: usize,
+    rest: &dyn Fn(),
+    timed: &mut dyn FnMut(usize) -> Result<f64>,
+) -> Result<Vec<Vec<f64>>> {
+    let mut times = vec![Vec::new(); works];
+    let start = Instant::now();
+    for round in 0..repeat.max(LEAST_ROUNDS) {
+        if round >= FEWEST_ROUNDS && start.elapsed() > PATIENCE {
+            break;
+        }
+        for (at, times) in times.iter_mut().enumerate() {
+            rest();
+            times.push(timed(at)?);
+        }
+    }
+    Ok(times)
+}
+
+/// Runs the works in turns with cold caches before each, and then likewise in groups of calls back to back; see
+/// [`rounds`].
 pub fn in_turns(
     timer: &dyn Timer,
     repeat: usize,
     works: &mut [Box<dyn FnMut() -> Result<()> + '_>],
     rest: &dyn Fn(),
 ) -> Result<Rounds> {
-    let repeat = repeat.max(LEAST_ROUNDS);
     for work in works.iter_mut() {
         rest();
         (0..WARM_UP).try_for_each(|_| work())?;
     }
-    let mut once = |timed: &dyn Fn(usize, &mut Work<'_>) -> Result<f64>| -> Result<Vec<Vec<f64>>> {
-        let mut times = vec![Vec::new(); works.len()];
-        let start = Instant::now();
-        for round in 0..repeat {
-            if round >= FEWEST_ROUNDS && start.elapsed() > PATIENCE {
-                break;
-            }
-            for (at, (work, times)) in works.iter_mut().zip(&mut times).enumerate() {
-                rest();
-                times.push(timed(at, &mut **work)?);
-            }
-        }
-        Ok(times)
-    };
-    let cold = once(&|_, work| timer.cold(work))?;
+    let cold = rounds(repeat, works.len(), rest, &mut |at| timer.cold(&mut *works[at]))?;
     let calls: Vec<usize> = cold.iter().map(|times| group(times)).collect();
-    let warm = once(&|at, work| timer.warm(calls[at], work))?;
+    let warm = rounds(repeat, works.len(), rest, &mut |at| timer.warm(calls[at], &mut *works[at]))?;
     Ok(Rounds { cold, warm })
 }
 
@@ -99,6 +106,7 @@ fn group(times: &[f64]) -> usize {
 mod tests {
     use std::cell::{Cell, RefCell};
 
+    use super::super::timer::Work;
     use super::*;
 
     fn near(found: f64, expected: f64) -> bool {

@@ -424,6 +424,25 @@ impl Setting<'_> {
         Ok(Phases { plan, analysis, until_symbolic: start.elapsed().as_secs_f64(), nnz })
     }
 
+    /// A plan that keeps C's pattern for new values, after its symbolic phase.
+    fn keeping<'a, T: Number>(&self, factors: Factors<'a, '_, T>, alg: Alg<'_>) -> Result<Plan<'a>> {
+        let plan = self.plan(factors, alg)?;
+        plan.set_value_updates(true)?;
+        plan.analyze(self.session)?;
+        plan.symbolic(self.session)?;
+        Ok(plan)
+    }
+
+    /// Gives a plan that keeps C's pattern new values of its factors.
+    fn update<T: Number>(&self, plan: &Plan<'_>, (a, b): Factors<'_, '_, T>) -> Result<()> {
+        if std::ptr::eq(a, b) {
+            plan.update_values(self.session, &a.values)?;
+        } else {
+            plan.update_both_values(self.session, &a.values, &b.values)?;
+        }
+        Ok(())
+    }
+
     /// New values and a numeric phase, again and again; leaves the product in C.
     fn reuse<T: Number, I: Index>(
         &self,
@@ -432,19 +451,12 @@ impl Setting<'_> {
         shape: (i64, i64),
         (offsets, indices, values): (&mut Array<'_, I>, &mut Array<'_, i32>, &mut Array<'_, T>),
     ) -> Result<Again> {
-        let (session, plan) = (self.session, self.plan(a, alg)?);
-        plan.set_value_updates(true)?;
-        plan.analyze(session)?;
-        plan.symbolic(session)?;
+        let (session, plan) = (self.session, self.keeping(a, alg)?);
         let (mut first_us, mut times, mut spent) = (0.0, Vec::new(), 0.0);
         for round in 0..=self.repeat + 1 {
             let start = Instant::now();
             if round > 0 {
-                if std::ptr::eq(a.0, a.1) {
-                    plan.update_values(session, &a.0.values)?;
-                } else {
-                    plan.update_both_values(session, &a.0.values, &a.1.values)?;
-                }
+                self.update(&plan, a)?;
             }
             let arrays = (&mut *offsets, &mut *indices, &mut *values);
             plan.numeric_csr(session, T::Sum::ONE, shape, arrays.0, arrays.1, arrays.2, IndexBase::Zero)?;
@@ -615,6 +627,8 @@ pub fn wrong(accuracy: Option<Accuracy>) -> String {
         _ => String::new(),
     }
 }
+
+mod sparse;
 
 #[cfg(test)]
 mod tests {

@@ -339,8 +339,6 @@ fn what_cannot_be_done_is_said() {
     assert_has(&said(&["--library", "/a.so"]), &["--against"]);
     assert_has(&said(&["--against", "mkl", "--library", "/a.so"]), &["--library", "--against cusparse"]);
     assert_has(&said(&["--paired"]), &["--against"]);
-    let paired = ["--against", "mkl", "--paired", "--op", "spgemm"];
-    assert_has(&said(&paired), &["--paired", "--op leaves out"]);
     assert_has(&said(&["--ops-b", "t", "--op", "spmv"]), &["--ops-b", "--op leaves out"]);
     assert_has(&said(&["--indices", "32,64", "--op", "spgemm"]), &["--indices 64", "--op leaves out"]);
     assert_has(&said(&["--indices", "16"]), &["--indices", "16", "32", "64"]);

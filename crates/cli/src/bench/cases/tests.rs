@@ -21,6 +21,8 @@ enum Fake {
 #[derive(Default)]
 struct FakeVendor {
     is_several: bool,
+    /// SpGEMM has `Broken`, too.
+    breaks: bool,
 }
 
 /// A · B with row-major B of n columns.
@@ -159,7 +161,7 @@ impl Vendor for FakeVendor {
         }
         let suffix = if op == Op::Spmm { layout.suffix() } else { String::new() };
         let all = [Fake::Right, Fake::Wrong, Fake::Lazy, Fake::Broken, Fake::Unprepared];
-        let some = if op == Op::Spgemm { &[all[0], all[1], all[2], all[4]][..] } else { &all[..] };
+        let is_offered = |what: &&Fake| op != Op::Spgemm || self.breaks || **what != Fake::Broken;
         let implementation = |what: &Fake| match (self.is_several, what) {
             (false, _) => "mkl",
             (true, Fake::Right) => "mkl@1.2.3",
@@ -170,7 +172,7 @@ impl Vendor for FakeVendor {
             alg: format!("{what:?}{suffix}"),
             what: *what,
         };
-        some.iter().map(choice).collect()
+        all.iter().filter(is_offered).map(choice).collect()
     }
 
     fn spmv<'a, T: Number>(
@@ -496,4 +498,136 @@ fn entries_run_in_turns_with_the_best_of_the_vendor() {
         let (rows, _) = run(arguments, &[]);
         assert!(rows.iter().all(|row| !row.note.contains("paired")), "{rows:?}");
     }
+}
+
+#[test]
+fn sparse_products_run_in_turns_with_the_best_of_the_vendor() {
+    let arguments = ["--op", "spgemm", "--types", "f64", "--against", "mkl", "--paired"];
+    let (rows, passed) = run(&arguments, &[]);
+    let names: Vec<&str> = rows.iter().map(|row| row.alg.trim_end_matches("_freeb3")).collect();
+    assert_eq!(names, ["Right", "Wrong", "Lazy", "Unprepared", "default"]);
+    let ours = &rows[4];
+    assert!(passed && ours.is_ours() && ours.counts(), "{ours:?}");
+    for prefix in ["", "reuse_"] {
+        let number = |name: &str| {
+            ours.noted(&format!("{prefix}{name}"))
+                .unwrap_or_else(|| panic!("no {prefix}{name}: {}", ours.note))
+        };
+        let [mean, low, high] = ["paired", "low", "high"].map(number);
+        assert!(0.0 < low && low <= mean && mean <= high, "{}", ours.note);
+        assert_eq!(number("rounds"), 25.0);
+    }
+    // Seconds of the vendor, and far less of ours.
+    assert!(
+        ours.noted("paired").unwrap() > 1e3 && ours.noted("reuse_paired").unwrap() > 1e3,
+        "{}",
+        ours.note
+    );
+    // The first of those that are equally fast; it keeps no pattern.
+    let rivals = [";rival=mkl/Right_freeb3;", ";reuse_rival=mkl/Lazy_freeb3;"];
+    assert!(rivals.iter().all(|rival| ours.note.contains(rival)), "{}", ours.note);
+    assert!(rows[..4].iter().all(|row| !row.note.contains("paired")), "{rows:?}");
+    // The time of new values is still that of the phase alone.
+    assert!(ours.noted("reuse_us").unwrap() < 1e6);
+
+    let note = |arguments: &[&str]| {
+        let (rows, _) = run(arguments, &[]);
+        rows.iter().find(|row| row.is_ours()).unwrap().note.clone()
+    };
+    // Where nobody keeps a pattern for new values there is nothing to say of them.
+    let found = note(&[&arguments[..], &["--vendor-alg", "Unprepared"]].concat());
+    assert!(found.contains(";rival=mkl/Unprepared_freeb3;rounds=25"), "{found}");
+    assert!(!found.contains("reuse_paired") && !found.contains("not paired"), "{found}");
+    // Without the flag, and without a rival whose product is right, there is nothing to say at all.
+    for arguments in [&arguments[..6], &[&arguments[..], &["--vendor-alg", "Wrong"]].concat()] {
+        let found = note(arguments);
+        assert!(!found.contains("paired"), "{found}");
+    }
+}
+
+#[test]
+fn products_of_two_matrices_run_in_turns() {
+    let (a, b) = (pattern("uniform:40x30:5"), pattern("uniform:30x7:3"));
+    let pair = Pair { name: "p".into(), a, b };
+    let arguments = ["--op", "spgemm", "--types", "f32", "--against", "mkl", "--paired"];
+    let (rows, passed) = run_with(&arguments, &[], |bench| bench.pair(&pair).unwrap());
+    let ours = rows.iter().find(|row| row.is_ours()).unwrap();
+    assert!(passed && ours.noted("paired").is_some() && ours.noted("reuse_paired").is_some(), "{ours:?}");
+}
+
+/// Rivals whose times are known, from a table that is continued, and that cannot be run once more.
+#[test]
+fn a_rival_that_breaks_leaves_the_turns_or_ends_them() {
+    let input = Input { name: "m".into(), pattern: pattern("uniform:40x40:5") };
+    let note = |vendor_alg: &str| {
+        let common = ["--op", "spgemm", "--types", "f64", "--against", "mkl", "--paired", "--vendor-alg"];
+        let arguments = [&common[..], &[vendor_alg]].concat();
+        let (rows, passed) = run_with(&arguments, &[("spgemm", "Broken")], |bench| {
+            bench.vendor.breaks = true;
+            let case = Case {
+                op: "spgemm".into(),
+                precision: "f64".into(),
+                n: 0,
+                matrix: "m".into(),
+                rows: 40,
+                nnz: 200,
+            };
+            let (implementation, alg) = ("mkl".to_string(), "Broken".to_string());
+            let note = "reuse_us=1.00".to_string();
+            bench.done = HashSet::new();
+            let row = Row { case, implementation, alg, median_us: 1.0, note, ..Row::default() };
+            bench.done.extend(done(&row));
+            bench.add(row).unwrap();
+            bench.input(&input).unwrap();
+        });
+        assert!(passed);
+        rows.iter().find(|row| row.is_ours()).unwrap().note.clone()
+    };
+    let found = note("Broken,Lazy");
+    assert!(found.contains(";rival=mkl/Lazy_freeb3;"), "{found}");
+    assert!(found.contains(";reuse not paired: compute FAKE_STATUS_BROKEN;rounds=25"), "{found}");
+    let found = note("Broken");
+    assert!(found.ends_with(";not paired: compute FAKE_STATUS_BROKEN"), "{found}");
+}
+
+/// The library's product as it takes turns is the one that its row is of.
+#[test]
+fn our_sparse_product_is_the_same_whole_and_with_new_values() {
+    let session = Session::new(BackendKind::Host).unwrap();
+    let timer = timer::of(&session).unwrap();
+    let setting = Setting {
+        session: &session,
+        timer: &*timer,
+        repeat: 2,
+        features: false,
+        check: true,
+        max_c_bytes: 1e9,
+    };
+    let numbers = (Precision::F64, crate::bench::number::Values::Full);
+    let a = Operands::<f64>::new(
+        &session,
+        "m",
+        &pattern("uniform:40x30:5"),
+        numbers,
+        (Operation::NonTranspose, IndexType::I32),
+    )
+    .unwrap();
+    let b = Operands::<f64>::second(&session, &pattern("uniform:30x7:3"), numbers).unwrap();
+    let mut product =
+        setting.sparse_product(&a, Some(&b), ("default", spgemm_alg("default").unwrap())).unwrap();
+    let judged = |product: &mut dyn SparseProduct<f64>, seconds: f64| {
+        assert!(seconds > 0.0);
+        let (offsets, indices, values) = product.result().unwrap();
+        let c = check::Sparse { offsets: &offsets, indices: &indices, values: &values };
+        assert!(check::sparse(&a.host, &b.host, &c, Precision::F64).passed());
+        (offsets, indices, values)
+    };
+    let seconds = product.run().unwrap();
+    let first = judged(&mut *product, seconds);
+    for _ in 0..2 {
+        let seconds = product.again().unwrap().unwrap();
+        assert!(judged(&mut *product, seconds) == first);
+    }
+    let seconds = product.run().unwrap();
+    assert!(judged(&mut *product, seconds) == first);
 }
