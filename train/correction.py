@@ -25,12 +25,16 @@ class Shape:
     relative: tuple
 
 
-SHAPE = Shape((0.333, 3.0), 160, 5, 0.08, ("row", "sell", "window", "smat", "dense"))
+SHAPE = Shape((0.333, 3.0), 88, 6, 0.14, ("row", "sell", "window", "smat", "dense"))
 # Parts that a number is divided into.
 BINS = 64
 # Leaves are whole numbers of so much.
 UNIT = 1e-4
 FOLDS = 5
+# Places among the numbers of a product.
+COLS, VALUE_BYTES = 1, 3
+# Bytes of a pack.
+PACK = 16
 
 
 @dataclass
@@ -149,16 +153,17 @@ class Net:
 
 
 def inputs(case, name):
-    """What the library gives a candidate's trees: the numbers, its microseconds, these over the best's, and others'
-    over these; 0 for what was not measured."""
+    """What the library gives a candidate's trees: the numbers, its microseconds, these over the best's, others' over
+    these (0 for what was not measured), and whether a row of A as a dense matrix ends inside a pack."""
     own = case.predicted[name]
     best = min(case.predicted[other] for other in case.predicted if case.predicted[other] > 0)
     others = [case.predicted.get(other, np.float32(0)) / own for other in SHAPE.relative]
-    return np.concatenate([case.numbers, np.array([own, own / best, *others], dtype=np.float32)])
+    inside_pack = case.numbers[COLS] % (PACK / case.numbers[VALUE_BYTES]) != 0
+    return np.concatenate([case.numbers, np.array([own, own / best, *others, inside_pack], dtype=np.float32)])
 
 
 def zeros(case):
-    return np.zeros(len(case.numbers) + 2 + len(SHAPE.relative), dtype=np.float32)
+    return np.zeros(len(case.numbers) + 3 + len(SHAPE.relative), dtype=np.float32)
 
 
 def matters(case, name):

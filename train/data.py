@@ -21,7 +21,7 @@ class Case:
     precision: str
     n: int
     numbers: np.ndarray  # float32, as the library has them
-    features: np.ndarray  # of the matrix; older tables have more than the 24 of the paper on row permutations
+    features: np.ndarray  # of the matrix: its shape and density first, and in tables of orders all 24 of the paper on row permutations
     # By candidate: microseconds by the roofline (0: it has none), and measured.
     predicted: dict = field(default_factory=dict)
     measured: dict = field(default_factory=dict)

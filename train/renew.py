@@ -5,7 +5,8 @@
     python3 train/renew.py benches/training/h100-train-1.tsv.gz row.tsv.gz
 
 The second table's times replace the first's in the same products of the same matrices. Products in which the algorithm
-was measured once, but not again, are left out: its old time would be compared with others' new ones. What is
+was measured once, but not again, are left out, since its old time would be compared with others' new ones; with --keep
+they stay, as where kernels have changed for some products alone. What is
 counted and predicted must be the same in both, since what is learned is how far predictions are off.
 """
 
@@ -48,6 +49,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("table", type=Path, help="is written again")
     arguments.add_argument("again", type=Path, nargs="+", help="of `tarsia sample --algorithms`")
+    arguments.add_argument("--keep", action="store_true", help="keep products that were not measured again")
     asked = arguments.parse_args()
 
     head, lines = read(asked.table)
@@ -72,7 +74,10 @@ def main():
         again = found.get(key(fields))
         new = times(again) if again else {}
         if not wanted <= set(new):
-            dropped += 1
+            if asked.keep:
+                kept.append(fields)
+            else:
+                dropped += 1
             continue
         if not is_near(fields[8].split(), again[8].split()):
             raise SystemExit(f"{' '.join(key(fields))}: its numbers are others")

@@ -5,7 +5,8 @@ import struct
 
 MAGIC = b"TARSIALT"
 ORDERS_MAGIC = b"TARSIARO"
-FORMAT = 1
+FORMAT = 2
+ORDERS_FORMAT = 1
 # Algorithms by their names in tables, in the order of the file.
 ALGORITHMS = ["row", "sell", "window", "smat", "dense"]
 
@@ -38,7 +39,7 @@ def packed(model, shape, numbers, version):
 
 def packed_orders(choosers, codes, features, version):
     """The file for the networks of choosers by form; `codes` of orders of rows by name."""
-    out = ORDERS_MAGIC + struct.pack("<4I", FORMAT, version, features, len(choosers))
+    out = ORDERS_MAGIC + struct.pack("<4I", ORDERS_FORMAT, version, features, len(choosers))
     for form, chooser in choosers.items():
         network = chooser.network
         out += name(form) + network.shift.astype("<f4").tobytes() + network.scale.astype("<f4").tobytes()

@@ -12,13 +12,16 @@
 
 pub(super) mod file;
 
+use super::spmm::copies::PACK;
 use super::spmm::{shape, Survey};
 use crate::algorithm::Algorithm;
 use crate::support::Types;
 use crate::types::ComputeType;
 
-/// Numbers of a product ([`Survey::numbers`]).
+/// Numbers of a product ([`Survey::numbers`]), and places among them.
 const NUMBERS: usize = 20;
+const COLS: usize = 1;
+const VALUE_BYTES: usize = 3;
 
 impl Survey {
     /// Raised when a name of [`Self::NAMES`] is added, removed or counted in another way.
@@ -117,10 +120,10 @@ pub struct Learned {
 }
 
 impl Learned {
-    /// Numbers that trees compare: [`Survey::NAMES`], the own predicted time in microseconds and over the best one's, and
-    /// one for each of [`Self::relative`].
+    /// Numbers that trees compare: [`Survey::NAMES`], the own predicted time in microseconds and over the best one's,
+    /// one for each of [`Self::relative`], and [`ends_inside_pack`].
     fn inputs(&self) -> usize {
-        NUMBERS + 2 + self.relative.len()
+        NUMBERS + 3 + self.relative.len()
     }
 }
 
@@ -146,6 +149,12 @@ impl Forest {
 /// e^x near 0: Taylor's polynomial, off by less than 10⁻¹⁰ of the result for |x| ≤ [`FARTHEST`].
 fn exponential(x: f64) -> f64 {
     (1..=18).rev().fold(1.0, |sum, k| 1.0 + sum * x / f64::from(k))
+}
+
+/// 1 where a row of A as a dense matrix ends inside a pack of 16 bytes, so that `dense` multiplies copies, else 0.
+fn ends_inside_pack(numbers: &[f32]) -> f32 {
+    let (cols, value_bytes) = (numbers[COLS], numbers[VALUE_BYTES]);
+    f32::from(u8::from(cols % (PACK as f32 / value_bytes) != 0.0))
 }
 
 /// Products of these types are among those that were learned from: real, and all of one type.
@@ -207,6 +216,7 @@ impl<'a> Correction<'a> {
         let mut numbers = self.numbers.clone();
         numbers.extend([own, own / (1e6 * self.best) as f32]);
         numbers.extend(self.learned.relative.iter().map(|other| self.micros(*other) / own));
+        numbers.push(ends_inside_pack(&self.numbers));
         let log = f64::from(forest.log(self.learned.depth, &numbers)) * UNIT;
         let (least, most) = self.learned.bounds;
         predicted * exponential(log.clamp(-FARTHEST, FARTHEST)).clamp(least, most)

@@ -12,7 +12,7 @@
 //!   name
 //!   i32                what all its trees add to
 //!   u32                trees, t
-//!   t (2^d − 1) × u8   which number is compared, tree by tree
+//!   t (2^d − 1) × u8   which number is compared (Learned::inputs), tree by tree
 //!   t (2^d − 1) × f32  with what
 //!   t 2^d × i16        leaves
 //! u64      checksum: FNV-1a of all bytes before
@@ -28,7 +28,7 @@ use crate::checksum::fnv1a;
 
 const MAGIC: &[u8; 8] = b"TARSIALT";
 /// Counts up when anything above changes.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const NAME: usize = 16;
 const CHECKSUM: usize = 8;
 /// Algorithms of SpMM that the cost model chooses from, by their names in tables of measurements.

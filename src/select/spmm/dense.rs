@@ -88,17 +88,22 @@ pub fn own_kernels_suffice(types: Types, sizes: (usize, usize, usize)) -> bool {
 
 /// Multiplications up to which cublasLt has fp32's A by columns. By rows 0.98 to 1.5 times as long
 /// (16,384 × 4096 × 32: 187 and 124 µs), beyond this number 0.9 to 1.03; TF32 by rows 0.8 to 1.2,
-/// others are alike. Halves whose K is no multiple of a pack are by columns, too: however far apart rows
-/// are, by rows it has no fast kernel for them (8435 × 8435 × 128: 192 and 74 µs; 20,878 × 4193 × 32: 169 and 80).
+/// others are alike.
 const BY_COLUMNS: usize = 1 << 32;
 
 /// Whether cublasLt is given an m × k matrix A by columns, for products with n columns.
 pub fn is_by_columns(types: Types, (m, k, n): (usize, usize, usize)) -> bool {
+    Arithmetic::of(types) == Arithmetic::F32 && m.saturating_mul(k).saturating_mul(n) <= BY_COLUMNS
+}
+
+/// Whether cublasLt multiplies `k` columns of A, and as many rows of B, with zeros behind them up to whole packs, so
+/// that B is copied. Of halves it drops the last column where k is 1 more than a multiple of 64 and it cuts k into
+/// parts (12.x and 13.1: 1736 × 4801 × 32, with A by columns), and by rows it has no fast kernel for rows that end
+/// inside a pack (8435 × 8435 × 128: 192 µs, by columns 74).
+pub fn pads_k(types: Types, k: usize) -> bool {
     match Arithmetic::of(types) {
-        Arithmetic::F32 => m.saturating_mul(k).saturating_mul(n) <= BY_COLUMNS,
-        Arithmetic::F64 => false,
-        // Rows that end inside a pack.
         Arithmetic::Halves | Arithmetic::Tf32 => k % (PACK / types.a.size()) != 0,
+        Arithmetic::F32 | Arithmetic::F64 => false,
     }
 }
 
@@ -257,14 +262,17 @@ mod tests {
     }
 
     #[test]
-    fn cublaslt_has_rows_that_end_inside_a_pack_by_columns() {
+    fn cublaslt_has_whole_packs_of_k_and_small_singles_by_columns() {
         let f16 = types(DataType::R16F, ComputeType::R32F);
+        let tf32 = types(DataType::R32F, ComputeType::Tf32);
         let f32 = types(DataType::R32F, ComputeType::R32F);
         let f64 = types(DataType::R64F, ComputeType::R64F);
         let large = (1 << 13, 1 << 13, 1 << 9);
-        assert!(is_by_columns(f16, (64, 4193, 32)) && !is_by_columns(f16, (64, 4192, 32)));
         assert!(is_by_columns(f32, (16384, 4096, 32)) && !is_by_columns(f32, large));
-        assert!(!is_by_columns(f64, (3, 3, 3)));
+        assert!([f16, tf32, f64].into_iter().all(|types| !is_by_columns(types, (3, 3, 3))));
+        assert_eq!([4193, 4192, 4196].map(|k| pads_k(f16, k)), [true, false, true]);
+        assert_eq!([4193, 4192, 4196].map(|k| pads_k(tf32, k)), [true, false, false]);
+        assert!(!pads_k(f32, 4193) && !pads_k(f64, 4193));
     }
 
     #[test]

@@ -336,8 +336,8 @@ impl DenseSpmm {
     }
 
     /// Columns of the product of so many of C.
-    fn width(&self, copies: bool, columns: usize) -> usize {
-        match copies {
+    fn width(&self, widens: bool, columns: usize) -> usize {
+        match widens {
             true => padded(columns, self.problem.types.x.size()),
             false => columns,
         }
@@ -348,9 +348,9 @@ impl DenseSpmm {
         let columns = select::spmm::dense::columns_at_once(product(&[m, self.sum_size()]), n);
         let (engine, packed, parts) = match &self.engine {
             Engine::Lt(lt) => {
-                let copies = lt.copies(&self.problem, n);
-                let packed = copies.map_or(0, |packs| packs.bytes(k, n));
-                let own = self.lt_workspace(self.width(copies.is_some(), n));
+                let depth = lt.depth(k, self.problem.types.a.size());
+                let packed = lt.copies(&self.problem, n).map_or(0, |packs| packs.bytes(depth, n));
+                let own = self.lt_workspace(self.width(lt.widens(&self.problem, n), n));
                 (own.saturating_add(LT_ALIGNMENT), packed, 1)
             }
             Engine::Own(own) => (0, own.packed_bytes(k, n), own.plan(&self.device, m, k, columns).parts),
@@ -372,7 +372,9 @@ impl DenseSpmm {
         d: Matrix,
     ) -> Result<bool> {
         let (Engine::Lt(lt), Some(alpha)) = (&self.engine, alpha.on_host()) else { return Ok(false) };
-        let (m, k) = (self.shape.rows as i64, self.shape.cols as i64);
+        // Behind A's last column its rows have zeros.
+        let k = lt.depth(self.shape.cols, self.problem.types.a.size()) as i64;
+        let m = self.shape.rows as i64;
         let alignment = |at: Address| 1 << at.value().trailing_zeros().min(8);
         // Asked for as if A were by rows.
         let a_factor = |transposed| Factor {
@@ -482,18 +484,20 @@ impl DenseSpmm {
             return self.finish(cx, (b, c), n, none, (alpha, beta));
         }
         let a = (&self.shape, self.values.address());
-        let copies = match &self.engine {
-            Engine::Lt(lt) => lt.copies(&self.problem, n),
-            Engine::Own(_) => None,
+        let (prepared, widens) = match &self.engine {
+            Engine::Lt(lt) => {
+                let depth = lt.depth(k, types.a.size());
+                let b = match lt.copies(&self.problem, n) {
+                    Some(packs) => packs.copy(cx, b, (k, depth, n), place(places.packed_b))?,
+                    None => b,
+                };
+                (b, lt.widens(&self.problem, n))
+            }
+            Engine::Own(own) => (own.prepare(cx, b, k, n, place(places.packed_b))?, false),
         };
-        let prepared = match (&self.engine, copies) {
-            (Engine::Lt(_), None) => b,
-            (Engine::Lt(_), Some(packs)) => packs.copy(cx, b, k, n, place(places.packed_b))?,
-            (Engine::Own(own), _) => own.prepare(cx, b, k, n, place(places.packed_b))?,
-        };
-        if alpha.on_host().is_some() && beta.is(0.0) && copies.is_none() {
+        if alpha.on_host().is_some() && beta.is(0.0) && !widens {
             let multiplied = match &self.engine {
-                Engine::Lt(_) => self.multiply(cx, place(places.engine), n, &alpha, b, c)?,
+                Engine::Lt(_) => self.multiply(cx, place(places.engine), n, &alpha, prepared, c)?,
                 Engine::Own(own) => {
                     let plan = own.plan(&self.device, m, k, n);
                     if plan.parts == 1 {
@@ -518,7 +522,7 @@ impl DenseSpmm {
             let parts = match &self.engine {
                 Engine::Lt(_) => {
                     // Sums of columns that are not there are sums of zeros, and not read.
-                    let width = self.width(copies.is_some(), columns);
+                    let width = self.width(widens, columns);
                     let b = prepared.skip_columns(first);
                     match self.multiply(cx, place(places.engine), width, &one, b, sums)? {
                         true => 1,

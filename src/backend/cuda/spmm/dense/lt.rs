@@ -1,18 +1,18 @@
 //! Products of cublasLt with the algorithms that were found for them, and when it is given
-//! copies of B and writes to the workspace.
+//! copies of B or writes to the workspace.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use super::super::Strides;
-use super::packs::Packs;
+use super::packs::{padded, Packs};
 use crate::backend::cuda::cublaslt::{CublasLt, Matmul, Sizes};
 use crate::backend::cuda::device::Device;
 use crate::error::Result;
 use crate::problem::SpmmProblem;
 use crate::select::spmm::dense as select;
-use crate::types::Order;
+use crate::types::{DataType, Order};
 
 /// Products with other sizes or alignments of B and C whose algorithm is remembered.
 const REMEMBERED: usize = 64;
@@ -26,16 +26,40 @@ pub(super) struct Lt {
     known: Mutex<Known>,
     /// Which of the heuristic's algorithms is taken.
     rank: usize,
-    /// Where rows of B and C begin anywhere it multiplies copies in whole packs.
+    /// Who copies B.
     packs: Option<Packs>,
+    /// Why it does.
+    copied: Copied,
+}
+
+/// Why cublasLt multiplies a copy of B.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Copied {
+    /// Its rows are filled up to whole packs, and so are those of the products, where they begin anywhere.
+    pub widened: bool,
+    /// Rows of zeros make their number one of whole packs ([`select::pads_k`]).
+    pub deepened: bool,
+}
+
+impl Copied {
+    fn is_any(self) -> bool {
+        self.widened || self.deepened
+    }
 }
 
 impl Lt {
-    pub(super) fn new(library: Arc<CublasLt>, packs: Option<Packs>) -> Self {
-        Lt { library, known: Mutex::default(), rank: 0, packs }
+    /// With copies of a B of these values, where there is a reason.
+    pub(super) fn new(
+        device: &Device,
+        library: Arc<CublasLt>,
+        value_type: DataType,
+        copied: Copied,
+    ) -> Result<Self> {
+        let packs = if copied.is_any() { Some(Packs::load(device, value_type)?) } else { None };
+        Ok(Lt { library, known: Mutex::default(), rank: 0, packs, copied })
     }
 
-    /// For the problem: where its n is crooked enough, with copies.
+    /// For the problem: with copies where k is none of whole packs, or n is crooked enough.
     pub(super) fn load(
         device: &Device,
         library: Arc<CublasLt>,
@@ -43,20 +67,42 @@ impl Lt {
         work: usize,
     ) -> Result<Self> {
         let n = problem.n_hint.max(0) as usize;
-        let copies = Self::may_copy(problem, n) && select::copies_pay(problem.types, work);
-        Ok(Self::new(library, if copies { Some(Packs::load(device, problem.types.x)?) } else { None }))
+        let copied = Copied {
+            widened: Self::may_widen(problem, n) && select::copies_pay(problem.types, work),
+            deepened: Self::deepens(problem),
+        };
+        Self::new(device, library, problem.types.x, copied)
+    }
+
+    /// Whether products have more of k than op(A) has columns.
+    pub(super) fn deepens(problem: &SpmmProblem) -> bool {
+        select::pads_k(problem.types, problem.a.shape_of(problem.op).1 as usize)
     }
 
     /// Rows of B and C are contiguous, and not of whole packs.
-    pub(super) fn may_copy(problem: &SpmmProblem, n: usize) -> bool {
+    pub(super) fn may_widen(problem: &SpmmProblem, n: usize) -> bool {
         let by_rows = Strides::new(problem.b_order, problem.op_b.transposes(), 0).col == 1
             && problem.c_order == Order::Row;
         by_rows && select::ends_inside_pack(problem.types, n)
     }
 
-    /// Where B and the products of so many columns are copied: who does it.
+    /// Where B is copied for a product with so many columns: who does it.
     pub(super) fn copies(&self, problem: &SpmmProblem, n: usize) -> Option<&Packs> {
-        self.packs.as_ref().filter(|_| Self::may_copy(problem, n))
+        self.packs.as_ref().filter(|_| self.copied.deepened || self.widens(problem, n))
+    }
+
+    /// Whether rows of B and of the products are filled up to whole packs, for so many columns.
+    pub(super) fn widens(&self, problem: &SpmmProblem, n: usize) -> bool {
+        self.copied.widened && Self::may_widen(problem, n)
+    }
+
+    /// Columns of A, and rows of the copy of B, that it multiplies, where op(A) has `k`.
+    pub(super) fn depth(&self, k: usize, size: usize) -> usize {
+        if self.copied.deepened {
+            padded(k, size)
+        } else {
+            k
+        }
     }
 
     /// Products with an algorithm, and the rank for others.

@@ -114,7 +114,7 @@ impl Own {
     pub(super) fn prepare(&self, cx: &Context, b: Matrix, k: usize, n: usize, to: Address) -> Result<Matrix> {
         match self.packs.has(b) {
             true => Ok(b),
-            false => self.packs.copy(cx, b, k, n, to),
+            false => self.packs.copy(cx, b, (k, k, n), to),
         }
     }
 

@@ -47,8 +47,14 @@ impl Packs {
         b.is_by_rows() && b.at.is_aligned(PACK) && row_bytes % PACK == 0
     }
 
-    /// Copies B, which is k × n, to `to`; what is behind the last column becomes 0.
-    pub(super) fn copy(&self, cx: &Context, b: Matrix, k: usize, n: usize, to: Address) -> Result<Matrix> {
+    /// Copies B, which is k × n, to `to`, in `depth` rows; what is behind the last column and row becomes 0.
+    pub(super) fn copy(
+        &self,
+        cx: &Context,
+        b: Matrix,
+        (k, depth, n): (usize, usize, usize),
+        to: Address,
+    ) -> Result<Matrix> {
         let ld = padded(n, self.size);
         if b.is_by_rows() {
             let packs = product(&[k, ld / (PACK / self.size)]);
@@ -70,6 +76,9 @@ impl Packs {
                 launch!(self.columns, (grid_x(k as i64)?, grid_y(n)), THREADS, 0, cx.stream;
                     b.at, b.strides.row, b.strides.col, to, k as i64, n as i64, ld as i64, 0i64)?;
             }
+        }
+        if depth > k {
+            memory::zero(to.offset(self.bytes(k, n)), self.bytes(depth - k, n), cx.stream)?;
         }
         Ok(Matrix { at: to, strides: Strides { row: ld as i64, col: 1 }, ..b })
     }

@@ -4,7 +4,7 @@
 use half::{bf16, f16};
 
 use super::super::seen::Seen;
-use super::packs::Packs;
+use super::lt::Copied;
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::backend::cuda::testing::{Graph, Stream};
@@ -95,7 +95,7 @@ impl By {
     /// `None` where cublasLt is not installed, or there is nothing to be copied.
     fn build(self, cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Option<DenseSpmm> {
         let n = problem.n_hint as usize;
-        if self == By::Copies && !Lt::may_copy(problem, n) {
+        if self == By::Copies && !Lt::may_widen(problem, n) {
             return None;
         }
         let by_columns = self != By::Own && select::spmm::dense::is_by_columns(problem.types, sizes(problem));
@@ -106,8 +106,8 @@ impl By {
                 println!("SKIP cublasLt is not installed");
                 return None;
             };
-            let packs = || Packs::load(device, problem.types.x).unwrap();
-            Engine::Lt(Lt::new(library, (self == By::Copies).then(packs)))
+            let copied = Copied { widened: self == By::Copies, deepened: Lt::deepens(problem) };
+            Engine::Lt(Lt::new(device, library, problem.types.x, copied).unwrap())
         };
         let seen = &Seen::new(device);
         let mut executor =
@@ -382,6 +382,24 @@ fn any_number_of_columns() {
     let products =
         ALL.map(|types| [32, 256].map(|n| [0.0, 1.0].map(|beta| Product { types, n, beta, ..PLAIN })));
     check_all(&sample(0, 700, 3001), products.as_flattened().as_flattened());
+}
+
+/// Columns of A that are one more than whole steps of cublasLt's kernels, every row with an entry in the last one:
+/// kernels that cut K into parts were seen to drop it.
+#[test]
+fn a_last_column_of_its_own_is_multiplied() {
+    for (rows, cols) in [(1736, 4801), (1000, 9601)] {
+        let matrix = Rows64::new(0, cols, &vec![24; rows], |row, entry| match entry {
+            0 => cols - 1,
+            _ => (row * 7 + entry * 397) % (cols - 1),
+        });
+        let product = |types| {
+            let by_columns = Product { types, n: 32, orders: (Order::Col, Order::Col), ..PLAIN };
+            [8, 16, 32, 35].map(|n| Product { types, n, ..PLAIN }).into_iter().chain([by_columns])
+        };
+        let types = [F16::TYPES, F16F32::TYPES, Bf16::TYPES, Tf32::TYPES];
+        check_all(&matrix, &types.into_iter().flat_map(product).collect::<Vec<_>>());
+    }
 }
 
 #[test]
