@@ -1,5 +1,5 @@
 """The correction of SpMM's predicted times: for each candidate the logarithm of its time over the roofline's, from the
-numbers that its choice counts anyway, by boosted trees, which the library takes, or by a network, to compare with."""
+numbers that its choice counts anyway, by boosted trees."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from data import Verdict
-from network import Network
 
 
 @dataclass(frozen=True)
@@ -133,25 +132,6 @@ class Trees:
         return out
 
 
-class Net:
-    def __init__(self, cases, names):
-        x = np.array([self.inputs(case, names) for case in cases])
-        logs = np.full((len(cases), len(names)), np.nan)
-        for row, case in enumerate(cases):
-            for col, name in enumerate(names):
-                if name in case.choosable():
-                    logs[row, col] = math.log(case.measured[name] / float(case.predicted[name]))
-        self.network = Network(1, epochs=120).fit_logs(x, logs)
-
-    @staticmethod
-    def inputs(case, names):
-        return np.concatenate([case.numbers.astype(np.float64), [float(case.predicted.get(name, 0)) for name in names]])
-
-    def factors(self, cases, names):
-        found = self.network.outputs(np.array([self.inputs(case, names) for case in cases]))
-        return {name: np.clip(np.exp(found[:, at]), *SHAPE.bounds) for at, name in enumerate(names)}
-
-
 def inputs(case, name):
     """What the library gives a candidate's trees: the numbers, its microseconds, these over the best's, others' over
     these (0 for what was not measured), and whether a row of A as a dense matrix ends inside a pack."""
@@ -241,7 +221,6 @@ def report(cases, test):
     trees = Verdict(cases, validated(Trees, cases, matrices))
     show("trees, matrices held out", trees)
     show("trees, families held out", Verdict(cases, validated(Trees, cases, families)))
-    show("network, matrices held out", Verdict(cases, validated(Net, cases, matrices)))
     table("by precision and columns, roofline", plain)
     table("by precision and columns, trees, matrices held out", trees)
     model = learned(cases)
