@@ -62,11 +62,12 @@
  *   (*) Those of a plan wait while another thread's call changes it (tarsiaPlan_analyze above all).
  *
  * Values: after a program has changed values of a matrix it calls tarsiaPlan_updateValues for each of its plans;
- * until then a product may have the old or the new ones. Plans of tarsiaPlan_setValuesInPlace always have the
- * new ones; tarsiaSetChecks says where a call is missing.
+ * until then a product may have the old ones, the new ones, or some of each. Plans of tarsiaPlan_setValuesInPlace
+ * use what the array holds when the product runs; tarsiaSetChecks says where a call is missing.
  *
- * Threads: one handle per concurrent stream. A plan is immutable after analysis: several threads may
- * execute it at once, each with a handle of its own. Setters are not meant for concurrent use.
+ * Threads: one handle per concurrent stream. Products of SpMV and SpMM only read a plan: several threads may
+ * execute it at once, each with a handle of its own. New values and SpGEMM's phases change it, and calls of other
+ * threads with the plan wait meanwhile. Setters are not meant for concurrent use.
  *
  * Streams: what a plan holds is read and written in the order of the calls, whatever handles and streams
  * they are on: new values (tarsiaPlan_updateValues) come after the products that were called before and
@@ -562,7 +563,8 @@ typedef enum {
      *
      * A sum of n products of 16-bit values is off by at most 3 (n + 2) · 2^-23 · Σ|a · b|, before
      * alpha, beta and one rounding to the type of y or C. On CUDA TARSIA_SPMV_ALG_DASP and
-     * TARSIA_SPMM_ALG_WINDOW, SMAT and DENSE (any of them may be DEFAULT) multiply 16-bit values on
+     * TARSIA_SPMM_ALG_WINDOW, SMAT and DENSE (any of them may be DEFAULT), and TARSIA_SPGEMM_ALG_HASH where
+     * both factors are nearly dense, multiply 16-bit values on
      * tensor cores, which align the products that they add by the exponents of the factors as stored,
      * and a subnormal is stored with the least exponent. No product is lost, but in this bound a
      * factor that is not 0 counts there as at least 2^-14 (fp16; bf16: 2^-126) in magnitude: small
@@ -600,7 +602,9 @@ typedef enum {
      * TARSIA_SPMM_ALG_DENSE takes the library's own kernels and TARSIA_SPMM_ALG_SWIFT the form of
      * deterministic mode. Takes the types of TARSIA_COMPUTE_32F, alpha and beta are as for it.
      * NOT_SUPPORTED by name on CUDA: TARSIA_SPMM_ALG_WINDOW and SMAT, and for values of 16 bits
-     * TARSIA_SPMM_ALG_DENSE and TARSIA_SPMV_ALG_DASP; DEFAULT chooses among the others.
+     * TARSIA_SPMM_ALG_DENSE and TARSIA_SPMV_ALG_DASP; DEFAULT chooses among the others. (On CUDA
+     * TARSIA_SPGEMM_ALG_TILE multiplies and adds 32-bit values as doubles, also on tensor cores, and rounds
+     * each sum once.)
      */
     TARSIA_COMPUTE_32F_PEDANTIC = 101,
     /**
@@ -780,7 +784,8 @@ typedef tarsiaContext *tarsiaHandle_t;
 
 /**
  * A user's allocation function: at least bytes (> 0) bytes of the backend's
- * memory, aligned to 256 bytes, or NULL (other memory is given back, and the call
+ * memory, aligned to 256 bytes, or NULL on failure (memory with less
+ * alignment is passed to the free function at once, and counts as a failure; the call
  * that needed it returns ALLOC_FAILED). ctx is what tarsiaSetAllocator got. stream:
  * for a plan's memory, whenever it is taken, the one that the handle of tarsiaPlan_analyze had
  * then; for other memory the handle's. May be called from any thread that calls the
@@ -791,7 +796,7 @@ typedef tarsiaContext *tarsiaHandle_t;
  * a call from this thread with the plan that is being made or changed (tarsiaPlan_analyze,
  * new values, tarsiaSpGEMM_symbolic and _numeric, tarsiaPlan_destroy) returns
  * INVALID_STATE, and so does tarsiaDestroy with the call's handle. Such a call
- * changes nothing. Other plans and handles are free. What it must not do is wait, for
+ * changes nothing. Other plans and handles may be used without these limits. What it must not do is wait, for
  * good, for a thread that waits for this call: a getter of another thread with a plan
  * that this call changes waits for its end, so two allocators that ask for each
  * other's plan while both are analyzed hang. The same holds for the
@@ -1077,7 +1082,7 @@ tarsiaStatus_t tarsiaCreateWithBackend(tarsiaHandle_t *handle, tarsiaBackend_t b
  *
  * Waits for other threads' calls with the handle to return, not for their work on a device: the
  * workspace is used again when that is done, and a graph that has captured calls keeps it until the graph
- * is destroyed and its last launch done. The stream may be destroyed before.
+ * is destroyed and its last launch done. The stream may be destroyed before, but with tarsiaSetAllocator: see there.
  *
  * Statuses: NOT_INITIALIZED (not a live handle), INVALID_STATE (called from the
  * allocator or the logger while it serves a call of this handle; a graph keeps the workspace, which is
@@ -1089,9 +1094,15 @@ tarsiaStatus_t tarsiaDestroy(tarsiaHandle_t handle);
  * Sets the stream (a cudaStream_t) on which the handle's calls run from now
  * on; NULL is the default stream. The host backend keeps but ignores it.
  *
+ *
+ * The handle's workspace goes along: the next product begins after the handle's last one on the stream before, by
+ * an event. Products that a graph has captured with a handle use its workspace, too, and are ordered by nobody: the
+ * graph must not run at the same time as other work of the handle, or as another graph of it.
+ *
  * Statuses: NOT_INITIALIZED.
  */
-tarsiaStatus_t tarsiaSetStream(tarsiaHandle_t handle, void *stream);
+tarsiaStatus_t tarsiaSetStream(tarsiaHandle_t handle,
+                               void *stream);
 
 /**
  * The handle's stream.
@@ -1154,7 +1165,8 @@ tarsiaStatus_t tarsiaGetDeterministic(tarsiaHandle_t handle, int *deterministic)
  * array (tarsiaSpMatSetValues) after the plan took values, which reaches no plan. A descriptor that got other
  * index arrays is taken for another matrix, and not compared. Matrices in tiles are not checked.
  *
- * A plan that was analyzed while checks were off cannot be checked. One whose values were updated
+ * Every product of a plan that was analyzed while checks were off returns INVALID_STATE on a handle with checks on.
+ * A self-contained plan reads none of A's arrays and is not compared with them. A plan whose values were updated
  * while they were off returns INVALID_STATE, and says so, until they are updated with checks on.
  *
  * Checked calls block, also in a capture: there the arrays are read at once on a stream of the
@@ -1212,7 +1224,10 @@ tarsiaStatus_t tarsiaSetPlanCache(tarsiaHandle_t handle,
  *
  * A plan has all its memory from the handle that tarsiaPlan_analyze gets, also what later calls with
  * other handles take for it. The functions and ctx must stay valid until the handle, all
- * plans that were analyzed with it, and the matrices in tiles that it has filled are destroyed.
+ * plans that were analyzed with it, and the matrices in tiles that it has filled are destroyed. So must every stream
+ * that the handle had when it allocated: memory goes back on the stream that it was taken for, in that stream's
+ * order, so that tarsiaDestroy and tarsiaPlan_destroy must not be called while that stream is captured. Some 64 KiB
+ * that tarsiaCreate takes for a handle on a GPU are never from these functions.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (one of the functions is NULL),
  * INVALID_STATE (a plan was created or analyzed already, or a product without a plan has allocated).
@@ -2134,7 +2149,8 @@ tarsiaStatus_t tarsiaPlan_setSelfContained(tarsiaPlan_t plan,
 
 /**
  * Whether every execute reads the values in the user's arrays as they are then. 1: a program may change
- * values in place whenever the plan is not executing, and needs no call for it; analysis reads the
+ * values in place when the products that it has enqueued with the plan are done, or in the order of their
+ * stream, and needs no call for it; analysis reads the
  * pattern alone (the value array must be there; its values may be anything then), and
  * tarsiaPlan_updateValues with another array moves the plan to that one, asynchronously, since only its
  * address changes (a CUDA graph keeps the address that it was captured with). With setValueUpdates(1)
@@ -2164,7 +2180,8 @@ tarsiaStatus_t tarsiaPlan_setValuesInPlace(tarsiaPlan_t plan,
  * How often the plan will be executed (of SpGEMM: its numeric phase). The choice then minimises the predicted
  * seconds of analysis and of executes products together, so that a plan for few products converts
  * nothing and reads A in place, as effort QUICK; effort TUNED builds and times only what may gain more than that
- * takes. A plan may be executed more often, or less. 0 (after create): unknown, what counts is one product.
+ * takes. A plan may be executed more often, or less. 0 (after create): not known; the choice minimises
+ * the time of one product and leaves out that of analysis, as if it were executed very often.
  *
  * Statuses: INVALID_VALUE (plan, executes < 0), INVALID_STATE (analyzed already).
  */
@@ -2326,7 +2343,8 @@ tarsiaStatus_t tarsiaPlan_prepare(tarsiaHandle_t handle, tarsiaPlan_t plan);
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL or
  * misaligned, handle of another backend or device), INVALID_STATE (not
- * analyzed; of SpGEMM with a factor in tiles: while a graph keeps the plan), ALLOC_FAILED.
+ * analyzed; while a graph keeps the plan: of SpGEMM with a factor in tiles, and of a plan that has converted A
+ * without setValueUpdates(1), since other arrays come in place of those that the graph reads), ALLOC_FAILED.
  */
 tarsiaStatus_t tarsiaPlan_updateValues(tarsiaHandle_t handle,
                                        tarsiaPlan_t plan,

@@ -98,6 +98,15 @@ impl Enqueuing {
         }
     }
 
+    /// Before work that has an object for itself.
+    fn having(&self, object: &InFlight, backend: &dyn Backend) -> Result<()> {
+        match self {
+            Enqueuing::Nothing => Ok(()),
+            Enqueuing::Captured(stream) => object.captured(*stream, || backend.graph_references()),
+            Enqueuing::Last(work, stream) => object.before_having(work, *stream),
+        }
+    }
+
     /// Runs `f`, which enqueues work that changes an object.
     pub fn changing<R>(
         &self,
@@ -344,7 +353,7 @@ impl Handle {
             let mut scratch = self.scratch()?;
             let _entry = Entry::new(self.workspace_object(), Access::Exclusive);
             scratch.captured |= matches!(enqueuing, Enqueuing::Captured(_));
-            enqueuing.reading(&self.in_flight, &*self.backend)?;
+            enqueuing.having(&self.in_flight, &*self.backend)?;
             cx.workspace = scratch.workspace();
             cx.counters = scratch.base.as_ref().map_or(Address::NULL, Block::address);
             f(&cx, enqueuing)

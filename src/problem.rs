@@ -61,6 +61,8 @@ pub struct SpgemmProblem {
     /// Keep C's pattern, so that numeric phases after the first only compute
     /// values.
     pub value_updates: bool,
+    /// Products and sums are IEEE operations of the compute type alone: no matrix units multiply halves.
+    pub ieee: bool,
     /// The columns of each row of C ascend; else they are in the order that costs a backend least, which is the
     /// same from call to call. What a row has, and its sums, do not depend on it.
     pub sorted_output: bool,

@@ -19,7 +19,8 @@ use crate::plan::PlanCache;
 use crate::types::{Address, BackendKind, LogLevel};
 
 /// A user's allocation function: at least bytes (> 0) bytes of the backend's
-/// memory, aligned to 256 bytes, or NULL (other memory is given back, and the call
+/// memory, aligned to 256 bytes, or NULL on failure (memory with less
+/// alignment is passed to the free function at once, and counts as a failure; the call
 /// that needed it returns ALLOC_FAILED). ctx is what tarsiaSetAllocator got. stream:
 /// for a plan's memory, whenever it is taken, the one that the handle of tarsiaPlan_analyze had
 /// then; for other memory the handle's. May be called from any thread that calls the
@@ -30,7 +31,7 @@ use crate::types::{Address, BackendKind, LogLevel};
 /// a call from this thread with the plan that is being made or changed (tarsiaPlan_analyze,
 /// new values, tarsiaSpGEMM_symbolic and _numeric, tarsiaPlan_destroy) returns
 /// INVALID_STATE, and so does tarsiaDestroy with the call's handle. Such a call
-/// changes nothing. Other plans and handles are free. What it must not do is wait, for
+/// changes nothing. Other plans and handles may be used without these limits. What it must not do is wait, for
 /// good, for a thread that waits for this call: a getter of another thread with a plan
 /// that this call changes waits for its end, so two allocators that ask for each
 /// other's plan while both are analyzed hang. The same holds for the
@@ -102,7 +103,7 @@ pub unsafe extern "C" fn tarsiaCreateWithBackend(
 ///
 /// Waits for other threads' calls with the handle to return, not for their work on a device: the
 /// workspace is used again when that is done, and a graph that has captured calls keeps it until the graph
-/// is destroyed and its last launch done. The stream may be destroyed before.
+/// is destroyed and its last launch done. The stream may be destroyed before, but with tarsiaSetAllocator: see there.
 ///
 /// Statuses: NOT_INITIALIZED (not a live handle), INVALID_STATE (called from the
 /// allocator or the logger while it serves a call of this handle; a graph keeps the workspace, which is
@@ -128,6 +129,11 @@ pub extern "C" fn tarsiaDestroy(handle: tarsiaHandle_t) -> tarsiaStatus_t {
 
 /// Sets the stream (a cudaStream_t) on which the handle's calls run from now
 /// on; NULL is the default stream. The host backend keeps but ignores it.
+///
+///
+/// The handle's workspace goes along: the next product begins after the handle's last one on the stream before, by
+/// an event. Products that a graph has captured with a handle use its workspace, too, and are ordered by nobody: the
+/// graph must not run at the same time as other work of the handle, or as another graph of it.
 ///
 /// Statuses: NOT_INITIALIZED.
 #[no_mangle]
@@ -220,7 +226,8 @@ pub unsafe extern "C" fn tarsiaGetDeterministic(
 /// array (tarsiaSpMatSetValues) after the plan took values, which reaches no plan. A descriptor that got other
 /// index arrays is taken for another matrix, and not compared. Matrices in tiles are not checked.
 ///
-/// A plan that was analyzed while checks were off cannot be checked. One whose values were updated
+/// Every product of a plan that was analyzed while checks were off returns INVALID_STATE on a handle with checks on.
+/// A self-contained plan reads none of A's arrays and is not compared with them. A plan whose values were updated
 /// while they were off returns INVALID_STATE, and says so, until they are updated with checks on.
 ///
 /// Checked calls block, also in a capture: there the arrays are read at once on a stream of the
@@ -295,7 +302,10 @@ pub unsafe extern "C" fn tarsiaSetPlanCache(handle: tarsiaHandle_t, folder: *con
 ///
 /// A plan has all its memory from the handle that tarsiaPlan_analyze gets, also what later calls with
 /// other handles take for it. The functions and ctx must stay valid until the handle, all
-/// plans that were analyzed with it, and the matrices in tiles that it has filled are destroyed.
+/// plans that were analyzed with it, and the matrices in tiles that it has filled are destroyed. So must every stream
+/// that the handle had when it allocated: memory goes back on the stream that it was taken for, in that stream's
+/// order, so that tarsiaDestroy and tarsiaPlan_destroy must not be called while that stream is captured. Some 64 KiB
+/// that tarsiaCreate takes for a handle on a GPU are never from these functions.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (one of the functions is NULL),
 /// INVALID_STATE (a plan was created or analyzed already, or a product without a plan has allocated).

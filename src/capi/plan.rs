@@ -131,7 +131,8 @@ pub extern "C" fn tarsiaPlan_setSelfContained(plan: tarsiaPlan_t, selfContained:
 }
 
 /// Whether every execute reads the values in the user's arrays as they are then. 1: a program may change
-/// values in place whenever the plan is not executing, and needs no call for it; analysis reads the
+/// values in place when the products that it has enqueued with the plan are done, or in the order of their
+/// stream, and needs no call for it; analysis reads the
 /// pattern alone (the value array must be there; its values may be anything then), and
 /// tarsiaPlan_updateValues with another array moves the plan to that one, asynchronously, since only its
 /// address changes (a CUDA graph keeps the address that it was captured with). With setValueUpdates(1)
@@ -164,7 +165,8 @@ pub extern "C" fn tarsiaPlan_setValuesInPlace(plan: tarsiaPlan_t, valuesInPlace:
 /// How often the plan will be executed (of SpGEMM: its numeric phase). The choice then minimises the predicted
 /// seconds of analysis and of executes products together, so that a plan for few products converts
 /// nothing and reads A in place, as effort QUICK; effort TUNED builds and times only what may gain more than that
-/// takes. A plan may be executed more often, or less. 0 (after create): unknown, what counts is one product.
+/// takes. A plan may be executed more often, or less. 0 (after create): not known; the choice minimises
+/// the time of one product and leaves out that of analysis, as if it were executed very often.
 ///
 /// Statuses: INVALID_VALUE (plan, executes < 0), INVALID_STATE (analyzed already).
 #[no_mangle]
@@ -396,7 +398,8 @@ pub extern "C" fn tarsiaPlan_prepare(handle: tarsiaHandle_t, plan: tarsiaPlan_t)
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL or
 /// misaligned, handle of another backend or device), INVALID_STATE (not
-/// analyzed; of SpGEMM with a factor in tiles: while a graph keeps the plan), ALLOC_FAILED.
+/// analyzed; while a graph keeps the plan: of SpGEMM with a factor in tiles, and of a plan that has converted A
+/// without setValueUpdates(1), since other arrays come in place of those that the graph reads), ALLOC_FAILED.
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaPlan_updateValues(
     handle: tarsiaHandle_t,

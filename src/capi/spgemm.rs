@@ -79,7 +79,8 @@ pub unsafe extern "C" fn tarsiaSpGEMM_createPlan(
         }
         let compute = check_enum("computeType", computeType)?;
         let types = Types { a: a.value_type(), x: b.value_type(), y: compute.scalar(), compute };
-        let problem = SpgemmProblem { op_a, op_b, a, b, types, value_updates: false, sorted_output: true };
+        let problem =
+            SpgemmProblem { op_a, op_b, a, b, types, value_updates: false, ieee: false, sorted_output: true };
         let algorithm = Algorithm::from_spgemm(check_enum("alg", alg)?);
         let planned = Planned::<Spgemm>::new(backend.kind(), problem, algorithm)?.with_tiles(tiles);
         let plan = Plan::new(handle, planned).watching(descriptors([A, B]));

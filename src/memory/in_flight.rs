@@ -165,6 +165,22 @@ impl InFlight {
         Ok(())
     }
 
+    /// Before a call enqueues work on `stream` that needs the object for itself, such as a handle's workspace: it comes
+    /// after the work of the stream that had it before, which came after that of the one before it.
+    pub fn before_having(&self, work: &Arc<dyn LastWork>, stream: Address) -> Result<()> {
+        if self.latest.load(Ordering::Acquire) == address(work) {
+            return Ok(());
+        }
+        let mut state = self.state.lock();
+        state.enter(work);
+        let before = state.changed.replace(Arc::clone(work));
+        if let Some(before) = before.filter(|before| !Arc::ptr_eq(before, work) && !before.is_done()) {
+            before.hold_back(stream)?;
+        }
+        self.latest.store(address(work), Ordering::Release);
+        Ok(())
+    }
+
     /// Before a call enqueues work on `stream` that changes the object: it comes after all work that
     /// reads it.
     pub fn before_changing(&self, work: &Arc<dyn LastWork>, stream: Address) -> Result<()> {

@@ -46,6 +46,10 @@ pub trait Operation: Default + Send + Sync + 'static {
     /// What all problems have.
     fn parts(problem: &mut Self::Problem) -> Parts<'_>;
 
+    /// Notes whether a pedantic compute type was asked for, where algorithms must know: `types` are without it, and what
+    /// may be chosen is the table's matter.
+    fn note_pedantic(_problem: &mut Self::Problem, _is_pedantic: bool) {}
+
     /// What may be wrong with the arguments of createPlan beside formats and types, which the table of algorithms
     /// lists.
     fn check(_problem: &Self::Problem) -> Result<()> {
@@ -181,6 +185,7 @@ impl<O: Operation> Planned<O> {
         }
         O::check(&problem)?;
         *O::parts(&mut problem).types = asked.plain();
+        O::note_pedantic(&mut problem, asked.compute.is_pedantic());
         let (rows, more) = (rows.unwrap_or_default(), O::default());
         Ok(Planned { problem, compute: asked.compute, rows, executor: None, more })
     }

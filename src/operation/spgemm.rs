@@ -114,6 +114,10 @@ impl Operation for Spgemm {
         Parts { factors: vec![("A", *op_a, a), ("B", *op_b, b)], types, value_updates }
     }
 
+    fn note_pedantic(problem: &mut SpgemmProblem, is_pedantic: bool) {
+        problem.ieee = is_pedantic;
+    }
+
     fn check(problem: &SpgemmProblem) -> Result<()> {
         let (_, k, _) = problem.a.shape_of(problem.op_a);
         let (b_rows, _, _) = problem.b.shape_of(problem.op_b);

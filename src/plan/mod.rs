@@ -363,13 +363,18 @@ impl Plan {
         f: impl FnOnce(&mut dyn Task, &Context) -> Result<()>,
     ) -> Result<()> {
         self.change(handle, name, |inner, cx| {
-            // Other tiles come in place of those that graphs read.
+            // Other tiles, or other arrays, come in place of those that graphs read.
             let has_tiles = !inner.task.shared_memory().is_empty();
-            if has_tiles && !self.in_flight.pending().graphs_are_gone_soon() {
-                return Err(Error::state(
+            let makes_anew = || !inner.settings.value_updates && inner.task.built().is_some_and(|built| !built.layout.in_place);
+            if (has_tiles || makes_anew()) && !self.in_flight.pending().graphs_are_gone_soon() {
+                let (arrays, instead) = match has_tiles {
+                    true => ("tiles", ""),
+                    false => ("arrays", ", or analyze with tarsiaPlan_setValueUpdates(plan, 1)"),
+                };
+                return Err(Error::state(format!(
                     "plan: graphs that have captured calls with it are alive or still run, and would go on with the \
-                     tiles that it has now: destroy them and wait for their last launch first",
-                ));
+                     {arrays} that it has now: destroy them and wait for their last launch first{instead}"
+                )));
             }
             f(&mut *inner.task, cx)?;
             inner.remember_values(&*self.backend, handle, given)

@@ -104,8 +104,16 @@ impl CountedProblem {
     pub fn spgemm(&self, op: Operation, products: i64) -> Result<Vec<Choice>> {
         let rows = self.candidates(OpKind::Spgemm)?;
         let (a, types) = (self.matrix(), self.types);
-        let problem =
-            SpgemmProblem { op_a: N, op_b: op, a, b: a, types, value_updates: false, sorted_output: true };
+        let problem = SpgemmProblem {
+            op_a: N,
+            op_b: op,
+            a,
+            b: a,
+            types,
+            value_updates: false,
+            ieee: false,
+            sorted_output: true,
+        };
         let mut choices = super::spgemm(&problem, &rows)?;
         if let Some(first) = choices.first_mut() {
             first.predicted_seconds = self.products_seconds(products);

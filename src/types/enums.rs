@@ -70,7 +70,8 @@ code_enums! {
         ///
         /// A sum of n products of 16-bit values is off by at most 3 (n + 2) · 2^-23 · Σ|a · b|, before
         /// alpha, beta and one rounding to the type of y or C. On CUDA TARSIA_SPMV_ALG_DASP and
-        /// TARSIA_SPMM_ALG_WINDOW, SMAT and DENSE (any of them may be DEFAULT) multiply 16-bit values on
+        /// TARSIA_SPMM_ALG_WINDOW, SMAT and DENSE (any of them may be DEFAULT), and TARSIA_SPGEMM_ALG_HASH where
+        /// both factors are nearly dense, multiply 16-bit values on
         /// tensor cores, which align the products that they add by the exponents of the factors as stored,
         /// and a subnormal is stored with the least exponent. No product is lost, but in this bound a
         /// factor that is not 0 counts there as at least 2^-14 (fp16; bf16: 2^-126) in magnitude: small
@@ -98,7 +99,9 @@ code_enums! {
         /// TARSIA_SPMM_ALG_DENSE takes the library's own kernels and TARSIA_SPMM_ALG_SWIFT the form of
         /// deterministic mode. Takes the types of TARSIA_COMPUTE_32F, alpha and beta are as for it.
         /// NOT_SUPPORTED by name on CUDA: TARSIA_SPMM_ALG_WINDOW and SMAT, and for values of 16 bits
-        /// TARSIA_SPMM_ALG_DENSE and TARSIA_SPMV_ALG_DASP; DEFAULT chooses among the others.
+        /// TARSIA_SPMM_ALG_DENSE and TARSIA_SPMV_ALG_DASP; DEFAULT chooses among the others. (On CUDA
+        /// TARSIA_SPGEMM_ALG_TILE multiplies and adds 32-bit values as doubles, also on tensor cores, and rounds
+        /// each sum once.)
         R32FPedantic = 101, TARSIA_COMPUTE_32F_PEDANTIC;
         /// TARSIA_COMPUTE_64F by IEEE 754 operations of 64-bit reals alone, as above with 2^-53. Tensor cores
         /// multiply and add doubles by FMA, so that all algorithms of TARSIA_COMPUTE_64F take it, with

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::device::{Device, Relaxed};
 use super::driver::{self, check, raw, Raw};
-use crate::error::Result;
+use super::memory;
+use crate::error::{Error, Result};
 use crate::memory::in_flight::{GraphReferences, Graphs, LastWork};
 use crate::types::Address;
 
@@ -67,6 +68,12 @@ impl LastWork for StreamEvent {
 
     fn hold_back(&self, stream: Address) -> Result<()> {
         let _entered = self.device.enter()?;
+        // The driver would end the capture.
+        if memory::is_capturing(stream)? {
+            return Err(Error::state(
+                "the stream is being captured: what is to come behind other work cannot be part of it",
+            ));
+        }
         // SAFETY: both live and are of the context.
         check(unsafe { driver::cuStreamWaitEvent(raw(stream), raw(self.event), 0) }, "waiting for an event")
     }

@@ -403,6 +403,10 @@ impl CudaSpgemm {
         if wide.whole().is_none() || 2 * wide_rows < left.rows {
             return Ok(None);
         }
+        // Matrix units add products of halves less precisely than IEEE says.
+        if self.problem.ieee && self.problem.types.a.size() == 2 {
+            return Ok(None);
+        }
         let wanted = Wanted {
             types: self.problem.types,
             shape: (left.rows as usize, left.cols as usize, right.cols as usize),

@@ -230,6 +230,43 @@ fn a_users_memory_goes_back_in_order() {
     all_close::<F64>(CUDA, y.download().unwrap(), &problem.times(&x)).unwrap();
 }
 
+/// A handle that goes to another stream takes its workspace along: its next product begins after the last one on the
+/// stream before, which has the workspace still.
+#[test]
+fn a_handles_workspace_goes_from_stream_to_stream_in_order() {
+    if is_skipped("in_flight::a_handles_workspace_goes_from_stream_to_stream_in_order") {
+        return;
+    }
+    let problem = problem();
+    let stored = problem.store();
+    warm_up(&problem, &stored);
+    let (keeper, held, other) = (Lane::new(), Lane::new(), Lane::new());
+    let x: Vec<f64> = random(COLS, 1);
+    let device_x = keeper.session.upload(&x).unwrap();
+    let mut ys: Vec<_> = (0..3).map(|_| keeper.session.upload(&[f64::NAN; ROWS]).unwrap()).collect();
+    let plan = spmv_plan::<F64>(&held.session, &stored, Effort::Default);
+    let go_to = |lane: &Lane| {
+        check(handle::tarsiaSetStream(held.session.raw(), lane.stream.address().as_mut_ptr())).unwrap();
+    };
+    let gate = Gate::close(&held.stream).unwrap();
+    plan.run_spmv(&held.session, 1.0, &device_x, 0.0, &mut ys[0]).unwrap();
+    go_to(&other);
+    plan.run_spmv(&held.session, 1.0, &device_x, 0.0, &mut ys[1]).unwrap();
+    // Another handle has a workspace of its own.
+    plan.run_spmv(&keeper.session, 1.0, &device_x, 0.0, &mut ys[2]).unwrap();
+    keeper.session.synchronize().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    for y in &ys[..2] {
+        assert!(y.download().unwrap().iter().all(|y| y.is_nan()), "two products had one workspace");
+    }
+    assert!(gate.open(), "a call has waited for the stream");
+    held.session.synchronize().unwrap();
+    go_to(&held);
+    for y in &ys {
+        all_close::<F64>(CUDA, y.download().unwrap(), &problem.times(&x)).unwrap();
+    }
+}
+
 /// New values on one stream, products on another: each comes after what was enqueued before.
 #[test]
 fn new_values_are_in_order_with_products_of_other_streams() {

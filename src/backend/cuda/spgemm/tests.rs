@@ -283,6 +283,7 @@ fn problem<C: Combo>(
         b,
         types: C::TYPES,
         value_updates: keep,
+        ieee: false,
         sorted_output: true,
     }
 }

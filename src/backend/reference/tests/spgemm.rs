@@ -59,8 +59,16 @@ fn plan<V: Element>(
     compute: ComputeType,
 ) -> Result<Plan> {
     let types = Types { a: a.value_type(), x: b.value_type(), y: V::TYPE, compute };
-    let problem =
-        SpgemmProblem { op_a, op_b, a: *a, b: *b, types, value_updates: false, sorted_output: true };
+    let problem = SpgemmProblem {
+        op_a,
+        op_b,
+        a: *a,
+        b: *b,
+        types,
+        value_updates: false,
+        ieee: false,
+        sorted_output: true,
+    };
     analyzed::<Spgemm>(&handle(), problem)
 }
 

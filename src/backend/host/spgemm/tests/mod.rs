@@ -204,6 +204,7 @@ fn problem<C: Combo>(op_a: Operation, op_b: Operation, a: &Stored<C::A>, b: &Sto
         b: b.matrix(),
         types: C::TYPES,
         value_updates: false,
+        ieee: false,
         sorted_output: true,
     }
 }
