@@ -142,10 +142,10 @@ fn algorithms(line: &[String]) -> Vec<&str> {
 fn algorithms_are_measured_again() {
     let arguments = ["--count", "8", "--seed", "5", "--least", "60", "--most", "200"];
     let first = sample(&arguments);
-    let is_wanted = |name: &&str| ["row", "csr"].contains(name);
+    let is_wanted = |name: &str| ["row", "csr"].contains(&name);
     let mut expected: Vec<_> = lines(&first)
         .iter()
-        .filter(|line| line[5] != "matrix" && algorithms(line).iter().any(|name| is_wanted(&name)))
+        .filter(|line| line[5] != "matrix" && algorithms(line).iter().any(|name| is_wanted(name)))
         .map(|line| line[..9].to_vec())
         .collect();
     expected.sort();
