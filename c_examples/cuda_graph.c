@@ -39,12 +39,16 @@ static void check_cuda(cudaError_t error, const char *call) {
 }
 #define CUDA(call) check_cuda((call), #call)
 
+/* Arrays on the device. Those of a matrix outlive the plans that were made for it. */
+static void *uploaded[16];
+static int uploads;
+
 static void *upload(const void *host, size_t bytes) {
     void *device;
 
     CUDA(cudaMalloc(&device, bytes));
     CUDA(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice));
-    return device;
+    return uploaded[uploads++] = device;
 }
 
 static int32_t offsets[ROWS + 1], columns[5 * ROWS], identity[ROWS + 1];
@@ -77,7 +81,6 @@ static tarsiaPlan_t plan_of(tarsiaHandle_t handle, tarsiaSpMatDescr_t matrix) {
     CHECK(tarsiaSpMV_createPlan(handle, &plan, TARSIA_OPERATION_NON_TRANSPOSE, matrix, TARSIA_R_64F,
                                 TARSIA_R_64F, TARSIA_COMPUTE_64F, TARSIA_SPMV_ALG_DEFAULT));
     CHECK(tarsiaPlan_analyze(handle, plan));
-    CHECK(tarsiaPlan_prepare(handle, plan));
     return plan;
 }
 
@@ -174,6 +177,8 @@ int main(void) {
     CHECK(tarsiaDestroyDnVec(vr));
     CHECK(tarsiaDestroyDnVec(vb));
     CHECK(tarsiaDestroy(handle));
+    while (uploads > 0)
+        CUDA(cudaFree(uploaded[--uploads]));
     CUDA(cudaStreamDestroy(stream));
     return worst < STEPS * 1e-15 ? 0 : 1;
 }

@@ -760,9 +760,13 @@ module tarsia
         ! is analyzed in this mode, and TARSIA_SPMM_ALG_DENSE, by name or chosen, the library's own
         ! kernels: never cublasLt, whose choice of kernels depends on the version that is installed.
         ! Plans of these two that were analyzed outside of the mode and took atomics or cublasLt are
-        ! refused in it (NOT_SUPPORTED). Everything else is deterministic in either mode, for arrays
-        ! of the same alignment to 16 bytes: one that is aligned to less may be read, and added up,
-        ! in other pieces.
+        ! refused in it (NOT_SUPPORTED). A plan that effort TUNED has analyzed outside of the mode
+        ! is taken in it: it repeats its own bits, and only what was chosen may differ between runs.
+        !
+        ! Everything else is deterministic in either mode, with two exceptions. Arrays must have the
+        ! same alignment to 16 bytes: one that is aligned to less may be read, and added up, in
+        ! other pieces. And which of its orders of sums SpGEMM takes on a device depends on C's
+        ! format and on the memory that is free (tarsiaSpGEMM_createPlan).
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (deterministic is not 0 or 1).
         function tarsiaSetDeterministic(handle, deterministic &
@@ -902,9 +906,10 @@ module tarsia
     end interface
 
     interface
-        ! Sends the handle's log lines to callback: failed calls (ERROR), what analysis chose and
-        ! why (INFO). NULL stops it. callback and ctx must stay valid until then, or until the
-        ! handle is destroyed.
+        ! Sends the handle's log lines to callback: calls with this handle that failed (ERROR), what
+        ! went wrong and was done without, such as a file of the plan cache (WARNING), what analysis
+        ! chose and why (INFO). NULL stops it. callback and ctx must stay valid until then, or until
+        ! the handle is destroyed.
         !
         ! Statuses: NOT_INITIALIZED.
         function tarsiaSetLogger(handle, callback, ctx) bind(C, name="tarsiaSetLogger")
@@ -1672,8 +1677,7 @@ module tarsia
         ! (tarsiaCsrSetPointers and so on; not tarsiaSpMatSetValues, which leaves the pattern),
         ! after tarsiaCheckSpMat has found another order or an error, and after tarsiaSpGEMM_numeric
         ! of a plan of tarsiaPlan_setSortedOutput(plan, 0), whatever order that has left. A call
-        ! that fails leaves 0, or, where it has not come to the matrix, what was there.
-        ! tarsiaPlan_analyze changes no descriptor.
+        ! that fails leaves 0, or what was there. tarsiaPlan_analyze changes no descriptor.
         !
         ! Work on a device that writes the matrix may still be under way when the answer is known.
         ! Reads nothing of the matrix: a program that writes indices itself calls tarsiaCheckSpMat
@@ -2284,9 +2288,9 @@ module tarsia
         ! The most bytes that the plan may hold at one time, temporary memory of analysis and of
         ! SpGEMM's phases included, C not; 0 takes the limit away (after create: what the backend's
         ! memory has left). SpGEMM on a device works part by part where all of an intermediate does
-        ! not fit: some rows of C, or of its tiles, at a time, with the same bits. A call that would
-        ! need more all the same returns INSUFFICIENT_RESOURCES and says how much; the plan stays as
-        ! it was.
+        ! not fit: some rows of C, or of its tiles, at a time (tarsiaSpGEMM_createPlan says what
+        ! that may do to bits). A call that would need more all the same returns
+        ! INSUFFICIENT_RESOURCES and says how much; the plan stays as it was.
         !
         ! Statuses: INVALID_VALUE (plan), INVALID_STATE (analyzed already).
         function tarsiaPlan_setMemoryLimit(plan, bytes) bind(C, name="tarsiaPlan_setMemoryLimit")
@@ -2898,13 +2902,14 @@ module tarsia
         ! the reverse, takes 28 bytes or more for each entry of C on a device; where they are
         ! missing, some rows at a time are computed, twice.
         !
-        ! Deterministic: the same plan and values give the same bits in every call. On the host
-        ! every entry of C is summed in the order of A's row. On a device that order depends on the
-        ! algorithm, on A and B, on C's format and on the memory that is free:
-        ! TARSIA_SPGEMM_ALG_TILE, which DEFAULT may be, has an order of its own;
-        ! TARSIA_SPGEMM_ALG_HASH may sum rows of more than 256 entries of A in parts of 128 or more,
-        ! which it adds in order, and may multiply nearly dense factors by matrix units where C has
-        ! their format and memory suffices. Which sign and payload a NaN has is not specified.
+        ! Deterministic: the same plan and values give the same bits in every call, with C in the
+        ! same format and, on a device, as much memory that is free. On the host every entry of C is
+        ! summed in the order of A's row. On a device that order depends on the algorithm, on A and
+        ! B, on C's format and on the memory that is free: TARSIA_SPGEMM_ALG_TILE, which DEFAULT may
+        ! be, has an order of its own; TARSIA_SPGEMM_ALG_HASH may sum rows of more than 256 entries
+        ! of A in parts of 128 or more, which it adds in order, and may multiply nearly dense
+        ! factors by matrix units where C has their format and memory suffices. Which sign and
+        ! payload a NaN has is not specified.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan, alpha is
         ! NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL array, or shares

@@ -1136,13 +1136,17 @@ tarsiaStatus_t tarsiaGetPointerMode(tarsiaHandle_t handle, tarsiaPointerMode_t *
  * form in a plan that is analyzed in this mode, and TARSIA_SPMM_ALG_DENSE, by name or chosen,
  * the library's own kernels: never cublasLt, whose choice of kernels depends on the
  * version that is installed. Plans of these two that were analyzed outside of the mode and
- * took atomics or cublasLt are refused in it (NOT_SUPPORTED). Everything else is deterministic
- * in either mode, for arrays of the same alignment to 16 bytes: one that is aligned
- * to less may be read, and added up, in other pieces.
+ * took atomics or cublasLt are refused in it (NOT_SUPPORTED). A plan that effort TUNED has analyzed outside of the
+ * mode is taken in it: it repeats its own bits, and only what was chosen may differ between runs.
+ *
+ * Everything else is deterministic in either mode, with two exceptions. Arrays must have the same alignment to 16
+ * bytes: one that is aligned to less may be read, and added up, in other pieces. And which of its orders of sums
+ * SpGEMM takes on a device depends on C's format and on the memory that is free (tarsiaSpGEMM_createPlan).
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (deterministic is not 0 or 1).
  */
-tarsiaStatus_t tarsiaSetDeterministic(tarsiaHandle_t handle, int deterministic);
+tarsiaStatus_t tarsiaSetDeterministic(tarsiaHandle_t handle,
+                                      int deterministic);
 
 /**
  * Whether deterministic mode is on (1) or off (0).
@@ -1238,13 +1242,15 @@ tarsiaStatus_t tarsiaSetAllocator(tarsiaHandle_t handle,
                                   void *ctx);
 
 /**
- * Sends the handle's log lines to callback: failed calls (ERROR), what
- * analysis chose and why (INFO). NULL stops it. callback and ctx must stay
+ * Sends the handle's log lines to callback: calls with this handle that failed (ERROR), what went wrong and was
+ * done without, such as a file of the plan cache (WARNING), what analysis chose and why (INFO). NULL stops it. callback and ctx must stay
  * valid until then, or until the handle is destroyed.
  *
  * Statuses: NOT_INITIALIZED.
  */
-tarsiaStatus_t tarsiaSetLogger(tarsiaHandle_t handle, tarsiaLogFn_t callback, void *ctx);
+tarsiaStatus_t tarsiaSetLogger(tarsiaHandle_t handle,
+                               tarsiaLogFn_t callback,
+                               void *ctx);
 
 /**
  * Gives execute its scratch memory: bytes bytes of the backend's memory,
@@ -1776,8 +1782,8 @@ tarsiaStatus_t tarsiaSpMatGetIndexBase(tarsiaConstSpMatDescr_t A, tarsiaIndexBas
  * That is the answer for a descriptor that has just been created, after new pointers
  * (tarsiaCsrSetPointers and so on; not tarsiaSpMatSetValues, which leaves the pattern), after
  * tarsiaCheckSpMat has found another order or an error, and after tarsiaSpGEMM_numeric of a plan of
- * tarsiaPlan_setSortedOutput(plan, 0), whatever order that has left. A call that fails leaves 0, or, where
- * it has not come to the matrix, what was there. tarsiaPlan_analyze changes no descriptor.
+ * tarsiaPlan_setSortedOutput(plan, 0), whatever order that has left. A call that fails leaves 0, or
+ * what was there. tarsiaPlan_analyze changes no descriptor.
  *
  * Work on a device that writes the matrix may still be under way when the answer is known. Reads nothing of the matrix: a program that writes indices itself calls tarsiaCheckSpMat
  * again. No operation needs sorted indices.
@@ -2212,12 +2218,13 @@ tarsiaStatus_t tarsiaPlan_setSortedOutput(tarsiaPlan_t plan,
  * analysis and of SpGEMM's phases included, C not; 0 takes the limit away
  * (after create: what the backend's memory has left). SpGEMM on a device works part by part
  * where all of an intermediate does not fit: some rows of C, or of its tiles, at a
- * time, with the same bits. A call that would need more all the same returns
+ * time (tarsiaSpGEMM_createPlan says what that may do to bits). A call that would need more all the same returns
  * INSUFFICIENT_RESOURCES and says how much; the plan stays as it was.
  *
  * Statuses: INVALID_VALUE (plan), INVALID_STATE (analyzed already).
  */
-tarsiaStatus_t tarsiaPlan_setMemoryLimit(tarsiaPlan_t plan, size_t bytes);
+tarsiaStatus_t tarsiaPlan_setMemoryLimit(tarsiaPlan_t plan,
+                                         size_t bytes);
 
 /**
  * Reads and validates the matrix (offsets ascend and end at nnz, indices are in
@@ -2697,7 +2704,8 @@ tarsiaStatus_t tarsiaSpGEMM_symbolic(tarsiaHandle_t handle, tarsiaPlan_t plan, i
  * is computed by rows, or the reverse, takes 28 bytes or more for each entry of C
  * on a device; where they are missing, some rows at a time are computed, twice.
  *
- * Deterministic: the same plan and values give the same bits in every call. On the host every
+ * Deterministic: the same plan and values give the same bits in every call, with C in the same format and, on a
+ * device, as much memory that is free. On the host every
  * entry of C is summed in the order of A's row. On a device that order depends on the
  * algorithm, on A and B, on C's format and on the memory that is free: TARSIA_SPGEMM_ALG_TILE,
  * which DEFAULT may be, has an order of its own; TARSIA_SPGEMM_ALG_HASH may sum rows of more

@@ -188,9 +188,12 @@ pub unsafe extern "C" fn tarsiaGetPointerMode(
 /// form in a plan that is analyzed in this mode, and TARSIA_SPMM_ALG_DENSE, by name or chosen,
 /// the library's own kernels: never cublasLt, whose choice of kernels depends on the
 /// version that is installed. Plans of these two that were analyzed outside of the mode and
-/// took atomics or cublasLt are refused in it (NOT_SUPPORTED). Everything else is deterministic
-/// in either mode, for arrays of the same alignment to 16 bytes: one that is aligned
-/// to less may be read, and added up, in other pieces.
+/// took atomics or cublasLt are refused in it (NOT_SUPPORTED). A plan that effort TUNED has analyzed outside of the
+/// mode is taken in it: it repeats its own bits, and only what was chosen may differ between runs.
+///
+/// Everything else is deterministic in either mode, with two exceptions. Arrays must have the same alignment to 16
+/// bytes: one that is aligned to less may be read, and added up, in other pieces. And which of its orders of sums
+/// SpGEMM takes on a device depends on C's format and on the memory that is free (tarsiaSpGEMM_createPlan).
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (deterministic is not 0 or 1).
 #[no_mangle]
@@ -346,8 +349,8 @@ impl Logger for UserLogger {
     }
 }
 
-/// Sends the handle's log lines to callback: failed calls (ERROR), what
-/// analysis chose and why (INFO). NULL stops it. callback and ctx must stay
+/// Sends the handle's log lines to callback: calls with this handle that failed (ERROR), what went wrong and was
+/// done without, such as a file of the plan cache (WARNING), what analysis chose and why (INFO). NULL stops it. callback and ctx must stay
 /// valid until then, or until the handle is destroyed.
 ///
 /// Statuses: NOT_INITIALIZED.

@@ -210,7 +210,7 @@ pub extern "C" fn tarsiaPlan_setSortedOutput(plan: tarsiaPlan_t, sortedOutput: c
 /// analysis and of SpGEMM's phases included, C not; 0 takes the limit away
 /// (after create: what the backend's memory has left). SpGEMM on a device works part by part
 /// where all of an intermediate does not fit: some rows of C, or of its tiles, at a
-/// time, with the same bits. A call that would need more all the same returns
+/// time (tarsiaSpGEMM_createPlan says what that may do to bits). A call that would need more all the same returns
 /// INSUFFICIENT_RESOURCES and says how much; the plan stays as it was.
 ///
 /// Statuses: INVALID_VALUE (plan), INVALID_STATE (analyzed already).

@@ -135,7 +135,8 @@ pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
 /// is computed by rows, or the reverse, takes 28 bytes or more for each entry of C
 /// on a device; where they are missing, some rows at a time are computed, twice.
 ///
-/// Deterministic: the same plan and values give the same bits in every call. On the host every
+/// Deterministic: the same plan and values give the same bits in every call, with C in the same format and, on a
+/// device, as much memory that is free. On the host every
 /// entry of C is summed in the order of A's row. On a device that order depends on the
 /// algorithm, on A and B, on C's format and on the memory that is free: TARSIA_SPGEMM_ALG_TILE,
 /// which DEFAULT may be, has an order of its own; TARSIA_SPGEMM_ALG_HASH may sum rows of more

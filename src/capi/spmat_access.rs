@@ -94,8 +94,8 @@ pub unsafe extern "C" fn tarsiaSpMatGetIndexBase(
 /// That is the answer for a descriptor that has just been created, after new pointers
 /// (tarsiaCsrSetPointers and so on; not tarsiaSpMatSetValues, which leaves the pattern), after
 /// tarsiaCheckSpMat has found another order or an error, and after tarsiaSpGEMM_numeric of a plan of
-/// tarsiaPlan_setSortedOutput(plan, 0), whatever order that has left. A call that fails leaves 0, or, where
-/// it has not come to the matrix, what was there. tarsiaPlan_analyze changes no descriptor.
+/// tarsiaPlan_setSortedOutput(plan, 0), whatever order that has left. A call that fails leaves 0, or
+/// what was there. tarsiaPlan_analyze changes no descriptor.
 ///
 /// Work on a device that writes the matrix may still be under way when the answer is known. Reads nothing of the matrix: a program that writes indices itself calls tarsiaCheckSpMat
 /// again. No operation needs sorted indices.
