@@ -89,3 +89,24 @@ fn what_is_not_finite_spoils_nothing_else() {
     }
     assert!(compare_close::<F64>("not finite", (&a, &b), 2.0, 1e-11));
 }
+
+/// A pedantic compute type keeps halves from matrix units; singles and doubles are multiplied by FMA anyway.
+#[test]
+fn pedantic_halves_are_multiplied_entry_by_entry() {
+    let Some((device, stream)) = device() else { return };
+    let _entered = device.enter().unwrap();
+    let mut rng = Random::new(98);
+    let a = pruned::<f16>(&mut rng, (601, 703), 40, IndexBase::Zero);
+    let b = pruned::<f16>(&mut rng, (703, 1250), 50, IndexBase::Zero);
+    let cx = on_device(&device, &stream, usize::MAX);
+    let (on_a, on_b) = (a.upload(&cx), b.upload(&cx));
+    for ieee in [false, true] {
+        let problem = SpgemmProblem { ieee, ..problem::<F16F32>((N, N), on_a.matrix, on_b.matrix, false) };
+        let choice = choose(&problem);
+        let factors = Factors::new(&cx, &device, &problem, &choice).unwrap();
+        let mut executor = CudaSpgemm::new(&cx, &device, &problem, &choice, factors).unwrap();
+        executor.symbolic(&cx).unwrap();
+        let is_dense = executor.counted.as_ref().is_some_and(|counted| counted.dense.is_some());
+        assert_eq!(is_dense, !ieee);
+    }
+}
