@@ -97,8 +97,8 @@ pub fn is_by_columns(types: Types, (m, k, n): (usize, usize, usize)) -> bool {
 }
 
 /// Whether cublasLt multiplies `k` columns of A, and as many rows of B, with zeros behind them up to whole packs, so
-/// that B is copied. Of halves it drops the last column where k is 1 more than a multiple of 64 and it cuts k into
-/// parts (12.x and 13.1: 1736 × 4801 × 32, with A by columns), and by rows it has no fast kernel for rows that end
+/// that B is copied. Some of its kernels for halves drop the last column where k is 1 more than a multiple of 64
+/// (1736 × 4801 × 32 with A by columns, on an H100 with CUDA 13), and by rows it has no fast kernel for rows that end
 /// inside a pack (8435 × 8435 × 128: 192 µs, by columns 74).
 pub fn pads_k(types: Types, k: usize) -> bool {
     match Arithmetic::of(types) {

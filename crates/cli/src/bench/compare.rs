@@ -196,7 +196,7 @@ mod tests {
             Row { implementation: who.into(), note: note.into(), ..row }
         };
         let rows = [
-            // What runs in turns say is no time.
+            // Ratios of runs in turns are not taken for times.
             product(
                 "a",
                 "tarsia",

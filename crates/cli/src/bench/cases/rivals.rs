@@ -20,7 +20,7 @@ type Strongest = (Ratio, String);
 /// Factors of SpGEMM: A, and B where that is another matrix.
 type Factors<'a, 's, T> = (&'a Operands<'s, T>, Option<&'a Operands<'s, T>>);
 
-/// What is run in a turn of SpGEMM.
+/// The part of a sparse product that is run in a turn.
 #[derive(Clone, Copy)]
 enum Turn {
     /// All phases.

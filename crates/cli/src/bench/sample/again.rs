@@ -13,9 +13,9 @@ use crate::Result;
 pub struct Products {
     /// The matrix's number.
     pub number: i64,
-    /// What it is made from.
+    /// The name that the gallery makes it from.
     pub matrix: String,
-    /// What is measured.
+    /// The products that are measured.
     pub groups: Vec<Group>,
 }
 

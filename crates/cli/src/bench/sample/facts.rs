@@ -32,10 +32,10 @@ pub const SPGEMM: [&str; 15] = [
     "most_pairs",
 ];
 
-/// What choices choose from: candidates of SpMV.
+/// The algorithms that SpMV is chosen from.
 const SPMV: [Algorithm; 5] =
     [Algorithm::Sell, Algorithm::Csr, Algorithm::Stream, Algorithm::Dasp, Algorithm::MaskBlock];
-/// Candidates of SpMM, and `swift`, which is measured beside them.
+/// The algorithms that SpMM is chosen from; `swift` is measured beside them.
 const SPMM: [Algorithm; 5] =
     [Algorithm::Row, Algorithm::SpmmSell, Algorithm::Window, Algorithm::Smat, Algorithm::Dense];
 /// All that can be measured.

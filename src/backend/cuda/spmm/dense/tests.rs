@@ -385,7 +385,7 @@ fn any_number_of_columns() {
 }
 
 /// Columns of A that are one more than whole steps of cublasLt's kernels, every row with an entry in the last one:
-/// kernels that cut K into parts were seen to drop it.
+/// some of them were seen to drop it.
 #[test]
 fn a_last_column_of_its_own_is_multiplied() {
     for (rows, cols) in [(1736, 4801), (1000, 9601)] {
