@@ -91,19 +91,25 @@ pub enum Enqueuing {
 impl Enqueuing {
     /// Before work that reads an object.
     pub fn reading(&self, object: &InFlight, backend: &dyn Backend) -> Result<()> {
-        match self {
-            Enqueuing::Nothing => Ok(()),
-            Enqueuing::Captured(stream) => object.captured(*stream, || backend.graph_references()),
-            Enqueuing::Last(work, stream) => object.before_reading(work, *stream),
-        }
+        self.using(object, backend, InFlight::before_reading)
     }
 
     /// Before work that has an object for itself.
     fn having(&self, object: &InFlight, backend: &dyn Backend) -> Result<()> {
+        self.using(object, backend, InFlight::before_having)
+    }
+
+    /// `before` brings work on a stream in order with that of others; a graph keeps what it uses.
+    fn using(
+        &self,
+        object: &InFlight,
+        backend: &dyn Backend,
+        before: impl FnOnce(&InFlight, &Arc<dyn LastWork>, Address) -> Result<()>,
+    ) -> Result<()> {
         match self {
             Enqueuing::Nothing => Ok(()),
             Enqueuing::Captured(stream) => object.captured(*stream, || backend.graph_references()),
-            Enqueuing::Last(work, stream) => object.before_having(work, *stream),
+            Enqueuing::Last(work, stream) => before(object, work, *stream),
         }
     }
 
