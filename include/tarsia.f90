@@ -2551,10 +2551,10 @@ module tarsia
         ! y = alpha * op(A) * x + beta * y with an analyzed plan.
         !
         ! x has the columns of op(A), y its rows, both in the types of createPlan and in the
-        ! backend's memory, not overlapping. alpha and beta: one value of the compute type each, on
-        ! the host or the device by pointer mode. beta == 0 never reads y; alpha == 0 reads neither
-        ! A's values nor x. Entries that are not stored never contribute; stored zeros count (0 *
-        ! Inf is NaN).
+        ! backend's memory, not overlapping; y shares no memory with A's arrays either. alpha and
+        ! beta: one value of the compute type each, on the host or the device by pointer mode. beta
+        ! == 0 never reads y; alpha == 0 reads neither A's values nor x. Entries that are not stored
+        ! never contribute; stored zeros count (0 * Inf is NaN).
         !
         ! Asynchronous on the handle's stream and capturable; never allocates, never synchronises
         ! (synchronous on the CPU backends). Several handles may execute one plan at once, each
@@ -2562,9 +2562,10 @@ module tarsia
         ! the number of threads. With tarsiaSetChecks(handle, 1) it blocks.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, x, beta or y is NULL, of the wrong
-        ! length or type, x and y overlap, y is const, handle of another backend or device),
-        ! INVALID_STATE (the plan is not analyzed; with checks on, A's arrays have changed),
-        ! INSUFFICIENT_RESOURCES (workspace; the text says the bytes needed), EXECUTION_FAILED.
+        ! length or type, y overlaps x or an array of A, y is const, handle of another backend or
+        ! device), INVALID_STATE (the plan is not analyzed; with checks on, A's arrays have
+        ! changed), INSUFFICIENT_RESOURCES (workspace; the text says the bytes needed),
+        ! EXECUTION_FAILED.
         function tarsiaSpMV(handle, plan, alpha, x, beta, y) bind(C, name="tarsiaSpMV")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
@@ -2705,9 +2706,9 @@ module tarsia
         ! tarsiaSetChecks(handle, 1) it blocks.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, B, beta or C is NULL, of the wrong
-        ! shape, type or order, B and C overlap, C is const, handle of another backend or device),
-        ! INVALID_STATE (the plan is not analyzed; with checks on, A's arrays have changed),
-        ! INSUFFICIENT_RESOURCES (workspace for this n; the text says the bytes needed),
+        ! shape, type or order, C overlaps B or an array of A, C is const, handle of another backend
+        ! or device), INVALID_STATE (the plan is not analyzed; with checks on, A's arrays have
+        ! changed), INSUFFICIENT_RESOURCES (workspace for this n; the text says the bytes needed),
         ! NOT_SUPPORTED (a plan of TARSIA_SPMM_ALG_SWIFT that was analyzed outside deterministic
         ! mode, in it), EXECUTION_FAILED.
         function tarsiaSpMM(handle, plan, alpha, B, beta, C) bind(C, name="tarsiaSpMM")

@@ -2422,7 +2422,7 @@ tarsiaStatus_t tarsiaSpMV_createPlan(tarsiaHandle_t handle,
  * y = alpha · op(A) · x + beta · y with an analyzed plan.
  *
  * x has the columns of op(A), y its rows, both in the types of createPlan and
- * in the backend's memory, not overlapping. alpha and beta: one value of the
+ * in the backend's memory, not overlapping; y shares no memory with A's arrays either. alpha and beta: one value of the
  * compute type each, on the host or the device by pointer mode. beta == 0 never
  * reads y; alpha == 0 reads neither A's values nor x. Entries that are not
  * stored never contribute; stored zeros count (0 · Inf is NaN).
@@ -2433,7 +2433,7 @@ tarsiaStatus_t tarsiaSpMV_createPlan(tarsiaHandle_t handle,
  * number of threads. With tarsiaSetChecks(handle, 1) it blocks.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, x, beta or y is NULL,
- * of the wrong length or type, x and y overlap, y is const, handle of another
+ * of the wrong length or type, y overlaps x or an array of A, y is const, handle of another
  * backend or device), INVALID_STATE (the plan is not analyzed; with checks on, A's
  * arrays have changed),
  * INSUFFICIENT_RESOURCES (workspace; the text says the bytes needed),
@@ -2549,7 +2549,7 @@ tarsiaStatus_t tarsiaSpMM_createPlan(tarsiaHandle_t handle,
  * tarsiaSetChecks(handle, 1) it blocks.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, B, beta or C is NULL,
- * of the wrong shape, type or order, B and C overlap, C is const, handle of
+ * of the wrong shape, type or order, C overlaps B or an array of A, C is const, handle of
  * another backend or device), INVALID_STATE (the plan is not analyzed; with checks
  * on, A's arrays have changed),
  * INSUFFICIENT_RESOURCES (workspace for this n; the text says the bytes

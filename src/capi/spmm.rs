@@ -120,7 +120,7 @@ fn product(
 /// tarsiaSetChecks(handle, 1) it blocks.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, B, beta or C is NULL,
-/// of the wrong shape, type or order, B and C overlap, C is const, handle of
+/// of the wrong shape, type or order, C overlaps B or an array of A, C is const, handle of
 /// another backend or device), INVALID_STATE (the plan is not analyzed; with checks
 /// on, A's arrays have changed),
 /// INSUFFICIENT_RESOURCES (workspace for this n; the text says the bytes

@@ -91,7 +91,7 @@ fn product(
 /// y = alpha · op(A) · x + beta · y with an analyzed plan.
 ///
 /// x has the columns of op(A), y its rows, both in the types of createPlan and
-/// in the backend's memory, not overlapping. alpha and beta: one value of the
+/// in the backend's memory, not overlapping; y shares no memory with A's arrays either. alpha and beta: one value of the
 /// compute type each, on the host or the device by pointer mode. beta == 0 never
 /// reads y; alpha == 0 reads neither A's values nor x. Entries that are not
 /// stored never contribute; stored zeros count (0 · Inf is NaN).
@@ -102,7 +102,7 @@ fn product(
 /// number of threads. With tarsiaSetChecks(handle, 1) it blocks.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, x, beta or y is NULL,
-/// of the wrong length or type, x and y overlap, y is const, handle of another
+/// of the wrong length or type, y overlaps x or an array of A, y is const, handle of another
 /// backend or device), INVALID_STATE (the plan is not analyzed; with checks on, A's
 /// arrays have changed),
 /// INSUFFICIENT_RESOURCES (workspace; the text says the bytes needed),

@@ -188,6 +188,16 @@ impl SparseMatrix {
         Some([first, second, values])
     }
 
+    /// The array of the user's that has a byte in common with these lines; none in tiles.
+    pub fn array_in(&self, lines: &Lines) -> Option<&'static str> {
+        let is_in = |array: &Array| {
+            let bytes = array.count as usize * array.size;
+            let of_array = Lines { address: array.address, bytes, distance: bytes, count: 1 };
+            !array.address.is_null() && bytes > 0 && lines.overlaps(&of_array)
+        };
+        self.user_arrays()?.into_iter().find(is_in).map(|array| array.name)
+    }
+
     /// Every array must be there before the matrix is read or written;
     /// `name` is the argument that the error names.
     pub fn require_arrays(&self, name: &str) -> Result<()> {

@@ -20,7 +20,7 @@ pub use self::spmv::{Spmv, SpmvBackend, SpmvExecutor};
 use crate::algorithm::{Algorithm, Query, Row};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
-use crate::matrix::{check_align, SparseMatrix};
+use crate::matrix::{check_align, Lines, SparseMatrix};
 use crate::memory::{Allocator, Context};
 use crate::reorder::KeptOrder;
 use crate::select::analysis::Amortized;
@@ -396,6 +396,17 @@ fn of_factor(mut error: Error, name: &str) -> Error {
         error.message = format!("{name}:{rest}");
     }
     error
+}
+
+/// A result shares no memory with the arrays of A, unless the plan reads none of them.
+fn check_apart(name: &str, result: &Lines, a: &SparseMatrix) -> Result<()> {
+    if a.temporary {
+        return Ok(());
+    }
+    match a.array_in(result) {
+        Some(array) => Err(Error::invalid(name, format!("it shares memory with the {array} of A"))),
+        None => Ok(()),
+    }
 }
 
 /// New values must be there, and aligned like the old; and those of a self-contained plan need to know where they

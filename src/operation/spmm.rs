@@ -2,7 +2,8 @@
 
 use super::facts::{self, Facts};
 use super::{
-    check_inner, check_shape, check_type, check_writable, into, Analysis, Built, Operation, Parts, Planned,
+    check_apart, check_inner, check_shape, check_type, check_writable, into, Analysis, Built, Operation,
+    Parts, Planned,
 };
 use crate::algorithm::Algorithm;
 use crate::backend::{Backend, LayoutInfo};
@@ -319,7 +320,7 @@ impl Planned<Spmm> {
         if b.lines().overlaps(&c.lines()) {
             return Err(Error::invalid(c_name, "it shares memory with B"));
         }
-        Ok(())
+        check_apart(c_name, &c.lines(), &problem.a)
     }
 
     fn check_result(&self, name: &str, c: &DenseMatrix, shape: (i64, i64)) -> Result<()> {

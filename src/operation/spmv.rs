@@ -1,7 +1,7 @@
 //! SpMV: y = alpha · op(A) · x + beta · y.
 
 use super::facts::{self, Facts};
-use super::{check_type, check_writable, into, Analysis, Built, Operation, Parts, Planned};
+use super::{check_apart, check_type, check_writable, into, Analysis, Built, Operation, Parts, Planned};
 use crate::backend::{Backend, LayoutInfo};
 use crate::error::{Error, Result};
 use crate::matrix::DenseVector;
@@ -228,7 +228,7 @@ impl Planned<Spmv> {
         if x.lines().overlaps(&y.lines()) {
             return Err(Error::invalid(y_name, "it shares memory with x"));
         }
-        Ok(())
+        check_apart(y_name, &y.lines(), &self.problem.a)
     }
 }
 

@@ -7,7 +7,7 @@ use client::arg;
 use libc::c_void;
 use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::capi::objects::{tarsiaDnMatDescr_t, tarsiaDnVecDescr_t, tarsiaPlan_t, tarsiaSpMatDescr_t};
-use tarsia::capi::{dnmat, dnvec, plan, spgemm, spmat, spmm, spmv};
+use tarsia::capi::{dnmat, dnvec, plan, spgemm, spmat, spmat_access, spmm, spmv};
 use tarsia::facade::{ComputeType, DataType, Format, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg, Status};
 
 use super::bad::{accepts, forget_message, invalid, mentions, refuses};
@@ -160,8 +160,19 @@ fn vectors_that_share_memory() {
         for beside in [0, 8] {
             spmv.accepted("y beside x", x.0, Vector::new(4, at(beside), F64).0);
         }
+        let values = values_of(world.bsr);
+        spmv.refused("y is A's values", "y", x.0, Vector::new(4, values, F64).0);
+        spmv.refused("y ends in A's values", "y", x.0, Vector::new(4, values.wrapping_sub(3), F64).0);
         accepts("destroy", plan::tarsiaPlan_destroy(plan));
     }
+}
+
+/// The array of a matrix's values.
+fn values_of(a: tarsiaSpMatDescr_t) -> *mut f64 {
+    let mut values: *mut c_void = null_mut();
+    // SAFETY: the answer is valid for a write.
+    accepts("values", unsafe { spmat_access::tarsiaSpMatGetValues(a, &mut values) });
+    values.cast()
 }
 
 /// The plan's call and the one without a plan.
@@ -291,6 +302,8 @@ fn matrices_that_share_memory() {
             };
             let b = panel(3, 0);
             spmm.refused("C is B", "C", b.0, b.0);
+            let in_a = Matrix::new((4, 4, 8), order, values_of(world.bsr), F64);
+            spmm.refused("C begins with A's values", "C", b.0, in_a.0);
             for (line, element) in [(3, 1), (3, 3), (0, 0), (1, 2), (6, 3), (6, 0)] {
                 let shared = panel(line, element);
                 spmm.refused(&format!("C at line {line}, element {element}"), "C", b.0, shared.0);
