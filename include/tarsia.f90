@@ -809,8 +809,14 @@ module tarsia
         !
         ! Every product of a plan that was analyzed while checks were off returns INVALID_STATE on a
         ! handle with checks on. A self-contained plan reads none of A's arrays and is not compared
-        ! with them. A plan whose values were updated while they were off returns INVALID_STATE, and
-        ! says so, until they are updated with checks on.
+        ! with them (tarsiaPlanInfo_t.checked is 0). A plan whose values were updated while they
+        ! were off returns INVALID_STATE, and says so, until they are updated with checks on.
+        !
+        ! On CUDA every product, with a plan or without, also asks the driver where its operands
+        ! are, and returns INVALID_VALUE, which names the argument, before a kernel or the program
+        ! would fault: for x, y, z, B, C and D in ordinary host memory on a device that cannot use
+        ! it, for alpha and beta in device memory with TARSIA_POINTER_MODE_HOST, and in ordinary
+        ! host memory with TARSIA_POINTER_MODE_DEVICE.
         !
         ! Checked calls block, also in a capture: there the arrays are read at once on a stream of
         ! the library's own, so that work which writes them must be done, and the capture goes on;
@@ -908,8 +914,9 @@ module tarsia
     interface
         ! Sends the handle's log lines to callback: calls with this handle that failed (ERROR), what
         ! went wrong and was done without, such as a file of the plan cache (WARNING), what analysis
-        ! chose and why (INFO). NULL stops it. callback and ctx must stay valid until then, or until
-        ! the handle is destroyed.
+        ! chose and why (INFO). NULL stops it. Calls that take no handle, those on plans and
+        ! descriptors alone, are not logged; tarsiaGetLastErrorMessage has their text. callback and
+        ! ctx must stay valid until callback is replaced, or until the handle is destroyed.
         !
         ! Statuses: NOT_INITIALIZED.
         function tarsiaSetLogger(handle, callback, ctx) bind(C, name="tarsiaSetLogger")
@@ -926,8 +933,8 @@ module tarsia
         ! bytes, that nothing else uses while the handle's calls run. NULL with 0 bytes goes back to
         ! the handle's own, which tarsiaPlan_analyze, tarsiaPlan_prepare and tarsiaSpMM_once grow.
         !
-        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (ptr without bytes, bytes without ptr, misaligned
-        ! ptr).
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (ptr without bytes, bytes without ptr, ptr is
+        ! misaligned, or ordinary host memory on CUDA).
         function tarsiaSetWorkspace(handle, ptr, bytes) bind(C, name="tarsiaSetWorkspace")
             import :: c_int, c_ptr, c_size_t
             type(c_ptr), value, intent(in) :: handle
@@ -2453,11 +2460,11 @@ module tarsia
         ! fingerprint of the values. Products of other threads come before it or after it as a
         ! whole: none has some of both.
         !
-        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL or misaligned, handle of
-        ! another backend or device), INVALID_STATE (not analyzed; while a graph keeps the plan: of
-        ! SpGEMM with a factor in tiles, and of a plan that has converted A without
-        ! setValueUpdates(1), since other arrays come in place of those that the graph reads),
-        ! ALLOC_FAILED.
+        ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL, misaligned or ordinary
+        ! host memory on CUDA, handle of another backend or device), INVALID_STATE (not analyzed;
+        ! while a graph keeps the plan: of SpGEMM with a factor in tiles, and of a plan without
+        ! setValueUpdates(1) whose new values would come in other arrays than those that the graph
+        ! reads), ALLOC_FAILED.
         function tarsiaPlan_updateValues(handle, plan, newValues &
                 ) bind(C, name="tarsiaPlan_updateValues")
             import :: c_int, c_ptr
@@ -2552,9 +2559,9 @@ module tarsia
         !
         ! x has the columns of op(A), y its rows, both in the types of createPlan and in the
         ! backend's memory, not overlapping; y shares no memory with A's arrays either. alpha and
-        ! beta: one value of the compute type each, on the host or the device by pointer mode. beta
-        ! == 0 never reads y; alpha == 0 reads neither A's values nor x. Entries that are not stored
-        ! never contribute; stored zeros count (0 * Inf is NaN).
+        ! beta: one value of the compute type each, not in y, on the host or the device by pointer
+        ! mode. beta == 0 never reads y; alpha == 0 reads neither A's values nor x. Entries that are
+        ! not stored never contribute; stored zeros count (0 * Inf is NaN).
         !
         ! Asynchronous on the handle's stream and capturable; never allocates, never synchronises
         ! (synchronous on the CPU backends). Several handles may execute one plan at once, each
@@ -2562,10 +2569,10 @@ module tarsia
         ! the number of threads. With tarsiaSetChecks(handle, 1) it blocks.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, x, beta or y is NULL, of the wrong
-        ! length or type, y overlaps x or an array of A, y is const, handle of another backend or
-        ! device), INVALID_STATE (the plan is not analyzed; with checks on, A's arrays have
-        ! changed), INSUFFICIENT_RESOURCES (workspace; the text says the bytes needed),
-        ! EXECUTION_FAILED.
+        ! length or type, y overlaps x, alpha, beta or an array of A, y is const, handle of another
+        ! backend or device; with checks on, an operand is in memory that the call cannot use),
+        ! INVALID_STATE (the plan is not analyzed; with checks on, A's arrays have changed),
+        ! INSUFFICIENT_RESOURCES (workspace; the text says the bytes needed), EXECUTION_FAILED.
         function tarsiaSpMV(handle, plan, alpha, x, beta, y) bind(C, name="tarsiaSpMV")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
@@ -2695,9 +2702,10 @@ module tarsia
         !
         ! op(A) is m x k, op(B) k x n, C m x n; B and C have the types and orders of createPlan, any
         ! ld, in the backend's memory, sharing no element. alpha and beta: one value of the compute
-        ! type each, on the host or the device by pointer mode. beta == 0 never reads C; alpha == 0
-        ! reads neither A's values nor B. Entries of A that are not stored never contribute; stored
-        ! zeros count. Nothing between the columns or rows of C (padding of ld) is touched.
+        ! type each, not in C, on the host or the device by pointer mode. beta == 0 never reads C;
+        ! alpha == 0 reads neither A's values nor B. Entries of A that are not stored never
+        ! contribute; stored zeros count. Nothing between the columns or rows of C (padding of ld)
+        ! is touched.
         !
         ! Asynchronous on the handle's stream and capturable; never allocates, never synchronises
         ! (synchronous on the CPU backends). Several handles may execute one plan at once, each
@@ -2706,9 +2714,10 @@ module tarsia
         ! tarsiaSetChecks(handle, 1) it blocks.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, B, beta or C is NULL, of the wrong
-        ! shape, type or order, C overlaps B or an array of A, C is const, handle of another backend
-        ! or device), INVALID_STATE (the plan is not analyzed; with checks on, A's arrays have
-        ! changed), INSUFFICIENT_RESOURCES (workspace for this n; the text says the bytes needed),
+        ! shape, type or order, C overlaps B, alpha, beta or an array of A, C is const, handle of
+        ! another backend or device; with checks on, an operand is in memory that the call cannot
+        ! use), INVALID_STATE (the plan is not analyzed; with checks on, A's arrays have changed),
+        ! INSUFFICIENT_RESOURCES (workspace for this n; the text says the bytes needed),
         ! NOT_SUPPORTED (a plan of TARSIA_SPMM_ALG_SWIFT that was analyzed outside deterministic
         ! mode, in it), EXECUTION_FAILED.
         function tarsiaSpMM(handle, plan, alpha, B, beta, C) bind(C, name="tarsiaSpMM")
@@ -2896,7 +2905,7 @@ module tarsia
         ! not counted in the plan's limit; it may be A or B, too. Such a call blocks and is not
         ! captured. alpha: one value of the compute type, on the host or the device by pointer mode;
         ! alpha == 0 writes the pattern with zeros and reads no values. C's arrays must not overlap
-        ! A's or B's.
+        ! A's or B's, and alpha is in none of them.
         !
         ! May allocate and block (not, on a device, once the pattern is kept and reused; a memory
         ! limit may leave no room for it). C by columns of a product that is computed by rows, or
@@ -2913,8 +2922,9 @@ module tarsia
         ! payload a NaN has is not specified.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan, alpha is
-        ! NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL array, or shares
-        ! memory with A, B or itself), NOT_SUPPORTED (format of C: CSC, too, with
+        ! NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL array or one in
+        ! ordinary host memory on CUDA, or shares memory with A, B, alpha or itself; with checks on,
+        ! alpha is not where the pointer mode says), NOT_SUPPORTED (format of C: CSC, too, with
         ! setSortedOutput(0); tiles from another algorithm), INVALID_STATE (not analyzed, or no
         ! symbolic phase yet; with checks on, arrays of A or B have changed), ALLOC_FAILED,
         ! INSUFFICIENT_RESOURCES (memory limit).
@@ -2945,10 +2955,13 @@ module tarsia
         ! newValuesA, newValuesB: in the backend's memory, in the order and type of the descriptors'
         ! values.
         !
+        ! A failed call changes nothing, but for ALLOC_FAILED where both arrays were given: the plan
+        ! may have A's new values and B's old ones then, and the call may be repeated.
+        !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan, both arrays
-        ! are NULL, misaligned array, an array for a factor in tiles, tiles with entries at other
-        ! places), INVALID_STATE (not analyzed; a factor is in tiles, and a graph keeps the plan),
-        ! ALLOC_FAILED.
+        ! are NULL, an array is misaligned or ordinary host memory on CUDA, an array for a factor in
+        ! tiles, tiles with entries at other places), INVALID_STATE (not analyzed; a factor is in
+        ! tiles, and a graph keeps the plan), ALLOC_FAILED.
         function tarsiaSpGEMM_updateValues(handle, plan, newValuesA, newValuesB &
                 ) bind(C, name="tarsiaSpGEMM_updateValues")
             import :: c_int, c_ptr

@@ -1170,8 +1170,14 @@ tarsiaStatus_t tarsiaGetDeterministic(tarsiaHandle_t handle, int *deterministic)
  * index arrays is taken for another matrix, and not compared. Matrices in tiles are not checked.
  *
  * Every product of a plan that was analyzed while checks were off returns INVALID_STATE on a handle with checks on.
- * A self-contained plan reads none of A's arrays and is not compared with them. A plan whose values were updated
- * while they were off returns INVALID_STATE, and says so, until they are updated with checks on.
+ * A self-contained plan reads none of A's arrays and is not compared with them (tarsiaPlanInfo_t.checked is 0). A
+ * plan whose values were updated while they were off returns INVALID_STATE, and says so, until they are updated
+ * with checks on.
+ *
+ * On CUDA every product, with a plan or without, also asks the driver where its operands are, and returns
+ * INVALID_VALUE, which names the argument, before a kernel or the program would fault: for x, y, z, B, C and D in
+ * ordinary host memory on a device that cannot use it, for alpha and beta in device memory with
+ * TARSIA_POINTER_MODE_HOST, and in ordinary host memory with TARSIA_POINTER_MODE_DEVICE.
  *
  * Checked calls block, also in a capture: there the arrays are read at once on a stream of the
  * library's own, so that work which writes them must be done, and the capture goes on; replays of the graph
@@ -1199,10 +1205,10 @@ tarsiaStatus_t tarsiaGetChecks(tarsiaHandle_t handle, int *checks);
  * it reads A's index arrays (SpGEMM: and B's) once. tarsiaPlan_getInfo's reason says where decisions
  * came from. Plans that were given decisions by tarsiaPlan_setDecisions have no use for the folder.
  *
- * One file a problem, of as many bytes as tarsiaPlan_getDecisions writes; any number of processes, on several machines too, may share
- * the folder, and any file in it may be deleted. A damaged file, or one that is of something else, is logged
- * as a warning and written again; where nothing can be written analysis works as without a folder, logs a
- * warning, and its reason says so.
+ * One file a problem, of as many bytes as tarsiaPlan_getDecisions writes; any number of processes, on several
+ * machines too, may share the folder, and any file in it may be deleted. A damaged file, or one that is of
+ * something else, is logged as a warning and written again; where nothing can be written analysis works as without
+ * a folder, logs a warning, and its reason says so.
  *
  * The folder should be one that only those can write to whom the program trusts: its own user's, or a
  * group's that shares its decisions. This is not checked, nor who owns folder and files, nor links on the
@@ -1221,10 +1227,10 @@ tarsiaStatus_t tarsiaSetPlanCache(tarsiaHandle_t handle,
                                   const char *folder);
 
 /**
- * Takes memory for plans, conversions and the handle's own workspace from the
- * user's functions; both NULL goes back to the library's. Allowed until the
- * first plan is created or analyzed with the handle, or the first product without a plan has allocated. An allocation that fails makes the
- * call that needed it return ALLOC_FAILED and leaves every object usable.
+ * Takes memory for plans, conversions and the handle's own workspace from the user's functions; both NULL goes back
+ * to the library's. Allowed until the first plan is created or analyzed with the handle, or the first product
+ * without a plan has allocated. An allocation that fails makes the call that needed it return ALLOC_FAILED and
+ * leaves every object usable.
  *
  * A plan has all its memory from the handle that tarsiaPlan_analyze gets, also what later calls with
  * other handles take for it. The functions and ctx must stay valid until the handle, all
@@ -1243,8 +1249,9 @@ tarsiaStatus_t tarsiaSetAllocator(tarsiaHandle_t handle,
 
 /**
  * Sends the handle's log lines to callback: calls with this handle that failed (ERROR), what went wrong and was
- * done without, such as a file of the plan cache (WARNING), what analysis chose and why (INFO). NULL stops it. callback and ctx must stay
- * valid until then, or until the handle is destroyed.
+ * done without, such as a file of the plan cache (WARNING), what analysis chose and why (INFO). NULL stops it.
+ * Calls that take no handle, those on plans and descriptors alone, are not logged; tarsiaGetLastErrorMessage has
+ * their text. callback and ctx must stay valid until callback is replaced, or until the handle is destroyed.
  *
  * Statuses: NOT_INITIALIZED.
  */
@@ -1259,7 +1266,7 @@ tarsiaStatus_t tarsiaSetLogger(tarsiaHandle_t handle,
  * tarsiaPlan_prepare and tarsiaSpMM_once grow.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (ptr without bytes, bytes without
- * ptr, misaligned ptr).
+ * ptr, ptr is misaligned, or ordinary host memory on CUDA).
  */
 tarsiaStatus_t tarsiaSetWorkspace(tarsiaHandle_t handle, void *ptr, size_t bytes);
 
@@ -1785,8 +1792,8 @@ tarsiaStatus_t tarsiaSpMatGetIndexBase(tarsiaConstSpMatDescr_t A, tarsiaIndexBas
  * tarsiaPlan_setSortedOutput(plan, 0), whatever order that has left. A call that fails leaves 0, or
  * what was there. tarsiaPlan_analyze changes no descriptor.
  *
- * Work on a device that writes the matrix may still be under way when the answer is known. Reads nothing of the matrix: a program that writes indices itself calls tarsiaCheckSpMat
- * again. No operation needs sorted indices.
+ * Work on a device that writes the matrix may still be under way when the answer is known. Reads nothing of the
+ * matrix: a program that writes indices itself calls tarsiaCheckSpMat again. No operation needs sorted indices.
  *
  * Statuses: INVALID_VALUE (A is not a live descriptor, sorted is NULL).
  */
@@ -1814,10 +1821,10 @@ tarsiaStatus_t tarsiaSpMatGetValues(tarsiaSpMatDescr_t A, void **values);
 tarsiaStatus_t tarsiaConstSpMatGetValues(tarsiaConstSpMatDescr_t A, const void **values);
 
 /**
- * Replaces the value array of a descriptor. A plan copies the descriptor's fields, so this
- * reaches no plan: one that was created keeps its array until tarsiaPlan_updateValues (for the
- * second factor of SpGEMM tarsiaSpGEMM_updateValues) gives it another. (After changing values a program calls that in any case; until
- * then a product may have the old or the new ones.)
+ * Replaces the value array of a descriptor. A plan copies the descriptor's fields, so this reaches no plan: one
+ * that was created keeps its array until tarsiaPlan_updateValues (for the second factor of SpGEMM
+ * tarsiaSpGEMM_updateValues) gives it another. (After changing values a program calls that in any case; until then
+ * a product may have the old or the new ones.)
  *
  * Statuses: INVALID_VALUE (A is not a live descriptor or was made from const
  * arrays, misaligned values), NOT_SUPPORTED (A is in tiles).
@@ -2338,7 +2345,8 @@ tarsiaStatus_t tarsiaPlan_prepare(tarsiaHandle_t handle, tarsiaPlan_t plan);
  *
  * newValues: in the backend's memory, in the order and type of A's value array;
  * it must stay valid until it is replaced, or for the plan's life (a plan may
- * read it in place); of a self-contained plan until the work of this call is done. May be A's own array after the program changed it.
+ * read it in place); of a self-contained plan until the work of this call is done. May be A's own array after the
+ * program changed it.
  *
  * After a program has changed values it calls this: until then a product may have the old or the
  * new ones, whichever way they changed (in A's array, or by new pointers of the descriptor, which reach no
@@ -2348,10 +2356,10 @@ tarsiaStatus_t tarsiaPlan_prepare(tarsiaHandle_t handle, tarsiaPlan_t plan);
  * block. Blocks with tarsiaSetChecks(handle, 1), where it renews the fingerprint of the values.
  * Products of other threads come before it or after it as a whole: none has some of both.
  *
- * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL or
- * misaligned, handle of another backend or device), INVALID_STATE (not
- * analyzed; while a graph keeps the plan: of SpGEMM with a factor in tiles, and of a plan that has converted A
- * without setValueUpdates(1), since other arrays come in place of those that the graph reads), ALLOC_FAILED.
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL, misaligned
+ * or ordinary host memory on CUDA, handle of another backend or device), INVALID_STATE (not
+ * analyzed; while a graph keeps the plan: of SpGEMM with a factor in tiles, and of a plan without
+ * setValueUpdates(1) whose new values would come in other arrays than those that the graph reads), ALLOC_FAILED.
  */
 tarsiaStatus_t tarsiaPlan_updateValues(tarsiaHandle_t handle,
                                        tarsiaPlan_t plan,
@@ -2421,11 +2429,10 @@ tarsiaStatus_t tarsiaSpMV_createPlan(tarsiaHandle_t handle,
 /**
  * y = alpha · op(A) · x + beta · y with an analyzed plan.
  *
- * x has the columns of op(A), y its rows, both in the types of createPlan and
- * in the backend's memory, not overlapping; y shares no memory with A's arrays either. alpha and beta: one value of the
- * compute type each, on the host or the device by pointer mode. beta == 0 never
- * reads y; alpha == 0 reads neither A's values nor x. Entries that are not
- * stored never contribute; stored zeros count (0 · Inf is NaN).
+ * x has the columns of op(A), y its rows, both in the types of createPlan and in the backend's memory, not
+ * overlapping; y shares no memory with A's arrays either. alpha and beta: one value of the compute type each, not
+ * in y, on the host or the device by pointer mode. beta == 0 never reads y; alpha == 0 reads neither A's values nor
+ * x. Entries that are not stored never contribute; stored zeros count (0 · Inf is NaN).
  *
  * Asynchronous on the handle's stream and capturable; never allocates, never
  * synchronises (synchronous on the CPU backends). Several handles may execute
@@ -2433,8 +2440,9 @@ tarsiaStatus_t tarsiaSpMV_createPlan(tarsiaHandle_t handle,
  * number of threads. With tarsiaSetChecks(handle, 1) it blocks.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, x, beta or y is NULL,
- * of the wrong length or type, y overlaps x or an array of A, y is const, handle of another
- * backend or device), INVALID_STATE (the plan is not analyzed; with checks on, A's
+ * of the wrong length or type, y overlaps x, alpha, beta or an array of A, y is const, handle of
+ * another backend or device; with checks on, an operand is in memory that the call cannot use),
+ * INVALID_STATE (the plan is not analyzed; with checks on, A's
  * arrays have changed),
  * INSUFFICIENT_RESOURCES (workspace; the text says the bytes needed),
  * EXECUTION_FAILED.
@@ -2537,8 +2545,8 @@ tarsiaStatus_t tarsiaSpMM_createPlan(tarsiaHandle_t handle,
  *
  * op(A) is m × k, op(B) k × n, C m × n; B and C have the types and orders of
  * createPlan, any ld, in the backend's memory, sharing no element. alpha and
- * beta: one value of the compute type each, on the host or the device by
- * pointer mode. beta == 0 never reads C; alpha == 0 reads neither A's values
+ * beta: one value of the compute type each, not in C, on the host or the device
+ * by pointer mode. beta == 0 never reads C; alpha == 0 reads neither A's values
  * nor B. Entries of A that are not stored never contribute; stored zeros count.
  * Nothing between the columns or rows of C (padding of ld) is touched.
  *
@@ -2549,8 +2557,9 @@ tarsiaStatus_t tarsiaSpMM_createPlan(tarsiaHandle_t handle,
  * tarsiaSetChecks(handle, 1) it blocks.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, B, beta or C is NULL,
- * of the wrong shape, type or order, C overlaps B or an array of A, C is const, handle of
- * another backend or device), INVALID_STATE (the plan is not analyzed; with checks
+ * of the wrong shape, type or order, C overlaps B, alpha, beta or an array of A, C is const,
+ * handle of another backend or device; with checks on, an operand is in memory that the call
+ * cannot use), INVALID_STATE (the plan is not analyzed; with checks
  * on, A's arrays have changed),
  * INSUFFICIENT_RESOURCES (workspace for this n; the text says the bytes
  * needed), NOT_SUPPORTED (a plan of TARSIA_SPMM_ALG_SWIFT that was analyzed outside
@@ -2569,7 +2578,8 @@ tarsiaStatus_t tarsiaSpMM(tarsiaHandle_t handle,
  * C and D are m × n, of the type cType and the order cOrder of createPlan, each with an ld of its own. D may be
  * C (then this is tarsiaSpMM): that is the same elements, whichever descriptors they have, and a const C is
  * overwritten then. Else D shares no element with C, which is only read, nor with B. alpha and beta are not in D.
- * beta == 0 never uses C's values, but C is a matrix of the right shape and type all the same. Everything else is as for tarsiaSpMM.
+ * beta == 0 never uses C's values, but C is a matrix of the right shape and type all the same. Everything else is
+ * as for tarsiaSpMM.
  *
  * On CUDA TARSIA_SPMM_ALG_SELL, on the host backend all algorithms read C where it is, in the same pass that writes
  * D. Other algorithms copy C to D first, one more pass over both, in the stream's order; so does
@@ -2690,14 +2700,13 @@ tarsiaStatus_t tarsiaSpGEMM_symbolic(tarsiaHandle_t handle, tarsiaPlan_t plan, i
 /**
  * C = alpha · op(A) · op(B): writes C's offsets, indices and values.
  *
- * C: CSR or CSC with room for the nnzC entries of tarsiaSpGEMM_symbolic, any
- * index types that hold them, either base; rows (columns for CSC) come out
- * sorted, without duplicates. (With tarsiaPlan_setSortedOutput(plan, 0) C is CSR, and its
- * rows are in the order that costs least, the same in every call, without duplicates.)
- * Or, by TARSIA_SPGEMM_ALG_TILE, a matrix of tarsiaCreateTile, whose tiles are replaced: in memory of the handle's allocator, not counted in the
- * plan's limit; it may be A or B, too. Such a call blocks and is not captured. alpha: one value of the compute type, on the host
- * or the device by pointer mode; alpha == 0 writes the pattern with zeros and
- * reads no values. C's arrays must not overlap A's or B's.
+ * C: CSR or CSC with room for the nnzC entries of tarsiaSpGEMM_symbolic, any index types that hold them, either
+ * base; rows (columns for CSC) come out sorted, without duplicates. (With tarsiaPlan_setSortedOutput(plan, 0) C is
+ * CSR, and its rows are in the order that costs least, the same in every call, without duplicates.) Or, by
+ * TARSIA_SPGEMM_ALG_TILE, a matrix of tarsiaCreateTile, whose tiles are replaced: in memory of the handle's
+ * allocator, not counted in the plan's limit; it may be A or B, too. Such a call blocks and is not captured. alpha:
+ * one value of the compute type, on the host or the device by pointer mode; alpha == 0 writes the pattern with
+ * zeros and reads no values. C's arrays must not overlap A's or B's, and alpha is in none of them.
  *
  * May allocate and block (not, on a device, once the pattern is kept and
  * reused; a memory limit may leave no room for it). C by columns of a product that
@@ -2715,7 +2724,8 @@ tarsiaStatus_t tarsiaSpGEMM_symbolic(tarsiaHandle_t handle, tarsiaPlan_t plan, i
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
  * alpha is NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL
- * array, or shares memory with A, B or itself), NOT_SUPPORTED (format of C: CSC, too, with
+ * array or one in ordinary host memory on CUDA, or shares memory with A, B, alpha or itself; with checks on,
+ * alpha is not where the pointer mode says), NOT_SUPPORTED (format of C: CSC, too, with
  * setSortedOutput(0); tiles from another algorithm),
  * INVALID_STATE (not analyzed, or no symbolic phase yet; with checks on, arrays of A or B
  * have changed), ALLOC_FAILED,
@@ -2740,10 +2750,13 @@ tarsiaStatus_t tarsiaSpGEMM_numeric(tarsiaHandle_t handle,
  * newValuesA, newValuesB: in the backend's memory, in the order and type of the
  * descriptors' values.
  *
+ * A failed call changes nothing, but for ALLOC_FAILED where both arrays were given: the plan may have A's new
+ * values and B's old ones then, and the call may be repeated.
+ *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
- * both arrays are NULL, misaligned array, an array for a factor in tiles, tiles with
- * entries at other places), INVALID_STATE (not analyzed; a factor is in tiles, and a graph keeps
- * the plan),
+ * both arrays are NULL, an array is misaligned or ordinary host memory on CUDA, an array for a
+ * factor in tiles, tiles with entries at other places), INVALID_STATE (not analyzed; a factor is
+ * in tiles, and a graph keeps the plan),
  * ALLOC_FAILED.
  */
 tarsiaStatus_t tarsiaSpGEMM_updateValues(tarsiaHandle_t handle,

@@ -12,7 +12,7 @@ use crate::inside::{Access, Entry, Object};
 use crate::memory::in_flight::{InFlight, LastWork};
 use crate::memory::{Allocator, Block, Context, RawMemory, Workspace, COUNTER_BYTES, USER_ALIGNMENT};
 use crate::plan::PlanCache;
-use crate::types::{Address, LogLevel, PointerMode};
+use crate::types::{Address, LogLevel, PointerMode, ScalarsAt};
 
 /// Receives log lines.
 pub trait Logger: Send + Sync {
@@ -281,6 +281,37 @@ impl Handle {
         self.checks.store(on, Ordering::Relaxed);
     }
 
+    /// With checks on: `INVALID_VALUE` where an operand of a product, by the argument's name, is memory that the backend's
+    /// products cannot use, or alpha or beta is not where the pointer mode says.
+    pub fn check_operands<'a>(
+        &self,
+        (alpha, beta): ScalarsAt,
+        operands: impl IntoIterator<Item = (&'a str, Address)>,
+    ) -> Result<()> {
+        if !self.checks() {
+            return Ok(());
+        }
+        self.check_scalar("alpha", alpha)?;
+        self.check_scalar("beta", beta)?;
+        let mut operands = operands.into_iter();
+        operands.try_for_each(|(name, values)| self.backend.require_reachable(name, "values", values))
+    }
+
+    /// The same of a product that has alpha alone, and operands that are checked in any case.
+    pub fn check_alpha(&self, alpha: Address) -> Result<()> {
+        if !self.checks() {
+            return Ok(());
+        }
+        self.check_scalar("alpha", alpha)
+    }
+
+    fn check_scalar(&self, name: &str, address: Address) -> Result<()> {
+        match self.modes().pointer_mode {
+            PointerMode::Host => self.backend.require_readable_by_host(name, address),
+            PointerMode::Device => self.backend.require_reachable(name, "bytes", address),
+        }
+    }
+
     /// Takes memory from the user's functions from now on, or (`None`) from
     /// the backend; only before the first plan.
     pub fn set_memory(&self, memory: Option<Arc<dyn RawMemory>>) -> Result<()> {
@@ -423,6 +454,7 @@ impl Handle {
                 format!("the pointer is not aligned to {USER_ALIGNMENT} bytes"),
             ));
         }
+        self.backend.require_reachable("ptr", "bytes", address)?;
         self.scratch()?.user = (!address.is_null()).then_some(Workspace { address, bytes });
         Ok(())
     }

@@ -86,6 +86,15 @@ pub trait Backend: Operations + Send + Sync {
     fn can_read(&self, _address: Address) -> Result<bool> {
         Ok(true)
     }
+    /// `INVALID_VALUE`, which names the argument `name`, where work of the backend cannot reach an address; `what` is
+    /// what lies there, in the plural. NULL is for others to refuse.
+    fn require_reachable(&self, _name: &str, _what: &str, _address: Address) -> Result<()> {
+        Ok(())
+    }
+    /// The same where the host is to read the address.
+    fn require_readable_by_host(&self, _name: &str, _address: Address) -> Result<()> {
+        Ok(())
+    }
     /// Copies lines of as many bytes, in the order of the stream; the two share no memory. `from` and `to` are as
     /// many. Asynchronous and capturable.
     fn copy_lines(&self, _cx: &Context, from: &Lines, to: &Lines) -> Result<()> {

@@ -230,8 +230,14 @@ pub unsafe extern "C" fn tarsiaGetDeterministic(
 /// index arrays is taken for another matrix, and not compared. Matrices in tiles are not checked.
 ///
 /// Every product of a plan that was analyzed while checks were off returns INVALID_STATE on a handle with checks on.
-/// A self-contained plan reads none of A's arrays and is not compared with them. A plan whose values were updated
-/// while they were off returns INVALID_STATE, and says so, until they are updated with checks on.
+/// A self-contained plan reads none of A's arrays and is not compared with them (tarsiaPlanInfo_t.checked is 0). A
+/// plan whose values were updated while they were off returns INVALID_STATE, and says so, until they are updated
+/// with checks on.
+///
+/// On CUDA every product, with a plan or without, also asks the driver where its operands are, and returns
+/// INVALID_VALUE, which names the argument, before a kernel or the program would fault: for x, y, z, B, C and D in
+/// ordinary host memory on a device that cannot use it, for alpha and beta in device memory with
+/// TARSIA_POINTER_MODE_HOST, and in ordinary host memory with TARSIA_POINTER_MODE_DEVICE.
 ///
 /// Checked calls block, also in a capture: there the arrays are read at once on a stream of the
 /// library's own, so that work which writes them must be done, and the capture goes on; replays of the graph
@@ -263,10 +269,10 @@ pub unsafe extern "C" fn tarsiaGetChecks(handle: tarsiaHandle_t, checks: *mut c_
 /// it reads A's index arrays (SpGEMM: and B's) once. tarsiaPlan_getInfo's reason says where decisions
 /// came from. Plans that were given decisions by tarsiaPlan_setDecisions have no use for the folder.
 ///
-/// One file a problem, of as many bytes as tarsiaPlan_getDecisions writes; any number of processes, on several machines too, may share
-/// the folder, and any file in it may be deleted. A damaged file, or one that is of something else, is logged
-/// as a warning and written again; where nothing can be written analysis works as without a folder, logs a
-/// warning, and its reason says so.
+/// One file a problem, of as many bytes as tarsiaPlan_getDecisions writes; any number of processes, on several
+/// machines too, may share the folder, and any file in it may be deleted. A damaged file, or one that is of
+/// something else, is logged as a warning and written again; where nothing can be written analysis works as without
+/// a folder, logs a warning, and its reason says so.
 ///
 /// The folder should be one that only those can write to whom the program trusts: its own user's, or a
 /// group's that shares its decisions. This is not checked, nor who owns folder and files, nor links on the
@@ -298,10 +304,10 @@ pub unsafe extern "C" fn tarsiaSetPlanCache(handle: tarsiaHandle_t, folder: *con
     })
 }
 
-/// Takes memory for plans, conversions and the handle's own workspace from the
-/// user's functions; both NULL goes back to the library's. Allowed until the
-/// first plan is created or analyzed with the handle, or the first product without a plan has allocated. An allocation that fails makes the
-/// call that needed it return ALLOC_FAILED and leaves every object usable.
+/// Takes memory for plans, conversions and the handle's own workspace from the user's functions; both NULL goes back
+/// to the library's. Allowed until the first plan is created or analyzed with the handle, or the first product
+/// without a plan has allocated. An allocation that fails makes the call that needed it return ALLOC_FAILED and
+/// leaves every object usable.
 ///
 /// A plan has all its memory from the handle that tarsiaPlan_analyze gets, also what later calls with
 /// other handles take for it. The functions and ctx must stay valid until the handle, all
@@ -350,8 +356,9 @@ impl Logger for UserLogger {
 }
 
 /// Sends the handle's log lines to callback: calls with this handle that failed (ERROR), what went wrong and was
-/// done without, such as a file of the plan cache (WARNING), what analysis chose and why (INFO). NULL stops it. callback and ctx must stay
-/// valid until then, or until the handle is destroyed.
+/// done without, such as a file of the plan cache (WARNING), what analysis chose and why (INFO). NULL stops it.
+/// Calls that take no handle, those on plans and descriptors alone, are not logged; tarsiaGetLastErrorMessage has
+/// their text. callback and ctx must stay valid until callback is replaced, or until the handle is destroyed.
 ///
 /// Statuses: NOT_INITIALIZED.
 #[no_mangle]
@@ -373,7 +380,7 @@ pub unsafe extern "C" fn tarsiaSetLogger(
 /// tarsiaPlan_prepare and tarsiaSpMM_once grow.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (ptr without bytes, bytes without
-/// ptr, misaligned ptr).
+/// ptr, ptr is misaligned, or ordinary host memory on CUDA).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaSetWorkspace(
     handle: tarsiaHandle_t,

@@ -386,7 +386,8 @@ pub extern "C" fn tarsiaPlan_prepare(handle: tarsiaHandle_t, plan: tarsiaPlan_t)
 ///
 /// newValues: in the backend's memory, in the order and type of A's value array;
 /// it must stay valid until it is replaced, or for the plan's life (a plan may
-/// read it in place); of a self-contained plan until the work of this call is done. May be A's own array after the program changed it.
+/// read it in place); of a self-contained plan until the work of this call is done. May be A's own array after the
+/// program changed it.
 ///
 /// After a program has changed values it calls this: until then a product may have the old or the
 /// new ones, whichever way they changed (in A's array, or by new pointers of the descriptor, which reach no
@@ -396,10 +397,10 @@ pub extern "C" fn tarsiaPlan_prepare(handle: tarsiaHandle_t, plan: tarsiaPlan_t)
 /// block. Blocks with tarsiaSetChecks(handle, 1), where it renews the fingerprint of the values.
 /// Products of other threads come before it or after it as a whole: none has some of both.
 ///
-/// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL or
-/// misaligned, handle of another backend or device), INVALID_STATE (not
-/// analyzed; while a graph keeps the plan: of SpGEMM with a factor in tiles, and of a plan that has converted A
-/// without setValueUpdates(1), since other arrays come in place of those that the graph reads), ALLOC_FAILED.
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL, misaligned
+/// or ordinary host memory on CUDA, handle of another backend or device), INVALID_STATE (not
+/// analyzed; while a graph keeps the plan: of SpGEMM with a factor in tiles, and of a plan without
+/// setValueUpdates(1) whose new values would come in other arrays than those that the graph reads), ALLOC_FAILED.
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaPlan_updateValues(
     handle: tarsiaHandle_t,

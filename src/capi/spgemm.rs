@@ -121,14 +121,13 @@ pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
 
 /// C = alpha · op(A) · op(B): writes C's offsets, indices and values.
 ///
-/// C: CSR or CSC with room for the nnzC entries of tarsiaSpGEMM_symbolic, any
-/// index types that hold them, either base; rows (columns for CSC) come out
-/// sorted, without duplicates. (With tarsiaPlan_setSortedOutput(plan, 0) C is CSR, and its
-/// rows are in the order that costs least, the same in every call, without duplicates.)
-/// Or, by TARSIA_SPGEMM_ALG_TILE, a matrix of tarsiaCreateTile, whose tiles are replaced: in memory of the handle's allocator, not counted in the
-/// plan's limit; it may be A or B, too. Such a call blocks and is not captured. alpha: one value of the compute type, on the host
-/// or the device by pointer mode; alpha == 0 writes the pattern with zeros and
-/// reads no values. C's arrays must not overlap A's or B's.
+/// C: CSR or CSC with room for the nnzC entries of tarsiaSpGEMM_symbolic, any index types that hold them, either
+/// base; rows (columns for CSC) come out sorted, without duplicates. (With tarsiaPlan_setSortedOutput(plan, 0) C is
+/// CSR, and its rows are in the order that costs least, the same in every call, without duplicates.) Or, by
+/// TARSIA_SPGEMM_ALG_TILE, a matrix of tarsiaCreateTile, whose tiles are replaced: in memory of the handle's
+/// allocator, not counted in the plan's limit; it may be A or B, too. Such a call blocks and is not captured. alpha:
+/// one value of the compute type, on the host or the device by pointer mode; alpha == 0 writes the pattern with
+/// zeros and reads no values. C's arrays must not overlap A's or B's, and alpha is in none of them.
 ///
 /// May allocate and block (not, on a device, once the pattern is kept and
 /// reused; a memory limit may leave no room for it). C by columns of a product that
@@ -146,7 +145,8 @@ pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
 /// alpha is NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL
-/// array, or shares memory with A, B or itself), NOT_SUPPORTED (format of C: CSC, too, with
+/// array or one in ordinary host memory on CUDA, or shares memory with A, B, alpha or itself; with checks on,
+/// alpha is not where the pointer mode says), NOT_SUPPORTED (format of C: CSC, too, with
 /// setSortedOutput(0); tiles from another algorithm),
 /// INVALID_STATE (not analyzed, or no symbolic phase yet; with checks on, arrays of A or B
 /// have changed), ALLOC_FAILED,
@@ -162,6 +162,7 @@ pub unsafe extern "C" fn tarsiaSpGEMM_numeric(
         let plan = live_plan(plan)?;
         let name = "tarsiaSpGEMM_numeric";
         plan.check_unchanged(handle, name, Reads::All)?;
+        handle.check_alpha(Address::new(alpha))?;
         let c = match sparse_or_tiles("C", C)? {
             Sparse::Arrays { matrix, .. } => matrix,
             Sparse::Tiles(c) => {
@@ -197,10 +198,13 @@ pub unsafe extern "C" fn tarsiaSpGEMM_numeric(
 /// newValuesA, newValuesB: in the backend's memory, in the order and type of the
 /// descriptors' values.
 ///
+/// A failed call changes nothing, but for ALLOC_FAILED where both arrays were given: the plan may have A's new
+/// values and B's old ones then, and the call may be repeated.
+///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
-/// both arrays are NULL, misaligned array, an array for a factor in tiles, tiles with
-/// entries at other places), INVALID_STATE (not analyzed; a factor is in tiles, and a graph keeps
-/// the plan),
+/// both arrays are NULL, an array is misaligned or ordinary host memory on CUDA, an array for a
+/// factor in tiles, tiles with entries at other places), INVALID_STATE (not analyzed; a factor is
+/// in tiles, and a graph keeps the plan),
 /// ALLOC_FAILED.
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaSpGEMM_updateValues(
@@ -210,12 +214,10 @@ pub unsafe extern "C" fn tarsiaSpGEMM_updateValues(
     newValuesB: *const c_void,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        let given = [!newValuesA.is_null(), !newValuesB.is_null()];
+        let given = [("newValuesA", Address::new(newValuesA)), ("newValuesB", Address::new(newValuesB))];
         let name = "tarsiaSpGEMM_updateValues";
         live_plan(plan)?.renew(handle, name, given, |task, cx| {
-            let values = (Address::new(newValuesA), Address::new(newValuesB));
-            let names = ("newValuesA", "newValuesB");
-            operation::planned_mut::<Spgemm>(task, name)?.update_values(cx, values, names)
+            operation::planned_mut::<Spgemm>(task, name)?.update_values(cx, given)
         })
     })
 }

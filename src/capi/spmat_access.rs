@@ -97,8 +97,8 @@ pub unsafe extern "C" fn tarsiaSpMatGetIndexBase(
 /// tarsiaPlan_setSortedOutput(plan, 0), whatever order that has left. A call that fails leaves 0, or
 /// what was there. tarsiaPlan_analyze changes no descriptor.
 ///
-/// Work on a device that writes the matrix may still be under way when the answer is known. Reads nothing of the matrix: a program that writes indices itself calls tarsiaCheckSpMat
-/// again. No operation needs sorted indices.
+/// Work on a device that writes the matrix may still be under way when the answer is known. Reads nothing of the
+/// matrix: a program that writes indices itself calls tarsiaCheckSpMat again. No operation needs sorted indices.
 ///
 /// Statuses: INVALID_VALUE (A is not a live descriptor, sorted is NULL).
 #[no_mangle]
@@ -146,10 +146,10 @@ pub unsafe extern "C" fn tarsiaConstSpMatGetValues(
     })
 }
 
-/// Replaces the value array of a descriptor. A plan copies the descriptor's fields, so this
-/// reaches no plan: one that was created keeps its array until tarsiaPlan_updateValues (for the
-/// second factor of SpGEMM tarsiaSpGEMM_updateValues) gives it another. (After changing values a program calls that in any case; until
-/// then a product may have the old or the new ones.)
+/// Replaces the value array of a descriptor. A plan copies the descriptor's fields, so this reaches no plan: one
+/// that was created keeps its array until tarsiaPlan_updateValues (for the second factor of SpGEMM
+/// tarsiaSpGEMM_updateValues) gives it another. (After changing values a program calls that in any case; until then
+/// a product may have the old or the new ones.)
 ///
 /// Statuses: INVALID_VALUE (A is not a live descriptor or was made from const
 /// arrays, misaligned values), NOT_SUPPORTED (A is in tiles).

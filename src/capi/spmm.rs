@@ -14,7 +14,7 @@ use super::objects::{
     tarsiaDnMatDescr_t, tarsiaHandle_t, tarsiaPlan_t,
 };
 use crate::algorithm::Algorithm;
-use crate::backend::Backend;
+use crate::context::Handle;
 use crate::error::Result;
 use crate::memory::Context;
 use crate::operation::{Planned, Spmm};
@@ -86,18 +86,21 @@ pub unsafe extern "C" fn tarsiaSpMM_createPlan(
     })
 }
 
-/// The call's operands, checked as far as descriptors go. `old`: a matrix that has the old values in place of the result,
-/// with the backend that copies them; errors then call it C and the result D.
+/// The call's operands, checked as far as descriptors go. `old`: a matrix that has the old values in place of the
+/// result, with the backend that copies them; errors then call it C and the result D.
 fn product(
+    handle: &Handle,
     scalars: (*const c_void, *const c_void),
     B: tarsiaConstDnMatDescr_t,
-    old: Option<(Arc<dyn Backend>, tarsiaConstDnMatDescr_t)>,
+    old: Option<tarsiaConstDnMatDescr_t>,
     C: tarsiaDnMatDescr_t,
 ) -> Result<impl FnOnce(&Planned<Spmm>, &Context) -> Result<()>> {
     let (b, scalars) = (matrix("B", B)?, (Address::new(scalars.0), Address::new(scalars.1)));
     let name = if old.is_some() { "D" } else { "C" };
-    let old = old.map(|(backend, old)| Ok((backend, matrix("C", old)?))).transpose()?;
+    let old = old.map(|old| Ok((handle.backend(), matrix("C", old)?))).transpose()?;
     let c = matrix(name, C)?;
+    let others = old.iter().map(|(_, old)| ("C", old.values));
+    handle.check_operands(scalars, [("B", b.values), (name, c.values)].into_iter().chain(others))?;
     Ok(move |planned: &Planned<Spmm>, cx: &Context| {
         let old = old.as_ref().map(|(backend, old)| (&**backend, old));
         planned.execute(cx, scalars, &b, old, &c)
@@ -108,8 +111,8 @@ fn product(
 ///
 /// op(A) is m × k, op(B) k × n, C m × n; B and C have the types and orders of
 /// createPlan, any ld, in the backend's memory, sharing no element. alpha and
-/// beta: one value of the compute type each, on the host or the device by
-/// pointer mode. beta == 0 never reads C; alpha == 0 reads neither A's values
+/// beta: one value of the compute type each, not in C, on the host or the device
+/// by pointer mode. beta == 0 never reads C; alpha == 0 reads neither A's values
 /// nor B. Entries of A that are not stored never contribute; stored zeros count.
 /// Nothing between the columns or rows of C (padding of ld) is touched.
 ///
@@ -120,8 +123,9 @@ fn product(
 /// tarsiaSetChecks(handle, 1) it blocks.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, B, beta or C is NULL,
-/// of the wrong shape, type or order, C overlaps B or an array of A, C is const, handle of
-/// another backend or device), INVALID_STATE (the plan is not analyzed; with checks
+/// of the wrong shape, type or order, C overlaps B, alpha, beta or an array of A, C is const,
+/// handle of another backend or device; with checks on, an operand is in memory that the call
+/// cannot use), INVALID_STATE (the plan is not analyzed; with checks
 /// on, A's arrays have changed),
 /// INSUFFICIENT_RESOURCES (workspace for this n; the text says the bytes
 /// needed), NOT_SUPPORTED (a plan of TARSIA_SPMM_ALG_SWIFT that was analyzed outside
@@ -136,7 +140,7 @@ pub unsafe extern "C" fn tarsiaSpMM(
     C: tarsiaDnMatDescr_t,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        live_plan(plan)?.execute(handle, "tarsiaSpMM", product((alpha, beta), B, None, C)?)
+        live_plan(plan)?.execute(handle, "tarsiaSpMM", product(handle, (alpha, beta), B, None, C)?)
     })
 }
 
@@ -145,7 +149,8 @@ pub unsafe extern "C" fn tarsiaSpMM(
 /// C and D are m × n, of the type cType and the order cOrder of createPlan, each with an ld of its own. D may be
 /// C (then this is tarsiaSpMM): that is the same elements, whichever descriptors they have, and a const C is
 /// overwritten then. Else D shares no element with C, which is only read, nor with B. alpha and beta are not in D.
-/// beta == 0 never uses C's values, but C is a matrix of the right shape and type all the same. Everything else is as for tarsiaSpMM.
+/// beta == 0 never uses C's values, but C is a matrix of the right shape and type all the same. Everything else is
+/// as for tarsiaSpMM.
 ///
 /// On CUDA TARSIA_SPMM_ALG_SELL, on the host backend all algorithms read C where it is, in the same pass that writes
 /// D. Other algorithms copy C to D first, one more pass over both, in the stream's order; so does
@@ -166,8 +171,7 @@ pub unsafe extern "C" fn tarsiaSpMM_into(
     D: tarsiaDnMatDescr_t,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        let old = Some((handle.backend(), C));
-        live_plan(plan)?.execute(handle, "tarsiaSpMM_into", product((alpha, beta), B, old, D)?)
+        live_plan(plan)?.execute(handle, "tarsiaSpMM_into", product(handle, (alpha, beta), B, Some(C), D)?)
     })
 }
 
@@ -222,10 +226,11 @@ pub unsafe extern "C" fn tarsiaSpMM_once(
         };
         let (backend, name) = (handle.backend(), "tarsiaSpMM_once");
         let planned = Planned::<Spmm>::new(backend.kind(), problem, None)?;
+        let scalars = (Address::new(alpha), Address::new(beta));
+        handle.check_operands(scalars, [("B", b.values), ("C", c.values)])?;
         if let Some(bytes) = planned.once_bytes(&*backend, &b, &c)? {
-            let scalars = (Address::new(alpha), Address::new(beta));
             return handle.with_room(name, bytes, |cx| planned.once(&*backend, cx, scalars, &b, &c));
         }
-        Plan::once(handle, name, planned, product((alpha, beta), B, None, C)?)
+        Plan::once(handle, name, planned, product(handle, (alpha, beta), B, None, C)?)
     })
 }

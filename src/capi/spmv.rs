@@ -14,7 +14,7 @@ use super::objects::{
     tarsiaHandle_t, tarsiaPlan_t, vector,
 };
 use crate::algorithm::Algorithm;
-use crate::backend::Backend;
+use crate::context::Handle;
 use crate::error::Result;
 use crate::memory::Context;
 use crate::operation::{Planned, Spmv};
@@ -70,18 +70,21 @@ pub unsafe extern "C" fn tarsiaSpMV_createPlan(
     })
 }
 
-/// The call's operands, checked as far as descriptors go. `old`: a vector that has the old values in place of the result,
-/// with the backend that copies them; errors then call it y and the result z.
+/// The call's operands, checked as far as descriptors go. `old`: a vector that has the old values in place of the
+/// result, with the backend that copies them; errors then call it y and the result z.
 fn product(
+    handle: &Handle,
     scalars: (*const c_void, *const c_void),
     x: tarsiaConstDnVecDescr_t,
-    old: Option<(Arc<dyn Backend>, tarsiaConstDnVecDescr_t)>,
+    old: Option<tarsiaConstDnVecDescr_t>,
     y: tarsiaDnVecDescr_t,
 ) -> Result<impl FnOnce(&Planned<Spmv>, &Context) -> Result<()>> {
     let (x, scalars) = (vector("x", x)?, (Address::new(scalars.0), Address::new(scalars.1)));
     let name = if old.is_some() { "z" } else { "y" };
-    let old = old.map(|(backend, old)| Ok((backend, vector("y", old)?))).transpose()?;
+    let old = old.map(|old| Ok((handle.backend(), vector("y", old)?))).transpose()?;
     let y = vector(name, y)?;
+    let others = old.iter().map(|(_, old)| ("y", old.values));
+    handle.check_operands(scalars, [("x", x.values), (name, y.values)].into_iter().chain(others))?;
     Ok(move |planned: &Planned<Spmv>, cx: &Context| {
         let old = old.as_ref().map(|(backend, old)| (&**backend, old));
         planned.execute(cx, scalars, &x, old, &y)
@@ -90,11 +93,10 @@ fn product(
 
 /// y = alpha · op(A) · x + beta · y with an analyzed plan.
 ///
-/// x has the columns of op(A), y its rows, both in the types of createPlan and
-/// in the backend's memory, not overlapping; y shares no memory with A's arrays either. alpha and beta: one value of the
-/// compute type each, on the host or the device by pointer mode. beta == 0 never
-/// reads y; alpha == 0 reads neither A's values nor x. Entries that are not
-/// stored never contribute; stored zeros count (0 · Inf is NaN).
+/// x has the columns of op(A), y its rows, both in the types of createPlan and in the backend's memory, not
+/// overlapping; y shares no memory with A's arrays either. alpha and beta: one value of the compute type each, not
+/// in y, on the host or the device by pointer mode. beta == 0 never reads y; alpha == 0 reads neither A's values nor
+/// x. Entries that are not stored never contribute; stored zeros count (0 · Inf is NaN).
 ///
 /// Asynchronous on the handle's stream and capturable; never allocates, never
 /// synchronises (synchronous on the CPU backends). Several handles may execute
@@ -102,8 +104,9 @@ fn product(
 /// number of threads. With tarsiaSetChecks(handle, 1) it blocks.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, x, beta or y is NULL,
-/// of the wrong length or type, y overlaps x or an array of A, y is const, handle of another
-/// backend or device), INVALID_STATE (the plan is not analyzed; with checks on, A's
+/// of the wrong length or type, y overlaps x, alpha, beta or an array of A, y is const, handle of
+/// another backend or device; with checks on, an operand is in memory that the call cannot use),
+/// INVALID_STATE (the plan is not analyzed; with checks on, A's
 /// arrays have changed),
 /// INSUFFICIENT_RESOURCES (workspace; the text says the bytes needed),
 /// EXECUTION_FAILED.
@@ -117,7 +120,7 @@ pub unsafe extern "C" fn tarsiaSpMV(
     y: tarsiaDnVecDescr_t,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        live_plan(plan)?.execute(handle, "tarsiaSpMV", product((alpha, beta), x, None, y)?)
+        live_plan(plan)?.execute(handle, "tarsiaSpMV", product(handle, (alpha, beta), x, None, y)?)
     })
 }
 
@@ -147,8 +150,7 @@ pub unsafe extern "C" fn tarsiaSpMV_into(
     z: tarsiaDnVecDescr_t,
 ) -> tarsiaStatus_t {
     guard_handle(handle, |handle| {
-        let old = Some((handle.backend(), y));
-        live_plan(plan)?.execute(handle, "tarsiaSpMV_into", product((alpha, beta), x, old, z)?)
+        live_plan(plan)?.execute(handle, "tarsiaSpMV_into", product(handle, (alpha, beta), x, Some(y), z)?)
     })
 }
 
@@ -188,9 +190,10 @@ pub unsafe extern "C" fn tarsiaSpMV_once(
         let problem = SpmvProblem { op: check_enum("opA", opA)?, a, types, value_updates: false };
         let planned = Planned::<Spmv>::new(backend.kind(), problem, None)?;
         let scalars = (Address::new(alpha), Address::new(beta));
+        handle.check_operands(scalars, [("x", x_vector.values), ("y", y_vector.values)])?;
         if handle.with_workspace(|cx, _| planned.once(&*backend, cx, scalars, &x_vector, &y_vector))? {
             return Ok(());
         }
-        Plan::once(handle, "tarsiaSpMV_once", planned, product((alpha, beta), x, None, y)?)
+        Plan::once(handle, "tarsiaSpMV_once", planned, product(handle, (alpha, beta), x, None, y)?)
     })
 }

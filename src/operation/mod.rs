@@ -27,7 +27,9 @@ use crate::select::analysis::Amortized;
 use crate::select::{self, autotune, in_place, Choice};
 use crate::settings::Settings;
 use crate::support::Types;
-use crate::types::{Address, BackendKind, ComputeType, DataType, Effort, OpKind, Operation as Op, Reorder};
+use crate::types::{
+    Address, BackendKind, ComputeType, DataType, Effort, OpKind, Operation as Op, Reorder, ScalarsAt,
+};
 
 /// What all operations ask of a backend.
 pub trait Operations: SpmvBackend + SpmmBackend + SpgemmBackend {}
@@ -81,6 +83,12 @@ pub trait Operation: Default + Send + Sync + 'static {
 
     /// New values of A for the same pattern, in the order of the user's array: tarsiaPlan_updateValues.
     fn update_values(planned: &mut Planned<Self>, cx: &Context, values: Address) -> Result<()>;
+
+    /// Whether new values never move an array that products read, so that graphs of products stay right: they are read
+    /// in place, or written where the present ones are.
+    fn keeps_arrays(executor: &Self::Executor) -> bool {
+        Self::built(executor).layout.in_place
+    }
 
     /// Bytes of workspace that execute needs; of an operation for which columns count, for `n` of them, or for
     /// those that the plan was created for.
@@ -260,6 +268,8 @@ pub trait Task: Send + Sync {
     fn reset(&mut self);
     /// [`Operation::built`]; `None` before analysis.
     fn built(&self) -> Option<Built>;
+    /// [`Operation::keeps_arrays`]; before analysis there are none.
+    fn keeps_arrays(&self) -> bool;
     /// [`Operation::update_values`].
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
     /// [`Operation::workspace_bytes`]; 0 before analysis.
@@ -346,6 +356,10 @@ impl<O: Operation> Task for Planned<O> {
         self.executor.as_ref().map(O::built)
     }
 
+    fn keeps_arrays(&self) -> bool {
+        self.executor.as_ref().is_none_or(O::keeps_arrays)
+    }
+
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
         O::update_values(self, cx, values)
     }
@@ -396,6 +410,24 @@ fn of_factor(mut error: Error, name: &str) -> Error {
         error.message = format!("{name}:{rest}");
     }
     error
+}
+
+/// alpha and beta must be there before anything is written, and apart from the result, which may be written before they
+/// are read.
+fn check_scalars(compute: ComputeType, (alpha, beta): ScalarsAt, name: &str, result: &Lines) -> Result<()> {
+    for (scalar, address) in [("alpha", alpha), ("beta", beta)] {
+        if address.is_null() {
+            return Err(Error::invalid(scalar, "the pointer is NULL"));
+        }
+        let bytes = compute.scalar().size();
+        if result.overlaps(&Lines { address, bytes, distance: bytes, count: 1 }) {
+            return Err(Error::invalid(
+                scalar,
+                format!("it lies in {name}, which may be written before it is read"),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A result shares no memory with the arrays of A, unless the plan reads none of them.

@@ -13,7 +13,7 @@ use crate::algorithm::{Algorithm, Row};
 use crate::backend::LayoutInfo;
 use crate::error::{Error, Result};
 use crate::matrix::tiles::{Contents, TileFactors, TileMatrix, Tiles};
-use crate::matrix::{Array, SparseMatrix};
+use crate::matrix::{Array, Lines, SparseMatrix};
 use crate::memory::{Allocator, Context};
 use crate::problem::SpgemmProblem;
 use crate::select::{self, in_place, roofline, Choice, SpgemmSurveyed};
@@ -184,7 +184,7 @@ impl Operation for Spgemm {
     }
 
     fn update_values(planned: &mut Planned<Self>, cx: &Context, values: Address) -> Result<()> {
-        planned.update_values(cx, (values, Address::NULL), ("newValues", "newValues"))
+        planned.update_values(cx, [("newValues", values), ("newValues", Address::NULL)])
     }
 
     fn counts(product: &Product) -> (i64, Option<i64>) {
@@ -353,6 +353,12 @@ impl Planned<Spgemm> {
         // Of arrays that may be gone their place may be C's.
         let factors = [("A", &self.problem.a), ("B", &self.problem.b)];
         check_overlap(c, factors.into_iter().filter(|(_, factor)| !factor.temporary))?;
+        let bytes = self.problem.types.compute.scalar().size();
+        let scalar = Lines { address: alpha, bytes, distance: bytes, count: 1 };
+        if let (false, Some(array)) = (alpha.is_null(), c.array_in(&scalar)) {
+            let reason = format!("it lies in the {array} of C, which may be written before it is read");
+            return Err(Error::invalid("alpha", reason));
+        }
         self.executor_mut()?.executor.numeric(cx, alpha, c)
     }
 
@@ -381,15 +387,14 @@ impl Planned<Spgemm> {
     }
 
     /// New values; NULL keeps a matrix's present ones, or takes those that it has where it is in
-    /// tiles. `names` are the arguments that errors name.
+    /// tiles. Each comes with the name of its argument.
     pub fn update_values(
         &mut self,
         cx: &Context,
-        (a, b): (Address, Address),
-        names: (&str, &str),
+        [(a_name, a), (b_name, b)]: [(&str, Address); 2],
     ) -> Result<()> {
         let in_tiles = self.more.tiles.each_ref().map(Option::is_some);
-        for (given, in_tiles, name) in [(a, in_tiles[0], names.0), (b, in_tiles[1], names.1)] {
+        for (given, in_tiles, name) in [(a, in_tiles[0], a_name), (b, in_tiles[1], b_name)] {
             if in_tiles && !given.is_null() {
                 return Err(Error::invalid(
                     name,
@@ -400,11 +405,10 @@ impl Planned<Spgemm> {
         let problem = &mut self.problem;
         let none = a.is_null() && b.is_null() && in_tiles == [false, false];
         if none && (problem.a.shape().2 > 0 || problem.b.shape().2 > 0) {
-            let all =
-                if names.0 == names.1 { names.0.to_string() } else { format!("{}, {}", names.0, names.1) };
+            let all = if a_name == b_name { a_name.to_string() } else { format!("{a_name}, {b_name}") };
             return Err(Error::invalid(&all, "the pointer is NULL: no new values were given"));
         }
-        let given = [(names.0, &mut problem.a, a), (names.1, &mut problem.b, b)];
+        let given = [(a_name, &mut problem.a, a), (b_name, &mut problem.b, b)];
         for (name, matrix, values) in given.iter().filter(|(_, _, values)| !values.is_null()) {
             check_new_values(name, matrix, *values, problem.value_updates)?;
         }
@@ -477,4 +481,48 @@ fn check_overlap<'a>(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::testing;
+    use crate::support::Types;
+    use crate::types::{BackendKind, ComputeType, DataType, Operation as Op};
+    use half::f16;
+    use matrices::owned::OwnedCsr;
+
+    /// Kernels that multiply halves on matrix units are taken unless the problem says that sums are
+    /// IEEE's alone, which only a pedantic compute type asks for.
+    #[test]
+    fn pedantic_types_reach_the_problem() {
+        for (compute, ieee) in [(ComputeType::R32F, false), (ComputeType::R32FPedantic, true)] {
+            for backend in [BackendKind::Host, BackendKind::Cuda] {
+                let stored = OwnedCsr {
+                    rows: 1,
+                    cols: 1,
+                    offsets: vec![0, 1],
+                    indices: vec![0],
+                    values: vec![f16::ONE],
+                };
+                let a = testing::csr(&stored);
+                let types = Types { a: DataType::R16F, x: DataType::R16F, y: DataType::R32F, compute };
+                let (op_a, op_b) = (Op::NonTranspose, Op::NonTranspose);
+                let problem = SpgemmProblem {
+                    op_a,
+                    op_b,
+                    a,
+                    b: a,
+                    types,
+                    value_updates: false,
+                    ieee: false,
+                    sorted_output: true,
+                };
+                let planned = Planned::<Spgemm>::new(backend, problem, None).unwrap();
+                assert_eq!(planned.problem.ieee, ieee, "{compute:?}");
+                assert_eq!(planned.problem.types.compute, ComputeType::R32F);
+                assert_eq!(planned.types().compute, compute);
+            }
+        }
+    }
 }

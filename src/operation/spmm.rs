@@ -2,8 +2,8 @@
 
 use super::facts::{self, Facts};
 use super::{
-    check_apart, check_inner, check_shape, check_type, check_writable, into, Analysis, Built, Operation,
-    Parts, Planned,
+    check_apart, check_inner, check_scalars, check_shape, check_type, check_writable, into, Analysis, Built,
+    Operation, Parts, Planned,
 };
 use crate::algorithm::Algorithm;
 use crate::backend::{Backend, LayoutInfo};
@@ -90,6 +90,10 @@ pub trait SpmmExecutor: Send + Sync {
         c: &DenseMatrix,
     ) -> Result<()> {
         self.product(cx, (alpha, beta), [b, c, c])
+    }
+    /// Whether new values never move an array that products read, even where the plan keeps no places for them.
+    fn keeps_arrays(&self) -> bool {
+        self.layout().in_place
     }
     /// New values for the same pattern, in the order of the user's array.
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
@@ -195,6 +199,10 @@ impl Operation for Spmm {
         Built { layout: executor.layout(), reorder: executor.reorder(), details: executor.details() }
     }
 
+    fn keeps_arrays(executor: &Self::Executor) -> bool {
+        executor.keeps_arrays()
+    }
+
     fn update_values(planned: &mut Planned<Self>, cx: &Context, values: Address) -> Result<()> {
         planned.renew_a(values, |executor| executor.update_values(cx, values))
     }
@@ -264,6 +272,7 @@ impl Planned<Spmm> {
     ) -> Result<()> {
         let name = if old.is_some() { "D" } else { "C" };
         self.check(b, c, name)?;
+        check_scalars(self.problem.types.compute, (alpha, beta), name, &c.lines())?;
         if let Some((_, old)) = old {
             self.check_result("C", old, (c.rows, c.cols))?;
             if !old.lines().are(&c.lines()) && old.lines().overlaps(&c.lines()) {
@@ -274,10 +283,10 @@ impl Planned<Spmm> {
         cx.workspace.require(executor.workspace_bytes(c.cols as usize))?;
         let in_place = || executor.execute(cx, alpha, b, beta, c);
         let Some((backend, old)) = old else { return in_place() };
-        let scalars = (self.problem.types.compute, [alpha, beta]);
+        let scaling = (self.problem.types.compute, beta);
         let directly =
             executor.reads_elsewhere(old, c).then_some(|| executor.product(cx, (alpha, beta), [b, old, c]));
-        into::execute(backend, cx, scalars, &old.lines(), (name, &c.lines()), directly, in_place)
+        into::execute(backend, cx, scaling, &old.lines(), &c.lines(), directly, in_place)
     }
 
     /// Checks the arguments of the product without analysis; the bytes of workspace that it needs, or `None` where the
@@ -306,6 +315,7 @@ impl Planned<Spmm> {
         b: &DenseMatrix,
         c: &DenseMatrix,
     ) -> Result<()> {
+        check_scalars(self.problem.types.compute, scalars, "C", &c.lines())?;
         backend.spmm_once(cx, &self.problem, scalars, b, c)
     }
 

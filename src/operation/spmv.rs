@@ -1,7 +1,9 @@
 //! SpMV: y = alpha · op(A) · x + beta · y.
 
 use super::facts::{self, Facts};
-use super::{check_apart, check_type, check_writable, into, Analysis, Built, Operation, Parts, Planned};
+use super::{
+    check_apart, check_scalars, check_type, check_writable, into, Analysis, Built, Operation, Parts, Planned,
+};
 use crate::backend::{Backend, LayoutInfo};
 use crate::error::{Error, Result};
 use crate::matrix::DenseVector;
@@ -73,6 +75,10 @@ pub trait SpmvExecutor: Send + Sync {
         y: &DenseVector,
     ) -> Result<()> {
         self.product(cx, (alpha, beta), [x, y, y])
+    }
+    /// Whether new values never move an array that products read, even where the plan keeps no places for them.
+    fn keeps_arrays(&self) -> bool {
+        self.layout().in_place
     }
     /// New values for the same pattern, in the order of the user's array.
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
@@ -158,6 +164,10 @@ impl Operation for Spmv {
         Built { layout: executor.layout(), reorder: executor.reorder(), details: executor.details() }
     }
 
+    fn keeps_arrays(executor: &Self::Executor) -> bool {
+        executor.keeps_arrays()
+    }
+
     fn update_values(planned: &mut Planned<Self>, cx: &Context, values: Address) -> Result<()> {
         planned.renew_a(values, |executor| executor.update_values(cx, values))
     }
@@ -184,6 +194,7 @@ impl Planned<Spmv> {
     ) -> Result<()> {
         let name = if old.is_some() { "z" } else { "y" };
         self.check(x, y, name)?;
+        check_scalars(self.problem.types.compute, (alpha, beta), name, &y.lines())?;
         if let Some((_, old)) = old {
             check_vector("y", old, y.len, y.value_type, "rows of op(A)")?;
             if old.values != y.values && old.lines().overlaps(&y.lines()) {
@@ -194,10 +205,10 @@ impl Planned<Spmv> {
         cx.workspace.require(executor.workspace_bytes())?;
         let in_place = || executor.execute(cx, alpha, x, beta, y);
         let Some((backend, old)) = old else { return in_place() };
-        let scalars = (self.problem.types.compute, [alpha, beta]);
+        let scaling = (self.problem.types.compute, beta);
         let directly =
             executor.reads_elsewhere().then_some(|| executor.product(cx, (alpha, beta), [x, old, y]));
-        into::execute(backend, cx, scalars, &old.lines(), (name, &y.lines()), directly, in_place)
+        into::execute(backend, cx, scaling, &old.lines(), &y.lines(), directly, in_place)
     }
 
     /// The product without analysis, where the backend can; `false`: analyze
@@ -216,6 +227,7 @@ impl Planned<Spmv> {
         }
         problem.a.require_arrays("A")?;
         self.check(x, y, "y")?;
+        check_scalars(problem.types.compute, scalars, "y", &y.lines())?;
         backend.spmv_once(cx, problem, scalars, x, y)
     }
 

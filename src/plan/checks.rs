@@ -91,6 +91,11 @@ impl Remembered {
         Ok(Remembered(out))
     }
 
+    /// Whether there is nothing to compare.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// An error unless the arrays are as they were. Blocks.
     fn compare(&self, backend: &dyn Backend, cx: &Context, inner: &Inner, reads: Reads) -> Result<()> {
         for (at, (name, _, a)) in inner.task.factors().into_iter().enumerate() {

@@ -354,19 +354,23 @@ impl Plan {
         self.change(handle, name, |inner, cx| f(operation::planned_mut(&mut *inner.task, name)?, cx))
     }
 
-    /// [`Self::modify`] that brings new values of A, of B, or of both, which checks compare with from then on.
+    /// [`Self::modify`] that brings new values of A, of B, or of both, which checks compare with from then on. `given`:
+    /// the arguments' names and addresses, which are NULL where a matrix keeps its values.
     pub(crate) fn renew(
         &self,
         handle: &Handle,
         name: &str,
-        given: [bool; 2],
+        given: [(&str, Address); 2],
         f: impl FnOnce(&mut dyn Task, &Context) -> Result<()>,
     ) -> Result<()> {
         self.change(handle, name, |inner, cx| {
+            for (argument, values) in given {
+                self.backend.require_reachable(argument, "values", values)?;
+            }
             // Other tiles, or other arrays, come in place of those that graphs read.
             let has_tiles = !inner.task.shared_memory().is_empty();
-            let makes_anew = || !inner.settings.value_updates && inner.task.built().is_some_and(|built| !built.layout.in_place);
-            if (has_tiles || makes_anew()) && !self.in_flight.pending().graphs_are_gone_soon() {
+            let moves = has_tiles || !inner.settings.value_updates && !inner.task.keeps_arrays();
+            if moves && !self.in_flight.pending().graphs_are_gone_soon() {
                 let (arrays, instead) = match has_tiles {
                     true => ("tiles", ""),
                     false => ("arrays", ", or analyze with tarsiaPlan_setValueUpdates(plan, 1)"),
@@ -377,7 +381,7 @@ impl Plan {
                 )));
             }
             f(&mut *inner.task, cx)?;
-            inner.remember_values(&*self.backend, handle, given)
+            inner.remember_values(&*self.backend, handle, given.map(|(_, values)| !values.is_null()))
         })
     }
 
@@ -400,9 +404,8 @@ impl Plan {
 
     /// New values of A for the same pattern.
     pub fn update_values(&self, handle: &Handle, values: Address) -> Result<()> {
-        self.renew(handle, "tarsiaPlan_updateValues", [true, false], |task, cx| {
-            task.update_values(cx, values)
-        })
+        let given = [("newValues", values), ("newValues", Address::NULL)];
+        self.renew(handle, "tarsiaPlan_updateValues", given, |task, cx| task.update_values(cx, values))
     }
 
     /// Facts about the plan.
@@ -420,7 +423,7 @@ impl Plan {
             workspace_bytes: inner.task.workspace_bytes(None),
             products,
             nnz_c: nnz_c.unwrap_or(-1),
-            checked: inner.remembered.is_some(),
+            checked: inner.remembered.as_ref().is_some_and(|remembered| !remembered.is_empty()),
         })
     }
 

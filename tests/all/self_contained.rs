@@ -293,3 +293,37 @@ fn a_result_may_have_the_place_of_a_factor() {
         }
     }
 }
+
+/// Checks compare a plan with arrays that may be gone neither in analysis nor in a product, and the plan says so.
+#[test]
+fn checks_leave_self_contained_plans_alone() {
+    for kind in [BackendKind::Reference, backend()] {
+        let session = Session::new(kind).unwrap();
+        session.set_checks(true).unwrap();
+        let problem = Problem::<f64>::new(kind, Style::PLAIN, (ROWS, COLS), 3);
+        let x: Vec<f64> = random(COLS, 9);
+        for is_self_contained in [false, true] {
+            let stored = problem.store();
+            let a = stored.open().unwrap();
+            let types = F64::TYPES;
+            let plan = Plan::spmv(
+                &session,
+                Operation::NonTranspose,
+                &a,
+                (types.x, types.y),
+                types.compute,
+                SpmvAlg::Default,
+            )
+            .unwrap();
+            plan.set_self_contained(is_self_contained).unwrap();
+            plan.analyze(&session).unwrap();
+            assert_eq!(plan.info().unwrap().checked, i32::from(!is_self_contained));
+            stored.spoil(&session);
+            let mut y = vec![0.0; ROWS];
+            match plan.spmv(&session, 1.0, &x, 0.0, &mut y) {
+                Ok(()) => assert!(is_self_contained),
+                Err(error) => assert!(!is_self_contained && error.status == Status::InvalidState, "{error}"),
+            }
+        }
+    }
+}

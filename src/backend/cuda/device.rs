@@ -12,7 +12,7 @@ use super::cublaslt::CublasLt;
 use super::driver::{self, check, Raw};
 use super::in_flight::StreamEvent;
 use super::libcuda;
-use super::memory::Pool;
+use super::memory::{self, Pool};
 use super::module::Modules;
 use crate::error::{Error, Result, Status};
 use crate::memory::in_flight::{LastWork, Pending};
@@ -188,6 +188,23 @@ impl Device {
     /// Its number.
     pub fn ordinal(&self) -> i32 {
         self.ordinal
+    }
+
+    /// `INVALID_VALUE`, which names the argument `name`, unless an address is NULL or memory that kernels of the device
+    /// can use: anything else would end in a fault that takes the whole context with it. `what` is what lies there, in
+    /// the plural. The context is current.
+    pub fn require_reachable(&self, name: &str, what: &str, address: Address) -> Result<()> {
+        if address.is_null() || self.properties.host_page_tables || memory::is_of_driver(address) {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            name,
+            format!(
+                "its {what} are ordinary host memory, which device {} cannot use: expected device, managed or \
+                 pinned memory",
+                self.ordinal
+            ),
+        ))
     }
 
     /// Its properties.

@@ -456,15 +456,6 @@ pub fn copy_lines(from: &Lines, to: &Lines, stream: Address) -> Result<()> {
     check(unsafe { driver::cuMemcpy2DAsync_v2(&copy, raw(stream)) }, "copying memory")
 }
 
-/// Whose memory an address is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner {
-    /// The driver knows nothing of it: ordinary host memory.
-    Host,
-    /// Kernels can read it: device, managed, or pinned host memory.
-    Device,
-}
-
 /// Whether kernels of the current context can read an address: not ordinary host memory, nor that of a device
 /// whose memory the context has no access to.
 pub fn is_readable(address: Address) -> bool {
@@ -478,17 +469,25 @@ pub fn is_readable(address: Address) -> bool {
     code == 0 && device_pointer == device_ptr(address)
 }
 
-/// Asks the driver whose memory an address is.
-pub fn owner(address: Address) -> Owner {
+/// Whether an address is device, managed, or pinned host memory; the driver knows nothing of ordinary host memory.
+pub fn is_of_driver(address: Address) -> bool {
     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
     const MEMORY_TYPE: i32 = 2;
     let mut kind: u32 = 0;
     // SAFETY: `kind` is valid for a write of an unsigned int.
     let code =
         unsafe { driver::cuPointerGetAttribute((&raw mut kind).cast(), MEMORY_TYPE, device_ptr(address)) };
-    if code == 0 {
-        Owner::Device
-    } else {
-        Owner::Host
-    }
+    code == 0
+}
+
+/// Whether the host can read an address, as far as the driver knows: not device memory.
+pub fn is_readable_by_host(address: Address) -> bool {
+    // CU_POINTER_ATTRIBUTE_HOST_POINTER: the driver refuses where the memory cannot be accessed from the host.
+    const HOST_POINTER: i32 = 4;
+    let mut host_pointer: u64 = 0;
+    // SAFETY: `host_pointer` is valid for a write of a pointer.
+    let code = unsafe {
+        driver::cuPointerGetAttribute((&raw mut host_pointer).cast(), HOST_POINTER, device_ptr(address))
+    };
+    code == 0 || !is_of_driver(address)
 }

@@ -32,11 +32,11 @@ use std::sync::Arc;
 
 use self::device::Device;
 use self::in_flight::{StreamEvent, UserObject};
-use self::memory::{CudaMemory, Owner};
+use self::memory::CudaMemory;
 use crate::backend::Backend;
 use crate::error::{Error, Result, Status};
 use crate::matrix::fingerprint::Fingerprint;
-use crate::matrix::{Array, Lines, SparseMatrix, Structure};
+use crate::matrix::{Lines, SparseMatrix, Structure};
 use crate::memory::in_flight::{GraphReferences, LastWork, Pending};
 use crate::memory::{Context, RawMemory};
 use crate::reorder::features::FeatureSet;
@@ -161,6 +161,22 @@ impl Backend for Cuda {
         Ok(self.device.properties().host_page_tables || memory::is_readable(address))
     }
 
+    fn require_reachable(&self, name: &str, what: &str, address: Address) -> Result<()> {
+        let _entered = self.device.enter()?;
+        self.device.require_reachable(name, what, address)
+    }
+
+    fn require_readable_by_host(&self, name: &str, address: Address) -> Result<()> {
+        let _entered = self.device.enter()?;
+        if self.device.properties().host_page_tables || memory::is_readable_by_host(address) {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            name,
+            "it is device memory, and the pointer mode of the handle is TARSIA_POINTER_MODE_HOST",
+        ))
+    }
+
     fn copy_lines(&self, cx: &Context, from: &Lines, to: &Lines) -> Result<()> {
         let _entered = self.device.enter()?;
         memory::copy_lines(from, to, cx.stream)
@@ -243,21 +259,7 @@ impl Cuda {
     /// The matrix's arrays must be memory that kernels can read: anything else
     /// would end in a fault that takes the whole context with it.
     fn require_on_device(&self, a: &SparseMatrix, name: &str) -> Result<()> {
-        if self.device.properties().host_page_tables {
-            return Ok(());
-        }
-        for Array { name: array, address, .. } in a.user_arrays().into_iter().flatten() {
-            if !address.is_null() && memory::owner(address) == Owner::Host {
-                return Err(Error::invalid(
-                    name,
-                    format!(
-                        "its {array} are ordinary host memory, which device {} cannot read: expected device, \
-                         managed or pinned memory",
-                        self.device.ordinal()
-                    ),
-                ));
-            }
-        }
-        Ok(())
+        let mut arrays = a.user_arrays().into_iter().flatten();
+        arrays.try_for_each(|array| self.device.require_reachable(name, array.name, array.address))
     }
 }

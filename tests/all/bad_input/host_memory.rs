@@ -1,15 +1,17 @@
-//! Matrices in ordinary host memory, which a device cannot read: analysis must
-//! say so, because a kernel that tried would take the device's context with it.
+//! Ordinary host memory, which a device cannot use: the library must say so, because a kernel that tried would take
+//! the device's context with it. Of matrices, new values and workspaces always, of the operands of products with
+//! tarsiaSetChecks.
 
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 
 use client::{arg, last_message};
+use libc::c_void;
 use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::capi::objects::tarsiaSpMatDescr_t;
-use tarsia::capi::{plan, spgemm, spmat, spmm, spmv};
+use tarsia::capi::{dnmat, dnvec, handle, plan, spgemm, spmat, spmm, spmv};
 use tarsia::facade::{
-    BackendKind, ComputeType, DataType, Device, Format, IndexType, Operation, Order, SpgemmAlg, SpmmAlg,
-    SpmvAlg, Status,
+    BackendKind, ComputeType, DataType, Device, Format, IndexType, Operation, Order, PointerMode, SpgemmAlg,
+    SpmmAlg, SpmvAlg, Status,
 };
 
 use super::bad::{accepts, forget_message, mentions, names};
@@ -112,4 +114,156 @@ fn matrices_in_host_memory() {
             world.verify();
         }
     }
+}
+
+/// The call is refused because this argument is where the device or the host cannot use it.
+#[track_caller]
+fn is_refused(what: &str, name: &str, word: &str, call: impl FnOnce() -> tarsiaStatus_t) {
+    forget_message();
+    names(call(), Status::InvalidValue, name).unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert!(last_message().contains(word), "{what}: {}", last_message());
+}
+
+#[test]
+fn new_values_and_workspaces_in_host_memory() {
+    if is_skipped() {
+        return;
+    }
+    let world = World::new(BackendKind::Cuda);
+    let h = world.handle;
+    let values = [1.0_f64, 2.0, 3.0, 4.0, 5.0];
+    let mut on_device = upload(world.kind, &values);
+    let good: *const c_void = on_device.part_mut(0..5).as_mut_ptr().cast_const().cast();
+    let bad: *const c_void = values.as_ptr().cast();
+    // SAFETY: nothing is read through the addresses that are refused, and the others have all values.
+    unsafe {
+        for plan in [world.spmv, world.spmm, world.spgemm] {
+            let update = |values| plan::tarsiaPlan_updateValues(h, plan, values);
+            is_refused("updateValues", "newValues", "host memory", || update(bad));
+            accepts("updateValues", update(good));
+        }
+        let update = |a, b| spgemm::tarsiaSpGEMM_updateValues(h, world.spgemm, a, b);
+        is_refused("updateValues of A", "newValuesA", "host memory", || update(bad, good));
+        is_refused("updateValues of B", "newValuesB", "host memory", || update(good, bad));
+        is_refused("updateValues of B", "newValuesB", "host memory", || update(null(), bad));
+        let mut workspace = [0_u128; 64];
+        let set = |ptr: *mut u128, bytes| handle::tarsiaSetWorkspace(h, ptr.cast(), bytes);
+        is_refused("workspace", "ptr", "host memory", || set(workspace.as_mut_ptr(), 1024));
+        let mut workspace = upload(world.kind, &workspace);
+        accepts("workspace", set(workspace.part_mut(0..64).as_mut_ptr(), 1024));
+        accepts("workspace", set(null_mut(), 0));
+    }
+    world.verify();
+}
+
+/// What checks find before a kernel does, and where a host's scalar is device memory.
+#[test]
+fn operands_in_host_memory_with_checks() {
+    if is_skipped() {
+        return;
+    }
+    let world = World::new(BackendKind::Cuda);
+    let h = world.handle;
+    let mut host = [1.0_f64; 8];
+    let mut on_device = upload(world.kind, &[1.0_f64; 2]);
+    let scalar: *const c_void = on_device.part_mut(0..2).as_mut_ptr().cast_const().cast();
+    let (one, zero): (*const c_void, *const c_void) =
+        ((&raw const world.one).cast(), (&raw const world.zero).cast());
+    let (f, op, compute) = (arg(F64), arg(N), arg(R64));
+    let vector = |size: i64, values: *mut f64| {
+        // SAFETY: the answer is valid for a write.
+        made(|out| unsafe { dnvec::tarsiaCreateDnVec(out, size, values.cast(), f) })
+    };
+    let (x, y) = (vector(4, host.as_mut_ptr()), vector(3, host.as_mut_ptr()));
+    let matrix = |rows: i64, values: *mut f64| {
+        let order = arg(Order::Col);
+        // SAFETY: the answer is valid for a write.
+        made(|out| unsafe { dnmat::tarsiaCreateDnMat(out, rows, 2, rows, values.cast(), f, order) })
+    };
+    let (b, c) = (matrix(4, host.as_mut_ptr()), matrix(3, host.as_mut_ptr()));
+    accepts("checks", handle::tarsiaSetChecks(h, 1));
+    // Plans that were analyzed with checks on.
+    // SAFETY: answers are valid for a write.
+    let (spmv, spmm, spgemm) = unsafe {
+        (
+            made(|out| {
+                spmv::tarsiaSpMV_createPlan(h, out, op, world.csr, f, f, compute, arg(SpmvAlg::Default))
+            }),
+            made(|out| {
+                let (order, alg) = (arg(Order::Col), arg(SpmmAlg::Default));
+                spmm::tarsiaSpMM_createPlan(h, out, op, op, world.csr, order, order, 2, f, f, compute, alg)
+            }),
+            made(|out| {
+                let alg = arg(SpgemmAlg::Default);
+                spgemm::tarsiaSpGEMM_createPlan(h, out, op, op, world.csr, world.transposed, compute, alg)
+            }),
+        )
+    };
+    for plan in [spmv, spmm, spgemm] {
+        accepts("analyze", plan::tarsiaPlan_analyze(h, plan));
+    }
+    let mut nnz = 0_i64;
+    // SAFETY: nothing is read through what is refused; the descriptors' arrays are there, and the scalars.
+    unsafe {
+        accepts("symbolic", spgemm::tarsiaSpGEMM_symbolic(h, spgemm, &mut nnz));
+        let host_mode: [(&str, &dyn Fn() -> tarsiaStatus_t, &str, &str); 11] = [
+            ("SpMV", &|| spmv::tarsiaSpMV(h, spmv, one, x, zero, world.y), "x", "host memory"),
+            ("SpMV", &|| spmv::tarsiaSpMV(h, spmv, one, world.x, zero, y), "y", "host memory"),
+            ("SpMV", &|| spmv::tarsiaSpMV(h, spmv, scalar, world.x, zero, world.y), "alpha", "device memory"),
+            ("SpMV", &|| spmv::tarsiaSpMV(h, spmv, one, world.x, scalar, world.y), "beta", "device memory"),
+            (
+                "SpMV, z",
+                &|| spmv::tarsiaSpMV_into(h, spmv, one, world.x, one, y, world.y),
+                "y",
+                "host memory",
+            ),
+            (
+                "SpMV, once",
+                &|| spmv::tarsiaSpMV_once(h, op, one, world.csr, x, zero, world.y, compute),
+                "x",
+                "host memory",
+            ),
+            ("SpMM", &|| spmm::tarsiaSpMM(h, spmm, one, b, zero, world.c), "B", "host memory"),
+            ("SpMM", &|| spmm::tarsiaSpMM(h, spmm, one, world.b, zero, c), "C", "host memory"),
+            (
+                "SpMM, D",
+                &|| spmm::tarsiaSpMM_into(h, spmm, one, world.b, one, c, world.c),
+                "C",
+                "host memory",
+            ),
+            (
+                "SpMM, once",
+                &|| spmm::tarsiaSpMM_once(h, op, op, one, world.csr, world.b, zero, c, compute),
+                "C",
+                "host memory",
+            ),
+            (
+                "SpGEMM",
+                &|| spgemm::tarsiaSpGEMM_numeric(h, spgemm, scalar, world.product),
+                "alpha",
+                "device memory",
+            ),
+        ];
+        for (what, call, name, word) in host_mode {
+            is_refused(what, name, word, call);
+        }
+        accepts("SpMV", spmv::tarsiaSpMV(h, spmv, one, world.x, zero, world.y));
+        accepts("SpMM", spmm::tarsiaSpMM(h, spmm, one, world.b, zero, world.c));
+        accepts("SpGEMM", spgemm::tarsiaSpGEMM_numeric(h, spgemm, one, world.product));
+        accepts("mode", handle::tarsiaSetPointerMode(h, arg(PointerMode::Device)));
+        let run = |alpha, beta| spmv::tarsiaSpMV(h, spmv, alpha, world.x, beta, world.y);
+        is_refused("SpMV", "alpha", "host memory", || run(one, scalar));
+        is_refused("SpMV", "beta", "host memory", || run(scalar, one));
+        let numeric = |alpha| spgemm::tarsiaSpGEMM_numeric(h, spgemm, alpha, world.product);
+        is_refused("SpGEMM", "alpha", "host memory", || numeric(one));
+        accepts("SpMV", run(scalar, scalar));
+        accepts("mode", handle::tarsiaSetPointerMode(h, arg(PointerMode::Host)));
+    }
+    accepts("checks", handle::tarsiaSetChecks(h, 0));
+    for plan in [spmv, spmm, spgemm] {
+        accepts("destroy", plan::tarsiaPlan_destroy(plan));
+    }
+    [x, y].into_iter().for_each(|x| accepts("destroy", dnvec::tarsiaDestroyDnVec(x)));
+    [b, c].into_iter().for_each(|b| accepts("destroy", dnmat::tarsiaDestroyDnMat(b)));
+    world.verify();
 }

@@ -7,8 +7,10 @@ use client::arg;
 use libc::c_void;
 use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::capi::objects::{tarsiaDnMatDescr_t, tarsiaDnVecDescr_t, tarsiaPlan_t, tarsiaSpMatDescr_t};
-use tarsia::capi::{dnmat, dnvec, plan, spgemm, spmat, spmat_access, spmm, spmv};
-use tarsia::facade::{ComputeType, DataType, Format, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg, Status};
+use tarsia::capi::{dnmat, dnvec, handle, plan, spgemm, spmat, spmat_access, spmm, spmv};
+use tarsia::facade::{
+    ComputeType, DataType, Format, Operation, Order, PointerMode, SpgemmAlg, SpmmAlg, SpmvAlg, Status,
+};
 
 use super::bad::{accepts, forget_message, invalid, mentions, refuses};
 use super::sparse::Create;
@@ -164,6 +166,61 @@ fn vectors_that_share_memory() {
         spmv.refused("y is A's values", "y", x.0, Vector::new(4, values, F64).0);
         spmv.refused("y ends in A's values", "y", x.0, Vector::new(4, values.wrapping_sub(3), F64).0);
         accepts("destroy", plan::tarsiaPlan_destroy(plan));
+    }
+}
+
+/// Where kernels read the scalars they would be overwritten before all have read them.
+#[test]
+fn scalars_in_the_result() {
+    for kind in backends() {
+        let world = World::new(kind);
+        let h = world.handle;
+        accepts("mode", handle::tarsiaSetPointerMode(h, arg(PointerMode::Device)));
+        let mut memory = upload(kind, &[1.0_f64; 16]);
+        let base = memory.part_mut(0..16).as_mut_ptr();
+        let behind = base.wrapping_add(8);
+        let y = Vector::new(3, base, F64);
+        let c = Matrix::new((3, 2, 2), Order::Row, base, F64);
+        let spmm = Spmm::new(&world, world.csr, N, (Order::Col, Order::Row));
+        let is_refused = |what: &str, name: &str, call: &dyn Fn(*const c_void) -> tarsiaStatus_t| {
+            for at in [0, 1, 2] {
+                invalid(&format!("{kind:?}: {what}, {name} in the result"), name, || {
+                    call(base.wrapping_add(at).cast())
+                });
+                assert!(client::last_message().contains("it lies in"), "{}", client::last_message());
+            }
+            accepts(what, call(behind.cast()));
+        };
+        let good: *const c_void = behind.wrapping_add(4).cast();
+        let (op, compute) = (arg(N), arg(R64));
+        // SAFETY: the descriptors' arrays and the scalars are there.
+        unsafe {
+            is_refused("SpMV", "alpha", &|at| spmv::tarsiaSpMV(h, world.spmv, at, world.x, good, y.0));
+            is_refused("SpMV", "beta", &|at| spmv::tarsiaSpMV(h, world.spmv, good, world.x, at, y.0));
+            is_refused("SpMV, once", "alpha", &|at| {
+                spmv::tarsiaSpMV_once(h, op, at, world.csr, world.x, good, y.0, compute)
+            });
+            is_refused("SpMM", "alpha", &|at| spmm::tarsiaSpMM(h, spmm.plan, at, world.b, good, c.0));
+            is_refused("SpMM", "beta", &|at| spmm::tarsiaSpMM(h, spmm.plan, good, world.b, at, c.0));
+            is_refused("SpMM, once", "beta", &|at| {
+                spmm::tarsiaSpMM_once(h, op, op, good, world.csr, world.b, at, c.0, compute)
+            });
+            // Between the rows of C, whose elements are 0, 1, 4, 5, 8 and 9.
+            let between = base.wrapping_add(2).cast();
+            let narrow = Matrix::new((3, 2, 4), Order::Row, base, F64);
+            accepts("alpha between rows", spmm::tarsiaSpMM(h, spmm.plan, between, world.b, good, narrow.0));
+        }
+        let values = values_of(world.product);
+        // SAFETY: as above.
+        let numeric = |alpha: *const f64| unsafe {
+            spgemm::tarsiaSpGEMM_numeric(h, world.spgemm, alpha.cast(), world.product)
+        };
+        for at in [0, 4] {
+            invalid("SpGEMM, alpha in C", "alpha", || numeric(values.wrapping_add(at)));
+        }
+        accepts("SpGEMM", numeric(behind));
+        accepts("mode", handle::tarsiaSetPointerMode(h, arg(PointerMode::Host)));
+        world.verify();
     }
 }
 

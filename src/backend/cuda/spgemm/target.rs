@@ -7,7 +7,7 @@ use super::rows::Kernels;
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::memory::{self, Owner};
+use crate::backend::cuda::memory;
 use crate::error::{Error, Result, Status};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
@@ -85,19 +85,7 @@ pub fn check(
     }
     c.require_arrays("C")?;
     for (array, address) in [("offsets", m.offsets), ("indices", m.indices), ("values", m.values)] {
-        let unreadable = !device.properties().host_page_tables
-            && !address.is_null()
-            && memory::owner(address) == Owner::Host;
-        if unreadable {
-            return Err(Error::invalid(
-                "C",
-                format!(
-                    "its {array} are ordinary host memory, which device {} cannot write: expected device, \
-                     managed or pinned memory",
-                    device.ordinal()
-                ),
-            ));
-        }
+        device.require_reachable("C", array, address)?;
     }
     Ok(m)
 }

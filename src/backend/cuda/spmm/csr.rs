@@ -98,6 +98,10 @@ impl SpmmExecutor for CsrSpmm {
         }
     }
 
+    fn keeps_arrays(&self) -> bool {
+        true
+    }
+
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
         let _entered = self.device.enter()?;
         let a = self.problem.a.with_values(values);

@@ -189,6 +189,10 @@ impl SpmvExecutor for DaspSpmv {
         }
     }
 
+    fn keeps_arrays(&self) -> bool {
+        true
+    }
+
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()> {
         let _entered = self.device.enter()?;
         let renewed = SpmvProblem { a: self.problem.a.with_values(values), ..self.problem };

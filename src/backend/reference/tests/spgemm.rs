@@ -228,7 +228,7 @@ fn new_values_of_either_side() {
     check_product(&plan, 1., |v| v, |s| s);
     let update = |a: Address, b: Address| {
         plan.modify(&handle(), "update", |planned: &mut Planned<Spgemm>, cx| {
-            planned.update_values(cx, (a, b), ("a", "b"))
+            planned.update_values(cx, [("a", a), ("b", b)])
         })
     };
     let (twice, negative) = (a.values.iter().map(|v| 2. * v), b.values.iter().map(|v| -v));
