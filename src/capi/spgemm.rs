@@ -216,8 +216,11 @@ pub unsafe extern "C" fn tarsiaSpGEMM_updateValues(
     guard_handle(handle, |handle| {
         let given = [("newValuesA", Address::new(newValuesA)), ("newValuesB", Address::new(newValuesB))];
         let name = "tarsiaSpGEMM_updateValues";
-        live_plan(plan)?.renew(handle, name, given, |task, cx| {
-            operation::planned_mut::<Spgemm>(task, name)?.update_values(cx, given)
+        let plan = live_plan(plan)?;
+        plan.renew(handle, name, given, |task, cx| {
+            let planned = operation::planned_mut::<Spgemm>(task, name)?;
+            plan.require_reachable(given)?;
+            planned.update_values(cx, given)
         })
     })
 }

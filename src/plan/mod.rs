@@ -364,9 +364,6 @@ impl Plan {
         f: impl FnOnce(&mut dyn Task, &Context) -> Result<()>,
     ) -> Result<()> {
         self.change(handle, name, |inner, cx| {
-            for (argument, values) in given {
-                self.backend.require_reachable(argument, "values", values)?;
-            }
             // Other tiles, or other arrays, come in place of those that graphs read.
             let has_tiles = !inner.task.shared_memory().is_empty();
             let moves = has_tiles || !inner.settings.value_updates && !inner.task.keeps_arrays();
@@ -383,6 +380,13 @@ impl Plan {
             f(&mut *inner.task, cx)?;
             inner.remember_values(&*self.backend, handle, given.map(|(_, values)| !values.is_null()))
         })
+    }
+
+    /// New values must be memory that the plan's backend can use.
+    pub(crate) fn require_reachable(&self, given: [(&str, Address); 2]) -> Result<()> {
+        given
+            .into_iter()
+            .try_for_each(|(name, values)| self.backend.require_reachable(name, "values", values))
     }
 
     fn change<R>(
@@ -405,7 +409,10 @@ impl Plan {
     /// New values of A for the same pattern.
     pub fn update_values(&self, handle: &Handle, values: Address) -> Result<()> {
         let given = [("newValues", values), ("newValues", Address::NULL)];
-        self.renew(handle, "tarsiaPlan_updateValues", given, |task, cx| task.update_values(cx, values))
+        self.renew(handle, "tarsiaPlan_updateValues", given, |task, cx| {
+            self.require_reachable(given)?;
+            task.update_values(cx, values)
+        })
     }
 
     /// Facts about the plan.
