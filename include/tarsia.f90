@@ -2174,10 +2174,11 @@ module tarsia
         ! Whether values will change. 1: the plan stores where each value goes, so that
         ! tarsiaPlan_updateValues is asynchronous and O(nnz); SpGEMM keeps C's pattern, and on a
         ! device, where entries of C have few products, the positions of their factors (8 bytes a
-        ! product and 4 an entry, up to four times the bytes of C and once those of A and B). 0
+        ! product and 4 an entry, up to three times the bytes of C and once those of A and B). 0
         ! (after create): less memory, and values that fit fewer bytes to the bit may be kept in
-        ! them; updateValues may rebuild, block, and invalidate captured graphs. It says what
-        ! tarsiaPlan_updateValues costs, not when new values count: that is said there.
+        ! them; updateValues may rebuild and block, and is refused where a graph has captured
+        ! products that would go on with the arrays before. It says what tarsiaPlan_updateValues
+        ! costs, not when new values count: that is said there.
         !
         ! Statuses: INVALID_VALUE (plan, valueUpdates not 0 or 1), INVALID_STATE (analyzed already).
         function tarsiaPlan_setValueUpdates(plan, valueUpdates &
@@ -2462,9 +2463,10 @@ module tarsia
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL, misaligned or ordinary
         ! host memory on CUDA, handle of another backend or device), INVALID_STATE (not analyzed;
-        ! while a graph keeps the plan: of SpGEMM with a factor in tiles, and of a plan without
-        ! setValueUpdates(1) whose new values would come in other arrays than those that the graph
-        ! reads), ALLOC_FAILED.
+        ! while a graph keeps the plan, which goes on with the arrays of its capture: of SpGEMM with
+        ! a factor in tiles; where newValues is another array than the one that the plan reads in
+        ! place; and of a plan without setValueUpdates(1) whose own arrays would be others),
+        ! ALLOC_FAILED.
         function tarsiaPlan_updateValues(handle, plan, newValues &
                 ) bind(C, name="tarsiaPlan_updateValues")
             import :: c_int, c_ptr
@@ -2960,8 +2962,8 @@ module tarsia
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan, both arrays
         ! are NULL, an array is misaligned or ordinary host memory on CUDA, an array for a factor in
-        ! tiles, tiles with entries at other places), INVALID_STATE (not analyzed; a factor is in
-        ! tiles, and a graph keeps the plan), ALLOC_FAILED.
+        ! tiles, tiles with entries at other places), INVALID_STATE (not analyzed; while a graph
+        ! keeps the plan, as tarsiaPlan_updateValues says), ALLOC_FAILED.
         function tarsiaSpGEMM_updateValues(handle, plan, newValuesA, newValuesB &
                 ) bind(C, name="tarsiaSpGEMM_updateValues")
             import :: c_int, c_ptr

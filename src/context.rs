@@ -9,6 +9,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::inside::{Access, Entry, Object};
+use crate::matrix::dense::Lines;
 use crate::memory::in_flight::{InFlight, LastWork};
 use crate::memory::{Allocator, Block, Context, RawMemory, Workspace, COUNTER_BYTES, USER_ALIGNMENT};
 use crate::plan::PlanCache;
@@ -286,15 +287,15 @@ impl Handle {
     pub fn check_operands<'a>(
         &self,
         (alpha, beta): ScalarsAt,
-        operands: impl IntoIterator<Item = (&'a str, Address)>,
+        operands: impl IntoIterator<Item = (&'a str, Lines)>,
     ) -> Result<()> {
         if !self.checks() {
             return Ok(());
         }
         self.check_scalar("alpha", alpha)?;
         self.check_scalar("beta", beta)?;
-        let mut operands = operands.into_iter();
-        operands.try_for_each(|(name, values)| self.backend.require_reachable(name, "values", values))
+        let mut operands = operands.into_iter().filter(|(_, lines)| lines.bytes > 0 && lines.count > 0);
+        operands.try_for_each(|(name, lines)| self.backend.require_reachable(name, "values", lines.address))
     }
 
     /// The same of a product that has alpha alone, and operands that are checked in any case.

@@ -99,9 +99,10 @@ pub extern "C" fn tarsiaPlan_setBlockDims(
 /// Whether values will change. 1: the plan stores where each value goes, so that
 /// tarsiaPlan_updateValues is asynchronous and O(nnz); SpGEMM keeps C's pattern, and on a
 /// device, where entries of C have few products, the positions of their factors (8 bytes a
-/// product and 4 an entry, up to four times the bytes of C and once those of A and B).
+/// product and 4 an entry, up to three times the bytes of C and once those of A and B).
 /// 0 (after create): less memory, and values that fit fewer bytes to the bit may be
-/// kept in them; updateValues may rebuild, block, and invalidate captured graphs.
+/// kept in them; updateValues may rebuild and block, and is refused where a graph has captured products
+/// that would go on with the arrays before.
 /// It says what tarsiaPlan_updateValues costs, not when new values count: that is said there.
 ///
 /// Statuses: INVALID_VALUE (plan, valueUpdates not 0 or 1), INVALID_STATE
@@ -399,8 +400,9 @@ pub extern "C" fn tarsiaPlan_prepare(handle: tarsiaHandle_t, plan: tarsiaPlan_t)
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL, misaligned
 /// or ordinary host memory on CUDA, handle of another backend or device), INVALID_STATE (not
-/// analyzed; while a graph keeps the plan: of SpGEMM with a factor in tiles, and of a plan without
-/// setValueUpdates(1) whose new values would come in other arrays than those that the graph reads), ALLOC_FAILED.
+/// analyzed; while a graph keeps the plan, which goes on with the arrays of its capture: of SpGEMM with a
+/// factor in tiles; where newValues is another array than the one that the plan reads in place; and of a
+/// plan without setValueUpdates(1) whose own arrays would be others), ALLOC_FAILED.
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaPlan_updateValues(
     handle: tarsiaHandle_t,

@@ -203,8 +203,8 @@ pub unsafe extern "C" fn tarsiaSpGEMM_numeric(
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
 /// both arrays are NULL, an array is misaligned or ordinary host memory on CUDA, an array for a
-/// factor in tiles, tiles with entries at other places), INVALID_STATE (not analyzed; a factor is
-/// in tiles, and a graph keeps the plan),
+/// factor in tiles, tiles with entries at other places), INVALID_STATE (not analyzed; while a graph keeps
+/// the plan, as tarsiaPlan_updateValues says),
 /// ALLOC_FAILED.
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaSpGEMM_updateValues(
@@ -218,8 +218,8 @@ pub unsafe extern "C" fn tarsiaSpGEMM_updateValues(
         let name = "tarsiaSpGEMM_updateValues";
         let plan = live_plan(plan)?;
         plan.renew(handle, name, given, |task, cx| {
+            plan.require_reachable(task, given)?;
             let planned = operation::planned_mut::<Spgemm>(task, name)?;
-            plan.require_reachable(given)?;
             planned.update_values(cx, given)
         })
     })

@@ -99,8 +99,8 @@ fn product(
     let name = if old.is_some() { "D" } else { "C" };
     let old = old.map(|old| Ok((handle.backend(), matrix("C", old)?))).transpose()?;
     let c = matrix(name, C)?;
-    let others = old.iter().map(|(_, old)| ("C", old.values));
-    handle.check_operands(scalars, [("B", b.values), (name, c.values)].into_iter().chain(others))?;
+    let others = old.iter().map(|(_, old)| ("C", old.lines()));
+    handle.check_operands(scalars, [("B", b.lines()), (name, c.lines())].into_iter().chain(others))?;
     Ok(move |planned: &Planned<Spmm>, cx: &Context| {
         let old = old.as_ref().map(|(backend, old)| (&**backend, old));
         planned.execute(cx, scalars, &b, old, &c)
@@ -227,7 +227,7 @@ pub unsafe extern "C" fn tarsiaSpMM_once(
         let (backend, name) = (handle.backend(), "tarsiaSpMM_once");
         let planned = Planned::<Spmm>::new(backend.kind(), problem, None)?;
         let scalars = (Address::new(alpha), Address::new(beta));
-        handle.check_operands(scalars, [("B", b.values), ("C", c.values)])?;
+        handle.check_operands(scalars, [("B", b.lines()), ("C", c.lines())])?;
         if let Some(bytes) = planned.once_bytes(&*backend, &b, &c)? {
             return handle.with_room(name, bytes, |cx| planned.once(&*backend, cx, scalars, &b, &c));
         }

@@ -83,8 +83,8 @@ fn product(
     let name = if old.is_some() { "z" } else { "y" };
     let old = old.map(|old| Ok((handle.backend(), vector("y", old)?))).transpose()?;
     let y = vector(name, y)?;
-    let others = old.iter().map(|(_, old)| ("y", old.values));
-    handle.check_operands(scalars, [("x", x.values), (name, y.values)].into_iter().chain(others))?;
+    let others = old.iter().map(|(_, old)| ("y", old.lines()));
+    handle.check_operands(scalars, [("x", x.lines()), (name, y.lines())].into_iter().chain(others))?;
     Ok(move |planned: &Planned<Spmv>, cx: &Context| {
         let old = old.as_ref().map(|(backend, old)| (&**backend, old));
         planned.execute(cx, scalars, &x, old, &y)
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn tarsiaSpMV_once(
         let problem = SpmvProblem { op: check_enum("opA", opA)?, a, types, value_updates: false };
         let planned = Planned::<Spmv>::new(backend.kind(), problem, None)?;
         let scalars = (Address::new(alpha), Address::new(beta));
-        handle.check_operands(scalars, [("x", x_vector.values), ("y", y_vector.values)])?;
+        handle.check_operands(scalars, [("x", x_vector.lines()), ("y", y_vector.lines())])?;
         if handle.with_workspace(|cx, _| planned.once(&*backend, cx, scalars, &x_vector, &y_vector))? {
             return Ok(());
         }

@@ -84,8 +84,14 @@ pub trait Operation: Default + Send + Sync + 'static {
     /// New values of A for the same pattern, in the order of the user's array: tarsiaPlan_updateValues.
     fn update_values(planned: &mut Planned<Self>, cx: &Context, values: Address) -> Result<()>;
 
-    /// Whether new values never move an array that products read, so that graphs of products stay right: they are read
-    /// in place, or written where the present ones are.
+    /// Of A and B, whether products read the caller's array of values: a graph of products then goes on with the array
+    /// that was given when it was captured.
+    fn reads_values(executor: &Self::Executor) -> [bool; 2] {
+        [Self::built(executor).layout.in_place; 2]
+    }
+
+    /// Whether new values never move an array of the plan's that products read, so that graphs of products stay right:
+    /// there is none, or they are written where the present ones are.
     fn keeps_arrays(executor: &Self::Executor) -> bool {
         Self::built(executor).layout.in_place
     }
@@ -268,6 +274,9 @@ pub trait Task: Send + Sync {
     fn reset(&mut self);
     /// [`Operation::built`]; `None` before analysis.
     fn built(&self) -> Option<Built>;
+    /// Whether values at these addresses (NULL: the present ones) would have products read other arrays of the caller's
+    /// than they do now.
+    fn reads_other_values(&self, given: [Address; 2]) -> bool;
     /// [`Operation::keeps_arrays`]; before analysis there are none.
     fn keeps_arrays(&self) -> bool;
     /// [`Operation::update_values`].
@@ -354,6 +363,12 @@ impl<O: Operation> Task for Planned<O> {
 
     fn built(&self) -> Option<Built> {
         self.executor.as_ref().map(O::built)
+    }
+
+    fn reads_other_values(&self, given: [Address; 2]) -> bool {
+        let reads = self.executor.as_ref().map_or([false; 2], O::reads_values);
+        let mut factors = self.factors().into_iter().zip(given).zip(reads);
+        factors.any(|(((_, _, a), given), reads)| reads && !given.is_null() && given != a.values())
     }
 
     fn keeps_arrays(&self) -> bool {

@@ -67,6 +67,10 @@ pub trait SpgemmExecutor: Send + Sync {
     fn numeric_tiles(&mut self, _cx: &Context, _into: &Context, _alpha: Address) -> Result<Tiles> {
         Err(Error::unsupported("C: this algorithm does not write tiles"))
     }
+    /// Of A and B, whether numeric phases read the caller's array of values.
+    fn reads_values(&self) -> [bool; 2] {
+        [self.layout().in_place; 2]
+    }
     /// New values for the same patterns; NULL keeps the present ones.
     fn update_values(&mut self, cx: &Context, a: Address, b: Address) -> Result<()>;
     /// New contents of factors in tiles, which must have the same patterns.
@@ -181,6 +185,10 @@ impl Operation for Spgemm {
             reorder: Reorder::None,
             details: product.executor.details(),
         }
+    }
+
+    fn reads_values(product: &Product) -> [bool; 2] {
+        product.executor.reads_values()
     }
 
     fn update_values(planned: &mut Planned<Self>, cx: &Context, values: Address) -> Result<()> {

@@ -91,7 +91,12 @@ pub trait SpmmExecutor: Send + Sync {
     ) -> Result<()> {
         self.product(cx, (alpha, beta), [b, c, c])
     }
-    /// Whether new values never move an array that products read, even where the plan keeps no places for them.
+    /// Whether products read the caller's array of values.
+    fn reads_values(&self) -> bool {
+        self.layout().in_place
+    }
+    /// Whether new values never move an array of the plan's that products read, even where the plan keeps no places for
+    /// them.
     fn keeps_arrays(&self) -> bool {
         self.layout().in_place
     }
@@ -197,6 +202,10 @@ impl Operation for Spmm {
 
     fn built(executor: &Self::Executor) -> Built {
         Built { layout: executor.layout(), reorder: executor.reorder(), details: executor.details() }
+    }
+
+    fn reads_values(executor: &Self::Executor) -> [bool; 2] {
+        [executor.reads_values(), false]
     }
 
     fn keeps_arrays(executor: &Self::Executor) -> bool {

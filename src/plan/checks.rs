@@ -150,16 +150,20 @@ impl Inner {
         Ok(())
     }
 
-    /// New values came, of A, of B, or of both. Blocks if the handle's checks are on.
+    /// New values of A and B came; NULL where a matrix keeps the present ones, or has no entries. Blocks if the
+    /// handle's checks are on.
     pub(super) fn remember_values(
         &mut self,
         backend: &dyn Backend,
         handle: &Handle,
-        given: [bool; 2],
+        given: [Address; 2],
     ) -> Result<()> {
         let Some(mut remembered) = self.remembered.take() else { return Ok(()) };
         let (cx, mut result) = (handle.context(), Ok(()));
-        for (at, (name, _, a)) in self.task.factors().iter().enumerate().filter(|(at, _)| given[*at]) {
+        let factors = self.task.factors();
+        let renewed =
+            |(at, (_, _, a)): &(usize, &(_, _, SparseMatrix))| !given[*at].is_null() || a.shape().2 == 0;
+        for (at, (name, _, a)) in factors.iter().enumerate().filter(renewed) {
             let Some(known) = remembered.0.iter_mut().find(|known| known.name == *name) else { continue };
             known.described = self.value_array(at, a);
             known.values = match (known.values, handle.checks()) {

@@ -365,28 +365,35 @@ impl Plan {
     ) -> Result<()> {
         self.change(handle, name, |inner, cx| {
             // Other tiles, or other arrays, come in place of those that graphs read.
-            let has_tiles = !inner.task.shared_memory().is_empty();
-            let moves = has_tiles || !inner.settings.value_updates && !inner.task.keeps_arrays();
-            if moves && !self.in_flight.pending().graphs_are_gone_soon() {
-                let (arrays, instead) = match has_tiles {
-                    true => ("tiles", ""),
-                    false => ("arrays", ", or analyze with tarsiaPlan_setValueUpdates(plan, 1)"),
-                };
+            let (task, value_updates) = (&mut *inner.task, inner.settings.value_updates);
+            let moved = if !task.shared_memory().is_empty() {
+                Some(("tiles that it has now", ""))
+            } else if task.reads_other_values(given.map(|(_, values)| values)) {
+                Some(("array of values that it reads now", ", or write the new values into that array"))
+            } else if !value_updates && !task.keeps_arrays() {
+                let instead = ", or analyze with tarsiaPlan_setValueUpdates(plan, 1)";
+                Some(("arrays that it has now", instead))
+            } else {
+                None
+            };
+            if let Some((arrays, instead)) = moved.filter(|_| !self.in_flight.pending().graphs_are_gone_soon()) {
                 return Err(Error::state(format!(
                     "plan: graphs that have captured calls with it are alive or still run, and would go on with the \
-                     {arrays} that it has now: destroy them and wait for their last launch first{instead}"
+                     {arrays}: destroy them and wait for their last launch first{instead}"
                 )));
             }
-            f(&mut *inner.task, cx)?;
-            inner.remember_values(&*self.backend, handle, given.map(|(_, values)| !values.is_null()))
+            f(task, cx)?;
+            inner.remember_values(&*self.backend, handle, given.map(|(_, values)| values))
         })
     }
 
-    /// New values must be memory that the plan's backend can use.
-    pub(crate) fn require_reachable(&self, given: [(&str, Address); 2]) -> Result<()> {
-        given
+    /// New values must be memory that the plan's backend can use, unless there are none.
+    pub(crate) fn require_reachable(&self, task: &dyn Task, given: [(&str, Address); 2]) -> Result<()> {
+        task.factors()
             .into_iter()
-            .try_for_each(|(name, values)| self.backend.require_reachable(name, "values", values))
+            .zip(given)
+            .filter(|((_, _, a), _)| a.shape().2 > 0)
+            .try_for_each(|(_, (name, values))| self.backend.require_reachable(name, "values", values))
     }
 
     fn change<R>(
@@ -410,7 +417,7 @@ impl Plan {
     pub fn update_values(&self, handle: &Handle, values: Address) -> Result<()> {
         let given = [("newValues", values), ("newValues", Address::NULL)];
         self.renew(handle, "tarsiaPlan_updateValues", given, |task, cx| {
-            self.require_reachable(given)?;
+            self.require_reachable(task, given)?;
             task.update_values(cx, values)
         })
     }

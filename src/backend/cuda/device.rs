@@ -64,6 +64,8 @@ const MEMORY_BUS_WIDTH: i32 = 37;
 const SHARED_OF_MULTIPROCESSOR: i32 = 81;
 /// CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO
 const SINGLE_TO_DOUBLE_RATIO: i32 = 87;
+/// CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS
+const PAGEABLE_MEMORY: i32 = 88;
 /// CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES
 const HOST_PAGE_TABLES: i32 = 100;
 
@@ -96,7 +98,9 @@ pub struct Properties {
     pub l2_bytes: usize,
     /// Most shared memory of one block, in bytes.
     pub shared_bytes: usize,
-    /// The device reads any host memory through the host's page tables.
+    /// The device can use any host memory, through the host's page tables or by moving pages.
+    pub pageable_memory: bool,
+    /// It does so through the host's page tables, through which the host reads the device's memory, too.
     pub host_page_tables: bool,
     /// What is read for the cost model alone; 0 where the driver does not say.
     clock_khz: u32,
@@ -194,7 +198,7 @@ impl Device {
     /// can use: anything else would end in a fault that takes the whole context with it. `what` is what lies there, in
     /// the plural. The context is current.
     pub fn require_reachable(&self, name: &str, what: &str, address: Address) -> Result<()> {
-        if address.is_null() || self.properties.host_page_tables || memory::is_of_driver(address) {
+        if address.is_null() || self.properties.pageable_memory || memory::is_of_driver(address) {
             return Ok(());
         }
         Err(Error::invalid(
@@ -383,6 +387,7 @@ impl Properties {
             multiprocessors: attribute(DeviceAttribute::MultiprocessorCount)? as u32,
             l2_bytes: attribute(DeviceAttribute::L2CacheSize)? as usize,
             shared_bytes: raw_attribute(SHARED_OPTIN)? as usize,
+            pageable_memory: raw_attribute(PAGEABLE_MEMORY)? != 0,
             host_page_tables: raw_attribute(HOST_PAGE_TABLES)? != 0,
             clock_khz: known(CLOCK_RATE),
             memory_khz: known(MEMORY_CLOCK_RATE),

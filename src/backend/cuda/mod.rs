@@ -158,7 +158,7 @@ impl Backend for Cuda {
 
     fn can_read(&self, address: Address) -> Result<bool> {
         let _entered = self.device.enter()?;
-        Ok(self.device.properties().host_page_tables || memory::is_readable(address))
+        Ok(self.device.properties().pageable_memory || memory::is_readable(address))
     }
 
     fn require_reachable(&self, name: &str, what: &str, address: Address) -> Result<()> {
@@ -259,7 +259,7 @@ impl Cuda {
     /// The matrix's arrays must be memory that kernels can read: anything else
     /// would end in a fault that takes the whole context with it.
     fn require_on_device(&self, a: &SparseMatrix, name: &str) -> Result<()> {
-        let mut arrays = a.user_arrays().into_iter().flatten();
+        let mut arrays = a.user_arrays().into_iter().flatten().filter(|array| array.needed);
         arrays.try_for_each(|array| self.device.require_reachable(name, array.name, array.address))
     }
 }

@@ -669,6 +669,10 @@ impl SpgemmExecutor for CudaSpgemm {
         renew_values(cx, &mut self.b, (&mut problem.b, problem.op_b), b, "B")
     }
 
+    fn reads_values(&self) -> [bool; 2] {
+        [&self.a, &self.b].map(|operand| operand.layout().in_place)
+    }
+
     fn layout(&self) -> LayoutInfo {
         let in_place = self.a.layout().in_place && self.b.layout().in_place;
         LayoutInfo { kind: LayoutKind::Csr, in_place, fill: 1.0 }

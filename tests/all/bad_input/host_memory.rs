@@ -18,7 +18,7 @@ use super::bad::{accepts, forget_message, mentions, names};
 use super::sparse::Create;
 use super::world::{made, World};
 use crate::common::staged::upload;
-use crate::common::{backend, skip};
+use crate::common::{backend, backends, skip};
 
 const F64: DataType = DataType::R64F;
 const N: Operation = Operation::NonTranspose;
@@ -30,7 +30,7 @@ fn is_skipped() -> bool {
         skip("host_memory: TARSIA_TEST_BACKEND is not cuda");
         return true;
     }
-    let reads_all = Device::open(Some(0)).unwrap().properties().host_page_tables;
+    let reads_all = Device::open(Some(0)).unwrap().properties().pageable_memory;
     if reads_all {
         skip("host_memory: this device reads ordinary host memory");
     }
@@ -266,4 +266,55 @@ fn operands_in_host_memory_with_checks() {
     [x, y].into_iter().for_each(|x| accepts("destroy", dnvec::tarsiaDestroyDnVec(x)));
     [b, c].into_iter().for_each(|b| accepts("destroy", dnmat::tarsiaDestroyDnMat(b)));
     world.verify();
+}
+
+/// Nothing is read through the arrays of a matrix without entries and through vectors without elements. New values of
+/// such a matrix, NULL too, are as good as others.
+#[test]
+fn arrays_without_elements_are_anywhere() {
+    for kind in backends() {
+        let world = World::new(kind);
+        let h = world.handle;
+        let mut host = [1.0_f64; 4];
+        let mut offsets = upload(kind, &[0_i32; 4]);
+        let anywhere = host.as_ptr().expose_provenance();
+        let arrays = [offsets.part_mut(0..4).as_mut_ptr().expose_provenance(), anywhere, anywhere];
+        let mut a: tarsiaSpMatDescr_t = null_mut();
+        accepts("create", Create { nnz: 0, arrays, ..Create::new(Format::Csr) }.call(&mut a));
+        let (f, op, compute) = (arg(F64), arg(N), arg(R64));
+        let (one, zero): (*const c_void, *const c_void) =
+            ((&raw const world.one).cast(), (&raw const world.zero).cast());
+        accepts("checks", handle::tarsiaSetChecks(h, 1));
+        // SAFETY: answers are valid for a write, the scalars and the vectors' elements are there.
+        unsafe {
+            accepts("CheckSpMat", spmat::tarsiaCheckSpMat(h, a, null_mut(), null_mut()));
+            let alg = arg(SpmvAlg::Default);
+            let plan = made(|out| spmv::tarsiaSpMV_createPlan(h, out, op, a, f, f, compute, alg));
+            accepts("analyze", plan::tarsiaPlan_analyze(h, plan));
+            let run = || spmv::tarsiaSpMV(h, plan, one, world.x, zero, world.y);
+            accepts("SpMV", run());
+            accepts("new values", plan::tarsiaPlan_updateValues(h, plan, host.as_ptr().cast()));
+            accepts("SpMV", run());
+            accepts("checks", handle::tarsiaSetChecks(h, 0));
+            accepts("new values", plan::tarsiaPlan_updateValues(h, plan, host.as_ptr().cast()));
+            accepts("checks", handle::tarsiaSetChecks(h, 1));
+            forget_message();
+            assert_eq!(run() as i32, Status::InvalidState.code(), "{}", last_message());
+            accepts("no new values", plan::tarsiaPlan_updateValues(h, plan, null()));
+            accepts("SpMV", run());
+
+            let empty = made(|out| dnvec::tarsiaCreateDnVec(out, 0, host.as_mut_ptr().cast(), f));
+            let mut none: tarsiaSpMatDescr_t = null_mut();
+            let wide = Create { shape: (0, 4), nnz: 0, arrays, ..Create::new(Format::Csr) };
+            accepts("create", wide.call(&mut none));
+            accepts("SpMV, once", spmv::tarsiaSpMV_once(h, op, one, none, world.x, zero, empty, compute));
+            accepts("destroy", plan::tarsiaPlan_destroy(plan));
+            accepts("destroy", dnvec::tarsiaDestroyDnVec(empty));
+            accepts("destroy", spmat::tarsiaDestroySpMat(a));
+            accepts("destroy", spmat::tarsiaDestroySpMat(none));
+            accepts("checks", handle::tarsiaSetChecks(h, 0));
+        }
+        drop(offsets);
+        world.verify();
+    }
 }

@@ -639,7 +639,7 @@ fn limits_and_wrong_calls() {
     assert_eq!(nnz, wanted.head.2);
     let refused = executor.numeric(&cx, address(&1.0), &on_a.matrix).unwrap_err();
     assert!(refused.message.starts_with("C: "), "{refused}");
-    if !device.properties().host_page_tables {
+    if !device.properties().pageable_memory {
         let refused = executor.numeric(&cx, address(&1.0), &wanted.matrix()).unwrap_err();
         assert!(refused.message.contains("ordinary host memory"), "{refused}");
     }

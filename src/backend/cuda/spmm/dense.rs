@@ -570,6 +570,11 @@ impl SpmmExecutor for DenseSpmm {
         self.run(cx, b, c, alpha, beta)
     }
 
+    /// Elements of C where an entry meets Inf or NaN are summed again from the stored entries.
+    fn reads_values(&self) -> bool {
+        self.operand.layout().in_place
+    }
+
     fn keeps_arrays(&self) -> bool {
         true
     }
