@@ -218,8 +218,8 @@ pub unsafe extern "C" fn tarsiaSpGEMM_updateValues(
         let name = "tarsiaSpGEMM_updateValues";
         let plan = live_plan(plan)?;
         plan.renew(handle, name, given, |task, cx| {
-            plan.require_reachable(task, given)?;
             let planned = operation::planned_mut::<Spgemm>(task, name)?;
+            plan.require_reachable(planned, given)?;
             planned.update_values(cx, given)
         })
     })

@@ -366,9 +366,11 @@ impl Plan {
         self.change(handle, name, |inner, cx| {
             // Other tiles, or other arrays, come in place of those that graphs read.
             let (task, value_updates) = (&mut *inner.task, inner.settings.value_updates);
+            // What is captured from here on reads the new array.
+            let captured = || self.backend.is_capturing(cx.stream);
             let moved = if !task.shared_memory().is_empty() {
                 Some(("tiles that it has now", ""))
-            } else if task.reads_other_values(given.map(|(_, values)| values)) {
+            } else if !captured()? && task.reads_other_values(given.map(|(_, values)| values)) {
                 Some(("array of values that it reads now", ", or write the new values into that array"))
             } else if !value_updates && !task.keeps_arrays() {
                 let instead = ", or analyze with tarsiaPlan_setValueUpdates(plan, 1)";
