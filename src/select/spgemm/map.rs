@@ -7,6 +7,19 @@
 /// 6.4, cant 18, whose rows are groups that look a place up for nine products.)
 const MOST_OF_C: u64 = 3;
 
+/// Bytes of a map of so many products, entries of C, and entries of the left factor.
+pub fn bytes(products: u64, entries: u64, left: u64) -> u64 {
+    4 * (products + products / LONG_LIST as u64 + 2 * entries + left)
+}
+
+/// Bits of a product's 32 that say where it is in its row of the right factor; the others say where in that of the left
+/// one. The longest rows have so many entries. `None`: they are too long for 32 bits.
+pub fn bits(longest: [i64; 2]) -> Option<i32> {
+    let [left, right] = longest.map(|entries| 64 - (entries - 1).max(0).leading_zeros());
+    // The kernels shift by them.
+    (left + right <= 32 && right < 32).then_some(right as i32)
+}
+
 /// Whether a map of so many bytes is worth them.
 pub fn pays(map: u64, c: u64, factors: u64) -> bool {
     map <= c.saturating_mul(MOST_OF_C).saturating_add(factors)
@@ -19,6 +32,9 @@ pub fn fits(map: u64, room: u64) -> bool {
 
 /// Products of a row from which on a block makes its lists; kernels/spgemm/map.cu has the same.
 pub const LONG_ROW: i64 = 8192;
+
+/// Products of an entry of C from which on a warp adds them up; kernels/spgemm/map.cu has the same.
+pub const LONG_LIST: i64 = 64;
 
 /// Lanes that take a row of the right factor where lists are made, of those that take one elsewhere. Rows of 16 entries
 /// take half the time with 32 lanes.
@@ -38,7 +54,7 @@ mod tests {
     fn few_products_an_entry_pay() {
         // Products and entries of matrices times themselves, and entries of the factors.
         let map = |products: u64, entries: u64, nnz: u64| {
-            pays(8 * products + 4 * entries, 12 * entries, 2 * 12 * nnz)
+            pays(bytes(products, entries, nnz), 12 * entries, 2 * 12 * nnz)
         };
         assert!(map(8_391_681, 4_720_129, 2_100_225));
         assert!(map(198_711_040, 101_326_720, 28_518_400));
@@ -48,6 +64,18 @@ mod tests {
         assert!(!map(1_489_355_288, 254_840_104, 55_742_968));
         assert!(!map(74_760_192, 11_649_024, 1_916_928));
         assert!(pays(u64::MAX, u64::MAX, 1));
+    }
+
+    #[test]
+    fn places_share_32_bits() {
+        assert_eq!(bits([0, 0]), Some(0));
+        assert_eq!(bits([1, 1]), Some(0));
+        assert_eq!(bits([1, 2]), Some(1));
+        assert_eq!(bits([1 << 16, 1 << 16]), Some(16));
+        assert_eq!(bits([(1 << 16) + 1, 1 << 16]), None);
+        assert_eq!(bits([1, 1 << 31]), Some(31));
+        assert_eq!(bits([1, (1 << 31) + 1]), None);
+        assert_eq!(bits([93_261, 18]), Some(5));
     }
 
     #[test]

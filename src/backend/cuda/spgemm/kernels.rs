@@ -67,8 +67,8 @@ names! {
     SortInput, ColumnOffsets, Transpose, ColumnCounts, Advance, TransposePart, TinyCount, TinyMultiply,
     HashCount, HashMultiply, WindowCount, WindowMultiply, TeamCount, TeamMultiply, GroupCount,
     GroupMultiply, SlideMultiply, BlockCount, BlockMultiply, SingleCounts, SingleMultiply, WideStarts,
-    WideBits, WideWindows, WideTasks, WideMerge, WideSums, WideCount, WideMultiply, WideParts, MapLongRows, MapMake, MapMakeLong,
-    MapMultiply, DenseFill, DenseTake,
+    WideBits, WideWindows, WideTasks, WideMerge, WideSums, WideCount, WideMultiply, WideParts, MapRowsInParts,
+    MapLongRows, MapMake, MapMakeLong, MapMultiply, DenseFill, DenseTake,
 }
 
 impl Name {
@@ -101,6 +101,7 @@ impl Name {
             Name::WideTasks => plain("spgemm/wide", "spgemm_wide_tasks"),
             Name::WideMerge => plain("spgemm/wide", "spgemm_wide_merge"),
             Name::WideSums => plain("spgemm/wide", "spgemm_wide_sums"),
+            Name::MapRowsInParts => plain("spgemm/map", "spgemm_map_rows_in_parts"),
             Name::MapLongRows => plain("spgemm/map", "spgemm_map_long_rows"),
             Name::MapMake => plain("spgemm/map", "spgemm_map_make"),
             Name::MapMakeLong => plain("spgemm/map", "spgemm_map_make_long"),

@@ -109,7 +109,7 @@ impl CudaSpgemm {
                 wide.add_parts(cx, &self.wide_product(&left, &right, facts), alpha, &output)?;
             }
             if self.problem.value_updates && !kept.known && kept.columns.is_some() && dense.is_none() {
-                kept.map = self.map(cx, counted, found)?;
+                kept.map = self.map(cx, counted, wide_apart, found)?;
                 kept.fresh |= kept.map.is_some();
             }
         }
