@@ -1,11 +1,14 @@
 // A product whose pattern is known, by a map of it: every entry of C has a list of its products, in
-// the order of the left factor's row. A thread takes an entry and adds them up in a register, a
-// warp one of a long list: no two threads add to one sum, whatever rows are like, and nothing is
-// looked up. Worth its memory where entries have few products.
+// the order of the left factor's row, each as the positions of its two factors. A warp takes 32
+// entries at a time: it multiplies their products as they stand, a lane a product, and leaves them
+// in shared memory, where each lane adds up those of its entry. So no two threads add to one sum
+// and nothing is looked up, whatever rows are like, and lists of different lengths keep no lane
+// waiting for memory. Worth its memory where entries have few products.
 //
-// A product takes 32 bits: where its factors are in their rows, the left one above the lowest
-// Map::bits bits and the right one in them. Rows of the left factor that kernels/spgemm/wide.cu
-// cuts into parts have sums of their own for each part here, too, so that all bits are the same.
+// Rows of the left factor that kernels/spgemm/wide.cu cuts into parts have a sum for each part
+// here, too, and the same bits.
+//
+// ends[i] is where the list of entry i ends, which is where that of entry i + 1 begins.
 #include "spgemm/common.cuh"
 
 using namespace tarsia;
@@ -16,34 +19,16 @@ namespace {
 // Products of a row from which on a block makes its lists instead of a warp.
 constexpr int64_t LONG_ROW = 8192;
 constexpr int BLOCK = 512;
-// Products of an entry from which on a warp adds them up.
-constexpr uint32_t LONG_LIST = 64;
-// Marks entries of rows in parts among their rows' beginnings.
-constexpr uint32_t IN_PARTS = 0x80000000u;
+constexpr int THREADS = 256;
+// The first product of another part than that of the product before it.
+constexpr uint32_t NEXT_PART = 0x80000000u;
+// Products that each lane has in hand.
+constexpr int HELD = 4;
 
-// (`MapAt` in src/backend/cuda/spgemm/map.rs.)
-struct Map {
-    // Where the list of each entry of C ends, which is where that of the next one begins.
-    uint32_t *ends;
-    // Where the row of the left factor begins that the entry is of, and IN_PARTS.
-    uint32_t *begins;
-    // Where the row of the right factor begins that an entry of the left one meets.
-    uint32_t *starts;
-    // Where the factors of each product are in their rows.
-    uint32_t *pairs;
-    // Entries with long lists, in any order.
-    uint32_t *long_lists;
-    int32_t bits;
-    // Entries of the left factor in a part.
-    uint32_t part;
+// Positions in the left factor, with NEXT_PART, and in the right one.
+struct __align__(8) Pair {
+    uint32_t left, right;
 };
-
-__device__ __forceinline__ uint32_t left_of(const Map &map, uint32_t pair) {
-    return pair >> map.bits;
-}
-__device__ __forceinline__ uint32_t right_of(const Map &map, uint32_t pair) {
-    return pair & ((1u << map.bits) - 1);
-}
 
 // Where `column` is among the entries [from, to) of C, which ascend; `to`: nowhere, which only a
 // pattern that changed after analysis makes.
@@ -61,13 +46,13 @@ __device__ __forceinline__ int64_t find(const Ints &kept, int64_t from, int64_t 
     return from < to && kept[from] == column ? from : to;
 }
 
-// The lists of a row, from place `before` on, by all warps of a block, or by a team of `lanes` (a
-// power of two up to 32) alone. `in_parts` is IN_PARTS or 0; `long_count` counts the long lists.
+// The lists of a row, from place `first_place` on, by all warps of a block, or by a team of `lanes`
+// (a power of two up to 32) alone. The row is in parts of `part` entries, 0: it is whole.
 template <bool WHOLE_BLOCK>
 __device__ __forceinline__ void make_row(const Factor &left, const Factor &right, int64_t row,
-                                         const int64_t *offsets, const Ints &kept, uint32_t before,
-                                         uint32_t in_parts, int lanes, const Map &map,
-                                         unsigned long long *long_count, unsigned *parts) {
+                                         const int64_t *offsets, const Ints &kept,
+                                         uint32_t first_place, int64_t part, int lanes,
+                                         uint32_t *ends, Pair *pairs, unsigned *parts) {
     const int warps = WHOLE_BLOCK ? blockDim.x / 32 : 1, warp = WHOLE_BLOCK ? threadIdx.x / 32 : 0;
     const int width = WHOLE_BLOCK ? 32 : lanes, inner = threadIdx.x & (width - 1);
     const int threads = width * warps, thread = warp * width + inner;
@@ -82,23 +67,22 @@ __device__ __forceinline__ void make_row(const Factor &left, const Factor &right
     const int64_t begin = left.start(row), end = left.start(row + 1);
     const int64_t place = offsets[row], last = offsets[row + 1];
     for (int64_t at = place + thread; at < last; at += threads)
-        map.ends[at] = 0;
+        ends[at] = 0;
     wait();
     for (int64_t at = begin + warp; at < end; at += warps) {
-        const int64_t k = left.column(at), from = right.start(k), to = right.start(k + 1);
-        if (inner == 0)
-            map.starts[at] = static_cast<uint32_t>(from);
-        for (int64_t i = from + inner; i < to; i += width) {
+        const int64_t k = left.column(at), to = right.start(k + 1);
+        for (int64_t i = right.start(k) + inner; i < to; i += width) {
             const int64_t entry = find(kept, place, last, right.column(i));
             if (entry < last)
-                atomicAdd(map.ends + entry, 1u);
+                atomicAdd(ends + entry, 1u);
         }
     }
     wait();
     // Counts become the places where lists begin.
+    uint32_t before = first_place;
     for (int64_t first = place; first < last; first += threads) {
         const int64_t at = first + thread;
-        const unsigned own = at < last ? map.ends[at] : 0;
+        const unsigned own = at < last ? ends[at] : 0;
         unsigned sum, all;
         if (WHOLE_BLOCK) {
             sum = block_sums(own, parts, all);
@@ -111,12 +95,8 @@ __device__ __forceinline__ void make_row(const Factor &left, const Factor &right
             }
             all = __shfl_sync(mine, sum, width - 1, width);
         }
-        if (at < last) {
-            map.ends[at] = before + sum - own;
-            map.begins[at] = static_cast<uint32_t>(begin) | in_parts;
-            if (own >= LONG_LIST)
-                map.long_lists[atomicAdd(long_count, 1ull)] = static_cast<uint32_t>(at);
-        }
+        if (at < last)
+            ends[at] = before + sum - own;
         before += all;
     }
     wait();
@@ -139,119 +119,98 @@ __device__ __forceinline__ void make_row(const Factor &left, const Factor &right
                         entry = find(kept, place, last, right.column(i));
                     if (entry < last) {
                         // The columns of a row of `right` are distinct.
-                        const uint32_t to_place = map.ends[entry];
-                        map.ends[entry] = to_place + 1;
-                        map.pairs[to_place] = static_cast<uint32_t>(at - begin) << map.bits |
-                                              static_cast<uint32_t>(i - from);
+                        const uint32_t to_place = ends[entry];
+                        ends[entry] = to_place + 1;
+                        pairs[to_place] = {static_cast<uint32_t>(at), static_cast<uint32_t>(i)};
                     }
                 }
             }
             wait();
         }
     }
-}
-
-// The sum of an entry's products [first, end), by a warp: a lane a product, which all lanes add up
-// in their order.
-template <class A, class B, class T>
-__device__ __forceinline__ T add_by_warp(const A *left_values, const B *right_values,
-                                         const Map &map, uint32_t begin, uint32_t first,
-                                         uint32_t end) {
-    const bool in_parts = (begin & IN_PARTS) != 0;
-    begin &= ~IN_PARTS;
-    A left = {};
-    B right = {};
-    uint32_t offset = 0, last_part = 0;
-    const auto load = [&](uint32_t place) {
-        if (place < end) {
-            const uint32_t pair = map.pairs[place];
-            offset = left_of(map, pair);
-            left = left_values[begin + offset];
-            right = right_values[map.starts[begin + offset] + right_of(map, pair)];
-        }
-    };
-    load(first + lane_id());
-    T total = zero<T>(), sum = zero<T>();
-    for (; first < end; first += 32) {
-        const int count = static_cast<int>(min(32u, end - first));
-        const T product = times(widen<T>(left), widen<T>(right));
-        unsigned crossings = 0;
-        if (in_parts) {
-            const uint32_t part = offset / map.part, before = __shfl_up_sync(ALL, part, 1);
-            crossings = __ballot_sync(ALL, part != (lane_id() == 0 ? last_part : before));
-            last_part = __shfl_sync(ALL, part, count - 1);
-        }
-        // The next ones are on their way while these are added.
-        load(first + 32 + lane_id());
-#pragma unroll 8
-        for (int i = 0; i < count; ++i) {
-            if (crossings >> i & 1) {
-                total = plus(total, sum);
-                sum = zero<T>();
+    for (int64_t at = place + thread; part > 0 && at < last; at += threads) {
+        const uint32_t first = at == place ? first_place : ends[at - 1];
+        int64_t boundary = 0;
+        for (uint32_t product = first; product < ends[at]; ++product) {
+            const int64_t own = pairs[product].left;
+            if (own >= boundary) {
+                boundary = begin + ((own - begin) / part + 1) * part;
+                if (product > first)
+                    pairs[product].left |= NEXT_PART;
             }
-            sum = plus(sum, from_lane(product, i));
         }
     }
-    return plus(total, sum);
 }
 
-// The same by a thread.
-template <class A, class B, class T>
-__device__ __forceinline__ T add_by_thread(const A *left_values, const B *right_values,
-                                           const Map &map, uint32_t begin, uint32_t first,
-                                           uint32_t end) {
-    // Where the next part begins.
-    uint32_t boundary = (begin & IN_PARTS) != 0 ? map.part : ~0u;
-    begin &= ~IN_PARTS;
-    T total = zero<T>(), sum = zero<T>();
-    // With two or four products in hand it took up to 1.3 times as long.
-    for (; first < end; ++first) {
-        const uint32_t pair = map.pairs[first], offset = left_of(map, pair);
-        const uint32_t start = map.starts[begin + offset];
-        if (offset >= boundary) {
-            total = plus(total, sum);
-            sum = zero<T>();
-            boundary = (offset / map.part + 1) * map.part;
-        }
-        sum = plus(sum, times(widen<T>(left_values[begin + offset]),
-                              widen<T>(right_values[start + right_of(map, pair)])));
-    }
-    // Neither is −0, so that this changes no bit of a row without parts.
-    return plus(total, sum);
-}
-
-// Columns and values of all entries. The first blocks take the long lists.
+// Columns and values of all entries.
 template <class A, class B, class T>
 __device__ __forceinline__ void
-multiply(const A *left_values, const B *right_values, const Scalar<T> &scale, const Map &map,
-         uint32_t long_lists, const Ints &kept, int64_t count, const Output &out) {
+multiply(const A *left_values, const B *right_values, const Scalar<T> &scale, const uint32_t *ends,
+         const Pair *pairs, const Ints &kept, int64_t count, const Output &out) {
+    __shared__ __align__(16) unsigned char memory[THREADS / 32][32 * HELD * sizeof(T)];
+    __shared__ unsigned marks[THREADS / 32][HELD];
+    T *products = reinterpret_cast<T *>(memory[threadIdx.x >> 5]);
+    unsigned *next_part = marks[threadIdx.x >> 5];
     const T alpha = scale.get();
     const bool vanishes = is_zero(alpha);
     T *values = static_cast<T *>(out.values);
-    const unsigned warps = blockDim.x / 32, long_blocks = (long_lists + warps - 1) / warps;
-    if (blockIdx.x < long_blocks) {
-        const unsigned number = blockIdx.x * warps + threadIdx.x / 32;
-        if (vanishes || number >= long_lists)
-            return;
-        const uint32_t at = map.long_lists[number], first = at == 0 ? 0 : map.ends[at - 1];
-        const T sum = add_by_warp<A, B, T>(left_values, right_values, map, map.begins[at], first,
-                                           map.ends[at]);
+    for (int64_t entry = first_item() - lane_id(); entry < count; entry += grid_stride()) {
+        const int64_t at = entry + lane_id();
+        // Those of a lane without an entry end where the last list does.
+        const uint32_t end = ends[min(at, count - 1)];
+        uint32_t begin = __shfl_up_sync(ALL, end, 1);
         if (lane_id() == 0)
-            values[at] = times(alpha, sum);
-        return;
-    }
-    const int64_t stride = static_cast<int64_t>(gridDim.x - long_blocks) * blockDim.x;
-    for (int64_t at = static_cast<int64_t>(blockIdx.x - long_blocks) * blockDim.x + threadIdx.x;
-         at < count; at += stride) {
-        const uint32_t first = at == 0 ? 0 : map.ends[at - 1], end = map.ends[at];
-        if (vanishes) {
-            values[at] = zero<T>();
-        } else if (end - first < LONG_LIST) {
-            values[at] = times(alpha, add_by_thread<A, B, T>(left_values, right_values, map,
-                                                             map.begins[at], first, end));
+            begin = entry == 0 ? 0 : ends[entry - 1];
+        const uint32_t last = __shfl_sync(ALL, end, 31);
+        T total = zero<T>(), sum = zero<T>();
+        uint32_t first = vanishes ? last : __shfl_sync(ALL, begin, 0);
+        for (; first < last; first += 32 * HELD) {
+            Pair pair[HELD];
+            T product[HELD];
+            unsigned marked[HELD], any = 0;
+#pragma unroll
+            for (int h = 0; h < HELD; ++h) {
+                const uint32_t place = first + 32 * h + lane_id();
+                pair[h] = place < last ? pairs[place] : Pair{0, 0};
+                marked[h] = __ballot_sync(ALL, (pair[h].left & NEXT_PART) != 0);
+                any |= marked[h];
+            }
+#pragma unroll
+            for (int h = 0; h < HELD; ++h) {
+                if (first + 32 * h < last)
+                    product[h] = times(widen<T>(left_values[pair[h].left & ~NEXT_PART]),
+                                       widen<T>(right_values[pair[h].right]));
+            }
+#pragma unroll
+            for (int h = 0; h < HELD; ++h) {
+                if (first + 32 * h < last)
+                    products[32 * h + lane_id()] = product[h];
+                if (lane_id() == h)
+                    next_part[h] = marked[h];
+            }
+            __syncwarp();
+            const uint32_t from = max(begin, first), to = min(end, first + 32 * HELD);
+            if (any != 0) {
+                for (uint32_t i = from; i < to; ++i) {
+                    const uint32_t own = i - first;
+                    if (next_part[own / 32] >> (own % 32) & 1) {
+                        total = plus(total, sum);
+                        sum = zero<T>();
+                    }
+                    sum = plus(sum, products[own]);
+                }
+            } else {
+                for (uint32_t i = from; i < to; ++i)
+                    sum = plus(sum, products[i - first]);
+            }
+            __syncwarp();
         }
-        if (out.columns != nullptr)
-            out.put_column(at, kept[at]);
+        if (at < count) {
+            // Neither is −0, so that this changes no bit of a sum without parts.
+            values[at] = vanishes ? zero<T>() : times(alpha, plus(total, sum));
+            if (out.columns != nullptr)
+                out.put_column(at, kept[at]);
+        }
     }
 }
 
@@ -277,37 +236,37 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// Lists of the other rows, a team of `lanes` each. before[row] = products of the rows before;
-// in_parts[row]: it is cut into parts, NULL: none is.
+// Lists of the other rows, a team of `lanes` each. before[row] = products of the rows before; rows
+// that are not 0 in `in_parts`, unless that is NULL, are in parts of `part` entries.
 extern "C" __global__ void __launch_bounds__(256, 6)
     spgemm_map_make(Factor left, Factor right, const int64_t *products, int64_t rows,
-                    const int64_t *before, const uint8_t *in_parts, const int64_t *offsets,
-                    Ints kept, int32_t lanes, Map map, unsigned long long *long_count) {
+                    const int64_t *before, const uint8_t *in_parts, int64_t part,
+                    const int64_t *offsets, Ints kept, int32_t lanes, uint32_t *ends, Pair *pairs) {
     const unsigned teams = blockDim.x / lanes;
     const int64_t row = static_cast<int64_t>(blockIdx.x) * teams + threadIdx.x / lanes;
     if (row < rows && products[row] > 0 && products[row] < LONG_ROW)
         make_row<false>(left, right, row, offsets, kept, static_cast<uint32_t>(before[row]),
-                        in_parts != nullptr && in_parts[row] ? IN_PARTS : 0, lanes, map, long_count,
+                        in_parts != nullptr && in_parts[row] ? part : 0, lanes, ends, pairs,
                         nullptr);
 }
 
 // Lists of rows of a list, a block each.
 extern "C" __global__ void __launch_bounds__(BLOCK, 2)
     spgemm_map_make_long(Factor left, Factor right, const uint32_t *list, const int64_t *before,
-                         const uint8_t *in_parts, const int64_t *offsets, Ints kept, Map map,
-                         unsigned long long *long_count) {
+                         const uint8_t *in_parts, int64_t part, const int64_t *offsets, Ints kept,
+                         uint32_t *ends, Pair *pairs) {
     __shared__ unsigned parts[32];
     const int64_t row = list[blockIdx.x];
     make_row<true>(left, right, row, offsets, kept, static_cast<uint32_t>(before[row]),
-                   in_parts != nullptr && in_parts[row] ? IN_PARTS : 0, 32, map, long_count, parts);
+                   in_parts != nullptr && in_parts[row] ? part : 0, 32, ends, pairs, parts);
 }
 
 #define KERNEL_multiply(name, types) KERNEL_OF(MULTIPLY, name, TYPES_##types)
 #define MULTIPLY(name, A, B, C, T)                                                                 \
-    extern "C" __global__ void __launch_bounds__(256)                                              \
-        name(const A *left_values, const B *right_values, Scalar<T> alpha, Map map,                \
-             uint32_t long_lists, Ints kept, int64_t count, Output out) {                          \
-        multiply<A, B, T>(left_values, right_values, alpha, map, long_lists, kept, count, out);    \
+    extern "C" __global__ void __launch_bounds__(THREADS)                                          \
+        name(const A *left_values, const B *right_values, Scalar<T> alpha, const uint32_t *ends,   \
+             const Pair *pairs, Ints kept, int64_t count, Output out) {                            \
+        multiply<A, B, T>(left_values, right_values, alpha, ends, pairs, kept, count, out);        \
     }
 KERNELS(multiply, (), (spgemm_map_multiply_f64, f64), (spgemm_map_multiply_f32, f32),
         (spgemm_map_multiply_f16f32, f16f32), (spgemm_map_multiply_bf16f32, bf16f32),

@@ -172,8 +172,6 @@ struct CudaSpgemm {
     kernels: Kernels,
     /// What is known of the order of the right factor's columns.
     order: i32,
-    /// Entries of the longest row of the left and of the right factor.
-    longest: [i64; 2],
     /// Lanes that take a row of the right factor.
     part: i32,
     /// Rows of the right factor are short in the mean.
@@ -287,7 +285,6 @@ impl CudaSpgemm {
             transposed,
             kernels,
             order,
-            longest: [left_stats.max, right_stats.max],
             part: part(right_stats.mean()),
             right_is_short: is_short(right_stats.mean()),
             products,

@@ -11,62 +11,28 @@ use crate::backend::cuda::check;
 use crate::backend::cuda::convert::device_wide::exclusive_scan;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::layouts::same_layout;
 use crate::backend::cuda::memory::{self, optional, DeviceBuffer, Readback};
 use crate::backend::cuda::operand::Rows;
 use crate::backend::cuda::scalars::Scalar;
 use crate::error::Result;
 use crate::memory::Context;
-use crate::select::spgemm::map::{bits, bytes, fits, lanes, pays, LONG_LIST, LONG_ROW};
+use crate::select::spgemm::map::{fits, lanes, Sizes, LONG_ROW};
 use crate::select::spgemm::wide::Cut;
 use crate::types::Address;
 
 /// Lists of products.
 pub struct Map {
-    /// Where the list of each entry of C ends.
+    /// Where the list of each entry ends.
     ends: DeviceBuffer<u32>,
-    /// Where the entry's row of the left factor begins, and whether it is in parts.
-    begins: DeviceBuffer<u32>,
-    /// Where the row of the right factor begins that each entry of the left one meets.
-    starts: DeviceBuffer<u32>,
-    /// Where the factors of each product are in their rows.
-    pairs: DeviceBuffer<u32>,
-    /// Entries with long lists.
-    long_lists: DeviceBuffer<u32>,
-    /// How many these are.
-    long_count: u32,
-    shape: Shape,
+    /// Positions in the left and in the right factor, 32 bits each; the highest of the former says where another part of
+    /// a row begins.
+    pairs: DeviceBuffer<u64>,
 }
-
-/// How a product is kept in 32 bits.
-#[derive(Clone, Copy)]
-struct Shape {
-    /// Bits of the place in the right factor's row.
-    bits: i32,
-    /// Entries of a part of a row that is cut.
-    part: u32,
-}
-
-/// The kernels' `Map`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct MapAt {
-    ends: Address,
-    begins: Address,
-    starts: Address,
-    pairs: Address,
-    long_lists: Address,
-    bits: i32,
-    part: u32,
-}
-same_layout!(MapAt = "spgemm/map.cu Map" { ends, begins, starts, pairs, long_lists, bits, part });
 
 /// What a map is made of.
 pub struct Known<'a> {
     pub left: &'a Rows,
     pub right: &'a Rows,
-    /// Entries of the longest row of each.
-    pub longest: [i64; 2],
     /// Lanes that take a row of the right factor.
     pub part: i32,
     /// Products of each row, and of all.
@@ -80,13 +46,12 @@ pub struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// Bytes of the map, and of a product's 32 bits those for the right factor; `None`: places do not fit it.
-    pub fn needs(&self) -> Option<(u64, i32)> {
-        let [products, entries, left] = [self.products.1, self.offsets.1, self.left.nnz];
-        let fits = left <= i64::from(i32::MAX)
-            && [products, entries, self.right.nnz].into_iter().all(|count| u32::try_from(count).is_ok());
-        let bits = bits(self.longest).filter(|_| fits)?;
-        Some((bytes(products as u64, entries as u64, left as u64), bits))
+    /// Bytes of the map; `None`: positions do not fit it.
+    pub fn bytes(&self) -> Option<u64> {
+        // The kernel counts a little further than there are products.
+        let most = i64::from(u32::MAX) - 1024;
+        let fits = self.left.nnz <= i64::from(i32::MAX) && self.right.nnz <= most && self.products.1 <= most;
+        fits.then(|| 8 * self.products.1 as u64 + 4 * self.offsets.1 as u64)
     }
 
     /// A mark for each row, where some are in parts.
@@ -108,26 +73,14 @@ impl Known<'_> {
 }
 
 impl Map {
-    /// Makes it, with so many bits of [`Known::needs`]. Columns of a row of the right factor are distinct. Blocks.
-    pub fn make(
-        cx: &Context,
-        device: &Arc<Device>,
-        kernels: &Kernels,
-        known: &Known<'_>,
-        bits: i32,
-    ) -> Result<Self> {
+    /// Makes it. Columns of a row of the right factor are distinct. Blocks.
+    pub fn make(cx: &Context, device: &Arc<Device>, kernels: &Kernels, known: &Known<'_>) -> Result<Self> {
         let Known { left, right, products: (products, all), offsets: (offsets, entries), columns, .. } =
             *known;
         let rows = left.rows;
-        let part = known.in_parts.map_or(u32::MAX, |(.., cut)| cut.part.min(i64::from(u32::MAX)) as u32);
-        let mut map = Map {
+        let map = Map {
             ends: DeviceBuffer::new(cx, entries as usize)?,
-            begins: DeviceBuffer::new(cx, entries as usize)?,
-            starts: DeviceBuffer::new(cx, left.nnz as usize)?,
             pairs: DeviceBuffer::new(cx, all as usize)?,
-            long_lists: DeviceBuffer::new(cx, (all / LONG_LIST) as usize)?,
-            long_count: 0,
-            shape: Shape { bits, part },
         };
         let before = DeviceBuffer::<i64>::new(cx, rows as usize)?;
         let list = DeviceBuffer::<u32>::new(cx, (all / LONG_ROW) as usize)?;
@@ -135,8 +88,9 @@ impl Map {
         kernels.get(Name::MapMultiply)?;
         let lanes = lanes(known.part);
         let blocks = (rows as u64).div_ceil(256 / lanes as u64);
-        let in_parts = known.rows_in_parts(cx, device, kernels)?;
-        let marks = in_parts.as_ref().map_or(Address::NULL, DeviceBuffer::address);
+        let marks = known.rows_in_parts(cx, device, kernels)?;
+        let in_parts = marks.as_ref().map_or(Address::NULL, DeviceBuffer::address);
+        let part = known.in_parts.map_or(0, |(.., cut)| cut.part);
         let mut words = Readback::take(cx, device)?;
         let (left, right) = (Factor::of(left), Factor::of(right));
         // SAFETY: there are `rows` counts of products, of which so many rows at the most have
@@ -148,32 +102,17 @@ impl Map {
         }
         words.fetch(cx, 1)?;
         let long = words.wait(cx)?[0] as u32;
-        let mut words = Readback::take(cx, device)?;
         // SAFETY: the patterns have been validated, C's is theirs, and there is a place for each
-        // entry, each product, each entry of the left factor, and as many long lists as there can be.
+        // entry and each product.
         unsafe {
             launch!(kernels.get(Name::MapMakeLong)?, long, 512, 0, cx.stream;
-                left, right, list.address(), before.address(), marks, offsets, columns, map.at(), words.at(0))?;
+                left, right, list.address(), before.address(), in_parts, part, offsets, columns,
+                map.ends.address(), map.pairs.address())?;
             launch!(kernels.get(Name::MapMake)?, blocks as u32, 256, 0, cx.stream;
-                left, right, products, rows, before.address(), marks, offsets, columns, lanes, map.at(),
-                words.at(0))?;
+                left, right, products, rows, before.address(), in_parts, part, offsets, columns, lanes,
+                map.ends.address(), map.pairs.address())?;
         }
-        words.fetch(cx, 1)?;
-        map.long_count = words.wait(cx)?[0] as u32;
         Ok(map)
-    }
-
-    /// For kernels.
-    fn at(&self) -> MapAt {
-        MapAt {
-            ends: self.ends.address(),
-            begins: self.begins.address(),
-            starts: self.starts.address(),
-            pairs: self.pairs.address(),
-            long_lists: self.long_lists.address(),
-            bits: self.shape.bits,
-            part: self.shape.part,
-        }
     }
 
     /// Columns and values of C. Only launches.
@@ -187,24 +126,20 @@ impl Map {
         output: &Output,
     ) -> Result<()> {
         let entries = self.ends.len() as i64;
-        // Warps take the long lists.
-        let long = self.long_count.div_ceil(256 / 32);
-        let blocks = (entries as u64).div_ceil(256).min((i32::MAX as u32 - long).into()) as u32;
-        // SAFETY: places are those of values, C has been checked, or is the plan's, and has a
+        let blocks = (entries as u64).div_ceil(256).min(i32::MAX as u64) as u32;
+        // SAFETY: positions are those of values, C has been checked, or is the plan's, and has a
         // place for each entry.
         unsafe {
-            launch!(kernels.get(Name::MapMultiply)?, long + blocks, 256, 0, cx.stream;
-                left_values, right_values, alpha, self.at(), self.long_count, columns, entries, *output)
+            launch!(kernels.get(Name::MapMultiply)?, blocks, 256, 0, cx.stream;
+                left_values, right_values, alpha, self.ends.address(), self.pairs.address(), columns, entries,
+                *output)
         }
     }
 
     /// The stream has been waited for.
     pub fn seal(&mut self) {
-        for array in
-            [&mut self.ends, &mut self.begins, &mut self.starts, &mut self.pairs, &mut self.long_lists]
-        {
-            array.seal();
-        }
+        self.ends.seal();
+        self.pairs.seal();
     }
 }
 
@@ -229,7 +164,6 @@ impl CudaSpgemm {
         let known = Known {
             left: &left,
             right: &right,
-            longest: self.longest,
             part: self.part,
             in_parts: has_parts.then_some((list, count, facts.cut)),
             products: (facts.products, self.products),
@@ -241,13 +175,18 @@ impl CudaSpgemm {
         let c = counted.nnz as u64 * (types.y.size() as u64 + index);
         let (a_entry, b_entry) = (types.a.size() as u64 + index, types.x.size() as u64 + index);
         let factors = left.nnz as u64 * a_entry + right.nnz as u64 * b_entry;
-        match known.needs() {
-            Some((bytes, bits))
-                if self.facts.distinct
-                    && pays(bytes, c, factors)
-                    && fits(bytes, memory::room(cx)? as u64) =>
+        let together = [RowBin::SamePattern.bins(), RowBin::ShiftedPattern.bins()];
+        let alone = (0..RowBin::COUNT)
+            .filter(|bin| !together.iter().any(|bins| bins.contains(bin)))
+            .map(|bin| counted.binned.bin(bin).1)
+            .sum::<i64>();
+        let sizes =
+            |map| Sizes { map, c, factors, entries: counted.nnz as u64, alone: 2 * alone >= left.rows };
+        match known.bytes() {
+            Some(bytes)
+                if self.facts.distinct && sizes(bytes).pays() && fits(bytes, memory::room(cx)? as u64) =>
             {
-                optional(Map::make(cx, &self.device, &self.kernels, &known, bits))
+                optional(Map::make(cx, &self.device, &self.kernels, &known))
             }
             _ => Ok(None),
         }
