@@ -167,13 +167,11 @@ multiply(const A *left_values, const B *right_values, const Scalar<T> &scale, co
         for (; first < last; first += 32 * HELD) {
             Pair pair[HELD];
             T product[HELD];
-            unsigned marked[HELD], any = 0;
+            unsigned any = 0;
 #pragma unroll
             for (int h = 0; h < HELD; ++h) {
                 const uint32_t place = first + 32 * h + lane_id();
                 pair[h] = place < last ? pairs[place] : Pair{0, 0};
-                marked[h] = __ballot_sync(ALL, (pair[h].left & NEXT_PART) != 0);
-                any |= marked[h];
             }
 #pragma unroll
             for (int h = 0; h < HELD; ++h) {
@@ -185,8 +183,10 @@ multiply(const A *left_values, const B *right_values, const Scalar<T> &scale, co
             for (int h = 0; h < HELD; ++h) {
                 if (first + 32 * h < last)
                     products[32 * h + lane_id()] = product[h];
+                const unsigned marked = __ballot_sync(ALL, (pair[h].left & NEXT_PART) != 0);
+                any |= marked;
                 if (lane_id() == h)
-                    next_part[h] = marked[h];
+                    next_part[h] = marked;
             }
             __syncwarp();
             const uint32_t from = max(begin, first), to = min(end, first + 32 * HELD);

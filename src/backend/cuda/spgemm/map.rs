@@ -16,7 +16,7 @@ use crate::backend::cuda::operand::Rows;
 use crate::backend::cuda::scalars::Scalar;
 use crate::error::Result;
 use crate::memory::Context;
-use crate::select::spgemm::map::{fits, lanes, Sizes, LONG_ROW};
+use crate::select::spgemm::map::{fits, lanes, pays, LONG_ROW};
 use crate::select::spgemm::wide::Cut;
 use crate::types::Address;
 
@@ -175,16 +175,11 @@ impl CudaSpgemm {
         let c = counted.nnz as u64 * (types.y.size() as u64 + index);
         let (a_entry, b_entry) = (types.a.size() as u64 + index, types.x.size() as u64 + index);
         let factors = left.nnz as u64 * a_entry + right.nnz as u64 * b_entry;
-        let together = [RowBin::SamePattern.bins(), RowBin::ShiftedPattern.bins()];
-        let alone = (0..RowBin::COUNT)
-            .filter(|bin| !together.iter().any(|bins| bins.contains(bin)))
-            .map(|bin| counted.binned.bin(bin).1)
-            .sum::<i64>();
-        let sizes =
-            |map| Sizes { map, c, factors, entries: counted.nnz as u64, alone: 2 * alone >= left.rows };
         match known.bytes() {
             Some(bytes)
-                if self.facts.distinct && sizes(bytes).pays() && fits(bytes, memory::room(cx)? as u64) =>
+                if self.facts.distinct
+                    && pays(bytes, c, factors)
+                    && fits(bytes, memory::room(cx)? as u64) =>
             {
                 optional(Map::make(cx, &self.device, &self.kernels, &known))
             }
