@@ -142,11 +142,11 @@ __device__ __forceinline__ void make_row(const Factor &left, const Factor &right
     }
 }
 
-// Columns and values of all entries.
+// Columns and values of all entries. `has_parts`: there are rows in parts.
 template <class A, class B, class T>
 __device__ __forceinline__ void
 multiply(const A *left_values, const B *right_values, const Scalar<T> &scale, const uint32_t *ends,
-         const Pair *pairs, const Ints &kept, int64_t count, const Output &out) {
+         const Pair *pairs, bool has_parts, const Ints &kept, int64_t count, const Output &out) {
     __shared__ __align__(16) unsigned char memory[THREADS / 32][32 * HELD * sizeof(T)];
     __shared__ unsigned marks[THREADS / 32][HELD];
     T *products = reinterpret_cast<T *>(memory[threadIdx.x >> 5]);
@@ -183,10 +183,15 @@ multiply(const A *left_values, const B *right_values, const Scalar<T> &scale, co
             for (int h = 0; h < HELD; ++h) {
                 if (first + 32 * h < last)
                     products[32 * h + lane_id()] = product[h];
-                const unsigned marked = __ballot_sync(ALL, (pair[h].left & NEXT_PART) != 0);
-                any |= marked;
-                if (lane_id() == h)
-                    next_part[h] = marked;
+            }
+            if (has_parts) {
+#pragma unroll
+                for (int h = 0; h < HELD; ++h) {
+                    const unsigned marked = __ballot_sync(ALL, (pair[h].left & NEXT_PART) != 0);
+                    any |= marked;
+                    if (lane_id() == h)
+                        next_part[h] = marked;
+                }
             }
             __syncwarp();
             const uint32_t from = max(begin, first), to = min(end, first + 32 * HELD);
@@ -206,7 +211,8 @@ multiply(const A *left_values, const B *right_values, const Scalar<T> &scale, co
             __syncwarp();
         }
         if (at < count) {
-            // Neither is −0, so that this changes no bit of a sum without parts.
+            // Both begin at +0, and rounding to nearest makes no −0 of +0 and a number: adding the
+            // 0 of a list without parts changes no bit.
             values[at] = vanishes ? zero<T>() : times(alpha, plus(total, sum));
             if (out.columns != nullptr)
                 out.put_column(at, kept[at]);
@@ -265,8 +271,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 2)
 #define MULTIPLY(name, A, B, C, T)                                                                 \
     extern "C" __global__ void __launch_bounds__(THREADS)                                          \
         name(const A *left_values, const B *right_values, Scalar<T> alpha, const uint32_t *ends,   \
-             const Pair *pairs, Ints kept, int64_t count, Output out) {                            \
-        multiply<A, B, T>(left_values, right_values, alpha, ends, pairs, kept, count, out);        \
+             const Pair *pairs, int32_t has_parts, Ints kept, int64_t count, Output out) {         \
+        multiply<A, B, T>(left_values, right_values, alpha, ends, pairs, has_parts != 0, kept,     \
+                          count, out);                                                             \
     }
 KERNELS(multiply, (), (spgemm_map_multiply_f64, f64), (spgemm_map_multiply_f32, f32),
         (spgemm_map_multiply_f16f32, f16f32), (spgemm_map_multiply_bf16f32, bf16f32),

@@ -27,14 +27,16 @@ pub struct Map {
     /// Positions in the left and in the right factor, 32 bits each; the highest of the former says where another part of
     /// a row begins.
     pairs: DeviceBuffer<u64>,
+    /// There are such rows.
+    has_parts: bool,
 }
 
 /// What a map is made of.
 pub struct Known<'a> {
     pub left: &'a Rows,
     pub right: &'a Rows,
-    /// Lanes that take a row of the right factor.
-    pub part: i32,
+    /// Lanes of the team that makes the lists of a row.
+    pub lanes: i32,
     /// Products of each row, and of all.
     pub products: (Address, i64),
     /// Offsets of the rows of C, and the last of them.
@@ -48,7 +50,7 @@ pub struct Known<'a> {
 impl Known<'_> {
     /// Bytes of the map; `None`: positions do not fit it.
     pub fn bytes(&self) -> Option<u64> {
-        // The kernel counts a little further than there are products.
+        // The kernel goes through them 128 at a time in 32 bits.
         let most = i64::from(u32::MAX) - 1024;
         let fits = self.left.nnz <= i64::from(i32::MAX) && self.right.nnz <= most && self.products.1 <= most;
         fits.then(|| 8 * self.products.1 as u64 + 4 * self.offsets.1 as u64)
@@ -75,18 +77,19 @@ impl Known<'_> {
 impl Map {
     /// Makes it. Columns of a row of the right factor are distinct. Blocks.
     pub fn make(cx: &Context, device: &Arc<Device>, kernels: &Kernels, known: &Known<'_>) -> Result<Self> {
-        let Known { left, right, products: (products, all), offsets: (offsets, entries), columns, .. } =
-            *known;
+        let Known {
+            left, right, lanes, products: (products, all), offsets: (offsets, entries), columns, ..
+        } = *known;
         let rows = left.rows;
         let map = Map {
             ends: DeviceBuffer::new(cx, entries as usize)?,
             pairs: DeviceBuffer::new(cx, all as usize)?,
+            has_parts: known.in_parts.is_some(),
         };
         let before = DeviceBuffer::<i64>::new(cx, rows as usize)?;
         let list = DeviceBuffer::<u32>::new(cx, (all / LONG_ROW) as usize)?;
         // Numeric phases only launch it.
         kernels.get(Name::MapMultiply)?;
-        let lanes = lanes(known.part);
         let blocks = (rows as u64).div_ceil(256 / lanes as u64);
         let marks = known.rows_in_parts(cx, device, kernels)?;
         let in_parts = marks.as_ref().map_or(Address::NULL, DeviceBuffer::address);
@@ -131,8 +134,8 @@ impl Map {
         // place for each entry.
         unsafe {
             launch!(kernels.get(Name::MapMultiply)?, blocks, 256, 0, cx.stream;
-                left_values, right_values, alpha, self.ends.address(), self.pairs.address(), columns, entries,
-                *output)
+                left_values, right_values, alpha, self.ends.address(), self.pairs.address(),
+                i32::from(self.has_parts), columns, entries, *output)
         }
     }
 
@@ -164,7 +167,7 @@ impl CudaSpgemm {
         let known = Known {
             left: &left,
             right: &right,
-            part: self.part,
+            lanes: lanes(self.part),
             in_parts: has_parts.then_some((list, count, facts.cut)),
             products: (facts.products, self.products),
             offsets: (counted.offsets.address(), counted.nnz),
