@@ -22,8 +22,6 @@ constexpr int BLOCK = 512;
 constexpr int THREADS = 256;
 // The first product of another part than that of the product before it.
 constexpr uint32_t NEXT_PART = 0x80000000u;
-// Products that each lane has in hand.
-constexpr int HELD = 4;
 
 // Positions in the left factor, with NEXT_PART, and in the right one.
 struct __align__(8) Pair {
@@ -142,8 +140,9 @@ __device__ __forceinline__ void make_row(const Factor &left, const Factor &right
     }
 }
 
-// Columns and values of all entries. `has_parts`: there are rows in parts.
-template <class A, class B, class T>
+// Columns and values of all entries, with HELD products in hand in each lane. `has_parts`: there
+// are rows in parts.
+template <int HELD, class A, class B, class T>
 __device__ __forceinline__ void
 multiply(const A *left_values, const B *right_values, const Scalar<T> &scale, const uint32_t *ends,
          const Pair *pairs, bool has_parts, const Ints &kept, int64_t count, const Output &out) {
@@ -267,14 +266,27 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 2)
                    in_parts != nullptr && in_parts[row] ? part : 0, 32, ends, pairs, parts);
 }
 
+#define ARGUMENTS(A, B, T)                                                                         \
+    const A *left_values, const B *right_values, Scalar<T> alpha, const uint32_t *ends,            \
+        const Pair *pairs, int32_t has_parts, Ints kept, int64_t count, Output out
 #define KERNEL_multiply(name, types) KERNEL_OF(MULTIPLY, name, TYPES_##types)
 #define MULTIPLY(name, A, B, C, T)                                                                 \
-    extern "C" __global__ void __launch_bounds__(THREADS)                                          \
-        name(const A *left_values, const B *right_values, Scalar<T> alpha, const uint32_t *ends,   \
-             const Pair *pairs, int32_t has_parts, Ints kept, int64_t count, Output out) {         \
-        multiply<A, B, T>(left_values, right_values, alpha, ends, pairs, has_parts != 0, kept,     \
-                          count, out);                                                             \
+    extern "C" __global__ void __launch_bounds__(THREADS) name(ARGUMENTS(A, B, T)) {               \
+        multiply<4, A, B, T>(left_values, right_values, alpha, ends, pairs, has_parts != 0, kept,  \
+                             count, out);                                                          \
     }
 KERNELS(multiply, (), (spgemm_map_multiply_f64, f64), (spgemm_map_multiply_f32, f32),
         (spgemm_map_multiply_f16f32, f16f32), (spgemm_map_multiply_bf16f32, bf16f32),
         (spgemm_map_multiply_c32, c32), (spgemm_map_multiply_c64, c64))
+
+// The same for entries of few products, of rows that are whole: it takes 0.9 of the time there, with
+// fewer registers and without instructions for places that stay empty.
+#define KERNEL_multiply_few(name, types) KERNEL_OF(MULTIPLY_FEW, name, TYPES_##types)
+#define MULTIPLY_FEW(name, A, B, C, T)                                                             \
+    extern "C" __global__ void __launch_bounds__(THREADS) name(ARGUMENTS(A, B, T)) {               \
+        multiply<2, A, B, T>(left_values, right_values, alpha, ends, pairs, false, kept, count,    \
+                             out);                                                                 \
+    }
+KERNELS(multiply_few, (), (spgemm_map_multiply_few_f64, f64), (spgemm_map_multiply_few_f32, f32),
+        (spgemm_map_multiply_few_f16f32, f16f32), (spgemm_map_multiply_few_bf16f32, bf16f32),
+        (spgemm_map_multiply_few_c32, c32), (spgemm_map_multiply_few_c64, c64))

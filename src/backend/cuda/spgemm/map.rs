@@ -16,7 +16,7 @@ use crate::backend::cuda::operand::Rows;
 use crate::backend::cuda::scalars::Scalar;
 use crate::error::Result;
 use crate::memory::Context;
-use crate::select::spgemm::map::{fits, lanes, pays, LONG_ROW};
+use crate::select::spgemm::map::{fits, have_few, lanes, pays, LONG_ROW};
 use crate::select::spgemm::wide::Cut;
 use crate::types::Address;
 
@@ -29,6 +29,8 @@ pub struct Map {
     pairs: DeviceBuffer<u64>,
     /// There are such rows.
     has_parts: bool,
+    /// The kernel for it.
+    kernel: Name,
 }
 
 /// What a map is made of.
@@ -81,15 +83,21 @@ impl Map {
             left, right, lanes, products: (products, all), offsets: (offsets, entries), columns, ..
         } = *known;
         let rows = left.rows;
+        let has_parts = known.in_parts.is_some();
+        let kernel = match !has_parts && have_few(all, entries) {
+            true => Name::MapMultiplyFew,
+            false => Name::MapMultiply,
+        };
         let map = Map {
             ends: DeviceBuffer::new(cx, entries as usize)?,
             pairs: DeviceBuffer::new(cx, all as usize)?,
-            has_parts: known.in_parts.is_some(),
+            has_parts,
+            kernel,
         };
         let before = DeviceBuffer::<i64>::new(cx, rows as usize)?;
         let list = DeviceBuffer::<u32>::new(cx, (all / LONG_ROW) as usize)?;
         // Numeric phases only launch it.
-        kernels.get(Name::MapMultiply)?;
+        kernels.get(kernel)?;
         let blocks = (rows as u64).div_ceil(256 / lanes as u64);
         let marks = known.rows_in_parts(cx, device, kernels)?;
         let in_parts = marks.as_ref().map_or(Address::NULL, DeviceBuffer::address);
@@ -133,7 +141,7 @@ impl Map {
         // SAFETY: positions are those of values, C has been checked, or is the plan's, and has a
         // place for each entry.
         unsafe {
-            launch!(kernels.get(Name::MapMultiply)?, blocks, 256, 0, cx.stream;
+            launch!(kernels.get(self.kernel)?, blocks, 256, 0, cx.stream;
                 left_values, right_values, alpha, self.ends.address(), self.pairs.address(),
                 i32::from(self.has_parts), columns, entries, *output)
         }

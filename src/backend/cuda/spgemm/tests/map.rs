@@ -73,6 +73,8 @@ fn products_are_where_they_were() {
     for (turn, cols) in [300_000, 50_000, 2_000_000].into_iter().enumerate() {
         again::<F64, F64>((1.0, 0.3), &scattered(cols), turn);
     }
+    // Several products an entry.
+    again::<F64, F64>((1.0, 0.3), &Shape { of_a: (400, 6, &[20]), of_b: (300, 60, &[100]), cols: 150 }, 0);
     again::<F32, F32>((1.0, -1.7), &scattered(60_000), 3);
     again::<F16F32, F32>((1.0, 0.3), &scattered(300_000), 4);
     again::<Bf16F32, F32>((1.0, 0.3), &scattered(300_000), 5);
