@@ -1,7 +1,12 @@
 // A product whose pattern is known, by a map of it: every entry of C has a list of its products, in
-// the order of the left factor's row, each as the positions of its two factors. A thread takes an
-// entry and adds them up in a register: no two threads add to one sum, whatever rows are like, and
-// nothing is looked up. Worth its memory where entries have few products.
+// the order of the left factor's row, each as the positions of its two factors. A warp takes 32
+// entries at a time: it multiplies their products as they stand, a lane a product, and leaves them
+// in shared memory, where each lane adds up those of its entry. So no two threads add to one sum
+// and nothing is looked up, whatever rows are like, and lists of different lengths keep no lane
+// waiting for memory. Worth its memory where entries have few products.
+//
+// Rows of the left factor that kernels/spgemm/wide.cu cuts into parts have a sum for each part
+// here, too, and the same bits.
 //
 // ends[i] is where the list of entry i ends, which is where that of entry i + 1 begins.
 #include "spgemm/common.cuh"
@@ -14,8 +19,11 @@ namespace {
 // Products of a row from which on a block makes its lists instead of a warp.
 constexpr int64_t LONG_ROW = 8192;
 constexpr int BLOCK = 512;
+constexpr int THREADS = 256;
+// The first product of another part than that of the product before it.
+constexpr uint32_t NEXT_PART = 0x80000000u;
 
-// Positions in the left and the right factor.
+// Positions in the left factor, with NEXT_PART, and in the right one.
 struct __align__(8) Pair {
     uint32_t left, right;
 };
@@ -36,12 +44,13 @@ __device__ __forceinline__ int64_t find(const Ints &kept, int64_t from, int64_t 
     return from < to && kept[from] == column ? from : to;
 }
 
-// The lists of a row, from place `before` on, by all warps of a block, or by a team of `lanes` (a
-// power of two up to 32) alone.
+// The lists of a row, from place `first_place` on, by all warps of a block, or by a team of `lanes`
+// (a power of two up to 32) alone. The row is in parts of `part` entries, 0: it is whole.
 template <bool WHOLE_BLOCK>
 __device__ __forceinline__ void make_row(const Factor &left, const Factor &right, int64_t row,
-                                         const int64_t *offsets, const Ints &kept, uint32_t before,
-                                         int lanes, uint32_t *ends, Pair *pairs, unsigned *parts) {
+                                         const int64_t *offsets, const Ints &kept,
+                                         uint32_t first_place, int64_t part, int lanes,
+                                         uint32_t *ends, Pair *pairs, unsigned *parts) {
     const int warps = WHOLE_BLOCK ? blockDim.x / 32 : 1, warp = WHOLE_BLOCK ? threadIdx.x / 32 : 0;
     const int width = WHOLE_BLOCK ? 32 : lanes, inner = threadIdx.x & (width - 1);
     const int threads = width * warps, thread = warp * width + inner;
@@ -68,6 +77,7 @@ __device__ __forceinline__ void make_row(const Factor &left, const Factor &right
     }
     wait();
     // Counts become the places where lists begin.
+    uint32_t before = first_place;
     for (int64_t first = place; first < last; first += threads) {
         const int64_t at = first + thread;
         const unsigned own = at < last ? ends[at] : 0;
@@ -116,74 +126,167 @@ __device__ __forceinline__ void make_row(const Factor &left, const Factor &right
             wait();
         }
     }
+    for (int64_t at = place + thread; part > 0 && at < last; at += threads) {
+        const uint32_t first = at == place ? first_place : ends[at - 1];
+        int64_t boundary = 0;
+        for (uint32_t product = first; product < ends[at]; ++product) {
+            const int64_t own = pairs[product].left;
+            if (own >= boundary) {
+                boundary = begin + ((own - begin) / part + 1) * part;
+                if (product > first)
+                    pairs[product].left |= NEXT_PART;
+            }
+        }
+    }
 }
 
-// Columns and values of all entries.
-template <class A, class B, class T>
+// Columns and values of all entries, with HELD products in hand in each lane. `has_parts`: there
+// are rows in parts.
+template <int HELD, class A, class B, class T>
 __device__ __forceinline__ void
 multiply(const A *left_values, const B *right_values, const Scalar<T> &scale, const uint32_t *ends,
-         const Pair *pairs, const Ints &kept, int64_t count, const Output &out) {
+         const Pair *pairs, bool has_parts, const Ints &kept, int64_t count, const Output &out) {
+    __shared__ __align__(16) unsigned char memory[THREADS / 32][32 * HELD * sizeof(T)];
+    __shared__ unsigned marks[THREADS / 32][HELD];
+    T *products = reinterpret_cast<T *>(memory[threadIdx.x >> 5]);
+    unsigned *next_part = marks[threadIdx.x >> 5];
     const T alpha = scale.get();
     const bool vanishes = is_zero(alpha);
-    for (int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; at < count;
-         at += static_cast<int64_t>(gridDim.x) * blockDim.x) {
-        uint32_t first = at == 0 ? 0 : ends[at - 1];
-        const uint32_t end = vanishes ? first : ends[at];
-        T sum = zero<T>();
-        // With two or four products in hand it took up to 1.3 times as long.
-        for (; first < end; ++first) {
-            const Pair pair = pairs[first];
-            sum = plus(sum,
-                       times(widen<T>(left_values[pair.left]), widen<T>(right_values[pair.right])));
+    T *values = static_cast<T *>(out.values);
+    for (int64_t entry = first_item() - lane_id(); entry < count; entry += grid_stride()) {
+        const int64_t at = entry + lane_id();
+        // Those of a lane without an entry end where the last list does.
+        const uint32_t end = ends[min(at, count - 1)];
+        uint32_t begin = __shfl_up_sync(ALL, end, 1);
+        if (lane_id() == 0)
+            begin = entry == 0 ? 0 : ends[entry - 1];
+        const uint32_t last = __shfl_sync(ALL, end, 31);
+        T total = zero<T>(), sum = zero<T>();
+        uint32_t first = vanishes ? last : __shfl_sync(ALL, begin, 0);
+        for (; first < last; first += 32 * HELD) {
+            Pair pair[HELD];
+            T product[HELD];
+            unsigned any = 0;
+#pragma unroll
+            for (int h = 0; h < HELD; ++h) {
+                const uint32_t place = first + 32 * h + lane_id();
+                pair[h] = place < last ? pairs[place] : Pair{0, 0};
+            }
+#pragma unroll
+            for (int h = 0; h < HELD; ++h) {
+                if (first + 32 * h < last)
+                    product[h] = times(widen<T>(left_values[pair[h].left & ~NEXT_PART]),
+                                       widen<T>(right_values[pair[h].right]));
+            }
+#pragma unroll
+            for (int h = 0; h < HELD; ++h) {
+                if (first + 32 * h < last)
+                    products[32 * h + lane_id()] = product[h];
+            }
+            if (has_parts) {
+#pragma unroll
+                for (int h = 0; h < HELD; ++h) {
+                    const unsigned marked = __ballot_sync(ALL, (pair[h].left & NEXT_PART) != 0);
+                    any |= marked;
+                    if (lane_id() == h)
+                        next_part[h] = marked;
+                }
+            }
+            __syncwarp();
+            const uint32_t from = max(begin, first), to = min(end, first + 32 * HELD);
+            if (any != 0) {
+                for (uint32_t i = from; i < to; ++i) {
+                    const uint32_t own = i - first;
+                    if (next_part[own / 32] >> (own % 32) & 1) {
+                        total = plus(total, sum);
+                        sum = zero<T>();
+                    }
+                    sum = plus(sum, products[own]);
+                }
+            } else {
+                for (uint32_t i = from; i < to; ++i)
+                    sum = plus(sum, products[i - first]);
+            }
+            __syncwarp();
         }
-        static_cast<T *>(out.values)[at] = vanishes ? zero<T>() : times(alpha, sum);
-        if (out.columns != nullptr)
-            out.put_column(at, kept[at]);
+        if (at < count) {
+            // Both begin at +0, and rounding to nearest makes no −0 of +0 and a number: adding the
+            // 0 of a list without parts changes no bit.
+            values[at] = vanishes ? zero<T>() : times(alpha, plus(total, sum));
+            if (out.columns != nullptr)
+                out.put_column(at, kept[at]);
+        }
     }
 }
 
 } // namespace
 
+// Marks the rows of a list that are cut into parts.
+extern "C" __global__ void __launch_bounds__(256)
+    spgemm_map_rows_in_parts(Factor left, const uint32_t *list, int64_t count, Cut cut,
+                             uint8_t *in_parts) {
+    for (int64_t i = first_item(); i < count; i += grid_stride()) {
+        const int64_t row = list[i];
+        in_parts[row] = cut.parts(left.start(row + 1) - left.start(row)) > 1;
+    }
+}
+
 // list[0 … *count) = rows that blocks make the lists of, in any order.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_map_long_rows(const int64_t *products, int64_t rows, uint32_t *list,
                          unsigned long long *count) {
-    for (int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; row < rows;
-         row += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+    for (int64_t row = first_item(); row < rows; row += grid_stride()) {
         if (products[row] >= LONG_ROW)
             list[atomicAdd(count, 1ull)] = static_cast<uint32_t>(row);
     }
 }
 
-// Lists of the other rows, a team of `lanes` each. before[row] = products of the rows before.
+// Lists of the other rows, a team of `lanes` each. before[row] = products of the rows before; rows
+// that are not 0 in `in_parts`, unless that is NULL, are in parts of `part` entries.
 extern "C" __global__ void __launch_bounds__(256, 6)
     spgemm_map_make(Factor left, Factor right, const int64_t *products, int64_t rows,
-                    const int64_t *before, const int64_t *offsets, Ints kept, int32_t lanes,
-                    uint32_t *ends, Pair *pairs) {
+                    const int64_t *before, const uint8_t *in_parts, int64_t part,
+                    const int64_t *offsets, Ints kept, int32_t lanes, uint32_t *ends, Pair *pairs) {
     const unsigned teams = blockDim.x / lanes;
     const int64_t row = static_cast<int64_t>(blockIdx.x) * teams + threadIdx.x / lanes;
     if (row < rows && products[row] > 0 && products[row] < LONG_ROW)
-        make_row<false>(left, right, row, offsets, kept, static_cast<uint32_t>(before[row]), lanes,
-                        ends, pairs, nullptr);
+        make_row<false>(left, right, row, offsets, kept, static_cast<uint32_t>(before[row]),
+                        in_parts != nullptr && in_parts[row] ? part : 0, lanes, ends, pairs,
+                        nullptr);
 }
 
 // Lists of rows of a list, a block each.
 extern "C" __global__ void __launch_bounds__(BLOCK, 2)
     spgemm_map_make_long(Factor left, Factor right, const uint32_t *list, const int64_t *before,
-                         const int64_t *offsets, Ints kept, uint32_t *ends, Pair *pairs) {
+                         const uint8_t *in_parts, int64_t part, const int64_t *offsets, Ints kept,
+                         uint32_t *ends, Pair *pairs) {
     __shared__ unsigned parts[32];
     const int64_t row = list[blockIdx.x];
-    make_row<true>(left, right, row, offsets, kept, static_cast<uint32_t>(before[row]), 32, ends,
-                   pairs, parts);
+    make_row<true>(left, right, row, offsets, kept, static_cast<uint32_t>(before[row]),
+                   in_parts != nullptr && in_parts[row] ? part : 0, 32, ends, pairs, parts);
 }
 
+#define ARGUMENTS(A, B, T)                                                                         \
+    const A *left_values, const B *right_values, Scalar<T> alpha, const uint32_t *ends,            \
+        const Pair *pairs, int32_t has_parts, Ints kept, int64_t count, Output out
 #define KERNEL_multiply(name, types) KERNEL_OF(MULTIPLY, name, TYPES_##types)
 #define MULTIPLY(name, A, B, C, T)                                                                 \
-    extern "C" __global__ void __launch_bounds__(256)                                              \
-        name(const A *left_values, const B *right_values, Scalar<T> alpha, const uint32_t *ends,   \
-             const Pair *pairs, Ints kept, int64_t count, Output out) {                            \
-        multiply<A, B, T>(left_values, right_values, alpha, ends, pairs, kept, count, out);        \
+    extern "C" __global__ void __launch_bounds__(THREADS) name(ARGUMENTS(A, B, T)) {               \
+        multiply<4, A, B, T>(left_values, right_values, alpha, ends, pairs, has_parts != 0, kept,  \
+                             count, out);                                                          \
     }
 KERNELS(multiply, (), (spgemm_map_multiply_f64, f64), (spgemm_map_multiply_f32, f32),
         (spgemm_map_multiply_f16f32, f16f32), (spgemm_map_multiply_bf16f32, bf16f32),
         (spgemm_map_multiply_c32, c32), (spgemm_map_multiply_c64, c64))
+
+// The same for entries of few products, of rows that are whole: it takes 0.9 of the time there, with
+// fewer registers and without instructions for places that stay empty.
+#define KERNEL_multiply_few(name, types) KERNEL_OF(MULTIPLY_FEW, name, TYPES_##types)
+#define MULTIPLY_FEW(name, A, B, C, T)                                                             \
+    extern "C" __global__ void __launch_bounds__(THREADS) name(ARGUMENTS(A, B, T)) {               \
+        multiply<2, A, B, T>(left_values, right_values, alpha, ends, pairs, false, kept, count,    \
+                             out);                                                                 \
+    }
+KERNELS(multiply_few, (), (spgemm_map_multiply_few_f64, f64), (spgemm_map_multiply_few_f32, f32),
+        (spgemm_map_multiply_few_f16f32, f16f32), (spgemm_map_multiply_few_bf16f32, bf16f32),
+        (spgemm_map_multiply_few_c32, c32), (spgemm_map_multiply_few_c64, c64))

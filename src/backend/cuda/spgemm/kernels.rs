@@ -48,7 +48,10 @@ kernel_kinds! {
         DENSE_FILL(&'static str) = "fill" for [["f64", "f32", "f16f32", "bf16f32"]];
         DENSE_TAKE(&'static str, IndexType) = "take" for [["f64", "f32", "f16f32", "bf16f32"], index_types()];
     }
-    "spgemm/map" { MAP_MULTIPLY(&'static str) = "multiply" for [types(Algorithm::Hash)]; }
+    "spgemm/map" {
+        MAP_MULTIPLY(&'static str) = "multiply" for [types(Algorithm::Hash)];
+        MAP_MULTIPLY_FEW(&'static str) = "multiply_few" for [types(Algorithm::Hash)];
+    }
 }
 
 macro_rules! names {
@@ -67,8 +70,8 @@ names! {
     SortInput, ColumnOffsets, Transpose, ColumnCounts, Advance, TransposePart, TinyCount, TinyMultiply,
     HashCount, HashMultiply, WindowCount, WindowMultiply, TeamCount, TeamMultiply, GroupCount,
     GroupMultiply, SlideMultiply, BlockCount, BlockMultiply, SingleCounts, SingleMultiply, WideStarts,
-    WideBits, WideWindows, WideTasks, WideMerge, WideSums, WideCount, WideMultiply, WideParts, MapLongRows, MapMake, MapMakeLong,
-    MapMultiply, DenseFill, DenseTake,
+    WideBits, WideWindows, WideTasks, WideMerge, WideSums, WideCount, WideMultiply, WideParts, MapRowsInParts,
+    MapLongRows, MapMake, MapMakeLong, MapMultiply, MapMultiplyFew, DenseFill, DenseTake,
 }
 
 impl Name {
@@ -101,6 +104,7 @@ impl Name {
             Name::WideTasks => plain("spgemm/wide", "spgemm_wide_tasks"),
             Name::WideMerge => plain("spgemm/wide", "spgemm_wide_merge"),
             Name::WideSums => plain("spgemm/wide", "spgemm_wide_sums"),
+            Name::MapRowsInParts => plain("spgemm/map", "spgemm_map_rows_in_parts"),
             Name::MapLongRows => plain("spgemm/map", "spgemm_map_long_rows"),
             Name::MapMake => plain("spgemm/map", "spgemm_map_make"),
             Name::MapMakeLong => plain("spgemm/map", "spgemm_map_make_long"),
@@ -124,6 +128,7 @@ impl Name {
             Name::DenseFill => DENSE_FILL.load(device, (types,)),
             Name::DenseTake => DENSE_TAKE.load(device, (types, columns)),
             Name::MapMultiply => MAP_MULTIPLY.load(device, (types,)),
+            Name::MapMultiplyFew => MAP_MULTIPLY_FEW.load(device, (types,)),
         }
     }
 }

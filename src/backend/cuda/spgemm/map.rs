@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::bins::RowBin;
 use super::kernels::Name;
 use super::rows::{Factor, Ints, Kernels, Output};
 use super::{Counted, CudaSpgemm};
@@ -15,56 +16,92 @@ use crate::backend::cuda::operand::Rows;
 use crate::backend::cuda::scalars::Scalar;
 use crate::error::Result;
 use crate::memory::Context;
-use crate::select::spgemm::map::{fits, lanes, pays, LONG_ROW};
+use crate::select::spgemm::map::{fits, have_few, lanes, pays, LONG_ROW};
+use crate::select::spgemm::wide::Cut;
 use crate::types::Address;
 
 /// Lists of products.
 pub struct Map {
     /// Where the list of each entry ends.
     ends: DeviceBuffer<u32>,
-    /// Positions in the left and in the right factor, 32 bits each.
+    /// Positions in the left and in the right factor, 32 bits each; the highest of the former says where another part of
+    /// a row begins.
     pairs: DeviceBuffer<u64>,
+    /// There are such rows.
+    has_parts: bool,
+    /// The kernel for it.
+    kernel: Name,
 }
 
 /// What a map is made of.
 pub struct Known<'a> {
     pub left: &'a Rows,
     pub right: &'a Rows,
-    /// Lanes that take a row of the right factor.
-    pub part: i32,
+    /// Lanes of the team that makes the lists of a row.
+    pub lanes: i32,
     /// Products of each row, and of all.
     pub products: (Address, i64),
     /// Offsets of the rows of C, and the last of them.
     pub offsets: (Address, i64),
     /// Columns of C, base 0, ascending in each row.
     pub columns: Ints,
+    /// Rows that are in parts where they are long enough, and how many; none: no row is.
+    pub in_parts: Option<(Address, i64, Cut)>,
 }
 
 impl Known<'_> {
-    /// Bytes of the map; `None`: positions do not fit 32 bits.
+    /// Bytes of the map; `None`: positions do not fit it.
     pub fn bytes(&self) -> Option<u64> {
-        let most = i64::from(u32::MAX);
-        let fits = self.left.nnz <= most && self.right.nnz <= most && self.products.1 <= most;
+        // The kernel goes through them 128 at a time in 32 bits.
+        let most = i64::from(u32::MAX) - 1024;
+        let fits = self.left.nnz <= i64::from(i32::MAX) && self.right.nnz <= most && self.products.1 <= most;
         fits.then(|| 8 * self.products.1 as u64 + 4 * self.offsets.1 as u64)
+    }
+
+    /// A mark for each row, where some are in parts.
+    fn rows_in_parts(
+        &self,
+        cx: &Context,
+        device: &Device,
+        kernels: &Kernels,
+    ) -> Result<Option<DeviceBuffer<u8>>> {
+        let Some((list, count, cut)) = self.in_parts else { return Ok(None) };
+        let marks = DeviceBuffer::<u8>::zeroed(cx, self.left.rows as usize)?;
+        // SAFETY: the list has so many rows of the left factor.
+        unsafe {
+            launch!(kernels.get(Name::MapRowsInParts)?, check::blocks(device, count), 256, 0, cx.stream;
+                Factor::of(self.left), list, count, cut, marks.address())?;
+        }
+        Ok(Some(marks))
     }
 }
 
 impl Map {
     /// Makes it. Columns of a row of the right factor are distinct. Blocks.
     pub fn make(cx: &Context, device: &Arc<Device>, kernels: &Kernels, known: &Known<'_>) -> Result<Self> {
-        let Known { left, right, products: (products, all), offsets: (offsets, entries), columns, .. } =
-            *known;
+        let Known {
+            left, right, lanes, products: (products, all), offsets: (offsets, entries), columns, ..
+        } = *known;
         let rows = left.rows;
+        let has_parts = known.in_parts.is_some();
+        let kernel = match !has_parts && have_few(all, entries) {
+            true => Name::MapMultiplyFew,
+            false => Name::MapMultiply,
+        };
         let map = Map {
             ends: DeviceBuffer::new(cx, entries as usize)?,
             pairs: DeviceBuffer::new(cx, all as usize)?,
+            has_parts,
+            kernel,
         };
         let before = DeviceBuffer::<i64>::new(cx, rows as usize)?;
         let list = DeviceBuffer::<u32>::new(cx, (all / LONG_ROW) as usize)?;
         // Numeric phases only launch it.
-        kernels.get(Name::MapMultiply)?;
-        let lanes = lanes(known.part);
+        kernels.get(kernel)?;
         let blocks = (rows as u64).div_ceil(256 / lanes as u64);
+        let marks = known.rows_in_parts(cx, device, kernels)?;
+        let in_parts = marks.as_ref().map_or(Address::NULL, DeviceBuffer::address);
+        let part = known.in_parts.map_or(0, |(.., cut)| cut.part);
         let mut words = Readback::take(cx, device)?;
         let (left, right) = (Factor::of(left), Factor::of(right));
         // SAFETY: there are `rows` counts of products, of which so many rows at the most have
@@ -80,11 +117,11 @@ impl Map {
         // entry and each product.
         unsafe {
             launch!(kernels.get(Name::MapMakeLong)?, long, 512, 0, cx.stream;
-                left, right, list.address(), before.address(), offsets, columns, map.ends.address(),
-                map.pairs.address())?;
+                left, right, list.address(), before.address(), in_parts, part, offsets, columns,
+                map.ends.address(), map.pairs.address())?;
             launch!(kernels.get(Name::MapMake)?, blocks as u32, 256, 0, cx.stream;
-                left, right, products, rows, before.address(), offsets, columns, lanes, map.ends.address(),
-                map.pairs.address())?;
+                left, right, products, rows, before.address(), in_parts, part, offsets, columns, lanes,
+                map.ends.address(), map.pairs.address())?;
         }
         Ok(map)
     }
@@ -104,9 +141,9 @@ impl Map {
         // SAFETY: positions are those of values, C has been checked, or is the plan's, and has a
         // place for each entry.
         unsafe {
-            launch!(kernels.get(Name::MapMultiply)?, blocks, 256, 0, cx.stream;
-                left_values, right_values, alpha, self.ends.address(), self.pairs.address(), columns, entries,
-                *output)
+            launch!(kernels.get(self.kernel)?, blocks, 256, 0, cx.stream;
+                left_values, right_values, alpha, self.ends.address(), self.pairs.address(),
+                i32::from(self.has_parts), columns, entries, *output)
         }
     }
 
@@ -118,14 +155,29 @@ impl Map {
 }
 
 impl CudaSpgemm {
-    /// Where the factors of each product are, if that is worth its memory and there is as much.
-    pub(super) fn map(&self, cx: &Context, counted: &Counted, columns: Ints) -> Result<Option<Map>> {
+    /// Where the factors of each product are, if that is worth its memory and there is as much. `wide_apart`: the wide
+    /// rows have been taken by windows.
+    pub(super) fn map(
+        &self,
+        cx: &Context,
+        counted: &Counted,
+        wide_apart: bool,
+        columns: Ints,
+    ) -> Result<Option<Map>> {
         let (left, right) = self.factors();
+        let facts = self.facts.at();
+        let has_parts = counted.wide.as_ref().is_some_and(|wide| wide.has_parts(&facts));
+        if has_parts && !wide_apart {
+            // Memory was missing for sums of parts, which later phases may have.
+            return Ok(None);
+        }
+        let (list, count) = counted.binned.bin(RowBin::DenseWindows.bins().start);
         let known = Known {
             left: &left,
             right: &right,
-            part: self.part,
-            products: (self.facts.at().products, self.products),
+            lanes: lanes(self.part),
+            in_parts: has_parts.then_some((list, count, facts.cut)),
+            products: (facts.products, self.products),
             offsets: (counted.offsets.address(), counted.nnz),
             columns,
         };
@@ -137,8 +189,6 @@ impl CudaSpgemm {
         match known.bytes() {
             Some(bytes)
                 if self.facts.distinct
-                    // Sums of rows in parts have an order of their own.
-                    && !counted.wide.as_ref().is_some_and(|wide| wide.has_parts(&self.facts.at()))
                     && pays(bytes, c, factors)
                     && fits(bytes, memory::room(cx)? as u64) =>
             {

@@ -108,8 +108,10 @@ impl CudaSpgemm {
             if let (Some(wide), true, None) = (&counted.wide, wide_apart, dense) {
                 wide.add_parts(cx, &self.wide_product(&left, &right, facts), alpha, &output)?;
             }
-            if self.problem.value_updates && !kept.known && kept.columns.is_some() && dense.is_none() {
-                kept.map = self.map(cx, counted, found)?;
+            // Where C is dense in part, phases into the caller's arrays have tensor cores, whose bits a map has not.
+            let makes_map = self.problem.value_updates && !kept.known && kept.columns.is_some();
+            if makes_map && counted.dense.is_none() {
+                kept.map = self.map(cx, counted, wide_apart, found)?;
                 kept.fresh |= kept.map.is_some();
             }
         }
