@@ -78,6 +78,8 @@ pub(super) struct Product {
     pub(super) types: Types,
     pub(super) op: Operation,
     pub(super) n: usize,
+    /// Columns that the plan is made for; `None`: these.
+    pub(super) planned: Option<usize>,
     pub(super) orders: (Order, Order),
     pub(super) shift: usize,
     pub(super) pad: usize,
@@ -102,6 +104,7 @@ pub(super) const PLAIN: Product = Product {
     types: F64::TYPES,
     op: Operation::NonTranspose,
     n: 8,
+    planned: None,
     orders: (Order::Row, Order::Row),
     shift: 0,
     pad: 0,
@@ -207,7 +210,7 @@ impl Product {
             a: SparseMatrix { arrays: SparseArrays::Csr(a), writable: true, temporary: false },
             b_order: orders.0,
             c_order: orders.1,
-            n_hint: n as i64,
+            n_hint: self.planned.unwrap_or(n) as i64,
             types,
             // As the plan has it.
             value_updates: updated == Some(true) || reorder.is_named(),

@@ -2,10 +2,17 @@
 //! without a device.
 
 use super::super::testing::{self, check_all, check_types, sample, Product};
+use super::super::{Analysis, RowSpmm, Seen, Strides};
 use crate::algorithm::Algorithm;
+use crate::backend::cuda::convert::testing::context_of_device;
+use crate::backend::cuda::memory::DeviceBuffer;
 use crate::format::testing::Matrix;
+use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
+use crate::problem::SpmmProblem;
+use crate::select::spmm::row::Kernel;
+use crate::select::{RowOrder, Source};
 use crate::support::{Combo, F32, F64};
-use crate::types::{Operation, Order};
+use crate::types::{Address, IndexBase, IndexType, Operation, Order, Reorder};
 
 const PLAIN: Product = Product { algorithm: Algorithm::Row, ..testing::PLAIN };
 
@@ -63,6 +70,73 @@ fn rows_of_one_length_are_shared_by_groups() {
     for (rows, length) in [(900, 30), (300, 150), (60, 400)] {
         let matrix = Matrix::new(0, 2000, &vec![length; rows], |row, entry| row + entry * 2);
         check_all(&matrix, [2, 8, 16, 32, 64, 130].map(|n| Product { n, ..PLAIN }));
+    }
+}
+
+/// Lists for groups of some lanes with other columns than they were made for, so that groups have other lanes, and with
+/// rows of B or C that are not aligned, which other kernels take with the same lists.
+#[test]
+fn lists_for_groups_with_other_columns() {
+    let matrix = with_longer(900, 12, &[25, 128, 129, 512, 513, 1025, 8192, 8193, 15_000]);
+    for planned in [16, 32, 64, 256] {
+        let columns = [1, 3, 8, 16, 20, 32, 33, 64, 136, 512];
+        let planned = Product { planned: Some(planned), beta: 0.5, ..PLAIN };
+        check_all(&matrix, columns.map(|n| Product { n, ..planned }));
+        check_all(
+            &matrix,
+            [(1, 0), (0, 1), (4, 4)].map(|(shift, pad)| Product { n: 64, shift, pad, ..planned }),
+        );
+    }
+}
+
+/// Which kernels a plan takes.
+#[test]
+fn aligned_rows_of_b_and_c_are_for_groups() {
+    let Some((device, cx)) = context_of_device() else { return };
+    let _entered = device.enter().unwrap();
+    // Rows of a mean length that suits groups, and of one that does not.
+    for (length, suits) in [(12, true), (400, false)] {
+        let matrix = Matrix::new(0, 20_000, &vec![length; 900], |row, entry| row + 17 * entry);
+        let offsets = DeviceBuffer::from_slice(&cx, &matrix.offsets).unwrap();
+        let indices = DeviceBuffer::from_slice(&cx, &matrix.indices).unwrap();
+        let values = DeviceBuffer::from_slice(&cx, &vec![1.0_f64; matrix.indices.len()]).unwrap();
+        let a = Compressed {
+            major: 900,
+            minor: 20_000,
+            nnz: matrix.indices.len() as i64,
+            offsets: offsets.address(),
+            indices: indices.address(),
+            values: values.address(),
+            offset_type: IndexType::I64,
+            index_type: IndexType::I64,
+            base: IndexBase::Zero,
+            value_type: F64::TYPES.a,
+        };
+        let problem = SpmmProblem {
+            op: Operation::NonTranspose,
+            op_b: Operation::NonTranspose,
+            a: SparseMatrix { arrays: SparseArrays::Csr(a), writable: true, temporary: false },
+            b_order: Order::Row,
+            c_order: Order::Row,
+            n_hint: 64,
+            types: F64::TYPES,
+            value_updates: false,
+        };
+        let seen = Seen::new(&device);
+        let analysis = Analysis { cx: &cx, device: &device, problem: &problem, seen: &seen };
+        let plan = RowSpmm::build(&analysis, Source::Canonical, &RowOrder::new(Reorder::None)).unwrap();
+        let lanes = |n: usize, at: usize, packs_c: bool| {
+            let rows = Strides { row: n as i64, col: 1 };
+            match plan.step(n, Address::NULL.offset(at), rows, packs_c).kernel {
+                Kernel::Groups { lanes, packs } => lanes * packs,
+                _ => 0,
+            }
+        };
+        let found = [lanes(64, 4096, true), lanes(32, 4096, true), lanes(16, 4096, true)];
+        assert_eq!(found.map(|lanes| lanes > 0), [suits; 3], "{found:?}");
+        assert!(!suits || found[0] > found[2], "{found:?}");
+        // B that begins between packs, C that is not aligned, columns that are no whole packs.
+        assert_eq!([lanes(64, 4104, true), lanes(64, 4096, false), lanes(63, 4096, true)], [0; 3]);
     }
 }
 
