@@ -2465,8 +2465,8 @@ module tarsia
         ! host memory on CUDA, handle of another backend or device), INVALID_STATE (not analyzed;
         ! while a graph keeps the plan, which goes on with the arrays of its capture: of SpGEMM with
         ! a factor in tiles; where newValues is another array than the one that the plan reads in
-        ! place; and of a plan without setValueUpdates(1) whose own arrays would be others),
-        ! ALLOC_FAILED.
+        ! place, unless the call itself is captured, for the calls after it in its graph; and of a
+        ! plan without setValueUpdates(1) whose own arrays would be others), ALLOC_FAILED.
         function tarsiaPlan_updateValues(handle, plan, newValues &
                 ) bind(C, name="tarsiaPlan_updateValues")
             import :: c_int, c_ptr

@@ -2361,8 +2361,9 @@ tarsiaStatus_t tarsiaPlan_prepare(tarsiaHandle_t handle, tarsiaPlan_t plan);
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL, misaligned
  * or ordinary host memory on CUDA, handle of another backend or device), INVALID_STATE (not
  * analyzed; while a graph keeps the plan, which goes on with the arrays of its capture: of SpGEMM with a
- * factor in tiles; where newValues is another array than the one that the plan reads in place; and of a
- * plan without setValueUpdates(1) whose own arrays would be others), ALLOC_FAILED.
+ * factor in tiles; where newValues is another array than the one that the plan reads in place, unless the
+ * call itself is captured, for the calls after it in its graph; and of a plan without setValueUpdates(1)
+ * whose own arrays would be others), ALLOC_FAILED.
  */
 tarsiaStatus_t tarsiaPlan_updateValues(tarsiaHandle_t handle,
                                        tarsiaPlan_t plan,
