@@ -2168,7 +2168,8 @@ tarsiaStatus_t tarsiaPlan_setSelfContained(tarsiaPlan_t plan,
  * stream, and needs no call for it; analysis reads the
  * pattern alone (the value array must be there; its values may be anything then), and
  * tarsiaPlan_updateValues with another array moves the plan to that one, asynchronously, since only its
- * address changes (a CUDA graph keeps the address that it was captured with). With setValueUpdates(1)
+ * address changes (a CUDA graph goes on with the address that it was captured with, and the call is refused
+ * as long as there is one). With setValueUpdates(1)
  * SpGEMM keeps C's pattern, too. 0 after create.
  *
  * Served by TARSIA_SPMV_ALG_CSR, TARSIA_SPMM_ALG_ROW and TARSIA_SPGEMM_ALG_HASH, of which DEFAULT is the

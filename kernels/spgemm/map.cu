@@ -279,8 +279,8 @@ KERNELS(multiply, (), (spgemm_map_multiply_f64, f64), (spgemm_map_multiply_f32, 
         (spgemm_map_multiply_f16f32, f16f32), (spgemm_map_multiply_bf16f32, bf16f32),
         (spgemm_map_multiply_c32, c32), (spgemm_map_multiply_c64, c64))
 
-// The same for entries of few products, of rows that are whole: it takes 0.9 of the time there, with
-// fewer registers and without instructions for places that stay empty.
+// The same for entries of few products, of rows that are whole: it takes 0.9 of the time there,
+// with fewer registers and without instructions for places that stay empty.
 #define KERNEL_multiply_few(name, types) KERNEL_OF(MULTIPLY_FEW, name, TYPES_##types)
 #define MULTIPLY_FEW(name, A, B, C, T)                                                             \
     extern "C" __global__ void __launch_bounds__(THREADS) name(ARGUMENTS(A, B, T)) {               \
