@@ -266,12 +266,19 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 2)
                    in_parts != nullptr && in_parts[row] ? part : 0, 32, ends, pairs, parts);
 }
 
+// Without a number of blocks CUDA 12's compiler keeps registers for six and spills, with it CUDA
+// 13's.
+#if __CUDACC_VER_MAJOR__ < 13
+#define BOUNDS(T) __launch_bounds__(THREADS, sizeof(T) > 8 ? 4 : 6)
+#else
+#define BOUNDS(T) __launch_bounds__(THREADS)
+#endif
 #define ARGUMENTS(A, B, T)                                                                         \
     const A *left_values, const B *right_values, Scalar<T> alpha, const uint32_t *ends,            \
         const Pair *pairs, int32_t has_parts, Ints kept, int64_t count, Output out
 #define KERNEL_multiply(name, types) KERNEL_OF(MULTIPLY, name, TYPES_##types)
 #define MULTIPLY(name, A, B, C, T)                                                                 \
-    extern "C" __global__ void __launch_bounds__(THREADS) name(ARGUMENTS(A, B, T)) {               \
+    extern "C" __global__ void BOUNDS(T) name(ARGUMENTS(A, B, T)) {                                \
         multiply<4, A, B, T>(left_values, right_values, alpha, ends, pairs, has_parts != 0, kept,  \
                              count, out);                                                          \
     }
