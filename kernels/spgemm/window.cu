@@ -10,6 +10,34 @@ using namespace tarsia::spgemm;
 
 namespace {
 
+// A turn that one arrival completes (an mbarrier).
+__device__ __forceinline__ unsigned turn_address(uint64_t *turn) {
+    return static_cast<unsigned>(__cvta_generic_to_shared(turn));
+}
+__device__ __forceinline__ void begin_turns(uint64_t *turn) {
+    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(turn_address(turn)) : "memory");
+}
+__device__ __forceinline__ void give_turn(uint64_t *turn) {
+    asm volatile(
+        "{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(turn_address(turn))
+        : "memory");
+}
+__device__ __forceinline__ void await_turn(uint64_t *turn, unsigned parity) {
+    int done;
+    do {
+        asm volatile("{ .reg .pred p;\n"
+#if __CUDA_ARCH__ >= 900
+                     "mbarrier.try_wait.parity.shared.b64 p, [%1], %2;\n"
+#else
+                     "mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
+#endif
+                     "selp.s32 %0, 1, 0, p; }"
+                     : "=r"(done)
+                     : "r"(turn_address(turn)), "r"(parity)
+                     : "memory");
+    } while (!done);
+}
+
 using Word = unsigned long long;
 
 constexpr int64_t NONE = INT64_MAX;
@@ -81,23 +109,46 @@ template <class J> struct Row {
         largest = -block_least(high, parts) - 1;
     }
 
+    // First position in [from, to) whose column is not less; near `from`, if it can be.
+    __device__ __forceinline__ int64_t find_near(int64_t from, int64_t to, int64_t wanted) const {
+        int64_t step = 1;
+        while (from + step <= to && column(from + step - 1) < wanted) {
+            from += step;
+            step *= 2;
+        }
+        return find(from, min(to, from + step - 1), wanted);
+    }
+
+    // Whether each entry of the row has a thread, which then goes on where its window before ended.
+    __device__ __forceinline__ bool fits() const { return sorted() && end - begin <= blockDim.x; }
+
+    // Before the first window of a row that fits.
+    __device__ __forceinline__ void begin_windows() const {
+        sums[threadIdx.x] = 0;
+        if (begin + threadIdx.x < end)
+            starts[threadIdx.x] = right.start(left.column(begin + threadIdx.x));
+    }
+
     // Takes the entries of `left` from `first` on in hand, a thread each, with
     // those of their products that are in the window; returns how many
     // products. If `right` is not sorted it is all of them. `beyond` becomes the
     // least column after the window that was seen. Ends with a barrier.
     __device__ __forceinline__ int64_t take(int64_t first, int64_t low, int64_t high,
-                                            int64_t &beyond) const {
+                                            int64_t &beyond, bool goes_on) const {
         const int64_t at = first + threadIdx.x;
         int64_t start = 0, length = 0;
         if (at < end) {
-            const int64_t k = left.column(at);
-            start = right.start(k);
-            int64_t stop = right.start(k + 1);
+            if (goes_on) {
+                start = starts[threadIdx.x] + sums[threadIdx.x];
+            } else {
+                start = right.start(left.column(at));
+            }
+            int64_t stop = right.start(left.column(at) + 1);
             if (sorted() && start < stop) {
                 if (column(start) < low)
-                    start = find(start, stop, low);
+                    start = find_near(start, stop, low);
                 if (start < stop && column(stop - 1) >= high) {
-                    stop = find(start, stop, high);
+                    stop = find_near(start, stop, high);
                     beyond = min(beyond, column(stop));
                 }
             }
@@ -140,10 +191,11 @@ __device__ __forceinline__ void set_bit(Word *bits, int64_t at) {
 // Sets the bits of the row's columns in the window. The bits have been cleared;
 // the first barrier inside is passed before any is set, but none after the last.
 template <class J>
-__device__ __forceinline__ void mark(const Row<J> &row, int64_t low, int64_t high, Word *bits,
-                                     int64_t &beyond) {
+__device__ __forceinline__ int64_t mark(const Row<J> &row, int64_t low, int64_t high, Word *bits,
+                                        int64_t &beyond, bool goes_on) {
+    int64_t total = 0;
     for (int64_t first = row.begin; first < row.end; first += blockDim.x) {
-        const int64_t total = row.take(first, low, high, beyond);
+        total = row.take(first, low, high, beyond, goes_on);
         int owner = 0;
         for (int64_t product = threadIdx.x; product < total; product += blockDim.x) {
             owner = row.owner_of(product, owner);
@@ -156,6 +208,7 @@ __device__ __forceinline__ void mark(const Row<J> &row, int64_t low, int64_t hig
         }
         // `take` writes what others may still read only after two barriers.
     }
+    return total;
 }
 
 // counts[number] = distinct columns of that row, to which each of `slices` blocks a row adds its
@@ -172,6 +225,9 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
     const Row<J> row(left, right, number, order, sums, parts);
     int64_t least, largest, found = 0;
     row.extent(cols, least, largest);
+    const bool fits = row.fits();
+    if (fits)
+        row.begin_windows();
     // Windows are numbered from the least column on; every `slices`-th is this block's.
     int64_t window = slice;
     while (least <= largest && window <= (largest - least) / bits) {
@@ -183,7 +239,7 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
             words[i] = 0;
         __syncthreads();
         int64_t beyond = NONE;
-        mark(row, low, high, words, beyond);
+        mark(row, low, high, words, beyond, fits);
         const int64_t next = block_least(beyond, parts);
         for (int i = threadIdx.x; i < used; i += blockDim.x)
             found += __popcll(words[i]);
@@ -221,6 +277,10 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
     // Entries of the block's window, and the next column after it; for two rounds, so that
     // one barrier a round is enough.
     __shared__ int64_t found[2][2];
+    // A warp's turn to add: the warp before it completes it.
+    __shared__ uint64_t turns[32];
+    // The next window's first entry of C and first column, which the registers are too few for.
+    __shared__ int64_t later[2];
     const int blocks = cluster_blocks(), block = cluster_rank();
     const int64_t number = list[blockIdx.x / blocks];
     int64_t place = out.offsets[number];
@@ -243,6 +303,12 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
     } else {
         row.extent(cols, begin, largest);
     }
+    const bool fits = row.fits();
+    if (fits)
+        row.begin_windows();
+    if (threadIdx.x < blockDim.x / 32)
+        begin_turns(turns + threadIdx.x);
+    unsigned parity = 0;
     for (int round = 0; begin <= largest; round ^= 1) {
         // A block without a window has one of no columns.
         const int64_t ahead = block * static_cast<int64_t>(bits);
@@ -252,7 +318,8 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
         for (int i = threadIdx.x; i < used; i += blockDim.x)
             words[i] = 0;
         __syncthreads();
-        int64_t beyond = NONE;
+        const unsigned span = static_cast<unsigned>(high - low);
+        int64_t beyond = NONE, total = 0;
         if (out.known) {
             for (int64_t i = place + threadIdx.x; i < last; i += blockDim.x) {
                 const int64_t column = kept[i];
@@ -264,7 +331,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
                     set_bit(words, column - low);
             }
         } else if (low < high) {
-            mark(row, low, high, words, beyond);
+            total = mark(row, low, high, words, beyond, fits);
         }
         int64_t next = block_least(beyond, parts);
 
@@ -296,6 +363,10 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
         // Only where the pattern changed after analysis.
         if (after > last)
             break;
+        if (threadIdx.x == 0) {
+            later[0] = after;
+            later[1] = next;
+        }
         T *values = static_cast<T *>(out.values) + place;
         T *target = count <= room ? near : values;
         for (int64_t i = threadIdx.x; i < count; i += blockDim.x)
@@ -320,7 +391,8 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
 
         for (int64_t first = row.begin; first < row.end && !vanishes; first += blockDim.x) {
             int64_t ignored = NONE;
-            const int64_t total = row.take(first, low, high, ignored);
+            if (!fits || out.known)
+                total = row.take(first, low, high, ignored, fits);
             int lead = 0;
             for (int64_t base = 0; base < total;) {
                 // All warps get some, consecutive products each.
@@ -342,55 +414,65 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
                         continue;
                     owner = row.owner_of(at, owner);
                     const int64_t position = row.starts[owner] + at;
-                    const int64_t bit = row.column(position) - low;
-                    if (bit < 0 || bit >= high - low)
+                    const uint64_t bit = row.column(position) - low;
+                    if (bit >= span)
                         continue;
-                    const int word = static_cast<int>(bit >> 6);
+                    const unsigned word = static_cast<unsigned>(bit) >> 6;
                     slot[h] = ranks[word] + __popcll(words[word] & ((Word(1) << (bit & 63)) - 1));
                     product[h] = times(widen<T>(left_values[first + owner]),
                                        widen<T>(right_values[position]));
                 }
-                if ((row.order & DISTINCT) && sums[lead] >= base + step) {
-                    // One row of `right`: no two products meet.
+                const bool apart = (row.order & DISTINCT) && row.sums[lead] >= base + step;
+                if (apart) {
+                    // One row of `right`: no two products meet. Those before have been added.
+                    __syncthreads();
 #pragma unroll
                     for (int h = 0; h < HELD; ++h) {
                         if (slot[h] >= 0)
                             target[slot[h]] = plus(target[slot[h]], product[h]);
                     }
-                    __syncthreads();
-                } else {
+                }
+                // Warps add one after the other, and go on without waiting for those after them.
+                if (warp * 32 * held < step) {
                     int rank[HELD], rounds[HELD];
+                    if (!apart) {
 #pragma unroll
-                    for (int h = 0; h < HELD; ++h) {
-                        rounds[h] = 0;
-                        rank[h] = 0;
-                        if (h < held)
-                            rank[h] = rank_in_slot(slot[h] >= 0, slot[h], rounds[h]);
+                        for (int h = 0; h < HELD; ++h) {
+                            rounds[h] = 0;
+                            rank[h] = 0;
+                            if (h < held)
+                                rank[h] = rank_in_slot(slot[h] >= 0, slot[h], rounds[h]);
+                        }
                     }
-                    const int turns = static_cast<int>((step + 32 * held - 1) / (32 * held));
-                    for (int turn = 0; turn < turns; ++turn) {
-                        if (warp == turn) {
+                    if (base > 0 || warp > 0) {
+                        await_turn(turns + warp, parity);
+                        parity ^= 1;
+                    }
+                    if (!apart) {
 #pragma unroll
-                            for (int h = 0; h < HELD; ++h) {
-                                if (h < held) {
-                                    add_in_order(target, slot[h] >= 0, slot[h], product[h], rank[h],
-                                                 rounds[h]);
-                                }
+                        for (int h = 0; h < HELD; ++h) {
+                            if (h < held) {
+                                add_in_order(target, slot[h] >= 0, slot[h], product[h], rank[h],
+                                             rounds[h]);
                             }
                         }
-                        __syncthreads();
                     }
+                    __syncwarp();
+                    const int next_warp = warp + 1 < blockDim.x / 32 ? warp + 1 : 0;
+                    if (base + (warp + 1) * 32 * held < total && lane_id() == 0)
+                        give_turn(turns + next_warp);
                 }
                 base += step;
             }
+            __syncthreads();
         }
         for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {
             values[i] = vanishes ? zero<T>() : times(alpha, target[i]);
         }
         // The next window clears what the barriers above have let go of, and
         // its own come before it writes sums.
-        place = after;
-        begin = next;
+        place = later[0];
+        begin = later[1];
     }
     // The others may not have read what this one found.
     if (blocks > 1)

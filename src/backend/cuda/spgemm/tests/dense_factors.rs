@@ -4,7 +4,12 @@
 use super::*;
 
 /// A matrix in CSR of which every row has some `percent` of all columns.
-fn pruned<V: Value>(rng: &mut Random, (rows, cols): (i64, i64), percent: i64, base: IndexBase) -> Stored {
+pub(super) fn pruned<V: Value>(
+    rng: &mut Random,
+    (rows, cols): (i64, i64),
+    percent: i64,
+    base: IndexBase,
+) -> Stored {
     let columns: Vec<Vec<i64>> =
         (0..rows).map(|_| (0..cols).filter(|_| rng.below(100) < percent).collect()).collect();
     Stored::of_rows::<V>(rng, Format::Csr, cols, &columns, base, WIDTHS[0])
@@ -16,7 +21,12 @@ fn values<V: Value + Element>(stored: &Stored) -> Vec<V> {
 }
 
 /// Compares the product with the host's; whether it was multiplied so. `exact`: as close as the type is.
-fn compare_close<C: Combo>(what: &str, (a, b): (&Stored, &Stored), alpha: C::Acc, exact: f64) -> bool
+pub(super) fn compare_close<C: Combo>(
+    what: &str,
+    (a, b): (&Stored, &Stored),
+    alpha: C::Acc,
+    exact: f64,
+) -> bool
 where
     C::Y: Value + Element + Into<f64>,
 {

@@ -4,10 +4,10 @@ use super::*;
 use crate::types::Accumulator;
 
 /// Rows of A and of B.
-struct Shape<'a> {
-    of_a: (usize, i64, &'a [usize]),
-    of_b: (usize, i64, &'a [usize]),
-    cols: i64,
+pub(super) struct Shape<'a> {
+    pub of_a: (usize, i64, &'a [usize]),
+    pub of_b: (usize, i64, &'a [usize]),
+    pub cols: i64,
 }
 
 /// Rows of A and of B that are long, rows of many products, and empty ones.
@@ -16,7 +16,7 @@ fn scattered(cols: i64) -> Shape<'static> {
 }
 
 /// Numeric phases with value updates, of which those after the first know where every product is.
-fn again<C: Combo, S: Combo<Acc = C::Acc>>(scalars: (C::Acc, C::Acc), of: &Shape, turn: usize)
+pub(super) fn again<C: Combo, S: Combo<Acc = C::Acc>>(scalars: (C::Acc, C::Acc), of: &Shape, turn: usize)
 where
     C::A: Value,
     C::X: Value,

@@ -89,3 +89,41 @@ fn sanitizer_tiles() {
     let (a, b) = rows_of_bins(Kind::Sorted);
     tile::compare_tile::<F64>("tiles", (N, N), (&a, &b), (0.5, 0.5), (1000, 1));
 }
+
+/// Nearly dense factors, multiplied as dense matrices; what is not finite is computed again.
+#[test]
+fn sanitizer_dense_factors() {
+    let mut rng = Random::new(96);
+    let mut a = dense_factors::pruned::<f64>(&mut rng, (400, 500), 40, IndexBase::Zero);
+    let b = dense_factors::pruned::<f64>(&mut rng, (500, 600), 40, IndexBase::One);
+    a.arrays[2].words[77] = f64::INFINITY.to_bits();
+    assert!(dense_factors::compare_close::<F64>("dense", (&a, &b), 0.5, 1e-11));
+}
+
+/// A small product, of rows for each of its bins, whose lists only the device knows the lengths of.
+#[test]
+fn sanitizer_small_products() {
+    if device().is_none() {
+        return;
+    }
+    let mut rng = Random::new(97);
+    let of_right: Vec<Vec<i64>> =
+        (0..120).map(|row| (row..row + if row < 60 { 300 } else { 1 }).collect()).collect();
+    let of_left = [0, 1, 2, 20, 58].map(|count| (0..count).collect::<Vec<i64>>()).into_iter();
+    let of_left: Vec<Vec<i64>> =
+        of_left.chain((0..2000).map(|row| vec![60 + row % 60; (row % 2) as usize])).collect();
+    let a = small_products::csr(&mut rng, 120, &of_left);
+    let b = small_products::csr(&mut rng, 420, &of_right);
+    assert!(small_products::is_taken("small", &a, &b));
+}
+
+/// Lists of products, with which later numeric phases multiply: of few and of many products an entry, and of parts of rows.
+#[test]
+fn sanitizer_lists_of_products() {
+    let few = map::Shape { of_a: (60, 6, &[20]), of_b: (40, 20, &[100]), cols: 2000 };
+    map::again::<F64, F64>((1.0, 0.3), &few, 0);
+    let many = map::Shape { of_a: (60, 12, &[20]), of_b: (40, 40, &[60]), cols: 100 };
+    map::again::<F32, F32>((1.0, 0.3), &many, 1);
+    let parts = map::Shape { of_a: (20, 30, &[4_200, 300]), of_b: (5_000, 3, &[30]), cols: 1500 };
+    map::again::<F64, F64>((1.0, -1.7), &parts, 2);
+}

@@ -4,12 +4,12 @@ use super::*;
 use crate::select::spgemm::small::{is_small, LIMITS, MOST_PRODUCTS};
 
 /// A matrix in CSR whose rows have these columns.
-fn csr(rng: &mut Random, cols: i64, rows: &[Vec<i64>]) -> Stored {
+pub(super) fn csr(rng: &mut Random, cols: i64, rows: &[Vec<i64>]) -> Stored {
     Stored::of_rows::<f64>(rng, Format::Csr, cols, rows, IndexBase::Zero, WIDTHS[0])
 }
 
 /// Compares the product with the host's; whether it was taken as a small one.
-fn is_taken(what: &str, a: &Stored, b: &Stored) -> bool {
+pub(super) fn is_taken(what: &str, a: &Stored, b: &Stored) -> bool {
     let wanted = |format, base, widths| expected::<F64>((N, N), a, b, 2.0, format, base, widths);
     small::testing::taken_apart(|| compare_with::<F64>(what, (N, N), a, b, 2.0, 1, wanted)) > 0
 }
