@@ -137,7 +137,7 @@ pub extern "C" fn tarsiaPlan_setSelfContained(plan: tarsiaPlan_t, selfContained:
 /// pattern alone (the value array must be there; its values may be anything then), and
 /// tarsiaPlan_updateValues with another array moves the plan to that one, asynchronously, since only its
 /// address changes (a CUDA graph goes on with the address that it was captured with, and the call is refused
-/// as long as there is one). With setValueUpdates(1)
+/// as long as there is one, but in a capture). With setValueUpdates(1)
 /// SpGEMM keeps C's pattern, too. 0 after create.
 ///
 /// Served by TARSIA_SPMV_ALG_CSR, TARSIA_SPMM_ALG_ROW and TARSIA_SPGEMM_ALG_HASH, of which DEFAULT is the

@@ -12,7 +12,7 @@ use super::objects::{
     tarsiaSpMatDescr_t, Sparse,
 };
 use crate::algorithm::Algorithm;
-use crate::operation::{self, Planned, Spgemm};
+use crate::operation::{self, Planned, Spgemm, Task};
 use crate::plan::{Plan, Reads};
 use crate::problem::SpgemmProblem;
 use crate::support::Types;
@@ -217,10 +217,9 @@ pub unsafe extern "C" fn tarsiaSpGEMM_updateValues(
         let given = [("newValuesA", Address::new(newValuesA)), ("newValuesB", Address::new(newValuesB))];
         let name = "tarsiaSpGEMM_updateValues";
         let plan = live_plan(plan)?;
-        plan.renew(handle, name, given, |task, cx| {
-            let planned = operation::planned_mut::<Spgemm>(task, name)?;
-            plan.require_reachable(planned, given)?;
-            planned.update_values(cx, given)
+        let is_product = |task: &dyn Task| operation::planned::<Spgemm>(task, name).map(drop);
+        plan.renew(handle, name, given, is_product, |task, cx| {
+            operation::planned_mut::<Spgemm>(task, name)?.update_values(cx, given)
         })
     })
 }

@@ -368,7 +368,9 @@ impl<O: Operation> Task for Planned<O> {
     fn reads_other_values(&self, given: [Address; 2]) -> bool {
         let reads = self.executor.as_ref().map_or([false; 2], O::reads_values);
         let mut factors = self.factors().into_iter().zip(given).zip(reads);
-        factors.any(|(((_, _, a), given), reads)| reads && !given.is_null() && given != a.values())
+        factors.any(|(((_, _, a), given), reads)| {
+            reads && a.shape().2 > 0 && !given.is_null() && given != a.values()
+        })
     }
 
     fn keeps_arrays(&self) -> bool {

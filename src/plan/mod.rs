@@ -16,6 +16,7 @@ use crate::backend::Backend;
 use crate::context::Handle;
 use crate::error::{Error, Result};
 use crate::inside::{Access, Entry, Object};
+use crate::matrix::check_align;
 use crate::matrix::fingerprint::Fingerprint;
 use crate::memory::in_flight::{InFlight, Pending};
 use crate::memory::{Allocator, Block, Context, Workspace};
@@ -355,15 +356,19 @@ impl Plan {
     }
 
     /// [`Self::modify`] that brings new values of A, of B, or of both, which checks compare with from then on. `given`:
-    /// the arguments' names and addresses, which are NULL where a matrix keeps its values.
+    /// the arguments' names and addresses, which are NULL where a matrix keeps its values. `check` says which plans the
+    /// function takes.
     pub(crate) fn renew(
         &self,
         handle: &Handle,
         name: &str,
         given: [(&str, Address); 2],
+        check: impl FnOnce(&dyn Task) -> Result<()>,
         f: impl FnOnce(&mut dyn Task, &Context) -> Result<()>,
     ) -> Result<()> {
         self.change(handle, name, |inner, cx| {
+            check(&*inner.task)?;
+            self.require_usable(&*inner.task, given)?;
             // Other tiles, or other arrays, come in place of those that graphs read.
             let (task, value_updates) = (&mut *inner.task, inner.settings.value_updates);
             // What is captured from here on reads the new array.
@@ -389,13 +394,15 @@ impl Plan {
         })
     }
 
-    /// New values must be memory that the plan's backend can use, unless there are none.
-    pub(crate) fn require_reachable(&self, task: &dyn Task, given: [(&str, Address); 2]) -> Result<()> {
-        task.factors()
-            .into_iter()
-            .zip(given)
-            .filter(|((_, _, a), _)| a.shape().2 > 0)
-            .try_for_each(|(_, (name, values))| self.backend.require_reachable(name, "values", values))
+    /// New values must be aligned, and memory that the plan's backend can use, unless there are none.
+    fn require_usable(&self, task: &dyn Task, given: [(&str, Address); 2]) -> Result<()> {
+        for ((_, _, a), (name, values)) in task.factors().into_iter().zip(given) {
+            check_align(name, values, a.value_type().align())?;
+            if a.shape().2 > 0 {
+                self.backend.require_reachable(name, "values", values)?;
+            }
+        }
+        Ok(())
     }
 
     fn change<R>(
@@ -418,10 +425,8 @@ impl Plan {
     /// New values of A for the same pattern.
     pub fn update_values(&self, handle: &Handle, values: Address) -> Result<()> {
         let given = [("newValues", values), ("newValues", Address::NULL)];
-        self.renew(handle, "tarsiaPlan_updateValues", given, |task, cx| {
-            self.require_reachable(task, given)?;
-            task.update_values(cx, values)
-        })
+        let any = |_: &dyn Task| Ok(());
+        self.renew(handle, "tarsiaPlan_updateValues", given, any, |task, cx| task.update_values(cx, values))
     }
 
     /// Facts about the plan.

@@ -5,6 +5,7 @@ mod capture;
 mod in_flight;
 mod products;
 
+use std::process::Command;
 use std::ptr::null_mut;
 
 use crate::common::number::{F32, F64};
@@ -38,6 +39,18 @@ fn is_skipped(test: &str) -> bool {
         skip(format!("cuda::{test}: TARSIA_TEST_BACKEND is not cuda"));
     }
     skipped
+}
+
+/// Runs the ignored tests of a module one by one in a process of their own; there are so many.
+fn run_alone(module: &str, count: usize) {
+    let module = module.split_once("::").expect("inside a crate").1;
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args([&format!("{module}::"), "--ignored", "--nocapture", "--test-threads=1"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains(&format!(" {count} passed")), "{text}");
 }
 
 /// A handle with a stream of its own, which does not wait for the NULL stream.

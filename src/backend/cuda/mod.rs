@@ -158,7 +158,9 @@ impl Backend for Cuda {
 
     fn can_read(&self, address: Address) -> Result<bool> {
         let _entered = self.device.enter()?;
-        Ok(self.device.properties().pageable_memory || memory::is_readable(address))
+        // Devices that read ordinary host memory do not read another device's.
+        let pageable = self.device.properties().pageable_memory;
+        Ok(memory::is_readable(address) || pageable && !memory::is_of_driver(address))
     }
 
     fn require_reachable(&self, name: &str, what: &str, address: Address) -> Result<()> {

@@ -2,8 +2,6 @@
 //! process may wait for the device, so these tests run one by one in a process
 //! of their own.
 
-use std::process::Command;
-
 use client::{Array, View};
 use tarsia::capi::memory::tarsiaMemcpyToDevice;
 use tarsia::capi::{plan as plan_calls, spgemm};
@@ -17,14 +15,7 @@ fn captures_in_a_process_of_their_own() {
     if is_skipped("capture") {
         return;
     }
-    let module = module_path!().split_once("::").expect("inside a crate").1;
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args([&format!("{module}::alone::"), "--ignored", "--nocapture", "--test-threads=1"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("17 passed"), "{text}");
+    run_alone(concat!(module_path!(), "::alone"), 17);
 }
 
 /// Captures what `enqueue` does and makes a graph of it.

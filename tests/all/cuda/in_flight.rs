@@ -1,6 +1,9 @@
 //! Work in flight: nothing that gives memory back waits for it, and streams wait for each other where one
 //! changes what the other reads. A stream is held by work that is not done before the test says so; a call
 //! that waits for the stream finds that it has opened by itself after [`Gate::PATIENCE`].
+//!
+//! The tests run one by one in a process of their own: where another thread of the process makes the driver wait for
+//! the device, as the first launch of a kernel does, calls of these tests wait for that thread.
 
 use client::Array;
 use libc::c_void;
@@ -9,6 +12,13 @@ use tarsia::facade::{fill, Gate};
 
 use super::products::{Product, World};
 use super::*;
+
+#[test]
+fn nothing_waits_in_a_process_of_its_own() {
+    if !is_skipped("in_flight") {
+        run_alone(module_path!(), 7);
+    }
+}
 
 const ROWS: usize = 3000;
 const COLS: usize = 2000;
@@ -39,6 +49,7 @@ fn warm_up(problem: &Problem<f64>, stored: &Stored<f64>) {
 /// Plans, handles, memory and streams go while work that uses them waits; the work gets what it needs, and
 /// others work on.
 #[test]
+#[ignore = "the test above runs it, in a process of its own"]
 fn destroying_waits_for_no_work() {
     if is_skipped("in_flight::destroying_waits_for_no_work") {
         return;
@@ -129,6 +140,7 @@ fn is_destroyed_while_it_works(world: &World, product: &Product<'_>, let_go: imp
 }
 
 #[test]
+#[ignore = "the test above runs it, in a process of its own"]
 fn destroying_plans_of_every_product_waits_for_no_work() {
     if is_skipped("in_flight::destroying_plans_of_every_product_waits_for_no_work") {
         return;
@@ -141,6 +153,7 @@ fn destroying_plans_of_every_product_waits_for_no_work() {
 
 /// Tiles have several owners: the plan is the last of them, or their matrix is, which is destroyed after it.
 #[test]
+#[ignore = "the test above runs it, in a process of its own"]
 fn destroying_plans_and_matrices_in_tiles_waits_for_no_work() {
     if is_skipped("in_flight::destroying_plans_and_matrices_in_tiles_waits_for_no_work") {
         return;
@@ -197,6 +210,7 @@ impl Freed {
 
 /// Memory of the user's functions goes back at once, on a stream that waits.
 #[test]
+#[ignore = "the test above runs it, in a process of its own"]
 fn a_users_memory_goes_back_in_order() {
     if is_skipped("in_flight::a_users_memory_goes_back_in_order") {
         return;
@@ -233,6 +247,7 @@ fn a_users_memory_goes_back_in_order() {
 /// A handle that goes to another stream takes its workspace along: its next product begins after the last one on the
 /// stream before, which has the workspace still.
 #[test]
+#[ignore = "the test above runs it, in a process of its own"]
 fn a_handles_workspace_goes_from_stream_to_stream_in_order() {
     if is_skipped("in_flight::a_handles_workspace_goes_from_stream_to_stream_in_order") {
         return;
@@ -269,6 +284,7 @@ fn a_handles_workspace_goes_from_stream_to_stream_in_order() {
 
 /// New values on one stream, products on another: each comes after what was enqueued before.
 #[test]
+#[ignore = "the test above runs it, in a process of its own"]
 fn new_values_are_in_order_with_products_of_other_streams() {
     if is_skipped("in_flight::new_values_are_in_order_with_products_of_other_streams") {
         return;
@@ -314,6 +330,7 @@ fn new_values_are_in_order_with_products_of_other_streams() {
 /// The same of every product. A numeric phase of SpGEMM changes the plan, so that it is in order with all that
 /// was enqueued before it.
 #[test]
+#[ignore = "the test above runs it, in a process of its own"]
 fn new_values_are_in_order_with_every_product_of_other_streams() {
     if is_skipped("in_flight::new_values_are_in_order_with_every_product_of_other_streams") {
         return;

@@ -114,7 +114,8 @@ pub fn count(
     let entries = [left.nnz, right.nnz];
     let of_longest = left_stats.max.saturating_mul(right_stats.max);
     let is_ordered = order == SORTED | DISTINCT && !is_far(right.cols);
-    if !testing::are_apart() || !is_ordered || !is_small([left.rows, right.rows], entries, left_stats.max) {
+    let longest = [left_stats.max, right_stats.max];
+    if !testing::are_apart() || !is_ordered || !is_small([left.rows, right.rows], entries, longest) {
         return Ok(None);
     }
     let rows_of_c = left.rows as usize;

@@ -24,7 +24,8 @@ fn every_bin_has_rows() {
     // Rows of the right factor: 100 of 700 entries, 300 of one.
     let of_right: Vec<Vec<i64>> =
         (0..400).map(|row| if row < 100 { (row..row + 700).collect() } else { vec![row] }).collect();
-    let long = [0, 1, 2, 99, 100, 101, 256].map(|count| (0..count).collect::<Vec<i64>>());
+    // The longest row has more entries than a block of few threads, and meets all of the right factor's.
+    let long = [0, 1, 2, 99, 100, 101, 256, 400].map(|count| (0..count).collect::<Vec<i64>>());
     let short = [15, 16, 17, 63, 64, 65, 127, 128, 129].map(|count| (100..100 + count).collect::<Vec<i64>>());
     let rest = (0..9000).map(|row| if row % 2 == 0 { vec![100 + row % 300] } else { vec![] });
     let of_left: Vec<Vec<i64>> = long.into_iter().chain(short).chain(rest).collect();
@@ -45,7 +46,7 @@ fn a_product_that_is_larger_than_it_looked_is_taken_as_others_are() {
         (0..n).map(|row| if row == 0 { (0..250).collect() } else { vec![0, row] }).collect();
     // By its entries it is expected to be small, and it is not.
     let entries = 250 + 2 * (n - 1);
-    assert!(is_small([n; 2], [entries; 2], 250) && 250 * n > MOST_PRODUCTS);
+    assert!(is_small([n; 2], [entries; 2], [250; 2]) && 250 * n > MOST_PRODUCTS);
     let mut rng = Random::new(71);
     let a = csr(&mut rng, n, &rows);
     assert!(!is_taken("a full column", &a, &a));
