@@ -36,6 +36,8 @@ pub struct SpmmProblem {
     pub types: Types,
     /// Keep what updateValues needs to be O(nnz) and asynchronous.
     pub value_updates: bool,
+    /// The pedantic compute type was asked for: factors are multiplied as they are.
+    pub ieee: bool,
 }
 
 impl SpmmProblem {

@@ -40,6 +40,20 @@ __device__ __forceinline__ uint32_t to_tf32(float v) {
     return out;
 }
 
+// Two floats as sums of three bf16 each, with those of x in the low halves: each part is rounded to
+// the nearest of what is left of the number, which the third one takes without an error.
+__device__ __forceinline__ void bf16_parts(float x, float y, uint32_t &first, uint32_t &second,
+                                           uint32_t &third) {
+    uint32_t parts[3];
+#pragma unroll
+    for (int part = 0; part < 3; ++part) {
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(parts[part]) : "f"(y), "f"(x));
+        x -= __uint_as_float(parts[part] << 16);
+        y -= __uint_as_float(parts[part] & 0xffff0000u);
+    }
+    first = parts[0], second = parts[1], third = parts[2];
+}
+
 // 8 columns of a, of doubles.
 __device__ __forceinline__ void mma8(double *c, const double (&a)[4], double b0, double b1) {
 #if __CUDA_ARCH__ >= 900

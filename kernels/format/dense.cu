@@ -31,9 +31,19 @@ template <class T> __device__ __forceinline__ T sum_of_repeats(T a, T b, uint32_
     }
 }
 
-// A warp has a row. Where entries may repeat, those of a column are added in the order
-// in which they are stored: of 32 at a time first the first of each column, then the
-// second, …
+// Whether a float is infinite, NaN, or too large to be a sum of three bf16 of which none is
+// infinite.
+template <class T> __device__ __forceinline__ bool is_too_large(T value) {
+    if constexpr (same<T, float>) {
+        return !(fabsf(value) < 0x1p127f);
+    } else {
+        return false;
+    }
+}
+
+// A warp has a row. `special` becomes 1 where a row of the products may have to be computed again
+// from the stored entries. Where entries may repeat, those of a column are added in the order in
+// which they are stored: of 32 at a time first the first of each column, then the second, …
 template <class T, class I, class J>
 __device__ __forceinline__ void dense_fill(const I *offsets, const J *indices, const T *values,
                                            int64_t base, int64_t rows, T *out, int64_t row_stride,
@@ -45,8 +55,12 @@ __device__ __forceinline__ void dense_fill(const I *offsets, const J *indices, c
         const int64_t begin = int64_t(offsets[row]) - base, end = int64_t(offsets[row + 1]) - base;
         T *to = out + row * row_stride - base * col_stride;
         if (!repeats) {
-            for (int64_t at = begin + lane; at < end; at += 32)
-                to[indices[at] * col_stride] = values[at];
+            for (int64_t at = begin + lane; at < end; at += 32) {
+                const T value = values[at];
+                to[indices[at] * col_stride] = value;
+                if (special != nullptr && is_too_large(value))
+                    *special = 1;
+            }
             continue;
         }
         for (int64_t first = begin; first < end; first += 32) {
@@ -60,7 +74,10 @@ __device__ __forceinline__ void dense_fill(const I *offsets, const J *indices, c
             for (int turn = 0; turn <= last; ++turn) {
                 if (exists && rank == turn) {
                     T *sum = to + column * col_stride;
-                    *sum = sum_of_repeats(*sum, values[at], special);
+                    const T value = sum_of_repeats(*sum, values[at], special);
+                    *sum = value;
+                    if (special != nullptr && is_too_large(value))
+                        *special = 1;
                 }
                 __syncwarp();
             }

@@ -10,12 +10,15 @@ using namespace tarsia::spgemm;
 
 namespace {
 
-// A turn that one arrival completes (an mbarrier).
+// A turn is a barrier in shared memory (mbarrier) that one arrival completes.
 __device__ __forceinline__ unsigned turn_address(uint64_t *turn) {
     return static_cast<unsigned>(__cvta_generic_to_shared(turn));
 }
 __device__ __forceinline__ void begin_turns(uint64_t *turn) {
     asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(turn_address(turn)) : "memory");
+}
+__device__ __forceinline__ void end_turns(uint64_t *turn) {
+    asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(turn_address(turn)) : "memory");
 }
 __device__ __forceinline__ void give_turn(uint64_t *turn) {
     asm volatile(
@@ -306,7 +309,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
     const bool fits = row.fits();
     if (fits)
         row.begin_windows();
-    if (threadIdx.x < blockDim.x / 32)
+    if (threadIdx.x < 32)
         begin_turns(turns + threadIdx.x);
     unsigned parity = 0;
     for (int round = 0; begin <= largest; round ^= 1) {
@@ -474,8 +477,10 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
         place = later[0];
         begin = later[1];
     }
+    if (threadIdx.x < 32)
+        end_turns(turns + threadIdx.x);
     // The others may not have read what this one found.
-    if (blocks > 1)
+    if (cluster_blocks() > 1)
         cluster_barrier();
 }
 

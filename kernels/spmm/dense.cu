@@ -1,26 +1,27 @@
 // SpMM `dense`, see spmm/dense.cuh. Tiles for few, some and many rows and columns.
 
-#include "spmm/dense.cuh"
+#include "spmm/dense_parts.cuh"
 
 using namespace tarsia;
 using namespace tarsia::dense;
 
-#define KERNEL_halves(name, types, size) KERNEL_OF(UNITS, name, TYPES_##types, false, HALVES_##size)
+#define KERNEL_halves(name, types, size)                                                           \
+    KERNEL_OF(UNITS, name, TYPES_##types, AsTheyAre, HALVES_##size)
 #define HALVES_small 32, 32, 64, 6, 16, 16, 4
 #define HALVES_medium 64, 64, 64, 4, 32, 32, 3
 #define HALVES_large 128, 128, 64, 3, 64, 32, 2
-#define KERNEL_tf32(name, size) KERNEL_OF(UNITS, name, TYPES_f32, true, TF32_##size)
+#define KERNEL_tf32(name, size) KERNEL_OF(UNITS, name, TYPES_f32, Tf32, TF32_##size)
 #define TF32_small 32, 32, 32, 5, 16, 16, 4
 #define TF32_medium 64, 64, 32, 4, 32, 32, 3
 #define TF32_large 128, 128, 32, 3, 64, 64, 2
-#define KERNEL_f64(name, size) KERNEL_OF(UNITS, name, TYPES_f64, false, F64_##size)
+#define KERNEL_f64(name, size) KERNEL_OF(UNITS, name, TYPES_f64, AsTheyAre, F64_##size)
 #define F64_small 32, 32, 16, 5, 16, 16, 4
 #define F64_medium 64, 64, 16, 4, 32, 32, 2
 #define F64_large 128, 64, 16, 3, 64, 32, 2
-#define UNITS(name, T, X, Y, Acc, tf32, BM, BN, BK, stages, WM, WN, blocks)                        \
+#define UNITS(name, T, X, Y, Acc, factors, BM, BN, BK, stages, WM, WN, blocks)                     \
     extern "C" __global__ void __launch_bounds__((BM / WM) * (BN / WN) * 32, blocks)               \
         name(Operands<T> in, Target<Y> out, Scalar<Acc> alpha) {                                   \
-        by_matrix_units<T, Y, Acc, tf32, BM, BN, BK, stages, WM, WN>(in, out, alpha);              \
+        by_matrix_units<T, Y, Acc, Factors::factors, BM, BN, BK, stages, WM, WN>(in, out, alpha);  \
     }
 KERNELS(halves, (f16), (spmm_dense_f16_small, small), (spmm_dense_f16_medium, medium),
         (spmm_dense_f16_large, large))
@@ -34,6 +35,15 @@ KERNELS(tf32, (), (spmm_dense_tf32_small, small), (spmm_dense_tf32_medium, mediu
         (spmm_dense_tf32_large, large))
 KERNELS(f64, (), (spmm_dense_f64_small, small), (spmm_dense_f64_medium, medium),
         (spmm_dense_f64_large, large))
+
+#define KERNEL_parts(name, columns, blocks) KERNEL_OF(PARTS, name, columns, blocks)
+#define PARTS(name, columns, blocks)                                                               \
+    extern "C" __global__ void __launch_bounds__(256, blocks)                                      \
+        name(Operands<float> in, Target<float> out, Scalar<float> alpha) {                         \
+        in_parts<columns>(in, out, alpha);                                                         \
+    }
+KERNELS(parts, (), (spmm_dense_parts_small, 32, 2), (spmm_dense_parts_medium, 64, 2),
+        (spmm_dense_parts_large, 128, 1))
 
 #define KERNEL_f32(name, size) KERNEL_OF(FMA, name, FMA_##size)
 #define FMA(name, BM, BN, BK, stages, TM, TN, unroll, blocks)                                      \

@@ -141,8 +141,12 @@ __device__ __forceinline__ void put(const Target<Y> &out, int64_t m, int64_t n, 
         to[out.col] = narrow<Y>(second);
 }
 
+// What matrix units multiply: factors as they are, floats rounded to TF32, or floats in three parts
+// of bf16, of whose nine products six are added (spmm/masked_f32.cuh has the bound of the error).
+enum class Factors { AsTheyAre, Tf32, InParts };
+
 // By matrix units: a warp has WM × WN.
-template <class T, class Y, class Acc, bool TF32, int BM, int BN, int BK, int STAGES, int WM,
+template <class T, class Y, class Acc, Factors FACTORS, int BM, int BN, int BK, int STAGES, int WM,
           int WN>
 __device__ __forceinline__ void by_matrix_units(const Operands<T> &in, const Target<Y> &out,
                                                 const Scalar<Acc> &alpha_) {
@@ -207,13 +211,59 @@ __device__ __forceinline__ void by_matrix_units(const Operands<T> &in, const Tar
                     for (int j = 0; j < NI; ++j)
                         mma16<T>(sums[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
             }
+        } else if constexpr (FACTORS == Factors::InParts) {
+            const T *pb = stage + S::kSizeA + lane % 4 * S::kRowB + wj + lane / 4;
+#pragma unroll
+            for (int kk = 0; kk < BK; kk += 16) {
+                // Of four columns of A that lie 4 apart a lane has a pair of pairs; of B's rows the
+                // same.
+                uint32_t a[MI][3][4];
+#pragma unroll
+                for (int i = 0; i < MI; ++i) {
+#pragma unroll
+                    for (int half = 0; half < 2; ++half) {
+                        uint32_t f[4];
+                        load_matrices(
+                            f, from + S::a(wi + i * 16 + lane % 16, kk / 4 + 2 * half + lane / 16) *
+                                          int(sizeof(T)));
+#pragma unroll
+                        for (int e = 0; e < 2; ++e)
+                            bf16_parts(__uint_as_float(f[e]), __uint_as_float(f[e + 2]),
+                                       a[i][0][2 * half + e], a[i][1][2 * half + e],
+                                       a[i][2][2 * half + e]);
+                    }
+                }
+#pragma unroll
+                for (int j = 0; j < NI; ++j) {
+                    uint32_t b[3][2];
+#pragma unroll
+                    for (int half = 0; half < 2; ++half) {
+                        const T *of = pb + (kk + 8 * half) * S::kRowB + j * 8;
+                        bf16_parts(of[0], of[4 * S::kRowB], b[0][half], b[1][half], b[2][half]);
+                    }
+                    // The small products first, so that little of them is cut off.
+#pragma unroll
+                    for (int i = 0; i < MI; ++i) {
+                        float sum[4] = {0, 0, 0, 0};
+                        mma16<bf16>(sum, a[i][2], b[0][0], b[0][1]);
+                        mma16<bf16>(sum, a[i][0], b[2][0], b[2][1]);
+                        mma16<bf16>(sum, a[i][1], b[1][0], b[1][1]);
+                        mma16<bf16>(sum, a[i][1], b[0][0], b[0][1]);
+                        mma16<bf16>(sum, a[i][0], b[1][0], b[1][1]);
+                        mma16<bf16>(sum, a[i][0], b[0][0], b[0][1]);
+#pragma unroll
+                        for (int e = 0; e < 4; ++e)
+                            sums[i][j][e] += sum[e];
+                    }
+                }
+            }
         } else {
             const int g = lane / 4, t = lane % 4;
             const T *pa = stage + (wi + g) * S::kRowA + t;
             const T *pb = stage + S::kSizeA + t * S::kRowB + wj + g;
 #pragma unroll
             for (int kk = 0; kk < BK; kk += 8) {
-                if constexpr (TF32) {
+                if constexpr (FACTORS == Factors::Tf32) {
                     uint32_t a[MI][4], b[NI][2];
 #pragma unroll
                     for (int i = 0; i < MI; ++i) {

@@ -78,6 +78,7 @@ pub unsafe extern "C" fn tarsiaSpMM_createPlan(
                 compute: check_enum("computeType", computeType)?,
             },
             value_updates: false,
+            ieee: false,
         };
         let algorithm = Algorithm::from_spmm(check_enum("alg", alg)?);
         let planned = Planned::<Spmm>::new(handle.backend().kind(), problem, algorithm)?;
@@ -223,6 +224,7 @@ pub unsafe extern "C" fn tarsiaSpMM_once(
                 compute: check_enum("computeType", computeType)?,
             },
             value_updates: false,
+            ieee: false,
         };
         let (backend, name) = (handle.backend(), "tarsiaSpMM_once");
         let planned = Planned::<Spmm>::new(backend.kind(), problem, None)?;

@@ -147,6 +147,10 @@ impl Operation for Spmm {
         Ok(())
     }
 
+    fn note_pedantic(problem: &mut SpmmProblem, is_pedantic: bool) {
+        problem.ieee = is_pedantic;
+    }
+
     fn facts(planned: &Planned<Self>, facts: &mut Facts) {
         let SpmmProblem { op, op_b, a, b_order, c_order, n_hint, .. } = &planned.problem;
         facts::operation(facts, "opA", *op);
@@ -178,7 +182,8 @@ impl Operation for Spmm {
         let (executor, mut choice) = match decided {
             Some(choice) => {
                 let deterministic = planned.by_own_kernels(analysis.settings);
-                let method = select::in_mode(&planned.problem, &choice.method, deterministic);
+                let ratios = analysis.backend.machine().ratios(planned.problem.types.compute);
+                let method = select::in_mode(&planned.problem, &choice.method, deterministic, &ratios);
                 let choice = Choice { method, ..choice.clone() };
                 let problem = planned.problem_of(&choice);
                 (analysis.backend.build_spmm(analysis.cx, &problem, &choice, None)?, choice)

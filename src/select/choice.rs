@@ -75,6 +75,8 @@ impl Clusters {
 pub enum Multiplier {
     /// The library's kernels.
     Own,
+    /// The library's kernels for fp32 by matrix units, with factors in three parts of bf16.
+    OwnInParts,
     /// cublasLt, where it is installed, else the library's kernels.
     CublasLt {
         /// Its algorithms are timed, and the fastest is taken.

@@ -93,6 +93,7 @@ impl CountedProblem {
             n_hint: n,
             types: self.types,
             value_updates: false,
+            ieee: false,
         };
         let settings = Settings { reorder: Reorder::None, ..Settings::default() };
         // Rows in clusters are made on a device only.

@@ -19,6 +19,7 @@ pub mod surveyed;
 
 use self::analysis::Amortized;
 pub use self::choice::{Choice, Clusters, Decided, Method, Multiplier, RowOrder, Source};
+use self::device::Ratios;
 use self::learned::Correction;
 use self::roofline::Machine;
 use self::spmv::survey::Survey;
@@ -429,13 +430,17 @@ pub fn spmm(
     surveyed: Option<&SpmmSurveyed>,
 ) -> Result<Vec<Choice>> {
     let types = problem.types;
+    let ratios = &machine.ratios(types.compute);
     let amortized = &Amortized::new(machine, &problem.a, problem.op, settings.expected_executes);
     let named = rows.len() == 1;
     if let (Some(surveyed), Some(rates), false) = (surveyed, machine.spmm_rates(), named) {
-        // Rates of `dense` are cublasLt's, which deterministic plans do not take.
-        let own_kernels = match settings.deterministic {
-            true => spmm::dense::own_kernels_slower(types, dense_sizes(problem)),
-            false => 1.0,
+        // Rates of `dense` are cublasLt's, which deterministic plans and those in parts do not take.
+        let own_kernels = if spmm::dense::is_in_parts(types, problem.ieee, dense_sizes(problem), ratios) {
+            spmm::dense::in_parts_slower(problem.columns())
+        } else if settings.deterministic {
+            spmm::dense::own_kernels_slower(types, dense_sizes(problem))
+        } else {
+            1.0
         };
         let of = |survey, algorithm| {
             let found = spmm::estimate(rates, survey, algorithm, types, problem.n_hint);
@@ -482,7 +487,7 @@ pub fn spmm(
             numbers = format!("{numbers}; rows in clusters: {}", survey.describe());
         }
         for choice in &mut choices {
-            choice.method = method(problem, settings, choice.algorithm(), found.clone());
+            choice.method = method(problem, settings, choice.algorithm(), found.clone(), ratios);
             choice.reason = format!(
                 "{} on {}: {:.1} MB; predicted {all}; {numbers}",
                 choice.algorithm().name(),
@@ -511,7 +516,7 @@ pub fn spmm(
         choices = different_first(choices);
     }
     for choice in &mut choices {
-        choice.method = method(problem, settings, choice.algorithm(), wanted_clusters(settings));
+        choice.method = method(problem, settings, choice.algorithm(), wanted_clusters(settings), ratios);
     }
     Ok(choices)
 }
@@ -527,7 +532,13 @@ fn wanted_clusters(settings: &Settings) -> Clusters {
 
 /// What is decided of an algorithm of SpMM; `windows`: whether `window` takes rows in clusters. Orders by name are
 /// set by [`put_in_order`].
-fn method(problem: &SpmmProblem, settings: &Settings, algorithm: Algorithm, windows: Clusters) -> Method {
+fn method(
+    problem: &SpmmProblem,
+    settings: &Settings,
+    algorithm: Algorithm,
+    windows: Clusters,
+    ratios: &Ratios,
+) -> Method {
     match Method::new(algorithm) {
         Method::Window(_) => Method::Window(windows),
         Method::Smat { .. } => {
@@ -535,12 +546,7 @@ fn method(problem: &SpmmProblem, settings: &Settings, algorithm: Algorithm, wind
         }
         Method::Dense(_) => {
             let timed = settings.effort == Effort::Tuned;
-            Method::Dense(spmm::dense::multiplier(
-                problem.types,
-                dense_sizes(problem),
-                settings.deterministic,
-                timed,
-            ))
+            Method::Dense(multiplier(problem, settings.deterministic, timed, ratios))
         }
         Method::Swift { .. } => Method::Swift { deterministic: settings.deterministic },
         other => other,
@@ -549,14 +555,20 @@ fn method(problem: &SpmmProblem, settings: &Settings, algorithm: Algorithm, wind
 
 /// What an earlier analysis has decided of an algorithm of SpMM, for the mode of this one: what repeats its bits, and
 /// who multiplies, is not kept.
-pub fn in_mode(problem: &SpmmProblem, method: &Method, deterministic: bool) -> Method {
+pub fn in_mode(problem: &SpmmProblem, method: &Method, deterministic: bool, ratios: &Ratios) -> Method {
     match method {
-        Method::Dense(_) => {
-            let timed = method.times_vendor();
-            Method::Dense(spmm::dense::multiplier(problem.types, dense_sizes(problem), deterministic, timed))
-        }
+        Method::Dense(_) => Method::Dense(multiplier(problem, deterministic, method.times_vendor(), ratios)),
         Method::Swift { .. } => Method::Swift { deterministic },
         other => other.clone(),
+    }
+}
+
+/// Who multiplies for `dense`.
+fn multiplier(problem: &SpmmProblem, deterministic: bool, timed: bool, ratios: &Ratios) -> Multiplier {
+    let (types, sizes) = (problem.types, dense_sizes(problem));
+    match spmm::dense::is_in_parts(types, problem.ieee, sizes, ratios) {
+        true => Multiplier::OwnInParts,
+        false => spmm::dense::multiplier(types, sizes, deterministic, timed),
     }
 }
 

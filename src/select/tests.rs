@@ -187,6 +187,7 @@ fn deterministic_plans_price_their_own_kernels() {
             n_hint: n as i64,
             types,
             value_updates: false,
+            ieee: false,
         };
         let survey = spmm::Survey::of(&pattern(&a), types.a);
         let surveyed = SpmmSurveyed { survey, clustered: None, seen: Box::new(()) };

@@ -37,6 +37,7 @@ fn orders_of(alg: Result<SpmvAlg, SpmmAlg>, reorder: Reorder, a: &OwnedCsr<f64>)
                     n_hint: 8,
                     types: F64::TYPES,
                     value_updates: false,
+                    ieee: false,
                 };
                 Plan::new(&handle, Planned::<Spmm>::new(host, problem, Algorithm::from_spmm(alg)).unwrap())
             }

@@ -112,6 +112,7 @@ fn the_sum_of_products_with_matrices_is_least() {
             n_hint: 32,
             types,
             value_updates: false,
+            ieee: false,
         };
         let survey = crate::select::spmm::Survey::of(&pattern(&a), types.a);
         let surveyed = SpmmSurveyed { survey, clustered: None, seen: Box::new(()) };

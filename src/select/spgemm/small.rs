@@ -15,22 +15,32 @@ pub const BINS: usize = LIMITS.len() + 1;
 const EXPECTED: [(f64, f64); 2] = [(3e6, 128.0), (1e7, 40.0)];
 /// Multiplications at the most, of which the device counts how many there are.
 pub const MOST_PRODUCTS: i64 = 15_000_000;
-/// Entries of the left factor's longest row at the most, whatever they meet, and where one block soon has multiplied
-/// all that they can meet: more are taken in parts, side by side.
-const LONGEST: [i64; 2] = [256, 2048];
-/// Multiplications of a row that one block has soon done.
-const OF_ONE_BLOCK: i64 = 1 << 18;
+/// Entries of the left factor's longest row at the most: more are taken in parts, side by side. The second limit is for
+/// products of fewer multiplications, whose long rows a block has soon done.
+const LONGEST: [i64; 2] = [256, 512];
+/// Multiplications of products with such rows at the most. Of 1.1 million with rows of up to 424 entries the product took
+/// 391 µs by parts and 208 as a small one, of 9.5 million with rows of up to 574 700 and 825.
+const MOST_WITH_LONG_ROWS: i64 = 3_000_000;
 
-/// Whether a product is expected to be small: of factors with so many rows and entries, and so many entries in their
-/// longest rows.
-pub fn is_small(rows: [i64; 2], entries: [i64; 2], longest: [i64; 2]) -> bool {
+/// Whether a product is expected to be small: of factors with so many rows and entries, and so many entries in the left
+/// one's longest row.
+pub fn is_small(rows: [i64; 2], entries: [i64; 2], longest: i64) -> bool {
     // The number that comes out if the left factor's entries meet rows of mean length.
     let expected = entries[0] as f64 * entries[1] as f64 / rows[1].max(1) as f64;
     let is_few = |(all, of_row): (f64, f64)| expected <= all.min(of_row * rows[0] as f64);
-    // A row of the left factor meets each row of the right one once.
-    let of_row = longest[0].saturating_mul(longest[1]).min(entries[1]);
-    let is_short = longest[0] <= LONGEST[0] || longest[0] <= LONGEST[1] && of_row <= OF_ONE_BLOCK;
-    rows[0] > 0 && is_short && EXPECTED.into_iter().any(is_few)
+    rows[0] > 0
+        && longest <= LONGEST[1]
+        && expected <= most_products(longest) as f64
+        && EXPECTED.into_iter().any(is_few)
+}
+
+/// Multiplications at the most of a product that is small, with so many entries in the left factor's longest row.
+pub fn most_products(longest: i64) -> i64 {
+    if longest > LONGEST[0] {
+        MOST_WITH_LONG_ROWS
+    } else {
+        MOST_PRODUCTS
+    }
 }
 
 /// Products of a row of a bin at the least: more than those before allow.
@@ -80,20 +90,15 @@ mod tests {
 
     #[test]
     fn a_product_of_few_multiplications_is_small() {
-        let square = |rows: i64, entries: i64, longest| is_small([rows; 2], [entries; 2], [longest; 2]);
+        let square = |rows: i64, entries: i64, longest| is_small([rows; 2], [entries; 2], longest);
         // Circuits of 57,000 and 6,833 unknowns, the smaller one with long rows; roads of 126,000 crossings.
         assert!(square(57_735, 275_094, 200) && square(126_146, 323_900, 7));
-        assert!(square(6833, 43_250, 1442) && square(36_519, 289_794, 15) && !square(74_752, 596_992, 55));
+        assert!(!square(6833, 43_250, 1442) && square(36_519, 289_794, 15) && !square(74_752, 596_992, 55));
         // A pruned layer; few rows with many products each.
-        assert!(
-            !is_small([512, 2048], [209_715; 2], [250; 2])
-                && !is_small([18, 50_000], [200_000; 2], [256, 18])
-        );
-        // Rows that are longer, or that meet long ones.
-        assert!(
-            !square(18_354, 166_080, 2049) && square(200_000, 500_000, 256) && !square(200_000, 500_000, 513)
-        );
-        assert!(is_small([200_000; 2], [500_000; 2], [2048, 128]));
+        assert!(!is_small([512, 2048], [209_715; 2], 250) && !is_small([18, 50_000], [200_000; 2], 256));
+        // Rows that are longer.
+        assert!(square(7000, 69_336, 424) && !square(17_758, 126_150, 574) && !square(100_000, 600_000, 257));
+        assert!(square(100_000, 600_000, 256) && most_products(257) < most_products(256));
         assert!(!square(0, 0, 0) && !square(i64::MAX, i64::MAX, 1) && square(1, 1, 1));
     }
 }

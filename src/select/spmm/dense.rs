@@ -7,6 +7,7 @@
 pub mod own;
 
 use super::copies::PACK;
+use crate::select::device::Ratios;
 use crate::select::Multiplier;
 use crate::support::Types;
 use crate::types::{ComputeType, DataType};
@@ -122,6 +123,31 @@ pub fn multiplier(
     }
 }
 
+/// Columns of C, and multiplications, from which fp32 is multiplied by matrix units, in three parts of bf16: 4096 × 4096 ×
+/// 32 takes 38.9 µs so and 44.9 by FMA, with 64 columns 41 and 63, with 128 58 and 116, with 512 189 and 437; 512 × 512 × 128 8.2 and 7.6, 1024 ×
+/// 1024 × 128 10.6 and 13.9 (H100).
+const PARTS_COLUMNS: usize = 48;
+const PARTS_WORK: usize = 1 << 26;
+/// How many times as fast that is at least on an H100, where it is worth it; other devices by what their matrix
+/// units do, and FMA.
+const PARTS_GAIN: f64 = 1.6;
+
+/// Whether m × k and k × n matrices of fp32 are multiplied by matrix units, in three parts of bf16: where that is faster
+/// on the device, and pedantic arithmetic (`ieee`) was not asked for.
+pub fn is_in_parts(types: Types, ieee: bool, (m, k, n): (usize, usize, usize), device: &Ratios) -> bool {
+    Arithmetic::of(types) == Arithmetic::F32
+        && !ieee
+        && n >= PARTS_COLUMNS
+        && work((m, k, n)) >= PARTS_WORK
+        && PARTS_GAIN * device.matrix_units > device.singles
+}
+
+/// How many times as long as cublasLt's FMA such a product takes, with so many columns of C: 0.76 with 64, 0.66 with 128, 0.58
+/// with 4096.
+pub fn in_parts_slower(n: usize) -> f64 {
+    0.57 + 12.0 / n.max(1) as f64
+}
+
 /// How many times as long as cublasLt the library's own kernels take, for plans that may not use cublasLt: 1 up to
 /// the limit, from there in steps of equal ratios to what was measured for the largest products.
 pub fn own_kernels_slower(types: Types, sizes: (usize, usize, usize)) -> f64 {
@@ -226,6 +252,25 @@ mod tests {
 
     fn types(a: DataType, compute: ComputeType) -> Types {
         Types { a, x: a, y: a, compute }
+    }
+
+    #[test]
+    fn fp32_is_multiplied_in_parts_where_that_is_faster() {
+        let f32 = types(DataType::R32F, ComputeType::R32F);
+        let is_taken = |types, ieee, sizes| is_in_parts(types, ieee, sizes, &Ratios::SAME);
+        let large = (4096, 4096, 128);
+        assert!(is_taken(f32, false, large) && is_taken(f32, false, (1024, 1024, 64)));
+        assert!(!is_taken(f32, true, large) && !is_taken(f32, false, (4096, 4096, 32)));
+        assert!(!is_taken(f32, false, (512, 512, 128)) && !is_taken(f32, false, (4096, 4096, 0)));
+        for compute in [ComputeType::Tf32, ComputeType::R64F] {
+            let value = if compute == ComputeType::R64F { DataType::R64F } else { DataType::R32F };
+            assert!(!is_taken(types(value, compute), false, large));
+        }
+        // A device whose matrix units are slower than an H100's, beside its FMA: a fourth, and two thirds.
+        let device = |matrix_units| Ratios { matrix_units, ..Ratios::SAME };
+        assert_eq!([0.25, 0.67].map(|units| is_in_parts(f32, false, large, &device(units))), [false, true]);
+        let slower = [64, 128, 512, 4096].map(in_parts_slower);
+        assert!(slower.windows(2).all(|two| two[0] > two[1]) && slower[0] < 0.8 && slower[3] > 0.5);
     }
 
     #[test]

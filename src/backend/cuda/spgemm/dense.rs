@@ -63,7 +63,7 @@ impl Dense {
         };
         let (types, k) = (wanted.types, wanted.shape.1);
         let sizes = [types.a.size(), types.y.size()];
-        let own = Own::load(device, types)?;
+        let own = Own::load(device, types, false)?;
         let plan = own.whole(device, panels.rows, k, panels.columns);
         kernels.get(Name::DenseFill)?;
         kernels.get(Name::DenseTake)?;

@@ -19,7 +19,7 @@ use crate::select::grids;
 use crate::select::spgemm::bins::is_far;
 use crate::select::spgemm::rows::{count_part, lanes, part, threads_at_once};
 use crate::select::spgemm::small::{
-    is_small, least, most_rows, team_blocks, window_blocks, BINS, LIMITS, MOST_PRODUCTS, TABLES,
+    is_small, least, most_products, most_rows, team_blocks, window_blocks, BINS, LIMITS, TABLES,
 };
 use crate::select::spgemm::windows::{count_window, LARGE_BLOCK, SMALL_BLOCK};
 use crate::types::Address;
@@ -114,11 +114,10 @@ pub fn count(
     let entries = [left.nnz, right.nnz];
     let of_longest = left_stats.max.saturating_mul(right_stats.max);
     let is_ordered = order == SORTED | DISTINCT && !is_far(right.cols);
-    let longest = [left_stats.max, right_stats.max];
-    if !testing::are_apart() || !is_ordered || !is_small([left.rows, right.rows], entries, longest) {
+    if !testing::are_apart() || !is_ordered || !is_small([left.rows, right.rows], entries, left_stats.max) {
         return Ok(None);
     }
-    let rows_of_c = left.rows as usize;
+    let (rows_of_c, most) = (left.rows as usize, most_products(left_stats.max));
     let products = DeviceBuffer::<i64>::new(cx, rows_of_c)?;
     let mut list = DeviceBuffer::<u32>::new(cx, BINS * rows_of_c)?;
     let mut offsets = DeviceBuffer::<i64>::zeroed(cx, rows_of_c + 1)?;
@@ -140,7 +139,7 @@ pub fn count(
         count: 0,
         counted: counts.offset(bin * size_of::<u64>()),
         products: totals,
-        most: MOST_PRODUCTS,
+        most,
     };
     let beside = &Beside::new(kernels.are_of_90()?);
     for bin in (0..BINS).rev().filter(|&bin| of_longest >= least(bin)) {
@@ -171,7 +170,7 @@ pub fn count(
     words.fetch(cx, word::ENTRIES)?;
     memory::copy(words.host(word::ENTRIES), offsets.at(rows_of_c), size_of::<i64>(), cx.stream)?;
     let found = words.wait(cx)?;
-    if found[word::PRODUCTS + 1] != 0 || found[word::PRODUCTS] > MOST_PRODUCTS as u64 {
+    if found[word::PRODUCTS + 1] != 0 || found[word::PRODUCTS] > most as u64 {
         return Ok(None);
     }
     let all = found[word::PRODUCTS] as i64;
@@ -193,6 +192,7 @@ pub fn count(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::select::spgemm::small::MOST_PRODUCTS;
 
     #[test]
     fn the_numeric_phase_has_these_bins() {

@@ -155,8 +155,11 @@ pub(super) struct DenseSpmm {
     /// op(A): element (i, j) at i · row + j · col.
     values: DeviceBuffer<u8>,
     strides: Strides,
-    /// Entries may repeat: 1 where such a sum is not what a half can hold.
+    /// 1 where a row of A makes sums that are not finite and have to be computed again: entries repeat, and their sum
+    /// is not what a half can hold, or a number is too large for the first of three parts of bf16.
     special: Option<DeviceBuffer<u32>>,
+    /// Entries may repeat.
+    repeats: bool,
     engine: Engine,
     fill: Kernel,
     repair: Kernel,
@@ -172,10 +175,11 @@ pub(super) fn build_from(analysis: &Analysis<'_>, multiplier: Multiplier) -> Res
         Multiplier::CublasLt { timed, a_by_columns } => {
             device.cublaslt().map(|library| (library, timed, a_by_columns))
         }
-        Multiplier::Own => None,
+        Multiplier::Own | Multiplier::OwnInParts => None,
     };
     let Some((library, timed, a_by_columns)) = installed else {
-        let engine = Engine::Own(Box::new(Own::load(device, problem.types)?));
+        let in_parts = multiplier == Multiplier::OwnInParts;
+        let engine = Engine::Own(Box::new(Own::load(device, problem.types, in_parts)?));
         return DenseSpmm::build(analysis, engine, false);
     };
     let engine = Engine::Lt(Lt::load(device, library, problem, work)?);
@@ -204,6 +208,7 @@ impl DenseSpmm {
             true => analysis.rows_from(select::Source::Canonical)?,
             false => analysis.take_rows()?,
         };
+        let has_parts = matches!(&engine, Engine::Own(own) if own.is_in_parts());
         let widths = operand.rows().widths();
         let of_a = Types { y: problem.types.a, ..problem.types };
         let mut executor = DenseSpmm {
@@ -213,10 +218,11 @@ impl DenseSpmm {
             shape,
             values: DeviceBuffer::zeroed(cx, product(&[elements, size]))?,
             strides,
-            special: match findings.structure.unique {
+            special: match findings.structure.unique && !has_parts {
                 true => None,
                 false => Some(DeviceBuffer::zeroed(cx, 1)?),
             },
+            repeats: !findings.structure.unique,
             engine,
             fill: FILL.load(device, (types_name(of_a), widths))?,
             repair: REPAIR.load(device, (types_name(problem.types),))?,
@@ -246,7 +252,7 @@ impl DenseSpmm {
         unsafe {
             launch!(self.fill, blocks, THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, rows.rows, self.values.address(),
-                self.strides.row, self.strides.col, i32::from(self.special.is_some()), special)
+                self.strides.row, self.strides.col, i32::from(self.repeats), special)
         }
     }
 
@@ -586,6 +592,8 @@ impl SpmmExecutor for DenseSpmm {
         self.problem.a = a;
         if let Some(special) = &self.special {
             memory::zero(special.address(), special.bytes(), cx.stream)?;
+        }
+        if self.repeats {
             memory::zero(self.values.address(), self.values.bytes(), cx.stream)?;
         }
         self.fill(cx)

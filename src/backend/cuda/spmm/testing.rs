@@ -214,6 +214,7 @@ impl Product {
             types,
             // As the plan has it.
             value_updates: updated == Some(true) || reorder.is_named(),
+            ieee: false,
         };
         let clusters = if reorder == Reorder::Auto { Clusters::IfFaster } else { Clusters::No };
         let mut method = match Method::new(algorithm) {

@@ -112,6 +112,7 @@ where
             n_hint: self.n as i64,
             types: C::TYPES,
             value_updates: false,
+            ieee: false,
         }
     }
 

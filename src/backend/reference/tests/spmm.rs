@@ -39,6 +39,7 @@ fn plan<A: Element>(
         n_hint: c.cols,
         types: Types { a: A::TYPE, x: b.value_type, y: c.value_type, compute },
         value_updates: false,
+        ieee: false,
     };
     let handle = handle();
     let plan = fresh::<operation::Spmm>(&handle, problem);

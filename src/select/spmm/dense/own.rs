@@ -11,6 +11,7 @@ pub struct Tile {
     m: usize,
     n: usize,
     k: usize,
+    /// Blocks of factors in shared memory; 0: two, in three parts of bf16.
     stages: usize,
     /// Of a block.
     pub threads: u32,
@@ -65,6 +66,17 @@ const F32: Kind = Kind {
     wanted: 4.0,
     least: [200.0, 2.5],
 };
+/// fp32 in three parts of bf16 (kernels/spmm/dense_parts.cuh).
+const F32_IN_PARTS: Kind = Kind {
+    tiles: [
+        tile("large", [128, 128, 32, 0], 256),
+        tile("medium", [128, 64, 32, 0], 256),
+        tile("small", [128, 32, 32, 0], 256),
+    ],
+    part: 128,
+    wanted: 1.0,
+    least: [0.95; 2],
+};
 const F64: Kind = Kind {
     tiles: [
         tile("large", [128, 64, 16, 3], 128),
@@ -88,11 +100,12 @@ pub struct Plan {
 }
 
 impl Kind {
-    /// The one of these types.
-    pub fn of(types: Types) -> &'static Self {
+    /// The one of these types; `in_parts`: fp32 by matrix units.
+    pub fn of(types: Types, in_parts: bool) -> &'static Self {
         match Arithmetic::of(types) {
             Arithmetic::Halves => &HALVES,
             Arithmetic::Tf32 => &TF32,
+            Arithmetic::F32 if in_parts => &F32_IN_PARTS,
             Arithmetic::F32 => &F32,
             Arithmetic::F64 => &F64,
         }
@@ -155,6 +168,11 @@ impl Tile {
 
     /// Dynamic shared memory: kernels' `Stage::kBytes` by stages.
     pub fn shared(&self, size: usize) -> u32 {
+        if self.stages == 0 {
+            // `PartStage::BYTES`: blocks of 8 × 8 halves, with gaps.
+            let (of_a, of_b) = (self.m / 8 * 128 + 32, self.n / 8 * (128 + 16));
+            return (2 * 3 * self.k / 8 * (of_a + of_b)) as u32;
+        }
         let (pad_a, pad_b) = match size {
             2 => (0, 0),
             4 => (4, 8),
@@ -167,6 +185,7 @@ impl Tile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::support::{Combo, F32};
 
     const H100: (u32, usize) = (132, 227 << 10);
 
@@ -178,17 +197,17 @@ mod tests {
     #[test]
     fn k_is_cut_until_all_multiprocessors_work() {
         // What was fastest on an H100, or within a tenth of that.
-        assert_eq!(named(&F32, 512, 512, 32), ("small", 4));
-        assert_eq!(named(&F32, 1024, 4096, 32), ("small", 16));
-        assert_eq!(named(&F32, 512, 2048, 512), ("medium", 8));
-        assert_eq!(named(&F32, 4096, 4096, 64), ("medium", 8));
-        assert_eq!(named(&F32, 4096, 4096, 512), ("medium", 1));
-        assert_eq!(named(&F32, 4096, 4096, 4096), ("large", 1));
+        assert_eq!(named(&super::F32, 512, 512, 32), ("small", 4));
+        assert_eq!(named(&super::F32, 1024, 4096, 32), ("small", 16));
+        assert_eq!(named(&super::F32, 512, 2048, 512), ("medium", 8));
+        assert_eq!(named(&super::F32, 4096, 4096, 64), ("medium", 8));
+        assert_eq!(named(&super::F32, 4096, 4096, 512), ("medium", 1));
+        assert_eq!(named(&super::F32, 4096, 4096, 4096), ("large", 1));
         assert_eq!(named(&HALVES, 512, 512, 32), ("small", 2));
         assert_eq!(named(&HALVES, 1024, 4096, 128), ("medium", 4));
         assert_eq!(named(&HALVES, 4096, 4096, 4096), ("large", 1));
         assert_eq!(named(&TF32, 512, 2048, 32), ("small", 16));
-        for kind in [&HALVES, &TF32, &F32] {
+        for kind in [&HALVES, &TF32, &super::F32] {
             for (m, k, n) in
                 [(512, 512, 32), (512, 4096, 32), (777, 3001, 5), (64, 16_384, 1), (4096, 512, 4)]
             {
@@ -200,8 +219,16 @@ mod tests {
                 assert!(plan.columns * plan.parts >= k && plan.columns * (plan.parts - 1) < k);
             }
         }
+        let in_parts = Kind::of(F32::TYPES, true);
+        assert_eq!(
+            [(512, 512, 128), (1024, 1024, 128), (2048, 2048, 128), (4096, 4096, 64), (4096, 4096, 512)]
+                .map(|(m, k, n)| named(in_parts, m, k, n)),
+            [("small", 4), ("medium", 8), ("large", 8), ("medium", 4), ("large", 1)]
+        );
+        // Two stages of three parts of 128 × 32 and 32 × 128, with gaps.
+        assert_eq!(in_parts.tiles.each_ref().map(|tile| tile.shared(4)), [105_216, 77_568, 63_744]);
         // Without the shared memory for it a tile is not taken; nothing to add is one part.
-        assert_eq!(F32.plan((132, 48 << 10), 4, 4096, 4096, 4096).size, 1);
-        assert_eq!(F32.plan(H100, 4, 32, 0, 32).parts, 1);
+        assert_eq!(super::F32.plan((132, 48 << 10), 4, 4096, 4096, 4096).size, 1);
+        assert_eq!(super::F32.plan(H100, 4, 32, 0, 32).parts, 1);
     }
 }

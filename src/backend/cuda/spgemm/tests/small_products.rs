@@ -46,7 +46,7 @@ fn a_product_that_is_larger_than_it_looked_is_taken_as_others_are() {
         (0..n).map(|row| if row == 0 { (0..250).collect() } else { vec![0, row] }).collect();
     // By its entries it is expected to be small, and it is not.
     let entries = 250 + 2 * (n - 1);
-    assert!(is_small([n; 2], [entries; 2], [250; 2]) && 250 * n > MOST_PRODUCTS);
+    assert!(is_small([n; 2], [entries; 2], 250) && 250 * n > MOST_PRODUCTS);
     let mut rng = Random::new(71);
     let a = csr(&mut rng, n, &rows);
     assert!(!is_taken("a full column", &a, &a));

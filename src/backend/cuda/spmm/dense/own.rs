@@ -47,6 +47,7 @@ kernel_kinds! { "spmm/dense" {
     OF_HALVES(String, &'static str) = "halves" for [HALVES, ["small", "medium", "large"]];
     OF_TF32(&'static str) = "tf32" for [["small", "medium", "large"]];
     OF_F32(&'static str) = "f32" for [["small", "medium", "large"]];
+    OF_PARTS(&'static str) = "parts" for [["small", "medium", "large"]];
     OF_F64(&'static str) = "f64" for [["small", "medium", "large"]];
 } }
 
@@ -54,6 +55,7 @@ kernel_kinds! { "spmm/dense" {
 pub struct Own {
     kind: &'static Kind,
     types: Types,
+    in_parts: bool,
     /// To C, and to sums, by size.
     to_c: [Kernel; 3],
     to_sums: [Kernel; 3],
@@ -61,8 +63,9 @@ pub struct Own {
 }
 
 impl Own {
-    pub fn load(device: &Device, types: Types) -> Result<Self> {
-        let kind = Kind::of(types);
+    /// `in_parts`: those for fp32 by matrix units, in three parts of bf16.
+    pub fn load(device: &Device, types: Types, in_parts: bool) -> Result<Self> {
+        let kind = Kind::of(types, in_parts);
         let size = types.a.size();
         let load = |y: DataType| {
             let one = |tile: &Tile| {
@@ -71,6 +74,7 @@ impl Own {
                         OF_HALVES.load(device, (types_name(Types { y, ..types }), tile.name))
                     }
                     Arithmetic::Tf32 => OF_TF32.load(device, (tile.name,)),
+                    Arithmetic::F32 if in_parts => OF_PARTS.load(device, (tile.name,)),
                     Arithmetic::F32 => OF_F32.load(device, (tile.name,)),
                     Arithmetic::F64 => OF_F64.load(device, (tile.name,)),
                 }?;
@@ -86,10 +90,16 @@ impl Own {
         Ok(Own {
             kind,
             types,
+            in_parts,
             to_c: load(types.y)?,
             to_sums: load(sums)?,
             packs: Packs::load(device, types.a)?,
         })
+    }
+
+    /// Whether fp32 is multiplied in three parts of bf16.
+    pub(super) fn is_in_parts(&self) -> bool {
+        self.in_parts
     }
 
     pub(super) fn plan(&self, device: &Device, m: usize, k: usize, n: usize) -> Plan {

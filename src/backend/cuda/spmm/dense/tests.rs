@@ -75,6 +75,8 @@ struct Product {
     on_device: bool,
     /// Infinities and NaNs in B.
     special: bool,
+    /// A has an infinity, and a number that no bf16 is as large as.
+    extreme: bool,
     widths: (IndexType, IndexType),
     /// New values before the product, with positions kept or not.
     updates: Option<bool>,
@@ -89,6 +91,8 @@ enum By {
     /// cublasLt with the fastest algorithm.
     Tuned,
     Own,
+    /// The library's kernels for fp32 in three parts of bf16.
+    Parts,
 }
 
 impl By {
@@ -98,9 +102,13 @@ impl By {
         if self == By::Copies && !Lt::may_widen(problem, n) {
             return None;
         }
-        let by_columns = self != By::Own && select::spmm::dense::is_by_columns(problem.types, sizes(problem));
-        let engine = if self == By::Own {
-            Engine::Own(Box::new(Own::load(device, problem.types).unwrap()))
+        if self == By::Parts && problem.types != F32::TYPES {
+            return None;
+        }
+        let is_own = matches!(self, By::Own | By::Parts);
+        let by_columns = !is_own && select::spmm::dense::is_by_columns(problem.types, sizes(problem));
+        let engine = if is_own {
+            Engine::Own(Box::new(Own::load(device, problem.types, self == By::Parts).unwrap()))
         } else {
             let Some(library) = device.cublaslt() else {
                 println!("SKIP cublasLt is not installed");
@@ -154,6 +162,7 @@ const PLAIN: Product = Product {
     beta: 0.0,
     on_device: false,
     special: false,
+    extreme: false,
     widths: WIDTHS[0],
     updates: None,
 };
@@ -180,14 +189,14 @@ struct Made {
 
 impl Product {
     fn make(&self, cx: &Context, matrix: &Rows64) -> Made {
-        let &Product { types, op, op_b, n, orders, shift, pad, alpha, beta, special, .. } = self;
+        let &Product { types, op, op_b, n, orders, shift, pad, alpha, beta, special, extreme, .. } = self;
         let (major, minor) = (matrix.offsets.len() - 1, matrix.cols);
         let (rows, cols) = if op.transposes() { (minor, major) } else { (major, minor) };
         let mut next = sequence(n as u64 + 5);
         let mut number = |value_type: DataType| {
             decode(value_type, &encode(value_type, next() as f64 / f64::from(1_u32 << 29) - 2.0))
         };
-        let values: Vec<_> = matrix.values.iter().map(|_| number(types.a)).collect();
+        let mut values: Vec<_> = matrix.values.iter().map(|_| number(types.a)).collect();
         let (b_rows, b_cols) = if op_b.transposes() { (n, cols) } else { (cols, n) };
         let ld = |order, rows: usize, cols: usize| if order == Order::Row { cols } else { rows }.max(1) + pad;
         let ldb = ld(orders.0, b_rows, b_cols);
@@ -204,6 +213,18 @@ impl Product {
             for (at, value) in [f64::INFINITY, f64::NAN, f64::NEG_INFINITY].into_iter().enumerate() {
                 b[b_at((cols * (at + 1) / 5).min(cols - 1), at * 7 % n)] = value;
             }
+        }
+        if extreme {
+            let pattern = matrix.pattern();
+            let (at, count) = (values.len() / 2, values.len());
+            let row = (0..major).find(|&row| pattern.range(row).contains(&at)).unwrap();
+            let k = if op.transposes() { row } else { pattern.index(at) };
+            // What it meets is so small that products are finite.
+            for j in 0..n {
+                b[b_at(k, j)] *= 1e-6;
+            }
+            values[at] = f64::from(f32::MAX);
+            values[count - 1] = f64::NEG_INFINITY;
         }
         // beta = 0 must not read C.
         let c: Vec<f64> = (0..extent(orders.1, ldc, rows, n))
@@ -266,6 +287,7 @@ impl Product {
             n_hint: n as i64,
             types,
             value_updates: self.updates == Some(true),
+            ieee: false,
         };
         let dense =
             |address: Address, (rows, cols): (usize, usize), ld: usize, order, value_type: DataType| {
@@ -294,7 +316,7 @@ impl Product {
     /// Computes it twice, with the same bits, and compares it with sums of doubles.
     fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &Rows64) {
         let made = self.make(cx, matrix);
-        for by in [By::Lt, By::Copies, By::Own] {
+        for by in [By::Lt, By::Copies, By::Own, By::Parts] {
             let Some(mut executor) = by.build(cx, device, &made.problem) else { continue };
             if self.updates.is_some() {
                 executor.update_values(cx, made.new_values.address()).unwrap();
@@ -515,6 +537,18 @@ fn what_takes_too_much_is_refused() {
     assert!(error.message.contains("209715200 bytes"), "{}", error.message);
 }
 
+/// Numbers of A that have no finite bf16: sums that they spoil are computed again from the stored entries.
+#[test]
+fn numbers_too_large_for_parts() {
+    let product = Product { types: F32::TYPES, extreme: true, n: 130, ..PLAIN };
+    let updated = Product { updates: Some(false), n: 33, ..product };
+    let by_columns =
+        Product { op: Operation::Transpose, orders: (Order::Col, Order::Col), beta: 1.0, ..product };
+    let all = [product, updated, Product { updates: Some(true), ..updated }, by_columns];
+    check_all(&sample(0, 150, 401), &all);
+    check_all(&sample(1, 700, 3001), &all[..2]);
+}
+
 /// Few enough products for compute-sanitizer.
 #[test]
 fn sanitizer_small_matrices() {
@@ -535,7 +569,7 @@ fn updates_and_products_can_be_captured() {
     let _entered = device.enter().unwrap();
     crate::backend::cuda::convert::testing::be_alone();
     let matrix = sample(0, 300, 200);
-    for (by, n) in [(By::Lt, 48), (By::Copies, 45), (By::Own, 48)] {
+    for (by, n) in [(By::Lt, 48), (By::Copies, 45), (By::Own, 48), (By::Parts, 48)] {
         for beta in [0.0, 1.0] {
             let stream = Stream::new(device.ordinal()).unwrap();
             let cx = Context { stream: stream.address(), ..cx.clone() };

@@ -209,6 +209,7 @@ impl Product {
             types,
             // Of clusters both ways are tested.
             value_updates: updated && n > 30,
+            ieee: false,
         };
         let analysis = Analysis { cx, device, problem: &problem, seen: &Seen::new(device) };
         let mut executor = MaskedSpmm::new(&analysis, clustered, rules).unwrap();

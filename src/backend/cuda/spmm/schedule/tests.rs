@@ -121,6 +121,7 @@ fn aligned_rows_of_b_and_c_are_for_groups() {
             n_hint: 64,
             types: F64::TYPES,
             value_updates: false,
+            ieee: false,
         };
         let seen = Seen::new(&device);
         let analysis = Analysis { cx: &cx, device: &device, problem: &problem, seen: &seen };

@@ -272,6 +272,7 @@ impl Product {
             n_hint: n as i64,
             types,
             value_updates: updated,
+            ieee: false,
         };
         let source = Source {
             rows: &Rows::of(&a),

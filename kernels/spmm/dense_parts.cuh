@@ -1,0 +1,269 @@
+// SpMM `dense` in fp32 by tensor cores: factors are sums of three bf16 (common/mma.cuh,
+// bf16_parts), and six of the nine products of their parts are added.
+//
+// A block of 256 threads has 128 rows and COLUMNS columns of the product, each of its two warp
+// groups 64 of the rows. Threads read blocks of 32 columns of A and rows of B a step ahead, into
+// registers, and write their parts to shared memory while the tensor cores multiply those of the
+// step before (wgmma, sm_90a). Other devices multiply by mma.sync, with factors from shared memory
+// in parts in registers (by_matrix_units in spmm/dense.cuh).
+//
+// Error of a sum of n products, S = sum |a b|, eps = 2^-23, with what spmm/masked_f32.cuh assumes
+// of the tensor cores: addends are cut off, toward zero, at no more than eps of the largest, and so
+// is the sum. The sums of a step of 32 columns begin at 0. With s the step's part of S and m its
+// products that are not 0, ten sums of small products lose 0.1 (m + 2) eps s in all, and the two of
+// large ones, of m1 and m2, at most (m1 + 1) eps s and (m2 + 2) eps s, or nothing where there are
+// none. What is left out of the nine is 0.5 eps s, and adding the sums of at most n steps and parts
+// of K are n roundings of eps / 2 · S. That is below 3 n eps S, alpha and beta add a rounding each:
+// 3 n eps S + 2 eps |alpha S|, as in window.
+#pragma once
+
+#include "spmm/dense.cuh"
+
+namespace tarsia::dense {
+
+constexpr int kPartRows = 128, kPartDepth = 32;
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+// Where the parts of a step are in shared memory, in bytes: blocks of 8 × 8 elements, 128 bytes,
+// whose lines of 16 bytes are rows of A and rows of B. Blocks of A that are neighbours in columns
+// are DEEP_A apart, in rows 128; those of B in rows DEEP_B, in columns WIDE_B. What is more than
+// the blocks between them keeps the stores of a warp in different banks.
+template <int COLUMNS> struct PartStage {
+    static constexpr int DEPTH = kPartDepth / 8;
+    static constexpr int DEEP_A = kPartRows / 8 * 128 + 32, PART_A = DEPTH * DEEP_A;
+    static constexpr int WIDE_B = 128 + 16, DEEP_B = COLUMNS / 8 * WIDE_B, PART_B = DEPTH * DEEP_B;
+    static constexpr int B = 3 * PART_A;
+    static constexpr int BYTES = 3 * (PART_A + PART_B);
+};
+
+// What wgmma is told of a factor without a swizzle: where it is, and how far its blocks are apart
+// along K and across.
+__device__ __forceinline__ uint64_t factor_at(uint32_t at, int deep, int wide) {
+    return uint64_t((at & 0x3ffff) >> 4) | uint64_t(deep >> 4) << 16 | uint64_t(wide >> 4) << 32;
+}
+
+__device__ __forceinline__ void begin_products() {
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void close_products() {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+template <int N> __device__ __forceinline__ void await_products(float (&sums)[N]) {
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    // They are there from here on.
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+        asm volatile("" : "+f"(sums[i])::"memory");
+}
+// What threads have written to shared memory is there for the tensor cores.
+__device__ __forceinline__ void show_to_products() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+#define TARSIA_SUM4(at) "+f"(c[at]), "+f"(c[at + 1]), "+f"(c[at + 2]), "+f"(c[at + 3])
+#define TARSIA_SUM16(at)                                                                           \
+    TARSIA_SUM4(at), TARSIA_SUM4(at + 4), TARSIA_SUM4(at + 8), TARSIA_SUM4(at + 12)
+// c += a · b, or c = a · b, of 64 rows and 16 columns of a; b by rows.
+template <bool ADDS>
+__device__ __forceinline__ void add_product(float (&c)[16], uint64_t a, uint64_t b) {
+    asm volatile("{ .reg .pred adds; setp.ne.b32 adds, %18, 0; "
+                 "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 "
+                 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, "
+                 "%16, %17, adds, 1, 1, 0, 1; }"
+                 : TARSIA_SUM16(0)
+                 : "l"(a), "l"(b), "n"(int(ADDS)));
+}
+template <bool ADDS>
+__device__ __forceinline__ void add_product(float (&c)[32], uint64_t a, uint64_t b) {
+    asm volatile("{ .reg .pred adds; setp.ne.b32 adds, %34, 0; "
+                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
+                 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+                 "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, "
+                 "%32, %33, adds, 1, 1, 0, 1; }"
+                 : TARSIA_SUM16(0), TARSIA_SUM16(16)
+                 : "l"(a), "l"(b), "n"(int(ADDS)));
+}
+template <bool ADDS>
+__device__ __forceinline__ void add_product(float (&c)[64], uint64_t a, uint64_t b) {
+    asm volatile("{ .reg .pred adds; setp.ne.b32 adds, %66, 0; "
+                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
+                 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+                 "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
+                 "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"
+                 "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, "
+                 "%64, %65, adds, 1, 1, 0, 1; }"
+                 : TARSIA_SUM16(0), TARSIA_SUM16(16), TARSIA_SUM16(32), TARSIA_SUM16(48)
+                 : "l"(a), "l"(b), "n"(int(ADDS)));
+}
+#undef TARSIA_SUM16
+#undef TARSIA_SUM4
+
+// A thread's packs of four columns of A, and of B, in a step.
+template <int COLUMNS> struct PartLoader {
+    using S = PartStage<COLUMNS>;
+    static constexpr int PACKS_A = kPartDepth / 4, STEP_A = 256 / PACKS_A,
+                         OF_A = kPartRows / STEP_A;
+    static constexpr int PACKS_B = COLUMNS / 4, STEP_B = 256 / PACKS_B, OF_B = kPartDepth / STEP_B;
+    static_assert(STEP_B % 8 == 0, "a thread's rows of B are the same lines of their blocks");
+
+    const float *a, *b;
+    int64_t lda, ldb;
+    int64_t left;      // columns of A from this thread's first one on
+    int ahead;         // this thread's first row of B before that column
+    int rows, columns; // of A and B, from this thread's first one on
+    uint32_t to_a, to_b;
+    float4 of_a[OF_A], of_b[OF_B];
+
+    __device__ __forceinline__ PartLoader(const Operands<float> &in, int64_t i0, int64_t j0,
+                                          int64_t k_begin, int64_t k_end) {
+        const int row_a = threadIdx.x / PACKS_A, col_a = threadIdx.x % PACKS_A * 4;
+        const int row_b = threadIdx.x / PACKS_B, col_b = threadIdx.x % PACKS_B * 4;
+        lda = in.lda, ldb = in.ldb;
+        a = in.a + (i0 + row_a) * lda + k_begin + col_a;
+        b = in.b + (k_begin + row_b) * ldb + j0 + col_b;
+        left = k_end - k_begin - col_a;
+        ahead = col_a - row_b;
+        const int64_t below = in.m - i0 - row_a, beside = in.n - j0 - col_b;
+        rows = below < kPartRows ? int(below) : kPartRows;
+        columns = beside < 4 ? int(beside) : 4;
+        to_a = col_a / 8 * S::DEEP_A + row_a * 16 + col_a % 8 * 2;
+        to_b =
+            S::B + row_b / 8 * S::DEEP_B + row_b % 8 * 16 + col_b / 8 * S::WIDE_B + col_b % 8 * 2;
+    }
+
+    // The next step's.
+    __device__ __forceinline__ void load() {
+#pragma unroll
+        for (int i = 0; i < OF_A; ++i) {
+            of_a[i] = make_float4(0.f, 0.f, 0.f, 0.f);
+            // Rows of A are padded with zeros to whole packs.
+            if (i * STEP_A < rows && left > 0)
+                of_a[i] = __ldg(reinterpret_cast<const float4 *>(a + i * STEP_A * lda));
+        }
+        const int64_t left_b = left + ahead;
+#pragma unroll
+        for (int i = 0; i < OF_B; ++i) {
+            of_b[i] = make_float4(0.f, 0.f, 0.f, 0.f);
+            if (i * STEP_B >= left_b)
+                continue;
+            const float *of = b + i * STEP_B * ldb;
+            if (columns == 4) {
+                of_b[i] = __ldg(reinterpret_cast<const float4 *>(of));
+            } else {
+                of_b[i].x = columns > 0 ? __ldg(of) : 0.f;
+                of_b[i].y = columns > 1 ? __ldg(of + 1) : 0.f;
+                of_b[i].z = columns > 2 ? __ldg(of + 2) : 0.f;
+            }
+        }
+        a += kPartDepth, b += kPartDepth * ldb, left -= kPartDepth;
+    }
+
+    // Their parts into a stage.
+    __device__ __forceinline__ void store(unsigned char *stage) const {
+#pragma unroll
+        for (int i = 0; i < OF_A; ++i)
+            put_parts(stage + to_a + i * STEP_A * 16, S::PART_A, of_a[i]);
+#pragma unroll
+        for (int i = 0; i < OF_B; ++i)
+            put_parts(stage + to_b + i * (STEP_B / 8) * S::DEEP_B, S::PART_B, of_b[i]);
+    }
+
+    __device__ static __forceinline__ void put_parts(unsigned char *to, int apart, float4 pack) {
+        uint2 parts[3];
+        bf16_parts(pack.x, pack.y, parts[0].x, parts[1].x, parts[2].x);
+        bf16_parts(pack.z, pack.w, parts[0].y, parts[1].y, parts[2].y);
+#pragma unroll
+        for (int part = 0; part < 3; ++part)
+            *reinterpret_cast<uint2 *>(to + part * apart) = parts[part];
+    }
+};
+
+template <int COLUMNS>
+__device__ __forceinline__ void in_parts(const Operands<float> &in, const Target<float> &out,
+                                         const Scalar<float> &alpha_) {
+    using S = PartStage<COLUMNS>;
+    extern __shared__ __align__(128) unsigned char shared[];
+    int64_t i0, j0;
+    tile_of_block(in.m, in.n, kPartRows, COLUMNS, i0, j0);
+    const int64_t k_begin = blockIdx.y * in.part;
+    const int64_t k_end = k_begin + in.part < in.k ? k_begin + in.part : in.k;
+    const int64_t steps = k_end > k_begin ? (k_end - k_begin + kPartDepth - 1) / kPartDepth : 0;
+    PartLoader<COLUMNS> loader(in, i0, j0, k_begin, k_end);
+
+    float sums[COLUMNS / 2], of_step[COLUMNS / 2];
+#pragma unroll
+    for (int i = 0; i < COLUMNS / 2; ++i)
+        sums[i] = 0.f;
+    const int group = threadIdx.x / 128;
+    // A group's rows of A begin 8 blocks behind those of the one before.
+    const uint32_t base = shared_address(shared), of_group = group * 8 * 128;
+    if (steps > 0) {
+        loader.load();
+        loader.store(shared);
+        loader.load();
+    }
+    show_to_products();
+    __syncthreads();
+    for (int64_t step = 0; step < steps; ++step) {
+        const uint32_t from = base + (step & 1) * S::BYTES;
+        const auto a = [&](int part, int deep) {
+            return factor_at(from + part * S::PART_A + deep * S::DEEP_A + of_group, S::DEEP_A, 128);
+        };
+        const auto b = [&](int part, int deep) {
+            return factor_at(from + S::B + part * S::PART_B + deep * S::DEEP_B, S::DEEP_B,
+                             S::WIDE_B);
+        };
+        // The small products first, so that little of them is cut off.
+        begin_products();
+        add_product<false>(of_step, a(2, 0), b(0, 0));
+#pragma unroll
+        for (int deep = 0; deep < S::DEPTH; deep += 2) {
+            if (deep > 0)
+                add_product<true>(of_step, a(2, deep), b(0, deep));
+            add_product<true>(of_step, a(0, deep), b(2, deep));
+            add_product<true>(of_step, a(1, deep), b(1, deep));
+            add_product<true>(of_step, a(1, deep), b(0, deep));
+            add_product<true>(of_step, a(0, deep), b(1, deep));
+        }
+#pragma unroll
+        for (int deep = 0; deep < S::DEPTH; deep += 2)
+            add_product<true>(of_step, a(0, deep), b(0, deep));
+        close_products();
+        if (step + 1 < steps)
+            loader.store(shared + ((step + 1) & 1) * S::BYTES);
+        if (step + 2 < steps)
+            loader.load();
+        await_products(of_step);
+#pragma unroll
+        for (int i = 0; i < COLUMNS / 2; ++i)
+            sums[i] += of_step[i];
+        show_to_products();
+        __syncthreads();
+    }
+    const float alpha = alpha_.get();
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int64_t row = i0 + warp * 16 + lane / 4;
+#pragma unroll
+    for (int j = 0; j < COLUMNS / 8; ++j) {
+        const int64_t col = j0 + j * 8 + lane % 4 * 2;
+        const float *sum = sums + 4 * j;
+        put(out, in.m, in.n, row, col, alpha * sum[0], alpha * sum[1]);
+        put(out, in.m, in.n, row + 8, col, alpha * sum[2], alpha * sum[3]);
+    }
+}
+
+#else
+
+template <int COLUMNS>
+__device__ __forceinline__ void in_parts(const Operands<float> &in, const Target<float> &out,
+                                         const Scalar<float> &alpha) {
+    constexpr int WM = COLUMNS / 2, WN = 32;
+    static_assert(kPartRows / WM * (COLUMNS / WN) == 8);
+    by_matrix_units<float, float, float, Factors::InParts, kPartRows, COLUMNS, kPartDepth, 2, WM,
+                    WN>(in, out, alpha);
+}
+
+#endif
+
+} // namespace tarsia::dense
