@@ -36,14 +36,17 @@ KERNELS(tf32, (), (spmm_dense_tf32_small, small), (spmm_dense_tf32_medium, mediu
 KERNELS(f64, (), (spmm_dense_f64_small, small), (spmm_dense_f64_medium, medium),
         (spmm_dense_f64_large, large))
 
-#define KERNEL_parts(name, columns, blocks) KERNEL_OF(PARTS, name, columns, blocks)
+#define KERNEL_parts(name, size) KERNEL_OF(PARTS, name, PARTS_##size)
+#define PARTS_small 32, 2
+#define PARTS_medium 64, 2
+#define PARTS_large 128, 1
 #define PARTS(name, columns, blocks)                                                               \
     extern "C" __global__ void __launch_bounds__(256, blocks)                                      \
         name(Operands<float> in, Target<float> out, Scalar<float> alpha) {                         \
         in_parts<columns>(in, out, alpha);                                                         \
     }
-KERNELS(parts, (), (spmm_dense_parts_small, 32, 2), (spmm_dense_parts_medium, 64, 2),
-        (spmm_dense_parts_large, 128, 1))
+KERNELS(parts, (), (spmm_dense_parts_small, small), (spmm_dense_parts_medium, medium),
+        (spmm_dense_parts_large, large))
 
 #define KERNEL_f32(name, size) KERNEL_OF(FMA, name, FMA_##size)
 #define FMA(name, BM, BN, BK, stages, TM, TN, unroll, blocks)                                      \

@@ -15,7 +15,7 @@ fn captures_in_a_process_of_their_own() {
     if is_skipped("capture") {
         return;
     }
-    run_alone(concat!(module_path!(), "::alone"), 17);
+    run_alone(concat!(module_path!(), "::alone"), 18);
 }
 
 /// Captures what `enqueue` does and makes a graph of it.
@@ -46,6 +46,7 @@ fn small() -> Problem<f64> {
 mod alone {
     use super::*;
 
+    mod once;
     mod renewed;
 
     #[test]

@@ -167,6 +167,11 @@ pub struct Args {
     #[arg(long)]
     pub once: bool,
 
+    /// Tell plans of SpMV and SpMM that so many executes are to come (tarsiaPlan_setExpectedExecutes): analysis
+    /// then leaves out what they do not pay for
+    #[arg(long, value_name = "K", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
+    pub expected_executes: i64,
+
     /// Who executes
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     pub backend: Backend,

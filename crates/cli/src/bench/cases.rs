@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use client::Array;
 use matrices::owned::OwnedCsr;
-use tarsia::facade::{IndexType, Operation, Order};
+use tarsia::facade::{Effort, IndexType, Operation, Order};
 
 use super::args::{reorder, spgemm_alg, spmm_alg, spmv_alg, Args, NO_PREPROCESS, ONCE};
 use super::check;
@@ -16,7 +16,7 @@ use super::pairs::Pair;
 use super::report::{
     floor_us, split_layout, split_version, Case, Key, Origin, Row, Writer, AT_VERSION, OURS,
 };
-use super::runs::{self, csr_bytes, wrong, Layout, Operands, Setting, Stored, SPARSE_PATIENCE};
+use super::runs::{self, csr_bytes, wrong, Layout, Operands, Setting, Stored, Wishes, SPARSE_PATIENCE};
 use super::timer::{self, Times};
 use super::vendor::{Choice, Dense, Prepared, SparseProduct, Vendor};
 use super::{is_declined, Declined, Op};
@@ -414,11 +414,13 @@ impl<'s, V: Vendor> Bench<'s, V> {
     ) -> Result<Prepared<'a>> {
         let (session, a, b) = (self.setting.session, product.a, &product.b);
         let factor = Dense { array: b, rows: a.host.cols, cols: product.n, layout: product.layout };
+        let executes = self.setting.expected_executes;
+        let wishes = |effort, alg| Wishes { effort, reorder: reorder(alg), executes };
         match (product.op, who) {
             (Op::Spmv, Who::Ours(alg)) if alg == ONCE => runs::prepare_once(session, a, b, c),
             (Op::Spmv, Who::Ours(alg)) => {
                 let (code, effort) = spmv_alg(alg).ok_or("no such algorithm")?;
-                let mut prepared = runs::prepare_spmv(session, code, (effort, reorder(alg)), a, b, c)?;
+                let mut prepared = runs::prepare_spmv(session, code, wishes(effort, alg), a, b, c)?;
                 prepared.note += &self.setting.features(a);
                 Ok(prepared)
             }
@@ -428,7 +430,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
                     return runs::prepare_spmm_once(session, a, factor, c);
                 }
                 let code = spmm_alg(alg).ok_or("no such algorithm")?;
-                runs::prepare_spmm(session, (code, reorder(alg)), a, factor, c)
+                runs::prepare_spmm(session, (code, wishes(Effort::Default, alg)), a, factor, c)
             }
             (Op::Spmv, Who::Theirs(choice)) => self.vendor.spmv(&choice.what, a, b, c),
             (_, Who::Theirs(choice)) => self.vendor.spmm(&choice.what, a, factor, c),

@@ -230,6 +230,7 @@ fn measure_with<V: Vendor>(
         repeat: args.repeat as usize,
         check: !args.no_check,
         features: args.features,
+        expected_executes: args.expected_executes,
         max_c_bytes: args.max_c_gib * 1024f64.powi(3),
     };
     let (writer, rows) = match &args.out {

@@ -242,6 +242,7 @@ fn run_with(
             timer: &*timer,
             repeat: 2,
             features: args.features,
+            expected_executes: 0,
             check: true,
             max_c_bytes: args.max_c_gib * 1024f64.powi(3),
         },
@@ -600,6 +601,7 @@ fn our_sparse_product_is_the_same_whole_and_with_new_values() {
         timer: &*timer,
         repeat: 2,
         features: false,
+        expected_executes: 0,
         check: true,
         max_c_bytes: 1e9,
     };
