@@ -296,12 +296,13 @@ module tarsia
     ! that is not 0 counts there as at least 2^-14 (fp16; bf16: 2^-126) in magnitude: small terms
     ! beside a subnormal times a large one keep fewer digits.
     !
-    ! Values of 32 bits on CUDA: TARSIA_SPMM_ALG_WINDOW (which may be DEFAULT) multiplies them on
-    ! tensor cores, each in three parts of bf16, which are exact; six of the nine products of parts
-    ! are added. A sum of n products is off by at most 3 n * 2^-23 * sum of |a * b|, and 2 * 2^-23 *
-    ! |alpha * sum| for alpha and beta. Of a factor below 2^-110 in magnitude up to 2^-134 may be
-    ! lost beside. TARSIA_SPMM_ALG_DENSE may take cublasLt, whose arithmetic is its own
-    ! (CUBLAS_COMPUTE_32F). All others multiply and add 32-bit reals.
+    ! Values of 32 bits on CUDA: TARSIA_SPMM_ALG_WINDOW, and DENSE where nHint is 48 or more and the
+    ! device gains by it (both may be DEFAULT), multiply them on tensor cores, each in three parts
+    ! of bf16, which are exact; six of the nine products of parts are added. A sum of n products is
+    ! off by at most 3 n * 2^-23 * sum of |a * b|, and 2 * 2^-23 * |alpha * sum| for alpha and beta.
+    ! Of a factor below 2^-110 in magnitude up to 2^-134 may be lost beside. Else
+    ! TARSIA_SPMM_ALG_DENSE may take cublasLt, whose arithmetic is its own (CUBLAS_COMPUTE_32F). All
+    ! others multiply and add 32-bit reals.
     integer(c_int), parameter, public :: TARSIA_COMPUTE_32F = 0
     ! 64-bit real.
     integer(c_int), parameter, public :: TARSIA_COMPUTE_64F = 1
@@ -2218,8 +2219,8 @@ module tarsia
         ! alone (the value array must be there; its values may be anything then), and
         ! tarsiaPlan_updateValues with another array moves the plan to that one, asynchronously,
         ! since only its address changes (a CUDA graph goes on with the address that it was captured
-        ! with, and the call is refused as long as there is one). With setValueUpdates(1) SpGEMM
-        ! keeps C's pattern, too. 0 after create.
+        ! with, and the call is refused as long as there is one, but in a capture). With
+        ! setValueUpdates(1) SpGEMM keeps C's pattern, too. 0 after create.
         !
         ! Served by TARSIA_SPMV_ALG_CSR, TARSIA_SPMM_ALG_ROW and TARSIA_SPGEMM_ALG_HASH, of which
         ! DEFAULT is the one of the operation, whatever the effort, for matrices whose values have

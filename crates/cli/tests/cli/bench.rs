@@ -92,6 +92,24 @@ fn every_case_has_a_line() {
 }
 
 /// Each algorithm but `tile` is timed a second time, and its rows are right in their order.
+/// A plan that is told of few executes makes no copy of the matrix; each is analyzed twice.
+#[test]
+fn plans_are_told_how_many_executes_to_expect() {
+    let folder = Folder::new();
+    let path = folder.matrix("grid.mtx", &gallery::by_name("poisson7:24").unwrap());
+    let note = |more: &[&str]| {
+        let arguments =
+            [path.as_str(), "--backend", "host", "--op", "spmv", "--types", "f64", "--repeat", "2"];
+        let rows = table(&bench(&[&arguments, more].concat()));
+        rows.into_iter().find(|row| row["op"] == "spmv").expect("a line")["note"].clone()
+    };
+    let few = note(&["--expected-executes", "1"]);
+    assert!(few.contains(";in_place=1;first_analysis_ms="), "{few}");
+    let output = tarsia(&["bench", &path, "--expected-executes", "-1"]);
+    assert_has(stderr(&output), &["--expected-executes"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
 #[test]
 fn products_without_order_have_lines() {
     let folder = Folder::new();
