@@ -10,35 +10,17 @@ using namespace tarsia::spgemm;
 
 namespace {
 
-// A turn is a barrier in shared memory (mbarrier) that one arrival completes.
-__device__ __forceinline__ unsigned turn_address(uint64_t *turn) {
-    return static_cast<unsigned>(__cvta_generic_to_shared(turn));
+// Warps of a block that add one after the other, each as soon as the one before lets it: more have
+// no barriers of their own (16 in a block), and take turns at the barrier of all.
+constexpr int CHAINED = 8;
+
+// A warp waits until the one before it has added what came first, which lets it go on without
+// waiting.
+__device__ __forceinline__ void await_turn(int warp) {
+    asm volatile("bar.sync %0, 64;" ::"r"(1 + warp) : "memory");
 }
-__device__ __forceinline__ void begin_turns(uint64_t *turn) {
-    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(turn_address(turn)) : "memory");
-}
-__device__ __forceinline__ void end_turns(uint64_t *turn) {
-    asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(turn_address(turn)) : "memory");
-}
-__device__ __forceinline__ void give_turn(uint64_t *turn) {
-    asm volatile(
-        "{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(turn_address(turn))
-        : "memory");
-}
-__device__ __forceinline__ void await_turn(uint64_t *turn, unsigned parity) {
-    int done;
-    do {
-        asm volatile("{ .reg .pred p;\n"
-#if __CUDA_ARCH__ >= 900
-                     "mbarrier.try_wait.parity.shared.b64 p, [%1], %2;\n"
-#else
-                     "mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
-#endif
-                     "selp.s32 %0, 1, 0, p; }"
-                     : "=r"(done)
-                     : "r"(turn_address(turn)), "r"(parity)
-                     : "memory");
-    } while (!done);
+__device__ __forceinline__ void give_turn(int warp) {
+    asm volatile("bar.arrive %0, 64;" ::"r"(1 + warp) : "memory");
 }
 
 using Word = unsigned long long;
@@ -280,8 +262,6 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
     // Entries of the block's window, and the next column after it; for two rounds, so that
     // one barrier a round is enough.
     __shared__ int64_t found[2][2];
-    // A warp's turn to add: the warp before it completes it.
-    __shared__ uint64_t turns[32];
     // The next window's first entry of C and first column, which the registers are too few for.
     __shared__ int64_t later[2];
     const int blocks = cluster_blocks(), block = cluster_rank();
@@ -309,9 +289,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
     const bool fits = row.fits();
     if (fits)
         row.begin_windows();
-    if (threadIdx.x < 32)
-        begin_turns(turns + threadIdx.x);
-    unsigned parity = 0;
+    const bool is_chain = blockDim.x <= 32 * CHAINED;
     for (int round = 0; begin <= largest; round ^= 1) {
         // A block without a window has one of no columns.
         const int64_t ahead = block * static_cast<int64_t>(bits);
@@ -425,9 +403,29 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
                     product[h] = times(widen<T>(left_values[first + owner]),
                                        widen<T>(right_values[position]));
                 }
+                // One row of `right`: no two products meet.
                 const bool apart = (row.order & DISTINCT) && row.sums[lead] >= base + step;
+                int rank[HELD], rounds[HELD];
+                if (!apart) {
+#pragma unroll
+                    for (int h = 0; h < HELD; ++h) {
+                        rounds[h] = 0;
+                        rank[h] = 0;
+                        if (h < held)
+                            rank[h] = rank_in_slot(slot[h] >= 0, slot[h], rounds[h]);
+                    }
+                }
+                const auto add = [&] {
+#pragma unroll
+                    for (int h = 0; h < HELD; ++h) {
+                        if (h < held) {
+                            add_in_order(target, slot[h] >= 0, slot[h], product[h], rank[h],
+                                         rounds[h]);
+                        }
+                    }
+                };
                 if (apart) {
-                    // One row of `right`: no two products meet. Those before have been added.
+                    // What came before has been added.
                     __syncthreads();
 #pragma unroll
                     for (int h = 0; h < HELD; ++h) {
@@ -435,35 +433,25 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
                             target[slot[h]] = plus(target[slot[h]], product[h]);
                     }
                 }
-                // Warps add one after the other, and go on without waiting for those after them.
-                if (warp * 32 * held < step) {
-                    int rank[HELD], rounds[HELD];
-                    if (!apart) {
-#pragma unroll
-                        for (int h = 0; h < HELD; ++h) {
-                            rounds[h] = 0;
-                            rank[h] = 0;
-                            if (h < held)
-                                rank[h] = rank_in_slot(slot[h] >= 0, slot[h], rounds[h]);
-                        }
+                const int share = 32 * held;
+                if (is_chain) {
+                    if (warp * share < step) {
+                        if (base > 0 || warp > 0)
+                            await_turn(warp);
+                        if (!apart)
+                            add();
+                        if (base + (warp + 1) * share < total)
+                            give_turn(warp + 1 < blockDim.x / 32 ? warp + 1 : 0);
                     }
-                    if (base > 0 || warp > 0) {
-                        await_turn(turns + warp, parity);
-                        parity ^= 1;
+                } else if (apart) {
+                    __syncthreads();
+                } else {
+                    const int turns = static_cast<int>((step + share - 1) / share);
+                    for (int turn = 0; turn < turns; ++turn) {
+                        if (warp == turn)
+                            add();
+                        __syncthreads();
                     }
-                    if (!apart) {
-#pragma unroll
-                        for (int h = 0; h < HELD; ++h) {
-                            if (h < held) {
-                                add_in_order(target, slot[h] >= 0, slot[h], product[h], rank[h],
-                                             rounds[h]);
-                            }
-                        }
-                    }
-                    __syncwarp();
-                    const int next_warp = warp + 1 < blockDim.x / 32 ? warp + 1 : 0;
-                    if (base + (warp + 1) * 32 * held < total && lane_id() == 0)
-                        give_turn(turns + next_warp);
                 }
                 base += step;
             }
@@ -477,8 +465,6 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
         place = later[0];
         begin = later[1];
     }
-    if (threadIdx.x < 32)
-        end_turns(turns + threadIdx.x);
     // The others may not have read what this one found.
     if (cluster_blocks() > 1)
         cluster_barrier();

@@ -436,7 +436,7 @@ pub fn spmm(
     if let (Some(surveyed), Some(rates), false) = (surveyed, machine.spmm_rates(), named) {
         // Rates of `dense` are cublasLt's, which deterministic plans and those in parts do not take.
         let own_kernels = if spmm::dense::is_in_parts(types, problem.ieee, dense_sizes(problem), ratios) {
-            spmm::dense::in_parts_slower(problem.columns())
+            spmm::dense::in_parts_slower(dense_sizes(problem))
         } else if settings.deterministic {
             spmm::dense::own_kernels_slower(types, dense_sizes(problem))
         } else {

@@ -10,7 +10,7 @@ pub const LARGE_BLOCK: u32 = 1024;
 /// and may not be asked for.
 const RESERVED: usize = 1024;
 /// Bytes that the window kernels have besides what a launch asks for.
-const FIXED: usize = 640;
+const FIXED: usize = 384;
 
 /// Launch of a kernel with a block a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

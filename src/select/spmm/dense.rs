@@ -142,10 +142,12 @@ pub fn is_in_parts(types: Types, ieee: bool, (m, k, n): (usize, usize, usize), d
         && PARTS_GAIN * device.matrix_units > device.singles
 }
 
-/// How many times as long as cublasLt's FMA such a product takes, with so many columns of C: 0.76 with 64, 0.66 with 128, 0.58
-/// with 4096.
-pub fn in_parts_slower(n: usize) -> f64 {
-    0.57 + 12.0 / n.max(1) as f64
+/// How many times as long as cublasLt's FMA such a product takes: large ones 0.76 with 64 columns of C, 0.66 with 128 and 0.58 with
+/// 4096; of 2048 × 512 × 128, 12.7 µs, launches are most, and it takes as long.
+pub fn in_parts_slower(sizes: (usize, usize, usize)) -> f64 {
+    const NO_GAIN: f64 = (1 << 27) as f64;
+    let large = 0.57 + 12.0 / sizes.2.max(1) as f64;
+    large + (1.0 - large) * (NO_GAIN / work(sizes) as f64).min(1.0)
 }
 
 /// How many times as long as cublasLt the library's own kernels take, for plans that may not use cublasLt: 1 up to
@@ -269,8 +271,9 @@ mod tests {
         // A device whose matrix units are slower than an H100's, beside its FMA: a fourth, and two thirds.
         let device = |matrix_units| Ratios { matrix_units, ..Ratios::SAME };
         assert_eq!([0.25, 0.67].map(|units| is_in_parts(f32, false, large, &device(units))), [false, true]);
-        let slower = [64, 128, 512, 4096].map(in_parts_slower);
+        let slower = [64, 128, 512, 4096].map(|n| in_parts_slower((4096, 4096, n)));
         assert!(slower.windows(2).all(|two| two[0] > two[1]) && slower[0] < 0.8 && slower[3] > 0.5);
+        assert_eq!(in_parts_slower((2048, 512, 128)), 1.0);
     }
 
     #[test]

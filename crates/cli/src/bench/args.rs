@@ -67,12 +67,14 @@ The table (--out, else stdout), tab-separated:
                SpGEMM with new values, against the vendor's entry with the least reuse_us, if any has one; rounds; …
   peak_bytes   the most memory at one time that plan, workspace, buffers and converted matrices take
                beside A in CSR and the dense operands, SpGEMM with C; -1: nobody knows
+  analysis_ms  SpMV, SpMM: a second analysis, of another plan, since the first of a kind loads kernels (the note's
+               first_analysis_ms; one of 200 ms or more is not repeated); a vendor's preprocess; SpGEMM: plan and analysis
   analysis_executes  the time of the analysis over median_us
 
 Behind the table: speed-ups over the vendor's best entry, and for SpMV and SpMM totals: for K = 1, 10, 100, 1000
 executes the least that any of the vendor's entries takes for its preparation (analysis_ms, with its preprocess) and K
-executes, over our analysis and K executes, geometric mean with the worst matrix; and the median of the executes from
-which on ours take no longer (∞: never). Formats other than CSR do not count there: their conversion is not timed.
+executes, over our analysis and K executes, geometric mean with the worst matrix; and the executes from which on ours
+take no longer, in the median and for nine matrices in ten (∞: never). Formats other than CSR do not count there: their conversion is not timed.
 
 Vendors are opened while the program runs. --library FILE opens a file of cuSPARSE, several of them several versions,
 each with its own descriptors, buffers and preprocess on the same operands. cuBLAS: LD_LIBRARY_PATH; cuSPARSE: LD_LIBRARY_PATH, CUDA_HOME, pip's folders beside

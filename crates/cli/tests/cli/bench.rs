@@ -105,7 +105,7 @@ fn plans_are_told_how_many_executes_to_expect() {
     };
     let few = note(&["--expected-executes", "1"]);
     assert!(few.contains(";in_place=1;first_analysis_ms="), "{few}");
-    let output = tarsia(&["bench", &path, "--expected-executes", "-1"]);
+    let output = tarsia(&["bench", &path, "--expected-executes=-1"]);
     assert_has(stderr(&output), &["--expected-executes"]);
     assert_eq!(output.status.code(), Some(2));
 }
