@@ -406,7 +406,7 @@ fn versions_of_a_library_are_read() {
     let totals = text.lines().skip_while(|line| !line.starts_with("Preparation")).nth(2).unwrap();
     let words = totals.split_whitespace().collect::<Vec<_>>().join(" ");
     let ratios = "1.200 (1.20 a) 1.500 (1.50 a) 1.588 (1.59 a) 1.599 (1.60 a)";
-    assert_eq!(words, format!("spmv f64 1 default 1 {ratios} 1"));
+    assert_eq!(words, format!("spmv f64 1 default 1 {ratios} 1, 1"));
     let speedup = |implementation: &str| {
         let text = bench(&["--results", &ours, "--table", &ours, "--impl", implementation]);
         let mut lines = text.lines().skip_while(|line| !line.contains(&format!("over {implementation} of")));
