@@ -375,13 +375,14 @@ module tarsia
     ! op(A), less than 2^31 blocks.
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_SMAT = 3
     ! op(A) with all its zeros, by a product of dense matrices: for pruned layers. On CUDA small
-    ! ones by kernels of the library, others by cublasLt where that is installed; in a plan that is
-    ! analyzed in deterministic mode (tarsiaSetDeterministic) all by kernels of the library, and a
-    ! plan that takes cublasLt is refused there. Real types of one width for A and B. Of a row whose
-    ! product is not finite, what is not finite is computed again from the stored entries, so that
-    ! an Inf in B reaches only what an entry says. Rows are added in an order of their own, the same
-    ! from run to run (of cublasLt, with one version of it). NOT_SUPPORTED where the dense matrix
-    ! would take more than 64 MiB and more than 64 times the bytes of the stored entries.
+    ! ones, and values of 32 bits with TARSIA_COMPUTE_32F and an nHint of 48 or more, by kernels of
+    ! the library, others by cublasLt where that is installed; in a plan that is analyzed in
+    ! deterministic mode (tarsiaSetDeterministic) all by kernels of the library, and a plan that
+    ! takes cublasLt is refused there. Real types of one width for A and B. Of a row whose product
+    ! is not finite, what is not finite is computed again from the stored entries, so that an Inf in
+    ! B reaches only what an entry says. Rows are added in an order of their own, the same from run
+    ! to run (of cublasLt, with one version of it). NOT_SUPPORTED where the dense matrix would take
+    ! more than 64 MiB and more than 64 times the bytes of the stored entries.
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_DENSE = 4
     ! Slices of rows that are sorted by length, with 16-bit columns, as SpMV's; fast for up to 16
     ! columns. Real types. A copy that analysis makes. Up to 2^31 - 1 rows and columns of op(A).

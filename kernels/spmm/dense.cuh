@@ -2,7 +2,8 @@
 //
 // A block of threads has a tile of BM × BN of the product, its warps parts of that. Blocks
 // of BK columns of A and rows of B come through shared memory by cp.async, STAGES of them
-// on their way. Halves, TF32 and doubles are multiplied by matrix units, fp32 by FMA. Where
+// on their way. Halves, TF32 and doubles are multiplied by matrix units, fp32 by FMA or in
+// parts of bf16 (spmm/dense_parts.cuh). Where
 // there are few tiles, several blocks have a tile, each a part of K, and write their sums
 // one behind the other for spmm/dense_finish.cu to add in order.
 #pragma once

@@ -288,7 +288,8 @@ code_enums! {
         /// 2^31 - 1 rows and columns of op(A), less than 2^31 blocks.
         Smat = 3, TARSIA_SPMM_ALG_SMAT;
         /// op(A) with all its zeros, by a product of dense matrices: for pruned layers. On
-        /// CUDA small ones by kernels of the library, others by cublasLt where that is installed;
+        /// CUDA small ones, and values of 32 bits with TARSIA_COMPUTE_32F and an nHint of 48 or more, by kernels of the
+        /// library, others by cublasLt where that is installed;
         /// in a plan that is analyzed in deterministic mode (tarsiaSetDeterministic) all by kernels of the
         /// library, and a plan that takes cublasLt is refused there. Real types of one width for A and B. Of a row whose product is not finite, what is not
         /// finite is computed again from the stored entries, so that an Inf in B reaches

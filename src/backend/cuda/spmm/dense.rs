@@ -2,11 +2,11 @@
 //! (src/format/dense.rs), which analysis fills on the device (kernels/format/dense.cu).
 //!
 //! The product is that of kernels/spmm/dense.cuh ([`own`]) where it is small, which is as fast and
-//! opens nothing, in deterministic mode, or where cublasLt is not installed, else cublasLt's ([`lt`]). Where beta is 0 (and
-//! on the host) it goes to C at once, and a launch behind it looks for infinities and NaNs in op(B)
-//! by what they left in C; else, and where K is cut into parts or rows begin anywhere, it goes to the
-//! workspace, in columns at a time, and that launch stores C. What is not finite it computes
-//! again from the stored entries (kernels/spmm/dense_finish.cu).
+//! opens nothing, for fp32 with many columns, which is faster (kernels/spmm/dense_parts.cuh), in deterministic
+//! mode, or where cublasLt is not installed, else cublasLt's ([`lt`]). Where beta is 0 (and on the host) it goes to C
+//! at once, and a launch behind it looks for infinities and NaNs in op(B) by what they left in C; else, and where K
+//! is cut into parts or rows begin anywhere, it goes to the workspace, in columns at a time, and that launch stores
+//! C. What is not finite it computes again from the stored entries (kernels/spmm/dense_finish.cu).
 
 mod lt;
 pub mod own;
