@@ -138,7 +138,7 @@ pub struct Args {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "row")]
     orders: Vec<DenseOrder>,
 
-    /// How SpMM's matrix is stored: as it is, or as its transpose, for the same product by op T
+    /// How the matrix of SpMV and SpMM is stored: as it is, or as its transpose, for the same product by op T
     #[arg(long, value_enum, value_delimiter = ',', default_value = "n")]
     ops: Vec<MatrixOp>,
 
@@ -548,8 +548,7 @@ impl Args {
         let is_wide = index == IndexType::I64;
         let width = if is_wide { IndexWidth::Wide } else { IndexWidth::Narrow };
         let is_asked = |product: &Op| match product {
-            Op::Spmm => self.ops.contains(&asked) && self.indices.contains(&width),
-            Op::Spmv => asked == MatrixOp::N && self.indices.contains(&width),
+            Op::Spmv | Op::Spmm => self.ops.contains(&asked) && self.indices.contains(&width),
             Op::Spgemm => asked == MatrixOp::N && !is_wide,
         };
         self.op.iter().copied().filter(is_asked).collect()

@@ -333,7 +333,7 @@ pub fn prepare_spmv<'a, T: Number>(
     y: &'a mut Array<'_, T>,
 ) -> Result<Prepared<'a>> {
     let (compute, types) = (a.precision.compute(), (T::TYPE, T::TYPE));
-    let make = || Ok(Plan::spmv(session, AS_STORED, &a.describe()?, types, compute, alg)?);
+    let make = || Ok(Plan::spmv(session, a.op, &a.describe()?, types, compute, alg)?);
     let (plan, analysis_ms, note, bytes) = analyzed(session, wishes, 1, make)?;
     let run = move || {
         let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
@@ -352,7 +352,7 @@ pub fn prepare_once<'a, T: Number>(
     let (compute, matrix) = (a.precision.compute(), a.describe()?);
     let run = move || {
         let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
-        Ok(session.spmv_once(AS_STORED, one, &matrix, x, zero, &mut *y, compute)?)
+        Ok(session.spmv_once(a.op, one, &matrix, x, zero, &mut *y, compute)?)
     };
     // It allocates what it needs, and says nowhere how much that is.
     Ok(Prepared { analysis_ms: 0.0, bytes: -1.0, note: String::new(), run: Box::new(run) })

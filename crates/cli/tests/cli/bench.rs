@@ -364,19 +364,19 @@ fn what_cannot_be_done_is_said() {
     assert_has(&error(&["bench"]), &["FILES"]);
 }
 
-/// B as its transpose and 64-bit indices, with a plan and in one call; every result is checked.
+/// A and B as their transposes and 64-bit indices, with a plan and in one call; every result is checked.
 #[test]
 fn operands_are_stored_as_asked() {
     let folder = Folder::new();
     let matrix = small(&folder);
     let arguments =
         ["--backend", "host", "--op", "spmv,spmm", "--n", "5", "--repeat", "1", "--types", "f32,f16"];
-    let more = ["--once", "--orders", "row,col", "--ops-b", "n,t", "--indices", "32,64"];
+    let more = ["--once", "--orders", "row,col", "--ops", "n,t", "--ops-b", "n,t", "--indices", "32,64"];
     let rows = table(&bench(&[&[matrix.as_str()][..], &arguments, &more].concat()));
     let rows = &rows[2..];
     let mut expected = Vec::new();
     for precision in ["f32", "f16"] {
-        for name in ["small", "small:i64"] {
+        for name in ["small", "small:i64", "small^T", "small:i64^T"] {
             expected.extend(["default", "once"].map(|alg| format!("spmv {precision} {name} {alg}")));
             for suffix in ["", "_bt", "_col", "_col_bt"] {
                 let name = |alg| format!("spmm {precision} {name} {alg}{suffix}");

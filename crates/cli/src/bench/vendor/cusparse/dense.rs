@@ -91,7 +91,7 @@ impl<'s> Cusparse<'s> {
         let (matrix, alg, preprocess) = self.format(what, a, api::spmv::BSR)?;
         let (x, y) = (self.vector(x)?, self.vector_mut(y)?);
         let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
-        let (op, sums, handle) = (api::NON_TRANSPOSE, a.precision.compute().scalar().code(), self.handle);
+        let (op, sums, handle) = (api::operation(a.op), a.precision.compute().scalar().code(), self.handle);
         let functions = &self.functions;
         let mut bytes = 0;
         // SAFETY: the descriptors live and describe arrays that do; the scalars
@@ -159,7 +159,7 @@ impl<'s> Cusparse<'s> {
         let mut y = self.dense_descr(y, functions.cusparseDestroyDnVec);
         y._arrays.push(Box::new(zeros));
 
-        let (op, sums, handle) = (api::NON_TRANSPOSE, a.precision.compute().scalar().code(), self.handle);
+        let (op, sums, handle) = (api::operation(a.op), a.precision.compute().scalar().code(), self.handle);
         self.session.synchronize()?;
         let start = Instant::now();
         let mut bytes = 0;
