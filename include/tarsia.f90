@@ -297,12 +297,12 @@ module tarsia
     ! beside a subnormal times a large one keep fewer digits.
     !
     ! Values of 32 bits on CUDA: TARSIA_SPMM_ALG_WINDOW, and DENSE where nHint is 48 or more and the
-    ! device gains by it (both may be DEFAULT), multiply them on tensor cores, each in three parts
-    ! of bf16, which are exact; six of the nine products of parts are added. A sum of n products is
-    ! off by at most 3 n * 2^-23 * sum of |a * b|, and 2 * 2^-23 * |alpha * sum| for alpha and beta.
-    ! Of a factor below 2^-110 in magnitude up to 2^-134 may be lost beside. Else
-    ! TARSIA_SPMM_ALG_DENSE may take cublasLt, whose arithmetic is its own (CUBLAS_COMPUTE_32F). All
-    ! others multiply and add 32-bit reals.
+    ! product so large that the device gains by it (both may be DEFAULT), multiply them on tensor
+    ! cores, each in three parts of bf16, which are exact; six of the nine products of parts are
+    ! added. A sum of n products is off by at most 3 n * 2^-23 * sum of |a * b|, and 2 * 2^-23 *
+    ! |alpha * sum| for alpha and beta. Of a factor below 2^-110 in magnitude up to 2^-134 may be
+    ! lost beside. Else TARSIA_SPMM_ALG_DENSE may take cublasLt, whose arithmetic is its own
+    ! (CUBLAS_COMPUTE_32F). All others multiply and add 32-bit reals.
     integer(c_int), parameter, public :: TARSIA_COMPUTE_32F = 0
     ! 64-bit real.
     integer(c_int), parameter, public :: TARSIA_COMPUTE_64F = 1

@@ -570,8 +570,8 @@ typedef enum {
      * factor that is not 0 counts there as at least 2^-14 (fp16; bf16: 2^-126) in magnitude: small
      * terms beside a subnormal times a large one keep fewer digits.
      *
-     * Values of 32 bits on CUDA: TARSIA_SPMM_ALG_WINDOW, and DENSE where nHint is 48 or more and the device
-     * gains by it (both may be DEFAULT), multiply them on tensor
+     * Values of 32 bits on CUDA: TARSIA_SPMM_ALG_WINDOW, and DENSE where nHint is 48 or more and the product so
+     * large that the device gains by it (both may be DEFAULT), multiply them on tensor
      * cores, each in three parts of bf16, which are exact; six of the nine products of parts are added. A sum
      * of n products is off by at most 3 n · 2^-23 · Σ|a · b|, and 2 · 2^-23 · |alpha · sum| for alpha and beta.
      * Of a factor below 2^-110 in magnitude up to 2^-134 may be lost beside. Else TARSIA_SPMM_ALG_DENSE may take

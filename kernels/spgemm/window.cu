@@ -427,7 +427,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
                     }
                 };
                 if (apart) {
-                    // What came before has been added.
+                    // Until here warps may still be adding products of the step before.
                     __syncthreads();
 #pragma unroll
                     for (int h = 0; h < HELD; ++h) {

@@ -41,6 +41,7 @@
 #pragma once
 
 #include "common/copies.cuh"
+#include "common/mma.cuh"
 #include "spmm/masked.cuh"
 
 namespace tarsia::masked {
@@ -108,24 +109,12 @@ struct InParts {
         uint32_t pairs[3][2];
     };
 
-    static __device__ __forceinline__ uint32_t pack(float low, float high) {
-        uint32_t out;
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
-        return out;
-    }
     static __device__ __forceinline__ Operand operand(const Factors &f) {
         Operand out;
 #pragma unroll
-        for (int block = 0; block < 2; ++block) {
-            float x = f.v[block][0], y = f.v[block][1];
-#pragma unroll
-            for (int part = 0; part < 3; ++part) {
-                const uint32_t pair = pack(x, y);
-                out.pairs[part][block] = pair;
-                x -= __uint_as_float(pair << 16);
-                y -= __uint_as_float(pair & 0xffff0000u);
-            }
-        }
+        for (int block = 0; block < 2; ++block)
+            bf16_parts(f.v[block][0], f.v[block][1], out.pairs[0][block], out.pairs[1][block],
+                       out.pairs[2][block]);
         return out;
     }
     // c = before + ..., so that the first sum is added to zeros that no one has to write.

@@ -20,7 +20,7 @@ pub use self::spmv::{Spmv, SpmvBackend, SpmvExecutor};
 use crate::algorithm::{Algorithm, Query, Row};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
-use crate::matrix::{check_align, Lines, SparseMatrix};
+use crate::matrix::{Lines, SparseMatrix};
 use crate::memory::{Allocator, Context};
 use crate::reorder::KeptOrder;
 use crate::select::analysis::Amortized;
@@ -458,13 +458,12 @@ fn check_apart(name: &str, result: &Lines, a: &SparseMatrix) -> Result<()> {
     }
 }
 
-/// New values must be there, and aligned like the old; and those of a self-contained plan need to know where they
-/// go, since nobody can look in the pattern.
+/// New values must be there, and those of a self-contained plan need to know where they go, since nobody can look in
+/// the pattern. The plan has checked that they are aligned.
 fn check_new_values(name: &str, a: &SparseMatrix, values: Address, value_updates: bool) -> Result<()> {
     if values.is_null() && a.shape().2 > 0 {
         return Err(Error::invalid(name, "the pointer is NULL"));
     }
-    check_align(name, values, a.value_type().align())?;
     if a.temporary && !value_updates {
         return Err(Error::state(
             "plan: it is self-contained (tarsiaPlan_setSelfContained), so that new values need \

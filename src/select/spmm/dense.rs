@@ -142,8 +142,9 @@ pub fn is_in_parts(types: Types, ieee: bool, (m, k, n): (usize, usize, usize), d
         && PARTS_GAIN * device.matrix_units > device.singles
 }
 
-/// How many times as long as cublasLt's FMA such a product takes: large ones 0.76 with 64 columns of C, 0.66 with 128 and 0.58 with
-/// 4096; of 2048 × 512 × 128, 12.7 µs, launches are most, and it takes as long.
+/// How many times as long as cublasLt's FMA such a product is predicted to take. Measured for 4096 × 4096: 0.59 with 128
+/// columns of C (58 and 98 µs), 0.57 with 4096; with few columns, and of small products (2048 × 512 × 128), more is
+/// assumed.
 pub fn in_parts_slower(sizes: (usize, usize, usize)) -> f64 {
     const NO_GAIN: f64 = (1 << 27) as f64;
     let large = 0.57 + 12.0 / sizes.2.max(1) as f64;

@@ -92,7 +92,7 @@ fn every_case_has_a_line() {
 }
 
 /// Each algorithm but `tile` is timed a second time, and its rows are right in their order.
-/// A plan that is told of few executes makes no copy of the matrix; each is analyzed twice.
+/// A plan that is told of few executes makes no copy of the matrix, one that is told nothing does.
 #[test]
 fn plans_are_told_how_many_executes_to_expect() {
     let folder = Folder::new();
@@ -105,6 +105,8 @@ fn plans_are_told_how_many_executes_to_expect() {
     };
     let few = note(&["--expected-executes", "1"]);
     assert!(few.contains(";in_place=1;first_analysis_ms="), "{few}");
+    let unknown = note(&[]);
+    assert!(unknown.contains(";in_place=0;first_analysis_ms="), "{unknown}");
     let output = tarsia(&["bench", &path, "--expected-executes=-1"]);
     assert_has(stderr(&output), &["--expected-executes"]);
     assert_eq!(output.status.code(), Some(2));

@@ -100,7 +100,7 @@ fn sanitizer_dense_factors() {
     assert!(dense_factors::compare_close::<F64>("dense", (&a, &b), 0.5, 1e-11));
 }
 
-/// A small product, of rows for each of its bins, whose lists only the device knows the lengths of.
+/// A small product, whose bins are lists of rows that only the device knows the lengths of.
 #[test]
 fn sanitizer_small_products() {
     if device().is_none() {

@@ -24,7 +24,7 @@ fn every_bin_has_rows() {
     // Rows of the right factor: 100 of 700 entries, 300 of one.
     let of_right: Vec<Vec<i64>> =
         (0..400).map(|row| if row < 100 { (row..row + 700).collect() } else { vec![row] }).collect();
-    // The longest row has more entries than a block of few threads, and meets all of the right factor's.
+    // The longest row has more than 256 entries, which only products of few multiplications may have.
     let long = [0, 1, 2, 99, 100, 101, 256, 400].map(|count| (0..count).collect::<Vec<i64>>());
     let short = [15, 16, 17, 63, 64, 65, 127, 128, 129].map(|count| (100..100 + count).collect::<Vec<i64>>());
     let rest = (0..9000).map(|row| if row % 2 == 0 { vec![100 + row % 300] } else { vec![] });

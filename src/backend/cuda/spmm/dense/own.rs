@@ -97,7 +97,7 @@ impl Own {
         })
     }
 
-    /// Whether fp32 is multiplied in three parts of bf16.
+    /// True where these kernels multiply fp32 by matrix units, each factor in three parts of bf16.
     pub(super) fn is_in_parts(&self) -> bool {
         self.in_parts
     }

@@ -25,7 +25,7 @@ fn replay<C: Numbers>(problem: &Problem<C::A>, widths: Widths, order: Order, op_
         let (b, c) = ((&device_b, b.shape), (&mut device_c, c.shape));
         session.spmm_once((N, op_b), one, &a, b, zero, c, C::TYPES.compute).expect(&what);
     };
-    // Brings the workspace, where the order needs one.
+    // The first call allocates the handle's workspace for column-major operands, which a capture cannot.
     multiply();
     let graph = capture(&lane, multiply);
     for seed in 1..3 {
