@@ -1,4 +1,4 @@
-//! The device's side of work in flight: an event for each handle and stream, and references of graphs.
+//! Work in flight on the device: an event for each handle and stream, and references that CUDA graphs hold.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,21 +11,21 @@ use crate::error::{Error, Result};
 use crate::memory::in_flight::{GraphReferences, Graphs, LastWork};
 use crate::types::Address;
 
-/// An event after the last work that a handle has put on a stream. Recording it again takes a CPU about
-/// 0.2 µs, and a GPU nothing that could be measured (H100, kernels of 1.7 µs with and without).
+/// Event after the last work that a handle has put on a stream. Recording it again takes about 0.2 µs of CPU
+/// time, and no measurable GPU time (H100, kernels of 1.7 µs with and without).
 pub struct StreamEvent {
     device: Arc<Device>,
     event: Address,
     stream: Address,
-    /// The stream's number, of which a process has no second. 0 where the driver does not tell.
+    /// Number of the stream, which the process never uses again; 0 where the driver does not tell.
     number: u64,
 }
 
 impl StreamEvent {
-    /// Of a stream. The context is current.
+    /// Makes an event for a stream. The context must be current.
     pub fn new(device: &Arc<Device>, stream: Address) -> Result<Self> {
         const DISABLE_TIMING: u32 = 2;
-        // Another stream may be captured.
+        // Another stream may be in capture.
         let _relaxed = Relaxed::enter();
         let mut event: Raw = std::ptr::null_mut();
         // SAFETY: a context is current and `event` is valid for a write.
@@ -59,7 +59,7 @@ impl LastWork for StreamEvent {
     fn is_done(&self) -> bool {
         /// CUDA_ERROR_NOT_READY
         const NOT_READY: u32 = 600;
-        // In a child that was forked, or without its context, nothing is under way.
+        // In a forked child, or without its context, no work is in flight.
         let Ok(_entered) = self.device.enter() else { return true };
         let _relaxed = Relaxed::enter();
         // SAFETY: the event lives.
@@ -68,7 +68,7 @@ impl LastWork for StreamEvent {
 
     fn hold_back(&self, stream: Address) -> Result<()> {
         let _entered = self.device.enter()?;
-        // The driver would end the capture.
+        // Otherwise the driver would end the capture.
         if memory::is_capturing(stream)? {
             return Err(Error::state(
                 "the stream is being captured: what is to come behind other work cannot be part of it",
@@ -96,8 +96,8 @@ impl Drop for StreamEvent {
     }
 }
 
-/// A user object of the driver, which calls back when the last of its references is gone: that of this
-/// structure and those of graphs.
+/// User object of the driver, which calls back when its last reference is gone: the one of this structure, or
+/// one of a graph.
 pub struct UserObject {
     device: Arc<Device>,
     object: Address,
@@ -113,7 +113,8 @@ impl Graphs for Gone {
     }
 }
 
-/// Called by a thread of the driver, where nothing may be asked of the driver.
+/// Callback for the release of the last reference. A thread of the driver calls it, from which the driver
+/// must not be called.
 unsafe extern "C" fn note_gone(gone: *mut c_void) {
     // SAFETY: `UserObject::new` gave one reference away for this.
     let gone = unsafe { Arc::from_raw(gone.cast::<Gone>().cast_const()) };
@@ -121,7 +122,7 @@ unsafe extern "C" fn note_gone(gone: *mut c_void) {
 }
 
 impl UserObject {
-    /// One without references but this. The context is current.
+    /// Makes an object whose only reference is this one. The context must be current.
     pub fn new(device: &Arc<Device>) -> Result<Self> {
         /// CU_USER_OBJECT_NO_DESTRUCTOR_SYNC: the only flag, and it has to be given.
         const NO_DESTRUCTOR_SYNC: u32 = 1;
