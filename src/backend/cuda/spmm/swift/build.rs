@@ -1,4 +1,4 @@
-//! Blocks and bands of src/format/swift.rs, made on the device (kernels/format/swift.cu).
+//! Builder of the blocks and bands of src/format/swift.rs on the device (kernels/format/swift.cu).
 
 use std::sync::Arc;
 
@@ -34,18 +34,18 @@ kernel_kinds! { "format/swift" {
 const CONVERT: &str = "format/swift";
 const THREADS: u32 = 256;
 
-/// Sorted columns of op(A).
+/// Columns of op(A), each sorted by row.
 pub(super) struct Sorted<'a> {
-    /// Rows of its transpose, with 64-bit offsets, 32-bit indices and base 0.
+    /// Columns of op(A) as rows of its transpose, with 64-bit offsets, 32-bit indices and base 0.
     pub(super) columns: Rows,
     pub(super) value_type: DataType,
-    /// Entries of the longest column.
+    /// Number of entries of the longest column.
     pub(super) longest: i64,
-    /// Updates will come, whose values are at these positions.
+    /// Given if values will be updated: positions of the values in the user's array.
     pub(super) positions: Option<Option<&'a Positions>>,
 }
 
-/// Calls `f` with the columns. Blocks.
+/// Calls `f` with the columns of op(A). Blocks.
 pub(super) fn with_columns<R>(
     cx: &Context,
     device: &Arc<Device>,
@@ -63,7 +63,7 @@ pub(super) fn with_columns<R>(
     f(&Sorted { columns: operand.rows(), value_type: problem.types.a, longest: stats.max, positions })
 }
 
-/// Kernels' `Columns`.
+/// Columns of op(A), laid out as the kernels' `Columns`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Columns {
@@ -74,7 +74,7 @@ struct Columns {
 }
 same_layout!(Columns = "format/swift.cu Columns" { offsets, indices, count, nnz });
 
-/// Kernels' `Slots`.
+/// Positions of values and their slots, laid out as the kernels' `Slots`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Slots {
@@ -106,7 +106,7 @@ impl Sorted<'_> {
     }
 }
 
-/// A sort of numbers by keys, both of which `fill` writes; the sorted ones.
+/// Sorts numbers by keys; `fill` writes both arrays. Returns the sorted keys and numbers.
 fn sorted(
     cx: &Context,
     count: usize,
@@ -124,26 +124,26 @@ fn sorted(
     })
 }
 
-/// [`crate::format::Swift`] on the device.
+/// Form [`crate::format::Swift`] (blocks) on the device.
 pub(super) struct BlockArrays {
     pub(super) blocks: i64,
     pub(super) nnz: i64,
     pub(super) cols: i64,
     pub(super) order: DeviceBuffer<u32>,
     pub(super) columns: DeviceBuffer<u32>,
-    /// As bytes, of values of the type.
+    /// Values of the matrix's type, as bytes.
     pub(super) values: DeviceBuffer<u8>,
     pub(super) rows: DeviceBuffer<u32>,
     pub(super) positions: DeviceBuffer<u8>,
     pub(super) offsets: DeviceBuffer<i16>,
     pub(super) pieces: DeviceBuffer<Piece>,
     pub(super) slots: Option<DeviceBuffer<u64>>,
-    /// For people.
+    /// Description of the layout for users.
     pub(super) details: String,
 }
 
 impl BlockArrays {
-    /// Blocks.
+    /// Makes the layout. Blocks.
     pub(super) fn build(cx: &Context, device: &Device, a: &Sorted<'_>) -> Result<Self> {
         let Rows { offsets, rows: cols, cols: rows, nnz, values, .. } = a.columns;
         swift::check_counts(rows as usize, cols as usize, a.longest as usize)?;
@@ -154,7 +154,7 @@ impl BlockArrays {
                 launch!(kernel, blocks(device, cols), THREADS, 0, cx.stream; offsets, cols, keys, numbers)
             }
         })?;
-        // The sets are few and follow one from the other: the host makes them, in memory of its own.
+        // The sets are few, and each depends on the one before, so the host makes them, in memory of its own.
         let host = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
         let outline = Outline::new(&host, &lengths.read(0, cols as usize)?)?;
         drop(lengths);
@@ -218,23 +218,23 @@ impl BlockArrays {
     }
 }
 
-/// `crate::format::swift::bands::Bands` on the device.
+/// Form `crate::format::swift::bands::Bands` on the device.
 pub(super) struct BandArrays {
     pub(super) row_count: i64,
     pub(super) nnz: i64,
     pub(super) items: DeviceBuffer<Item>,
     pub(super) parts: DeviceBuffer<Part>,
-    /// Bands that are cut.
+    /// Number of bands that are cut into pieces.
     pub(super) cut: i64,
     pub(super) columns: DeviceBuffer<u32>,
     pub(super) rows: DeviceBuffer<u8>,
-    /// As bytes, of values of the type.
+    /// Values of the matrix's type, as bytes.
     pub(super) values: DeviceBuffer<u8>,
     pub(super) slots: Option<DeviceBuffer<u64>>,
 }
 
 impl BandArrays {
-    /// Blocks.
+    /// Makes the layout. Blocks.
     pub(super) fn build(cx: &Context, device: &Device, a: &Sorted<'_>) -> Result<Self> {
         let Rows { indices, cols: row_count, nnz, values, .. } = a.columns;
         bands::check_count(nnz as usize)?;
