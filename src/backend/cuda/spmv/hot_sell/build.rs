@@ -1,4 +1,4 @@
-//! Makes the arrays of src/format/hot_sell.rs on the device (kernels/format/hot_sell.cu).
+//! Builder of the arrays of src/format/hot_sell.rs on the device (kernels/format/hot_sell.cu).
 
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::{self, Narrow};
@@ -30,22 +30,22 @@ kernel_kinds! { "format/hot_sell" {
             for [BITS, widths(), ["32"]], [BITS, wide_offsets(), ["64"]];
 } }
 
-/// The hot columns.
+/// Hot columns and their codes.
 pub(super) struct HotColumns {
-    /// Ascending.
+    /// Hot columns, ascending.
     pub list: DeviceBuffer<u32>,
-    /// What stands for padding, then for each column.
+    /// Code that is stored for padding, then the code for each column.
     codes: DeviceBuffer<u32>,
 }
 
-/// The layout on the device.
+/// Layout `hot_sell` on the device.
 pub(super) struct Arrays {
     pub rows: i64,
     pub nnz: i64,
     pub filled: u64,
     pub order: DeviceBuffer<u32>,
     pub heads: DeviceBuffer<SliceHead>,
-    /// Slices that are parts.
+    /// Number of slices that are pieces of split rows.
     pub parts: usize,
     pub long_rows: DeviceBuffer<LongRow>,
     pub values: DeviceBuffer<u8>,
@@ -54,7 +54,7 @@ pub(super) struct Arrays {
     pub origins: Option<Numbers>,
 }
 
-/// What the kernels run with.
+/// Context, device and rows for the kernels of the conversion.
 pub(super) struct Build<'a> {
     pub cx: &'a Context,
     pub device: &'a Device,
@@ -66,7 +66,7 @@ impl Build<'_> {
         self.device.modules().kernel(CONVERT, name)
     }
 
-    /// Entries of each column, of every `stride`-th entry, and how many columns have so many.
+    /// Counts the entries of each column among every `stride`-th entry, and how many columns have each count.
     fn count(&self, stride: i64) -> Result<(DeviceBuffer<u32>, Vec<u32>)> {
         let (cx, rows) = (self.cx, self.rows);
         let counts = DeviceBuffer::<u32>::zeroed(cx, rows.cols as usize)?;
@@ -85,7 +85,7 @@ impl Build<'_> {
         Ok((counts, buckets))
     }
 
-    /// Up to `most` hot columns, where they have at least this share of the entries. Blocks.
+    /// Finds up to `most` hot columns; `None` unless they have at least this share of the entries. Blocks.
     pub(super) fn hot_columns(&self, most: usize, least_share: f64) -> Result<Option<HotColumns>> {
         let (cx, rows) = (self.cx, self.rows);
         let is_enough = |limit: &HotLimit, entries: i64| {
@@ -121,7 +121,7 @@ impl Build<'_> {
         Ok(Some(HotColumns { list, codes }))
     }
 
-    /// Rows by descending length, and how many are longer than each bound.
+    /// Sorts the rows by descending length, and counts the rows that are longer than each bound.
     fn order(&self, rules: Rules, longest: i64) -> Result<(DeviceBuffer<u32>, [u64; CLASSES + 1])> {
         let (cx, rows) = (self.cx, self.rows);
         let count = rows.rows as usize;
@@ -136,7 +136,7 @@ impl Build<'_> {
         let key_bits = (longest as u64).checked_ilog2().map_or(1, |log2| log2 + 1);
         let sorted =
             device_wide::sort_pairs::<Narrow>(cx, keys.each_ref(), numbers.each_ref(), count, key_bits)?;
-        // Longer than a bound is a key of less than the longest row's length less the bound.
+        // A row is longer than a bound if its key is less than the longest row's length minus the bound.
         let bounds: Vec<i64> = rules.bounds().iter().map(|&bound| longest - bound as i64).collect();
         let bounds = DeviceBuffer::from_slice(cx, &bounds)?;
         let longer = DeviceBuffer::<u64>::new(cx, CLASSES + 1)?;
@@ -151,9 +151,10 @@ impl Build<'_> {
         Ok((order, std::array::from_fn(|bound| longer[bound])))
     }
 
-    /// Makes the layout of rows that have been validated, of which the longest has so many entries;
-    /// without `rows.values` no values are stored. `origins`: updates will come, whose values are at
-    /// these positions. None where it has more than `most_cut` rows that are cut. Blocks.
+    /// Makes the layout of rows that have been validated, the longest of which has `longest` entries; without
+    /// `rows.values` no values are stored. `origins` is given if values will be updated, with the positions
+    /// of the user's values. `None` if more than `most_cut` rows are split, or if a number exceeds the
+    /// layout's limits. Blocks.
     pub(super) fn run(
         &self,
         rules: Rules,
@@ -246,7 +247,7 @@ impl Arrays {
         }
     }
 
-    /// Slots for values.
+    /// Number of slots for values.
     pub(super) fn slots(&self) -> usize {
         self.columns.len()
     }
