@@ -46,7 +46,7 @@ pub struct DeviceStream {
     pub slots: i64,
     /// Slots per tile.
     pub tile: usize,
-    /// Headers of the tiles.
+    /// Heads of the tiles.
     pub tiles: DeviceBuffer<Tile>,
     /// Bit per slot that marks the end of a row.
     pub ends: DeviceBuffer<u32>,
