@@ -1,6 +1,6 @@
 //! A gallery of matrices: deterministic, and identical on every platform.
 //!
-//! Three ways in:
+//! Three ways to get one:
 //! - [`named`] gives the matrices of a fixed list ([`names`]) by name: the 25 of the comparison
 //!   tables, and small ones for each other structure;
 //! - [`by_name`] gives any matrix of the parametrised [`kinds`], e.g. `poisson7:32`;
@@ -8,13 +8,13 @@
 //!   (`OwnedCsr<()>`), to which [`with_values`] gives values. [`permute`] and [`expand`] make
 //!   matrices from others.
 //!
-//! Pseudo-random matrices come from [`SplitMix64`] and use only integer operations and IEEE
-//! additions, multiplications and divisions, never libm; the one exception is `webbase`, whose
-//! definition, another program's, has `pow` in it (see `gallery/comparison.rs`). Threads change nothing: a task
-//! begins where the sequence of draws would be ([`SplitMix64::after`]). Random values are uniform in
-//! [−1, 1) with full mantissas: values of few bits would hide lost precision. `f64` throughout; other
-//! types come by [`OwnedCsr::map_values`]. Entries are counted (where lengths are drawn, estimated)
-//! and reserved before the first is made, so that a matrix that cannot fit fails at once.
+//! Pseudo-random matrices come from [`SplitMix64`] and use only integer operations and IEEE additions,
+//! multiplications and divisions, never libm; the one exception is `webbase`, which another program defines
+//! with `pow` (see `gallery/comparison.rs`). The number of threads changes nothing: a parallel task continues
+//! the sequence of draws at its own position ([`SplitMix64::after`]). Random values are uniform in [−1, 1)
+//! with full mantissas: values of few bits would hide lost precision. Values are `f64` throughout;
+//! [`OwnedCsr::map_values`] converts them to other types. Entries are counted (where lengths are drawn,
+//! estimated) and reserved before the first is made, so that a matrix that cannot fit fails at once.
 //!
 //! Errors of every generator: `TooLarge` (a dimension above
 //! [`MAX_DIMENSION`](super::owned::MAX_DIMENSION)), `OutOfMemory`, and `Argument` (a parameter out of its
@@ -55,7 +55,7 @@ pub use transform::{expand, expand_permutation, permute, random_permutation, win
 
 type Result<T> = std::result::Result<T, MatrixError>;
 
-/// Which neighbours a point of [`poisson`] is coupled to.
+/// Neighbours to which a point of [`poisson`] is coupled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stencil {
     /// 2D, the 4 neighbours along the axes; 4 on the diagonal.
@@ -83,7 +83,7 @@ fn axis_pairs(n: usize) -> u128 {
     (3 * n as u128).saturating_sub(2)
 }
 
-/// The product of the sizes if it is at most [`MAX_DIMENSION`], else `TooLarge`.
+/// Returns the product of the sizes if it is at most [`MAX_DIMENSION`], else `TooLarge`.
 fn dimension<const N: usize>(sizes: [usize; N]) -> Result<usize> {
     let product = sizes.iter().fold(1u128, |product, &size| product.saturating_mul(size as u128));
     let rows = usize::try_from(product).unwrap_or(usize::MAX);
@@ -91,9 +91,9 @@ fn dimension<const N: usize>(sizes: [usize; N]) -> Result<usize> {
     Ok(rows)
 }
 
-/// The discrete Poisson operator −Δ (times h²) on a grid of `n` points an axis with Dirichlet
-/// boundary: (number of neighbours) on the diagonal, −1 for each neighbour in the grid, x fastest.
-/// n² or n³ rows. Symmetric positive definite.
+/// The discrete Poisson operator −Δ (times h²) with Dirichlet boundary on a grid of `n` points per axis:
+/// (number of neighbours) on the diagonal, −1 for each neighbour in the grid, x fastest. n² or n³ rows.
+/// Symmetric positive definite.
 pub fn poisson(stencil: Stencil, n: usize) -> Result<OwnedCsr<f64>> {
     let (depth, diagonal) = match stencil {
         Stencil::Five => (1, 4.0),
@@ -122,9 +122,9 @@ pub fn poisson(stencil: Stencil, n: usize) -> Result<OwnedCsr<f64>> {
     Ok(matrix.finish())
 }
 
-/// Draws sets of distinct columns, sorted.
+/// Sampler of sets of distinct columns, sorted.
 struct ColumnSampler {
-    /// Number of the draw that took the column last.
+    /// For each column, the number of the draw that took it last.
     taken: Vec<u32>,
     draw: u32,
     picked: Vec<usize>,
@@ -135,10 +135,10 @@ impl ColumnSampler {
         Ok(Self { taken: try_filled(cols, 0)?, draw: 0, picked: Vec::new() })
     }
 
-    /// `count` ≤ cols columns, every set equally likely (Floyd's algorithm: Bentley, Programming
-    /// Pearls, CACM 30(9), 1987): `count` draws even when nearly all columns are taken.
+    /// Draws `count` ≤ cols columns, every set equally likely (Floyd's algorithm: Bentley, Programming
+    /// Pearls, CACM 30(9), 1987), with `count` draws even when nearly all columns are taken.
     fn pick(&mut self, rng: &mut SplitMix64, count: usize) -> Result<&[usize]> {
-        // One draw a row and two more: below 2^32, as rows are.
+        // One draw per row and two more, so at most 2^31 + 1, since there are fewer than 2^31 rows.
         self.draw += 1;
         self.picked.clear();
         try_reserve(&mut self.picked, count)?;
