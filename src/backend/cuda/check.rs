@@ -42,7 +42,7 @@ mod word {
 /// Properties of a valid pattern that the check found.
 #[derive(Clone, Copy, Debug)]
 pub struct Findings {
-    /// Whether the entries are sorted and unique; for COO by (row, column) of op(A).
+    /// Sortedness and uniqueness of the entries; for COO by (row, column) of op(A).
     pub structure: Structure,
     /// COO only: true if columns of op(A) never decrease over the whole matrix.
     pub columns_ascend: bool,

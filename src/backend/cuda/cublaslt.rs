@@ -310,8 +310,8 @@ impl Matmul {
     /// current.
     ///
     /// # Safety
-    /// The addresses hold what the sizes say until the stream has run the product, and nothing
-    /// else uses the workspace of so many bytes.
+    /// The addresses must refer to matrices of these sizes and to a workspace of `Sizes::workspace` bytes, which
+    /// nothing else uses, until the stream has run the product.
     pub unsafe fn run(
         &self,
         alpha: &[u8],

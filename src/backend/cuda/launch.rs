@@ -54,7 +54,7 @@ impl Parameters {
 /// A value that a kernel takes as a parameter.
 ///
 /// # Safety
-/// The first [`Self::bytes`] of the type are what the kernel's parameter has, padding included.
+/// The first [`Self::bytes`] bytes of a value must be laid out as the kernel's parameter, padding included.
 pub unsafe trait Parameter: Copy {
     /// Number of bytes that the kernel's parameter has.
     fn bytes(&self) -> usize {
@@ -127,8 +127,8 @@ impl Kernel {
     /// current.
     ///
     /// # Safety
-    /// Addresses among the arguments hold what the kernel's description says,
-    /// until the stream has run it.
+    /// Addresses among the arguments must refer to the arrays that the kernel's description requires, until the
+    /// stream has run the kernel.
     pub unsafe fn launch(
         &self,
         (grid_x, grid_y): (u32, u32),
@@ -166,7 +166,7 @@ impl Kernel {
     /// if they do not fit.
     ///
     /// # Safety
-    /// As [`Kernel::launch`].
+    /// The requirements of [`Kernel::launch`].
     pub unsafe fn launch_cooperative(
         &self,
         grid: u32,
@@ -200,7 +200,7 @@ impl Kernel {
     /// for kernels that are [`Kernel::is_of_90`].
     ///
     /// # Safety
-    /// As [`Kernel::launch`].
+    /// The requirements of [`Kernel::launch`].
     pub unsafe fn launch_early(
         &self,
         grid: (u32, u32),
@@ -217,7 +217,7 @@ impl Kernel {
     /// early like [`Kernel::launch_early`] if `early`. Both need a kernel that is [`Kernel::is_of_90`].
     ///
     /// # Safety
-    /// As [`Kernel::launch`].
+    /// The requirements of [`Kernel::launch`].
     pub unsafe fn launch_as(
         &self,
         (grid_x, grid_y): (u32, u32),

@@ -34,8 +34,8 @@ const KEY_BITS: u32 = 32;
 #[derive(Debug)]
 pub struct Clustered {
     /// Rows of each window: `height` numbers per window, padded with
-    /// [`HOLE`](crate::reorder::Windows::HOLE)s. `None` if the original order of the rows has no more blocks
-    /// than the windows.
+    /// [`HOLE`](crate::reorder::Windows::HOLE)s. `None` if windows would have no fewer blocks than the original
+    /// order of the rows, or if a sample does not promise enough.
     pub places: Option<DeviceBuffer<u32>>,
     /// Number of blocks in the original order of the rows.
     pub before: u64,

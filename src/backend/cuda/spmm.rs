@@ -372,7 +372,7 @@ impl RowSpmm {
         }
     }
 
-    /// Number of blocks for runs, rows of whole warps, and pieces of split rows.
+    /// Number of blocks for runs, rows of whole warps, and parts of split rows.
     fn blocks(&self, step: &Step) -> Result<u32> {
         blocks_of_grid(
             self.schedule.blocks(step.runs_a_warp) << step.together,

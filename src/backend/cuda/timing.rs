@@ -77,7 +77,7 @@ impl Stopwatch {
         let flush = device.modules().kernel("tools/measure", "measure_flush")?;
         let memory: Arc<dyn crate::memory::RawMemory> = Arc::new(memory::CudaMemory(Arc::clone(&device)));
         let cx = context(stream, Allocator::new(memory, Address::NULL, usize::MAX));
-        // Three times the L2 cache, plus a word to which nothing is ever written.
+        // Three times the L2 cache, plus four words; nothing is ever written to it.
         let words = device.properties().l2_bytes * 3 / 4 / 4 * 4;
         let mut buffer = DeviceBuffer::zeroed(&cx, words + 4)?;
         memory::synchronize(stream)?;

@@ -87,7 +87,7 @@ struct Build<'a> {
     items: i64,
 }
 
-/// First block of each piece, number of blocks, and largest number of blocks of a slab.
+/// First block of each piece, number of blocks, and most blocks of a slab in one piece.
 struct Counted {
     block_rows: usize,
     slabs: i64,

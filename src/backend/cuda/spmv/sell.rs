@@ -171,7 +171,7 @@ impl Build<'_> {
         self.device.modules().kernel(CONVERT, name)
     }
 
-    /// Replaces the counts in some arrays by the number of what comes before each window.
+    /// Replaces the counts per window in these arrays by their exclusive prefix sums over the windows.
     fn scan(&self, counts: &DeviceBuffer<i64>, windows: usize, arrays: std::ops::Range<usize>) -> Result<()> {
         let kernel = self.kernel("scan_windows")?;
         let at = |index: usize| counts.address().offset(index * size_of::<i64>());

@@ -97,7 +97,7 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
     }
 
     /// # Safety
-    /// As [`Self::slices_avx2`].
+    /// The requirements of [`Self::slices_avx2`].
     #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,f16c"))]
     unsafe fn piece_avx2(&self, number: usize) {
         // SAFETY: the caller's promise.
@@ -105,7 +105,7 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
     }
 
     /// # Safety
-    /// With `AVX2` the processor has that, FMA and F16C.
+    /// If `AVX2` is true, the processor must have AVX2, FMA and F16C.
     #[inline(always)]
     unsafe fn slices_with<const AVX2: bool>(&self, range: Range<usize>) {
         for number in range {
@@ -134,7 +134,7 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
     }
 
     /// # Safety
-    /// The slice is one of the layout's and its columns are of `K`'s width; as
+    /// The slice must be one of the layout's, with columns of `K`'s width; and the requirements of
     /// [`Self::slices_with`].
     #[inline(always)]
     unsafe fn slice<const AVX2: bool, K: Cols>(&self, number: usize, slice: &Slice) {
@@ -184,7 +184,7 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
     /// Multiplies a slice whose lanes read consecutive elements of x.
     ///
     /// # Safety
-    /// As [`Self::slice`], with columns of that form.
+    /// The requirements of [`Self::slice`], for a slice with columns in the form of runs.
     #[inline(always)]
     unsafe fn runs<const AVX2: bool>(&self, number: usize, slice: &Slice) {
         let (values, columns, x) = self.open(slice);
@@ -218,7 +218,7 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
     }
 
     /// # Safety
-    /// As [`Self::slices_with`].
+    /// The requirements of [`Self::slices_with`].
     #[inline(always)]
     unsafe fn piece_with<const AVX2: bool>(&self, number: usize) {
         let piece: &Piece = &self.layout.pieces[number];
@@ -241,7 +241,7 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
     /// the entries behind the last group of eight.
     ///
     /// # Safety
-    /// There are `len` values and columns, all inside x; as [`Self::slices_with`].
+    /// There must be `len` values and columns, all inside x; and the requirements of [`Self::slices_with`].
     #[inline(always)]
     unsafe fn dot<const AVX2: bool, K: Cols>(
         len: usize,

@@ -192,7 +192,7 @@ fn one_value_that_does_not_fit_prevents_a_form() {
         (f64::NAN, Form::Full),
         (f64::from_bits(0x7ff8_0000_2000_0000), Form::Full),
     ] {
-        // Among ones: near the front, in the middle and last; in front of and behind the end of a block.
+        // Among ones: at the front, in the middle and last; in front of and behind the end of a block.
         for (count, at) in [(18, 0), (4500, 2222), (4500, 4499), (180_000, 1023), (180_000, 179_999)] {
             let mut values = vec![1.0; count];
             values[at] = value;
