@@ -7,7 +7,7 @@ use crate::types::{LayoutKind, Reorder};
 
 /// Description of the built executor, which new values may change.
 pub struct Built {
-    /// Layout of A.
+    /// Layout of the sparse operands.
     pub layout: LayoutInfo,
     /// Row order of op(A) that is in use.
     pub reorder: Reorder,
@@ -20,7 +20,7 @@ pub struct Built {
 pub struct Report {
     /// Chosen algorithm; `None` before analysis.
     pub algorithm: Option<Algorithm>,
-    /// Layout of A that was built.
+    /// Layout of the sparse operands.
     pub layout: LayoutInfo,
     /// Row order of op(A) that is in use.
     pub reorder: Reorder,

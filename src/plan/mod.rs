@@ -32,7 +32,7 @@ pub use checks::{Descriptors, Reads};
 pub use decisions::Decisions;
 use decisions::Problem;
 
-/// State of a plan behind its lock: execute takes the lock for reading, all other calls that change it for
+/// State of a plan behind its lock, which execute takes for reading, and calls that change the plan for
 /// writing.
 pub struct Inner {
     settings: Settings,

@@ -59,6 +59,7 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
     struct Build<'a>(&'a Context, &'a SpmmProblem, OpA, &'a Choice);
     /// Visitor for algorithms that support real values.
     struct BuildReal<'a>(Build<'a>);
+    /// Visitor for algorithms that support fp64 and fp32 alone.
     struct BuildFloat<'a>(Build<'a>);
     impl ComboVisitor for Build<'_> {
         type Output = Box<dyn SpmmExecutor>;

@@ -27,9 +27,9 @@ const BY: [By; 2] = [By::Rows, By::Columns];
 /// A = 1 . 2      B = 4 . 5      A·B = 0 14  5
 ///     . 3 .          . . 6            . .  18
 ///                   -2 7 .
+/// ```
 /// (0, 0) of A·B is 4 − 4, which is stored. There are 2 + 2 products in row 0 and 1 in row 1. With
 /// `transposed` the transpose is stored.
-/// 1. Transposed: what is stored is the transpose.
 fn a<V: Element>(by: By, form: Form, transposed: bool, v: impl Fn(f64) -> V) -> Stored<V> {
     // Rows are in order; columns are untidy: 2 is 5 − 3.
     match (by, transposed) {
