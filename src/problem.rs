@@ -4,12 +4,12 @@ use crate::matrix::SparseMatrix;
 use crate::support::Types;
 use crate::types::{Operation, Order};
 
-/// y = alpha · op(A) · x + beta · y.
+/// SpMV: y = alpha · op(A) · x + beta · y.
 #[derive(Clone, Copy, Debug)]
 pub struct SpmvProblem {
-    /// op.
+    /// Operation on A.
     pub op: Operation,
-    /// A.
+    /// The sparse matrix A.
     pub a: SparseMatrix,
     /// Value and compute types.
     pub types: Types,
@@ -17,14 +17,14 @@ pub struct SpmvProblem {
     pub value_updates: bool,
 }
 
-/// C = alpha · op(A) · op(B) + beta · C.
+/// SpMM: C = alpha · op(A) · op(B) + beta · C.
 #[derive(Clone, Copy, Debug)]
 pub struct SpmmProblem {
-    /// op(A).
+    /// Operation on A.
     pub op: Operation,
-    /// op(B).
+    /// Operation on B.
     pub op_b: Operation,
-    /// A.
+    /// The sparse matrix A.
     pub a: SparseMatrix,
     /// Storage order of B.
     pub b_order: Order,
@@ -47,16 +47,16 @@ impl SpmmProblem {
     }
 }
 
-/// C = alpha · op(A) · op(B), all sparse.
+/// SpGEMM: C = alpha · op(A) · op(B), all sparse.
 #[derive(Clone, Copy, Debug)]
 pub struct SpgemmProblem {
-    /// op(A).
+    /// Operation on A.
     pub op_a: Operation,
-    /// op(B).
+    /// Operation on B.
     pub op_b: Operation,
-    /// A.
+    /// The sparse matrix A.
     pub a: SparseMatrix,
-    /// B.
+    /// The sparse matrix B.
     pub b: SparseMatrix,
     /// Value and compute types (`x` is B's, `y` is C's).
     pub types: Types,

@@ -16,9 +16,9 @@ use crate::types::{Address, Element, Operation, Reorder};
 /// The matrix op(A) of a plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpA {
-    /// A.
+    /// The sparse matrix A.
     pub a: SparseMatrix,
-    /// op.
+    /// Operation on A.
     pub op: Operation,
     /// True if layouts keep the origin of their values, so that new values can be written in place.
     pub keep: bool,

@@ -34,9 +34,9 @@ pub struct Grain {
 
 impl Grain {
     /// Sizes for SpMV. An item is about 10 µs of work, 50 times the cost of taking an item from another
-    /// thread, and each thread starts with a run of items, so many items cost little. A row of
-    /// `long` nonzeros takes 50–100 µs: the time that a shorter row keeps a single thread busy at the end does
-    /// not justify a second pass.
+    /// thread, and each thread starts with a run of items, so many items cost little. A row of `long`
+    /// nonzeros takes 50–100 µs: the time that a shorter row keeps a single thread busy at the end does not
+    /// justify a second pass.
     pub const SPMV: Grain = Grain { item: 1 << 13, long: 1 << 16, chunk: 1 << 15 };
 
     /// Sizes for SpMM, where a unit costs n times as much. An item of 1024 units of 12 bytes stays in the

@@ -36,9 +36,9 @@ impl Entry {
 /// The matrix op(A) of a plan: the entries of A, and its values. Every execute reads the values in the user's
 /// array, or in a copy if the user may free that array after analysis.
 pub(super) struct Factor {
-    /// A.
+    /// The sparse matrix A.
     pub matrix: SparseMatrix,
-    /// op.
+    /// Operation on A.
     pub op: Operation,
     /// Entries in storage order.
     pub entries: Buffer<Entry>,

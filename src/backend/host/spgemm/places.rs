@@ -235,8 +235,8 @@ impl Rule {
     /// Returns the library's rule for this number of threads. The rows of an item have columns close to each
     /// other, or reuse few of them: on each of the measured matrices of more than 2^17 columns an array of
     /// 2^20 columns (4 MiB) was faster than the table, by 1.1 (a web) to 2 times (a mesh). The arrays of all
-    /// threads take at most 256 MiB, for up to 512 threads. With more columns the array is used if it takes at
-    /// most twice the table's memory: 4 bytes per column against 16 to 32 bytes per entry.
+    /// threads take at most 256 MiB, for up to 512 threads. With more columns the array is used if it takes
+    /// at most twice the table's memory: 4 bytes per column against 16 to 32 bytes per entry.
     pub fn of(threads: usize) -> Rule {
         const BYTES: usize = 256 << 20;
         let cols = BYTES / size_of::<u32>() / threads.max(1);
