@@ -5,8 +5,8 @@
 //! begins at the first column and is as high as that is long, the next begins at the first column that has
 //! entries left, and so on; a set of at least [`LANES`] columns is no higher than [`HEIGHT`]. A *block* is an
 //! entry of each of [`LANES`] neighbouring columns of a set. The blocks are the *regular part*, without
-//! padding. The number of a set's columns modulo [`LANES`] are left over at its end; their entries are the
-//! *irregular part*, column by column, from the last one to the left.
+//! padding. Where the number of a set's columns is not a multiple of [`LANES`], the last columns are left
+//! over; their entries are the *irregular part*, column by column, from the last one to the left.
 //!
 //! [`TOGETHER`] blocks belong to one thread block, a *group*: sorted by row, the entries of each row are a
 //! segment, which is summed.
