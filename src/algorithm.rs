@@ -228,27 +228,27 @@ impl Algorithm {
         Self::from_code(OpKind::Spgemm, alg.code())
     }
 
-    /// [`Row::name`].
+    /// Returns [`Row::name`].
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// [`Row::code`].
+    /// Returns [`Row::code`].
     pub fn code(self) -> i32 {
         self.row().code
     }
 
-    /// [`Row::is_converted`].
+    /// Returns [`Row::is_converted`].
     pub fn is_converted(self) -> bool {
         self.row().is_converted
     }
 
-    /// [`Row::needs_survey`].
+    /// Returns [`Row::needs_survey`].
     pub fn needs_survey(self) -> bool {
         self.row().needs_survey
     }
 
-    /// [`Row::takes_orders`].
+    /// Returns [`Row::takes_orders`].
     pub fn takes_orders(self) -> bool {
         self.row().takes_orders
     }

@@ -223,11 +223,11 @@ pub trait Element: Pod + Send + Sync + Default + PartialEq + std::fmt::Debug {
     }
 }
 
-/// A type in which sums are formed.
+/// A number type in which products are summed.
 pub trait Accumulator: Element + Add<Output = Self> + Mul<Output = Self> + AddAssign + Storage<Self> {
-    /// 0.
+    /// The number 0.
     const ZERO: Self;
-    /// 1.
+    /// The number 1.
     const ONE: Self;
 }
 

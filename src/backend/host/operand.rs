@@ -41,9 +41,9 @@ pub struct Rows<'a, V> {
 /// costs one predictable branch per row or entry, and the code exists once instead of once per pair of types.
 #[derive(Clone, Copy, Debug)]
 pub enum Ints<'a> {
-    /// 32 bits.
+    /// 32-bit integers.
     I32(&'a [i32]),
-    /// 64 bits.
+    /// 64-bit integers.
     I64(&'a [i64]),
 }
 
@@ -113,15 +113,15 @@ impl<'a> From<&'a [i64]> for Ints<'a> {
 /// Rows of an operand, without its values. Its pattern has been validated.
 #[derive(Clone, Copy, Debug)]
 pub struct Factor<'a> {
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
-    /// Columns.
+    /// Number of columns.
     pub cols: usize,
-    /// 0 or 1.
+    /// Index base, 0 or 1.
     pub base: i64,
     /// `rows + 1` offsets; empty if there are no rows.
     pub offsets: Ints<'a>,
-    /// Columns of the entries.
+    /// Column indices of the entries.
     pub indices: Ints<'a>,
 }
 

@@ -3,8 +3,8 @@
 //! The division depends on the row offsets alone, never on the number of threads, and every row (every chunk
 //! of a long row) is summed by one thread in one order: results have the same bits whatever the number of
 //! threads.
+//!
 //! Arrays:
-//! - `items`: each is a range of whole rows, or a chunk of one long row whose
 //! - `items`: each is a range of whole rows, or a chunk of one long row whose partial sum is stored in a slot
 //!   of the workspace. Together they contain every row and every entry exactly once.
 //! - `long_rows`: rows that were divided into chunks; their slots are added in ascending order after all

@@ -16,7 +16,7 @@ use crate::types::{Address, ComputeType, Operation};
 pub(super) trait Number:
     Pod + Send + Sync + Debug + PartialEq + Add<Output = Self> + Mul<Output = Self> + AddAssign
 {
-    /// 0.
+    /// The number 0.
     const ZERO: Self;
     /// Returns the complex conjugate; a real number is its own.
     fn conjugate(self) -> Self;

@@ -208,8 +208,8 @@ fn empty_rows_and_shapes() {
 #[test]
 fn sums_are_wide_and_results_rounded_once() {
     let power = |n: i32| 2_f64.powi(n);
-    // 1 + 2⁻¹¹ + 2⁻²⁴ is above the middle of 1 and 1 + 2⁻¹⁰ in fp16; an f32
-    // cannot hold it and would come down to the middle, then to 1.
+    // 1 + 2⁻¹¹ + 2⁻²⁴ is above the midpoint of 1 and 1 + 2⁻¹⁰ in fp16. It is no f32: rounding to
+    // f32 first would give the midpoint, and then 1.
     let row = [1., power(-11), power(-24)].map(f16::from_f64);
     let a = csr(PLAIN, (1, 3), [&[0, 3], &[0, 1, 2]], &row);
     let x = [f16::ONE; 3];
@@ -217,7 +217,7 @@ fn sums_are_wide_and_results_rounded_once() {
     assert_eq!(y[0].to_f64(), 1. + power(-10));
     let y = spmv(&a, N, ComputeType::R32F, (1_f32, &x), (0., &[f32::NAN]));
     assert_eq!(f64::from(y[0]), 1. + power(-11));
-    // fp16 overflows at 65520 only in the result: 40000 + 40000 − 79999 = 1.
+    // fp16 overflows at 65520 only in the result: 40000 + 40000 − 80000 + 1 = 1.
     let a = csr(PLAIN, (1, 3), [&[0, 3], &[0, 1, 2]], &[40000., 40000., -20000.].map(f16::from_f64));
     let x = [1., 1., 4.].map(f16::from_f64);
     assert_eq!(spmv(&a, N, ComputeType::R32F, (1_f32, &x), (1., &[f16::ONE])), [f16::ONE]);
