@@ -149,9 +149,8 @@ fn look_at_rows(
     let kernel = COMPRESSED.load(device, (rows.widths(),))?;
     let offset_blocks = blocks(device, rows.rows);
     let index_blocks = if lengths_only { 0 } else { blocks(device, rows.nnz) };
-    // SAFETY: the arrays have rows + 1 and nnz elements of these types; the
-    // kernel compares what it reads before it uses it as a place. The page has
-    // room for the report on either side.
+    // SAFETY: the arrays have rows + 1 and nnz elements of these types; the kernel checks every number that
+    // it reads before it uses it as an index. The page has room for the report on the device and on the host.
     unsafe {
         launch!(kernel, offset_blocks + index_blocks, 256, 0, cx.stream;
             rows.offsets, rows.indices, rows.base, rows.rows, rows.cols, rows.nnz, i32::from(lengths_only),

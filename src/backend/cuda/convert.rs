@@ -177,8 +177,8 @@ impl DeviceCsr {
             Positions::Dropped => return Ok(false),
         };
         let blocks = blocks(&self.device, nnz);
-        // SAFETY: nnz positions inside the user's nnz values; the copy's array
-        // has as many.
+        // SAFETY: the positions are nnz numbers inside the user's nnz values; the copy's array has nnz
+        // elements.
         unsafe {
             launch!(self.gather, blocks, 256, 0, cx.stream;
                 values, positions, nnz, i32::from(self.conjugate), self.values.address())?;
@@ -200,7 +200,8 @@ impl DeviceCsr {
         };
         let unordered = DeviceBuffer::<u8>::new(cx, self.values.bytes())?;
         gather(unordered.address())?;
-        // SAFETY: nnz positions inside nnz values; the copy's array has as many. They are conjugated already.
+        // SAFETY: the positions are nnz numbers inside nnz values; the copy's array has nnz elements. The
+        // values are conjugated already.
         unsafe {
             launch!(self.gather, blocks(&self.device, nnz), 256, 0, cx.stream;
                 unordered.address(), through.address(), nnz, 0_i32, self.values.address())?;
@@ -246,8 +247,8 @@ pub fn permute_rows(
     } else {
         let lengths = PERMUTED_LENGTHS.load(device, (rows.offset_type,))?;
         let fill = PERMUTED_POSITIONS.load(device, (rows.offset_type,))?;
-        // SAFETY: rows + 1 offsets of this type and as many lengths; the
-        // permutation holds numbers of rows; nnz positions.
+        // SAFETY: there are rows + 1 offsets of this type, a length for each row of the result and one more,
+        // and nnz positions; the permutation holds row numbers or holes.
         unsafe {
             launch!(lengths, tools.blocks(permuted + 1), 256, 0, cx.stream;
                 rows.offsets, permutation.address(), permuted, offsets.address())?;
@@ -295,7 +296,7 @@ impl DeviceCsr {
                 let composed = DeviceBuffer::<u64>::new(cx, through.len())?;
                 let compose = self.device.modules().kernel(MODULE, "compose_positions")?;
                 let nnz = through.len() as i64;
-                // SAFETY: three arrays of nnz positions, each less than nnz.
+                // SAFETY: all three arrays have nnz positions, each less than nnz.
                 unsafe {
                     launch!(compose, blocks(&self.device, nnz), 256, 0, cx.stream;
                         from.address(), through.address(), nnz, composed.address())?;
@@ -443,7 +444,7 @@ impl Tools<'_> {
             let columns = |source: &Source, out: &DeviceBuffer<i32>| {
                 let majors = DeviceBuffer::<i32>::new(self.cx, m.nnz as usize)?;
                 let kernel = ROWS_OF_ENTRIES.load(self.device, (m.offset_type,))?;
-                // SAFETY: major + 1 offsets of this type, nnz numbers.
+                // SAFETY: there are major + 1 offsets of this type, and room for nnz numbers.
                 unsafe {
                     launch!(kernel, tiles(m.nnz), 256, 0, stream;
                         m.offsets, base, m.major, m.nnz, majors.address())?;
@@ -454,7 +455,7 @@ impl Tools<'_> {
         }
         if findings.structure.sorted {
             let kernel = COPY_OFFSETS.load(self.device, (m.offset_type,))?;
-            // SAFETY: rows + 1 offsets on both sides.
+            // SAFETY: both arrays have rows + 1 offsets.
             unsafe {
                 launch!(kernel, self.blocks(rows + 1), 256, 0, stream;
                     m.offsets, base, rows + 1, offsets.address())?;
@@ -464,8 +465,8 @@ impl Tools<'_> {
         let shift = bits_of(cols);
         let keys = |pair: [usize; 2], keys: Address, positions: Address| {
             let kernel = KEYS_OF_COMPRESSED.load(self.device, (Rows::of(m).widths(), pair))?;
-            // SAFETY: the arrays have the sizes that the descriptor says, keys
-            // and positions nnz elements.
+            // SAFETY: the arrays have the sizes that the descriptor says; keys and positions have nnz
+            // elements.
             unsafe {
                 launch!(kernel, tiles(m.nnz), 256, 0, stream;
                     m.offsets, m.indices, base, m.major, m.nnz, shift as i32, keys, positions)
@@ -575,7 +576,7 @@ impl Tools<'_> {
         let indices = DeviceBuffer::<i32>::new(self.cx, shape.nnz as usize)?;
         let kernel = COLUMNS_OF_KEYS.load(self.device, (P::BITS[0],))?;
         let mask = (1_i64 << shift) - 1;
-        // SAFETY: nnz keys and columns.
+        // SAFETY: both arrays have nnz elements.
         unsafe {
             launch!(kernel, self.blocks(shape.nnz), 256, 0, self.cx.stream;
                 sorted.address(), shape.nnz, mask, indices.address())?;
@@ -638,7 +639,7 @@ impl Tools<'_> {
     ) -> Result<()> {
         let kernel = KEYS_OF_PAIRS.load(self.device, (first.index_type, pair))?;
         let second = second.map_or(Address::NULL, |second| second.address);
-        // SAFETY: nnz elements in every array that is there.
+        // SAFETY: every array that is not NULL has nnz elements.
         unsafe {
             launch!(kernel, self.blocks(nnz), 256, 0, self.cx.stream;
                 first.address, second, first.base, nnz, shift as i32, keys, positions)
@@ -655,7 +656,7 @@ impl Tools<'_> {
         out: &DeviceBuffer<i64>,
     ) -> Result<()> {
         let kernel = OFFSETS_OF_KEYS.load(self.device, (key_bits,))?;
-        // SAFETY: nnz keys that ascend, rows + 1 offsets.
+        // SAFETY: the nnz keys ascend; there is room for rows + 1 offsets.
         unsafe {
             launch!(kernel, self.blocks(shape.rows + 1), 256, 0, self.cx.stream;
                 keys, shape.nnz, shape.rows, shift as i32, base, out.address())
@@ -672,7 +673,7 @@ impl Tools<'_> {
         out: &DeviceBuffer<i32>,
     ) -> Result<()> {
         let kernel = GATHER_COLUMNS.load(self.device, (index_type, source.bits()))?;
-        // SAFETY: nnz elements in every array, positions below nnz.
+        // SAFETY: every array has nnz elements, and positions are below nnz.
         unsafe {
             launch!(kernel, self.blocks(nnz), 256, 0, self.cx.stream;
                 from, source.address(), base, nnz, out.address())
@@ -692,7 +693,7 @@ impl Tools<'_> {
             return memory::copy(out, from, nnz as usize * value_type.size(), self.cx.stream);
         }
         let kernel = values::gather(self.device, value_type, source.bits())?;
-        // SAFETY: nnz elements in every array, positions below nnz.
+        // SAFETY: every array has nnz elements, and positions are below nnz.
         unsafe {
             launch!(kernel, self.blocks(nnz), 256, 0, self.cx.stream;
                 from, source.address(), nnz, i32::from(conjugate), out)
@@ -703,7 +704,7 @@ impl Tools<'_> {
         let out = DeviceBuffer::new(self.cx, positions.len())?;
         let nnz = positions.len() as i64;
         let kernel = self.kernel("widen_positions")?;
-        // SAFETY: nnz elements in both arrays.
+        // SAFETY: both arrays have nnz elements.
         unsafe {
             launch!(kernel, self.blocks(nnz), 256, 0, self.cx.stream; positions.address(), nnz, out.address())?;
         }

@@ -72,7 +72,7 @@ macro_rules! functions {
                         if symbol.is_null() {
                             return Err(format!("it has no {}", $symbol.to_string_lossy()));
                         }
-                        // SAFETY: cublasLt.h declares the function so, for versions 12 and 13.
+                        // SAFETY: cublasLt.h of versions 12 and 13 declares the function with this type.
                         unsafe {
                             std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) -> i32>(symbol)
                         }
@@ -206,8 +206,7 @@ impl Made {
 
 impl Drop for Made {
     fn drop(&mut self) {
-        // SAFETY: it was made by the function that belongs to this one, and nothing uses it
-        // after its owner.
+        // SAFETY: the function that made it belongs to this one, and nothing uses it after its owner.
         unsafe { (self.destroy)(self.raw()) };
     }
 }
@@ -278,7 +277,7 @@ impl Matmul {
             set(functions.preference_set, &preference, PREF_MAX_WORKSPACE_BYTES, workspace)?;
             let mut found = [Heuristic::NONE; LT_CANDIDATES];
             let mut count = 0;
-            // SAFETY: all are live, the answers are valid for so many writes.
+            // SAFETY: all descriptors are live, and the answers are valid for this many writes.
             let code = unsafe {
                 (functions.heuristic)(
                     driver::raw(library.handle),
@@ -310,8 +309,8 @@ impl Matmul {
     /// current.
     ///
     /// # Safety
-    /// The addresses must refer to matrices of these sizes and to a workspace of `Sizes::workspace` bytes, which
-    /// nothing else uses, until the stream has run the product.
+    /// The addresses must refer to matrices of these sizes and to a workspace of `Sizes::workspace` bytes,
+    /// which nothing else uses, until the stream has run the product.
     pub unsafe fn run(
         &self,
         alpha: &[u8],
@@ -325,8 +324,8 @@ impl Matmul {
         // captured.
         let _relaxed = Relaxed::enter();
         let beta = [0_u64; 2];
-        // SAFETY: descriptors are live and alpha has the scale's type, which has its size; the
-        // rest is the caller's promise.
+        // SAFETY: descriptors are live; alpha has the size of the scale's type; the rest is the caller's
+        // promise.
         let code = unsafe {
             (self.library.functions.matmul)(
                 driver::raw(self.library.handle),

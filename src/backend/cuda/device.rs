@@ -150,8 +150,8 @@ impl Device {
             return Err(Error::invalid("device", format!("{ordinal}: there are {count} CUDA devices")));
         }
         let mut context: Raw = std::ptr::null_mut();
-        // SAFETY: `context` is valid for a write. The reference is kept for
-        // good: handles and plans use the context until the process ends.
+        // SAFETY: `context` is valid for a write. The reference is never released: handles and plans use the
+        // context until the process ends.
         let code = unsafe { driver::cuDevicePrimaryCtxRetain(&mut context, ordinal) };
         check(code, "the device's primary context")?;
         Device::in_context(Address::new(context), ordinal)
@@ -186,8 +186,8 @@ impl Device {
         if self.process != process::generation() {
             return Err(after_fork("handle: it was made before fork()"));
         }
-        // SAFETY: the context is the caller's, who keeps it alive, or a primary
-        // context that we hold.
+        // SAFETY: the context belongs to the caller, who keeps it alive, or is a primary context to which we
+        // hold a reference.
         check(unsafe { driver::cuCtxPushCurrent_v2(driver::raw(self.context)) }, "cuCtxPushCurrent")?;
         Ok(Entered { _private: () })
     }

@@ -224,7 +224,7 @@ pub fn describe(code: u32) -> String {
     }
     let read = |function: unsafe extern "C" fn(u32, *mut *const c_char) -> u32| {
         let mut text: *const c_char = std::ptr::null();
-        // SAFETY: `text` is valid for a write; the driver's texts live for good.
+        // SAFETY: `text` is valid for a write; the driver's texts are never freed.
         unsafe {
             if function(code, &mut text) == 0 && !text.is_null() {
                 return Some(CStr::from_ptr(text).to_string_lossy().into_owned());

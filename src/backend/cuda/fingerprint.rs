@@ -46,7 +46,7 @@ fn sums<const N: usize>(
             },
         )?;
         let grid = grids::blocks(count as u64, THREADS.into(), device.properties().multiprocessors);
-        // SAFETY: the descriptor promises that many elements of this type; two words of the page.
+        // SAFETY: the descriptor promises this many elements of this type; the page has two words.
         unsafe {
             launch!(kernel, grid, THREADS, 0, cx.stream; address, count, which as u64, words.at(0))?;
         }

@@ -52,7 +52,7 @@ impl LastWork for StreamEvent {
 
     fn record(&self, stream: Address) -> Result<()> {
         let _entered = self.device.enter()?;
-        // SAFETY: both live and are of the context.
+        // SAFETY: event and stream are live and belong to the context.
         check(unsafe { driver::cuEventRecord(raw(self.event), raw(stream)) }, "recording an event")
     }
 
@@ -62,7 +62,7 @@ impl LastWork for StreamEvent {
         // In a forked child, or without its context, no work is in flight.
         let Ok(_entered) = self.device.enter() else { return true };
         let _relaxed = Relaxed::enter();
-        // SAFETY: the event lives.
+        // SAFETY: the event is live.
         (unsafe { driver::cuEventQuery(raw(self.event)) }) != NOT_READY
     }
 
@@ -74,14 +74,14 @@ impl LastWork for StreamEvent {
                 "the stream is being captured: what is to come behind other work cannot be part of it",
             ));
         }
-        // SAFETY: both live and are of the context.
+        // SAFETY: event and stream are live and belong to the context.
         check(unsafe { driver::cuStreamWaitEvent(raw(stream), raw(self.event), 0) }, "waiting for an event")
     }
 
     fn wait(&self) -> Result<()> {
         let _entered = self.device.enter()?;
         let _relaxed = Relaxed::enter();
-        // SAFETY: the event lives.
+        // SAFETY: the event is live.
         check(unsafe { driver::cuEventSynchronize(raw(self.event)) }, "waiting for an event")
     }
 }
@@ -90,7 +90,7 @@ impl Drop for StreamEvent {
     fn drop(&mut self) {
         if let Ok(_entered) = self.device.enter() {
             let _relaxed = Relaxed::enter();
-            // SAFETY: nobody else has it. The driver keeps what is recorded until it is done.
+            // SAFETY: nothing else uses the event. The driver keeps recorded work until it is done.
             unsafe { driver::cuEventDestroy_v2(raw(self.event)) };
         }
     }
@@ -116,7 +116,7 @@ impl Graphs for Gone {
 /// Callback for the release of the last reference. A thread of the driver calls it, from which the driver
 /// must not be called.
 unsafe extern "C" fn note_gone(gone: *mut c_void) {
-    // SAFETY: `UserObject::new` gave one reference away for this.
+    // SAFETY: `UserObject::new` gave one reference to this function.
     let gone = unsafe { Arc::from_raw(gone.cast::<Gone>().cast_const()) };
     gone.0.store(true, Ordering::Release);
 }
@@ -130,12 +130,12 @@ impl UserObject {
         let gone = Arc::new(Gone::default());
         let given = Arc::into_raw(Arc::clone(&gone));
         let mut object: Raw = std::ptr::null_mut();
-        // SAFETY: `object` is valid for a write; the function takes what it gets.
+        // SAFETY: `object` is valid for a write; the function takes over the reference that it is given.
         let code = unsafe {
             driver::cuUserObjectCreate(&mut object, given.cast_mut().cast(), note_gone, 1, NO_DESTRUCTOR_SYNC)
         };
         if code != 0 {
-            // SAFETY: it was not taken.
+            // SAFETY: the driver has not taken the reference.
             drop(unsafe { Arc::from_raw(given) });
         }
         check(code, "making an object for graphs to keep")?;
@@ -147,8 +147,8 @@ impl GraphReferences for UserObject {
     fn give_to_graph_of(&self, stream: Address) -> Result<()> {
         let _entered = self.device.enter()?;
         let (mut status, mut id, mut graph) = (0, 0, std::ptr::null_mut());
-        // SAFETY: what is asked for is valid for writes, and what is not is NULL. The graph is that of the
-        // capture, and lives while it goes on.
+        // SAFETY: all non-NULL arguments are valid for writes. The graph is that of the capture, and lives as
+        // long as the capture.
         unsafe {
             let code = driver::cuStreamGetCaptureInfo_v2(
                 raw(stream),
@@ -175,7 +175,7 @@ impl Drop for UserObject {
     fn drop(&mut self) {
         if let Ok(_entered) = self.device.enter() {
             let _relaxed = Relaxed::enter();
-            // SAFETY: the reference that it was made with.
+            // SAFETY: this releases the reference with which the object was made.
             unsafe { driver::cuUserObjectRelease(raw(self.object), 1) };
         }
     }

@@ -64,13 +64,12 @@ pub unsafe trait Parameter: Copy {
 
 macro_rules! parameters {
     ($($ty:ty),*) => { $(
-        // SAFETY: a plain number, the same in CUDA C++.
+        // SAFETY: plain numbers have the same layout in CUDA C++.
         unsafe impl Parameter for $ty {}
     )* };
 }
 parameters!(i32, u32, i64, u64, f32, f64);
-// SAFETY: as large as a pointer; device addresses are 64-bit on every host
-// that CUDA supports.
+// SAFETY: an address is as large as a pointer; device addresses are 64-bit on every host that CUDA supports.
 unsafe impl Parameter for Address {}
 
 /// Checks a number of blocks as the x size of a grid; an error with the text `too_many` if one launch takes
@@ -127,8 +126,8 @@ impl Kernel {
     /// current.
     ///
     /// # Safety
-    /// Addresses among the arguments must refer to the arrays that the kernel's description requires, until the
-    /// stream has run the kernel.
+    /// Addresses among the arguments must refer to the arrays that the kernel's description requires, until
+    /// the stream has run the kernel.
     pub unsafe fn launch(
         &self,
         (grid_x, grid_y): (u32, u32),

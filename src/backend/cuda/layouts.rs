@@ -47,7 +47,7 @@ const fn is_same(a: &str, b: &str) -> bool {
 macro_rules! same_layout {
     ($name:ident = $kernels:literal { $($member:ident),* $(,)? }) => {
         $crate::backend::cuda::layouts::same_elements!($name = $kernels { $($member),* });
-        // SAFETY: it has the size of the kernels' and the same members at the same places.
+        // SAFETY: the structure has the size of the kernels' and the same members at the same offsets.
         unsafe impl $crate::backend::cuda::launch::Parameter for $name {}
     };
 }

@@ -46,7 +46,7 @@ pub struct Pool {
     pool: Address,
     stream: Address,
     /// Released memory that work in flight and graphs may still use. The list is searched for finished work
-    /// whenever memory is allocated or released.
+    /// whenever memory is allocated, or released behind work.
     kept: Mutex<Vec<(Arc<Pending>, Vec<Address>)>>,
     /// Bytes of memory of the device.
     total: usize,
@@ -100,7 +100,7 @@ impl Pool {
     fn let_allocations_wait(&self, yes: bool) -> Result<()> {
         const REUSE_ALLOW_INTERNAL_DEPENDENCIES: i32 = 3;
         let mut value = i32::from(yes);
-        // SAFETY: the pool lives; the value is an int, as this attribute's is.
+        // SAFETY: the pool is live; this attribute is an int.
         let code = unsafe {
             driver::cuMemPoolSetAttribute(
                 raw(self.pool),
@@ -126,7 +126,7 @@ impl Pool {
             ));
         }
         let mut out = 0;
-        // SAFETY: pool and stream live; `out` is valid for a write.
+        // SAFETY: pool and stream are live; `out` is valid for a write.
         unsafe {
             let code = driver::cuMemAllocFromPoolAsync(&mut out, bytes, raw(self.pool), raw(self.stream));
             if code == 2 {
@@ -142,7 +142,7 @@ impl Pool {
     }
 
     fn release(&self, address: Address) {
-        // SAFETY: the address is of this pool, and nothing uses it any more.
+        // SAFETY: the address belongs to this pool, and nothing uses it any more.
         unsafe { driver::cuMemFreeAsync(device_ptr(address), raw(self.stream)) };
     }
 
@@ -196,8 +196,7 @@ impl Pool {
 
     /// Releases memory behind the work of another stream: the driver reuses it when that work is done.
     fn release_after(&self, address: Address, stream: Address) -> bool {
-        // SAFETY: the address is of this pool, and only work that is on the
-        // stream already uses it.
+        // SAFETY: the address belongs to this pool, and only work that is on the stream already uses it.
         unsafe { driver::cuMemFreeAsync(device_ptr(address), raw(stream)) == 0 }
     }
 }
@@ -417,7 +416,7 @@ pub fn copy(to: Address, from: Address, bytes: usize, stream: Address) -> Result
     if bytes == 0 {
         return Ok(());
     }
-    // SAFETY: callers pass memory of this size; the driver finds out whose it is.
+    // SAFETY: callers pass memory of this size; the driver finds out in which memory an address is.
     let code = unsafe { driver::cuMemcpyAsync(device_ptr(to), device_ptr(from), bytes, raw(stream)) };
     check(code, "copying memory")
 }
@@ -480,7 +479,7 @@ pub fn is_of_driver(address: Address) -> bool {
 
 /// Returns whether the host can read an address, as far as the driver knows: false for device memory.
 pub fn is_readable_by_host(address: Address) -> bool {
-    // CU_POINTER_ATTRIBUTE_HOST_POINTER: the driver refuses where the memory cannot be accessed from the host.
+    // CU_POINTER_ATTRIBUTE_HOST_POINTER: the driver refuses where the host cannot access the memory.
     const HOST_POINTER: i32 = 4;
     let mut host_pointer: u64 = 0;
     // SAFETY: `host_pointer` is valid for a write of a pointer.

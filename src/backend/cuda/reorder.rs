@@ -34,8 +34,8 @@ const KEY_BITS: u32 = 32;
 #[derive(Debug)]
 pub struct Clustered {
     /// Rows of each window: `height` numbers per window, padded with
-    /// [`HOLE`](crate::reorder::Windows::HOLE)s. `None` if windows would have no fewer blocks than the original
-    /// order of the rows, or if a sample does not promise enough.
+    /// [`HOLE`](crate::reorder::Windows::HOLE)s. `None` if windows would have no fewer blocks than the
+    /// original order of the rows, or if a sample does not promise enough.
     pub places: Option<DeviceBuffer<u32>>,
     /// Number of blocks in the original order of the rows.
     pub before: u64,
@@ -93,7 +93,7 @@ fn count_blocks(
     let sum = DeviceBuffer::<u64>::zeroed(cx, 1)?;
     let [places, place_of] = windows.map_or([Address::NULL; 2], |both| both.map(DeviceBuffer::address));
     let kernel = BLOCKS.load(device, (a.widths(),))?;
-    // SAFETY: rows + 1 offsets and nnz columns of these types; each row has a place.
+    // SAFETY: there are rows + 1 offsets and nnz columns of these types; each row has a place.
     unsafe {
         launch!(kernel, threads(a.nnz as usize)?, THREADS, 0, cx.stream;
             a.offsets, a.indices, a.base, a.rows, shape.width as i32, a.nnz, shape.height as i32, places,
@@ -122,7 +122,8 @@ impl<'a> Clusters<'a> {
             sums: DeviceBuffer::new(cx, SUMS)?,
         };
         let kernel = SIGN.load(device, (a.widths(),))?;
-        // SAFETY: rows + 1 offsets and nnz columns of these types; an element a row of the others.
+        // SAFETY: there are rows + 1 offsets and nnz columns of these types; the other arrays have one
+        // element per row.
         unsafe {
             launch!(kernel, per_block(rows, (THREADS / WARP) as usize)?, THREADS, 0, cx.stream;
                 a.offsets, a.indices, a.base, a.rows, shape.width as i32, out.signatures.address(),
@@ -146,12 +147,12 @@ impl<'a> Clusters<'a> {
     /// Writes the clusters that `flags` keeps to the second list; returns how many they are.
     fn keep_flagged(&mut self) -> Result<usize> {
         let (cx, count) = (self.cx, self.listed);
-        // SAFETY: the buffer is on the device of the current context and as long.
+        // SAFETY: the buffer is on the device of the current context and has `count` + 1 elements.
         unsafe {
             device_wide::exclusive_scan(cx, self.flags.address(), self.flags.address(), count + 1)?;
         }
         let kernel = self.kernel("jaccard_keep")?;
-        // SAFETY: count numbers in each, one more of the flags.
+        // SAFETY: both lists have `count` numbers, and the flags one more.
         unsafe {
             launch!(kernel, threads(count)?, THREADS, 0, cx.stream;
                 count as i64, self.lists[0].address(), self.flags.address(), self.lists[1].address())?;
@@ -163,7 +164,7 @@ impl<'a> Clusters<'a> {
     fn retain(&mut self) -> Result<()> {
         let (cx, count) = (self.cx, self.listed);
         let kernel = self.kernel("jaccard_flag_active")?;
-        // SAFETY: count numbers in the list, of rows.
+        // SAFETY: the list has `count` numbers of rows.
         unsafe {
             launch!(kernel, threads(count + 1)?, THREADS, 0, cx.stream;
                 count as i64, self.lists[0].address(), self.sizes.address(), self.parents.address(),
@@ -179,7 +180,7 @@ impl<'a> Clusters<'a> {
         let cx = self.cx;
         let (slot, other) = slots_of(band);
         let kernel = self.kernel("jaccard_keys")?;
-        // SAFETY: count numbers in the list, of rows; keys and firsts are as long.
+        // SAFETY: the list has `count` numbers of rows; keys and firsts are as long.
         unsafe {
             launch!(kernel, threads(count)?, THREADS, 0, cx.stream;
                 count as i64, list, self.signatures.address(), self.sizes.address(), self.parents.address(),
@@ -215,7 +216,7 @@ impl<'a> Clusters<'a> {
         };
         let kernel = self.kernel("jaccard_join")?;
         let of_block = TILE * (THREADS / WARP) as usize;
-        // SAFETY: count numbers in the list, of rows, none of them twice.
+        // SAFETY: the list has `count` numbers of rows, each once.
         unsafe {
             launch!(kernel, per_block(count, of_block)?, THREADS, 0, cx.stream;
                 count as i64, list, keys, self.height(), needed as i32, self.signatures.address(),
@@ -234,14 +235,14 @@ impl<'a> Clusters<'a> {
         let last = (tiles - 1) * TILE * one_in;
         let in_order = (tiles - 1) * TILE + TILE.min(rows - last);
         let kernel = self.kernel("jaccard_sample")?;
-        // SAFETY: signatures of all rows.
+        // SAFETY: there are signatures of all rows.
         unsafe {
             launch!(kernel, per_block(tiles, 1)?, TILE as u32, 0, cx.stream;
                 rows as i64, Address::NULL, one_in as i64, self.height(), self.signatures.address(),
                 self.sums.at(NEAR), self.sums.at(NOW))?;
         }
         let drawn = self.kernel("jaccard_flag_drawn")?;
-        // SAFETY: a flag a row and one more.
+        // SAFETY: there is a flag for each row, and one more.
         unsafe {
             launch!(drawn, threads(rows + 1)?, THREADS, 0, cx.stream;
                 rows as i64, self.signatures.address(), slots_of(BAND).0 as i32, one_in as i64,
@@ -250,7 +251,7 @@ impl<'a> Clusters<'a> {
         let in_band = self.keep_flagged()?;
         if in_band > 0 {
             self.sort(self.lists[1].address(), in_band, BAND)?;
-            // SAFETY: as above, of rows in the list.
+            // SAFETY: as above, for the rows in the list.
             unsafe {
                 launch!(kernel, per_block(in_band, TILE)?, TILE as u32, 0, cx.stream;
                     in_band as i64, self.firsts[0].address(), 1i64, self.height(), self.signatures.address(),
@@ -271,7 +272,7 @@ impl<'a> Clusters<'a> {
     fn windows(mut self) -> Result<[DeviceBuffer<u32>; 2]> {
         let (cx, rows, height) = (self.cx, self.rows, self.shape.height);
         let kernel = self.kernel("jaccard_roots")?;
-        // SAFETY: a number a row, and one more flag.
+        // SAFETY: the arrays have one number per row, and the flags one more.
         unsafe {
             launch!(kernel, threads(rows + 1)?, THREADS, 0, cx.stream;
                 rows as i64, self.parents.address(), self.keys[0].address(), self.firsts[0].address(),

@@ -38,7 +38,8 @@ impl Scalar {
     pub fn of_argument(cx: &Context, name: &str, compute: DataType, address: Address) -> Result<Self> {
         let mut scalar = Scalar { words: [0; 3], compute };
         match cx.pointer_mode {
-            // SAFETY: the caller of execute promises one scalar of the compute type, of so many bytes.
+            // SAFETY: the caller of execute promises one scalar of the compute type, which has this many
+            // bytes.
             PointerMode::Host => unsafe {
                 match compute.size() {
                     4 => scalar.words[0] = u64::from(memory::read_scalar::<u32>(name, address)?),

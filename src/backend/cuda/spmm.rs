@@ -544,7 +544,8 @@ impl RowSpmm {
                     blocks_of_grid(blocks << step.together, "A: it has more rows than one launch can take")?;
                 let grid_y = step.tiles.div_ceil(1 << step.together);
                 let b_packs = (b_row / 16) as u32;
-                // SAFETY: as below; rows of B and C are aligned to 16 bytes, and 32 bits number the packs of B.
+                // SAFETY: as below; rows of B and C are aligned to 16 bytes, and 32 bits can number the
+                // packs of B.
                 unsafe {
                     launch!(kernel, (blocks, grid_y), ROW_THREADS, 0, cx.stream;
                         rows.indices, rows.values, rows.base as i32, tasks, b_part, b_packs, c_part, c_strides.row,
@@ -564,9 +565,9 @@ impl RowSpmm {
                 kernels = vec![(of_lists, blocks, flags, early), (kernel, grid.0, flags | 16, are_early)];
             }
             for (kernel, blocks, flags, early) in kernels {
-                // SAFETY: the operands are as their descriptors say, the pattern was
-                // checked by analysis or is what the caller without one promises, the workspace is
-                // large enough, and the handle lends its counters to one call at a time.
+                // SAFETY: the operands are as their descriptors say; the pattern was checked by analysis, or
+                // a caller without one promises it; the workspace is large enough, and the handle lends its
+                // counters to one call at a time.
                 unsafe {
                     launch_early!(early, kernel, (blocks, grid.1), ROW_THREADS, cx.stream;
                         offsets, rows.indices, rows.values, rows.base, tasks, b_part, b_row, from.col,
@@ -578,7 +579,7 @@ impl RowSpmm {
         }
         if raw {
             let grid = (grid_x(rows.rows)?, grid_y(n));
-            // SAFETY: all sums stand in the workspace.
+            // SAFETY: the workspace holds all sums.
             unsafe {
                 launch!(self.kernels.finish, (grid.0, grid.1), THREADS, 0, cx.stream;
                     c_at, c_values, to.row, to.col, rows.rows, columns, alpha, beta)?;

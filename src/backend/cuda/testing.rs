@@ -23,7 +23,7 @@ struct GateState {
 }
 
 unsafe extern "C" fn wait_for_gate(state: *mut c_void) {
-    // SAFETY: `Gate::close` gave one reference away for this.
+    // SAFETY: `Gate::close` gave one reference to this function.
     let state = unsafe { Arc::from_raw(state.cast::<GateState>().cast_const()) };
     let start = Instant::now();
     while !state.is_open.load(Ordering::Acquire) {
@@ -45,7 +45,7 @@ impl Gate {
         let state = Arc::<GateState>::default();
         let _entered = stream.device().enter()?;
         let given = Arc::into_raw(Arc::clone(&state)).cast_mut().cast();
-        // SAFETY: the stream lives; the function takes the reference.
+        // SAFETY: the stream is live; the function takes over the reference.
         let code = unsafe { driver::cuLaunchHostFunc(raw(stream.address()), wait_for_gate, given) };
         check(code, "a function on a stream")?;
         Ok(Gate { state })
@@ -95,7 +95,7 @@ impl Graph {
     pub fn begin(stream: &Stream) -> Result<()> {
         let _entered = stream.device().enter()?;
         // CU_STREAM_CAPTURE_MODE_GLOBAL
-        // SAFETY: the stream lives.
+        // SAFETY: the stream is live.
         check(unsafe { driver::cuStreamBeginCapture_v2(raw(stream.address()), 0) }, "beginning a capture")
     }
 
@@ -104,8 +104,7 @@ impl Graph {
         let device = Arc::clone(stream.device());
         let _entered = device.enter()?;
         let (mut graph, mut exec): (Raw, Raw) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: the stream lives and is being captured; the answers are valid
-        // for writes.
+        // SAFETY: the stream is live and is being captured; the answers are valid for writes.
         unsafe {
             check(driver::cuStreamEndCapture(raw(stream.address()), &mut graph), "ending a capture")?;
             check(driver::cuGraphInstantiateWithFlags(&mut exec, graph, 0), "making a graph")?;
@@ -118,7 +117,7 @@ impl Graph {
     pub fn abandon(stream: &Stream) {
         if let Ok(_entered) = stream.device().enter() {
             let mut graph: Raw = std::ptr::null_mut();
-            // SAFETY: the stream lives; a graph that comes out is destroyed.
+            // SAFETY: the stream is live; a graph that results is destroyed.
             unsafe {
                 if driver::cuStreamEndCapture(raw(stream.address()), &mut graph) == 0 && !graph.is_null() {
                     driver::cuGraphDestroy(graph);
@@ -130,7 +129,7 @@ impl Graph {
     /// Enqueues the graph on a stream.
     pub fn launch(&self, stream: &Stream) -> Result<()> {
         let _entered = self.device.enter()?;
-        // SAFETY: graph and stream live.
+        // SAFETY: graph and stream are live.
         check(unsafe { driver::cuGraphLaunch(raw(self.exec), raw(stream.address())) }, "launching a graph")
     }
 }

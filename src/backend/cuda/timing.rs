@@ -145,7 +145,7 @@ impl Stopwatch {
 
     fn record(&self, which: usize) -> Result<()> {
         let _entered = self.device.enter()?;
-        // SAFETY: event and stream live.
+        // SAFETY: event and stream are live.
         check(
             unsafe { driver::cuEventRecord(raw(self.events[which]), raw(self.stream)) },
             "recording an event",

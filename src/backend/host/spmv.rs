@@ -97,7 +97,7 @@ impl<C: Combo> Opened<'_, C> {
     /// No other thread uses these rows.
     #[inline(always)]
     unsafe fn rows<'y>(&self, rows: Range<usize>) -> &'y mut [C::Y] {
-        // SAFETY: the caller's promise, and y is borrowed until all are done.
+        // SAFETY: the caller's promise; y stays borrowed until all threads are done.
         let y = unsafe { self.y.part(rows.clone()) };
         if let Some(old) = self.old {
             y.copy_from_slice(&old[rows]);

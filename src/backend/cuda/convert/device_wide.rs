@@ -111,8 +111,7 @@ pub fn sort_pairs<P: Pair>(
     let mut selected = 0;
     let (keys, positions) = (keys.map(|b| raw(b.address())), positions.map(|b| raw(b.address())));
     with_temporary(cx, "sorting on the device", |temp, bytes| {
-        // SAFETY: the arrays hold n elements, and temp the bytes that the first
-        // call asked for.
+        // SAFETY: the arrays hold n elements, and temp the bytes for which the first call asked.
         unsafe {
             (P::SORT)(
                 temp,
@@ -141,8 +140,7 @@ pub unsafe fn exclusive_scan(cx: &Context, from: Address, to: Address, n: usize)
         return Ok(());
     }
     with_temporary(cx, "a scan on the device", |temp, bytes| {
-        // SAFETY: the caller's promise; temp holds the bytes that the first
-        // call asked for.
+        // SAFETY: the caller's promise; temp holds the bytes for which the first call asked.
         unsafe { tarsia_dw_exclusive_scan_i64(temp, bytes, raw(from), raw(to), n as i64, raw(cx.stream)) }
     })?;
     Ok(())

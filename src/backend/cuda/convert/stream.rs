@@ -163,8 +163,8 @@ impl DeviceStream {
             Places::Identity => (Address::NULL, self.slots),
             Places::Kept(positions) => (positions.address(), positions.len() as i64),
         };
-        // SAFETY: positions are those of the user's nnz values or all ones; there
-        // are as many slots as positions, without any as many as entries.
+        // SAFETY: positions are those of the user's nnz values or all ones; the layout has as many slots as
+        // there are positions, or as entries if there are none.
         unsafe {
             launch!(self.refill.kernel, blocks(device, slots), THREADS, 0, cx.stream;
                 values, positions, slots, i32::from(self.refill.conjugate), self.values.address())?;
@@ -209,7 +209,7 @@ impl Tools<'_> {
         let starts = DeviceBuffer::<i64>::new(self.cx, count)?;
         if rows.rows > 0 {
             let kernel = ROW_SLOTS.load(self.device, (rows.offset_type,))?;
-            // SAFETY: rows + 1 offsets of this type, and as many numbers.
+            // SAFETY: there are rows + 1 offsets of this type, and room for as many numbers.
             unsafe {
                 launch!(kernel, blocks(self.device, rows.rows + 1), THREADS, 0, stream;
                     rows.offsets, rows.rows, starts.address())?;
@@ -231,8 +231,8 @@ impl Tools<'_> {
         let wide = DeviceBuffer::<i64>::new(self.cx, self.tiles as usize + 1)?;
         let tile_rows = self.kernel("stream_tile_rows")?;
         let fill = FILL.load(self.device, (rows.widths(), bits_of_values(value_type)?))?;
-        // SAFETY: the operand's arrays; starts has rows + 1 numbers, the layout's
-        // arrays have room for `tiles` tiles, wide for one more.
+        // SAFETY: the arrays are the operand's; starts has rows + 1 numbers, the layout's arrays have room
+        // for `tiles` tiles, and wide for one more.
         unsafe {
             launch!(tile_rows, blocks(self.device, rows.rows), THREADS, 0, stream;
                 starts.address(), rows.rows, self.tile as i64, out.tiles.address())?;
@@ -275,8 +275,8 @@ impl Tools<'_> {
         out.highs = DeviceBuffer::new(cx, high_tiles * self.tile)?;
         let link = self.kernel("stream_link")?;
         let highs = HIGHS.load(self.device, (rows.widths(), self.tile))?;
-        // SAFETY: as above; there is a split for each that was counted, and a tile
-        // of high halves for each number that `link` gives.
+        // SAFETY: as above; there is room for each split row that was counted, and for a tile of high halves
+        // for each number that `link` gives.
         unsafe {
             launch!(link, blocks(self.device, tiles), THREADS, 0, stream;
                 out.tiles.address(), tiles, starts.address(), tile, wide.address(), counts.address(),
@@ -323,8 +323,8 @@ impl Tools<'_> {
         let is_wide = rows.nnz >= i64::from(u32::MAX) || is_wide();
         let positions = Numbers::new(self.cx, padded, is_wide)?;
         let kernel = POSITIONS.load(self.device, (rows.offset_type, self.tile, positions.bits()))?;
-        // SAFETY: the operand's arrays, nnz positions or NULL, and a number for
-        // each slot, padding included.
+        // SAFETY: the arrays are the operand's, with nnz positions or NULL, and there is room for a number
+        // for each slot, padding included.
         unsafe {
             launch!(kernel, self.tiles, THREADS, 0, self.cx.stream;
                 rows.offsets, rows.base, rows.rows, starts.address(), self.slots, out.tiles.address(),

@@ -24,8 +24,8 @@ pub fn enqueue(cx: &Context, device: &Device, rows: &Rows, x_bytes: usize, words
         let kernel = SURVEY.load(device, (rows.widths(),))?;
         // One warp per sample, and more blocks where there are many offsets.
         let grid = blocks(device, rows.rows).max(samples.div_ceil(WARPS) as u32);
-        // SAFETY: the arrays have rows + 1 and nnz elements of these types; the kernel
-        // compares an offset with nnz before it uses it as a place; SHARED words.
+        // SAFETY: the arrays have rows + 1 and nnz elements of these types; the kernel compares an offset
+        // with nnz before it uses it as an index; `words` has SHARED words.
         unsafe {
             launch!(kernel, grid, THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, runs as i64, samples as i64,

@@ -45,7 +45,7 @@ pub fn enqueue(
         return Ok(());
     }
     let kernel = MISFITS.load(device, (bits_of_values(value_type)?,))?;
-    // SAFETY: `count` values of this type, and one number.
+    // SAFETY: there are `count` values of this type, and one number.
     unsafe {
         launch!(kernel, blocks(device, count), 256, 0, cx.stream;
             values, count, narrowing::one(value_type), wanted, lost)
@@ -77,7 +77,7 @@ pub fn narrowed(
     };
     let out = DeviceBuffer::new(cx, (count as usize).saturating_mul(to.size()))?;
     let kernel = NARROW.load(device, (bits_of_values(value_type)?, bits_of_values(to)?))?;
-    // SAFETY: `count` values of the two types.
+    // SAFETY: both arrays have `count` values of their types.
     unsafe {
         launch!(kernel, blocks(device, count), 256, 0, cx.stream; values, count, out.address())?;
     }

@@ -62,8 +62,8 @@ impl Readback {
         let pool = device.pool()?;
         let desk = Desk::of(pool)?;
         let is_used = desk.is_used;
-        // SAFETY: the page has that many words, and whoever had it has waited
-        // for what wrote to it.
+        // SAFETY: the page has this many words, and its previous owner has waited for all work that wrote to
+        // it.
         unsafe { std::ptr::write_bytes(desk.host.as_mut_ptr::<u64>(), 0, WORDS) };
         let out = Readback {
             owner: Arc::clone(device),
@@ -117,9 +117,8 @@ impl Readback {
             synchronize(cx.stream)?;
             self.is_pending.set(false);
         }
-        // SAFETY: the page has that many words, which were set when it was taken;
-        // the stream has run what writes them, and `&mut self` keeps more from
-        // being enqueued while the slice lives.
+        // SAFETY: the page has this many words, which were set when it was taken; the stream has run the work
+        // that writes them, and `&mut self` prevents more from being enqueued while the slice lives.
         Ok(unsafe { &*self.desk().host.as_ptr() })
     }
 }
@@ -134,8 +133,7 @@ pub fn fetch<T: Pod>(cx: &Context, device: &Device, from: Address, count: usize)
     // After an error the page is not reused: work that writes to it may be pending.
     copy(desk.host, from, bytes, cx.stream)?;
     synchronize(cx.stream)?;
-    // SAFETY: the page has these bytes, which were set when it was made, and the copy into
-    // it is done.
+    // SAFETY: the page has these bytes, which were set when it was made, and the copy to it is done.
     let found = unsafe { std::slice::from_raw_parts(desk.host.as_ptr::<u8>(), bytes) };
     let found = bytemuck::cast_slice(found).to_vec();
     pool.desks.lock().push(desk);
@@ -159,7 +157,7 @@ impl Desk {
             pool.release(device);
             return Err(error);
         }
-        // SAFETY: it has as many bytes.
+        // SAFETY: the page has this many bytes.
         unsafe { std::ptr::write_bytes(host.cast::<u8>(), 0, BYTES) };
         Ok(Desk { device, host: Address::new(host), is_used: true })
     }

@@ -88,8 +88,8 @@ impl SpmmExecutor for CsrSpmm {
         let blocks = strips.saturating_mul((rows.rows + of_block - 1) / of_block);
         let blocks = blocks_of_grid(blocks, "C: it has more columns than one launch can take")?;
         let offsets = Offsets { pointer: rows.offsets, wide: rows.offset_type.wide() };
-        // SAFETY: the operands are as their descriptors say, the pattern was checked by analysis, and
-        // the order has each of C's rows once.
+        // SAFETY: the operands are as their descriptors say, the pattern was checked by analysis, and the
+        // order has each row of C once.
         unsafe {
             launch!(kernel, blocks, THREADS, 0, cx.stream;
                 offsets, rows.indices, rows.values, rows.base, rows.rows, self.filled, of_block,

@@ -252,7 +252,7 @@ impl DenseSpmm {
         let special = self.special.as_ref().map_or(Address::NULL, DeviceBuffer::address);
         let multiprocessors = self.device.properties().multiprocessors;
         let blocks = select::spmm::dense::blocks_that_fill(rows.rows, multiprocessors);
-        // SAFETY: the pattern was checked, and the matrix has its rows and columns.
+        // SAFETY: the pattern was checked, and the dense matrix has op(A)'s rows and columns.
         unsafe {
             launch!(self.fill, blocks, THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, rows.rows, self.values.address(),
@@ -416,8 +416,8 @@ impl DenseSpmm {
         let (first, second) =
             if by_rows { (b.at, self.values.address()) } else { (self.values.address(), b.at) };
         let workspace = workspace.offset(workspace.value().wrapping_neg() % LT_ALIGNMENT);
-        // SAFETY: the operands are as their descriptors say; the workspace holds what the sizes
-        // allow, and what its alignment takes.
+        // SAFETY: the operands are as their descriptors say; the workspace holds what the sizes allow, and
+        // the bytes for its alignment.
         unsafe { matmul.run(bytemuck::bytes_of(&alpha), first, second, d.at, workspace, cx.stream)? };
         Ok(true)
     }
@@ -468,8 +468,8 @@ impl DenseSpmm {
             (lines.outer as u64).div_ceil(at_once as u64) as u32,
             (lines.inner as u64).div_ceil((packs << lines.across) as u64).min(tiles::MOST as u64) as u32,
         );
-        // SAFETY: the operands are as their descriptors say, the products stand in the workspace
-        // or are not read.
+        // SAFETY: the operands are as their descriptors say; the products are in the workspace, or are not
+        // read.
         unsafe {
             launch_early!(self.early(), self.finish, grid, THREADS, cx.stream;
                 self.entries(), Self::right(b), products, c.at, lines, alpha, beta)

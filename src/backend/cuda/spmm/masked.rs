@@ -295,15 +295,15 @@ impl SpmmExecutor for MaskedSpmm {
                 flags,
             };
             let grid = (blocks, tiles.div_ceil(side) as u32);
-            // SAFETY: the operands are as their descriptors say, the layout is
-            // complete, the workspace is large enough for the parts of these tiles.
+            // SAFETY: the operands are as their descriptors say, the layout is complete, and the workspace is
+            // large enough for the pieces of these tiles.
             unsafe {
                 launch!(kernel, (grid.0, grid.1), 32 * shape.warps, *shared, cx.stream;
                     matrix, dense, alpha, beta, join, side as i32)?;
             }
         }
         if raw {
-            // SAFETY: all sums stand in the workspace.
+            // SAFETY: the workspace holds all sums.
             unsafe {
                 launch!(self.finish, (grid_x(c.rows)?, grid_y(n)), THREADS, 0, cx.stream;
                     c_at, c.values, 1i64, c.ld, c.rows, n as i64, alpha, beta)?;

@@ -101,7 +101,7 @@ impl Arrays {
         };
         let numbers: Numbers = found.numbers();
         let kernel = FILL.load(device, (8 * size, rows.widths()))?;
-        // SAFETY: the arrays are as long as the numbers say, with nnz values of that size.
+        // SAFETY: the arrays have the lengths that the numbering says, with nnz values of this size.
         unsafe {
             launch!(kernel, found.windows as u32, threads_for(rows.nnz / found.windows), 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, rows.rows, rows.nnz, found.windows,
@@ -162,7 +162,7 @@ impl Arrays {
             return Ok(true);
         }
         let kernel = convert::values::scatter(device, self.size)?;
-        // SAFETY: a slot among our values for each of the user's.
+        // SAFETY: there is a slot among our values for each of the user's values.
         unsafe {
             launch!(kernel, blocks(device, self.nnz), THREADS, 0, cx.stream;
                 values, slots.address(), self.nnz, self.values.address())?;

@@ -39,7 +39,7 @@ pub(super) fn grid(count: i64, each: u32, algorithm: &str) -> Result<u32> {
 /// Replaces `len` counts from `at` on by their exclusive prefix sums; returns the last one, which is the
 /// total if the last count is 0.
 pub(super) fn starts(cx: &Context, counts: &DeviceBuffer<i64>, at: usize, len: usize) -> Result<i64> {
-    // SAFETY: the buffer is on the device of the current context and has that part.
+    // SAFETY: the buffer is on the device of the current context and has these elements.
     unsafe { device_wide::exclusive_scan(cx, counts.at(at), counts.at(at), len)? };
     Ok(counts.read(at + len - 1, 1)?[0])
 }
@@ -61,7 +61,7 @@ pub(super) fn schedule(
     let counts = DeviceBuffer::<i64>::new(cx, 3 * each)?;
     let kernel = |name| device.modules().kernel("format/window", name);
     let count_items = kernel("window_count_items")?;
-    // SAFETY: three numbers a window, and three more; no columns are counted.
+    // SAFETY: there are three numbers per window, and three more; no columns are counted.
     unsafe {
         launch!(count_items, grid(windows + 1, THREADS, "window")?, THREADS, 0, cx.stream;
             windows, first.address(), Address::NULL, limit, most_cut, counts.address(), Address::NULL)?;
@@ -72,7 +72,7 @@ pub(super) fn schedule(
     let items = DeviceBuffer::<Item>::new(cx, (part_count + windows - cut) as usize)?;
     let parts = DeviceBuffer::<Part>::new(cx, part_count as usize)?;
     let write_items = kernel("window_items")?;
-    // SAFETY: the sums say where each window's items and parts go.
+    // SAFETY: the sums say where each window's items and pieces go.
     unsafe {
         launch!(write_items, grid(windows, THREADS, "window")?, THREADS, 0, cx.stream;
             windows, first.address(), limit, most_cut, counts.address(), items.address(), parts.address())?;

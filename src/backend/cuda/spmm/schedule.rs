@@ -171,7 +171,7 @@ impl Schedule {
         let (grid, block) = (windows as u32, WINDOW as u32);
         let counts = DeviceBuffer::<i64>::zeroed(cx, LISTS * windows + 1)?;
         let lengths = DeviceBuffer::<i64>::new(cx, LISTS)?;
-        // SAFETY: counts has a place for each list and window of rows.
+        // SAFETY: `counts` has an element for each list and window of rows.
         unsafe {
             launch!(counting, grid, block, 0, cx.stream;
                 rows.offsets, wide, rows.base, rows.rows, limits, counts.address())?;
@@ -186,7 +186,7 @@ impl Schedule {
         let runs = DeviceBuffer::<Run>::new(cx, count as usize)?;
         let warps = DeviceBuffer::<Run>::new(cx, warp_count as usize)?;
         let parts = DeviceBuffer::<Part>::new(cx, part_count as usize)?;
-        // SAFETY: the lists hold what was counted.
+        // SAFETY: the lists have room for everything that was counted.
         unsafe {
             launch!(filling, grid, block, 0, cx.stream;
                 rows.offsets, wide, rows.base, rows.rows, limits, counts.address(), runs.address(),
@@ -283,8 +283,8 @@ impl Schedule {
         let wide = rows.offset_type.wide();
         let blocks = (self.row_count as usize).div_ceil(LISTED) as u32;
         let state = cx.counters.offset(COUNTER_BYTES - STATE_WORDS * size_of::<u32>());
-        // SAFETY: the lists have room for all that rows of so many entries can give, and the handle lends its counters
-        // to one call at a time.
+        // SAFETY: the lists have room for all that rows with this many entries can give, and the handle lends
+        // its counters to one call at a time.
         unsafe {
             launch!(kernel, blocks, LISTED as u32, 0, cx.stream;
                 rows.offsets, wide, rows.base, rows.rows, unanalyzed.rows_a_run, unanalyzed.limits, at.warps, at.parts,

@@ -247,9 +247,9 @@ impl SpmmExecutor for SellSpmm {
                 packs: i32::from(packs),
             };
             let tiles = columns.div_ceil(shape.columns()) as u32;
-            // SAFETY: analysis has made the arrays; the operands are as their descriptors
-            // say, rows of B aligned and padded for what lanes read; the workspace holds the sums of
-            // these tiles' long rows, and the handle lends its counters to one call at a time.
+            // SAFETY: analysis has made the arrays; the operands are as their descriptors say, with rows of B
+            // aligned and padded for the loads of lanes; the workspace holds the sums of these tiles' split
+            // rows, and the handle lends its counters to one call at a time.
             unsafe {
                 launch!(self.kernels[shape.elements], (blocks, tiles), BLOCK, 0, cx.stream;
                     slices, *rows, heads.address(), order.address(), values.address(), narrow.address(),

@@ -292,8 +292,8 @@ impl SpmmExecutor for SmatSpmm {
                 flags,
             };
             let grid = (blocks, tiles.div_ceil(together) as u32);
-            // SAFETY: the operands are as their descriptors say, the layout is
-            // complete, the workspace is large enough for the parts of these tiles.
+            // SAFETY: the operands are as their descriptors say, the layout is complete, and the workspace is
+            // large enough for the pieces of these tiles.
             unsafe {
                 launch!(form.kernel, (grid.0, grid.1), WARPS as u32 * 32, form.shared, cx.stream;
                     matrix, dense, alpha, beta, join, together as i32)?;
@@ -308,7 +308,7 @@ impl SpmmExecutor for SmatSpmm {
         match &self.arrays.slots {
             Some(slots) => {
                 let count = self.arrays.nnz;
-                // SAFETY: a slot among our values for each of the user's.
+                // SAFETY: there is a slot among our values for each of the user's values.
                 unsafe {
                     launch!(self.refill, blocks(&self.device, count), 256, 0, cx.stream;
                         values, slots.address(), count, self.arrays.values.address())?;

@@ -298,15 +298,15 @@ impl SwiftSpmm {
                 n: count as i64,
             };
             let tiles = count.div_ceil(columns) as u32;
-            // SAFETY: B and C are as their descriptors say or in the workspace, aligned as
-            // checked; the layout is complete.
+            // SAFETY: B and C are as their descriptors say or in the workspace, and aligned as was checked;
+            // the layout is complete.
             unsafe {
                 launch!(kernel, (blocks_x, tiles), (lanes * TOGETHER) as u32, 0, cx.stream;
                     matrix, dense, o.alpha, groups as i64)?;
             }
         }
         if by_columns {
-            // SAFETY: all sums stand in the workspace; C is as its descriptor says.
+            // SAFETY: the workspace holds all sums; C is as its descriptor says.
             unsafe {
                 launch!(finish_columns, (grid_x(rows)?, grid_y(n)), THREADS, 0, cx.stream;
                     c, o.c, o.c_row, o.c_col, rows, n as i64, o.alpha, o.beta)?;
@@ -358,8 +358,8 @@ impl SwiftSpmm {
                 col_stride: o.c_col,
             };
             let grid = (grid(arrays.items.len().div_ceil(WARPS))?, count.div_ceil(columns) as u32);
-            // SAFETY: as above; the workspace holds the sums of the parts of these tiles, and the
-            // handle lends its counters to one call at a time.
+            // SAFETY: as above; the workspace holds the sums of the pieces of these tiles, and the handle
+            // lends its counters to one call at a time.
             unsafe {
                 launch!(kernel, (grid.0, grid.1), (WARPS * LANES) as u32, 0, cx.stream;
                     bands, dense, out, o.alpha, o.beta, join)?;
@@ -401,7 +401,7 @@ impl SpmmExecutor for SwiftSpmm {
         };
         match slots {
             Some(slots) => {
-                // SAFETY: a slot among our values for each of the user's.
+                // SAFETY: there is a slot among our values for each of the user's values.
                 unsafe {
                     launch!(self.refill, blocks(&self.device, count), THREADS, 0, cx.stream;
                         values, slots.address(), count, to)?;

@@ -297,15 +297,15 @@ impl SpmmExecutor for WindowSpmm {
                 n: (end - first) as i64,
                 flags,
             };
-            // SAFETY: the operands are as their descriptors say, the layout is
-            // complete, the workspace is large enough for the parts of these tiles.
+            // SAFETY: the operands are as their descriptors say, the layout is complete, and the workspace is
+            // large enough for the pieces of these tiles.
             unsafe {
                 launch!(form.kernel, (items, tiles), form.threads, form.shared, cx.stream;
                     matrix, dense, alpha, beta, join, form.sharing as i32)?;
             }
         }
         if raw {
-            // SAFETY: all sums stand in the workspace.
+            // SAFETY: the workspace holds all sums.
             unsafe {
                 launch!(self.finish, (grid_x(c.rows)?, grid_y(n)), THREADS, 0, cx.stream;
                     c_at, c.values, 1i64, c.ld, c.rows, n as i64, alpha, beta)?;
@@ -320,7 +320,7 @@ impl SpmmExecutor for WindowSpmm {
         match &self.arrays.slots {
             Some(slots) => {
                 let count = self.arrays.nnz;
-                // SAFETY: a slot among our values for each of the user's.
+                // SAFETY: there is a slot among our values for each of the user's values.
                 unsafe {
                     launch!(self.refill, blocks(&self.device, count), THREADS, 0, cx.stream;
                         values, slots.address(), count, self.arrays.values.address())?;

@@ -141,11 +141,10 @@ impl SpmvExecutor for HotSellSpmv {
         let shared = shared_bytes(hot.len(), self.problem.types.x.size()) as u32;
         let sums = cx.workspace.address.offset(self.collected_bytes());
         let blocks = self.device.properties().multiprocessors;
-        // SAFETY: analysis has made the arrays; the descriptors promise x, y and the old values
-        // of these sizes until the stream has run the kernel, the plan that they
-        // do not overlap; `require` has checked the workspace, and the handle
-        // lends it and its counters, which have one for each row that is cut
-        // and the barrier's, to one call at a time.
+        // SAFETY: analysis has made the arrays; the descriptors promise x, y and the old values of these
+        // sizes until the stream has run the kernel, and the plan promises that they do not overlap;
+        // `require` has checked the workspace, and the handle lends it and its counters to one call at a
+        // time; there are enough counters for the barrier and for one per split row.
         unsafe {
             launch_cooperative!(self.kernel, blocks, THREADS, shared, cx.stream;
                 heads.len() as u32, *rows as u32, *filled as u32, hot.len() as u32, heads.address(),

@@ -88,8 +88,8 @@ pub(crate) fn enqueue_shared(
     let per_block = u64::from(sell::CONVERT_THREADS / sell::WARP) << rows_log2;
     let grid = grids::blocks(count, per_block, multiprocessors);
     let kernel = SAME_ROWS.load(device, (rows.widths(),))?;
-    // SAFETY: rows + 1 offsets and nnz columns of these types, a byte a row; offsets are cut to
-    // nnz before they are used as places.
+    // SAFETY: there are rows + 1 offsets and nnz columns of these types, and one byte per row; offsets are
+    // clamped to nnz before they are used as indices.
     unsafe {
         launch!(kernel, grid, sell::CONVERT_THREADS, 0, cx.stream;
             rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, MOST_SHARED as i64, rows_log2 as i32,
@@ -99,7 +99,7 @@ pub(crate) fn enqueue_shared(
     let windows = u32::try_from(count.div_ceil(least_window))
         .map_err(|_| Error::unsupported("A: too many rows for one launch"))?;
     let kernel = SHARED_ENTRIES.load(device, (rows.offset_type,))?;
-    // SAFETY: rows + 1 offsets, a byte a row, room for both numbers.
+    // SAFETY: there are rows + 1 offsets, one byte per row, and room for both numbers.
     unsafe {
         launch!(kernel, (windows, (MOST_ITEM_ROWS - 1) as u32), sell::CONVERT_THREADS, 0, cx.stream;
             rows.offsets, same.address(), rows.base, rows.rows, rows.nnz, WINDOW as i32, entries)?;

@@ -112,7 +112,7 @@ impl<'a> Build<'a> {
         if select::shares_rows(longest) {
             let pieces = out.counts(groups)?;
             let kernel = COUNT_PIECES.load(device, (rows.widths(),))?;
-            // SAFETY: rows + 1 offsets of this type; a number for each eight rows.
+            // SAFETY: there are rows + 1 offsets of this type, and a number for each group of eight rows.
             unsafe {
                 launch!(kernel, threads(groups)?, CONVERT_THREADS, 0, cx.stream;
                     rows.offsets, rows.indices, rows.base, rows.rows, groups, pieces.address())?;
@@ -140,8 +140,8 @@ impl<'a> Build<'a> {
         let (eights, fours) = (self.counts(items)?, self.counts(2 * items)?);
         let longest = DeviceBuffer::<u64>::zeroed(cx, 2)?;
         let kernel = COUNT.load(self.device, (rows.widths(),))?;
-        // SAFETY: rows + 1 offsets and nnz columns of these types, a number a piece in
-        // one array, two in the other, and two for the most.
+        // SAFETY: there are rows + 1 offsets and nnz columns of these types, one number per piece in the
+        // first array, two in the second, and two numbers for the maxima.
         unsafe {
             launch!(kernel, warps(items)?, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.base, rows.rows, self.pieces(), groups, items,
@@ -173,8 +173,8 @@ impl<'a> Build<'a> {
         }
         let (parts, cuts) = (self.counts(slabs)?, self.counts(slabs)?);
         let kernel = self.kernel("mask_block_parts")?;
-        // SAFETY: a number a piece in `starts` and the pieces of each eight rows, with
-        // one more behind the last; a number a slab in the others.
+        // SAFETY: `starts` has one number per piece, and the pieces one per group of eight rows, each with
+        // one more behind the last; the other arrays have one number per slab.
         unsafe {
             launch!(kernel, threads(slabs)?, CONVERT_THREADS, 0, cx.stream;
                 self.pieces(), counted.starts.address(), i32::from(block_rows == WORD_ROWS), slabs,
@@ -202,7 +202,7 @@ impl<'a> Build<'a> {
         let count = heads.len() as i64;
         let counts = self.counts(count)?;
         let kernel = self.kernel("mask_block_measure")?;
-        // SAFETY: the heads' blocks are in `columns`; a number a head.
+        // SAFETY: the heads' blocks are in `columns`; there is one number per head.
         unsafe {
             launch!(kernel, threads(count)?, CONVERT_THREADS, 0, cx.stream;
                 count, columns.address(), heads.address(), counts.address())?;
@@ -211,8 +211,8 @@ impl<'a> Build<'a> {
         let narrow = DeviceBuffer::<u16>::new(cx, columns.len())?;
         let wide = DeviceBuffer::<u32>::new(cx, wide_count as usize)?;
         let kernel = self.kernel("mask_block_columns")?;
-        // SAFETY: as above; masks and a narrow column a block, a wide one for each of
-        // those of wide heads.
+        // SAFETY: as above; there is one mask and one narrow column per block, and room for a wide column for
+        // each block of a wide head.
         unsafe {
             launch!(kernel, warps(count)?, CONVERT_THREADS, 0, cx.stream;
                 count, columns.address(), masks.address(), i32::from(block_rows == WORD_ROWS),
@@ -251,10 +251,9 @@ impl<'a> Build<'a> {
         let (origins, from) = sell::origins_of(cx, slots, rows.nnz, origins)?;
         let (to, position) = sell::parts(origins.as_ref());
         let kernel = FILL.load(self.device, (bits_of_values(value_type)?, rows.widths(), position))?;
-        // SAFETY: the rows' arrays as above, with nnz values; starts have a number a
-        // piece, parts and cuts one a slab, and all a last one; they say how many
-        // heads, parts, masks and columns come out; values and positions have one an
-        // entry, and `from` a position an entry.
+        // SAFETY: the rows' arrays are as above, with nnz values; starts have one number per piece, parts and
+        // cuts one per slab, and each a last one; they say how many heads, parts, masks and columns come out;
+        // there is one value and one position per entry, and `from` has one position per entry.
         unsafe {
             launch!(kernel, warps(items)?, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, rows.rows, self.pieces(), groups, items,
@@ -390,11 +389,10 @@ impl SpmvExecutor for MaskBlockSpmv {
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         cx.workspace.require(self.workspace_bytes())?;
         let Arrays { rows, cols, heads, parts, masks, values, narrow, wide, .. } = &self.arrays;
-        // SAFETY: analysis has made the arrays; the descriptors promise x and y
-        // of these sizes until the stream has run the kernel, the plan that they
-        // do not overlap; `require` has checked the workspace, and the handle
-        // lends it and its counters, of which each slab that is cut has one, to
-        // one call at a time.
+        // SAFETY: analysis has made the arrays; the descriptors promise x and y of these sizes until the
+        // stream has run the kernel, and the plan promises that they do not overlap; `require` has checked
+        // the workspace, and the handle lends it and its counters, one for each split slab, to one call at a
+        // time.
         unsafe {
             launch!(self.kernel, self.grid, THREADS, 0, cx.stream;
                 *rows, *cols, (heads.len() - parts.len()) as i64, heads.len() as i64, heads.address(), parts.address(), masks.address(), values.address(),

@@ -103,7 +103,7 @@ impl Refill {
         (slots, to): (usize, Address),
     ) -> Result<()> {
         let slots = slots as i64;
-        // SAFETY: a position of the user's values, or padding, a slot.
+        // SAFETY: there is a position in the user's values, or padding, for each slot.
         unsafe {
             launch!(self.0, blocks(device, slots), 256, 0, cx.stream;
                 values, origins.address(), slots, i32::from(conjugate), to)
@@ -175,7 +175,7 @@ impl Build<'_> {
     fn scan(&self, counts: &DeviceBuffer<i64>, windows: usize, arrays: std::ops::Range<usize>) -> Result<()> {
         let kernel = self.kernel("scan_windows")?;
         let at = |index: usize| counts.address().offset(index * size_of::<i64>());
-        // SAFETY: each array has a number a window and one more; the sums are behind all arrays.
+        // SAFETY: each array has one number per window and one more; the sums are behind all arrays.
         unsafe {
             launch!(kernel, arrays.len() as u32, 1024, 0, self.cx.stream;
                 at(arrays.start * (windows + 1)), windows as i64,
@@ -204,8 +204,8 @@ impl Build<'_> {
         let order = DeviceBuffer::<u32>::new(cx, rows.rows as usize)?;
         let kernel = ORDER.load(device, (rows.offset_type,))?;
         let same = same.map_or(Address::NULL, DeviceBuffer::address);
-        // SAFETY: rows + 1 offsets, a byte a row where items may have several; a place a row and each
-        // of the arrays of counts a number a window.
+        // SAFETY: there are rows + 1 offsets, one byte per row if items may have several rows, one element of
+        // the order per row, and in each array of counts one number per window.
         unsafe {
             launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, same, rows.rows, window, item_rows, entries, group_log2, limit_log2, halves,
@@ -263,8 +263,8 @@ impl Build<'_> {
         let (origins, from) = origins_of(cx, slots(count::VALUES), rows.nnz, origins)?;
         let (to, position) = parts(origins.as_ref());
         let kernel = FILL.load(device, (bits_of_values(value_type)?, rows.widths(), position))?;
-        // SAFETY: as above; the sums say how much room values (both arrays or none) and columns take, positions are as many
-        // as values, and `from` a position an entry.
+        // SAFETY: as above; the sums say how much room values (both arrays or none) and columns take; there
+        // are as many positions as values, and `from` has one position per entry.
         unsafe {
             launch!(kernel, warps(slice_count as i64)?, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, order.address(), rows.rows, window,
@@ -489,10 +489,9 @@ impl SpmvExecutor for SellSpmv {
         let slices = self.arrays.slices as i64;
         let of_block = u64::from(THREADS / WARP) * self.launch.slices_of_warp;
         let blocks = (slices as u64).div_ceil(of_block) as u32;
-        // SAFETY: analysis has made the arrays; the descriptors promise x, y and the old values
-        // of these sizes until the stream has run the kernel, the plan that they
-        // do not overlap; the handle lends its counters, which have a slot for
-        // each block of a long row, to one call at a time.
+        // SAFETY: analysis has made the arrays; the descriptors promise x, y and the old values of these
+        // sizes until the stream has run the kernel, and the plan promises that they do not overlap; the
+        // handle lends its counters, which have a slot for each block of a split row, to one call at a time.
         unsafe {
             launch!(self.launch.kernel, blocks, THREADS, 0, cx.stream;
                 slices, *rows, heads.address(), order.address(), values.address(), narrow.address(),

@@ -101,11 +101,10 @@ impl SpmvExecutor for StreamSpmv {
         let grid = tiles.div_ceil(BLOCK_TILES) as u32;
         let last_slots = a.slots as usize - tiles.saturating_sub(1) * a.tile;
         let counters = if self.finish.is_some() { Address::NULL } else { cx.counters };
-        // SAFETY: analysis has made the layout's arrays; the descriptors promise x
-        // and y until the stream has run the kernel, and the plan has checked that
-        // they fit and do not overlap; `require` has checked the workspace, the
-        // handle lends it and its counters to one call at a time, and there are no
-        // more splits than counters, or no counters.
+        // SAFETY: analysis has made the layout's arrays; the descriptors promise x and y until the stream has
+        // run the kernel, and the plan has checked that they fit and do not overlap; `require` has checked
+        // the workspace, the handle lends it and its counters to one call at a time, and there are no more
+        // split rows than counters, or no counters.
         unsafe {
             launch!(self.kernel, grid, THREADS, 0, cx.stream;
                 a.rows, tiles as u32, last_slots as u32, a.tiles.address(), a.ends.address(), a.voids.address(),

@@ -101,8 +101,7 @@ impl<C: Combo> Running<'_, C> {
         let sum = self.dot(self.layout.task_slots(task));
         match usize::try_from(task.row) {
             Ok(row) => self.opened.store(row, sum),
-            // SAFETY: its sum belongs to one item, and nothing reads it before
-            // all are done.
+            // SAFETY: the task's sum belongs to one item, and nothing reads it before all are done.
             Err(_) => unsafe {
                 let split = &self.layout.splits[(-1 - task.row) as usize];
                 self.opened.sums.set(split.before as usize + number - split.first as usize, sum);

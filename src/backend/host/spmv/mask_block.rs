@@ -78,8 +78,8 @@ impl<C: Combo> Product<C> for MaskBlock<C::A> {
                     None => store(number, &total),
                     Some(part) => {
                         for (row, &sum) in total[..height].iter().enumerate() {
-                            // SAFETY: a part's sums belong to one item, and nothing
-                            // reads them before all are done.
+                            // SAFETY: the sums of a piece belong to one item, and nothing reads them before
+                            // all are done.
                             unsafe { sums.set(part * height + row, sum) };
                         }
                     }

@@ -188,8 +188,7 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
     #[inline(always)]
     unsafe fn runs<const AVX2: bool>(&self, number: usize, slice: &Slice) {
         let (values, columns, x) = self.open(slice);
-        // SAFETY: the layout has as many values and columns, and x has eight
-        // elements from each column on.
+        // SAFETY: the layout has this many values and columns, and x has eight elements from each column on.
         let sums = unsafe {
             let mut sums = Eight::<AVX2, C::Acc>::new([C::Acc::ZERO; LANES]);
             for step in 0..slice.steps as usize {

@@ -115,7 +115,7 @@ impl<C: Combo> Running<'_, C> {
             let tile = &self.layout.tiles[item * item_tiles];
             let next = self.layout.tiles.get((item + 1) * item_tiles);
             let goes_on = |next: &Tile| next.joins() && next.row() == tile.row();
-            // SAFETY: all items are done, so nothing writes parts.
+            // SAFETY: all items are done, so nothing writes partial sums.
             let [head, tail] = [0, 1].map(|part| unsafe { self.opened.sums.get(2 * item + part) });
             if !tile.joins() {
                 open = tail;

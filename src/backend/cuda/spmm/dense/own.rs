@@ -163,8 +163,7 @@ impl Own {
             pairs: i64::from(pairs),
         };
         let shared = tile.shared(self.types.a.size());
-        // SAFETY: the operands are as they say, B by rows of whole packs, and there is room for
-        // each part.
+        // SAFETY: the operands are as described, B has rows of whole packs, and there is room for each part.
         unsafe {
             launch!(kernels[plan.size], (blocks, plan.parts as u32), tile.threads, shared, cx.stream;
                 operands, target, alpha)

@@ -101,7 +101,7 @@ impl Source<'_> {
         let before = DeviceBuffer::<i64>::zeroed(cx, row_blocks as usize + 1)?;
         if rows.nnz > 0 {
             let kernel = SEGMENTS.load(device, (rows.widths(),))?;
-            // SAFETY: rows + 1 offsets of the type, a number a row block and one more.
+            // SAFETY: there are rows + 1 offsets of the type, one number per row block, and one more.
             unsafe {
                 launch!(kernel, grid(row_blocks + 1, THREADS, "smat")?, THREADS, 0, cx.stream;
                     rows.offsets, rows.indices, rows.base, rows.rows, self.order_at(), row_blocks,
@@ -119,8 +119,8 @@ impl Source<'_> {
         if rows.nnz > 0 {
             let kernel = COUNT.load(device, (rows.widths(),))?;
             let shift = width.trailing_zeros() as i32;
-            // SAFETY: rows + 1 offsets and nnz columns of these types, a number a segment
-            // and one more.
+            // SAFETY: there are rows + 1 offsets and nnz columns of these types, one number per segment, and
+            // one more.
             unsafe {
                 launch!(kernel, grid(cut.count + 1, WARPS, "smat")?, THREADS, 0, cx.stream;
                     rows.offsets, rows.indices, rows.base, rows.rows, self.order_at(), segments, shift,
@@ -152,7 +152,7 @@ impl Arrays {
         let first = DeviceBuffer::<i64>::zeroed(cx, row_blocks as usize + 1)?;
         if rows.nnz > 0 {
             let kernel = device.modules().kernel(CONVERT, "bcsr_starts")?;
-            // SAFETY: numbers of segments and row blocks, and one more of each.
+            // SAFETY: there is one number per segment and per row block, and one more of each.
             unsafe {
                 launch!(kernel, grid(row_blocks + 1, THREADS, "smat")?, THREADS, 0, cx.stream;
                     segments, starts.address(), first.address())?;
@@ -174,8 +174,7 @@ impl Arrays {
             };
             let to = slots.as_ref().map_or(Address::NULL, DeviceBuffer::address);
             let fill = FILL.load(device, (bits_of_values(value_type)?, rows.widths()))?;
-            // SAFETY: as above, with nnz values of the type; the sums say where each segment's
-            // blocks are.
+            // SAFETY: as above, with nnz values of the type; the sums say where each segment's blocks go.
             unsafe {
                 launch!(fill, grid(cut.count, WARPS, "smat")?, THREADS, 0, cx.stream;
                     rows.offsets, rows.indices, rows.values, rows.base, rows.rows, order_at, segments,

@@ -149,7 +149,7 @@ impl BlockArrays {
         swift::check_counts(rows as usize, cols as usize, a.longest as usize)?;
         let (lengths, mut order) = sorted(cx, cols as usize, bits_of(a.longest + 1), |keys, numbers| {
             let kernel = device.modules().kernel(CONVERT, "swift_lengths")?;
-            // SAFETY: one more offset than columns, a key and a number for each.
+            // SAFETY: there is one more offset than columns, and a key and a number for each column.
             unsafe {
                 launch!(kernel, blocks(device, cols), THREADS, 0, cx.stream; offsets, cols, keys, numbers)
             }
@@ -172,7 +172,7 @@ impl BlockArrays {
         let note = a.slots_parameter(&slots);
         let (block_count, set_count) = (outline.blocks as i64, outline.sets.len() as i64);
         let fill = FILL.load(device, (bits_of_values(a.value_type)?,))?;
-        // SAFETY: sorted columns with nnz values; the outline says how many blocks they have.
+        // SAFETY: the columns are sorted and have nnz values; the outline says how many blocks they have.
         unsafe {
             launch!(fill, grid(outline.groups() as i64, 1, "swift")?, THREADS, 0, cx.stream;
                 a.parameter(), values, order.address(), sets.address(), set_count, block_count,
@@ -241,14 +241,14 @@ impl BandArrays {
         let band_count = (row_count as u64).div_ceil(ROWS as u64) as i64;
         let (keys, numbers) = sorted(cx, nnz as usize, bits_of(band_count), |keys, numbers| {
             let kernel = device.modules().kernel(CONVERT, "swift_band_keys")?;
-            // SAFETY: nnz rows of op(A), a key and a number for each.
+            // SAFETY: there are nnz rows of op(A), and a key and a number for each.
             unsafe {
                 launch!(kernel, blocks(device, nnz), THREADS, 0, cx.stream; indices, nnz, keys, numbers)
             }
         })?;
         let first = DeviceBuffer::<i64>::new(cx, band_count as usize + 1)?;
         let starts = device.modules().kernel(CONVERT, "swift_band_starts")?;
-        // SAFETY: nnz sorted keys, a number a band and one more.
+        // SAFETY: the nnz keys are sorted; there is one number per band, and one more.
         unsafe {
             launch!(starts, blocks(device, band_count + 1), THREADS, 0, cx.stream;
                 keys.address(), nnz, band_count, first.address())?;
@@ -265,7 +265,7 @@ impl BandArrays {
         let mut slots = a.slots(cx)?;
         let fill = BANDS.load(device, (bits_of_values(a.value_type)?,))?;
         let note = a.slots_parameter(&slots);
-        // SAFETY: sorted columns with nnz values, and the numbers of their entries.
+        // SAFETY: the columns are sorted and have nnz values, and there are the numbers of their entries.
         unsafe {
             launch!(fill, blocks(device, nnz), THREADS, 0, cx.stream;
                 a.parameter(), values, numbers.address(), columns.address(), out.address(), rows.address(),

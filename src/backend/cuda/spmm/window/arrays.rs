@@ -67,7 +67,7 @@ impl Arrays {
         };
         let to = slots.as_ref().map_or(Address::NULL, DeviceBuffer::address);
         let kernel = FILL.load(device, (rows.widths(),))?;
-        // SAFETY: the arrays are as long as the numbers say, with nnz values of 16 bits.
+        // SAFETY: the arrays have the lengths that the numbering says, with nnz 16-bit values.
         unsafe {
             launch!(kernel, found.windows as u32, threads_of(rows.nnz, found.windows), 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, rows.rows, rows.nnz, found.windows,

@@ -91,7 +91,7 @@ fn enqueue_survey(cx: &Context, device: &Device, rows: &Rows, shape: Shape, word
     let blocks = samples_log2.map_or(windows, |log2| 1 << log2) as u32;
     let kernel = SURVEY.load(device, (rows.widths(),))?;
     let (shape, shared) = KernelShape::new(shape, HEIGHTS[3], rows.cols);
-    // SAFETY: rows + 1 offsets and nnz columns of these types, SURVEY_WORDS words.
+    // SAFETY: there are rows + 1 offsets and nnz columns of these types, and SURVEY_WORDS words.
     unsafe {
         launch!(kernel, (blocks, HEIGHTS.len() as u32), threads_of(rows.nnz, blocks.into()), shared, cx.stream;
             rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz,
@@ -176,8 +176,8 @@ impl Numbering {
         let kernel_of = |name: &str| device.modules().kernel(CONVERT, name);
         let (kernel_shape, shared) = KernelShape::new(shape, height, rows.cols);
         let (most, most_cut) = (most as i64, MOST_CUT as i64);
-        // SAFETY: the arrays have these lengths; a window's masks begin at the number of
-        // entries before it over those of a block, plus its number.
+        // SAFETY: the arrays have these lengths; a window's masks begin at the number of entries before the
+        // window, divided by the columns of a block, plus the window's number.
         unsafe {
             launch!(kernel, blocks, threads_of(rows.nnz, windows), shared, cx.stream;
                 rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, windows, kernel_shape,
@@ -195,7 +195,7 @@ impl Numbering {
         check_count("tiles", tiles as usize)?;
         let items = DeviceBuffer::<Item>::new(cx, part_count as usize + windows as usize - cut as usize)?;
         let parts = DeviceBuffer::<Part>::new(cx, part_count as usize)?;
-        // SAFETY: the sums say where each window's items and parts go.
+        // SAFETY: the sums say where each window's items and pieces go.
         unsafe {
             launch!(kernel_of("window_items")?, threads(windows)?, THREADS, 0, cx.stream;
                 windows, starts.address(), most, most_cut, before.address(), items.address(), parts.address())?;

@@ -53,8 +53,8 @@ impl NarrowColumns {
         let (columns, origins) = self.addresses();
         if let (Form::Rows { lanes_log2, blocks }, Origins::Rows) = (form, self.kind) {
             let kernel = NARROW_ROWS.load(device, (rows.widths(),))?;
-            // SAFETY: rows + 1 offsets and nnz columns of these types, room for nnz columns and for an origin a row,
-            // a word.
+            // SAFETY: there are rows + 1 offsets and nnz columns of these types, room for nnz 16-bit columns
+            // and for one origin per row, and a word.
             return unsafe {
                 launch!(kernel, blocks, THREADS, 0, cx.stream;
                     rows.rows, rows.offsets, rows.indices, rows.base as i32, lanes_log2, columns, origins, far)
@@ -62,7 +62,8 @@ impl NarrowColumns {
         }
         let kernel = NARROW_CHUNKS.load(device, (rows.index_type,))?;
         let grid = grids::blocks(rows.nnz as u64, THREADS.into(), device.properties().multiprocessors);
-        // SAFETY: nnz columns of this type, room for nnz columns and for an origin a chunk, or NULL, a word.
+        // SAFETY: there are nnz columns of this type, room for nnz 16-bit columns, room for one origin per
+        // chunk or NULL, and a word.
         unsafe {
             launch!(kernel, grid, THREADS, 0, cx.stream;
                 rows.nnz, rows.indices, rows.base as i32, columns, origins, far)

@@ -230,7 +230,7 @@ fn fill(
     to: &DeviceBuffer<u8>,
     slots: usize,
 ) -> Result<()> {
-    // SAFETY: the map has a place in `from`, or padding, for each slot of `to`.
+    // SAFETY: for each slot of `to` the map has a position in `from`, or padding.
     unsafe {
         launch!(kernel, blocks(device, slots as i64), 256, 0, cx.stream;
             from, map.at(0), slots as i64, i32::from(conjugate), to.address())
@@ -273,7 +273,7 @@ impl Tools<'_> {
         let histogram = DeviceBuffer::<u64>::zeroed(cx, KEYS)?;
         if n > 0 {
             let kernel = KEYS_OF_ROWS.load(self.device, (rows.offset_type,))?;
-            // SAFETY: rows + 1 offsets of this type; n keys and numbers; KEYS counts.
+            // SAFETY: there are rows + 1 offsets of this type, n keys and numbers, and KEYS counts.
             unsafe {
                 launch!(kernel, self.blocks(n), 256, 0, cx.stream;
                     rows.offsets, rows.rows, keys[0].address(), numbers[0].address(), histogram.address())?;
@@ -289,7 +289,7 @@ impl Tools<'_> {
 
     /// Scans `count` numbers and one 0 behind them, in place; returns their sum.
     fn scan(&self, numbers: &DeviceBuffer<i64>, count: usize) -> Result<usize> {
-        // SAFETY: the array has that many.
+        // SAFETY: the array has that many elements.
         unsafe { device_wide::exclusive_scan(self.cx, numbers.address(), numbers.address(), count + 1)? };
         Ok(numbers.read(count, 1)?[0] as usize)
     }
@@ -303,7 +303,7 @@ impl Tools<'_> {
             return Ok(Long { groups, group_count: 0, tasks, splits, split_tasks: 0 });
         }
         let kernel = COUNT_LONG.load(self.device, (rows.offset_type,))?;
-        // SAFETY: the first `count` of the sorted rows are long; count + 1 numbers each.
+        // SAFETY: the first `count` of the sorted rows are long; each array has `count` + 1 numbers.
         unsafe {
             launch!(kernel, self.blocks(count + 1), 256, 0, cx.stream;
                 rows.offsets, sorted.address(), count as i64, groups.address(), task_starts.address(),
@@ -334,8 +334,8 @@ impl Tools<'_> {
         let mut totals = (0, 0);
         if count > 0 {
             let kernel = COUNT_ROW_BLOCKS.load(self.device, (rows.offset_type,))?;
-            // SAFETY: the sorted rows behind the long ones are medium; count + 1
-            // numbers each, and 8 · count ends.
+            // SAFETY: the sorted rows behind the long ones are medium; there are `count` + 1 numbers of each
+            // kind, and 8 · `count` ends.
             unsafe {
                 launch!(kernel, self.blocks(4 * count + 1), 256, 0, cx.stream;
                     rows.offsets, sorted.at(classes.long), classes.medium as i64, count as i64,
@@ -365,7 +365,7 @@ impl Tools<'_> {
             threes: shape.threes() as i64,
         };
         let kernel = self.kernel("dasp_order")?;
-        // SAFETY: the sources are places of sorted rows.
+        // SAFETY: the sources are ranges of the sorted rows.
         unsafe {
             launch!(kernel, self.blocks(out.len()), 256, 0, self.cx.stream; sorted.address(), order, out.address())?;
         }
@@ -376,7 +376,7 @@ impl Tools<'_> {
     fn runs(&self, order: &DeviceBuffer<i32>) -> Result<DeviceBuffer<i32>> {
         let out = DeviceBuffer::<i32>::new(self.cx, order.len().div_ceil(RUN))?;
         let kernel = self.kernel("dasp_runs")?;
-        // SAFETY: one run for each 32 places, or what is left of them.
+        // SAFETY: there is one run for each 32 results, or for the rest of them.
         unsafe {
             launch!(kernel, self.blocks(4 * order.len()), 256, 0, self.cx.stream;
                 order.address(), order.len() as i64, out.address())?;
@@ -402,7 +402,7 @@ impl Tools<'_> {
         if long.group_count > 0 {
             let kernel = MAP_LONG.load(self.device, widths)?;
             let grid = self.blocks(long.group_count.saturating_mul(GROUP));
-            // SAFETY: rows + 1 offsets of this type; the part has 64 slots a group.
+            // SAFETY: there are rows + 1 offsets of this type; the part has 64 slots per group.
             unsafe {
                 launch!(kernel, grid, 256, 0, stream;
                     rows.offsets, rows.base, sorted.address(), classes.long as i64, long.groups.address(),
@@ -412,7 +412,7 @@ impl Tools<'_> {
         if classes.medium > 0 {
             let kernel = MAP_MEDIUM.load(self.device, widths)?;
             let grid = self.blocks(classes.row_blocks().saturating_mul(4 * WARP));
-            // SAFETY: as above; the parts have the slots that the scans say.
+            // SAFETY: as above; the parts have as many slots as the scans say.
             unsafe {
                 launch!(kernel, grid, 256, 0, stream;
                     rows.offsets, rows.base, sorted.at(classes.long), classes.medium as i64,
@@ -437,7 +437,7 @@ impl Tools<'_> {
     fn columns(&self, rows: &Rows, map: &Numbers, columns: &DeviceBuffer<i32>) -> Result<()> {
         let kernel = COLUMNS.load(self.device, (rows.index_type, map.bits()))?;
         let slots = columns.len();
-        // SAFETY: the map has a place among the columns, or padding, for each slot.
+        // SAFETY: for each slot the map has a position among the columns, or padding.
         unsafe {
             launch!(kernel, self.blocks(slots), 256, 0, self.cx.stream;
                 rows.indices, rows.base, map.at(0), slots as i64, columns.address())
@@ -450,8 +450,7 @@ impl Tools<'_> {
             return Ok(());
         };
         let kernel = COMPOSE.load(self.device, (map.bits(),))?;
-        // SAFETY: nnz positions; the map has a place among them, or padding, for
-        // each slot.
+        // SAFETY: there are nnz positions; for each slot the map has an index into them, or padding.
         unsafe {
             launch!(kernel, self.blocks(slots), 256, 0, self.cx.stream;
                 positions.address(), slots as i64, map.at(0))

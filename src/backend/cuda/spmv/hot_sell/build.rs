@@ -74,7 +74,8 @@ impl Build<'_> {
         let count = COUNT.load(self.device, (rows.index_type,))?;
         let histogram = self.kernel("hot_histogram")?;
         let grid = blocks(self.device, rows.nnz.div_euclid(stride) + 1);
-        // SAFETY: nnz columns of this type, which have been validated, a count a column, BUCKETS buckets.
+        // SAFETY: there are nnz columns of this type, which have been validated, one count per column, and
+        // BUCKETS buckets.
         unsafe {
             launch!(count, grid, CONVERT_THREADS, 0, cx.stream;
                 rows.indices, rows.base, rows.nnz, stride, counts.address())?;
@@ -108,8 +109,8 @@ impl Build<'_> {
         let codes = DeviceBuffer::<u32>::new(cx, rows.cols as usize + 1)?;
         let grid = blocks(self.device, rows.cols);
         let (flags, encode) = (self.kernel("hot_flags")?, self.kernel("hot_codes")?);
-        // SAFETY: a count and a number a column, codes for each and one more; the histogram of the
-        // counts says how many columns are hot.
+        // SAFETY: there is one count and one number per column, and one more code than columns; the histogram
+        // of the counts says how many columns are hot.
         unsafe {
             launch!(flags, grid, CONVERT_THREADS, 0, cx.stream;
                 counts.address(), rows.cols, bucket, before.address())?;
@@ -128,7 +129,7 @@ impl Build<'_> {
         let keys = [DeviceBuffer::<u32>::new(cx, count)?, DeviceBuffer::new(cx, count)?];
         let numbers = [DeviceBuffer::<u32>::new(cx, count)?, DeviceBuffer::new(cx, count)?];
         let kernel = KEYS.load(self.device, (rows.offset_type,))?;
-        // SAFETY: rows + 1 offsets, a key and a number a row.
+        // SAFETY: there are rows + 1 offsets, and one key and one number per row.
         unsafe {
             launch!(kernel, blocks(self.device, rows.rows), CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.rows, longest, keys[0].address(), numbers[0].address())?;
@@ -140,7 +141,7 @@ impl Build<'_> {
         let bounds: Vec<i64> = rules.bounds().iter().map(|&bound| longest - bound as i64).collect();
         let bounds = DeviceBuffer::from_slice(cx, &bounds)?;
         let longer = DeviceBuffer::<u64>::new(cx, CLASSES + 1)?;
-        // SAFETY: the sorted keys, as many bounds and counts as threads.
+        // SAFETY: there are the sorted keys, and as many bounds and counts as threads.
         unsafe {
             launch!(self.kernel("hot_classes")?, 1, (CLASSES + 1) as u32, 0, cx.stream;
                 keys[sorted].address(), rows.rows, bounds.address(), longer.address())?;
@@ -177,7 +178,8 @@ impl Build<'_> {
         }
         let parts_before = DeviceBuffer::<i64>::zeroed(cx, cut as usize + 1)?;
         let kernel = PARTS.load(device, (rows.offset_type,))?;
-        // SAFETY: rows + 1 offsets, a row a place, and a number for each row that is cut.
+        // SAFETY: there are rows + 1 offsets, one row per element of `order`, and one number for each split
+        // row.
         unsafe {
             launch!(kernel, blocks(device, cut), CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, order.address(), cut, limit, parts_before.address())?;
@@ -192,7 +194,7 @@ impl Build<'_> {
         let steps = DeviceBuffer::<i64>::zeroed(cx, slices as usize + 1)?;
         let classes_there = DeviceBuffer::<Classes>::from_slice(cx, &[classes])?;
         let kernel = HEADS.load(device, (rows.offset_type,))?;
-        // SAFETY: as above; the classes and the parts say how many slices there are.
+        // SAFETY: as above; the classes and the pieces say how many slices there are.
         unsafe {
             launch!(kernel, blocks(device, slices), CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, order.address(), classes_there.address(), limit, parts_before.address(),
@@ -207,8 +209,8 @@ impl Build<'_> {
         let (origins, from) = sell::origins_of(cx, slots, rows.nnz, origins)?;
         let (to, position) = sell::parts(origins.as_ref());
         let kernel = FILL.load(device, (bits_of_values(value_type)?, rows.widths(), position))?;
-        // SAFETY: as above; values (both arrays or none), columns and positions have a slot each,
-        // `from` a position an entry.
+        // SAFETY: as above; values (both arrays or none), columns and positions have one element per slot,
+        // and `from` has one position per entry.
         unsafe {
             launch!(kernel, warps(slices)?, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, order.address(), limit, slices,
