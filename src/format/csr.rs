@@ -20,7 +20,7 @@ use crate::matrix::Entries;
 use crate::memory::{pieces, pool, Allocator, Buffer};
 use crate::types::{Element, Operation};
 
-/// Canonical CSR.
+/// Canonical CSR copy of op(A).
 #[derive(Debug)]
 pub struct CsrLayout<V: Element> {
     rows: usize,

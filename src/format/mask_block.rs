@@ -1,7 +1,7 @@
 //! Blocks with bit masks: 8 or 4 rows × 4 columns of op(A), of which a block stores only the entries that
 //! exist and a mask with one bit per slot.
 //!
-//! As many rows as a block has are a slab. Its entries are cut into blocks whose first column is a multiple
+//! A slab is as many rows as a block has. Its entries are cut into blocks whose first column is a multiple
 //! of 4, by ascending column. Each block takes from every row the longest run of its next entries that lie in
 //! the block's columns and ascend. Where a column is stored twice, the second entry goes to the same slot of
 //! another block, so entries keep the order of the row. Rows must be sorted. The blocks of 4 rows are those

@@ -216,7 +216,7 @@ mod tests {
         let wide = panel(0x1000 + 24, 4, 6, 10, Order::Row);
         assert!(overlap(&left, &wide));
         assert!(overlap(&left, &left));
-        // Columns of four at the same distance are the same elements as rows of four.
+        // Columns of 4 elements with the same distance are the same memory as rows of 4.
         assert!(overlap(&left, &panel(0x1000, 4, 4, 10, Order::Col)));
         assert!(!overlap(&left, &panel(0x1000, 0, 4, 10, Order::Col)));
     }

@@ -11,7 +11,7 @@ use crate::types::{Address, PointerMode};
 pub struct Context {
     /// User's stream; the host backend ignores it.
     pub stream: Address,
-    /// Whether alpha and beta are on the host or in the backend's memory.
+    /// Location of alpha and beta: on the host or in the backend's memory.
     pub pointer_mode: PointerMode,
     /// Workspace of the handle, for execute.
     pub workspace: Workspace,

@@ -61,7 +61,7 @@ mod machine {
     use std::arch::asm;
 
     pub type Word = u32;
-    /// MXCSR: all exceptions masked, rounding to nearest, no FTZ, no DAZ.
+    /// Default MXCSR: all exceptions masked, rounding to nearest, no FTZ, no DAZ.
     pub const DEFAULT: Word = 0x1f80;
     /// The sticky exception flags.
     pub const FLAGS: Word = 0x3f;
@@ -85,7 +85,7 @@ mod machine {
     pub struct X87(Option<[u32; 7]>);
 
     impl X87 {
-        /// All exceptions masked, rounding to nearest, 64 bits of mantissa.
+        /// Default control word: all exceptions masked, rounding to nearest, 64 bits of mantissa.
         const DEFAULT: u16 = 0x37f;
 
         #[inline]
@@ -140,9 +140,9 @@ mod machine {
     use std::arch::asm;
 
     pub type Word = u64;
-    /// FPCR: no traps, rounding to nearest, no FZ, no FZ16, no default NaN.
+    /// Default FPCR: no traps, rounding to nearest, no FZ, no FZ16, no default NaN.
     pub const DEFAULT: Word = 0;
-    /// The sticky flags are in another register (FPSR).
+    /// No flags: the sticky ones are in another register (FPSR).
     pub const FLAGS: Word = 0;
 
     #[inline]

@@ -11,7 +11,7 @@ code_enums! {
     pub enum Status = tarsiaStatus_t {
         /// The call succeeded.
         Success = 0, TARSIA_STATUS_SUCCESS;
-        /// The handle is NULL, destroyed, or of another kind.
+        /// The handle is NULL, destroyed, or another kind of object.
         NotInitialized = 1, TARSIA_STATUS_NOT_INITIALIZED;
         /// Memory could not be allocated; every object stays usable.
         AllocFailed = 2, TARSIA_STATUS_ALLOC_FAILED;
@@ -63,19 +63,19 @@ code_enums! {
         R16BF = 14, TARSIA_R_16BF;
     }
 
-    /// Type in which products are formed and summed; alpha and beta have it. The
-    /// numbers are those of cudaDataType, and 100 on.
+    /// Type in which products are formed and summed; alpha and beta have it. The numbers are those of
+    /// cudaDataType; additional types have numbers from 100 on.
     pub enum ComputeType = tarsiaComputeType_t {
         /// 32-bit real; never silently TF32.
         ///
-        /// A sum of n products of 16-bit values is off by at most 3 (n + 2) · 2^-23 · Σ|a · b|, before
-        /// alpha, beta and one rounding to the type of y or C. On CUDA TARSIA_SPMV_ALG_DASP and
-        /// TARSIA_SPMM_ALG_WINDOW, SMAT and DENSE (any of them may be DEFAULT), and TARSIA_SPGEMM_ALG_HASH where
-        /// both factors are nearly dense, multiply 16-bit values on
-        /// tensor cores, which align the products that they add by the exponents of the factors as stored,
-        /// and a subnormal is stored with the least exponent. No product is lost, but in this bound a
-        /// factor that is not 0 counts there as at least 2^-14 (fp16; bf16: 2^-126) in magnitude: small
-        /// terms beside a subnormal times a large one keep fewer digits.
+        /// A sum of n products of 16-bit values is off by at most 3 (n + 2) · 2^-23 · Σ|a · b|, before alpha,
+        /// beta and one rounding to the type of y or C. On CUDA TARSIA_SPMV_ALG_DASP and
+        /// TARSIA_SPMM_ALG_WINDOW, SMAT and DENSE (any of them may be DEFAULT), and TARSIA_SPGEMM_ALG_HASH
+        /// where both factors are nearly dense, multiply 16-bit values on tensor cores, which align the
+        /// products that they add by the exponents of the factors as stored, and a subnormal is stored with
+        /// the least exponent. No product is lost, but in this bound a factor that is not 0 counts there as
+        /// at least 2^-14 (fp16; bf16: 2^-126) in magnitude: small terms beside a subnormal times a large one
+        /// keep fewer digits.
         ///
         /// Values of 32 bits on CUDA: TARSIA_SPMM_ALG_WINDOW, and DENSE where nHint is 48 or more and the
         /// product so large that the device gains by it (both may be DEFAULT), multiply them on tensor cores,
@@ -105,9 +105,9 @@ code_enums! {
         /// TARSIA_SPGEMM_ALG_TILE multiplies and adds 32-bit values as doubles, also on tensor cores, and
         /// rounds each sum once.)
         R32FPedantic = 101, TARSIA_COMPUTE_32F_PEDANTIC;
-        /// TARSIA_COMPUTE_64F by IEEE 754 operations of 64-bit reals alone, as above with 2^-53. Tensor cores
-        /// multiply and add doubles by FMA, so that all algorithms of TARSIA_COMPUTE_64F take it, with
-        /// DENSE by the library's own kernels and SWIFT in the form of deterministic mode.
+        /// TARSIA_COMPUTE_64F by IEEE 754 operations of 64-bit reals alone, with the bound above for 2^-53.
+        /// Tensor cores multiply and add doubles by FMA, so that all algorithms of TARSIA_COMPUTE_64F take
+        /// it, with DENSE by the library's own kernels and SWIFT in the form of deterministic mode.
         R64FPedantic = 102, TARSIA_COMPUTE_64F_PEDANTIC;
     }
 
@@ -121,7 +121,7 @@ code_enums! {
         I64 = 3, TARSIA_INDEX_64I;
     }
 
-    /// Number of the first row and column.
+    /// Index base: number of the first row and column.
     pub enum IndexBase = tarsiaIndexBase_t {
         /// Rows and columns count from 0.
         Zero = 0, TARSIA_INDEX_BASE_ZERO;
@@ -218,7 +218,7 @@ code_enums! {
         WarpAware = 5, TARSIA_REORDER_WARP_AWARE;
         /// Each row is near to the one before it, which the previous warp takes.
         CtaAware = 6, TARSIA_REORDER_CTA_AWARE;
-        /// By falling load; of equal loads, each row is near to the one before it.
+        /// Rows by falling load; of equal loads, each row is near to the one before it.
         Hybrid1 = 7, TARSIA_REORDER_HYBRID_1;
         /// CTA_AWARE; of equally near rows the one of a load nearest to that of the row before.
         Hybrid21 = 8, TARSIA_REORDER_HYBRID_2_1;
@@ -347,7 +347,7 @@ code_enums! {
         None = 0, TARSIA_LAYOUT_NONE;
         /// CSR: the user's own arrays, or a copy with sorted rows and 32-bit columns.
         Csr = 1, TARSIA_LAYOUT_CSR;
-        /// A list of (row, column, value), of the reference backend.
+        /// A list of (row, column, value), which the reference backend uses.
         Triplets = 2, TARSIA_LAYOUT_TRIPLETS;
         /// Slices of rows that are sorted by length (SELL-C-sigma).
         Sell = 3, TARSIA_LAYOUT_SELL;

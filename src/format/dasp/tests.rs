@@ -201,7 +201,7 @@ fn neighbouring_blocks_are_stored_together() {
     assert_eq!(slots[..4], [8, 10, 12, 14]);
     assert_eq!(slots[4..8], [9, 11, 13, 15]);
     assert_eq!(slots[8..], [68, 69, 70, 71, 97]);
-    // Three quarters of the second block's places are enough, one entry less is not.
+    // Three quarters of the second block's slots are enough, one entry less is not.
     let layout = Matrix::new(0, 50, &[7; 8]).check();
     assert_eq!(layout.regular[..], [0, 2]);
     let layout = Matrix::new(0, 50, &[7, 7, 7, 7, 7, 7, 7, 6]).check();
@@ -252,7 +252,7 @@ pub(crate) fn runs(order: &[i32]) -> Vec<i32> {
 
 #[test]
 fn rows_that_follow_each_other_are_runs() {
-    // 40 empty rows, 70 of 9, one of 4, and 64 of 4.
+    // 40 empty rows, 70 of 9 entries, one of 4, one of 2, and 64 of 4.
     let lengths: Vec<usize> =
         [(40, 0), (70, 9), (1, 4), (1, 2), (64, 4)].iter().flat_map(|&(n, length)| vec![length; n]).collect();
     let layout = Matrix::new(0, 99, &lengths).check();

@@ -143,7 +143,7 @@ proptest! {
 
 #[test]
 fn the_papers_example_of_sets() {
-    // Ascending lengths 1, 1, 2 and 29 × 3, then 4 more of 6: 36 columns.
+    // 36 columns, by ascending length: 1, 1, 2, 29 of 3 and 4 of 6.
     let lengths: Vec<_> = [1, 1, 2].into_iter().chain([3; 29]).chain([6; 4]).collect();
     let layout = check(&sample(0, 100, &lengths));
     let sets: Vec<_> = layout.outline.sets.iter().map(|s| (s.first, s.column, s.taken, s.height)).collect();

@@ -94,7 +94,7 @@ fn every_entry_comes_back() {
             let mut next = sequence(rows as u64 + 1);
             let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
             for cols in [997, 40] {
-                // With 40 columns many are stored more than once in a row.
+                // With 40 columns, many columns repeat in a row.
                 let matrix = Matrix::new(base, cols, &lengths, |row, entry| (row * 7 + entry * 131) % cols);
                 for rules in all_rules() {
                     check(&matrix, rules);
