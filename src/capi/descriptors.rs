@@ -219,7 +219,7 @@ descriptors! {
     /// holds, misaligned values, valueType is not a tarsiaDataType_t), NOT_SUPPORTED
     /// (value type that no operation takes), ALLOC_FAILED.
     fn tarsiaCreateDnVec = Create;
-    /// As tarsiaCreateDnVec, from a const array: the descriptor cannot be y.
+    /// Like tarsiaCreateDnVec, but from a const array: the descriptor cannot be y.
     ///
     /// Statuses: those of tarsiaCreateDnVec.
     fn tarsiaCreateConstDnVec = Create, Const;
@@ -274,7 +274,7 @@ descriptors! {
     /// the matrix more than memory holds, misaligned values, not a value of an enum),
     /// NOT_SUPPORTED (value type that no operation takes), ALLOC_FAILED.
     fn tarsiaCreateDnMat = Create;
-    /// As tarsiaCreateDnMat, from a const array: the descriptor cannot be C.
+    /// Like tarsiaCreateDnMat, but from a const array: the descriptor cannot be C.
     ///
     /// Statuses: those of tarsiaCreateDnMat.
     fn tarsiaCreateConstDnMat = Create, Const;
