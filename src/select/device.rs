@@ -29,11 +29,11 @@
 //!
 //! | constants | why |
 //! |---|---|
-//! | `spgemm::wide` AT_ONCE, `spgemm::looks` ALONE_SHARE | how rows are cut decides the bits of results, which are the same on all devices |
+//! | `spgemm::wide` AT_ONCE, `spgemm::looks` ALONE_SHARE | how rows are split decides the bits of results, which are the same on all devices |
 //! | `spgemm` LEAST_PRODUCTS | selects one of two ways to choose; it is no rate |
 //! | `spmv::survey` SAMPLES | sample size: the statistics are the same on all devices |
 //! | `spmm::dense` Limits, copies that pay | compare the library's kernels with cublasLt's on one device; only H100s were timed |
-//! | `spmm::dense` PRODUCTS, 64 MiB beside 50 of L2 | part of the workspace's size |
+//! | `spmm::dense` PRODUCTS, 64 MiB (L2 has 50) | part of the workspace's size |
 //! | `spmv::hot_sell` DEMANDS | gain of shared memory over L2, which no attribute reports |
 //! | `spmm::window` blocks at one time, `spmm::row` warps and blocks of lists, `spmv::sell` lanes, `spmv::csr` and `spgemm::small` blocks of a multiprocessor, those of loops ([`grids`](super::grids)) | shapes of launches; their number follows the multiprocessors |
 //! | `spmm::dense` LT_WORKSPACE | input of cublasLt's heuristic, which knows the device |

@@ -3,7 +3,7 @@
 
 /// Blocks of 256 threads that a multiprocessor runs at one time.
 const RESIDENT: u64 = 8;
-/// Least number of items per thread, while there are enough: a thread then has several independent memory
+/// Minimum number of items per thread, while there are enough: a thread then has several independent memory
 /// accesses in flight.
 const ITEMS: u64 = 4;
 

@@ -55,13 +55,13 @@ pub struct Counts {
 }
 
 impl Lengths {
-    /// Most rows and columns of factors for which tiles are counted: with more, tiles were never faster in
-    /// measurements.
+    /// Maximum number of rows and columns of factors for which tiles are counted: with more, tiles were never
+    /// faster in measurements.
     pub const MOST: i64 = 1 << 17;
-    /// Most entries in a row of the left factor for which tiles are counted: for longer rows of dense
-    /// matrices the work of tiles grows with the square of the length.
+    /// Maximum number of entries in a row of the left factor for which tiles are counted: for longer rows of
+    /// dense matrices the work of tiles grows with the square of the length.
     pub const LONGEST: i64 = 1 << 14;
-    /// Least time of `hash`, in microseconds and approximately, for its longest row and all products: for
+    /// Minimum time of `hash`, in microseconds and approximately, for its longest row and all products: for
     /// small products `tile` takes 200 more.
     const LEAST_US: f64 = 115.0;
 
@@ -90,8 +90,7 @@ impl Lengths {
     pub fn predicted(&self, counts: &Counts, device: &Ratios) -> [f64; 2] {
         let Counts { tiles, most_tiles, pairs, products, most_products } = *counts;
         let [pairs, products, most_products] = [pairs, products, most_products].map(|count| count as f64);
-        // The loads of short rows of the right factor are latencies in sequence, within a part of a split
-        // row.
+        // Loads of short rows of the right factor wait for each other, within a piece of a split row.
         let in_turn = self.longest[0].min(HASH_ENTRIES_IN_TURN) as f64;
         let longest = (HASH_PRODUCT_OF_LONGEST * most_products)
             .min(HASH_ENTRY_OF_LONGEST * in_turn + HASH_MORE_OF_LONGEST * most_products);
@@ -133,7 +132,7 @@ fn of_pair(us: f64, device: &Ratios) -> f64 {
 }
 
 // Microseconds of `hash`: of a call without work; of the longest row (per product while an entry has few,
-// else per entry, up to the length of a part of a split row, and per product); per product; per entry of the
+// else per entry, up to the length of a piece of a split row, and per product); per product; per entry of the
 // left factor.
 const HASH_BASE: f64 = 200.0;
 const HASH_PRODUCT_OF_LONGEST: f64 = 0.01;
@@ -169,15 +168,17 @@ pub struct Facts {
 /// Number of multiplications below which further statistics of the patterns are not worth their time:
 /// band64's 67 million take 0.7 ms either way.
 pub const LEAST_PRODUCTS: i64 = 500_000_000;
-/// Least products per pair of tiles for which `tile` is taken where rows are wide. 164 (dnn80) are a tie.
+/// Minimum number of products per pair of tiles for which `tile` is taken where rows are wide. 164 (dnn80)
+/// are a tie.
 const LEAST_OF_PAIR: f64 = 200.0;
-/// Least products per pair of tiles where rows are scattered: 0.3 ns a pair over 30 ps a product are 10.
+/// Minimum number of products per pair of tiles where rows are scattered: 0.3 ns a pair over 30 ps a product
+/// are 10.
 const LEAST_OF_SCATTERED: f64 = 12.0;
 /// Microseconds per product that these limits assume, in wide rows and in scattered ones.
 const PRODUCTS_OF_ROWS: [f64; 2] = [4.5e-6, 30e-6];
 
-/// Least products per pair of tiles for which `tile` is taken on a device: as many as `hash` computes in the
-/// time of a pair. `product` is their time in microseconds on an H100.
+/// Minimum number of products per pair of tiles for which `tile` is taken on a device: as many as `hash`
+/// computes in the time of a pair. `product` is their time in microseconds on an H100.
 fn least_of_pair(on_h100: f64, product: f64, device: &Ratios) -> f64 {
     let pair = on_h100 * product;
     on_h100 * (of_pair(pair, device) / pair) / (of_product(product, device) / product)
@@ -503,7 +504,7 @@ mod tests {
     }
 
     /// Matrices where `hash` is slower than predicted: rows of mesh form groups with many products an entry,
-    /// and banded, a full matrix, has so few that the parts of its split rows take as long.
+    /// and banded, a full matrix, has so few that the pieces of its split rows take as long.
     const SLOWER: [&str; 2] = ["mesh", "banded"];
 
     #[test]

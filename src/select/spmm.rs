@@ -102,7 +102,7 @@ pub struct Kernel {
     pub unit: f64,
 }
 
-/// Most columns of C for which kernels take their narrow form.
+/// Maximum number of columns of C for which kernels take their narrow form.
 pub const NARROW: i64 = 64;
 
 /// Rates of a kernel for up to [`NARROW`] columns of C, and for more.
@@ -320,7 +320,7 @@ const PAYS: f64 = 0.85;
 /// Approximate seconds of clustering rows on an H100: a fixed start, per entry, and per row
 /// (benches/NOTES.md, row clusters).
 pub const CLUSTERS: [f64; 3] = [1.5e-3, 0.15e-9, 1e-9];
-/// Most products with [`BUDGET_COLUMNS`] columns whose time clustering may take.
+/// Maximum number of products with [`BUDGET_COLUMNS`] columns whose time clustering may take.
 const BUDGET: f64 = 150.0;
 const BUDGET_COLUMNS: i64 = 128;
 

@@ -37,12 +37,12 @@ pub fn reads_past_l2(matrix_bytes: u64, l2_bytes: usize) -> bool {
     matrix_bytes > l2_bytes as u64 / 2
 }
 
-/// Rates of a layout.
+/// Rates of an SpMV layout.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     /// Seconds of a product with almost no work, with flushed caches: the launch and dependent loads.
     start: f64,
-    /// Additional seconds if rows are split into parts whose sums have to be added.
+    /// Additional seconds if rows are split into pieces whose partial sums have to be added.
     long: f64,
     /// Additional seconds if all columns take 32 bits.
     wide: f64,
@@ -197,7 +197,7 @@ pub const H100: Rates = Rates {
     },
 };
 
-/// Least predicted gain over `sell` for another layout to be preferred: less is within the errors of the
+/// Minimum predicted gain over `sell` for another layout to be preferred: less is within the errors of the
 /// predictions. benches/NOTES.md has the loss by this margin.
 pub const MARGIN: f64 = 0.12;
 

@@ -180,7 +180,7 @@ fn shares(products: &[Measured], choose: impl Fn(&Measured) -> Algorithm) -> BTr
     sums.into_iter().map(|(group, (sum, count))| (group, (sum / count as f64).exp())).collect()
 }
 
-/// The algorithm with the least seconds; `kept`, if there is one, unless that is faster by the margin.
+/// Returns the algorithm with the least seconds, or `kept` unless the former is faster by the margin.
 fn best(all: &[(Algorithm, f64)], kept: Option<(Algorithm, f64)>) -> Algorithm {
     let first = all.iter().min_by(|x, y| x.1.total_cmp(&y.1)).unwrap();
     let kept = kept.and_then(|(kept, margin)| {

@@ -32,7 +32,7 @@ const NAME: usize = 16;
 /// Forms of products that take row orders, by their names in the file.
 const FORMS: [(Algorithm, &str); 3] =
     [(Algorithm::Csr, "spmv-csr"), (Algorithm::Row, "spmm-row"), (Algorithm::SpmmCsr, "spmm-csr")];
-/// Most layers of a network and most outputs of a layer: far more than the paper's network has.
+/// Maximum number of layers of a network and of outputs of a layer: far more than the paper's network has.
 const MOST_LAYERS: u32 = 4;
 const MOST_OUTPUTS: u32 = 256;
 

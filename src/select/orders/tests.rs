@@ -144,7 +144,7 @@ fn share(ratios: &[f64], is_met: impl Fn(f64) -> bool) -> f64 {
 /// % of the oracle's mean speed-up, and 86 % of matrices within 4 %.
 #[test]
 fn choices_are_near_the_oracle() {
-    // Least shares of the oracle's speed and of its gain.
+    // Minimum shares of the oracle's speed and of its gain.
     let forms = [
         ("orders-spmv-csr", Algorithm::Csr, 0.985, 0.2),
         ("orders-spmm-row", Algorithm::Row, 0.98, 0.5),

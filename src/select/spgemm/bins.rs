@@ -7,7 +7,8 @@
 pub const GROUP_SPAN: i64 = 1 << 16;
 /// Groups of rows end at multiples of this number; kernels/spgemm/group.cu has the same constant.
 pub const GROUP_CUT: usize = 48;
-/// Most rows that are put into bins in one pass: each bin then has room for every row, 3 MB in all.
+/// Maximum number of rows that are put into bins in one pass: each bin then has room for every row, 3 MB in
+/// all.
 const FEW_ROWS: i64 = 1 << 15;
 
 /// Slots of each bin in a list of `rows` rows, so that bins need not be counted first; 0 if each bin gets as

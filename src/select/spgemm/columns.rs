@@ -6,8 +6,8 @@ use crate::types::IndexType;
 /// Bytes that a product may take beyond the bound: sorts of up to some hundred thousand entries consist
 /// mostly of launches, and cutting them would only add more.
 pub const SLACK: usize = 16 << 20;
-/// Most parts that staged rows are cut into, if memory allows: each part scans all columns, and takes some 20
-/// launches.
+/// Maximum number of parts that staged rows are cut into, if memory allows: each part scans all columns, and
+/// takes some 20 launches.
 const MOST_PARTS: usize = 256;
 
 /// Sizes of the rows that are converted to columns.
@@ -54,12 +54,13 @@ impl Staging {
         2 * (self.key() + 4)
     }
 
-    /// Least entries of a part of staged rows, if memory allows.
+    /// Minimum number of entries of a part of staged rows, if memory allows.
     pub fn least(&self) -> usize {
         self.entries / MOST_PARTS
     }
 
-    /// Most entries of a part that can be sorted in `room` bytes, if each takes `more` bytes besides.
+    /// Maximum number of entries of a part that can be sorted in `room` bytes, if each takes `more` bytes
+    /// besides.
     pub fn most(&self, room: usize, more: usize) -> usize {
         // Fixed arrays of the columns; some memory is also left to the sort and to the kernels that compute.
         let fixed = 2 * 8 * (self.cols as usize + 1);

@@ -28,7 +28,7 @@ const COLUMN_US: f64 = 0.022;
 /// transpose: 0.6 ms for 2.2 · 10⁷).
 const WINDOWS_US: f64 = 200.0;
 const WINDOWS_PRODUCT_US: f64 = 3.6e-6;
-/// Least multiplications of a product for which panels are considered.
+/// Minimum number of multiplications of a product for which panels are considered.
 const LEAST_PRODUCTS: i64 = 10_000_000;
 
 /// Product of factors of m × k and k × n, most rows of which are wide.
@@ -105,7 +105,7 @@ pub struct Panels {
     pub columns: usize,
 }
 
-/// Least rows or columns of a panel; larger numbers are rounded up to its multiples.
+/// Minimum number of rows or columns of a panel; larger numbers are rounded up to its multiples.
 const LEAST: usize = 256;
 
 impl Panels {
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(panels((100, 100, 99), [2, 4], 1000), None);
     }
 
-    /// Least number of multiplications of a 4096 × 4096 product for which matrix units pay.
+    /// Minimum number of multiplications of a 4096 × 4096 product for which matrix units pay.
     fn least(types: Types, device: &crate::select::device::Attributes) -> i64 {
         let ratios = Ratios::of(device).of_compute(types.compute);
         let pays = |products| {

@@ -1,33 +1,34 @@
 //! Structures that a device searches the factors of SpGEMM for before it sorts rows into bins, and the
 //! decision whether matrix units multiply tiles.
 
-/// Least products of a row whose column range is computed: tables for fewer are small.
+/// Minimum number of products of a row whose column range is computed: tables for fewer are small.
 pub const EXTENT_PRODUCTS: i64 = 257;
 /// Mean products per row below which no column ranges are computed: that costs as much as the products
 /// themselves, and few rows would gain.
 const EXTENT_MEAN: f64 = 32.0;
 /// Mean entries per row of the right factor from which on groups are formed: a warp reads one row at a time.
 const GROUP_MEAN: f64 = 8.0;
-/// Most products of a row in a group, which a single warp takes.
+/// Maximum number of products of a row in a group, which a single warp takes.
 pub const GROUP_WORK: i64 = 1 << 15;
 
-/// Most products of a row that a single warp takes in any case, although a block could. This limit made
-/// group_multiply take 74 µs in all on HEP-th (ncu), instead of 237 without a limit.
+/// Maximum number of products of a row that a single warp takes in any case, although a block could. This
+/// limit made group_multiply take 74 µs in all on HEP-th (ncu), instead of 237 without a limit.
 pub const ALONE_WORK: i64 = 2048;
 /// Number of warps that take rows alone at one time, twice as many as an H100 has room for;
 /// kernels/spgemm/rows.cu has the same constant.
 const ALONE_SHARE: i64 = 4096;
 
-/// Most products of a row that a single warp takes in a product with `products` multiplications: a row with
-/// more than a warp's share would determine the time of the whole.
+/// Maximum number of products of a row that a single warp takes in a product with `products` multiplications:
+/// a row with more than a warp's share would determine the time of the whole.
 pub fn alone_work(products: i64) -> i64 {
     ALONE_WORK.max(products / ALONE_SHARE)
 }
 
-/// Most products of a row in a slide: such rows have few enough entries for tables in shared memory even if
-/// they are not taken together.
+/// Maximum number of products of a row in a slide: such rows have few enough entries for tables in shared
+/// memory even if they are not taken together.
 pub const SLIDE_PRODUCTS: i64 = 1024;
-/// Least rows for which slides are searched: with fewer, the launches cost as much as slides save.
+/// Minimum number of rows for which slides are searched: with fewer, the launches cost as much as slides
+/// save.
 pub const SLIDE_ROWS: i64 = 4096;
 
 /// Structures that are searched for in the patterns of both factors.
@@ -63,7 +64,7 @@ impl Looks {
     }
 }
 
-/// Least product of the mean entries of a tile of A and of a tile of B for which matrix units multiply two
+/// Minimum product of the mean entries of a tile of A and of a tile of B for which matrix units multiply two
 /// tiles in full: cant's 69 · 69 took 742 µs by them and 913 without, dnn80's 51 · 51 9.3 and 9.7 ms, conf5's
 /// 37 · 37 549 and 528 µs, dnn90's 26 · 26 8.3 and 6.4 ms.
 const DENSE: f64 = 40.0 * 40.0;

@@ -1,10 +1,11 @@
 //! Decision whether SpGEMM `hash` keeps a map of the products, by which a device computes new values
 //! (kernels/spgemm/map.cu), and how it builds the map.
 
-/// Most bytes of a map over those of C, with the factors' bytes allowed on top: for doubles this is up to some
-/// four and a half products an entry. With a map, numeric phases take 0.68 of the time without one for cop20k (3.9
-/// products an entry). It does not pay for hpcg128 (5.8), whose slides look nothing up either and take 0.81 of a
-/// map's time, nor for conf5 (6.4) and cant (18), whose groups of rows look up a slot once for nine products.
+/// Maximum ratio of a map's bytes to those of C, with the factors' bytes allowed on top: for doubles this is
+/// up to some four and a half products an entry. With a map, numeric phases take 0.68 of the time without one
+/// for cop20k (3.9 products an entry). It does not pay for hpcg128 (5.8), whose slides look nothing up either
+/// and take 0.81 of a map's time, nor for conf5 (6.4) and cant (18), whose groups of rows look up a slot once
+/// for nine products.
 const MOST_OF_C: u64 = 3;
 
 /// Returns whether a map is worth its memory, given the bytes of the map, of C and of the factors.
@@ -25,8 +26,8 @@ pub fn have_few(products: i64, entries: i64) -> bool {
     products <= entries.saturating_mul(4)
 }
 
-/// Least products of a row whose lists a block builds instead of a warp; kernels/spgemm/map.cu has the same
-/// constant.
+/// Minimum number of products of a row whose lists a block builds instead of a warp; kernels/spgemm/map.cu
+/// has the same constant.
 pub const LONG_ROW: i64 = 8192;
 
 /// Lanes that take a row of the right factor when lists are built, given the lanes that take one elsewhere.

@@ -3,24 +3,24 @@
 
 /// Number of bins whose rows are taken by teams of lanes with a table.
 pub const TABLES: usize = 4;
-/// Most products of a row in each bin but the last: the bins of tables, and one whose rows are taken by
-/// blocks with few threads. Each is also a limit of the numeric phase's bins.
+/// Maximum number of products of a row in each bin but the last: the bins of tables, and one whose rows are
+/// taken by blocks with few threads. Each is also a limit of the numeric phase's bins.
 pub const LIMITS: [i64; TABLES + 1] = [16, 64, 128, 512, 1 << 16];
 /// Number of bins: those of tables, and two of blocks with bitmaps, with few and with many threads.
 pub const BINS: usize = LIMITS.len() + 1;
 
-/// Most expected multiplications, in all and per row of C in the mean. Products of more multiplications must
-/// have shorter rows: with different builds, 75,000 rows of 103 products (finan512) took 440 µs in bins by
-/// entries and 490 in these, 36,000 rows of 64 (fe_pwt) 201 and 167.
+/// Maximum expected number of multiplications, in all and per row of C in the mean. Products of more
+/// multiplications must have shorter rows: with different builds, 75,000 rows of 103 products (finan512) took
+/// 440 µs in bins by entries and 490 in these, 36,000 rows of 64 (fe_pwt) 201 and 167.
 const EXPECTED: [(f64, f64); 2] = [(3e6, 128.0), (1e7, 40.0)];
-/// Most multiplications of a small product, checked when the device has counted them.
+/// Maximum number of multiplications of a small product, checked when the device has counted them.
 pub const MOST_PRODUCTS: i64 = 15_000_000;
-/// Most entries in the longest row of the left factor: longer rows are split, with their parts side by side.
-/// The second limit is for products of fewer multiplications, whose long rows a block finishes soon.
+/// Maximum length of the longest row of the left factor: longer rows are split, with their pieces side by
+/// side. The second limit is for products of fewer multiplications, whose long rows a block finishes soon.
 const LONGEST: [i64; 2] = [256, 512];
-/// Most multiplications of products with such long rows. A product of 1.1 million with rows of up to 424
-/// entries took 391 µs with split rows and 208 as a small one; one of 9.5 million with rows of up to 574
-/// entries took 700 and 825.
+/// Maximum number of multiplications of products with such long rows. A product of 1.1 million with rows of
+/// up to 424 entries took 391 µs with split rows and 208 as a small one; one of 9.5 million with rows of up
+/// to 574 entries took 700 and 825.
 const MOST_WITH_LONG_ROWS: i64 = 3_000_000;
 
 /// Returns whether a product is expected to be small, given the rows and entries of both factors and the
@@ -35,7 +35,7 @@ pub fn is_small(rows: [i64; 2], entries: [i64; 2], longest: i64) -> bool {
         && EXPECTED.into_iter().any(is_few)
 }
 
-/// Most multiplications of a small product whose left factor has this longest row.
+/// Maximum number of multiplications of a small product whose left factor has this longest row.
 pub fn most_products(longest: i64) -> i64 {
     if longest > LONGEST[0] {
         MOST_WITH_LONG_ROWS
@@ -44,7 +44,7 @@ pub fn most_products(longest: i64) -> i64 {
     }
 }
 
-/// Least products of a row in a bin: one more than the bin before allows.
+/// Minimum number of products of a row in a bin: one more than the bin before allows.
 pub fn least(bin: usize) -> i64 {
     match bin {
         0 => 1,
@@ -52,7 +52,7 @@ pub fn least(bin: usize) -> i64 {
     }
 }
 
-/// Most rows that a bin can have: all products together bound them.
+/// Maximum number of rows that a bin can have: all products together bound them.
 pub fn most_rows(bin: usize, rows: i64) -> i64 {
     rows.min(MOST_PRODUCTS / least(bin))
 }

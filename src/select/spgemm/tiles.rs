@@ -1,8 +1,8 @@
 //! Number of tile columns that SpGEMM `tile` keeps in shared memory at one time (kernels/format/tile.cu,
 //! kernels/spgemm/tile.cu).
 
-/// Most tile columns of a set in shared memory: all of them for up to 2^22 columns of the matrix. A wider
-/// matrix is processed set by set.
+/// Maximum number of tile columns of a set in shared memory: all of them for up to 2^22 columns of the
+/// matrix. A wider matrix is processed set by set.
 const SET: usize = 1 << 18;
 
 /// Shared memory of a set of tile columns.

@@ -8,11 +8,11 @@
 pub struct Cut {
     /// Entries of the longest row that is not split.
     pub longest: i64,
-    /// Entries of a part of a split row.
+    /// Entries of a piece of a split row.
     pub part: i64,
 }
 
-/// Most entries of a row that is never split: a warp takes 32 of them in about a microsecond.
+/// Number of entries up to which a row is never split: a warp takes 32 of them in about a microsecond.
 const LONGEST: i64 = 256;
 /// Number of windows that an H100 processes at one time, 24 on each multiprocessor. It does not follow the
 /// device in use: how rows are split determines the bits of sums, which are the same on all devices.
@@ -48,7 +48,7 @@ const BYTES_AN_ENTRY: i64 = 16;
 /// Bytes that each of these arrays may take in any case.
 const LEAST_BYTES: i64 = 1 << 20;
 
-/// Most bytes of an array with elements for each row of the right factor.
+/// Maximum number of bytes of an array with elements for each row of the right factor.
 fn budget(entries: i64) -> i64 {
     entries.saturating_mul(BYTES_AN_ENTRY).max(LEAST_BYTES)
 }

@@ -27,9 +27,9 @@ pub struct Window {
 impl Window {
     /// Bytes of shared memory per thread: two 64-bit numbers for the entry in hand.
     const THREAD_BYTES: usize = 16;
-    /// Most windows that a row of many entries is cut into so that its sums stay in shared memory. Each
-    /// window costs two searches in every row of the right factor; a sum in global memory costs some ten
-    /// times one in shared memory.
+    /// Maximum number of windows that a row of many entries is cut into so that its sums stay in shared
+    /// memory. Each window costs two searches in every row of the right factor; a sum in global memory costs
+    /// some ten times one in shared memory.
     const DENSE_WINDOWS: usize = 8;
 
     /// Columns of a window, at most `most`, if `slices` blocks share the columns.
@@ -112,8 +112,8 @@ mod tests {
 
     #[test]
     fn blocks_fill_a_multiprocessor() {
-        // Most shared memory of a block on an H100 and on an A100, of 228 and 164 KiB: two large blocks, four
-        // small ones.
+        // Maximum shared memory of a block on an H100 and on an A100, of 228 and 164 KiB: two large blocks,
+        // four small ones.
         for (shared, all) in [(227 << 10, 228 << 10), (163 << 10, 164 << 10)] {
             let (small, large) = (window_budget(shared, SMALL_BLOCK), window_budget(shared, LARGE_BLOCK));
             assert!(small == 55 << 10 && (96 << 10..=shared - FIXED).contains(&large));

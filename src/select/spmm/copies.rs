@@ -7,13 +7,14 @@ pub const LINE: usize = 128;
 /// Bytes of a pack, which a lane reads at one time.
 pub const PACK: usize = 16;
 
-/// Least entries per column of A for which a copy of B costs little beside the product of `row`: with 819 it
-/// gained 18 %, with 69 it lost 22 %; nothing in between was measured.
+/// Minimum number of entries per column of A for which a copy of B costs little beside the product of `row`:
+/// with 819 it gained 18 %, with 69 it lost 22 %; nothing in between was measured.
 const ROW_REUSE: i64 = 256;
-/// Least entries per column of A for which `window`, with 16-bit values, copies a B with unaligned rows:
-/// gathering elements of 2 bytes took cant's 100 columns (69 entries a column) from 45 µs to 107.
+/// Minimum number of entries per column of A for which `window`, with 16-bit values, copies a B with
+/// unaligned rows: gathering elements of 2 bytes took cant's 100 columns (69 entries a column) from 45 µs to
+/// 107.
 const WINDOW_REUSE: i64 = 8;
-/// Least number of times that a row of B is read for `smat`, and other kernels with a copy of their own, to
+/// Minimum number of times that a row of B is read for `smat`, and other kernels with a copy of their own, to
 /// copy a B with unaligned rows: gathering elements of 2 bytes took `smat` from 57 µs to 141 with cant's 100
 /// columns, whose rows of B are read 15 times, and from 227 to 641 with mac_econ's (19 times).
 const READ_OFTEN: i64 = 4;

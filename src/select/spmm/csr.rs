@@ -4,10 +4,10 @@
 const WARPS: i64 = 32;
 /// Columns of a strip, if there are as many.
 pub const STRIP: usize = 4;
-/// Least blocks per multiprocessor of a launch, if there are rows for them: one runs, and another starts as
-/// soon as it ends.
+/// Minimum number of blocks per multiprocessor of a launch, if there are rows for them: one runs, and another
+/// starts as soon as it ends.
 const BLOCKS: i64 = 2;
-/// Least rows per warp where blocks share a strip.
+/// Minimum number of rows per warp where blocks share a strip.
 const LEAST_ROWS: i64 = 8;
 
 /// Number of the `n` columns of C that a warp takes at a time.

@@ -14,12 +14,12 @@ use crate::types::{ComputeType, DataType};
 
 /// Sizes for which the library's own kernels are fast.
 struct Limits {
-    /// Most multiplications for which they take as long as cublasLt. Products with fewer than 32 columns
-    /// count as if they had 32.
+    /// Maximum number of multiplications for which these kernels take as long as cublasLt. Products with
+    /// fewer than 32 columns count as if they had 32.
     most: usize,
-    /// Limit for products with few columns: most columns that are few, and most multiplications then.
+    /// Limits for products with few columns: maximum number of columns, and of multiplications.
     few: (usize, usize),
-    /// Ratio of their time to cublasLt's at [`LARGEST`] multiplications.
+    /// Ratio of these kernels' time to cublasLt's at [`LARGEST`] multiplications.
     slower: f64,
 }
 
@@ -66,7 +66,8 @@ impl Limits {
         }
     }
 
-    /// Most multiplications for `n` columns; `n` is 0 for a plan that was not told how many there will be.
+    /// Maximum number of multiplications for `n` columns; `n` is 0 for a plan that was not told how many
+    /// there will be.
     fn most(&self, n: usize) -> usize {
         if n.max(1) <= self.few.0 {
             self.few.1
@@ -87,9 +88,9 @@ pub fn own_kernels_suffice(types: Types, sizes: (usize, usize, usize)) -> bool {
     work(sizes) <= Limits::of(types).most(sizes.2)
 }
 
-/// Most multiplications for which cublasLt gets an fp32 A by columns. With A by rows it takes 0.98 to 1.5
-/// times as long (16,384 × 4096 × 32: 187 and 124 µs), and 0.9 to 1.03 beyond this number; TF32 by rows takes
-/// 0.8 to 1.2, and other types take the same time.
+/// Maximum number of multiplications for which cublasLt gets an fp32 A by columns. With A by rows it takes
+/// 0.98 to 1.5 times as long (16,384 × 4096 × 32: 187 and 124 µs), and 0.9 to 1.03 beyond this number; TF32
+/// by rows takes 0.8 to 1.2, and other types take the same time.
 const BY_COLUMNS: usize = 1 << 32;
 
 /// Returns whether cublasLt gets an m × k matrix A by columns, for products with n columns.
@@ -124,12 +125,13 @@ pub fn multiplier(
     }
 }
 
-/// Least columns of C, and least multiplications, for which matrix units multiply fp32 factors in three bf16
-/// parts. On an H100 4096 × 4096 × 32 takes 38.9 µs this way and 44.9 by FMA, with 64 columns 41 and 63, with
-/// 128 58 and 116, with 512 189 and 437; 512 × 512 × 128 takes 8.2 and 7.6, 1024 × 1024 × 128 10.6 and 13.9.
+/// Minimum number of columns of C, and of multiplications, for which matrix units multiply fp32 factors in
+/// three bf16 parts. On an H100 4096 × 4096 × 32 takes 38.9 µs this way and 44.9 by FMA, with 64 columns 41
+/// and 63, with 128 58 and 116, with 512 189 and 437; 512 × 512 × 128 takes 8.2 and 7.6, 1024 × 1024 × 128
+/// 10.6 and 13.9.
 const PARTS_COLUMNS: usize = 48;
 const PARTS_WORK: usize = 1 << 26;
-/// Least gain of the three bf16 parts over FMA on an H100, where they pay; other devices scale it by the
+/// Minimum gain of the three bf16 parts over FMA on an H100, where they pay; other devices scale it by the
 /// ratios of their matrix units and FMA.
 const PARTS_GAIN: f64 = 1.6;
 
@@ -215,8 +217,8 @@ pub fn lt_workspace(sums: usize) -> usize {
 /// than there is.
 pub const LT_CANDIDATES: usize = 8;
 
-/// Most bytes of B and C for which analysis runs a product, so that the kernels are loaded before the first
-/// execution.
+/// Maximum number of bytes of B and C for which analysis runs a product, so that the kernels are loaded
+/// before the first execution.
 const RUN_AHEAD: usize = 256 << 20;
 
 /// Returns whether analysis runs a product, given the bytes of B and C.
@@ -224,8 +226,8 @@ pub fn is_run_ahead(b: usize, c: usize) -> bool {
     b > 0 && c > 0 && b.saturating_add(c) <= RUN_AHEAD
 }
 
-/// Rows of A that a block of the fill kernel writes at one time, one per warp, and most blocks per
-/// multiprocessor.
+/// Rows of A that a block of the fill kernel writes at one time, one per warp, and maximum number of blocks
+/// per multiprocessor.
 const FILLED: u64 = 8;
 const FILL_BLOCKS: u64 = 32;
 
@@ -234,8 +236,8 @@ pub fn blocks_that_fill(rows: i64, multiprocessors: u32) -> u32 {
     (rows as u64).div_ceil(FILLED).min(FILL_BLOCKS * u64::from(multiprocessors)) as u32
 }
 
-/// Lines of C per thread of the last launch, and least blocks per multiprocessor for which threads take as
-/// many.
+/// Lines of C per thread of the last launch, and minimum number of blocks per multiprocessor for which
+/// threads take as many.
 const LINES: i64 = 4;
 const ENOUGH: i64 = 8;
 
@@ -251,7 +253,7 @@ pub fn lines_of_block((outer, inner): (i64, i64), size: usize, multiprocessors: 
 /// Blocks per multiprocessor that search for values that are not finite.
 const REPAIR_BLOCKS: u32 = 2;
 
-/// Most blocks that search for values that are not finite.
+/// Maximum number of blocks that search for values that are not finite.
 pub fn most_blocks_that_repair(multiprocessors: u32) -> u32 {
     multiprocessors * REPAIR_BLOCKS
 }

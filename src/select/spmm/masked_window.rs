@@ -6,9 +6,9 @@ use crate::format::window::Counts;
 use crate::support::Types;
 use crate::types::ComputeType;
 
-/// Most blocks of a window, or of a part of a split window, that a thread block takes.
+/// Maximum number of blocks of a window, or of a piece of a split window, that a thread block takes.
 const MOST_BLOCKS: usize = 128;
-/// Most columns of B for which fewer warps take a window.
+/// Maximum number of columns of B for which fewer warps take a window.
 const MOST_NARROW: usize = 32;
 
 /// Rules for a CPU, which reads rows of B through its caches and gains nothing from splitting windows.
@@ -16,8 +16,8 @@ pub fn rules_on_host(_: &Counts) -> Rules {
     Rules { height: 16, most: MOST_BLOCKS, sharing: 1 }
 }
 
-/// Most blocks of a part of a split window. With up to 32 columns a warp takes a window, and outlasts the
-/// others if that is long; parts of 32 blocks cost more to join than they save.
+/// Maximum number of blocks of a piece of a split window. With up to 32 columns a warp takes a window, and
+/// outlasts the others if that is long; pieces of 32 blocks cost more to join than they save.
 fn most_blocks(n: usize) -> usize {
     if n <= MOST_NARROW {
         MOST_BLOCKS / 2
@@ -28,11 +28,11 @@ fn most_blocks(n: usize) -> usize {
 
 /// Rules for `n` columns of B in doubles on a device (kernels/spmm/masked_f64.cuh).
 ///
-/// Measured on 25 comparison matrices, in µs with 16, 32 and 64 rows. 32 columns: cant (ρ_16, ρ_32, ρ_64 =
-/// 5.7, 8.5, 12.4) 45.2, 44.6, 43.0; pwtk (9.0, 12.0, 14.4) 89, 92, 97; dnn80 (3.3, 6.4, 12.8) 53, 43, 43;
-/// band1024 (16, 31, 60) 79, 81, 66. 128 columns: pwtk 245, 236, 282; consph (3.0, 3.6, 4.6) 306, 336, 461;
-/// cant 131, 117, 130; dnn80 170, 120, 113; band256 (15, 29, 51) 64, 42, 41. 8 columns: more than 16 rows
-/// gain at most 10 %.
+/// Measured on 25 comparison matrices, in µs with 16, 32 and 64 rows. 32 columns: cant (ρ_16, ρ_32,
+/// ρ_64 = 5.7, 8.5, 12.4) 45.2, 44.6, 43.0; pwtk (9.0, 12.0, 14.4) 89, 92, 97; dnn80 (3.3, 6.4, 12.8) 53, 43,
+/// 43; band1024 (16, 31, 60) 79, 81, 66. 128 columns: pwtk 245, 236, 282; consph (3.0, 3.6, 4.6) 306, 336,
+/// 461; cant 131, 117, 130; dnn80 170, 120, 113; band256 (15, 29, 51) 64, 42, 41. 8 columns: more than 16
+/// rows gain at most 10 %.
 pub fn rules_of_doubles(counts: &Counts, n: usize) -> Rules {
     let [of_16, of_32, of_64] = [16, 32, 64].map(|height| counts.reuse(height));
     let gain = if n <= MOST_NARROW { 1.4 } else { 1.3 };
@@ -66,7 +66,7 @@ fn has_narrow_tiles(types: Types, (nnz, distinct, cols): (usize, usize, usize), 
 /// Columns of a narrow tile, for rows that share few columns and a B larger than L2.
 const NARROW_TILE: usize = 32;
 
-/// Most columns of a tile of C; `sizes` are those of [`has_narrow_tiles`].
+/// Maximum number of columns of a tile of C; `sizes` are those of [`has_narrow_tiles`].
 pub fn widest_tile(types: Types, sizes: (usize, usize, usize), l2_bytes: usize) -> usize {
     match has_narrow_tiles(types, sizes, l2_bytes) {
         true => NARROW_TILE,

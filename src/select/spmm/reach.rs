@@ -67,8 +67,8 @@ impl Reach {
         self.mean < short && !self.bins.is_empty() && self.within(50) <= 4096.0
     }
 
-    /// Most bytes of a row of B that a tile should have for rows to be in L2 when they are read again; at
-    /// least a line. It returns `usize::MAX` if the width does not matter, or nothing helps.
+    /// Maximum number of bytes of a row of B that a tile should have for rows to be in L2 when they are read
+    /// again; at least a line. It returns `usize::MAX` if the width does not matter, or nothing helps.
     ///
     /// A band reads each row again once, so that a tile that is a little too wide always misses (poisson160,
     /// N = 128 in fp32: 2,793 µs with 27 MB in use, 2,134 with 13); with columns in any order only the excess

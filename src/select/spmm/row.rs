@@ -9,21 +9,22 @@ use crate::types::{IndexType, Order};
 /// Mean length below which rows count as short: lanes have one pack, and runs several rows.
 pub const SHORT: i64 = 20;
 
-/// Most entries of a run: 16 to 48 were within 3 % of each other on rmat16 and dc2, but fp64 mac_econ, N =
-/// 32, takes 66 µs with at most 32 entries and 75 with 64. A run has fewer where the device processes the
-/// whole matrix at a time: with 32, fp32 bayer10 took 14.1 µs for N = 32, and 9.7 with a row per run.
+/// Maximum number of entries of a run: 16 to 48 were within 3 % of each other on rmat16 and dc2, but fp64
+/// mac_econ, N = 32, takes 66 µs with at most 32 entries and 75 with 64. A run has fewer where the device
+/// processes the whole matrix at a time: with 32, fp32 bayer10 took 14.1 µs for N = 32, and 9.7 with a row
+/// per run.
 const QUOTA: i64 = 32;
-/// Most entries of a row in a run with others; longer rows get a warp each.
+/// Maximum number of entries of a row in a run with others; longer rows get a warp each.
 const ALONE: i64 = 24;
-/// Most entries of a row that gets a warp; longer rows get blocks, each with [`PART`] entries.
+/// Maximum number of entries of a row that gets a warp; longer rows get blocks, each with [`PART`] entries.
 const WARP: i64 = 128;
 const PART: i64 = 512;
-/// Least limit on the entries of a row that a group of lanes takes alone.
+/// Smallest limit on the number of entries of a row that a group of lanes takes alone.
 const GROUP: i64 = 32;
 /// Largest limit where rows are long in the mean: the keys of the window sort hold no more.
 const LONG: i64 = 4096;
 
-/// Approximate number of parts of split rows at most: the handle has a limited number of counters for them.
+/// Approximate number of pieces of split rows at most: the handle has a limited number of counters for them.
 const PARTS: i64 = 1 << 16;
 /// Warps of a block.
 pub const WARPS: i64 = 4;
@@ -32,10 +33,10 @@ pub const WARPS: i64 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Limits {
-    /// Most entries of a row in a run where rows are long, and of a row that gets a warp; longer rows are
-    /// split.
+    /// Maximum number of entries of a row in a run where rows are long, and of a row that gets a warp; longer
+    /// rows are split.
     pub most: i64,
-    /// Entries of a part of a split row.
+    /// Entries of a piece of a split row.
     pub part: i64,
     /// Entries of the longest row that is in runs with others.
     pub alone: i64,
@@ -89,9 +90,10 @@ impl Limits {
 pub struct Unanalyzed {
     pub limits: Limits,
     pub rows_a_run: i64,
-    /// Most blocks that both lists need.
+    /// Maximum number of blocks that both lists need.
     pub blocks: i64,
-    /// Most elements of the lists: rows that get a warp, parts of split rows, partial sums, and counters.
+    /// Maximum number of elements of the lists: rows that get a warp, pieces of split rows, partial sums, and
+    /// counters.
     pub warps: i64,
     pub parts: i64,
     pub slots: i64,
@@ -100,9 +102,9 @@ pub struct Unanalyzed {
 
 /// Approximate number of split rows without analysis at most: each has counters of its own.
 const UNANALYZED_CUT: i64 = 1 << 14;
-/// Most runs whose rows are listed for warps without analysis.
+/// Maximum number of runs whose rows are listed for warps without analysis.
 const UNANALYZED_RUNS: i64 = 1 << 17;
-/// Most bytes of all partial sums.
+/// Maximum number of bytes of all partial sums.
 const UNANALYZED_SUMS: i64 = 16 << 20;
 /// Blocks per multiprocessor that take lists without analysis: there is room for more, where other blocks
 /// begin.
@@ -110,7 +112,7 @@ const LIST_BLOCKS: i64 = 6;
 /// Blocks per multiprocessor where all rows are in the lists, because they are few: as many as there is room
 /// for.
 const MOST_LIST_BLOCKS: i64 = 8;
-/// Most rows of a run, as in the kernels.
+/// Maximum number of rows of a run, as in the kernels.
 const ROWS_OF_A_RUN: i64 = 8;
 
 impl Unanalyzed {
@@ -136,19 +138,19 @@ impl Unanalyzed {
         let limits = Limits { most, part, alone, quota: 0, pairs: 0 };
         let slots = 2 * (nnz / part);
         // A run with `alone + 1` entries lists at most `rows_a_run` rows for warps, a quarter of a block
-        // each. One with a row of `most + 1` entries lists a part, which takes a block, and its other rows.
+        // each. One with a row of `most + 1` entries lists a piece, which takes a block, and its other rows.
         // Longer rows make fewer blocks per entry, so that these are the most blocks that `nnz` entries make.
         let of_warps = (nnz / (alone + 1)).saturating_mul(rows_a_run) / WARPS;
         let of_parts = (nnz / (most + 1)).saturating_mul(WARPS + rows_a_run - 1) / WARPS;
         Unanalyzed {
             limits,
             rows_a_run,
-            // The parts and the rows with warps may each leave one block partly filled.
+            // The pieces and the rows with warps may each leave one block partly filled.
             blocks: of_warps.max(of_parts) + 2,
             warps: (nnz / (alone + 1)).saturating_mul(rows_a_run).min(rows),
             parts: nnz / (most + 1) + nnz / part,
             slots,
-            // One for each 16 parts of a row, and two more for each split row.
+            // One for each 16 pieces of a row, and two more for each split row.
             counters: slots / 16 + 2 * (nnz / (part + 1)),
         }
     }
@@ -171,8 +173,8 @@ pub fn warps_at_once(multiprocessors: i64) -> i64 {
     multiprocessors * 64
 }
 
-/// Most columns for which lanes may lie along the entries of a row, with a sum per column: for more columns,
-/// lanes along the columns read whole sectors of B.
+/// Maximum number of columns for which lanes may lie along the entries of a row, with a sum per column: for
+/// more columns, lanes along the columns read whole sectors of B.
 pub const NARROW: usize = 8;
 
 /// Numbers of lanes of a group in the wide kernels.
@@ -205,9 +207,10 @@ fn group_of(size: usize, n: usize, most: usize) -> usize {
     at
 }
 
-/// Most bytes of copies of B and of sums for C without a plan, with as many columns at a time as fit.
+/// Maximum number of bytes of copies of B and of sums for C without a plan, with as many columns at a time as
+/// fit.
 pub const COPIED_WITHOUT_PLAN: usize = 64 << 20;
-/// Least columns of copies of B and of sums for C at a time.
+/// Minimum number of columns of copies of B and of sums for C at a time.
 pub const LEAST_COPIED: usize = 32;
 
 /// Next smaller number of columns of such copies: half, rounded up to a multiple of the least.
@@ -215,9 +218,9 @@ pub fn fewer_copied(columns: usize) -> usize {
     columns.div_ceil(2).next_multiple_of(LEAST_COPIED).min(columns - 1).max(1)
 }
 
-/// Most elements of a C with contiguous columns that lanes along its columns write one by one: L2 combines
-/// them. On the 28 real matrices, fp32 and fp64, N = 32 and 128, this gained 8 % in the mean up to this size,
-/// and lost 10 to 50 % for some millions of elements and more.
+/// Maximum number of elements of a C with contiguous columns that lanes along its columns write one by one:
+/// L2 combines them. On the 28 real matrices, fp32 and fp64, N = 32 and 128, this gained 8 % in the mean up
+/// to this size, and lost 10 to 50 % for some millions of elements and more.
 const WRITTEN_SINGLY: usize = 1 << 19;
 
 /// Returns whether sums of `rows` × `n` are first stored in the workspace, and then written to a C whose
@@ -246,7 +249,7 @@ pub struct Plan<'a> {
     pub has_groups: bool,
     /// Columns of A.
     pub cols: i64,
-    /// Most tiles along the columns of C that one launch takes.
+    /// Maximum number of tiles along the columns of C that one launch takes.
     pub tiles_at_once: usize,
     pub multiprocessors: i64,
     /// Distances of the entries from the diagonal.
@@ -345,7 +348,7 @@ fn has_many_rows(rows: i64, multiprocessors: i64) -> bool {
 /// the same rows of B, which gains more. The second limit is for groups of a warp, of which there are few.
 const LONGEST_OF_GROUPS: i64 = 256;
 const LONGEST_OF_WARPS: i64 = 100;
-/// Least mean length for which doubles, many halves, and groups of a warp take rows of their own: shorter
+/// Minimum mean length for which doubles, many halves, and groups of a warp take rows of their own: shorter
 /// rows are taken several at a time.
 const LEAST_OF_GROUPS: i64 = 5;
 
@@ -518,7 +521,7 @@ mod tests {
         assert_eq!([of(1_200_000, 8), of(4_007_383, 16)], [(71, 512), (128, 512)]);
         // Groups of a warp.
         assert_eq!([of(144_848, 32), of(583_166, 32)], [(34, 512), (128, 512)]);
-        // Counters suffice for all parts.
+        // Counters suffice for all pieces.
         assert_eq!(of(1 << 40, 8), (128, 1 << 24));
     }
 
@@ -596,7 +599,7 @@ mod tests {
         for nnz in [1 << 20, 1 << 28, 1 << 33, 1 << 40] {
             for rows in [1000, nnz / 100, nnz / 10] {
                 let limits = Limits::new(rows, nnz, nnz, 8448).unwrap();
-                // Split rows are longer than a part; there is a counter for each 16 parts and for each row.
+                // Split rows are longer than a piece; there is a counter for each 16 pieces and for each row.
                 let (cut, parts) = (nnz / limits.part, 2 * nnz / limits.part);
                 assert!(parts / 16 + 2 * cut <= (COUNTER_BYTES / 4) as i64, "{rows} {nnz}");
                 assert!(parts <= 2 * PARTS.max(nnz / PART) && limits.most <= limits.part);

@@ -2,13 +2,13 @@
 
 use crate::memory::COUNTER_BYTES;
 
-/// Most tiles, which are blocks of a grid along y.
+/// Maximum number of tiles, which are blocks of a grid along y.
 pub const MOST: usize = 65535;
 /// Number of counters that a handle lends to a launch.
 pub const COUNTERS: usize = COUNTER_BYTES / size_of::<u32>();
 
-/// Most tiles of one launch, out of `counters`, if each tile has a counter for each of `cut` split windows,
-/// row blocks or rows.
+/// Maximum number of tiles of one launch, out of `counters`, if each tile has a counter for each of `cut`
+/// split windows, row blocks or rows.
 pub fn at_once(cut: usize, counters: usize) -> usize {
     match cut {
         0 => MOST,

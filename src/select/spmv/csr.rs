@@ -13,20 +13,20 @@ pub const WARPS: u64 = 8;
 /// Form `rows`: entries of a row that one lane reads at one time; ROW_UNROLL of kernels/spmv/rows.cuh. A row
 /// of mean length takes one step.
 const ENTRIES_PER_LANE: i64 = 4;
-/// Most entries for which form `rows` serves without analysis: it starts about 2 µs sooner than `balanced`,
-/// and if one row has all entries its block takes at most 16 steps of about 1 µs.
+/// Maximum number of entries for which form `rows` serves without analysis: it starts about 2 µs sooner than
+/// `balanced`, and if one row has all entries its block takes at most 16 steps of about 1 µs.
 const ONCE_ROWS_ENTRIES: i64 = 1 << 14;
 /// Largest ratio of the longest row to the mean for which form `rows` serves with analysis: a warp then does
 /// not wait long for its longest row.
 const EVEN: i64 = 2;
 
-/// Form `balanced`: least rows and entries of a warp, half a tile. Fewer would take as long, and more blocks
-/// would search.
+/// Form `balanced`: minimum number of rows and entries of a warp, half a tile. Fewer would take as long, and
+/// more blocks would search.
 const LEAST_SHARE: u64 = 128;
 /// Form `balanced`: entries by which a row may reach beyond its block's end, or half a warp's share if that
 /// is more, before blocks divide it: two tiles of one warp cost less than a hand-over between blocks.
 const LEAST_OVERHANG: u64 = 512;
-/// Most blocks of form `balanced`, which has a counter for each.
+/// Maximum number of blocks of form `balanced`, which has a counter for each.
 const MOST_BLOCKS: u64 = COUNTERS as u64;
 
 /// Blocks of `balanced` that run at one time on a device, with sums of this type; BALANCED_BLOCKS of
@@ -89,8 +89,8 @@ impl Form {
 pub const NARROW_COLUMNS: i64 = 1 << 16;
 /// Number of entries that share an origin in form `balanced`; kernels/spmv/narrow.cuh has the same constant.
 pub const CHUNK: i64 = 32;
-/// Least share of a product's time that 16-bit columns must be predicted to save: less is within the noise of
-/// a measurement, and costs the same memory.
+/// Minimum share of a product's time that 16-bit columns must be predicted to save: less is within the noise
+/// of a measurement, and costs the same memory.
 const LEAST_GAIN: f64 = 0.05;
 
 /// Origins that 16-bit columns are relative to.
@@ -98,9 +98,10 @@ const LEAST_GAIN: f64 = 0.05;
 pub enum Origins {
     /// 0, if no column exceeds 16 bits.
     Zero,
-    /// Least column of the row, which lanes of form `rows` know.
+    /// Smallest column index of the row, which lanes of form `rows` know.
     Rows,
-    /// Least column of [`CHUNK`] entries: warps of form `balanced` load a chunk at a time, whatever its rows.
+    /// Smallest column index of [`CHUNK`] entries: warps of form `balanced` load a chunk at a time, whatever
+    /// its rows.
     Chunks,
 }
 

@@ -9,15 +9,15 @@ pub const RULES: Rules = Rules { entries: 32, limit: 1024 };
 /// of L2 and of shared memory have not been measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Demands {
-    /// Least entries: fewer do not pay for collecting and copying x of the hot columns (webbase, 2.9 million,
-    /// 26 % of them hot: fp64 31.9 µs without, 45.9 with).
+    /// Minimum number of entries: fewer do not pay for collecting and copying x of the hot columns (webbase,
+    /// 2.9 million, 26 % of them hot: fp64 31.9 µs without, 45.9 with).
     pub entries: i64,
-    /// Least bytes of x: a smaller x comes from L2 and L1 fast enough (uniform, fp64, 1.6 MB: 34.4 µs
-    /// without, 36.7 with).
+    /// Minimum number of bytes of x: a smaller x comes from L2 and L1 fast enough (uniform, fp64, 1.6 MB:
+    /// 34.4 µs without, 36.7 with).
     pub x_bytes: i64,
-    /// Least share of the entries that hot columns have.
+    /// Minimum share of the entries that hot columns have.
     pub share: f64,
-    /// Most hot columns, if shared memory has room for more.
+    /// Maximum number of hot columns, if shared memory has room for more.
     pub most: usize,
     /// Rules by which rows become slices.
     pub rules: Rules,
@@ -30,8 +30,8 @@ impl Demands {
         entries >= self.entries && elements.saturating_mul(size as i64) >= self.x_bytes
     }
 
-    /// Most hot columns if their x, with elements of `size` bytes and a zero behind it, has this many bytes
-    /// of shared memory.
+    /// Maximum number of hot columns if their x, with elements of `size` bytes and a zero behind it, has this
+    /// many bytes of shared memory.
     pub fn most_columns(&self, bytes: usize, size: usize) -> usize {
         (bytes / size).saturating_sub(1).min(self.most)
     }

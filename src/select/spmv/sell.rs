@@ -4,7 +4,7 @@ use crate::format::warp_sell::{Rules, LANES, MOST_ITEM_ROWS, MOST_LANES_LOG2, WI
 
 /// Number of lanes that a multiprocessor runs at one time, as limited by registers.
 const LANES_OF_MULTIPROCESSOR: usize = 1024;
-/// Most entries of a row for which a warp takes two slices at one time.
+/// Maximum number of entries of a row for which a warp takes two slices at one time.
 const PAIR_LENGTH: usize = 8;
 
 /// Number of lanes that a device runs at one time.
@@ -42,7 +42,7 @@ pub fn rules(
     with(rows, nnz, value_bytes, lanes, most_blocks, (item_rows, group_log2))
 }
 
-/// Rules for products with several columns at a time: V is 2, and there are no half slices, since rows of B
+/// Rules for products with several columns at a time: V is 2, and there are no half steps, since rows of B
 /// take the registers, and most of the time (V = 4: 0.8 of the speed).
 pub fn rules_for_columns(
     rows: usize,
@@ -81,7 +81,7 @@ fn with(
     let mean = nnz as f64 / rows.max(1) as f64;
     let per_lane = nnz as f64 / lanes.max(1) as f64;
     let entries = entries(mean, per_lane, item_rows, group_log2, value_bytes);
-    // A part of a split row has 8 to 32 entries for each lane. A launch waits for longer parts at its end
+    // A piece of a split row has 8 to 32 entries for each lane. A launch waits for longer pieces at its end
     // (dc2, 1,024 instead of 512: 11.9 µs for 10.6, cnr-2000 21.0 for 19.6); shorter ones split rows of usual
     // length (si41, 256: 74 µs for 53), which is right only if rows are too few for all multiprocessors. Very
     // large matrices may have more blocks of long rows than `most_blocks`; analysis counts them.
@@ -95,7 +95,7 @@ fn with(
     }
     let least = (nnz / 4 * 5 / most_blocks.max(1)).max(1).next_power_of_two().ilog2();
     let limit_log2 = limit_log2.max(least).min(15);
-    // Half slices of narrow values save too little (poisson160 in fp32: 79.5 µs without, 94.7 with).
+    // Half steps with narrow values save too little (poisson160 in fp32: 79.5 µs without, 94.7 with).
     let halves = value_bytes >= 8 && group_log2 == 1;
     let window = WINDOW / item_rows * item_rows;
     Rules { window, item_rows, entries, group_log2, limit_log2, halves }
@@ -117,8 +117,8 @@ pub fn takes_pairs(
     is_short && value_bytes <= 2 && x_bytes <= 4 && rows >= 2 * lanes
 }
 
-/// Most entries of a lane before an item takes more lanes, for rows of `mean` entries on average and
-/// `per_lane` for each lane of the device.
+/// Maximum number of entries of a lane before an item takes more lanes, for rows of `mean` entries on average
+/// and `per_lane` for each lane of the device.
 ///
 /// A lane's share of a row of average length is its entries over a power of two. The best share is the
 /// smallest with which all slices still run at one time (fp64: conf5 10.9 µs, with twice as many slices 12.9;

@@ -21,8 +21,8 @@ use crate::types::Index;
 
 /// Rows of a run: as many as a slice of `sell` has, and whole slabs of `mask_block`.
 pub const RUN: usize = 32;
-/// Most runs that are sampled: eight for each multiprocessor of an H100, and enough for shares to be right to
-/// 2 %.
+/// Maximum number of runs that are sampled: eight for each multiprocessor of an H100, and enough for shares
+/// to be right to 2 %.
 pub const SAMPLES: usize = 1024;
 /// Number of lengths with a bucket of their own: 0 to 256, the classes of `dasp`.
 const EXACT: usize = dasp::MAX_LEN + 1;
@@ -30,7 +30,7 @@ const EXACT: usize = dasp::MAX_LEN + 1;
 const COARSE: usize = 4 * (31 - 8);
 /// Number of buckets of the histogram.
 pub const BUCKETS: usize = EXACT + COARSE;
-/// Most blocks of a slab that are counted.
+/// Maximum number of blocks of a slab that are counted.
 const MOST_BLOCKS: usize = 48;
 /// Rows of a slab of `mask_block`, and log2 of the columns of its blocks.
 const SLAB: usize = 8;
@@ -310,7 +310,7 @@ impl Survey {
             .map(|(bucket, &rows)| (length_of(bucket).min(self.longest()), rows))
     }
 
-    /// Predicted slots and slices of `sell`, with the parts of long rows: they are those of a window whose
+    /// Predicted slots and slices of `sell`, with the pieces of split rows: they are those of a window whose
     /// rows have the lengths of the whole matrix, which is typical of matrices without order. Slots are
     /// within 5 % of what analysis makes of the 53 matrices of benches/results/surveys.tsv.
     pub fn sell_slots(&self, rules: &warp_sell::Rules) -> (f64, f64) {

@@ -25,13 +25,13 @@ const fn tile(name: &'static str, sizes: [usize; 4], threads: u32) -> Tile {
 /// Tiles and thresholds for an arithmetic; kernels/spmm/dense.cu has the same tiles, the largest first.
 pub struct Kind {
     pub tiles: [Tile; 3],
-    /// Least columns of op(A) in a part of K for which a block of its own and the addition of partial sums
-    /// pay.
+    /// Minimum number of columns of op(A) in a part of K for which a block of its own and the addition of
+    /// partial sums pay.
     part: usize,
     /// Number of blocks per multiprocessor up to which K is split.
     wanted: f64,
-    /// Least tiles per multiprocessor, with K split into as many parts as possible, for which the first and
-    /// the second tile are taken.
+    /// Minimum number of tiles per multiprocessor, with K split into as many parts as possible, for which the
+    /// first and the second tile are taken.
     least: [f64; 2],
 }
 

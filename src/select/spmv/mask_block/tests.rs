@@ -11,7 +11,7 @@ fn warps_share_rows_that_are_long() {
 fn rules_follow_the_size() {
     let counts = |rows, eights, fours| Counts { rows, eights, fours };
     let rules = |counts: Counts| rules(&counts, 4224, 1 << 14);
-    // Many rows: one warp takes a slab.
+    // Many rows: a slab has one share.
     let limit = |blocks| rules(counts(1 << 24, blocks, 2 * blocks)).limit_log2;
     assert_eq!([0, 1000, 500_000, 5_000_000, 1 << 31].map(limit), [6, 6, 7, 9, 15]);
     // Split slabs, of which there are fewer than blocks / limit, fit the counters.
