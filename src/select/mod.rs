@@ -329,7 +329,7 @@ pub fn spmv(
     spmv_times(problem, rows, (effort, 0), machine, survey)
 }
 
-/// Same as [`spmv`] for a plan that is executed `executes` times (0: unknown): choices are ranked by analysis
+/// Same as [`spmv()`] for a plan that is executed `executes` times (0: unknown): choices are ranked by analysis
 /// and all executions together.
 pub fn spmv_times(
     problem: &SpmvProblem,
