@@ -247,7 +247,7 @@ KERNELS(parts, (), (hot_parts_32, 32), (hot_parts_64, 64))
     }
 KERNELS(heads, (), (hot_heads_32, 32), (hot_heads_64, 64))
 
-// Grid: ceil(slices · WARP / THREADS).
+// Grid: ceil(slices · WARP / THREADS) blocks.
 #define KERNEL_fill(name, bits, O, J, P)                                                           \
     GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, const BITS_##bits *values,   \
                 int64_t base, const uint32_t *order, int32_t limit, int64_t slices,                \

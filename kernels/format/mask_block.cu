@@ -25,7 +25,7 @@ constexpr int PIECE_LOG2 = 10;
 // Column and block number where there is no entry: real columns are less than 2^31.
 constexpr uint32_t NO_COLUMN = ~0u, NO_BLOCK = NO_COLUMN / COLUMNS;
 
-// Rows of op(A).
+// Pattern of op(A), row by row.
 template <class O, class J> struct Pattern {
     const O *offsets;
     const J *indices;

@@ -94,7 +94,7 @@ template <int N> struct Slots {
     }
 };
 
-// Rows of op(A).
+// Pattern of op(A), row by row.
 template <class O, class J> struct Rows {
     const O *offsets;
     const J *indices;

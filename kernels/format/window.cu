@@ -202,8 +202,8 @@ __device__ __forceinline__ void write_columns(const Numbers &numbers, int64_t wi
         columns[block * BLOCK + i] = i < distinct ? list[i] : list[distinct - 1] | parts::kPadding;
 }
 
-// Writes the words of a window's tiles: first stored group << 4 | mask. All threads of a block;
-// `room` has one number per warp.
+// Writes the words of a window's tiles, one per block: number of the block's first tile << 4 | mask
+// of the groups of rows that have a tile. All threads of a block; `room` has one number per warp.
 __device__ __forceinline__ void write_tiles(const Numbers &numbers, int64_t windows, int64_t window,
                                             int64_t first, uint32_t *room, uint32_t *tiles) {
     const int64_t block = numbers.starts[window], end = numbers.starts[window + 1];

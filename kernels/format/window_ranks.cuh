@@ -19,7 +19,7 @@ constexpr int MOST_ROWS = 64;
 // Number of keys of a word, and of a group of words whose bits are counted together.
 constexpr uint32_t WORD = 32, GROUP = 4 * WORD;
 
-// Rows of op(A).
+// Pattern of op(A), row by row.
 template <class O, class J> struct Pattern {
     const O *offsets;
     const J *indices;
@@ -165,7 +165,8 @@ __device__ Found number(const Pattern<O, J> &a, int64_t row, Shape shape, uint32
             if (place < span) {
                 uint32_t *const word = room + place / WORD;
                 const uint32_t bit = 1u << place % WORD;
-                // Rows that share columns find it set: a load is cheaper than an atomic.
+                // Reads the word first: rows that share columns find the bit set, and a load is
+                // cheaper than an atomic.
                 if ((*const_cast<volatile uint32_t *>(word) & bit) == 0)
                     atomicOr(word, bit);
             } else if (key > base && key <= last) {

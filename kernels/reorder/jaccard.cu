@@ -40,7 +40,7 @@ __device__ __forceinline__ uint32_t shorten(uint32_t bits) {
     return uint32_t(first) << 11 | (next & 0x7ff);
 }
 
-// Rows of op(A).
+// Pattern of op(A), row by row.
 template <class O, class J> struct Pattern {
     const O *offsets;
     const J *indices;

@@ -294,7 +294,7 @@ namespace {
 //   memory if the entries, of `value` bytes, are known. Only the first row of a group is listed.
 // - SHIFTED_PATTERN: in the symbolic phase, the first row of a slide goes by the rules below and
 //   stands for all its rows. If entries are known, the first row goes to the first of `slides` bins
-//   whose limit holds the slide's rows; if none does, each row goes by the rules below.
+//   whose limit holds the entries of one row; if none does, each row goes by the rules below.
 // - SCALED_ROW: rows of `left` with one entry are in none of these bins; if entries are known, they
 //   go to the last two bins, long ones to the last.
 // - Of the rest, rows of up to `few` products go by size to the first of `count` bins of TABLE

@@ -39,7 +39,6 @@
 // Results that this makes wrong are not finite, and are computed again from the stored entries by
 // CUDA cores. The same holds for factors without a finite bf16 (from 2^128 - 2^119 on) or TF32,
 // whose other terms are infinite or NaN.
-// parts are infinite or NaN.
 #pragma once
 
 #include "common/copies.cuh"

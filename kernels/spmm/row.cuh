@@ -6,9 +6,9 @@
 // G at a time: each lane loads one entry, and shared memory hands it to the others, while the next
 // G entries are in flight. So a short row costs no chain of dependent loads of its own, and rows of
 // B are always loaded kFlight at a time. Entries are added in the order in which they are stored;
-// the sums of groups that share a row, and of parts of a row, are added in a fixed order by the
-// last block to arrive: there are no floating-point atomics, results have the same bits from run to
-// run, and one launch is enough.
+// the sums of groups that share a row are added in a fixed order, and so are those of parts of a
+// row, by the last block to arrive: there are no floating-point atomics, results have the same bits
+// from run to run, and one launch is enough.
 
 #pragma once
 
@@ -163,7 +163,7 @@ template <class T, class U> struct Either<false, T, U> { using type = U; };
 // Address of a row of B in the lane's columns. stride: bytes between rows.
 template <class J>
 __device__ __forceinline__ const char *row_at(const char *columns, J row, int64_t stride) {
-    // The host chooses 32-bit columns only if strides fit 32 bits.
+    // With 32-bit columns the host uses this only for strides that fit 32 bits.
     if constexpr (sizeof(J) == 4)
         return columns + int64_t(row) * int32_t(stride);
     return columns + row * stride;
@@ -389,7 +389,8 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
         const int e = first + in_group;
         if (e < total) {
             const int64_t from = stage.begin[group] + (first * sharing + in_group);
-            // What few lanes read is less than a sector, whose rest the next turn reads from L1.
+            // If few lanes read from A, that is less than a sector, whose rest the next turn reads
+            // from L1.
             k = G < 16 ? load(a.indices + from) : load_past_l1(a.indices + from);
             value = G < 16 ? load(a.values + from) : load_past_l1(a.values + from);
         }

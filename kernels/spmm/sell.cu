@@ -15,8 +15,8 @@ namespace tarsia::spmm {
 
 using namespace tarsia::spmv;
 
-// Number of columns in a lane's group of entries; and minimum number of values for half steps,
-// which is out of reach here, since rows of B need the registers.
+// Number of entries in a lane's group; and size in bytes from which on values have half steps: no
+// values do here, since rows of B need the registers.
 constexpr int V = 2, NO_HALVES = 1 << 10;
 // Warps of a block, which takes 4 / G slices.
 constexpr int BLOCK_WARPS = 4;

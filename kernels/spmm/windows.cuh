@@ -23,8 +23,8 @@ template <class T, class Y> struct Dense {
 
 template <bool is> struct Flag { static constexpr bool yes = is; };
 
-// Address of a row of B, of which column 0 of the tile is at `from` in row 0. The product is of two
-// 32-bit numbers.
+// Address in row `column` of B (column `column` of A), if `from` is the address in row 0.
+// Multiplies two 32-bit numbers.
 __device__ __forceinline__ const char *row_at(const char *from, uint32_t column, int32_t stride) {
     return from + int64_t(int32_t(column)) * stride;
 }

@@ -45,7 +45,8 @@ __device__ __forceinline__ Place place(const Csr<A, I, J> &a, Deal deal, int64_t
     const int64_t position = t * deal.share, span = deal.share * WARPS;
     const int64_t first_of_block = t / WARPS * span;
     const int64_t begin = a.start(row) + row, end = a.start(row + 1) + row;
-    // Not split: it starts in the block before and ends soon in this one.
+    // True for a row that is not split although it crosses the border: it starts in the block
+    // before and ends soon in this one.
     const bool reaches_over = begin < first_of_block && begin >= first_of_block - span &&
                               end <= first_of_block + deal.overhang;
     if (reaches_over)

@@ -370,7 +370,7 @@ template <class A, class Acc> constexpr int mask_blocks() {
 
 using namespace tarsia;
 
-// Grid: ceil(heads / MASK_WARPS).
+// Grid: ceil(heads / MASK_WARPS) blocks.
 #define KERNEL_product(name, H, types) KERNEL_OF(MASK_BLOCK, name, H, TYPES_##types)
 #define MASK_BLOCK(name, rows_of_block, A, X, Y, Acc)                                              \
     extern "C" __global__ void __launch_bounds__(spmv::MASK_THREADS, spmv::mask_blocks<A, Acc>())  \

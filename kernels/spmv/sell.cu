@@ -264,7 +264,7 @@ template <int V, int K, class A, class Acc> constexpr int sell_blocks() {
 
 using namespace tarsia;
 
-// Grid: ceil(slices / (SELL_THREADS / WARP)).
+// Grid: ceil(slices / (SELL_THREADS / WARP)) blocks.
 #define KERNEL_product(name, types, V, K) KERNEL_OF(SELL, name, V, K, TYPES_##types)
 #define SELL(name, V, K, A, X, Y, Acc)                                                             \
     extern "C" __global__ void __launch_bounds__(spmv::SELL_THREADS,                               \
