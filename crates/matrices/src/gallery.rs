@@ -172,7 +172,7 @@ fn probability(what: &str, value: f64) -> Result<()> {
     Err(MatrixError::argument(what, value, "0 to 1"))
 }
 
-/// A full band: every (i, j) with |i − j| ≤ `half_bandwidth`, `n` rows and columns, values random.
+/// A full band: every (i, j) with |i − j| ≤ `half_bandwidth`, `n` rows and columns, random values.
 pub fn banded(n: usize, half_bandwidth: usize, seed: u64) -> Result<OwnedCsr<f64>> {
     check_dimensions(n, n)?;
     let reach = half_bandwidth.min(n.saturating_sub(1));
@@ -189,16 +189,16 @@ pub fn banded(n: usize, half_bandwidth: usize, seed: u64) -> Result<OwnedCsr<f64
     Ok(matrix.finish())
 }
 
-/// Exactly `per_row` ≤ `cols` entries in each row, at columns drawn uniformly; values random.
+/// A matrix with exactly `per_row` ≤ `cols` entries in each row, at columns drawn uniformly; random values.
 pub fn uniform(rows: usize, cols: usize, per_row: usize, seed: u64) -> Result<OwnedCsr<f64>> {
     at_most("per_row", per_row, cols)?;
     let nnz = rows as u128 * per_row as u128;
     random_rows(rows, cols, nnz, seed, |_, _| per_row)
 }
 
-/// Rows whose lengths vary: uniform in 0..=2·m for a mean m = `density`·`cols` up to `cols`/2, in
-/// 2·m − `cols`..=`cols` above; columns drawn uniformly, values random. 0 ≤ `density` ≤ 1, where 0
-/// gives no entries and 1 a full matrix.
+/// A matrix whose row lengths vary: uniform in 0..=2·m for a mean m = `density`·`cols` up to `cols`/2, in 2·m
+/// − `cols`..=`cols` above; columns drawn uniformly, random values. 0 ≤ `density` ≤ 1, where 0 gives no
+/// entries and 1 a full matrix.
 pub fn rectangular(rows: usize, cols: usize, density: f64, seed: u64) -> Result<OwnedCsr<f64>> {
     probability("density", density)?;
     check_dimensions(rows, cols)?;
@@ -209,13 +209,13 @@ pub fn rectangular(rows: usize, cols: usize, density: f64, seed: u64) -> Result<
     random_rows(rows, cols, mean, seed, |_, rng| shortest + rng.below(choices as u64) as usize)
 }
 
-/// No entries at all.
+/// A matrix without entries.
 pub fn empty(rows: usize, cols: usize) -> Result<OwnedCsr<f64>> {
     random_rows(rows, cols, 0, 0, |_, _| 0)
 }
 
-/// As [`uniform`], but each row is empty with probability `empty_fraction` (0 to 1), and the first
-/// and the last row always are: the rows where offset arrays go wrong.
+/// Like [`uniform`], but each row is empty with probability `empty_fraction` (0 to 1), and the first and the
+/// last row always are: such rows reveal errors in the use of offsets.
 pub fn with_empty_rows(
     rows: usize,
     cols: usize,
@@ -236,7 +236,8 @@ pub fn with_empty_rows(
     })
 }
 
-/// Rows of `length(row, rng)` entries at columns drawn uniformly; `nnz` is about their sum.
+/// Makes a matrix whose row i has `length(i, rng)` entries at columns drawn uniformly; `nnz` is an estimate
+/// of their sum.
 fn random_rows(
     rows: usize,
     cols: usize,
@@ -257,9 +258,9 @@ fn random_rows(
     Ok(matrix.finish())
 }
 
-/// `dense_rows` full rows and `dense_cols` full columns, at positions drawn uniformly, on a
-/// background of `per_row` entries a row (as [`uniform`]; overlaps count once). `n` rows and
-/// columns, values random.
+/// A matrix of `dense_rows` full rows and `dense_cols` full columns, at positions drawn uniformly, on a
+/// background of `per_row` entries a row (as in [`uniform`]; overlaps count once). `n` rows and columns,
+/// random values.
 pub fn dense_rows_cols(
     n: usize,
     dense_rows: usize,
@@ -303,15 +304,14 @@ pub fn dense_rows_cols(
     Ok(matrix.finish())
 }
 
-/// The pattern with values from `seed`, uniform in [−1, 1) with full mantissas.
-/// Error: `OutOfMemory`.
+/// Gives a pattern values from `seed`, uniform in [−1, 1) with full mantissas. Error: `OutOfMemory`.
 pub fn with_values(pattern: OwnedCsr<()>, seed: u64) -> Result<OwnedCsr<f64>> {
     fill_values(pattern, SplitMix64::new(seed))
 }
 
-/// The pattern with the next values of `rng`, in CSR order.
+/// Gives a pattern the next values of `rng`, in CSR order.
 fn fill_values(pattern: OwnedCsr<()>, rng: SplitMix64) -> Result<OwnedCsr<f64>> {
-    /// Values of one parallel task: some microseconds.
+    /// Number of values of one parallel task, which takes some microseconds.
     const TASK: usize = 1 << 12;
     let mut values = try_filled(pattern.nnz(), 0.0)?;
     values.par_chunks_mut(TASK).enumerate().for_each(|(task, values)| {
