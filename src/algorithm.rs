@@ -1,47 +1,48 @@
-//! THE table of algorithms: a row each, with its names, what it takes and what sets it apart. NOT_SUPPORTED
-//! errors, what plans may choose among, the table of docs/formats-and-types.md and the tests are driven by it.
+//! The table of algorithms: one row per algorithm, with its names, the formats, types and backends that it
+//! supports, and its properties. NOT_SUPPORTED errors, the choice of plans, the table of
+//! docs/formats-and-types.md and the tests all read this table.
 
 use crate::error::{Error, Result};
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, C32, C64, F16, F16F32, F32, F32F64, F64};
 use crate::types::{BackendKind, ComputeType, Format, OpKind, SpgemmAlg, SpmmAlg, SpmvAlg};
 
-/// One row of the table. The algorithm takes all combinations of these formats, types and backends, with
-/// op N, T and C, index base 0 and 1, (offset, index) types 32/32, 64/32 and 64/64, and any order and ld of
-/// dense matrices.
+/// One row of the table. The algorithm supports every combination of these formats, types and backends, with
+/// op N, T and C, index base 0 and 1, (offset, index) types 32/32, 64/32 and 64/64, and any order and leading
+/// dimension of dense matrices.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Whose row it is.
+    /// The algorithm that the row describes.
     pub algorithm: Algorithm,
     /// Lower-case name, as in file names; the C enumerator ends with it.
     pub name: &'static str,
-    /// Operation.
+    /// Operation that the algorithm computes.
     pub op: OpKind,
-    /// Number in the C enum of the operation's algorithms.
+    /// Value in the C enum of the operation's algorithms.
     pub code: i32,
-    /// Formats of A (SpGEMM: of A, B and C).
+    /// Supported formats of A (for SpGEMM: of A, B and C).
     pub formats: &'static [Format],
-    /// Value and compute types.
+    /// Supported value and compute types.
     pub types: &'static [Types],
-    /// Backends.
+    /// Backends that implement the algorithm.
     pub backends: &'static [BackendKind],
-    /// Backends on which it gives the same bits from run to run, whatever the number of threads. On others it does
-    /// in plans that are analyzed in deterministic mode.
+    /// Backends on which results have the same bits from run to run, whatever the number of threads. On other
+    /// backends that holds only for plans that are analyzed in deterministic mode.
     pub deterministic: &'static [BackendKind],
-    /// Types of which products or sums on CUDA are not IEEE operations of the compute type: exact, fused (FMA) or
-    /// rounded once.
+    /// Types for which products or sums on CUDA are not IEEE operations of the compute type (exact, fused by
+    /// FMA, or rounded once).
     pub not_ieee_on_cuda: &'static [Types],
-    /// It runs on a copy that is neither the user's arrays nor canonical CSR.
+    /// True if the algorithm runs on a converted copy that is neither the user's arrays nor canonical CSR.
     pub is_converted: bool,
-    /// It is chosen only where op(A)'s pattern has been looked at, or where the caller names it: shapes do not
-    /// say what it would cost.
+    /// True if the library chooses the algorithm only after it has gathered pattern statistics of op(A),
+    /// because the shape alone does not predict its cost. A caller may still name it.
     pub needs_survey: bool,
-    /// A plan takes it only where the caller names it: nothing says what it would cost, or its bits differ from
-    /// run to run.
+    /// True if the algorithm is used only when the caller names it: its cost cannot be predicted, or its bits
+    /// differ from run to run.
     pub only_by_name: bool,
-    /// It takes rows in the order of a [`Reorder`](crate::types::Reorder) by name.
+    /// True if the algorithm can process rows in the order of a named [`Reorder`](crate::types::Reorder).
     pub takes_orders: bool,
-    /// Its executes read the values in the user's arrays, where a plan asks for that (tarsiaPlan_setValuesInPlace).
-    /// An operation has at most one such algorithm.
+    /// True if executes can read the values in the user's array, when the plan asks for that
+    /// (tarsiaPlan_setValuesInPlace). An operation has at most one such algorithm.
     pub values_in_place: bool,
 }
 
@@ -56,7 +57,7 @@ const FP: [Types; 9] = [
     C32::TYPES,
     C64::TYPES,
 ];
-// TF32 pays only where tensor cores multiply, so SpMV does not offer it.
+// TF32 pays off only on tensor cores, so SpMV does not offer it.
 const FP_AND_TF32: [Types; 10] = [FP[0], FP[1], Tf32::TYPES, FP[2], FP[3], FP[4], FP[5], FP[6], FP[7], FP[8]];
 const REAL: [Types; 8] = [FP[0], FP[1], Tf32::TYPES, FP[2], FP[3], FP[4], FP[5], FP[6]];
 const HALVES: [Types; 4] = [F16::TYPES, F16F32::TYPES, Bf16::TYPES, Bf16F32::TYPES];
@@ -69,8 +70,8 @@ const ALL_FORMATS: [Format; 4] = [Format::Csr, Format::Csc, Format::Coo, Format:
 const EVERYWHERE: [BackendKind; 3] = [BackendKind::Host, BackendKind::Cuda, BackendKind::Reference];
 const CPU: [BackendKind; 2] = [BackendKind::Host, BackendKind::Reference];
 
-/// Makes [`Algorithm`] and [`TABLE`] of the rows below: what a row does not say is as [`plain`] has it,
-/// or for SpGEMM as [`spgemm`].
+/// Defines [`Algorithm`] and [`TABLE`] from the rows below. A field that a row does not name has the default
+/// of [`plain`], or of [`spgemm`] for SpGEMM.
 macro_rules! table {
     ($($(#[$doc:meta])* $algorithm:ident = $operation:ident($alg:expr, $name:literal) {
         $($field:ident: $value:expr),* $(,)?
@@ -79,7 +80,7 @@ macro_rules! table {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Algorithm { $($(#[$doc])* $algorithm,)* }
 
-        /// The table, in the order of [`Algorithm`].
+        /// The table of algorithms, in the order of [`Algorithm`].
         pub const TABLE: &[Row] = &[$(Row {
             $($field: $value,)*
             ..$operation(Algorithm::$algorithm, $alg, $name)
@@ -87,7 +88,7 @@ macro_rules! table {
     };
 }
 
-/// A row as most are.
+/// Row with the most common properties, which the rows of the table override.
 const fn plain(algorithm: Algorithm, name: &'static str, op: OpKind, code: i32) -> Row {
     Row {
         algorithm,
@@ -121,72 +122,72 @@ const fn spgemm(algorithm: Algorithm, alg: SpgemmAlg, name: &'static str) -> Row
 }
 
 table! {
-    /// SpMV on CSR rows.
+    /// SpMV with the rows in CSR.
     Csr = spmv(SpmvAlg::Csr, "csr") { takes_orders: true, values_in_place: true }
 
-    /// SpMV on slices of sorted rows, SELL-C-σ.
+    /// SpMV with slices of rows sorted by length, SELL-C-σ.
     Sell = spmv(SpmvAlg::Sell, "sell") { is_converted: true }
 
-    /// SpMV on equal tiles of nonzeros.
+    /// SpMV with tiles of equally many nonzeros.
     Stream = spmv(SpmvAlg::Stream, "stream") { is_converted: true, needs_survey: true }
 
-    /// SpMV on rows in classes by length, DASP.
+    /// SpMV with rows in classes by length, DASP.
     Dasp = spmv(SpmvAlg::Dasp, "dasp") {
-        // Tensor cores cut the addends of sums of halves off; doubles they add as IEEE says.
+        // Tensor cores truncate the addends of sums of 16-bit types; sums of doubles follow IEEE.
         not_ieee_on_cuda: &HALVES,
         is_converted: true,
         needs_survey: true,
     }
 
-    /// SpMV on blocks of 8 × 4 or 4 × 4 with bit masks.
+    /// SpMV with blocks of 8 × 4 or 4 × 4 whose entries are marked in bit masks.
     MaskBlock = spmv(SpmvAlg::MaskBlock, "mask_block") { is_converted: true, needs_survey: true }
 
-    /// SpMM on CSR rows.
+    /// SpMM with the rows in CSR.
     Row = spmm(SpmmAlg::Row, "row") { types: &FP_AND_TF32, takes_orders: true, values_in_place: true }
 
-    /// SpMM on windows of rows with the columns that they have.
+    /// SpMM with windows: neighbouring rows with the columns that any of them has.
     Window = spmm(SpmmAlg::Window, "window") {
         types: &WINDOW,
-        // Halves as in `dasp`; fp32 is multiplied in three parts of bf16.
+        // 16-bit types as in `dasp`; an fp32 factor is split into three bf16 numbers.
         not_ieee_on_cuda: &HALVES_AND_F32,
         is_converted: true,
         needs_survey: true,
     }
 
-    /// SpMM on dense blocks, SMaT.
+    /// SpMM with dense blocks, SMaT.
     Smat = spmm(SpmmAlg::Smat, "smat") {
         types: &SMAT,
-        // It takes no fp32 (TARSIA_COMPUTE_32F) today; its kernels would multiply that as `window` does.
+        // The row has no fp32 (TARSIA_COMPUTE_32F) today; the kernels would split it as those of `window` do.
         not_ieee_on_cuda: &HALVES_AND_F32,
         is_converted: true,
         needs_survey: true,
     }
 
-    /// SpMM on all of op(A), zeros and all.
+    /// SpMM with op(A) stored as a dense matrix, zeros included.
     Dense = spmm(SpmmAlg::Dense, "dense") {
         types: &REAL_AND_TF32,
-        // On CUDA by cublasLt outside of deterministic mode: its bits depend on the version that is installed.
+        // Outside of deterministic mode CUDA uses cublasLt, whose bits depend on the installed version.
         deterministic: &CPU,
-        // In the form that deterministic mode takes, without cublasLt.
+        // This holds for the form of deterministic mode, which does not use cublasLt.
         not_ieee_on_cuda: &HALVES,
         is_converted: true,
         needs_survey: true,
     }
 
-    /// SpMM on slices of sorted rows, for few columns.
+    /// SpMM with slices of rows sorted by length, for few columns of B.
     SpmmSell = spmm(SpmmAlg::Sell, "sell") { types: &REAL, is_converted: true, needs_survey: true }
 
-    /// SpMM on sorted columns in blocks, with segment sums, Swift.
+    /// SpMM with sorted columns in blocks and segmented sums, Swift.
     Swift = spmm(SpmmAlg::Swift, "swift") {
         types: &[F64::TYPES, F32::TYPES],
-        // On CUDA its sums meet in C by atomics; in deterministic mode it has another form, without.
+        // On CUDA the partial sums are added in C by atomics; deterministic mode has a form without atomics.
         deterministic: &CPU,
         is_converted: true,
         needs_survey: true,
         only_by_name: true,
     }
 
-    /// SpMM on CSR rows dealt out to the warps of a block.
+    /// SpMM with the CSR rows of a block distributed over its warps.
     SpmmCsr = spmm(SpmmAlg::Csr, "csr") { needs_survey: true, only_by_name: true, takes_orders: true }
 
     /// SpGEMM with hash or dense accumulators.
@@ -201,73 +202,74 @@ table! {
 }
 
 impl Algorithm {
-    /// Its row of the table.
+    /// Returns the algorithm's row of the table.
     pub fn row(self) -> &'static Row {
         &TABLE[self as usize]
     }
 
-    /// The algorithm of an operation with this number in the C enum; `None` lets the library choose, or there is none.
+    /// Returns the algorithm of `op` with this value in the C enum; `None` for DEFAULT (the library chooses)
+    /// and for unknown values.
     pub fn from_code(op: OpKind, code: i32) -> Option<Self> {
         TABLE.iter().find(|row| row.op == op && row.code == code).map(|row| row.algorithm)
     }
 
-    /// From SpMV's enum; `None` lets the library choose.
+    /// Returns the algorithm that SpMV's enum names; `None` if the library is to choose.
     pub fn from_spmv(alg: SpmvAlg) -> Option<Self> {
         Self::from_code(OpKind::Spmv, alg.code())
     }
 
-    /// From SpMM's enum.
+    /// Returns the algorithm that SpMM's enum names; `None` if the library is to choose.
     pub fn from_spmm(alg: SpmmAlg) -> Option<Self> {
         Self::from_code(OpKind::Spmm, alg.code())
     }
 
-    /// From SpGEMM's enum.
+    /// Returns the algorithm that SpGEMM's enum names; `None` if the library is to choose.
     pub fn from_spgemm(alg: SpgemmAlg) -> Option<Self> {
         Self::from_code(OpKind::Spgemm, alg.code())
     }
 
-    /// [`Row::name`].
+    /// Returns [`Row::name`].
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// [`Row::code`].
+    /// Returns [`Row::code`].
     pub fn code(self) -> i32 {
         self.row().code
     }
 
-    /// [`Row::is_converted`].
+    /// Returns [`Row::is_converted`].
     pub fn is_converted(self) -> bool {
         self.row().is_converted
     }
 
-    /// [`Row::needs_survey`].
+    /// Returns [`Row::needs_survey`].
     pub fn needs_survey(self) -> bool {
         self.row().needs_survey
     }
 
-    /// [`Row::takes_orders`].
+    /// Returns [`Row::takes_orders`].
     pub fn takes_orders(self) -> bool {
         self.row().takes_orders
     }
 
-    /// Whether its products and sums of these types (of the table) are IEEE operations of the compute type alone, as
-    /// a pedantic compute type asks for. `dense` and `swift` are so on a device in the form that deterministic
-    /// mode takes, without cublasLt and without atomics.
+    /// Returns whether all products and sums for these types (as in the table) are IEEE operations of the
+    /// compute type, which a pedantic compute type requires. On CUDA `dense` and `swift` meet this in their
+    /// form for deterministic mode, without cublasLt and without atomics.
     pub fn is_pedantic(self, backend: BackendKind, types: Types) -> bool {
         matches!(types.compute, ComputeType::R32F | ComputeType::R64F)
             && (backend != BackendKind::Cuda || !self.row().not_ieee_on_cuda.contains(&types))
     }
 }
 
-/// What messages call an operation, and the arguments of its createPlan that say its types.
+/// Name of an operation in messages, and the arguments of its createPlan that determine its types.
 struct Names {
     op: OpKind,
     short: &'static str,
     types: &'static str,
 }
 
-/// A row for each operation.
+/// Names of all operations, one row each.
 const NAMES: &[Names] = &[
     Names { op: OpKind::Spmv, short: "SpMV", types: "valueType of A, xType, yType, computeType" },
     Names { op: OpKind::Spmm, short: "SpMM", types: "valueType of A, bType, cType, computeType" },
@@ -279,14 +281,14 @@ impl OpKind {
         NAMES.iter().find(|names| names.op == self).expect("each operation has a row")
     }
 
-    /// `SpMV`, `SpMM`, `SpGEMM`.
+    /// Returns the operation's name in messages: `SpMV`, `SpMM` or `SpGEMM`.
     pub fn short(self) -> &'static str {
         self.names().short
     }
 }
 
-/// Longest message about types, in bytes: the buffer of 512 that the header names for
-/// tarsiaGetLastErrorMessage holds it with its end.
+/// Longest message about types, in bytes. It fits with its terminating 0 into the buffer of 512 bytes that
+/// the header recommends for tarsiaGetLastErrorMessage.
 const MESSAGE_BYTES: usize = 511;
 
 /// The operation, format, types and backend of a plan, and the algorithm if the caller named one.
@@ -300,13 +302,13 @@ pub struct Query {
     pub types: Types,
     /// Backend.
     pub backend: BackendKind,
-    /// Algorithm, `None` for the library's choice.
+    /// Algorithm that the caller named; `None` if the library chooses.
     pub algorithm: Option<Algorithm>,
 }
 
 impl Query {
-    /// Rows that serve it; `NOT_SUPPORTED` with the first reason why none
-    /// does (backend, algorithm, format, types, pedantic arithmetic, in this order).
+    /// Returns the rows that support the query. If there are none the error is `NOT_SUPPORTED` with the first
+    /// reason, tested in this order: backend, algorithm, format, types, pedantic arithmetic.
     pub fn rows(&self) -> Result<Vec<&'static Row>> {
         let op = self.op.short();
         let mut rows: Vec<&Row> = TABLE.iter().filter(|row| row.op == self.op).collect();
@@ -360,8 +362,8 @@ impl Query {
     }
 }
 
-/// Why none of the rows that are left for the query's backend, algorithm and format serves it: no row
-/// takes its types. Names those that they take, the closest first, as many as a message holds.
+/// Returns the error message for types that no row of the query's backend, algorithm and format supports. It
+/// lists the supported combinations, the closest first, as many as fit into a message.
 fn types_refused(query: &Query, rows: &[&Row]) -> String {
     let mut message = format!(
         "types: {}{} does not take {} ({}){}; the closest that it takes: ",
@@ -383,7 +385,7 @@ fn types_refused(query: &Query, rows: &[&Row]) -> String {
         let text = types.describe();
         let left = closest.len() - at;
         let more = format!("{separator}and {left} more");
-        // Room for the count of those that come after this one.
+        // Keep room for the count of the combinations that come after this one.
         if at > 0 && message.len() + separator.len() + text.len() + more.len() > MESSAGE_BYTES {
             message.push_str(&more);
             break;
@@ -394,9 +396,9 @@ fn types_refused(query: &Query, rows: &[&Row]) -> String {
     message
 }
 
-/// What rows offer, each combination once: those with the same type of A if there are any, otherwise
-/// all; those first that differ from the query's in the fewest places. Where pedantic arithmetic of real values is
-/// asked for, combinations that have it.
+/// Returns the combinations that rows support, each once: those with the query's type of A if there are any,
+/// otherwise all. They are sorted by the number of types that differ from the query's. If the query asks for
+/// pedantic arithmetic of real values, only combinations that provide it are returned.
 fn closest(query: &Query, rows: &[&Row]) -> Vec<Types> {
     let types = &query.types;
     let is_pedantic = types.compute.is_pedantic() && !types.a.is_complex();
@@ -430,7 +432,7 @@ fn closest(query: &Query, rows: &[&Row]) -> Vec<Types> {
 mod tests {
     use super::*;
 
-    /// Each C enumerator but DEFAULT has a row, whose name it ends with, and each row one enumerator.
+    /// Each C enumerator except DEFAULT has one row whose name it ends with, and each row has one enumerator.
     #[test]
     fn rows_are_those_of_the_c_enums() {
         let c_enums = [

@@ -1,7 +1,7 @@
-//! The checksum of files and buffers that the library writes: whether they came back as they were.
+//! The checksum of files and buffers that the library writes, which detects damage when they are read back.
 
-/// FNV-1a (Fowler, Noll, Vo) of 64 bits. Each step is a bijection of the sum, so that no change of one byte goes
-/// unnoticed.
+/// Returns the 64-bit FNV-1a hash (Fowler, Noll, Vo). Each step is a bijection of the sum, so a change of one
+/// byte always changes the result.
 pub fn fnv1a(bytes: &[u8]) -> u64 {
     let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
@@ -11,7 +11,7 @@ pub fn fnv1a(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Values of the authors' table (draft-eastlake-fnv, appendix C).
+    /// Expected values are from the authors' table (draft-eastlake-fnv, appendix C).
     #[test]
     fn sums_are_those_of_the_definition() {
         let cases =

@@ -15,22 +15,22 @@ use crate::memory::{Allocator, Block, Context, RawMemory, Workspace, COUNTER_BYT
 use crate::plan::PlanCache;
 use crate::types::{Address, LogLevel, PointerMode, ScalarsAt};
 
-/// Receives log lines.
+/// Receiver of log lines.
 pub trait Logger: Send + Sync {
-    /// One line, without the newline.
+    /// Receives one line, without the newline.
     fn log(&self, level: LogLevel, message: &CString);
 }
 
-/// What may be set of a handle at any time.
+/// Settings of a handle that may change at any time.
 #[derive(Clone)]
 pub struct Modes {
-    /// Where alpha and beta live.
+    /// Where alpha and beta are: on the host or in the backend's memory.
     pub pointer_mode: PointerMode,
-    /// What differs from run to run is refused.
+    /// True in deterministic mode: products whose bits differ from run to run are refused.
     pub deterministic: bool,
-    /// Who gets log lines.
+    /// Receiver of log lines, if the user has set one.
     pub logger: Option<Arc<dyn Logger>>,
-    /// Where analysis keeps decisions.
+    /// Folder in which analysis stores decisions, if the user has set one.
     pub plan_cache: Option<Arc<PlanCache>>,
 }
 
@@ -39,17 +39,17 @@ struct State {
     modes: Modes,
     allocator: Arc<Allocator>,
     has_plans: bool,
-    /// The last work on each of the streams that the handle had, where calls are not synchronous.
+    /// Last work on each stream that the handle has used, on backends whose calls are asynchronous.
     works: Vec<Arc<dyn LastWork>>,
-    /// Which of them is that of `stream`; `None` until a call needs it.
+    /// Last work on the present `stream`; `None` until a call needs it.
     work: Option<Arc<dyn LastWork>>,
 }
 
-/// How many last works are kept before those that are done are looked for.
+/// Number of streams in `works` from which on finished works are removed before another one is added.
 const MANY_WORKS: usize = 8;
 
 impl State {
-    /// The context of a call that does not execute: without a workspace.
+    /// Returns the context of a call that does not execute and so has no workspace.
     fn context(&self) -> Context {
         Context {
             stream: self.stream,
@@ -60,7 +60,7 @@ impl State {
         }
     }
 
-    /// The last work on the present stream.
+    /// Returns the last work on the present stream; `None` on backends whose calls are synchronous.
     fn work(&mut self, backend: &dyn Backend) -> Result<Option<Arc<dyn LastWork>>> {
         if self.work.is_none() {
             let known = self.works.iter().find(|work| work.is_of(self.stream));
@@ -79,28 +79,29 @@ impl State {
     }
 }
 
-/// What a call has to do around work that it enqueues on the handle's stream.
+/// Bookkeeping that a call has to do for the work that it enqueues on the handle's stream.
 pub enum Enqueuing {
-    /// Nothing: calls of the backend are done when they return.
+    /// None: calls of the backend are done when they return.
     Nothing,
-    /// The stream is captured: the graph keeps what the work uses.
+    /// The stream is being captured: the graph keeps the objects that the work uses alive.
     Captured(Address),
-    /// This is the last work on the stream, once the call has recorded it.
+    /// The call records its work as the last work on the stream.
     Last(Arc<dyn LastWork>, Address),
 }
 
 impl Enqueuing {
-    /// Before work that reads an object.
+    /// Prepares for work that reads an object.
     pub fn reading(&self, object: &InFlight, backend: &dyn Backend) -> Result<()> {
         self.using(object, backend, InFlight::before_reading)
     }
 
-    /// Before work that has an object for itself.
+    /// Prepares for work that uses an object exclusively.
     fn having(&self, object: &InFlight, backend: &dyn Backend) -> Result<()> {
         self.using(object, backend, InFlight::before_having)
     }
 
-    /// `before` brings work on a stream in order with that of others; a graph keeps what it uses.
+    /// Calls `before`, which orders the work after that of other streams; in a capture the graph gets a
+    /// reference to the object instead.
     fn using(
         &self,
         object: &InFlight,
@@ -114,7 +115,7 @@ impl Enqueuing {
         }
     }
 
-    /// Runs `f`, which enqueues work that changes an object.
+    /// Runs `f`, which enqueues work that changes an object, between the necessary bookkeeping.
     pub fn changing<R>(
         &self,
         object: &InFlight,
@@ -131,7 +132,7 @@ impl Enqueuing {
         result
     }
 
-    /// After the work, whatever came of it.
+    /// Records the work, also if enqueuing failed midway.
     fn finish(&self) -> Result<()> {
         match self {
             Enqueuing::Nothing | Enqueuing::Captured(_) => Ok(()),
@@ -140,16 +141,16 @@ impl Enqueuing {
     }
 }
 
-/// Scratch of execute: the user's, or the handle's own.
+/// Workspace of execute: the user's or the handle's own.
 struct Scratch {
     user: Option<Workspace>,
     own: Option<Block>,
-    /// [`COUNTER_BYTES`] that are zero between calls, and behind them the
-    /// workspace of the calls without a plan; where the backend wants them.
+    /// [`COUNTER_BYTES`] that are zero between calls, followed by the workspace of calls without a plan; only
+    /// if the backend asks for it.
     base: Option<Block>,
-    /// A graph may use `own`.
+    /// True if a CUDA graph may use `own`.
     captured: bool,
-    /// Outgrown workspaces that graphs may use live as long as the handle.
+    /// Outgrown workspaces that graphs may still use; they live as long as the handle.
     retired: Vec<Block>,
 }
 
@@ -167,34 +168,34 @@ impl Scratch {
     }
 }
 
-/// A call with a handle, which is not closed until this is dropped.
+/// Guard of a running call: the handle is not closed until it is dropped.
 pub struct Inside<'a> {
     _open: RwLockReadGuard<'a, bool>,
     _entry: Entry,
 }
 
-/// What a `tarsiaHandle_t` stands for.
+/// The object behind a `tarsiaHandle_t`.
 pub struct Handle {
     backend: Arc<dyn Backend>,
     state: Mutex<State>,
-    // Held while an execute runs, so that two threads that share a handle
-    // against the rules wait for each other instead of sharing scratch.
+    // Held while an execute runs: two threads that share a handle against the rules wait for each other
+    // instead of sharing the workspace.
     scratch: Mutex<Scratch>,
-    // Every call holds it for reading; destroy takes it for writing.
+    // Every call holds this lock for reading; destroying the handle takes it for writing.
     open: RwLock<bool>,
-    /// The work that uses the workspace and is not known to be done.
+    /// Work that uses the workspace and is not known to be done.
     in_flight: InFlight,
-    // Asked by every execute: no lock.
+    // Atomic, since every execute reads it.
     checks: AtomicBool,
 }
 
 impl Handle {
-    /// A handle of a backend.
+    /// Creates a handle for a backend.
     pub fn new(backend: Arc<dyn Backend>) -> Result<Self> {
         let base = match backend.once_workspace_bytes() {
             0 => None,
             bytes => {
-                // Never from the user's functions: they come later.
+                // This allocator never uses the user's functions, which can only be set later.
                 let allocator = Allocator::new(backend.memory(), Address::NULL, usize::MAX);
                 let block = Block::new(&allocator, COUNTER_BYTES + bytes)?;
                 backend.clear(block.address(), block.bytes())?;
@@ -226,64 +227,65 @@ impl Handle {
         })
     }
 
-    /// Its backend.
+    /// Returns the handle's backend.
     pub fn backend(&self) -> Arc<dyn Backend> {
         Arc::clone(&self.backend)
     }
 
-    /// The user's stream.
+    /// Returns the user's stream.
     pub fn stream(&self) -> Address {
         self.state.lock().stream
     }
 
-    /// Sets the user's stream, also for the allocations that follow.
+    /// Sets the user's stream, which later allocations use too.
     pub fn set_stream(&self, stream: Address) {
         let mut state = self.state.lock();
-        // A stream may be another one at the same address.
+        // Another stream may have the address of a destroyed one.
         state.work = None;
         state.stream = stream;
         state.allocator = Allocator::new(state.allocator.memory(), stream, usize::MAX);
     }
 
-    /// Enters a call; `None` if the handle has been closed. Calls may nest: a
-    /// callback of the user may call the library with the same handle.
+    /// Enters a call; `None` if the handle has been closed. Calls may nest: a callback of the user may call
+    /// the library with the same handle.
     pub fn enter(&self) -> Option<Inside<'_>> {
         let open = self.open.read_recursive();
         open.then(|| Inside { _open: open, _entry: Entry::new(Object::handle(self), Access::Shared) })
     }
 
-    /// Whether this thread is in the midst of a call with the handle.
+    /// Returns whether this thread is inside a call with the handle.
     pub fn is_inside(&self) -> bool {
         Object::handle(self).access().is_some()
     }
 
-    /// Waits until no call is inside, and turns away whoever comes later.
+    /// Waits until no call is inside, and makes later calls fail.
     pub fn close(&self) {
         *self.open.write() = false;
     }
 
-    /// What is set of it now.
+    /// Returns a copy of the present settings.
     pub fn modes(&self) -> Modes {
         self.state.lock().modes.clone()
     }
 
-    /// Sets some of it.
+    /// Changes settings.
     pub fn set(&self, change: impl FnOnce(&mut Modes)) {
         change(&mut self.state.lock().modes);
     }
 
-    /// Whether executes compare the matrices with what was analyzed.
+    /// Returns whether executes check that the matrices are unchanged since analysis (tarsiaSetChecks).
     pub fn checks(&self) -> bool {
         self.checks.load(Ordering::Relaxed)
     }
 
-    /// Switches these checks.
+    /// Switches the checks of [`Self::checks`] on or off.
     pub fn set_checks(&self, on: bool) {
         self.checks.store(on, Ordering::Relaxed);
     }
 
-    /// With checks on: `INVALID_VALUE` where an operand of a product, by the argument's name, is memory that the backend's
-    /// products cannot use, or alpha or beta is not where the pointer mode says.
+    /// If checks are on, returns `INVALID_VALUE` for an operand (given with the argument's name) in memory
+    /// that the backend's kernels cannot access, and for an alpha or beta that is not where the pointer mode
+    /// says.
     pub fn check_operands<'a>(
         &self,
         (alpha, beta): ScalarsAt,
@@ -298,7 +300,8 @@ impl Handle {
         operands.try_for_each(|(name, lines)| self.backend.require_reachable(name, "values", lines.address))
     }
 
-    /// The same of a product that has alpha alone, and operands that are checked in any case.
+    /// Checks alpha alone as [`Self::check_operands`] does, for a product without beta whose operands are
+    /// checked elsewhere.
     pub fn check_alpha(&self, alpha: Address) -> Result<()> {
         if !self.checks() {
             return Ok(());
@@ -313,8 +316,8 @@ impl Handle {
         }
     }
 
-    /// Takes memory from the user's functions from now on, or (`None`) from
-    /// the backend; only before the first plan.
+    /// Sets the source of later allocations: the user's functions, or the backend for `None`. Allowed only
+    /// before the first plan.
     pub fn set_memory(&self, memory: Option<Arc<dyn RawMemory>>) -> Result<()> {
         let mut state = self.state.lock();
         if state.has_plans {
@@ -327,13 +330,13 @@ impl Handle {
         Ok(())
     }
 
-    /// A plan was made: the allocator is fixed from here on.
+    /// Records that a plan exists, after which the user's allocator can no longer be set.
     pub fn note_plan(&self) {
         self.state.lock().has_plans = true;
     }
 
-    /// Logs a line, which is only made if somebody listens. No lock is held
-    /// while the user's function runs: it may call the library.
+    /// Logs a line, which is formatted only if there is a logger. No lock is held while the user's function
+    /// runs, since it may call the library.
     pub fn log(&self, level: LogLevel, message: impl FnOnce() -> String) {
         let mut message = Some(message);
         self.log_line(level, &mut || message.take().map(|message| message()).unwrap_or_default());
@@ -341,7 +344,7 @@ impl Handle {
 
     fn log_line(&self, level: LogLevel, message: &mut dyn FnMut() -> String) {
         if let Some(logger) = self.modes().logger {
-            // One line, whatever is in it: a panic's text may be anything.
+            // Newlines are replaced, since a panic's text may have any.
             let text = message().trim_end().replace(['\n', '\r'], " ").replace('\0', "");
             if let Ok(text) = CString::new(text) {
                 logger.log(level, &text);
@@ -353,8 +356,8 @@ impl Handle {
         Object::Workspace(std::ptr::from_ref(self).addr())
     }
 
-    /// The scratch, locked. An error where this thread has it already: while a call waits for the
-    /// library's pool, a thread of a program's own rayon pool may begin another task of the program.
+    /// Locks the workspace. It is an error if this thread holds it already: while a call waits for the
+    /// library's thread pool, a thread of a program's own rayon pool may begin another task of the program.
     fn scratch(&self) -> Result<MutexGuard<'_, Scratch>> {
         if self.workspace_object().access().is_some() {
             return Err(Error::state("handle: this thread is in the midst of a product with its workspace"));
@@ -362,12 +365,12 @@ impl Handle {
         Ok(self.scratch.lock())
     }
 
-    /// The context of a call that does not execute: without a workspace.
+    /// Returns the context of a call that does not execute and so has no workspace.
     pub fn context(&self) -> Context {
         self.state.lock().context()
     }
 
-    /// Runs `f`, which enqueues work on the handle's stream, and notes that the work is there.
+    /// Runs `f`, which enqueues work on the handle's stream, and records the work afterwards.
     pub fn enqueue<R>(&self, f: impl FnOnce(Context, &Enqueuing) -> Result<R>) -> Result<R> {
         let (cx, enqueuing) = {
             let mut state = self.state.lock();
@@ -385,7 +388,7 @@ impl Handle {
         result.and_then(|result| finished.map(|()| result))
     }
 
-    /// Runs `f` with the workspace, which nobody else uses meanwhile.
+    /// Runs `f` with exclusive use of the workspace.
     pub fn with_workspace<R>(&self, f: impl FnOnce(&Context, &Enqueuing) -> Result<R>) -> Result<R> {
         self.enqueue(|mut cx, enqueuing| {
             let mut scratch = self.scratch()?;
@@ -398,9 +401,10 @@ impl Handle {
         })
     }
 
-    /// Runs `f`, of the function `name`, with a workspace of at least so many bytes. If the handle's own is too small,
-    /// it grows. If the user has set one that is too small, this call allocates memory of its own, and blocks until
-    /// the work that uses it is done. `INVALID_STATE` if either is needed while the stream is captured.
+    /// Runs `f` with a workspace of at least `bytes` bytes; `name` is the function for messages. The handle's
+    /// own workspace grows if it is too small. If the user has set one that is too small, the call allocates
+    /// memory of its own and blocks until the work that uses it is done. `INVALID_STATE` if either is needed
+    /// while the stream is being captured.
     pub fn with_room<R>(&self, name: &str, bytes: usize, f: impl FnOnce(&Context) -> Result<R>) -> Result<R> {
         let (present, is_users) = {
             let scratch = self.scratch()?;
@@ -418,7 +422,8 @@ impl Handle {
         }
         self.note_plan();
         if !is_users {
-            // Whole MiB, so that products of about one size do not grow it each time.
+            // The size is rounded up to whole MiB, so that products of similar sizes do not grow it each
+            // time.
             self.grow_workspace(bytes.checked_next_multiple_of(1 << 20).unwrap_or(bytes))?;
             return self.with_workspace(|cx, _| f(cx));
         }
@@ -429,19 +434,18 @@ impl Handle {
                 return Err(Error::state(format!("handle: a capture of its stream began during {name}")));
             }
             let result = f(&Context { workspace, ..cx.clone() });
-            // What was enqueued uses the memory, whatever came of it.
+            // Enqueued work may use the memory even if `f` failed.
             self.backend.synchronize(cx.stream)?;
             result
         })
     }
 
-    /// Bytes of the workspace that calls get now.
+    /// Returns the size in bytes of the workspace that calls get now.
     pub fn workspace_bytes(&self) -> Result<usize> {
         Ok(self.scratch()?.workspace().bytes)
     }
 
-    /// The user's workspace from now on; NULL with 0 bytes goes back to the
-    /// handle's own.
+    /// Sets the user's workspace; NULL with 0 bytes returns to the handle's own.
     pub fn set_workspace(&self, address: Address, bytes: usize) -> Result<()> {
         if address.is_null() && bytes > 0 {
             return Err(Error::invalid("ptr", format!("it is NULL and bytes is {bytes}")));
@@ -460,8 +464,8 @@ impl Handle {
         Ok(())
     }
 
-    /// As [`Self::grow_workspace`], but leaves a user's workspace alone,
-    /// whatever its size: the user may bring a larger one before execute.
+    /// Calls [`Self::grow_workspace`] unless the user has set a workspace, whatever its size: the user may
+    /// set a larger one before execute.
     pub fn grow_own_workspace(&self, bytes: usize) -> Result<()> {
         if self.scratch()?.user.is_some() {
             return Ok(());
@@ -469,8 +473,8 @@ impl Handle {
         self.grow_workspace(bytes)
     }
 
-    /// Makes the handle's own workspace at least this large. A user's
-    /// workspace is never replaced: it must be large enough.
+    /// Makes the handle's own workspace at least this large. A user's workspace is never replaced: it is an
+    /// error if it is too small.
     pub fn grow_workspace(&self, bytes: usize) -> Result<()> {
         let present = {
             let scratch = self.scratch()?;
@@ -484,12 +488,12 @@ impl Handle {
         }
         let cx = self.context();
         self.backend.require_blocking(cx.stream, "making workspace")?;
-        // Allocated outside the lock: the user's allocator may call the library.
+        // The allocation is outside the lock, since the user's allocator may call the library.
         let block = Block::new(&cx.allocator, bytes)?;
         self.backend.clear(block.address(), block.bytes())?;
         let old = {
             let mut scratch = self.scratch()?;
-            // Another thread may have brought a larger one meanwhile.
+            // Another thread may have set a larger one in the meantime.
             if scratch.own.as_ref().is_some_and(|own| own.bytes() >= bytes) {
                 drop(scratch);
                 drop(block);
@@ -503,15 +507,15 @@ impl Handle {
                 old
             }
         };
-        // Nobody takes the old one from here on, but what is under way uses it.
+        // No later call uses the old workspace, but work in flight may.
         if let Some(old) = old {
             old.release_behind(&Arc::new(self.in_flight.pending()));
         }
         Ok(())
     }
 
-    /// Gives back what [`crate::backend::Backend::memory`] gave, behind all work of the library, on any
-    /// handle, and all that is on this handle's stream now.
+    /// Frees memory that [`crate::backend::Backend::memory`] allocated, after all work of the library on any
+    /// handle and all work that is on this handle's stream now.
     pub fn free(&self, address: Address) -> Result<()> {
         let stream = self.stream();
         self.backend.require_blocking(stream, "tarsiaFree")?;
@@ -524,8 +528,8 @@ impl Handle {
         Ok(())
     }
 
-    /// `INVALID_STATE` where graphs keep the workspace and it is memory of the user's functions, and in a
-    /// process in which the device cannot be used.
+    /// Returns `INVALID_STATE` if CUDA graphs keep the workspace and it is from the user's allocator, and in
+    /// a process that cannot use the device.
     pub fn check_destroy(&self) -> Result<()> {
         self.backend.check_process()?;
         let pending = Arc::new(self.in_flight.pending());

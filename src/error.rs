@@ -1,49 +1,49 @@
-//! Status codes and the error that travels from the inside of the library to
-//! the C boundary.
+//! Status codes, and the error type that is passed up to the C boundary.
 
 use std::fmt;
 
 pub use crate::types::Status;
 
-/// A status with the text that `tarsiaGetLastErrorMessage` returns.
+/// A status with the message that `tarsiaGetLastErrorMessage` returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// What the C function returns.
+    /// Status that the C function returns.
     pub status: Status,
-    /// Which argument, what was found, what was expected.
+    /// Text that names the argument, the value found and the value expected.
     pub message: String,
 }
 
-/// Result of everything below the C boundary.
+/// Result of all functions below the C boundary.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error with this status and text.
+    /// Creates an error with this status and message.
     pub fn new(status: Status, message: impl Into<String>) -> Self {
         Error { status, message: message.into() }
     }
 
-    /// `INVALID_VALUE`: argument `name` is wrong for this reason.
+    /// Creates `INVALID_VALUE` for the argument `name`.
     pub fn invalid(name: &str, reason: impl fmt::Display) -> Self {
         Error::new(Status::InvalidValue, format!("{name}: {reason}"))
     }
 
-    /// `INVALID_STATE`.
+    /// Creates `INVALID_STATE`.
     pub fn state(message: impl Into<String>) -> Self {
         Error::new(Status::InvalidState, message)
     }
 
-    /// `NOT_SUPPORTED`.
+    /// Creates `NOT_SUPPORTED`.
     pub fn unsupported(message: impl Into<String>) -> Self {
         Error::new(Status::NotSupported, message)
     }
 
-    /// Memory was missing, by a limit or in fact: another way may need less.
+    /// Returns whether memory was exhausted, or a limit on it exceeded: another algorithm or layout may need
+    /// less.
     pub fn lacks_memory(&self) -> bool {
         matches!(self.status, Status::AllocFailed | Status::InsufficientResources)
     }
 
-    /// `ALLOC_FAILED` for this many bytes.
+    /// Creates `ALLOC_FAILED` for a request of this many bytes.
     pub fn out_of_memory(bytes: usize) -> Self {
         Error::new(Status::AllocFailed, format!("could not allocate {bytes} bytes"))
     }

@@ -1,31 +1,32 @@
-//! What the command line, the client, the drop-in for cuSPARSE and the tests use of the library beside its
-//! C functions. It is no part of the interface: anything here may change with every version. A test counts the names
-//! (tests/all/house.rs), and looks for a user of each.
+//! Names of the library that the command line, the client, the drop-in for cuSPARSE and the tests use besides
+//! the C functions. They are not part of the interface: any of them may change with every version. A test
+//! (tests/all/house.rs) limits their number and requires a user of each.
 
-// The enums of the C functions, by the names that the library has for them.
-// The client, the command line and the tests: arguments and answers.
+// Enums of the C interface under their Rust names.
+// Users: the client, the command line and the tests, for arguments and results.
 pub use crate::types::enums::{
     BackendKind, ComputeType, DataType, Effort, IndexBase, IndexType, Operation, Order, PointerMode, Reorder,
     SpgemmAlg, SpmmAlg, SpmvAlg, Status,
 };
-// The tests: rows of the table of what is supported, and bad arguments.
+// Users: the tests, for rows of the table of algorithms and for bad arguments.
 pub use crate::types::enums::{Format, OpKind, Property};
 
-// The client, the command line and the tests: types of arrays, and errors.
+// Types of arrays, and errors. Users: the client, the command line and the tests.
 pub use crate::error::{Error, Result};
 pub use crate::types::{Element, Index};
 
-// The table of what is supported. The command line `sample`, which names algorithms, and the tests, which walk all rows.
+// The table of algorithms. Users: the command `sample`, which names algorithms, and tests, which walk all
+// rows.
 pub use crate::algorithm::{Algorithm, Query, Row, TABLE};
 pub use crate::support::Types;
 
-// Numbers as the kernels take them: `bench` and `demo`.
+// Conversions between storage and compute types. Users: `bench` and `demo`.
 pub use crate::types::{Accumulator, Storage};
 
-// The library's threads: reading files and looking at matrices in the command line, tests of panics.
+// The library's thread pool. Users: the command line, to read and examine matrices, and tests of panics.
 pub use crate::memory::pool::{run as run_in_pool, size as pool_size};
 
-// The cost model, of matrices that are never multiplied: `inspect` and `sample`.
+// The cost model for matrices that are not multiplied. Users: `inspect` and `sample`.
 pub use crate::matrix::compressed::Pattern;
 pub use crate::select::counted::CountedProblem;
 pub use crate::select::learned::SENSIBLE;
@@ -33,23 +34,23 @@ pub use crate::select::spmm::Survey as SpmmSurvey;
 pub use crate::select::spmv::survey::Survey;
 pub use crate::select::Choice;
 
-// The features that orders are learned by, and matrices with their rows in an order: `inspect` and `sample`.
+// Features for learned row orders, and matrices with reordered rows. Users: `inspect` and `sample`.
 pub use crate::reorder::features::{is_drawn, FeatureSet};
 pub use crate::reorder::policy::ordered_rows as order_rows;
 
-// The device: timing and other vendors' libraries in `bench`.
+// Timing on the device, and other vendors' libraries. User: `bench`.
 pub use crate::backend::cuda::cublaslt::{CublasLt, Factor, Matmul, Sizes};
 pub use crate::backend::cuda::device::{Device, Entered};
 pub use crate::backend::cuda::timing::{driver_version, Stopwatch};
 pub use crate::types::Address;
 
-// The device: tests of captures, of work in flight, and of products without a plan.
+// Streams, graphs and kernels for tests of captures, of work in flight, and of products without a plan.
 pub use crate::backend::cuda::testing::{fill, Gate, Graph, Stream};
 pub use crate::backend::cuda::ONCE_WORKSPACE_BYTES;
 
-// Whether there is a device at all: the drop-in for cuSPARSE.
+// Number of devices. User: the drop-in for cuSPARSE.
 pub use crate::backend::cuda::device::count as count_devices;
 
-// Decisions that were changed: `sample`, tests and fuzzing. Files that others write at the time: tests.
+// Changing the bytes of decisions, for `sample`, tests and fuzzing; concurrent writers of a cache, for tests.
 pub use crate::plan::decisions::bytes::seal as seal_decisions;
 pub use crate::plan::PlanCache;

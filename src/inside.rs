@@ -1,42 +1,44 @@
-//! What the calls of this thread are in the midst of, so that a function of the user's that such a call
-//! runs (an allocator above all) and that calls the library back is refused instead of waiting for a lock
-//! that its own thread holds.
+//! Record of the library calls that a thread is inside of. A user's function that the library calls (above
+//! all an allocator) may call the library again; such a call is refused if it would wait for a lock that its
+//! own thread holds.
 //!
-//! Each thread has a list. Work that a thread hands to the library's pool, which may allocate there, takes
-//! the list along ([`List`]): the thread that handed it over waits for it, and holds its locks meanwhile.
+//! Each thread has a list. Work that a thread hands to the library's thread pool, which may allocate there,
+//! takes the list along ([`List`]), since the thread that handed it over waits for it and holds its locks
+//! meanwhile.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
 
-/// How an object is used by a call.
+/// Access of a call to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Others may read it, too.
+    /// Other calls may read the object at the same time.
     Shared,
-    /// Nobody else may use it.
+    /// No other call may use the object.
     Exclusive,
 }
 
-/// A kind of object, with its address.
+/// An object that calls use: its kind and its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Object {
     /// A handle: a call with it is running.
     Handle(usize),
     /// The workspace of the handle at this address.
     Workspace(usize),
-    /// A plan.
+    /// The plan at this address.
     Plan(usize),
 }
 
 impl Object {
-    /// That of a handle.
+    /// Returns the object of a handle.
     pub fn handle(handle: &crate::context::Handle) -> Self {
         Object::Handle(std::ptr::from_ref(handle).addr())
     }
 
-    /// How this thread is in the midst of using it; `None`: it is not.
+    /// Returns the access that this thread's running calls have to the object; `None` if none of them uses
+    /// it.
     pub fn access(self) -> Option<Access> {
         INSIDE.with_borrow(|inside| {
             let mut own = inside.iter().filter(|(object, _)| *object == self).map(|(_, access)| access);
@@ -46,12 +48,12 @@ impl Object {
     }
 }
 
-/// Entries that a thread has room for.
+/// Capacity of a thread's list.
 const MOST: usize = 64;
 
-/// What a thread is in the midst of. An array: it needs no memory, and a thread's local without a
-/// destructor needs no entry in a list of the C library, which ends the process where it has no memory for
-/// one.
+/// The objects that a thread's running calls use. It is an array, because that needs no allocation, and
+/// because a thread-local without a destructor needs no entry in a list of the C library, which ends the
+/// process if it has no memory for one.
 #[derive(Clone, Copy)]
 struct Entries {
     items: [Option<(Object, Access)>; MOST],
@@ -70,8 +72,8 @@ thread_local! {
     static INSIDE: RefCell<Entries> = const { RefCell::new(Entries::NONE) };
 }
 
-/// `INVALID_STATE` where functions of the user's have called the library so often from within its calls
-/// that there may be no room for what another call uses.
+/// Returns `INVALID_STATE` if the user's functions have called the library at such a depth that the list may
+/// have no room for another call.
 pub fn check_depth() -> Result<()> {
     if INSIDE.with_borrow(|inside| inside.len) < MOST / 3 {
         return Ok(());
@@ -79,18 +81,18 @@ pub fn check_depth() -> Result<()> {
     Err(Error::state("calls of the library are nested too deep in the functions that it calls"))
 }
 
-/// This thread is in the midst of using an object until this is dropped.
+/// Guard of an entry in this thread's list, which is removed when the guard is dropped.
 pub struct Entry {
     item: Option<(Object, Access)>,
-    /// It stays with its thread.
+    /// Makes the type neither `Send` nor `Sync`: an entry stays with its thread.
     thread: PhantomData<*const ()>,
 }
 
 impl Entry {
-    /// Begins to use it.
+    /// Adds an object to this thread's list.
     pub fn new(object: Object, access: Access) -> Self {
         let item = INSIDE.with_borrow_mut(|inside| {
-            // There is room, by `check_depth`, but on a thread of the pool that helps with several lists.
+            // `check_depth` keeps room, except on a thread of the pool that takes over several lists.
             *inside.items.get_mut(inside.len)? = Some((object, access));
             inside.len += 1;
             Some((object, access))
@@ -112,17 +114,17 @@ impl Drop for Entry {
     }
 }
 
-/// A thread's list, for the thread that works for it.
+/// A copy of a thread's list, for a thread that works on its behalf.
 pub struct List(Entries);
 
 impl List {
-    /// That of this thread.
+    /// Copies the list of this thread.
     pub fn of_this_thread() -> Self {
         List(INSIDE.with_borrow(|inside| *inside))
     }
 
-    /// Runs `f` as a part of what the list's thread is doing. What this thread was doing before counts, too:
-    /// it goes on with that afterwards.
+    /// Runs `f` with these entries added to the list of this thread, which keeps its own since it continues
+    /// with that work afterwards.
     pub fn enter<R>(&self, f: impl FnOnce() -> R) -> R {
         let mut entries = [const { None }; MOST];
         for (entry, (object, access)) in entries.iter_mut().zip(self.0.iter()) {
@@ -159,7 +161,7 @@ mod tests {
         entries.pop();
         assert!(check_depth().is_ok());
         drop(entries);
-        // More entries than there is room for are forgotten, and take nothing with them.
+        // Entries that exceed the capacity are not recorded, and removing them removes nothing else.
         let _first = Entry::new(Object::Plan(1), Access::Exclusive);
         drop((0..2 * MOST).map(|n| Entry::new(Object::Handle(n), Access::Shared)).collect::<Vec<_>>());
         assert_eq!((Object::Plan(1).access(), Object::Handle(1).access()), (Some(Access::Exclusive), None));

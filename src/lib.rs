@@ -2,21 +2,22 @@
 //!
 //! create → analyze (once) → execute (many times) → destroy.
 //!
-//! Where things are:
+//! Modules:
 //! - [`capi`]: the C functions, one file per C object or operation
-//! - `context`, `plan`: what a handle and a plan are; the state machine
-//! - `operation`: what is computed: SpMV, SpMM, SpGEMM, and what another operation would have to supply
-//! - `inside`: what a thread's calls are in the midst of, for callbacks that call back
-//! - `algorithm`: the table of algorithms, and what each supports
+//! - `context`, `plan`: handles and plans, with the states of a plan
+//! - `operation`: SpMV, SpMM and SpGEMM, and the trait that another operation would have to implement
+//! - `inside`: record of a thread's running calls, for callbacks that call the library again
+//! - `algorithm`: the table of algorithms with the formats, types and backends of each
 //! - `support`: combinations of value types, and the dispatch on them
-//! - `select`: which algorithm and layout, and why
-//! - `format`: what analysis builds
-//! - `reorder`: orders of rows that bring like rows together
-//! - `problem`, `settings`: what a plan computes, and what may be set of it before analysis
+//! - `select`: choice of an algorithm and layout, with the reason
+//! - `format`: layouts that analysis builds
+//! - `reorder`: row orders that bring similar rows together
+//! - `problem`, `settings`: the arguments of a plan's creation, and its settings before analysis
 //! - `matrix`: borrowed views of the user's arrays
-//! - `memory`: allocators, buffers, what a call carries, which work is in flight, threads, processes
-//! - [`facade`]: what the command line and the tests use beside the C functions
-//! - `backend`: who executes: `reference` (oracle), `host` (threads), `cuda` (NVIDIA GPUs)
+//! - `memory`: allocators, buffers, contexts of calls, work in flight, threads, processes
+//! - [`facade`]: names for the command line and the tests, besides the C functions
+//! - `backend`: implementations of the products: `reference` (oracle), `host` (threads), `cuda` (NVIDIA GPUs)
+//! - `checksum`, `error`, `types`: the checksum of stored data, errors, and enums and number types
 
 #![deny(unsafe_code)]
 

@@ -1,71 +1,72 @@
-//! What a plan computes: the arguments of its creation, which do not change.
+//! Problems: the arguments with which a plan is created, which do not change.
 
 use crate::matrix::SparseMatrix;
 use crate::support::Types;
 use crate::types::{Operation, Order};
 
-/// y = alpha · op(A) · x + beta · y.
+/// SpMV: y = alpha · op(A) · x + beta · y.
 #[derive(Clone, Copy, Debug)]
 pub struct SpmvProblem {
-    /// op.
+    /// Operation on A.
     pub op: Operation,
-    /// A.
+    /// The sparse matrix A.
     pub a: SparseMatrix,
     /// Value and compute types.
     pub types: Types,
-    /// Keep what updateValues needs to be O(nnz) and asynchronous.
+    /// True if the plan keeps the data that makes updateValues O(nnz) and asynchronous.
     pub value_updates: bool,
 }
 
-/// C = alpha · op(A) · op(B) + beta · C.
+/// SpMM: C = alpha · op(A) · op(B) + beta · C.
 #[derive(Clone, Copy, Debug)]
 pub struct SpmmProblem {
-    /// op(A).
+    /// Operation on A.
     pub op: Operation,
-    /// op(B).
+    /// Operation on B.
     pub op_b: Operation,
-    /// A.
+    /// The sparse matrix A.
     pub a: SparseMatrix,
-    /// Order of B.
+    /// Storage order of B.
     pub b_order: Order,
-    /// Order of C.
+    /// Storage order of C.
     pub c_order: Order,
     /// Columns of C that the plan is made for.
     pub n_hint: i64,
     /// Value and compute types.
     pub types: Types,
-    /// Keep what updateValues needs to be O(nnz) and asynchronous.
+    /// True if the plan keeps the data that makes updateValues O(nnz) and asynchronous.
     pub value_updates: bool,
-    /// The pedantic compute type was asked for: factors are multiplied as they are.
+    /// True if a pedantic compute type was asked for: factors are multiplied without being split.
     pub ieee: bool,
 }
 
 impl SpmmProblem {
-    /// [`Self::n_hint`], as a size.
+    /// Returns [`Self::n_hint`] as a size.
     pub fn columns(&self) -> usize {
         usize::try_from(self.n_hint).unwrap_or(0)
     }
 }
 
-/// C = alpha · op(A) · op(B), all sparse.
+/// SpGEMM: C = alpha · op(A) · op(B), all sparse.
 #[derive(Clone, Copy, Debug)]
 pub struct SpgemmProblem {
-    /// op(A).
+    /// Operation on A.
     pub op_a: Operation,
-    /// op(B).
+    /// Operation on B.
     pub op_b: Operation,
-    /// A.
+    /// The sparse matrix A.
     pub a: SparseMatrix,
-    /// B.
+    /// The sparse matrix B.
     pub b: SparseMatrix,
     /// Value and compute types (`x` is B's, `y` is C's).
     pub types: Types,
-    /// Keep C's pattern, so that numeric phases after the first only compute
-    /// values.
+    /// True if the plan keeps C's pattern, so that numeric phases after the first only compute values.
     pub value_updates: bool,
-    /// Products and sums are IEEE operations of the compute type alone: no matrix units multiply halves.
+    /// True if products and sums must be IEEE operations of the compute type: no matrix units multiply 16-bit
+    /// types.
     pub ieee: bool,
-    /// The columns of each row of C ascend; else they are in the order that costs a backend least, which is the
-    /// same from call to call. What a row has, and its sums, do not depend on it.
+    /// True if the columns of each row of C must ascend. Otherwise they are in the order that is cheapest for
+    /// the backend, which is the same from call to call. The entries of a row and their sums do not depend on
+    /// it.
     pub sorted_output: bool,
 }

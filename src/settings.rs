@@ -1,27 +1,28 @@
-//! What may be set of a plan before analysis.
+//! Settings of a plan that may change before analysis.
 
 use crate::types::{Effort, Reorder};
 
-/// What may be set before analysis.
+/// Settings of a plan that may change before analysis.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// How much analysis may cost.
     pub effort: Effort,
-    /// Row reordering.
+    /// Order of the rows of op(A).
     pub reorder: Reorder,
-    /// Columns of a block of `smat`; `None`: the model chooses.
+    /// Columns of a block of `smat`; `None` lets the cost model choose.
     pub block_width: Option<usize>,
-    /// Values will change.
+    /// True if new values will come (tarsiaPlan_setValueUpdates).
     pub value_updates: bool,
-    /// Every execute reads the values in the user's array, analysis none of them.
+    /// True if every execute reads the values in the user's array, and analysis reads none of them.
     pub values_in_place: bool,
-    /// Executes that the plan is for: the choice minimises analysis and so many executes; 0: not known.
+    /// Number of executes to expect: the choice minimises the time of analysis and these executes; 0 if
+    /// unknown.
     pub expected_executes: i64,
-    /// SpGEMM: the columns of each row of C ascend.
+    /// True if SpGEMM writes the columns of each row of C in ascending order.
     pub sorted_output: bool,
-    /// The same bits from run to run: what the handle says when it analyzes.
+    /// True if results must have the same bits from run to run; taken from the handle at analysis.
     pub deterministic: bool,
-    /// Bytes that the plan may hold at one time.
+    /// Limit of the bytes that the plan may hold at one time.
     pub memory_limit: usize,
 }
 

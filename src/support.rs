@@ -1,6 +1,6 @@
-//! Combinations of the value and compute types of one product. Each is a marker
-//! type that implements [`Combo`], with its description at run time ([`Types`], of which
-//! the table of algorithms consists); [`dispatch`] goes from the description to generic code.
+//! Combinations of the value and compute types of one product. Each is a marker type that implements
+//! [`Combo`], with a description at run time ([`Types`], which the table of algorithms uses); [`dispatch`]
+//! calls the generic code for such a description.
 
 use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
@@ -9,8 +9,7 @@ use crate::error::{Error, Result};
 use crate::format::narrowing::Narrow;
 use crate::types::{Accumulator, ComputeType, DataType, Element, Storage};
 
-/// Value types of one product: A's, the input's (x, B), the output's (y, C)
-/// and the accumulator's.
+/// A combination of value types of one product, at compile time.
 pub trait Combo: Copy + Send + Sync + 'static {
     /// Values of A.
     type A: Storage<Self::Acc> + Narrow;
@@ -18,13 +17,13 @@ pub trait Combo: Copy + Send + Sync + 'static {
     type X: Storage<Self::Acc>;
     /// Values of y, or of C.
     type Y: Storage<Self::Acc>;
-    /// Products, sums, alpha and beta.
+    /// Type of products, sums, alpha and beta.
     type Acc: Accumulator;
-    /// The same at run time.
+    /// This combination at run time.
     const TYPES: Types;
 }
 
-/// Value types of one product at run time.
+/// A combination of value types of one product, at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Types {
     /// Values of A.
@@ -33,11 +32,11 @@ pub struct Types {
     pub x: DataType,
     /// Values of y, or of C.
     pub y: DataType,
-    /// Products and sums.
+    /// Type of products and sums.
     pub compute: ComputeType,
 }
 
-/// Defines combinations: name, types of A, of the input, of the output and of sums, compute type.
+/// Defines combinations: name, types of A, of the input, of the output and of sums, and compute type.
 macro_rules! define_combos {
     ($($name:ident: $a:ident $x:ident $y:ident $acc:ident $compute:ident;)*) => { $(
         #[doc = concat!("A ", stringify!($a), ", input ", stringify!($x), ", output ", stringify!($y), ", compute ", stringify!($compute), ".")]
@@ -70,16 +69,16 @@ define_combos! {
     C64: Complex64 Complex64 Complex64 Complex64 C64F;
 }
 
-/// Something generic over the combination of types.
+/// Code that is generic over the combination of types.
 pub trait ComboVisitor {
-    /// What it makes.
+    /// Result of the code.
     type Output;
-    /// The generic code.
+    /// Runs the code for one combination.
     fn visit<C: Combo>(self) -> Result<Self::Output>;
 }
 
-/// Defines functions from run-time types to generic code, each with the combinations that code is compiled for.
-/// The types that come are among them: the plan has looked them up in the table of algorithms.
+/// Defines functions that dispatch from run-time types to generic code, each with the combinations for which
+/// the code is compiled. Other types do not occur: the plan has looked them up in the table of algorithms.
 macro_rules! dispatchers {
     ($($(#[$doc:meta])* $function:ident: $($name:ident)*;)*) => { $(
         $(#[$doc])*
@@ -93,23 +92,23 @@ macro_rules! dispatchers {
 }
 
 dispatchers! {
-    /// All combinations but TF32, which code that has no use for it computes as fp32.
+    /// Dispatches on all combinations except TF32, which code without a use for it computes as fp32.
     dispatch: F64 F32 F32F64 F16 F16F32 Bf16 Bf16F32 C32 C64;
-    /// Those of real values.
+    /// Dispatches on the combinations of real values.
     dispatch_real: F64 F32 F32F64 F16 F16F32 Bf16 Bf16F32;
-    /// Those of one type of 4 or 8 bytes.
+    /// Dispatches on fp64 and fp32 alone.
     dispatch_float: F64 F32;
-    /// Those of SpGEMM, whose result has the type of the sums.
+    /// Dispatches on the combinations of SpGEMM, whose result has the type of the sums.
     dispatch_spgemm: F64 F32 F16F32 Bf16F32 C32 C64;
 }
 
 impl Types {
-    /// The same without [`ComputeType::is_pedantic`], as the table has them.
+    /// Returns the types with a plain instead of a pedantic compute type, as in the table of algorithms.
     pub fn plain(self) -> Self {
         Types { compute: self.compute.plain(), ..self }
     }
 
-    /// `A fp16, x fp16, y fp32, compute fp32`.
+    /// Returns a text such as `A fp16, input fp16, output fp32, compute fp32`.
     pub fn describe(&self) -> String {
         format!(
             "A {}, input {}, output {}, compute {}",

@@ -1,5 +1,5 @@
-//! Data types, index types, operations, orders: the vocabulary that every
-//! other module shares. The enums are those of the C API; `enums` lists them.
+//! Data types, index types, operations and orders, which all other modules use. The enums are those of the C
+//! API; `enums` lists them.
 
 use std::ops::{Add, AddAssign, Mul};
 
@@ -7,8 +7,8 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
 
-/// Makes the enums of src/types/enums.rs: their values are the ones of the C enums, with the C name of
-/// each, the list of all, and the conversion from an unchecked integer.
+/// Defines the enums of src/types/enums.rs with the values of the C enums, the C name of each value, the list
+/// of all values, and the conversion from an unchecked integer.
 macro_rules! code_enums {
     ($(
         $(#[$doc:meta])*
@@ -22,23 +22,23 @@ macro_rules! code_enums {
         pub enum $name { $($(#[$value_doc])* $value = $code,)* }
 
         impl $name {
-            /// Every value, in the order of declaration.
+            /// All values, in the order of declaration.
             pub const ALL: &'static [$name] = &[$($name::$value,)*];
 
-            /// The value with this number, if there is one.
+            /// Returns the enum value with this number; `None` if there is none.
             pub fn from_code(code: i32) -> Option<Self> {
                 match code { $($code => Some($name::$value),)* _ => None }
             }
 
-            /// The number in the C enum.
+            /// Returns the number in the C enum.
             pub fn code(self) -> i32 { self as i32 }
 
-            /// The name of the C enumerator.
+            /// Returns the name of the C enumerator.
             pub fn c_name(self) -> &'static str {
                 self.c_string().trim_end_matches('\0')
             }
 
-            /// The same, ended by 0.
+            /// Returns the name of the C enumerator, terminated by 0.
             pub fn c_string(self) -> &'static str {
                 match self { $($name::$value => concat!(stringify!($c_name), "\0"),)* }
             }
@@ -51,7 +51,7 @@ pub mod enums;
 pub use enums::*;
 
 impl DataType {
-    /// Bytes of one value.
+    /// Returns the bytes of one value.
     pub fn size(self) -> usize {
         match self {
             DataType::R8I => 1,
@@ -62,7 +62,7 @@ impl DataType {
         }
     }
 
-    /// Alignment that a pointer to values must have, in bytes.
+    /// Returns the alignment in bytes that a pointer to values must have.
     pub fn align(self) -> usize {
         match self {
             DataType::C32F => 4,
@@ -71,12 +71,12 @@ impl DataType {
         }
     }
 
-    /// Whether values have an imaginary part.
+    /// Returns whether values have an imaginary part.
     pub fn is_complex(self) -> bool {
         matches!(self, DataType::C32F | DataType::C64F)
     }
 
-    /// Short name: `fp64`, `bf16`, `complex fp32` ….
+    /// Returns a short name such as `fp64`, `bf16` or `complex fp32`.
     pub fn short(self) -> &'static str {
         match self {
             DataType::R32F => "fp32",
@@ -92,7 +92,7 @@ impl DataType {
 }
 
 impl ComputeType {
-    /// Type of alpha and beta.
+    /// Returns the type of alpha and beta.
     pub fn scalar(self) -> DataType {
         match self {
             ComputeType::R32F | ComputeType::Tf32 | ComputeType::R32FPedantic => DataType::R32F,
@@ -102,7 +102,8 @@ impl ComputeType {
         }
     }
 
-    /// The type that kernels have: what is pedantic is a matter of which of them may be chosen.
+    /// Returns the compute type without pedantic: kernels have no pedantic types, which only restrict the
+    /// choice of kernels.
     pub fn plain(self) -> Self {
         match self {
             ComputeType::R32FPedantic => ComputeType::R32F,
@@ -111,7 +112,7 @@ impl ComputeType {
         }
     }
 
-    /// The same by IEEE operations alone, for types that have it.
+    /// Returns the pedantic form of this compute type (IEEE operations alone), if it has one.
     pub fn pedantic(self) -> Option<Self> {
         match self.plain() {
             ComputeType::R32F => Some(ComputeType::R32FPedantic),
@@ -120,12 +121,12 @@ impl ComputeType {
         }
     }
 
-    /// Whether IEEE operations alone are asked for.
+    /// Returns whether only IEEE operations are allowed.
     pub fn is_pedantic(self) -> bool {
         self != self.plain()
     }
 
-    /// Short name for tables.
+    /// Returns a short name for tables.
     pub fn short(self) -> &'static str {
         match self {
             ComputeType::Tf32 => "tf32",
@@ -137,12 +138,12 @@ impl ComputeType {
 }
 
 impl IndexType {
-    /// 1 for numbers of 64 bits, else 0, as kernels are told.
+    /// Returns 1 for 64-bit indices and 0 otherwise, the form in which kernels take it.
     pub fn wide(self) -> i64 {
         i64::from(self == IndexType::I64)
     }
 
-    /// Bytes of one index.
+    /// Returns the bytes of one index.
     pub fn size(self) -> usize {
         match self {
             IndexType::U16 => 2,
@@ -151,7 +152,7 @@ impl IndexType {
         }
     }
 
-    /// Largest value that fits.
+    /// Returns the largest representable index.
     pub fn max(self) -> i64 {
         match self {
             IndexType::U16 => u16::MAX as i64,
@@ -162,17 +163,17 @@ impl IndexType {
 }
 
 impl Operation {
-    /// Whether rows and columns change places.
+    /// Returns whether the operation swaps rows and columns.
     pub fn transposes(self) -> bool {
         self != Operation::NonTranspose
     }
 
-    /// Whether values are conjugated.
+    /// Returns whether the operation conjugates values.
     pub fn conjugates(self) -> bool {
         self == Operation::ConjugateTranspose
     }
 
-    /// What gives the transpose, but for conjugates.
+    /// Returns the operation that yields the transpose of op(A), up to conjugation.
     pub fn flipped(self) -> Operation {
         match self.transposes() {
             true => Operation::NonTranspose,
@@ -180,7 +181,7 @@ impl Operation {
         }
     }
 
-    /// (rows, columns) of op(A) for A of this shape.
+    /// Returns (rows, columns) of op(A) for an A of this shape.
     pub fn shape(self, rows: i64, cols: i64) -> (i64, i64) {
         if self.transposes() {
             (cols, rows)
@@ -191,7 +192,7 @@ impl Operation {
 }
 
 impl Format {
-    /// `CSR`, `CSC` ….
+    /// Returns a short name such as `CSR` or `CSC`.
     pub fn short(self) -> &'static str {
         match self {
             Format::Csr => "CSR",
@@ -204,40 +205,41 @@ impl Format {
 }
 
 impl Reorder {
-    /// Whether it asks for rows in an order of their own: of a name, or the one that is predicted to be the fastest.
+    /// Returns whether rows are put in an order other than A's by request: a named one, or the learned
+    /// choice.
     pub fn is_named(self) -> bool {
         !matches!(self, Reorder::Auto | Reorder::None)
     }
 }
 
-/// A plain value of one of the data types.
+/// A number of one of the data types.
 pub trait Element: Pod + Send + Sync + Default + PartialEq + std::fmt::Debug {
-    /// Its code.
+    /// The data type.
     const TYPE: DataType;
-    /// Complex conjugate; a real number is its own.
+    /// Returns the complex conjugate; a real number is its own.
     #[inline(always)]
     fn conjugate(self) -> Self {
         self
     }
 }
 
-/// A type in which sums are formed.
+/// A number type in which products are summed.
 pub trait Accumulator: Element + Add<Output = Self> + Mul<Output = Self> + AddAssign + Storage<Self> {
-    /// 0.
+    /// The number 0.
     const ZERO: Self;
-    /// 1.
+    /// The number 1.
     const ONE: Self;
 }
 
-/// A storage type that widens to, and is rounded once from, accumulator `Acc`.
+/// A storage type with an exact conversion to, and one rounding from, the accumulator `Acc`.
 pub trait Storage<Acc>: Element {
-    /// Exact conversion to the accumulator.
+    /// Converts exactly to the accumulator.
     fn widen(self) -> Acc;
-    /// One rounding (to nearest, ties to even) to the storage type.
+    /// Rounds once (to nearest, ties to even) to the storage type.
     fn round(acc: Acc) -> Self;
 }
 
-/// Types of values: each with its code and, of a complex one, its conjugate.
+/// Implements [`Element`] for value types; complex ones name their method for the conjugate.
 macro_rules! elements {
     ($($ty:ty => $code:ident $(, $conjugate:ident)?;)*) => { $(impl Element for $ty {
         const TYPE: DataType = DataType::$code;
@@ -247,7 +249,7 @@ macro_rules! elements {
 }
 elements! { f32 => R32F; f64 => R64F; f16 => R16F; bf16 => R16BF; Complex32 => C32F, conj; Complex64 => C64F, conj; }
 
-/// An accumulator with its 0 and 1, and the types that are stored of it: how each widens and is rounded.
+/// Implements [`Accumulator`] with its 0 and 1, and [`Storage`] for the types that are stored from it.
 macro_rules! accumulator {
     ($acc:ty, $zero:expr, $one:expr; $($storage:ty, $widen:expr, $round:expr;)*) => {
         impl Accumulator for $acc {
@@ -269,9 +271,9 @@ accumulator! {
 accumulator! { Complex32, Complex32::new(0.0, 0.0), Complex32::new(1.0, 0.0); Complex32, |v| v, |v| v; }
 accumulator! { Complex64, Complex64::new(0.0, 0.0), Complex64::new(1.0, 0.0); Complex64, |v| v, |v| v; }
 
-/// As `f16::to_f32`, which calls a function per value, in a form that inlines and
-/// vectorises (F. Giesen, half_to_float). No subnormal f32 is touched on the
-/// way, so that a caller's flush-to-zero mode changes nothing.
+/// Converts like `f16::to_f32`, which calls a function per value, but in a form that inlines and vectorises
+/// (F. Giesen, half_to_float). No subnormal f32 occurs on the way, so a caller's flush-to-zero mode changes
+/// nothing.
 #[inline(always)]
 fn widen_half(half: f16) -> f32 {
     const SHIFT: u32 = f32::MANTISSA_DIGITS - 11;
@@ -280,8 +282,8 @@ fn widen_half(half: f16) -> f32 {
     const REBIAS: u32 = (127 - 15) << 23;
     let bits = u32::from(half.to_bits());
     let magnitude = (bits & 0x7fff) << SHIFT;
-    // All ones where it holds: arithmetic, since a compiler may make branches
-    // of selects.
+    // All ones if the condition holds; computed by arithmetic, since a compiler may turn selects into
+    // branches.
     let mask = |holds: bool| u32::from(holds).wrapping_neg();
     let (tiny, special) = (mask(magnitude < 1 << 23), mask(magnitude >= EXPONENT));
     let rebiased = magnitude + REBIAS;
@@ -292,13 +294,13 @@ fn widen_half(half: f16) -> f32 {
     f32::from_bits((subnormal & tiny) | (normal & !tiny) | (bits & 0x8000) << 16)
 }
 
-/// A signed index as the user stores it.
+/// A signed integer type of index arrays.
 pub trait Index: Pod + Send + Sync + Ord + std::fmt::Debug {
-    /// Its code.
+    /// The index type.
     const TYPE: IndexType;
-    /// Exact conversion.
+    /// Converts exactly.
     fn to_i64(self) -> i64;
-    /// Conversion from a value that is known to fit.
+    /// Converts a value that is known to fit.
     fn from_i64(value: i64) -> Self;
 }
 
@@ -327,56 +329,56 @@ impl Index for i64 {
     }
 }
 
-/// An address in the memory of a backend. Only backends turn it back into a
-/// pointer; everything else passes it on, so it is `Send`, `Sync` and safe.
+/// An address in the memory of a backend. Only backends turn it back into a pointer; all other code passes it
+/// on, so it is `Send`, `Sync` and safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Address(usize);
 
-/// Where alpha and beta are.
+/// Addresses of alpha and beta.
 pub type ScalarsAt = (Address, Address);
 
 impl Address {
     /// The NULL address.
     pub const NULL: Address = Address(0);
 
-    /// The address of a pointer.
+    /// Returns the address of a pointer.
     pub fn new<T: ?Sized>(pointer: *const T) -> Self {
         Address(pointer.cast::<u8>().expose_provenance())
     }
 
-    /// The pointer again.
+    /// Returns the address as a pointer.
     pub fn as_ptr<T>(self) -> *const T {
         std::ptr::with_exposed_provenance(self.0)
     }
 
-    /// The pointer again, for writing.
+    /// Returns the address as a pointer for writing.
     pub fn as_mut_ptr<T>(self) -> *mut T {
         std::ptr::with_exposed_provenance_mut(self.0)
     }
 
-    /// Whether it is NULL.
+    /// Returns whether the address is NULL.
     pub fn is_null(self) -> bool {
         self.0 == 0
     }
 
-    /// The number.
+    /// Returns the address as a number.
     pub fn value(self) -> usize {
         self.0
     }
 
-    /// The address this many bytes further.
+    /// Returns the address this many bytes further on.
     pub fn offset(self, bytes: usize) -> Address {
         Address(self.0 + bytes)
     }
 
-    /// The address this many bytes before, of an array whose first elements are not there: what is
-    /// read begins `bytes` further. (NULL stays NULL.)
+    /// Returns the start of an array of which only the elements from `bytes` on are stored, at this address.
+    /// NULL stays NULL.
     pub fn rebased(self, bytes: usize) -> Address {
         Address(if self.0 == 0 { 0 } else { self.0.wrapping_sub(bytes) })
     }
 
-    /// Whether it is a multiple of `align`.
+    /// Returns whether the address is a multiple of `align`.
     pub fn is_aligned(self, align: usize) -> bool {
         self.0 % align == 0
     }

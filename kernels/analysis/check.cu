@@ -1,12 +1,12 @@
-// Reads a pattern once: is it valid, is it sorted, how long are its rows.
+// Validates a sparse pattern in one launch: offsets and indices in range, order of the indices
+// inside rows, statistics of the row lengths.
 //
-// No kernel reads an array at a place that the pattern itself gives without
-// comparing it with the array's length, so that any contents are safe to look
-// at, and offsets and indices are looked at by one launch.
+// The pattern may hold anything: no kernel uses a number of the pattern as an array position before
+// comparing it with the array's length.
 //
-// Whether indices ascend inside the rows needs no row number per entry: count
-// the places in the whole array where they do not, and take off those at which
-// a row begins.
+// The test whether indices ascend inside rows needs no row number per entry: it counts the
+// positions in the whole index array at which they do not ascend, and subtracts those at which a
+// row begins.
 
 #include <cstdint>
 
@@ -16,30 +16,30 @@ namespace {
 
 using u64 = unsigned long long;
 
-// Words of the report; src/backend/cuda/check.rs has the same.
+// Words of the report, in the order that src/backend/cuda/check.rs reads.
 enum Word {
     BAD_OFFSET,     // ~(first row whose end is before its start or beyond nnz)
     FIRST_OFFSET,   // offsets[0]
     LAST_OFFSET,    // offsets[major]
     LONGEST,        // entries of the longest row
     EMPTY,          // rows without entries
-    LONGER,         // rows longer than each of LENGTHS
-    BREAKS = 9,     // of DESCENTS, those at the start of a row
-    REPEATS,        // of PLATEAUS, those at the start of a row
+    LONGER,         // rows longer than each of LENGTHS (4 words)
+    BREAKS = 9,     // DESCENTS that are at the start of a row
+    REPEATS,        // PLATEAUS that are at the start of a row
     OUTSIDE,        // ~(first position of an index out of range)
-    OUTSIDE_SECOND, // the same of the second array of coordinates
+    OUTSIDE_SECOND, // OUTSIDE for the second array of coordinates
     DESCENTS,       // positions whose index is less than the one before
     PLATEAUS,       // positions whose index is not more than the one before
     MINOR_DESCENTS, // DESCENTS of the second array alone
     WORDS,
-    ARRIVED = WORDS // blocks that are done; behind the report
+    ARRIVED = WORDS // counter of finished blocks, behind the report
 };
 
 __device__ constexpr int64_t LENGTHS[4] = {4, 32, 256, 2048};
 
-// Words of a block, and from there into the report.
+// A block's own counts in shared memory, which `write` merges into the report.
 struct Tally {
-    u64 *words; // shared, WORDS
+    u64 *words; // shared memory, WORDS long
 
     __device__ explicit Tally(u64 *shared) : words(shared) {
         for (int i = threadIdx.x; i < WORDS; i += blockDim.x)
@@ -47,7 +47,7 @@ struct Tally {
         __syncthreads();
     }
 
-    // All lanes of the warp call these.
+    // `add` and `max` are called by all lanes of a warp.
     __device__ void add(int word, u64 v) const {
         for (int lanes = 16; lanes > 0; lanes /= 2)
             v += __shfl_xor_sync(0xffffffffu, v, lanes);
@@ -64,7 +64,7 @@ struct Tally {
             atomicMax(&words[word], v);
     }
 
-    // All threads of the block call this once, at the end.
+    // Merges the counts into the report; all threads of the block call it once, at the end.
     __device__ void write(u64 *report) const {
         __syncthreads();
         for (int i = threadIdx.x; i < WORDS; i += blockDim.x) {
@@ -82,7 +82,7 @@ struct Tally {
     }
 };
 
-// The blocks [first, first + count) of the grid, and this thread's items.
+// Blocks [first, first + count) of the grid, which share one array's items.
 struct Team {
     uint32_t first, count;
 
@@ -92,8 +92,8 @@ struct Team {
     __device__ int64_t stride() const { return int64_t(count) * blockDim.x; }
 };
 
-// Once in each block, at its end: the last one to come here moves the report
-// to `out`, memory of the host that the device can write.
+// Called once by each block at its end: the last block to arrive moves the report to `out`, host
+// memory that the device can write, and zeroes it.
 __device__ void finish(u64 *report, u64 *out) {
     __shared__ bool is_last;
     __threadfence();
@@ -110,10 +110,10 @@ __device__ void finish(u64 *report, u64 *out) {
     }
 }
 
-// Positions from the base: what is before it wraps round to the very large.
+// Distance from the base; numbers below the base wrap round to very large ones.
 __device__ u64 from_base(int64_t v, int64_t base) { return u64(v) - u64(base); }
 
-// The rows; `indices` NULL looks at their lengths only. major > 0.
+// Checks offsets and, unless `indices` is NULL, the order of indices across row starts. major > 0.
 template <class O, class J>
 __device__ void check_offsets(Team team, const Tally &tally, const O *offsets, const J *indices,
                               int64_t base, int64_t major, int64_t nnz, u64 *report) {
@@ -151,7 +151,7 @@ __device__ void check_offsets(Team team, const Tally &tally, const O *offsets, c
     tally.write(report);
 }
 
-// The indices, which are to be in [base, base + extent).
+// Checks that indices are in [base, base + extent) and counts where they do not ascend.
 template <class J>
 __device__ void check_indices(Team team, const Tally &tally, const J *indices, int64_t base,
                               int64_t extent, int64_t nnz, u64 *report) {
@@ -172,7 +172,7 @@ __device__ void check_indices(Team team, const Tally &tally, const J *indices, i
     tally.write(report);
 }
 
-// Coordinates: the order is by (first, second).
+// Checks coordinates, which are sorted by (first, second).
 template <class J>
 __device__ void check_pairs(Team team, const Tally &tally, const J *first, const J *second,
                             int64_t base, int64_t first_extent, int64_t second_extent, int64_t nnz,
@@ -201,10 +201,11 @@ __device__ void check_pairs(Team team, const Tally &tally, const J *first, const
 
 } // namespace
 
-// Each: report has WORDS + 1 words of zero, and has them at the end too; out WORDS.
+// For all kernels: `report` has WORDS + 1 words, which are zero before and after; `out` has WORDS
+// words.
 
-// The first `offset_blocks` blocks look at offsets, the others at indices.
-// lengths_only: rows that are known to be valid, and no block for indices.
+// The first `offset_blocks` blocks check offsets, the others indices. With lengths_only the rows
+// are known to be valid, and no blocks for indices are launched.
 #define KERNEL_compressed(name, O, J)                                                              \
     extern "C" __global__ void name(const int##O##_t *offsets, const int##J##_t *indices,          \
                                     int64_t base, int64_t major, int64_t minor, int64_t nnz,       \

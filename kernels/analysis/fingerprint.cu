@@ -1,4 +1,4 @@
-// Two sums that tell patterns apart: src/matrix/fingerprint.rs says of what.
+// Two 64-bit hash sums of a pattern's arrays; src/matrix/fingerprint.rs defines them.
 
 #include <cstdint>
 
@@ -6,7 +6,7 @@ namespace {
 
 using u64 = unsigned long long;
 
-// src/matrix/fingerprint.rs has the same.
+// src/matrix/fingerprint.rs has the same constants.
 __device__ constexpr u64 STEPS[2] = {0x9e3779b97f4a7c15, 0xd1342543de82ef95};
 
 __device__ __forceinline__ u64 mix(u64 z) {
@@ -36,7 +36,8 @@ __device__ __forceinline__ void fingerprint(const J *words, int64_t count, u64 a
 
 } // namespace
 
-// Adds the words of array 0 or 1 of a matrix to sums[0] and sums[1]; whole warps.
+// Adds the hashes of array 0 or 1 of a matrix to sums[0] and sums[1]. Blocks consist of whole
+// warps.
 extern "C" __global__ void fingerprint_16(const int16_t *words, int64_t count, u64 array,
                                           u64 *sums) {
     fingerprint(words, count, array, sums);

@@ -1,25 +1,26 @@
-// Which rows have the columns of the row before, and how many entries are in items of
-// several such rows of src/format/warp_sell.rs. Analysis looks at these before it has
-// validated the pattern, for the choice (src/select/spmv/survey.rs) and for `sell`.
+// Finds rows that have the same columns as the row before, and counts the entries in groups of such
+// rows, which src/format/warp_sell.rs stores as one item. Runs before the pattern has been
+// validated, for the choice of a layout (src/select/spmv/survey.rs) and for `sell`.
 
 #include "common/kernels.cuh"
 #include "format/windows.cuh"
 
 namespace tarsia::convert {
 
-// Where a row starts, cut to the array's length: the pattern need not be valid, and is
-// looked at as src/select/spmv/survey.rs does.
+// Start of a row, clamped to the array's length, since the pattern need not be valid;
+// src/select/spmv/survey.rs clamps in the same way.
 template <class O>
 __device__ __forceinline__ int64_t cut_start(const O *offsets, int64_t base, int64_t nnz,
                                              int64_t row) {
-    // Unsigned: an offset that is wrong may be any number.
+    // Unsigned arithmetic: an offset that is wrong may be any number.
     const int64_t found = int64_t(uint64_t(int64_t(offsets[row])) - uint64_t(base));
     return found < 0 ? 0 : found < nnz ? found : nnz;
 }
 
-// same[row]: row has the columns of the row before, of which there are 1 to `limit`.
-// A warp 2^rows_log2 rows: a lane looks at a row's length and its ends, which few rows
-// have in common with another; the warp compares those that do.
+// Sets same[row] to 1 where the row has 1 to `limit` entries and the same columns as the row
+// before. A warp takes 2^rows_log2 rows: each lane compares the length and both end columns of its
+// row, in which few rows agree with the one before; the warp then compares the rows that do agree
+// as a whole.
 template <class O, class J>
 __device__ void find_same(const O *offsets, const J *indices, int64_t base, int64_t rows,
                           int64_t nnz, int64_t limit, int32_t rows_log2, uint8_t *same) {
@@ -65,14 +66,14 @@ __device__ void find_same(const O *offsets, const J *indices, int64_t base, int6
     }
 }
 
-// Entries of items of k rows, were K that. A block a window.
+// Counts the entries in items of k rows with the same columns, in one window per block.
 template <class O>
 __device__ void count_shared(const O *offsets, const uint8_t *same, int64_t base, int64_t rows,
                              int64_t nnz, int32_t k, int32_t window, unsigned long long *entries) {
     const int64_t first = int64_t(blockIdx.x) * window;
     const int count = int(min(int64_t(window), rows - first));
     const auto follows = [&](int row) { return row > 0 && row < count && same[first + row]; };
-    // Start of the run of equal rows that each row is in.
+    // First row of the run of equal rows that each of the thread's rows belongs to.
     int start[OF_THREAD], latest = -1;
     bool goes_on[OF_THREAD];
     const int mine = int(threadIdx.x) * OF_THREAD;
@@ -86,7 +87,7 @@ __device__ void count_shared(const O *offsets, const uint8_t *same, int64_t base
     const int before = latest_before(latest);
     int64_t sum = 0;
     for (int i = 0; i < OF_THREAD; ++i) {
-        // Whole items of the run that ends here.
+        // Number of whole items in the run that ends at this row.
         const int items = (mine + i - max(start[i], before) + 1) / k;
         const int64_t row = first + mine + i;
         if (mine + i < count && !goes_on[i] && items > 0)
@@ -105,7 +106,7 @@ using namespace tarsia::convert;
 
 #define GLOBAL extern "C" __global__ void __launch_bounds__(THREADS, 2)
 
-// same_rows: any number of blocks.
+// same_rows: works with any number of blocks.
 #define KERNEL_same_rows(name, O, J)                                                               \
     GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
                 int64_t nnz, int64_t limit, int32_t rows_log2, uint8_t *same) {                    \
@@ -114,12 +115,12 @@ using namespace tarsia::convert;
 KERNELS(same_rows, (), (same_rows_32_32, 32, 32), (same_rows_64_32, 64, 32),
         (same_rows_64_64, 64, 64))
 
-// shared_entries: a block a window of fewest rows, by two for K = 2 and 3.
+// shared_entries: one block per window; grid.y is 2, for items of K = 2 and 3 rows.
 #define KERNEL_shared_entries(name, O)                                                             \
     GLOBAL name(const int##O##_t *offsets, const uint8_t *same, int64_t base, int64_t rows,        \
                 int64_t nnz, int32_t most, unsigned long long *entries) {                          \
         const int k = 2 + int(blockIdx.y), window = most / k * k;                                  \
-        /* Of one K there may be a window less. */                                                 \
+        /* For one of the two K there may be one window less. */                                   \
         if (int64_t(blockIdx.x) * window < rows)                                                   \
             count_shared(offsets, same, base, rows, nnz, k, window, entries + blockIdx.y);         \
     }

@@ -1,10 +1,10 @@
-// Counts what decides between SpMV's layouts: src/select/spmv/survey.rs says what each word
-// is, and its twin on the CPU gives the same numbers.
+// Counts the pattern statistics by which an SpMV layout is chosen: src/select/spmv/survey.rs
+// defines each word, and its CPU implementation gives the same numbers.
 //
-// One launch: all threads count lengths of rows into a histogram of the block's, and the
-// first warps look at a run of 32 rows each. The pattern has not been validated: rows
-// are cut to the array's length, and a column is never used as a place. Sums of integers
-// do not depend on the order of the blocks.
+// One launch: all threads count row lengths into their block's histogram, and the first warps
+// examine a sample run of 32 rows each. The pattern has not been validated: rows are clamped to the
+// array's length, and a column is never used as an array position. The results are sums of integers
+// and do not depend on the order of the blocks.
 
 #include <cstdint>
 #include <type_traits>
@@ -18,7 +18,8 @@ using u64 = unsigned long long;
 constexpr int THREADS = 256;
 constexpr int EXACT = 257;
 constexpr int BUCKETS = EXACT + 4 * (31 - 8);
-// Words of the report, all 0 before; shared.cu counts what rows share.
+// Words of the report, all 0 before the launch; shared.cu counts entries of rows with equal
+// columns.
 enum Word {
     LONGEST = BUCKETS,
     LONG_ENTRIES,
@@ -48,18 +49,18 @@ __device__ int bucket(u64 length) {
     return found < BUCKETS ? found : BUCKETS - 1;
 }
 
-// Which of `runs` is sample k of `samples`, as src/select/spmv/survey.rs has it; fewer than 2^31
-// runs times 2^10.
+// Run number of sample k out of `samples`, as in src/select/spmv/survey.rs. Exact for fewer than
+// 2^31 runs times 2^10 samples.
 __device__ int64_t run_of(u64 k, u64 samples, u64 runs) {
     const u64 first = k * runs / samples, next = (k + 1) * runs / samples;
     return int64_t(first + (k * 0x9E3779B97F4A7C15ull >> 33) % (next - first));
 }
 
-// A row's entries, cut to the array's length.
+// Range of a row's entries, clamped to the array's length.
 template <class O>
 __device__ void range(const O *offsets, int64_t base, int64_t nnz, int64_t row, int64_t &start,
                       int64_t &end) {
-    // Unsigned: an offset that is wrong may be any number.
+    // Unsigned arithmetic: an offset that is wrong may be any number.
     const auto at = [&](int64_t row) { return int64_t(u64(int64_t(offsets[row])) - u64(base)); };
     start = at(row);
     start = start < 0 ? 0 : start < nnz ? start : nnz;
@@ -93,7 +94,7 @@ __device__ int64_t most(int64_t v) {
     return v;
 }
 
-// How many different keys the lanes of `present` have.
+// Number of different keys among the lanes that are `present`.
 __device__ int distinct(int64_t key, bool present) {
     const unsigned members = __ballot_sync(~0u, present);
     bool is_first = false;
@@ -104,7 +105,7 @@ __device__ int distinct(int64_t key, bool present) {
     return __popc(__ballot_sync(~0u, is_first));
 }
 
-// What a run of 32 rows shows; a warp.
+// Adds the statistics of one run of 32 rows; called by a whole warp.
 template <class O, class J>
 __device__ void look(const O *offsets, const J *indices, int64_t base, int64_t rows, int64_t nnz,
                      int64_t run, int sector_log2, u64 *words) {
@@ -125,8 +126,8 @@ __device__ void look(const O *offsets, const J *indices, int64_t base, int64_t r
         last = column(indices, base, end - 1);
         middle = column(indices, base, start + (end - start) / 2);
     }
-    // What the turns at the end may read comes into the caches here, all at one time: there,
-    // some lane would wait for memory at nearly every turn.
+    // Loads in advance, all at one time, the sectors that the loop at the end may read; without
+    // this, some lane would wait for memory at nearly every turn of that loop.
     constexpr int OF_SECTOR = 32 / sizeof(J);
     unsigned touched = 0;
 #pragma unroll 12
@@ -138,7 +139,7 @@ __device__ void look(const O *offsets, const J *indices, int64_t base, int64_t r
     count(ENTRIES, entries);
     const int64_t low = least(filled ? (first < last ? first : last) : MOST, 16);
     const int64_t high = most(filled ? (first < last ? last : first) : -MOST - 1);
-    // Without an entry nothing is counted either way.
+    // If no row has an entry, `entries` is 0, so the comparison does not matter.
     if (int64_t(u64(high) - u64(low)) < NARROW_SPAN)
         count(NARROW, entries);
     const u64 first_of_run = u64(__shfl_sync(~0u, first, 0)) + lane;
@@ -157,11 +158,11 @@ __device__ void look(const O *offsets, const J *indices, int64_t base, int64_t r
     count(ACROSS, __popc(__ballot_sync(~0u, filled)));
     count(ACROSS_SECTORS, distinct(middle >> sector_log2, filled));
 
-    // Four slabs of eight rows, a lane a row. Blocks of 32-bit columns have 32-bit numbers.
+    // Four slabs of eight rows, one lane per row. 32-bit columns have 32-bit block numbers.
     using Block = std::conditional_t<sizeof(J) == 4, int32_t, int64_t>;
     constexpr Block NONE = Block(sizeof(J) == 4 ? INT32_MAX : INT64_MAX);
     u64 taken = 0, blocks = 0, halves = 0;
-    // Of the row's next entries.
+    // Block columns of the row's next entries.
     Block next[1 << BLOCK_LOG2];
     const auto load = [&] {
 #pragma unroll
@@ -169,7 +170,7 @@ __device__ void look(const O *offsets, const J *indices, int64_t base, int64_t r
             next[i] =
                 start + i < end ? Block(column(indices, base, start + i) >> BLOCK_LOG2) : NONE;
     };
-    // Loads of what is not used are not made.
+    // Uses `touched`, or the compiler would drop the loads above.
     if (touched == 0x9E3779B9)
         __nanosleep(0);
     load();
@@ -199,12 +200,12 @@ __device__ void look(const O *offsets, const J *indices, int64_t base, int64_t r
     count(BLOCKS_4, sum(halves));
 }
 
-// rows > 0; `samples` of `runs` as src/select/spmv/survey.rs counts them, at most the grid's
-// warps.
+// Requires rows > 0 and at most as many samples as the grid has warps; `samples` of `runs` as
+// src/select/spmv/survey.rs counts them.
 template <class O, class J>
 __device__ void survey(const O *offsets, const J *indices, int64_t base, int64_t rows, int64_t nnz,
                        int64_t runs, int64_t samples, int sector_log2, u64 *report) {
-    // Rows of a block are fewer than 2^32, their entries may be more.
+    // 32 bits are enough for the rows of one block, but not for their entries.
     __shared__ unsigned histogram[BUCKETS];
     __shared__ u64 words[WORDS - BUCKETS];
     for (int i = threadIdx.x; i < BUCKETS; i += THREADS)
@@ -235,7 +236,7 @@ __device__ void survey(const O *offsets, const J *indices, int64_t base, int64_t
         atomicAdd(&words[LONG_GROUPS - BUCKETS], long_groups);
     }
 
-    // Samples go round the blocks, so that no multiprocessor has all of them.
+    // Consecutive samples go to different blocks, so that no multiprocessor has all of them.
     const int64_t sample = int64_t(threadIdx.x / 32) * gridDim.x + blockIdx.x;
     if (sample < samples) {
         const int64_t run = run_of(u64(sample), u64(samples), u64(runs));

@@ -1,12 +1,11 @@
-// Where a thread is in a grid of one dimension.
+// Position of a thread in a one-dimensional grid.
 #pragma once
 
 #include <cstdint>
 
 namespace tarsia {
 
-// The first of the items that a thread takes, where all threads take turns, and how many items
-// further its next one is.
+// First item of a thread in a grid-stride loop, and the distance to its next one.
 __device__ __forceinline__ int64_t first_item() {
     return int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
 }

@@ -1,12 +1,12 @@
-// Loads with cache policies.
+// Loads with cache hints, and loads of several neighbouring elements.
 #pragma once
 
 #include "common/types.cuh"
 
 namespace tarsia {
 
-// L2's policy for data that a launch reads once: first to go where that data
-// does not fit L2 anyway, so that what is read again stays.
+// Returns an L2 cache policy for data that a launch reads once. With evict_first they leave L2
+// before other data, which is right where they do not fit L2 anyway.
 __device__ __forceinline__ uint64_t stream_policy(bool evict_first) {
     uint64_t policy;
     if (evict_first) {
@@ -19,7 +19,7 @@ __device__ __forceinline__ uint64_t stream_policy(bool evict_first) {
 
 namespace detail {
 
-// T's bits by one load, an instruction `load` with a policy of L2.
+// Defines a function that loads T's bits by one instruction `load` with an L2 policy.
 #define LOAD_BITS(name, load)                                                                      \
     template <class T> __device__ __forceinline__ T name(const T *p, uint64_t policy) {            \
         T out;                                                                                     \
@@ -39,16 +39,16 @@ namespace detail {
         }                                                                                          \
         return out;                                                                                \
     }
-// One that allocates no line in L1.
+// Allocates no line in L1.
 LOAD_BITS(load_once_bits, "ld.global.nc.L1::no_allocate.L2::cache_hint")
-// One through L1, for neighbours that another instruction reads.
+// Goes through L1, for lines of which another instruction reads other elements.
 LOAD_BITS(load_shared_line_bits, "ld.global.nc.L2::cache_hint")
 #undef LOAD_BITS
 
 } // namespace detail
 
-// An element that nothing in this launch reads again, of a warp's consecutive
-// ones. Whoever reads a complex one reads its line twice: it goes through L1.
+// Loads one of a warp's consecutive elements, which nothing in this launch reads again. The two
+// parts of a complex number are two loads from the same line, so these go through L1.
 template <class T> __device__ __forceinline__ T load_once(const T *p, uint64_t policy) {
     return detail::load_once_bits(p, policy);
 }
@@ -60,7 +60,7 @@ __device__ __forceinline__ Complex<T> load_once(const Complex<T> *p, uint64_t po
 
 namespace detail {
 
-// N bytes, aligned to N, by one load that allocates no line in L1.
+// N bytes, aligned to N, and their load by one instruction that allocates no line in L1.
 template <int N> struct Bits;
 template <> struct Bits<2> { uint16_t v; };
 template <> struct Bits<4> { uint32_t v; };
@@ -83,9 +83,9 @@ __device__ __forceinline__ void load_bits_once(Bits<16> &out, const void *p) {
 
 } // namespace detail
 
-// N elements that nothing in this launch reads again, aligned to their size
-// together, or to 16 bytes. L2 keeps them as it likes: a hint to let them go
-// first, or any hint, made every kernel that was tried with it slower.
+// Loads N elements that nothing in this launch reads again. Their address is a multiple of their
+// total size, or of 16 bytes if that is less. There is no L2 hint: evict-first, or any other hint,
+// made every kernel that was tried with it slower.
 template <class T, int N> __device__ __forceinline__ void load_group(T (&out)[N], const T *p) {
     constexpr int BYTES = N * sizeof(T), PART = BYTES < 16 ? BYTES : 16;
     detail::Bits<PART> bits[BYTES / PART];
@@ -95,7 +95,7 @@ template <class T, int N> __device__ __forceinline__ void load_group(T (&out)[N]
     memcpy(out, bits, BYTES);
 }
 
-// BYTES bytes in the same way, to words: 2 are the low half of one.
+// Loads BYTES bytes into 32-bit words like load_group; 2 bytes fill the low half of a word.
 template <int BYTES> __device__ __forceinline__ void load_words(uint32_t *out, const void *p) {
     static_assert(BYTES == 2 || BYTES % 4 == 0);
     if constexpr (BYTES == 2) {
@@ -119,14 +119,14 @@ template <int BYTES> __device__ __forceinline__ void load_words(uint32_t *out, c
     }
 }
 
-// N elements in the same way, to words.
+// Loads N elements into 32-bit words like load_group.
 template <int N, class T> __device__ __forceinline__ void load_elements(uint32_t *out, const T *p) {
     load_words<N * sizeof(T)>(out, p);
 }
-// What is not stored has no address.
+// Implicit ones are not stored, so nothing is loaded.
 template <int N> __device__ __forceinline__ void load_elements(uint32_t *, const One *) {}
 
-// Element i of what lies in words side by side.
+// Element i of a packed array that is held in 32-bit words.
 template <class T> __device__ __forceinline__ T element(const uint32_t *words, int i) {
     T out;
     if constexpr (same<T, One>) {
@@ -145,14 +145,14 @@ template <class T> __device__ __forceinline__ T element(const uint32_t *words, i
     return out;
 }
 
-// One of these.
+// Loads one element like load_group.
 template <class T> __device__ __forceinline__ T load_once(const T *p) {
     T out[1];
     load_group(out, p);
     return out[0];
 }
 
-// An element of a line that this launch reads by several instructions.
+// Loads an element of a line that this launch reads by several instructions.
 template <class T> __device__ __forceinline__ T load_line(const T *p, uint64_t policy) {
     return detail::load_shared_line_bits(p, policy);
 }
@@ -161,7 +161,7 @@ __device__ __forceinline__ Complex<T> load_line(const Complex<T> *p, uint64_t po
     return load_once(p, policy);
 }
 
-// An element that is read again and again: through L1, never written meanwhile.
+// Loads an element that is read often and never written during the launch, through L1.
 template <class T> __device__ __forceinline__ T load_cached(const T *p) { return __ldg(p); }
 template <class T> __device__ __forceinline__ Complex<T> load_cached(const Complex<T> *p) {
     return {__ldg(&p->re), __ldg(&p->im)};
@@ -169,7 +169,7 @@ template <class T> __device__ __forceinline__ Complex<T> load_cached(const Compl
 
 namespace detail {
 
-// A predicated load, since compilers branch around one that not all lanes need.
+// Predicated load: compilers would branch around a conditional one that not all lanes need.
 __device__ __forceinline__ void load_bits_if(uint16_t &out, const void *p, uint32_t exists) {
     asm volatile("{ .reg .pred q; setp.ne.u32 q, %2, 0; @q ld.global.nc.b16 %0, [%1]; }"
                  : "=h"(out)
@@ -192,7 +192,7 @@ template <> struct Unsigned<8> { using Type = uint64_t; };
 
 } // namespace detail
 
-// The same where `exists` is not 0; else undefined, and nothing is read.
+// Like load_cached where `exists` is not 0; otherwise nothing is read and the result is undefined.
 template <class T> __device__ __forceinline__ T load_cached_if(const T *p, uint32_t exists) {
     typename detail::Unsigned<sizeof(T)>::Type bits;
     detail::load_bits_if(bits, p, exists);
@@ -205,7 +205,7 @@ __device__ __forceinline__ Complex<T> load_cached_if(const Complex<T> *p, uint32
     return {load_cached_if(&p->re, exists), load_cached_if(&p->im, exists)};
 }
 
-// What other blocks of this launch wrote: from L2.
+// Loads from L2 an element that other blocks of this launch may have written.
 template <class T> __device__ __forceinline__ T load_l2(const T *p) { return __ldcg(p); }
 template <class T> __device__ __forceinline__ Complex<T> load_l2(const Complex<T> *p) {
     return {__ldcg(&p->re), __ldcg(&p->im)};

@@ -1,12 +1,12 @@
-// What tensor cores multiply, a warp together: c += a · b of 16 rows and 8 columns. Of lane 4g + t,
-// c has row g, columns 2t and 2t + 1, then row g + 8.
+// Tensor core multiplications c += a · b by one warp, with c of 16 rows and 8 columns. Lane 4g + t
+// holds row g, columns 2t and 2t + 1 of c, then the same columns of row g + 8.
 #pragma once
 
 #include "common/types.cuh"
 
 namespace tarsia {
 
-// 16 columns of a, of halves.
+// Multiplies 16 × 16 by 16 × 8 of fp16 or bf16.
 template <class T>
 __device__ __forceinline__ void mma16(float *c, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
                                       uint32_t b0, uint32_t b1) {
@@ -27,7 +27,7 @@ __device__ __forceinline__ void mma16(float *c, const uint32_t (&a)[4], uint32_t
     mma16<T>(c, a[0], a[1], a[2], a[3], b0, b1);
 }
 
-// 8 columns of a, in TF32.
+// Multiplies 16 × 8 by 8 × 8 in TF32.
 __device__ __forceinline__ void mma8(float *c, const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
                  "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
@@ -40,8 +40,8 @@ __device__ __forceinline__ uint32_t to_tf32(float v) {
     return out;
 }
 
-// Two floats as sums of three bf16 each, with those of x in the low halves: each part is rounded to
-// the nearest of what is left of the number, which the third one takes without an error.
+// Splits two floats into sums of three bf16 each, with those of x in the low halves of the words:
+// each part is the remainder rounded to nearest, and the third part has no rounding error.
 __device__ __forceinline__ void bf16_parts(float x, float y, uint32_t &first, uint32_t &second,
                                            uint32_t &third) {
     uint32_t parts[3];
@@ -54,7 +54,7 @@ __device__ __forceinline__ void bf16_parts(float x, float y, uint32_t &first, ui
     first = parts[0], second = parts[1], third = parts[2];
 }
 
-// 8 columns of a, of doubles.
+// Multiplies 16 × 8 by 8 × 8 of doubles.
 __device__ __forceinline__ void mma8(double *c, const double (&a)[4], double b0, double b1) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
@@ -62,7 +62,7 @@ __device__ __forceinline__ void mma8(double *c, const double (&a)[4], double b0,
                  : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
                  : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b0), "d"(b1));
 #else
-    // The quarters of the same fragments.
+    // Before Hopper: four multiplications of 8 × 8 × 4 with the same fragments.
     const auto quarter = [](double &x, double &y, double a, double b) {
         asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
                      : "+d"(x), "+d"(y)

@@ -1,12 +1,11 @@
-// Binary searches of numbers [low, high) of which `f` holds up to some number and not from there
-// on.
+// Binary searches in [low, high) for the number from which on a predicate `f` no longer holds.
 #pragma once
 
 #include <cstdint>
 
 namespace tarsia {
 
-// The first that it does not hold of; `high` where it holds of all.
+// First number for which `f` does not hold; `high` if it holds for all.
 template <class F>
 __device__ __forceinline__ int64_t first_where_not(int64_t low, int64_t high, F f) {
     while (low < high) {
@@ -20,7 +19,7 @@ __device__ __forceinline__ int64_t first_where_not(int64_t low, int64_t high, F 
     return low;
 }
 
-// The last that it holds of, as it does of the first.
+// Last number for which `f` holds; it must hold for `low`.
 template <class F> __device__ __forceinline__ int64_t last_where(int64_t low, int64_t high, F f) {
     while (high - low > 1) {
         const int64_t middle = low + (high - low) / 2;

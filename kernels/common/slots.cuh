@@ -1,16 +1,16 @@
-// Sums that thread blocks of a launch hand to another one, by slots of the handle's
-// counters: 16 bytes with a flag that come and go together, so that no fence is needed
-// between the sum and what says that it is there, nor an atomic that all wait for.
+// Partial sums that thread blocks of a launch hand to another block, through slots in the handle's
+// counters. A slot is 16 bytes whose payload and flag are written by one access, so that neither a
+// fence between the sum and its flag nor a contended atomic is needed.
 //
-// Who reads a slot waits for it, so blocks that fill it must run: they have lower
-// numbers, and blocks start in the order of their numbers. A read slot is zero again.
+// The reader of a slot spins until it is filled, so the blocks that fill it must be running: they
+// have lower numbers, and blocks start in the order of their numbers. Reading a slot zeroes it.
 #pragma once
 
 #include "common/types.cuh"
 
 namespace tarsia {
 
-// Slots of 8 bytes' payload that a T takes.
+// Number of 16-byte slot words, of 8 bytes' payload each, for a T.
 template <class T> constexpr int SLOT_WORDS = (sizeof(T) + 7) / 8;
 
 struct alignas(16) SlotWord {
@@ -37,7 +37,7 @@ __device__ __forceinline__ SlotWord load_slot(const SlotWord *p) {
 
 } // namespace detail
 
-// Leaves v in slot `number`.
+// Stores v in slot `number`.
 template <class T>
 __device__ __forceinline__ void leave(SlotWord *slots, int64_t number, const T &v) {
     uint64_t words[SLOT_WORDS<T>] = {};
@@ -47,7 +47,8 @@ __device__ __forceinline__ void leave(SlotWord *slots, int64_t number, const T &
         detail::store_slot(slots + number * SLOT_WORDS<T> + i, words[i], 1);
 }
 
-// Waits for what a block of a lower number leaves in slot `number`, and takes it.
+// Waits until a block of a lower number has filled slot `number`, then takes the value and zeroes
+// the slot.
 template <class T> __device__ __forceinline__ T take(SlotWord *slots, int64_t number) {
     uint64_t words[SLOT_WORDS<T>];
 #pragma unroll

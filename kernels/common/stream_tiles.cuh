@@ -1,4 +1,4 @@
-// The arrays of src/format/stream.rs, for the kernels that make and read them.
+// Arrays of the layout in src/format/stream.rs, for the kernels that build and multiply it.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,14 @@
 namespace tarsia::stream {
 
 constexpr int WARP = 32;
-// Tiles of a block.
+// Tiles per block, one for each warp.
 constexpr int WARPS = 4;
 
-// Slots of a tile with values of this many bytes.
+// Number of entry slots of a tile with values of this many bytes.
 constexpr __device__ __host__ int tile_slots(int value_bytes) {
     return value_bytes <= 4 ? 512 : 256;
 }
-// How far behind the end of its block a row may end without being split.
+// Number of slots behind the end of its block up to which a row may reach without being split.
 constexpr __device__ __host__ int overhang(int tile) { return tile / 4; }
 
 struct alignas(16) Tile {

@@ -1,11 +1,11 @@
-// Where a product's result goes, and where the old values are that beta multiplies.
+// Destination of a product's result, and source of the old values that beta multiplies.
 #pragma once
 
 #include "common/types.cuh"
 
 namespace tarsia {
 
-// As store of common/types.cuh, with the old value in another place than the result goes, or there.
+// Like store of common/types.cuh, but with the old value at its own address, which may be `to`.
 template <class S, class Acc>
 __device__ __forceinline__ void store(S *to, const S *old, Acc alpha, Acc sum, Acc beta) {
     Acc out = mul(alpha, sum);
@@ -14,9 +14,9 @@ __device__ __forceinline__ void store(S *to, const S *old, Acc alpha, Acc sum, A
     *to = narrow<S>(out);
 }
 
-// Element i of the result and its old value, in one array or in two that share no memory. The old
-// values' address is used only where beta is not 0, and only when the sum is stored: both
-// addresses are the kernel's parameters, which take no registers before.
+// Element i of the result and its old value, in one array or in two that do not overlap. The
+// address of the old values is used only if beta is not 0, and only when the sum is stored; since
+// both addresses are kernel parameters, they take no registers before that.
 template <class Y> struct Target {
     Y *to;
     const Y *old;
@@ -26,8 +26,8 @@ template <class Y> struct Target {
         tarsia::store(to + i, old + i, alpha, sum, beta);
     }
 
-    // The same by one address and the distance of the two arrays, which is the same for all
-    // threads: fewer registers where a thread stores several elements.
+    // Like store, but computes the old value's address from the distance of the two arrays, which
+    // is uniform across threads: this takes fewer registers where a thread stores several elements.
     template <class Acc>
     __device__ __forceinline__ void store_by_distance(int64_t i, Acc alpha, Acc sum,
                                                       Acc beta) const {

@@ -1,5 +1,5 @@
-// Types of values and accumulators, and the combinations of them that kernels have, which are those
-// of src/support.rs.
+// Types of values and accumulators, arithmetic on them, and the combinations of types that kernels
+// are compiled for (those of src/support.rs).
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,19 @@ namespace tarsia {
 using f16 = __half;
 using bf16 = __nv_bfloat16;
 
-// Aligned to its parts and not to its size: that is what the user's arrays
-// promise.
+// Complex number, aligned to its parts and not to its size, as the user's arrays are.
 template <class T> struct Complex { T re, im; };
 using c32 = Complex<float>;
 using c64 = Complex<double>;
 
-// Whether two types are one. CUDA 12's compiler lacks __is_same.
+// True if two types are equal. CUDA 12's compiler lacks __is_same.
 template <class A, class B> inline constexpr bool same = false;
 template <class A> inline constexpr bool same<A, A> = true;
 
-// A value that is 1 and is not stored.
+// Type of a value that is always 1 and is not stored.
 struct One {};
 
-// alpha or beta: the value, or where it is on the device.
+// alpha or beta: a value, or a pointer to one in device memory.
 template <class T> struct Scalar {
     T value;
     const T *pointer;
@@ -55,7 +54,7 @@ template <class Acc, class S> __device__ __forceinline__ Acc widen(S v) {
     }
 }
 
-// One rounding, to nearest even, from the accumulator's type.
+// Conversion of an accumulator to a stored type, by one rounding to nearest even.
 template <class S, class Acc> __device__ __forceinline__ S narrow(Acc v) {
     if constexpr (same<S, f16>) {
         return __float2half_rn(v);
@@ -96,7 +95,7 @@ template <class T> __device__ __forceinline__ Complex<T> conjugate(Complex<T> v)
     return {v.re, -v.im};
 }
 
-// Shuffles of any type of 4, 8 or 16 bytes.
+// Shuffles of any type of 4, 8 or 16 bytes among the lanes of a warp.
 template <class T>
 __device__ __forceinline__ T shuffle_xor(T v, int lanes, unsigned mask = 0xffffffffu) {
     if constexpr (__is_class(T)) {
@@ -114,7 +113,7 @@ template <class T> __device__ __forceinline__ T shuffle_up(T v, int delta) {
     }
 }
 
-// The value of lane `source` of each group of `width` lanes.
+// Value of lane `source` of each group of `width` lanes.
 template <int width, class T> __device__ __forceinline__ T shuffle_index(T v, int source) {
     if constexpr (__is_class(T)) {
         return {__shfl_sync(0xffffffffu, v.re, source, width),
@@ -124,8 +123,8 @@ template <int width, class T> __device__ __forceinline__ T shuffle_index(T v, in
     }
 }
 
-// alpha · sum + beta · old; old is not read where beta is 0, and the caller
-// skips the sum where alpha is 0.
+// Stores alpha · sum + beta · old. The old value is not read if beta is 0; the caller must not come
+// here with a sum where alpha is 0.
 template <class S, class Acc>
 __device__ __forceinline__ void store(S *y, Acc alpha, Acc sum, Acc beta) {
     Acc out = mul(alpha, sum);
@@ -136,7 +135,7 @@ __device__ __forceinline__ void store(S *y, Acc alpha, Acc sum, Acc beta) {
 
 } // namespace tarsia
 
-// Combinations of the types of values of A, X and Y and of the accumulator.
+// Combinations of the types of A's, X's and Y's values and of the accumulator.
 #define TYPES_f64 double, double, double, double
 #define TYPES_f32 float, float, float, float
 #define TYPES_f32f64 float, double, double, double
@@ -146,8 +145,8 @@ __device__ __forceinline__ void store(S *y, Acc alpha, Acc sum, Acc beta) {
 #define TYPES_bf16f32 bf16, bf16, float, float
 #define TYPES_c32 c32, c32, c32, c32
 #define TYPES_c64 c64, c64, c64, c64
-// Values of A in narrower types than x and y have, without loss (src/format/narrowing.rs); fp64
-// values that are kept as fp32 are f32f64's.
+// Values of A that are stored in a narrower type than x and y without loss
+// (src/format/narrowing.rs); fp64 values that are stored as fp32 use f32f64.
 #define TYPES_half_f64 f16, double, double, double
 #define TYPES_half_f32 f16, float, float, float
 #define TYPES_ones_f64 One, double, double, double

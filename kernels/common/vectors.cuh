@@ -1,4 +1,4 @@
-// Loads of several neighbours by one instruction.
+// Loads and copies of several neighbouring elements by one instruction, and a prefix sum in a warp.
 #pragma once
 
 #include "common/copies.cuh"
@@ -6,8 +6,8 @@
 
 namespace tarsia {
 
-// BYTES bytes at a multiple of BYTES (of 16 for more), as words; nothing else in
-// this launch reads them. 32 bytes take two loads, which L1 merges.
+// Loads BYTES bytes, aligned to BYTES or at most 16, into 32-bit words that nothing else in this
+// launch reads. 32 bytes take two loads, whose lines L1 merges.
 template <int BYTES>
 __device__ __forceinline__ void load_words_once(const void *p, uint64_t policy,
                                                 uint32_t (&out)[BYTES / 4]) {
@@ -36,11 +36,11 @@ __device__ __forceinline__ void load_words_once(const void *p, uint64_t policy,
     }
 }
 
-// The sum of v in this lane and those before it.
+// Inclusive prefix sum over the lanes of a warp.
 __device__ __forceinline__ int inclusive_sum(int v) {
 #pragma unroll
     for (int delta = 1; delta < 32; delta *= 2) {
-        // The shuffle itself says whether there is such a lane.
+        // The shuffle sets a predicate if there is a lane `delta` before.
         asm volatile("{\n"
                      ".reg .pred exists;\n"
                      ".reg .s32 before;\n"
@@ -53,8 +53,7 @@ __device__ __forceinline__ int inclusive_sum(int v) {
     return v;
 }
 
-// Copies BYTES bytes, a multiple of which both addresses are, to shared memory
-// while the thread goes on.
+// Copies BYTES bytes asynchronously to shared memory; both addresses are multiples of BYTES.
 template <int BYTES>
 __device__ __forceinline__ void copy_once(void *shared, const void *global, uint64_t policy) {
     const uint32_t to = shared_address(shared);
@@ -64,7 +63,7 @@ __device__ __forceinline__ void copy_once(void *shared, const void *global, uint
                      : "memory");
     } else {
         static_assert(BYTES == 8 || BYTES == 4);
-        // Only 16 bytes go past L1.
+        // cp.async can bypass L1 only with 16 bytes.
         asm volatile("cp.async.ca.shared.global.L2::cache_hint [%0], [%1], %2, %3;" ::"r"(to),
                      "l"(global), "n"(BYTES), "l"(policy)
                      : "memory");

@@ -1,11 +1,11 @@
-// Makes the blocks of src/format/bcsr.rs, which describes the arrays and has the same
-// rules as a program for the CPU.
+// Builds the blocks of src/format/bcsr.rs, which describes the arrays and has a CPU implementation
+// of the same rules.
 //
-// A warp has a segment of a row block, some of its block columns, and a lane one of its rows,
-// whose entries it takes in their order: a block is the least next block column of all rows,
-// and each row gives it the entries that it has there. One launch counts blocks, another one
-// fills them. A row block has a segment for each SEGMENT entries of its longest row, which
-// says where they end: a lane takes some 0.1 µs an entry, so that rows of 100,000 in one
+// A warp takes one segment of a row block, that is, a range of its block columns, and each lane
+// takes one row. The next block is the least next block column of all rows, and each row adds its
+// entries in that block, in their order. One launch counts blocks, another one fills them. A row
+// block has one segment per SEGMENT entries of its longest row, whose columns also give the
+// segments' bounds: a lane takes some 0.1 µs per entry, so that rows of 100,000 entries in one
 // piece would take 10 ms.
 
 #include <cstdint>
@@ -20,7 +20,7 @@ constexpr int ROWS = 16;
 constexpr uint32_t HOLE = ~0u, NONE = ~0u;
 constexpr int64_t SEGMENT = 128;
 
-// Rows of op(A), and which of them stand where (`order` NULL: place p has row p).
+// Rows of op(A) and their order (if `order` is NULL, position p holds row p).
 template <class O, class J> struct Pattern {
     const O *offsets;
     const J *indices;
@@ -36,11 +36,11 @@ template <class O, class J> struct Pattern {
     __device__ __forceinline__ int64_t start(int64_t row) const {
         return int64_t(offsets[row]) - base;
     }
-    // Less than 2^31.
+    // Column of an entry, less than 2^31.
     __device__ __forceinline__ uint32_t column(int64_t entry) const {
         return uint32_t(int64_t(indices[entry]) - base);
     }
-    // The first entry of [at, end) in a block column that is not before this one.
+    // First entry of [at, end) whose block column is not before `block_column`.
     __device__ __forceinline__ int64_t seek(int64_t at, int64_t end, uint32_t block_column,
                                             int shift) const {
         const auto is_before = [&](int64_t at) { return column(at) >> shift < block_column; };
@@ -52,7 +52,7 @@ __device__ __forceinline__ int64_t segments_of(int64_t longest) {
     return max(int64_t(1), (longest + SEGMENT - 1) / SEGMENT);
 }
 
-// Segments of each row block; counts[row_blocks] = 0. A thread a row block.
+// Counts the segments of each row block, one thread per row block; counts[row_blocks] = 0.
 template <class O, class J>
 __device__ void count_segments(const Pattern<O, J> &a, int64_t row_blocks, int64_t *counts) {
     const int64_t own = int64_t(blockIdx.x) * THREADS + threadIdx.x;
@@ -67,13 +67,13 @@ __device__ void count_segments(const Pattern<O, J> &a, int64_t row_blocks, int64
     counts[own] = own < row_blocks ? segments_of(longest) : 0;
 }
 
-// The row block that this segment is of: the last one that begins at it or before.
+// Row block of a segment: the last one that begins at or before it.
 __device__ __forceinline__ int64_t row_block_of(const int64_t *segments, int64_t row_blocks,
                                                 int64_t segment) {
     return last_where(0, row_blocks, [&](int64_t block) { return segments[block] <= segment; });
 }
 
-// Place of row `row` and column `k` in a block of values of so many bytes.
+// Position of row `row` and column `k` in a block of values of BYTES bytes.
 template <int BYTES> __device__ __forceinline__ int place(int width, int row, int k) {
     if (BYTES == 2) {
         const int slot = k / 8 * 4 + row / 8 * 2 + k % 2;
@@ -82,9 +82,9 @@ template <int BYTES> __device__ __forceinline__ int place(int width, int row, in
     return (row % 8 * 4 + k % 4) * 4 + k / 4 * 2 + row / 8;
 }
 
-// Goes through segment `number` of a row block: entry(block, lane's row, column, entry), and
-// close(block, block column) after each block, by all lanes. Returns how many blocks.
-// width = 1 << shift.
+// Traverses segment `number` of a row block. Calls entry(block, lane's row, column, entry) for each
+// entry, and close(block, block column) by all lanes after each block. Returns the number of
+// blocks. width = 1 << shift.
 template <class O, class J, class Entry, class Close>
 __device__ __forceinline__ int64_t sweep(const Pattern<O, J> &a, int64_t row_block, int64_t number,
                                          int shift, Entry entry, Close close) {
@@ -95,7 +95,7 @@ __device__ __forceinline__ int64_t sweep(const Pattern<O, J> &a, int64_t row_blo
         if (row >= 0)
             at = a.start(row), end = a.start(row + 1);
     }
-    // The first of the longest rows.
+    // Owner of the longest row, the first one if there are several.
     int64_t longest = end - at;
     int owner = lane;
     for (int delta = ROWS / 2; delta > 0; delta /= 2) {
@@ -124,7 +124,7 @@ __device__ __forceinline__ int64_t sweep(const Pattern<O, J> &a, int64_t row_blo
         if (first == NONE)
             return blocks;
         uint32_t last = NONE;
-        // A place that is taken: the entry is for the next block.
+        // A repeated column, whose position in the block is taken, goes into the next block.
         while (next != NONE && next >> shift == first && next != last) {
             entry(blocks, lane, next, at);
             last = next;
@@ -137,7 +137,7 @@ __device__ __forceinline__ int64_t sweep(const Pattern<O, J> &a, int64_t row_blo
     }
 }
 
-// Segments before each row block, and of all of them.
+// Number of segments before each row block, and in total.
 struct Segments {
     const int64_t *before;
     int64_t row_blocks, count;
@@ -147,7 +147,7 @@ __device__ __forceinline__ int64_t own_segment() {
     return int64_t(blockIdx.x) * (THREADS / 32) + threadIdx.x / 32;
 }
 
-// Blocks of each segment; counts[segments] = 0.
+// Counts the blocks of each segment; counts[segments] = 0.
 template <class O, class J>
 __device__ void count(Pattern<O, J> a, Segments segments, int shift, int64_t *counts) {
     const int64_t own = own_segment();
@@ -164,15 +164,17 @@ __device__ void count(Pattern<O, J> a, Segments segments, int shift, int64_t *co
         counts[own] = blocks;
 }
 
-// Blocks before each row block, of those before each segment. A thread a row block.
+// Computes the blocks before each row block from those before each segment; one thread per row
+// block.
 __device__ void starts_of_row_blocks(Segments segments, const int64_t *starts, int64_t *out) {
     const int64_t own = int64_t(blockIdx.x) * THREADS + threadIdx.x;
     if (own <= segments.row_blocks)
         out[own] = starts[segments.before[own]];
 }
 
-// `starts`: blocks before each segment. `out` is zero before; `slots` NULL: not wanted;
-// `from` NULL: values are the user's.
+// Fills columns, values and masks of the blocks. `starts`: blocks before each segment. `out` is
+// zero before. `slots` is NULL if value positions are not wanted; `from` is NULL if the values are
+// in the user's order.
 template <class V, class O, class J>
 __device__ void fill(Pattern<O, J> a, const V *values, Segments segments, int shift,
                      const int64_t *starts, uint32_t *columns, V *out, uint8_t *masks,

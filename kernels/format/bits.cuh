@@ -1,5 +1,5 @@
-// Values as bits, for kernels that move them and compute nothing: copies are
-// exact, NaN payloads and all.
+// Values as bit patterns, for kernels that move them without arithmetic: copies are exact, NaN
+// payloads included.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tarsia {
 
-// A complex number is two words, as large as they are aligned.
+// A complex number as two words, each as large as its alignment.
 template <class T> struct Pair { T re, im; };
 template <class T> __device__ T conjugate_bits(T v) { return v; }
 template <class T> __device__ Pair<T> conjugate_bits(Pair<T> v) {
@@ -17,7 +17,7 @@ template <class T> __device__ Pair<T> conjugate_bits(Pair<T> v) {
 
 } // namespace tarsia
 
-// The values of every data type.
+// Bit type of each data type.
 #define BITS_16 uint16_t
 #define BITS_32 uint32_t
 #define BITS_64 uint64_t

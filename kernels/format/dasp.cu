@@ -1,11 +1,11 @@
-// Makes DASP's arrays (src/format/dasp.rs describes them) from rows of op(A): the
-// sort keys of rows, tasks of long rows, row-blocks of medium ones, the order of the
-// results, and for every slot which entry it takes; columns and values follow that
-// map. The pattern has been validated. src/backend/cuda/spmv/dasp/build.rs calls
-// the kernels in this order, with scans and a sort in between.
+// Builds DASP's arrays (described in src/format/dasp.rs) from rows of op(A): the sort keys of rows,
+// the tasks of long rows, the row-blocks of medium ones, the order of the results, and for each
+// slot the position of the entry that it takes; columns and values follow from that map. The
+// pattern has been validated. src/backend/cuda/spmv/dasp/build.rs calls the kernels in this order,
+// with scans and a sort in between.
 //
-// `sorted`: the rows by key. A map holds places of entries, all ones for padding, in
-// 32 bits where the number of entries allows it, else in 64.
+// `sorted` holds the rows in the order of their keys. A map holds positions of entries, all ones
+// for padding, in 32 bits if the number of entries allows it, otherwise in 64.
 
 #include "common/grid.cuh"
 #include "common/kernels.cuh"
@@ -17,7 +17,7 @@ namespace tarsia {
 using dasp::Split;
 using dasp::Task;
 
-// src/format/dasp.rs has the same.
+// src/format/dasp.rs has the same constants.
 constexpr int MAX_LEN = 256, KEYS = MAX_LEN + 2, TASK_GROUPS = 16, THRESHOLD = 24;
 constexpr int ROWS = 8, PLACES = 4, BLOCK = ROWS * PLACES, GROUP = 2 * BLOCK;
 constexpr int WARP = 32;
@@ -31,12 +31,12 @@ template <class O> __device__ int64_t length_of(const O *offsets, int64_t row) {
     return int64_t(offsets[row + 1]) - int64_t(offsets[row]);
 }
 
-// The i with starts[i] ≤ value < starts[i + 1]; starts[0] ≤ value < starts[count].
+// Returns the i with starts[i] ≤ value < starts[i + 1]; requires starts[0] ≤ value < starts[count].
 __device__ inline int64_t find(const int64_t *starts, int64_t count, int64_t value) {
     return last_where(0, count, [&](int64_t i) { return starts[i] <= value; });
 }
 
-// keys[r], rows[r] = r; adds the number of rows of each key to histogram.
+// Computes keys[r] and numbers[r] = r, and adds the number of rows of each key to `histogram`.
 template <class O>
 __device__ void keys_of_rows(const O *offsets, int64_t rows, uint32_t *keys, uint32_t *numbers,
                              unsigned long long *histogram) {
@@ -58,8 +58,8 @@ __device__ void keys_of_rows(const O *offsets, int64_t rows, uint32_t *keys, uin
     }
 }
 
-// Groups, tasks and whether it is split of each long row, and 0 behind them, for
-// exclusive scans.
+// Counts groups, tasks and splits (1 for a split row) of each long row, with 0 behind the last row,
+// for exclusive scans.
 template <class O>
 __device__ void count_long(const O *offsets, const uint32_t *sorted, int64_t count, int64_t *groups,
                            int64_t *tasks, int64_t *splits) {
@@ -71,7 +71,7 @@ __device__ void count_long(const O *offsets, const uint32_t *sorted, int64_t cou
     }
 }
 
-// From the scans of count_long.
+// Builds tasks and split rows from the scans of count_long's numbers.
 __device__ inline void make_tasks(const uint32_t *sorted, int64_t count, const int64_t *groups,
                                   const int64_t *tasks, const int64_t *splits, int64_t task_count,
                                   Task *out_tasks, Split *out_splits) {
@@ -82,14 +82,14 @@ __device__ inline void make_tasks(const uint32_t *sorted, int64_t count, const i
         const int32_t row = int32_t(sorted[i]);
         out_tasks[t] = {groups[i] + from, int32_t(to - from),
                         mine > 1 ? int32_t(-1 - splits[i]) : row};
-        // Each row that is not split has one task.
+        // The i − splits[i] rows before that are not split have one task each.
         if (mine > 1 && number == 0)
             out_splits[splits[i]] = {tasks[i], tasks[i] - (i - splits[i]), int32_t(mine), row};
     }
 }
 
-// Regular blocks and irregular entries of each row-block, and 0 behind them, for
-// exclusive scans; ends of the rows' irregular entries in their row-block.
+// Counts regular blocks and irregular entries of each row-block, with 0 behind the last one, for
+// exclusive scans, and computes where each row's irregular entries end in its row-block.
 template <class O>
 __device__ void count_row_blocks(const O *offsets, const uint32_t *sorted, int64_t rows,
                                  int64_t row_blocks, int64_t *regular, int64_t *irregular,
@@ -124,14 +124,14 @@ __device__ void count_row_blocks(const O *offsets, const uint32_t *sorted, int64
     }
 }
 
-// The rows of each part of the results: pieced 1 & 3, pieced 2 & 2, four, single,
-// medium, empty.
+// Rows of each part of the results, in this order: rows of 1 and 3 entries pieced together, rows of
+// 2 and 2, rows of 4, rows of 1 alone, medium rows, empty rows.
 struct Order {
-    // Where the part ends.
+    // End of each part in the results.
     int64_t ends[6];
-    // Its first row among the sorted ones, and how many it has.
+    // First row of each part among the sorted ones, and its number of rows.
     int64_t first[6], count[6];
-    // The first row of 3 of the first part, whose `first` is a row of 1.
+    // First sorted row of 3 entries in the first part, whose `first` is a row of 1.
     int64_t threes;
 };
 
@@ -155,8 +155,8 @@ __device__ inline void order_rows(const uint32_t *sorted, const Order &order, in
     }
 }
 
-// The first row of each 32 places of `order` whose rows follow each other, else −1.
-// A warp for each.
+// For each 32 places of `order`: the first row if the rows are consecutive, otherwise −1. One warp
+// per 32 places.
 __device__ inline void find_runs(const int32_t *order, int64_t places, int32_t *runs) {
     const int lane = threadIdx.x % WARP;
     for (int64_t i = first_warp(); i * WARP < places; i += warp_stride()) {
@@ -169,7 +169,7 @@ __device__ inline void find_runs(const int32_t *order, int64_t places, int32_t *
     }
 }
 
-// map of the long part: a warp for each group.
+// Fills the map of the long part, one warp per group.
 template <class O, class M>
 __device__ void map_long(const O *offsets, int64_t base, const uint32_t *sorted, int64_t count,
                          const int64_t *groups, int64_t group_count, M *map) {
@@ -184,8 +184,8 @@ __device__ void map_long(const O *offsets, int64_t base, const uint32_t *sorted,
     }
 }
 
-// maps of the regular and the irregular part: a warp for each row-block. Blocks are
-// paired over `loops` row-blocks, which a warp of the product has.
+// Fills the maps of the regular and the irregular part, one warp per row-block. Regular blocks are
+// paired within the `loops` row-blocks that one warp of the product multiplies.
 template <class O, class M>
 __device__ void map_medium(const O *offsets, int64_t base, const uint32_t *sorted, int64_t rows,
                            int64_t row_blocks, int loops, const int64_t *regular,
@@ -223,8 +223,8 @@ __device__ void map_medium(const O *offsets, int64_t base, const uint32_t *sorte
     }
 }
 
-// map of a short part. `cut`: places of the first row where two are pieced
-// together, 0 where a row has all 4, −1 where it has one alone.
+// Fills the map of a short part. `cut` is the number of entries of the first row if two rows are
+// pieced together, 0 if a row has all 4 slots, −1 if rows have one entry and stand alone.
 template <class O, class M>
 __device__ void map_short(const O *offsets, int64_t base, const int32_t *order, int cut,
                           int64_t slots, M *map) {
@@ -250,7 +250,7 @@ __device__ void map_short(const O *offsets, int64_t base, const int32_t *order, 
     }
 }
 
-// columns[s] = indices[map[s]] − base, −1 for padding
+// columns[s] = indices[map[s]] − base, or −1 for padding
 template <class J, class M>
 __device__ void columns_of_map(const J *indices, int64_t base, const M *map, int64_t slots,
                                int32_t *columns) {

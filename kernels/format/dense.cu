@@ -1,5 +1,5 @@
-// Stored entries into a dense matrix of op(A) that holds zeros: element (i, j) at
-// i · row_stride + j · col_stride.
+// Scatters stored entries into a dense matrix of op(A) that holds zeros: element (i, j) is at i ·
+// row_stride + j · col_stride.
 
 #include "common/types.cuh"
 
@@ -15,9 +15,8 @@ template <class T> __device__ __forceinline__ T not_a_number() {
     }
 }
 
-// a + b. A half that is not their sum to the precision in which products are added
-// becomes NaN, and `special` 1: then that row of each product is computed from the stored
-// entries.
+// Returns a + b. If a 16-bit type cannot hold the sum exactly (as rounded to fp32), the result is
+// NaN and `special` becomes 1: that row of each product is then computed from the stored entries.
 template <class T> __device__ __forceinline__ T sum_of_repeats(T a, T b, uint32_t *special) {
     if constexpr (sizeof(T) == 2) {
         const float sum = widen<float>(a) + widen<float>(b);
@@ -31,8 +30,7 @@ template <class T> __device__ __forceinline__ T sum_of_repeats(T a, T b, uint32_
     }
 }
 
-// Whether a float is infinite, NaN, or too large to be a sum of three bf16 of which none is
-// infinite.
+// Returns whether a float is infinite, NaN, or too large for a sum of three finite bf16.
 template <class T> __device__ __forceinline__ bool is_too_large(T value) {
     if constexpr (same<T, float>) {
         return !(fabsf(value) < 0x1p127f);
@@ -41,9 +39,10 @@ template <class T> __device__ __forceinline__ bool is_too_large(T value) {
     }
 }
 
-// A warp has a row. `special` becomes 1 where a row of the products may have to be computed again
-// from the stored entries. Where entries may repeat, those of a column are added in the order in
-// which they are stored: of 32 at a time first the first of each column, then the second, …
+// Fills the rows, one warp per row. `special` becomes 1 if a row of the products may have to be
+// computed again from the stored entries. With `repeats`, entries of the same column are added in
+// the order in which they are stored: of each 32 entries first the first one of each column, then
+// the second, …
 template <class T, class I, class J>
 __device__ __forceinline__ void dense_fill(const I *offsets, const J *indices, const T *values,
                                            int64_t base, int64_t rows, T *out, int64_t row_stride,
@@ -66,7 +65,7 @@ __device__ __forceinline__ void dense_fill(const I *offsets, const J *indices, c
         for (int64_t first = begin; first < end; first += 32) {
             const int64_t at = first + lane;
             const bool exists = at < end;
-            // No column of the matrix is negative.
+            // Lanes without an entry get unique keys: no column of the matrix is negative.
             const J column = exists ? indices[at] : J(-1 - lane);
             const unsigned same = __match_any_sync(0xffffffffu, column);
             const int rank = __popc(same & ((1u << lane) - 1));

@@ -1,18 +1,17 @@
-// CUB's device-wide algorithms for analysis. This file is no fatbin module: it
-// is compiled to a host object and linked with the static CUDA runtime, which
-// opens the driver at run time and works in the current context.
+// CUB's device-wide algorithms, for analysis. This file is not a fatbin module: it is compiled to a
+// host object and linked with the static CUDA runtime, which loads the driver at run time and works
+// in the current context.
 //
-// Each function returns a cudaError_t. With temp NULL it only writes the size
-// that temp must have. Numbers of elements are 64-bit, and so are the offsets
-// that CUB computes with.
+// Each function returns a cudaError_t. With temp NULL it only writes the size that temp must have.
+// Element counts are 64-bit, and so are the offsets that CUB computes with.
 
 #include <cstddef>
 #include <cstdint>
 #include <istream>
 #include <ostream>
 
-// CUB includes <iostream>, whose static initialiser is all that would need
-// libstdc++ at run time: it has been included already, as its guard is told.
+// CUB includes <iostream>, only for whose static initialiser libstdc++ would be needed at run time.
+// Defining its include guard leaves it out.
 #define _GLIBCXX_IOSTREAM 1
 
 #include <cub/device/device_radix_sort.cuh>
@@ -20,9 +19,8 @@
 
 namespace {
 
-// Sorts by bits [0, bits) of the keys, ascending; equal keys keep their order.
-// The pairs are in the first of the two buffers, which are both overwritten;
-// *selected says which of them holds the result.
+// Sorts stably by bits [0, bits) of the keys, ascending. The pairs are in the first of the two
+// buffers, which are both overwritten; *selected says which of them holds the result.
 template <class K, class V>
 int sort_pairs(void *temp, size_t *temp_bytes, K *keys_a, K *keys_b, V *values_a, V *values_b,
                int64_t n, int bits, int *selected, void *stream) {
@@ -30,7 +28,7 @@ int sort_pairs(void *temp, size_t *temp_bytes, K *keys_a, K *keys_b, V *values_a
     cub::DoubleBuffer<V> values(values_a, values_b);
     const cudaError_t error = cub::DeviceRadixSort::SortPairs(
         temp, *temp_bytes, keys, values, n, 0, bits, static_cast<cudaStream_t>(stream));
-    // Both selectors move together.
+    // The selectors of keys and values always agree.
     *selected = keys.selector;
     return error;
 }

@@ -1,9 +1,9 @@
-// Makes the slices of src/format/hot_sell.rs, which describes the arrays and has the same
-// rules as a program for the CPU.
+// Builds the slices of src/format/hot_sell.rs, which describes the arrays and has a CPU
+// implementation of the same rules.
 //
-// Kernels in their order: hot_count, hot_histogram; the host sets the limit; hot_flags, a
-// scan, hot_codes; hot_keys, a sort, hot_classes; the host knows the classes; hot_parts, a
-// scan, hot_heads, a scan; the host knows all sizes, and hot_fill ends it.
+// Order of the kernels: hot_count, hot_histogram; the host chooses the limit; hot_flags, a scan,
+// hot_codes; hot_keys, a sort, hot_classes; the host derives the classes; hot_parts, a scan,
+// hot_heads, a scan; the host then knows all sizes, and hot_fill comes last.
 
 #include "common/search.cuh"
 #include "format/bits.cuh"
@@ -14,23 +14,24 @@ namespace tarsia::convert {
 
 using namespace hot_sell;
 
-// Columns of so many entries or more are in the last bucket.
+// Number of buckets by entries per column; columns of BUCKETS − 1 entries or more are in the last
+// one.
 constexpr uint32_t BUCKETS = 4096;
-// An item has 2^0 to 2^5 lanes.
+// Number of item widths: an item has 2^0 to 2^5 lanes.
 constexpr int CLASSES = 6;
 
-// Places in the order of rows.
+// Boundaries between kinds of rows in the order of rows.
 struct Classes {
-    // Rows that are cut, which come first; rows with entries.
+    // Number of split rows, which come first, and of rows with entries.
     int64_t cut, filled;
-    // First places of the slices of items of 32, 16, … 1 lanes.
+    // First row of the slices whose items have 32, 16, … 1 lanes.
     int64_t first[CLASSES];
-    // Slices before those.
+    // Number of slices before those, without the pieces of split rows.
     int64_t before[CLASSES];
 };
 
-// Entries of each column, of every stride-th entry. A column of 2^32 entries comes out
-// wrong, which costs time only.
+// Counts the entries of each column among every stride-th entry. The count of a column of 2^32
+// entries overflows, which costs time only.
 template <class J>
 __device__ void count_columns(const J *indices, int64_t base, int64_t nnz, int64_t stride,
                               uint32_t *counts) {
@@ -40,7 +41,7 @@ __device__ void count_columns(const J *indices, int64_t base, int64_t nnz, int64
 
 __device__ __forceinline__ uint32_t bucket_of(uint32_t count) { return min(count, BUCKETS - 1); }
 
-// Columns of each bucket.
+// Counts the columns of each bucket.
 __device__ void count_buckets(const uint32_t *counts, int64_t cols, uint32_t *buckets) {
     __shared__ uint32_t of_block[BUCKETS];
     for (uint32_t i = threadIdx.x; i < BUCKETS; i += THREADS)
@@ -55,7 +56,7 @@ __device__ void count_buckets(const uint32_t *counts, int64_t cols, uint32_t *bu
     }
 }
 
-// Sort keys: the longest row's length less that of each row.
+// Sort keys: the longest row's length minus that of each row.
 template <class O>
 __device__ void make_keys(const O *offsets, int64_t rows, int64_t longest, uint32_t *keys,
                           uint32_t *numbers) {
@@ -65,7 +66,7 @@ __device__ void make_keys(const O *offsets, int64_t rows, int64_t longest, uint3
     }
 }
 
-// The parts of each row that is cut.
+// Counts the pieces of each split row.
 template <class O>
 __device__ void count_parts(const O *offsets, const uint32_t *order, int64_t cut, int32_t limit,
                             int64_t *parts) {
@@ -73,13 +74,13 @@ __device__ void count_parts(const O *offsets, const uint32_t *order, int64_t cut
         parts[i] = (length_of(offsets, order[i]) + limit - 1) / limit;
 }
 
-// The last i of [0, n) with before[i] at most `at`; before[0] is 0.
+// Last i of [0, n) with before[i] ≤ at; before[0] is 0.
 __device__ __forceinline__ int64_t last_at_most(const int64_t *before, int64_t n, int64_t at) {
     return last_where(0, n, [&](int64_t i) { return before[i] <= at; });
 }
 
-// Heads but for where values start, and the steps of each slice. `parts_before` has the
-// parts before each of the rows that are cut, and all behind them.
+// Writes slice heads, except where their values start, and the number of steps of each slice.
+// `parts_before` holds the number of pieces before each split row, and their total at the end.
 template <class O>
 __device__ void make_heads(const O *offsets, const uint32_t *order, const Classes &classes,
                            int32_t limit, const int64_t *parts_before, int64_t slices,
@@ -119,9 +120,10 @@ __device__ void make_heads(const O *offsets, const uint32_t *order, const Classe
     }
 }
 
-// The rest of each head, values, columns, and where in the user's array each value comes
-// from (`positions` NULL: not wanted; `from` NULL: from the entry's own place), −1 for
-// padding. `values` and `out_values` NULL: none are stored. A warp a slice.
+// Fills values and columns, completes the heads, and writes the position in the user's array of
+// each value (−1 for padding). `positions` is NULL if it is not wanted; `from` is NULL if values
+// are in the order of entries. `values` and `out_values` are NULL if no values are stored. One warp
+// per slice.
 template <class V, class O, class J, class P>
 __device__ void fill_slices(const O *offsets, const J *indices, const V *values, int64_t base,
                             const uint32_t *order, int32_t limit, int64_t slices,
@@ -174,10 +176,10 @@ __device__ void fill_slices(const O *offsets, const J *indices, const V *values,
 using namespace tarsia;
 using namespace tarsia::convert;
 
-// Left to itself, ptxas spills some of them for more warps.
+// Without the explicit minimum of blocks, ptxas spills in some of these kernels to fit more warps.
 #define GLOBAL extern "C" __global__ void __launch_bounds__(convert::THREADS, 2)
 
-// Grid: any number of blocks, where nothing else is said.
+// Unless stated otherwise, kernels work with any number of blocks.
 #define KERNEL_count(name, J)                                                                      \
     GLOBAL name(const int##J##_t *indices, int64_t base, int64_t nnz, int64_t stride,              \
                 uint32_t *counts) {                                                                \
@@ -189,8 +191,7 @@ GLOBAL hot_histogram(const uint32_t *counts, int64_t cols, uint32_t *buckets) {
     count_buckets(counts, cols, buckets);
 }
 
-// Of each column, whether it is in a bucket above `limit`, in the upper half, and whether it
-// is in that one.
+// Flags of each column for a scan: 2^32 if its bucket is above `limit`, 1 if it is `limit`.
 GLOBAL hot_flags(const uint32_t *counts, int64_t cols, uint32_t limit, int64_t *flags) {
     for (int64_t c = first_item(); c < cols; c += grid_stride()) {
         const uint32_t bucket = bucket_of(counts[c]);
@@ -198,9 +199,9 @@ GLOBAL hot_flags(const uint32_t *counts, int64_t cols, uint32_t limit, int64_t *
     }
 }
 
-// Hot are the columns above the limit and the first `ties` at it, in the order of their
-// numbers: `hot`, and `codes`, what `columns` has for padding and for each column. `before`
-// is the sums of the flags before each column.
+// Numbers the hot columns: those in buckets above the limit and the first `ties` in bucket `limit`,
+// in ascending order. Writes `hot`, the columns, and `codes`, the column words for padding
+// (codes[0]) and for each column. `before` holds the sums of the flags before each column.
 GLOBAL hot_codes(const uint32_t *counts, int64_t cols, uint32_t limit, uint32_t ties,
                  uint32_t count, const int64_t *before, uint32_t *hot, uint32_t *codes) {
     if (first_item() == 0)
@@ -218,7 +219,7 @@ GLOBAL hot_codes(const uint32_t *counts, int64_t cols, uint32_t limit, uint32_t 
     }
 }
 
-// counts[i]: how many of the ascending keys are less than bounds[i]. A thread a bound.
+// counts[i]: number of keys, which ascend, that are less than bounds[i]. One thread per bound.
 GLOBAL hot_classes(const uint32_t *keys, int64_t rows, const int64_t *bounds, int64_t *counts) {
     const int64_t bound = bounds[threadIdx.x];
     const auto is_less = [&](int64_t at) { return int64_t(keys[at]) < bound; };
@@ -246,7 +247,7 @@ KERNELS(parts, (), (hot_parts_32, 32), (hot_parts_64, 64))
     }
 KERNELS(heads, (), (hot_heads_32, 32), (hot_heads_64, 64))
 
-// Grid: ceil(slices · WARP / THREADS).
+// Grid: ceil(slices · WARP / THREADS) blocks.
 #define KERNEL_fill(name, bits, O, J, P)                                                           \
     GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, const BITS_##bits *values,   \
                 int64_t base, const uint32_t *order, int32_t limit, int64_t slices,                \

@@ -1,15 +1,15 @@
-// Heads of the slices and long rows of src/format/hot_sell.rs, which describes them; the
-// conversion makes them and the product reads them.
+// Heads of the slices and long rows of src/format/hot_sell.rs, which describes them. Shared by the
+// conversion, which builds them, and the product, which reads them.
 #pragma once
 
 #include <cstdint>
 
 namespace tarsia::hot_sell {
 
-// Columns of a lane in a step.
+// Entries of a lane in one step.
 constexpr int GROUP = 2;
-// The top bit of a column's word: what follows is the number of a hot one, or of the zero
-// behind them, which padding has.
+// Flag in a column word: the other bits are the number of a hot column, or of the zero stored
+// behind the hot columns, which padding refers to.
 constexpr uint32_t HOT = 1u << 31;
 
 struct alignas(16) SliceHead {

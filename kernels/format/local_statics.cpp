@@ -1,7 +1,7 @@
-// What a compiler calls to initialise a local static once. device_wide.cu's
-// headers have a few; this keeps the library from needing libstdc++ for them.
-// The guard is the Itanium C++ ABI's: its first byte says that the object is
-// there; the second is ours.
+// Functions that a compiler calls to initialise local statics once. The headers of device_wide.cu
+// have a few such statics; with these definitions the library does not need libstdc++ for them. The
+// guard has the layout of the Itanium C++ ABI: its first byte says that the object is initialised;
+// the second is our lock.
 
 #include <cstdint>
 #include <sched.h>

@@ -1,10 +1,10 @@
-// Makes the blocks of src/format/mask_block.rs, which describes the arrays and has
-// the same rules as a program for the CPU.
+// Builds the blocks of src/format/mask_block.rs, which describes the arrays and has a CPU
+// implementation of the same rules.
 //
-// A warp walks over eight rows block by block: a slab of 8, or two of 4, whose blocks
-// are the halves of those of 8 rows that have an entry. Four lanes have a row's next
-// four entries: what a block can take of it, since its columns ascend. Where rows are
-// long, several warps share eight of them, each between two columns.
+// A warp walks over eight rows block by block. They form a slab of 8 rows, or two slabs of 4 rows
+// whose blocks are the non-empty halves of the 8-row blocks. Four lanes hold a row's next four
+// entries, which is as many as one block can take, since columns ascend. Where rows are long,
+// several warps share eight rows, each in a range of columns.
 
 #include "common/grid.cuh"
 #include "common/search.cuh"
@@ -19,13 +19,13 @@ constexpr int WARP = 32;
 constexpr int THREADS = 256;
 constexpr int ROWS = 8, COLUMNS = 4;
 constexpr int UNIT = 8;
-// Entries of eight rows for which there is a warp, where several share them: a walk
-// takes 0.8 µs a block.
+// Number of entries of eight rows per warp, where several warps share them (log2): a walk takes 0.8
+// µs per block.
 constexpr int PIECE_LOG2 = 10;
-// The number of the columns of no block: columns are less than 2^31.
+// Column and block number where there is no entry: real columns are less than 2^31.
 constexpr uint32_t NO_COLUMN = ~0u, NO_BLOCK = NO_COLUMN / COLUMNS;
 
-// Rows of op(A).
+// Pattern of op(A), row by row.
 template <class O, class J> struct Pattern {
     const O *offsets;
     const J *indices;
@@ -37,20 +37,20 @@ template <class O, class J> struct Pattern {
     __device__ __forceinline__ uint32_t column(int64_t entry) const {
         return uint32_t(int64_t(indices[entry]) - base);
     }
-    // The first entry of [from, to) in this column or a later one.
+    // First entry of [from, to) whose column is at least `wanted`.
     __device__ __forceinline__ int64_t find(int64_t from, int64_t to, uint32_t wanted) const {
         return first_where_not(from, to, [&](int64_t at) { return column(at) < wanted; });
     }
 };
 
-// Eight rows, and which of their pieces.
+// One piece, a range of columns, of a group of eight rows.
 struct Piece {
     int64_t group;
     int64_t number, count;
 };
 
-// `starts`: how many pieces there are before those of each eight rows, or NULL where
-// each has one.
+// `starts` holds the number of pieces before each group of eight rows, or is NULL if each group is
+// one piece.
 __device__ __forceinline__ Piece piece_of(const int64_t *starts, int64_t groups, int64_t item) {
     if (!starts)
         return {item, 0, 1};
@@ -59,22 +59,22 @@ __device__ __forceinline__ Piece piece_of(const int64_t *starts, int64_t groups,
     return {group, item - starts[group], starts[group + 1] - starts[group]};
 }
 
-// What a warp has taken for a block.
+// Block that a warp has taken from its walk.
 struct Block {
-    // First column / 4, and which entries exist.
+    // First column / 4, and bit mask of the entries that exist.
     uint32_t number, mask;
-    // Whether this lane has an entry of it: where, and its bit.
+    // True if this lane has an entry of the block; then the entry's position and its mask bit.
     bool mine;
     int64_t entry;
     uint32_t bit;
 };
 
-// Eight rows or a piece of them, and how far they have been walked.
+// Walk over a piece of eight rows, with its current position.
 template <class O, class J> struct Walk {
     Pattern<O, J> pattern;
-    // The next entry of the lane's row, and what follows the last one.
+    // Next entry of the lane's row, and end of the row in this piece.
     int64_t next, end;
-    // Entries of the row that are other pieces', before this one.
+    // Entries of the row that belong to earlier pieces.
     int64_t skipped;
     // Column of the lane's entry, which is one of the row's next four.
     uint32_t column;
@@ -89,8 +89,8 @@ template <class O, class J> struct Walk {
         read();
     }
 
-    // The longest row's entries are dealt out evenly; what the others have between
-    // the same columns goes with them.
+    // Restricts the walk to one piece. The longest row's entries are divided evenly; the other rows
+    // are cut at the same columns.
     __device__ void cut(const Piece &piece) {
         const int64_t length = end - next;
         int64_t longest = length;
@@ -99,7 +99,7 @@ template <class O, class J> struct Walk {
             longest = max(longest, __shfl_xor_sync(~0u, longest, delta));
         const int lane = __ffs(__ballot_sync(~0u, length == longest)) - 1;
         const int64_t start = __shfl_sync(~0u, next, lane);
-        // No overflow where the entries have room in 500 GB.
+        // This does not overflow as long as the entries fit 500 GB.
         const auto bound = [&](int64_t number) {
             return pattern.column(start + longest * number / piece.count) / COLUMNS * COLUMNS;
         };
@@ -116,17 +116,18 @@ template <class O, class J> struct Walk {
         column = entry < end ? pattern.column(entry) : NO_COLUMN;
     }
 
-    // Takes the next block, if there is one. All lanes call it.
+    // Takes the next block, if there is one, and returns whether there was. All lanes call it.
     __device__ __forceinline__ bool take(Block &out) {
         const int rank = threadIdx.x % COLUMNS, first_lane = threadIdx.x % WARP - rank;
         const uint32_t number = column / COLUMNS;
-        // Only the rows' next entries count, so that each block takes one.
+        // The block is the least one of the rows' next entries, so each row starts at its first
+        // lane.
         out.number = __reduce_min_sync(~0u, rank == 0 ? number : NO_BLOCK);
         if (out.number == NO_BLOCK)
             return false;
         const uint32_t before = __shfl_up_sync(~0u, column, 1);
         const bool fits = number == out.number && (rank == 0 || column > before);
-        // Bits of the row's lanes: the run of ones at the low end is taken.
+        // Bits of the row's lanes; the lanes of the run of ones at the low end are taken.
         const uint32_t row_fits = __ballot_sync(~0u, fits) >> first_lane & 0xf;
         const int count = __ffs(~row_fits) - 1;
         out.mine = rank < count;
@@ -141,11 +142,11 @@ template <class O, class J> struct Walk {
     }
 };
 
-// Which of a block's halves have an entry.
+// These return whether the low or the high half (four rows) of a block has an entry.
 __device__ __forceinline__ bool has_low(uint32_t mask) { return mask & 0xffff; }
 __device__ __forceinline__ bool has_high(uint32_t mask) { return mask >> 16; }
 
-// Pieces of each eight rows; a thread each.
+// Counts the pieces of each group of eight rows; one thread per group.
 template <class O, class J>
 __device__ void count_pieces(Pattern<O, J> pattern, int64_t groups, int64_t *counts) {
     const int64_t group = first_item();
@@ -155,9 +156,9 @@ __device__ void count_pieces(Pattern<O, J> pattern, int64_t groups, int64_t *cou
     counts[group] = max(int64_t(1), (entries + (1 << PIECE_LOG2) - 1) >> PIECE_LOG2);
 }
 
-// Numbers of blocks of 8 × 4 of each piece, and of 4 × 4, where the pieces of the
-// first four of eight rows come before those of the others. `longest` becomes the
-// most of either. A warp a piece.
+// Counts the 8 × 4 blocks of each piece, and the 4 × 4 blocks; in `fours` the pieces of the first
+// four of eight rows come before those of the other four. `longest` becomes the maximum of each
+// count. One warp per piece.
 template <class O, class J>
 __device__ void count_blocks(Pattern<O, J> pattern, const int64_t *pieces, int64_t groups,
                              int64_t items, int64_t *eights, int64_t *fours,
@@ -179,7 +180,7 @@ __device__ void count_blocks(Pattern<O, J> pattern, const int64_t *pieces, int64
     eights[item] = count;
     own_fours[0] = low;
     own_fours[piece.count] = high;
-    // Nearly always somebody else has as many already.
+    // Reads first, since nearly always another warp has stored at least as much already.
     const unsigned long long most[] = {static_cast<unsigned long long>(count),
                                        static_cast<unsigned long long>(max(low, high))};
     for (int size = 0; size < 2; ++size) {
@@ -188,16 +189,16 @@ __device__ void count_blocks(Pattern<O, J> pattern, const int64_t *pieces, int64
     }
 }
 
-// How slabs are dealt out.
+// Rules by which slabs are divided into shares or parts.
 struct Rules {
     int shares_log2, limit_log2;
 };
-// Parts of a slab, 0 where it has shares, and blocks of each but the last.
+// Number of parts of a slab (0 if it has shares), and blocks of each part or share but the last.
 struct Deal {
     uint32_t parts, size;
 };
 __device__ __forceinline__ Deal deal_of(uint32_t blocks, const Rules &rules) {
-    // Not rounded up by an addition, which could overflow.
+    // Rounds up without an addition to `a`, which could overflow.
     const auto ceil = [](uint32_t a, uint32_t b) { return a == 0 ? 0 : (a - 1) / b + 1; };
     const bool is_cut = blocks > uint64_t(1) << (rules.limit_log2 + rules.shares_log2);
     const uint32_t parts = is_cut ? ceil(blocks, 1u << rules.limit_log2) : 0;
@@ -205,12 +206,12 @@ __device__ __forceinline__ Deal deal_of(uint32_t blocks, const Rules &rules) {
     return {parts, (size + UNIT - 1) / UNIT * UNIT};
 }
 
-// Where the blocks of slabs start. `fours`: slabs of 4 rows.
+// Positions of the blocks of each slab. `fours`: slabs have 4 rows.
 struct Slabs {
     const int64_t *pieces, *starts;
     bool fours;
 
-    // The number of the first piece of a slab in `starts`.
+    // Index in `starts` of a slab's first piece.
     __device__ __forceinline__ int64_t first_piece(int64_t slab) const {
         if (!pieces)
             return slab;
@@ -226,7 +227,7 @@ struct Slabs {
     }
 };
 
-// What the blocks go to.
+// Arrays of the layout that fill_blocks writes.
 struct Out {
     BlockHead *heads;
     PartHead *parts;
@@ -234,11 +235,11 @@ struct Out {
     uint32_t *columns;
 };
 
-// A walk again: masks, values, columns as numbers of 32 bits, heads (zero before) but
-// for their columns and numbers of values, and where in the user's array each value
-// comes from (`positions` NULL: not wanted; `from` NULL: from the entry's own place).
-// `parts` and `cuts` have what comes before each slab, or are NULL where none is cut.
-// A warp a piece; where slabs have 4 rows, half of one a slab.
+// Walks again and writes masks, values, columns (as 32-bit numbers), heads (which are zero before)
+// without their base and number of values, and the position in the user's array of each value.
+// `positions` is NULL if that is not wanted; `from` is NULL if values are in the order of entries.
+// `parts` and `cuts` hold the parts and cut slabs before each slab, or are NULL if no slab is cut.
+// One warp per piece; where slabs have 4 rows, each half of the warp fills one.
 template <class V, class O, class J, class P>
 __device__ void fill_blocks(Pattern<O, J> pattern, const V *values, int64_t groups, int64_t items,
                             const Slabs &slabs, const Rules &rules, const int64_t *parts,
@@ -250,7 +251,7 @@ __device__ void fill_blocks(Pattern<O, J> pattern, const V *values, int64_t grou
     const Piece piece = piece_of(slabs.pieces, groups, item);
     Walk<O, J> walk(pattern, piece);
     const int lane = threadIdx.x % WARP;
-    // Of the lane's slab: its rows, lanes and the bits of a block that are its own.
+    // The lane's slab: its rows and lanes, the lane's number in it, and the mask bits that it owns.
     const int rows = slabs.fours ? ROWS / 2 : ROWS, lanes = rows * COLUMNS;
     const int rank = lane % lanes, shift = lane - rank;
     const uint32_t own_bits = (slabs.fours ? 0xffffu : ~0u) << shift;
@@ -263,7 +264,7 @@ __device__ void fill_blocks(Pattern<O, J> pattern, const V *values, int64_t grou
     const uint32_t first_part = deal.parts ? uint32_t(parts[slab]) : 0;
     BlockHead *own_heads = out.heads + (deal.parts ? (slab_count << rules.shares_log2) + first_part
                                                    : slab << rules.shares_log2);
-    // Values lie as the slabs do: behind those of the slab's earlier pieces.
+    // Values are stored slab by slab: a piece's values follow those of the slab's earlier pieces.
     int64_t at = lane % COLUMNS == 0 ? walk.skipped : 0;
     for (int delta = lanes / 2; delta > 0; delta /= 2)
         at += __shfl_xor_sync(~0u, at, delta);
@@ -278,7 +279,7 @@ __device__ void fill_blocks(Pattern<O, J> pattern, const V *values, int64_t grou
     } else if (exists && piece.number > 0) {
         inside = uint32_t(slabs.starts[slabs.first_piece(slab) + piece.number]) - first_block;
     }
-    // The next share or part that begins, and its first block.
+    // Next share or part to begin, and its first block.
     uint32_t next = 0, next_block = 0;
     if (inside > 0 && deal.size > 0) {
         next = (inside - 1) / deal.size + 1;
@@ -316,8 +317,8 @@ __device__ void fill_blocks(Pattern<O, J> pattern, const V *values, int64_t grou
     }
 }
 
-// What the columns of each head count from and their width; counts[h]: those of
-// 32 bits. A thread a head.
+// Computes the base and the width of the columns of each head; counts[h] is the number of its
+// 32-bit columns. One thread per head.
 __device__ void measure_columns(int64_t count, const uint32_t *columns, BlockHead *heads,
                                 int64_t *counts) {
     const int64_t number = first_item();
@@ -333,8 +334,8 @@ __device__ void measure_columns(int64_t count, const uint32_t *columns, BlockHea
     counts[number] = is_wide ? head.count : 0;
 }
 
-// The columns of each head and how many values it has; starts[h]: where those columns
-// of 32 bits begin. A warp a head.
+// Writes the columns of each head and its number of values; starts[h] is the position of its 32-bit
+// columns. One warp per head.
 __device__ void write_columns(int64_t count, const uint32_t *columns, const uint16_t *masks,
                               bool fours, const int64_t *starts, BlockHead *heads, uint16_t *narrow,
                               uint32_t *wide) {
@@ -373,7 +374,7 @@ using namespace tarsia::convert;
 
 #define GLOBAL extern "C" __global__ void __launch_bounds__(convert::THREADS)
 
-// Grid: ceil(pieces · WARP / THREADS); a thread each eight rows for their pieces.
+// Grids: ceil(pieces · WARP / THREADS) blocks; this kernel has one thread per group of eight rows.
 #define KERNEL_pieces(name, O, J)                                                                  \
     GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
                 int64_t groups, int64_t *counts) {                                                 \
@@ -421,7 +422,7 @@ KERNELS(fill, (64x2), (mask_block_fill_64x2_32_32_u32, 32, 32, 32),
         (mask_block_fill_64x2_64_32_u32, 64, 32, 32), (mask_block_fill_64x2_64_32_u64, 64, 32, 64),
         (mask_block_fill_64x2_64_64_u32, 64, 64, 32), (mask_block_fill_64x2_64_64_u64, 64, 64, 64))
 
-// Numbers of parts of each slab, and whether it has any; a thread a slab.
+// Computes the number of parts of each slab, and whether it is cut; one thread per slab.
 GLOBAL mask_block_parts(const int64_t *pieces, const int64_t *starts, int32_t fours,
                         int64_t slab_count, int32_t shares_log2, int32_t limit_log2, int64_t *parts,
                         int64_t *cuts) {
@@ -434,7 +435,7 @@ GLOBAL mask_block_parts(const int64_t *pieces, const int64_t *starts, int32_t fo
     cuts[slab] = deal.parts > 0;
 }
 
-// A thread a head.
+// One thread per head.
 GLOBAL mask_block_measure(int64_t count, const uint32_t *columns, BlockHead *heads,
                           int64_t *counts) {
     measure_columns(count, columns, heads, counts);

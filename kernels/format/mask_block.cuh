@@ -1,5 +1,5 @@
-// Heads of the shares and parts of src/format/mask_block.rs, which describes them; the
-// conversion makes them and the product reads them.
+// Heads of the shares and parts of src/format/mask_block.rs, which describes them. Shared by the
+// conversion, which builds them, and the product, which reads them.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 namespace tarsia::mask_block {
 
 struct alignas(16) BlockHead {
-    // First value and block; what narrow columns count from, or the first wide one;
-    // blocks; values.
+    // First value and first block; base of 16-bit columns, or position of the first 32-bit one;
+    // number of blocks and of values.
     uint64_t first;
     uint32_t block, base, count, values, flags, unused;
 };
@@ -16,7 +16,7 @@ struct alignas(16) BlockHead {
 constexpr uint32_t WIDE = 1, CUT = 2;
 
 struct alignas(16) PartHead {
-    // The slab, its first part and how many it has, and its counter.
+    // Slab, its first part, its number of parts, and the number of its counter.
     uint32_t slab, first, count, counter;
 };
 

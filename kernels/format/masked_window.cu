@@ -1,5 +1,5 @@
-// Makes the windows of src/format/masked_window.rs, which describes the arrays and has the
-// same rules as a program for the CPU, from numbers of columns (format/window_ranks.cuh).
+// Builds the windows of src/format/masked_window.rs, which describes the arrays and has a CPU
+// implementation of the same rules, from the column ranks that format/window_ranks.cuh computes.
 
 #include "common/kernels.cuh"
 #include "format/window.cuh"
@@ -8,19 +8,19 @@
 namespace tarsia::convert {
 
 constexpr int THREADS = 256;
-// Columns of a block, and rows of a tile.
+// Number of columns of a block, and of rows of a tile.
 constexpr int BLOCK = 8;
 
-// Where the conversion has put what it knows of the windows; there are no masks.
+// Arrays in which the conversion has stored the ranks and columns of windows; there are no masks.
 struct Numbers {
     const uint32_t *ranks, *list, *distinct;
     const uint8_t *masks;
-    // Blocks before each window.
+    // Number of blocks before each window.
     const int64_t *starts;
 };
 
-// The layout, and where the user's values go (`slots` NULL: not wanted; `from` NULL: values are
-// the user's). `masks` are zero before.
+// Arrays of the layout, and positions of the user's values (`slots` is NULL if they are not wanted;
+// `from` is NULL if the values are in the user's order). `masks` are zero before.
 template <class V> struct Arrays {
     uint32_t *columns;
     unsigned long long *masks;
@@ -30,8 +30,8 @@ template <class V> struct Arrays {
     uint64_t *slots;
 };
 
-// All of a window. A thread block a window. Masks are set by atomics and read behind L1, which
-// may have lines that neighbours share.
+// Fills one window per thread block. Masks are set by atomics and read from L2, since L1 may hold
+// stale lines that are shared with neighbouring windows.
 template <class V, class O, class J>
 __device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int height,
                      const Numbers &numbers, const Arrays<V> &out) {
@@ -41,7 +41,7 @@ __device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int heig
     const int groups = height / BLOCK;
     const int64_t first = starts.load(a, window * height, height);
     const int64_t block = numbers.starts[window], end = numbers.starts[window + 1];
-    // What follows the last tile's values.
+    // End of the last tile's values.
     if (window + 1 == windows && threadIdx.x == 0)
         out.starts[end * groups] = uint32_t(a.nnz);
     __syncthreads();
@@ -54,7 +54,7 @@ __device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int heig
             i < distinct ? list[i] : list[distinct - 1] | parts::kPadding;
 
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-    // The tile of an entry, and its bit.
+    // Tile of an entry, and its bit in the tile's mask.
     const auto place = [&](uint32_t at, int &bit) {
         const uint32_t rank = numbers.ranks[first + at];
         const int row = starts.row_of(at, height), k = int(rank % BLOCK);
@@ -71,8 +71,8 @@ __device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int heig
             row += bit % 32 / 4;
             mask = uint64_t(1) << bit;
         }
-        // A row's entries of a tile, which follow each other, are at most 8: the first sets
-        // the bits of all.
+        // The entries of one row in one tile, at most 8, follow each other: the first lane sets the
+        // bits of all.
         const int64_t left = __shfl_up_sync(~0u, row, 1);
         for (int delta = 1; delta < BLOCK; delta *= 2) {
             const int64_t other = __shfl_down_sync(~0u, row, delta);
@@ -86,7 +86,7 @@ __device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int heig
     __threadfence();
     __syncthreads();
 
-    // Values are in the order of the tiles, and those of windows in that of the windows.
+    // Values are stored tile by tile and window by window.
     uint32_t next = uint32_t(first);
     for (int64_t from = block * groups; from < end * groups; from += blockDim.x) {
         const int64_t tile = from + threadIdx.x;
@@ -115,7 +115,8 @@ __device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int heig
         const int64_t tile = place(at, bit);
         const uint64_t below = __ldcg(out.masks + tile) & ((uint64_t(1) << bit) - 1);
         const uint32_t to = __ldcg(out.starts + tile) + __popcll(below);
-        // Fewer only where rows are not sorted, which makes wrong numbers and no wrong access.
+        // Always true if rows are sorted; unsorted rows give wrong numbers but no access out of
+        // bounds.
         if (to < a.nnz) {
             out.values[to] = values[first + at];
             if (out.slots)

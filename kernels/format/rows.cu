@@ -1,10 +1,10 @@
-// Makes canonical CSR (src/format/csr.rs describes it) from what the user has:
-// keys for the sort, row offsets from sorted keys, columns, blocks into scalars.
-// format/values.cu has the values. The pattern has been validated.
+// Builds canonical CSR (described in src/format/csr.rs) from the user's matrix: keys for the sort,
+// row offsets from sorted keys, columns, and the expansion of blocks into scalars. format/values.cu
+// gathers the values. The pattern has been validated.
 //
-// "Rows" are those of op(A); a position is a place in the user's value array.
-// Positions are 32-bit where their number allows it, else 64-bit, and NULL
-// stands for 0, 1, 2, ….
+// "Rows" are those of op(A); a "position" is an index into the user's value array. Positions are
+// 32-bit if their number allows it, otherwise 64-bit; a NULL array of positions stands for 0, 1, 2,
+// ….
 
 #include "common/grid.cuh"
 #include "common/kernels.cuh"
@@ -12,13 +12,12 @@
 
 namespace tarsia {
 
-// Entries of one block's tile.
+// Threads of a block, and entries of its tile.
 constexpr int THREADS = 256;
 constexpr int TILE = 8 * THREADS;
 
-// The row of [low, high) that holds `position`, which is at least the start of
-// row `low` and less than the end of row high − 1. Offsets ascend; the start of
-// row r is offsets[r] − base.
+// Returns the row of [low, high) that holds `position`, which is at least the start of row `low`
+// and less than the end of row high − 1. Offsets ascend; row r starts at offsets[r] − base.
 template <class O>
 __device__ int64_t row_of(const O *offsets, int64_t base, int64_t low, int64_t high,
                           int64_t position) {
@@ -26,9 +25,9 @@ __device__ int64_t row_of(const O *offsets, int64_t base, int64_t low, int64_t h
     return last_where(low, high, is_from_here);
 }
 
-// Calls f(row, position) for each position of the block's tile. Two searches
-// over all rows for a block, then short ones: the cost does not depend on how
-// entries are spread over rows.
+// Calls f(row, position) for each position of the block's tile. Each block searches all rows only
+// twice, and each thread then searches a short range: the cost does not depend on the distribution
+// of entries over rows.
 template <class O, class F>
 __device__ void for_each_entry(const O *offsets, int64_t base, int64_t rows, int64_t nnz, F f) {
     __shared__ int64_t ends[2];
@@ -56,7 +55,7 @@ __device__ void keys_of_compressed(const O *offsets, const J *indices, int64_t b
     });
 }
 
-// keys[p] = first << shift | second, or first alone where second is NULL
+// keys[p] = first << shift | second, or first alone if second is NULL
 template <class J, class K, class P>
 __device__ void keys_of_pairs(const J *first, const J *second, int64_t base, int64_t nnz, int shift,
                               K *keys, P *positions) {
@@ -77,16 +76,16 @@ __device__ void rows_of_entries(const O *offsets, int64_t base, int64_t rows, in
                    [&](int64_t row, int64_t p) { out[p] = int32_t(row); });
 }
 
-// out[r] = number of keys below (r + base) << shift, for r in [0, rows]. Keys
-// ascend; `base` is for a user's own array of rows. A search per row and no
-// atomics: neighbouring rows read the same keys.
+// out[r] = number of keys below (r + base) << shift, for r in [0, rows]. Keys ascend; `base` is not
+// 0 if the keys are the user's own array of rows. One search per row and no atomics; neighbouring
+// rows read the same keys.
 template <class K>
 __device__ void offsets_of_keys(const K *keys, int64_t nnz, int64_t rows, int shift, int64_t base,
                                 int64_t *out) {
     for (int64_t r = first_item(); r <= rows; r += grid_stride()) {
         const uint64_t bound = uint64_t(r + base) << shift;
         const auto is_before = [&](int64_t at) { return uint64_t(keys[at]) < bound; };
-        // The bound of the last may not fit, and needs no search.
+        // The last row's bound may not fit 64 bits, and needs no search.
         out[r] = first_where_not(r < rows ? 0 : nnz, nnz, is_before);
     }
 }
@@ -119,27 +118,26 @@ __device__ void copy_offsets(const O *from, int64_t base, int64_t count, int64_t
         out[r] = int64_t(from[r]) - base;
 }
 
-// Canonical CSR of blocks (offsets and indices in blocks, `positions` where in
-// the user's array each block is) to canonical CSR of scalars. A block is
-// height × width in op(A); element (i, j) is stored at i · width + j, or at
-// j · height + i where `by_columns`.
+// Expands canonical CSR of blocks (offsets and indices count blocks, `positions` are those of
+// blocks in the user's array) to canonical CSR of scalars. A block is height × width in op(A); its
+// element (i, j) is stored at i · width + j, or with `by_columns` at j · height + i.
 //
-// Blocks that are stored twice are neighbours. Their columns come one after the
-// other, each as often as there are blocks, in the order of the blocks.
+// Blocks with equal coordinates are neighbours. Each of their columns then appears once per block,
+// in the order of the blocks.
 template <class P, class Q>
 __device__ void expand_blocks(const int64_t *offsets, const int32_t *indices, const P *positions,
                               int64_t block_rows, int64_t nnz, int64_t height, int64_t width,
                               int by_columns, int32_t *out_indices, Q *out_positions) {
     const int64_t area = height * width;
     for (int64_t e = first_item(); e < nnz; e += grid_stride()) {
-        // Entry e in the order of block row, scalar row, block, column.
+        // Numbers e in the order of block row, scalar row, block, column.
         const int64_t block_row = row_of(offsets, 0, 0, block_rows, e / area);
         const int64_t start = offsets[block_row], blocks = offsets[block_row + 1] - start;
         const int64_t inner = e - start * area, line = blocks * width;
         const int64_t i = inner / line, slot = inner % line / width, j = inner % width;
         const int64_t block = start + slot;
         const int32_t col = indices[block];
-        // The run [run, run_end) of blocks of this column.
+        // Run [run, run_end) of blocks with this column.
         int64_t run = block, run_end = block + 1;
         if (run > start && indices[run - 1] == col)
             run = first_where_not(start, run - 1, [&](int64_t at) { return indices[at] < col; });
@@ -155,8 +153,8 @@ __device__ void expand_blocks(const int64_t *offsets, const int32_t *indices, co
     }
 }
 
-// Entries that row r of the permuted matrix has: the lengths of rows
-// permutation[r], and one 0 behind them, for an exclusive scan.
+// Lengths of the rows permutation[r], which are rows r of the permuted matrix, with one 0 behind
+// them, for an exclusive scan.
 template <class O>
 __device__ void permuted_lengths(const O *offsets, const int32_t *permutation, int64_t rows,
                                  int64_t *out) {
@@ -166,8 +164,8 @@ __device__ void permuted_lengths(const O *offsets, const int32_t *permutation, i
     }
 }
 
-// positions[e] = where entry e of the permuted rows was; `new_offsets` are its
-// rows', `offsets` those of before.
+// positions[e] = position before the permutation of entry e of the permuted rows; `new_offsets` are
+// the permuted rows' offsets, `offsets` the original ones.
 template <class O, class P>
 __device__ void permuted_positions(const int64_t *new_offsets, const O *offsets,
                                    const int32_t *permutation, int64_t base, int64_t rows,
@@ -191,7 +189,7 @@ using u64 = uint64_t;
 
 #define GLOBAL extern "C" __global__ void
 
-// K and P: bits of keys and of positions, which 32-bit offsets have 32 of.
+// K and P: bits of keys and of positions; with 32-bit offsets, positions have 32 bits.
 #define KERNEL_keys_of_compressed(name, O, J, K, P)                                                \
     GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t major, \
                 int64_t nnz, int shift, uint##K##_t *keys, uint##P##_t *positions) {               \
@@ -264,7 +262,7 @@ KERNELS(columns_of_keys, (), (columns_of_keys_u32, 32), (columns_of_keys_u64, 64
 KERNELS(gather_columns, (), (gather_columns_32_u32, 32, 32), (gather_columns_64_u32, 64, 32),
         (gather_columns_32_u64, 32, 64), (gather_columns_64_u64, 64, 64))
 
-// P and Q: bits of positions before and after.
+// P and Q: bits of the positions before and after the expansion.
 #define KERNEL_expand_blocks(name, P, Q)                                                           \
     GLOBAL name(const int64_t *offsets, const int32_t *indices, const uint##P##_t *positions,      \
                 int64_t block_rows, int64_t nnz, int64_t height, int64_t width, int by_columns,    \
@@ -275,12 +273,12 @@ KERNELS(gather_columns, (), (gather_columns_32_u32, 32, 32), (gather_columns_64_
 KERNELS(expand_blocks, (), (expand_blocks_u32_u32, 32, 32), (expand_blocks_u32_u64, 32, 64),
         (expand_blocks_u64_u64, 64, 64))
 
-// Offsets of scalar rows from those of block rows.
+// Computes the offsets of scalar rows from those of block rows.
 GLOBAL expand_offsets(const int64_t *offsets, int64_t rows, int64_t height, int64_t width,
                       int64_t *out) {
     for (int64_t r = first_item(); r <= rows; r += grid_stride()) {
         const int64_t start = offsets[r / height];
-        // Row `rows` is the first of a block row that is not there.
+        // Row `rows` would be in a block row that does not exist.
         const int64_t blocks = r < rows ? offsets[r / height + 1] - start : 0;
         out[r] = (start * height + blocks * (r % height)) * width;
     }

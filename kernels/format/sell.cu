@@ -1,9 +1,9 @@
-// Makes the slices of src/format/warp_sell.rs, which describes the arrays and
-// has the same rules as a program for the CPU.
+// Builds the slices of src/format/warp_sell.rs, which describes the arrays and has a CPU
+// implementation of the same rules.
 //
-// Kernels in their order: those of shared.cu (only where rows may share columns), sell_order,
+// Order of the kernels: those of shared.cu (only if rows may share columns), sell_order,
 // scan_windows, sell_heads, sell_measure, sell_columns, scan_windows; then the host knows all
-// sizes, and sell_fill ends it.
+// sizes, and sell_fill comes last.
 
 #include "format/bits.cuh"
 #include "format/warp_sell.cuh"
@@ -16,23 +16,24 @@ namespace tarsia::convert {
 
 using namespace warp_sell;
 
-// An item can have this many lanes.
+// log2 of the largest number of lanes of an item.
 constexpr int MOST_LANES_LOG2 = 5;
-// Lengths in `order` end here; longer rows are cut into parts.
+// Largest length that `order` stores; longer rows are cut into parts.
 constexpr int MOST_LENGTH = 0xffff;
 
-// Parts that a thread block has of a long row.
+// Number of parts of a long row that a thread block multiplies.
 constexpr int BLOCK_PARTS = 4;
 
 struct Rules {
     int64_t rows;
-    // σ, K, and the entries that a lane may have before an item takes more lanes.
+    // σ (rows of a window), K (rows of an item with shared columns), and the number of entries per
+    // lane above which an item takes more lanes.
     int32_t window, item_rows, entries;
-    // log2 of the columns of a lane in a step.
+    // log2 of the columns of a lane in one step.
     int32_t group_log2;
-    // log2 of the entries of the longest row that is no sum of parts, and of the longest part.
+    // log2 of the most entries of a row that is not cut into parts, and of a part.
     int32_t limit_log2;
-    // Whether slices may have half steps.
+    // True if slices may end with half a step.
     int32_t halves;
 
     __device__ __forceinline__ int group() const { return 1 << group_log2; }
@@ -40,25 +41,26 @@ struct Rules {
     __device__ __forceinline__ int64_t windows() const { return (rows + window - 1) / window; }
 };
 
-// Numbers of each window, then what comes before it; behind the windows the sums.
+// Counts of each window, later their exclusive sums; the totals are behind the last window.
 struct Counts {
-    // Slices without parts, blocks of long rows, and units of 32 values.
+    // Slices other than parts, thread blocks of long rows, and units of 32 values.
     int64_t *slices, *blocks, *values;
-    // Items of K rows.
+    // Items of K rows (in the high half), and all items.
     int64_t *several;
 };
 
-// Items of a window in their order, all of one kind: words of `order`, or sort keys.
+// Range of a window's sorted items that are all of one kind: of K rows, or of a single row.
 struct Kind {
-    // Their places in the window.
+    // Positions of the items in the window.
     int begin, end;
     int rows;
 };
 
-// Slices of the items of a kind.
+// Division of the items of one kind into slices.
 struct Slices {
     int begin, end;
-    // Places of the first items with 5, 4, … 0 as log2 of their lanes, and slices before.
+    // For 5, 4, … 0 as log2 of the lanes of an item: position of the first such item, and number of
+    // slices before it.
     int place[MOST_LANES_LOG2 + 2], before[MOST_LANES_LOG2 + 2];
 };
 
@@ -80,13 +82,14 @@ __device__ __forceinline__ Steps steps_of(const Rules &rules, int64_t length, in
     return {full + 1, false};
 }
 
-// How a long row is cut.
+// Division of a long row into parts.
 struct Cut {
-    // Blocks, full parts, and entries of a full one and of the part behind them.
+    // Number of thread blocks and of full parts; entries of a full part, and of the part behind
+    // them.
     int64_t blocks, full;
     int part, rest;
 
-    // Units of 32 values before part i.
+    // Number of units of 32 values before part i.
     __device__ __forceinline__ int64_t units_before(const Rules &rules, int64_t i) const {
         const int64_t whole = min(i, full) * (part / WARP);
         return i <= full ? whole
@@ -101,7 +104,7 @@ __device__ __forceinline__ Cut cut(const Rules &rules, int64_t length) {
     return {blocks, length / part, int(part), int(length % part)};
 }
 
-// The first place of [low, high) with at most this many entries.
+// First position of [low, high) with at most this many entries; entries descend.
 template <class F>
 __device__ __forceinline__ int first_at_most(int low, int high, int64_t entries, F entries_at) {
     while (low < high) {
@@ -131,14 +134,14 @@ __device__ void slices_of(const Rules &rules, const Kind &kind, F length_at, Sli
                                  [&](int at) { return int64_t(length_at(at)) * kind.rows; });
         const int slices = (stop - place + (1 << i) - 1) >> i;
         before += slices;
-        // The last slice may take items that would do with fewer lanes.
+        // The last slice may also take items for which fewer lanes would do.
         place = min(place + (slices << i), kind.end);
     }
     out.place[MOST_LANES_LOG2 + 1] = place;
     out.before[MOST_LANES_LOG2 + 1] = before;
 }
 
-// A slice of a kind: its first place, items, lanes and steps.
+// Slice of one kind of items: position of its first item, number of items, lanes of each, steps.
 struct Slice {
     int place, items, lanes_log2;
     Steps steps;
@@ -154,7 +157,7 @@ __device__ __forceinline__ Slice slice_at(const Rules &rules, const Slices &slic
     out.lanes_log2 = MOST_LANES_LOG2 - i;
     const int left = slices.end - out.place;
     const int longest = length_at(out.place);
-    // The last ones take all lanes, as long as each has something to do.
+    // The last items take more lanes as long as each lane has something to do.
     while (out.lanes_log2 < MOST_LANES_LOG2 && left <= WARP >> (out.lanes_log2 + 1) &&
            longest > rules.group() << out.lanes_log2) {
         ++out.lanes_log2;
@@ -164,13 +167,13 @@ __device__ __forceinline__ Slice slice_at(const Rules &rules, const Slices &slic
     return out;
 }
 
-// Sorts 1,024 keys, ascending. All threads of a block.
+// Sorts 1,024 keys in ascending order; called by all threads of a block.
 __device__ void sort_keys(uint32_t *keys) {
     __syncthreads();
     bool ascend = true;
     for (int i = threadIdx.x; i < MOST_ITEMS - 1; i += THREADS)
         ascend &= keys[i] <= keys[i + 1];
-    // Rows of one length are.
+    // Keys are sorted already if all rows have the same length.
     if (__syncthreads_and(ascend))
         return;
     for (int size = 2; size <= MOST_ITEMS; size *= 2) {
@@ -189,19 +192,20 @@ __device__ void sort_keys(uint32_t *keys) {
     __syncthreads();
 }
 
-// A sort key: single rows behind items of K, lengths descending, rows ascending.
+// Sort keys order single rows behind items of K rows, then lengths descending, then rows ascending.
 constexpr int ROW_BITS = 10, SINGLE_BIT = 26;
 constexpr uint32_t NO_ITEM = ~0u;
 __device__ __forceinline__ int key_length(uint32_t key) {
     return MOST_LENGTH - int(key >> ROW_BITS & MOST_LENGTH);
 }
 
-// Slices of both kinds, of items in shared memory, and places of long rows.
+// Slices of both kinds of items, and positions of long rows; in shared memory.
 struct Arranged {
     Slices of[2];
     int long_begin, long_end;
 };
-// `several` items of K rows and `items` in all; length_at(place) from shared memory.
+// Computes the slices of a window with `several` items of K rows and `items` in all;
+// length_at(position) reads shared memory.
 template <class F>
 __device__ void arrange(const Rules &rules, int several, int items, F length_at, Arranged &out) {
     if (threadIdx.x < 2) {
@@ -218,8 +222,8 @@ __device__ void arrange(const Rules &rules, int several, int items, F length_at,
     __syncthreads();
 }
 
-// Places of the window's items, and how many slices, parts, long rows and values
-// they make. A block a window.
+// Sorts the window's items and counts the slices, long-row blocks and values that they make. One
+// block per window.
 template <class O>
 __device__ void order_items(const O *offsets, const uint8_t *same, Rules rules, uint32_t *order,
                             Counts counts) {
@@ -228,7 +232,7 @@ __device__ void order_items(const O *offsets, const uint8_t *same, Rules rules, 
     const int64_t number = blockIdx.x, first = number * rules.window;
     const int rows = int(min(int64_t(rules.window), rules.rows - first));
     const int k = rules.item_rows;
-    // Start of the run of equal rows that each row is in.
+    // First row of the run of equal rows that each of the thread's rows belongs to.
     int start[OF_THREAD], latest = -1;
     const auto follows = [&](int row) {
         return k > 1 && row > 0 && row < rows && same[first + row];
@@ -299,8 +303,8 @@ __device__ void order_items(const O *offsets, const uint8_t *same, Rules rules, 
     }
 }
 
-// Each of `arrays` arrays of n + 1 numbers, one behind the other, to what comes
-// before each; the last is the sum, and goes to `sums` too. One block an array.
+// Replaces an array of n + 1 numbers by its exclusive sums; the total goes to array[n] and to
+// *sums. One block per array.
 __device__ void scan_array(int64_t *array, int64_t n, int64_t *sums) {
     int64_t before = 0;
     for (int64_t first = 0; first < n; first += blockDim.x) {
@@ -318,7 +322,7 @@ __device__ void scan_array(int64_t *array, int64_t n, int64_t *sums) {
     }
 }
 
-// Heads but for columns. The counts are what comes before each window now. A block a
+// Writes slice heads except for their columns. `counts` holds exclusive sums by now. One block per
 // window.
 template <class O>
 __device__ void make_heads(const O *offsets, const uint32_t *order, Rules rules, Counts counts,
@@ -388,7 +392,8 @@ __device__ void make_heads(const O *offsets, const uint32_t *order, Rules rules,
             head.lanes_log2 = uint8_t(found.lanes_log2);
             head.items = uint8_t(found.items);
             head.flags = (kind == 0 ? ROWS : 0) | (found.steps.half ? HALF : 0);
-            // Equal lengths keep their order: rows that follow each other.
+            // Equal lengths keep their order, so these two words show that all 32 rows are
+            // consecutive and equally long.
             const uint32_t word = words[found.place];
             if (kind == 1 && found.lanes_log2 == 0 && found.items == WARP &&
                 words[found.place + WARP - 1] == word + (WARP - 1)) {
@@ -402,8 +407,8 @@ __device__ void make_heads(const O *offsets, const uint32_t *order, Rules rules,
     }
 }
 
-// What a lane has of the rows of its item, the first of which is `row` and whose
-// entries start at `start`, or of its part of a row.
+// Entries of a lane's item: its first row, the position of that row's (or part's) first entry,
+// their number, and the lane's rank in the item.
 struct Lane {
     int64_t row, start;
     int length, rank;
@@ -422,7 +427,7 @@ __device__ __forceinline__ Lane lane_of(const O *offsets, int64_t base, const ui
         out.row = int64_t(head.row) + item;
         out.length = head.length;
     } else if (head.flags & PART) {
-        // All but the last parts are as long as the first.
+        // All parts before this one are as long as the first.
         const int64_t first = int64_t(head.place) * BLOCK_PARTS;
         out.row = head.row;
         before = (slice - first) * heads[first].length;
@@ -436,13 +441,13 @@ __device__ __forceinline__ Lane lane_of(const O *offsets, int64_t base, const ui
     return out;
 }
 
-// Column slots that a lane has under way.
+// Number of column slots that a lane has in flight.
 constexpr int FOUR = 4;
 
-// Calls f(slot, count, width, columns) for the lane's column slots, up to four at a
-// time: columns[i] is the column of the item in slot + i, of those behind the half's,
-// or −1 where it has none, i < count too. The half is one of width 1 and is slot −1.
-// All lanes of a warp.
+// Calls f(slot, count, width, columns) for the lane's column slots, up to four at a time. Slot + i,
+// i < count, holds entry columns[i] of the item, or padding if that is −1. The half step comes
+// first, as slot −1 with width 1; other slots count from behind it. All lanes of the warp call
+// this.
 template <class F>
 __device__ __forceinline__ void for_each_four(const Rules &rules, const SliceHead &head,
                                               const Lane &lane, F f) {
@@ -473,7 +478,7 @@ __device__ __forceinline__ int64_t column_units(const Rules &rules, const SliceH
     return head.flags & ADJACENT ? all : steps.slots(rules.group());
 }
 
-// The form of each slice's columns, and what they count from. A warp a slice.
+// Chooses the form of each slice's columns and their base. One warp per slice.
 template <class O, class J>
 __device__ void measure_slices(const O *offsets, const J *indices, int64_t base,
                                const uint32_t *order, Rules rules, const int64_t *slices,
@@ -483,7 +488,7 @@ __device__ void measure_slices(const O *offsets, const J *indices, int64_t base,
         return;
     SliceHead head = heads[slice];
     const Lane lane = lane_of(offsets, base, order, heads, slice, head);
-    // Columns are less than 2^31.
+    // Initial minimum and maximum; columns are less than 2^31.
     uint32_t low = ~0u, high = 0;
     const bool even = head.flags & EVEN;
     bool runs = even, adjacent = head.steps > 0;
@@ -493,7 +498,7 @@ __device__ void measure_slices(const O *offsets, const J *indices, int64_t base,
         for (int i = 0; i < FOUR; ++i)
             columns[i] =
                 entries[i] < 0 ? 0 : uint32_t(int64_t(indices[lane.start + entries[i]]) - base);
-        // Of the group of each.
+        // First column of the group that each slot is in.
         const uint32_t first[FOUR] = {columns[0], columns[width > 1 ? 0 : 1],
                                       columns[width > 2 ? 0 : 2],
                                       columns[width > 2   ? 0
@@ -506,7 +511,8 @@ __device__ void measure_slices(const O *offsets, const J *indices, int64_t base,
                 high = max(high, columns[i]);
                 adjacent &= columns[i] == first[i] + (i & (width - 1));
             }
-            // Lanes of an even slice have the same number of entries.
+            // All lanes of an even slice have the same number of entries, so all take part in the
+            // shuffle.
             if (even) {
                 const uint32_t of_lane_0 = __shfl_sync(~0u, columns[i], 0);
                 runs &= entries[i] < 0 || columns[i] == of_lane_0 + threadIdx.x % WARP;
@@ -535,8 +541,8 @@ __device__ void measure_slices(const O *offsets, const J *indices, int64_t base,
     heads[slice] = head;
 }
 
-// Where in its window each slice's columns start, and the windows' units of
-// narrow and wide columns. A warp a window.
+// Computes where in its window each slice's columns start, and each window's units of narrow and of
+// wide columns. One warp per window.
 __device__ void place_columns(Rules rules, const int64_t *slices, const int64_t *blocks,
                               SliceHead *heads, int64_t *narrow, int64_t *wide) {
     const int lane = threadIdx.x % WARP;
@@ -575,15 +581,15 @@ __device__ void place_columns(Rules rules, const int64_t *slices, const int64_t 
     }
 }
 
-// Stores two elements, which are aligned like one of twice the size (but to 16 bytes at
-// the most: allocators promise no more), or the first.
+// Stores `first`, and if `both` also `second` behind it. Pairs are aligned to their size, but to 16
+// bytes at most, since allocators promise no more.
 template <class T> __device__ __forceinline__ void put(T *to, T first, T second, bool both) {
     if (!both) {
         *to = first;
     } else if constexpr (sizeof(T) == 2) {
         *reinterpret_cast<uint32_t *>(to) = uint32_t(first) | uint32_t(second) << 16;
     } else if constexpr (sizeof(T) <= 8) {
-        // Written out: the compiler makes two stores of a vector here.
+        // Inline assembly, since the compiler splits a vector store into two here.
         std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t> a, b;
         memcpy(&a, &first, sizeof(T));
         memcpy(&b, &second, sizeof(T));
@@ -598,9 +604,9 @@ template <class T> __device__ __forceinline__ void put(T *to, T first, T second,
     }
 }
 
-// Values, columns, and where in the user's array each value comes from
-// (`positions` NULL: not wanted; `from` NULL: from the entry's own place), −1
-// for padding. `values` and `out_values` NULL: none are stored. A warp a slice.
+// Writes values, columns, and the position in the user's array of each value (−1 for padding).
+// `positions` is NULL if it is not wanted; `from` is NULL if values are in the order of entries.
+// `values` and `out_values` are NULL if no values are stored. One warp per slice.
 template <class V, class O, class J, class P>
 __device__ void fill_slices(const O *offsets, const J *indices, const V *values, int64_t base,
                             const uint32_t *order, Rules rules, int64_t slices,
@@ -619,9 +625,9 @@ __device__ void fill_slices(const O *offsets, const J *indices, const V *values,
     if (number == 0)
         heads[slice].columns = uint32_t(unit);
     const int64_t at = int64_t(head.first) * WARP, columns = unit * WARP;
-    // Rows of an item have the same length.
+    // Distance between the rows of an item, which follow each other and have the same length.
     const int64_t stride = lane.length;
-    // Of the full steps.
+    // Number of half steps, which are stored before the full ones.
     const int half = head.flags & HALF ? 1 : 0;
     for_each_four(
         rules, head, lane, [&](int slot, int count, int width, const int(&entries)[FOUR]) {
@@ -633,7 +639,7 @@ __device__ void fill_slices(const O *offsets, const J *indices, const V *values,
                     column[i] =
                         uint32_t(int64_t(indices[lane.start + entries[i]]) - base - head.base);
             }
-            // Slots of a lane before the group of slot i.
+            // Number of a lane's slots before the group of slot i.
             const auto before = [&](int i) { return slot < 0 ? 0 : half + ((slot + i) & -width); };
             for (int k = 0; k < rows; ++k) {
                 const int64_t start = lane.start + k * stride;
@@ -680,7 +686,7 @@ __device__ void fill_slices(const O *offsets, const J *indices, const V *values,
                 if (is_wide) {
                     put(wide + to, column[i], column[i + 1], slot >= 0);
                 } else if (head.flags & RUNS) {
-                    // A half has one, and 0 behind it.
+                    // A half step stores one column with a 0 behind it.
                     const int64_t run =
                         columns + (slot < 0 ? 0 : (half << rules.group_log2) + slot + i);
                     if (number == 0)
@@ -695,7 +701,7 @@ __device__ void fill_slices(const O *offsets, const J *indices, const V *values,
             }
         });
     const int last = ((head.steps + half) << rules.group_log2) - 1;
-    // What is behind runs.
+    // Zeros behind the last run, up to a multiple of 32.
     if (head.flags & RUNS && last + 1 + number < (last / WARP + 1) * WARP)
         narrow[columns + last + 1 + number] = 0;
 }
@@ -705,7 +711,8 @@ __device__ void fill_slices(const O *offsets, const J *indices, const V *values,
 using namespace tarsia;
 using namespace tarsia::convert;
 
-// Left to itself, ptxas spills some of them for more warps. What is filled waits for memory.
+// Without the explicit minimum of blocks, ptxas spills in some of these kernels to fit more warps.
+// Fill kernels are bound by memory latency and get more blocks.
 #define GLOBAL extern "C" __global__ void __launch_bounds__(convert::THREADS, 2)
 #define FILLS extern "C" __global__ void __launch_bounds__(convert::THREADS, 4)
 #define RULES                                                                                      \
@@ -713,7 +720,7 @@ using namespace tarsia::convert;
         int32_t limit_log2, int32_t halves
 #define GIVEN                                                                                      \
     Rules { rows, window, item_rows, entries, group_log2, limit_log2, halves }
-// Grid: a block a window.
+// Grid: one block per window.
 #define KERNEL_order(name, O)                                                                      \
     GLOBAL name(const int##O##_t *offsets, const uint8_t *same, RULES, uint32_t *order,            \
                 int64_t *slices, int64_t *blocks, int64_t *values, int64_t *several) {             \
@@ -726,7 +733,7 @@ KERNELS(order, (), (sell_order_32, 32), (sell_order_64, 64))
         make_heads(offsets, order, GIVEN, {slices, blocks, values, several}, heads);               \
     }
 KERNELS(heads, (), (sell_heads_32, 32), (sell_heads_64, 64))
-// Grid: a block of 1,024 threads an array.
+// Grid: one block of 1,024 threads per array.
 extern "C" __global__ void __launch_bounds__(1024)
     scan_windows(int64_t *arrays, int64_t windows, int64_t *sums) {
     scan_array(arrays + int64_t(blockIdx.x) * (windows + 1), windows, sums + blockIdx.x);
@@ -736,7 +743,7 @@ GLOBAL sell_columns(RULES, const int64_t *slices, const int64_t *blocks, SliceHe
                     int64_t *narrow, int64_t *wide) {
     place_columns(GIVEN, slices, blocks, heads, narrow, wide);
 }
-// Grid: ceil(slices · WARP / THREADS), or more.
+// Grid: at least ceil(slices · WARP / THREADS) blocks.
 #define KERNEL_measure(name, O, J)                                                                 \
     GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base,                \
                 const uint32_t *order, RULES, const int64_t *slices, const int64_t *blocks,        \

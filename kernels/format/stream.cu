@@ -1,8 +1,8 @@
-// Makes the layout `stream` (src/format/stream.rs describes it) from rows of op(A):
-// the first slots of rows, the rows of tiles, the arrays tile by tile, then what
-// tiles and blocks must know of each other. The pattern has been validated.
+// Builds the layout `stream` (described in src/format/stream.rs) from rows of op(A): the first slot
+// of each row, the first row of each tile, the arrays tile by tile, then the links between tiles
+// and between blocks. The pattern has been validated.
 //
-// Start r of a matrix's rows is offsets[r] − base.
+// Row r starts at offsets[r] − base.
 
 #include "common/grid.cuh"
 #include "common/stream_tiles.cuh"
@@ -12,7 +12,7 @@ namespace tarsia::stream {
 
 constexpr int THREADS = 256;
 
-// Slots of each row, and one 0 behind them, for an exclusive scan.
+// Counts the slots of each row, with one 0 behind them, for an exclusive scan.
 template <class O> __device__ void row_slots(const O *offsets, int64_t rows, int64_t *out) {
     for (int64_t r = first_item(); r <= rows; r += grid_stride()) {
         const int64_t length = r < rows ? int64_t(offsets[r + 1]) - int64_t(offsets[r]) : -1;
@@ -20,13 +20,13 @@ template <class O> __device__ void row_slots(const O *offsets, int64_t rows, int
     }
 }
 
-// Writes the row of each tile's first slot. `starts` are the first slots of the rows
-// and their number.
+// Writes the row of each tile's first slot. `starts` holds the first slot of each row, and the
+// number of slots at the end.
 __device__ void tile_rows(const int64_t *starts, int64_t rows, int64_t tile_slots, Tile *tiles) {
-    // Tiles that a thread writes by itself.
+    // Largest number of tiles of a row that one thread writes by itself; longer ones take the warp.
     constexpr int64_t FEW = 4;
     const int lane = threadIdx.x % WARP;
-    // All lanes stay to the end.
+    // Whole warps stay in the loop, for the ballots.
     for (int64_t first = first_item() - lane; first < rows; first += grid_stride()) {
         const int64_t row = first + lane;
         int64_t tile = 0, end = 0;
@@ -56,19 +56,19 @@ __device__ void tile_rows(const int64_t *starts, int64_t rows, int64_t tile_slot
     }
 }
 
-// Which entries N slots have, from the first slot of a tile on.
+// Map from N slots, beginning at a tile's first one, to entries.
 template <int N> struct Slots {
     static constexpr int WORDS = N / 32;
-    // The first slot's entry or, where that slot is void, the next one.
+    // Entry of the first slot or, if that slot is void, the next entry.
     int64_t entry;
-    // Slots that are not padding.
+    // Number of slots that are not padding.
     int count;
-    // Bits of void slots, and how many there are in words before.
+    // Bits of void slots (those of empty rows), and the number of such slots before each word.
     uint32_t voids[WORDS];
     int before[WORDS];
 
-    // By the block, when `voids` is set, with a barrier before and behind; `row` has
-    // slot `first` of the matrix.
+    // Completes the map after `voids` has been set; has a barrier at its begin and end. `row` is
+    // the row of slot `first` of the matrix.
     template <class O>
     __device__ void prepare(const O *offsets, int64_t base, const int64_t *starts, int64_t slots,
                             int64_t row, int64_t first) {
@@ -94,12 +94,12 @@ template <int N> struct Slots {
     }
 };
 
-// Rows of op(A).
+// Pattern of op(A), row by row.
 template <class O, class J> struct Rows {
     const O *offsets;
     const J *indices;
     int64_t base, rows;
-    // First slots of rows, and their number.
+    // First slot of each row, and the number of slots behind them.
     const int64_t *starts;
     int64_t slots;
 
@@ -108,15 +108,15 @@ template <class O, class J> struct Rows {
     }
 };
 
-// Tiles that a block of `fill` makes: all that it waits for, it waits for once.
+// Number of tiles that a block of `fill` builds: all of them together wait for memory once.
 constexpr int GROUP = 4;
 
-// A block makes its tiles but for what others decide: `high` of a wide tile is 0, and
-// wide[t] says whether tile t is. `voids` is NULL where no row is empty.
+// Fills the block's tiles, except for the links that depend on other tiles: `high` of a wide tile
+// stays 0, and wide[t] says whether tile t is wide. `voids` is NULL if no row is empty.
 template <int TILE, class O, class J, class T>
 __device__ void fill(Rows<O, J> a, const T *values, int64_t tile_count, Tile *tiles, uint32_t *ends,
                      uint32_t *voids, uint16_t *lows, T *out, int64_t *wide) {
-    // A tile's threads, and the slots of each.
+    // Number of threads of a tile, and of slots of each thread.
     constexpr int TEAM = THREADS / GROUP, EACH = TILE / TEAM;
     constexpr int WARPS_OF_TEAM = TEAM / WARP, WORDS = TILE / 32;
     __shared__ Slots<GROUP * TILE> slots;
@@ -202,8 +202,8 @@ __device__ void fill(Rows<O, J> a, const T *values, int64_t tile_count, Tile *ti
     }
 }
 
-// Calls f(slot, entry) for a tile's slots, the entry −1 where there is none. The tile
-// has been filled.
+// Calls f(slot, entry) for the slots of a tile that has been filled; entry is −1 if the slot has
+// none.
 template <int TILE, class O, class J, class F>
 __device__ void for_each_slot(Rows<O, J> a, const Tile *tiles, const uint32_t *voids, F f) {
     __shared__ Slots<TILE> slots;
@@ -230,8 +230,8 @@ __device__ void fill_highs(Rows<O, J> a, const Tile *tiles, const uint32_t *void
     });
 }
 
-// positions[slot] = where in the user's array its value comes from, or all ones.
-// `from` is that of entries, NULL where they are in the array's order.
+// positions[slot] = position of its value in the user's array, or all ones. `from` holds the
+// positions of entries, or is NULL if these are in the array's order.
 template <int TILE, class O, class P>
 __device__ void fill_positions(Rows<O, int32_t> a, const Tile *tiles, const uint32_t *voids,
                                const uint64_t *from, P *positions) {
@@ -241,7 +241,7 @@ __device__ void fill_positions(Rows<O, int32_t> a, const Tile *tiles, const uint
     });
 }
 
-// The blocks that add up a row with the slots from start to end.
+// Range of the blocks that sum a row with the slots from start to end.
 struct Extent {
     int64_t first, last;
 
@@ -255,7 +255,7 @@ struct Extent {
     __device__ bool is_split() const { return first < last; }
 };
 
-// The row that is open where block b ends, or −1.
+// Row that continues beyond the end of block b, or −1.
 __device__ inline int64_t open_row(const Tile *tiles, int64_t tile_count, int64_t b) {
     const int64_t next = (b + 1) * WARPS;
     if (next >= tile_count || (tiles[next].row & Tile::JOINS) == 0)
@@ -263,8 +263,8 @@ __device__ inline int64_t open_row(const Tile *tiles, int64_t tile_count, int64_
     return tiles[next].row & ~Tile::JOINS;
 }
 
-// out[b] = 1 and the number of parts << 32 where a split row starts in block b, else
-// 0; one 0 behind them.
+// out[b] = 1 + (number of partial sums << 32) if a split row starts in block b, otherwise 0; one 0
+// behind them.
 __device__ void count_splits(const Tile *tiles, int64_t tile_count, const int64_t *starts, int tile,
                              int64_t *out) {
     const int64_t blocks = (tile_count + WARPS - 1) / WARPS;
@@ -279,8 +279,8 @@ __device__ void count_splits(const Tile *tiles, int64_t tile_count, const int64_
     }
 }
 
-// Numbers the high halves and the splits: `wide` and `counts` are exclusive sums of
-// what fill and count_splits say.
+// Numbers the tiles with high halves of columns, and the split rows. `wide` and `counts` are
+// exclusive sums of the results of fill and count_splits.
 __device__ void link(Tile *tiles, int64_t tile_count, const int64_t *starts, int tile,
                      const int64_t *wide, const int64_t *counts, int all_high, Split *splits) {
     const auto number = [&](const Extent &extent) { return uint32_t(counts[extent.first]) + 1; };
@@ -327,8 +327,7 @@ GLOBAL stream_tile_rows(const int64_t *starts, int64_t rows, int64_t tile_slots,
     tile_rows(starts, rows, tile_slots, tiles);
 }
 
-// Grid of these: a block of THREADS threads for each tile, for each GROUP of them
-// in stream_fill_….
+// Grid: one block of THREADS threads per tile; for stream_fill_…, one per GROUP of tiles.
 #define KERNEL_fill(name, O, J, bits)                                                              \
     GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
                 const int64_t *starts, int64_t slots, const BITS_##bits *values,                   \

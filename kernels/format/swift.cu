@@ -1,6 +1,6 @@
-// Makes the arrays of src/format/swift.rs and src/format/swift/bands.rs, which describe them
-// and have the same rules as programs for the CPU, from the sorted columns of op(A): rows of
-// its transpose, with 64-bit offsets and 32-bit indices from 0 on.
+// Builds the arrays of src/format/swift.rs and src/format/swift/bands.rs, which describe them and
+// have CPU implementations of the same rules, from the sorted columns of op(A), that is, from the
+// rows of its transpose, with 64-bit offsets and 32-bit indices that count from 0.
 
 #include "common/kernels.cuh"
 #include "common/search.cuh"
@@ -10,7 +10,7 @@ namespace tarsia::convert {
 
 constexpr int LANES = 32, ENTRIES = 256, BAND_ROWS = 16;
 
-// src/format/swift.rs
+// Set of blocks and run of irregular entries, as src/format/swift.rs defines them.
 struct Set {
     uint64_t first;
     uint32_t column, height, taken, zero;
@@ -26,8 +26,8 @@ struct Columns {
     int64_t count, nnz;
 };
 
-// Where updates find the places of the user's values; `slots` NULL: not wanted; `from` NULL:
-// values are in the user's order.
+// Positions in the layout of the user's values, for updates. `to` is NULL if they are not wanted;
+// `from` is NULL if values are in the user's order.
 struct Slots {
     const uint64_t *from;
     uint64_t *to;
@@ -38,13 +38,13 @@ struct Slots {
     }
 };
 
-// The last of `count` that begins at `at` or before it.
+// Last of `count` items that begins at or before `at`.
 template <class T>
 __device__ __forceinline__ int64_t last_from(const T *list, int64_t count, uint64_t at) {
     return last_where(0, count, [&](int64_t number) { return list[number].first <= at; });
 }
 
-// A thread block a group of eight blocks, a thread an entry.
+// Fills a group of eight blocks per thread block, one entry per thread.
 template <class V>
 __device__ __forceinline__ void fill(Columns a, const V *values, const uint32_t *order,
                                      const Set *sets, int64_t set_count, int64_t blocks,
@@ -71,7 +71,8 @@ __device__ __forceinline__ void fill(Columns a, const V *values, const uint32_t 
     }
     given[own] = row;
     __syncthreads();
-    // How many come before it: rows are less than 2^31, so that those beyond the end come last.
+    // Number of entries before this one by row. Rows are less than 2^31, so that the ~0 beyond the
+    // end sort last.
     int position = 0;
 #pragma unroll 4
     for (int i = 0; i < ENTRIES; i += 4) {
@@ -99,7 +100,7 @@ __device__ __forceinline__ void fill(Columns a, const V *values, const uint32_t 
     offsets[first + own] = int16_t(begins && more == 0 ? -1 : more);
 }
 
-// The irregular entries, behind `regular` others.
+// Fills the irregular entries, which are stored behind the `regular` ones.
 template <class V>
 __device__ __forceinline__ void fill_irregular(Columns a, const V *values, const uint32_t *order,
                                                const Run *runs, int64_t run_count, int64_t regular,
@@ -114,7 +115,7 @@ __device__ __forceinline__ void fill_irregular(Columns a, const V *values, const
     }
 }
 
-// The entries in the order of bands, `numbers`.
+// Fills the entries in the order of bands, which `numbers` gives.
 template <class V>
 __device__ __forceinline__ void fill_bands(Columns a, const V *values, const uint32_t *numbers,
                                            uint32_t *columns, V *out, uint8_t *rows, Slots slots) {
@@ -135,7 +136,7 @@ using namespace tarsia::convert;
 
 #define GLOBAL extern "C" __global__ void __launch_bounds__(THREADS)
 
-// Lengths and numbers of columns, to be sorted.
+// Writes the length and the number of each column, to be sorted.
 GLOBAL swift_lengths(const int64_t *offsets, int64_t cols, uint32_t *lengths, uint32_t *order) {
     for (int64_t i = first_item(); i < cols; i += grid_stride()) {
         lengths[i] = uint32_t(offsets[i + 1] - offsets[i]);
@@ -143,7 +144,7 @@ GLOBAL swift_lengths(const int64_t *offsets, int64_t cols, uint32_t *lengths, ui
     }
 }
 
-// Bands and numbers of entries, to be sorted.
+// Writes the band and the number of each entry, to be sorted.
 GLOBAL swift_band_keys(const int32_t *indices, int64_t nnz, uint32_t *bands, uint32_t *numbers) {
     for (int64_t i = first_item(); i < nnz; i += grid_stride()) {
         bands[i] = uint32_t(indices[i]) / BAND_ROWS;
@@ -151,7 +152,7 @@ GLOBAL swift_band_keys(const int32_t *indices, int64_t nnz, uint32_t *bands, uin
     }
 }
 
-// Where each of `count` bands begins in the sorted ones, and one more.
+// Finds where each of `count` bands begins in the sorted array, and where the last one ends.
 GLOBAL swift_band_starts(const uint32_t *bands, int64_t nnz, int64_t count, int64_t *starts) {
     for (int64_t band = first_item(); band <= count; band += grid_stride()) {
         starts[band] = first_where_not(0, nnz, [&](int64_t at) { return bands[at] < band; });

@@ -1,6 +1,6 @@
-// CSR to sparse tiles of 16 × 16 and back (src/format/tile.rs). A block has a row of tiles: 16 rows
-// of the matrix. Its tile columns are a set of bits in shared memory, so that nothing is sorted and
-// rows need not be.
+// Conversion of CSR to sparse tiles of 16 × 16 and back (src/format/tile.rs). A thread block takes
+// one row of tiles, that is, 16 rows of the matrix. The set of its tile columns is a bit set in
+// shared memory, so that nothing is sorted and rows need not be sorted either.
 #include "common/complex.cuh"
 #include "spgemm/tile.cuh"
 
@@ -10,10 +10,10 @@ using spgemm::Factor;
 
 namespace {
 
-// Tiles whose masks are in shared memory at a time.
+// Number of tiles whose masks are in shared memory at a time.
 constexpr int CHUNK = 256;
 
-// The entries of a row of tiles, and the first and last tile column of them.
+// Range of the entries of a row of tiles, and their first and last tile column.
 struct Span {
     int64_t begin, end, low, last;
 };
@@ -30,7 +30,7 @@ __device__ __forceinline__ Span span_of(const Factor &m, int64_t rows, int64_t *
     return span;
 }
 
-// Puts the tile columns from `low` on, `bits` of them, into the set. Ends with a barrier.
+// Makes `set` the set of the tile columns in [low, low + width). Ends with a barrier.
 __device__ __forceinline__ void collect(const Factor &m, const Span &span, int64_t low,
                                         int64_t width, const Set &set) {
     set.clear(static_cast<int>((width + 63) / 64));
@@ -45,7 +45,8 @@ __device__ __forceinline__ void collect(const Factor &m, const Span &span, int64
 
 } // namespace
 
-// counts[i] = tiles of row i of tiles; a block each. Dynamic shared memory: `bits` / 64 words.
+// counts[i] = number of tiles of row i of tiles, one block per row. Dynamic shared memory: `bits` /
+// 64 words.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     tile_count(Factor m, int64_t rows, int32_t bits, int64_t *counts) {
     __shared__ int64_t parts[32];
@@ -57,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 
 namespace {
 
-// Where the tiles go.
+// Output arrays of the conversion to tiles.
 struct Out {
     const int64_t *rows;
     uint32_t *columns;
@@ -65,20 +66,21 @@ struct Out {
     uint8_t *row_ptr;
     uint16_t *masks;
     uint32_t *used;
-    // Row of tiles of each tile.
+    // Row of tiles that each tile is in.
     uint32_t *tile_rows;
-    // Row in the high and column in the low four bits of each entry's place in its tile.
+    // Position of each entry in its tile: row in the high and column in the low four bits.
     uint8_t *index;
     void *values;
-    // Places of each row of tiles that have an entry.
+    // Number of distinct positions with an entry, per row of tiles.
     int64_t *counts;
-    // flags[0] |= 1 where a place has two entries.
+    // flags[0] |= 1 if a position has two entries.
     unsigned *flags;
-    // First entry of each row of tiles, and their number, where places have two; else NULL.
+    // First entry of each row of tiles, and their number at the end, if positions have two entries;
+    // otherwise NULL.
     const int64_t *firsts;
 };
 
-// V: the matrix's values, T: the tiles'.
+// V: type of the matrix's values, T: type of the tiles' values.
 template <class V, class T>
 __device__ __forceinline__ void fill(const Factor &m, const V *values, int64_t rows, int32_t bits,
                                      const Out &out) {
@@ -86,7 +88,7 @@ __device__ __forceinline__ void fill(const Factor &m, const V *values, int64_t r
     __shared__ int64_t wide_parts[32];
     __shared__ int parts[32];
     __shared__ int64_t row_starts[SIDE + 1];
-    // Two rows a word, as in memory; four rows a word.
+    // Masks of two rows per word, as in memory; row_ptr of four rows per word.
     __shared__ unsigned masks[CHUNK * SIDE / 2];
     __shared__ unsigned row_ptr[CHUNK * SIDE / 4];
     __shared__ unsigned starts[CHUNK];
@@ -101,7 +103,7 @@ __device__ __forceinline__ void fill(const Factor &m, const V *values, int64_t r
     const int64_t first_entry = entry;
     T *to_values = static_cast<T *>(out.values);
 
-    // Calls f(tile of the chunk, row, column in the tile, position) for the entries of the chunk.
+    // Calls f(tile in the chunk, row, column in the tile, position) for the entries of the chunk.
     const auto each_entry = [&](int64_t low, int64_t width, int first, int count, auto f) {
         for (int64_t at = span.begin + threadIdx.x; at < span.end; at += blockDim.x) {
             const int64_t column = m.column(at), relative = column / SIDE - low;
@@ -190,7 +192,7 @@ __device__ __forceinline__ void fill(const Factor &m, const V *values, int64_t r
                     to_values[place] = widen<T>(values[at]);
                 });
             } else {
-                // A thread has a row, and adds what is there twice in its order.
+                // Each thread takes a row and adds the row's repeated entries in their order.
                 for (int i = threadIdx.x; i < entries; i += blockDim.x)
                     to_values[entry + i] = zero<T>();
                 __syncthreads();
@@ -242,7 +244,7 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// starts[c] = keys less than c, for c in [0, columns]; the keys ascend.
+// starts[c] = number of keys less than c, for c in [0, columns]; the keys ascend.
 extern "C" __global__ void __launch_bounds__(256)
     tile_columns(const uint32_t *keys, int64_t count, int64_t columns, int64_t *starts) {
     for (int64_t c = first_item(); c <= columns; c += grid_stride()) {
@@ -250,15 +252,16 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// to[i] = from[tiles[i]]: the row of tiles of each tile of a list.
+// to[i] = from[tiles[i]]: row of tiles of each tile in a list.
 extern "C" __global__ void __launch_bounds__(256)
     tile_gather(const uint32_t *from, const uint32_t *tiles, int64_t count, uint32_t *to) {
     for (int64_t i = first_item(); i < count; i += grid_stride())
         to[i] = from[tiles[i]];
 }
 
-// places[16 t + r] = entries of row r of tile t's row of tiles that come before the tile;
-// counts[16 i + r] = entries of that row of the matrix. A block of 256 threads a row of tiles.
+// places[16 t + r] = number of entries of row r, in tile t's row of tiles, that come before the
+// tile; counts[16 i + r] = number of entries of that row of the matrix. One block of 256 threads
+// per row of tiles.
 extern "C" __global__ void __launch_bounds__(256)
     tile_places(const int64_t *tile_rows, const uint16_t *masks, int64_t rows, uint32_t *places,
                 int64_t *counts) {
@@ -284,8 +287,9 @@ extern "C" __global__ void __launch_bounds__(256)
         counts[number] = before;
 }
 
-// The rest of tiles of which the masks are known: entries before each row, which rows and columns
-// have one, and in starts[t], for a scan, how many the tile has; one more, 0. A thread a tile.
+// Completes tiles whose masks are known: number of entries before each row, bits of the rows and
+// columns with an entry, and in starts[t], for a scan, the tile's number of entries, with one 0
+// behind them. One thread per tile.
 extern "C" __global__ void __launch_bounds__(256)
     tile_complete(const uint4 *masks, int64_t count, uint4 *row_ptr, uint32_t *used,
                   int64_t *starts) {
@@ -315,8 +319,9 @@ extern "C" __global__ void __launch_bounds__(256)
 
 namespace {
 
-// Entries of tiles into CSR: a warp a tile; row_starts and places say where (`Output` of
-// spgemm/tile.cu). The values go to an array of the user. V: a value, or as wide as a real one.
+// Writes the entries of tiles as CSR, one warp per tile, at the positions that row_starts and
+// places give (`Output` of spgemm/tile.cu). The values go to an array of the user. V: type of the
+// values, or an integer of the same size for a real type.
 template <class V>
 __device__ __forceinline__ void to_rows(const Tiles &a, const uint32_t *tile_rows,
                                         const uint8_t *index, const V *values, int64_t count,
@@ -338,7 +343,7 @@ __device__ __forceinline__ void to_rows(const Tiles &a, const uint32_t *tile_row
             } else {
                 static_cast<int32_t *>(columns)[to] = static_cast<int32_t>(column);
             }
-            // Tiles are the library's own, and aligned.
+            // Tiles are the library's own arrays, and aligned.
             store_element(to_values + to, load_whole(values + start + e), whole);
         }
     }
@@ -361,8 +366,8 @@ __device__ __forceinline__ void to_rows(const Tiles &a, const uint32_t *tile_row
 KERNELS(to_rows, (), (tile_to_rows_f32, f32), (tile_to_rows_f64, f64), (tile_to_rows_c32, c32),
         (tile_to_rows_c64, c64))
 
-// totals[0] and [1] gain the sums of the low and high halves of the multiplications of a matrix in
-// tiles by one whose rows begin at row_starts. A warp a tile.
+// Adds to totals[0] and [1] the sums of the low and high halves of the numbers of multiplications
+// of a matrix in tiles by one whose rows begin at row_starts. One warp per tile.
 extern "C" __global__ void __launch_bounds__(256)
     tile_products(Tiles a, const uint8_t *index, int64_t count, const int64_t *row_starts,
                   unsigned long long *totals) {

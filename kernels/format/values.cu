@@ -1,5 +1,5 @@
-// Values to where a layout has them; which of the forms of src/format/narrowing.rs hold every one
-// of an array's values, and the array in such a form.
+// Gathers values into a layout, tests which of the narrower forms of src/format/narrowing.rs hold
+// all of an array's values exactly, and converts the array to such a form.
 
 #include <cuda_fp16.h>
 
@@ -8,15 +8,15 @@
 
 namespace tarsia::convert {
 
-// Bits of forms, as src/format/narrowing.rs has them.
+// Bits of the forms, as in src/format/narrowing.rs.
 constexpr uint32_t ONES = 1, HALF = 2, SINGLE = 4;
 
 constexpr int WARP = 32;
-// Values that a thread has under way.
+// Number of values that a thread has in flight.
 constexpr int UNROLL = 4;
 
-// Forms that do not hold the value with these bits: widened again it would have
-// others, or it is not finite. `one` has the bits of 1.
+// Returns the forms that do not hold a value exactly: converted back it would have other bits, or
+// it is not finite. `one` has the bits of 1.
 __device__ __forceinline__ uint32_t misfits(uint16_t bits, uint16_t one) {
     return bits == one ? 0 : ONES;
 }
@@ -27,23 +27,23 @@ __device__ __forceinline__ uint32_t misfits(uint32_t bits, uint32_t one) {
 }
 __device__ __forceinline__ uint32_t misfits(uint64_t bits, uint64_t one) {
     const float single = __double2float_rn(__longlong_as_double(int64_t(bits)));
-    // Rounding may have made an infinity of what is finite.
+    // A finite single may still be too large for fp16, which the next test finds.
     const bool finite = (bits >> 52 & 0x7ff) != 0x7ff;
     if (!finite || uint64_t(__double_as_longlong(double(single))) != bits)
         return ONES | HALF | SINGLE;
     return (bits == one ? 0 : ONES) | (misfits(__float_as_uint(single), 0) & HALF);
 }
 
-// Sets the bits in `lost` of those of the forms `wanted` that do not hold all
-// values. Warps stop where none is left.
+// Sets in `lost` the bits of those `wanted` forms that do not hold all values. A warp stops when no
+// form is left.
 template <class V>
 __device__ void find_misfits(const V *values, int64_t count, V one, uint32_t wanted,
                              uint32_t *lost) {
     const int64_t stride = grid_stride() * UNROLL;
-    // The same for all lanes of a warp.
+    // Uniform across the warp.
     int64_t first = (int64_t(blockIdx.x) * blockDim.x + threadIdx.x / WARP * WARP) * UNROLL;
     for (; first < count; first += stride) {
-        // Other warps write it: a volatile load is one of L2's.
+        // Other warps write it; a volatile load reads L2.
         const uint32_t before = *static_cast<volatile const uint32_t *>(lost);
         uint32_t found = 0;
 #pragma unroll
@@ -67,7 +67,7 @@ __device__ __forceinline__ void narrow_value(double v, __half &out) {
     out = __float2half_rn(__double2float_rn(v));
 }
 
-// out[i] = values[i], which its type holds.
+// out[i] = values[i], which the narrower type holds exactly.
 template <class V, class N> __device__ void narrow_values(const V *values, int64_t count, N *out) {
     const int64_t stride = grid_stride();
 #pragma unroll 4
@@ -75,8 +75,8 @@ template <class V, class N> __device__ void narrow_values(const V *values, int64
         narrow_value(values[i], out[i]);
 }
 
-// out[i] = values[positions[i]], conjugated where `conjugate` is not 0. NULL stands for positions
-// 0, 1, 2, …; all ones say that this is padding, which is 0.
+// out[i] = values[positions[i]], conjugated if `conjugate` is not 0. A NULL `positions` stands for
+// 0, 1, 2, …; a position of all ones is padding, whose value is 0.
 template <class V, class P>
 __device__ void gather_values(const V *values, const P *positions, int64_t count, int conjugate,
                               V *out) {

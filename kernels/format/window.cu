@@ -1,8 +1,8 @@
-// Makes the windows of src/format/window.rs, which describes the arrays and has the
-// same rules as a program for the CPU, and counts what their heights are chosen by.
+// Builds the windows of src/format/window.rs, which describes the arrays and has a CPU
+// implementation of the same rules, and computes the statistics by which their height is chosen.
 //
-// A thread block takes a window: it numbers the columns (format/window_ranks.cuh), and when
-// sums over the windows have said where its blocks and tiles begin, fills these.
+// A thread block takes one window: it ranks the window's columns (format/window_ranks.cuh) and,
+// when scans over the windows have given the first block and tile of each, fills these.
 
 #include "common/grid.cuh"
 #include "common/kernels.cuh"
@@ -17,13 +17,14 @@ using parts::Part;
 constexpr int THREADS = 256;
 constexpr int BLOCK = 16;
 constexpr int LANES = 32;
-// Words of a survey for each height, and behind these the entries that were looked at.
+// Words of the statistics for each height; behind these is the number of entries in the sample.
 constexpr int SURVEY_STEP = 16, LOOKED = 4 * SURVEY_STEP;
-// A window of 64 rows with more entries is not looked at: it would outlast all others.
+// Most entries of a sampled window of 64 rows; a longer one is left out, since it would outlast all
+// others.
 constexpr int64_t MOST_LOOKED = 1 << 17;
 
-// Which window of 64 rows sample k of 2^samples_log2 is: one of each of equal parts of the
-// matrix, or if there are no more (samples_log2 < 0) window k.
+// Returns which window of 64 rows sample k is. The matrix is cut into 2^samples_log2 equal parts,
+// each with one sample; with samples_log2 < 0, sample k is window k.
 __device__ int64_t window_of(int64_t k, int samples_log2, int64_t windows) {
     if (samples_log2 < 0)
         return k;
@@ -32,7 +33,7 @@ __device__ int64_t window_of(int64_t k, int samples_log2, int64_t windows) {
     return first(k) + int64_t((random >> 32) * others >> 32);
 }
 
-// Columns, blocks and tiles of windows of 64 >> blockIdx.y rows, in sample blockIdx.x.
+// Counts columns, blocks and tiles of the windows of 64 >> blockIdx.y rows in sample blockIdx.x.
 template <class O, class J>
 __device__ void survey(Pattern<O, J> a, int32_t samples_log2, int64_t windows, Shape shape,
                        unsigned long long *words) {
@@ -53,7 +54,7 @@ __device__ void survey(Pattern<O, J> a, int32_t samples_log2, int64_t windows, S
         of_8 += found.of_8;
     }
     if (threadIdx.x == 0) {
-        // From 8 rows on.
+        // Words are stored by height, beginning with 8 rows.
         unsigned long long *const own = words + (3 - blockIdx.y) * SURVEY_STEP;
         atomicAdd(own, columns);
         atomicAdd(own + 1, blocks);
@@ -65,14 +66,14 @@ __device__ void survey(Pattern<O, J> a, int32_t samples_log2, int64_t windows, S
     }
 }
 
-// Where the masks of the blocks of a window begin that begins with this entry: no other
-// window's are there.
+// Start of the block masks of a window whose first entry is `first`; the ranges of windows do not
+// overlap.
 __device__ __forceinline__ int64_t masks_at(int64_t first, int64_t window, int block_log2) {
     return (first >> block_log2) + window;
 }
 
-// Numbers of the columns of all windows. counts: blocks of each window, 0, and where it
-// has masks its tiles, 0. A thread block a window.
+// Ranks the columns of all windows, one thread block per window. counts: number of blocks of each
+// window, then 0, and if windows have masks their numbers of tiles, then 0.
 template <class O, class J>
 __device__ void rank_windows(Pattern<O, J> a, int64_t windows, Shape shape, uint32_t *ranks,
                              uint32_t *list, uint8_t *masks, uint32_t *distinct, int64_t *counts) {
@@ -95,11 +96,11 @@ __device__ void rank_windows(Pattern<O, J> a, int64_t windows, Shape shape, uint
     }
 }
 
-// Parts of a window, and blocks of each but the last.
+// Number of parts of a window (0 if it is whole), and of blocks of each part but the last.
 struct Deal {
     int64_t parts, size;
 };
-// How windows are cut, from the layout's totals.
+// Rules by which windows are cut into parts, from the layout's totals.
 struct Cut {
     int64_t limit, long_from;
 
@@ -116,9 +117,9 @@ struct Cut {
     }
 };
 
-// Of each window: parts, whether it is cut, whether it is whole and long; one array
-// after the other, of windows + 1 numbers with 0 for the last. Adds up the columns unless
-// `distinct` is NULL.
+// Computes for each window its number of parts, whether it is cut, and whether it is whole and
+// long, in three consecutive arrays of windows + 1 numbers that end with a 0. Adds the numbers of
+// distinct columns to `columns`, unless `distinct` is NULL.
 __device__ void count_items(int64_t windows, const int64_t *starts, const uint32_t *distinct,
                             int64_t most, int64_t most_cut, int64_t *counts,
                             unsigned long long *columns) {
@@ -141,7 +142,7 @@ __device__ void count_items(int64_t windows, const int64_t *starts, const uint32
         atomicAdd(columns, own);
 }
 
-// Blocks, tiles, parts, windows that are cut: what comes before the end of each array.
+// Writes the total numbers of blocks, tiles, parts and cut windows.
 __device__ void totals(int64_t windows, const int64_t *starts, bool has_masks,
                        const int64_t *before, unsigned long long *out) {
     const int64_t *const ends[] = {starts + windows, before + windows, before + 2 * windows + 1};
@@ -151,7 +152,8 @@ __device__ void totals(int64_t windows, const int64_t *starts, bool has_masks,
     out[3] = *ends[2] - *ends[1];
 }
 
-// From the same numbers, summed up before each window through all three arrays.
+// Writes the work items and parts from the exclusive sums of count_items' numbers, which run
+// through all three arrays.
 __device__ void write_items(int64_t windows, const int64_t *starts, int64_t most, int64_t most_cut,
                             const int64_t *before, Item *items, Part *parts) {
     const int64_t window = first_item();
@@ -181,15 +183,16 @@ __device__ void write_items(int64_t windows, const int64_t *starts, int64_t most
     items[at] = {name, uint32_t(first), uint32_t(end), parts::kWhole};
 }
 
-// Where the conversion has put what it knows of the windows.
+// Arrays in which the conversion has stored the ranks and columns of windows.
 struct Numbers {
     const uint32_t *ranks, *list, *distinct;
     const uint8_t *masks;
-    // Blocks before each window, and tiles as they follow from the numbers behind.
+    // Number of blocks before each window; behind them, exclusive sums of the windows' tiles that
+    // count on from the number of blocks.
     const int64_t *starts;
 };
 
-// Columns of a window's blocks, from its first block on, with the last one's padding.
+// Writes the columns of a window's blocks, with padding in the last block.
 __device__ __forceinline__ void write_columns(const Numbers &numbers, int64_t window, int64_t first,
                                               uint32_t *columns) {
     const uint32_t distinct = numbers.distinct[window];
@@ -199,7 +202,8 @@ __device__ __forceinline__ void write_columns(const Numbers &numbers, int64_t wi
         columns[block * BLOCK + i] = i < distinct ? list[i] : list[distinct - 1] | parts::kPadding;
 }
 
-// Words of a window's tiles. All threads of a block, whose `room` has a number a warp.
+// Writes the words of a window's tiles, one per block: number of the block's first tile << 4 | mask
+// of the groups of rows that have a tile. All threads of a block; `room` has one number per warp.
 __device__ __forceinline__ void write_tiles(const Numbers &numbers, int64_t windows, int64_t window,
                                             int64_t first, uint32_t *room, uint32_t *tiles) {
     const int64_t block = numbers.starts[window], end = numbers.starts[window + 1];
@@ -230,9 +234,10 @@ __device__ __forceinline__ void write_tiles(const Numbers &numbers, int64_t wind
     __syncthreads();
 }
 
-// All of a window: columns of its blocks, words of its tiles (height > 16), values and which
-// of them are stored (`values` and `stored` zero before), and where the user's values go
-// (`slots` NULL: not wanted; `from` NULL: values are the user's). A thread block a window.
+// Fills one window per thread block: columns of its blocks, words of its tiles (if height > 16),
+// values, the bits of stored slots (`out` and `stored` are zero before), and the positions of the
+// user's values. `slots` is NULL if these are not wanted; `from` is NULL if values are in the
+// user's order.
 template <class V, class O, class J>
 __device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int height,
                      const Numbers &numbers, uint32_t *columns, uint32_t *tiles, V *out,
@@ -268,11 +273,11 @@ __device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int heig
             out[to] = values[first + at];
             if (slots)
                 slots[from ? from[first + at] : uint64_t(first + at)] = uint64_t(to);
-            // A byte a lane.
+            // `stored` has one byte per lane.
             word = tile * (LANES / 4) + lane / 4;
             mask = 1u << (lane % 4 * 8 + slot);
         }
-        // A row's entries of a tile, which follow each other, are at most 16: the first sets
+        // The entries of one row in one tile, at most 16, follow each other: the first lane sets
         // the bits of all.
         const uint32_t left = __shfl_up_sync(~0u, word, 1);
         for (int delta = 1; delta < BLOCK; delta *= 2) {
@@ -290,7 +295,8 @@ __device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int heig
 
 using namespace tarsia::convert;
 
-// At most 64 registers: without the second number some spill at 40.
+// Limits kernels to 64 registers; without the minimum of blocks, ptxas limits some to 40 and
+// spills.
 #define GLOBAL extern "C" __global__ void __launch_bounds__(THREADS, 4)
 
 #define KERNEL_survey(name, O, J)                                                                  \

@@ -1,23 +1,25 @@
-// Windows, or row blocks, and their parts where they are cut: src/format/window.rs has the
-// rules; the conversions make them and the products read them.
+// Work items of windows or row blocks, and their parts where they are cut, by the rules of
+// src/format/window.rs. Shared by the conversions, which build them, and the products, which read
+// them.
 #pragma once
 
 #include <cstdint>
 
 namespace tarsia::parts {
 
-// A column that pads the last block of a window: a copy of the window's last one.
+// Flag of a column that pads the last block of a window; the other bits are the window's last
+// column.
 constexpr uint32_t kPadding = 1u << 31;
 
-// Of an item that is a whole row block.
+// `part` of an item that is a whole row block.
 constexpr uint32_t kWhole = ~0u;
 
-// Blocks [first, end) of a row block; `part`: which part, where it is cut.
+// Blocks [first, end) of a row block; `part` is the number of the part, if the row block is cut.
 struct alignas(16) Item {
     uint32_t window, first, end, part;
 };
-// The parts of the row block that a part belongs to: `count` from `first`, which are
-// the items of these numbers; `counter`: which of the cut row blocks that is.
+// Parts of the row block that a part belongs to: `count` parts from number `first` on, which are
+// also numbers of items; `counter` is the number of the row block among those that are cut.
 struct alignas(16) Part {
     uint32_t window, first, count, counter;
 };

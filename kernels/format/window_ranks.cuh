@@ -1,31 +1,31 @@
-// Numbers the columns that windows of rows have, without a sort: a thread block sets a
-// bit for each column of its window in shared memory and counts the bits below it.
+// Ranks the columns of windows of rows without sorting: a thread block sets a bit for each column
+// of its window in shared memory, and a column's rank is the number of bits below it.
 //
-// A column that a row stores m times counts m times: the key of an entry is its column
-// and, in the lowest bits, how often its row has had the column before; windows without
-// repeats, nearly all, have none of these bits. Keys that the bits in shared memory
-// don't span come in chunks, each of which begins at a key that is there.
+// A column that a row stores m times counts m times: an entry's key consists of its column and, in
+// the lowest bits, the number of times that the row has had the column before. Nearly all windows
+// have no repeats, and then no such bits. If the keys span more than the bits in shared memory,
+// they are ranked in chunks, each of which begins at an existing key.
 //
-// Rows must be sorted. Where they are not, or offsets are wrong, the numbers are, too, but
-// nothing is read outside the arrays.
+// Rows must be sorted. If they are not, or if offsets are wrong, the ranks are wrong, but nothing
+// outside the arrays is read.
 #pragma once
 
 #include "common/search.cuh"
 
 namespace tarsia::convert {
 
-// The most rows of a window.
+// Largest number of rows of a window.
 constexpr int MOST_ROWS = 64;
-// Keys of a word, and of a group of words that is counted at one time.
+// Number of keys of a word, and of a group of words whose bits are counted together.
 constexpr uint32_t WORD = 32, GROUP = 4 * WORD;
 
-// Rows of op(A).
+// Pattern of op(A), row by row.
 template <class O, class J> struct Pattern {
     const O *offsets;
     const J *indices;
     int64_t base, rows, nnz;
 
-    // Unsigned: an offset that is wrong may be any number.
+    // Clamped to the array. Unsigned arithmetic: an offset that is wrong may be any number.
     __device__ __forceinline__ int64_t start(int64_t row) const {
         const int64_t at = int64_t(uint64_t(int64_t(offsets[min(row, rows)])) - uint64_t(base));
         return max(int64_t(0), min(at, nnz));
@@ -35,30 +35,31 @@ template <class O, class J> struct Pattern {
     }
 };
 
-// Rows of a window, columns of a block and rows of a tile as powers of 2; bits of keys
-// that there is room for, in words.
+// Rows of a window; log2 of the columns of a block and of the rows of a tile; number of words of
+// key bits in shared memory.
 struct Shape {
     int32_t height, block_log2, group_log2, words;
 
-    // Windows have tiles of several groups of rows.
+    // Returns whether windows have several groups of rows, and so masks of the tiles that exist.
     __device__ __forceinline__ bool has_masks() const { return height > 1 << group_log2; }
     __device__ __forceinline__ uint32_t blocks(uint32_t columns) const {
         return (columns + (1u << block_log2) - 1) >> block_log2;
     }
 };
 
-// Rows of a window: where they start, from the window's first entry on; in shared memory.
+// Row starts of a window, relative to its first entry; in shared memory.
 struct Starts {
     uint32_t at[MOST_ROWS + 1];
 
-    // The row of an entry; a power of 2 of rows, those that don't exist being empty.
+    // Row of an entry. The height is a power of 2; rows beyond the matrix are empty.
     __device__ __forceinline__ int row_of(uint32_t entry, int height) const {
         int row = 0;
         for (int step = height / 2; step > 0; step /= 2)
             row += at[row + step] <= entry ? step : 0;
         return row;
     }
-    // Fills it; returns the first entry. All threads of a block, which wait afterwards.
+    // Fills the row starts and returns the first entry. Called by all threads of a block, before a
+    // barrier.
     template <class O, class J>
     __device__ __forceinline__ int64_t load(const Pattern<O, J> &a, int64_t row, int height) {
         const int64_t first = a.start(row);
@@ -68,7 +69,7 @@ struct Starts {
     }
 };
 
-// How often the row that starts at `from` has had the entry's column before it.
+// Number of times that the row which starts at `from` has had the entry's column before it.
 template <class O, class J>
 __device__ __forceinline__ uint32_t repeats_of(const Pattern<O, J> &a, int64_t from,
                                                int64_t entry) {
@@ -79,13 +80,13 @@ __device__ __forceinline__ uint32_t repeats_of(const Pattern<O, J> &a, int64_t f
     return uint32_t(entry - first_where_not(from, entry - 1, is_before));
 }
 
-// Columns and tiles of a window; and if only these are counted, how many of the spans of 16 and
-// of 8 columns from a multiple of that on have one (columns that a row repeats: each counts).
+// Number of columns and tiles of a window; without ranks, also the numbers of aligned spans of 16
+// and of 8 columns that have an entry (repeated columns: each counts as a span).
 struct Found {
     uint32_t columns, tiles, of_16, of_8;
 };
 
-// Bytes of a word that are not 0; halves.
+// Number of bytes, and of 16-bit halves, of a word that are not 0.
 __device__ __forceinline__ int bytes_of(uint32_t v) {
     return __popc(((v & 0x7f7f7f7fu) + 0x7f7f7f7fu | v) & 0x80808080u);
 }
@@ -96,11 +97,11 @@ __device__ __forceinline__ uint32_t sum_of_warp(uint32_t v) {
     return v;
 }
 
-// Numbers the columns of the window from `row` on. RANKS: ranks[i] is the number of entry i's
-// column, for all entries i of the window; `list` has the columns at the places of the
-// window's first entries; masks (NULL: not wanted) say of each block which groups of
-// rows have an entry there. All threads of a block, of whole warps. `room`: shape.words words,
-// a quarter as many, and bytes for a mask a block and one more, in shared memory.
+// Ranks the columns of the window that begins at `row`. With RANKS, ranks[i] becomes the rank of
+// entry i's column for all entries of the window, `list` the columns by rank (from the position of
+// the window's first entry on), and `masks`, unless NULL, the row groups with an entry in each
+// block. All threads of a block of whole warps. `room` in shared memory: shape.words words, a
+// quarter as many again, and one byte per block's mask and one more.
 template <bool RANKS, class O, class J>
 __device__ Found number(const Pattern<O, J> &a, int64_t row, Shape shape, uint32_t *room,
                         uint32_t *ranks, uint32_t *list, uint8_t *masks) {
@@ -113,7 +114,7 @@ __device__ Found number(const Pattern<O, J> &a, int64_t row, Shape shape, uint32
     uint32_t *const before = room + shape.words;
     uint32_t *const own_masks = before + shape.words / 4;
 
-    // Threads may still read what the call before has left.
+    // Threads may still read shared memory of the previous call.
     __syncthreads();
     if (thread == 0)
         low = ~0u, high = 0, most = 0, tile_count = 0, spans_16 = 0, spans_8 = 0;
@@ -142,7 +143,7 @@ __device__ Found number(const Pattern<O, J> &a, int64_t row, Shape shape, uint32
     uint64_t base = low, last = high;
     uint32_t done = 0, carried = 0, own_tiles = 0, own_16 = 0, own_8 = 0;
     while (true) {
-        // Words begin at multiples of their length.
+        // Chunks begin at multiples of a group.
         base &= ~uint64_t(GROUP - 1);
         const uint64_t room_for = uint64_t(shape.words) * WORD;
         const uint32_t span = uint32_t(min(last - base + 1, room_for));
@@ -159,12 +160,13 @@ __device__ Found number(const Pattern<O, J> &a, int64_t row, Shape shape, uint32
             const uint64_t key = key_of(at);
             if (repeat_bits == 0 && at > 0 && a.column(first + at - 1) == uint32_t(key))
                 repeated |= starts.at[starts.row_of(at, shape.height)] != at;
-            // Of keys before the base a large number.
+            // Keys before the base wrap round to a large number.
             const uint64_t place = key - base;
             if (place < span) {
                 uint32_t *const word = room + place / WORD;
                 const uint32_t bit = 1u << place % WORD;
-                // Rows that share columns find it set: a load is cheaper than an atomic.
+                // Reads the word first: rows that share columns find the bit set, and a load is
+                // cheaper than an atomic.
                 if ((*const_cast<volatile uint32_t *>(word) & bit) == 0)
                     atomicOr(word, bit);
             } else if (key > base && key <= last) {
@@ -178,7 +180,7 @@ __device__ Found number(const Pattern<O, J> &a, int64_t row, Shape shape, uint32
                 atomicMin(&next, static_cast<unsigned long long>(beyond));
         }
         if (__syncthreads_or(repeated)) {
-            // Once: with bits for repeats nothing is `repeated`.
+            // Happens once: with repeat bits in the keys, `repeated` stays false.
             uint32_t many = 0;
             for (uint32_t at = thread; at < entries; at += threads) {
                 const int64_t from = first + starts.at[starts.row_of(at, shape.height)];
@@ -194,7 +196,7 @@ __device__ Found number(const Pattern<O, J> &a, int64_t row, Shape shape, uint32
         const uint64_t following = next;
         const bool is_last = following == ~0ull;
 
-        // Bits before each group: a warp sums up a part of the groups.
+        // Number of bits before each group: each warp sums a range of the groups.
         const uint32_t each = (groups + threads - 1) / threads * 32;
         uint32_t sum = 0;
         for (uint32_t g = warp * each + lane; g < (warp + 1) * each; g += 32) {
@@ -221,7 +223,7 @@ __device__ Found number(const Pattern<O, J> &a, int64_t row, Shape shape, uint32
             of_others += w < warp ? of_warp[w] : 0;
             count += of_warp[w];
         }
-        // Masks of this chunk's blocks; the first may have begun in the chunk before.
+        // Masks of this chunk's blocks; the first block may have begun in the chunk before.
         const uint32_t first_mask = done >> shape.block_log2;
         const uint32_t mask_count = shape.blocks(done + count) - first_mask;
         if (RANKS || has_masks) {
@@ -256,7 +258,7 @@ __device__ Found number(const Pattern<O, J> &a, int64_t row, Shape shape, uint32
 #pragma unroll
                 for (int w = 0; w < 4; ++w) {
                     const int inside = int(place % GROUP) - w * int(WORD);
-                    // Bits below the entry's, if the word has any of these.
+                    // Bits below the entry's key in this word.
                     const uint32_t below = inside >= int(WORD) ? ~0u
                                            : inside > 0        ? (1u << inside) - 1
                                                                : 0;

@@ -1,4 +1,4 @@
-// What kernels share that sort rows, most of them a window of rows a thread block.
+// Functions shared by kernels that sort rows, most of them a window of rows per thread block.
 #pragma once
 
 #include "common/grid.cuh"
@@ -7,7 +7,7 @@ namespace tarsia::convert {
 
 constexpr int WARP = 32;
 constexpr int THREADS = 256;
-// Rows of a window at the most, as many of each thread.
+// Largest number of rows of a window, and the number of them per thread.
 constexpr int MOST_ITEMS = 1024, OF_THREAD = MOST_ITEMS / THREADS;
 
 template <class O> __device__ __forceinline__ int64_t length_of(const O *offsets, int64_t row) {
@@ -22,8 +22,8 @@ template <class T, class F> __device__ __forceinline__ T scan_of_warp(T v, F joi
     }
     return v;
 }
-// What join makes of the values of the threads up to this one, and of all. All
-// threads of a block of up to 1,024.
+// Inclusive scan with `join` over the threads of a block of up to 1,024; `all` is the total. Called
+// by all threads.
 template <class T, class F> __device__ T scan_of_block(T v, F join, T &all) {
     __shared__ T of_warp[WARP];
     const int warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
@@ -46,7 +46,8 @@ __device__ __forceinline__ int64_t sum_before(int64_t v, int64_t &all) {
            v;
 }
 
-// The largest of `latest` of the threads before this one, or 0. All threads of a block.
+// Maximum of `latest` over the threads before this one, or 0 for the first. Called by all threads
+// of a block.
 __device__ __forceinline__ int latest_before(int latest) {
     __shared__ int upto[THREADS];
     int all;

@@ -1,6 +1,6 @@
-// Finds rows that are alike: src/reorder/jaccard.rs says how, and has the same as a
-// program for the CPU, whose windows these are bit for bit. So all is integers, and the
-// order of atomic additions is no matter.
+// Clusters similar rows into windows, by the method that src/reorder/jaccard.rs describes. Its CPU
+// implementation gives the same windows bit for bit: all arithmetic is on integers, so the order of
+// atomic additions does not matter.
 
 #include "common/grid.cuh"
 #include "common/kernels.cuh"
@@ -9,12 +9,12 @@
 namespace tarsia::reorder {
 
 constexpr int THREADS = 256, WARP = 32, WARPS = THREADS / WARP;
-// As src/reorder/jaccard.rs has them.
+// Constants of src/reorder/jaccard.rs.
 constexpr int SLOTS = 32, WORDS = SLOTS / 2, TILE = 64;
 constexpr uint32_t DRAW = 1u << 31, HOLE = ~0u;
-// Set in a key: this cluster was taken in, or is full.
+// Bit of a key whose cluster has been merged into another one, or is full.
 constexpr uint32_t RETIRED = 1u << 31;
-// Entries of the longest row that a warp takes alone: 64 loads of it.
+// Longest row (in entries) that a single warp signs, by 64 loads per lane.
 constexpr int64_t LONG = 2048;
 
 struct alignas(16) Signature {
@@ -40,7 +40,7 @@ __device__ __forceinline__ uint32_t shorten(uint32_t bits) {
     return uint32_t(first) << 11 | (next & 0x7ff);
 }
 
-// Rows of op(A).
+// Pattern of op(A), row by row.
 template <class O, class J> struct Pattern {
     const O *offsets;
     const J *indices;
@@ -50,14 +50,14 @@ template <class O, class J> struct Pattern {
     __device__ __forceinline__ int64_t start(int64_t row) const {
         return int64_t(offsets[min(row, rows)]) - base;
     }
-    // A division of 64 bits is four times as slow.
+    // A 64-bit division takes four times as long as a 32-bit one.
     __device__ __forceinline__ int64_t block_column(int64_t entry) const {
         const J column = J(indices[entry] - J(base));
         if constexpr (sizeof(J) == 4)
             return uint32_t(column) / width;
         return uint64_t(column) / width;
     }
-    // The last row of [low, high) that starts at `entry` or before, where low does.
+    // Last row of [low, high) that starts at or before `entry`; row `low` does.
     __device__ __forceinline__ int64_t row_of(int64_t entry, int64_t low, int64_t high) const {
         return last_where(low, high, [&](int64_t row) { return start(row) <= entry; });
     }
@@ -69,8 +69,8 @@ template <class O, class J> struct Pattern {
     }
 };
 
-// The least hash of slot `lane` over some of the row [start, end): 32 entries from `from` on,
-// then those `step` further on. All lanes of a warp.
+// Least hash of slot `lane` over a part of the row [start, end): 32 entries from `from` on, then
+// the 32 that are `step` further on, and so on. Called by all lanes of a warp.
 template <class O, class J>
 __device__ __forceinline__ uint32_t least_hash(const Pattern<O, J> &a, int64_t start, int64_t end,
                                                int64_t from, int64_t step) {
@@ -96,7 +96,8 @@ __device__ __forceinline__ uint32_t least_hash(const Pattern<O, J> &a, int64_t s
     return least;
 }
 
-// Signatures, and each row a cluster. A warp a row, and the block's for long ones.
+// Computes the rows' signatures and makes each row a cluster. One warp per row; long rows take the
+// whole block.
 template <class O, class J>
 __device__ void sign(const Pattern<O, J> &a, uint16_t *signatures, uint8_t *sizes,
                      uint32_t *parents, uint32_t *list) {
@@ -131,8 +132,9 @@ __device__ void sign(const Pattern<O, J> &a, uint16_t *signatures, uint8_t *size
     }
 }
 
-// Adds up blocks with an entry: of windows of `height` places, or (places NULL) rows. Counted
-// is a row's first entry in a block that no row of the window before it has. A thread an entry.
+// Adds to `sum` the number of blocks with an entry in windows of `height` places, or of `height`
+// consecutive rows if `places` is NULL: it counts a row's first entry in a block if no row before
+// it in the window has that block. One thread per entry.
 template <class O, class J>
 __device__ void count_blocks(const Pattern<O, J> &a, int64_t nnz, uint32_t height,
                              const uint32_t *places, const uint32_t *place_of,
@@ -142,7 +144,7 @@ __device__ void count_blocks(const Pattern<O, J> &a, int64_t nnz, uint32_t heigh
     const int64_t warp_first = entry - lane;
     bool is_new = false;
     if (warp_first < nnz) {
-        // The warp's first and last entries are looked for in all rows, the others between.
+        // The first and last lane search all rows for their entries; the others search in between.
         int64_t bound = 0;
         if (lane == 0 || lane == WARP - 1)
             bound = a.row_of(lane == 0 ? warp_first : min(warp_first + WARP, nnz) - 1, 0, a.rows);
@@ -168,7 +170,8 @@ __device__ __forceinline__ bool is_active(uint32_t first, const uint8_t *sizes,
     return parents[first] == first && sizes[first] < height;
 }
 
-// Which of the list may grow; a 0 behind them. A thread each.
+// Flags the clusters of the list that may still grow, with one 0 behind them. One thread per
+// cluster.
 __device__ void flag_active(int64_t count, const uint32_t *list, const uint8_t *sizes,
                             const uint32_t *parents, int height, int64_t *flags) {
     const int64_t at = first_item();
@@ -176,7 +179,7 @@ __device__ void flag_active(int64_t count, const uint32_t *list, const uint8_t *
         flags[at] = at < count && is_active(list[at], sizes, parents, height);
 }
 
-// Which of all rows are drawn. A thread each.
+// Flags the rows that are drawn for the sample, with one 0 behind them. One thread per row.
 __device__ void flag_drawn(int64_t rows, const Signature *signatures, int slot, uint32_t one_in,
                            int64_t *flags) {
     const int64_t row = first_item();
@@ -184,14 +187,16 @@ __device__ void flag_drawn(int64_t rows, const Signature *signatures, int slot, 
         flags[row] = row < rows && (mix(signatures[row].slot(slot) | DRAW) & (one_in - 1)) == 0;
 }
 
-// Those that the flags say, from how many are before each. A thread each.
+// Compacts the flagged elements of the list; `before` holds the exclusive sums of the flags. One
+// thread per element.
 __device__ void keep(int64_t count, const uint32_t *list, const int64_t *before, uint32_t *out) {
     const int64_t at = first_item();
     if (at < count && before[at + 1] > before[at])
         out[before[at]] = list[at];
 }
 
-// Keys of the list, and how many may grow. A thread each.
+// Writes the sort keys of the list and counts the clusters that may still grow. One thread per
+// cluster.
 __device__ void write_keys(int64_t count, const uint32_t *list, const Signature *signatures,
                            const uint8_t *sizes, const uint32_t *parents, int height, int slot,
                            int other_slot, uint32_t *keys, uint32_t *firsts,
@@ -214,7 +219,7 @@ __device__ void write_keys(int64_t count, const uint32_t *list, const Signature 
         atomicAdd(active_sum, static_cast<unsigned long long>(found));
 }
 
-// Slots that agree.
+// Number of slots in which two signatures agree.
 __device__ __forceinline__ uint32_t agreeing(const uint32_t (&a)[WORDS],
                                              const uint32_t (&b)[WORDS]) {
     uint32_t sums = 0;
@@ -234,9 +239,9 @@ __device__ __forceinline__ void load(uint32_t (&words)[WORDS], const Signature *
     }
 }
 
-// The greedy form in tiles of what is listed, which is sorted by keys (or, keys NULL, all active
-// and in the order of first rows). A warp a tile, whose lanes have two places each; nobody
-// else has the clusters of its tile.
+// Merges clusters greedily inside tiles of the list, which is sorted by keys (if `keys` is NULL,
+// all clusters are active and sorted by first rows). One warp per tile, two clusters per lane; no
+// other warp accesses the clusters of its tile.
 __device__ void join(int64_t count, const uint32_t *list, const uint32_t *keys, uint32_t height,
                      uint32_t needed, Signature *signatures, uint8_t *sizes, uint32_t *parents,
                      unsigned long long *joined) {
@@ -311,9 +316,10 @@ __device__ void join(int64_t count, const uint32_t *list, const uint32_t *keys, 
         atomicAdd(joined, static_cast<unsigned long long>(taken));
 }
 
-// Sums of a sample: for each row of a tile, slots in which it agrees with the height − 1
-// others of the tile that agree most, and (now not NULL) with those of its window. The rows of the
-// list, or (list NULL) one tile in `one_in` of all. A block of TILE threads a tile.
+// Adds up the similarity of a sample: for each row of a tile, the slots in which it agrees with the
+// height − 1 rows of the tile that are most similar (`near`), and with the other rows of its window
+// (`now`, unless NULL). The tiles consist of the rows of the list or, if `list` is NULL, are one in
+// `one_in` tiles of all rows. One block of TILE threads per tile.
 __device__ void sample(int64_t count, const uint32_t *list, int64_t one_in, int height,
                        const Signature *signatures, unsigned long long *near,
                        unsigned long long *now) {
@@ -348,7 +354,7 @@ __device__ void sample(int64_t count, const uint32_t *list, int64_t one_in, int 
             if (other / height == place / height)
                 of_window += slots;
         }
-        // It has met itself.
+        // Takes off the row's agreement with itself.
         of_window -= SLOTS;
         --counts[SLOTS][place];
         int left = height - 1;
@@ -367,8 +373,8 @@ __device__ void sample(int64_t count, const uint32_t *list, int64_t one_in, int 
     }
 }
 
-// The first row of each row's cluster as its key, and which are first; a 0 behind them. A thread
-// a row.
+// Writes the first row of each row's cluster as its sort key, and flags the first rows, with one 0
+// behind them. One thread per row.
 __device__ void find_roots(int64_t rows, const uint32_t *parents, uint32_t *keys, uint32_t *out,
                            int64_t *flags) {
     const int64_t row = first_item();
@@ -392,7 +398,8 @@ __device__ void fill_holes(int64_t count, uint32_t *places) {
         places[at] = HOLE;
 }
 
-// Rows, sorted by the first of their cluster, into its window. A thread a row.
+// Writes rows, which are sorted by the first row of their cluster, into their cluster's window. One
+// thread per row.
 __device__ void place_rows(int64_t rows, const uint32_t *keys, const uint32_t *sorted,
                            const int64_t *windows, uint32_t height, uint32_t *places,
                            uint32_t *place_of) {
@@ -401,7 +408,7 @@ __device__ void place_rows(int64_t rows, const uint32_t *keys, const uint32_t *s
         return;
     const uint32_t root = keys[at];
     int64_t head = at;
-    // At most as far as a window has rows.
+    // At most as many steps as a window has rows.
     while (head > 0 && keys[head - 1] == root)
         --head;
     const uint32_t place = uint32_t(windows[root]) * height + uint32_t(at - head);

@@ -1,8 +1,9 @@
-// Rows of C with more entries than a warp sorts, where few products meet in one: a
-// block takes a row, with one hash table in shared memory whatever the range of its
-// columns. Products of as many factors as come are taken at once, one a thread, in
-// their order; those that meet in a sum claim it, and the first of them adds and
-// goes. So a sum's order is that of the row's factors, and what is rare costs turns.
+// Rows of C with more entries than a warp sorts, of which few add several products: a thread block
+// takes one row, with a hash table in shared memory, whatever the range of its columns. The
+// products are taken in their order, one per thread, as many at a time as there are threads.
+// Products that belong to one sum claim it; the first of them is added, and the others try again in
+// the next turn. So each sum is added in the order of the row's factors, and only repeated columns
+// cost extra turns.
 #include "spgemm/common.cuh"
 
 using namespace tarsia;
@@ -10,11 +11,12 @@ using namespace tarsia::spgemm;
 
 namespace {
 
-// Products that a thread has in hand.
+// Number of products that a thread holds at a time.
 constexpr int HELD = 2;
 
-// A row of the product and the entries of `left` in hand, one a thread: how many
-// products they and those before have, and where product 0 would be in `right`.
+// Row of the product, with a batch of entries of `left`, one per thread. `sums`: number of products
+// of the batch up to and with each entry; `starts`: position in `right` that product 0 would have,
+// counted back from each entry's products.
 template <class J> struct Row {
     const Factor &left, &right;
     const J *columns;
@@ -29,8 +31,8 @@ template <class J> struct Row {
           begin(left.start(row)), end(left.start(row + 1)), starts(starts), sums(sums),
           parts(parts) {}
 
-    // Takes the entries from `first` on in hand; returns how many products. Ends with
-    // a barrier.
+    // Takes the batch of entries that begins at `first` and returns its number of products. Ends
+    // with a barrier.
     __device__ __forceinline__ int take(int64_t first) const {
         int64_t start;
         const int length = products_of(left, right, first + threadIdx.x, end, start);
@@ -42,7 +44,8 @@ template <class J> struct Row {
         return all;
     }
 
-    // The first entry in hand whose sum is beyond the product: it owns it.
+    // Returns the entry of the batch that a product belongs to: the first one whose sum exceeds the
+    // product's number.
     __device__ __forceinline__ int owner_of(int product) const {
         int owner = 0;
         for (int step = blockDim.x / 2; step > 0; step /= 2) {
@@ -58,8 +61,8 @@ template <class K> __device__ __forceinline__ void clear(K *table, int size) {
         table[i] = empty<K>();
 }
 
-// counts[row] = distinct columns of a row with at most `size` / 2 products. Shared
-// memory: 12 bytes a thread, and `size` keys.
+// counts[row] = number of distinct columns of a row with at most `size` / 2 products. Shared
+// memory: 12 bytes per thread, and `size` keys.
 template <class J>
 __device__ __forceinline__ void count_row(const Factor &left, const Factor &right,
                                           const uint32_t *list, int32_t size, int64_t *counts) {
@@ -87,7 +90,7 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
         counts[number] = all;
 }
 
-// Ascending order of `count` words (a power of two, at least 64).
+// Sorts `count` words (a power of two, at least 64) in ascending order.
 __device__ __forceinline__ void sort(uint64_t *words, int count) {
     for (int span = 2; span <= count; span *= 2) {
         for (int step = span / 2; step > 0; step /= 2) {
@@ -99,8 +102,8 @@ __device__ __forceinline__ void sort(uint64_t *words, int count) {
                     words[high] = a;
                 }
             }
-            // The pairs of a warp are of 64 neighbours up to a step of 32, and so are
-            // those of the next steps.
+            // Up to a step of 32, a warp's pairs lie within 64 neighbours, and so do those of its
+            // next steps: then no other warp is waited for.
             if (step > 32 || (step == 1 && span >= 64)) {
                 __syncthreads();
             } else {
@@ -110,9 +113,8 @@ __device__ __forceinline__ void sort(uint64_t *words, int count) {
     }
 }
 
-// Columns and values of a row of up to `size` / 2 entries, at most 2^15. Shared
-// memory: `size` sums, keys and numbers of 32 bits (claims, then the columns in
-// order), 12 bytes a thread.
+// Computes columns and values of a row of up to `size` / 2 entries, at most 2^15. Shared memory:
+// `size` sums, keys and 32-bit numbers (claims, later the sorted columns), and 12 bytes per thread.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void
 multiply_row(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
@@ -144,8 +146,8 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
     __syncthreads();
     int added = 0;
     const int batch = HELD * blockDim.x;
-    // Claims of later turns are less than all of earlier ones, so that none has to be
-    // taken back; each turn adds a product, and there are fewer than turns.
+    // Claims of later turns are less than all earlier ones, so that none needs to be reset. Each
+    // turn adds at least one product, and a row has fewer products than there are turns.
     unsigned turn = 0xffffffffu / batch - 1;
     for (int64_t first = row.begin; first < row.end && !(out.known && vanishes);
          first += blockDim.x) {
@@ -190,7 +192,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
             } while (more);
         }
     }
-    // Nobody claims any more: the place is the columns'.
+    // Claims are no longer needed: their memory now holds the columns.
     int padded = 64;
     while (padded < entries)
         padded *= 2;
@@ -218,7 +220,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
     }
     for (int i = threadIdx.x; i < entries; i += blockDim.x) {
         const uint64_t word = words[i];
-        // More only where the pattern changed after analysis.
+        // There are fewer columns than entries only if the pattern changed after analysis.
         if (word == ~uint64_t(0))
             break;
         values[i] = vanishes ? zero<T>() : times(alpha, target[word & 0xffff]);

@@ -1,12 +1,11 @@
-// What the SpGEMM kernels share: the factors, sums over a block, hash tables
-// in shared memory, and addition in a fixed order.
+// Code that the SpGEMM kernels share: the factors, sums over a block, hash tables in shared memory,
+// and addition in a fixed order.
 //
-// C = A · B by rows (Gustavson 1978): row i of C is the sum of A(i, k) times
-// row k of B over the entries of A's row. The products of one row are numbered
-// in the order of A's row, then of B's, and every entry of C adds its products
-// in that order, whoever computes them: equal bits from run to run and device
-// to device, and the host's bits, since products and sums are rounded one by
-// one and not fused.
+// C = A · B by rows (Gustavson 1978): row i of C is the sum of A(i, k) times row k of B over the
+// entries of A's row. The products of one row are numbered in the order of A's row, then of B's,
+// and every entry of C adds its products in that order, whichever thread computes them. So results
+// are bitwise equal from run to run, from device to device, and to the host's, since each product
+// and each sum is rounded by itself, without fusing.
 #pragma once
 
 #include "common/grid.cuh"
@@ -17,8 +16,8 @@ namespace tarsia::spgemm {
 
 constexpr unsigned ALL = 0xffffffffu;
 
-// Offsets or columns of either width. Reads of the left factor and of offsets
-// are few, and a uniform branch spares three quarters of the kernels.
+// Offsets or columns of 32 or 64 bits. The left factor and offsets are read rarely enough that a
+// uniform branch is cheap, and it saves three quarters of the kernel variants.
 struct Ints {
     const void *data;
     int64_t wide;
@@ -29,7 +28,7 @@ struct Ints {
     }
 };
 
-// Rows of a factor, without its values. (`Factor` in src/backend/cuda/spgemm.)
+// Pattern of a factor. (`Factor` in src/backend/cuda/spgemm.)
 struct Factor {
     Ints offsets;
     Ints indices;
@@ -39,8 +38,8 @@ struct Factor {
     __device__ __forceinline__ int64_t column(int64_t at) const { return indices[at] - base; }
 };
 
-// Rows of more than `longest` factors are cut into parts of `part` where warps take windows of
-// their columns. (`Cut` in src/select/spgemm/wide.rs.)
+// Rule by which rows of more than `longest` factors are cut into parts of `part` factors, where
+// warps take windows of their columns. (`Cut` in src/select/spgemm/wide.rs.)
 struct Cut {
     int64_t longest;
     int64_t part;
@@ -50,9 +49,9 @@ struct Cut {
     }
 };
 
-// Rows of a bin. Where kernels before count them, `counted` is how many there are, and there are
-// none if these kernels have found more than `most` products, so that rows are binned otherwise.
-// (`Listed` in src/backend/cuda/spgemm.)
+// List of the rows of a bin. If earlier kernels count them, `counted` points to their number. The
+// list is then taken as empty if these kernels have found more than `most` products, since rows are
+// then binned differently. (`Listed` in src/backend/cuda/spgemm.)
 struct Listed {
     const uint32_t *rows;
     int64_t count;
@@ -63,16 +62,16 @@ struct Listed {
     __device__ __forceinline__ int64_t size() const {
         if (counted == nullptr)
             return count;
-        // Sums of low and high halves.
+        // products[0] and [1] are sums of low and high halves.
         const bool more = products[1] != 0 || products[0] > static_cast<unsigned long long>(most);
         return more ? 0 : static_cast<int64_t>(*counted);
     }
 };
 
-// Where columns and values go. `columns` is the user's array (or NULL), of 64
-// bits if `wide`; `kept` the plan's, of base 0, or NULL. With `known` the
-// columns have been found before and are read from `kept`. Where not `sorted`, columns of a row may
-// be in another order than ascending, if that is always the same.
+// Destination of columns and values. `columns` is the user's array (or NULL), of 64-bit numbers if
+// `wide`; `kept` is the plan's array, with base 0, or NULL. With `known`, the columns have been
+// computed before and are read from `kept`. Unless `sorted`, the columns of a row may be in another
+// order than ascending, as long as it is always the same one.
 struct Output {
     const int64_t *offsets;
     void *columns;
@@ -97,7 +96,7 @@ struct Output {
 __device__ __forceinline__ int lane_id() { return threadIdx.x & 31; }
 __device__ __forceinline__ unsigned lanes_before() { return (1u << lane_id()) - 1; }
 
-// One rounding each: the compiler may not fuse these.
+// Products and sums that are rounded separately: the compiler may not fuse these.
 __device__ __forceinline__ float times(float a, float b) { return __fmul_rn(a, b); }
 __device__ __forceinline__ double times(double a, double b) { return __dmul_rn(a, b); }
 __device__ __forceinline__ float plus(float a, float b) { return __fadd_rn(a, b); }
@@ -111,10 +110,10 @@ template <class T> __device__ __forceinline__ Complex<T> times(Complex<T> a, Com
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// Kernels of one phase take rows of different bins and need nothing of each other, but
-// all of what was before them. Each lets the next begin when its last block has begun,
-// and ends after the one before, so that what comes after the last comes after all.
-// (`Beside` in src/backend/cuda/spgemm.)
+// Overlap of the kernels of one phase, which take rows of different bins: they are independent of
+// each other but need everything before the phase. Each lets the next kernel begin when all its
+// blocks have begun, and ends after the previous one, so that what follows the last kernel follows
+// all of them. (`Beside` in src/backend/cuda/spgemm.)
 __device__ __forceinline__ void let_next_begin() {
     asm volatile("griddepcontrol.launch_dependents;");
 }
@@ -122,21 +121,22 @@ __device__ __forceinline__ void end_after_previous() {
     if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0)
         asm volatile("griddepcontrol.wait;" ::: "memory");
 }
-// Blocks that take a row of the product together: a cluster, where the launch makes one
-// (compute capability 9.0), else one block. Ask once: what the compiler does not see to be the same
-// for all threads may leave the lanes of a warp apart at a barrier.
+// Number of blocks that take one row of the product together: those of a cluster if the launch has
+// clusters (compute capability 9.0), otherwise one. Call it once and keep the result: if the
+// compiler cannot see that a branch is uniform, it may split the lanes of a warp at a barrier.
 __device__ __forceinline__ int cluster_blocks() {
     return static_cast<int>(__clusterSizeInBlocks());
 }
 __device__ __forceinline__ int cluster_rank() {
     return static_cast<int>(__clusterRelativeBlockRank());
 }
-// All threads of the cluster; what they wrote to shared memory can be read by the others.
+// Barrier for all threads of the cluster; shared memory written before it can then be read by the
+// other blocks.
 __device__ __forceinline__ void cluster_barrier() {
     __cluster_barrier_arrive();
     __cluster_barrier_wait();
 }
-// Another block's element of a variable in shared memory.
+// Reads another block's copy of a variable in shared memory.
 __device__ __forceinline__ int64_t of_block(const int64_t *mine, int rank) {
     return *static_cast<const volatile int64_t *>(__cluster_map_shared_rank(mine, rank));
 }
@@ -149,7 +149,7 @@ __device__ __forceinline__ void cluster_barrier() { __syncthreads(); }
 __device__ __forceinline__ int64_t of_block(const int64_t *mine, int) { return *mine; }
 #endif
 
-// Inclusive sum over the warp.
+// Returns the inclusive sum over the warp.
 template <class T> __device__ __forceinline__ T warp_sums(T value) {
     for (int delta = 1; delta < 32; delta *= 2) {
         const T other = __shfl_up_sync(ALL, value, delta);
@@ -159,8 +159,8 @@ template <class T> __device__ __forceinline__ T warp_sums(T value) {
     return value;
 }
 
-// Inclusive sum over the block and the sum of all; `parts` is shared memory of
-// 32 elements. All threads call it; it ends with a barrier.
+// Returns the inclusive sum over the block, and the total in `all`; `parts` is shared memory of 32
+// elements. All threads call it; it ends with a barrier.
 template <class T> __device__ __forceinline__ T block_sums(T value, T *parts, T &all) {
     const int warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
     value = warp_sums(value);
@@ -182,8 +182,8 @@ template <class T> __device__ __forceinline__ T block_sums(T value, T *parts, T 
 }
 
 // out[i] = number(0) + … + number(i − 1) for i < count, which is at most 4,096 (SCANNED_BY_A_BLOCK
-// in src/backend/cuda/spgemm/rows.rs). A block of 1,024 threads; all of them call it. `out` may be
-// what `number` reads.
+// in src/backend/cuda/spgemm/rows.rs). Called by all threads of a block of 1,024. `number` may read
+// `out`.
 template <class F>
 __device__ __forceinline__ void scan_in_block(int64_t count, int64_t *out, F number) {
     constexpr int EACH = 4;
@@ -205,7 +205,7 @@ __device__ __forceinline__ void scan_in_block(int64_t count, int64_t *out, F num
     }
 }
 
-// Least value over the block; `parts` as above. It ends with a barrier.
+// Returns the minimum over the block; `parts` as above. Ends with a barrier.
 __device__ __forceinline__ int64_t block_least(int64_t value, int64_t *parts) {
     const int warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
     for (int lanes = 16; lanes > 0; lanes /= 2) {
@@ -222,7 +222,7 @@ __device__ __forceinline__ int64_t block_least(int64_t value, int64_t *parts) {
     return value;
 }
 
-// Unsigned keys of columns; all ones is no column.
+// Type of the unsigned keys of columns in hash tables; all ones marks an empty slot.
 template <class J> struct KeyOf;
 template <> struct KeyOf<int32_t> { using Type = uint32_t; };
 template <> struct KeyOf<int64_t> { using Type = unsigned long long; };
@@ -230,11 +230,11 @@ template <class J> using Key = typename KeyOf<J>::Type;
 
 template <class K> __device__ constexpr K empty() { return static_cast<K>(-1); }
 
-// The slot of `key` in a table of `size` slots (a power of two), which is taken
-// for it if it has none. The search ends even if the table is full, which only
-// a pattern that changed after analysis makes it. `added` counts new keys.
+// Returns the slot of `key` in a table of `size` slots (a power of two), and inserts the key if it
+// is new. The search also ends if the table is full, which happens only if the pattern changed
+// after analysis. `added` counts new keys.
 template <class K> __device__ __forceinline__ int insert(K *table, int size, K key, int &added) {
-    // Fibonacci hashing: the product's high bits depend on all of the key's.
+    // Fibonacci hashing: the high bits of the product depend on all bits of the key.
     unsigned slot;
     if constexpr (sizeof(K) == 8) {
         slot = static_cast<unsigned>((key * 0x9E3779B97F4A7C15ull) >> 32);
@@ -256,8 +256,8 @@ template <class K> __device__ __forceinline__ int insert(K *table, int size, K k
     return slot & (size - 1);
 }
 
-// How many products the entry `at` of `left` has, and where the first is in `right`; none from
-// `end` on.
+// Returns the number of products of the entry `at` of `left` (0 from `end` on), and in `start` the
+// position of the first one in `right`.
 __device__ __forceinline__ int products_of(const Factor &left, const Factor &right, int64_t at,
                                            int64_t end, int64_t &start) {
     start = 0;
@@ -268,7 +268,7 @@ __device__ __forceinline__ int products_of(const Factor &left, const Factor &rig
     return static_cast<int>(right.start(k + 1) - start);
 }
 
-// The first lane whose sum is beyond the product.
+// Returns the lane that a product belongs to: the first one whose sum exceeds its number.
 __device__ __forceinline__ int owner_of(int sum, int product) {
     int owner = 0;
     for (int step = 16; step > 0; step /= 2) {
@@ -278,9 +278,8 @@ __device__ __forceinline__ int owner_of(int sum, int product) {
     return owner;
 }
 
-// Calls f(active, position in left, position in right) for the products of a
-// row in their order, 32 at a time, one a lane; all lanes call it together.
-// The row has less than 2^31 products.
+// Calls f(active, position in left, position in right) for the products of a row in their order, 32
+// at a time, one per lane; all lanes call f together. The row has less than 2^31 products.
 template <class F>
 __device__ __forceinline__ void for_products(const Factor &left, const Factor &right, int64_t row,
                                              F f) {
@@ -301,9 +300,9 @@ __device__ __forceinline__ void for_products(const Factor &left, const Factor &r
 }
 
 // Calls use(first, from, length) for the entries [begin, end) of `left`, 32 at a time from `first`
-// on and one a lane, with what range(position, k, from, length) finds of the row k of `right` that
-// the entry meets; the length is 0 where there is no entry. Each load waits for the one before, so
-// that columns of `left` are read two steps ahead, and ranges one.
+// on, one per lane. `from` and `length` are set by range(position, k, from, length) for the row k
+// of `right` that the entry meets; the length is 0 for a lane without an entry. Since each load
+// depends on the one before, columns of `left` are loaded two steps ahead, and ranges one.
 template <class Range, class Use>
 __device__ __forceinline__ void for_rows_ahead(const Factor &left, int64_t begin, int64_t end,
                                                Range range, Use use) {
@@ -326,14 +325,14 @@ __device__ __forceinline__ void for_rows_ahead(const Factor &left, int64_t begin
     }
 }
 
-// Rows of `right` with fewer products than this in the mean are taken together, a product a lane:
-// in a row of their own they would leave lanes without one.
+// Mean number of products per row of `right` below which the products of 32 rows are taken
+// together, one per lane: row by row, short rows would leave lanes idle.
 constexpr unsigned SHORT = 10;
 
-// The products of 32 rows of `right`, one row a lane, in their order, up to HELD times 32 at a
-// time: load(h, active, owner, position) reads them, for which all are under way together, and
-// add(h, distinct) takes them then; `distinct`: they are of one row of `right`. Rows have less than
-// 2^26 products.
+// Takes the products of 32 rows of `right`, one row per lane, in their order, up to 32 · HELD at a
+// time: load(h, active, owner, position) loads the products, all of whose loads are in flight
+// together, and add(h, distinct) then adds them; with `distinct` they are of one row of `right`.
+// Rows have less than 2^26 products.
 template <int HELD, class Load, class Add>
 __device__ __forceinline__ void for_products_ahead(int64_t from, unsigned length, Load load,
                                                    Add add) {
@@ -383,8 +382,8 @@ __device__ __forceinline__ void for_products_ahead(int64_t from, unsigned length
     }
 }
 
-// Where the factors of a row's products are, one product a lane in their order;
-// false in lanes that have none. The row has at most 32 products.
+// Finds the positions of the factors of a row's products, one product per lane, in their order;
+// returns false in lanes without a product. The row has at most 32 products.
 __device__ __forceinline__ bool take_products(const Factor &left, const Factor &right, int64_t row,
                                               int64_t &left_at, int64_t &right_at) {
     const int64_t end = left.start(row + 1);
@@ -408,8 +407,8 @@ __device__ __forceinline__ bool take_products(const Factor &left, const Factor &
     return mine;
 }
 
-// Which of the lanes with the same slot this is, and how many more rounds the
-// warp needs for all of them; inactive lanes share with nobody.
+// Returns the lane's rank among the lanes with the same slot, and in `rounds` the largest rank of
+// the warp; inactive lanes share a slot with no other.
 __device__ __forceinline__ int rank_in_slot(bool active, unsigned slot, int &rounds) {
     const unsigned peers = __match_any_sync(ALL, active ? slot : 0x80000000u + lane_id());
     const int rank = __popc(peers & lanes_before());
@@ -417,7 +416,7 @@ __device__ __forceinline__ int rank_in_slot(bool active, unsigned slot, int &rou
     return rank;
 }
 
-// A shuffle of any type of values.
+// Shuffle of any type of values.
 template <class T> __device__ __forceinline__ T from_lane(T value, int lane) {
     if constexpr (__is_class(T)) {
         return {__shfl_sync(ALL, value.re, lane), __shfl_sync(ALL, value.im, lane)};
@@ -426,7 +425,7 @@ template <class T> __device__ __forceinline__ T from_lane(T value, int lane) {
     }
 }
 
-// Adds one product a lane, those of one slot in the order of the lanes.
+// Adds one product per lane; products of one slot are added in the order of the lanes.
 template <class T>
 __device__ __forceinline__ void add_in_order(T *sums, bool active, unsigned slot, T product,
                                              int rank, int rounds) {
@@ -437,8 +436,8 @@ __device__ __forceinline__ void add_in_order(T *sums, bool active, unsigned slot
     }
 }
 
-// Adds one product a lane. Where the lanes' slots are all `distinct`, no lane waits for another;
-// else products of one slot are added in the order of the lanes.
+// Adds one product per lane. If the lanes' slots are all `distinct`, all are added at once;
+// otherwise products of one slot are added in the order of the lanes.
 template <class T>
 __device__ __forceinline__ void add_products(T *sums, bool active, unsigned slot, T product,
                                              bool distinct) {
@@ -448,10 +447,10 @@ __device__ __forceinline__ void add_products(T *sums, bool active, unsigned slot
     add_in_order(sums, active, slot, product, rank, rounds);
 }
 
-// Adds the products of the factors [begin, end) of `left` where they meet few entries of `right`
-// each: a product a lane, HELD of them loaded ahead. `range` finds the entries of a row of `right`
-// (for_rows_ahead), and a product of column c is added to sums[slot(c − low)], unless c − low is
-// `span` or more.
+// Adds the products of the factors [begin, end) of `left`, where these meet short rows of `right`:
+// one product per lane, with HELD loaded ahead. `range` finds the entries of a row of `right` (see
+// for_rows_ahead). A product of column c is added to sums[slot(c − low)], unless c − low is `span`
+// or more.
 template <int HELD, class A, class B, class T, class J, class Range, class Slot>
 __device__ __forceinline__ void
 add_products_of_short_rows(const Factor &left, const Factor &right, const A *left_values,

@@ -1,7 +1,7 @@
-// Wide rows of C where both factors are nearly dense: parts of the factors are written out, zeros
-// and all, and multiplied by the kernels of spmm/dense.cuh; what stands where C has entries, by the
-// masks of spgemm/wide.cu, becomes their values. A zero that is not stored times an infinity or NaN
-// would be NaN: entries that are not finite are computed again from what is stored.
+// Wide rows of C where both factors are nearly dense: panels of the factors are expanded to dense
+// matrices and multiplied by the kernels of spmm/dense.cuh; the results at the entries of C, which
+// the masks of spgemm/wide.cu give, become its values. A zero that is not stored times an infinity
+// or NaN would give NaN, so results that are not finite are computed again from the stored entries.
 #include "spgemm/common.cuh"
 #include "spgemm/tasks.cuh"
 
@@ -10,8 +10,8 @@ using namespace tarsia::spgemm;
 
 namespace {
 
-// Rows [first_row, first_row + rows) and columns [first_column, first_column + columns) of a
-// matrix; `ld` elements between rows.
+// Dense copy of the rows [first_row, first_row + rows) and columns [first_column, first_column +
+// columns) of a matrix, with `ld` elements from row to row.
 struct Panel {
     void *data;
     int64_t first_row;
@@ -21,7 +21,8 @@ struct Panel {
     int64_t ld;
 };
 
-// A warp writes a row of the panel, zeros first; columns of each row are distinct.
+// Fills the panel, one row per warp: zeros first, then the entries. The columns of each row are
+// distinct.
 template <class T>
 __device__ __forceinline__ void fill(const Factor &matrix, const T *values, const Panel &panel) {
     const int64_t step = grid_stride() / 32;
@@ -44,7 +45,7 @@ template <class T> __device__ __forceinline__ bool is_finite(T value) {
     return value - value == T(0);
 }
 
-// The entry of C in a row and a column, from what is stored, in the order of the row's factors.
+// Computes one entry of C from the stored entries, in the order of the row's factors.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ T entry(const Factor &left, const Factor &right, const A *left_values,
                                    const B *right_values, int64_t row, int64_t column) {
@@ -61,7 +62,8 @@ __device__ __forceinline__ T entry(const Factor &left, const Factor &right, cons
     return sum;
 }
 
-// Columns and values of the windows' entries in the panel of the product. A warp a task.
+// Writes columns and values of the windows' entries that are in the panel of the product. One warp
+// per task.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void
 take(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
@@ -74,7 +76,7 @@ take(const Factor &left, const Factor &right, const A *left_values, const B *rig
     const int64_t row = task.row - panel.first_row;
     const int64_t base = static_cast<int64_t>(task.window) * WINDOW;
     const int64_t end = panel.first_column + panel.columns;
-    // The first part of a window has what is known of all.
+    // Masks and positions of a window are stored with its first part.
     if (task.part > 0 || row < 0 || row >= panel.rows || base >= end ||
         base + WINDOW <= panel.first_column)
         return;

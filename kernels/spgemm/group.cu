@@ -1,10 +1,10 @@
-// Rows of C whose columns lie in a range that a bitmap in shared memory holds:
-// a warp takes a group of rows of `left` that have the same columns (unknowns of
-// one node), whose products meet the same columns of C. The bits give every
-// column its place, so that nothing is hashed or sorted; a place found serves
-// the group's rows, and those rows of `right` that follow each other in the
-// group and have the same columns. No two lanes add to one sum at a time: they
-// hold distinct columns of one row of `right`, and take those rows in order.
+// Rows of C whose range of columns fits a bitmap in shared memory. A warp takes a group of rows of
+// `left` that have the same columns (unknowns of one node), so that their products have the same
+// columns of C. A column's position in the row is the number of bits before its own, so nothing is
+// hashed or sorted. A position found serves all rows of the group, and all of a run of consecutive
+// rows of `right` that belong to the group's columns and have the same pattern. No two lanes add to
+// one sum at a time: they hold distinct columns of one row of `right`, and take those rows in
+// order.
 #include "spgemm/common.cuh"
 
 using namespace tarsia;
@@ -13,18 +13,18 @@ using namespace tarsia::spgemm;
 namespace {
 
 constexpr int THREADS = 128;
-// Rows that share a pass, and rows of `right` that share a look-up: three
-// unknowns a node; more would not fit the registers.
+// Rows of `left` per pass, and rows of `right` that share a look-up: three unknowns per node. More
+// would not fit the registers.
 constexpr int ROWS = 3, RUN = 3;
-// Rows of a group at the most: two passes, for six unknowns a node.
+// Most rows of a group: two passes, for six unknowns per node.
 constexpr int GROUP = 6;
-// Groups end at multiples, so that a row need not look far back.
+// Groups do not cross multiples of this, which limits how far back a row must search for its group.
 constexpr int CUT = 48;
-// Entries of a row of `right` that a lane has in hand.
+// Number of entries of a row of `right` that a lane holds.
 constexpr int HELD = 3;
 
-// Whether factor `at` of a row goes with the one before: the rows of `right`
-// follow each other and have the same columns.
+// Returns whether factor `at` of a row continues the run of the factor before it: their rows of
+// `right` follow each other and have the same columns.
 __device__ __forceinline__ bool joins(const Factor &left, const uint8_t *repeats, int64_t begin,
                                       int64_t at, int64_t k) {
     return repeats != nullptr && at > begin && repeats[k] && left.column(at - 1) == k - 1;
@@ -39,12 +39,12 @@ __device__ __forceinline__ bool take_group(const uint32_t *list, int64_t count, 
 }
 
 __device__ __forceinline__ void set_bit(uint32_t *word, uint32_t bit) {
-    // Looked at first: most products meet a column that is there already.
+    // Reads the word first, since most products meet a column that is already set.
     if ((*const_cast<volatile uint32_t *>(word) & bit) == 0)
         atomicOr(word, bit);
 }
 
-// Sets the bits of the row's columns: `stride` words between words of bits.
+// Sets the bits of the row's columns; bit words are `stride` words apart.
 template <class J>
 __device__ __forceinline__ void mark(const Factor &left, const Factor &right,
                                      const uint8_t *repeats, int64_t begin, int64_t end,
@@ -72,8 +72,8 @@ __device__ __forceinline__ void mark(const Factor &left, const Factor &right,
     __syncwarp();
 }
 
-// counts[row …] = distinct columns of the rows of a group. Shared memory: `most`
-// words a warp.
+// counts[row …] = number of distinct columns of the rows of a group. Shared memory: `most` words
+// per warp.
 template <class J>
 __device__ __forceinline__ void
 count_group(const Factor &left, const Factor &right, const uint8_t *groups, const uint8_t *repeats,
@@ -99,13 +99,14 @@ count_group(const Factor &left, const Factor &right, const uint8_t *groups, cons
         counts[row + lane_id()] = found;
 }
 
-// The place of a column's bit among the sums.
+// Position of a column's sum: the number of bits before its own.
 __device__ __forceinline__ int slot_of(const uint2 *words, unsigned bit) {
     const uint2 word = words[bit >> 5];
     return word.y + __popc(word.x & ((1u << (bit & 31)) - 1));
 }
 
-// Sums of R rows, in shared memory one after the other.
+// Adds the products of R rows of `left` to their sums, which lie one row after the other in shared
+// memory.
 template <int R, class A, class B, class T, class J>
 __device__ __forceinline__ void
 add_rows(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
@@ -131,7 +132,7 @@ add_rows(const Factor &left, const Factor &right, const A *left_values, const B 
         const int held = static_cast<int>(min(int64_t(32), end - first));
         const unsigned leaders = __ballot_sync(ALL, leads);
         for (int lane = 0; lane < held;) {
-            // Up to the next leader.
+            // The run ends before the next leader.
             const unsigned after = leaders & ~((2u << lane) - 1);
             const int run = min(RUN, (after != 0 ? __ffs(after) - 1 : held) - lane);
             const int64_t start = __shfl_sync(ALL, from, lane);
@@ -191,9 +192,9 @@ add_rows(const Factor &left, const Factor &right, const A *left_values, const B 
     }
 }
 
-// Columns and values of the rows of a group. Shared memory: `bytes` a warp, for
-// two words for each 32 columns of the range, sums of up to ROWS rows, and
-// columns of 16 bits. `right_is_short`: rows of `right` are, in the mean.
+// Computes columns and values of the rows of a group. Shared memory: `bytes` per warp, for two
+// words per 32 columns of the range, sums of up to ROWS rows, and 16-bit columns. `right_is_short`:
+// rows of `right` are short in the mean.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void
 multiply_group(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
@@ -243,7 +244,7 @@ multiply_group(const Factor &left, const Factor &right, const A *left_values, co
             words[i].y = before + sum - own;
         before += __shfl_sync(ALL, sum, 31);
     }
-    // Only where the pattern changed after analysis.
+    // Differs only if the pattern changed after analysis.
     if (before != entries)
         return;
     __syncwarp();
@@ -298,9 +299,9 @@ multiply_group(const Factor &left, const Factor &right, const A *left_values, co
 
 } // namespace
 
-// repeats[row] = the row has the columns of the one before; moved[row] = it has them, each one
-// further. No row without entries does. Either array may be NULL. A thread group of `lanes` (a
-// power of two up to 32) a row; any grid.
+// repeats[row] = 1 if the row has the same columns as the one before; moved[row] = 1 if it has them
+// shifted by one. Both are 0 for rows without entries. Either array may be NULL. `lanes` threads (a
+// power of two up to 32) take one row; any grid.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_repeats(Factor matrix, int64_t rows, int32_t lanes, uint8_t *repeats, uint8_t *moved) {
     const int64_t rows_a_block = blockDim.x / lanes;
@@ -314,7 +315,7 @@ extern "C" __global__ void __launch_bounds__(256)
             const int64_t before = matrix.start(row - 1), start = matrix.start(row);
             const int64_t length = matrix.start(row + 1) - start;
             differs = length != start - before || length == 0;
-            // The first of all says no mostly.
+            // Most rows differ in the first column already.
             if (!differs) {
                 by = matrix.column(start) - matrix.column(before);
                 differs = by < 0 || by > 1;
@@ -334,8 +335,8 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// groups[row] = rows of the group that the row begins, 0: it is in a group that
-// began before.
+// groups[row] = number of rows of the group that begins at the row, or 0 if the row is in a group
+// that began before.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_groups(const uint8_t *repeats, int64_t rows, uint8_t *groups) {
     const int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;

@@ -1,8 +1,7 @@
-// Rows of the product that have few entries, where a row of `right` may have a
-// column twice (team.cu takes the others): a warp a row. Up to 32 products are
-// compared in registers; more go through a hash table in shared memory whose slots hold the sums
-// (after nsparse: Nagasaka, Nukada and Matsuoka 2017; spECK: Parger et al. 2020), then a bitonic
-// sort of the columns.
+// Rows of the product with few entries, where a row of `right` may contain a column twice (team.cu
+// takes the others); one warp per row. Up to 32 products are compared in registers; more go through
+// a hash table in shared memory whose slots hold the sums (after nsparse: Nagasaka, Nukada and
+// Matsuoka 2017; spECK: Parger et al. 2020), followed by a bitonic sort of the columns.
 #include "spgemm/common.cuh"
 
 using namespace tarsia;
@@ -12,7 +11,7 @@ namespace {
 
 constexpr int THREADS = 128;
 
-// The row of this warp; false if there is none left for it.
+// Gets the row of this warp; returns false if there is none left.
 __device__ __forceinline__ bool take_row(const uint32_t *list, int64_t count, int64_t &row) {
     const int64_t warp = (first_item()) >> 5;
     if (warp >= count)
@@ -26,8 +25,8 @@ template <class K> __device__ __forceinline__ void clear(K *table, int size) {
         table[i] = empty<K>();
 }
 
-// counts[row] = distinct columns of the row, which has less than `size`
-// products. Shared memory: a table of `size` keys a warp.
+// counts[row] = number of distinct columns of the row, which has less than `size` products. Shared
+// memory: a table of `size` keys per warp.
 template <class J>
 __device__ __forceinline__ void count_row(const Factor &left, const Factor &right,
                                           const uint32_t *list, int64_t count, int size,
@@ -51,7 +50,7 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
         counts[row] = found;
 }
 
-// Ascending order of one key a lane.
+// Sorts one key per lane in ascending order.
 template <class K> __device__ __forceinline__ K sort_lanes(K key) {
 #pragma unroll
     for (int span = 2; span <= 32; span *= 2) {
@@ -66,7 +65,7 @@ template <class K> __device__ __forceinline__ K sort_lanes(K key) {
     return key;
 }
 
-// Ascending order of `size` keys (a power of two) in shared memory.
+// Sorts `size` keys (a power of two) in shared memory in ascending order.
 template <class K> __device__ __forceinline__ void sort(K *keys, int size) {
     for (int span = 2; span <= size; span *= 2) {
         for (int step = span / 2; step > 0; step /= 2) {
@@ -83,9 +82,8 @@ template <class K> __device__ __forceinline__ void sort(K *keys, int size) {
     }
 }
 
-// Columns and values of a row with up to `most` entries (a power of two, less
-// than `size`, that of the table). Shared memory a warp: `size` sums, `size`
-// keys, `most` keys.
+// Computes columns and values of a row with up to `most` entries (a power of two, less than `size`,
+// the size of the table). Shared memory per warp: `size` sums, `size` keys, `most` keys.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void multiply_row(const Factor &left, const Factor &right,
                                              const A *left_values, const B *right_values,
@@ -174,7 +172,7 @@ __device__ __forceinline__ void multiply_row(const Factor &left, const Factor &r
     }
 }
 
-// counts[row] = distinct columns of a row of up to 32 products.
+// counts[row] = number of distinct columns of a row of up to 32 products.
 template <class J>
 __device__ __forceinline__ void count_tiny_row(const Factor &left, const Factor &right,
                                                const uint32_t *list, int64_t count,
@@ -193,8 +191,8 @@ __device__ __forceinline__ void count_tiny_row(const Factor &left, const Factor 
         counts[row] = __popc(leaders);
 }
 
-// Columns and values of a row of up to 32 products, without a table: the first
-// lane with a column sums for all, and counts the columns before its own.
+// Computes columns and values of a row of up to 32 products, without a table: the first lane with a
+// column adds its products, and ranks its column among those of the other first lanes.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void multiply_tiny_row(const Factor &left, const Factor &right,
                                                   const A *left_values, const B *right_values,
@@ -214,7 +212,7 @@ __device__ __forceinline__ void multiply_tiny_row(const Factor &left, const Fact
     T product = zero<T>();
     if (mine && !vanishes)
         product = times(widen<T>(left_values[left_at]), widen<T>(right_values[at]));
-    // Zero first, as everywhere: the sum of −0 alone is 0.
+    // Sums start from zero, as everywhere: the sum of −0 alone is 0.
     T sum = plus(zero<T>(), product);
     unsigned rest = leads ? peers & (peers - 1) : 0;
     while (__any_sync(ALL, rest != 0)) {
@@ -228,7 +226,7 @@ __device__ __forceinline__ void multiply_tiny_row(const Factor &left, const Fact
         rank += __shfl_sync(ALL, key, __ffs(leaders) - 1) < key;
     }
     const int64_t place = out.offsets[row] + rank;
-    // The second holds but where the pattern changed after analysis.
+    // The second condition fails only if the pattern changed after analysis.
     if (leads && place < out.offsets[row + 1]) {
         static_cast<T *>(out.values)[place] = vanishes ? zero<T>() : times(alpha, sum);
         out.put_column(place, static_cast<int64_t>(key));

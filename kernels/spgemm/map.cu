@@ -1,14 +1,14 @@
-// A product whose pattern is known, by a map of it: every entry of C has a list of its products, in
-// the order of the left factor's row, each as the positions of its two factors. A warp takes 32
-// entries at a time: it multiplies their products as they stand, a lane a product, and leaves them
-// in shared memory, where each lane adds up those of its entry. So no two threads add to one sum
-// and nothing is looked up, whatever rows are like, and lists of different lengths keep no lane
-// waiting for memory. Worth its memory where entries have few products.
+// SpGEMM with a known pattern, by a map of the product: every entry of C has a list of its
+// products, in the order of the left factor's row, each as the positions of its two factors. A warp
+// takes 32 entries of C at a time: it computes their products in the order of the lists, one per
+// lane, and stores them in shared memory, where each lane adds up the products of its entry. So no
+// two threads add to one sum, nothing is searched, and loads are balanced across lanes however
+// different the lists' lengths are. The map is worth its memory where entries have few products.
 //
-// Rows of the left factor that kernels/spgemm/wide.cu cuts into parts have a sum for each part
-// here, too, and the same bits.
+// Rows of the left factor that kernels/spgemm/wide.cu cuts into parts have one sum per part here,
+// too, so that results have the same bits.
 //
-// ends[i] is where the list of entry i ends, which is where that of entry i + 1 begins.
+// ends[i] is the end of the list of entry i, which is the begin of that of entry i + 1.
 #include "spgemm/common.cuh"
 
 using namespace tarsia;
@@ -16,20 +16,20 @@ using namespace tarsia::spgemm;
 
 namespace {
 
-// Products of a row from which on a block makes its lists instead of a warp.
+// Number of products of a row from which on a block builds its lists instead of a warp.
 constexpr int64_t LONG_ROW = 8192;
 constexpr int BLOCK = 512;
 constexpr int THREADS = 256;
-// The first product of another part than that of the product before it.
+// Flag of a product that is the first of another part than the product before it.
 constexpr uint32_t NEXT_PART = 0x80000000u;
 
-// Positions in the left factor, with NEXT_PART, and in the right one.
+// Position in the left factor, with the flag NEXT_PART, and in the right factor.
 struct __align__(8) Pair {
     uint32_t left, right;
 };
 
-// Where `column` is among the entries [from, to) of C, which ascend; `to`: nowhere, which only a
-// pattern that changed after analysis makes.
+// Returns the position of `column` among the entries [from, to) of C, whose columns ascend, or `to`
+// if it is not there, which happens only if the pattern changed after analysis.
 __device__ __forceinline__ int64_t find(const Ints &kept, int64_t from, int64_t to,
                                         int64_t column) {
     int64_t end = to;
@@ -44,8 +44,9 @@ __device__ __forceinline__ int64_t find(const Ints &kept, int64_t from, int64_t 
     return from < to && kept[from] == column ? from : to;
 }
 
-// The lists of a row, from place `first_place` on, by all warps of a block, or by a team of `lanes`
-// (a power of two up to 32) alone. The row is in parts of `part` entries, 0: it is whole.
+// Builds the lists of a row, from position `first_place` on, by all warps of a block or by a single
+// team of `lanes` threads (a power of two up to 32). The row is cut into parts of `part` entries,
+// or is whole if that is 0.
 template <bool WHOLE_BLOCK>
 __device__ __forceinline__ void make_row(const Factor &left, const Factor &right, int64_t row,
                                          const int64_t *offsets, const Ints &kept,
@@ -76,7 +77,7 @@ __device__ __forceinline__ void make_row(const Factor &left, const Factor &right
         }
     }
     wait();
-    // Counts become the places where lists begin.
+    // Turns the counts into the positions where lists begin.
     uint32_t before = first_place;
     for (int64_t first = place; first < last; first += threads) {
         const int64_t at = first + thread;
@@ -98,7 +99,8 @@ __device__ __forceinline__ void make_row(const Factor &left, const Factor &right
         before += all;
     }
     wait();
-    // Every warp looks its own up, then they take turns, in the order of the left factor's row.
+    // All warps look up their first entries together; then they take turns to append, in the order
+    // of the left factor's row.
     for (int64_t first = begin; first < end; first += warps) {
         const int64_t at = first + warp;
         int64_t from = 0, to = 0, entry = last;
@@ -116,7 +118,8 @@ __device__ __forceinline__ void make_row(const Factor &left, const Factor &right
                     if (i >= from + width)
                         entry = find(kept, place, last, right.column(i));
                     if (entry < last) {
-                        // The columns of a row of `right` are distinct.
+                        // The columns of a row of `right` are distinct, so no two lanes have the
+                        // same entry.
                         const uint32_t to_place = ends[entry];
                         ends[entry] = to_place + 1;
                         pairs[to_place] = {static_cast<uint32_t>(at), static_cast<uint32_t>(i)};
@@ -140,8 +143,8 @@ __device__ __forceinline__ void make_row(const Factor &left, const Factor &right
     }
 }
 
-// Columns and values of all entries, with HELD products in hand in each lane. `has_parts`: there
-// are rows in parts.
+// Computes columns and values of all entries; each lane holds HELD products at a time. `has_parts`:
+// there are rows that are cut into parts.
 template <int HELD, class A, class B, class T>
 __device__ __forceinline__ void
 multiply(const A *left_values, const B *right_values, const Scalar<T> &scale, const uint32_t *ends,
@@ -155,7 +158,7 @@ multiply(const A *left_values, const B *right_values, const Scalar<T> &scale, co
     T *values = static_cast<T *>(out.values);
     for (int64_t entry = first_item() - lane_id(); entry < count; entry += grid_stride()) {
         const int64_t at = entry + lane_id();
-        // Those of a lane without an entry end where the last list does.
+        // Lanes without an entry get an empty list at the end of the last one.
         const uint32_t end = ends[min(at, count - 1)];
         uint32_t begin = __shfl_up_sync(ALL, end, 1);
         if (lane_id() == 0)
@@ -210,8 +213,8 @@ multiply(const A *left_values, const B *right_values, const Scalar<T> &scale, co
             __syncwarp();
         }
         if (at < count) {
-            // Both begin at +0, and rounding to nearest makes no −0 of +0 and a number: adding the
-            // 0 of a list without parts changes no bit.
+            // Both sums begin with +0, and +0 plus a number never rounds to −0: adding the zero
+            // `total` of a list without parts changes no bit.
             values[at] = vanishes ? zero<T>() : times(alpha, plus(total, sum));
             if (out.columns != nullptr)
                 out.put_column(at, kept[at]);
@@ -221,7 +224,7 @@ multiply(const A *left_values, const B *right_values, const Scalar<T> &scale, co
 
 } // namespace
 
-// Marks the rows of a list that are cut into parts.
+// Marks those rows of a list that are cut into parts.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_map_rows_in_parts(Factor left, const uint32_t *list, int64_t count, Cut cut,
                              uint8_t *in_parts) {
@@ -231,7 +234,7 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// list[0 … *count) = rows that blocks make the lists of, in any order.
+// list[0 … *count) = rows whose lists a block builds, in any order.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_map_long_rows(const int64_t *products, int64_t rows, uint32_t *list,
                          unsigned long long *count) {
@@ -241,8 +244,9 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// Lists of the other rows, a team of `lanes` each. before[row] = products of the rows before; rows
-// that are not 0 in `in_parts`, unless that is NULL, are in parts of `part` entries.
+// Builds the lists of the other rows, with a team of `lanes` threads per row. before[row] = number
+// of products of the rows before it. Rows with in_parts[row] ≠ 0 are cut into parts of `part`
+// entries; `in_parts` may be NULL.
 extern "C" __global__ void __launch_bounds__(256, 6)
     spgemm_map_make(Factor left, Factor right, const int64_t *products, int64_t rows,
                     const int64_t *before, const uint8_t *in_parts, int64_t part,
@@ -255,7 +259,7 @@ extern "C" __global__ void __launch_bounds__(256, 6)
                         nullptr);
 }
 
-// Lists of rows of a list, a block each.
+// Builds the lists of the rows in a list, one block per row.
 extern "C" __global__ void __launch_bounds__(BLOCK, 2)
     spgemm_map_make_long(Factor left, Factor right, const uint32_t *list, const int64_t *before,
                          const uint8_t *in_parts, int64_t part, const int64_t *offsets, Ints kept,
@@ -266,8 +270,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 2)
                    in_parts != nullptr && in_parts[row] ? part : 0, 32, ends, pairs, parts);
 }
 
-// Left to choose, CUDA 12's compiler takes few registers and spills; with a number of blocks CUDA
-// 13's does.
+// CUDA 12's compiler, if left to choose, uses few registers and spills; CUDA 13's spills if it is
+// given a number of blocks.
 #if __CUDACC_VER_MAJOR__ < 13
 #define BOUNDS(T) __launch_bounds__(THREADS, sizeof(T) > 8 ? 3 : 4)
 #else
@@ -286,8 +290,8 @@ KERNELS(multiply, (), (spgemm_map_multiply_f64, f64), (spgemm_map_multiply_f32, 
         (spgemm_map_multiply_f16f32, f16f32), (spgemm_map_multiply_bf16f32, bf16f32),
         (spgemm_map_multiply_c32, c32), (spgemm_map_multiply_c64, c64))
 
-// The same for entries of few products, of rows that are whole: it takes 0.9 of the time there,
-// with fewer registers and without instructions for places that stay empty.
+// Variant for entries of few products, in rows that are whole: it takes 0.9 of the time there, with
+// fewer registers and without instructions for slots that stay empty.
 #define KERNEL_multiply_few(name, types) KERNEL_OF(MULTIPLY_FEW, name, TYPES_##types)
 #define MULTIPLY_FEW(name, A, B, C, T)                                                             \
     extern "C" __global__ void __launch_bounds__(THREADS) name(ARGUMENTS(A, B, T)) {               \

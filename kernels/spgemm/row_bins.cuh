@@ -1,26 +1,27 @@
-// Bins of rows of a product, each for a launch: which kernel takes a row depends on what it is
-// like. The library's build reads the list, too (build/kernel_names.rs,
+// Bins of the rows of a product. Each bin is one launch: a row's properties decide which kernel
+// takes it. The library's build reads this list, too (build/kernel_names.rs,
 // src/backend/cuda/spgemm/bins.rs).
 #pragma once
 
 namespace tarsia::spgemm {
 
-// Bins of one kind are numbered from its name on.
+// Bins of one kind have consecutive numbers, which begin at the kind's name.
 enum RowBin {
 #define ROW_BIN(name, bins) name, name##_LAST = name + bins - 1,
-    // A table for the row in shared memory, by the size of the table (team.cu, hash.cu).
+    // Hash table per row in shared memory; bins by the size of the table (team.cu, hash.cu).
     ROW_BIN(TABLE, 6)
-    // A block with a bitmap of the columns: with few threads, with many (window.cu).
+    // Block with a bitmap of the columns: one bin with few threads, one with many (window.cu).
     ROW_BIN(BITMAP, 2)
-    // Rows of one pattern in a short range of columns, by the size of that (group.cu).
+    // Rows of one pattern in a short range of columns; bins by the size of the range (group.cu).
     ROW_BIN(SAME_PATTERN, 5)
-    // A sum for each column of a window (wide.cu).
+    // Dense windows, with a sum for each column (wide.cu).
     ROW_BIN(DENSE_WINDOWS, 1)
-    // Rows with the columns of the one before, one further, by their entries (slide.cu).
+    // Slides, rows with the previous row's columns shifted by one; bins by their entries
+    // (slide.cu).
     ROW_BIN(SHIFTED_PATTERN, 5)
-    // A block with one table (block.cu).
+    // Block with one hash table (block.cu).
     ROW_BIN(BLOCK_TABLE, 2)
-    // A row of the right factor times a number: short rows, long ones (single.cu).
+    // Scaled row of the right factor: one bin for short rows, one for long ones (single.cu).
     ROW_BIN(SCALED_ROW, 2)
 #undef ROW_BIN
         ROW_BINS

@@ -1,5 +1,5 @@
-// Rows of a product: multiplications of each, bins of rows of like size, and
-// the offsets of C. Nothing here depends on value types.
+// Row statistics of a product: the number of multiplications of each row, bins of similar rows, and
+// the offsets of C. Nothing here depends on the types of values.
 #include "spgemm/common.cuh"
 #include "spgemm/row_bins.cuh"
 
@@ -8,13 +8,13 @@ using namespace tarsia::spgemm;
 
 namespace {
 
-// Sums stay below this, so that no sum of two wraps around.
+// Sums saturate at this, so that the sum of two does not wrap around.
 constexpr unsigned long long MOST = 0x7fffffffffffffffull;
-// Steps of a row's lanes from which on the whole warp takes the row: lanes are as
-// many as a mean row has entries, and the longest row would set the time.
+// Number of steps of a row's lanes above which the whole warp takes the row. Lanes per row follow
+// the mean number of entries, so the longest row would determine the time.
 constexpr int64_t LONG_ROW = 16;
 
-// The block's slice of the entries of a row.
+// Restricts [begin, end), the entries of a row, to the slice of this row of the grid.
 __device__ __forceinline__ void take_slice(int64_t &begin, int64_t &end) {
     if (gridDim.y == 1)
         return;
@@ -23,8 +23,8 @@ __device__ __forceinline__ void take_slice(int64_t &begin, int64_t &end) {
     end = min(end, begin + slice);
 }
 
-// Calls f(owns, begin, end) with all lanes of the warp for each of them that
-// `wants` it, with its row.
+// For each lane that `wants` it, calls f(owns, begin, end) by all lanes of the warp, with that
+// lane's row; `owns` is true in the lane itself.
 template <class F>
 __device__ __forceinline__ void for_long_rows(bool wants, int64_t begin, int64_t end, F f) {
     for (unsigned rest = __ballot_sync(ALL, wants); rest != 0; rest &= rest - 1) {
@@ -34,9 +34,9 @@ __device__ __forceinline__ void for_long_rows(bool wants, int64_t begin, int64_t
     }
 }
 
-// Bins of a small product's rows, by their products alone: of up to limits[0], limits[1] and so on;
-// the last bin has no limit. `list` has `stride` places for each. (`SmallBins` in
-// src/backend/cuda/spgemm/small.rs.)
+// Bins of a small product's rows, by their number of products alone: up to limits[0], up to
+// limits[1] and so on; the last bin has no limit. `list` has `stride` elements for each bin.
+// (`SmallBins` in src/backend/cuda/spgemm/small.rs.)
 constexpr int SMALL_BINS = 6;
 struct SmallBins {
     int64_t limits[5];
@@ -45,9 +45,9 @@ struct SmallBins {
     int64_t stride;
 };
 
-// The place of the thread's row among those of the block that are in the same bin (none: −1), whose
-// numbers `mine` counts from zero. All threads of the warp call it: one of them counts for all that
-// have its bin, since atomics of one address take turns.
+// Returns the position of the thread's row among the block's rows of the same bin (−1: no bin),
+// which `mine` counts from zero. All threads of the warp call it: one lane counts for all lanes
+// with its bin, since atomics to one address are serialized.
 __device__ __forceinline__ unsigned place_in_bin(int bin, unsigned *mine) {
     const unsigned peers = __match_any_sync(ALL, bin);
     unsigned place = 0;
@@ -56,9 +56,9 @@ __device__ __forceinline__ unsigned place_in_bin(int bin, unsigned *mine) {
     return __shfl_sync(ALL, place, __ffs(peers) - 1) + __popc(peers & lanes_before());
 }
 
-// Puts the thread's row of `work` products into its bin, or none if it has no products. All threads
-// of the block call it; `mine` and `start` are SMALL_BINS words of shared memory. Ends with a
-// barrier.
+// Appends the thread's row to the bin for `work` products, or to none if it has no products. All
+// threads of the block call it; `mine` and `start` are SMALL_BINS words of shared memory. Ends with
+// a barrier.
 __device__ __forceinline__ void put_into_bin(const SmallBins &bins, int64_t row, int64_t work,
                                              unsigned *mine, unsigned long long *start) {
     if (threadIdx.x < SMALL_BINS)
@@ -87,11 +87,11 @@ __device__ __forceinline__ void put_into_bin(const SmallBins &bins, int64_t row,
 
 } // namespace
 
-// products[i] = sum over row i of `left` of the lengths of `right`'s rows, at
-// most 2^63 − 1; totals[0] and [1] gain the sums of their low and high 32 bits.
-// `lanes` (a power of two up to 32) threads a row; any grid. Where the grid has several rows of
-// blocks each takes a slice of every row, and `products` are zeros before; else rows go to `bins`,
-// if these have a list.
+// products[i] = sum over row i of `left` of the lengths of `right`'s rows, at most 2^63 − 1; the
+// sums of their low and high 32 bits are added to totals[0] and [1]. `lanes` threads (a power of
+// two up to 32) per row; any grid. If gridDim.y > 1, each row of blocks takes a slice of every row,
+// and `products` must be zero before; otherwise rows are also put into `bins`, if these have a
+// list.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_products(Factor left, Factor right, int64_t rows, int32_t lanes, int64_t *products,
                     unsigned long long *totals, SmallBins bins) {
@@ -114,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(256)
                 if (sum > MOST)
                     sum = MOST;
             };
-            // Four at a time: their loads do not wait for each other.
+            // Four at a time, so that their loads overlap.
             for (; at + 3 * static_cast<int64_t>(step) < stop; at += 4 * step) {
                 int64_t k[4];
 #pragma unroll
@@ -153,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(256)
                 sum = MOST;
         }
         if (row < rows && inner == 0) {
-            // Rows whose sums might be more than MOST are not cut into slices.
+            // Rows whose sums might exceed MOST are not cut into slices.
             if (gridDim.y == 1) {
                 products[row] = static_cast<int64_t>(sum);
             } else if (sum > 0) {
@@ -177,11 +177,10 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// lows[i] and spans[i]: row i of the product has its columns in [low, low +
-// span), where it has at least `least` products and is in no slide (`slides` may be
-// NULL); elsewhere spans[i] = 0. Columns of `right` ascend. `lanes` threads a row, as above; where
-// the grid has several rows of blocks, lows are large before, spans −1, and spans[i] becomes the
-// last column.
+// Computes lows[i] and spans[i]: the columns of row i of the product are in [low, low + span), for
+// rows that have at least `least` products and are in no slide (`slides` may be NULL); for others,
+// spans[i] = 0. Columns of `right` ascend. `lanes` threads per row, as above. If gridDim.y > 1,
+// lows must be large and spans −1 before, and spans[i] becomes the last column.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_extents(Factor left, Factor right, int64_t rows, int32_t lanes, const int64_t *products,
                    int64_t least, const uint8_t *slides, int64_t *lows, int64_t *spans) {
@@ -197,7 +196,7 @@ extern "C" __global__ void __launch_bounds__(256)
         take_slice(begin, end);
         int64_t low = INT64_MAX, high = -1;
         const auto look = [&](int64_t at, int64_t stop, int step, int64_t &low, int64_t &high) {
-            // Four at a time: their loads do not wait for each other.
+            // Four at a time, so that their loads overlap.
             constexpr int HELD = 4;
             for (; at < stop; at += HELD * step) {
                 int64_t start[HELD], last[HELD];
@@ -248,7 +247,7 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// After the slices of spgemm_extents: spans from last columns.
+// Runs after the slices of spgemm_extents: computes spans from last columns.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_spans(int64_t rows, int64_t *lows, int64_t *spans) {
     const int64_t row = first_item();
@@ -260,8 +259,8 @@ extern "C" __global__ void __launch_bounds__(256)
         lows[row] = 0;
 }
 
-// flags[0] |= 1: columns of some row descend; |= 2: some row has a column twice
-// in succession. Columns of `right` ascend strictly where it stays 0.
+// flags[0] |= 1 if the columns of some row descend, |= 2 if some row has a column twice in
+// succession. If it stays 0, the columns of every row ascend strictly.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_order(Factor right, int64_t rows, int32_t lanes, unsigned *flags) {
     const int64_t rows_a_block = blockDim.x / lanes;
@@ -286,21 +285,22 @@ extern "C" __global__ void __launch_bounds__(256)
 
 namespace {
 
-// What decides on a row's bin (row_bins.cuh). Rows of up to `tiny` products are in the first of
-// TABLE. Others go by what they are like:
-// - DENSE_WINDOWS have many products for the range of their columns.
-// - SAME_PATTERN: groups of up to `group_work` products a row, and rows alone of up to `alone_work`
-//   products, go to the first of `groups` bins whose limit holds them: their range of columns in
-//   the symbolic phase (`value` = 0), their bytes of shared memory where entries of `value` bytes
-//   are known. Their first row stands for all.
-// - SHIFTED_PATTERN: rows of slides go in the symbolic phase by the rules below, their first for
-//   all. Where entries are known the first goes to the first of `slides` bins whose limit holds
-//   them, and where none does each row by the rules below.
-// - SCALED_ROW: rows of `left` with one entry are in none of these, but where entries are known in
-//   the last two bins, the long ones in the last.
-// - Of the rest, those of up to `few` products go by size to the first of `count` bins of TABLE
-//   whose limit holds them, others to the first of `blocks` bins of BLOCK_TABLE, where they have
-//   few products an entry, or to BITMAP: those of up to `medium` products, and all others.
+// Rules that determine a row's bin (row_bins.cuh). Rows of up to `tiny` products are in the first
+// bin of TABLE. The others are distributed by their properties:
+// - DENSE_WINDOWS: rows with many products for the range of their columns.
+// - SAME_PATTERN: groups of up to `group_work` products per row, and single rows of up to
+//   `alone_work` products, go to the first of `groups` bins whose limit holds them. The limit is
+//   for their range of columns in the symbolic phase (`value` = 0), and for their bytes of shared
+//   memory if the entries, of `value` bytes, are known. Only the first row of a group is listed.
+// - SHIFTED_PATTERN: in the symbolic phase, the first row of a slide goes by the rules below and
+//   stands for all its rows. If entries are known, the first row goes to the first of `slides` bins
+//   whose limit holds the entries of one row; if none does, each row goes by the rules below.
+// - SCALED_ROW: rows of `left` with one entry are in none of these bins; if entries are known, they
+//   go to the last two bins, long ones to the last.
+// - Of the rest, rows of up to `few` products go by size to the first of `count` bins of TABLE
+//   whose limit holds them. Others go to the first of `blocks` bins of BLOCK_TABLE whose limit
+//   holds them, if they have few products per entry, otherwise to BITMAP: first those of up to
+//   `medium` products, then all others.
 // (`Bins` in src/select/spgemm/bins.rs.)
 struct Bins {
     int64_t limits[6];
@@ -317,14 +317,15 @@ struct Bins {
     int64_t blocks;
 };
 
-// Warps that take rows alone at one time, twice as many as an H100 has room for: a row with more
-// than this share of all products would set the time. (src/select/spgemm/looks.rs has the same.)
+// Number of warps that take rows alone at one time, twice as many as an H100 has room for: a row
+// with more than this share of all products would determine the time. (src/select/spgemm/looks.rs
+// has the same constant.)
 constexpr int64_t ALONE_SHARE = 4096;
 
-// What rows are like beside their products; `spans` may be NULL, and `groups` and
-// `slides`, where each row is one by itself. `left` are the offsets of the left factor,
-// where rows with one entry are apart. A warp takes a row alone up to `alone_work` products, or up
-// to its share of all of them, where they are at `totals`. (`Facts` in src/backend/cuda/spgemm.)
+// Properties of rows besides their products. `spans` may be NULL; so may `groups` and `slides`, if
+// each row is by itself. `left` holds the offsets of the left factor if rows with one entry are
+// handled apart. A warp takes a row by itself if it has up to `alone_work` products or, if `totals`
+// is not NULL, up to its share of the total there. (`Facts` in src/backend/cuda/spgemm.)
 struct Facts {
     const int64_t *products;
     const int64_t *lows;
@@ -338,11 +339,12 @@ struct Facts {
     Ints left;
     Cut cut;
 
-    // With the share, if that is to be found: every thread needs it for all of its rows.
+    // Returns the facts with `alone_work` computed from the totals, once per thread for all of its
+    // rows.
     __device__ __forceinline__ Facts shared_out() const {
         Facts facts = *this;
         if (totals != nullptr) {
-            // Sums of low and high halves; more is refused later.
+            // Sums of low and high halves; larger totals are rejected later.
             const unsigned long long high = min(totals[1], 1ull << 30);
             facts.alone_work =
                 max(alone_work, static_cast<int64_t>((high << 32) + totals[0]) / ALONE_SHARE);
@@ -351,12 +353,12 @@ struct Facts {
         return facts;
     }
 
-    // Entries of the left factor's row, where they are known.
+    // Number of entries of the left factor's row, or 0 if that is not known.
     __device__ __forceinline__ int64_t factors(int64_t row) const {
         return left.data != nullptr ? left[row + 1] - left[row] : 0;
     }
 
-    // A row of `right`, times a number.
+    // Returns whether the row of C is a scaled row of `right`.
     __device__ __forceinline__ bool is_single(int64_t row) const { return factors(row) == 1; }
 
     __device__ __forceinline__ bool in_slide(int64_t row) const {
@@ -364,29 +366,29 @@ struct Facts {
     }
 };
 
-// As in kernels/spgemm/group.cu and wide.cu.
+// Same constants as in kernels/spgemm/group.cu and wide.cu.
 constexpr int GROUP_ROWS = 3;
 constexpr int64_t GROUP_SPAN = 65536, WIDE_WINDOW = 1024;
-// Columns of a group's range for each product of its rows at the most: a word of
-// the bitmap, for 32 columns, costs about as much as two products.
+// Largest number of columns in a group's range for each product of its rows: a word of the bitmap,
+// for 32 columns, costs about as much as two products.
 constexpr int64_t GROUP_RANGE = 16;
-// Factors of a row from which on it is no group by itself: a warp takes them one after the other,
-// and the longest row would set the time.
+// Number of factors above which a row is no group by itself: a warp takes factors one after the
+// other, and the longest row would determine the time.
 constexpr int64_t GROUP_ALONE = 256;
-// Entries that a factor of a row counts for at the least where lanes are given to it by its
-// entries: they take factors as many at a time as they are, each of which is waited for.
+// Number of entries that each factor of a row counts for at least, where the row's lanes are chosen
+// by its entries: lanes take as many factors at a time as they are, each with a memory latency.
 constexpr int64_t FACTOR_ENTRIES = 4;
-// Products an entry up to which a block takes a row whose entries are known.
+// Number of products per entry up to which a block takes a row whose entries are known.
 constexpr int64_t BLOCK_WORK = 4;
-// Products for each column of a row's range from which on it is wide whatever it
-// is else, and columns a product up to which it is where it is no group: beyond,
-// nearly all lanes that look at a window find nothing.
+// Number of products per column of a row's range from which on the row is wide in any case, and
+// number of columns per product up to which it is wide if it is no group: beyond, nearly all lanes
+// that search a window find nothing.
 constexpr int64_t WIDE_ALWAYS = 16, WIDE_RANGE = 4;
-// Entries of a row with one factor up to which a warp takes 32 of them, as in
+// Number of entries of a row with one factor up to which a warp takes 32 such rows, as in
 // kernels/spgemm/single.cu.
 constexpr int64_t SINGLE_SHORT = 64;
 
-// Windows of a wide row, 0 of another.
+// Returns the number of windows of a wide row, 0 for other rows.
 __device__ __forceinline__ int64_t wide_windows(const Facts &facts, int64_t row) {
     if (facts.spans == nullptr || !facts.wide || facts.in_slide(row) || facts.is_single(row))
         return 0;
@@ -400,8 +402,8 @@ __device__ __forceinline__ int64_t wide_windows(const Facts &facts, int64_t row)
     return (low + span - 1) / WIDE_WINDOW - low / WIDE_WINDOW + 1;
 }
 
-// −1: the row has no products, or the first of its group or slide stands for it, or its
-// entries are known without being counted.
+// Returns the bin of a row, or −1 if the row has no products, if the first row of its group or
+// slide stands for it, or if its number of entries is known without counting.
 __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, const int64_t *offsets,
                                       int64_t row, int64_t windows) {
     const int64_t work = facts.products[row];
@@ -441,7 +443,7 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, cons
             const int64_t sums = (rows + passes - 1) / passes * entries;
             size = (sums + 1) / 2 * 2 * bins.value + (span + 31) / 32 * 8 + 2 * entries;
         }
-        // Unrolled: a parameter that is indexed at run time is copied first.
+        // Unrolled, since a kernel parameter that is indexed at run time is copied to local memory.
 #pragma unroll
         for (int bin = 0; bin < 5; ++bin) {
             if (is_group && bin < bins.groups && size <= bins.group_limits[bin] &&
@@ -450,7 +452,7 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, cons
         }
     }
     if (work <= min(bins.few, facts.alone_work)) {
-        // A row of many factors goes where it has more lanes, as long as there are larger bins.
+        // A row of many factors goes to a bin with more lanes, as long as there are larger bins.
         const int64_t size = max(entries, FACTOR_ENTRIES * facts.factors(row));
 #pragma unroll
         for (int bin = 0; bin < 6; ++bin) {
@@ -472,13 +474,13 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, cons
 
 } // namespace
 
-// counts[bin] += rows of the bin; counts[ROW_BINS] += windows of wide rows, times the parts of
-// each.
+// counts[bin] += number of rows of the bin; counts[ROW_BINS] += number of windows of wide rows,
+// times the parts of each.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_count_bins(Bins bins, Facts given, const int64_t *offsets, int64_t rows,
                       unsigned long long *counts) {
     const Facts facts = given.shared_out();
-    // 32 bits: shared memory adds no wider numbers by itself.
+    // 32 bits, for which shared memory has native atomics.
     __shared__ unsigned mine[ROW_BINS];
     __shared__ unsigned long long parts[32];
     if (threadIdx.x < ROW_BINS)
@@ -501,10 +503,10 @@ extern "C" __global__ void __launch_bounds__(256)
         atomicAdd(counts + ROW_BINS, all);
 }
 
-// Writes the rows of each bin to `list`, one bin after the other by `counts`; `cursors` are zeros.
-// With a `stride` each bin has as many places, and `counts` are zeros before and become what
-// spgemm_count_bins finds. The order inside a bin is that of the blocks' arrival: rows do not
-// depend on it.
+// Writes the rows of each bin to `list`, one bin after the other according to `counts`; `cursors`
+// are zero before. With a `stride`, each bin has that many elements, and `counts`, zero before,
+// become the same as after spgemm_count_bins. The order inside a bin is that in which blocks
+// arrive; results do not depend on it.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_fill_bins(Bins bins, Facts given, const int64_t *offsets, int64_t rows,
                      unsigned long long *counts, unsigned long long *cursors, int64_t stride,
@@ -550,7 +552,7 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// Each of up to 4,096 numbers becomes the sum of those before it. One block.
+// Replaces up to 4,096 numbers by their exclusive sums. One block.
 extern "C" __global__ void __launch_bounds__(1024)
     spgemm_scan_few(int64_t *numbers, int32_t count) {
     scan_in_block(count, numbers, [&](int64_t i) { return numbers[i]; });
@@ -585,8 +587,8 @@ extern "C" __global__ void __launch_bounds__(256)
         places[c] += starts[c + 1] - starts[c];
 }
 
-// C by columns, from rows in the plan's memory: a stable sort of positions by
-// column gives `from`, and each position's row is found in the rows' offsets.
+// The following kernels convert C to columns (CSC) from rows in the plan's memory: a stable sort of
+// positions by column gives `from`, and the row of each position is found in the row offsets.
 
 // keys[i] = columns[i] and positions[i] = i, each of 32 or 64 bits.
 extern "C" __global__ void __launch_bounds__(256)
@@ -607,7 +609,7 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// offsets[c] = keys less than c, for c in [0, cols]; the keys ascend.
+// offsets[c] = number of keys less than c, for c in [0, cols]; the keys ascend.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_column_offsets(Ints keys, int64_t count, int64_t cols, int64_t *offsets) {
     for (int64_t c = first_item(); c <= cols; c += grid_stride()) {
@@ -617,7 +619,7 @@ extern "C" __global__ void __launch_bounds__(256)
 
 namespace {
 
-// The last row that starts at or before the position.
+// Returns the last row that starts at or before the position.
 __device__ __forceinline__ int64_t row_of(const int64_t *offsets, int64_t rows, int64_t position) {
     int64_t row = 0, after = rows;
     while (after - row > 1) {
@@ -633,10 +635,10 @@ __device__ __forceinline__ int64_t row_of(const int64_t *offsets, int64_t rows, 
 
 } // namespace
 
-// Some rows at a time: entry i, of column keys[i], is entry from[i] of those rows, and goes behind
-// those of its column that came before: starts[c] entries of the rows are in columns before c,
-// places[c] is where C's column c goes on. Entries of the rows are numbered from `before` on in
-// `offsets`, rows from 0.
+// Appends a batch of rows of C to its columns. Entry i of the sorted batch, in column keys[i], is
+// entry from[i] of those rows. starts[c] is the number of the batch's entries in columns before c,
+// and places[c] is the position at which C's column c continues. In `offsets`, the batch's entries
+// are numbered from `before` on; rows are numbered from 0.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_transpose_part(const uint32_t *from, Ints keys, int64_t count, const int64_t *starts,
                           const int64_t *places, const int64_t *offsets, int64_t rows,
@@ -656,8 +658,8 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// Entry i of C by columns is entry from[i] of the rows; values are of `words`
-// 32-bit words. from has unsigned 32 bits, or 64 if `wide_from`.
+// Entry i of C by columns is entry from[i] of the rows; values consist of `words` 32-bit words.
+// `from` has unsigned 32-bit numbers, or 64-bit ones if `wide_from`.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_transpose(const void *from, int64_t wide_from, int64_t count, const int64_t *offsets,
                      int64_t rows, const uint32_t *values, int32_t words, void *out_rows,

@@ -1,6 +1,5 @@
-// Rows of `left` with one entry, where the columns of each row of `right` ascend and
-// are distinct: a row of the product is a row of `right`, times a number, and needs
-// neither table nor sort.
+// Rows of `left` with one entry, where the columns of each row of `right` ascend and are distinct:
+// such a row of the product is a scaled row of `right`, and needs neither hash table nor sort.
 #include "spgemm/common.cuh"
 
 using namespace tarsia;
@@ -8,10 +7,10 @@ using namespace tarsia::spgemm;
 
 namespace {
 
-// Entries that a lane has in hand.
+// Number of entries that a lane holds at a time.
 constexpr int HELD = 2;
 
-// What the rows of the product are made of.
+// Copy of scaled rows of `right` to rows of the product.
 template <class A, class B, class T, class J> struct Copy {
     const Factor &left, &right;
     const A *left_values;
@@ -20,14 +19,15 @@ template <class A, class B, class T, class J> struct Copy {
     bool vanishes;
     const Output &out;
 
-    // Where the row of `right` begins and goes; how many entries.
+    // Finds the begin of the row of `right`, its destination and its factor; returns the number of
+    // entries.
     __device__ __forceinline__ int64_t find(int64_t row, int64_t &from, int64_t &to,
                                             T &factor) const {
         const int64_t at = left.start(row), k = left.column(at);
         from = right.start(k);
         to = out.offsets[row];
         factor = vanishes ? zero<T>() : widen<T>(left_values[at]);
-        // Less only where the pattern changed after analysis.
+        // The second is less only if the pattern changed after analysis.
         return min(right.start(k + 1) - from, out.offsets[row + 1] - to);
     }
 
@@ -40,7 +40,7 @@ template <class A, class B, class T, class J> struct Copy {
     }
 
     __device__ __forceinline__ void put(int64_t to, J column, T factor, T value) const {
-        // Every sum begins with a zero, which has a sign.
+        // Every sum begins with +0, which turns a product of −0 into +0.
         const T sum = plus(zero<T>(), times(factor, value));
         static_cast<T *>(out.values)[to] = vanishes ? zero<T>() : times(alpha, sum);
         out.put_column(to, column);
@@ -49,8 +49,8 @@ template <class A, class B, class T, class J> struct Copy {
     }
 };
 
-// A warp takes 32 rows of at most 64 entries: their entries one after the other, one
-// a lane.
+// Copies rows of at most 64 entries: a warp takes 32 of them, whose entries, one after the other,
+// are distributed over the lanes.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void copy_short(const Copy<A, B, T, J> &copy, const uint32_t *list,
                                            int64_t count) {
@@ -72,7 +72,7 @@ __device__ __forceinline__ void copy_short(const Copy<A, B, T, J> &copy, const u
 #pragma unroll
         for (int h = 0; h < HELD; ++h) {
             const int entry = base + 32 * h + lane_id();
-            // The first lane whose sum is beyond the entry.
+            // The entry's row is in the first lane whose sum exceeds the entry's number.
             int owner = 0;
             for (int step = 16; step > 0; step /= 2) {
                 if (__shfl_sync(ALL, sum, owner + step - 1) <= entry)
@@ -93,7 +93,7 @@ __device__ __forceinline__ void copy_short(const Copy<A, B, T, J> &copy, const u
     }
 }
 
-// A block takes a row.
+// Copies one row per block.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void copy_long(const Copy<A, B, T, J> &copy, const uint32_t *list) {
     int64_t from, to;
@@ -105,7 +105,7 @@ __device__ __forceinline__ void copy_long(const Copy<A, B, T, J> &copy, const ui
 
 } // namespace
 
-// counts[row] = products of the row, where `left` has one entry.
+// counts[row] = number of products of the row, if row of `left` has one entry.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_single_counts(Factor left, const int64_t *products, int64_t rows, int64_t *counts) {
     const int64_t row = first_item();
@@ -113,8 +113,8 @@ extern "C" __global__ void __launch_bounds__(256)
         counts[row] = products[row];
 }
 
-// With `together`, rows of the list have at most 64 entries, and 32 are a warp's; else a
-// block takes one.
+// With `together`, rows of the list have at most 64 entries, and each warp takes 32; otherwise each
+// block takes one row.
 #define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
 #define MULTIPLY(name, J, A, B, C, T)                                                              \
     extern "C" __global__ void __launch_bounds__(256)                                              \

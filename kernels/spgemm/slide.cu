@@ -1,10 +1,10 @@
-// Slides: rows of `left` that follow each other where each has the columns of the
-// one before, one further, as have the rows of `right` that they meet (the inner
-// points of a grid). Their rows of C slide as well. A warp takes up to 32 of them:
-// the place of each product in the first row of C holds for all, so that nothing
-// is hashed or sorted but once. As many rows as the warp has lanes for rows of
-// `right` are summed at a time; no two lanes add to one sum at a time, and each
-// sum's order is that of the row's factors.
+// Slides: runs of consecutive rows of `left`, each of which has the previous row's columns shifted
+// by one, as have the rows of `right` that they meet (the inner points of a grid). Their rows of C
+// are shifted by one as well. A warp takes up to 32 such rows: the position of each product in the
+// first row of C holds for all of them, so hashing and sorting is needed only once. The warp's
+// lanes are divided among several rows, as many as there are teams of lanes as wide as a row of
+// `right`. No two lanes add to one sum at a time, and each sum is in the order of the row's
+// factors.
 #include "spgemm/team.cuh"
 
 using namespace tarsia;
@@ -13,16 +13,16 @@ using namespace tarsia::spgemm;
 namespace {
 
 constexpr int THREADS = 128;
-// Rows below which there is no slide: most lanes would be idle.
+// Fewest rows of a slide: with fewer, most lanes would be idle.
 constexpr int LEAST = 6;
-// Entries of a row of a slide at the most: their rows of `right` are noted in shared
-// memory. And products, whose places are.
+// Most entries of a row of a slide, whose rows of `right` are stored in shared memory; and most
+// products, whose positions are stored there.
 constexpr int FACTORS = 64, PRODUCTS = 1024;
-// Factors whose values are on the way at a time.
+// Number of factors whose values are in flight at a time.
 constexpr int HELD = 4;
 
-// Where a lane is among elements of rows of `width` that the warp takes 32 at a
-// time, row by row.
+// Position of a lane in a matrix with rows of `width` elements that the warp traverses 32 elements
+// at a time.
 struct Walk {
     int row, at, rows, rest, width;
 
@@ -39,7 +39,7 @@ struct Walk {
     }
 };
 
-// Inserts the columns of the products of a row.
+// Inserts the columns of the products of a row into a hash table.
 template <class J>
 __device__ __forceinline__ void insert_row(const Factor &left, const Factor &right, int64_t begin,
                                            int64_t end, Key<J> *table, int size) {
@@ -77,7 +77,7 @@ __device__ __forceinline__ void insert_row(const Factor &left, const Factor &rig
     }
 }
 
-// The columns of a table, up to `most`, in ascending order; returns how many.
+// Sorts the columns of a table, up to `most`, in ascending order; returns their number.
 template <int E, class K>
 __device__ __forceinline__ int sort_table(const K *table, int size, K *sorted, int most) {
     int found = 0;
@@ -108,17 +108,17 @@ __device__ __forceinline__ int sort_table(const K *table, int size, K *sorted, i
     return found;
 }
 
-// A factor's row of `right`, for the first row of the slide.
+// Row of `right` that a factor meets, for the first row of the slide.
 struct Meeting {
     int64_t start;
     int32_t length;
-    // Of the places of its products.
+    // First of its products' positions.
     int32_t first;
 };
 
-// Columns and values of the rows of a slide with up to `most` entries each (a
-// power of two from 16 on). Shared memory a warp: FACTORS meetings, `sums` bytes for
-// sums, 3 · `most` keys, PRODUCTS and 2 · `most` numbers of 16 bits.
+// Computes columns and values of the rows of a slide with up to `most` entries each (a power of
+// two, at least 16). Shared memory per warp: FACTORS meetings, `sum_bytes` for sums, 3 · `most`
+// keys, PRODUCTS and 2 · `most` 16-bit numbers.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void
 multiply_slide(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
@@ -148,7 +148,7 @@ multiply_slide(const Factor &left, const Factor &right, const A *left_values, co
     const bool vanishes = is_zero(alpha);
     J *kept = static_cast<J *>(out.kept);
     int added = 0;
-    // Only where the pattern changed after analysis.
+    // True only if the pattern changed after analysis.
     if (length_a > FACTORS || entries == 0)
         return;
 
@@ -210,8 +210,8 @@ multiply_slide(const Factor &left, const Factor &right, const A *left_values, co
     }
     __syncwarp();
 
-    // Lanes of a row: as many as a row of `right` has entries, if the sums of so many
-    // rows have room.
+    // Lanes per row: as many as the longest row of `right` has entries, and more if the sums of so
+    // many rows at a time would not fit.
     int lanes = 4;
     while (lanes < 32 &&
            (lanes < longest || 32 / lanes * entries * static_cast<int>(sizeof(T)) > sum_bytes))
@@ -284,10 +284,10 @@ multiply_slide(const Factor &left, const Factor &right, const A *left_values, co
 
 } // namespace
 
-// slides[row] = rows of the slide that the row begins, 1 for a row by itself, 0:
-// it is in a slide that began before. Rows of up to `most` products whose group is
-// themselves alone (`groups` may be NULL); `moved_left` and `moved_right`: rows of
-// the factors with the columns of the one before, one further. A thread a row.
+// slides[row] = number of rows of the slide that the row begins, 1 for a row by itself, 0 if the
+// row is in a slide that began before. Slides consist of rows of up to `most` products that are
+// groups of their own (`groups` may be NULL). `moved_left` and `moved_right` mark rows of the
+// factors that have the previous row's columns shifted by one. One thread per row.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_slides(Factor left, int64_t rows, const int64_t *products, int64_t most,
                   const uint8_t *moved_left, const uint8_t *moved_right, const uint8_t *groups,
@@ -303,7 +303,7 @@ extern "C" __global__ void __launch_bounds__(256)
     }
     if (follows) {
         const int64_t end = left.start(row + 1);
-        // Not left early: the loads need not wait for each other.
+        // No early exit, so that the loads overlap.
         for (int64_t at = left.start(row); at < end; ++at)
             follows &= moved_right[left.column(at)] != 0;
     }
@@ -318,7 +318,7 @@ extern "C" __global__ void __launch_bounds__(256)
         slides[row] = static_cast<uint8_t>(size < LEAST ? 1 : lane_id() == start ? size : 0);
 }
 
-// counts[row] of each row of a slide = that of its first. A thread a row.
+// counts[row] of every row of a slide = that of its first row. One thread per row.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_slide_counts(const uint8_t *slides, int64_t rows, int64_t *counts) {
     const int64_t row = first_item();

@@ -1,6 +1,6 @@
-// What the choice between `hash` and `tile` is made by: tiles of 16 × 16 of both factors, pairs of
-// them that meet, and multiplications. For factors of up to 2^17 rows and columns, whose longest
-// rows have up to 2^14 (left) and 2^17 entries.
+// Statistics by which `hash` or `tile` is chosen: number of 16 × 16 tiles of both factors, pairs of
+// tiles that meet, and multiplications. For factors of up to 2^17 rows and columns, whose longest
+// rows have up to 2^14 (left) and 2^17 (right) entries.
 #include "spgemm/common.cuh"
 
 using namespace tarsia;
@@ -10,16 +10,17 @@ namespace {
 
 constexpr int THREADS = 256;
 constexpr int SIDE = 16;
-// Columns of tiles, a bit each: a word a thread.
+// Words of a bit set of tile columns: one word per thread.
 constexpr int WORDS = (1 << 17) / SIDE / 32;
 static_assert(WORDS == THREADS);
-// Entries whose loads do not wait for each other.
+// Number of entries whose loads overlap.
 constexpr int AT_ONCE = 4;
 
-// Words of the result; src/backend/cuda/spgemm/factors.rs has the same.
+// Words of the result, as in src/backend/cuda/spgemm/factors.rs.
 enum Word { RIGHT_TILES, TILES, MOST_TILES, PAIRS, PRODUCTS, MOST_PRODUCTS };
 
-// Calls f(positions, columns, count) for the thread's share of [begin, end).
+// Calls f(position, columns) for the thread's entries of [begin, end), AT_ONCE at a time; columns
+// beyond the end are −1.
 template <class F>
 __device__ __forceinline__ void for_entries(const Factor &m, int64_t begin, int64_t end, F f) {
     for (int64_t at = begin + threadIdx.x; at < end; at += AT_ONCE * THREADS) {
@@ -36,14 +37,15 @@ __device__ __forceinline__ void for_entries(const Factor &m, int64_t begin, int6
 __device__ __forceinline__ void insert(unsigned *set, int column) {
     const int tile = column / SIDE;
     const unsigned bit = 1u << (tile % 32);
-    // Most are there already, and atomics of one word take turns.
+    // Reads first, since most tiles are in the set already, and atomics to one word are serialized.
     if ((*static_cast<volatile unsigned *>(set + tile / 32) & bit) == 0)
         atomicOr(set + tile / 32, bit);
 }
 
 } // namespace
 
-// counts[i] = tiles in row i of tiles; found[RIGHT_TILES] += all of them. Any grid.
+// counts[i] = number of tiles in row i of tiles; their sum is added to found[RIGHT_TILES]. Any
+// grid.
 extern "C" __global__ void __launch_bounds__(THREADS)
     spgemm_survey_tiles(Factor m, int64_t rows, uint32_t *counts, unsigned long long *found) {
     __shared__ unsigned set[WORDS];
@@ -73,8 +75,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         atomicAdd(found + RIGHT_TILES, total);
 }
 
-// Adds to `found` what the rows of `left` have; right_tiles are the counts of the right factor.
-// Any grid.
+// Adds to `found` the statistics of the rows of `left`; right_tiles are the tile counts of the
+// right factor's rows of tiles. Any grid.
 extern "C" __global__ void __launch_bounds__(THREADS)
     spgemm_survey_pairs(Factor left, Factor right, int64_t rows, const uint32_t *right_tiles,
                         unsigned long long *found) {
@@ -83,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     __shared__ int64_t starts[SIDE + 1];
     __shared__ unsigned products[SIDE];
     unsigned long long tiles = 0, most_tiles = 0, pairs = 0;
-    // Of row threadIdx.x in each row of tiles.
+    // Sum and maximum of the products of row threadIdx.x of each row of tiles.
     unsigned long long sum = 0, most = 0;
     const int64_t tile_rows = (rows + SIDE - 1) / SIDE;
     for (int64_t i = blockIdx.x; i < tile_rows; i += gridDim.x) {
@@ -93,7 +95,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         if (threadIdx.x <= SIDE)
             starts[threadIdx.x] = left.start(min(SIDE * i + threadIdx.x, rows));
         __syncthreads();
-        // Products of the thread's entries in the row that it is at.
+        // Number of products of the thread's entries in its current row.
         int row = 0;
         unsigned own = 0;
         for_entries(left, starts[0], starts[SIDE], [&](int64_t at, const int *columns) {
@@ -122,7 +124,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         if (own > 0)
             atomicAdd(products + row, own);
         __syncthreads();
-        // Both in one sum: less than 2^14 tiles, each with as many.
+        // Tiles and pairs in one sum: there are less than 2^14 tiles, each with less than 2^14
+        // pairs.
         unsigned long long here = 0;
         for (unsigned rest = set[threadIdx.x]; rest != 0; rest &= rest - 1)
             here += (1ull << 32) + right_tiles[32 * threadIdx.x + __ffs(rest) - 1];

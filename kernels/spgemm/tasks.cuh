@@ -1,16 +1,17 @@
-// Windows of columns of wide rows of C, which warps take (spgemm/wide.cu, spgemm/dense.cu).
+// Windows of the columns of wide rows of C, one task for a warp each (spgemm/wide.cu,
+// spgemm/dense.cu).
 #pragma once
 
 #include <cstdint>
 
 namespace tarsia::spgemm {
 
-// Columns of a window: 8 KiB of 64-bit sums leave a multiprocessor of an H100 24
-// warps, and a bit for each is a 32-bit word for each lane.
+// Columns of a window: with 8 KiB of 64-bit sums, a multiprocessor of an H100 has room for 24
+// warps, and a mask of the columns is one 32-bit word per lane.
 constexpr int WINDOW = 1024;
 
-// `index` numbers the row in the list, and `part` the part of its factors; the parts of a window
-// follow each other.
+// Window of a row, or a part of its factors in that window. `index` is the number of the row in the
+// list; the parts of a window have consecutive tasks.
 struct Task {
     uint32_t row;
     uint32_t window;

@@ -1,9 +1,8 @@
-// Rows of the product that have few entries, where the columns of each row of
-// `right` are distinct: a team of lanes a row, with a hash table in shared memory
-// whose slots hold the sums (after nsparse: Nagasaka, Nukada and Matsuoka 2017;
-// spECK: Parger et al. 2020). Each part of a team takes a row of `right`. No two
-// lanes of a part add to one sum, and the parts of a team take turns, so that a
-// sum's order is that of the row's factors.
+// Rows of the product that have few entries, where the columns of each row of `right` are distinct:
+// a team of lanes takes one row, with a hash table in shared memory whose slots hold the sums
+// (after nsparse: Nagasaka, Nukada and Matsuoka 2017; spECK: Parger et al. 2020). A team is divided
+// into parts, each of which takes one row of `right` at a time. No two lanes of a part add to one
+// sum, and the parts of a team take turns, so that each sum is in the order of the row's factors.
 #include "spgemm/team.cuh"
 
 using namespace tarsia;
@@ -13,8 +12,8 @@ namespace {
 
 constexpr int THREADS = 128;
 
-// The team's row of those from `first` on, which its block takes; false if there is none left for
-// it, and the lanes work along with an empty one.
+// Gets the team's row among those that its block takes, from number `first` on. Returns false if
+// there is none left for it; its lanes then work along with an empty row.
 __device__ __forceinline__ bool take_row(const Team &team, const uint32_t *list, int64_t first,
                                          int64_t count, const Factor &left, int64_t &row,
                                          int64_t &begin, int64_t &end) {
@@ -25,9 +24,9 @@ __device__ __forceinline__ bool take_row(const Team &team, const uint32_t *list,
     return number < count;
 }
 
-// counts[row] = distinct columns of each row, which has less than `size` products. Shared memory:
-// a table of `size` keys a team. Teams have more than `lanes` lanes where a device that runs
-// `threads` at one time has them for all rows.
+// counts[row] = number of distinct columns of each row, which has less than `size` products. Shared
+// memory: a table of `size` keys per team. Teams get more than `lanes` lanes if a device that runs
+// `threads` threads at one time has enough of them for all rows.
 template <class J>
 __device__ __forceinline__ void count_rows(int lanes, int64_t threads, int part, const Factor &left,
                                            const Factor &right, const Listed &list, int size,
@@ -61,7 +60,7 @@ __device__ __forceinline__ void count_rows(int lanes, int64_t threads, int part,
     }
 }
 
-// Writes a row of `entries` whose slots are in `list`; sorted, where C is.
+// Writes a row of `entries` whose slots are in `list`, sorted by column if C is sorted.
 template <int LANES, int E, class T, class J>
 __device__ __forceinline__ void write_row(Key<J> *table, const T *sums, const uint16_t *list,
                                           int entries, int64_t place, T alpha, bool vanishes,
@@ -86,8 +85,8 @@ __device__ __forceinline__ void write_row(Key<J> *table, const T *sums, const ui
         low = min(low, __shfl_xor_sync(ALL, low, step));
         high = max(high, __shfl_xor_sync(ALL, high, step));
     }
-    // Column and slot in one word, where all teams of the warp can: nothing has to be
-    // looked up again. All ones is no entry.
+    // Column and slot are packed in one word if all teams of the warp can do so; then no column
+    // needs to be looked up again. All ones stands for no entry.
     const bool packs = entries == 0 || high - low < empty<unsigned>() / SIZE - 1;
     const auto put = [&](int i, K key, int slot) {
         if (i >= entries)
@@ -122,8 +121,8 @@ __device__ __forceinline__ void write_row(Key<J> *table, const T *sums, const ui
     }
 }
 
-// Columns and values of a row with up to LANES · E entries. Shared memory a team:
-// twice as many sums and keys, and as many numbers of 16 bits.
+// Computes columns and values of a row with up to LANES · E entries. Shared memory per team: twice
+// as many sums and keys, and as many 16-bit numbers.
 template <int LANES, int E, class A, class B, class T, class J>
 __device__ __forceinline__ void multiply_row(int part, const Factor &left, const Factor &right,
                                              const A *left_values, const B *right_values,
@@ -177,8 +176,8 @@ __device__ __forceinline__ void multiply_row(int part, const Factor &left, const
                     bool lists = added != 0;
                     unsigned fresh = __ballot_sync(ALL, lists);
                     if (!out.sorted) {
-                        // The list's order is C's: of lanes with one new column it is the first
-                        // that lists it, whichever of them was faster.
+                        // The order of the list is that of C: of several lanes with the same new
+                        // column, the first one lists it, whichever of them inserted it.
                         const unsigned lanes =
                             LANES == 32 ? ALL : ((1u << LANES) - 1) << team.first_lane();
                         const unsigned peers = __match_any_sync(ALL, static_cast<K>(column)) &
@@ -200,7 +199,7 @@ __device__ __forceinline__ void multiply_row(int part, const Factor &left, const
             });
     }
     __syncwarp();
-    // Less only where the pattern changed after analysis.
+    // `listed` is less only if the pattern changed after analysis.
     const int written = out.known ? entries : min(entries, listed);
     write_row<LANES, E, T, J>(table, sums, list, written, place, alpha, vanishes, out);
 }
@@ -217,8 +216,8 @@ __device__ __forceinline__ void multiply_row(int part, const Factor &left, const
     }
 KERNELS(count, (), (spgemm_team_count_32, 32), (spgemm_team_count_64, 64))
 
-// `size`: slots of a team's table, twice the entries of a row at the most, a power of two from 32
-// to 1024; with `lanes` it says which form takes the rows.
+// `size`: number of slots of a team's table, twice the most entries of a row, a power of two from
+// 32 to 1024. Together with `lanes` it selects the form that takes the rows.
 #define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
 #define MULTIPLY_ROW(lanes, held, A, B, T, J)                                                      \
     multiply_row<lanes, held, A, B, T, J>(part, left, right, left_values, right_values, alpha,     \

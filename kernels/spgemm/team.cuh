@@ -1,11 +1,12 @@
-// Teams of lanes that take a row of the product each, and what they do together.
+// Teams of lanes, each of which takes a row of the product, and functions that a team executes
+// together.
 #pragma once
 
 #include "spgemm/common.cuh"
 
 namespace tarsia::spgemm {
 
-// The lanes of a row: `lanes` and `part` are powers of two, part ≤ lanes ≤ 32.
+// Lanes that take one row, in parts; `lanes` and `part` are powers of two, part ≤ lanes ≤ 32.
 struct Team {
     int lanes;
     int part;
@@ -14,18 +15,17 @@ struct Team {
     __device__ __forceinline__ int inner() const { return threadIdx.x & (lanes - 1); }
     __device__ __forceinline__ int first_lane() const { return lane_id() & ~(lanes - 1); }
     __device__ __forceinline__ int parts() const { return lanes / part; }
-    // Of the lanes of a ballot, the team's, from bit 0 on.
+    // Bits of a ballot that belong to the team's lanes, shifted to bit 0.
     __device__ __forceinline__ unsigned own(unsigned ballot) const {
         return (ballot >> first_lane()) & (lanes == 32 ? ALL : (1u << lanes) - 1);
     }
 };
 
-// Calls f(active, column, value, factor, turn, turns) for the products of the team's
-// row, one a lane: those with the same turn are of one row of `right`, and turns
-// ascend with the row's factors. factor_of(active, position) and value_of(active,
-// position) read the factors' values. All lanes of the warp call it together. Lanes
-// of a part that has no row of `right` left find its length 0. If not ORDERED the turns
-// say nothing, and each part takes its row however long it is.
+// Calls f(active, column, value, factor, turn, turns) for the products of the team's row, one per
+// lane. Products with the same turn are of one row of `right`, and turns ascend with the row's
+// factors. factor_of(active, position) and value_of(active, position) load the factors' values. All
+// lanes of the warp call f together; a part that has no row of `right` left has one of length 0.
+// Unless ORDERED, turns are meaningless, and each part goes through its row however long it is.
 template <bool ORDERED, class J, class U, class V, class F>
 __device__ __forceinline__ void for_factors(const Team &team, const Factor &left,
                                             const Factor &right, int64_t begin, int64_t end,
@@ -35,7 +35,7 @@ __device__ __forceinline__ void for_factors(const Team &team, const Factor &left
     const int most = static_cast<int>(
         __reduce_max_sync(ALL, static_cast<unsigned>(min(end - begin, int64_t(0x7fffffff)))));
     const int parts = team.parts(), turn = team.inner() / team.part;
-    // The factors after those in hand are on the way, and the columns of those after these.
+    // The next factors are loaded ahead, and the columns of the factors after those.
     int64_t next_start = 0, next_k = -1;
     unsigned next_length = 0;
     auto next_own = factor_of(false, begin);
@@ -84,7 +84,7 @@ __device__ __forceinline__ void for_factors(const Team &team, const Factor &left
             continue;
         }
         if (ORDERED && together) {
-            // A part each takes a row of `right`: two at a time are read.
+            // Each part takes one row of `right`; two are loaded at a time.
             const int inner = team.inner() & (team.part - 1);
             for (int first = 0; first < held; first += 2 * parts) {
                 const bool more = first + parts < held;
@@ -106,8 +106,8 @@ __device__ __forceinline__ void for_factors(const Team &team, const Factor &left
             }
             continue;
         }
-        // Some rows are longer: products one a lane, whichever row they are of. Those of a row
-        // have a turn. Two at a time are read.
+        // Some rows are longer: one product per lane, from whichever row. Products of one row share
+        // a turn. Two are loaded at a time.
         int sum = static_cast<int>(length);
         for (int step = 1; step < team.lanes; step *= 2) {
             const int other = __shfl_up_sync(ALL, sum, step, team.lanes);
@@ -153,15 +153,14 @@ __device__ __forceinline__ void for_factors(const Team &team, const Factor &left
 }
 
 template <class K> __device__ __forceinline__ void clear(const Team &team, K *table, int size) {
-    // Tables begin at multiples of 16 bytes and have at least as many.
+    // Tables begin at multiples of 16 bytes and are at least 16 bytes long.
     uint4 *words = reinterpret_cast<uint4 *>(table);
     for (int i = team.inner(); i < size * static_cast<int>(sizeof(K)) / 16; i += team.lanes)
         words[i] = make_uint4(ALL, ALL, ALL, ALL);
 }
 
-// Ascending order of E keys a lane of a team of LANES: key e of lane i is number
-// e · LANES + i. All is unrolled: a step across lanes is a shuffle and one of the
-// least or the largest.
+// Sorts E keys per lane of a team of LANES in ascending order: key e of lane i is number e · LANES
+// + i. Everything is unrolled: a step across lanes is a shuffle and a minimum or maximum.
 template <int LANES, int E, class K> __device__ __forceinline__ void sort(K (&keys)[E]) {
     const int inner = threadIdx.x & (LANES - 1);
 #pragma unroll
@@ -188,7 +187,7 @@ template <int LANES, int E, class K> __device__ __forceinline__ void sort(K (&ke
 #pragma unroll
             for (int e = 0; e < E; ++e) {
                 const K other = __shfl_xor_sync(ALL, keys[e], step);
-                // Below a span of the team's lanes the order depends on the lane alone.
+                // In spans of less than the team's lanes, the direction depends only on the lane.
                 const bool least = span < LANES ? low == ascends : low == ((e * LANES & span) == 0);
                 keys[e] = least ? min(keys[e], other) : max(keys[e], other);
             }

@@ -1,14 +1,15 @@
 // C = A · B on sparse tiles of 16 × 16 (src/format/tile.rs), in the three steps of Niu et al.,
-// TileSpGEMM (PPoPP 2022), section 3.3: which tiles C has, which entries they have, and values. In
-// the second and third a warp has a tile of C; A's tiles of its row of tiles and B's of its column
-// of tiles meet by a binary search of the shorter list in the longer. Where the paper adds by
-// atomics, every sum here is one lane's, or a matrix unit's, in a fixed order.
+// TileSpGEMM (PPoPP 2022), section 3.3: the tiles of C, the entries of these tiles, and the values.
+// In the second and third step a warp takes a tile of C; the tiles of A in its row of tiles are
+// matched with those of B in its column of tiles by binary searches of the shorter list in the
+// longer. Where the paper adds by atomics, every sum here is computed by one lane or by a matrix
+// unit, in a fixed order.
 #include "spgemm/tile.cuh"
 
 using namespace tarsia;
 using namespace tarsia::tile;
 
-// totals[0] and [1] gain the sums of the low and high halves of the multiplications of `left` by
+// Adds to totals[0] and [1] the sums of the low and high halves of the multiplications of `left` by
 // `right`, entry by entry of `left`.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_tile_products(spgemm::Factor left, spgemm::Factor right, int64_t count,
@@ -32,8 +33,9 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// Step 1. A block has a row of tiles of C. `lanes` (a power of two up to 32) threads take a tile of
-// A, for the tiles of B's row. Dynamic shared memory: `bits` / 64 words, and as many ranks to fill.
+// Step 1: the tiles of C. A block takes a row of tiles of C; `lanes` threads (a power of two up to
+// 32) take one tile of A and go through the tiles in B's row. Dynamic shared memory: `bits` / 64
+// words, and to fill tiles as many ranks.
 
 namespace {
 
@@ -75,7 +77,7 @@ __device__ __forceinline__ void collect(const Span &span, const uint32_t *a_colu
 
 } // namespace
 
-// counts[i] = tiles of row i of tiles of C.
+// counts[i] = number of tiles in row i of tiles of C.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     spgemm_tile_count(const int64_t *a_rows, const uint32_t *a_columns, const int64_t *b_rows,
                       const uint32_t *b_columns, int32_t lanes, int32_t bits, int64_t *counts) {
@@ -87,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
                   });
 }
 
-// Columns and rows of the tiles of C.
+// Writes the tile column and tile row of each tile of C.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     spgemm_tile_fill(const int64_t *a_rows, const uint32_t *a_columns, const int64_t *b_rows,
                      const uint32_t *b_columns, int32_t lanes, int32_t bits, const int64_t *c_rows,
@@ -115,18 +117,19 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 
 namespace {
 
-// Warps of a block of steps 2 and 3.
+// Warps of a block in steps 2 and 3.
 constexpr int WARPS = 4;
 
-// A's tiles of row i of tiles and B's of column j that meet: 32 candidates at a time, a lane each,
-// in the order of A's columns. All lanes of a warp go through it together.
+// Matching tiles of A in row i of tiles and of B in column j of tiles: an iterator over 32
+// candidates at a time, one per lane, in the order of A's columns. All lanes of a warp go through
+// it together.
 struct Pairs {
     const uint32_t *shorter, *longer, *tiles;
     const uint32_t *a_used, *b_used;
     int64_t a_begin;
     int count, size, first, from;
     bool few;
-    // Lanes whose tiles may have products, and the lane's tiles.
+    // Lanes whose tiles may have products, and the tiles of this lane.
     unsigned matches;
     uint32_t a_tile, b_tile;
 
@@ -148,15 +151,15 @@ struct Pairs {
         matches = 0;
     }
 
-    // The next ones; false if there are none.
+    // Advances to the next candidates with matches; returns false if there are none.
     __device__ __forceinline__ bool next() {
-        // All of the longer list before `from` is less than what comes.
+        // The longer list's elements before `from` are less than all that follow.
         for (; first < count && from < size; first += 32) {
             const int at = first + lane_id();
             const bool mine = at < count;
             const uint32_t key = mine ? shorter[at] : 0xffffffffu;
             int low = from, high = size;
-            // Lists without gaps meet at once.
+            // Guesses the position, which is right for lists without gaps.
             const int guess = min(from + lane_id(), size - 1);
             const uint32_t there = longer[guess];
             if (there == key) {
@@ -178,7 +181,7 @@ struct Pairs {
             if (found) {
                 a_tile = static_cast<uint32_t>(a_begin + (few ? at : low));
                 b_tile = tiles[few ? low : at];
-                // Columns of A's tile against rows of B's.
+                // Tests whether A's tile has an entry in a column that is a used row of B's tile.
                 found = ((a_used[a_tile] >> 16) & b_used[b_tile]) != 0;
             }
             from = __shfl_sync(ALL, low, 31);
@@ -191,7 +194,7 @@ struct Pairs {
         return false;
     }
 
-    // Takes the first of the matches: its tiles.
+    // Takes the tiles of the first match and removes it.
     __device__ __forceinline__ void take(int64_t &a, int64_t &b) {
         const int lane = __ffs(matches) - 1;
         matches &= matches - 1;
@@ -202,7 +205,7 @@ struct Pairs {
 
 } // namespace
 
-// Step 2: rows of the tiles of C as masks, and counts[t] = entries of tile t.
+// Step 2: computes the row masks of the tiles of C, and counts[t] = number of entries of tile t.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 12)
     spgemm_tile_masks(Tiles a, Tiles b, TileColumns by, const uint32_t *tile_rows,
                       const uint32_t *columns, int64_t count, uint16_t *masks, uint32_t *counts) {
@@ -213,7 +216,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 12)
     unsigned mask = 0;
     Pairs pairs(a, b, by, tile_rows[tile], columns[tile]);
     while (pairs.next()) {
-        // Two pairs at a time, half a warp each; of an odd number the last one twice.
+        // Two pairs at a time, one per half of the warp; the last one of an odd number is taken
+        // twice.
         while (pairs.matches != 0) {
             int64_t at, bt, other_a, other_b;
             pairs.take(at, bt);
@@ -226,7 +230,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 12)
             for (unsigned own = a.masks[at * SIDE + row]; own != 0; own &= own - 1)
                 mask |= met[__ffs(own) - 1];
         }
-        // A tile that is full gains nothing more.
+        // A full tile cannot gain entries.
         if (__all_sync(ALL, (mask | __shfl_xor_sync(ALL, mask, SIDE)) == 0xffff))
             break;
     }
@@ -238,14 +242,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 12)
         counts[tile] = entries;
 }
 
-// flags[t] = 1 where tile t has entries, for a scan; one more.
+// flags[t] = 1 if tile t has entries, for a scan; one 0 behind the last tile.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_tile_flags(const uint32_t *counts, int64_t count, int64_t *flags) {
     for (int64_t i = first_item(); i <= count; i += grid_stride())
         flags[i] = i < count && counts[i] != 0;
 }
 
-// Tiles with entries, whose numbers are `ranks`: their rows, columns and masks.
+// Copies rows, columns and masks of the tiles with entries; `ranks` are their new numbers.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_tile_compact(const int64_t *ranks, const uint32_t *counts, int64_t count,
                         const uint32_t *tile_rows, const uint32_t *columns, const uint4 *masks,
@@ -262,7 +266,7 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// out[i] = number of the first such tile of row i of tiles; `out` may be `rows`.
+// out[i] = number of the first tile with entries in row i of tiles; `out` may be `rows`.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_tile_first(const int64_t *ranks, const int64_t *rows, int64_t count, int64_t *out) {
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
@@ -272,26 +276,26 @@ extern "C" __global__ void __launch_bounds__(256)
 
 namespace {
 
-// Where C's entries go: into CSR, where row_starts and places say, or tile by tile.
+// Destination of C's entries: CSR, at the positions that row_starts and places give, or tiles.
 struct Output {
-    // Tile by tile: the first entry of each tile.
+    // With tiles: first entry of each tile.
     const int64_t *row_starts;
-    // NULL: tile by tile.
+    // NULL with tiles.
     const uint32_t *places;
-    // Tile by tile: the row and column of each entry in its tile.
+    // With tiles: row and column of each entry in its tile.
     void *columns;
     void *values;
     int64_t wide;
     int64_t base;
 
-    // Where the entries of a row of a tile go, less their place in the tile.
+    // Returns the destination of a row's entries in a tile minus their position in the tile.
     __device__ __forceinline__ int64_t shift(int64_t tile, int64_t i, int row, int place) const {
         if (places == nullptr)
             return row_starts[tile];
         return row_starts[SIDE * i + row] + places[tile * SIDE + row] - place;
     }
 
-    // Writes column `j` of tiles and `where`, row << 4 | column in the tile.
+    // Writes the column of an entry in tile column `j`; `where` is row << 4 | column in the tile.
     __device__ __forceinline__ void place(int64_t to, int64_t j, int where) const {
         const int64_t column = SIDE * j + (where & 15) + base;
         if (places == nullptr) {
@@ -304,19 +308,19 @@ struct Output {
     }
 };
 
-// Step 3. A lane has half a row of the tile of C, a register each place, and adds its products in
-// the order of A's row. (Sums packed in shared memory for tiles of few entries, as the paper has
-// them, took 1.0 to 1.7 times as long at its threshold of 192.)
+// Step 3: values. A lane has half a row of the tile of C, with one register per element, and adds
+// its products in the order of A's row. (Sums packed in shared memory for tiles of few entries, as
+// in the paper, took 1.0 to 1.7 times as long at its threshold of 192.)
 template <class T>
 __device__ __forceinline__ void
 multiply(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_values,
          const T *b_values, const Scalar<T> &scale, const uint32_t *tile_rows,
          const uint32_t *columns, const uint16_t *masks, int64_t count, const Output &out) {
-    // Values of a tile of B, then those of C.
+    // Values of a tile of B, later those of the tile of C.
     __shared__ __align__(16) T values_of[WARPS][SIDE * SIDE];
-    // Where the rows of C go, less the place in the tile.
+    // Destination of each row of the tile of C, minus its position in the tile.
     __shared__ int64_t shift_of[WARPS][SIDE];
-    // Rows of a tile of B: the mask, and how many entries come before.
+    // Rows of a tile of B: mask in the low half, number of entries before the row in the high half.
     __shared__ unsigned rows_of[WARPS][SIDE];
     __shared__ uint8_t index_of[WARPS][SIDE * SIDE];
     const int warp = threadIdx.x >> 5;
@@ -330,7 +334,7 @@ multiply(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_value
     const int64_t i = tile_rows[tile], j = columns[tile];
     const unsigned mask = masks[tile * SIDE + row];
     const unsigned mine = mask >> (8 * half) & 0xff;
-    // The first place of the lane's entries in the tile.
+    // Position of the lane's first entry in the tile.
     const int own = __popc(mine);
     const int place = spgemm::warp_sums(own) - own;
     const int entries = __shfl_sync(ALL, place + own, 31);
@@ -392,8 +396,9 @@ multiply(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_value
     }
 }
 
-// c += a · b of 16 × 4 and 4 × 8 places; g = lane / 4, t = lane % 4: a0, a1 are rows g and g + 8,
-// column t; b is row t, column g; c0, c1 row g, columns 2t and 2t + 1, c2, c3 row g + 8.
+// c += a · b of 16 × 4 and 4 × 8 elements. With g = lane / 4 and t = lane % 4: a0 and a1 are in
+// rows g and g + 8, column t; b is in row t, column g; c0 and c1 are in row g, columns 2t and 2t +
+// 1, c2 and c3 in row g + 8.
 __device__ __forceinline__ void mma(double (&c)[4], double a0, double a1, double b) {
 #if __CUDA_ARCH__ >= 900
     asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
@@ -410,8 +415,8 @@ __device__ __forceinline__ void mma(double (&c)[4], double a0, double a1, double
 #endif
 }
 
-// A row of a tile in one word: its mask, and in the high half how many entries come before it. The
-// place of the entry in a column, and whether there is one.
+// For a row of a tile in one word (mask, and in the high half the number of entries before the
+// row): position of the entry in a column, whether there is one, and its value or 0.
 __device__ __forceinline__ int place_of(unsigned row, int column) {
     return static_cast<int>(row >> 16) + __popc(row & ((1u << column) - 1));
 }
@@ -421,13 +426,13 @@ __device__ __forceinline__ double entry(const double *values, unsigned row, int 
     return has(row, column) ? value : 0.0;
 }
 
-// Step 3 of real numbers, by matrix units: sums in fp64.
+// Step 3 for real numbers by matrix units: sums in fp64.
 template <class T>
 __device__ __forceinline__ void
 multiply_mma(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_values,
              const T *b_values, const Scalar<T> &scale, const uint32_t *tile_rows,
              const uint32_t *columns, const uint16_t *masks, int64_t count, const Output &out) {
-    // One more: the place of an entry that is not there.
+    // One element more, which `entry` may read for an entry that does not exist.
     __shared__ double left_of[WARPS][SIDE * SIDE + 1], right_of[WARPS][SIDE * SIDE + 1];
     __shared__ unsigned rows_of[WARPS][2 * SIDE];
     __shared__ uint8_t index_of[WARPS][SIDE * SIDE];
@@ -487,7 +492,8 @@ multiply_mma(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_v
                         mma(sums[1], a0, a1, entry(right, row, g + 8));
                     }
                 } else {
-                    // An Inf or NaN may meet entries alone, no zeros between them.
+                    // An Inf or NaN is multiplied by stored entries only, not by the zeros between
+                    // them.
                     for (int k = 0; k < SIDE; ++k) {
                         const unsigned row = rows[SIDE + k];
 #pragma unroll
@@ -506,7 +512,7 @@ multiply_mma(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_v
             }
         }
     }
-    // Rows of the tile of C, and where their entries go, less the place in the tile.
+    // Row masks of the tile of C, and destinations of their entries minus the position in the tile.
     int64_t *shift = reinterpret_cast<int64_t *>(right);
     const int row = lane_id() % SIDE;
     const unsigned mask = masks[tile * SIDE + row];
@@ -546,7 +552,8 @@ constexpr bool OLDER = true;
 constexpr bool OLDER = false;
 #endif
 
-// Blocks of a multiprocessor: as many as registers allow without spills, from 9.0 on and before.
+// Blocks per multiprocessor: as many as registers allow without spills, from compute capability 9.0
+// on and before.
 #define KERNEL_multiply(name, types) KERNEL_OF(TILE, name, multiply, BLOCKS_##types, TYPES_##types)
 #define KERNEL_mma(name, types) KERNEL_OF(TILE, name, multiply_mma, 8, 6, TYPES_##types)
 #define TILE(name, how, blocks, older, A, B, C, T)                                                 \

@@ -9,34 +9,34 @@ using spgemm::ALL;
 using spgemm::lane_id;
 
 constexpr int SIDE = 16;
-// Threads of a block that has a row of tiles.
+// Threads of a block that takes a row of tiles.
 constexpr int BLOCK = 128;
 
-// Tiles of a matrix, row of tiles by row of tiles. (`Tiles` in src/backend/cuda/spgemm/tile.)
+// Tiles of a matrix, one row of tiles after the other. (`Tiles` in src/backend/cuda/spgemm/tile.)
 struct Tiles {
-    // First tile of each row of tiles, and their number.
+    // First tile of each row of tiles, and the number of tiles.
     const int64_t *rows;
-    // Column of tiles of each.
+    // Tile column of each tile.
     const uint32_t *columns;
-    // First entry of each, and their number.
+    // First entry of each tile, and the number of entries.
     const int64_t *starts;
-    // 16 a tile: entries of the tile before the row, and the row's columns, a bit each.
+    // 16 per tile: number of entries of the tile before the row; bit mask of the row's columns.
     const uint8_t *row_ptr;
     const uint16_t *masks;
-    // Which rows (low half) and columns (high half) of the tile have an entry.
+    // Bits of the rows (low half) and columns (high half) of the tile that have an entry.
     const uint32_t *used;
 };
 
-// The same tiles by columns of tiles: where each column begins, and the row and the number of each
-// tile of it.
+// Column-wise list of the same tiles: start of each column of tiles, and row and number of each of
+// its tiles.
 struct TileColumns {
     const int64_t *starts;
     const uint32_t *rows;
     const uint32_t *tiles;
 };
 
-// A set of neighbouring tile columns in shared memory: a bit for each, and for each word of 64 how
-// many are in the words before.
+// Set of tile columns in a contiguous range, in shared memory: one bit per column, and for each
+// 64-bit word the number of elements in the words before.
 struct Set {
     unsigned long long *words;
     unsigned *ranks;
@@ -46,14 +46,14 @@ struct Set {
             words[i] = 0;
     }
     __device__ __forceinline__ void insert(int at) const {
-        // Looked at first: most are there already.
+        // Reads the word first, since most columns are in the set already.
         unsigned *word = reinterpret_cast<unsigned *>(words) + (at >> 5);
         const unsigned bit = 1u << (at & 31);
         if ((*const_cast<volatile unsigned *>(word) & bit) == 0)
             atomicOr(word, bit);
     }
-    // The number of elements in `used` words; fills the ranks. A barrier before it has made the
-    // elements visible; it ends with one.
+    // Returns the number of elements in `used` words, and fills the ranks. Needs a barrier before
+    // it, after the elements are inserted; ends with one.
     __device__ __forceinline__ int number(int used, int *parts) const {
         int count = 0;
         for (int first = 0; first < used; first += blockDim.x) {
@@ -68,7 +68,7 @@ struct Set {
         __syncthreads();
         return count;
     }
-    // How many elements are less than `at`.
+    // Returns the number of elements that are less than `at`.
     __device__ __forceinline__ int rank(int at) const {
         const unsigned long long below = (1ull << (at & 63)) - 1;
         return static_cast<int>(ranks[at >> 6]) + __popcll(words[at >> 6] & below);
@@ -83,14 +83,15 @@ struct Set {
     }
 };
 
-// Least and largest of the block's values; `parts` is shared memory of 32 elements.
+// Computes the minimum and the maximum over the block; `parts` is shared memory of 32 elements.
 __device__ __forceinline__ void block_extent(int64_t &least, int64_t &largest, int64_t *parts) {
     least = spgemm::block_least(least, parts);
     largest = -spgemm::block_least(-largest, parts);
 }
 
-// counts[blockIdx.x] = tile columns from `low` to `last`, of which `collect` puts those of a piece
-// of at most `bits` into the set. Dynamic shared memory: `bits` / 64 words. All threads of a block.
+// counts[blockIdx.x] = number of tile columns from `low` to `last`; collect(low, width, set)
+// inserts those of a range of at most `bits` into the set. Dynamic shared memory: `bits` / 64
+// words. Called by all threads of a block.
 template <class Collect>
 __device__ __forceinline__ void count_columns(int64_t low, int64_t last, int32_t bits,
                                               int64_t *parts, int64_t *counts, Collect collect) {

@@ -1,14 +1,13 @@
-// Rows of many entries in a bounded range of columns: a warp takes one window of
-// WINDOW columns of one row, a task, and keeps a sum for each of them in shared
-// memory, addressed by column. The warp takes the factors of the row one after
-// the other, and the columns of one row of `right` are distinct, so that no two
-// lanes add to one sum at a time; where rows of `right` are very short a lane takes a
-// product of any of them, and those of one sum take turns.
-// So a sum's order is that of the row's factors.
+// Rows of many entries in a bounded range of columns. A task is one window of WINDOW columns of one
+// row; a warp takes it and keeps a sum for each column in shared memory, addressed by column. The
+// warp takes the factors of the row one after the other, and the columns of one row of `right` are
+// distinct, so that no two lanes add to one sum at a time. Where rows of `right` are very short,
+// lanes take products of several rows, and those of one sum take turns. So each sum is in the order
+// of the row's factors.
 //
-// Rows of very many factors are cut into parts, a task for each part of each
-// window. A part has the bits and the sums of its own factors; those of all parts
-// of a window become one, in the order of the parts.
+// Rows of very many factors are cut into parts, with one task per part and window. A part has the
+// column bits and the sums of its own factors; those of all parts of a window are combined in the
+// order of the parts.
 #include "spgemm/common.cuh"
 #include "spgemm/tasks.cuh"
 
@@ -18,24 +17,24 @@ using namespace tarsia::spgemm;
 namespace {
 
 constexpr int THREADS = 128;
-// Entries of a row of `right` that a lane has in hand.
+// Number of entries of a row of `right` that a lane holds at a time.
 constexpr int HELD = 4;
 
-// What the parts after the first of each row of the list leave behind: sums of C's entries, a part
-// after the other, from before[index] on.
+// Sums of C's entries that the parts after the first of each row of the list store, part after
+// part, from before[index] on.
 struct Partial {
     const int64_t *before;
     void *sums;
 };
 
-// Where the entries of a row of `right` that fall into a window begin: row k has
-// `windows` + 1 numbers, counted from the row's start; NULL where there is one window.
+// Start of each window in the rows of `right`: row k has `windows` + 1 numbers, counted from the
+// start of the row. NULL if there is only one window.
 struct Starts {
     const uint32_t *data;
     int64_t windows;
 };
 
-// The entries of row k of `right` in a window.
+// Finds the entries of row k of `right` that are in a window.
 __device__ __forceinline__ void find_entries(const Factor &right, const Starts &starts, int64_t k,
                                              int64_t window, int64_t &from, unsigned &length) {
     from = right.start(k);
@@ -57,7 +56,7 @@ __device__ __forceinline__ bool take_task(const Task *tasks, int64_t count, int6
     return true;
 }
 
-// The factors of a task, and how many parts its row has.
+// Finds the factors of a task, and the number of parts of its row.
 __device__ __forceinline__ void factors_of(const Factor &left, const Cut &cut, const Task &task,
                                            int64_t &begin, int64_t &end, int64_t &parts) {
     begin = left.start(task.row);
@@ -69,9 +68,8 @@ __device__ __forceinline__ void factors_of(const Factor &left, const Cut &cut, c
     }
 }
 
-// masks[32 · task + i] has the bits of columns 32 · i … of the window that the
-// row has, counts[task] their number. `bits` are such words of all rows and
-// windows of `right`, or NULL.
+// masks[32 · task + i] = bits of the columns 32 · i … of the window that the row has; counts[task]
+// = their number. `bits` are such words for all rows and windows of `right`, or NULL.
 template <class J>
 __device__ __forceinline__ void count_task(const Factor &left, const Factor &right, const Cut &cut,
                                            const Starts &starts, const uint32_t *bits,
@@ -136,7 +134,7 @@ __device__ __forceinline__ void count_task(const Factor &left, const Factor &rig
             const uint32_t parts[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
-                // The lowest bits of four bytes, side by side.
+                // Packs the lowest bits of four bytes.
                 word |= ((parts[i] * 0x10204080u) >> 28) << (16 * half + 4 * i);
             }
         }
@@ -147,7 +145,7 @@ __device__ __forceinline__ void count_task(const Factor &left, const Factor &rig
         counts[number] = all;
 }
 
-// What a lane holds of a row of `right`.
+// Entries of a row of `right` that a lane holds, with the factor of `left`.
 template <class B, class T> struct Hand {
     unsigned column[HELD];
     B value[HELD];
@@ -155,7 +153,7 @@ template <class B, class T> struct Hand {
     unsigned length;
 };
 
-// Values (and columns) of the task's part of its row, from before[task] on.
+// Computes values (and columns) of the task's part of its row, from before[task] on.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void
 multiply_task(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
@@ -182,7 +180,7 @@ multiply_task(const Factor &left, const Factor &right, const A *left_values, con
     int64_t from = 0, position = 0;
     unsigned length = 0, rest = 0, left_over = 0;
     T own = zero<T>(), factor = zero<T>();
-    // The next entries of the row of `right` in hand, or of the next one.
+    // Loads the next entries of the current row of `right`, or of the next one.
     auto take = [&](Hand<B, T> &hand) -> bool {
         if (left_over == 0) {
             while (rest == 0) {
@@ -207,7 +205,7 @@ multiply_task(const Factor &left, const Factor &right, const A *left_values, con
         hand.factor = factor;
 #pragma unroll
         for (int h = 0; h < HELD; ++h) {
-            // Uniform but for the last.
+            // This condition is uniform across the warp; the next one is not for the last entries.
             if (32 * h < hand.length) {
                 hand.column[h] = WINDOW;
                 if (32 * h + lane_id() < hand.length) {
@@ -238,7 +236,7 @@ multiply_task(const Factor &left, const Factor &right, const A *left_values, con
             sums[hand.column[0]] =
                 plus(sums[hand.column[0]], times(hand.factor, widen<T>(hand.value[0])));
         }
-        // The next row of `right` may have the columns in other lanes.
+        // Another lane may have the same columns in the next row of `right`.
         __syncwarp();
     };
     if (!vanishes && right_is_short) {
@@ -260,7 +258,7 @@ multiply_task(const Factor &left, const Factor &right, const A *left_values, con
             add(next);
         }
     }
-    // The first part of the window has what is known of all.
+    // Mask and position of a window are stored with its first part.
     const int64_t whole = number - task.part;
     const uint32_t word = masks[whole * 32 + lane_id()];
     const int64_t base = static_cast<int64_t>(task.window) * WINDOW;
@@ -280,7 +278,7 @@ multiply_task(const Factor &left, const Factor &right, const A *left_values, con
             const int64_t at = place + __popc(mask & lanes_before());
             const int64_t column = base + 32 * i + lane_id();
             const T sum = sums[32 * i + lane_id()];
-            // Parts are scaled when they are added.
+            // Sums of parts are scaled when they have been added.
             values[at] = vanishes ? zero<T>() : parts > 1 ? sum : times(alpha, sum);
             if (task.part == 0) {
                 out.put_column(at, column);
@@ -292,8 +290,8 @@ multiply_task(const Factor &left, const Factor &right, const A *left_values, con
     }
 }
 
-// Adds the other parts' sums of a window to those of the first, in order, and scales them. The
-// warps of the window's parts take 32 entries of it in turn.
+// Adds the sums of a window's other parts to those of the first, in order, and scales them. The
+// warps of the window's parts take turns at 32 entries.
 template <class T>
 __device__ __forceinline__ void add_parts(const Ints &offsets, const Scalar<T> &scale,
                                           const Cut &cut, const Task *tasks, int64_t count,
@@ -334,7 +332,8 @@ __device__ __forceinline__ void add_parts(const Ints &offsets, const Scalar<T> &
 
 } // namespace
 
-// The starts of windows in the rows of `right`, whose columns ascend. A thread a start.
+// Computes the starts of windows in the rows of `right`, whose columns ascend. One thread per
+// start.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_wide_starts(Factor right, int64_t rows, int64_t windows, uint32_t *starts) {
     for (int64_t i = first_item(); i < rows * (windows + 1); i += grid_stride()) {
@@ -353,7 +352,7 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// `bits` (zeroed) gains the bit of each entry of `right`. A warp a row.
+// Sets in `bits`, which is zero before, the bit of each entry of `right`. One warp per row.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_wide_bits(Factor right, int64_t rows, int64_t windows, uint32_t *bits) {
     const int64_t warps = grid_stride() / 32;
@@ -361,7 +360,7 @@ extern "C" __global__ void __launch_bounds__(256)
         const int64_t begin = right.start(row), end = right.start(row + 1);
         for (int64_t at = begin + lane_id(); at - lane_id() < end; at += 32) {
             const int64_t column = at < end ? right.column(at) : 0;
-            // One write for the lanes of a word: they are neighbours.
+            // One write for all lanes with the same word.
             const int64_t word = at < end ? column / 32 : -1 - lane_id();
             const unsigned peers = __match_any_sync(ALL, static_cast<int>(word));
             const unsigned mask = __reduce_or_sync(peers, at < end ? 1u << (column & 31) : 0u);
@@ -371,9 +370,9 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// out[i] = tasks of row list[i], whose columns are in [low, low + span); `offsets` are those of
-// `left`. Where `few`, in one block of 1,024 threads, out[i] = tasks of the rows before it, with
-// out[count] for all: up to 4,095 rows.
+// out[i] = number of tasks of row list[i], whose columns are in [low, low + span); `offsets` are
+// those of `left`. With `few`, in one block of 1,024 threads, out[i] = number of tasks of the rows
+// before it, and out[count] is the total, for up to 4,095 rows.
 extern "C" __global__ void __launch_bounds__(1024)
     spgemm_wide_windows(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
                         const int64_t *lows, const int64_t *spans, int32_t few, int64_t *out) {
@@ -392,7 +391,7 @@ extern "C" __global__ void __launch_bounds__(1024)
     scan_in_block(count + 1, out, [&](int64_t i) { return i < count ? tasks(i) : 0; });
 }
 
-// tasks[begin[i] …] = the windows of row list[i], each in parts. A warp a row.
+// tasks[begin[i] …] = windows of row list[i], each in parts. One warp per row.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_wide_tasks(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
                       const int64_t *lows, const int64_t *begin, Task *tasks) {
@@ -409,8 +408,8 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// The masks of the parts of a window become one, that of the first, whose count is that of all; the
-// others count nothing. A warp a task.
+// Merges the masks of a window's parts into that of the first, whose count becomes that of all; the
+// counts of the others become 0. One warp per task.
 extern "C" __global__ void __launch_bounds__(THREADS)
     spgemm_wide_merge(Ints offsets, Cut cut, const Task *tasks, int64_t count, uint32_t *masks,
                       uint32_t *counts) {
@@ -436,9 +435,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         counts[number] = all;
 }
 
-// counts[list[i]] = sum of the entries of the row's tasks, whose numbers become the sums of those
-// before them; extra[i] = entries that its parts after the first keep (kernel's `Partial`). Rows
-// have less than 2^32 entries. `counts` and `extra` may be NULL. A warp a row.
+// counts[list[i]] = sum of the entries of the row's tasks, whose numbers are replaced by their
+// exclusive sums; extra[i] = number of sums that the row's parts after the first store (`Partial`).
+// Rows have less than 2^32 entries. `counts` and `extra` may be NULL. One warp per row.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_wide_sums(Ints offsets, Cut cut, const uint32_t *list, int64_t count,
                      const int64_t *begin, uint32_t *entries, int64_t *counts, int64_t *extra) {

@@ -1,8 +1,8 @@
-// Rows of the product of any size: a block a row, or, where rows are few, several
-// blocks, for a window each. A bitmap in shared memory holds which columns of a
-// window [low, high) the row has; the number of bits before a column's is its place,
-// so that nothing is hashed or sorted. Rows wider than the bitmap take several
-// windows, and columns that no product meets between two windows are skipped.
+// Rows of the product of any size: one block per row or, if there are few rows, several blocks, one
+// per window of columns. A bitmap in shared memory holds the columns of a window [low, high) that
+// the row has; a column's position is the number of bits before its own, so that nothing is hashed
+// or sorted. Rows wider than the bitmap take several windows, and ranges between windows in which
+// the row has no column are skipped.
 #include "spgemm/common.cuh"
 
 using namespace tarsia;
@@ -10,14 +10,14 @@ using namespace tarsia::spgemm;
 
 namespace {
 
-// Warps of a block that add one after the other, each as soon as the one before lets it. More have
-// no barriers of their own (16 in a block), and take turns at the barrier of all.
-// compute-sanitizer's racecheck does not follow arrivals without waiting, and takes such sums for
-// races.
+// Number of warps of a block that can add in a chain, each as soon as the one before lets it. With
+// more warps there are not enough barriers for each to have its own (a block has 16), and they take
+// turns at a barrier of the whole block. compute-sanitizer's racecheck does not follow arrivals
+// without waiting, and reports such sums as races.
 constexpr int CHAINED = 8;
 
-// A warp waits until the one before it has added what came first, which lets it go on without
-// waiting.
+// A warp waits in await_turn until the one before it has added the earlier products; that warp
+// calls give_turn, which does not wait.
 __device__ __forceinline__ void await_turn(int warp) {
     asm volatile("bar.sync %0, 64;" ::"r"(1 + warp) : "memory");
 }
@@ -28,16 +28,16 @@ __device__ __forceinline__ void give_turn(int warp) {
 using Word = unsigned long long;
 
 constexpr int64_t NONE = INT64_MAX;
-// Products that a thread has in hand while the warps take turns at adding: more
-// would share a turn's barrier, and do not fit the registers of 1024 threads (CUDA 12's compiler
-// takes more of them). Sums have the same bits whatever it is.
+// Number of products that a thread holds while the warps take turns at adding. More would share the
+// cost of a turn's barrier, but do not fit the registers of 1024 threads (CUDA 12's compiler uses
+// more of them). The sums have the same bits with any number.
 template <class T> constexpr int IN_HAND = sizeof(T) <= 8 ? 4 : __CUDACC_VER_MAJOR__ < 13 ? 2 : 3;
-// Threads of a block at the most: complex64 with 64-bit columns fits the registers of half as many
-// (src/backend/cuda/spgemm/rows.rs has the same).
+// Most threads of a block: complex64 with 64-bit columns fits the registers of only half as many
+// (src/backend/cuda/spgemm/rows.rs has the same numbers).
 template <class T, class J>
 constexpr int MOST_THREADS = sizeof(T) > 8 && sizeof(J) > 4 ? 512 : 1024;
 
-// What `right` is known to be (bits of spgemm_order's flags that are not set).
+// Known properties of `right` (spgemm_order's flags, inverted).
 constexpr int32_t SORTED = 1, DISTINCT = 2;
 
 template <class J> struct Row {
@@ -46,13 +46,13 @@ template <class J> struct Row {
     const J *columns;
     int64_t begin, end;
     int32_t order;
-    // Shared memory: for each entry of `left` in hand, the sum of products up
-    // to it, and the position in `right` less the products before it.
+    // In shared memory, for each entry of `left` in the batch: number of products up to and with
+    // it, and position of its first product in `right` minus the number of products before it.
     int64_t *sums;
     int64_t *starts;
     int64_t *parts;
 
-    // `sums` has room for two numbers a thread.
+    // `sums` has room for two numbers per thread.
     __device__ __forceinline__ Row(const Factor &left, const Factor &right, int64_t row,
                                    int32_t order, int64_t *sums, int64_t *parts)
         : left(left), right(right), columns(static_cast<const J *>(right.indices.data)),
@@ -65,7 +65,7 @@ template <class J> struct Row {
         return static_cast<int64_t>(columns[at]) - right.base;
     }
 
-    // First position in [from, to) whose column is not less.
+    // Returns the first position in [from, to) whose column is at least `wanted`.
     __device__ __forceinline__ int64_t find(int64_t from, int64_t to, int64_t wanted) const {
         while (from < to) {
             const int64_t middle = from + (to - from) / 2;
@@ -78,7 +78,7 @@ template <class J> struct Row {
         return from;
     }
 
-    // Least and largest column that the row may have; least > largest: none.
+    // Computes bounds of the row's columns; least > largest if there are none.
     __device__ __forceinline__ void extent(int64_t cols, int64_t &least, int64_t &largest) const {
         least = 0;
         largest = cols - 1;
@@ -96,7 +96,7 @@ template <class J> struct Row {
         largest = -block_least(high, parts) - 1;
     }
 
-    // First position in [from, to) whose column is not less; near `from`, if it can be.
+    // Like find, but searches outward from `from`, for positions that are probably near.
     __device__ __forceinline__ int64_t find_near(int64_t from, int64_t to, int64_t wanted) const {
         int64_t step = 1;
         while (from + step <= to && column(from + step - 1) < wanted) {
@@ -106,20 +106,21 @@ template <class J> struct Row {
         return find(from, min(to, from + step - 1), wanted);
     }
 
-    // Whether each entry of the row has a thread, which then goes on where its window before ended.
+    // Returns whether each entry of the row has a thread, which then continues where its previous
+    // window ended.
     __device__ __forceinline__ bool fits() const { return sorted() && end - begin <= blockDim.x; }
 
-    // Before the first window of a row that fits.
+    // Called before the first window of a row that `fits`.
     __device__ __forceinline__ void begin_windows() const {
         sums[threadIdx.x] = 0;
         if (begin + threadIdx.x < end)
             starts[threadIdx.x] = right.start(left.column(begin + threadIdx.x));
     }
 
-    // Takes the entries of `left` from `first` on in hand, a thread each, with
-    // those of their products that are in the window; returns how many
-    // products. If `right` is not sorted it is all of them. `beyond` becomes the
-    // least column after the window that was seen. Ends with a barrier.
+    // Takes a batch of entries of `left` from `first` on, one per thread, with those of their
+    // products that are in the window; returns the number of products. If `right` is not sorted,
+    // all products are taken. `beyond` becomes the least column found after the window. Ends with a
+    // barrier.
     __device__ __forceinline__ int64_t take(int64_t first, int64_t low, int64_t high,
                                             int64_t &beyond, bool goes_on) const {
         const int64_t at = first + threadIdx.x;
@@ -149,8 +150,8 @@ template <class J> struct Row {
         return all;
     }
 
-    // The first entry in hand, not before `owner`, whose sum is beyond the
-    // product: it owns it.
+    // Returns the entry of the batch that a product belongs to: the first one, from `owner` on,
+    // whose sum exceeds the product's number.
     __device__ __forceinline__ int owner_of(int64_t product, int owner) const {
         const int count = blockDim.x;
         int step = 1;
@@ -168,15 +169,15 @@ template <class J> struct Row {
 };
 
 __device__ __forceinline__ void set_bit(Word *bits, int64_t at) {
-    // Looked at first: most products meet a column that is there already.
+    // Reads the word first, since most products meet a column that is already set.
     unsigned *word = reinterpret_cast<unsigned *>(bits) + (at >> 5);
     const unsigned bit = 1u << (at & 31);
     if ((*const_cast<volatile unsigned *>(word) & bit) == 0)
         atomicOr(word, bit);
 }
 
-// Sets the bits of the row's columns in the window. The bits have been cleared;
-// the first barrier inside is passed before any is set, but none after the last.
+// Sets the bits of the row's columns in the window. The bits have been cleared, and a barrier
+// inside precedes the first set bit; no barrier follows the last one.
 template <class J>
 __device__ __forceinline__ int64_t mark(const Row<J> &row, int64_t low, int64_t high, Word *bits,
                                         int64_t &beyond, bool goes_on) {
@@ -193,13 +194,14 @@ __device__ __forceinline__ int64_t mark(const Row<J> &row, int64_t low, int64_t 
                 continue;
             set_bit(bits, column - low);
         }
-        // `take` writes what others may still read only after two barriers.
+        // No barrier here: `take` has two barriers before it overwrites what others may still read.
     }
     return total;
 }
 
-// counts[number] = distinct columns of that row, to which each of `slices` blocks a row adds its
-// windows'. Ends with a barrier. Dynamic shared memory: `bits` / 64 words, and two int64 a thread.
+// counts[number] = number of distinct columns of the row; each of the row's `slices` blocks adds
+// that of its windows. Ends with a barrier. Dynamic shared memory: `bits` / 64 words, and two int64
+// per thread.
 template <class J>
 __device__ __forceinline__ void count_row(const Factor &left, const Factor &right, int32_t order,
                                           int64_t cols, int64_t number, int32_t bits,
@@ -215,13 +217,13 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
     const bool fits = row.fits();
     if (fits)
         row.begin_windows();
-    // Windows are numbered from the least column on; every `slices`-th is this block's.
+    // Windows are numbered from the least column on; this block takes every `slices`-th.
     int64_t window = slice;
     while (least <= largest && window <= (largest - least) / bits) {
         const int64_t low = least + window * bits;
         const int64_t high = largest - low < bits ? largest + 1 : low + bits;
         const int used = static_cast<int>((high - low + 63) / 64);
-        // Each thread clears the words that it has counted.
+        // Each thread clears the same words that it has counted.
         for (int i = threadIdx.x; i < used; i += blockDim.x)
             words[i] = 0;
         __syncthreads();
@@ -232,7 +234,7 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
             found += __popcll(words[i]);
         if (next == NONE)
             break;
-        // The first of this block's that is not before.
+        // This block's first window that is not before the next column.
         window = (next - least) / bits;
         window += (slice + slices - static_cast<int>(window % slices)) % slices;
     }
@@ -247,12 +249,12 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
     }
 }
 
-// Columns and values of a row. Dynamic shared memory: `bits` / 64 words, two
-// int64 a thread, `room` sums, and `bits` / 64 ranks. A row of more than `room`
-// entries takes windows of `dense` columns and as many sums (which fit in the
-// same memory), or, where `dense` is 0, since the windows would be many, windows
-// of `bits`; those with more than `room` columns are summed where C's values go.
-// Blocks of a cluster take successive windows at a time.
+// Computes columns and values of a row. Dynamic shared memory: `bits` / 64 words, two int64 per
+// thread, `room` sums, and `bits` / 64 ranks. A row of more than `room` entries takes windows of
+// `dense` columns and as many sums (which fit the same memory). If `dense` is 0, because there
+// would be many such windows, it takes windows of `bits` columns, and those with more than `room`
+// columns are summed in C's array of values. The blocks of a cluster take successive windows at a
+// time.
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void
 multiply_row(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
@@ -261,10 +263,10 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
     constexpr int HELD = IN_HAND<T>;
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int64_t parts[32];
-    // Entries of the block's window, and the next column after it; for two rounds, so that
-    // one barrier a round is enough.
+    // Number of entries of the block's window, and the next column after it. Two copies alternate,
+    // so that one cluster barrier per round is enough.
     __shared__ int64_t found[2][2];
-    // The next window's first entry of C and first column, which the registers are too few for.
+    // First entry of C and first column of the next window, kept here to save registers.
     __shared__ int64_t later[2];
     const int blocks = cluster_blocks(), block = cluster_rank();
     const int64_t number = list[blockIdx.x / blocks];
@@ -293,7 +295,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
         row.begin_windows();
     const bool is_chain = blockDim.x <= 32 * CHAINED;
     for (int round = 0; begin <= largest; round ^= 1) {
-        // A block without a window has one of no columns.
+        // A block without a window gets one of no columns.
         const int64_t ahead = block * static_cast<int64_t>(bits);
         const int64_t low = largest - begin < ahead ? largest + 1 : begin + ahead;
         const int64_t high = largest - low < bits ? largest + 1 : low + bits;
@@ -343,7 +345,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
             }
             next = of_block(&found[round][1], blocks - 1);
         }
-        // Only where the pattern changed after analysis.
+        // True only if the pattern changed after analysis.
         if (after > last)
             break;
         if (threadIdx.x == 0) {
@@ -378,7 +380,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
                 total = row.take(first, low, high, ignored, fits);
             int lead = 0;
             for (int64_t base = 0; base < total;) {
-                // All warps get some, consecutive products each.
+                // The products of a step are divided among all warps, each with consecutive ones.
                 const int64_t rest = total - base;
                 const int held =
                     static_cast<int>(min(int64_t(HELD), (rest + blockDim.x - 1) / blockDim.x));
@@ -405,7 +407,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
                     product[h] = times(widen<T>(left_values[first + owner]),
                                        widen<T>(right_values[position]));
                 }
-                // One row of `right`: no two products meet.
+                // Products of a single row of `right` have distinct columns.
                 const bool apart = (row.order & DISTINCT) && row.sums[lead] >= base + step;
                 int rank[HELD], rounds[HELD];
                 if (!apart) {
@@ -427,7 +429,7 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
                     }
                 };
                 if (apart) {
-                    // Until here warps may still be adding products of the step before.
+                    // Before this barrier, warps may still be adding products of the previous step.
                     __syncthreads();
 #pragma unroll
                     for (int h = 0; h < HELD; ++h) {
@@ -462,12 +464,12 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
         for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {
             values[i] = vanishes ? zero<T>() : times(alpha, target[i]);
         }
-        // The next window clears what the barriers above have let go of, and
-        // its own come before it writes sums.
+        // No barrier is needed here: the words that the next window clears are no longer read,
+        // after the barriers above, and its own barriers precede its writes to sums.
         place = later[0];
         begin = later[1];
     }
-    // The others may not have read what this one found.
+    // Other blocks may not have read this block's `found` yet.
     if (cluster_blocks() > 1)
         cluster_barrier();
 }

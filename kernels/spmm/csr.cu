@@ -1,16 +1,16 @@
 // SpMM `csr`: C = alpha · A · B + beta · C in the output-stationary form of Mehrabi et al.,
 // "Learning sparse matrix row permutations for efficient SpMM on GPU architectures" (section II-B,
-// algorithm 1), so that orders of rows (src/reorder/policy.rs) can be compared with its table I.
+// algorithm 1), so that row orders (src/reorder/policy.rs) can be compared with its table I.
 //
-// A block of 32 warps has a strip of W columns of B and C and goes over all rows of A (a strip of B
-// is what it finds in L1 again and again), row i by warp i mod 32, lanes along the row's entries,
-// sums in registers: no atomics, the same bits from run to run. B is best by columns: then entries
-// in 32 columns that follow each other read one line of each column of B. Where strips are too few
-// for the device, which the paper's square B and C never are, several blocks share one, each with
-// neighbouring rows of a multiple of 32.
+// A block of 32 warps takes a strip of W columns of B and C and goes over all rows of A, so that it
+// finds the strip of B in L1 again and again. Warp i mod 32 takes row i, with its lanes along the
+// row's entries and sums in registers: there are no atomics, and results have the same bits from
+// run to run. B is best stored by columns: then entries in 32 consecutive columns of A read one
+// line of each column of B. If there are too few strips for the device, which the paper's square B
+// and C never have, several blocks share one, each with a range of rows that is a multiple of 32.
 //
-// A row of the order is order[i]'s row of C, if there is an order. Rows from `filled` on have no
-// entries (DCSR): threads have one each, not warps.
+// With an order, row i is row order[i] of C. Rows from `filled` on have no entries (DCSR) and take
+// one thread each instead of a warp.
 
 #include "common/loads.cuh"
 #include "common/types.cuh"
@@ -19,7 +19,7 @@
 namespace tarsia::csr {
 
 constexpr int WARP = 32, WARPS = 32, THREADS = WARP * WARPS;
-// Entries of a lane under way at one time, of a row that has so many.
+// Number of entries that a lane has in flight.
 constexpr int UNROLL = 2;
 
 template <class A, class J> struct Matrix {
@@ -27,13 +27,14 @@ template <class A, class J> struct Matrix {
     const J *indices;
     const A *values;
     int64_t base;
-    // Rows, those of them with entries where the others come last, and rows of a block.
+    // Number of rows; number of rows with entries, if the empty ones come last; number of rows per
+    // block.
     int64_t rows, filled, rows_of_block;
-    // The row of C of each, or NULL.
+    // Row of C that each row belongs to, or NULL.
     const uint32_t *order;
 
     __device__ __forceinline__ int64_t row_of_c(int64_t row) const {
-        // Rows in another order are a copy, which has columns of 32 bits.
+        // Reordered rows are in a copy of the matrix, which has 32-bit columns.
         if constexpr (sizeof(J) == 4) {
             if (order)
                 return __ldg(order + row);
@@ -42,7 +43,7 @@ template <class A, class J> struct Matrix {
     }
 };
 
-// `conjugated`: op(B) is B's conjugate transpose.
+// Computes a strip of C. `conjugated`: op(B) is B's conjugate transpose.
 template <class A, class X, class Y, class Acc, class J, int W>
 __device__ __forceinline__ void product(const Matrix<A, J> &a, const Dense<const X> &b,
                                         const Dense<Y> &c, int64_t n, Acc alpha, Acc beta,
@@ -73,7 +74,7 @@ __device__ __forceinline__ void product(const Matrix<A, J> &a, const Dense<const
             const Acc value = widen<Acc>(a.values[k]);
 #pragma unroll
             for (int w = 0; w < W; ++w) {
-                // Past the last column its own is read again.
+                // Beyond the last column, the strip's first column is read again.
                 X factor = from[(w < count ? w : 0) * b.col_stride];
                 if constexpr (__is_class(X)) {
                     if (conjugated)
@@ -83,7 +84,7 @@ __device__ __forceinline__ void product(const Matrix<A, J> &a, const Dense<const
             }
         }
         __syncwarp();
-        // Lanes next to each other have the same column.
+        // Groups of WARP / W neighbouring lanes hold the sum of one column.
         const int w = scatter_sums<WARP>(sums, lane);
         if (lane % (WARP / W) == 0 && w < count) {
             const int64_t to = a.row_of_c(row);
@@ -101,8 +102,8 @@ __device__ __forceinline__ void product(const Matrix<A, J> &a, const Dense<const
 
 using namespace tarsia;
 
-// Two blocks are what a multiprocessor has threads for; with more sums than one they would spill
-// registers.
+// A multiprocessor has threads for two blocks, but with more than one sum per thread that would
+// spill registers.
 #define KERNEL_product(name, types, J, W) KERNEL_OF(CSR, name, int##J##_t, W, TYPES_##types)
 #define CSR(name, J, W, A, X, Y, Acc)                                                              \
     extern "C" __global__ void __launch_bounds__(                                                  \

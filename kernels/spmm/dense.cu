@@ -1,4 +1,5 @@
-// SpMM `dense`, see spmm/dense.cuh. Tiles for few, some and many rows and columns.
+// SpMM `dense`, see spmm/dense.cuh. Kernels have tile sizes for few, some and many rows and
+// columns.
 
 #include "spmm/dense_parts.cuh"
 

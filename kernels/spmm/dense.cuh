@@ -1,11 +1,10 @@
-// SpMM `dense` where cublasLt is not installed: alpha · A · B with A and B dense by rows.
+// SpMM `dense` where cublasLt is not installed: alpha · A · B with dense, row-major A and B.
 //
-// A block of threads has a tile of BM × BN of the product, its warps parts of that. Blocks
-// of BK columns of A and rows of B come through shared memory by cp.async, STAGES of them
-// on their way. Halves, TF32 and doubles are multiplied by matrix units, fp32 by FMA or in
-// parts of bf16 (spmm/dense_parts.cuh). Where
-// there are few tiles, several blocks have a tile, each a part of K, and write their sums
-// one behind the other for spmm/dense_finish.cu to add in order.
+// A block of threads computes a tile of BM × BN of the product, and its warps parts of it. Blocks
+// of BK columns of A and rows of B are copied to shared memory by cp.async, with STAGES of them in
+// flight. Halves, TF32 and doubles are multiplied by matrix units, fp32 by FMA or as sums of bf16
+// (spmm/dense_parts.cuh). If there are few tiles, several blocks share a tile, each with a range of
+// K, and store their partial sums one behind the other for spmm/dense_finish.cu to add in order.
 #pragma once
 
 #include "common/copies.cuh"
@@ -16,21 +15,21 @@ namespace tarsia::dense {
 template <class T> struct Operands {
     const T *a; // lda in whole packs of 16 bytes, padded with zeros
     int64_t lda;
-    const T *b; // aligned to 16 bytes, as ldb
+    const T *b; // aligned to 16 bytes, like ldb
     int64_t ldb;
     int64_t m, n, k;
-    int64_t part; // of K, that a block has: a multiple of BK
+    int64_t part; // length of a block's range of K: a multiple of BK
 };
 
 template <class Y> struct Target {
     Y *data;
     int64_t row, col; // strides
-    int64_t part;     // between the sums of parts of K
-    int64_t pairs;    // neighbours in a row may be stored by one instruction
+    int64_t part;     // distance between the partial sums of ranges of K
+    int64_t pairs;    // true if one instruction may store two neighbours in a row
 };
 
-// Where chunks of 16 bytes stand in shared memory: swizzled for ldmatrix, or rows with
-// padding so that a fragment's elements lie in different banks.
+// Positions of chunks of 16 bytes in shared memory: swizzled for ldmatrix, or in padded rows, so
+// that the elements of a fragment lie in different banks.
 template <class T, int BM, int BN, int BK> struct Stage {
     static constexpr bool kHalf = sizeof(T) == 2;
     static constexpr int V = 16 / sizeof(T);
@@ -52,8 +51,8 @@ template <class T, int BM, int BN, int BK> struct Stage {
     }
 };
 
-// What a thread copies of each block of the tile at (i0, j0): one chunk of every so many
-// rows of A, and of B.
+// Copies of one thread for the tile at (i0, j0): one chunk in each kStepA-th row of A and in each
+// kStepB-th row of B.
 template <class T, int BM, int BN, int BK, int THREADS> struct Loader {
     using S = Stage<T, BM, BN, BK>;
     static constexpr int V = S::V, kChunksA = BK / V, kChunksB = BN / V;
@@ -61,11 +60,11 @@ template <class T, int BM, int BN, int BK, int THREADS> struct Loader {
     static_assert(!S::kHalf || (kStepA % 8 == 0 && kStepB % 8 == 0), "the swizzle's period");
 
     const T *a, *b;
-    int64_t lda, ldb, left; // left: of K, for this thread's chunk of A
-    uint32_t to_a, to_b;    // in a stage
-    int rows;               // of A, from this thread's first
-    int bytes;              // of a chunk of B
-    int ahead;              // this thread's row of B before its chunk's first column of A
+    int64_t lda, ldb, left; // left: columns of K from this thread's chunk of A on
+    uint32_t to_a, to_b;    // offsets in a stage
+    int rows;               // rows of A from this thread's first one on
+    int bytes;              // bytes of a chunk of B
+    int ahead;              // first column of this thread's chunk of A minus its row of B
 
     __device__ __forceinline__ Loader(const Operands<T> &in, int64_t i0, int64_t j0,
                                       int64_t k_begin, int64_t k_end) {
@@ -83,7 +82,7 @@ template <class T, int BM, int BN, int BK, int THREADS> struct Loader {
         to_b = S::b(row_b, chunk_b) * sizeof(T);
     }
 
-    // Enqueues the next block.
+    // Starts the copies of the next block.
     __device__ __forceinline__ void load(const Operands<T> &in, uint32_t stage) {
 #pragma unroll
         for (int i = 0; i < BM / kStepA; ++i) {
@@ -113,7 +112,8 @@ __device__ __forceinline__ void load_transposed(uint32_t (&out)[4], uint32_t at)
                  : "r"(at));
 }
 
-// Tiles of 8 rows of tiles after one another, so that they share B in L2.
+// Order of tiles: groups of 8 rows of tiles are processed column by column, so that they share B in
+// L2.
 __device__ __forceinline__ void tile_of_block(int64_t m, int64_t n, int bm, int bn, int64_t &i0,
                                               int64_t &j0) {
     const uint32_t tiles_m = uint32_t((m + bm - 1) / bm), tiles_n = uint32_t((n + bn - 1) / bn);
@@ -123,7 +123,7 @@ __device__ __forceinline__ void tile_of_block(int64_t m, int64_t n, int bm, int 
     j0 = int64_t(within / rows) * bn;
 }
 
-// Two neighbours in a row.
+// Stores two neighbours of a row.
 template <class Y, class Acc>
 __device__ __forceinline__ void put(const Target<Y> &out, int64_t m, int64_t n, int64_t i,
                                     int64_t j, Acc first, Acc second) {
@@ -142,11 +142,12 @@ __device__ __forceinline__ void put(const Target<Y> &out, int64_t m, int64_t n, 
         to[out.col] = narrow<Y>(second);
 }
 
-// What matrix units multiply: factors as they are, floats rounded to TF32, or floats in three parts
-// of bf16, of whose nine products six are added (spmm/masked_f32.cuh has the bound of the error).
+// Treatment of factors before matrix units multiply them: unchanged, floats rounded to TF32, or
+// floats as sums of three bf16, of whose nine products six are added (spmm/masked_f32.cuh has the
+// bound of the error).
 enum class Factors { AsTheyAre, Tf32, InParts };
 
-// By matrix units: a warp has WM × WN.
+// Computes a tile by matrix units; each warp has WM × WN.
 template <class T, class Y, class Acc, Factors FACTORS, int BM, int BN, int BK, int STAGES, int WM,
           int WN>
 __device__ __forceinline__ void by_matrix_units(const Operands<T> &in, const Target<Y> &out,
@@ -216,8 +217,8 @@ __device__ __forceinline__ void by_matrix_units(const Operands<T> &in, const Tar
             const T *pb = stage + S::kSizeA + lane % 4 * S::kRowB + wj + lane / 4;
 #pragma unroll
             for (int kk = 0; kk < BK; kk += 16) {
-                // Of four columns of A that lie 4 apart a lane has a pair of pairs; of B's rows the
-                // same.
+                // The order of K inside a fragment is permuted: a lane holds columns of A that lie
+                // 4 apart as pairs, and the same rows of B.
                 uint32_t a[MI][3][4];
 #pragma unroll
                 for (int i = 0; i < MI; ++i) {
@@ -242,7 +243,7 @@ __device__ __forceinline__ void by_matrix_units(const Operands<T> &in, const Tar
                         const T *of = pb + (kk + 8 * half) * S::kRowB + j * 8;
                         bf16_parts(of[0], of[4 * S::kRowB], b[0][half], b[1][half], b[2][half]);
                     }
-                    // The small products first, so that little of them is cut off.
+                    // Small products are added first, so that little of them is cut off.
 #pragma unroll
                     for (int i = 0; i < MI; ++i) {
                         float sum[4] = {0, 0, 0, 0};
@@ -268,7 +269,7 @@ __device__ __forceinline__ void by_matrix_units(const Operands<T> &in, const Tar
                     uint32_t a[MI][4], b[NI][2];
 #pragma unroll
                     for (int i = 0; i < MI; ++i) {
-                        // A float is a pair of halves to ldmatrix.
+                        // ldmatrix treats a float as a pair of halves.
                         load_matrices(a[i],
                                       from + S::a(wi + i * 16 + lane % 16, kk / 4 + lane / 16) *
                                                  int(sizeof(T)));
@@ -321,7 +322,7 @@ __device__ __forceinline__ void by_matrix_units(const Operands<T> &in, const Tar
     }
 }
 
-// By FMA: a thread has rows ty, ty + BM / TM, … and groups of 4 columns.
+// Computes a tile by FMA: a thread has rows ty, ty + BM / TM, … and groups of 4 columns.
 template <int BM, int BN, int BK, int STAGES, int TM, int TN, int UNROLL>
 __device__ __forceinline__ void by_fma(const Operands<float> &in, const Target<float> &out,
                                        const Scalar<float> &alpha_) {

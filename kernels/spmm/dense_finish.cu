@@ -1,19 +1,19 @@
-// SpMM `dense`, the last launch: C from products of the dense op(A) and op(B), which have
-// multiplied what is not stored by 0 as well. Where such a product is not finite, op(B)
-// may have held an infinity or NaN that no stored entry meets: it is computed again from
-// the stored entries of the row, in their order.
+// Last launch of SpMM `dense`: computes C from products of the dense op(A) and op(B), in which
+// elements of op(A) that are not stored have been multiplied as zeros. If such a product is not
+// finite, op(B) may have an infinity or NaN that no stored entry meets: the product is computed
+// again from the stored entries of the row, in their order.
 //
-// C is `outer` lines of `inner` elements side by side, its rows or its columns. A thread
-// has packs of 16 bytes of C in `deep` lines: `across` threads of a block lie along a line
-// (a power of two), the others along lines.
+// C is stored as `outer` lines of `inner` contiguous elements; lines are its rows or its columns. A
+// thread takes packs of 16 bytes of C in `deep` lines: `across` threads of a block (a power of two)
+// lie along a line, the others in different lines.
 
 #include "common/grid.cuh"
 #include "common/types.cuh"
 
 namespace tarsia {
 
-// Rows of op(A). Read only where products must be computed again, so that their types are
-// decided at run time.
+// Rows of op(A). They are read only if products must be computed again, so their types are resolved
+// at run time.
 struct Entries {
     const void *offsets, *indices, *values;
     int64_t wide_offsets, wide_indices, base;
@@ -33,9 +33,9 @@ struct Entries {
 struct Shape {
     int64_t outer, inner, ldc;
     int64_t rows_are_outer;
-    int64_t wide;   // C by loads of 16 bytes, as the products, whose ld is in whole packs
+    int64_t wide;   // C is accessed by 16 bytes, like the products, whose ld is in whole packs
     int64_t across; // log2 of the threads along a line
-    int64_t deep;   // lines of a thread
+    int64_t deep;   // lines per thread
 };
 
 // op(B): element (i, j) at i · row + j · col.
@@ -44,10 +44,10 @@ template <class X> struct Right {
     int64_t row, col;
 };
 
-// Parts of the products, in the order in which they are added, as C lies but for ld.
+// Partial products in the order in which they are added, stored like C except for ld.
 template <class Acc> struct Products {
     const Acc *data;
-    int64_t ld, parts, stride; // 0 parts: C = beta · C; -1: from the stored entries
+    int64_t ld, parts, stride; // parts = 0: C = beta · C; -1: compute from stored entries
 };
 
 template <class T> __device__ __forceinline__ bool is_finite(T v) {
@@ -59,7 +59,7 @@ template <class T> __device__ __forceinline__ bool is_finite(T v) {
     }
 }
 
-// Whether one of the elements in these words is not finite.
+// Returns whether an element in these words is not finite.
 template <class T> __device__ __forceinline__ bool has_special(const uint4 &v) {
     const uint32_t words[4] = {v.x, v.y, v.z, v.w};
     bool found = false;
@@ -91,7 +91,7 @@ __device__ __forceinline__ Acc stored_product(const Entries &a, const Right<X> &
     return sum;
 }
 
-// Where a thread begins: its lines lie `lines` apart, its packs `step` elements.
+// Start of a thread; its lines are `lines` apart and its packs `step` elements.
 template <int V> struct Walk {
     int64_t line, first, lines, step;
 
@@ -104,7 +104,8 @@ template <int V> struct Walk {
     }
 };
 
-// What comes before on the stream is done and can be read: the launch may have begun earlier.
+// Waits until the preceding kernel on the stream is done and its results are visible: this launch
+// may have begun earlier.
 __device__ __forceinline__ void wait_for_products() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -123,7 +124,7 @@ __device__ __forceinline__ bool has_special(const Y *line, int64_t first, const 
     return found;
 }
 
-// What is not finite in a line, which the threads of a block share.
+// Recomputes what is not finite in a line; all threads of a block share the line.
 template <class A, class X, class Y, class Acc>
 __device__ __forceinline__ void repair_line(const Entries &a, const Right<X> &b, Y *c, int64_t line,
                                             const Shape &shape, Acc alpha) {
@@ -143,11 +144,11 @@ __device__ __forceinline__ void repair_line(const Entries &a, const Right<X> &b,
     }
 }
 
-// C holds alpha · products (beta is 0). An infinity or NaN in a column of op(B) makes all of
-// that column of the products special, since each row multiplies it by something: so any row
-// says whether there is one, unless rows of A are special themselves (`all` is 1). A block looks at
-// what is its own alone, since others write meanwhile: at a row, or at an element of each
-// column.
+// Repairs C, which holds alpha · products (beta is 0). An infinity or NaN in a column of op(B)
+// makes the products in that column special in every row, since each row multiplies it by
+// something. So any row shows whether there is one, unless rows of A are special themselves (`all`
+// is 1). A block checks only elements that it repairs itself, since other blocks write at the same
+// time: one row, or one element of each of its columns.
 template <class A, class X, class Y, class Acc>
 __device__ __forceinline__ void repair(const Entries &a, const Right<X> &b, Y *c,
                                        const Shape &shape, const Scalar<Acc> &alpha,
@@ -155,11 +156,11 @@ __device__ __forceinline__ void repair(const Entries &a, const Right<X> &b, Y *c
     constexpr int V = 16 / sizeof(Y);
     wait_for_products();
     bool special = all && *all;
-    // After other work the code comes from memory: what usually happens is short, and in one
-    // piece.
+    // The code must be fetched from memory if other kernels ran in between, so the usual path is
+    // short and contiguous.
     if (shape.rows_are_outer && shape.wide && shape.inner % V == 0) {
         constexpr int kAtOnce = 2;
-        // The last of the block's rows: it is likely to be in L2 still.
+        // Takes the last of the block's rows, which is probably still in L2.
         const int64_t line = shape.outer - 1 - (shape.outer - 1 - blockIdx.x) % gridDim.x;
         const uint4 *row = reinterpret_cast<const uint4 *>(c + line * shape.ldc);
         const int64_t packs = shape.inner / V;
@@ -195,7 +196,7 @@ __device__ __forceinline__ void repair(const Entries &a, const Right<X> &b, Y *c
         repair_line<A, X, Y, Acc>(a, b, c, line, shape, alpha.get());
 }
 
-// Rows of B in whole packs, filled up with zeros. A thread has a pack.
+// Copies rows of B to whole packs, padded with zeros. One pack per thread.
 template <class T>
 __device__ __forceinline__ void pack_rows(const T *from, int64_t row_stride, T *to, int64_t rows,
                                           int64_t cols, int64_t ld) {
@@ -214,7 +215,7 @@ __device__ __forceinline__ void pack_rows(const T *from, int64_t row_stride, T *
     *reinterpret_cast<uint4 *>(to + row * ld + first) = words;
 }
 
-// A pack of a part of the products: the first `count` of V, whose place is aligned.
+// Loads a pack of partial products: the first `count` of V elements. The address is aligned.
 template <class Acc, int V>
 __device__ __forceinline__ void load_sums(Acc (&out)[V], const Acc *from, int count) {
     constexpr int N = V * sizeof(Acc) / 16;
@@ -231,7 +232,7 @@ __device__ __forceinline__ void load_sums(Acc (&out)[V], const Acc *from, int co
         out[i] = i < count ? __ldcg(from + i) : Acc(0);
 }
 
-// The parts of a pack added up, in their order. Some are on their way at one time.
+// Adds the partial sums of a pack in their order, with kAtOnce loads in flight.
 template <class Acc, int V>
 __device__ __forceinline__ void add_parts(Acc (&sums)[V], const Products<Acc> &products,
                                           const Acc *from, int count) {
@@ -254,7 +255,7 @@ __device__ __forceinline__ void add_parts(Acc (&sums)[V], const Products<Acc> &p
     }
 }
 
-// C = alpha · products + beta · C.
+// Computes C = alpha · products + beta · C.
 template <class A, class X, class Y, class Acc>
 __device__ __forceinline__ void finish(const Entries &a, const Right<X> &b,
                                        const Products<Acc> &products, Y *c, const Shape &shape,
@@ -262,7 +263,7 @@ __device__ __forceinline__ void finish(const Entries &a, const Right<X> &b,
     constexpr int V = 16 / sizeof(Y);
     wait_for_products();
     const Acc alpha = alpha_.get(), beta = beta_.get();
-    // alpha = 0: B may hold anything.
+    // If alpha is 0, B may hold anything and is not used.
     const bool none = products.parts == 0 || is_zero(alpha);
     const Walk<V> walk(shape);
     for (int64_t first = walk.first; first < shape.inner; first += walk.step) {

@@ -1,20 +1,21 @@
 // SpMM `dense` in fp32 by tensor cores: factors are sums of three bf16 (common/mma.cuh,
-// bf16_parts), and six of the nine products of their parts are added.
+// bf16_parts), and six of the nine products of these terms are added.
 //
-// A block of 256 threads has 128 rows and COLUMNS columns of the product, each of its two warp
-// groups 64 of the rows. Threads read blocks of 32 columns of A and rows of B a step ahead, into
-// registers, and write their parts to shared memory while the tensor cores multiply those of the
-// step before (wgmma, sm_90a). Other devices multiply by mma.sync, with factors from shared memory
-// in parts in registers (by_matrix_units in spmm/dense.cuh).
+// A block of 256 threads computes 128 rows and COLUMNS columns of the product, each of its two warp
+// groups 64 of the rows. Threads load blocks of 32 columns of A and rows of B one step ahead into
+// registers, and write their bf16 terms to shared memory while the tensor cores multiply those of
+// the step before (wgmma, sm_90a). Other devices use mma.sync, with factors in shared memory that
+// are split in registers (by_matrix_units in spmm/dense.cuh).
 //
-// Error of a sum of n products, S = sum |a b|, eps = 2^-23, with what spmm/masked_f32.cuh assumes
-// of the tensor cores: addends are cut off, toward zero, at no more than eps of the largest, and so
-// is the sum. The sums of a step of 32 columns begin at 0. With s the step's part of S and m its
-// products that are not 0, ten sums of small products lose 0.1 (m + 2) eps s in all, and the two of
-// large ones, of m1 and m2, at most (m1 + 1) eps s and (m2 + 2) eps s, or nothing where there are
-// none. What is left out of the nine is 0.5 eps s, and adding the sums of at most n steps and parts
-// of K are n roundings of eps / 2 · S. That is below 3 n eps S, alpha and beta add a rounding each:
-// 3 n eps S + 2 eps |alpha S|, as in window.
+// Error of a sum of n products, with S = sum |a b| and eps = 2^-23, under the assumptions of
+// spmm/masked_f32.cuh about tensor cores: addends are truncated toward zero at no more than eps of
+// the largest one, and so is the sum. The sums of a step of 32 columns begin at 0. Let s be the
+// step's part of S and m the number of its products that are not 0. Ten sums of small products lose
+// 0.1 (m + 2) eps s in all, and the two sums of large products, m1 and m2 of them, at most (m1 + 1)
+// eps s and (m2 + 2) eps s, or nothing where there are none. The three omitted products are at most
+// 0.5 eps s, and adding the sums of at most n steps and ranges of K takes n roundings of eps / 2 ·
+// S. In all this is below 3 n eps S, and alpha and beta add a rounding each: 3 n eps S + 2 eps
+// |alpha S|, as in window.
 #pragma once
 
 #include "spmm/dense.cuh"
@@ -25,10 +26,11 @@ constexpr int kPartRows = 128, kPartDepth = 32;
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// Where the parts of a step are in shared memory, in bytes: blocks of 8 × 8 elements, 128 bytes,
-// whose lines of 16 bytes are rows of A and rows of B. Blocks of A that are neighbours in columns
-// are DEEP_A apart, in rows 128; those of B in rows DEEP_B, in columns WIDE_B. What is more than
-// the blocks between them keeps the stores of a warp in different banks.
+// Layout in shared memory of the bf16 terms of a step, in bytes: blocks of 8 × 8 elements, 128
+// bytes, whose lines of 16 bytes are rows of A or of B. Blocks of A that are neighbours along its
+// columns are DEEP_A apart, and along its rows 128; blocks of B are DEEP_B apart along its rows,
+// and WIDE_B along its columns. The padding between blocks puts the stores of a warp into different
+// banks.
 template <int COLUMNS> struct PartStage {
     static constexpr int DEPTH = kPartDepth / 8;
     static constexpr int DEEP_A = kPartRows / 8 * 128 + 32, PART_A = DEPTH * DEEP_A;
@@ -37,8 +39,8 @@ template <int COLUMNS> struct PartStage {
     static constexpr int BYTES = 3 * (PART_A + PART_B);
 };
 
-// What wgmma is told of a factor without a swizzle: where it is, and how far its blocks are apart
-// along K and across.
+// Matrix descriptor of wgmma for a factor without swizzle: its address, and the distances of its
+// blocks along K and across.
 __device__ __forceinline__ uint64_t factor_at(uint32_t at, int deep, int wide) {
     return uint64_t((at & 0x3ffff) >> 4) | uint64_t(deep >> 4) << 16 | uint64_t(wide >> 4) << 32;
 }
@@ -51,12 +53,12 @@ __device__ __forceinline__ void close_products() {
 }
 template <int N> __device__ __forceinline__ void await_products(float (&sums)[N]) {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-    // They are there from here on.
+    // Keeps the compiler from using the sums before this point.
 #pragma unroll
     for (int i = 0; i < N; ++i)
         asm volatile("" : "+f"(sums[i])::"memory");
 }
-// What threads have written to shared memory is there for the tensor cores.
+// Makes the threads' writes to shared memory visible to the tensor cores.
 __device__ __forceinline__ void show_to_products() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -64,7 +66,7 @@ __device__ __forceinline__ void show_to_products() {
 #define TARSIA_SUM4(at) "+f"(c[at]), "+f"(c[at + 1]), "+f"(c[at + 2]), "+f"(c[at + 3])
 #define TARSIA_SUM16(at)                                                                           \
     TARSIA_SUM4(at), TARSIA_SUM4(at + 4), TARSIA_SUM4(at + 8), TARSIA_SUM4(at + 12)
-// c += a · b, or c = a · b, of 64 rows and 16 columns of a; b by rows.
+// Computes c += a · b, or c = a · b without ADDS, for 64 rows and 16 columns of a; b is row-major.
 template <bool ADDS>
 __device__ __forceinline__ void add_product(float (&c)[16], uint64_t a, uint64_t b) {
     asm volatile("{ .reg .pred adds; setp.ne.b32 adds, %18, 0; "
@@ -99,7 +101,7 @@ __device__ __forceinline__ void add_product(float (&c)[64], uint64_t a, uint64_t
 #undef TARSIA_SUM16
 #undef TARSIA_SUM4
 
-// A thread's packs of four columns of A, and of B, in a step.
+// Loads of one thread in a step: packs of four columns of A and of B.
 template <int COLUMNS> struct PartLoader {
     using S = PartStage<COLUMNS>;
     static constexpr int PACKS_A = kPartDepth / 4, STEP_A = 256 / PACKS_A,
@@ -110,8 +112,8 @@ template <int COLUMNS> struct PartLoader {
     const float *a, *b;
     int64_t lda, ldb;
     int64_t left;      // columns of A from this thread's first one on
-    int ahead;         // this thread's first row of B before that column
-    int rows, columns; // of A and B, from this thread's first one on
+    int ahead;         // that column minus this thread's first row of B
+    int rows, columns; // rows of A and columns of B, from this thread's first ones on
     uint32_t to_a, to_b;
     float4 of_a[OF_A], of_b[OF_B];
 
@@ -132,7 +134,7 @@ template <int COLUMNS> struct PartLoader {
             S::B + row_b / 8 * S::DEEP_B + row_b % 8 * 16 + col_b / 8 * S::WIDE_B + col_b % 8 * 2;
     }
 
-    // The next step's.
+    // Loads the packs of the next step.
     __device__ __forceinline__ void load() {
 #pragma unroll
         for (int i = 0; i < OF_A; ++i) {
@@ -159,7 +161,7 @@ template <int COLUMNS> struct PartLoader {
         a += kPartDepth, b += kPartDepth * ldb, left -= kPartDepth;
     }
 
-    // Their parts into a stage.
+    // Stores the bf16 terms of the packs to a stage.
     __device__ __forceinline__ void store(unsigned char *stage) const {
 #pragma unroll
         for (int i = 0; i < OF_A; ++i)
@@ -196,7 +198,7 @@ __device__ __forceinline__ void in_parts(const Operands<float> &in, const Target
     for (int i = 0; i < COLUMNS / 2; ++i)
         sums[i] = 0.f;
     const int group = threadIdx.x / 128;
-    // A group's rows of A begin 8 blocks behind those of the one before.
+    // A group's rows of A begin 8 blocks after those of the group before.
     const uint32_t base = shared_address(shared), of_group = group * 8 * 128;
     if (steps > 0) {
         loader.load();
@@ -214,7 +216,7 @@ __device__ __forceinline__ void in_parts(const Operands<float> &in, const Target
             return factor_at(from + S::B + part * S::PART_B + deep * S::DEEP_B, S::DEEP_B,
                              S::WIDE_B);
         };
-        // The small products first, so that little of them is cut off.
+        // Small products are added first, so that little of them is cut off.
         begin_products();
         add_product<false>(of_step, a(2, 0), b(0, 0));
 #pragma unroll

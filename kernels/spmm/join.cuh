@@ -1,5 +1,5 @@
-// What SpMM `row` and `csr` share: their operands, and how they add what lanes, groups of them, and
-// blocks have of a row.
+// Operands of SpMM `row` and `csr`, and functions that add the partial sums of a row over lanes,
+// groups of lanes, and blocks.
 #pragma once
 
 #include "common/loads.cuh"
@@ -8,7 +8,8 @@
 
 namespace tarsia {
 
-// Offsets are read twice a row, so their type is decided at run time.
+// Row offsets of 32 or 64 bits. They are read only twice per row, so their type is resolved at run
+// time.
 struct Offsets {
     const void *pointer;
     int64_t wide;
@@ -19,17 +20,17 @@ struct Offsets {
     }
 };
 
-// A dense matrix: element (i, j) at i · row_stride + j · col_stride.
+// Dense matrix: element (i, j) is at i · row_stride + j · col_stride.
 template <class T> struct Dense {
     T *data;
     int64_t row_stride, col_stride;
 };
 
-// Sums of the groups that share a row, added pairwise in a fixed order; each of
-// them gets the result.
+// Adds the sums of the groups that share a row, pairwise in a fixed order; each group gets the
+// result.
 template <int G, class Acc, int N>
 __device__ __forceinline__ void add_groups(Acc (&sums)[N], int groups) {
-    // As many for the whole warp.
+    // All groups of a warp share rows in the same number.
     for (int lanes = G; lanes < G * groups; lanes *= 2) {
 #pragma unroll
         for (int i = 0; i < N; ++i)
@@ -37,9 +38,9 @@ __device__ __forceinline__ void add_groups(Acc (&sums)[N], int groups) {
     }
 }
 
-// The V sums of L lanes, added: a lane gets the sums of V / L columns, or of one
-// column that it shares with L / V - 1 lanes next to it. Returns the first of
-// its columns. Half as many sums are handed on at each step.
+// Adds V sums over L lanes: each lane gets the sums of V / L columns, or of one column that it
+// shares with L / V - 1 neighbouring lanes. Returns the lane's first column. Each step passes half
+// as many sums as the step before.
 template <int L, class Acc, int V>
 __device__ __forceinline__ int scatter_sums(Acc (&sums)[V], int lane) {
     int first = 0;
@@ -61,16 +62,16 @@ __device__ __forceinline__ int scatter_sums(Acc (&sums)[V], int lane) {
     return first;
 }
 
-// Sums of a block's part of a row that was cut, in its first warp, whose groups of G lanes all
-// have them: those of kJoined parts are added by the warp that comes last to them, and what
-// that gives likewise. column: where in a row of sums this lane's are; negative: nowhere.
-// Returns whether this warp has the row's sums.
+// Adds the partial sums that blocks have of a split row, which the first warp of each block holds
+// in all its groups of G lanes. The warp that comes last of kJoined parts adds their sums, and the
+// results of these are added in the same way. column: position of the lane's sums in a row of sums;
+// negative for none. Returns whether this warp has the row's sums.
 template <int G, class Acc, int M, class Column>
 __device__ __forceinline__ bool join_parts(Acc (&sums)[M], const Part &part, Acc *partial,
                                            int64_t stride, unsigned *counters, Column column) {
     constexpr unsigned kWarp = 0xffffffffu;
-    // Sums that a group has on their way together: of more groups each has fewer. More cost
-    // registers.
+    // Number of sums that a group loads together: the more groups there are, the fewer each loads.
+    // More would cost registers.
     constexpr int kFits = 2 * G / int(sizeof(Acc) * M);
     constexpr int kDepth = kFits < 1 || M > 4 ? 1 : kFits > 4 ? 4 : kFits;
     const int lane = threadIdx.x % 32, group = lane / G;
@@ -119,7 +120,7 @@ __device__ __forceinline__ bool join_parts(Acc (&sums)[M], const Part &part, Acc
     add_all(of_joined, stride, others);
     if (all == 1)
         return true;
-    // In place of the first, which nobody else reads.
+    // Replaces the first part's sums, which no other warp reads.
     __syncwarp();
     if (!is_last(of_joined, counters + all, all))
         return false;

@@ -1,6 +1,6 @@
-// What kernels have in common that multiply the windows of src/format/masked_window.rs:
-// their parameters, how a lane gets its values of a tile, parts that are joined, and
-// rows that are computed again from what is stored.
+// Code shared by the kernels that multiply the windows of src/format/masked_window.rs: their
+// parameters, a lane's values of a tile, the addition of partial sums, and the computation of rows
+// from stored entries alone.
 #pragma once
 
 #include "spmm/windows.cuh"
@@ -9,30 +9,32 @@ namespace tarsia::masked {
 
 using namespace windows;
 
-// Columns of a block, and rows of a tile.
+// Number of columns of a block, and of rows of a tile.
 constexpr int kBlock = 8;
 
-// `values` can be read up to a multiple of 16 bytes.
+// Windows of A. `values` can be read up to a multiple of 16 bytes.
 struct Matrix {
     const Item *items;
     const Part *parts;
-    // 8 a block.
+    // Columns of A, 8 per block.
     const uint32_t *columns;
-    // A tile has one: 8 rows of a block.
+    // Mask and first value of each tile, that is, of 8 rows of a block.
     const uint64_t *masks;
     const uint32_t *starts;
     const void *values;
     int64_t item_count, rows;
-    // The row of C of each of the rows, or kHole; NULL: they are in order.
+    // Row of C that each row belongs to, or kHole; NULL if rows are in order.
     const uint32_t *order;
 };
 
-// `tiles` tiles of columns of C of an item come next to each other in the grid's x, so that
-// they read A and rows of B at about the same time; groups of these follow in y.
+// Position of a block of threads in C. `tiles` tiles of columns of C of one item are neighbours in
+// the grid's x, so that they read A and rows of B at about the same time; further groups of such
+// tiles follow in y.
 struct Place {
     int64_t item, tile;
 
-    // Asked for again after a loop it is computed again, and takes no registers in the loop.
+    // Volatile reads, so that a Place made again after a loop is computed again and takes no
+    // registers in the loop.
     __device__ __forceinline__ explicit Place(int32_t tiles) {
         uint32_t x, y;
         asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(x));
@@ -42,7 +44,7 @@ struct Place {
     }
 };
 
-// Read again where it is asked for again, see Place.
+// Loads an item, by a volatile read for the same reason as in Place.
 __device__ __forceinline__ Item item_of(const Matrix &m, int64_t at) {
     Item item;
     asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];"
@@ -51,8 +53,8 @@ __device__ __forceinline__ Item item_of(const Matrix &m, int64_t at) {
     return item;
 }
 
-// A lane's two places of a tile: of row lane / 4 the columns lane % 4 and lane % 4 + 4. 0
-// where nothing is stored; `load` gets a value by its number.
+// Gets a lane's two elements of a tile: columns lane % 4 and lane % 4 + 4 of row lane / 4, or 0 if
+// they are not stored. `load` gets a value by its number.
 template <class T, class Load>
 __device__ __forceinline__ void tile_values(uint64_t mask, uint32_t start, int lane, Load load,
                                             T (&out)[2]) {
@@ -64,8 +66,9 @@ __device__ __forceinline__ void tile_values(uint64_t mask, uint32_t start, int l
         out[1] = widen<T>(load(start + __popc(low) + __popc(high & below)));
 }
 
-// C's rows of the windows' rows from `row` on, those of the groups [group, group + groups) of a
-// window of blocks [first, end), in columns [at, at + width), from what is stored. A warp.
+// Computes rows of C from stored entries alone: the groups [group, group + groups) of a window with
+// the blocks [first, end), whose rows begin at `row`, in columns [at, at + width). Called by a
+// warp.
 template <class V, class T, class X, class Y>
 __device__ __forceinline__ void exact(const Matrix &m, const Dense<X, Y> &d, uint32_t first,
                                       uint32_t end, int64_t row, int height, int group, int groups,
@@ -100,7 +103,7 @@ __device__ __forceinline__ void exact(const Matrix &m, const Dense<X, Y> &d, uin
     }
 }
 
-// The blocks of an item's window.
+// Returns the item with the blocks of its whole window.
 __device__ __forceinline__ Item whole_of(const Matrix &m, Item item) {
     if (item.part != kWhole) {
         const Part own = m.parts[item.part];
@@ -110,10 +113,10 @@ __device__ __forceinline__ Item whole_of(const Matrix &m, Item item) {
     return item;
 }
 
-// Leaves a part's sums; true for the last part of a window that comes, which then
-// has the sums of all, added in the order of the parts. All threads that have sums
-// of the item call it: `threads` of them, this one of number `thread`; they wait for
-// each other by `wait` and hand `last` on by `share`.
+// Stores a part's sums. Returns true in the last part of a window to arrive, which then has the
+// sums of all parts, added in the order of the parts. Called by all threads that have sums of the
+// item: `threads` of them, this one with number `thread`. They synchronize by `wait`, and `share`
+// broadcasts the result.
 template <int N, class T, class Wait, class Share>
 __device__ __forceinline__ bool join(const Matrix &m, const Join &j, uint32_t part,
                                      int64_t column_tile, T (&sums)[N][4], int thread, int threads,
@@ -130,8 +133,8 @@ __device__ __forceinline__ bool join(const Matrix &m, const Join &j, uint32_t pa
 #pragma unroll
     for (int i = 0; i < N * 4; ++i)
         sums[i / 4][i % 4] = 0;
-    // Loads of several parts are on their way at one time: one part after the other a row of
-    // 114,000 entries (dc2, N = 32) took 80 µs.
+    // Loads of several parts are in flight at one time: one part after the other, a row of 114,000
+    // entries (dc2, N = 32) took 80 µs.
     constexpr int AT_ONCE = N * 4 >= 32 ? 1 : 32 / (N * 4);
 #pragma unroll AT_ONCE
     for (uint32_t number = own.first; number < own.first + own.count; ++number) {

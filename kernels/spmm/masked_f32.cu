@@ -5,7 +5,8 @@
 using namespace tarsia;
 using namespace tarsia::masked;
 
-// `warps`: a multiprocessor should have so many; four more cost 20 to 40 registers.
+// `warps`: warps that fit a multiprocessor; four more would leave each thread 20 to 40 registers
+// fewer.
 #define KERNEL_product(name, kind, height, columns)                                                \
     KERNEL_OF(MASKED, name, columns, MASKED_##kind##_##columns)
 #define MASKED(name, columns, Kind, steps, warps)                                                  \

@@ -1,43 +1,44 @@
-// SpMM `window`: C = alpha · A · B + beta · C in fp32 on the windows of
-// src/format/masked_window.rs, by tensor cores: factors rounded to TF32, or as they are, in
-// three parts of bf16.
+// SpMM `window` in fp32: C = alpha · A · B + beta · C on the windows of
+// src/format/masked_window.rs, by tensor cores, with factors rounded to TF32 or split exactly into
+// sums of three bf16.
 //
-// A warp has a window of 16 rows and COLUMNS columns of C. A step is 16 columns of A, two
-// blocks: their rows of B, masks, starts and values come to shared memory some steps ahead.
-// B is operand A of the MMA (its rows are columns of C), a tile of A is operand B; for up to
-// 8 columns of C it is the other way round. Lane 4 · g + t has columns 4g to 4g + 3 of B's
-// rows t, t + 4, t + 8 and t + 12, hence these columns of C's rows 2t and 2t + 1.
+// A warp computes a window of 16 rows and COLUMNS columns of C. A step is 16 columns of A, which
+// are two blocks; their rows of B, masks, starts and values are copied to shared memory some steps
+// ahead. B is operand A of the MMA (its rows are columns of C), and a tile of A is operand B; for
+// up to 8 columns of C it is the other way round. Lane 4 · g + t holds columns 4g to 4g + 3 of B's
+// rows t, t + 4, t + 8 and t + 12, and therefore these columns of C's rows 2t and 2t + 1.
 //
-// Three parts: x = x1 + x2 + x3, each rounded to the nearest bf16 (8 bits) of what is left.
-// With 2^e <= |x| < 2^(e + 1), x - x1 is a multiple of 2^(e - 23) of at most 2^(e - 8), so exact
-// in fp32, |x2| <= 2^(e - 8), |x3| <= 2^(e - 17), and x3 takes what is left without an error. Six
-// of the nine products are summed up; a2 b3 + a3 b2 + a3 b3, at most 2^-23.99 |a b|, is left out.
+// Three terms: x = x1 + x2 + x3, each of which is the remainder rounded to the nearest bf16 (8
+// bits). With 2^e <= |x| < 2^(e + 1), x - x1 is a multiple of 2^(e - 23) of at most 2^(e - 8), so
+// exact in fp32, |x2| <= 2^(e - 8), |x3| <= 2^(e - 17), and x3 is exactly the rest. Six of the nine
+// products are added; a2 b3 + a3 b2 + a3 b3, at most 2^-23.99 |a b|, is omitted.
 //
-// Error of a row of n entries, S = sum |a b|, eps = 2^-23. What is assumed of the MMA: products
-// of two bf16 are exact; the addends are cut off, toward zero, at no more than eps of the
-// largest, and the sum, once more, at eps of itself. (What is known of V100, A100 and H100 is
-// better by up to two bits; src/backend/cuda/spmm/masked/tests.rs checks the bound.) Addends
-// that are 0 have no error: of a step only the row's own m entries count, with sum s.
-// - Five MMAs of small products, onto a sum that begins at 0: at most (2 · 2^-8 + 2^-15) s in
-//   all, so their errors are below 5 (m + 2) eps · 2^-6.9 s = 0.042 (m + 2) eps s.
-// - The sixth adds the large products to that: (m + 1) eps s for what is cut off addends (m = 1:
+// Error of a row of n entries, with S = sum |a b| and eps = 2^-23. Assumptions about the MMA:
+// products of two bf16 are exact; the addends are truncated toward zero at no more than eps of the
+// largest one, and the sum, once more, at eps of itself. (What is known of V100, A100 and H100 is
+// better by up to two bits; src/backend/cuda/spmm/masked/tests.rs checks the bound.) Addends that
+// are 0 have no error: of a step only the row's own m entries count, with sum s.
+// - Five MMAs of small products, onto a sum that begins at 0: at most (2 · 2^-8 + 2^-15) s in all,
+//   so their errors are below 5 (m + 2) eps · 2^-6.9 s = 0.042 (m + 2) eps s.
+// - The sixth adds the large products to that: (m + 1) eps s for the truncation of addends (m = 1:
 //   eps s, since the only product is the largest), eps s for the sum.
 // - A rounded addition to the sum of the steps before: eps / 2 · S, and none for the first step.
-// At most n steps have entries: (1.05 n + 1.6 + (n - 1) / 2) eps S and 0.5 eps S for what was
-// left out; alpha and beta add a rounding each. That is below 3 n eps S + 2 eps |alpha S|, at
-// n = 1: 2.7. Sums in the MMAs' own accumulators would save 4 additions in 40 instructions, and
-// cut off 6 times a step: up to 18 n eps S.
 //
-// TF32: each factor is rounded to 11 bits, to the nearest, ties away from zero: 2^-11. Sums stay in
+// At most n steps have entries: (1.05 n + 1.6 + (n - 1) / 2) eps S, and 0.5 eps S for the omitted
+// products; alpha and beta add a rounding each. That is below 3 n eps S + 2 eps |alpha S|, at n =
+// 1: 2.7. Sums in the MMAs' own accumulators would save 4 additions in 40 instructions, but would
+// be truncated 6 times per step: up to 18 n eps S.
+//
+// TF32: each factor is rounded to 11 bits, to nearest with ties away from zero: 2^-11. Sums stay in
 // the accumulators: (2^-10 + 2^-22 + 3 n eps) S.
 //
-// Tiny factors: parts are multiples of 2^-133, the least bf16. Factors of 2^-110 or more keep all
-// of their bits; of smaller ones up to 2^-134 is lost, times the other factor.
+// Tiny factors: the terms are multiples of 2^-133, the least bf16. Factors of 2^-110 or more keep
+// all of their bits; smaller ones lose up to 2^-134, times the other factor.
 //
-// Inf and NaN: a tile multiplies rows of B by the zeros of rows that do not store that column.
-// What that spoils is not finite, and is computed again from what is stored, by CUDA cores; so
-// is what a factor spoils that has no finite bf16 (from 2^128 - 2^119 on) or TF32, whose other
-// parts are infinite or NaN.
+// Inf and NaN: a tile multiplies rows of B by zeros for rows of A that do not store that column.
+// Results that this makes wrong are not finite, and are computed again from the stored entries by
+// CUDA cores. The same holds for factors without a finite bf16 (from 2^128 - 2^119 on) or TF32,
+// whose other terms are infinite or NaN.
 #pragma once
 
 #include "common/copies.cuh"
@@ -50,12 +51,12 @@ using DenseF32 = Dense<float, float>;
 
 constexpr int kRows = 16;
 constexpr int kGroups = kRows / kBlock;
-// Columns of A in a step, and its tiles.
+// Number of columns of A in a step, and of its tiles.
 constexpr int kDepth = 2 * kBlock;
 constexpr int kTiles = 2 * kGroups;
 
-// Places of the parts of a step in shared memory: rows of B, values from a multiple of 16
-// bytes of their array on, masks, bytes from there to the value before each tile's first.
+// Layout of a step in shared memory: rows of B; values, from a multiple of 16 bytes of their array
+// on; masks; for each tile, the offset in bytes of the value before its first one.
 template <int COLUMNS> struct Step {
     static constexpr int ROW = COLUMNS * 4;
     static constexpr int VALUES = kDepth * ROW;
@@ -86,9 +87,9 @@ __device__ __forceinline__ uint4 shared_words(uint32_t from) {
     return v;
 }
 
-// A lane's value of a word of a mask, 0 where it has none: the sign of what is left when the
-// bits of the lanes after it are gone, whose ones are those before it and its own. `before`:
-// where the value before the word's first one is.
+// Returns the lane's value of a mask word, or 0 if it has none. Shifting out the bits of later
+// lanes leaves the lane's own bit as the sign, and as many ones as there are values up to it.
+// `before`: address before the word's first value.
 __device__ __forceinline__ float value_of(uint32_t word, uint32_t before, int lanes_after) {
     const uint32_t upto = word << lanes_after;
     float v = 0;
@@ -97,13 +98,13 @@ __device__ __forceinline__ float value_of(uint32_t word, uint32_t before, int la
     return v;
 }
 
-// A lane's factors of a step: rows of a group (or columns of C) by (the columns t and t + 4) of
-// two blocks.
+// Factors that a lane holds in a step: for a row of a group (or a column of C), columns t and t + 4
+// of two blocks.
 struct Factors {
     float v[2][2];
 };
 
-// Factors in three parts, in pairs: [part][block].
+// Factors as sums of three bf16, in pairs: [term][block].
 struct InParts {
     struct Operand {
         uint32_t pairs[3][2];
@@ -117,7 +118,7 @@ struct InParts {
                        out.pairs[2][block]);
         return out;
     }
-    // c = before + ..., so that the first sum is added to zeros that no one has to write.
+    // c = before + …: the first MMA adds to constant zeros, which need no registers to be cleared.
     static __device__ __forceinline__ void mma(float (&c)[4], const float (&before)[4],
                                                const Operand &low, const Operand &high, int part,
                                                const Operand &b, int part_b) {
@@ -128,8 +129,8 @@ struct InParts {
               "r"(high.pairs[part][1]), "r"(b.pairs[part_b][0]), "r"(b.pairs[part_b][1]),
               "f"(before[0]), "f"(before[1]), "f"(before[2]), "f"(before[3]));
     }
-    // sums[i] += a[2i], a[2i + 1] times b[i], the small products first. N at one time, since an
-    // MMA that waits for another one's sum takes 27 cycles.
+    // sums[i] += (a[i][0], a[i][1]) times *b[i], small products first. N products are interleaved,
+    // since an MMA that waits for the sum of another one takes 27 cycles.
     template <int N>
     static __device__ __forceinline__ void multiply(float (*const (&sums)[N])[4],
                                                     const Operand *const (&a)[N],
@@ -162,8 +163,8 @@ struct Rounded {
         uint32_t v[2][2];
     };
 
-    // MMAs take no notice of the lower 13 bits. Half of a unit is added but to Inf, where it
-    // would do nothing, and to NaN, whose sign it could turn.
+    // Rounds to TF32 by adding half a unit, since MMAs ignore the lower 13 bits. Inf and NaN are
+    // left alone: it would have no effect on Inf, and could change the sign of a NaN.
     static __device__ __forceinline__ uint32_t round(float x) {
         uint32_t bits = __float_as_uint(x);
         asm("{.reg .pred finite; .reg .f32 size;\n"
@@ -202,7 +203,7 @@ struct Rounded {
 template <int COUNT> struct PackOfFloats { using Type = float4; };
 template <> struct PackOfFloats<2> { using Type = float2; };
 
-// Stores COUNT (2, 4) sums of neighbouring columns of a row of C, those before n.
+// Stores COUNT (2 or 4) sums of neighbouring columns of a row of C, except those from column n on.
 template <int COUNT>
 __device__ __forceinline__ void store_some(const DenseF32 &d, int64_t row, int64_t at,
                                            const float (&sums)[COUNT], float alpha, float beta) {
@@ -222,7 +223,7 @@ __device__ __forceinline__ void store_some(const DenseF32 &d, int64_t row, int64
                 out[i] = fma(beta, old[i], out[i]);
         }
         memcpy(&pack, out, sizeof out);
-        // C is not read again: it should not push B out of L2.
+        // C is not read again, so it should not evict B from L2.
         __stcs(reinterpret_cast<Pack *>(to), pack);
     } else {
 #pragma unroll
@@ -233,8 +234,8 @@ __device__ __forceinline__ void store_some(const DenseF32 &d, int64_t row, int64
     }
 }
 
-// A block is a warp. COLUMNS: 8, or a multiple of 32. STEPS - 1 steps are on their way while one
-// is computed.
+// Computes a window's tile of C by a block of one warp. COLUMNS: 8, or a multiple of 32. STEPS - 1
+// steps are in flight while one is computed.
 template <class Kind, int COLUMNS, int STEPS>
 __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Scalar<float> &alpha_,
                                     const Scalar<float> &beta_, const Join &j, int32_t tiles) {
@@ -243,9 +244,9 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
     constexpr bool NARROW = COLUMNS == 8;
     static_assert(NARROW || COLUMNS % 32 == 0);
     constexpr int QUARTERS = NARROW ? 1 : COLUMNS / 32;
-    // sums[i]: of NARROW all 16 rows and 8 columns; else of group i % 2 and 16 columns.
+    // sums[i]: if NARROW, all 16 rows and 8 columns; otherwise group i % 2 and 16 columns.
     constexpr int N = NARROW ? 1 : QUARTERS * 2 * kGroups;
-    constexpr int ROW = Own::ROW, CHUNKS = COLUMNS / 4; // of 16 bytes, a row
+    constexpr int ROW = Own::ROW, CHUNKS = COLUMNS / 4; // chunks of 16 bytes per row
     constexpr int PASS = 32 / CHUNKS < 1 ? 1 : 32 / CHUNKS;
     static_assert(CHUNKS <= 32 && 32 % CHUNKS == 0 && kDepth % PASS == 0);
     extern __shared__ __align__(128) char staging[];
@@ -265,7 +266,8 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
     for (int i = 0; i < N; ++i)
         sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0;
 
-    // Chunk c of row r is at c ^ (2r & 7), so that neither copies nor loads have conflicts.
+    // Chunk c of row r is stored at c ^ (2r & 7), so that neither copies nor loads have bank
+    // conflicts.
     const int chunk = lane % CHUNKS, row0 = lane / CHUNKS;
     const uint32_t swizzled = (NARROW ? chunk : chunk ^ ((row0 & 3) << 1)) * 16;
     const int32_t stride = int32_t(d.ldb * sizeof(float));
@@ -275,7 +277,7 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
     const bool aligned = d.flags & 1, whole = aligned && n0 + COLUMNS <= d.n;
     const float *const values = static_cast<const float *>(m.values);
 
-    // Of two steps: a lane's column; firsts of their tiles and of the next one.
+    // For two steps: the lane's column, and the first values of their tiles and of the next tile.
     uint32_t columns = 0, firsts = 0, next_columns = 0, next_firsts = 0;
     const auto fetch = [&](int step) {
         const uint32_t block = first + 2 * step;
@@ -300,7 +302,7 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
                 for (int r = 0; r < kDepth; r += PASS)
                     copy16(where(r), row_at(from, column(r), stride));
             } else if (aligned) {
-                // Only the last block of a window is padded, or missing.
+                // Only the last block of a window can be padded or missing.
 #pragma unroll
                 for (int r = 0; r < kDepth; r += PASS) {
                     const uint32_t k = column(r);
@@ -349,7 +351,8 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
         wait_copies<STEPS - 2>();
-        // All lanes' copies are here, and all have done with the place of the step before.
+        // Here all lanes' copies are complete, and all lanes have finished with the slot of the
+        // previous step.
         __syncwarp();
         issue(step + STEPS - 1, free_at);
         const uint32_t offset = at * Own::BYTES, own = base + offset;
@@ -392,7 +395,7 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
 #pragma unroll
                 for (int r = 0; r < 4; ++r)
                     x[r] = shared_floats(rows + offset + r * 4 * ROW + q * 128);
-                // Two columns of each lane are operand A of both groups' MMAs.
+                // Each pair of the lane's columns is operand A of the MMAs of both groups.
                 const float columns_of[4][4] = {{x[0].x, x[1].x, x[2].x, x[3].x},
                                                 {x[0].y, x[1].y, x[2].y, x[3].y},
                                                 {x[0].z, x[1].z, x[2].z, x[3].z},
@@ -420,7 +423,7 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
     const float scale = d.flags & 4 ? 1.0f : alpha;
     const float beta = d.flags & 4 ? 0.0f : beta_.get();
     const int64_t row = int64_t(item.window) * kRows;
-    // Sums of columns past the last one are 0.
+    // Sums of columns beyond the last one are 0.
     float zeros[4] = {0, 0, 0, 0};
 #pragma unroll
     for (int i = 0; i < N * 4; ++i)

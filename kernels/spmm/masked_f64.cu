@@ -5,8 +5,8 @@
 using namespace tarsia;
 using namespace tarsia::masked;
 
-// Windows of H rows, `columns` columns of C, stages of `depth` columns of A, WM warps one below
-// the other and WN side by side; `blocks` of threads a multiprocessor.
+// Windows of H rows, `columns` columns of C, stages of `depth` columns of A, WM × WN warps, and
+// `blocks` blocks of threads per multiprocessor.
 #define KERNEL_product(name, types, H, columns)                                                    \
     KERNEL_OF(MASKED, name, H, columns, MASKED_##H##_##columns, TYPES_##types)
 #define MASKED(name, H, columns, depth, WM, WN, blocks, V, X, Y, Acc)                              \

@@ -1,14 +1,14 @@
-// SpMM `window`: C = alpha · A · B + beta · C in doubles on the windows of
+// SpMM `window` in doubles: C = alpha · A · B + beta · C on the windows of
 // src/format/masked_window.rs, by tensor cores.
 //
-// A tile of 8 rows and 8 columns of A is operand B of mma.m16n8k8, 16 columns of C are
-// its rows: lane 4 · g + t has the columns 2g and 2g + 1 of the rows t and t + 4 of B's
-// eight, 16 bytes each, and it has these columns of C's rows 2t and 2t + 1, again 16 bytes
-// each. For up to 8 columns of C, two tiles of A are operand A instead.
+// A tile of 8 rows and 8 columns of A is operand B of mma.m16n8k8, whose rows are 16 columns of C:
+// lane 4 · g + t holds columns 2g and 2g + 1 of rows t and t + 4 of B's eight rows, and these
+// columns of C's rows 2t and 2t + 1, 16 bytes each. For up to 8 columns of C, two tiles of A are
+// operand A instead.
 //
-// Exact where B has Inf or NaN: a tile multiplies rows of B by the zeros of rows
-// that do not store that column. What that spoils is not finite, and is computed
-// again from what is stored.
+// The result is exact if B has Inf or NaN: a tile multiplies rows of B by zeros for rows of A that
+// do not store that column; results that this makes wrong are not finite, and are computed again
+// from the stored entries.
 #pragma once
 
 #include "common/copies.cuh"
@@ -19,7 +19,7 @@ namespace tarsia::masked {
 
 using DenseF64 = Dense<double, double>;
 
-// Stores the sums of two neighbouring columns of a row of C, those before n.
+// Stores the sums of two neighbouring columns of a row of C, except those from column n on.
 __device__ __forceinline__ void store2(const DenseF64 &d, int64_t row, int64_t at, double first,
                                        double second, double alpha, double beta) {
     double *to = d.c + row * d.ldc + at;
@@ -29,7 +29,7 @@ __device__ __forceinline__ void store2(const DenseF64 &d, int64_t row, int64_t a
             const double2 old = *reinterpret_cast<const double2 *>(to);
             out = make_double2(fma(beta, old.x, out.x), fma(beta, old.y, out.y));
         }
-        // C is not read again: it should not push B out of L2.
+        // C is not read again, so it should not evict B from L2.
         __stcs(reinterpret_cast<double2 *>(to), out);
     } else {
         if (at < d.n)
@@ -39,9 +39,9 @@ __device__ __forceinline__ void store2(const DenseF64 &d, int64_t row, int64_t a
     }
 }
 
-// Sums of a warp: G groups of 8 rows by COLUMNS columns from `at` on. sums[i · CH + k][j] is of
-// row 8i + 2t + j % 2 and column 16k + 2g + j / 2; of 8 columns sums[i][j] is of row 16i + g + j /
-// 2 · 8 and column 2t + j % 2.
+// Returns whether all sums of a warp are finite: G groups of 8 rows by COLUMNS columns from `at`
+// on. sums[i · CH + k][j] belongs to row 8i + 2t + j % 2 and column 16k + 2g + j / 2; with 8
+// columns, sums[i][j] belongs to row 16i + g + j / 2 · 8 and column 2t + j % 2.
 template <int G, int COLUMNS, int N>
 __device__ __forceinline__ bool all_finite(const DenseF64 &d, const double (&sums)[N][4],
                                            int64_t at) {
@@ -62,7 +62,7 @@ __device__ __forceinline__ bool all_finite(const DenseF64 &d, const double (&sum
     return __all_sync(kWarp, zeros == 0.0);
 }
 
-// Their rows of C: those of the windows' rows from `row` on.
+// Stores these sums to C; `row` is the first of their rows.
 template <int G, int COLUMNS, int N>
 __device__ __forceinline__ void store_all(const Matrix &m, const DenseF64 &d,
                                           const double (&sums)[N][4], int64_t row, int64_t at,
@@ -90,13 +90,13 @@ __device__ __forceinline__ void store_all(const Matrix &m, const DenseF64 &d,
     }
 }
 
-// A block has an item and COLUMNS columns of C; rows of B, masks and values go to shared memory,
-// DEPTH columns of A at a time: while one stage is multiplied, the next is on its way. WM · WN
-// warps: each has H / WM rows and COLUMNS / WN columns.
+// Shared memory of one stage. A block takes an item and COLUMNS columns of C, and copies rows of B,
+// masks and values to shared memory, DEPTH columns of A at a time: while one stage is multiplied,
+// the next is in flight. There are WM · WN warps: each has H / WM rows and COLUMNS / WN columns.
 template <class V, int H, int COLUMNS, int DEPTH> struct Stage {
     static constexpr int G = H / 8, BLOCKS = DEPTH / kBlock;
     static constexpr int ROW = COLUMNS * 8;
-    // Offsets of its parts. Values begin at a multiple of 16 bytes of the array.
+    // Offsets in the stage. Values begin at a multiple of 16 bytes of their array.
     static constexpr int VALUES = DEPTH * ROW;
     static constexpr int MASKS = VALUES + H * DEPTH * int(sizeof(V)) + 16;
     static constexpr int STARTS = MASKS + BLOCKS * G * 8;
@@ -140,15 +140,15 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
     constexpr int OWN_G = G / WM, OWN = COLUMNS / WN, CH = NARROW ? 1 : OWN / 16;
     constexpr int N = NARROW ? OWN_G / 2 : OWN_G * CH;
     constexpr int THREADS = 32 * WM * WN;
-    constexpr int CHUNKS = COLUMNS / 2;    // of 16 bytes, a row
+    constexpr int CHUNKS = COLUMNS / 2;    // chunks of 16 bytes per row
     constexpr int STEP = THREADS / CHUNKS; // rows that all threads copy at one time
     constexpr int COPIES = DEPTH / STEP;
     static_assert((OWN % 16 == 0 || NARROW && WN == 1) && OWN_G * WM == G && G % 2 == 0);
     static_assert(OWN_G % 2 == 0 && DEPTH <= 32 && BLOCKS * G / 2 <= THREADS);
     static_assert(THREADS % CHUNKS == 0 && DEPTH % STEP == 0 && (STEP & (STEP - 1)) == 0);
-    // Where sums take half of the registers, there are none for a second block.
+    // If sums take half of the registers, there are none left for unrolling.
     constexpr int UNROLL = N * 4 >= 32 ? 1 : BLOCKS;
-    // Values that 16 bytes hold.
+    // Number of values in 16 bytes.
     constexpr uint32_t PACK = 16 / sizeof(V);
     extern __shared__ __align__(128) char staging[];
 
@@ -167,7 +167,7 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
     }
     const uint32_t base = shared_address(staging);
 
-    // Of the next stage: a lane's column, its first value, and what follows its last.
+    // For the next stage: the lane's column, the first value, and the end of the values.
     uint32_t column = kPadding, first_value = 0, end_value = 0;
     const auto fetch = [&](uint32_t block) {
         column = kPadding;
@@ -185,12 +185,12 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
     const uint32_t chunk_bytes = left >= chunk * 2 + 2 ? 16 : left == chunk * 2 + 1 ? 8 : 0;
     const char *const from =
         reinterpret_cast<const char *>(d.b + (d.n - left) + (chunk_bytes > 0 ? chunk * 2 : 0));
-    // Chunk c of row r is at c ^ 2 (r & 3), so that lanes (g, t) that load 16 bytes of the rows t
-    // have no conflicts; in rows of 64 bytes at c ^ (r & 2). row0 < STEP, so that a later row's
-    // is an exclusive or with a constant.
+    // Chunk c of row r is stored at c ^ 2 (r & 3), so that lanes (g, t) that load 16 bytes of rows
+    // t have no bank conflicts; in rows of 64 bytes at c ^ (r & 2). STEP is a power of two and row0
+    // < STEP, so that the position in a later row differs by an exclusive or with a constant.
     constexpr int SHIFT = NARROW ? 4 : 5;
     const uint32_t swizzled = chunk * 16 ^ (row0 & (NARROW ? 2 : 3)) << SHIFT;
-    // Whole chunks by one copy where rows of B are aligned.
+    // Copies rows of B, by whole chunks if they are aligned.
     const auto copy_rows = [&](uint32_t to, auto aligned) {
 #pragma unroll
         for (int i = 0; i < COPIES; ++i) {
@@ -234,7 +234,7 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
     for (int i = 0; i < N; ++i)
         sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0;
     fetch(first);
-    // The number of the value that the next stage begins with.
+    // Number of the first value that is copied for the next stage.
     uint32_t next_begin = first_value & ~(PACK - 1), stage = 0;
     copy(first, base);
     fetch(first + BLOCKS);

@@ -1,5 +1,5 @@
-// Row blocks that are cut into parts, whose sums the last part to come adds in their
-// order: src/format/window.rs has the rules.
+// Addition of the partial sums of row blocks that are cut into parts (src/format/window.rs has the
+// rules): the part that arrives last adds them in the order of the parts.
 #pragma once
 
 #include "common/types.cuh"
@@ -7,7 +7,8 @@
 
 namespace tarsia::parts {
 
-// Sums of parts: `part_count` a tile of columns; counters are zero between launches.
+// Memory for partial sums, with `part_count` parts per tile of columns; counters are zero between
+// launches.
 struct Join {
     void *sums;
     unsigned *counters;
@@ -19,9 +20,9 @@ __device__ __forceinline__ Item load_item(const Item *from) {
     return {v.x, v.y, v.z, v.w};
 }
 
-// Whether this part, whose sums have been left, is the last one of its row block to come; then
-// those of all can be read. All threads that have sums of the part call it, this one of number
-// `thread`; they wait for each other by `wait` and hand `last` on by `share`.
+// Returns whether this part, whose sums have been stored, is the last one of its row block to
+// arrive; the sums of all parts can then be read. Called by all threads that have sums of the part,
+// this one with number `thread`; they synchronize by `wait`, and `share` broadcasts the result.
 template <class Wait, class Share>
 __device__ __forceinline__ bool is_last(const Join &j, const Part &own, int64_t column_tile,
                                         int thread, Wait wait, Share share) {
@@ -39,15 +40,15 @@ __device__ __forceinline__ bool is_last(const Join &j, const Part &own, int64_t 
     __threadfence();
     return true;
 }
-// The same of a warp.
+// Form of is_last for a part whose sums are in one warp.
 __device__ __forceinline__ bool is_last(const Join &j, const Part &own, int64_t column_tile) {
     return is_last(
         j, own, column_tile, threadIdx.x & 31, [] { __syncwarp(); },
         [](bool last) { return __shfl_sync(~0u, int(last), 0) != 0; });
 }
 
-// Leaves a part's sums, COUNT a lane; true for the last part of its row block that
-// comes, which then has the sums of all. A whole warp calls it.
+// Stores a part's sums, COUNT per lane. Returns true in the last part of its row block to arrive,
+// which then has the sums of all parts. Called by a whole warp.
 template <int COUNT, class Acc>
 __device__ __forceinline__ bool join(const Part *parts, const Join &j, uint32_t part,
                                      int64_t column_tile, Acc (&sums)[COUNT]) {
@@ -65,8 +66,8 @@ __device__ __forceinline__ bool join(const Part *parts, const Join &j, uint32_t 
 #pragma unroll
     for (int i = 0; i < COUNT; ++i)
         sums[i] = 0;
-    // As many at one time as registers hold: a row block of 100 parts would take 100 times
-    // the latency of L2.
+    // Loads as many parts at one time as registers hold: one by one, a row block of 100 parts would
+    // take 100 times the latency of L2.
     constexpr int U = COUNT * sizeof(Acc) <= 16 ? 8 : 2;
     const uint32_t end = own.first + own.count;
 #pragma unroll 1

@@ -4,25 +4,24 @@
 
 using namespace tarsia;
 
-// flags: 1, C's rows are aligned for packs; 2, sums go to C as they are, in the
-// accumulator's type; 4, B is conjugated (narrow); 8, B's rows are aligned for packs
-// (narrow); 16, the kernel ends after the one before it (a product without analysis, which
-// programmatic dependent launch lets begin early); from bit 8 on, log2 of the tiles that
-// lie next to each other in the grid.
+// Bits of `flags`: 1, C's rows are aligned for packs; 2, sums are stored to C unscaled, in the
+// accumulator's type; 4, B is conjugated (narrow); 8, B's rows are aligned for packs (narrow); 16,
+// the kernel ends after the one before it (a product without analysis, which programmatic dependent
+// launch allows to begin early); from bit 8 on, log2 of the tiles that are neighbours in the grid.
 #define PARAMETERS(A, X, Y, Acc, J)                                                                \
     Offsets offsets, const J *indices, const A *values, int64_t base, Tasks tasks, const X *b,     \
         int64_t b_row, int64_t b_col, Y *c, int64_t c_row, int64_t c_col, const uint32_t *order,   \
         int64_t n, Scalar<Acc> alpha, Scalar<Acc> beta, Acc *partial, int64_t partial_stride,      \
         int64_t flags
 
-// Registers: 64 a thread for 32 warps of a multiprocessor, 72 for 28, 80 for 24. Compilers take
-// more for sm_80.
+// Warps per multiprocessor, which determine the registers of a thread: 64 for 32 warps, 72 for 28,
+// 80 for 24. Compilers use more registers for sm_80.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 #define WARPS_OF_DOUBLES 28
 #else
 #define WARPS_OF_DOUBLES 32
 #endif
-// Half types have twice the sums, complex ones more of everything.
+// Half types have twice as many sums, complex types more of everything.
 #define WARPS(A, X, J)                                                                             \
     (same<X, bf16>                       ? 20                                                      \
      : sizeof(X) == 16 && sizeof(J) == 8 ? 20                                                      \
@@ -30,15 +29,15 @@ using namespace tarsia;
      : sizeof(J) == 8                    ? (sizeof(X) == 8 ? 24 : 28)                              \
      : sizeof(X) == 8                    ? (sizeof(A) < 8 ? 28 : WARPS_OF_DOUBLES)                 \
                                          : 32)
-// A product without analysis reads nothing that the kernel before it, which makes the lists,
-// writes. But the kernel after this one reads the lists, and waits for this one alone: so this one
-// does not end before that one has.
+// A product without analysis reads nothing that the kernel before it (which makes the lists)
+// writes. But the kernel after it reads the lists, and waits only for this kernel to end: so this
+// one must not end before the one that makes the lists.
 #define END_AFTER_PREVIOUS                                                                         \
     if ((flags & 16) && blockIdx.x == gridDim.x - 1 && threadIdx.x == 0)                           \
         wait_for_previous();
-// The host does not know how long the lists are, so a block takes every `blocks`th item of them,
-// from item `block` on: a part of a long row, or four rows of a warp each. The barrier keeps a
-// warp from writing shared memory that others still read.
+// The host does not know the lengths of the lists, so a block takes every `blocks`th item from item
+// `block` on: a part of a long row, or four rows, one per warp. The barrier keeps a warp from
+// writing shared memory that others still read.
 #define BY_TURNS(blocks, block, turn)                                                              \
     let_next_begin();                                                                              \
     wait_for_previous();                                                                           \
@@ -52,7 +51,7 @@ using namespace tarsia;
             {offsets, indices, values, base}, tasks, {b, b_row, b_col},                            \
             {{c, c_row, c_col}, order}, n, alpha, beta, partial, partial_stride, flags, turn);     \
     }
-// The loop over turns takes registers of its own: four warps fewer than with columns of 64 bits.
+// The loop over turns takes registers of its own: four warps fewer than for 64-bit columns.
 #define WARPS_OF_LISTS(A, X) (WARPS(A, X, int64_t) - 4)
 #define WIDE(name, A, X, Y, Acc, J, G, V, P, b_packs, warps)                                       \
     extern "C" __global__ void __launch_bounds__(kBlock, (warps)*32 / kBlock)                      \
@@ -62,7 +61,7 @@ using namespace tarsia;
             {{c, c_row, c_col}, order}, n, alpha, beta, partial, partial_stride, flags, 0);        \
         END_AFTER_PREVIOUS                                                                         \
     }
-// Packs of 16 bytes, G lanes side by side.
+// Loads of B in packs of 16 bytes, with G lanes side by side.
 #define KERNEL_packs(name, types, J, G) KERNEL_OF(PACKS, name, int##J##_t, G, TYPES_##types)
 #define PACKS(name, J, G, A, X, Y, Acc)                                                            \
     WIDE(name, A, X, Y, Acc, J, G, PACK_OF(X), 1, true, WARPS(A, X, J))
@@ -99,12 +98,12 @@ KERNELS(packs, (c32, 32), (spmm_row_c32_32_packs_4, 4), (spmm_row_c32_32_packs_8
         (spmm_row_c32_32_packs_16, 16), (spmm_row_c32_32_packs_32, 32))
 KERNELS(packs, (c32, 64), (spmm_row_c32_64_packs_4, 4), (spmm_row_c32_64_packs_8, 8),
         (spmm_row_c32_64_packs_16, 16), (spmm_row_c32_64_packs_32, 32))
-// Four lanes would have four columns, which are narrow.
+// Four lanes would cover four columns, which the narrow kernels take.
 KERNELS(packs, (c64, 32), (spmm_row_c64_32_packs_8, 8), (spmm_row_c64_32_packs_16, 16),
         (spmm_row_c64_32_packs_32, 32))
 KERNELS(packs, (c64, 64), (spmm_row_c64_64_packs_8, 8), (spmm_row_c64_64_packs_16, 16),
         (spmm_row_c64_64_packs_32, 32))
-// Single elements of B.
+// Loads of single elements of B.
 #define KERNEL_single(name, types, J) KERNEL_OF(SINGLE, name, int##J##_t, TYPES_##types)
 #define SINGLE(name, J, A, X, Y, Acc) WIDE(name, A, X, Y, Acc, J, 32, 1, 1, false, WARPS(A, X, J))
 KERNELS(single, (), (spmm_row_f64_32_single_32, f64, 32), (spmm_row_f64_64_single_32, f64, 64),
@@ -116,14 +115,14 @@ KERNELS(single, (), (spmm_row_f64_32_single_32, f64, 32), (spmm_row_f64_64_singl
         (spmm_row_bf16f32_32_single_32, bf16f32, 32), (spmm_row_bf16f32_64_single_32, bf16f32, 64),
         (spmm_row_c32_32_single_32, c32, 32), (spmm_row_c32_64_single_32, c32, 64),
         (spmm_row_c64_32_single_32, c64, 32), (spmm_row_c64_64_single_32, c64, 64))
-// Two packs a lane, so that A is read once for 128 columns of doubles: a fifth
-// faster there than two tiles; in fp32 they gained nothing.
+// Two packs per lane, so that A is read once for 128 columns of doubles: a fifth faster there than
+// two tiles; in fp32 there was no gain.
 #define KERNEL_twins(name, types, J) KERNEL_OF(TWINS, name, int##J##_t, TYPES_##types)
 #define TWINS(name, J, A, X, Y, Acc) WIDE(name, A, X, Y, Acc, J, 32, PACK_OF(X), 2, true, 20)
 KERNELS(twins, (), (spmm_row_f64_32_twins_32, f64, 32), (spmm_row_f64_64_twins_32, f64, 64),
         (spmm_row_f32f64_32_twins_32, f32f64, 32), (spmm_row_f32f64_64_twins_32, f32f64, 64))
 
-// V columns, L lanes a row.
+// Kernels for V columns, with L lanes per row.
 #define KERNEL_narrow(name, types, J, V, L) KERNEL_OF(NARROW, name, int##J##_t, V, L, TYPES_##types)
 #define NARROW(name, J, V, L, A, X, Y, Acc)                                                        \
     extern "C" __global__ void __launch_bounds__(kBlock, sizeof(Acc) == 16 ? 3 : 4)                \
@@ -186,7 +185,7 @@ KERNELS(narrow, (c64, 32), (spmm_row_c64_32_narrow4_4, 4, 4), (spmm_row_c64_32_n
 KERNELS(narrow, (c64, 64), (spmm_row_c64_64_narrow4_4, 4, 4), (spmm_row_c64_64_narrow4_16, 4, 16),
         (spmm_row_c64_64_narrow8_4, 8, 4), (spmm_row_c64_64_narrow8_16, 8, 16))
 
-// The same for what is in lists without analysis.
+// Kernels of the same forms for the rows in lists that are made without analysis.
 #define KERNEL_packlists(name, types, J, G)                                                        \
     KERNEL_OF(PACK_LISTS, name, int##J##_t, G, TYPES_##types)
 #define PACK_LISTS(name, J, G, A, X, Y, Acc)                                                       \
@@ -292,7 +291,7 @@ KERNELS(narrowlists, (c64, 32), (spmm_row_c64_32_narrowlists4_16, 4),
 KERNELS(narrowlists, (c64, 64), (spmm_row_c64_64_narrowlists4_16, 4),
         (spmm_row_c64_64_narrowlists8_16, 8))
 
-// By the types of C and of the sums.
+// Variants by the types of C and of the sums.
 #define KERNEL_finish(name, types) KERNEL_OF(FINISH, name, TYPES_##types)
 #define FINISH(name, A, X, Y, Acc)                                                                 \
     extern "C" __global__ void __launch_bounds__(256, 4)                                           \
@@ -304,7 +303,7 @@ KERNELS(finish, (), (spmm_row_f64_finish, f64), (spmm_row_f32_finish, f32),
         (spmm_row_f16_finish, f16), (spmm_row_bf16_finish, bf16), (spmm_row_c32_finish, c32),
         (spmm_row_c64_finish, c64))
 
-// Elements by their bytes.
+// Elements by their size in bytes.
 #define ELEMENT_2 uint16_t
 #define ELEMENT_4 float
 #define ELEMENT_8 double

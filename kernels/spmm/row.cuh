@@ -1,15 +1,14 @@
-// SpMM `row`: C = alpha · A · B + beta · C on rows of A, B dense, by CUDA cores.
+// SpMM `row`: C = alpha · A · B + beta · C on rows of A, with a dense B, by CUDA cores.
 //
-// A warp is 32 / G groups of G lanes, which lie along N. A group takes a run of
-// neighbouring rows, or a share of a row that others of its warp share with it,
-// or all groups of a block a part of a long row. It walks through the entries
-// of its run as if they were one row, G at a time: a lane loads one entry, and
-// shared memory hands it to the others, while the entries of the next G are on
-// their way. So a short row costs no chain of loads of its own, and rows of B
-// are always kFlight at a time on their way.
-// Entries are added in the order in which they are stored, groups that share a
-// row and parts of a row in a fixed order, by the block that comes last: no
-// floating-point atomics, the same bits from run to run, in one launch.
+// A warp consists of 32 / G groups of G lanes, which lie along N. A group takes a run of
+// neighbouring rows, or shares one row with other groups of its warp, or all groups of a block
+// share a part of a long row. A group walks through the entries of its run as if they were one row,
+// G at a time: each lane loads one entry, and shared memory hands it to the others, while the next
+// G entries are in flight. So a short row costs no chain of dependent loads of its own, and rows of
+// B are always loaded kFlight at a time. Entries are added in the order in which they are stored;
+// the sums of groups that share a row are added in a fixed order, and so are those of parts of a
+// row, by the last block to arrive: there are no floating-point atomics, results have the same bits
+// from run to run, and one launch is enough.
 
 #pragma once
 
@@ -20,14 +19,14 @@
 
 namespace tarsia {
 
-// As Dense, written: row i of A is row order[i] of it, or i where order is NULL.
+// Dense matrix C that is written: row i of A goes to its row order[i], or i if order is NULL.
 template <class T> struct Output : Dense<T> {
     const uint32_t *order;
 
     template <class J> __device__ __forceinline__ int64_t row(int64_t i) const {
         if constexpr (sizeof(J) == 8) {
-            // Rows in another order are a copy, which has columns of 32 bits, and fewer than 2^31
-            // rows. (In two steps it takes two registers less than as `order ? … : i`.)
+            // Reordered rows are in a copy of the matrix, which has 32-bit columns and fewer than
+            // 2^31 rows. (The two steps below take two registers fewer than `order ? … : i`.)
             return i;
         } else {
             const uint32_t low = order ? __ldg(order + uint32_t(i)) : uint32_t(i);
@@ -37,24 +36,25 @@ template <class T> struct Output : Dense<T> {
 };
 
 struct Tasks {
-    const Part *parts; // a block each
+    const Part *parts; // parts of long rows, a block each
     int64_t part_count;
-    const Run *warps; // rows that a warp takes
+    const Run *warps; // rows that take a whole warp each
     int64_t warp_count;
-    const Run *runs; // a group each, or NULL: `rows_a_run` neighbouring rows each, of all `rows`
-    int64_t count;   // of runs
-    int64_t spread;  // groups that share a run, which then is one row
-    // For each tile of a launch, zero before it and after it.
+    const Run *runs; // rows of a group; NULL: runs of `rows_a_run` neighbours of all `rows`
+    int64_t count;   // number of runs
+    int64_t spread;  // groups that share a run, which is then a single row
+    // One set per tile of a launch; zero before the launch and after it.
     unsigned *counters;
     int64_t counter_count;
     int64_t rows, rows_a_run;
-    // Without analysis runs of more than `run_limit` entries are in the lists of parts and warps
-    // that spmm_tasks_unanalyzed makes, of these lengths: those of warps and of parts.
+    // Without analysis, runs of more than `run_limit` entries are in the lists of parts and warps
+    // that spmm_tasks_unanalyzed makes; `lengths` are the lengths of the list of warps and of the
+    // list of parts.
     int64_t run_limit;
     const int64_t *lengths;
 };
 
-// Kernels that begin while the one before is at work.
+// Programmatic dependent launch: a kernel may begin while the previous one is still running.
 __device__ __forceinline__ void let_next_begin() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;");
@@ -66,9 +66,9 @@ __device__ __forceinline__ void wait_for_previous() {
 #endif
 }
 
-// Loads of 2 to 16 bytes of what nothing writes while the kernel reads it. (Lists that are made
-// without analysis are written by the kernel before. They are read only after their lengths, which
-// are read after wait_for_previous.)
+// Loads 2 to 16 bytes that nothing writes while the kernel reads them. (Lists that are made without
+// analysis are written by the previous kernel. They are read only after their lengths, which are
+// read after wait_for_previous.)
 template <class T> __device__ __forceinline__ T load(const T *from) {
     T out;
     if constexpr (sizeof(T) == 16 && alignof(T) == 16) {
@@ -91,7 +91,7 @@ template <class A, class J> struct Matrix {
 
 template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack { T v[N]; };
 
-// As load, for what is read once: it need not stay in L1.
+// Like load, for data that are read once and need not stay in L1.
 template <class T> __device__ __forceinline__ T load_past_l1(const T *from) {
     T out;
     if constexpr (sizeof(T) == 4) {
@@ -116,13 +116,13 @@ template <class T> __device__ __forceinline__ void store_once(T *to, const T &v)
     }
 }
 
-// Neighbouring rows, one, or a part of one: `length` entries from `begin` on.
+// Work of a group: neighbouring rows, one row, or a part of one; `length` entries from `begin` on.
 struct Share {
     int64_t begin, row;
-    int length, rows; // none: nothing to store
+    int length, rows; // rows = 0: nothing to store
 };
 
-// The run of this place of the list.
+// Loads a run from the list.
 __device__ __forceinline__ Share take(const Run *from) {
     const uint4 bits = __ldg(reinterpret_cast<const uint4 *>(from));
     return {int64_t(bits.y) << 32 | bits.x, int(bits.z), int(bits.w >> 16), int(bits.w & 0xffff)};
@@ -149,21 +149,21 @@ __device__ __forceinline__ Part load_part(const Part *from) {
     return part;
 }
 
-// Rows of B that are on their way at one time, a group: more cost registers,
-// and with them warps that hide the same latency: 2 and 8 were measured slower.
+// Rows of B that a group has in flight at one time. More cost registers, and with them warps that
+// hide the same latency: 2 and 8 were measured slower.
 constexpr int kFlight = 4;
 
-// Threads of a block of a wide kernel: a block keeps its registers until its
-// longest warp is done, so a block is small.
+// Threads of a block of a wide kernel: a block keeps its registers until its longest warp is done,
+// so blocks are small.
 constexpr int kBlock = 128;
 
 template <bool first, class T, class U> struct Either { using type = T; };
 template <class T, class U> struct Either<false, T, U> { using type = U; };
 
-// Where in a column of B a row is. stride: bytes between rows.
+// Address of a row of B in the lane's columns. stride: bytes between rows.
 template <class J>
 __device__ __forceinline__ const char *row_at(const char *columns, J row, int64_t stride) {
-    // The host says so only of strides of 32 bits.
+    // With 32-bit columns the host uses this only for strides that fit 32 bits.
     if constexpr (sizeof(J) == 4)
         return columns + int64_t(row) * int32_t(stride);
     return columns + row * stride;
@@ -176,28 +176,28 @@ __device__ __forceinline__ void add_pack(Acc *sums, Acc factor, const Pack<X, V>
         sums[i] = fma(factor, widen<Acc>(pack.v[i]), sums[i]);
 }
 
-// What a warp's lanes hand each other: 32 entries, and which of its group's rows each belongs to.
+// Entries that the lanes of a warp hand to each other through shared memory: 32 at a time, with the
+// row of the group's run that each belongs to.
 template <class J, class Factor, int G> struct alignas(16) Stage {
     alignas(16) J k[32];
     alignas(16) Factor value[32];
-    // Entries of a row and of those before it in its run; of all, past the last one.
+    // Number of entries up to the end of each row of the run; the total beyond the last row.
     alignas(16) int upto[32 / G][kMostRows];
-    uint8_t row[2][32]; // of this turn and the next
-    // Of a group: its first row, its first entry, and how many rows it has.
+    uint8_t row[2][32]; // for this turn and the next
+    // First row, first entry, and number of rows of each group.
     int64_t first_row[32 / G], begin[32 / G];
     int rows[32 / G];
 };
 
 template <bool is> struct Flag { static constexpr bool yes = is; };
 
-// P times V elements a lane, V of them next to each other, the next V · G
-// columns further: P · V · G columns a group; n is a multiple of V. B's columns
-// are next to each other, row_stride is in bytes. B_PACKS: B's rows are aligned
-// to 16 bytes; else V is 1, and a complex B may be aligned to its parts only.
-// Loads and stores of 16 bytes where V > 1; `c_packs` says whether C's rows are
-// aligned for that. raw: sums go to C in the accumulator's type.
-// kLists: only what is in the lists that were made without analysis, a block's turn of them; else
-// only the rest, or with analysis all.
+// Computes a tile of C with P times V elements per lane, V contiguous ones and the next V a further
+// V · G columns on: P · V · G columns per group. n is a multiple of V. B's columns are contiguous,
+// and row_stride is in bytes. B_PACKS: B's rows are aligned to 16 bytes; otherwise V is 1, and a
+// complex B may be aligned only to its parts. With V > 1, B is loaded by 16 bytes, and C, too, if
+// `c_packs` says that its rows are aligned. raw: sums are stored to C unscaled, in the
+// accumulator's type. With kLists, the block takes one turn of the lists that were made without
+// analysis, and nothing else; otherwise it takes the other rows or, with analysis, all rows.
 template <bool kLists, class A, class X, class Y, class Acc, class J, int G, int V, int P,
           bool B_PACKS>
 __device__ __forceinline__ void
@@ -206,10 +206,10 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
          int64_t partial_stride, int64_t flags, int turn) {
     constexpr unsigned kWarp = 0xffffffffu;
     constexpr int kWarps = kBlock / 32, kGroups = 32 / G;
-    // Half types are widened once and not by each lane that gets them.
+    // Half types are widened once, when staged, and not by each lane that reads them.
     using Factor = typename Either<sizeof(A) == 2, Acc, A>::type;
     using Entries = Stage<J, Factor, G>;
-    // Entries, and then sums of a part.
+    // Entries, and later the sums of a part.
     union alignas(16) Shared {
         char entries[sizeof(Entries)], sums[sizeof(Acc) * P * V * G];
     };
@@ -229,7 +229,7 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
     const bool is_part = block < part_count;
 
     Share own;
-    int sharing, which; // groups that share it, and which of them this one is
+    int sharing, which; // number of groups that share it, and which of them this one is
     if (is_part) {
         const Part part = load_part(tasks.parts + block);
         own = {part.begin, part.row, part.length, 1};
@@ -254,13 +254,13 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
     const bool nothing = is_zero(alpha_.get());
     int total = nothing ? 0 : own.length; // entries of the group
     if (sharing > 1) {
-        // G entries by turns.
+        // Groups take turns of G entries.
         const int begin = which * G, rest = total % (sharing * G) - begin;
         own.begin += begin;
         total = total / (sharing * G) * G + (rest < 0 ? 0 : rest < G ? rest : G);
     }
 
-    // Not held in registers all the time.
+    // Kept in shared memory to save registers.
     stage.first_row[group] = own.row;
     stage.begin[group] = own.begin;
     stage.rows[group] = own.rows;
@@ -275,10 +275,10 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
     }
 
     const int col = int(tile) * (P * V * G) + in_group * V;
-    // A group's lanes past the last column read another one, and store nothing.
+    // Lanes of a group beyond the last column read the first one, and store nothing.
     const char *columns = reinterpret_cast<const char *>(b.data + (col < n ? col : 0));
-    // Its stride is a multiple of the size of elements, so that all are aligned like the first.
-    // Those of 16 bytes that are aligned are packs.
+    // B's stride is a multiple of the element size, so all elements are aligned like the first.
+    // Elements of 16 bytes that are aligned are loaded as packs.
     const bool b_is_whole = sizeof(X) < 16 && is_whole(b.data);
     const int further = P > 1 && col + V * G < n ? V * G * int(sizeof(X)) : 0;
     Acc sums[P * V];
@@ -288,7 +288,7 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
 
     auto put = [&](int64_t row_of_a) {
         const int64_t target = c.template row<J>(row_of_a);
-        // Not held in registers all the time.
+        // Loaded here to save registers.
         const Acc alpha = alpha_.get(), beta = beta_.get();
 #pragma unroll
         for (int p = 0; p < P; ++p) {
@@ -302,7 +302,7 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
                     out[i] = sum[i];
             } else if (V > 1 && c_packs) {
                 Y *out = c.data + target * c.row_stride + at;
-                // Of 16 bytes at the most: Y may be wider than X.
+                // Packs of at most 16 bytes: Y may be wider than X.
                 constexpr int kPack = 16 / sizeof(Y) < V ? 16 / sizeof(Y) : V;
 #pragma unroll
                 for (int i = 0; i < V; i += kPack) {
@@ -312,7 +312,7 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
 #pragma unroll
                     for (int j = 0; j < kPack; ++j)
                         store(&pack.v[j], alpha, sum[i + j], beta);
-                    // C is not read again: it should not push B out of L2.
+                    // C is not read again, so it should not evict B from L2.
                     store_once(reinterpret_cast<Pack<Y, kPack> *>(out + i), pack);
                 }
             } else {
@@ -327,8 +327,8 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
             sums[i] = zero<Acc>();
     };
 
-    // Adds kNow staged entries of a turn, of which `here` belong to the group. whole: all,
-    // and no row ends with one of them.
+    // Adds kNow staged entries of a turn, of which `here` belong to the group. whole: all of them
+    // do, and none is the last of its row.
     constexpr int kNow = G < kFlight ? G : kFlight;
     auto add_entries = [&](auto whole, int half, int at, int here, unsigned ended) {
         const int place = group * G + at;
@@ -352,7 +352,7 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
             }
         };
         if constexpr (IS_COMPLEX<X> && !B_PACKS) {
-            // One branch, so that all of these rows are on their way at a time.
+            // A single branch, so that all of these rows are in flight at the same time.
             if (b_is_whole) {
                 load_rows(Flag<false>{});
             } else {
@@ -361,7 +361,7 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
         } else {
             load_rows(Flag<false>{});
         }
-        // 16 bytes at a time: all would cost registers.
+        // Factors are read 16 bytes at a time: all at once would cost registers.
         constexpr int kFactors = sizeof(Factor) >= 16         ? 1
                                  : 16 / sizeof(Factor) < kNow ? 16 / sizeof(Factor)
                                                               : kNow;
@@ -381,8 +381,7 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
         }
     };
 
-    // The next entries of the group, one a lane, which of its rows each belongs to, and which of
-    // the warp's end a row.
+    // Next entry of each lane, and the mask of the lanes of the warp whose entries end a row.
     J k = 0;
     A value = zero<A>();
     unsigned last = 0;
@@ -390,7 +389,8 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
         const int e = first + in_group;
         if (e < total) {
             const int64_t from = stage.begin[group] + (first * sharing + in_group);
-            // What few lanes read is less than a sector: the next turn reads the rest.
+            // If few lanes read from A, that is less than a sector, whose rest the next turn reads
+            // from L1.
             k = G < 16 ? load(a.indices + from) : load_past_l1(a.indices + from);
             value = G < 16 ? load(a.values + from) : load_past_l1(a.values + from);
         }
@@ -411,10 +411,10 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
             last = __ballot_sync(kWarp, sharing == 1 && e < total && e + 1 == end);
     };
 
-    // The warp goes round together; a group that is done idles.
+    // The groups of a warp loop together; a group that is done idles.
     const int longest = __reduce_max_sync(kWarp, total);
     const int shortest = __reduce_min_sync(kWarp, total);
-    // kNow places in each group.
+    // Mask of the first kNow lanes of each group.
     constexpr unsigned kGroup = G < 32 ? (1u << (G % 32)) - 1 : kWarp;
     constexpr unsigned kPlaces = kWarp / kGroup * ((1u << kNow) - 1);
     fetch(0);
@@ -426,12 +426,12 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
         stage.value[lane] = widen<Factor>(value);
         const unsigned ended = last;
         __syncwarp();
-        // The next entries come while the rows of B of these do.
+        // The next entries are loaded while the rows of B for these are in flight.
         if (first + G < longest) {
             fetch(first + G);
             place(first + G);
         }
-// Unrolled, the compiler would hold all G rows of B at a time.
+// Not unrolled, since the compiler would then hold all G rows of B at a time.
 #pragma unroll 1
         for (int at = 0; at < G && first + at < longest; at += kNow) {
             if (first + at + kNow <= shortest && (ended & kPlaces << at) == 0) {
@@ -442,7 +442,7 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
         }
     }
     if (!kLists && sharing == 1) {
-        // Empty rows.
+        // Stores the empty rows of the run.
         int before = 0;
         for (int j = 0; j < stage.rows[group]; ++j) {
             const int upto = stage.upto[group][j];
@@ -456,7 +456,7 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
     const int64_t row = stage.first_row[group];
     const bool some = stage.rows[group] > 0;
     if (is_part) {
-        // All have read what they need of the entries.
+        // All lanes have read the entries whose memory the sums now take.
         __syncwarp();
         Acc *const of_warp = reinterpret_cast<Acc *>(&shared[threadIdx.x / 32]);
         if (group == 0) {
@@ -483,22 +483,22 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
                                              tasks.counters + tile * tasks.counter_count, column))
             return;
     }
-    // One of the groups that share it.
+    // One of the groups that share the row stores it.
     if (group % sharing == 0 && some)
         put(row);
 }
 
-// At most V columns, by lanes along the entries of a row, as SpMV does it: any
-// strides. A lane holds V sums while it goes through its entries.
+// Computes at most V columns with lanes along the entries of a row, as in SpMV, for any strides.
+// Each lane holds V sums while it goes through its entries.
 template <bool kLists, class A, class X, class Y, class Acc, class J, int L, int V>
 __device__ __forceinline__ void
 row_narrow(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, const Output<Y> &c,
            int64_t n, const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_, Acc *partial,
            int64_t partial_stride, int64_t flags, int turn) {
-    // Elements of B of one load, where B is aligned for it.
+    // Number of elements of B in one load, if B is aligned for it.
     constexpr int kPack = __is_class(X) ? 1 : 16 / sizeof(X) >= V ? V : int(16 / sizeof(X));
     constexpr int kOwn = V > L ? V / L : 1;    // columns of a lane at the end
-    constexpr int kCopies = L > V ? L / V : 1; // lanes that then have the same
+    constexpr int kCopies = L > V ? L / V : 1; // lanes that then hold the same sum
     const bool conjugated = flags & 4, b_packs = flags & 8;
     constexpr int kWarps = kBlock / 32, kGroups = 32 / L;
     __shared__ Acc of_warps[kWarps][kOwn * L];
@@ -510,7 +510,7 @@ row_narrow(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, c
     const bool is_part = block < part_count;
     Part part;
     Share own;
-    int sharing = 1, which = 0; // groups that share a row, and which of them this one is
+    int sharing = 1, which = 0; // number of groups that share a row, and which of them this one is
     if (is_part) {
         part = load_part(tasks.parts + block);
         own = {part.begin, part.row, part.length, 1};
@@ -537,7 +537,7 @@ row_narrow(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, c
     if (own.rows > 1)
         length = int(a.offsets.at(row + 1) - a.base - begin);
     for (int round = 0; round < most; ++round) {
-        // The next row's offset comes while this one's entries do.
+        // The next row's offset is loaded while this row's entries are.
         int next = 0;
         if (round + 1 < own.rows)
             next = int(a.offsets.at(row + 2) - a.base - begin) - length;
@@ -584,7 +584,7 @@ row_narrow(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, c
         }
         __syncwarp();
         const int first = scatter_sums<L>(sums, lane);
-        // These get the same sums in each group.
+        // The sums that remain after scattering; all groups that share a row get the same.
         auto &of_lane = reinterpret_cast<Acc(&)[kOwn]>(sums);
         if (sharing > 1)
             add_groups<L>(of_lane, kGroups);
@@ -630,8 +630,8 @@ row_narrow(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, c
     }
 }
 
-// C = alpha · sums + beta · C for a C whose columns are contiguous; sums are
-// m × n by rows. Blocks of 32 × 8 threads, tiles of 32 × 32.
+// Computes C = alpha · sums + beta · C for a C whose columns are contiguous; sums are m × n,
+// row-major. Blocks of 32 × 8 threads, tiles of 32 × 32.
 template <class Y, class Acc>
 __device__ __forceinline__ void row_finish(const Acc *sums, const Dense<Y> &c, int64_t m, int64_t n,
                                            const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_) {
@@ -655,8 +655,8 @@ __device__ __forceinline__ void row_finish(const Acc *sums, const Dense<Y> &c, i
     }
 }
 
-// B by rows (rows × cols, `ld` apart) from a B whose columns are contiguous, or
-// that must be conjugated, or whose rows begin anywhere.
+// Copies B to a row-major array (rows × cols, with leading dimension `ld`) if its columns are
+// contiguous, if it must be conjugated, or if its rows are not aligned.
 template <class T>
 __device__ __forceinline__ void row_pack(const T *from, int64_t row_stride, int64_t col_stride,
                                          T *to, int64_t rows, int64_t cols, int64_t ld,

@@ -5,7 +5,7 @@
 
 using namespace tarsia;
 
-// Blocks of a multiprocessor: registers for 24 to 40 warps.
+// Blocks per multiprocessor: registers for 24 to 40 warps.
 #define BLOCKS(X, G, P)                                                                            \
     ((P) > 1          ? (sizeof(X) == 8 ? 6 : 8)                                                   \
      : same<X, bf16>  ? 6                                                                          \

@@ -1,36 +1,36 @@
 // SpMM `row` where rows of B and C are aligned to 16 bytes: C = alpha · A · B + beta · C on the
 // lists of rows that analysis makes (spmm/tasks.cuh), by CUDA cores.
 //
-// A group of G lanes, which lie along the columns of C, has a row of A; of rows of middle length
-// two or four groups of a block each have a share, and of parts of long rows all groups of a block.
-// Of G entries each lane loads one, and shuffles hand it to the others, which load their columns of
-// its row of B, kFlight rows at a time, while the next G entries come. Nothing but the last sum of
-// a shared row goes through shared memory. Entries are added in the order in which they are stored,
-// and shares in the order of theirs, parts of a row by the block that comes last: no floating-point
-// atomics, the same bits from run to run.
+// A group of G lanes, which lie along the columns of C, takes a row of A. Rows of middle length are
+// shared by two or four groups of a block, and parts of long rows by all groups of a block. Of G
+// entries each lane loads one, and shuffles hand it to the others, which load their columns of its
+// row of B, kFlight rows at a time, while the next G entries are in flight. Only the final sums of
+// a shared row go through shared memory. Entries are added in the order in which they are stored,
+// shares in their order, and parts of a row by the last block to arrive: there are no
+// floating-point atomics, and results have the same bits from run to run.
 #pragma once
 
 #include "spmm/row.cuh"
 
 namespace tarsia {
 
-// Lists of rows, and the blocks of a launch that have them: first those of parts, one each, then
-// those of rows that four groups share, that two share, and of all others.
+// Lists of rows. The blocks of a launch take first the parts, one each, then rows that four groups
+// share, then rows that two share, and then all others.
 struct GroupTasks {
     const Part *parts;
     const Run *quads, *pairs, *rows;
     int64_t quad_count, pair_count, row_count;
-    // The first blocks that do not have parts, quads, and pairs.
+    // First block of the quads, of the pairs, and of the other rows.
     uint32_t quads_from, pairs_from, rows_from;
-    // For each tile of a launch, zero before it and after it.
+    // One set per tile of a launch; zero before the launch and after it.
     uint32_t counter_count;
     unsigned *counters;
 };
 
-// P times V elements a lane, V of them next to each other in 16 bytes, the next V · G columns
-// further: P · V · G columns, a tile, a group. n is a multiple of V, and where P > 1 of tiles.
-// b_packs: packs of 16 bytes between rows of B; cols · b_packs is less than 2^32. together: log2 of
-// the tiles that lie next to each other in the grid.
+// Computes a tile of C with P times V elements per lane, V contiguous ones in 16 bytes and the next
+// V a further V · G columns on: a tile has P · V · G columns, and a group computes it. n is a
+// multiple of V and, if P > 1, of tiles. b_packs: packs of 16 bytes between rows of B; cols ·
+// b_packs is less than 2^32. together: log2 of the tiles that are neighbours in the grid.
 template <class A, class X, class Y, class Acc, int G, int V, int P>
 __device__ __forceinline__ void
 row_groups(const int32_t *indices, const A *values, int32_t base, const GroupTasks &tasks,
@@ -90,17 +90,17 @@ row_groups(const int32_t *indices, const A *values, int32_t base, const GroupTas
 
     const int col = int(tile) * kTile + lane * V;
     const bool has_columns = col < n;
-    // Lanes past the last column read the first, and store nothing.
+    // Lanes beyond the last column read the first ones, and store nothing.
     const char *columns = reinterpret_cast<const char *>(b + (has_columns ? col : 0));
-    // Not to be added up anew at each load.
+    // Keeps the compiler from computing the sum again for each load.
     asm("" : "+l"(columns));
     Acc sums[P * V];
 #pragma unroll
     for (int i = 0; i < P * V; ++i)
         sums[i] = zero<Acc>();
 
-    // This lane's next entry: its column as it is stored, so that nothing waits for it before it is
-    // used.
+    // Next entry of this lane. Its column is kept as it is stored, so that nothing waits for the
+    // load before it is used.
     int32_t index = base;
     Factor factor = zero<Factor>();
     const int32_t *next_index = indices + (begin + lane);
@@ -113,12 +113,12 @@ row_groups(const int32_t *indices, const A *values, int32_t base, const GroupTas
         next_index += G;
         next_value += G;
     };
-    // The groups of a warp go round together; one that is done idles.
+    // The groups of a warp loop together; a group that is done idles.
     const int longest = __reduce_max_sync(kWarp, length),
               shortest = __reduce_min_sync(kWarp, length);
     fetch(lane);
     for (int first = 0; first < longest; first += G) {
-        // Where its row of B is, in packs.
+        // Offset of its row of B, in packs.
         const uint32_t now_at = uint32_t(index - base) * b_packs;
         const Factor now_factor = factor;
         if (first + G < longest)
@@ -175,8 +175,8 @@ row_groups(const int32_t *indices, const A *values, int32_t base, const GroupTas
             if (threadIdx.x >= 32)
                 return;
             const Part part = load_part(tasks.parts + block);
-            // Of a lane all or none: n is a multiple of V, and of tiles where a lane has several
-            // packs.
+            // All columns of a lane exist, or none: n is a multiple of V, and of tiles if a lane
+            // has several packs.
             const auto column = [&](int i) {
                 return has_columns && which == 0 ? col + i / V * (V * G) + i % V : -1;
             };
@@ -189,8 +189,8 @@ row_groups(const int32_t *indices, const A *values, int32_t base, const GroupTas
     if (which > 0 || row < 0 || !has_columns)
         return;
     const Acc alpha = alpha_.get(), beta = beta_.get();
-    // Elements of C are stored in packs of at most 16 bytes, which are fewer than V where Y is
-    // wider than X.
+    // Elements of C are stored in packs of at most 16 bytes, which have fewer than V elements if Y
+    // is wider than X.
     constexpr int kPack = 16 / sizeof(Y) < V ? 16 / sizeof(Y) : V;
     Y *out = c + row * c_row + col;
 #pragma unroll
@@ -202,7 +202,7 @@ row_groups(const int32_t *indices, const A *values, int32_t base, const GroupTas
 #pragma unroll
         for (int j = 0; j < kPack; ++j)
             store(&pack.v[j], alpha, sums[i + j], beta);
-        // C is not read again: it should not push B out of L2.
+        // C is not read again, so it should not evict B from L2.
         store_once(to, pack);
     }
 }

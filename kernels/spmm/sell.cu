@@ -1,12 +1,12 @@
-// SpMM `sell`: C = alpha · A · B + beta · C on the slices of src/format/warp_sell.rs,
-// for few columns, in one launch.
+// SpMM `sell`: C = alpha · A · B + beta · C on the slices of src/format/warp_sell.rs, for few
+// columns, in one launch.
 //
-// A lane reads E elements of a row of B, 32 bytes where there are so many columns: loads
-// of whole sectors by one lane were faster than lanes that read 16 bytes each and the same
-// entries, or hand them to each other by shuffles (benches/NOTES.md). For more columns
-// a group of up to four lanes takes the place of SpMV's lane: a warp has 32 / G of a
-// slice's lanes, a slice G warps of a block, and those that share an item add their sums
-// through shared memory. Columns beyond those of a group are tiles, along y.
+// A lane reads E elements of a row of B, 32 bytes if there are so many columns: loads of whole
+// sectors by one lane were faster than lanes that load 16 bytes each and the same entries of A, or
+// hand these to each other by shuffles (benches/NOTES.md). For more columns, a group of up to four
+// lanes takes the place of a lane in SpMV: a warp has 32 / G of a slice's lanes, a slice takes G
+// warps of a block, and those that share an item add their sums through shared memory. Columns
+// beyond those of a group are further tiles, along y of the grid.
 
 #include "common/target.cuh"
 #include "spmv/sell.cuh"
@@ -15,17 +15,16 @@ namespace tarsia::spmm {
 
 using namespace tarsia::spmv;
 
-// Columns of a lane's group of entries, and values that have half steps: none, whose
-// registers rows of B need.
+// Number of entries in a lane's group; and size in bytes from which on values have half steps: no
+// values do here, since rows of B need the registers.
 constexpr int V = 2, NO_HALVES = 1 << 10;
-// Warps of a block, which has 4 / G slices.
+// Warps of a block, which takes 4 / G slices.
 constexpr int BLOCK_WARPS = 4;
-// Lanes of a group at the most.
+// Largest number of lanes of a group.
 constexpr int MOST_GROUP = 4;
 
-// B by rows that are less than 2^31 bytes apart; element (i, j) of C is at
-// i · c_row + j · c_col, and its old value, in C or in memory of its own, at
-// i · old_row + j · old_col.
+// Operands B and C. Rows of B are less than 2^31 bytes apart. Element (i, j) of C is at i · c_row +
+// j · c_col, and its old value, in C or in an array of its own, at i · old_row + j · old_col.
 template <class X, class Y> struct Dense {
     const X *b;
     int64_t b_row_bytes;
@@ -34,25 +33,25 @@ template <class X, class Y> struct Dense {
     const Y *old;
     int64_t old_row, old_col;
     int64_t n;
-    // log2 of the lanes of a group.
+    // log2 of the number of lanes of a group.
     int32_t group_log2;
-    // Rows of C and of the old values are aligned to 16 bytes, or what a lane has of one if that is
-    // less, and n is a multiple of E.
+    // True if rows of C and of the old values are aligned to 16 bytes, or to a lane's elements of a
+    // row if these are less, and n is a multiple of E.
     int32_t packs;
 };
 
-// Sums of long rows' blocks, `columns` a block, and a counter for each of
-// these rows, zero between launches; both for each tile.
+// Partial sums of the blocks of long rows, `columns` per block, and a counter for each of these
+// rows, zero between launches; one set of both per tile.
 template <class Acc> struct Join {
     Acc *sums;
     unsigned *counters;
     int64_t block_count, counter_count;
 };
 
-// A lane's sums of a row.
+// Sums that a lane has of a row.
 template <class Acc, int E> struct Sums { Acc v[E]; };
 
-// A lane's part of a row of B.
+// Elements that a lane holds of a row of B.
 template <class X, int E> struct Factors {
     static constexpr int WORDS = E * sizeof(X) / 4;
     uint32_t words[WORDS];
@@ -93,20 +92,20 @@ __device__ __forceinline__ void add_product(Sums<Acc, E> &sum, A value,
         sum.v[e] = fma(wide, factors.v[e], sum.v[e]);
 }
 
-// Where a lane is.
+// Position of a lane in its group, warp and slice.
 struct Place {
-    // Lanes of a group; which of them this one is.
+    // Number of lanes of a group, and rank of this one.
     int group, rank;
-    // Groups of the warp; which of them; which of the slice's lanes that is.
+    // Number of groups of the warp, number of this one in the warp, and its lane in the slice.
     int groups, number, lane;
-    // Which of the slice's warps.
+    // Number of this warp among the slice's warps.
     int part;
 };
 
-// Sums of the block's warps, by warp, row of an item and column.
+// Sums of the block's warps in shared memory, by warp, row of an item and column.
 template <class Acc, int E, int K> struct Shared { Acc v[BLOCK_WARPS][K][MOST_GROUP * E]; };
 
-// The lane's columns of a row of C.
+// Stores the lane's columns of a row of C.
 template <class X, class Y, class Acc, int E>
 __device__ __forceinline__ void put(const Dense<X, Y> &d, int64_t row, int64_t col,
                                     const Sums<Acc, E> &sums, Acc alpha, Acc beta) {
@@ -137,8 +136,8 @@ __device__ __forceinline__ void put(const Dense<X, Y> &d, int64_t row, int64_t c
     }
 }
 
-// Adds the sums of a block's parts of a row in their order; the row's last block those of its
-// other blocks, of which `first` is the first.
+// Adds the sums of a block's parts of a row in their order; the row's last block also adds those of
+// the row's other blocks, which begin with block `first`.
 template <class X, class Y, class Acc, int E, int K>
 __device__ __forceinline__ void join_parts(const Dense<X, Y> &d, const Join<Acc> &j,
                                            const SliceHead &head, const Place &at, bool is_some,
@@ -159,7 +158,7 @@ __device__ __forceinline__ void join_parts(const Dense<X, Y> &d, const Join<Acc>
         for (int e = 0; e < E; ++e)
             sums.v[e] = add(sums.v[e], shared.v[w][0][at.rank * E + e]);
     }
-    // The head counts blocks of four slices, which are G of these.
+    // The head counts blocks of four slices, each of which is G blocks of this launch.
     const int64_t first = int64_t(head.place) * at.group, block = blockIdx.x;
     const bool is_last = (head.flags & LAST) && int(block % at.group) == at.group - 1;
     Acc *const of_tile = j.sums + blockIdx.y * j.block_count * (at.group * E) + at.rank * E;
@@ -177,7 +176,7 @@ __device__ __forceinline__ void join_parts(const Dense<X, Y> &d, const Join<Acc>
         return;
     }
     if (first < block) {
-        // The others have lower numbers, so that they run already.
+        // The other blocks have lower numbers, so they are already running.
         if (lane == 0) {
             while (int64_t(*reinterpret_cast<volatile unsigned *>(counter)) < block - first) {
             }
@@ -208,11 +207,11 @@ __device__ __forceinline__ void join_parts(const Dense<X, Y> &d, const Join<Acc>
         put(d, int64_t(head.row), col, sums, alpha, beta);
 }
 
-// Steps under way beside the next one. More cost registers, and with them warps (fp32 0.96
-// of the speed), but groups have fewer entries each (fp64 1.18).
+// Number of steps in flight besides the next one. More of them cost registers, and with them warps
+// (0.96 of the speed in fp32), but in fp64 groups have fewer entries each (1.18).
 template <int K, class Acc> constexpr int UNDER_WAY = K == 1 && sizeof(Acc) == 8 ? 2 : 1;
 
-// The sums of an item's K rows, in all lanes of its first warp that are of its number 0.
+// Computes the sums of an item's K rows; all lanes of group 0 of its first warp get them.
 template <int K, int U, class A, class X, class Y, class Acc, int E, int M>
 __device__ __forceinline__ void
 sum_items(const Sell<A> &a, const SliceHead &head, const Dense<X, Y> &d, int64_t col,
@@ -257,7 +256,7 @@ sum_items(const Sell<A> &a, const SliceHead &head, const Dense<X, Y> &d, int64_t
                 sums[k].v[e] = add(sums[k].v[e], shuffle_xor(sums[k].v[e], delta));
         }
     }
-    // Parts are added by their block.
+    // The sums of parts are added by join_parts.
     if (lanes <= at.groups || (head.flags & PART))
         return;
     const int warp = threadIdx.x / WARP, sharing = lanes / at.groups;
@@ -269,7 +268,7 @@ sum_items(const Sell<A> &a, const SliceHead &head, const Dense<X, Y> &d, int64_t
                 shared.v[warp][k][at.rank * E + e] = sums[k].v[e];
         }
     }
-    // The slice's warps: all of the block, or one of its halves.
+    // Barrier of the slice's warps: all warps of the block, or one half.
     if (at.group == BLOCK_WARPS) {
         __syncthreads();
     } else if (warp < 2) {
@@ -290,7 +289,7 @@ sum_items(const Sell<A> &a, const SliceHead &head, const Dense<X, Y> &d, int64_t
     }
 }
 
-// C = beta · C by the whole grid.
+// Computes C = beta · C by the whole grid.
 template <class X, class Y, class Acc>
 __device__ __forceinline__ void scale(const Dense<X, Y> &d, int64_t rows, Acc beta) {
     const int64_t thread =
@@ -322,12 +321,12 @@ __device__ __forceinline__ void sell(const Sell<A> &a, const Dense<X, Y> &d, Sca
     at.part = warp & (group - 1);
     at.lane = at.part * at.groups + at.number;
     const int64_t slice = (int64_t(blockIdx.x) * BLOCK_WARPS + warp) >> d.group_log2;
-    // All warps of a slice, and blocks of parts are full.
+    // Either all warps of a slice return here or none; blocks of parts are full.
     if (slice >= a.slices)
         return;
     const SliceHead head = load_head(a, slice);
-    // There is memory behind a row of B up to the next multiple of E columns. Lanes behind the last
-    // column read the first ones, and store nothing.
+    // Memory behind a row of B is readable up to the next multiple of E columns. Lanes beyond the
+    // last column read the first ones, and store nothing.
     const int64_t tile_col = (int64_t(blockIdx.y) << d.group_log2) * E + at.rank * E;
     const bool is_some = tile_col < d.n;
     const int64_t col = is_some ? tile_col : 0;
@@ -363,18 +362,18 @@ __device__ __forceinline__ void sell(const Sell<A> &a, const Dense<X, Y> &d, Sca
     }
 }
 
-// Blocks of a multiprocessor that registers must leave room for, without a spill.
+// Number of blocks per multiprocessor for which registers must suffice without spills.
 template <int K, int E, class A, class X, class Acc> constexpr int blocks() {
     constexpr int U = UNDER_WAY<K, Acc>;
     constexpr int WORDS = sizeof(Acc) / 4;
-    // Two steps of entries, one of rows of B, sums, and addresses.
+    // Registers for two steps of entries, one step of rows of B, sums, and addresses.
     constexpr int ENTRIES = 2 * U * (K * (V * int(sizeof(A)) + 3) / 4 + V);
-// Compilers take more registers for other architectures than 9.0.
+// Compilers use more registers for architectures other than 9.0.
 #if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1000)
     constexpr int MORE = U > 1 ? 60 : sizeof(X) == 2 && E > 2 ? 48 : 44;
 #else
     constexpr bool FITS = U > 1 || (sizeof(X) == 4 && E == 8);
-    // CUDA 12's compiler takes a few more for four floats of one row.
+    // CUDA 12's compiler uses a few more for four floats of one row.
     constexpr bool TAKES_MORE = __CUDACC_VER_MAJOR__ < 13 && K == 1 && E == 4 && sizeof(X) == 4;
     constexpr int MORE = FITS ? 30 : (sizeof(X) == 2 && E > 2) || TAKES_MORE ? 44 : 36;
 #endif
@@ -387,8 +386,7 @@ template <int K, int E, class A, class X, class Acc> constexpr int blocks() {
 
 using namespace tarsia;
 
-// Grid: ceil(slices · G / 4) by tiles; blocks of 128 threads.
-// V = 2.
+// Grid: ceil(slices · G / 4) by tiles, blocks of 128 threads. All kernels have V = 2.
 #define KERNEL_product(name, types, K, E) KERNEL_OF(SELL, name, K, E, TYPES_##types)
 #define SELL(name, K, E, A, X, Y, Acc)                                                             \
     extern "C" __global__ void __launch_bounds__(spmm::BLOCK_WARPS *spmv::WARP,                    \

@@ -5,14 +5,15 @@
 using namespace tarsia;
 using namespace tarsia::smat;
 
-// Stages of shared memory, and blocks of threads of a multiprocessor that they leave room for.
+// Number of stages in shared memory, and blocks of threads per multiprocessor for which they leave
+// room.
 template <class T, int NT> constexpr int STAGES = 2 + (NT < 64) + (NT < 32) - (sizeof(T) == 8);
 template <class T, int NT, bool by_columns>
 constexpr int BLOCKS = NT == 64 ? (sizeof(T) == 4 || by_columns ? 4 : 5)
                                 : (NT == 8 ? 8 : 6) - (sizeof(T) == 8 ? 2 : 0);
 
-// Blocks of W columns of A, tiles of NT columns of C; B and C by rows or by columns. fp32 matrices
-// have TF32 products.
+// Blocks of W columns of A, tiles of NT columns of C, B and C stored by rows or by columns. fp32
+// matrices have TF32 products.
 #define KERNEL_rows(name, types, W, NT) KERNEL_OF(SMAT, name, W, NT, false, TYPES_##types)
 #define KERNEL_columns(name, types, W, NT) KERNEL_OF(SMAT, name, W, NT, true, TYPES_##types)
 #define SMAT(name, W, NT, by_columns, T, X, Y, Acc)                                                \

@@ -1,12 +1,12 @@
-// SpMM `smat`: C = alpha · A · B + beta · C on the blocks of src/format/bcsr.rs, by
-// tensor cores: fp16 or bf16 with fp32 sums, tf32, and fp64. After P. Okanovic et al.,
-// SMaT (SC 2024): a warp has rows of blocks and a tile of columns of C, and copies the
-// rows of B that its blocks are opposite to into shared memory while it multiplies.
+// SpMM `smat`: C = alpha · A · B + beta · C on the blocks of src/format/bcsr.rs, by tensor cores:
+// fp16 or bf16 with fp32 sums, TF32, and fp64. After P. Okanovic et al., SMaT (SC 2024): a warp
+// takes a row of blocks and a tile of columns of C, and copies the rows of B that its blocks
+// multiply into shared memory while it computes.
 //
-// Unlike the paper's: a row block of many blocks is shared by several warps, sums are
-// fp32 for halves, rows of A may be in any order, and B may hold Inf or NaN: a block
-// multiplies rows of B by places that are not stored. What that spoils is not finite,
-// and is computed again from what is stored.
+// Differences from the paper: a row of many blocks is shared by several warps, sums are fp32 for
+// halves, rows of A may be in any order, and B may hold Inf or NaN: a block multiplies rows of B by
+// zeros where nothing is stored; results that this makes wrong are not finite, and are computed
+// again from the stored entries.
 #pragma once
 
 #include "common/copies.cuh"
@@ -18,31 +18,31 @@ namespace tarsia::smat {
 using namespace tarsia::parts;
 
 constexpr unsigned kWarp = 0xffffffffu;
-// Rows of a block.
+// Number of rows of a block.
 constexpr int kRows = 16;
-// Warps of a thread block.
+// Number of warps of a thread block.
 constexpr int kWarps = 4;
-// A row that is not there.
+// Value in `order` of a position without a row.
 constexpr uint32_t kNone = ~0u;
 
 struct Matrix {
     const Item *items;
     const Part *parts;
-    // Column of a block over its width.
+    // First column of each block divided by the block's width.
     const uint32_t *columns;
-    // Blocks in the order in which lanes hold them.
+    // Values of blocks, in the order in which lanes hold them.
     const void *values;
-    // Of each row of a block, which places are stored.
+    // Bit mask of the stored elements, for each row of a block.
     const uint8_t *masks;
-    // Rows of A by place, kNone where there is none; or NULL: as they are.
+    // Row of A at each position, kNone if there is none; NULL if rows are in order.
     const uint32_t *order;
     int64_t item_count, rows, cols;
 };
 
-// B by rows, less than 2^31 bytes apart, or by columns; element (i, j) of C is at
-// i · c_row + j · c_col. flags: 1, rows or columns of B are aligned to 16 bytes (columns always
-// are); 2, rows of C (c_col = 1); 4, there is memory behind a row of B up to the next multiple
-// of 16 bytes.
+// B, stored by rows that are less than 2^31 bytes apart or by columns, and C, whose element (i, j)
+// is at i · c_row + j · c_col. Bits of `flags`: 1, rows or columns of B are aligned to 16 bytes
+// (columns always are); 2, rows of C are (with c_col = 1); 4, memory behind a row of B is readable
+// up to the next multiple of 16 bytes.
 template <class T, class Y> struct Dense {
     const T *b;
     int64_t ldb;
@@ -55,30 +55,31 @@ template <class T> struct SumOf { using Type = float; };
 template <> struct SumOf<double> { using Type = double; };
 template <class T> using Sum = typename SumOf<T>::Type;
 
-// How a tile of NT columns is multiplied by blocks of W columns. BY_COLUMNS: B is, and so its
-// stages are.
+// Constants of the product of blocks of W columns with a tile of NT columns. BY_COLUMNS: B is
+// stored by columns, and so are its stages.
 template <class T, int W, int NT, bool BY_COLUMNS> struct Tile {
     using Acc = Sum<T>;
-    // Columns of A that an MMA takes, and blocks that these are.
+    // Number of columns of A that an MMA takes, and of blocks that these are.
     static constexpr int K = sizeof(T) == 2 ? 16 : 8, JOINED = K / W;
-    // Rows of B of a stage, and its blocks.
+    // Number of rows of B in a stage, and of its blocks.
     static constexpr int DEPTH = 2 * K, BLOCKS = DEPTH / W;
     static constexpr int LINES = BY_COLUMNS ? NT : DEPTH, ALONG = BY_COLUMNS ? DEPTH : NT;
     static constexpr int LINE = ALONG * int(sizeof(T)), CHUNKS = LINE / 16;
     static constexpr int B_BYTES = LINES * LINE;
     static constexpr int A_BYTES = DEPTH * kRows * int(sizeof(T));
-    // Lines that a warp copies at one time.
+    // Number of lines that a warp copies at one time.
     static constexpr int STEP = 32 / CHUNKS < LINES ? 32 / CHUNKS : LINES;
     static constexpr int COPIES = LINES / STEP;
-    // MMAs' columns, of which a lane's neighbours in B are of V of them.
+    // Number of MMAs along the columns. A lane loads V neighbouring elements of B at one time,
+    // which belong to V different MMAs.
     static constexpr int N = NT / 8, MOST = 16 / int(sizeof(T));
     static constexpr int V = sizeof(T) == 2 || BY_COLUMNS ? 1 : N < MOST ? N : MOST;
-    // Elements between rows of the tile of sums.
+    // Leading dimension of the tile of sums in shared memory.
     static constexpr int SUMS_LD = NT + 32 / int(sizeof(Acc));
     static_assert(K % W == 0 && CHUNKS >= 1 && CHUNKS <= 32 && N % V == 0);
 
-    // Chunk c of line r is at c ^ swizzle(r), so that no lanes that read at one time have
-    // conflicts.
+    // Chunk c of line r is stored at c ^ swizzle(r), so that lanes that read at the same time have
+    // no bank conflicts.
     static __device__ __forceinline__ int swizzle(int r) {
         if constexpr (CHUNKS <= 2) {
             return 0;
@@ -88,13 +89,13 @@ template <class T, int W, int NT, bool BY_COLUMNS> struct Tile {
             return CHUNKS == 4 ? (r >> 1 & 1) << 1 : (r & 3) << 1;
         }
     }
-    // Column of sum j of MMA i of lane t of a quad.
+    // Column of sum j of MMA i in lane t of a quad.
     static __device__ __forceinline__ int column(int i, int j, int t) {
         return i / V * (8 * V) + (2 * t + j % 2) * V + i % V;
     }
 };
 
-// 16 bytes of B at any address, of which `count` elements are there; zeros for the others.
+// Loads `count` elements of B from any address, and fills 16 bytes with zeros.
 template <class T> __device__ __forceinline__ uint4 gather16(const char *from, int count) {
     constexpr int E = 16 / int(sizeof(T));
     T out[E];
@@ -106,7 +107,7 @@ template <class T> __device__ __forceinline__ uint4 gather16(const char *from, i
     return v;
 }
 
-// Lane and slot of a place of a block: mma's operand A.
+// Position in a block of the element (row, k), by lane and slot of the MMA's operand A.
 template <class T, int W> __device__ __forceinline__ int place(int row, int k) {
     if constexpr (sizeof(T) == 2) {
         const int slot = k / 8 * 4 + row / 8 * 2 + k % 2;
@@ -116,7 +117,7 @@ template <class T, int W> __device__ __forceinline__ int place(int row, int k) {
     }
 }
 
-// The row of A that stands at this place, or -1.
+// Returns the row of A at this position, or -1.
 __device__ __forceinline__ int64_t row_at(const Matrix &m, int64_t place) {
     if (!m.order)
         return place < m.rows ? place : -1;
@@ -124,8 +125,8 @@ __device__ __forceinline__ int64_t row_at(const Matrix &m, int64_t place) {
     return row == kNone ? -1 : int64_t(row);
 }
 
-// C's rows of a row block in columns [at, at + width), from what is stored in blocks
-// [first, end). A warp.
+// Computes a row block's rows of C in columns [at, at + width) from what is stored in the blocks
+// [first, end). Called by a warp.
 template <class T, class Y, int W, bool BY_COLUMNS>
 __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uint32_t first,
                                       uint32_t end, int64_t row0, int64_t at, int width,
@@ -160,10 +161,10 @@ __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uin
     }
 }
 
-// COUNT elements that are stored at once.
+// Elements that are stored by one instruction.
 template <class S, int COUNT> struct alignas(sizeof(S) * COUNT) Pack { S v[COUNT]; };
 
-// Adds the products of a stage: rows or columns of B at `b`, blocks of A at `a`.
+// Adds the products of a stage: rows or columns of B are at `b`, blocks of A at `a`.
 template <class T, int W, int NT, bool BY_COLUMNS>
 __device__ __forceinline__ void multiply(Sum<T> *sums, uint32_t b, const char *a) {
     using L = Tile<T, W, NT, BY_COLUMNS>;
@@ -176,7 +177,7 @@ __device__ __forceinline__ void multiply(Sum<T> *sums, uint32_t b, const char *a
                 *reinterpret_cast<uint4 *>(left[half]) =
                     reinterpret_cast<const uint4 *>(a + half * 512)[lane];
             } else {
-                // Two blocks side by side.
+                // Two blocks side by side are one operand.
 #pragma unroll
                 for (int side = 0; side < 2; ++side)
                     *reinterpret_cast<uint2 *>(left[half] + 2 * side) =
@@ -190,7 +191,8 @@ __device__ __forceinline__ void multiply(Sum<T> *sums, uint32_t b, const char *a
                          : "memory");
         };
         if constexpr (BY_COLUMNS) {
-            // Columns as mma takes them: 8 of all rows at one time.
+            // Columns are in the form that the MMA takes: 8 columns with all rows of the stage at
+            // one time.
             const int r = lane % 8;
 #pragma unroll
             for (int i = 0; i < L::N; ++i) {
@@ -259,8 +261,8 @@ __device__ __forceinline__ void multiply(Sum<T> *sums, uint32_t b, const char *a
     }
 }
 
-// One warp's share: an item and a tile of NT columns. `tiles`: 1, 2 or 4 tiles of an item are
-// next to each other in a thread block. Shared memory: bytes<...> a warp.
+// Shared memory of a warp, which takes an item and a tile of NT columns. 1, 2 or 4 tiles of an item
+// (`tiles`) are neighbours in a thread block.
 template <class T, int W, int NT, int STAGES>
 constexpr int kSharedBytes = STAGES *(Tile<T, W, NT, false>::A_BYTES +
                                       Tile<T, W, NT, false>::B_BYTES);
@@ -276,7 +278,7 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
     const int64_t number = int64_t(blockIdx.x) * (kWarps / tiles) + warp / tiles;
     const int64_t tile = int64_t(blockIdx.y) * tiles + warp % tiles, n0 = tile * NT;
-    // Warps have nothing in common.
+    // Returning early is safe, since warps never wait for each other.
     if (number >= m.item_count || n0 >= d.n)
         return;
     const Item item = load_item(m.items + number);
@@ -284,7 +286,7 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
     const uint32_t end = is_zero(alpha) ? item.first : item.end;
     const int stages = int((end - item.first + L::BLOCKS - 1) / L::BLOCKS);
     constexpr int E = 16 / int(sizeof(T));
-    // Whether whole chunks can be read.
+    // True if whole chunks of B can be read.
     const bool fast =
         BY_COLUMNS || (d.flags & 1) && (d.n % E == 0 || n0 + NT <= d.n || (d.flags & 4));
 
@@ -298,21 +300,21 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
         sums[i] = 0;
 
     const int chunk = lane % L::CHUNKS, copy_line = lane / L::CHUNKS;
-    // Of the next stage: the row of B that its row `lane` is, or that this lane's chunks of
-    // columns begin with.
+    // For the next stage: the row of B that is row `lane` of the stage or, with BY_COLUMNS, the
+    // first row of this lane's chunks of columns.
     uint32_t b_row = kNone;
     const auto fetch = [&](int stage) {
         const int at = BY_COLUMNS ? chunk * E : lane;
         const uint32_t block = item.first + uint32_t(stage) * L::BLOCKS + at / W;
         b_row = kNone;
         if (at < L::DEPTH && block < end) {
-            // Beyond A's last column nothing is stored.
+            // Nothing is stored beyond A's last column, so any row of B will do.
             const uint32_t row = __ldg(m.columns + block) * W + at % W;
             b_row = row < m.cols ? row : BY_COLUMNS ? kNone : uint32_t(m.cols - 1);
         }
     };
     const int32_t stride = int32_t(d.ldb * int64_t(sizeof(T)));
-    // Chunks past the last column are copies of the first one, which nothing stores.
+    // Chunks beyond the last column are copies of the first one, which are not used.
     const int64_t left = d.n - (n0 + chunk * E);
     const char *const from = reinterpret_cast<const char *>(d.b + (left > 0 ? d.n - left : 0));
     const auto issue = [&](int stage, int place) {
@@ -376,7 +378,7 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
         return;
     const Acc beta = beta_.get();
     const int64_t row0 = int64_t(item.window) * kRows;
-    // 0 · x is not 0 where x is not finite.
+    // 0 · x is 0 for all finite x only.
     Acc zeros = 0;
 #pragma unroll
     for (int i = 0; i < L::N * 4; ++i) {
@@ -392,7 +394,7 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
         exact<T, Y, W, BY_COLUMNS>(m, d, first, upto, row0, n0, NT, alpha, beta);
         return;
     }
-    // Through shared memory, so that rows of C are stored in packs.
+    // Sums go through shared memory, so that rows of C are stored in packs.
     __syncwarp();
     Acc *const tile_sums = reinterpret_cast<Acc *>(own);
     if constexpr (L::V == 1) {
@@ -438,7 +440,7 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
 #pragma unroll
                 for (int k = 0; k < P; ++k)
                     store(out.v + k, alpha, sum[k], beta);
-                // C is not read again: it should not push B out of L2.
+                // C is not read again, so it should not evict B from L2.
                 uint4 bits;
                 memcpy(&bits, &out, 16);
                 __stcs(reinterpret_cast<uint4 *>(to), bits);

@@ -1,11 +1,11 @@
-// SpMM `swift`: kernels of both precisions (spmm/swift.cuh).
+// SpMM `swift`: kernels of both precisions (see spmm/swift.cuh).
 
 #include "spmm/swift_bands.cuh"
 
 using namespace tarsia;
 
-// Lanes have V columns each, groups of G lanes a part of a row. There is no addition of two doubles
-// to memory; lanes that are neighbours take half the time.
+// Each lane has V columns, and a group of G lanes a part of a row. There is no atomic addition of
+// two doubles; lanes that are neighbours, with one double each, take half the time.
 #define KERNEL_product(name, types, V, G) KERNEL_OF(PRODUCT, name, V, G, TYPES_##types)
 #define PRODUCT(name, V, G, T, X, Y, Acc)                                                          \
     extern "C" __global__ void __launch_bounds__(swift::kThreads<G>)                               \

@@ -1,16 +1,16 @@
-// SpMM `swift`: C = alpha · A · B + beta · C on the blocks of src/format/swift.rs, after Hu et
-// al., Swift: regular blocks with segment sums, irregular columns by warps.
+// SpMM `swift`: C = alpha · A · B + beta · C on the blocks of src/format/swift.rs, after Hu et al.,
+// Swift: regular blocks with segmented sums, irregular columns by warps.
 //
-// The paper's kernel has B by columns and a lane a column of A, and adds what segments have
-// in shared memory, an element of C at a time. Here B and C are by rows, so that lanes along
-// N read and add whole sectors: a group of G lanes walks through entries of a thread block's
-// group of blocks in the order of their rows, which shared memory has by positionIdx, and
-// adds a segment in registers, then to C by one atomic operation of V elements a lane.
-// Floating-point atomics: the bits of C differ from run to run.
+// The paper's kernel has B by columns and one lane per column of A, and adds the segment sums in
+// shared memory to C one element at a time. Here B and C are stored by rows, so that lanes along N
+// load and add whole sectors: a group of G lanes walks through the entries of a thread block's
+// group of blocks in the order of their rows, which positionIdx gives in shared memory, sums a
+// segment in registers, and adds it to C by one atomic operation of V elements per lane. With
+// floating-point atomics, the bits of C differ from run to run.
 //
-// "C" is beta · C when this is launched (scale) where alpha is 1. Else it is the workspace, which
-// holds zeros, and finish multiplies by alpha: alpha times a part of a sum may overflow where alpha
-// times the sum does not.
+// If alpha is 1, the sums are added to C, which `scale` has multiplied by beta. Otherwise they are
+// added to the workspace, which holds zeros, and `finish` multiplies by alpha: alpha times a
+// partial sum may overflow where alpha times the sum does not.
 #pragma once
 
 #include "common/loads.cuh"
@@ -18,7 +18,7 @@
 
 namespace tarsia::swift {
 
-// src/format/swift.rs
+// Constants and types of src/format/swift.rs.
 constexpr int kLanes = 32, kTogether = 8, kEntries = kLanes * kTogether;
 constexpr uint32_t kPart = 1u << 31;
 struct Piece {
@@ -28,16 +28,16 @@ struct Piece {
 
 template <class T> struct Matrix {
     const uint32_t *order;   // sorted columns
-    const uint32_t *columns; // a block: its first column in `order`
-    const T *values;         // both parts
-    const uint32_t *rows;    // both parts
+    const uint32_t *columns; // per block: its first column in `order`
+    const T *values;         // regular and irregular
+    const uint32_t *rows;    // regular and irregular
     const uint8_t *positions;
     const int16_t *offsets;
     const Piece *pieces;
     int64_t blocks, piece_count, cols;
 };
 
-// B and C by rows, ldb and ldc elements apart.
+// B and C, stored by rows with leading dimensions ldb and ldc.
 template <class T> struct Dense {
     const T *b;
     int64_t ldb;
@@ -45,14 +45,15 @@ template <class T> struct Dense {
     int64_t ldc, n;
 };
 
-// An entry where a segment has it; the sign bit of `row` begins a segment.
+// Entry at its position in the order of segments; the sign bit of `row` marks the first entry of a
+// segment.
 template <class T> struct alignas(16) Entry {
     T value;
     uint32_t column, row;
 };
 constexpr uint32_t kBegins = 1u << 31;
 
-// Adds V elements; `to` is aligned to their size together, or V is 1.
+// Adds V elements atomically; `to` is aligned to their total size, unless V is 1.
 template <class T, int V> __device__ __forceinline__ void add_to(T *to, const T (&v)[V]) {
 #if __CUDA_ARCH__ >= 900
     if constexpr (V == 4 && sizeof(T) == 4) {
@@ -70,7 +71,7 @@ template <class T, int V> __device__ __forceinline__ void add_to(T *to, const T 
 
 template <class T, int V> struct alignas(V * sizeof(T) < 16 ? V * sizeof(T) : 16) Pack { T v[V]; };
 
-// Sums of a segment on their way to C. Lanes beyond N have none.
+// Sums of the current segment. Lanes beyond N have none.
 template <class T, int V> struct Sums {
     T v[V];
     __device__ __forceinline__ void clear() {
@@ -102,13 +103,13 @@ __device__ __forceinline__ Pack<T, V> load_b(const Dense<T> &d, uint32_t column,
     return out;
 }
 
-// Rows of B on their way at one time.
+// Number of rows of B in flight at one time.
 constexpr int kFlight = 4;
 
-// kLanes entries for each group of G lanes: a thread block has kThreads<G> threads.
+// Threads of a block, which give each group of G lanes kLanes entries.
 template <int G> constexpr int kThreads = kEntries / kLanes *G;
 
-// A group of blocks, columns [tile · G · V, ...) of C.
+// Multiplies one group of regular blocks, in V columns of C per lane from j on.
 template <class T, int V, int G>
 __device__ __forceinline__ void regular(const Matrix<T> &m, const Dense<T> &d, int64_t number,
                                         int64_t j) {
@@ -152,7 +153,7 @@ __device__ __forceinline__ void regular(const Matrix<T> &m, const Dense<T> &d, i
     sums.flush(d, row, j);
 }
 
-// A piece of an irregular column for each group of lanes: one row of B.
+// Multiplies a piece of an irregular column per group of lanes, with one row of B.
 template <class T, int V, int G>
 __device__ __forceinline__ void irregular(const Matrix<T> &m, const Dense<T> &d, int64_t number,
                                           int64_t j) {
@@ -174,11 +175,11 @@ __device__ __forceinline__ void irregular(const Matrix<T> &m, const Dense<T> &d,
     }
 }
 
-// A thread block a group of blocks, then those of the pieces.
+// Thread blocks take first one group of blocks each, then the pieces.
 template <class T, int V, int G>
 __device__ __forceinline__ void product(const Matrix<T> &m, const Dense<T> &d,
                                         const Scalar<T> &alpha, int64_t groups) {
-    // A and B may hold anything where alpha is 0.
+    // If alpha is 0, A and B may hold anything and are not used.
     if (alpha.get() == 0)
         return;
     const int64_t j = (int64_t(blockIdx.y) * G + threadIdx.x % G) * V;
@@ -189,8 +190,8 @@ __device__ __forceinline__ void product(const Matrix<T> &m, const Dense<T> &d,
     }
 }
 
-// C = beta · C of rows × n elements, ldc apart; vector: they and their rows are aligned to
-// 16 bytes, and n is a multiple of as many elements.
+// Computes C = beta · C for rows × n elements with leading dimension ldc. vector: C and its rows
+// are aligned to 16 bytes, and n is a multiple of as many elements.
 template <class T>
 __device__ __forceinline__ void scale(T *c, int64_t ldc, int64_t rows, int64_t n,
                                       const Scalar<T> &beta_, int32_t vector) {
@@ -218,8 +219,8 @@ __device__ __forceinline__ void scale(T *c, int64_t ldc, int64_t rows, int64_t n
     }
 }
 
-// C = alpha · sums + beta · C of rows × n elements by rows; those of C are ldc apart, the sums have
-// no gaps.
+// Computes C = alpha · sums + beta · C for rows × n elements, stored by rows; C has leading
+// dimension ldc, and the sums have no gaps.
 template <class T>
 __device__ __forceinline__ void finish(const T *sums, T *c, int64_t ldc, int64_t rows, int64_t n,
                                        const Scalar<T> &alpha_, const Scalar<T> &beta_) {

@@ -1,10 +1,10 @@
-// SpMM `swift` without atomics: C = alpha · A · B + beta · C on bands of 16 rows whose entries
-// are sorted by column (src/format/swift/bands.rs).
+// SpMM `swift` without atomics: C = alpha · A · B + beta · C on bands of 16 rows whose entries are
+// sorted by column (src/format/swift/bands.rs).
 //
-// A warp has a band, or a part of a long one, and 32 · V columns of C: the sums of its rows
-// stand in shared memory, where each lane owns V columns of all of them. The warps of a block
-// have neighbouring bands, whose rows of B they find in L1. Sums of parts are added in their
-// order by the part that comes last: the same bits from run to run.
+// A warp takes a band, or a part of a long one, and 32 · V columns of C. The sums of its rows are
+// in shared memory, where each lane owns V columns of all rows. The warps of a block take
+// neighbouring bands, so that they find each other's rows of B in L1. Sums of parts are added in
+// their order by the part that arrives last, so results have the same bits from run to run.
 #pragma once
 
 #include "spmm/parts.cuh"
@@ -12,7 +12,7 @@
 
 namespace tarsia::swift {
 
-// src/format/swift/bands.rs
+// Constants of src/format/swift/bands.rs.
 constexpr int kRows = 16, kWarps = 4;
 
 template <class T> struct Bands {
@@ -20,17 +20,17 @@ template <class T> struct Bands {
     const parts::Part *parts;
     const uint32_t *columns;
     const T *values;
-    const uint8_t *rows; // in the band
+    const uint8_t *rows; // row of each entry in the band
     int64_t item_count, row_count;
 };
 
-// C at any strides.
+// C with any strides.
 template <class T> struct Out {
     T *c;
     int64_t row_stride, col_stride;
 };
 
-// Entries of a band that the lanes of a warp hold.
+// Entry of a band that a lane holds.
 template <class T> struct Batch {
     uint32_t column, row;
     T value;
@@ -58,7 +58,7 @@ template <class Sum> __device__ __forceinline__ Sum load_sum(const Sum *from) {
     }
 }
 
-// As parts::join, of sums in shared memory.
+// Like parts::join, for sums in shared memory.
 template <class Sum>
 __device__ __forceinline__ bool join_tiles(const parts::Part *parts, const parts::Join &j,
                                            uint32_t part, Sum (&tile)[kRows][kLanes]) {
@@ -105,7 +105,7 @@ __device__ __forceinline__ void bands(const Bands<T> &m, const Dense<T> &d, cons
 #pragma unroll
     for (int row = 0; row < kRows; ++row)
         tile[row][lane] = Sum{};
-    // A and B may hold anything where alpha is 0.
+    // If alpha is 0, A and B may hold anything and are not used.
     const uint32_t end = alpha == 0 ? item.first : item.end;
     Batch<T> next = load_batch(m, item.first + lane, end);
     for (uint32_t at = item.first; at < end; at += kLanes) {
@@ -127,7 +127,7 @@ __device__ __forceinline__ void bands(const Bands<T> &m, const Dense<T> &d, cons
             }
 #pragma unroll
             for (int u = 0; u < kFlight; ++u) {
-                // Beyond the end there is 0 for 0, but a sum that is -0 would become 0.
+                // Skipped beyond the end: adding 0 · 0 would turn a sum of -0 into 0.
                 if (k + u < count) {
                     Sum sum = tile[rows[u]][lane];
 #pragma unroll
@@ -161,7 +161,7 @@ __device__ __forceinline__ void bands(const Bands<T> &m, const Dense<T> &d, cons
         }
         return;
     }
-    // Lanes along the rows, which are contiguous.
+    // C has contiguous columns here: lanes lie along its rows.
     __syncwarp();
     const int row = lane % kRows;
     const int64_t columns = min(int64_t(kLanes * V), d.n - int64_t(blockIdx.y) * kLanes * V);

@@ -1,7 +1,7 @@
-// What SpMM `row` does in analysis: lists of equal work. Long rows are cut into parts, which blocks
-// take; rows of middle length go to warps; of the rest, neighbours are packed into runs of about
-// as many entries, or, where rows are long on average, each row is a run, and these are ordered by
-// length inside windows, so that the groups of a warp finish together.
+// Analysis of SpMM `row`: lists of work items of similar size. Long rows are cut into parts, which
+// blocks take; rows of middle length go to warps. Of the rest, neighbours are packed into runs of
+// about equally many entries. If rows are long on average, each row is a run, and runs are ordered
+// by length inside windows, so that the groups of a warp finish together.
 
 #include <cub/block/block_radix_sort.cuh>
 #include <cub/block/block_scan.cuh>
@@ -13,30 +13,32 @@ using namespace tarsia;
 
 namespace {
 
-// Rows of a window: as many as a block has threads.
+// Number of rows of a window, and of threads of a block.
 constexpr int kWindow = 256;
 
-// Bits of the lengths of runs that are ordered.
+// Number of bits of the lengths by which runs are sorted.
 constexpr int kLengthBits = 13;
 
 } // namespace
 
-// What of a row's length is in which list, in entries.
+// Limits in entries that decide which list a row goes to.
 struct Limits {
-    // Of a warp's row; longer ones are cut into parts of at most `part`.
+    // Longest row of a warp; longer ones are cut into parts of at most `part`.
     int64_t most, part;
-    // Of rows in runs: `alone`; rows are packed into runs of about `quota`, or not if that is 0.
+    // Longest row in runs; rows are packed into runs of about `quota` entries, or are runs by
+    // themselves if that is 0.
     int64_t alone, quota;
-    // Of warps' rows those of at most so many entries come last in their list.
+    // Warps' rows of at most so many entries come last in their list.
     int64_t pairs;
 };
 
-// Lists, and what else is counted: sums of parts that are added, and counters. kPairs is the end of
-// the list kWarps.
+// Lists and other numbers that are counted: kSlots are slots for sums of parts, kCounters their
+// counters. kPairs is the last section of the list kWarps.
 constexpr int kRuns = 0, kWarps = 1, kParts = 2, kSlots = 3, kCounters = 4, kPairs = 5, kLists = 6;
 
-// Fills a window's places of the lists, in the order of rows, so that neighbours stay neighbours,
-// or counts them: counts[list · windows + window]; to fill, their exclusive sums over all of these.
+// Without `fill`, counts a window's elements of each list: counts[list · windows + window]. With
+// `fill`, takes the exclusive sums over all of these and writes the window's elements, in the order
+// of rows, so that neighbours stay neighbours.
 template <bool fill>
 __device__ __forceinline__ void make_tasks(const void *offsets, int64_t wide, int64_t base,
                                            int64_t rows, const Limits &limits, int64_t *counts,
@@ -56,7 +58,7 @@ __device__ __forceinline__ void make_tasks(const void *offsets, int64_t wide, in
     };
     const int here = threadIdx.x;
     const int64_t windows = gridDim.x, row = int64_t(blockIdx.x) * kWindow + here;
-    // Counts `own`, or gives the place of its first.
+    // Counts `own` elements, or returns the position of the first one.
     const auto place_of = [&](int list, int own) {
         int rank, count;
         __syncthreads();
@@ -91,7 +93,7 @@ __device__ __forceinline__ void make_tasks(const void *offsets, int64_t wide, in
             warps[is_pairs ? others + of_pairs : of_warp] = {begin, int32_t(row), 1,
                                                              uint16_t(length)};
         }
-        // Parts of equal length and not a short last one.
+        // Parts have equal lengths, without a short last one.
         for (int i = 0; i < count; ++i) {
             const int64_t from = length * i / count, upto = length * (i + 1) / count;
             parts[first + i] = {
@@ -103,7 +105,7 @@ __device__ __forceinline__ void make_tasks(const void *offsets, int64_t wide, in
     if (limits.quota == 0) {
         const int64_t rank = place_of(kRuns, is_short);
         if constexpr (fill) {
-            // Longest first; what is in other lists last.
+            // Longest first; rows of other lists come last.
             uint16_t key[1] = {uint16_t(is_short ? length + 1 : 0)};
             int32_t place[1] = {here};
             lengths[here] = int(is_short ? length : 0);
@@ -120,8 +122,8 @@ __device__ __forceinline__ void make_tasks(const void *offsets, int64_t wide, in
         }
         return;
     }
-    // A run has the rows that begin in the same quota, if no other is between them. Each counts
-    // as an eighth of it at the least, so that these are no more than a run may have.
+    // A run consists of the rows that begin in the same quota, up to the next row of another list.
+    // Each row counts as at least an eighth of the quota, so that no run has more rows than it may.
     const int quota = int(limits.quota), least = (quota + kMostRows - 1) / kMostRows;
     const int weight = is_short ? max(int(length), least) : 0;
     int number;
@@ -160,10 +162,10 @@ extern "C" __global__ void __launch_bounds__(kWindow)
 
 namespace {
 
-// Rows of a block that lists them without analysis.
+// Number of rows of a block that makes lists without analysis.
 constexpr int kListed = 1024;
 
-// What a row, or the rows of a warp, or all rows of a block before it, have in the lists.
+// Number of list elements of a row, or their sum over several rows.
 struct Listed {
     int warps, parts, slots, counters;
 
@@ -183,7 +185,7 @@ struct Listed {
     }
 };
 
-// Sum of the lanes up to this one.
+// Inclusive sum over the lanes of the warp.
 __device__ __forceinline__ Listed scan(Listed sum) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -197,12 +199,12 @@ __device__ __forceinline__ Listed scan(Listed sum) {
 
 } // namespace
 
-// Lists without analysis, in one launch and no wait: runs are `rows_a_run` (a power of two)
-// neighbouring rows each, as they are, and the rows of those with more than limits.alone entries go
-// to warps, or where they are longer than limits.most to blocks, in parts. Blocks take places of
-// the lists as they come: sums do not depend on the order of these. `state` (a ticket, and lengths
-// of lists as kWarps to kCounters number them) is zero before and after; lengths[0] and [1] become
-// those of the lists of warps and parts.
+// Makes lists without analysis, in one launch and without a wait. Runs are `rows_a_run` (a power of
+// two) neighbouring rows each. Rows of runs with more than limits.alone entries go to warps or, if
+// they are longer than limits.most, to blocks, in parts. Blocks reserve list elements in the order
+// in which they arrive; sums do not depend on it. `state` (a ticket, and the lengths of lists as
+// numbered by kWarps to kCounters) is zero before and after; lengths[0] and [1] become the lengths
+// of the lists of warps and of parts.
 extern "C" __global__ void __launch_bounds__(kListed)
     spmm_tasks_unanalyzed(const void *offsets, int64_t wide, int64_t base, int64_t rows,
                           int64_t rows_a_run, Limits limits, Run *warps, Part *parts,
@@ -213,7 +215,7 @@ extern "C" __global__ void __launch_bounds__(kListed)
                base;
     };
 #if __CUDA_ARCH__ >= 900
-    // The product's blocks come while the last of these are at work, and wait for them.
+    // Lets the product's blocks start while the last blocks here are running; they wait for these.
     asm volatile("griddepcontrol.launch_dependents;");
 #endif
     __shared__ Listed of_warps[kListed / 32];
@@ -245,7 +247,7 @@ extern "C" __global__ void __launch_bounds__(kListed)
             const Listed sum = scan(of_warps[lane]);
             of_warps[lane] = sum;
             const Listed all = sum.from(31);
-            // A list each: their latencies overlap.
+            // One list per lane, so that the latencies of the atomics overlap.
             const int count = lane == 0   ? all.warps
                               : lane == 1 ? all.parts
                               : lane == 2 ? all.slots
@@ -258,10 +260,10 @@ extern "C" __global__ void __launch_bounds__(kListed)
             upto = upto + of_warps[warp - 1];
         if (own.warps > 0)
             warps[starts[0] + upto.warps - 1] = {begin, int32_t(row), 1, uint16_t(length)};
-        // A lane its own few parts, and the warp those of a row that has many.
+        // Each lane writes its few parts itself; the warp writes those of a row that has many.
         const auto put = [&](int64_t its_row, int64_t from, int64_t entries, const Listed &its,
                              const Listed &end, int i) {
-            // Of equal length.
+            // Parts have equal lengths.
             const int64_t here = entries * i / its.parts, to = entries * (i + 1) / its.parts;
             parts[starts[1] + end.parts - its.parts + i] = {
                 from + here,
@@ -296,7 +298,7 @@ extern "C" __global__ void __launch_bounds__(kListed)
     state[kSlots] = state[kCounters] = 0;
 }
 
-// The lengths of the lists, of the sums before each of their windows and after the last.
+// Computes the lengths of the lists from the exclusive sums of the windows' counts.
 extern "C" __global__ void spmm_tasks_lengths(const int64_t *sums, int64_t windows,
                                               int64_t *lengths) {
     const int list = threadIdx.x;
@@ -304,9 +306,10 @@ extern "C" __global__ void spmm_tasks_lengths(const int64_t *sums, int64_t windo
         lengths[list] = sums[(list + 1) * windows] - sums[list * windows];
 }
 
-// Adds to counts[b] the entries of every `step`-th row that are some distance d from where the
-// diagonal would be, b the whole part of 4 log2(1 + d), which is taken to be linear between
-// powers of two: 1 + d as a float has 2 bits of its mantissa beside its exponent.
+// Adds to counts[b], for every `step`-th row, the number of entries that are at a distance d from
+// the diagonal (scaled to the matrix's shape) with b = floor(4 log2(1 + d)). The logarithm is taken
+// as linear between powers of two: b is the exponent and 2 bits of the mantissa of 1 + d as a
+// float.
 template <class J>
 __device__ __forceinline__ void reach(const void *offsets, int64_t wide, const J *indices,
                                       int64_t base, int64_t rows, int64_t cols, int64_t step,

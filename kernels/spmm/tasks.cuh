@@ -1,32 +1,32 @@
-// The lists that SpMM `row` works from.
+// Work items of SpMM `row`.
 #pragma once
 
 #include <cstdint>
 
 namespace tarsia {
 
-// Rows of a run at the most.
+// Largest number of rows of a run.
 constexpr int kMostRows = 8;
 
-// Neighbouring rows, which have `length` entries from `begin` on.
+// Run of neighbouring rows, which have `length` entries from `begin` on.
 struct alignas(16) Run {
     int64_t begin;
     int32_t row;
     uint16_t rows, length;
 };
 
-// A part of a row, or all of it, which a block takes. The sums of part `index` of `count` go to
-// slot `first` + index, if there are several, and are counted from `counter` on.
+// Part of a row, or the whole row, which a block takes. If there are several, the sums of part
+// `index` of `count` go to slot `first` + index, and arrivals are counted from `counter` on.
 struct alignas(16) Part {
     int64_t begin;
     int32_t length, row;
     int32_t first, count, index, counter;
 };
 
-// Parts that are added at once; then such sums are.
+// Number of parts whose sums are added at once; the results are then added in the same way.
 constexpr int kJoined = 16;
 
-// Counters of a row of so many parts.
+// Number of counters of a row of so many parts.
 __host__ __device__ constexpr int counters_of(int64_t parts) {
     return int((parts + kJoined - 1) / kJoined) + 1;
 }

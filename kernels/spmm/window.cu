@@ -9,7 +9,8 @@ using namespace tarsia::window;
     Matrix matrix, Dense<T, Y> dense, Scalar<float> alpha, Scalar<float> beta, Join joined,        \
         int32_t sharing
 
-// 4 warps, or 8 that share a window; U blocks of columns under way at one time.
+// Blocks of 4 warps with an item each, or of 8 warps that share one; U blocks of columns are in
+// flight at one time.
 #define KERNEL_direct(name, types, H, columns)                                                     \
     KERNEL_OF(DIRECT, name, H, columns, DIRECT_##H##_##columns, TYPES_##types)
 #define DIRECT(name, H, columns, U, blocks, T, X, Y, Acc)                                          \
@@ -31,8 +32,8 @@ KERNELS(direct, (bf16f32), (spmm_window_bf16f32_direct8_32, 8, 32),
         (spmm_window_bf16f32_direct8_64, 8, 64), (spmm_window_bf16f32_direct16_32, 16, 32),
         (spmm_window_bf16f32_direct16_64, 16, 64))
 
-// Warps of R times 16 rows: WN of them side by side; `blocks` of threads a multiprocessor, fewer
-// where windows are cut into parts.
+// Warps of R times 16 rows, WN of them side by side; `blocks` of threads per multiprocessor, fewer
+// in the variants for windows that are cut into parts.
 #define KERNEL_staged(name, types, H, columns)                                                     \
     KERNEL_OF(STAGED, name, H, columns, STAGED_##H##_##columns, TYPES_##types)
 #define KERNEL_staged_parts(name, types, H, columns)                                               \
@@ -41,7 +42,7 @@ KERNELS(direct, (bf16f32), (spmm_window_bf16f32_direct8_32, 8, 32),
     extern "C" __global__ void __launch_bounds__(2 * H / R * WN, blocks) name(PARAMETERS(T, Y)) {  \
         staged<T, Y, H, columns, stages, WN, R>(matrix, dense, alpha, beta, joined);               \
     }
-// Shared memory of compute capability 8.0 has room for 8 of the small blocks.
+// Compute capability 8.0 has shared memory for 8 of the small blocks.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 #define SMALL 8
 #else

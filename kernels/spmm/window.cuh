@@ -1,13 +1,13 @@
-// SpMM `window`: C = alpha · A · B + beta · C on the windows of
-// src/format/window.rs, by tensor cores: fp16 or bf16 with fp32 sums.
+// SpMM `window`: C = alpha · A · B + beta · C on the windows of src/format/window.rs, by tensor
+// cores: fp16 or bf16 with fp32 sums.
 //
-// A window is H rows and the columns that they have, 16 columns a block; values
-// lie as dense tiles of 16 × 16 (8 × 16 where H = 8) in the order in which an MMA
-// takes them. A row of B is so read once a window and not once an entry.
+// A window is H rows with the columns that any of them has, in blocks of 16 columns; values are
+// stored as dense tiles of 16 × 16 (8 × 16 if H = 8), in the order in which an MMA takes them. So a
+// row of B is read once per window, and not once per entry.
 //
-// Exact where B has Inf or NaN: a tile multiplies rows of B by the zeros of rows
-// that do not store that column. What that spoils is not finite, and is computed
-// again from what is stored.
+// The result is exact if B has Inf or NaN: a tile multiplies rows of B by zeros for rows of A that
+// do not store that column; results that this makes wrong are not finite, and are computed again
+// from the stored entries.
 #pragma once
 
 #include "common/copies.cuh"
@@ -18,25 +18,26 @@ namespace tarsia::window {
 
 using namespace windows;
 
-// Columns of a block.
+// Number of columns of a block.
 constexpr int kBlock = 16;
 
 struct Matrix {
     const Item *items;
     const Part *parts;
-    // 16 a block.
+    // Columns of A, 16 per block.
     const uint32_t *columns;
-    // A block's first tile · 16 | which groups of 16 rows have one; H > 16 only.
+    // For each block: first tile · 16 | mask of the groups of 16 rows that have a tile. H > 16
+    // only.
     const uint32_t *tiles;
     const void *values;
-    // A byte a lane and tile: which of its slots are stored entries.
+    // One byte per lane and tile: mask of the lane's slots that are stored entries.
     const uint8_t *stored;
     int64_t item_count, rows;
-    // The row of C of each of the rows, or kHole; NULL: they are in order.
+    // Row of C that each row belongs to, or kHole; NULL if rows are in order.
     const uint32_t *order;
 };
 
-// Slots of a lane of a tile of 16 rows, or 8.
+// Number of slots per lane of a tile of 16 rows, or of 8.
 template <int H> constexpr int kSlots = H == 8 ? 4 : 8;
 
 __device__ __forceinline__ uint32_t transpose(uint32_t v) {
@@ -45,7 +46,7 @@ __device__ __forceinline__ uint32_t transpose(uint32_t v) {
     return out;
 }
 
-// What is read again, by this block or another: through L1.
+// Load through L1, for data that this block or another one reads again.
 __device__ __forceinline__ uint4 load16(const void *p) {
     uint4 v;
     asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];"
@@ -68,13 +69,13 @@ __device__ __forceinline__ uint2 load8_once(const void *p) {
     return v;
 }
 
-// Kernels load it again at their end: in their loops registers are short.
+// Kernels load their item again at the end, since registers are short in their loops.
 __device__ __forceinline__ Item load_item(const Matrix &m, int64_t number) {
     const uint4 v = load16(m.items + number);
     return {v.x, v.y, v.z, v.w};
 }
 
-// 8 elements of B of any alignment, of which `count` are there; zeros for the others.
+// Loads `count` elements of B from any address, and fills up to 8 with zeros.
 __device__ __forceinline__ uint4 gather8(const char *from, int count) {
     uint32_t words[4] = {0, 0, 0, 0};
 #pragma unroll
@@ -98,7 +99,7 @@ template <class Y> __device__ __forceinline__ uint32_t pack(float low, float hig
     return out;
 }
 
-// Stores 8 sums of neighbouring columns of a row of C, those before n.
+// Stores 8 sums of neighbouring columns of a row of C, except those from column n on.
 template <class T, class Y>
 __device__ __forceinline__ void store8(const Dense<T, Y> &d, int64_t row, int64_t at,
                                        const float (&sums)[8], float alpha, float beta) {
@@ -130,7 +131,7 @@ __device__ __forceinline__ void store8(const Dense<T, Y> &d, int64_t row, int64_
                 words[i] = pack<Y>(out[2 * i], out[2 * i + 1]);
             }
         }
-        // C is not read again: it should not push B out of L2.
+        // C is not read again, so it should not evict B from L2.
 #pragma unroll
         for (int i = 0; i < WORDS; i += 4)
             __stcs(reinterpret_cast<uint4 *>(to + i * 4 / sizeof(Y)),
@@ -144,8 +145,8 @@ __device__ __forceinline__ void store8(const Dense<T, Y> &d, int64_t row, int64_
     }
 }
 
-// C's rows of the windows' rows from `row` on, in columns [at, at + width), from what
-// is stored: group `group` of the rows of a window of blocks [first, end). A warp.
+// Computes rows of C from stored entries alone, in columns [at, at + width): those of group `group`
+// of a window with the blocks [first, end); `row` is the group's first row. Called by a warp.
 template <class T, class Y, int H>
 __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uint32_t first,
                                       uint32_t end, int64_t row, int group, int64_t at, int width,
@@ -186,8 +187,8 @@ __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uin
     }
 }
 
-// Whether all of these are finite, in the whole warp, in columns before n: sum (i, j)
-// is in column column(i, j). partial: not all are.
+// Returns whether all sums of the whole warp are finite; sum (i, j) is in column column(i, j).
+// partial: columns from n on exist, and are left out.
 template <int N, class Column>
 __device__ __forceinline__ bool all_finite(const float (&sums)[N][4], bool partial, int64_t n,
                                            Column column) {
@@ -203,16 +204,16 @@ __device__ __forceinline__ bool all_finite(const float (&sums)[N][4], bool parti
     return __all_sync(kWarp, zeros == 0.0f);
 }
 
-// Whether packs of 8 columns from n0 on can be read, `columns` of them.
+// Returns whether `columns` columns from n0 on can be read in packs of 8.
 template <class T, class Y>
 __device__ __forceinline__ bool reads_packs(const Dense<T, Y> &d, int64_t n0, int columns) {
     return (d.flags & 1) && (d.n % 8 == 0 || n0 + columns <= d.n || (d.flags & 8));
 }
 
-// Leaves a part's sums; true for the last part of a window that comes, which then
-// has the sums of all, added in the order of the parts. All threads that have sums
-// of the item call it: `threads` of them, this one of number `thread`; they wait for
-// each other by `wait` and hand `last` on by `share`.
+// Stores a part's sums. Returns true in the last part of a window to arrive, which then has the
+// sums of all parts, added in the order of the parts. Called by all threads that have sums of the
+// item: `threads` of them, this one with number `thread`. They synchronize by `wait`, and `share`
+// broadcasts the result.
 template <int N, class Wait, class Share>
 __device__ __forceinline__ bool join(const Matrix &m, const Join &j, uint32_t part,
                                      int64_t column_tile, float (&sums)[N][4], int thread,
@@ -237,16 +238,16 @@ __device__ __forceinline__ bool join(const Matrix &m, const Join &j, uint32_t pa
     return true;
 }
 
-// Direct form: a warp, or `sharing` of them, has an item and 32 · G columns, and
-// reads B into fragments: a quad of lanes 64 bytes of a row, transposed between lanes
-// by movmatrix. U blocks are on their way at one time.
+// Direct form: a warp, or `sharing` warps, take an item and 32 · G columns, and load B directly
+// into fragments: a quad of lanes loads 64 bytes of a row, which movmatrix transposes between
+// lanes. U blocks are in flight at one time.
 template <class T, class Y, int H, int G, int U>
 __device__ __forceinline__ void direct_sums(const Matrix &m, const Dense<T, Y> &d, uint32_t first,
                                             uint32_t end, int64_t n0,
                                             float (&sums)[H == 8 ? 2 * G : 4 * G][4], bool fast_) {
     const int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4;
     const int32_t stride = int32_t(d.ldb * sizeof(T));
-    // Lanes past the last column read column 0, and store nothing.
+    // Lanes beyond the last column read column 0, and store nothing.
     const char *from[G];
     int count[G];
 #pragma unroll
@@ -408,7 +409,7 @@ __device__ __forceinline__ void direct(const Matrix &m, const Dense<T, Y> &d,
     for (int i = 0; i < G; ++i) {
         float out[8];
         if constexpr (H == 8) {
-            // Lanes g and g ^ 1 have every other pair of 8 columns of two rows.
+            // Lanes g and g ^ 1 have alternate columns of 8 in two rows, and exchange them.
             const int odd = g & 1;
 #pragma unroll
             for (int k = 0; k < 4; ++k) {
@@ -436,9 +437,9 @@ __device__ __forceinline__ void direct(const Matrix &m, const Dense<T, Y> &d,
     }
 }
 
-// Staged form: a block has an item and COLUMNS columns of C; rows of B go to shared
-// memory, 32 at a time, STAGES - 1 of these ahead. H / 16 times WN warps: each has 16
-// rows and COLUMNS / WN columns.
+// Staged form: a block takes an item and COLUMNS columns of C, and copies rows of B to shared
+// memory, 32 at a time, STAGES - 1 stages ahead. There are H / 16 / R times WN warps: each has R
+// groups of 16 rows and COLUMNS / WN columns.
 constexpr int kDepth = 32;
 
 template <int H, int COLUMNS, int STAGES>
@@ -450,7 +451,7 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
                                        const Join &j) {
     static_assert(H >= 16 && H % (16 * R) == 0 && COLUMNS % (32 * WN) == 0);
     constexpr int GROUPS = H / 16, THREADS = 32 * GROUPS / R * WN;
-    constexpr int CHUNKS = COLUMNS / 8;    // of 16 bytes, a row
+    constexpr int CHUNKS = COLUMNS / 8;    // chunks of 16 bytes per row
     constexpr int STEP = THREADS / CHUNKS; // rows that all threads copy at one time
     constexpr int COPIES = kDepth / STEP;
     static_assert(THREADS % CHUNKS == 0 && STEP <= kDepth && CHUNKS >= 8);
@@ -477,7 +478,7 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
     for (int i = 0; i < R * N; ++i)
         sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0;
 
-    // Of the next stage: a lane's column, and its two blocks' words.
+    // For the next stage: the lane's column, and the tile words of its two blocks.
     uint32_t column = kPadding, words[2] = {0, 0};
     const auto fetch = [&](int stage) {
         const uint32_t block = first + 2 * stage;
@@ -493,11 +494,12 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
     };
     const int chunk = thread % CHUNKS, row0 = thread / CHUNKS;
     const int32_t stride = int32_t(d.ldb * sizeof(T));
-    // Chunks past the last column are copies of the first one, which nothing stores.
+    // Chunks beyond the last column are copies of the first one, which are not used.
     const int64_t left = d.n - (n0 + chunk * 8);
     const char *const from = reinterpret_cast<const char *>(d.b + (left > 0 ? d.n - left : 0));
-    // Chunk c of row r is at c ^ (r & 7), so that neither copies nor ldmatrix have
-    // conflicts; row0 < STEP, so that a later row's is an exclusive or with a constant.
+    // Chunk c of row r is stored at c ^ (r & 7), so that neither copies nor ldmatrix have bank
+    // conflicts. STEP is a power of two and row0 < STEP, so that the position in a later row
+    // differs by an exclusive or with a constant.
     const uint32_t swizzled = (chunk ^ (row0 & 7)) * 16;
     const uint32_t own_b = b_at + row0 * ROW;
     const auto copy = [&](int place, auto checked) {
@@ -524,7 +526,7 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
     };
     const auto issue = [&](int stage, int place) {
         if (stage < stages) {
-            // Only a window's last block is padded.
+            // Only a window's last block can be padded.
             if (fast && stage + 1 < stages) {
                 copy(place, Flag<false>{});
             } else {
@@ -546,8 +548,8 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
         }
         close_copies();
     };
-    // Which of the stage's tiles exist: bits of the first block's groups, then of
-    // the second one's; of stages that are on their way.
+    // Masks of the tiles that exist in each stage in flight: bits of the first block's groups, then
+    // of the second one's.
     uint32_t masks[STAGES];
     const auto mask_of = [&](int stage) -> uint32_t {
         if constexpr (H == 16)
@@ -590,7 +592,7 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
         }
 #pragma unroll
         for (int half = 0; half < kDepth / kBlock; ++half) {
-            // Tiles of the warp's groups: those that exist are in the order of their bits.
+            // Tiles of the warp's groups; existing tiles are stored in the order of their bits.
             uint32_t a[R][4];
             bool has[R], any = false;
 #pragma unroll
@@ -659,7 +661,7 @@ __device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
             const int64_t mine = row_of_c(m, row + g + 8 * half);
 #pragma unroll
             for (int i = 0; i < N / 4; ++i) {
-                // Lane t of a quad has 2 columns of each of 4 chunks, and gets chunk t.
+                // Lane t of a quad has 2 columns of each of 4 chunks, and gets chunk t in exchange.
                 const int64_t to = n0 + side * OWN + (i * 4 + t) * 8;
                 const auto exchange = [&](auto(&v)[4]) {
 #pragma unroll

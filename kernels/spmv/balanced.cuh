@@ -1,17 +1,17 @@
-// SpMV `csr`, form `balanced`: every warp takes the same number of rows and
-// entries together, whatever the lengths of the rows.
+// SpMV `csr`, form `balanced`: every warp takes the same number of rows and entries together,
+// whatever the lengths of the rows.
 //
-// The work is a list of positions (Merrill and Garland's merge path): row i's
-// entries and then its end, so row i has the positions from start(i) + i to
-// start(i + 1) + i. Warp t of the grid takes `share` positions from t · share;
-// where that cuts a row, the parts are added in the order of the warps:
+// The work is a list of positions (Merrill and Garland's merge path): each row's entries and then
+// its end, so that row i has the positions from start(i) + i to start(i + 1) + i. Warp t of the
+// grid takes `share` positions from t · share on. If that cuts a row, the partial sums are added in
+// the order of the warps:
 // - inside a block through shared memory;
-// - a row that reaches over the end of its block by no more than `overhang`
-//   positions belongs to the block in which it starts, whole;
-// - any other row is *split*: each of its blocks leaves a part in the
-//   workspace, and the last of them to arrive adds the parts. The counters of
-//   arrivals are zero between launches.
-// So only the blocks of very long rows ever wait for each other's memory.
+// - a row that reaches over the end of its block by no more than `overhang` positions belongs as a
+//   whole to the block in which it starts;
+// - any other row is *split*: each of its blocks stores a partial sum in the workspace, and the
+//   last block to arrive adds them. The counters of arrivals are zero between launches.
+//
+// So only blocks of very long rows ever depend on each other's memory.
 #pragma once
 
 #include "spmv/dot.cuh"
@@ -19,11 +19,11 @@
 
 namespace tarsia::spmv {
 
-// How positions are dealt out.
+// Division of the positions among warps.
 struct Deal {
-    // Positions of one warp; a block has WARPS times as many.
+    // Number of positions of a warp; a block has WARPS times as many.
     int64_t share;
-    // Less than a block's.
+    // Less than the positions of a block.
     int64_t overhang;
 
     __device__ __forceinline__ int64_t block_of(int64_t position) const {
@@ -31,12 +31,13 @@ struct Deal {
     }
 };
 
-// A place in the list: before this entry of this row. Rows before it are done.
+// Position in the list: before this entry of this row. The rows before it are complete.
 struct Place {
     int64_t row, entry;
 };
 
-// Where warp t of the grid starts and warp t − 1 ends; `row` has the position.
+// Returns the place where warp t of the grid starts and warp t − 1 ends; `row` is the row that has
+// the position.
 template <class A, class I, class J>
 __device__ __forceinline__ Place place(const Csr<A, I, J> &a, Deal deal, int64_t t, int64_t row) {
     if (row >= a.rows)
@@ -44,7 +45,8 @@ __device__ __forceinline__ Place place(const Csr<A, I, J> &a, Deal deal, int64_t
     const int64_t position = t * deal.share, span = deal.share * WARPS;
     const int64_t first_of_block = t / WARPS * span;
     const int64_t begin = a.start(row) + row, end = a.start(row + 1) + row;
-    // Not split: it starts in the block before and ends soon in this one.
+    // True for a row that is not split although it crosses the border: it starts in the block
+    // before and ends soon in this one.
     const bool reaches_over = begin < first_of_block && begin >= first_of_block - span &&
                               end <= first_of_block + deal.overhang;
     if (reaches_over)
@@ -52,25 +54,25 @@ __device__ __forceinline__ Place place(const Csr<A, I, J> &a, Deal deal, int64_t
     return {row, position - row};
 }
 
-// Shared memory of find_rows.
+// Shared memory that find_rows needs.
 struct Search {
     int64_t keys[THREADS];
-    // Of each border of the block's warps: a row at or before it.
+    // For each border between the block's warps: a row at or before it.
     int64_t rows[WARPS + 1];
 };
 
-// The rows that have the positions where this warp starts and ends, `rows` where
-// the list ends before: the last rows that start at or before them. Each step
-// is a trip to memory, so it tries many rows: the block's threads together for
-// all its borders while candidates are far apart, then each warp for its own.
+// Finds the rows that have the positions where this warp starts and ends (`rows` if the list ends
+// before): the last rows that start at or before them. Each step costs a memory latency, so it
+// tests many rows: the block's threads together for all borders while candidates are far apart,
+// then each warp for its own.
 template <class A, class I, class J>
 __device__ __forceinline__ void find_rows(const Csr<A, I, J> &a, Deal deal, Search &search,
                                           int64_t (&found)[2]) {
-    // Rows that a warp tries in one step: as many as lie in a few lines of L1.
+    // Number of rows that a warp tests in one step: as many as lie in a few lines of L1.
     constexpr int TRIES = 4, NEAR = TRIES * WARP;
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const int64_t first = int64_t(blockIdx.x) * WARPS * deal.share;
-    // The borders' rows are in [from, to), less than `step` behind search.rows.
+    // The borders' rows are in [from, to), less than `step` rows after search.rows.
     int64_t from = 0, to = a.rows, step = 0;
     for (int round = 0; round < 2 && (round == 0 || step > NEAR); ++round) {
         step = (to - from + THREADS - 1) / THREADS;
@@ -91,7 +93,7 @@ __device__ __forceinline__ void find_rows(const Csr<A, I, J> &a, Deal deal, Sear
 #pragma unroll
     for (int side = 0; side < 2; ++side)
         found[side] = search.rows[warp + side];
-    // found starts at or before the position, found + step behind it.
+    // Row `found` starts at or before the position, row found + step after it.
     while (step > 1) {
         const int64_t finer = (step + NEAR - 1) / NEAR;
         bool before[2][TRIES];
@@ -121,7 +123,7 @@ __device__ __forceinline__ void find_rows(const Csr<A, I, J> &a, Deal deal, Sear
     }
 }
 
-// The same by one thread, for a plan that keeps the places.
+// Finds one place by one thread, for a plan that keeps the places.
 template <class I>
 __device__ __forceinline__ Place find_place(const I *offsets, int64_t rows, int64_t nnz,
                                             int64_t base, Deal deal, int64_t t) {
@@ -149,23 +151,23 @@ template <class T> __device__ __forceinline__ T shuffle_from(T v, int lane) {
     }
 }
 
-// Entries of a tile that one lane sums; a tile's are loaded at one time.
+// Number of entries of a tile that one lane sums; all loads of a tile are in flight together.
 template <class Acc> constexpr int LANE_ENTRIES = sizeof(Acc) <= 8 ? 8 : 4;
 
-// A warp's part of shared memory. Lane l sums the products from l · V on, which
-// lie V + 1 apart so that lanes meet in no bank.
+// Shared memory of a warp. Lane l sums the products from l · V on, with one element of padding
+// after every V products to avoid bank conflicts.
 template <class Acc> struct Slice {
     static constexpr int V = LANE_ENTRIES<Acc>;
     static constexpr int TILE = WARP * V;
     Acc products[TILE + WARP];
-    // Not 0 where an entry is the last of its row.
+    // Not 0 if the entry is the last of its row.
     alignas(V) uint8_t ends[TILE];
 
     static __device__ __forceinline__ int slot(int entry) { return entry + entry / V; }
 };
 
-// Replaces the product at each row's end by the row's sum; the first row's
-// includes `carry`. Returns the sum of what follows the last row's end.
+// Replaces the product at each row's end by the row's sum; `carry` is added to the first row.
+// Returns the sum of what follows the last row's end.
 template <class Acc> __device__ __forceinline__ Acc sum_segments(Slice<Acc> &slice, Acc carry) {
     constexpr int V = Slice<Acc>::V;
     const int lane = threadIdx.x % WARP;
@@ -173,7 +175,7 @@ template <class Acc> __device__ __forceinline__ Acc sum_segments(Slice<Acc> &sli
     Acc *products = slice.products + lane * (V + 1);
     memcpy(ends, __builtin_assume_aligned(slice.ends + lane * V, V), V);
     memset(__builtin_assume_aligned(slice.ends + lane * V, V), 0, V);
-    // The lane's first row may have begun in a lane before.
+    // The lane's first row may have begun in an earlier lane.
     int first = -1;
     Acc head = zero<Acc>(), open = lane == 0 ? carry : zero<Acc>();
 #pragma unroll
@@ -189,7 +191,7 @@ template <class Acc> __device__ __forceinline__ Acc sum_segments(Slice<Acc> &sli
             open = zero<Acc>();
         }
     }
-    // Inclusive scan of the open sums, from the nearest lane that ends a row.
+    // Inclusive scan of the open sums, which starts anew at each lane that ends a row.
     const unsigned until_me = ~0u >> (WARP - 1 - lane);
     const unsigned enders = __ballot_sync(~0u, first >= 0) & until_me;
     const int from = enders != 0 ? WARP - 1 - __clz(enders) : 0;
@@ -205,29 +207,29 @@ template <class Acc> __device__ __forceinline__ Acc sum_segments(Slice<Acc> &sli
     return shuffle_from(open, WARP - 1);
 }
 
-// What a warp's region leaves to its block.
+// Results of a warp's region for its block.
 template <class Acc> struct Piece {
-    // Rows that end in it are [first, last).
+    // Rows [first, last) end in the region.
     int64_t first, last;
-    // Where row `first` has entries before the region: its sum in it, if it
-    // ends there. The rest of y is written already.
+    // If row `first` has entries before the region and ends in it: its sum in the region. The rest
+    // of y is already written.
     Acc head;
-    // The sum of row `last` in it, 0 if it has none.
+    // Sum of row `last` in the region, 0 if it has no entries there.
     Acc tail;
-    // Whether row `first` has entries before the region, row `last` some up to
-    // its end.
+    // joins: row `first` has entries before the region. leaves: row `last` has entries up to its
+    // end.
     bool joins, leaves;
 };
 
-// Sums the entries of [from, to) and writes y of the rows that start and end
-// there. A region has less than 2^31 rows and entries: inside it 32 bits count.
+// Sums the entries of [from, to) and writes y for the rows that start and end there. A region has
+// less than 2^31 rows and entries, so that positions inside it have 32 bits.
 template <class A, class X, class Y, class Acc, class I, class J>
 __device__ __forceinline__ void sum_region(const Csr<A, I, J> &a, const X *x, const Target<Y> &y,
                                            Acc alpha, Acc beta, Place from, Place to,
                                            Slice<Acc> &slice, Piece<Acc> &piece) {
     constexpr int V = Slice<Acc>::V, TILE = Slice<Acc>::TILE;
     const int lane = threadIdx.x % WARP;
-    // Tiles start at multiples of 32 entries: whole sectors for most arrays.
+    // Tiles start at multiples of 32 entries, which are whole sectors in most arrays.
     int skip = int(from.entry % WARP);
     const int64_t origin = from.entry - skip;
     const bool joins = from.row < a.rows && from.entry > a.start(from.row);
@@ -241,7 +243,7 @@ __device__ __forceinline__ void sum_region(const Csr<A, I, J> &a, const X *x, co
     int row = 0, tile = 0;
     for (bool more = rows > 0 || entries > skip; more; more = tile < entries) {
         const int count = min(entries - tile, TILE);
-        // Ends of 32 rows, as entries of the tile; TILE + 1 where not in it.
+        // Ends of 32 rows as entries of the tile; TILE + 1 for rows that do not end in it.
         const auto ends_of = [&](int first_row) {
             if (first_row + lane >= rows)
                 return TILE + 1;
@@ -249,8 +251,8 @@ __device__ __forceinline__ void sum_region(const Csr<A, I, J> &a, const X *x, co
         };
         const int first_ends = ends_of(row);
         if (count > skip) {
-            // Lanes without an entry read their neighbour's, so that nothing
-            // branches between loads, but do not multiply: x may hold Inf.
+            // Lanes without an entry load a neighbour's, so that there are no branches between
+            // loads; they do not multiply it, since x may hold Inf.
             J column[V];
             A value[V];
 #pragma unroll
@@ -261,8 +263,8 @@ __device__ __forceinline__ void sum_region(const Csr<A, I, J> &a, const X *x, co
             }
             X factor[V];
             if constexpr (Csr<A, I, J>::IS_NARROW) {
-                // A load's entries are those of one chunk, but for lanes without an entry behind
-                // the last one, which read the last chunk's.
+                // The entries of one load belong to one chunk, except that lanes without an entry
+                // behind the last one load an entry of the last chunk.
                 static_assert(CHUNK == WARP);
                 const int last = (count - 1) / CHUNK;
                 uint32_t start[V];
@@ -289,8 +291,8 @@ __device__ __forceinline__ void sum_region(const Csr<A, I, J> &a, const X *x, co
                 slice.products[Slice<Acc>::slot(k)] = zero<Acc>();
             }
         }
-        // Calls f(row, its end, its start) for this lane's rows that end here,
-        // 32 rows at a time; returns the first row that does not.
+        // Calls f(first row, end, start) for this lane's rows that end in the tile, 32 rows at a
+        // time; returns the first row that does not.
         const auto for_rows = [&](auto f) {
             int first_row = row, start = skip, end = first_ends;
             while (true) {
@@ -338,14 +340,14 @@ __device__ __forceinline__ void sum_region(const Csr<A, I, J> &a, const X *x, co
     }
 }
 
-// A block's part of a split row.
+// Partial sum that a block has of a split row.
 template <class Acc> struct Part {
     int64_t row = -1;
     Acc sum = zero<Acc>();
 };
 
-// Leaves the part for the last of the row's blocks, which adds them all in the
-// order of the blocks. By one warp; the part is lane 0's.
+// Stores the partial sum; the last of the row's blocks to arrive adds all of them in the order of
+// the blocks. Called by one warp; lane 0 has the part.
 template <class A, class Y, class Acc, class I, class J>
 __device__ __forceinline__ void join(const Csr<A, I, J> &a, const Target<Y> &y, Acc alpha, Acc beta,
                                      Deal deal, Part<Acc> part, Acc *parts, uint32_t *arrivals) {
@@ -355,8 +357,7 @@ __device__ __forceinline__ void join(const Csr<A, I, J> &a, const Target<Y> &y, 
         return;
     const int64_t first = deal.block_of(a.start(row) + row);
     const int64_t last = deal.block_of(a.start(row + 1) + row);
-    // A block has a part of at most one row that starts in it and of one that
-    // starts before.
+    // A block has partial sums of at most one row that starts in it and one that starts before it.
     const auto part_of = [&](int64_t block) { return parts + 2 * block + (block == first); };
     uint32_t arrived = 0;
     if (lane == 0) {
@@ -381,8 +382,8 @@ __device__ __forceinline__ void join(const Csr<A, I, J> &a, const Target<Y> &y, 
     }
 }
 
-// `places` has the place of every warp and the end, or is NULL: they are
-// searched for. `parts` has two sums and `arrivals` one counter a block.
+// Computes y. `places` has the place of every warp and the end, or is NULL: then they are searched
+// for. Per block, `parts` has two sums and `arrivals` one counter.
 template <class A, class X, class Y, class Acc, class I, class J>
 __device__ __forceinline__ void balanced(const Csr<A, I, J> &a, const X *x, const Target<Y> &y,
                                          Acc alpha, Acc beta, Deal deal, const Place *places,
@@ -414,7 +415,7 @@ __device__ __forceinline__ void balanced(const Csr<A, I, J> &a, const X *x, cons
     if (warp != 0)
         return;
 
-    // The rows that the warps' borders cut, in the order of the warps.
+    // Adds the sums of rows that borders between warps cut, in the order of the warps.
     Part<Acc> head, tail;
     if (lane == 0) {
         const int64_t first_of_block = int64_t(blockIdx.x) * WARPS * deal.share;
@@ -436,7 +437,7 @@ __device__ __forceinline__ void balanced(const Csr<A, I, J> &a, const X *x, cons
             }
             open = piece.tail;
         }
-        // A row that is open where the block ends is split.
+        // A row that is open at the end of the block is split.
         const Piece<Acc> &end = pieces[WARPS - 1];
         if (end.leaves) {
             if (comes_in(end.last)) {

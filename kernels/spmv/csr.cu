@@ -1,5 +1,5 @@
-// SpMV `csr`: y = alpha · A · x + beta · y on rows of A as they are stored, in
-// one launch, without analysis. The headers have the two forms.
+// SpMV `csr`: y = alpha · A · x + beta · y on rows of A as they are stored, in one launch, without
+// analysis. balanced.cuh and rows.cuh have the two forms.
 
 #include "spmv/balanced.cuh"
 #include "spmv/narrow.cuh"
@@ -7,10 +7,9 @@
 
 namespace tarsia::spmv {
 
-// Blocks of `balanced` on a multiprocessor that registers must leave room for,
-// which is how many a launch starts (the same rule as in the executor): one
-// more would run alone after the others. The entries that these have under way
-// are three times what the memory's latency takes.
+// Number of blocks of `balanced` per multiprocessor for which registers must suffice, which is how
+// many a launch starts (by the same rule as in the executor): one more would run alone after the
+// others. The entries that they have in flight are three times what the memory's latency takes.
 template <class Acc> constexpr int BALANCED_BLOCKS = sizeof(Acc) <= 4 ? 4 : 3;
 
 } // namespace tarsia::spmv
@@ -47,7 +46,7 @@ KERNELS(rows, (c32), (spmv_csr_rows_c32_32_32, 32, 32), (spmv_csr_rows_c32_64_32
 KERNELS(rows, (c64), (spmv_csr_rows_c64_32_32, 32, 32), (spmv_csr_rows_c64_64_32, 64, 32),
         (spmv_csr_rows_c64_64_64, 64, 64))
 
-// The same on columns of 16 bits. origins: of rows, or NULL.
+// Variants for columns of 16 bits. origins: one per row, or NULL.
 #define KERNEL_rows_16(name, types, O) KERNEL_OF(ROWS_16, name, int##O##_t, TYPES_##types)
 #define ROWS_16(name, I, A, X, Y, Acc)                                                             \
     extern "C" __global__ void __launch_bounds__(spmv::THREADS) name(                              \
@@ -69,8 +68,8 @@ KERNELS(rows_16, (bf16f32), (spmv_csr_rows_16_bf16f32_32, 32), (spmv_csr_rows_16
 KERNELS(rows_16, (c32), (spmv_csr_rows_16_c32_32, 32), (spmv_csr_rows_16_c32_64, 64))
 KERNELS(rows_16, (c64), (spmv_csr_rows_16_c64_32, 32), (spmv_csr_rows_16_c64_64, 64))
 
-// Grid: at least (rows + nnz) / (WARPS · share), at most half of parts, all of
-// arrivals. share > 0.
+// Grid: at least (rows + nnz) / (WARPS · share) blocks; `parts` has two elements per block,
+// `arrivals` one. share > 0.
 #define KERNEL_balanced(name, types, O, J)                                                         \
     KERNEL_OF(BALANCED, name, int##O##_t, int##J##_t, TYPES_##types)
 #define BALANCED(name, I, J, A, X, Y, Acc)                                                         \
@@ -103,7 +102,7 @@ KERNELS(balanced, (c32), (spmv_csr_balanced_c32_32_32, 32, 32),
 KERNELS(balanced, (c64), (spmv_csr_balanced_c64_32_32, 32, 32),
         (spmv_csr_balanced_c64_64_32, 64, 32), (spmv_csr_balanced_c64_64_64, 64, 64))
 
-// The same on columns of 16 bits. origins: of chunks, or NULL.
+// Variants for columns of 16 bits. origins: one per chunk, or NULL.
 #define KERNEL_balanced_16(name, types, O) KERNEL_OF(BALANCED_16, name, int##O##_t, TYPES_##types)
 #define BALANCED_16(name, I, A, X, Y, Acc)                                                         \
     extern "C" __global__ void __launch_bounds__(spmv::THREADS, spmv::BALANCED_BLOCKS<Acc>)        \
@@ -130,7 +129,7 @@ KERNELS(balanced_16, (bf16f32), (spmv_csr_balanced_16_bf16f32_32, 32),
 KERNELS(balanced_16, (c32), (spmv_csr_balanced_16_c32_32, 32), (spmv_csr_balanced_16_c32_64, 64))
 KERNELS(balanced_16, (c64), (spmv_csr_balanced_16_c64_32, 32), (spmv_csr_balanced_16_c64_64, 64))
 
-// What a plan may keep for `balanced`: place t of count for t = 0 … count − 1, one thread each.
+// Computes the places that a plan may keep for `balanced`: t = 0 … count − 1, one thread each.
 #define KERNEL_places(name, O)                                                                     \
     extern "C" __global__ void name(int64_t rows, int64_t nnz, const int##O##_t *offsets,          \
                                     int32_t base, int64_t share, int64_t overhang, int64_t count,  \
@@ -142,7 +141,8 @@ KERNELS(balanced_16, (c64), (spmv_csr_balanced_16_c64_32, 32), (spmv_csr_balance
     }
 KERNELS(places, (), (spmv_csr_places_32, 32), (spmv_csr_places_64, 64))
 
-// Columns of 16 bits. Grid of the first: as of `rows`; of the second: any of blocks of THREADS.
+// Conversion to columns of 16 bits. Grid: narrow_rows as `rows`; narrow_chunks any number of blocks
+// of THREADS.
 #define KERNEL_narrow_rows(name, O, J)                                                             \
     extern "C" __global__ void __launch_bounds__(spmv::THREADS)                                    \
         name(int64_t rows, const int##O##_t *offsets, const int##J##_t *indices, int32_t base,     \

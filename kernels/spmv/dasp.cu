@@ -1,11 +1,11 @@
-// SpMV `dasp`: y = alpha · op(A) · x + beta · y in one launch; dasp.cuh has the parts.
+// SpMV `dasp`: y = alpha · op(A) · x + beta · y in one launch; see spmv/dasp.cuh.
 
 #include "spmv/dasp.cuh"
 
 namespace tarsia::dasp {
 
-// Blocks on a multiprocessor that registers must leave room for: as many as they
-// do without spilling, since what is under way at one time is what hides memory.
+// Number of blocks per multiprocessor for which registers must suffice: as many as possible without
+// spilling, since loads in flight hide the memory's latency.
 template <class Acc> constexpr int RESIDENT = sizeof(Acc) == 8 ? 7 : 5;
 template <> constexpr int RESIDENT<float> = 10;
 template <> constexpr int RESIDENT<double> = 8;
@@ -14,8 +14,8 @@ template <> constexpr int RESIDENT<double> = 8;
 
 using namespace tarsia;
 
-// Grid: the last of layout.ends_of_parts. `parts` has a sum for each task of
-// split rows, `arrivals` a counter for each splits_per_counter of them.
+// Grid: the last of layout.ends_of_parts. `parts` has one sum per task of split rows, `arrivals`
+// one counter for every splits_per_counter split rows.
 #define KERNEL_product(name, types) KERNEL_OF(DASP, name, TYPES_##types)
 #define DASP(name, A, X, Y, Acc)                                                                   \
     extern "C" __global__ void __launch_bounds__(dasp::THREADS, dasp::RESIDENT<Acc>)               \

@@ -1,12 +1,11 @@
-// SpMV on DASP's classes of rows (src/format/dasp.rs describes the arrays; Lu, Liu
-// 2023, section 3.3), all classes in one launch: long rows have the first blocks
-// of the grid, then come medium rows, the three pieced parts, single entries and
-// empty rows with a warp for each unit. A task of long rows is a block's or, where
-// there are many of them, a warp's; a unit of medium rows is a warp's or, where it has
-// many times the blocks of others, a block's.
+// SpMV on DASP's classes of rows (src/format/dasp.rs describes the arrays; Lu, Liu 2023, section
+// 3.3), all classes in one launch. Long rows take the first blocks of the grid; then come medium
+// rows, the three pieced parts, single entries and empty rows, with a warp per unit. A task of long
+// rows is taken by a block or, if there are many tasks, by a warp; a unit of medium rows by a warp
+// or, if it has many times the blocks of other units, by a block.
 //
-// All loads of a warp that depend on nothing are issued first. Its blocks come in
-// batches: while x of one is under way, values and columns of the next are, too.
+// A warp first issues all loads that depend on nothing. Its blocks come in batches: while x of one
+// batch is in flight, so are values and columns of the next.
 #pragma once
 
 #include "format/dasp.cuh"
@@ -16,14 +15,13 @@
 namespace tarsia::dasp {
 
 constexpr int WARPS = 4, THREADS = WARP * WARPS;
-// src/format/dasp.rs has the reasons of these.
+// src/format/dasp.rs gives the reasons for these numbers.
 constexpr int BLOCK = ROWS * PLACES, GROUP = 2 * BLOCK, UNIT = 2 * GROUP, RUN = 32;
-// Irregular entries of a row, for each lane that the row has, above which the whole
-// warp adds them: 8 turns of two. With 4 the few such rows of a finite-element matrix
-// cost 2 of 19 µs.
+// Number of irregular entries of a row, per lane that the row has, above which the whole warp adds
+// them: 8 turns of two. With 4, the few such rows of a finite-element matrix cost 2 of 19 µs.
 constexpr int HEAVY = 16;
 
-// The layout, as src/backend/cuda/spmv/dasp.rs passes it.
+// Layout of the matrix, as src/backend/cuda/spmv/dasp.rs passes it.
 template <class A> struct Layout {
     const A *values;
     const int32_t *columns, *order, *runs;
@@ -31,23 +29,23 @@ template <class A> struct Layout {
     const Split *splits;
     const int64_t *regular, *irregular;
     const uint16_t *ends;
-    // Rows of op(A).
+    // Number of rows of op(A).
     int64_t rows;
-    // Where the parts' slots start; long ones start at 0.
+    // First slot of each part; long rows start at slot 0.
     int64_t one_three, two_two, four, regular_slots, single, irregular_slots;
-    // Where the parts' places of `order` start; pieced 1 & 3 start at 0.
+    // First position of each part in `order`; pieced 1 & 3 starts at 0.
     int64_t two_two_rows, four_rows, single_rows, medium_rows, empty_rows, order_end;
     int64_t row_blocks, split_count;
-    // The first units of medium rows, which have a block each.
+    // Number of units of medium rows, the first ones, that take a block each.
     int64_t shared_units;
-    // Row-blocks of a warp (1, 2 or 4), and split rows that share a counter.
+    // Row-blocks of a warp (1, 2 or 4), and number of split rows that share a counter.
     int32_t loops, splits_per_counter;
-    // The first block behind those of the long, medium, pieced 1 & 3, pieced 2 & 2,
-    // four, single and empty rows.
+    // First block of the grid behind the long, medium, pieced 1 & 3, pieced 2 & 2, four, single and
+    // empty rows.
     uint32_t ends_of_parts[7];
     int32_t stream;
     uint32_t task_count;
-    // 1 or WARPS.
+    // Warps per task: 1 or WARPS.
     int32_t warps_of_task;
 };
 static_assert(sizeof(Layout<double>) == 248, "src/backend/cuda/spmv/dasp.rs has the same");
@@ -91,14 +89,14 @@ template <> struct Words<32> {
 
 } // namespace detail
 
-// Two neighbours, the first at a multiple of two: one load of up to 16 bytes.
+// Loads two neighbours, the first at a multiple of two, by loads of up to 16 bytes.
 template <class T> __device__ __forceinline__ Two<T> load_two(const T *p, uint64_t policy) {
     Two<T> out;
     detail::Words<sizeof(out)>::load(&out, p, policy);
     return out;
 }
 
-// The elements of x at these columns, 0 for padding.
+// Elements of x at these columns, 0 for padding.
 template <class X> __device__ __forceinline__ X gather(const X *x, int32_t column) {
     return column >= 0 ? load_cached(x + column) : zero<X>();
 }
@@ -106,30 +104,31 @@ template <class X> __device__ __forceinline__ Two<X> gather(const X *x, Two<int3
     return {gather(x, columns.first), gather(x, columns.second)};
 }
 
-// Pairs of blocks that a warp loads together.
+// Number of pairs of blocks that a warp loads together.
 template <class A, class Acc> constexpr int BATCH = sizeof(A) + sizeof(Acc) > 16 ? 1 : 2;
 
-// What every part of the kernel needs.
+// Operands of the product, and the functions for each part.
 template <class A, class X, class Y, class Acc> struct Product {
     const Layout<A> &layout;
     const X *x;
     Y *y;
-    // Read again where they are used: values would hold registers all the time.
+    // Loaded again where they are used: values would occupy registers all the time.
     Scalar<Acc> alpha, beta;
     uint64_t policy;
-    // Sums of tasks of split rows, and arrivals: zero between launches.
+    // Partial sums of tasks of split rows, and counters of arrivals, which are zero between
+    // launches.
     Acc *parts;
     uint32_t *arrivals;
 
-    // Pairs of blocks of a batch.
+    // Number of pairs of blocks in a batch.
     static constexpr int U = BATCH<A, Acc>;
     struct Batch {
         Two<int32_t> column[U];
         Two<A> value[U];
     };
 
-    // Blocks that follow each other in memory, of which this warp has the pairs
-    // first, first + stride, …; the last block may have no partner.
+    // Blocks that follow each other in memory, of which this warp takes the pairs first, first +
+    // stride, …; the last block may have no partner.
     struct Blocks {
         const int32_t *columns;
         const A *values;
@@ -146,7 +145,7 @@ template <class A, class X, class Y, class Acc> struct Product {
     __device__ __forceinline__ int32_t run_at(int64_t place) const {
         return load_cached(layout.runs + place / RUN);
     }
-    // The row of a place of `order`: mostly known from the run it is in.
+    // Row at a position of `order`, mostly computed from the run that the position is in.
     __device__ __forceinline__ int32_t row_at(int64_t place, int32_t run) const {
         return run >= 0 ? run + int32_t(place % RUN) : load_cached(layout.order + place);
     }
@@ -157,7 +156,7 @@ template <class A, class X, class Y, class Acc> struct Product {
         return load_two(layout.values + slot, policy);
     }
 
-    // The batch that starts with this pair; padding behind the last.
+    // Loads the batch that starts with this pair, with padding behind the last block.
     __device__ __forceinline__ void fetch(Batch &out, const Blocks &blocks, int pair) const {
         if (2 * (pair + (U - 1) * blocks.stride) + 1 < blocks.count) {
 #pragma unroll
@@ -191,9 +190,8 @@ template <class A, class X, class Y, class Acc> struct Product {
         for (int u = 0; u < U; ++u)
             factor[u] = gather(x, batch.column[u]);
     }
-    // consume(pair, values, elements of x) for the warp's pairs, and for padding
-    // behind them. The first batch, its elements of x and the second batch have been
-    // asked for.
+    // Calls consume(pair, values, elements of x) for the warp's pairs, and for padding behind them.
+    // The first batch, its elements of x and the second batch have been requested by the caller.
     template <class Consume>
     __device__ __forceinline__ void sweep(Batch &now, Two<X> (&factor)[U], Batch &next,
                                           const Blocks &blocks, const Consume &consume) const {
@@ -212,7 +210,7 @@ template <class A, class X, class Y, class Acc> struct Product {
         }
     }
 
-    // A task of a long row (section 3.3.1): this block's, or this warp's.
+    // Multiplies a task of a long row (section 3.3.1), by this block or by this warp.
     __device__ __forceinline__ void task() const {
         __shared__ Acc sums[WARPS];
         const bool alone = layout.warps_of_task == 1;
@@ -246,9 +244,9 @@ template <class A, class X, class Y, class Acc> struct Product {
         }
     }
 
-    // Leaves a task's sum of split row `split`, by one warp. Neighbouring split rows
-    // share a counter where there are more of them than counters; the last warp to
-    // arrive at it adds the sums of each of its rows in the order of the tasks.
+    // Stores a task's sum of split row `split`; called by one warp. Neighbouring split rows share a
+    // counter if there are more of them than counters; the last warp to arrive at it adds the sums
+    // of each of its rows in the order of the tasks.
     __device__ __forceinline__ void join(uint32_t task, int64_t split, Acc sum) const {
         const int64_t counter = split / layout.splits_per_counter;
         const int64_t first = counter * layout.splits_per_counter;
@@ -284,8 +282,8 @@ template <class A, class X, class Y, class Acc> struct Product {
         return sum;
     }
 
-    // The row-blocks of a unit (section 3.3.2), `loops` of them: by one warp, or by
-    // all of this block, each of which has a part of each row.
+    // Multiplies the row-blocks of a unit (section 3.3.2), `loops` of them, by one warp or by all
+    // warps of this block, each of which has a share of each row.
     __device__ __forceinline__ void row_blocks(int64_t unit, int warps) const {
         __shared__ Acc shares[WARPS - 1][WARP];
         const int member = warps == 1 ? 0 : warp();
@@ -293,8 +291,8 @@ template <class A, class X, class Y, class Acc> struct Product {
         if (begin >= layout.row_blocks)
             return;
         const int count = int(min(int64_t(layout.loops), layout.row_blocks - begin));
-        // 4, 2 or 1 lanes a row: the paper gives each row one, and leaves the
-        // others idle where a warp has fewer than four row-blocks.
+        // 4, 2 or 1 lanes per row: the paper gives each row one lane, and leaves the others idle if
+        // a warp has fewer than four row-blocks.
         const int lanes = PLACES / layout.loops;
         const int row_of_lane = lane() / lanes, my_row_block = row_of_lane / ROWS;
         const bool exists = my_row_block < count;
@@ -305,8 +303,8 @@ template <class A, class X, class Y, class Acc> struct Product {
         const int end = exists ? load_cached(layout.ends + begin * ROWS + row_of_lane) : 0;
         const int32_t run = exists ? run_at(place) : 0;
 
-        // The regular part is one stream over the row-blocks. A row-block has 64 blocks
-        // at the most: from the first one on, 32 bits count.
+        // The regular part is one stream over the row-blocks. A row-block has 64 blocks at most, so
+        // 32 bits are enough to count from the first one.
         const int64_t first_block = __shfl_sync(~0u, block, 0);
         const int until_of_lane = int(block - first_block);
         const int64_t first_slot = layout.regular_slots + first_block * BLOCK;
@@ -317,8 +315,8 @@ template <class A, class X, class Y, class Acc> struct Product {
         fetch(now, blocks, member);
         const int32_t row = exists ? row_at(place, run) : -1;
 
-        // The irregular part is the last member's. Its first entries come with the
-        // first batch.
+        // The last member takes the irregular part, whose first entries are loaded with the first
+        // batch.
         constexpr int V = 2;
         const bool is_mine = member == warps - 1;
         int entry = __shfl_up_sync(~0u, end, lanes);
@@ -382,7 +380,7 @@ template <class A, class X, class Y, class Acc> struct Product {
             ++current;
             until = __shfl_sync(~0u, until_of_lane, min(current + 1, count));
         };
-        // The same on all lanes.
+        // The branches below are uniform across the warp.
         sweep(now, factor, next, blocks, [&](int pair, Two<A> a, Two<X> f) {
             const int b = 2 * pair;
             if (b >= blocks.count)
@@ -415,8 +413,8 @@ template <class A, class X, class Y, class Acc> struct Product {
             put(row, found);
     }
 
-    // Entries first, first + stride, … before end of a row-block's in the irregular
-    // part, which start at slot `origin`.
+    // Sum over the entries first, first + stride, … before `end` of a row-block's irregular part,
+    // which starts at slot `origin`.
     template <int V>
     __device__ __forceinline__ Acc irregular(int64_t origin, int first, int end, int stride) const {
         const A *values = layout.values + origin;
@@ -427,7 +425,7 @@ template <class A, class X, class Y, class Acc> struct Product {
             int32_t column[V];
             A value[V];
             X factor[V];
-            // Where there is no entry the first is read again, and not multiplied.
+            // Beyond the end the first entry is read again, but not multiplied.
 #pragma unroll
             for (int v = 0; v < V; ++v) {
                 const int at = k + v * stride < end ? k + v * stride : k;
@@ -446,9 +444,9 @@ template <class A, class X, class Y, class Acc> struct Product {
         return sum;
     }
 
-    // Four blocks of a short part (section 3.3.3). `cut`: in each row of 4 places
-    // the first row of the matrix has that many of them, the second the others; 0
-    // where all belong to one.
+    // Multiplies four blocks of a short part (section 3.3.3). `cut`: number of the first matrix
+    // row's slots among the 4 of each block row, the others being the second row's; 0 if all belong
+    // to one row.
     template <int cut>
     __device__ __forceinline__ void pieces(int64_t part, int64_t end, int64_t order,
                                            int64_t unit) const {
@@ -456,7 +454,7 @@ template <class A, class X, class Y, class Acc> struct Product {
         if (part + unit * UNIT >= end)
             return;
         constexpr int PAIRS = UNIT / GROUP;
-        // Results of a pair of blocks, and of all.
+        // Number of results of a pair of blocks, and of stores per lane.
         constexpr int RESULTS = cut == 0 ? 2 * ROWS : 4 * ROWS, STORES = PAIRS * RESULTS / WARP;
         const int64_t place = order + unit * STORES * WARP + lane();
         Two<int32_t> column[PAIRS];
@@ -466,7 +464,7 @@ template <class A, class X, class Y, class Acc> struct Product {
 #pragma unroll
         for (int p = 0; p < PAIRS; ++p)
             column[p] = columns(slot + p * GROUP);
-            // Rows of 1 and of 3 take turns in `order`: those are no runs.
+            // Rows of 1 and of 3 alternate in `order`, so these have no runs.
 #pragma unroll
         for (int s = 0; s < STORES; ++s) {
             const int64_t at = place + s * WARP;
@@ -486,7 +484,7 @@ template <class A, class X, class Y, class Acc> struct Product {
         Acc found = zero<Acc>();
 #pragma unroll
         for (int i = 0; i < PAIRS * RESULTS / ROWS; ++i) {
-            // 8 results: pair, block of the pair, part of the cut rows.
+            // 8 results: of one pair, one block of the pair, one of the two pieced rows.
             const int p = i * ROWS / RESULTS, of_pair = i % (RESULTS / ROWS);
             const int block = cut == 0 ? of_pair : of_pair / 2;
             A a = block == 0 ? value[p].first : value[p].second;
@@ -505,7 +503,7 @@ template <class A, class X, class Y, class Acc> struct Product {
         }
     }
 
-    // Rows of one entry: four a lane.
+    // Multiplies rows of one entry, four per lane.
     __device__ __forceinline__ void singles(int64_t unit) const {
         const int64_t first = unit * UNIT + 2 * lane();
         if (layout.single + unit * UNIT >= layout.irregular_slots)
@@ -526,7 +524,7 @@ template <class A, class X, class Y, class Acc> struct Product {
             factor[p] = gather(x, column[p]);
 #pragma unroll
         for (int p = 0; p < PAIRS; ++p) {
-            // The first is at a multiple of two: both are of one run.
+            // The first is at an even position, so both are in the same run.
             const int64_t place = layout.single_rows + first + p * GROUP;
             row[p] = {row_at(place, run[p]), row_at(place + 1, run[p])};
         }
@@ -537,7 +535,7 @@ template <class A, class X, class Y, class Acc> struct Product {
         }
     }
 
-    // Rows without entries: y = beta · y.
+    // Stores rows without entries: y = beta · y.
     __device__ __forceinline__ void empties(int64_t unit) const {
 #pragma unroll
         for (int i = 0; i < UNIT / WARP; ++i) {
@@ -550,7 +548,7 @@ template <class A, class X, class Y, class Acc> struct Product {
     __device__ __forceinline__ void run() const {
         const uint32_t *ends = layout.ends_of_parts;
         const uint32_t block = blockIdx.x;
-        // Of part `part`, for this warp.
+        // Returns this warp's unit in part `part`.
         const auto unit = [&](int part) {
             return int64_t(block - ends[part - 1]) * WARPS + warp();
         };

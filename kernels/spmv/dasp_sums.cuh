@@ -1,14 +1,13 @@
-// Blocks of DASP (spmv/dasp.cuh) times elements of x, summed by rows.
+// Products of DASP's blocks (spmv/dasp.cuh) with elements of x, summed by rows.
 //
-// A warp holds a block of 8 rows and 4 places as one element a lane, lane 4r + k
-// place k of row r, which is how an m8n8k4 fragment of A is spread. B's column r
-// holds the elements of x that row r needs, so the product's diagonal has the sums
-// of the rows. What is off the diagonal is row i's values times row j's elements of
-// x: it may be anything, Inf and NaN included, and nothing reads it. Each diagonal
-// element is a sum over its own row's 4 products alone, so an Inf or NaN reaches
-// only the rows that store an entry there. Padding multiplies 0 by 0: x is loaded
-// for entries only. Where two rows are pieced together, the other row's values
-// *and* elements of x are both replaced by 0, since a stored value may be Inf too.
+// A warp holds a block of 8 rows and 4 slots as one element per lane, with slot k of row r in lane
+// 4r + k, which is how an m8n8k4 fragment of A is distributed. Column r of B holds the elements of
+// x that row r needs, so the product's diagonal has the sums of the rows. Off the diagonal are row
+// i's values times row j's elements of x: these may be anything, Inf and NaN included, and are
+// never read. Each diagonal element is a sum over the 4 products of its own row alone, so an Inf or
+// NaN reaches only the rows that store an entry there. Padding multiplies 0 by 0: x is loaded only
+// for entries. If two rows are pieced together, the other row's values *and* elements of x are both
+// replaced by 0, since a stored value may be Inf, too.
 #pragma once
 
 #include "common/types.cuh"
@@ -16,19 +15,21 @@
 namespace tarsia::dasp {
 
 constexpr int WARP = 32;
-// Rows and places of a block.
+// Rows and slots per row of a block.
 constexpr int ROWS = 8, PLACES = 4;
 
-// An element of each of two blocks that are stored together.
+// One element of each of two blocks that are stored together.
 template <class T> struct Two { T first, second; };
 
-// The sums of 8 rows, of which a warp adds a block or two at one time.
-//   add      an element of each of two blocks and its elements of x
-//   add_one  the same of one block
-//   row      the sum of row r, each lane may ask for another
-//   all      the sum over the rows, on all lanes
-// This one, by multiply-adds on each lane, serves where no matrix unit has the
-// type: fp32 (TF32 would drop 13 bits of the factors) and complex numbers.
+// Sums of 8 rows, to which a warp adds one or two blocks at one time.
+//
+//   add      adds an element of each of two blocks, times its element of x
+//   add_one  adds an element of one block, times its element of x
+//   row      sum of row r; each lane may ask for another row
+//   all      sum over all rows, in all lanes
+//
+// This general version, by multiply-adds in each lane, is for types that no matrix unit has: fp32
+// (TF32 would drop 13 bits of the factors) and complex numbers.
 template <class A, class X, class Acc> struct Sums {
     Acc sum = zero<Acc>();
 
@@ -58,7 +59,7 @@ template <class Acc> struct Diagonal {
     Acc c[2] = {zero<Acc>(), zero<Acc>()};
 
     static __device__ __forceinline__ int lane() { return threadIdx.x % WARP; }
-    // Of the lane's row, where the lane has it.
+    // Sum of row lane / 4, valid in the lane that holds it.
     __device__ __forceinline__ Acc own() const { return lane() / PLACES % 2 ? c[1] : c[0]; }
     __device__ __forceinline__ Acc row(int r) const {
         return shuffle_index<WARP>(own(), PLACES * r + r / 2);
@@ -72,7 +73,7 @@ template <class Acc> struct Diagonal {
     }
 };
 
-// fp64 by DMMA, rounded once a product as by DFMA.
+// fp64 by DMMA, which rounds once per product, as DFMA does.
 template <class A, class X> struct Sums<A, X, double> : Diagonal<double> {
     __device__ __forceinline__ void add_one(A a, X x) {
         asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
@@ -85,10 +86,10 @@ template <class A, class X> struct Sums<A, X, double> : Diagonal<double> {
     }
 };
 
-// Half types by m16n8k8 with sums in fp32: products are exact. The paper's
-// m8n8k4 of fp16 is emulated after sm_70. Place k of the first block of two is
-// k' = 2k of the instruction, that of the second k' = 2k + 1, which is how it
-// spreads pairs over lanes; rows 8 to 15 of A are 0 and those of C are not read.
+// Half types by m16n8k8 with fp32 sums: products are exact. The paper's m8n8k4 of fp16 is emulated
+// after sm_70. Slot k of the first of two blocks is k' = 2k of the instruction, that of the second
+// is k' = 2k + 1, which is how it distributes pairs over lanes; rows 8 to 15 of A are 0, and those
+// of C are not read.
 template <class T> struct HalfSums : Diagonal<float> {
     static __device__ __forceinline__ uint32_t pack(T low, T high) {
         uint16_t bits[2];

@@ -1,4 +1,4 @@
-// Sums of products of one row's entries.
+// Sparse matrix in CSR, and sums of the products of one row's entries.
 #pragma once
 
 #include "common/grid.cuh"
@@ -8,12 +8,12 @@
 namespace tarsia::spmv {
 
 constexpr int WARP = 32;
-// Threads of a block of every kernel here.
+// Threads of a block of the kernels in this directory, unless they define their own.
 constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / WARP;
 
-// A matrix by rows. An offset counts from base, and so does a column, unless it has 16 bits: such
-// columns are the plan's own (narrow.cuh) and count from the origin of their row or chunk.
+// CSR matrix. Offsets count from base, and so do columns, unless these have 16 bits: such columns
+// are the plan's own (narrow.cuh) and count from the origin of their row or chunk.
 template <class A, class I, class J> struct Csr {
     static constexpr bool IS_NARROW = sizeof(J) == 2;
     int64_t rows, nnz;
@@ -21,16 +21,16 @@ template <class A, class I, class J> struct Csr {
     const J *indices;
     const A *values;
     int64_t base;
-    // L2's policy for indices and values.
+    // L2 cache policy for indices and values.
     uint64_t policy;
-    // The row of y of each row, or NULL: its own.
+    // Row of y that each row belongs to; NULL if it is the same row.
     const uint32_t *order;
-    // Of columns of 16 bits: the first column of each row or chunk, or NULL: 0.
+    // Origin of each row's or chunk's 16-bit columns, its first column; NULL if all are 0.
     const uint32_t *origins = nullptr;
 
     __device__ __forceinline__ int64_t row_of_y(int64_t row) const {
-        // Rows in another order are a copy, which has these types; to others it would cost
-        // registers.
+        // Reordered rows are in a copy of the matrix, which has these types; for other types this
+        // would only cost registers.
         if constexpr (sizeof(I) == 8 && sizeof(J) == 4) {
             if (order != nullptr)
                 return load_cached(order + row);
@@ -38,17 +38,17 @@ template <class A, class I, class J> struct Csr {
         return row;
     }
 
-    // Position of the first entry of a row, and of what follows the last row.
+    // Position of the first entry of a row; for `rows`, the end of the last row.
     __device__ __forceinline__ int64_t start(int64_t row) const {
         return int64_t(load_cached(offsets + row)) - base;
     }
 
-    // What the columns of a row, or of a chunk, that have 16 bits count from.
+    // Column from which the 16-bit columns of a row or chunk count.
     __device__ __forceinline__ uint32_t origin(int64_t part) const {
         return origins != nullptr ? load_cached(origins + part) : 0;
     }
 
-    // Where the element of x is that column 0 of a row has, as columns are stored.
+    // Address of the element of x to which the stored column 0 of a row refers.
     template <class X> __device__ __forceinline__ const X *x_of(const X *x, int64_t row) const {
         if constexpr (IS_NARROW) {
             return x + origin(row);
@@ -58,8 +58,8 @@ template <class A, class I, class J> struct Csr {
     }
 };
 
-// Adds value · x[column] of the entries first, first + stride, … before end, x being the row's
-// (Csr::x_of). U of them are under way at one time.
+// Sum of value · x[column] over the entries first, first + stride, … before `end`; x is the row's
+// (Csr::x_of). U entries are in flight at one time.
 template <int U, class Acc, class A, class X, class I, class J>
 __device__ __forceinline__ Acc dot(const Csr<A, I, J> &a, const X *x, int64_t first, int64_t end,
                                    int stride) {
@@ -68,10 +68,10 @@ __device__ __forceinline__ Acc dot(const Csr<A, I, J> &a, const X *x, int64_t fi
         J column[U];
         A value[U];
         X factor[U];
-        // Strides are far below 2^31 / U, so what is left is compared in 32 bits.
+        // Strides are far below 2^31 / U, so the rest is compared in 32 bits.
         const int left = int(min(end - k, int64_t(U) * stride));
-        // Where there is no entry the first is read again, so that nothing
-        // branches between loads; it is not multiplied: its x may be Inf.
+        // Beyond the end the first entry is loaded again, so that there are no branches between
+        // loads; it is not multiplied, since its x may be Inf.
 #pragma unroll
         for (int u = 0; u < U; ++u) {
             const int64_t at = k + (u * stride < left ? u * stride : 0);
@@ -90,8 +90,7 @@ __device__ __forceinline__ Acc dot(const Csr<A, I, J> &a, const X *x, int64_t fi
     return sum;
 }
 
-// y = beta · y for all rows, by the whole grid: what is left of the product
-// where alpha is 0.
+// Computes y = beta · y for all rows by the whole grid, which is the product if alpha is 0.
 template <class Y, class Acc>
 __device__ __forceinline__ void scale_rows(const Target<Y> &y, int64_t rows, Acc beta) {
     const int64_t stride = grid_stride();

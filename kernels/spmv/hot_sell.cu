@@ -1,12 +1,12 @@
 // SpMV `sell` with hot columns: y = alpha · A · x + beta · y on the slices of
 // src/format/hot_sell.rs, in one cooperative launch.
 //
-// Where x is large and a few columns have most of the entries, L2's rate of single
-// sectors is what an ordinary kernel waits for. Here a block that stays on each
-// multiprocessor keeps x of the hot columns in shared memory: all blocks together collect
-// them from x, each copies them after a barrier of the grid and then takes slices, each of
-// its warps the next one. Loads under way live in what shared memory leaves of L1, so
-// the hot ones must not take all of it (benches/NOTES.md).
+// If x is large and a few columns have most of the entries, an ordinary kernel is limited by the
+// rate at which L2 delivers single sectors. Here one block stays on each multiprocessor and keeps x
+// of the hot columns in shared memory: all blocks together collect these elements from x; after a
+// barrier of the grid each block copies them and then processes slices, of which each of its warps
+// draws the next one. Loads in flight live in the part of L1 that shared memory leaves, so the hot
+// columns must not take all of it (benches/NOTES.md).
 
 #include "common/copies.cuh"
 #include "common/loads.cuh"
@@ -19,15 +19,15 @@ using hot_sell::HOT;
 using hot_sell::LongRow;
 using hot_sell::SliceHead;
 
-// Threads of the block of a multiprocessor.
+// Threads of a block, of which each multiprocessor has one.
 constexpr int HOT_THREADS = 1024;
 constexpr int V = hot_sell::GROUP;
-// Steps under way beside the next ones, as registers allow.
+// Number of steps in flight besides the next ones, as registers allow.
 template <class A> constexpr int STEPS_UNDER_WAY = sizeof(A) > 8 ? 1 : 2;
 constexpr int STEP = WARP * V;
 constexpr uint32_t NO_ROW = ~0u;
 
-// The layout's arrays.
+// Arrays of the layout.
 template <class A> struct HotSell {
     uint32_t slices, rows, filled, hot_count;
     const SliceHead *heads;
@@ -38,12 +38,12 @@ template <class A> struct HotSell {
     const uint32_t *hot;
 };
 
-// What the launch's blocks share in the handle's counters: zero between launches.
+// State that the launch's blocks share in the handle's counters; zero between launches.
 struct Shared {
-    // Blocks that have come to the barrier, and that have left it.
+    // Number of blocks that have arrived at the barrier, and that have left it.
     uint32_t arrived, departed, unused[2];
 
-    // Parts of each long row that have come: what follows this.
+    // Number of pieces of each long row that have arrived; stored behind this struct.
     __device__ uint32_t *parts() { return reinterpret_cast<uint32_t *>(this + 1); }
 };
 
@@ -54,8 +54,8 @@ template <class T> __device__ __forceinline__ T load_bits16(const T *p) {
     return out;
 }
 
-// BYTES bytes to words where `on` is not 0, by a predicate: a branch would keep loads from
-// being put together. The words stay where it is 0.
+// Loads BYTES bytes into words if `on` is not 0, by a predicate, since a branch would keep loads
+// from being combined. If `on` is 0, the words stay as they are.
 template <int BYTES>
 __device__ __forceinline__ void load_words_if(uint32_t *out, const void *p, int on) {
     if constexpr (BYTES == 4) {
@@ -78,7 +78,7 @@ __device__ __forceinline__ void load_words_if(uint32_t *out, const void *p, int 
     }
 }
 
-// T from shared memory at `hot` if the word has the top bit, else from `cold`.
+// Loads a T from shared memory at `hot` if the top bit of `word` is set, otherwise from `cold`.
 template <class T>
 __device__ __forceinline__ T load_either(uint32_t word, uint32_t hot, const T *cold) {
     T out;
@@ -107,8 +107,8 @@ __device__ __forceinline__ T load_either(uint32_t word, uint32_t hot, const T *c
     }
     return out;
 }
-// x of a column's word; the shared memory's number · size drops the top bit, since sizes are
-// even.
+// Element of x for a column word. In the offset into shared memory, number · size drops the top
+// bit, since sizes are even.
 template <class X> __device__ __forceinline__ X factor_of(uint32_t word, uint32_t hot, const X *x) {
     return load_either(word, hot + word * uint32_t(sizeof(X)), x + word);
 }
@@ -119,7 +119,7 @@ __device__ __forceinline__ Complex<T> factor_of(uint32_t word, uint32_t hot, con
             load_either(word, at + uint32_t(sizeof(T)), &x[word].im)};
 }
 
-// A lane's sum over a slice's steps.
+// Sum of a lane over a slice's steps.
 template <class A, class X, class Acc>
 __device__ __forceinline__ Acc sum_lane(const A *values, const uint32_t *columns, int left,
                                         uint32_t padding, uint32_t hot, const X *x) {
@@ -129,7 +129,7 @@ __device__ __forceinline__ Acc sum_lane(const A *values, const uint32_t *columns
     const auto fetch = [&](uint32_t(&out)[U][WORDS], uint32_t(&at)[U][V]) {
 #pragma unroll
         for (int u = 0; u < U; ++u) {
-            // What is not there is padding.
+            // Steps beyond the end are padding.
 #pragma unroll
             for (int v = 0; v < V; ++v)
                 at[u][v] = padding;
@@ -164,7 +164,7 @@ __device__ __forceinline__ Acc sum_lane(const A *values, const uint32_t *columns
                 sum = fma(widen<Acc>(element<A>(now[u], v)), widen<Acc>(factor[u][v]), sum);
         }
     };
-    // Two sets of registers take turns: a move from one to the other would wait for its loads.
+    // Two sets of registers alternate: a move from one to the other would wait for its loads.
     uint32_t even[U][WORDS], odd[U][WORDS], even_at[U][V], odd_at[U][V];
     fetch(even, even_at);
 #pragma unroll 1
@@ -178,8 +178,8 @@ __device__ __forceinline__ Acc sum_lane(const A *values, const uint32_t *columns
     return sum;
 }
 
-// Leaves a part's sum for the last of the row's parts to arrive, which adds them in their
-// order. Blocks here loop, so that none waits for another's part.
+// Stores the sum of a piece of a split row; the last piece to arrive adds all of them in their
+// order. Blocks loop over slices here, so none waits for another block's piece.
 template <class Y, class Acc>
 __device__ __forceinline__ void join_parts(const LongRow *long_rows, const SliceHead &part,
                                            uint32_t slice, Acc sum, const Target<Y> &y, Acc alpha,
@@ -213,7 +213,7 @@ __device__ __forceinline__ uint32_t load_acquire(const uint32_t *p) {
     return out;
 }
 
-// A barrier of the grid, around f, which needs none of it.
+// Barrier of the grid. f, which does not depend on the barrier, runs between arrival and wait.
 template <class F> __device__ __forceinline__ void meet(Shared *shared, F f) {
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -224,7 +224,7 @@ template <class F> __device__ __forceinline__ void meet(Shared *shared, F f) {
     if (threadIdx.x == 0) {
         while (load_acquire(&shared->arrived) != gridDim.x) {
         }
-        // All have arrived; who is the last to have seen it clears both.
+        // All blocks have arrived; the last one to see this clears both counters.
         if (atomicAdd(&shared->departed, 1) == gridDim.x - 1) {
             shared->arrived = 0;
             shared->departed = 0;
@@ -247,12 +247,12 @@ __device__ __forceinline__ void hot_sell(const HotSell<A> &a, const X *x, const 
     constexpr uint32_t WARPS_OF_BLOCK = HOT_THREADS / WARP;
     const int lane = threadIdx.x % WARP;
     const uint32_t me = blockIdx.x * HOT_THREADS + threadIdx.x, all = gridDim.x * HOT_THREADS;
-    // Zeros behind them: padding's, and the rest of 16 bytes.
+    // Followed by zeros: one for padding, the others up to a multiple of 16 bytes.
     for (uint32_t i = me; i < a.hot_count + 16; i += all)
         collected[i] = i < a.hot_count ? load_cached(x + __ldg(a.hot + i)) : zero<X>();
     if (threadIdx.x == 0)
         drawn = WARPS_OF_BLOCK;
-    // A block's slices are every gridDim.x-th.
+    // A block takes every gridDim.x-th slice.
     uint32_t slice = blockIdx.x + threadIdx.x / WARP * gridDim.x;
     SliceHead next = {};
     if (slice < a.slices)
@@ -297,9 +297,9 @@ __device__ __forceinline__ void hot_sell(const HotSell<A> &a, const X *x, const 
 
 using namespace tarsia;
 
-// Grid: a block a multiprocessor, all at one time, with shared memory for hot_count + 1
-// elements of x, in whole 16 bytes; `collected` has room for 16 elements more than
-// hot_count, `sums` for one a part.
+// Grid: one block per multiprocessor, all resident at one time, with shared memory for hot_count +
+// 1 elements of x, rounded up to 16 bytes. `collected` has hot_count + 16 elements, `sums` one per
+// piece of a split row.
 #define KERNEL_product(name, types) KERNEL_OF(HOT_SELL, name, TYPES_##types)
 #define HOT_SELL(name, A, X, Y, Acc)                                                               \
     extern "C" __global__ void __launch_bounds__(spmv::HOT_THREADS, 1)                             \

@@ -1,15 +1,15 @@
-// SpMV `mask_block`: y = alpha · A · x + beta · y on the blocks of
-// src/format/mask_block.rs, in one launch.
+// SpMV `mask_block`: y = alpha · A · x + beta · y on the blocks of src/format/mask_block.rs, in one
+// launch.
 //
-// A warp takes a share or a part of a slab. Its values are one stream, which goes
-// through a ring in shared memory by asynchronous copies of 16 bytes a lane: they
-// need nothing but the head, so they are under way before the masks are known, and
-// do not wait for x. A lane has a row of a block: 4 blocks of 8 rows, or 8 of 4, are
-// a step of a warp. It reads the masks and columns of 32 blocks at one time, a block
-// a lane; a sum over the lanes of the masks' ones says where each block's values are.
+// A warp takes a share or a part of a slab. Its values are one stream, which goes through a ring
+// buffer in shared memory by asynchronous copies of 16 bytes per lane: the copies depend only on
+// the head, so they are in flight before the masks are known, and do not wait for x. A lane takes
+// one row of a block, and a warp's step is 4 blocks of 8 rows, or 8 blocks of 4. It reads the masks
+// and columns of 32 blocks at one time, one block per lane; a prefix sum of the masks' popcounts
+// gives the position of each block's values.
 //
-// What bounds it for narrow values is instructions, so that a block's column and
-// place go through one shuffle where columns have 16 bits.
+// For narrow values it is limited by instructions, so a block's column and position share one
+// shuffle if columns have 16 bits.
 
 #include <type_traits>
 
@@ -25,21 +25,21 @@ using namespace mask_block;
 constexpr int MASK_THREADS = 128, MASK_WARPS = MASK_THREADS / WARP;
 constexpr int BLOCK_COLUMNS = 4;
 
-// Bytes of a warp's ring, and of a copy by all of its lanes.
+// Bytes of a warp's ring buffer, and of a copy by all of its lanes.
 constexpr uint32_t RING = 4096, COPY = WARP * 16, RING_COPIES = RING / COPY;
 
-// Where a word has a block's column behind the place of its first value among those
-// of the 32 blocks that the lanes hold: 31 blocks have at most 992.
+// Position of a block's column in a word; the bits below hold the position of the block's first
+// value among those of the lanes' 32 blocks: 31 blocks have at most 992 values.
 constexpr int COLUMN_SHIFT = 10;
 
-// What the masks of a block are.
+// Type of the mask of a block.
 template <int ROWS> struct Masks { using Type = uint32_t; };
 template <> struct Masks<4> { using Type = uint16_t; };
 
-// The layout's arrays.
+// Arrays of the layout.
 template <int ROWS, class A> struct MaskBlock {
     int64_t rows, cols;
-    // Heads of shares, and all.
+    // Number of heads of shares, and of all heads.
     int64_t shares, heads;
     const BlockHead *head;
     const PartHead *parts;
@@ -50,7 +50,7 @@ template <int ROWS, class A> struct MaskBlock {
     int shares_log2;
 };
 
-// T's bytes, a multiple of 16, by loads of so many.
+// Loads a T, whose size is a multiple of 16 bytes, by loads of 16 bytes.
 template <class T> __device__ __forceinline__ T load_head(const T *p) {
     static_assert(sizeof(T) % 16 == 0);
     uint4 bits[sizeof(T) / 16];
@@ -62,7 +62,7 @@ template <class T> __device__ __forceinline__ T load_head(const T *p) {
     return out;
 }
 
-// An element in shared memory, where `exists` is not 0.
+// Loads an element from shared memory if `exists` is not 0; otherwise it is undefined.
 template <class T> __device__ __forceinline__ T load_shared_if(uint32_t at, uint32_t exists) {
     T out;
     if constexpr (sizeof(T) == 2) {
@@ -98,11 +98,11 @@ template <class T> __device__ __forceinline__ T load_shared_if(uint32_t at, uint
     return out;
 }
 
-// A warp's ring, and the stream of values that goes through it. AHEAD copies are
-// under way behind what has come.
+// Stream of a warp's values through its ring buffer. AHEAD copies are in flight behind those that
+// have arrived.
 template <int AHEAD> struct Stream {
-    // The lane's bytes of the stream's first copy; the ring; bytes of the stream from
-    // the first of the warp's on; copies that have come.
+    // from: the lane's bytes of the stream's first copy; ring: address of the ring buffer; end:
+    // length of the stream in bytes; come: number of copies that have arrived.
     const char *from;
     uint32_t ring, end, come;
 
@@ -112,16 +112,15 @@ template <int AHEAD> struct Stream {
             copy16(ring | (at & (RING - 1)), from + copy * COPY);
         close_copies();
     }
-    // Of what begins at `values`, which is a multiple of 16 bytes from the stream's
-    // own beginning.
+    // Stream of `end` bytes from `values` on, which is aligned to 16 bytes.
     __device__ __forceinline__ Stream(const char *values, uint32_t end, uint32_t ring)
         : from(values + threadIdx.x % WARP * 16), ring(ring), end(end), come(0) {
 #pragma unroll
         for (int copy = 0; copy < AHEAD; ++copy)
             start(copy);
     }
-    // Waits until all lanes' bytes before `to` have come, and starts as many copies
-    // as have. All lanes are done with what is RING - AHEAD copies behind `to`.
+    // Waits until all lanes' bytes before `to` have arrived, and starts as many new copies. All
+    // lanes must be done with what is RING_COPIES - AHEAD copies before `to`.
     __device__ __forceinline__ void wait(uint32_t to) {
         __syncwarp();
 #pragma unroll 1
@@ -134,7 +133,7 @@ template <int AHEAD> struct Stream {
     }
 };
 
-// The elements of x that a row of a block needs: `bits` says which.
+// Loads the elements of x that a row of a block needs, according to the bits of its mask.
 template <bool IS_VECTOR, class X>
 __device__ __forceinline__ void load_x(X (&out)[BLOCK_COLUMNS], const X *x, bool is_whole,
                                        uint32_t bits) {
@@ -154,19 +153,18 @@ __device__ __forceinline__ void load_x(X (&out)[BLOCK_COLUMNS], const X *x, bool
         out[j] = load_cached_if(x + j, bits & 1u << j);
 }
 
-// The lane's sum over all blocks of a head.
+// Sum of a lane over all blocks of a head.
 template <int ROWS, bool IS_WIDE, class Acc, class A, class X>
 __device__ __forceinline__ Acc sum_lane(const MaskBlock<ROWS, A> &a, const BlockHead &head,
                                         const X *x, uint32_t ring) {
-    // Rows of blocks, and blocks of a step; steps under way at one time, as registers
-    // have room for.
+    // Number of blocks in a step, and of steps in flight at one time, as registers allow.
     constexpr int BLOCKS = WARP / ROWS, STEPS = sizeof(A) == 16 ? 1 : 2;
     constexpr uint32_t SIZE = sizeof(A);
-    // Copies that the values of the steps under way may be spread over.
+    // Number of copies over which the values of the steps in flight may be spread.
     constexpr int SPAN = (STEPS * WARP * BLOCK_COLUMNS * SIZE + COPY - 1) / COPY;
     constexpr int AHEAD = RING_COPIES - SPAN - 1;
     static_assert(AHEAD >= 1);
-    // Wider elements take as many wavefronts either way, and more instructions.
+    // Wider elements would take as many wavefronts with vector loads, and more instructions.
     constexpr bool IS_VECTOR = sizeof(X) <= 4;
 
     const int lane = threadIdx.x % WARP;
@@ -176,12 +174,13 @@ __device__ __forceinline__ Acc sum_lane(const MaskBlock<ROWS, A> &a, const Block
     Stream<AHEAD> stream(reinterpret_cast<const char *>(a.values + head.first) - skipped,
                          skipped + head.values * SIZE, ring);
 
-    // Blocks whose x is there as vectors: those before the last one's columns, or none.
+    // Number of block columns whose x can be loaded as a vector: all full ones, or none if x is not
+    // aligned.
     const X *own_x = x + (IS_WIDE ? 0 : int64_t(head.base) * BLOCK_COLUMNS);
     const bool is_aligned = reinterpret_cast<uintptr_t>(x) % (BLOCK_COLUMNS * sizeof(X)) == 0;
     const uint32_t vectors =
         is_aligned ? uint32_t(a.cols / BLOCK_COLUMNS) - (IS_WIDE ? 0 : head.base) : 0;
-    // Else the compiler adds these up anew for each block.
+    // Keeps the compiler from computing this address anew for each block.
     asm("" : "+l"(own_x));
 
     const auto *masks = a.masks + head.block;
@@ -189,7 +188,7 @@ __device__ __forceinline__ Acc sum_lane(const MaskBlock<ROWS, A> &a, const Block
     const uint32_t *wide = a.wide + head.base;
     const uint32_t below = (1u << row * BLOCK_COLUMNS) - 1;
     uint32_t mask, column;
-    // Lanes without a block have one of no entries.
+    // Lanes without a block get one without entries.
     const auto fetch = [&](int first, uint32_t &mask, uint32_t &column) {
         mask = column = 0;
         if (first + lane < count) {
@@ -203,7 +202,7 @@ __device__ __forceinline__ Acc sum_lane(const MaskBlock<ROWS, A> &a, const Block
     };
     fetch(0, mask, column);
     Acc sum = zero<Acc>();
-    // Bytes of the stream before the values of the 32 blocks.
+    // Bytes of the stream before the values of the current 32 blocks.
     uint32_t before = skipped;
 #pragma unroll 1
     for (int first = 0; first < count; first += WARP) {
@@ -269,9 +268,9 @@ __device__ __forceinline__ Acc sum_lane(const MaskBlock<ROWS, A> &a, const Block
     return sum;
 }
 
-// Leaves the sums of a part's rows for the last of the slab's parts to arrive,
-// which adds them: each lane of a row every so many parts in their order. All lanes
-// have their row's sum.
+// Stores the sums of a part's rows; the last of the slab's parts to arrive adds them: each lane of
+// a row adds every (32 / ROWS)-th part in order, and then the lanes' sums are added. All lanes have
+// their row's sum.
 template <int ROWS, class A, class Y, class Acc>
 __device__ __forceinline__ void join_slab(const MaskBlock<ROWS, A> &a, int64_t number, Acc sum,
                                           Y *y, Acc alpha, Acc beta, Acc *sums,
@@ -310,14 +309,14 @@ template <int ROWS, class A, class X, class Y, class Acc>
 __device__ __forceinline__ void mask_block(const MaskBlock<ROWS, A> &a, const X *x, Y *y,
                                            Scalar<Acc> alpha, Scalar<Acc> beta, Acc *sums,
                                            uint32_t *arrivals) {
-    // One more, so that the rings can begin at a multiple of their size.
+    // One ring more, so that the rings can begin at a multiple of their size.
     __shared__ alignas(16) char rings[(MASK_WARPS + 1) * RING];
     __shared__ Acc shares[MASK_WARPS][ROWS];
     if (is_zero(alpha.get())) {
         scale_rows(y, a.rows, beta.get());
         return;
     }
-    // Shuffles tell the compiler what all lanes of a warp have in common.
+    // The shuffle tells the compiler that the result is uniform across the warp.
     const int lane = threadIdx.x % WARP, warp = __shfl_sync(~0u, threadIdx.x / WARP, 0);
     const int row = lane % ROWS, rank = lane / ROWS;
     const int64_t number = int64_t(blockIdx.x) * MASK_WARPS + warp;
@@ -327,7 +326,7 @@ __device__ __forceinline__ void mask_block(const MaskBlock<ROWS, A> &a, const X 
     const uint32_t flags = __shfl_sync(~0u, head.flags, 0);
     uint32_t ring = shared_address(rings) + RING - 1 & ~(RING - 1);
     ring += warp * RING;
-    // Else the compiler asks where shared memory is before each access.
+    // Keeps the compiler from computing the address of shared memory before each access.
     asm("" : "+r"(ring));
     Acc sum;
     if (flags & WIDE) {
@@ -361,7 +360,7 @@ __device__ __forceinline__ void mask_block(const MaskBlock<ROWS, A> &a, const X 
         store(y + y_row, alpha.get(), sum, beta.get());
 }
 
-// Blocks of a multiprocessor that registers must leave room for.
+// Number of blocks per multiprocessor for which registers must suffice.
 template <class A, class Acc> constexpr int mask_blocks() {
     constexpr bool IS_COMPLEX = same<A, Complex<float>>;
     return sizeof(A) == 16 ? 5 : IS_COMPLEX ? 6 : sizeof(Acc) == 4 ? 8 : 7;
@@ -371,7 +370,7 @@ template <class A, class Acc> constexpr int mask_blocks() {
 
 using namespace tarsia;
 
-// Grid: ceil(heads / MASK_WARPS).
+// Grid: ceil(heads / MASK_WARPS) blocks.
 #define KERNEL_product(name, H, types) KERNEL_OF(MASK_BLOCK, name, H, TYPES_##types)
 #define MASK_BLOCK(name, rows_of_block, A, X, Y, Acc)                                              \
     extern "C" __global__ void __launch_bounds__(spmv::MASK_THREADS, spmv::mask_blocks<A, Acc>())  \

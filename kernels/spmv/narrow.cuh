@@ -1,16 +1,18 @@
-// Columns of 16 bits that a plan keeps of a matrix whose offsets and values stay where they are.
+// Columns of 16 bits that a plan keeps for a matrix whose offsets and values stay where they are.
 // They count from an origin, which is one of
+//
 // - each row's least column, for the form `rows`, whose lanes know their row;
-// - each chunk's least column, for the form `balanced`, whose warps load a chunk at a time;
-// - 0 for all, where no column is beyond 16 bits: no origins are kept.
-// *far becomes 1 where a column is too far from its origin: then what was made is not used.
+// - each chunk's least column, for the form `balanced`, whose warps load one chunk at a time;
+// - 0 for all, if every column fits 16 bits: no origins are kept.
+//
+// *far becomes 1 if a column is too far from its origin; the columns are then not used.
 #pragma once
 
 #include "spmv/dot.cuh"
 
 namespace tarsia::spmv {
 
-// Entries that have an origin together.
+// Number of entries that share an origin.
 constexpr int CHUNK = WARP;
 constexpr uint32_t MOST_DISTANCE = 0xffff;
 
@@ -19,7 +21,8 @@ __device__ __forceinline__ void report_far(bool is_far, unsigned long long *far)
         atomicOr(far, 1ull);
 }
 
-// 2^lanes_log2 lanes a row, in a grid as of the form `rows`. Columns need not be sorted.
+// Computes columns relative to each row's least one, with 2^lanes_log2 lanes per row, in a grid as
+// for the form `rows`. Columns need not be sorted.
 template <class I, class J>
 __device__ __forceinline__ void narrow_rows(int64_t rows, const I *offsets, const J *indices,
                                             int32_t base, int32_t lanes_log2, uint16_t *columns,
@@ -50,7 +53,8 @@ __device__ __forceinline__ void narrow_rows(int64_t rows, const I *offsets, cons
         columns[k] = uint16_t(uint32_t(indices[k] - base) - least);
 }
 
-// A warp a chunk, in turns. origins may be NULL.
+// Computes columns relative to each chunk's least one, with a warp per chunk, in turns. If
+// `origins` is NULL, columns are relative to 0.
 template <class J>
 __device__ __forceinline__ void narrow_chunks(int64_t nnz, const J *indices, int32_t base,
                                               uint16_t *columns, uint32_t *origins,

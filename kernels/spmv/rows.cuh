@@ -1,17 +1,17 @@
-// SpMV `csr`, form `rows`: 2 to 32 lanes sum a row; a row that is long for
-// them is summed by its whole block. No search, no workspace: the shortest way
-// for a small matrix, and right, but slow, where one row has most entries.
+// SpMV `csr`, form `rows`: 2 to 32 lanes sum a row; a row that is long for them is summed by its
+// whole block. There is no search and no workspace: it is the fastest form for a small matrix, and
+// correct, but slow, if one row has most entries.
 #pragma once
 
 #include "spmv/dot.cuh"
 
 namespace tarsia::spmv {
 
-// Entries of a lane under way at one time. Lanes are chosen so that a row of
-// mean length takes one step (src/backend/cuda/spmv/csr.rs).
+// Number of entries of a lane in flight at one time. Lanes per row are chosen so that a row of mean
+// length takes one step (src/backend/cuda/spmv/csr.rs).
 constexpr int ROW_UNROLL = 4;
-// Steps of a row's lanes beyond which the block takes the row: the block's two
-// barriers and its reduction cost about as much as this many steps.
+// Number of steps of a row's lanes beyond which the block takes the row: the block's two barriers
+// and its reduction cost about as much as this many steps.
 constexpr int LONG_STEPS = 8;
 
 template <class A, class X, class Y, class Acc, class I, class J>
@@ -32,7 +32,7 @@ __device__ __forceinline__ void rows(const Csr<A, I, J> &a, const X *x, const Ta
         begin = a.start(row);
         end = a.start(row + 1);
     }
-    // A row behind the last has no entries: whose x it takes is no matter.
+    // A row beyond the last has no entries, so it does not matter which x it takes.
     const X *row_x = a.x_of(x, min(row, a.rows - 1));
     const bool is_long = end - begin > int64_t(LONG_STEPS * ROW_UNROLL) << lanes_log2;
     Acc sum = zero<Acc>();
@@ -44,7 +44,7 @@ __device__ __forceinline__ void rows(const Csr<A, I, J> &a, const X *x, const Ta
     if (lane == 0 && row < a.rows && !is_long)
         y.store(a.row_of_y(row), alpha, sum, beta);
 
-    // Bits of the first lanes of long rows.
+    // Mask of the first lanes of long rows.
     const unsigned mine = __ballot_sync(~0u, is_long && lane == 0);
     if (threadIdx.x % WARP == 0)
         long_rows[warp] = mine;

@@ -1,23 +1,22 @@
-// SpMV `sell`: y = alpha · A · x + beta · y on the slices of
-// src/format/warp_sell.rs, a warp a slice, in one launch.
+// SpMV `sell`: y = alpha · A · x + beta · y on the slices of src/format/warp_sell.rs, one warp per
+// slice, in one launch.
 //
-// A lane reads groups of V columns and the values of K rows there, those of the
-// next steps before it waits for these ones' x: what bounds a short launch is how
-// many bytes are under way. Many small blocks that end and make room are faster
-// here than resident ones that loop, and loads into registers than bulk copies to
-// shared memory (benches/NOTES.md).
+// A lane loads groups of V columns and the values of K rows there, and those of the next steps
+// before it waits for x of the current ones: a short launch is limited by the number of bytes in
+// flight. Many small blocks that end and make room are faster here than resident ones that loop,
+// and loads into registers are faster than bulk copies to shared memory (benches/NOTES.md).
 
 #include "common/slots.cuh"
 #include "spmv/sell.cuh"
 
 namespace tarsia::spmv {
 
-// Threads of a block, a slice a warp: small, since blocks of few slices spread
+// Threads of a block, with one slice per warp. Blocks are small, since blocks of few slices spread
 // better over multiprocessors and end one by one.
 constexpr int SELL_THREADS = 128;
 
-// Adds the sums of a block's parts in their order; the row's last block those of its blocks from
-// `first` on. The sum is every lane's.
+// Adds the sums of a block's parts of a row in their order; the row's last block also adds those of
+// the row's other blocks, from `first` on. All lanes have the sum of their warp.
 template <class Y, class Acc>
 __device__ __forceinline__ void join_parts(int64_t first, bool is_last, Acc sum, const Target<Y> &y,
                                            int64_t row, Acc alpha, Acc beta, SlotWord *slots) {
@@ -52,7 +51,7 @@ __device__ __forceinline__ void join_parts(int64_t first, bool is_last, Acc sum,
         y.store(row, alpha, total, beta);
 }
 
-// The sums of a slice's items of K rows, in all of an item's lanes.
+// Computes the sums of a slice's items of K rows; all lanes of an item get them.
 template <int V, int K, int U, class A, class X, class Acc>
 __device__ __forceinline__ void sum_slice(const Sell<A> &a, const SliceHead &head, const X *x,
                                           const Steps &steps, LaneItem &item, Acc (&sums)[K]) {
@@ -72,7 +71,7 @@ __device__ __forceinline__ void sum_slice(const Sell<A> &a, const SliceHead &hea
         sum_lane<V, K, U, Columns::ADJACENT>(sums, values, a.narrow + first, lane, lane, WARP, WARP,
                                              from(x + head.base), steps, item);
     } else {
-        // Runs keep lane 0's columns only, all steps' side by side.
+        // Runs store only lane 0's columns, with those of all steps side by side.
         const bool runs = K == 1 && head.flags & RUNS;
         sum_lane<V, K, U, Columns::NARROW>(sums, values, a.narrow + first, lane, runs ? 0 : lane,
                                            runs ? V : WARP * V / 2, runs ? V : WARP * V,
@@ -85,11 +84,11 @@ __device__ __forceinline__ void sum_slice(const Sell<A> &a, const SliceHead &hea
     }
 }
 
-// Steps under way beside the next ones, as registers allow for eight blocks.
+// Number of steps in flight besides the next ones, as registers allow for eight blocks.
 template <int V, int K, class A>
 constexpr int STEPS_UNDER_WAY = (K > 1 || V > 2) && sizeof(A) > 4 ? 1 : 2;
 
-// y of a slice's rows.
+// Computes y for the rows of a slice.
 template <int V, int K, int U, class A, class X, class Y, class Acc>
 __device__ __forceinline__ void sell_slice(const Sell<A> &a, int64_t slice, const X *x,
                                            const Target<Y> &y, Scalar<Acc> alpha, Scalar<Acc> beta,
@@ -104,7 +103,7 @@ __device__ __forceinline__ void sell_slice(const Sell<A> &a, int64_t slice, cons
     } else if (head.flags & PART) {
         item.row = head.row;
     } else if (number < head.items) {
-        // Places are less than 2^31, so this does not overflow.
+        // Positions are less than 2^31, so this does not overflow.
         item.found = __ldg(a.order + head.place + number);
         item.row = head.row;
     }
@@ -144,12 +143,12 @@ __device__ __forceinline__ void sell(const Sell<A> &a, const X *x, const Target<
         sell_slice<V, K, STEPS_UNDER_WAY<V, K, A>>(a, slice, x, y, alpha, beta, slots);
 }
 
-// Entries of the longest row of a matrix whose slices go in pairs, as src/format/warp_sell.rs has
-// it.
+// Entries of the longest row in a matrix whose slices are taken in pairs, as in
+// src/format/warp_sell.rs.
 constexpr int PAIR_LENGTH = 8;
 
-// A slice of single rows of at most PAIR_LENGTH entries, with narrow columns, no half step
-// and a lane a row: all that a lane needs of it is under way at one time.
+// Slice of single rows of at most PAIR_LENGTH entries, with narrow columns, no half step and one
+// lane per row: all of a lane's loads from it are in flight at one time.
 template <int V, class A, class X, class Acc> struct ShortSlice {
     static constexpr int STEPS = PAIR_LENGTH / V;
     uint32_t words[STEPS][(V * sizeof(A) + 3) / 4];
@@ -209,8 +208,8 @@ template <int V, class A, class X, class Acc> struct ShortSlice {
     }
 };
 
-// A warp has two slices of a matrix without longer rows. One slice of narrow values is half a KB
-// behind three loads that wait for each other: too little to keep memory busy.
+// Computes two slices per warp, for a matrix without longer rows. One slice of narrow values is
+// half a KB behind three dependent loads: too little to keep memory busy.
 template <int V, class A, class X, class Y, class Acc>
 __device__ __forceinline__ void sell_pairs(const Sell<A> &a, const X *x, const Target<Y> &y,
                                            Scalar<Acc> alpha, Scalar<Acc> beta, SlotWord *slots) {
@@ -245,13 +244,13 @@ __device__ __forceinline__ void sell_pairs(const Sell<A> &a, const X *x, const T
         sell_slice<V, 1, 1>(a, slice, x, y, alpha, beta, slots);
 }
 
-// Blocks of a multiprocessor that registers must leave room for, without a spill.
-// Eight make 1,024 lanes, for which rows are dealt out: dnn90 has 7.8 a
-// multiprocessor and took 11.8 µs where eight fit, 13.3 where seven did.
+// Number of blocks per multiprocessor for which registers must suffice without spills. Eight blocks
+// are 1,024 lanes, the number for which rows are divided: dnn90 has 7.8 blocks per multiprocessor
+// and took 11.8 µs if eight fit, 13.3 if seven did.
 template <int V, int K, class A, class Acc> constexpr int sell_blocks() {
     if (sizeof(A) == 16)
         return 5;
-// Compilers take more registers for other architectures than 9.0.
+// Compilers use more registers for architectures other than 9.0.
 #if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1000)
     if (V == 4)
         return sizeof(Acc) == 8 && sizeof(A) == 4 ? 6 : 7;
@@ -265,7 +264,7 @@ template <int V, int K, class A, class Acc> constexpr int sell_blocks() {
 
 using namespace tarsia;
 
-// Grid: ceil(slices / (SELL_THREADS / WARP)).
+// Grid: ceil(slices / (SELL_THREADS / WARP)) blocks.
 #define KERNEL_product(name, types, V, K) KERNEL_OF(SELL, name, V, K, TYPES_##types)
 #define SELL(name, V, K, A, X, Y, Acc)                                                             \
     extern "C" __global__ void __launch_bounds__(spmv::SELL_THREADS,                               \
@@ -276,8 +275,8 @@ using namespace tarsia;
         const spmv::Sell<A> a = {slices, rows, heads, order, values, narrow, wide};                \
         spmv::sell<V, K>(a, x, Target<Y>{y, old}, alpha, beta, slots);                             \
     }
-// Complex values have little to gain from fewer columns. V = 4 is of values that four of are 16
-// bytes at the most, and of doubles.
+// Complex values have little to gain from fewer columns, so they have only K = 1. V = 4 is for
+// values of which four are 16 bytes at most, and for doubles.
 KERNELS(product, (f64), (spmv_sell_2_1_f64, 2, 1), (spmv_sell_2_2_f64, 2, 2),
         (spmv_sell_2_3_f64, 2, 3), (spmv_sell_4_1_f64, 4, 1))
 KERNELS(product, (f32), (spmv_sell_2_1_f32, 2, 1), (spmv_sell_2_2_f32, 2, 2),
@@ -313,8 +312,7 @@ KERNELS(product, (ones_bf16f32), (spmv_sell_2_1_ones_bf16f32, 2, 1),
         (spmv_sell_2_2_ones_bf16f32, 2, 2), (spmv_sell_2_3_ones_bf16f32, 2, 3),
         (spmv_sell_4_1_ones_bf16f32, 4, 1))
 
-// Grid: ceil(slices / (2 · SELL_THREADS / WARP)).
-// Rows of a few narrow values.
+// Pairs of slices, for rows of a few narrow values. Grid: ceil(slices / (2 · SELL_THREADS / WARP)).
 #define KERNEL_pairs(name, types) KERNEL_OF(PAIRS, name, TYPES_##types)
 #define PAIRS(name, A, X, Y, Acc)                                                                  \
     extern "C" __global__ void __launch_bounds__(spmv::SELL_THREADS, sizeof(A) == 1 ? 7 : 8)       \

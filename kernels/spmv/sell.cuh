@@ -1,4 +1,4 @@
-// The slices of src/format/warp_sell.rs, and how a lane goes through its entries of one.
+// Slices of src/format/warp_sell.rs, and the loop of a lane over its entries of a slice.
 #pragma once
 
 #include "common/loads.cuh"
@@ -9,10 +9,10 @@ namespace tarsia::spmv {
 
 using namespace warp_sell;
 
-// A lane without a row.
+// Row number of a lane without a row.
 constexpr uint32_t NO_ROW = ~0u;
 
-// The layout's arrays.
+// Arrays of the layout.
 template <class A> struct Sell {
     int64_t slices, rows;
     const SliceHead *heads;
@@ -22,11 +22,11 @@ template <class A> struct Sell {
     const uint32_t *wide;
 };
 
-// How columns are stored.
+// Forms in which columns are stored.
 enum class Columns { NARROW, WIDE, ADJACENT };
 
-// Columns of a lane's group. Two narrow ones are a word. Loads go to words, which compilers
-// keep in registers.
+// Columns of a lane's group. Two narrow ones share a word. Columns are loaded as words, which
+// compilers keep in registers.
 template <int V, Columns FORM> struct ColumnGroup {
     static constexpr int COUNT = FORM == Columns::ADJACENT ? 1 : V;
     static constexpr int WORDS = FORM == Columns::WIDE ? V : (COUNT + 1) / 2;
@@ -48,24 +48,25 @@ template <int V, Columns FORM> struct ColumnGroup {
 
 template <bool VALUE> struct Is { static constexpr bool value = VALUE; };
 
-// What a lane knows of its item. The place's word is not looked at before the
-// first values and columns are under way, which need not wait for it.
+// Item of a lane. Its word of `order` is not used before the first values and columns are in
+// flight, so that these loads do not wait for it.
 struct LaneItem {
-    // Its word in `order`; 0: no entry, or the length is known without.
+    // The item's word in `order`; 0 if the lane has no entry, or if row and length are known
+    // without it.
     uint32_t found;
-    // The length where the head has it.
+    // The length, if the head gives it; otherwise 0.
     int fixed;
-    // What `found` counts rows from, or the row; NO_ROW: the lane has none.
+    // Row from which `found` counts, or the row itself; NO_ROW if the lane has none.
     uint32_t row;
 
-    // The length, whereupon `row` is the item's first.
+    // Returns the length, and makes `row` the item's first row.
     __device__ __forceinline__ int look() {
         row += found & 0xffff;
         return fixed + int(found >> 16);
     }
 };
 
-// What a value is multiplied by, in the type of a sum that it goes to.
+// Converts an element of x to the type of the sum to which its products are added.
 template <class Acc, class X> __device__ __forceinline__ Acc widened(const Acc &, X factor) {
     return widen<Acc>(factor);
 }
@@ -74,19 +75,20 @@ __device__ __forceinline__ void add_product(Acc &sum, A value, const Acc &factor
     sum = fma(widen<Acc>(value), factor, sum);
 }
 
-// A slice's steps.
+// Number of a slice's steps, and a lane's rank in its item.
 struct Steps {
     int full;
-    // A half is before them.
+    // True if a half step comes before the full ones.
     bool half;
     int lanes_log2, rank;
 };
 
-// Adds to `sums`, one for each of the item's rows, the products of a slice's lane in the
-// slice's steps: take(column) is what values there are multiplied by. Values and columns start
-// at `values` and `columns`, of which lane l's are `columns_lane` groups on; columns of two
-// full steps lie `stride` apart, a half's `half_stride` before them. U steps are under way
-// beside the next ones. Values of HALF_BYTES and more have half steps.
+// Adds to `sums`, one for each of the item's rows, the products of one lane in all steps of a
+// slice; take(column) gives the element that values in that column are multiplied by. The slice's
+// values and columns start at `values` and `columns`. The lane's columns begin `columns_lane`
+// groups further on; columns of successive full steps are `stride` apart, and those of a half step
+// take the `half_stride` elements before. U steps are in flight besides the next ones. Values of
+// HALF_BYTES or more have half steps.
 template <int V, int K, int U, Columns FORM, int HALF_BYTES = 8, class A, class J, class Sum,
           class Take>
 __device__ __forceinline__ void sum_lane(Sum (&sums)[K], const A *values, const J *columns,
@@ -110,7 +112,7 @@ __device__ __forceinline__ void sum_lane(Sum (&sums)[K], const A *values, const 
     }
     values += lane * V;
     columns += columns_lane * (ONE ? 1 : V);
-    // Of the next groups; `left` full steps from there on.
+    // Number of full steps from the next groups on.
     int left = steps.full;
     const auto fetch = [&](uint32_t(&out)[U][K][WORDS], ColumnGroup<V, FORM>(&group)[U]) {
 #pragma unroll
@@ -132,11 +134,12 @@ __device__ __forceinline__ void sum_lane(Sum (&sums)[K], const A *values, const 
         for (int k = 0; k < K; ++k)
             add_product(sums[k], element<A>(words[k], v), wide);
     };
-    // Two sets of registers take turns: a move from one to the other would wait for its loads.
+    // Two sets of registers alternate: a move from one to the other would wait for its loads.
     uint32_t even[U][K][WORDS], odd[U][K][WORDS];
     ColumnGroup<V, FORM> even_at[U], odd_at[U];
     fetch(even, even_at);
-    // Columns of the item from the lane's next on; of the half.
+    // Number of the item's columns from the lane's next one on, for full steps and for the half
+    // step.
     const int length = item.look(), rest_of_half = has_half ? length - steps.rank * H : 0;
     int rest = length - (has_half ? H << steps.lanes_log2 : 0) - steps.rank * V;
     const auto add_steps = [&](const uint32_t(&now)[U][K][WORDS],

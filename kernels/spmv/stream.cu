@@ -1,11 +1,11 @@
-// SpMV `stream`: y = alpha · A · x + beta · y on equal tiles of nonzeros, in one
-// launch; in two where more rows are split than there are counters.
+// SpMV `stream`: y = alpha · A · x + beta · y on tiles of equally many nonzeros, in one launch, or
+// two if more rows are split than there are counters.
 
 #include "spmv/stream.cuh"
 
 using namespace tarsia;
 
-// Tiles that have high halves of columns.
+// Kernels by the tiles that have high halves of columns.
 #define HIGH_none stream::High::NONE
 #define HIGH_some stream::High::SOME
 #define HIGH_all stream::High::ALL
@@ -47,7 +47,7 @@ KERNELS(product, (all), (spmv_stream_all_f64, f64), (spmv_stream_all_f32, f32),
         (spmv_stream_all_f16f32, f16f32), (spmv_stream_all_bf16, bf16),
         (spmv_stream_all_bf16f32, bf16f32), (spmv_stream_all_c32, c32), (spmv_stream_all_c64, c64))
 
-// Grid: as many blocks as split rows. By the types of y and of the sums.
+// Grid: one block per split row. Kernels by the types of y and of the sums.
 #define KERNEL_finish(name, types) KERNEL_OF(FINISH, name, TYPES_##types)
 #define FINISH(name, A, X, Y, Acc)                                                                 \
     extern "C" __global__ void __launch_bounds__(stream::THREADS)                                  \

@@ -1,16 +1,15 @@
-// SpMV `stream`: the arrays are those of src/format/stream.rs. A warp sums a
-// tile, whatever the rows in it:
-// - all that it reads of A is at a place that its number says, so that nothing
-//   but x waits for a load before;
-// - lanes multiply neighbouring slots and leave the products in shared memory,
-//   where each lane finds a strip of consecutive slots;
-// - a lane adds along its strip; one segmented scan over the lanes brings what the
-//   strips before leave open;
-// - the sums of rows that end in the tile are put in their order, so that y is
-//   written by consecutive lanes.
-// Rows that tiles cut are put together by the block; a row that a block cuts and
-// does not finish by itself is added up by the last of its blocks to arrive, in the
-// order of the blocks.
+// SpMV `stream` on the arrays of src/format/stream.rs. A warp sums a tile, whatever its rows:
+// - the addresses of everything it reads of A follow from the tile's number, so that only x waits
+//   for an earlier load;
+// - lanes multiply neighbouring slots and store the products in shared memory, where each lane
+//   finds a strip of consecutive slots;
+// - a lane adds along its strip; one segmented scan over the lanes adds what the strips before
+//   leave open;
+// - the sums of rows that end in the tile are stored in order, so that consecutive lanes write y.
+//
+// Rows that are cut between tiles are combined by the block. If a block cuts a row and does not
+// finish it by itself, the last of the row's blocks to arrive adds the partial sums in the order of
+// the blocks.
 #pragma once
 
 #include "common/stream_tiles.cuh"
@@ -20,35 +19,35 @@ namespace tarsia::stream {
 
 constexpr unsigned FULL = ~0u;
 constexpr int THREADS = WARPS * WARP;
-// Loads that take a lane through a tile.
+// Number of loads in which a lane goes through a tile.
 constexpr int STEPS = 4;
 
-// Slots of one load: 16 bytes of values where these are of 4 or 8 bytes. More for
-// halves would spread the lanes over more lines of x.
+// Number of slots in one load: 16 bytes of values if these have 4 or 8 bytes. More for halves would
+// spread the lanes over more lines of x.
 template <class A> constexpr int V = sizeof(A) <= 4 ? 4 : 2;
-// Slots of a lane, and of a tile.
+// Number of slots of a lane, and of a tile.
 template <class A> constexpr int E = STEPS *V<A>;
 template <class A> constexpr int TILE = tile_slots(sizeof(A));
 
-// A lane's bits of a tile.
+// Type of a lane's bits of a tile.
 template <int N> struct BitsOf;
 template <> struct BitsOf<8> { using type = uint8_t; };
 template <> struct BitsOf<16> { using type = uint16_t; };
 template <class A> using Bits = typename BitsOf<E<A>>::type;
 
-// Which tiles have high halves: none, those whose heads say so, or all.
+// Tiles that have high halves of columns: none, those whose heads say so, or all.
 enum class High { NONE, SOME, ALL };
 
 template <class A> struct Matrix {
     int64_t rows;
-    // Slots of the last tile that are not padding.
+    // Number of tiles, and of slots in the last tile that are not padding.
     uint32_t tile_count, last_slots;
     const Tile *tiles;
     const Bits<A> *ends, *voids;
     const uint16_t *lows, *highs;
     const A *values;
     const Split *splits;
-    // L2's policy for what is read once.
+    // L2 cache policy for data that are read once.
     uint64_t policy;
 
     __device__ __forceinline__ Tile tile(uint32_t number) const {
@@ -57,8 +56,7 @@ template <class A> struct Matrix {
     }
 };
 
-// The columns of N steps of a tile as a lane has them: of slots (step · WARP +
-// lane) · V and after.
+// Columns of a lane in N steps of a tile: those of the V slots from (step · WARP + lane) · V on.
 template <class A, High HIGH, int N> struct Columns {
     static constexpr int HALF_WORDS = V<A> / 2;
     uint32_t lows[N][HALF_WORDS];
@@ -85,30 +83,31 @@ template <class A, High HIGH, int N> struct Columns {
             load_halves(a.highs, tile, a.policy, highs);
     }
 
-    // High halves of a tile whose head has come.
+    // Loads the high halves of a tile whose head has been loaded.
     __device__ __forceinline__ void load_rare(const Matrix<A> &a, Tile head) {
         if constexpr (HIGH == High::SOME) {
-            // A loop, because an `if` becomes predicated loads that the compiler puts
-            // before others, which then wait for the head too.
+            // A loop, because an `if` becomes predicated loads, which the compiler moves before
+            // others, and these would then wait for the head, too.
 #pragma unroll 1
             for (bool once = head.high != Tile::NARROW; once; once = false)
                 load_halves(a.highs, head.high, a.policy, highs);
         }
     }
 
-    // Relative to the tile's base.
+    // Column relative to the tile's base.
     __device__ __forceinline__ uint32_t get(int n, int v) const {
         return __byte_perm(lows[n][v / 2], highs[n][v / 2], v % 2 ? 0x7632 : 0x5410);
     }
 };
 
-// x at columns that a tile's base is added to.
+// Address of x at a tile's base, to which relative columns are added.
 template <class X> struct Origin {
     uint64_t address;
 
     __device__ __forceinline__ Origin(const X *x, Tile head) {
         address = reinterpret_cast<uint64_t>(x + head.base);
-        // One multiply-add an address: else the base is added to every column.
+        // Makes each address one multiply-add: otherwise the compiler adds the base to every
+        // column.
         asm("" : "+l"(address));
     }
     __device__ __forceinline__ X load(uint32_t column) const {
@@ -116,14 +115,14 @@ template <class X> struct Origin {
     }
 };
 
-// A warp's products in chunks of 16 bytes, the chunks of a lane's strip permuted so
-// that neither the lanes that write consecutive chunks nor those that read the same
-// chunk of their strips meet in a bank.
+// Products of a warp in shared memory, in chunks of 16 bytes. The chunks of a lane's strip are
+// permuted so that there are no bank conflicts, neither for lanes that write consecutive chunks nor
+// for lanes that read the same chunk of their strips.
 template <class A, class Acc> struct Stage {
     static constexpr int CHUNK = 16 / sizeof(Acc);
     static constexpr int CHUNKS = E<A> / CHUNK;
     static_assert(CHUNKS == 4 || CHUNKS == 8);
-    // Bytes of a lane's values of a step, and of one copy of them.
+    // Bytes of a lane's values in a step, and of one copy of them.
     static constexpr int BYTES = V<A> * sizeof(A), PIECE = BYTES < 16 ? BYTES : 16;
     static constexpr int PIECES = BYTES / PIECE;
     static_assert(sizeof(A) <= sizeof(Acc));
@@ -132,20 +131,20 @@ template <class A, class Acc> struct Stage {
     };
     union {
         Chunk chunks[WARP * CHUNKS];
-        // Of rows that end in the tile, when the products have been read.
+        // Sums of the rows that end in the tile, after the products have been read.
         Acc sums[TILE<A>];
     };
 
     static __device__ __forceinline__ int place(int strip, int chunk) {
         return strip * CHUNKS + (chunk ^ (strip / (8 / CHUNKS)) % CHUNKS);
     }
-    // Chunk i of a lane's products of a step.
+    // Chunk i of a lane's products in a step.
     __device__ __forceinline__ Chunk &at(int step, int lane, int i) {
         const int number = lane * V<A> / CHUNK + i;
-        // A step is 8 strips, whose permutations are those of the step before.
+        // A step is 8 strips, with the same permutations as in the step before.
         return chunks[place(number / CHUNKS, number % CHUNKS) + step * 8 * CHUNKS];
     }
-    // The values of a lane's slots are on their way to where the products will be.
+    // Starts copies of the values of a lane's slots to the positions of their products.
     __device__ __forceinline__ void fetch(const Matrix<A> &a, uint32_t tile, int lane) {
         const A *from = a.values + int64_t(tile) * TILE<A> + lane * V<A>;
 #pragma unroll
@@ -156,7 +155,7 @@ template <class A, class Acc> struct Stage {
                                  a.policy);
         }
     }
-    // Value times factor of a lane's slots of a step, when the values are there.
+    // Multiplies the values of a lane's slots in a step, which have arrived, by `factors`.
     __device__ __forceinline__ void multiply(int step, int lane, const Acc (&factors)[V<A>]) {
         A values[V<A>];
 #pragma unroll
@@ -183,28 +182,28 @@ template <class A, class Acc> struct Stage {
     }
 };
 
-// What a tile leaves to its block.
+// Results of a tile for its block.
 template <class Acc> struct Piece {
-    // Where its first row has slots before: the row's sum in the tile, if it ends
-    // there. The rest of y is written already.
+    // If the tile's first row has slots before the tile and ends in it: the row's sum in the tile.
+    // The rest of y is already written.
     Acc head;
-    // The sum of what follows the last end.
+    // Sum of the slots after the last end of a row.
     Acc tail;
-    // The sum of the slots in the next tile that belong to this block.
+    // Sum of the slots in the next tile that belong to this block.
     Acc over;
     uint32_t row, link;
-    // Rows that end in the tile.
+    // Number of rows that end in the tile.
     int ends;
     bool joins;
 };
 
-// What a warp reads of A, but for rare high halves and the values, which are on
-// their way to its stage.
+// Loads of a warp from A, except for rare high halves and for values, which are copied to the
+// warp's stage.
 template <class A, High HIGH> struct Loaded {
     Columns<A, HIGH, STEPS> own;
     unsigned ends, voids;
     Tile head;
-    // Of the tile behind the block, for its last warp: the slots of one step.
+    // For the block's last warp: slots of one step of the tile behind the block.
     bool reads_over;
     Tile next_head;
     Columns<A, HIGH, 1> next;
@@ -229,7 +228,7 @@ template <class A, High HIGH> struct Loaded {
     }
 };
 
-// Sums a tile and writes y of the rows that start and end there.
+// Sums a tile and writes y for the rows that start and end there.
 template <High HIGH, class A, class X, class Y, class Acc>
 __device__ __forceinline__ void sum_tile(const Matrix<A> &a, const X *x, Y *y, Acc alpha, Acc beta,
                                          uint32_t tile, Loaded<A, HIGH> &loaded,
@@ -248,7 +247,7 @@ __device__ __forceinline__ void sum_tile(const Matrix<A> &a, const X *x, Y *y, A
         for (int v = 0; v < V; ++v)
             factors[n][v] = origin.load(own.get(n, v));
     }
-    // Slots of the next tile that are added here.
+    // Number of slots of the next tile that are added here.
     const int over_count =
         reads_over && (head.link & Tile::OVER) != 0 ? int(head.link & ~Tile::OVER) : 0;
     X over_factors[V];
@@ -262,7 +261,7 @@ __device__ __forceinline__ void sum_tile(const Matrix<A> &a, const X *x, Y *y, A
         }
     }
 
-    // Rows that end in lanes before, and in the tile.
+    // Number of rows that end in earlier lanes (rank), and in the tile (rows).
     const int count = __popc(ends);
     int rank = inclusive_sum(count);
     const int rows = __shfl_sync(FULL, rank, WARP - 1);
@@ -294,7 +293,8 @@ __device__ __forceinline__ void sum_tile(const Matrix<A> &a, const X *x, Y *y, A
     __syncwarp();
     Acc strip[E];
     stage.get(lane, strip);
-    // Slots without an entry have read some x, which may hold Inf.
+    // Slots without an entry have read some element of x, which may be Inf: their products become
+    // 0.
     if (tile + 1 == a.tile_count)
         voids |= ~0u << max(min(int(a.last_slots) - lane * E, E), 0);
     if (__any_sync(FULL, voids != 0)) {
@@ -306,7 +306,7 @@ __device__ __forceinline__ void sum_tile(const Matrix<A> &a, const X *x, Y *y, A
     }
     __syncwarp();
 
-    // The sums of rows, without what lanes before have of the lane's first.
+    // Sums of rows, without what earlier lanes have of the lane's first row.
     Acc open = zero<Acc>();
     Acc *sum = stage.sums + rank;
 #pragma unroll
@@ -317,8 +317,8 @@ __device__ __forceinline__ void sum_tile(const Matrix<A> &a, const X *x, Y *y, A
             open = zero<Acc>();
         }
     }
-    // Inclusive scan of what is open, from the nearest lane where a row ends. A
-    // lane's bit in `run` says that no row ends in it and delta − 1 lanes before.
+    // Inclusive scan of the open sums, which starts anew at each lane where a row ends. A lane's
+    // bit in `run` says that no row ends in it, nor in the delta − 1 lanes before.
     const unsigned enders = __ballot_sync(FULL, count != 0);
     unsigned run = ~enders & ~1u;
     for (int delta = 1; run != 0; run &= run << delta, delta *= 2) {
@@ -351,10 +351,10 @@ __device__ __forceinline__ void sum_tile(const Matrix<A> &a, const X *x, Y *y, A
         piece.tail = open;
 }
 
-// The sum of a split row's parts, in thread 0, by the whole block.
+// Returns in thread 0 the sum of a split row's parts; called by the whole block.
 template <class Acc>
 __device__ __forceinline__ Acc sum_parts(Split split, const Acc *parts, Acc (&sums)[WARPS]) {
-    // Parts that a thread has under way.
+    // Number of parts that a thread has in flight.
     constexpr int U = 4;
     parts += split.first_part;
     Acc sum = zero<Acc>();
@@ -382,20 +382,21 @@ __device__ __forceinline__ Acc sum_parts(Split split, const Acc *parts, Acc (&su
     return sum;
 }
 
-// A block's part of a split row; `split` is its number + 1, or 0.
+// Partial sum that a block has of a split row; `split` is the row's number among the split rows +
+// 1, or 0 for none.
 template <class Acc> struct Part {
     uint32_t split = 0;
     Acc sum = zero<Acc>();
 };
 
-// Puts the rows together that the tiles of a block cut: stores those that belong to
-// the block; the others are parts of the row it begins and of the one it ends with.
+// Combines the rows that are cut between the tiles of a block: stores those that belong to the
+// block; `in` and `out` become the partial sums of the split rows with which it begins and ends.
 template <class Y, class Acc>
 __device__ __forceinline__ void combine(const Piece<Acc> (&pieces)[WARPS], Y *y, Acc alpha,
                                         Acc beta, Part<Acc> &in, Part<Acc> &out) {
     const uint32_t link = pieces[0].link;
     Acc open = zero<Acc>();
-    // The open row starts in this block.
+    // True if the open row starts in this block.
     bool inside = !pieces[0].joins;
 #pragma unroll 1
     for (int w = 0; w < WARPS; ++w) {
@@ -430,20 +431,20 @@ __device__ __forceinline__ void combine(const Piece<Acc> (&pieces)[WARPS], Y *y,
     }
 }
 
-// `arrivals` has a counter for each split, or is NULL: then another launch adds the
-// parts.
+// Computes y. `arrivals` has one counter per split row; if it is NULL, another launch adds the
+// partial sums.
 template <High HIGH, class A, class X, class Y, class Acc>
 __device__ __forceinline__ void multiply(const Matrix<A> &a, const X *x, Y *y,
                                          Scalar<Acc> alpha_from, Scalar<Acc> beta_from,
                                          bool has_entries, Acc *parts, uint32_t *arrivals) {
     __shared__ Stage<A, Acc> stages[WARPS];
     __shared__ Piece<Acc> pieces[WARPS];
-    // The shuffle tells the compiler that a warp has one number.
+    // The shuffle tells the compiler that the warp's number is uniform.
     const int lane = threadIdx.x % WARP, warp = __shfl_sync(FULL, threadIdx.x / WARP, 0);
     const uint32_t tile = blockIdx.x * WARPS + warp;
     const bool has_tile = tile < a.tile_count;
-    // Before anything that takes a branch: else the compiler lets some of it wait for
-    // what comes first. The arrays are the plan's own, so that alpha need not be known.
+    // Precedes all branches, or the compiler would let some of these loads wait for what comes
+    // first. The arrays are the plan's own, so they may be read before alpha is known.
     Loaded<A, HIGH> loaded;
     if (has_tile)
         loaded.load(a, tile, warp == WARPS - 1, stages[warp]);
@@ -472,7 +473,7 @@ __device__ __forceinline__ void multiply(const Matrix<A> &a, const X *x, Y *y,
     if (!is_split)
         return;
 
-    // Splits that this block is the last to add to, number + 1.
+    // Numbers + 1 of the split rows for which this block is the last to arrive.
     __shared__ uint32_t finished[2];
     __shared__ Acc sums[WARPS];
     if (threadIdx.x == 0) {

@@ -1,12 +1,11 @@
-// What measuring needs: a cold L2 and operands that are not zeros.
+// Kernels for measurements: flushing L2, and filling operands with values that are not zeros.
 
 #include <cstdint>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-// Reads `words` 32-bit words (a multiple of 4). The sum is stored only where it
-// is a value that sums of zeros never have, so nothing is ever written and yet
-// the compiler keeps the reads.
+// Reads `words` 32-bit words (a multiple of 4) of a buffer of zeros. The sum is stored only if it
+// is not 0, so nothing is ever written, and yet the compiler keeps the reads.
 extern "C" __global__ void measure_flush(uint32_t *buffer, uint64_t words) {
     const uint4 *reads = reinterpret_cast<const uint4 *>(buffer);
     uint32_t sum = 0;
@@ -19,7 +18,8 @@ extern "C" __global__ void measure_flush(uint32_t *buffer, uint64_t words) {
         buffer[words] = sum;
 }
 
-// Values in [0.5, 1) with full mantissas. kind: 2 fp16, 3 bf16, 4 fp32, 8 fp64.
+// Fills an array with values in [0.5, 1) that have full mantissas. kind: 2 fp16, 3 bf16, 4 fp32, 8
+// fp64.
 extern "C" __global__ void measure_fill(void *out, uint64_t elements, uint32_t kind) {
     const uint64_t stride = uint64_t(gridDim.x) * blockDim.x;
     for (uint64_t i = uint64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += stride) {

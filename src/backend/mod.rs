@@ -1,6 +1,7 @@
-//! Who executes. A plan calls a backend through [`Backend`], what each operation asks for beside
-//! ([`Operations`]) and what it builds; nothing else in the library does. Adding a backend is one folder
-//! here, an arm in [`open`], and its name in the support table.
+//! Backends, which execute operations on one kind of machine. A plan calls a backend through [`Backend`] and
+//! through the traits of the operations ([`Operations`]), and runs the executors that these build; nothing
+//! else in the library does. To add a backend, add a folder here, an arm in [`open`], and its name in the
+//! support table.
 
 pub mod cuda;
 pub mod host;
@@ -21,130 +22,133 @@ use crate::reorder::features::FeatureSet;
 use crate::select::roofline::Machine;
 use crate::types::{Address, BackendKind, ComputeType, LayoutKind, Operation};
 
-/// What a layout is like, for getInfo.
+/// Description of a layout, for getInfo.
 #[derive(Clone, Copy, Debug)]
 pub struct LayoutInfo {
-    /// Which.
+    /// Kind of the layout.
     pub kind: LayoutKind,
-    /// The user's arrays are read in place.
+    /// True if the user's arrays are read in place.
     pub in_place: bool,
-    /// Slots for values in the layout, over stored entries (1 = no padding).
+    /// Ratio of slots for values in the layout to stored entries (1 = no padding).
     pub fill: f64,
 }
 
-/// One kind of machine. What has a default is as on a CPU, whose memory is the process's and whose every call is
-/// synchronous; a device overrides it.
+/// Interface of a kind of machine to plans and handles. The defaults are for a CPU, whose memory is the
+/// process's and whose calls are all synchronous; a device overrides them.
 pub trait Backend: Operations + Send + Sync {
-    /// Which.
+    /// Kind of the backend.
     fn kind(&self) -> BackendKind;
     /// Number of the device.
     fn device(&self) -> i32 {
         0
     }
-    /// Memory that `tarsiaMalloc` gives, and the default of the allocator.
+    /// Memory that `tarsiaMalloc` allocates from, and the default of the allocator.
     fn memory(&self) -> Arc<dyn memory::RawMemory> {
         Arc::new(memory::HostMemory)
     }
-    /// Copies from host memory to the backend's.
+    /// Copies from host memory to the backend's memory.
     fn copy_to_device(&self, dst: Address, src: Address, bytes: usize, _stream: Address) -> Result<()> {
         memory::copy::copy(dst, src, bytes)
     }
-    /// Copies from the backend's memory to the host's.
+    /// Copies from the backend's memory to host memory.
     fn copy_to_host(&self, dst: Address, src: Address, bytes: usize, _stream: Address) -> Result<()> {
         memory::copy::copy(dst, src, bytes)
     }
-    /// Waits for the stream.
+    /// Waits for all work of the stream.
     fn synchronize(&self, _stream: Address) -> Result<()> {
         Ok(())
     }
-    /// `INVALID_STATE` where the stream cannot be waited for: it is captured.
+    /// Returns `INVALID_STATE` if the stream cannot be waited for, because it is being captured.
     fn require_blocking(&self, _stream: Address, _call: &str) -> Result<()> {
         Ok(())
     }
-    /// Whether what is enqueued on the stream now goes into a graph.
+    /// Returns whether work that is enqueued on the stream now becomes part of a graph.
     fn is_capturing(&self, _stream: Address) -> Result<bool> {
         Ok(false)
     }
-    /// `INVALID_STATE` in a process that `fork` has made of one in which the backend was used, if it does not
-    /// work there.
+    /// Returns `INVALID_STATE` in a child process that `fork` made after the backend had been used, if the
+    /// backend does not work there.
     fn check_process(&self) -> Result<()> {
         Ok(())
     }
-    /// What follows the work that a handle puts on the stream; `None` where every call is synchronous.
+    /// Makes an event that follows the last work of a handle on the stream; `None` where every call is
+    /// synchronous.
     fn last_work(&self, _stream: Address) -> Result<Option<Arc<dyn LastWork>>> {
         Ok(None)
     }
-    /// All work of the library that is not done, of every handle.
+    /// Returns all unfinished work of the library, of every handle.
     fn work_in_flight(&self) -> Pending {
         Pending::default()
     }
-    /// A list of the memory that a captured graph keeps until the graph is destroyed.
+    /// Makes an object that captured graphs hold references to, for memory that must live until the graphs
+    /// are destroyed.
     fn graph_references(&self) -> Result<Box<dyn GraphReferences>> {
         Err(Error::unsupported("handle: its backend has no graphs"))
     }
-    /// Whether products can read memory of the caller's where it is; what they cannot read is copied.
+    /// Returns whether products can read the caller's memory at this address; memory that they cannot read is
+    /// copied.
     fn can_read(&self, _address: Address) -> Result<bool> {
         Ok(true)
     }
-    /// `INVALID_VALUE`, which names the argument `name`, where work of the backend cannot reach an address; `what` is
-    /// what lies there, in the plural. NULL is for others to refuse.
+    /// Returns `INVALID_VALUE`, which names the argument `name`, if work of the backend cannot reach an
+    /// address. `what` names the contents of the memory, in the plural. NULL is accepted; other checks refuse
+    /// it.
     fn require_reachable(&self, _name: &str, _what: &str, _address: Address) -> Result<()> {
         Ok(())
     }
-    /// The same where the host is to read the address.
+    /// Returns `INVALID_VALUE`, which names the argument `name`, if the host cannot read an address.
     fn require_readable_by_host(&self, _name: &str, _address: Address) -> Result<()> {
         Ok(())
     }
-    /// Copies lines of as many bytes, in the order of the stream; the two share no memory. `from` and `to` are as
-    /// many. Asynchronous and capturable.
+    /// Copies lines of equal length in the order of the stream. `from` and `to` have equally many lines and
+    /// share no memory. Asynchronous and capturable.
     fn copy_lines(&self, _cx: &Context, from: &Lines, to: &Lines) -> Result<()> {
         memory::copy::copy_lines(from, to);
         Ok(())
     }
-    /// Whether beta is 0, as far as that is known before the product runs. On the CPU it is in both pointer modes.
+    /// Returns whether beta is known to be 0 before the product runs. On a CPU this is known in both pointer
+    /// modes.
     fn is_known_zero(&self, _cx: &Context, compute: ComputeType, beta: Address) -> Result<bool> {
         // SAFETY: the caller of execute promises one value of the compute type there.
         unsafe { memory::is_zero("beta", compute, beta) }
     }
-    /// Sets memory of the backend to zero bytes, before anything that comes
-    /// later on any stream.
+    /// Sets memory of the backend to zero bytes, before all later work on any stream.
     fn clear(&self, address: Address, bytes: usize) -> Result<()> {
         memory::copy::clear(address, bytes);
         Ok(())
     }
-    /// Bytes of workspace that every handle has from the start, for the calls
-    /// without a plan.
+    /// Bytes of workspace that every handle has from the start, for calls without a plan.
     fn once_workspace_bytes(&self) -> usize {
         0
     }
-    /// The rates by which the cost model predicts times on this machine.
+    /// Rates by which the cost model predicts times on this machine.
     fn machine(&self) -> &Machine {
         &Machine::HOST
     }
-    /// The features of the rows of op(A) that learned orders are chosen by, counted on the host, of a matrix that may
-    /// have a sorted copy with 32-bit columns; `None`: the backend has no orders. The pattern is validated; the error
-    /// names `A`. Blocks.
+    /// Counts, on the host, the features of op(A)'s rows by which learned orders are chosen, for a matrix
+    /// that may have a sorted copy with 32-bit columns. `None` if the backend has no orders. The pattern is
+    /// validated; an error names `A`. Blocks.
     fn row_features(&self, _cx: &Context, _a: &SparseMatrix, _op: Operation) -> Result<Option<FeatureSet>> {
         Ok(None)
     }
-    /// Its model, for which measured choices hold.
+    /// Model of the machine, for which measured choices hold.
     fn model(&self) -> String {
         memory::processor::model()
     }
-    /// What tells the pattern from others: the same on every backend. The pattern need not be valid; the
-    /// error names `name`. Blocks.
+    /// Computes a fingerprint that identifies the pattern and is equal on every backend. The pattern need not
+    /// be valid; an error names `name`. Blocks.
     fn fingerprint(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint>;
-    /// The same of the values, of any type. Blocks.
+    /// Computes a fingerprint of the values, of any type. Blocks.
     fn fingerprint_values(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Fingerprint>;
-    /// Reads the whole pattern and says what it is like; the error names `name`.
+    /// Validates the whole pattern and returns whether it is sorted and unique; an error names `name`.
     fn check_sparse(&self, cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure>;
 }
 
 static HOST: Lazy<Arc<dyn Backend>> = Lazy::new(|| Arc::new(host::Host));
 static REFERENCE: Lazy<Arc<dyn Backend>> = Lazy::new(|| Arc::new(reference::Reference));
 
-/// The backend of a kind. `Auto` takes the device of the calling thread's
-/// CUDA context, else device 0, else (no driver or no device) the host.
+/// Opens the backend of a kind. `Auto` takes the device of the calling thread's CUDA context; without one
+/// device 0; and without a driver, a device or kernels the host.
 pub fn open(kind: BackendKind, device: i32) -> Result<Arc<dyn Backend>> {
     let cpu = |backend: &Lazy<Arc<dyn Backend>>| {
         if device != 0 {
@@ -162,7 +166,7 @@ pub fn open(kind: BackendKind, device: i32) -> Result<Arc<dyn Backend>> {
             }
             match cuda::open(None) {
                 Ok(backend) => Ok(backend),
-                // No driver, no device, or a library without kernels.
+                // There is no driver, no device, or the library has no kernels.
                 Err(error) if cuda::means_no_device(&error) => cpu(&HOST),
                 Err(error) => Err(error),
             }

@@ -1,5 +1,5 @@
-//! The only place where panics stop, NULL is looked for, integers become
-//! enums, and the last error is kept.
+//! The boundary between C callers and the library: the only place that stops panics, checks for NULL,
+//! converts integers to enums and keeps the last error.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -24,21 +24,21 @@ compile_error!("tarsia needs panic = \"unwind\": a panic must become a status at
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("tarsia needs a 64-bit target: object handles and sizes are 64 bits wide");
 
-/// Bytes of the longest text that needs no memory.
+/// Length in bytes of the longest error text that is kept without allocating memory.
 const SHORT: usize = 1024;
 
-/// The text of a thread's last failed call. In an array, if it is short: that needs no memory when there is
-/// none, and a thread's local without a destructor needs no entry in a list of the C library, which ends
-/// the process where it has no memory for one.
+/// Error text of a thread's last failed call. A short text is kept in an array: that works when memory is
+/// exhausted, and a thread-local without a destructor needs no entry in the C library's list of destructors,
+/// which ends the process if it cannot allocate the entry.
 struct Text {
     bytes: [u8; SHORT],
-    /// More than the array has: it is in `LONG`.
+    /// Length in bytes of the text; if it exceeds the array, the text is in `LONG`.
     len: usize,
 }
 
 thread_local! {
     static LAST: RefCell<Text> = const { RefCell::new(Text { bytes: [0; SHORT], len: 0 }) };
-    /// The text that was too long for it, which comes from a long argument.
+    /// Error text that is too long for `LAST`, as a long argument can make it.
     static LONG: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
@@ -47,13 +47,13 @@ fn keep(message: String) {
         last.len = message.len();
         match last.bytes.get_mut(..message.len()) {
             Some(bytes) => bytes.copy_from_slice(message.as_bytes()),
-            // Nothing to do where the thread is already giving up its locals.
+            // A thread that is already destroying its thread-locals keeps no long text.
             None => drop(LONG.try_with(|long| *long.borrow_mut() = message)),
         }
     });
 }
 
-/// Calls `f` with the text of this thread's last failed call.
+/// Calls `f` with the error text of this thread's last failed call.
 fn with_last(f: impl FnOnce(&str)) {
     LAST.with_borrow(|last| match last.bytes.get(..last.len) {
         Some(bytes) => f(std::str::from_utf8(bytes).unwrap_or_default()),
@@ -61,14 +61,14 @@ fn with_last(f: impl FnOnce(&str)) {
     });
 }
 
-/// Text of a panic's payload.
+/// Returns the text of a panic's payload.
 fn panic_text(payload: Box<dyn Any + Send>) -> String {
     let text = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
         (Some(text), _) => (*text).to_string(),
         (_, Some(text)) => text.clone(),
         _ => "a panic without a text".to_string(),
     };
-    // A payload may panic when it is dropped.
+    // Forgotten, not dropped: the payload's destructor may panic.
     std::mem::forget(payload);
     text
 }
@@ -81,14 +81,14 @@ fn settle(result: std::thread::Result<Result<()>>) -> (Status, Option<String>) {
     }
 }
 
-/// Runs a call: errors and panics become its status and the last message. It computes in the default
-/// floating-point environment, whatever the caller's is.
+/// Runs the body of a C function and turns errors and panics into a status and the thread's last message. The
+/// body runs in the default floating-point environment, whatever the caller's is.
 pub fn guard(f: impl FnOnce() -> Result<()>) -> tarsiaStatus_t {
     let mut f = Some(f);
     guard_any(&mut || f.take().map_or(Ok(()), |f| f()))
 }
 
-/// [`guard`], compiled once for all functions.
+/// The part of [`guard`] that does not depend on the closure's type, compiled once for all functions.
 fn guard_any(f: &mut dyn FnMut() -> Result<()>) -> tarsiaStatus_t {
     let _default = float_env::Default::enter();
     let (status, message) = settle(catch_unwind(AssertUnwindSafe(f)));
@@ -98,13 +98,13 @@ fn guard_any(f: &mut dyn FnMut() -> Result<()>) -> tarsiaStatus_t {
     tarsiaStatus_t::from(status)
 }
 
-/// As [`guard`], with the live handle; failures are also logged.
+/// Like [`guard`], but looks up the live handle and passes it to `f`; failures are also logged.
 pub(crate) fn guard_handle(handle: tarsiaHandle_t, f: impl FnOnce(&Handle) -> Result<()>) -> tarsiaStatus_t {
     let mut f = Some(f);
     guard_live(handle, &mut |handle| f.take().map_or(Ok(()), |f| f(handle)))
 }
 
-/// [`guard_handle`], compiled once for all functions.
+/// The part of [`guard_handle`] that does not depend on the closure's type, compiled once for all functions.
 fn guard_live(handle: tarsiaHandle_t, f: &mut dyn FnMut(&Handle) -> Result<()>) -> tarsiaStatus_t {
     guard_any(&mut || {
         heap::prepare_thread()?;
@@ -125,7 +125,7 @@ fn guard_live(handle: tarsiaHandle_t, f: &mut dyn FnMut(&Handle) -> Result<()>) 
     })
 }
 
-/// The handle, if it lives.
+/// Returns the handle, or an error if it is not live.
 pub(crate) fn live_handle(handle: tarsiaHandle_t) -> Result<Arc<Handle>> {
     objects::HANDLES
         .get(handle.addr())
@@ -136,12 +136,12 @@ fn no_handle(what: &str) -> Error {
     Error::new(Status::NotInitialized, format!("handle: {what}; tarsiaCreate makes one"))
 }
 
-/// The plan, if it lives.
+/// Returns the plan, or an error if it is not live.
 pub(crate) fn live_plan(plan: tarsiaPlan_t) -> Result<Arc<Plan>> {
     objects::PLANS.find("plan", plan.addr())
 }
 
-/// An enum argument; any integer may arrive.
+/// Converts an enum argument, for which a C caller may have passed any integer.
 pub(crate) fn check_enum<E: CEnum>(name: &str, raw: MaybeUninit<E>) -> Result<E::Value> {
     const { assert!(std::mem::size_of::<E>() == std::mem::size_of::<c_int>()) };
     // SAFETY: a C caller passes an int of this size; every bit pattern of it
@@ -150,15 +150,15 @@ pub(crate) fn check_enum<E: CEnum>(name: &str, raw: MaybeUninit<E>) -> Result<E:
     E::from_code(code).ok_or_else(|| Error::invalid(name, format!("{code} is not a value of {}", E::C_NAME)))
 }
 
-/// A place of the caller that a call writes its answer to.
+/// Pointer of the caller to which a call writes an answer.
 #[derive(Clone, Copy)]
 pub(crate) struct Out<T>(*mut T);
 
 impl<T> Out<T> {
-    /// Refuses NULL and misalignment; call it before any work is done.
+    /// Wraps the pointer; refuses NULL and misaligned pointers. Call it before any work is done.
     ///
     /// # Safety
-    /// A `pointer` that is not NULL is valid for a write of T until the call returns.
+    /// `pointer` is NULL, or valid for a write of T until the call returns.
     pub unsafe fn new(name: &str, pointer: *mut T) -> Result<Self> {
         if pointer.is_null() {
             return Err(Error::invalid(name, "the pointer to write the answer to is NULL"));
@@ -169,10 +169,10 @@ impl<T> Out<T> {
         Ok(Out(pointer))
     }
 
-    /// As `new`, where the caller may pass NULL for an answer that it does not want.
+    /// Like `new`, but accepts NULL for an answer that the caller does not want.
     ///
     /// # Safety
-    /// As `new`.
+    /// See `new`.
     pub unsafe fn optional(name: &str, pointer: *mut T) -> Result<Option<Self>> {
         if pointer.is_null() {
             return Ok(None);
@@ -181,7 +181,8 @@ impl<T> Out<T> {
         unsafe { Self::new(name, pointer) }.map(Some)
     }
 
-    /// Writes the answer. Never fails: it is the last that a call does, whose result this is.
+    /// Writes the answer. It never fails; it returns the `Result` of the C function because it is its last
+    /// step.
     pub fn set(self, value: T) -> Result<()> {
         // SAFETY: `new` was promised that the pointer is valid for a write.
         unsafe { self.0.write(value) };
@@ -190,7 +191,7 @@ impl<T> Out<T> {
 }
 
 impl<E: CEnum> Out<E> {
-    /// Writes an enum answer, as [`Self::set`].
+    /// Writes an enum as the answer, like [`Self::set`].
     pub fn set_enum(self, value: E::Value) -> Result<()> {
         // SAFETY: as in `set`; a C enum is an int of this size.
         unsafe { self.0.cast::<c_int>().write(E::code(value)) };
@@ -198,7 +199,8 @@ impl<E: CEnum> Out<E> {
     }
 }
 
-/// Where the argument `name` wants the answer: an [`Out`]. Returns the error of a pointer that is NULL or misaligned.
+/// Makes an [`Out`] of the pointer argument `name`; returns from the function with an error if it is NULL or
+/// misaligned.
 macro_rules! out {
     ($name:ident) => {
         // SAFETY: the caller of the C function promises a pointer that is NULL or valid for a write.
@@ -207,8 +209,8 @@ macro_rules! out {
 }
 pub(super) use out;
 
-/// The end of a getter: checks all answers, then writes those that the caller wants, so that a call that fails
-/// writes none. `name: set(value)`, or `set_enum` for an enum.
+/// The last step of a getter: checks all answer pointers, then writes the answers that the caller wants, so
+/// that a call that fails writes none. Arguments: `name: set(value)`, or `name: set_enum(value)` for an enum.
 macro_rules! answer {
     ($($name:ident: $set:ident($value:expr)),* $(,)?) => {{
         // SAFETY: the caller promises pointers that are NULL or valid for a write.
@@ -221,13 +223,13 @@ macro_rules! answer {
 }
 pub(super) use answer;
 
-/// Bytes of the whole characters of a text that `room` bytes hold.
+/// Number of bytes of `text`, cut at a character boundary, that fit in `room` bytes.
 pub(super) fn cut(text: &str, room: usize) -> usize {
     let fits = |&count: &usize| text.is_char_boundary(count);
     (0..=text.len().min(room)).rev().find(fits).unwrap_or(0)
 }
 
-/// Copies the last message into the caller's buffer, cut to fit, ended by 0.
+/// Copies the last message into the caller's buffer, cut to fit and ended by 0.
 ///
 /// # Safety
 /// `buffer` is valid for a write of `len` bytes.

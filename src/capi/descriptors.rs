@@ -1,12 +1,13 @@
-//! Descriptors of arrays that a program owns, and the C functions that create, read and change them. The
-//! comments are those of include/tarsia.h.
+//! Descriptors of arrays that a program owns, and the C functions that create, read and change them. The doc
+//! comments become those of include/tarsia.h.
 //!
-//! Of each descriptor the list has the name that its functions give it, the object (tarsia…Descr_t), the structure
-//! of the library that it fills, of a sparse matrix the format, and its fields: the argument, the type (`Array` is
-//! the address of an array), and where the structure has it. Then come its functions, each with its kind, and
+//! For each descriptor the list gives the name of the functions' argument, the object (tarsia…Descr_t), the
+//! structure of the library that it fills, for a sparse matrix also the format, and the fields: argument
+//! name, type (`Array` is the address of an array) and field of the structure. Its functions follow, each
+//! with its kind, and `Const` where the arrays are only read.
 //! `Const` where the arrays are only read.
-//!
-//! build/descriptors.rs writes the functions out, since cbindgen sees none that a macro makes; spmat.rs,
+//! build/descriptors.rs writes these functions out, since cbindgen does not see functions that a macro makes;
+//! spmat.rs, spmat_access.rs, dnvec.rs and dnmat.rs include them. Nothing else may stand in this file.
 //! spmat_access.rs, dnvec.rs and dnmat.rs include them. Nothing else may stand in this file.
 
 descriptors! {
@@ -36,17 +37,17 @@ descriptors! {
     /// enum), NOT_SUPPORTED (index or value type that no operation takes),
     /// ALLOC_FAILED.
     fn tarsiaCreateCsr = Create;
-    /// As tarsiaCreateCsr, from const arrays: the descriptor cannot be the C of a
+    /// Like tarsiaCreateCsr, but from const arrays: the descriptor cannot be the C of a
     /// SpGEMM.
     ///
     /// Statuses: those of tarsiaCreateCsr.
     fn tarsiaCreateConstCsr = Create, Const;
-    /// All fields of a CSR descriptor. Answers: host, each may be NULL.
+    /// Gets all fields of a CSR descriptor. Answers: host, each may be NULL.
     ///
     /// Statuses: INVALID_VALUE (A is not a live CSR descriptor, or was made from
     /// const arrays; a misaligned answer).
     fn tarsiaCsrGet = Get;
-    /// As tarsiaCsrGet, for any CSR descriptor, with pointers to const.
+    /// Like tarsiaCsrGet, but for any CSR descriptor, with pointers to const.
     ///
     /// Statuses: INVALID_VALUE (A is not a live CSR descriptor; a misaligned answer).
     fn tarsiaConstCsrGet = Get, Const;
@@ -84,17 +85,17 @@ descriptors! {
     /// enum), NOT_SUPPORTED (index or value type that no operation takes),
     /// ALLOC_FAILED.
     fn tarsiaCreateCsc = Create;
-    /// As tarsiaCreateCsc, from const arrays: the descriptor cannot be the C of a
+    /// Like tarsiaCreateCsc, but from const arrays: the descriptor cannot be the C of a
     /// SpGEMM.
     ///
     /// Statuses: those of tarsiaCreateCsc.
     fn tarsiaCreateConstCsc = Create, Const;
-    /// All fields of a CSC descriptor. Answers: host, each may be NULL.
+    /// Gets all fields of a CSC descriptor. Answers: host, each may be NULL.
     ///
     /// Statuses: INVALID_VALUE (A is not a live CSC descriptor, or was made from
     /// const arrays; a misaligned answer).
     fn tarsiaCscGet = Get;
-    /// As tarsiaCscGet, for any CSC descriptor, with pointers to const.
+    /// Like tarsiaCscGet, but for any CSC descriptor, with pointers to const.
     ///
     /// Statuses: INVALID_VALUE (A is not a live CSC descriptor; a misaligned answer).
     fn tarsiaConstCscGet = Get, Const;
@@ -130,16 +131,16 @@ descriptors! {
     /// enum), NOT_SUPPORTED (index or value type that no operation takes),
     /// ALLOC_FAILED.
     fn tarsiaCreateCoo = Create;
-    /// As tarsiaCreateCoo, from const arrays.
+    /// Like tarsiaCreateCoo, but from const arrays.
     ///
     /// Statuses: those of tarsiaCreateCoo.
     fn tarsiaCreateConstCoo = Create, Const;
-    /// All fields of a COO descriptor. Answers: host, each may be NULL.
+    /// Gets all fields of a COO descriptor. Answers: host, each may be NULL.
     ///
     /// Statuses: INVALID_VALUE (A is not a live COO descriptor, or was made from
     /// const arrays; a misaligned answer).
     fn tarsiaCooGet = Get;
-    /// As tarsiaCooGet, for any COO descriptor, with pointers to const.
+    /// Like tarsiaCooGet, but for any COO descriptor, with pointers to const.
     ///
     /// Statuses: INVALID_VALUE (A is not a live COO descriptor; a misaligned answer).
     fn tarsiaConstCooGet = Get, Const;
@@ -183,16 +184,16 @@ descriptors! {
     /// array; not a value of an enum), NOT_SUPPORTED (index or value type that no
     /// operation takes), ALLOC_FAILED.
     fn tarsiaCreateBsr = Create;
-    /// As tarsiaCreateBsr, from const arrays.
+    /// Like tarsiaCreateBsr, but from const arrays.
     ///
     /// Statuses: those of tarsiaCreateBsr.
     fn tarsiaCreateConstBsr = Create, Const;
-    /// All fields of a BSR descriptor. Answers: host, each may be NULL.
+    /// Gets all fields of a BSR descriptor. Answers: host, each may be NULL.
     ///
     /// Statuses: INVALID_VALUE (A is not a live BSR descriptor, or was made from
     /// const arrays; a misaligned answer).
     fn tarsiaBsrGet = Get;
-    /// As tarsiaBsrGet, for any BSR descriptor, with pointers to const.
+    /// Like tarsiaBsrGet, but for any BSR descriptor, with pointers to const.
     ///
     /// Statuses: INVALID_VALUE (A is not a live BSR descriptor; a misaligned answer).
     fn tarsiaConstBsrGet = Get, Const;
@@ -218,7 +219,7 @@ descriptors! {
     /// holds, misaligned values, valueType is not a tarsiaDataType_t), NOT_SUPPORTED
     /// (value type that no operation takes), ALLOC_FAILED.
     fn tarsiaCreateDnVec = Create;
-    /// As tarsiaCreateDnVec, from a const array: the descriptor cannot be y.
+    /// Like tarsiaCreateDnVec, but from a const array: the descriptor cannot be y.
     ///
     /// Statuses: those of tarsiaCreateDnVec.
     fn tarsiaCreateConstDnVec = Create, Const;
@@ -226,23 +227,23 @@ descriptors! {
     ///
     /// Statuses: INVALID_VALUE (not a live descriptor).
     fn tarsiaDestroyDnVec = Destroy;
-    /// All fields of a dense vector descriptor. Answers: host, each may be NULL.
+    /// Gets all fields of a dense vector descriptor. Answers: host, each may be NULL.
     ///
     /// Statuses: INVALID_VALUE (x is not a live descriptor or was made from a const
     /// array; a misaligned answer).
     fn tarsiaDnVecGet = Get;
-    /// As tarsiaDnVecGet, for any dense vector descriptor, with a pointer to const.
+    /// Like tarsiaDnVecGet, but for any dense vector descriptor, with a pointer to const.
     ///
     /// Statuses: INVALID_VALUE (x is not a live descriptor; a misaligned answer).
     fn tarsiaConstDnVecGet = Get, Const;
-    /// The array of a dense vector descriptor.
+    /// Gets the array of a dense vector descriptor.
     ///
     /// values: host.
     ///
     /// Statuses: INVALID_VALUE (x is not a live descriptor or was made from a const
     /// array, values is NULL).
     fn tarsiaDnVecGetValues = GetValues;
-    /// The array of any dense vector descriptor, to read.
+    /// Gets the array of any dense vector descriptor, as a pointer to const.
     ///
     /// values: host.
     ///
@@ -273,7 +274,7 @@ descriptors! {
     /// the matrix more than memory holds, misaligned values, not a value of an enum),
     /// NOT_SUPPORTED (value type that no operation takes), ALLOC_FAILED.
     fn tarsiaCreateDnMat = Create;
-    /// As tarsiaCreateDnMat, from a const array: the descriptor cannot be C.
+    /// Like tarsiaCreateDnMat, but from a const array: the descriptor cannot be C.
     ///
     /// Statuses: those of tarsiaCreateDnMat.
     fn tarsiaCreateConstDnMat = Create, Const;
@@ -281,23 +282,23 @@ descriptors! {
     ///
     /// Statuses: INVALID_VALUE (not a live descriptor).
     fn tarsiaDestroyDnMat = Destroy;
-    /// All fields of a dense matrix descriptor. Answers: host, each may be NULL.
+    /// Gets all fields of a dense matrix descriptor. Answers: host, each may be NULL.
     ///
     /// Statuses: INVALID_VALUE (B is not a live descriptor or was made from a const
     /// array; a misaligned answer).
     fn tarsiaDnMatGet = Get;
-    /// As tarsiaDnMatGet, for any dense matrix descriptor, with a pointer to const.
+    /// Like tarsiaDnMatGet, but for any dense matrix descriptor, with a pointer to const.
     ///
     /// Statuses: INVALID_VALUE (B is not a live descriptor; a misaligned answer).
     fn tarsiaConstDnMatGet = Get, Const;
-    /// The array of a dense matrix descriptor.
+    /// Gets the array of a dense matrix descriptor.
     ///
     /// values: host.
     ///
     /// Statuses: INVALID_VALUE (B is not a live descriptor or was made from a const
     /// array, values is NULL).
     fn tarsiaDnMatGetValues = GetValues;
-    /// The array of any dense matrix descriptor, to read.
+    /// Gets the array of any dense matrix descriptor, as a pointer to const.
     ///
     /// values: host.
     ///

@@ -1,22 +1,22 @@
-//! The enums of the C API. The build writes them, from the list in src/types/enums.rs, since cbindgen sees
-//! no enum that a macro makes. No function receives one as a Rust enum: arguments are `MaybeUninit` and pass
-//! `boundary::check_enum`.
+//! The enums of the C API. The build writes them from the list in src/types/enums.rs, since cbindgen does not
+//! see enums that a macro makes. No function receives one as a Rust enum: arguments are `MaybeUninit` and
+//! pass through `boundary::check_enum`.
 
 use crate::types;
 
-/// An enum of the C API and what it stands for inside.
+/// A C enum that stands for an enum of the library.
 pub trait CEnum {
-    /// The inner enum.
+    /// The library's enum.
     type Value: Copy;
     /// Name of the C type.
     const C_NAME: &'static str;
-    /// Inner value of an integer.
+    /// Returns the library's value for an integer of the C enum.
     fn from_code(code: i32) -> Option<Self::Value>;
-    /// Integer of an inner value.
+    /// Returns the C enum's integer for a value of the library.
     fn code(value: Self::Value) -> i32;
 }
 
-/// Converts between C enums and the library's, whose values have other names.
+/// Implements the conversions between C enums and the library's enums, whose enumerators have other names.
 macro_rules! bind {
     ($($c_type:ident => $name:ident { $($c_name:ident => $value:ident,)* })*) => {
         $(impl CEnum for $c_type {
@@ -32,9 +32,8 @@ macro_rules! bind {
             }
         })*
 
-        /// Every C enum: its name and its (enumerator, value) pairs as the
-        /// inside of the library knows them. Tests compare the header and the
-        /// Fortran module with it.
+        /// Returns every C enum as its name and its (enumerator, value) pairs, as the library defines them.
+        /// Tests compare the header and the Fortran module with it.
         pub fn all() -> Vec<(&'static str, Vec<(&'static str, i32)>)> {
             vec![$((
                 stringify!($c_type),

@@ -1,4 +1,4 @@
-//! The handle.
+//! Handles: creation, modes, checks, plan cache, allocator, logger and workspace.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::mem::MaybeUninit;
@@ -18,39 +18,37 @@ use crate::memory::{float_env, heap, RawMemory, UserMemory};
 use crate::plan::PlanCache;
 use crate::types::{Address, BackendKind, LogLevel};
 
-/// A user's allocation function: at least bytes (> 0) bytes of the backend's
-/// memory, aligned to 256 bytes, or NULL on failure (memory with less
-/// alignment is passed to the free function at once, and counts as a failure; the call
-/// that needed it returns ALLOC_FAILED). ctx is what tarsiaSetAllocator got. stream:
-/// for a plan's memory, whenever it is taken, the one that the handle of tarsiaPlan_analyze had
-/// then; for other memory the handle's. May be called from any thread that calls the
-/// library, and from the library's own, on behalf of the call that waits for them;
-/// must not throw.
+/// A user's allocation function. It returns at least bytes (> 0) bytes of the backend's memory, aligned to
+/// 256 bytes, or NULL on failure. Memory with less alignment is passed to the free function at once and
+/// counts as a failure; the call that needed it returns ALLOC_FAILED. ctx is the pointer that
+/// tarsiaSetAllocator got. stream is, for a plan's memory, the stream that the handle of tarsiaPlan_analyze
+/// had then, whenever the memory is taken; for other memory it is the handle's stream. The function may be
+/// called from any thread that calls the library, and from the library's own threads, on behalf of a call
+/// that waits for them. It must not throw.
 ///
-/// It is called in the midst of a call. It may call the library, with these limits:
-/// a call from this thread with the plan that is being made or changed (tarsiaPlan_analyze,
-/// new values, tarsiaSpGEMM_symbolic and _numeric, tarsiaPlan_destroy) returns
-/// INVALID_STATE, and so does tarsiaDestroy with the call's handle. Such a call
-/// changes nothing. Other plans and handles may be used without these limits. What it must not do is wait, for
-/// good, for a thread that waits for this call: a getter of another thread with a plan
-/// that this call changes waits for its end, so two allocators that ask for each
-/// other's plan while both are analyzed hang. The same holds for the
-/// logger, where a call of the allocator's is what logs.
+/// The function is called in the midst of a call of the library. It may call the library itself, with these
+/// limits: a call from this thread with the plan that is being made or changed (tarsiaPlan_analyze, new
+/// values, tarsiaSpGEMM_symbolic and _numeric, tarsiaPlan_destroy) returns INVALID_STATE, and so does
+/// tarsiaDestroy with the call's handle. Such a refused call changes nothing. Other plans and handles may be
+/// used without these limits. The function must not wait indefinitely for a thread that waits for this call:
+/// a getter of another thread with a plan that this call changes waits for its end, so two allocators that
+/// ask for each other's plan while both are analyzed hang. The same holds for the logger where it logs a call
+/// that the allocation function made.
 pub type tarsiaAllocFn_t =
     Option<unsafe extern "C-unwind" fn(ctx: *mut c_void, bytes: usize, stream: *mut c_void) -> *mut c_void>;
 
-/// A user's release function for what its allocation function gave when it was asked for bytes
-/// bytes. The memory may be used again behind the work that is on stream when the
-/// function is called: stream is the one that the allocation function got, and the library has
-/// made it wait for what else uses the memory. It may call the library as the allocation function may.
+/// A user's function that frees ptr, memory of bytes bytes (the size that was asked for) from its allocation
+/// function. stream is the stream that the allocation function got. The memory may be used again behind the
+/// work that is on this stream when the function is called; the library has made the stream wait for all
+/// other work that uses the memory. The function may call the library as the allocation function may.
 pub type tarsiaFreeFn_t = Option<
     unsafe extern "C-unwind" fn(ctx: *mut c_void, ptr: *mut c_void, bytes: usize, stream: *mut c_void),
 >;
 
-/// Receives log lines. message ends with 0, has no newline, and lives until the
-/// function returns. No lock is held: it may call the library, with the plan and the
-/// handle of the call that logs, too, and destroy the plan, but not the handle
-/// (INVALID_STATE; in another thread tarsiaDestroy waits for the call's end); must not throw.
+/// A user's function that receives log lines. message ends with 0, has no newline, and lives until the
+/// function returns. No lock is held: the function may call the library, also with the plan and the handle of
+/// the call that logs, and may destroy the plan, but not the handle (INVALID_STATE; in another thread
+/// tarsiaDestroy waits for the call's end). It must not throw.
 pub type tarsiaLogFn_t =
     Option<unsafe extern "C-unwind" fn(ctx: *mut c_void, level: tarsiaLogLevel_t, message: *const c_char)>;
 
@@ -60,9 +58,8 @@ fn create(out: Out<tarsiaHandle_t>, kind: BackendKind, device: i32) -> Result<()
     out.set(pointer(objects::HANDLES.insert(handle)?))
 }
 
-/// Creates a handle: on the device of the calling thread's current CUDA
-/// context, else on device 0, else (no CUDA driver or device, or a library
-/// built without CUDA) on the host.
+/// Creates a handle: on the device of the calling thread's current CUDA context, else on device 0, else (no
+/// CUDA driver or device, or a library built without CUDA) on the host.
 ///
 /// handle: host. Blocks. One handle per concurrent stream; destroy with
 /// tarsiaDestroy.
@@ -98,12 +95,13 @@ pub unsafe extern "C" fn tarsiaCreateWithBackend(
     guard(|| create(out!(handle), check_enum("backend", backend)?, device))
 }
 
-/// Destroys a handle and its workspace; plans made with it stay usable through
-/// other handles of the same backend and device. NULL does nothing.
+/// Destroys a handle and its workspace; plans made with it stay usable through other handles of the same
+/// backend and device. NULL does nothing.
 ///
-/// Waits for other threads' calls with the handle to return, not for their work on a device: the
-/// workspace is used again when that is done, and a graph that has captured calls keeps it until the graph
-/// is destroyed and its last launch done. The stream may be destroyed before, but with tarsiaSetAllocator: see there.
+/// Waits for other threads' calls with the handle to return, but not for their work on a device: the
+/// workspace is reused only after that work is done, and a graph that has captured calls keeps it until the
+/// graph is destroyed and its last launch is done. The stream may be destroyed before the handle, except with
+/// tarsiaSetAllocator, which says what must live.
 ///
 /// Statuses: NOT_INITIALIZED (not a live handle), INVALID_STATE (called from the
 /// allocator or the logger while it serves a call of this handle; a graph keeps the workspace, which is
@@ -131,9 +129,10 @@ pub extern "C" fn tarsiaDestroy(handle: tarsiaHandle_t) -> tarsiaStatus_t {
 /// on; NULL is the default stream. The host backend keeps but ignores it.
 ///
 ///
-/// The handle's workspace goes along: the next product begins after the handle's last one on the stream before, by
-/// an event. Products that a graph has captured with a handle use its workspace, too, and are ordered by nobody: the
-/// graph must not run at the same time as other work of the handle, or as another graph of it.
+/// The handle's workspace moves to the new stream: an event makes the next product begin after the handle's
+/// last one on the previous stream. Products that a graph has captured with a handle use its workspace too,
+/// and the library does not order them: the graph must not run at the same time as other work of the handle,
+/// or as another graph of it.
 ///
 /// Statuses: NOT_INITIALIZED.
 #[no_mangle]
@@ -144,7 +143,7 @@ pub extern "C" fn tarsiaSetStream(handle: tarsiaHandle_t, stream: *mut c_void) -
     })
 }
 
-/// The handle's stream.
+/// Gets the handle's stream.
 ///
 /// stream: host.
 ///
@@ -154,7 +153,7 @@ pub unsafe extern "C" fn tarsiaGetStream(handle: tarsiaHandle_t, stream: *mut *m
     guard_handle(handle, |handle| out!(stream).set(handle.stream().as_mut_ptr()))
 }
 
-/// Says where alpha and beta live from now on; HOST after create. On the host
+/// Sets whether alpha and beta are on the host or on the device from now on; HOST after create. On the host
 /// backend both are host memory.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (mode is not a tarsiaPointerMode_t).
@@ -170,7 +169,7 @@ pub extern "C" fn tarsiaSetPointerMode(
     })
 }
 
-/// Where alpha and beta live.
+/// Gets whether alpha and beta are on the host or on the device.
 ///
 /// mode: host.
 ///
@@ -183,17 +182,18 @@ pub unsafe extern "C" fn tarsiaGetPointerMode(
     guard_handle(handle, |handle| out!(mode).set_enum(handle.modes().pointer_mode))
 }
 
-/// Deterministic mode (0 after create): 1 refuses what cannot give the same
-/// bits from run to run, such as effort TUNED. On CUDA TARSIA_SPMM_ALG_SWIFT takes another
-/// form in a plan that is analyzed in this mode, and TARSIA_SPMM_ALG_DENSE, by name or chosen,
-/// the library's own kernels: never cublasLt, whose choice of kernels depends on the
-/// version that is installed. Plans of these two that were analyzed outside of the mode and
-/// took atomics or cublasLt are refused in it (NOT_SUPPORTED). A plan that effort TUNED has analyzed outside of the
-/// mode is taken in it: it repeats its own bits, and only what was chosen may differ between runs.
+/// Sets deterministic mode (0 after create): 1 refuses what cannot give the same bits from run to run, such
+/// as effort TUNED. On CUDA, a plan that is analyzed in this mode uses another form of TARSIA_SPMM_ALG_SWIFT,
+/// and for TARSIA_SPMM_ALG_DENSE, by name or chosen, the library's own kernels: never cublasLt, whose choice
+/// of kernels depends on the version that is installed. Plans of these two algorithms that were analyzed
+/// outside of the mode and use atomics or cublasLt are refused in it (NOT_SUPPORTED). A plan that effort
+/// TUNED has analyzed outside of the mode is accepted in it: it repeats its own bits, and only the choice of
+/// algorithm may differ between runs.
 ///
-/// Everything else is deterministic in either mode, with two exceptions. Arrays must have the same alignment to 16
-/// bytes: one that is aligned to less may be read, and added up, in other pieces. And which of its orders of sums
-/// SpGEMM takes on a device depends on C's format and on the memory that is free (tarsiaSpGEMM_createPlan).
+/// Everything else is deterministic in either mode, with two exceptions. Arrays must have the same alignment
+/// to 16 bytes from run to run: an array that is aligned to less may be read, and summed, in other pieces.
+/// And the order in which SpGEMM sums on a device depends on C's format and on the memory that is free
+/// (tarsiaSpGEMM_createPlan).
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (deterministic is not 0 or 1).
 #[no_mangle]
@@ -205,7 +205,7 @@ pub extern "C" fn tarsiaSetDeterministic(handle: tarsiaHandle_t, deterministic: 
     })
 }
 
-/// Whether deterministic mode is on (1) or off (0).
+/// Gets whether deterministic mode is on (1) or off (0).
 ///
 /// deterministic: host.
 ///
@@ -218,30 +218,31 @@ pub unsafe extern "C" fn tarsiaGetDeterministic(
     guard_handle(handle, |handle| out!(deterministic).set(c_int::from(handle.modes().deterministic)))
 }
 
-/// Checks for development (0 after create): 1 finds values and patterns that were changed without a call that
-/// brings them into a plan. tarsiaPlan_analyze then remembers fingerprints of 128 bits of the index arrays
-/// and values that the plan has (of a plan of tarsiaPlan_setValuesInPlace: of the index arrays), the calls with
-/// new values renew those of the values, and every product with the plan (tarsiaSpGEMM_symbolic: with the index
-/// arrays alone) reads the arrays once more, also where alpha is 0, and returns INVALID_STATE before it
-/// computes anything if they have changed; the text says which array, and what to call:
-/// tarsiaPlan_updateValues for values (tarsiaSpGEMM_updateValues for B's), a new plan for a pattern. The same if
-/// the descriptor that the plan was created from still has the plan's index arrays, and got another value
-/// array (tarsiaSpMatSetValues) after the plan took values, which reaches no plan. A descriptor that got other
-/// index arrays is taken for another matrix, and not compared. Matrices in tiles are not checked.
+/// Sets checks for development (0 after create): 1 finds values and patterns that were changed without a call
+/// that brings them into a plan. tarsiaPlan_analyze then remembers 128-bit fingerprints of the plan's index
+/// arrays and values (with tarsiaPlan_setValuesInPlace: of the index arrays only), and the calls with new
+/// values renew the fingerprints of the values. Every product with the plan reads the arrays once more
+/// (tarsiaSpGEMM_symbolic: the index arrays alone), also where alpha is 0, and returns INVALID_STATE before
+/// it computes anything if they have changed; the text says which array, and which call is needed:
+/// tarsiaPlan_updateValues for values (tarsiaSpGEMM_updateValues for B's), a new plan for a pattern. The same
+/// error is returned if the descriptor that the plan was created from still has the plan's index arrays, but
+/// got another value array (tarsiaSpMatSetValues, which reaches no plan) after the plan took its values. A
+/// descriptor that got other index arrays counts as another matrix and is not compared. Matrices in tiles are
+/// not checked.
 ///
-/// Every product of a plan that was analyzed while checks were off returns INVALID_STATE on a handle with checks on.
-/// A self-contained plan reads none of A's arrays and is not compared with them (tarsiaPlanInfo_t.checked is 0). A
-/// plan whose values were updated while they were off returns INVALID_STATE, and says so, until they are updated
-/// with checks on.
+/// Every product of a plan that was analyzed while checks were off returns INVALID_STATE on a handle with
+/// checks on. A self-contained plan reads none of A's arrays and is not compared with them
+/// (tarsiaPlanInfo_t.checked is 0). A plan whose values were updated while checks were off returns
+/// INVALID_STATE, and says so, until they are updated with checks on.
 ///
 /// On CUDA every product, with a plan or without, also asks the driver where its operands are, and returns
-/// INVALID_VALUE, which names the argument, before a kernel or the program would fault: for x, y, z, B, C and D in
-/// ordinary host memory on a device that cannot use it, for alpha and beta in device memory with
-/// TARSIA_POINTER_MODE_HOST, and in ordinary host memory with TARSIA_POINTER_MODE_DEVICE.
+/// INVALID_VALUE, with the argument's name, before a kernel or the program would fault: for x, y, z, B, C and
+/// D in ordinary host memory on a device that cannot use it, for alpha and beta in device memory with
+/// TARSIA_POINTER_MODE_HOST, and for alpha and beta in ordinary host memory with TARSIA_POINTER_MODE_DEVICE.
 ///
-/// Checked calls block, also in a capture: there the arrays are read at once on a stream of the
-/// library's own, so that work which writes them must be done, and the capture goes on; replays of the graph
-/// are not checked.
+/// Checked calls block, also in a capture: there the arrays are read at once on a stream of the library's
+/// own, so that work which writes them must be done before, and the capture goes on. Replays of the graph are
+/// not checked.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (checks is not 0 or 1).
 #[no_mangle]
@@ -252,7 +253,7 @@ pub extern "C" fn tarsiaSetChecks(handle: tarsiaHandle_t, checks: c_int) -> tars
     })
 }
 
-/// Whether checks are on (1) or off (0).
+/// Gets whether checks are on (1) or off (0).
 ///
 /// checks: host.
 ///
@@ -262,28 +263,30 @@ pub unsafe extern "C" fn tarsiaGetChecks(handle: tarsiaHandle_t, checks: *mut c_
     guard_handle(handle, |handle| out!(checks).set(c_int::from(handle.checks())))
 }
 
-/// Keeps what tarsiaPlan_analyze decides in a folder, for the analyses that follow, in later processes
-/// too. An analysis with this handle looks there for the decisions of an earlier one of the same problem
-/// (all that tarsiaPlan_setDecisions says, effort and deterministic mode); if there are any it builds the
-/// same without a survey, a model or a timing, else it decides as always and keeps it. To know a problem
-/// it reads A's index arrays (SpGEMM: and B's) once. tarsiaPlan_getInfo's reason says where decisions
-/// came from. Plans that were given decisions by tarsiaPlan_setDecisions have no use for the folder.
+/// Sets a folder in which the decisions of tarsiaPlan_analyze are stored for later analyses, also in other
+/// processes. An analysis with this handle looks there for the decisions of an earlier analysis of the same
+/// problem (all that tarsiaPlan_setDecisions lists, effort and deterministic mode). If it finds them, it
+/// builds the same layout without pattern statistics, cost model or timings; else it decides as usual and
+/// stores the decisions. To recognise a problem it reads A's index arrays (SpGEMM: and B's) once.
+/// tarsiaPlan_getInfo's reason says where decisions came from. Plans that were given decisions by
+/// tarsiaPlan_setDecisions do not use the folder.
 ///
-/// One file a problem, of as many bytes as tarsiaPlan_getDecisions writes; any number of processes, on several
-/// machines too, may share the folder, and any file in it may be deleted. A damaged file, or one that is of
-/// something else, is logged as a warning and written again; where nothing can be written analysis works as without
-/// a folder, logs a warning, and its reason says so.
+/// The folder has one file per problem, as large as tarsiaPlan_getDecisions says. Any number of processes,
+/// also on several machines, may share the folder, and any file in it may be deleted. A damaged file, or one
+/// with other contents, is logged as a warning and written again. Where nothing can be written, analysis
+/// works as without a folder, logs a warning, and says so in its reason.
 ///
-/// The folder should be one that only those can write to whom the program trusts: its own user's, or a
-/// group's that shares its decisions. This is not checked, nor who owns folder and files, nor links on the
-/// way to the folder. What is checked: files are made anew under random names and renamed, so that nothing
-/// is written through a link; only regular files are read, of at most 64 KiB and 4 bytes a row of op(A), not links,
-/// devices or FIFOs; and the contents are believed no more than those of tarsiaPlan_setDecisions. Whoever can write
-/// there can thus make plans slow, by decisions that are valid and bad, or have them not kept, and no more.
-/// Files that a process left unfinished a day ago and more are removed.
+/// Only users whom the program trusts should be able to write to the folder: the program's own user, or a
+/// group that shares its decisions. This is not checked, nor who owns the folder and its files, nor links on
+/// the path to the folder. These protections exist: files are made anew under random names and renamed, so
+/// that nothing is written through a link; only regular files (no links, devices or FIFOs) of at most 64 KiB
+/// and 4 bytes per row of op(A) are read; and their contents are verified like those of
+/// tarsiaPlan_setDecisions. Whoever can write there can thus make plans slow, by decisions that are valid and
+/// bad, or keep decisions from being stored, and no more. Files that a process left unfinished more than a
+/// day ago are removed.
 ///
-/// folder: host; a path that ends with 0; a relative one means the folder of this name now, wherever the
-/// process goes later. It is made if it does not exist. NULL, as after create: none.
+/// folder: host; a path that ends with 0; a relative path is resolved now, wherever the process goes later.
+/// The folder is created if it does not exist. NULL, as after create: no folder.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (folder: its path is empty, it cannot be made or written to).
 #[no_mangle]
@@ -304,17 +307,17 @@ pub unsafe extern "C" fn tarsiaSetPlanCache(handle: tarsiaHandle_t, folder: *con
     })
 }
 
-/// Takes memory for plans, conversions and the handle's own workspace from the user's functions; both NULL goes back
-/// to the library's. Allowed until the first plan is created or analyzed with the handle, or the first product
-/// without a plan has allocated. An allocation that fails makes the call that needed it return ALLOC_FAILED and
-/// leaves every object usable.
+/// Takes memory for plans, conversions and the handle's own workspace from the user's functions; NULL for
+/// both goes back to the library's. Allowed until the first plan is created or analyzed with the handle, or
+/// the first product without a plan has allocated. An allocation that fails makes the call that needed it
+/// return ALLOC_FAILED and leaves every object usable.
 ///
-/// A plan has all its memory from the handle that tarsiaPlan_analyze gets, also what later calls with
-/// other handles take for it. The functions and ctx must stay valid until the handle, all
-/// plans that were analyzed with it, and the matrices in tiles that it has filled are destroyed. So must every stream
-/// that the handle had when it allocated: memory goes back on the stream that it was taken for, in that stream's
-/// order, so that tarsiaDestroy and tarsiaPlan_destroy must not be called while that stream is captured. Some 64 KiB
-/// that tarsiaCreate takes for a handle on a GPU are never from these functions.
+/// All memory of a plan comes from the handle that tarsiaPlan_analyze gets, also what later calls with other
+/// handles allocate for the plan. The functions and ctx must stay valid until the handle, all plans that were
+/// analyzed with it, and the matrices in tiles that it has filled are destroyed. So must every stream that
+/// the handle had when it allocated: memory is freed on the stream that it was allocated for, in that
+/// stream's order, so that tarsiaDestroy and tarsiaPlan_destroy must not be called while that stream is
+/// captured. Some 64 KiB that tarsiaCreate allocates for a handle on a GPU never come from these functions.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (one of the functions is NULL),
 /// INVALID_STATE (a plan was created or analyzed already, or a product without a plan has allocated).
@@ -355,10 +358,11 @@ impl Logger for UserLogger {
     }
 }
 
-/// Sends the handle's log lines to callback: calls with this handle that failed (ERROR), what went wrong and was
-/// done without, such as a file of the plan cache (WARNING), what analysis chose and why (INFO). NULL stops it.
-/// Calls that take no handle, those on plans and descriptors alone, are not logged; tarsiaGetLastErrorMessage has
-/// their text. callback and ctx must stay valid until callback is replaced, or until the handle is destroyed.
+/// Sends the handle's log lines to callback: calls with this handle that failed (ERROR), failures that the
+/// library worked around, such as an unreadable file of the plan cache (WARNING), and what analysis chose and
+/// why (INFO). NULL stops it. Calls that take no handle, those on plans and descriptors alone, are not
+/// logged; tarsiaGetLastErrorMessage has their text. callback and ctx must stay valid until callback is
+/// replaced, or until the handle is destroyed.
 ///
 /// Statuses: NOT_INITIALIZED.
 #[no_mangle]
@@ -374,10 +378,9 @@ pub unsafe extern "C" fn tarsiaSetLogger(
     })
 }
 
-/// Gives execute its scratch memory: bytes bytes of the backend's memory,
-/// aligned to 16 bytes, that nothing else uses while the handle's calls run.
-/// NULL with 0 bytes goes back to the handle's own, which tarsiaPlan_analyze,
-/// tarsiaPlan_prepare and tarsiaSpMM_once grow.
+/// Sets the memory that execute uses as workspace: bytes bytes of the backend's memory, aligned to 16 bytes,
+/// that nothing else uses while the handle's calls run. NULL with 0 bytes goes back to the handle's own
+/// workspace, which tarsiaPlan_analyze, tarsiaPlan_prepare and tarsiaSpMM_once grow.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (ptr without bytes, bytes without
 /// ptr, ptr is misaligned, or ordinary host memory on CUDA).
@@ -390,7 +393,7 @@ pub unsafe extern "C" fn tarsiaSetWorkspace(
     guard_handle(handle, |handle| handle.set_workspace(Address::new(ptr), bytes))
 }
 
-/// The handle's backend: HOST, CUDA or REFERENCE.
+/// Gets the handle's backend: HOST, CUDA or REFERENCE.
 ///
 /// backend: host.
 ///
@@ -403,7 +406,7 @@ pub unsafe extern "C" fn tarsiaGetBackend(
     guard_handle(handle, |handle| out!(backend).set_enum(handle.backend().kind()))
 }
 
-/// Number of the handle's device; 0 on the CPU backends.
+/// Gets the number of the handle's device; 0 on the CPU backends.
 ///
 /// device: host.
 ///

@@ -33,9 +33,9 @@ pub unsafe extern "C" fn tarsiaMalloc(
     })
 }
 
-/// Frees what tarsiaMalloc gave. NULL does nothing. Returns at once: the memory is used again when all
-/// that calls of this library, with any handle, have put on streams by now is done, and all that is on this
-/// handle's stream. Work of the program's own on other streams that uses it must be done before.
+/// Frees memory of tarsiaMalloc. NULL does nothing. Returns at once: the memory is reused only after all work
+/// that calls of this library, with any handle, have enqueued by now is done, and all work on this handle's
+/// stream. Work of the program's own on other streams that uses the memory must be done before.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_STATE (the handle's stream is being captured).
 #[no_mangle]
@@ -95,8 +95,8 @@ pub unsafe extern "C" fn tarsiaMemcpyToHost(
     })
 }
 
-/// Blocks until all work on the handle's stream is done. Nothing to wait for on
-/// the CPU backends, where every call is synchronous.
+/// Blocks until all work on the handle's stream is done. Returns at once on the CPU backends, where every
+/// call is synchronous.
 ///
 /// Statuses: NOT_INITIALIZED, EXECUTION_FAILED (work on the stream failed).
 #[no_mangle]

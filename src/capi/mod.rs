@@ -1,6 +1,6 @@
-//! The C API: one C object or operation a file. Functions are written out, not made by macros, so that cbindgen
-//! sees them: here or, those that all descriptors have, by the build from the list in descriptors.rs. Arguments
-//! have the names that the header shows.
+//! The C API, one C object or operation per file. Functions are written out, not made by macros, so that
+//! cbindgen sees them: here, or, for the functions that all descriptors have, by the build from the list in
+//! descriptors.rs. Arguments have the names that the header shows.
 
 #![allow(non_snake_case, non_camel_case_types)]
 // The header's text says what a C caller must promise; in Rust terms it is the
@@ -24,5 +24,5 @@ pub mod status;
 pub mod threads;
 pub mod tile;
 
-/// The header that cbindgen made of this module in this build.
+/// Text of the C header that cbindgen generated from this module in this build.
 pub const HEADER: &str = include_str!(concat!(env!("OUT_DIR"), "/tarsia.h"));

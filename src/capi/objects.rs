@@ -1,6 +1,6 @@
-//! The opaque objects of the C API. What a program holds is not an address but
-//! a token (kind, slot, generation), never used twice: an object that is NULL,
-//! destroyed or of another kind is recognised, not dereferenced.
+//! The opaque objects of the C API. A program does not hold an address but a token (kind, slot, generation)
+//! that is never used twice, so that NULL and an object that is destroyed or of another kind are recognised
+//! and not dereferenced.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,74 +13,73 @@ use crate::matrix::{compressed, DenseMatrix, DenseVector, SparseArrays, SparseMa
 use crate::memory::heap;
 use crate::plan::{Descriptors, Plan};
 
-/// What tarsiaHandle_t points to; opaque.
+/// Opaque structure behind tarsiaHandle_t.
 pub struct tarsiaContext {
     _opaque: (),
 }
-/// What tarsiaSpMatDescr_t points to; opaque.
+/// Opaque structure behind tarsiaSpMatDescr_t.
 pub struct tarsiaSpMatDescr {
     _opaque: (),
 }
-/// What tarsiaDnVecDescr_t points to; opaque.
+/// Opaque structure behind tarsiaDnVecDescr_t.
 pub struct tarsiaDnVecDescr {
     _opaque: (),
 }
-/// What tarsiaDnMatDescr_t points to; opaque.
+/// Opaque structure behind tarsiaDnMatDescr_t.
 pub struct tarsiaDnMatDescr {
     _opaque: (),
 }
-/// What tarsiaPlan_t points to; opaque.
+/// Opaque structure behind tarsiaPlan_t.
 pub struct tarsiaPlan {
     _opaque: (),
 }
 
-/// The library's context: backend, stream, modes, allocator, workspace. One
-/// handle per concurrent stream.
+/// Handle of the library: backend, stream, modes, allocator, workspace. One handle per concurrent stream.
 pub type tarsiaHandle_t = *mut tarsiaContext;
-/// A sparse matrix: borrows the user's arrays.
+/// Descriptor of a sparse matrix; it borrows the user's arrays.
 pub type tarsiaSpMatDescr_t = *mut tarsiaSpMatDescr;
-/// A sparse matrix that is only read.
+/// Descriptor of a sparse matrix that is only read.
 pub type tarsiaConstSpMatDescr_t = *const tarsiaSpMatDescr;
-/// A dense vector: borrows the user's array.
+/// Descriptor of a dense vector; it borrows the user's array.
 pub type tarsiaDnVecDescr_t = *mut tarsiaDnVecDescr;
-/// A dense vector that is only read.
+/// Descriptor of a dense vector that is only read.
 pub type tarsiaConstDnVecDescr_t = *const tarsiaDnVecDescr;
-/// A dense matrix: borrows the user's array.
+/// Descriptor of a dense matrix; it borrows the user's array.
 pub type tarsiaDnMatDescr_t = *mut tarsiaDnMatDescr;
-/// A dense matrix that is only read.
+/// Descriptor of a dense matrix that is only read.
 pub type tarsiaConstDnMatDescr_t = *const tarsiaDnMatDescr;
-/// An operation on one matrix: analyzed once, executed many times.
+/// Plan of an operation with one sparse matrix (SpGEMM: two): analyzed once, executed many times.
 pub type tarsiaPlan_t = *mut tarsiaPlan;
 
-/// Low bits of a token that say the kind.
+/// Number of low bits of a token that hold the kind of object.
 const TAG_BITS: u32 = 4;
-/// Bits of the slot's number; the generation has the upper 32.
+/// Number of bits of a token that hold the slot's number; the upper 32 bits hold the generation.
 const SLOT_BITS: u32 = 28;
 
-/// Slots of the first chunk; each later chunk has twice as many as the one before.
+/// Number of slots in the first chunk; each later chunk has twice as many as the one before.
 const FIRST_CHUNK: usize = 16;
-/// Chunks that hold all slots that a token can name.
+/// Number of chunks that hold all slots that a token can name.
 const CHUNKS: usize = (SLOT_BITS - FIRST_CHUNK.ilog2()) as usize + 1;
 
-/// Live objects of one kind. Slots never move, and each has a lock on cache lines of its own: threads that
-/// use objects of their own do not slow each other down.
+/// The live objects of one kind. Slots never move, and each has a lock on cache lines of its own, so that
+/// threads that use different objects do not slow each other down.
 pub(crate) struct Registry<T> {
     tag: usize,
-    /// What errors call the objects.
+    /// Name of the kind of object in error messages.
     kind: &'static str,
     chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
     unused: Mutex<Unused>,
 }
 
-/// Slots without an object.
+/// Slots that hold no object.
 struct Unused {
-    /// How many slots there are: those from here on have never been used.
+    /// Number of slots handed out so far; slots from this number on have never been used.
     count: usize,
-    /// Those that had one.
+    /// Numbers of slots whose object was removed.
     free: Vec<usize>,
 }
 
-/// Two cache lines, which processors fetch together.
+/// A slot, aligned to two cache lines since processors fetch lines in pairs.
 #[repr(align(128))]
 struct Slot<T>(RwLock<Entry<T>>);
 
@@ -95,8 +94,8 @@ impl<T: Clone> Registry<T> {
         Registry { tag, kind, chunks: [const { OnceLock::new() }; CHUNKS], unused: Mutex::new(unused) }
     }
 
-    /// Takes an object in; the token is never 0. Refused while memory is so short that small objects come
-    /// out of the reserve.
+    /// Stores an object and returns its token, which is never 0. Fails while memory is so short that small
+    /// allocations come out of the reserve.
     pub fn insert(&self, value: T) -> Result<usize> {
         heap::check()?;
         let mut unused = self.unused.lock();
@@ -111,7 +110,7 @@ impl<T: Clone> Registry<T> {
                     ));
                 }
                 self.make(number)?;
-                // Room to free it later, so that destroy cannot fail.
+                // Reserves the room to free this slot later, so that destroy cannot fail.
                 unused.free.try_reserve(number + 1).map_err(|_| Error::out_of_memory(size_of::<usize>()))?;
                 unused.count += 1;
                 number
@@ -124,13 +123,13 @@ impl<T: Clone> Registry<T> {
         Ok((entry.generation as usize) << 32 | number << TAG_BITS | self.tag)
     }
 
-    /// The chunk of a slot, and the slot's place in it.
+    /// Chunk of a slot, and the slot's position in it.
     fn place(number: usize) -> (usize, usize) {
         let chunk = (number / FIRST_CHUNK + 1).ilog2() as usize;
         (chunk, number - FIRST_CHUNK * ((1 << chunk) - 1))
     }
 
-    /// Makes the chunk of a slot, if it is the first of one.
+    /// Allocates the chunk of a slot if it does not exist yet.
     fn make(&self, number: usize) -> Result<()> {
         let (chunk, _) = Self::place(number);
         if self.chunks[chunk].get().is_none() {
@@ -138,7 +137,7 @@ impl<T: Clone> Registry<T> {
             let bytes = count * size_of::<Slot<T>>();
             slots.try_reserve_exact(count).map_err(|_| Error::out_of_memory(bytes))?;
             slots.extend((0..count).map(|_| Slot(RwLock::new(Entry { generation: 0, value: None }))));
-            // Nobody else makes one: the caller has `unused` locked.
+            // No other thread sets it meanwhile: the caller has `unused` locked.
             let _ = self.chunks[chunk].set(slots.into_boxed_slice());
         }
         Ok(())
@@ -154,7 +153,7 @@ impl<T: Clone> Registry<T> {
         (token & ((1 << TAG_BITS) - 1) == self.tag).then_some((number, (token >> 32) as u32))
     }
 
-    /// A copy of the object (of its reference, for shared ones).
+    /// Returns a clone of the object (for an `Arc`, of the reference).
     pub fn get(&self, token: usize) -> Option<T> {
         let (number, generation) = self.slot_of(token)?;
         let entry = self.slot(number)?.0.read();
@@ -168,7 +167,7 @@ impl<T: Clone> Registry<T> {
         (entry.generation == generation).then(|| entry.value.as_mut().map(change)).flatten()
     }
 
-    /// Takes the object out; its token is dead from here on.
+    /// Removes the object; its token is dead from then on.
     pub fn remove(&self, token: usize) -> Option<T> {
         let (number, generation) = self.slot_of(token)?;
         let mut entry = self.slot(number)?.0.write();
@@ -184,18 +183,18 @@ impl<T: Clone> Registry<T> {
         Some(value)
     }
 
-    /// `INVALID_VALUE` for an argument that is NULL, destroyed or of another kind.
+    /// Makes the `INVALID_VALUE` error for an argument that is NULL, destroyed or of another kind.
     fn not_live(&self, name: &str, token: usize) -> Error {
         let not_live = || format!("it is not a live {}", self.kind);
         Error::invalid(name, if token == 0 { "it is NULL".into() } else { not_live() })
     }
 
-    /// The object that an argument names, as [`Self::get`].
+    /// Like [`Self::get`], with an error that names the argument.
     pub fn find(&self, name: &str, token: usize) -> Result<T> {
         self.get(token).ok_or_else(|| self.not_live(name, token))
     }
 
-    /// Takes out the object that an argument names; NULL is nothing to do.
+    /// Removes the object that an argument names; does nothing for NULL.
     pub fn destroy(&self, name: &str, token: usize) -> Result<()> {
         match token {
             0 => Ok(()),
@@ -204,22 +203,22 @@ impl<T: Clone> Registry<T> {
     }
 }
 
-/// What a sparse matrix descriptor stands for.
+/// The matrix behind a sparse matrix descriptor.
 #[derive(Clone)]
 pub(crate) enum Sparse {
-    /// Arrays of the user.
+    /// A matrix in arrays of the user.
     Arrays {
         /// The arrays.
         matrix: SparseMatrix,
-        /// The indices of each row (of CSC each column) are known to ascend.
+        /// True if the indices of each row (CSC: of each column) are known to ascend.
         sorted: bool,
     },
-    /// Tiles of the library.
+    /// A matrix in tiles, which the library owns.
     Tiles(Arc<TileMatrix>),
 }
 
 impl Sparse {
-    /// What is known of it without its contents.
+    /// Format, shape and types of the matrix, and the addresses of the user's arrays.
     pub fn matrix(&self) -> SparseMatrix {
         match self {
             Sparse::Arrays { matrix, .. } => *matrix,
@@ -229,7 +228,7 @@ impl Sparse {
         }
     }
 
-    /// The matrix in tiles, if it is one.
+    /// Returns the matrix in tiles, if it is one.
     pub fn tiles(self) -> Option<Arc<TileMatrix>> {
         match self {
             Sparse::Arrays { .. } => None,
@@ -249,22 +248,23 @@ pub(crate) static MATRICES: Registry<DenseMatrix> = Registry::new(4, "dense matr
 /// Live plans.
 pub(crate) static PLANS: Registry<Arc<Plan>> = Registry::new(5, "plan");
 
-/// A token as the pointer that a program holds.
+/// Converts a token to the pointer that a program holds.
 pub(crate) fn pointer<T>(token: usize) -> *mut T {
     std::ptr::without_provenance_mut(token)
 }
 
-/// A token as the const pointer that a program holds.
+/// Converts a token to the const pointer that a program holds.
 pub(crate) fn const_pointer<T>(token: usize) -> *const T {
     std::ptr::without_provenance(token)
 }
 
-/// A sparse matrix argument.
+/// Looks up a sparse matrix argument, without the contents of tiles.
 pub(crate) fn sparse(name: &str, descr: tarsiaConstSpMatDescr_t) -> Result<SparseMatrix> {
     sparse_or_tiles(name, descr).map(|found| found.matrix())
 }
 
-/// What a plan's checks look for its descriptors by: those of A and, of SpGEMM, B.
+/// Descriptors of A and B (SpMV and SpMM: of A twice), for a plan's development checks, which look them up
+/// again later.
 pub(crate) fn descriptors(of: [tarsiaConstSpMatDescr_t; 2]) -> Descriptors {
     Descriptors {
         find: |token| SPARSE.get(token).map(|found| found.matrix()),
@@ -272,12 +272,12 @@ pub(crate) fn descriptors(of: [tarsiaConstSpMatDescr_t; 2]) -> Descriptors {
     }
 }
 
-/// A sparse matrix argument with its contents, where the library has them.
+/// Looks up a sparse matrix argument, with its tiles where the library owns them.
 pub(crate) fn sparse_or_tiles(name: &str, descr: tarsiaConstSpMatDescr_t) -> Result<Sparse> {
     SPARSE.find(name, descr.addr())
 }
 
-/// Whether the indices of a sparse matrix are known to ascend; tiles have no other order.
+/// Returns whether the indices of a sparse matrix are known to ascend; tiles are always sorted.
 pub(crate) fn is_sorted(name: &str, descr: tarsiaConstSpMatDescr_t) -> Result<bool> {
     match sparse_or_tiles(name, descr)? {
         Sparse::Arrays { sorted, .. } => Ok(sorted),
@@ -285,8 +285,8 @@ pub(crate) fn is_sorted(name: &str, descr: tarsiaConstSpMatDescr_t) -> Result<bo
     }
 }
 
-/// Notes whether the indices of arrays of the user are known to ascend. A descriptor that another thread has
-/// destroyed meanwhile has nothing to note it in.
+/// Records whether the indices of a matrix in arrays of the user are known to ascend. Does nothing if another
+/// thread has destroyed the descriptor meanwhile.
 pub(crate) fn note_sorted(descr: tarsiaConstSpMatDescr_t, is_sorted: bool) {
     SPARSE.update(descr.addr(), |entry| {
         if let Sparse::Arrays { sorted, .. } = entry {
@@ -295,38 +295,38 @@ pub(crate) fn note_sorted(descr: tarsiaConstSpMatDescr_t, is_sorted: bool) {
     });
 }
 
-/// A dense vector argument.
+/// Looks up a dense vector argument.
 pub(crate) fn vector(name: &str, descr: tarsiaConstDnVecDescr_t) -> Result<DenseVector> {
     VECTORS.find(name, descr.addr())
 }
 
-/// A dense matrix argument.
+/// Looks up a dense matrix argument.
 pub(crate) fn matrix(name: &str, descr: tarsiaConstDnMatDescr_t) -> Result<DenseMatrix> {
     MATRICES.find(name, descr.addr())
 }
 
-/// What a descriptor of src/capi/descriptors.rs describes: arrays of the user.
+/// A structure of the library that a descriptor of src/capi/descriptors.rs stands for: arrays of the user.
 pub(super) trait Described: Copy {
-    /// What the registry has for it.
+    /// Type of the registry's entries.
     type Entry: Clone + From<Self> + 'static;
-    /// The arrays, as an error names them.
+    /// The arrays' name in error messages.
     const ARRAYS: &'static str;
-    /// Where the descriptors are.
+    /// The registry of these descriptors.
     fn registry() -> &'static Registry<Self::Entry>;
-    /// What an entry of it describes.
+    /// Returns the structure that a registry entry stands for.
     fn of_entry(entry: Self::Entry) -> Self;
     /// Checks everything that can be checked without reading the arrays.
     fn check(&self) -> Result<()>;
-    /// Whether it was made from arrays that are not const.
+    /// Returns whether it was made from arrays that are not const.
     fn is_writable(&self) -> bool;
 
-    /// A new descriptor.
+    /// Checks the structure, stores it in the registry and returns its token.
     fn insert(self) -> Result<usize> {
         self.check()?;
         Self::registry().insert(self.into())
     }
 
-    /// What a live descriptor describes; one of const arrays is refused where the caller may write to them.
+    /// Looks up a live descriptor; with `to_write`, refuses one that was made from const arrays.
     fn of(name: &str, token: usize, to_write: bool) -> Result<Self> {
         let found = Self::of_entry(Self::registry().find(name, token)?);
         if to_write && !found.is_writable() {
@@ -338,7 +338,7 @@ pub(super) trait Described: Copy {
         Ok(found)
     }
 
-    /// Makes a live descriptor describe this.
+    /// Replaces the structure of a live descriptor by this one.
     fn replace(self, name: &str, token: usize) -> Result<()> {
         self.check()?;
         let registry = Self::registry();
@@ -379,7 +379,7 @@ impl Described for SparseMatrix {
     }
 }
 
-/// Dense operands are what their registry has.
+/// Implements [`Described`] for dense operands, whose registry entries are the structures themselves.
 macro_rules! dense {
     ($($dense:ident in $registry:ident;)*) => { $(impl Described for $dense {
         type Entry = Self;
@@ -419,12 +419,12 @@ mod tests {
         assert_eq!(registry.remove(first), None);
         assert_eq!(registry.update(second, |v| *v = 3), Some(()));
         assert_eq!(registry.get(second), Some(3));
-        // More than the first chunks hold, and each is found.
+        // These are more objects than the first chunks hold; each must be found.
         let tokens: Vec<_> = (0..1000).map(|n| registry.insert(n).unwrap()).collect();
         assert!(tokens.iter().zip(0..).all(|(&token, n)| registry.get(token) == Some(n)));
         assert!(tokens.iter().zip(0..).all(|(&token, n)| registry.remove(token) == Some(n)));
         assert!(tokens.iter().all(|&token| registry.get(token).is_none()));
-        // Another kind's token, NULL and rubbish are all refused.
+        // Tokens of another kind, NULL and garbage are all refused.
         for token in [0, second ^ 1, usize::MAX, 7] {
             assert_eq!(registry.get(token), None);
         }

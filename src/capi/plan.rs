@@ -1,4 +1,4 @@
-//! What all plans have in common.
+//! Plans: the functions that all operations share.
 
 use std::mem::MaybeUninit;
 
@@ -12,7 +12,7 @@ use crate::memory::heap;
 use crate::plan::Info;
 use crate::types::{Address, OpKind};
 
-/// A 0/1 argument.
+/// Converts a 0/1 argument.
 pub(super) fn flag(name: &str, value: c_int) -> Result<bool> {
     match value {
         0 => Ok(false),
@@ -21,7 +21,7 @@ pub(super) fn flag(name: &str, value: c_int) -> Result<bool> {
     }
 }
 
-/// How much tarsiaPlan_analyze may cost; DEFAULT after create.
+/// Sets how much tarsiaPlan_analyze may cost; DEFAULT after create.
 ///
 /// Statuses: INVALID_VALUE (plan, effort), INVALID_STATE (analyzed already).
 #[no_mangle]
@@ -35,20 +35,19 @@ pub extern "C" fn tarsiaPlan_setEffort(
     })
 }
 
-/// Row reordering; AUTO after create. y and C keep the user's order whatever is
-/// chosen: kernels write a row where the user has it.
+/// Sets the row reordering; AUTO after create. y and C keep the user's order whatever is chosen: kernels
+/// write a row where the user has it.
 ///
-/// AUTO lets SpMM's WINDOW and SMAT put rows of like columns together. A policy by name is for
-/// SpMV's CSR and SpMM's ROW and CSR, and the library then chooses among these; analysis makes
-/// a copy of the matrix with its rows in that order (on CUDA too the order is computed on the
-/// host, from a copy of the pattern). tarsiaPlan_updateValues keeps the order, and is as with
-/// setValueUpdates(1).
+/// AUTO lets SpMM's WINDOW and SMAT put rows with similar columns together. A policy by name is for SpMV's
+/// CSR and SpMM's ROW and CSR, and the library then chooses among these; analysis makes a copy of the matrix
+/// with its rows in that order (on CUDA too the order is computed on the host, from a copy of the pattern).
+/// tarsiaPlan_updateValues keeps the order, and behaves as with setValueUpdates(1).
 ///
-/// LEARNED lets analysis count 24 features of the pattern (on CUDA on the host, from a copy of it) and take the
-/// policy, or the rows' own order, in which the product is predicted to be the fastest: for SpMV's CSR and for
-/// SpMM's ROW (learned with B and C by rows) and CSR (by columns), from times in fp32 and of 128 columns on an
-/// H100, which are taken for other types, columns, orders of B and C and machines, too. tarsiaPlan_getInfo says
-/// which order it is, and its reason that it was predicted.
+/// LEARNED lets analysis compute 24 features of the pattern (on CUDA on the host, from a copy of it) and use
+/// the policy, or the rows' own order, whose product is predicted to be fastest. It serves SpMV's CSR and
+/// SpMM's ROW (learned with B and C by rows) and CSR (by columns). It was learned from times in fp32 and with
+/// 128 columns on an H100, and is applied to other types, columns, orders of B and C and machines, too.
+/// tarsiaPlan_getInfo says which order it is, and its reason that it was predicted.
 ///
 /// Statuses: INVALID_VALUE (plan, reorder), INVALID_STATE (analyzed already).
 /// tarsiaPlan_analyze returns NOT_SUPPORTED for a policy by name with another algorithm by
@@ -66,9 +65,8 @@ pub extern "C" fn tarsiaPlan_setReorder(
     })
 }
 
-/// Blocks of TARSIA_SPMM_ALG_SMAT: 16 × 16 (values of 16 bits only) or 16 × 8; 0 × 0
-/// (after create) leaves the choice to a model of their times, by how many of each
-/// there would be.
+/// Sets the block size of TARSIA_SPMM_ALG_SMAT: 16 × 16 (values of 16 bits only) or 16 × 8. 0 × 0 (after
+/// create) leaves the choice to a cost model, which uses the number of blocks of each size.
 ///
 /// Statuses: INVALID_VALUE (plan is NULL or not of SpMM, rowBlockDim, colBlockDim),
 /// INVALID_STATE (analyzed already). tarsiaPlan_analyze returns NOT_SUPPORTED for a plan
@@ -96,14 +94,13 @@ pub extern "C" fn tarsiaPlan_setBlockDims(
     })
 }
 
-/// Whether values will change. 1: the plan stores where each value goes, so that
-/// tarsiaPlan_updateValues is asynchronous and O(nnz); SpGEMM keeps C's pattern, and on a
-/// device, where entries of C have few products, the positions of their factors (8 bytes a
-/// product and 4 an entry, up to three times the bytes of C and once those of A and B).
-/// 0 (after create): less memory, and values that fit fewer bytes to the bit may be
-/// kept in them; updateValues may rebuild and block, and is refused where a graph has captured products
-/// that would go on with the arrays before.
-/// It says what tarsiaPlan_updateValues costs, not when new values count: that is said there.
+/// Sets whether values will change. 1: the plan stores where each value goes, so that tarsiaPlan_updateValues
+/// is asynchronous and O(nnz); SpGEMM keeps C's pattern, and on a device, where entries of C have few
+/// products, the positions of their factors (8 bytes per product and 4 per entry, up to three times the bytes
+/// of C and once those of A and B). 0 (after create): the plan needs less memory, and may store values in
+/// fewer bytes where that keeps every bit; updateValues may rebuild and block, and is refused while a graph
+/// has captured products that would continue to use the previous arrays. This setting determines what
+/// tarsiaPlan_updateValues costs, not when new values take effect: see there.
 ///
 /// Statuses: INVALID_VALUE (plan, valueUpdates not 0 or 1), INVALID_STATE
 /// (analyzed already).
@@ -115,47 +112,46 @@ pub extern "C" fn tarsiaPlan_setValueUpdates(plan: tarsiaPlan_t, valueUpdates: c
     })
 }
 
-/// Whether the plan is self-contained (0 after create). 1: analysis copies all that the plan needs, so that
-/// when tarsiaPlan_analyze has returned the caller may change and free the arrays of A (SpGEMM: and of B).
-/// Layouts that are copies in any case take no more memory by it; those that read CSR in place
-/// become a copy of it: op(A) with 32-bit columns. tarsiaPlan_updateValues then needs
-/// tarsiaPlan_setValueUpdates(plan, 1), since nobody can look in the pattern any more. Factors in tiles are
-/// the plan's in any case.
+/// Sets whether the plan is self-contained (0 after create). 1: analysis copies all that the plan needs, so
+/// that when tarsiaPlan_analyze has returned the caller may change and free the arrays of A (SpGEMM: and of
+/// B). Layouts that are copies in any case take no more memory by it; those that read CSR in place become a
+/// copy of op(A) in CSR with 32-bit columns. tarsiaPlan_updateValues then needs
+/// tarsiaPlan_setValueUpdates(plan, 1), since the pattern cannot be read any more. Factors in tiles belong to
+/// the plan in any case.
 ///
 /// Statuses: INVALID_VALUE (plan, selfContained not 0 or 1), INVALID_STATE (analyzed already).
-/// tarsiaPlan_analyze returns NOT_SUPPORTED where op(A) has more than 2^31 - 1 columns, of which there is
-/// no copy, and with tarsiaPlan_setValuesInPlace(plan, 1); tarsiaPlan_updateValues INVALID_STATE without
-/// setValueUpdates(1).
+/// tarsiaPlan_analyze returns NOT_SUPPORTED where op(A) has more than 2^31 - 1 columns, since such a matrix
+/// is never copied, and with tarsiaPlan_setValuesInPlace(plan, 1); tarsiaPlan_updateValues returns
+/// INVALID_STATE without setValueUpdates(1).
 #[no_mangle]
 pub extern "C" fn tarsiaPlan_setSelfContained(plan: tarsiaPlan_t, selfContained: c_int) -> tarsiaStatus_t {
     guard(|| live_plan(plan)?.set_self_contained(flag("selfContained", selfContained)?))
 }
 
-/// Whether every execute reads the values in the user's arrays as they are then. 1: a program may change
-/// values in place when the products that it has enqueued with the plan are done, or in the order of their
-/// stream, and needs no call for it; analysis reads the
-/// pattern alone (the value array must be there; its values may be anything then), and
-/// tarsiaPlan_updateValues with another array moves the plan to that one, asynchronously, since only its
-/// address changes (a CUDA graph goes on with the address that it was captured with, and the call is refused
-/// as long as there is one, but in a capture). With setValueUpdates(1)
-/// SpGEMM keeps C's pattern, too. 0 after create.
+/// Sets whether every execute reads the present values of the user's arrays (0 after create). 1: a program
+/// may change values in place when the products that it has enqueued with the plan are done, or in the order
+/// of their stream, and needs no further call. Analysis reads the pattern alone (the value array must exist;
+/// its values may be anything then). tarsiaPlan_updateValues with another array moves the plan to that array,
+/// asynchronously, since only its address changes (a CUDA graph goes on with the address that it was captured
+/// with, and as long as there is such a graph the call is refused outside of a capture). With
+/// setValueUpdates(1) SpGEMM also keeps C's pattern.
 ///
-/// Served by TARSIA_SPMV_ALG_CSR, TARSIA_SPMM_ALG_ROW and TARSIA_SPGEMM_ALG_HASH, of which DEFAULT is the
-/// one of the operation, whatever the effort, for matrices whose values have the order of
-/// op(A)'s rows: CSR with op N, CSC with op T, and with op C for real values; of SpGEMM both factors, or both by
-/// columns (CSC with op N, CSR with op T).
+/// The algorithms TARSIA_SPMV_ALG_CSR, TARSIA_SPMM_ALG_ROW and TARSIA_SPGEMM_ALG_HASH support it; DEFAULT
+/// then takes the one of the operation, whatever the effort. They do for matrices whose values have the order
+/// of op(A)'s rows: CSR with op N, CSC with op T, and with op C for real values; for SpGEMM both factors, or
+/// both by columns (CSC with op N, CSR with op T).
 ///
-/// On a device a plan of SpMV may then keep columns of its own in 16 bits, which analysis makes of the pattern:
-/// with fp64 a product moves 10 bytes an entry instead of 12, with fp32 6 instead of 8, and has the same bits. They
-/// count in planBytes: 2 bytes an entry and, where op(A) has more than 65536 columns, 4 a row or 4 for 32 entries.
-/// Efforts DEFAULT and TUNED make them where that is predicted to pay, which it is not for small matrices and for
-/// few executes (tarsiaPlan_setExpectedExecutes). Where 16 bits do not hold how far columns are apart, or
-/// the memory is missing, the plan reads them where they are. tarsiaPlan_getInfo says in reason what it does. Offsets
-/// are read in place, so that all arrays of A must stay.
+/// On a device a plan of SpMV may then keep columns of its own in 16 bits, which analysis makes from the
+/// pattern: with fp64 a product moves 10 bytes per entry instead of 12, with fp32 6 instead of 8, and has the
+/// same bits. They count in planBytes: 2 bytes per entry and, where op(A) has more than 65536 columns, 4 per
+/// row or 4 per 32 entries. Efforts DEFAULT and TUNED make them where that is predicted to pay, which it does
+/// not for small matrices and for few executes (tarsiaPlan_setExpectedExecutes). Where 16 bits cannot hold
+/// the distances between columns, or memory is missing, the plan reads the user's columns. tarsiaPlan_getInfo
+/// says in reason which it does. Offsets are read in place, so that all arrays of A must stay.
 ///
 /// Statuses: INVALID_VALUE (plan, valuesInPlace not 0 or 1), INVALID_STATE (analyzed already).
 /// tarsiaPlan_analyze returns NOT_SUPPORTED for another algorithm by name, another format or op, a matrix in
-/// tiles, and an order of rows by name; the text says which, and what would serve.
+/// tiles, and a reordering by name; the text says which, and what would be supported.
 #[no_mangle]
 pub extern "C" fn tarsiaPlan_setValuesInPlace(plan: tarsiaPlan_t, valuesInPlace: c_int) -> tarsiaStatus_t {
     guard(|| {
@@ -164,11 +160,12 @@ pub extern "C" fn tarsiaPlan_setValuesInPlace(plan: tarsiaPlan_t, valuesInPlace:
     })
 }
 
-/// How often the plan will be executed (of SpGEMM: its numeric phase). The choice then minimises the predicted
-/// seconds of analysis and of executes products together, so that a plan for few products converts
-/// nothing and reads A in place, as effort QUICK; effort TUNED builds and times only what may gain more than that
-/// takes. A plan may be executed more often, or less. 0 (after create): not known; the choice minimises
-/// the time of one product and leaves out that of analysis, as if it were executed very often.
+/// Sets how often the plan will be executed (SpGEMM: its numeric phase). The choice then minimises the
+/// predicted time of analysis and of executes products together, so that a plan for few products converts
+/// nothing and reads A in place, as with effort QUICK; effort TUNED builds and times only candidates that may
+/// gain more than that takes. A plan may be executed more often, or less. 0 (after create): not known; the
+/// choice minimises the time of one product and ignores that of analysis, as if the plan were executed very
+/// often.
 ///
 /// Statuses: INVALID_VALUE (plan, executes < 0), INVALID_STATE (analyzed already).
 #[no_mangle]
@@ -182,16 +179,15 @@ pub extern "C" fn tarsiaPlan_setExpectedExecutes(plan: tarsiaPlan_t, executes: i
     })
 }
 
-/// Whether SpGEMM sorts the columns of each row of C (1 after create). 0: C = alpha · op(A) · op(B) has the same
-/// entries with the same bits in every row, but they stand in the order that costs least, which may be the
-/// ascending one for some rows, or for all, and another one in another version and on another backend or
-/// device. It is the same in every numeric phase, of any alpha, and of other plans of the same problem and
-/// settings; with tarsiaPlan_setValueUpdates(plan, 1) it is kept with the pattern. For products whose
-/// readers need no order: a next product, SpMV and SpMM (all of which take unsorted rows), multigrid, counts of
-/// triangles.
+/// Sets whether SpGEMM sorts the columns of each row of C (1 after create). 0: every row of C = alpha · op(A)
+/// · op(B) has the same entries with the same bits, but in the order that costs least, which may be ascending
+/// for some rows, or for all, and differs between versions, backends and devices. The order is the same in
+/// every numeric phase, with any alpha, and in other plans of the same problem and settings; with
+/// tarsiaPlan_setValueUpdates(plan, 1) it is kept with the pattern. This suits results whose readers need no
+/// order: another product, SpMV and SpMM (all of which take unsorted rows), multigrid, counting of triangles.
 ///
-/// C is then CSR, and DEFAULT takes TARSIA_SPGEMM_ALG_HASH, never TILE. tarsiaSpMatGetSorted tells what is known
-/// of a matrix.
+/// C is then CSR, and DEFAULT takes TARSIA_SPGEMM_ALG_HASH, never TILE. tarsiaSpMatGetSorted says whether a
+/// matrix is known to be sorted.
 ///
 /// Statuses: INVALID_VALUE (plan is NULL or not of SpGEMM, sortedOutput not 0 or 1), INVALID_STATE
 /// (analyzed already). With 0, tarsiaPlan_analyze returns NOT_SUPPORTED for TARSIA_SPGEMM_ALG_TILE by name and for
@@ -208,12 +204,11 @@ pub extern "C" fn tarsiaPlan_setSortedOutput(plan: tarsiaPlan_t, sortedOutput: c
     })
 }
 
-/// The most bytes that the plan may hold at one time, temporary memory of
-/// analysis and of SpGEMM's phases included, C not; 0 takes the limit away
-/// (after create: what the backend's memory has left). SpGEMM on a device works part by part
-/// where all of an intermediate does not fit: some rows of C, or of its tiles, at a
-/// time (tarsiaSpGEMM_createPlan says what that may do to bits). A call that would need more all the same returns
-/// INSUFFICIENT_RESOURCES and says how much; the plan stays as it was.
+/// Sets the most bytes that the plan may hold at one time, including temporary memory of analysis and of
+/// SpGEMM's phases, but not C; 0 removes the limit (after create: the memory that the backend has left).
+/// SpGEMM on a device works part by part where an intermediate result does not fit as a whole: on some rows
+/// of C, or of its tiles, at a time (tarsiaSpGEMM_createPlan says how that may change bits). A call that
+/// would still need more returns INSUFFICIENT_RESOURCES and says how much; the plan stays as it was.
 ///
 /// Statuses: INVALID_VALUE (plan), INVALID_STATE (analyzed already).
 #[no_mangle]
@@ -224,14 +219,13 @@ pub extern "C" fn tarsiaPlan_setMemoryLimit(plan: tarsiaPlan_t, bytes: usize) ->
     })
 }
 
-/// Reads and validates the matrix (offsets ascend and end at nnz, indices are in
-/// range), chooses algorithm and layout, converts, and grows the handle's own
-/// workspace to what execute will need. Once per plan; a failure leaves the plan
-/// as it was, so that the call may be repeated.
+/// Reads and validates the matrix (offsets ascend and end at nnz, indices are in range), chooses algorithm
+/// and layout, converts, and grows the handle's own workspace to the size that execute will need. Once per
+/// plan; a failure leaves the plan as it was, so that the call may be repeated.
 ///
-/// The plan may have copied A's values when this returns, or not: after changing values a program
-/// calls tarsiaPlan_updateValues, and until then a product may have the old or the new ones
-/// (tarsiaPlan_setValuesInPlace: the new ones always, and values are not read here). With
+/// The plan may or may not have copied A's values when this returns: after changing values a program calls
+/// tarsiaPlan_updateValues, and until then a product may use the old or the new values (with
+/// tarsiaPlan_setValuesInPlace always the new ones, and values are not read here). With
 /// tarsiaSetChecks(handle, 1) it takes fingerprints of the arrays.
 ///
 /// Blocks; may allocate; not inside a capture. Never reads alpha or beta.
@@ -250,25 +244,24 @@ pub extern "C" fn tarsiaPlan_analyze(handle: tarsiaHandle_t, plan: tarsiaPlan_t)
     })
 }
 
-/// Writes what analysis of a plan has decided into a buffer: the algorithm, where it reads A and B from,
-/// reordering, blocks, with effort TUNED by what was measured; and the order of the rows of op(A) where the
-/// host has computed one, which is the slow part of analysis: that of a policy by name
-/// (tarsiaPlan_setReorder; DCSR's is computed again, which takes little), and on the host backend the
-/// clusters of SMAT. Clusters that a device finds are not among it, no pointers, and none of the
-/// values of A. A file, a message or a database may keep it: tarsiaPlan_setDecisions gives it to a plan of
-/// the same problem, whose analysis then builds the same without looking for it.
+/// Writes the decisions of a plan's analysis into a buffer: the algorithm, the layout or the arrays that A
+/// and B are read from, reordering and block size, with effort TUNED as measured. They include the order of
+/// the rows of op(A) where the host has computed one, which is the slow part of analysis: the order of a
+/// policy by name (tarsiaPlan_setReorder; DCSR's is computed again, which takes little), and on the host
+/// backend the clusters of SMAT. They do not include clusters that a device finds, pointers, or values of A.
+/// A file, a message or a database may keep the decisions: tarsiaPlan_setDecisions gives them to a plan of
+/// the same problem, whose analysis then builds the same layout without choosing it.
 ///
-/// buffer: host, of room bytes; NULL asks for the number of bytes alone.
-/// bytes: host; the size of the decisions: some hundred bytes, with an order of rows 4 bytes a row of op(A) more;
-/// at most 64 KiB and 4 bytes a row.
+/// buffer: host, of room bytes; NULL only asks for the number of bytes.
+/// bytes: host; the size of the decisions: some hundred bytes, and 4 bytes more per row of op(A) with an
+/// order of rows; at most 64 KiB and 4 bytes per row.
 ///
-/// Reads A's index arrays (SpGEMM: and B's) once, for a fingerprint of 128 bits of their contents, which a
-/// self-contained plan has kept. Blocks; not inside a capture.
+/// Reads A's index arrays (SpGEMM: and B's) once, for a 128-bit fingerprint of their contents; a
+/// self-contained plan has kept it. Blocks; not inside a capture.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, bytes is NULL, handle of another backend or device),
-/// INVALID_STATE (not analyzed; the stream is being captured), INSUFFICIENT_RESOURCES (buffer is too
-/// small; the text says the bytes needed), NOT_SUPPORTED (A or B is in tiles, of which nothing is
-/// decided).
+/// INVALID_STATE (not analyzed; the stream is being captured), INSUFFICIENT_RESOURCES (buffer is too small;
+/// the text says the bytes needed), NOT_SUPPORTED (A or B is in tiles, for which analysis decides nothing).
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaPlan_getDecisions(
     handle: tarsiaHandle_t,
@@ -297,22 +290,23 @@ pub unsafe extern "C" fn tarsiaPlan_getDecisions(
     })
 }
 
-/// Gives a plan, before tarsiaPlan_analyze and after its other settings, the decisions of another plan
-/// of the same problem. Its analysis then counts nothing, asks no model, times nothing and computes no order
-/// of rows that is among them, but builds what the other plan has, whose products have the same bits (in
-/// deterministic mode `swift` and `dense` on a device those of that mode). Effort may be another than the other
-/// plan's: decisions that TUNED has measured may be used with any, and in deterministic mode, but those
-/// for algorithm `dense` on a device, which have cublasLt's algorithms timed again.
+/// Gives a plan, before tarsiaPlan_analyze and after its other settings, the decisions of another plan of the
+/// same problem. Its analysis then computes no pattern statistics, uses no cost model, times nothing and
+/// computes no order of rows that the decisions contain. It builds the layout of the other plan, and its
+/// products have the same bits (in deterministic mode `swift` and `dense` on a device have the bits of that
+/// mode). Effort may differ from the other plan's: decisions that TUNED has measured may be used with any
+/// effort, and in deterministic mode, except those for algorithm `dense` on a device, which have cublasLt's
+/// algorithms timed again.
 ///
-/// The same problem: the same operation, ops, types (computeType too), orders, nHint, format, shape, number of
-/// entries, index types, index base, contents of the index arrays, valueUpdates, valuesInPlace, selfContained,
-/// expected executes, sortedOutput, reorder and blocks; and the same
-/// version of the library, backend and model of the device or processor. Nothing in buffer is believed:
-/// data that are damaged, cut off, or for anything else are an error whose text says what differs, and
-/// the plan stays as it was; an order of rows must have each row of op(A) once.
+/// The same problem means: the same operation, ops, types (computeType too), orders, nHint, format, shape,
+/// number of entries, index types, index base, contents of the index arrays, valueUpdates, valuesInPlace,
+/// selfContained, expected executes, sortedOutput, reorder and blocks; and the same version of the library,
+/// backend and model of the device or processor. The contents of buffer are verified: data that are damaged,
+/// cut off, or for another problem are an error whose text says what differs, and the plan stays as it was;
+/// an order of rows must have each row of op(A) once.
 ///
-/// buffer: host; NULL with 0 bytes takes decisions back that were given before.
-/// bytes: its size, as tarsiaPlan_getDecisions said.
+/// buffer: host; NULL with 0 bytes removes decisions that were given before.
+/// bytes: the size of buffer, as tarsiaPlan_getDecisions gave it.
 ///
 /// Reads the index arrays once. Blocks; not inside a capture.
 ///
@@ -345,8 +339,7 @@ pub unsafe extern "C" fn tarsiaPlan_setDecisions(
     })
 }
 
-/// Bytes of workspace that execute needs with n columns (SpMM; SpMV and SpGEMM
-/// ignore n).
+/// Gets the bytes of workspace that execute needs with n columns (SpMM; SpMV and SpGEMM ignore n).
 ///
 /// bytes: host.
 ///
@@ -368,10 +361,9 @@ pub unsafe extern "C" fn tarsiaPlan_workspaceSize(
     })
 }
 
-/// Makes all that execute will need on this handle: grows its own workspace to
-/// the plan's need at nHint columns, or checks that the user's is large enough.
-/// tarsiaPlan_analyze does it for the handle that it is called with; call this
-/// for every other handle.
+/// Prepares this handle for executes of the plan: grows its own workspace to the plan's need at nHint
+/// columns, or checks that the user's is large enough. tarsiaPlan_analyze does this for the handle that it is
+/// called with; call this for every other handle.
 ///
 /// Blocks; may allocate; not inside a capture.
 ///
@@ -383,28 +375,27 @@ pub extern "C" fn tarsiaPlan_prepare(handle: tarsiaHandle_t, plan: tarsiaPlan_t)
     guard_handle(handle, |handle| live_plan(plan)?.prepare(handle))
 }
 
-/// New values of A for the same pattern: O(nnz), no new analysis. For SpGEMM,
-/// A's; see tarsiaSpGEMM_updateValues for both.
+/// Gives the plan new values of A for the same pattern: O(nnz), no new analysis. For SpGEMM these are the
+/// values of A alone; tarsiaSpGEMM_updateValues takes those of both factors.
 ///
-/// newValues: in the backend's memory, in the order and type of A's value array;
-/// it must stay valid until it is replaced, or for the plan's life (a plan may
-/// read it in place); of a self-contained plan until the work of this call is done. May be A's own array after the
-/// program changed it.
+/// newValues: in the backend's memory, in the order and type of A's value array. It must stay valid until it
+/// is replaced, or for the plan's life (a plan may read it in place); for a self-contained plan until the
+/// work of this call is done. May be A's own array after the program changed it.
 ///
-/// After a program has changed values it calls this: until then a product may have the old or the
-/// new ones, whichever way they changed (in A's array, or by new pointers of the descriptor, which reach no
-/// plan). Only a plan of tarsiaPlan_setValuesInPlace needs no call for values that changed in its array.
+/// After a program has changed values it calls this: until then a product may use the old or the new values,
+/// whichever way they changed (in A's array, or by new pointers of the descriptor, which reach no plan). Only
+/// a plan of tarsiaPlan_setValuesInPlace needs no call for values that changed in its array.
 ///
 /// With setValueUpdates(1) or setValuesInPlace(1) asynchronous and capturable; else it may allocate and
-/// block. Blocks with tarsiaSetChecks(handle, 1), where it renews the fingerprint of the values.
-/// Products of other threads come before it or after it as a whole: none has some of both.
+/// block. Blocks with tarsiaSetChecks(handle, 1), where it renews the fingerprint of the values. Products of
+/// other threads use either the old values or the new ones, never some of both.
 ///
-/// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL, misaligned
-/// or ordinary host memory on CUDA, handle of another backend or device), INVALID_STATE (not
-/// analyzed; while a graph keeps the plan, which goes on with the arrays of its capture: of SpGEMM with a
-/// factor in tiles; where newValues is another array than the one that the plan reads in place, unless the
-/// call itself is captured, for the calls after it in its graph; and of a plan without setValueUpdates(1)
-/// whose own arrays would be others), ALLOC_FAILED.
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL, misaligned or ordinary host memory on
+/// CUDA, handle of another backend or device), INVALID_STATE (not analyzed; and while a graph keeps the plan,
+/// which goes on with the arrays of its capture: for SpGEMM with a factor in tiles; where newValues is
+/// another array than the one that the plan reads in place, unless the call itself is captured, for the calls
+/// after it in its graph; and for a plan without setValueUpdates(1) whose own arrays would be replaced),
+/// ALLOC_FAILED.
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaPlan_updateValues(
     handle: tarsiaHandle_t,
@@ -414,25 +405,25 @@ pub unsafe extern "C" fn tarsiaPlan_updateValues(
     guard_handle(handle, |handle| live_plan(plan)?.update_values(handle, Address::new(newValues)))
 }
 
-/// What tarsiaPlan_getInfo tells. Later versions append fields.
+/// Answer of tarsiaPlan_getInfo. Later versions append fields.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tarsiaPlanInfo_t {
-    /// In: sizeof(tarsiaPlanInfo_t) of the caller. Must be set before the call.
+    /// Input: sizeof(tarsiaPlanInfo_t) of the caller. Must be set before the call.
     pub structSize: usize,
-    /// What the plan computes.
+    /// Operation of the plan.
     pub operation: tarsiaOpKind_t,
     /// 1 after tarsiaPlan_analyze has succeeded, else 0.
     pub analyzed: c_int,
-    /// Number in the enum of the operation's algorithms; 0 before analysis.
+    /// Algorithm as a number of the enum of the operation's algorithms; 0 before analysis.
     pub algorithm: c_int,
-    /// What analysis built.
+    /// Layout that analysis built.
     pub layout: tarsiaLayout_t,
-    /// Row reordering that is in force.
+    /// Row reordering in use.
     pub reorder: tarsiaReorder_t,
-    /// Effort that is set.
+    /// Effort that was set.
     pub effort: tarsiaEffort_t,
-    /// Whether value updates are set.
+    /// 1 if value updates are set, else 0.
     pub valueUpdates: c_int,
     /// 1 if the user's arrays are read in place, 0 if the plan has a copy.
     pub inPlace: c_int,
@@ -440,7 +431,7 @@ pub struct tarsiaPlanInfo_t {
     pub rows: i64,
     /// Columns of op(A).
     pub cols: i64,
-    /// Stored entries of A (of BSR: values of all stored blocks).
+    /// Stored entries of A (BSR: values of all stored blocks).
     pub nnz: i64,
     /// Stored entries of C of a SpGEMM plan after symbolic, else -1.
     pub nnzC: i64,
@@ -461,22 +452,23 @@ pub struct tarsiaPlanInfo_t {
     pub predictedSeconds: f64,
     /// Name of the algorithm, ended by 0.
     pub algorithmName: [c_char; 32],
-    /// Why this choice, ended by 0. Of SpMV by a counted pattern: what the layout
-    /// moves and is bound by, the seconds expected of every layout, and the counts.
+    /// Reason for the choice, ended by 0. For SpMV with pattern statistics: the bytes that the layout moves,
+    /// the limit that bounds it, the predicted seconds of every layout, and the statistics.
     pub reason: [c_char; 480],
     /// Executes that the plan is for (tarsiaPlan_setExpectedExecutes); 0: not known.
     pub expectedExecutes: i64,
-    /// Whether every execute reads the values in the user's arrays.
+    /// 1 if every execute reads the values in the user's arrays, else 0.
     pub valuesInPlace: c_int,
     /// 1 if tarsiaSetChecks was on in analysis, so that executes can be checked, else 0.
     pub checked: c_int,
-    /// Whether the rows of C of a SpGEMM plan come out sorted (tarsiaPlan_setSortedOutput); 1 of other plans.
+    /// 1 if the rows of C of a SpGEMM plan come out sorted (tarsiaPlan_setSortedOutput), else 0; 1 for other
+    /// plans.
     pub sortedOutput: c_int,
-    /// 0; room for a later version.
+    /// Always 0; reserved for a later version.
     pub reserved: c_int,
 }
 
-/// Cuts a text to fit and ends it by 0.
+/// Copies a text into an array, cut to fit and ended by 0.
 fn text<const N: usize>(text: &str) -> [c_char; N] {
     let mut out = [0; N];
     for (slot, byte) in out.iter_mut().zip(text[..cut(text, N - 1)].bytes()) {
@@ -520,11 +512,10 @@ impl From<&Info> for tarsiaPlanInfo_t {
     }
 }
 
-/// What the plan is and what analysis chose. Allowed before analysis too.
+/// Gets the plan's settings and the choices of its analysis. Allowed before analysis too.
 ///
-/// info: host; the caller sets info->structSize = sizeof(tarsiaPlanInfo_t)
-/// first. A smaller (older) struct gets its part, of a larger (newer) one the
-/// rest is zeroed; structSize itself stays.
+/// info: host; the caller sets info->structSize = sizeof(tarsiaPlanInfo_t) first. A smaller (older) struct
+/// gets the fields that it has; in a larger (newer) one the rest is zeroed; structSize itself stays.
 ///
 /// Statuses: INVALID_VALUE (plan, info is NULL, structSize below the first
 /// field's end or above 64 KiB), INVALID_STATE (called by an allocator that a
@@ -563,14 +554,14 @@ pub unsafe extern "C" fn tarsiaPlan_getInfo(
 
 /// Destroys a plan. NULL does nothing.
 ///
-/// Waits for other threads' calls with the plan to return, not for their work on a device: the plan's
-/// memory, and that of tiles which nobody else has, is used again when its work is done. A graph that has
-/// captured calls with the plan keeps its memory, and may be launched, until the graph is destroyed and its
-/// last launch done.
-/// A's arrays, where the plan reads them in place, and dense operands are the caller's in any case.
-/// Streams on which the plan has run may be destroyed before, but for plans whose memory comes from
+/// Waits for other threads' calls with the plan to return, but not for their work on a device: the plan's
+/// memory, and that of tiles which nothing else uses, is reused only after that work is done. A graph that
+/// has captured calls with the plan keeps its memory, and may be launched, until the graph is destroyed and
+/// its last launch is done.
+/// A's arrays, where the plan reads them in place, and dense operands are the caller's in any case. Streams
+/// on which the plan has run may be destroyed before the plan, except for plans whose memory comes from
 /// tarsiaSetAllocator's functions: these are called with the stream that the handle had at
-/// tarsiaPlan_analyze, which must live.
+/// tarsiaPlan_analyze, which must still exist.
 ///
 /// Statuses: INVALID_VALUE (not a live plan), INVALID_STATE (called by an
 /// allocator that a call with this plan has called; a graph keeps the plan, whose memory is from
@@ -581,7 +572,7 @@ pub extern "C" fn tarsiaPlan_destroy(plan: tarsiaPlan_t) -> tarsiaStatus_t {
         if plan.is_null() {
             return Ok(());
         }
-        // A plan that cannot be waited for stays alive.
+        // A plan whose calls cannot be waited for stays alive.
         live_plan(plan)?.destroy()?;
         objects::PLANS.destroy("plan", plan.addr())
     })

@@ -25,13 +25,13 @@ use crate::types::Address;
 /// 32-bit C). The plan copies the descriptors' fields; the arrays of A and B must stay
 /// valid, with an unchanged pattern, for the plan's life (with tarsiaPlan_setSelfContained
 /// until it is analyzed).
-///
-/// There is no beta: C is the product alone, with its pattern. A sum with a sparse matrix has another pattern,
+/// There is no beta: C is the product alone, with its pattern. The sum with another sparse matrix would have
+/// another pattern, and is left to the program.
 /// and is the program's.
-///
 /// Values: after a program has changed values of A or B it calls tarsiaSpGEMM_updateValues (for A alone:
-/// tarsiaPlan_updateValues); until then a product may have the old or the new ones, as the algorithm has a
-/// copy of them or reads them in place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present
+/// tarsiaPlan_updateValues); until then a product may use the old or the new values, depending on whether the
+/// algorithm has a copy of them or reads them in place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan
+/// that reads the present values at every execute, and tarsiaSetChecks finds where a call is missing.
 /// ones at every execute, and tarsiaSetChecks finds where a call is missing.
 ///
 /// plan: host. Does not read the arrays. The order of calls is createPlan,
@@ -41,11 +41,10 @@ use crate::types::Address;
 /// tarsiaPlan_setMemoryLimit bounds what the plan may hold besides C, and
 /// tarsiaPlan_setSortedOutput(plan, 0) leaves out the sorting of C's rows.
 ///
-/// A factor in tiles is read where it is, without conversion, by TARSIA_SPGEMM_ALG_TILE,
-/// which DEFAULT then chooses; other algorithms do not take it. Where op transposes it,
-/// or the tiles of A are by rows and those of B by columns (made from CSC), the plan has a
-/// copy of one. The plan takes the tiles that the matrix has when it is analyzed, and
-/// keeps them whatever is put into the matrix, or when it is destroyed.
+/// TARSIA_SPGEMM_ALG_TILE, which DEFAULT then chooses, reads a factor in tiles where it is, without
+/// conversion; other algorithms do not take it. Where op transposes the factor, or the tiles of A are by rows
+/// and those of B by columns (made from CSC), the plan has a copy of one of them. The plan takes the tiles
+/// that the matrix has when it is analyzed, and keeps them when the matrix is filled again or destroyed.
 ///
 /// Sources of the algorithms: F. G. Gustavson, "Two fast algorithms for sparse
 /// matrices", ACM TOMS 4(3), 1978 (TARSIA_SPGEMM_ALG_HASH); Y. Niu et al.,
@@ -91,12 +90,11 @@ pub unsafe extern "C" fn tarsiaSpGEMM_createPlan(
 /// Counts the stored entries of C, so that the caller can allocate it: entries
 /// whose sum cancels to zero are stored. Reads the patterns of A and B only.
 ///
-/// nnzC: host. Blocks; may allocate, in proportion to the rows of C and the
-/// longest row (TARSIA_SPGEMM_ALG_TILE: to the tiles of C); not inside a
-/// capture. A second call returns the same count without work. For `hash` a device
-/// also takes up to 32 bytes for each entry of B while it counts, of which the plan
-/// keeps half, and 140 for each 1,024 columns that a row with many products reaches
-/// over; where they are missing, it goes part by part, or other ways.
+/// nnzC: host. Blocks; may allocate, in proportion to the rows of C and the longest row
+/// (TARSIA_SPGEMM_ALG_TILE: to the tiles of C); not inside a capture. A second call returns the same count
+/// without work. For `hash` a device also takes up to 32 bytes for each entry of B while it counts, of which
+/// the plan keeps half, and 140 bytes for each 1,024 columns that a row with many products spans; where that
+/// memory is missing, it works part by part, or by other methods.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
 /// nnzC is NULL), INVALID_STATE (not analyzed; with checks on, index arrays of A or B
@@ -119,29 +117,28 @@ pub unsafe extern "C" fn tarsiaSpGEMM_symbolic(
     })
 }
 
-/// C = alpha · op(A) · op(B): writes C's offsets, indices and values.
+/// Computes C = alpha · op(A) · op(B): writes C's offsets, indices and values.
 ///
-/// C: CSR or CSC with room for the nnzC entries of tarsiaSpGEMM_symbolic, any index types that hold them, either
-/// base; rows (columns for CSC) come out sorted, without duplicates. (With tarsiaPlan_setSortedOutput(plan, 0) C is
-/// CSR, and its rows are in the order that costs least, the same in every call, without duplicates.) Or, by
-/// TARSIA_SPGEMM_ALG_TILE, a matrix of tarsiaCreateTile, whose tiles are replaced: in memory of the handle's
-/// allocator, not counted in the plan's limit; it may be A or B, too. Such a call blocks and is not captured. alpha:
-/// one value of the compute type, on the host or the device by pointer mode; alpha == 0 writes the pattern with
-/// zeros and reads no values. C's arrays must not overlap A's or B's, and alpha is in none of them.
+/// C: CSR or CSC with room for the nnzC entries of tarsiaSpGEMM_symbolic, any index types that hold them,
+/// either base; rows (columns for CSC) come out sorted, without duplicates. (With
+/// tarsiaPlan_setSortedOutput(plan, 0) C is CSR, and its rows are in the order that costs least, the same in
+/// every call, without duplicates.) With TARSIA_SPGEMM_ALG_TILE C may also be a matrix of tarsiaCreateTile,
+/// whose tiles are replaced: the new ones are in memory of the handle's allocator, not counted in the plan's
+/// limit, and C may be A or B, too. Such a call blocks and cannot be captured. alpha: one value of the
+/// compute type, on the host or the device by pointer mode; alpha == 0 writes the pattern with zeros and
+/// reads no values. C's arrays must not overlap A's or B's, and alpha is in none of them.
 ///
-/// May allocate and block (not, on a device, once the pattern is kept and
-/// reused; a memory limit may leave no room for it). C by columns of a product that
-/// is computed by rows, or the reverse, takes 28 bytes or more for each entry of C
-/// on a device; where they are missing, some rows at a time are computed, twice.
+/// May allocate and block (not, on a device, once the pattern is kept and reused; a memory limit may leave no
+/// room for it). C by columns of a product that is computed by rows, or the reverse, takes 28 bytes or more
+/// for each entry of C on a device; where these are missing, some rows at a time are computed, twice.
 ///
-/// Deterministic: the same plan and values give the same bits in every call, with C in the same format and, on a
-/// device, as much memory that is free. On the host every
-/// entry of C is summed in the order of A's row. On a device that order depends on the
-/// algorithm, on A and B, on C's format and on the memory that is free: TARSIA_SPGEMM_ALG_TILE,
-/// which DEFAULT may be, has an order of its own; TARSIA_SPGEMM_ALG_HASH may sum rows of more
-/// than 256 entries of A in parts of 128 or more, which it adds in order, and may multiply
-/// nearly dense factors by matrix units where C has their format and memory suffices. Which
-/// sign and payload a NaN has is not specified.
+/// Deterministic: the same plan and values give the same bits in every call, with C in the same format and,
+/// on a device, with the same amount of free memory. On the host every entry of C is summed in the order of
+/// A's row. On a device that order depends on the algorithm, on A and B, on C's format and on the memory that
+/// is free: TARSIA_SPGEMM_ALG_TILE, which DEFAULT may choose, has an order of its own; TARSIA_SPGEMM_ALG_HASH
+/// may sum rows of more than 256 entries of A in parts of 128 or more entries, whose sums it adds in order,
+/// and may multiply nearly dense factors by matrix units where C has their format and memory suffices. The
+/// sign and payload of a NaN are not specified.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
 /// alpha is NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL
@@ -169,7 +166,7 @@ pub unsafe extern "C" fn tarsiaSpGEMM_numeric(
                 let backend = handle.backend();
                 c.require_backend("C", backend.kind(), backend.device())?;
                 backend.require_blocking(handle.stream(), name)?;
-                // C's memory is not the plan's.
+                // C's memory is allocated by this call's handle, not by the plan's allocator.
                 let into = handle.context();
                 return plan.modify(handle, name, |planned: &mut Planned<Spgemm>, cx| {
                     planned.numeric_tiles(cx, &into, Address::new(alpha), &c)
@@ -185,27 +182,24 @@ pub unsafe extern "C" fn tarsiaSpGEMM_numeric(
     })
 }
 
-/// New values for A and B, same patterns, for the numeric phases that follow;
-/// NULL keeps a matrix's present values: where A and B have one value array that changed,
-/// it is given twice. The arrays must stay valid until they
-/// are replaced, or for the plan's life. Asynchronous for a plan of
-/// tarsiaPlan_setValuesInPlace. (tarsiaPlan_updateValues on a SpGEMM
-/// plan is this call with newValuesB NULL.) For a factor in tiles NULL takes the values
-/// that the matrix has now, which must have entries at the same places; both may be
-/// NULL then. Such a call blocks and is not captured; a graph that has captured numeric
-/// phases of a plan with a factor in tiles must be destroyed before.
+/// Gives the plan new values of A and B, with the same patterns, for the numeric phases that follow. NULL
+/// keeps a matrix's present values; where A and B have one value array that changed, it is given twice. The
+/// arrays must stay valid until they are replaced, or for the plan's life. Asynchronous for a plan of
+/// tarsiaPlan_setValuesInPlace. (tarsiaPlan_updateValues on a SpGEMM plan is this call with newValuesB NULL.)
+/// For a factor in tiles NULL takes the values that the matrix has now, whose entries must be at the same
+/// positions; both may be NULL then. Such a call blocks and cannot be captured; a graph that has captured
+/// numeric phases of a plan with a factor in tiles must be destroyed before.
 ///
 /// newValuesA, newValuesB: in the backend's memory, in the order and type of the
 /// descriptors' values.
 ///
-/// A failed call changes nothing, but for ALLOC_FAILED where both arrays were given: the plan may have A's new
-/// values and B's old ones then, and the call may be repeated.
+/// A failed call changes nothing, except that after ALLOC_FAILED, where both arrays were given, the plan may
+/// have A's new values and B's old ones; the call may then be repeated.
 ///
-/// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
-/// both arrays are NULL, an array is misaligned or ordinary host memory on CUDA, an array for a
-/// factor in tiles, tiles with entries at other places), INVALID_STATE (not analyzed; while a graph keeps
-/// the plan, as tarsiaPlan_updateValues says),
-/// ALLOC_FAILED.
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan, both arrays are NULL, an
+/// array is misaligned or ordinary host memory on CUDA, an array for a factor in tiles, tiles with entries at
+/// other positions), INVALID_STATE (not analyzed; while a graph keeps the plan, as tarsiaPlan_updateValues
+/// says), ALLOC_FAILED.
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaSpGEMM_updateValues(
     handle: tarsiaHandle_t,

@@ -16,9 +16,9 @@ use crate::types::Address;
 // The functions of descriptors.rs that create one: tarsiaCreateCsr, tarsiaCreateConstCsr ….
 include!(concat!(env!("OUT_DIR"), "/spmat_descriptors.rs"));
 
-/// Destroys a sparse matrix descriptor, not the arrays; of tarsiaCreateTile also the
-/// tiles, once no plan reads them. NULL does nothing. Plans made with it stay
-/// usable, as long as the arrays are there.
+/// Destroys a sparse matrix descriptor, but not the arrays; for a matrix of tarsiaCreateTile also the tiles,
+/// once no plan reads them. NULL does nothing. Plans made with the descriptor stay usable, as long as the
+/// arrays are there.
 ///
 /// Statuses: INVALID_VALUE (not a live descriptor).
 #[no_mangle]
@@ -26,15 +26,15 @@ pub extern "C" fn tarsiaDestroySpMat(A: tarsiaConstSpMatDescr_t) -> tarsiaStatus
     guard(|| objects::SPARSE.destroy("A", A.addr()))
 }
 
-/// Reads the whole pattern of a matrix that is not trusted: offsets start at the
-/// base, never decrease and end at base + nnz; indices are in range.
-/// tarsiaPlan_analyze does the same; this call tells what else there is to know.
+/// Validates the whole pattern of a matrix that is not trusted: offsets start at the base, never decrease and
+/// end at base + nnz; indices are in range. tarsiaPlan_analyze validates the same; this call also says
+/// whether the matrix is sorted and free of duplicates.
 ///
-/// sorted, unique: host, each may be NULL. sorted: 1 if indices ascend inside
-/// every row (CSR, BSR: of blocks), column (CSC), or entries ascend by (row,
-/// column) (COO). unique: 1 if it is sorted and nothing is stored twice. Neither
-/// is an error: SpMV, SpMM and SpGEMM take unsorted matrices and add up what is
-/// stored twice. tarsiaSpMatGetSorted tells what was found of sorted from then on.
+/// sorted, unique: host, each may be NULL. sorted: 1 if indices ascend inside every row (CSR; BSR: of blocks)
+/// or column (CSC), or entries ascend by (row, column) (COO). unique: 1 if it is sorted and nothing is stored
+/// twice. An unsorted matrix or one with duplicates is not an error: SpMV, SpMM and SpGEMM take unsorted
+/// matrices and add up entries that are stored twice. tarsiaSpMatGetSorted returns this value of sorted from
+/// then on.
 ///
 /// Blocks; not inside a capture. Does not read the values.
 ///

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::matrix::{no_arrays, Bsr, Compressed, Coo, SparseArrays, SparseMatrix};
 use crate::types::{Address, Format};
 
-/// `INVALID_VALUE` where a function of one format is given a matrix of another.
+/// Makes the `INVALID_VALUE` error of a function for one format that is given a matrix of another format.
 fn other_format(found: &SparseMatrix, expected: Format) -> Error {
     Error::invalid(
         "A",
@@ -19,7 +19,7 @@ fn other_format(found: &SparseMatrix, expected: Format) -> Error {
     )
 }
 
-/// A matrix whose arrays are the user's.
+/// Returns the matrix, or an error if it is in tiles, which have no arrays of the user.
 fn with_arrays(a: SparseMatrix) -> Result<SparseMatrix> {
     match a.arrays {
         SparseArrays::Tile(_) => Err(no_arrays("A")),
@@ -27,11 +27,12 @@ fn with_arrays(a: SparseMatrix) -> Result<SparseMatrix> {
     }
 }
 
-// The functions of descriptors.rs that are for one format: tarsiaCsrGet, tarsiaConstCsrGet, tarsiaCsrSetPointers ….
+// The functions of descriptors.rs that are for one format: tarsiaCsrGet, tarsiaConstCsrGet,
+// tarsiaCsrSetPointers …
 include!(concat!(env!("OUT_DIR"), "/spmat_access_descriptors.rs"));
 
-/// Rows, columns and stored entries, in scalars also for BSR. Answers: host,
-/// each may be NULL.
+/// Gets the numbers of rows, columns and stored entries, in scalars also for BSR. Answers: host, each may be
+/// NULL.
 ///
 /// Statuses: INVALID_VALUE (A is not a live descriptor; a misaligned answer).
 #[no_mangle]
@@ -51,7 +52,7 @@ pub unsafe extern "C" fn tarsiaSpMatGetSize(
     })
 }
 
-/// Format of a descriptor.
+/// Gets the format of a descriptor.
 ///
 /// format: host.
 ///
@@ -67,7 +68,7 @@ pub unsafe extern "C" fn tarsiaSpMatGetFormat(
     })
 }
 
-/// Index base of a descriptor.
+/// Gets the index base of a descriptor.
 ///
 /// base: host.
 ///
@@ -84,18 +85,17 @@ pub unsafe extern "C" fn tarsiaSpMatGetIndexBase(
     })
 }
 
-/// Whether the indices of each row are known to ascend (CSC: of each column; BSR: of
-/// blocks; COO: entries by row and column), as tarsiaCheckSpMat tells it of sorted: an index that
-/// is stored twice does not change it.
+/// Gets whether the indices of each row are known to ascend (CSC: of each column; BSR: of blocks; COO:
+/// entries by row and column), in the sense of sorted of tarsiaCheckSpMat: an index that is stored twice does
+/// not change it.
 ///
-/// sorted: host. 1: the last call of the library that has checked or written the whole pattern
-/// of this descriptor found or wrote it so: tarsiaCheckSpMat, tarsiaSpGEMM_numeric of a plan
-/// whose output is sorted, tarsiaTileToSparse; of a matrix in tiles always. 0: not known.
-/// That is the answer for a descriptor that has just been created, after new pointers
-/// (tarsiaCsrSetPointers and so on; not tarsiaSpMatSetValues, which leaves the pattern), after
-/// tarsiaCheckSpMat has found another order or an error, and after tarsiaSpGEMM_numeric of a plan of
-/// tarsiaPlan_setSortedOutput(plan, 0), whatever order that has left. A call that fails leaves 0, or
-/// what was there. tarsiaPlan_analyze changes no descriptor.
+/// sorted: host. 1: the last call of the library that has checked or written the whole pattern of this
+/// descriptor found or wrote it sorted: tarsiaCheckSpMat, tarsiaSpGEMM_numeric of a plan whose output is
+/// sorted, tarsiaTileToSparse; for a matrix in tiles always. 0: not known. That is the answer for a
+/// descriptor that has just been created, after new pointers (tarsiaCsrSetPointers and so on; not
+/// tarsiaSpMatSetValues, which leaves the pattern), after tarsiaCheckSpMat has found another order or an
+/// error, and after tarsiaSpGEMM_numeric of a plan of tarsiaPlan_setSortedOutput(plan, 0), whatever order it
+/// wrote. A call that fails leaves 0, or the previous answer. tarsiaPlan_analyze changes no descriptor.
 ///
 /// Work on a device that writes the matrix may still be under way when the answer is known. Reads nothing of the
 /// matrix: a program that writes indices itself calls tarsiaCheckSpMat again. No operation needs sorted indices.
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn tarsiaSpMatGetSorted(
     })
 }
 
-/// Value array of a descriptor.
+/// Gets the value array of a descriptor.
 ///
 /// values: host.
 ///
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn tarsiaSpMatGetValues(
     })
 }
 
-/// Value array of any descriptor, to read.
+/// Gets the value array of any descriptor, as a pointer to const.
 ///
 /// values: host.
 ///
@@ -146,10 +146,10 @@ pub unsafe extern "C" fn tarsiaConstSpMatGetValues(
     })
 }
 
-/// Replaces the value array of a descriptor. A plan copies the descriptor's fields, so this reaches no plan: one
-/// that was created keeps its array until tarsiaPlan_updateValues (for the second factor of SpGEMM
-/// tarsiaSpGEMM_updateValues) gives it another. (After changing values a program calls that in any case; until then
-/// a product may have the old or the new ones.)
+/// Replaces the value array of a descriptor. A plan copies the descriptor's fields, so this reaches no plan:
+/// an existing plan keeps its array until tarsiaPlan_updateValues (for the second factor of SpGEMM
+/// tarsiaSpGEMM_updateValues) gives it another. (A program calls that after every change of values; until
+/// then a product may use the old or the new ones.)
 ///
 /// Statuses: INVALID_VALUE (A is not a live descriptor or was made from const
 /// arrays, misaligned values), NOT_SUPPORTED (A is in tiles).
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn tarsiaSpMatSetValues(A: tarsiaSpMatDescr_t, values: *mu
         let a = with_arrays(SparseMatrix::of("A", A.addr(), true)?)?;
         let is_sorted = objects::is_sorted("A", A)?;
         a.with_values(Address::new(values)).replace("A", A.addr())?;
-        // The pattern is what it was.
+        // The pattern did not change, so the sorted flag stays.
         objects::note_sorted(A, is_sorted);
         Ok(())
     })

@@ -33,14 +33,14 @@ use crate::types::Address;
 /// analyzed). bType, cType, computeType: a combination of the table on this header's first page.
 /// computeType TF32 allows factors to be rounded to TF32; 32F never does.
 ///
-/// Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until then a
-/// product may have the old or the new ones, as the algorithm has a copy of them or reads them in
-/// place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present ones at every
-/// execute, and tarsiaSetChecks finds where a call is missing.
+/// Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until then a product may
+/// use the old or the new values, depending on whether the algorithm has a copy of them or reads them in
+/// place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present values at every execute,
+/// and tarsiaSetChecks finds where a call is missing.
 ///
-/// plan: host. Does not read A's arrays. All algorithms here are deterministic, but on CUDA
-/// outside deterministic mode TARSIA_SPMM_ALG_SWIFT, and TARSIA_SPMM_ALG_DENSE where it takes
-/// cublasLt, whose version says what its bits are.
+/// plan: host. Does not read A's arrays. All algorithms here are deterministic, except, on CUDA outside
+/// deterministic mode, TARSIA_SPMM_ALG_SWIFT, and TARSIA_SPMM_ALG_DENSE where it uses cublasLt, whose version
+/// determines the bits.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
 /// of its type, nHint < 0), NOT_SUPPORTED (no algorithm takes the combination; the
@@ -87,8 +87,9 @@ pub unsafe extern "C" fn tarsiaSpMM_createPlan(
     })
 }
 
-/// The call's operands, checked as far as descriptors go. `old`: a matrix that has the old values in place of the
-/// result, with the backend that copies them; errors then call it C and the result D.
+/// Looks up the call's operands and checks them as far as descriptors allow; returns the closure that
+/// executes the plan with them. `old`: descriptor of a matrix with the old values where the result is another
+/// matrix, which `backend` copies them to if needed; errors then call it C and the result D.
 fn product(
     handle: &Handle,
     scalars: (*const c_void, *const c_void),
@@ -108,7 +109,7 @@ fn product(
     })
 }
 
-/// C = alpha · op(A) · op(B) + beta · C with an analyzed plan.
+/// Computes C = alpha · op(A) · op(B) + beta · C with an analyzed plan.
 ///
 /// op(A) is m × k, op(B) k × n, C m × n; B and C have the types and orders of
 /// createPlan, any ld, in the backend's memory, sharing no element. alpha and
@@ -117,11 +118,10 @@ fn product(
 /// nor B. Entries of A that are not stored never contribute; stored zeros count.
 /// Nothing between the columns or rows of C (padding of ld) is touched.
 ///
-/// Asynchronous on the handle's stream and capturable; never allocates, never
-/// synchronises (synchronous on the CPU backends). Several handles may execute
-/// one plan at once, each after tarsiaPlan_prepare with it. Deterministic, but for TARSIA_SPMM_ALG_SWIFT and, by
-/// cublasLt, TARSIA_SPMM_ALG_DENSE on CUDA, outside deterministic mode. With
-/// tarsiaSetChecks(handle, 1) it blocks.
+/// Asynchronous on the handle's stream and capturable; never allocates, never synchronises (synchronous on
+/// the CPU backends). Several handles may execute one plan at once, each after tarsiaPlan_prepare with it.
+/// Deterministic, except, on CUDA outside deterministic mode, TARSIA_SPMM_ALG_SWIFT and, where it uses
+/// cublasLt, TARSIA_SPMM_ALG_DENSE. With tarsiaSetChecks(handle, 1) it blocks.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, B, beta or C is NULL,
 /// of the wrong shape, type or order, C overlaps B, alpha, beta or an array of A, C is const,
@@ -145,22 +145,22 @@ pub unsafe extern "C" fn tarsiaSpMM(
     })
 }
 
-/// D = alpha · op(A) · op(B) + beta · C with an analyzed plan: tarsiaSpMM with a result of its own.
+/// Computes D = alpha · op(A) · op(B) + beta · C with an analyzed plan: tarsiaSpMM with a separate result.
 ///
-/// C and D are m × n, of the type cType and the order cOrder of createPlan, each with an ld of its own. D may be
-/// C (then this is tarsiaSpMM): that is the same elements, whichever descriptors they have, and a const C is
-/// overwritten then. Else D shares no element with C, which is only read, nor with B. alpha and beta are not in D.
-/// beta == 0 never uses C's values, but C is a matrix of the right shape and type all the same. Everything else is
-/// as for tarsiaSpMM.
+/// C and D are m × n, of the type cType and the order cOrder of createPlan, each with an ld of its own. D may
+/// be C, that is, have the same elements, whichever descriptors they have: then this is tarsiaSpMM, and also
+/// a const C is overwritten. Otherwise D shares no element with C, which is only read, nor with B. alpha and
+/// beta are not in D. beta == 0 never uses C's values, but C must still be a matrix of the right shape and
+/// type. Everything else is as for tarsiaSpMM.
 ///
-/// On CUDA TARSIA_SPMM_ALG_SELL, on the host backend all algorithms read C where it is, in the same pass that writes
-/// D. Other algorithms copy C to D first, one more pass over both, in the stream's order; so does
-/// TARSIA_SPMM_ALG_SELL on CUDA for a C that kernels of the device cannot read, and for a single column that has gaps
-/// in C (an ld above 1 in row order) and none in D. Nothing is copied where D is C, or where beta is 0 in host memory.
-/// Asynchronous and capturable.
+/// TARSIA_SPMM_ALG_SELL on CUDA, and all algorithms on the host backend, read C where it is, in the same pass
+/// that writes D. Other algorithms copy C to D first, one more pass over both, in the stream's order; so does
+/// TARSIA_SPMM_ALG_SELL on CUDA for a C that kernels of the device cannot read, and for a single column that
+/// has gaps in C (an ld above 1 in row order) and none in D. Nothing is copied where D is C, or where beta is
+/// 0 in host memory. Asynchronous and capturable.
 ///
-/// Statuses: those of tarsiaSpMM, where D is what C is there, and INVALID_VALUE for C of the wrong shape, type or
-/// order, and for D that shares some of C's elements.
+/// Statuses: those of tarsiaSpMM, with D in the place of its C, and INVALID_VALUE for C of the wrong shape,
+/// type or order, and for D that shares some of C's elements.
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaSpMM_into(
     handle: tarsiaHandle_t,
@@ -176,22 +176,21 @@ pub unsafe extern "C" fn tarsiaSpMM_into(
     })
 }
 
-/// C = alpha · op(A) · op(B) + beta · C in one call, for a matrix that is used
-/// once.
+/// Computes C = alpha · op(A) · op(B) + beta · C in one call, for a matrix that is used once.
 ///
-/// Types and orders are those of the descriptors; see tarsiaSpMM for what is
-/// read. Deterministic.
+/// Types and orders are those of the descriptors; tarsiaSpMM says which operands are read. Deterministic.
 ///
 /// CSR with op N and CSC with op T (for real values also op C) need no conversion: with the CUDA backend this
-/// call then only launches, asynchronously on the handle's stream, may be captured, and does not validate the
-/// matrix: one that tarsiaCheckSpMat would refuse is undefined behaviour. It needs workspace: 16 MiB at most for
-/// sums of parts of long rows, lists of these parts (6 bytes an entry of A at most), and copies of B and C by rows of
-/// 64 MiB at most, or of 32 columns where these are larger. B is copied where op(B) is contiguous by columns or
-/// conjugated and has more than 8 columns, and where its rows are long, not aligned to 128 bytes, and read often; C
-/// where it is in column order and has more than 2^19 elements. The handle's own workspace grows to that, and the
-/// call that makes it grow blocks. If one that tarsiaSetWorkspace has set is too small, the call allocates memory of
-/// its own and blocks. In a capture neither is possible: call it once before with matrices of the same sizes, or
-/// the capture gets INVALID_STATE.
+/// call then only launches kernels, asynchronously on the handle's stream, may be captured, and does not
+/// validate the matrix: a matrix that tarsiaCheckSpMat would refuse is undefined behaviour. It needs
+/// workspace: at most 16 MiB for partial sums of long rows, lists of these parts (at most 6 bytes per entry
+/// of A), and copies of B and C by rows of at most 64 MiB, or of 32 columns where these are larger. B is
+/// copied where op(B) is contiguous by columns or conjugated and has more than 8 columns, and where its rows
+/// are long, not aligned to 128 bytes, and read often; C where it is in column order and has more than 2^19
+/// elements. The handle's own workspace grows to that size, and the call that makes it grow blocks. If a
+/// workspace that tarsiaSetWorkspace has set is too small, the call allocates memory of its own and blocks.
+/// In a capture neither is possible: call it once before with matrices of the same sizes, or the call in the
+/// capture returns INVALID_STATE.
 /// For any other input, for a matrix with more than 2^31 - 1 rows and more than 2^31 - 1 entries, and on the CPU
 /// backends, it builds a temporary plan, which validates, and blocks.
 ///

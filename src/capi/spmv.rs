@@ -32,10 +32,10 @@ use crate::types::Address;
 /// computeType: a combination of the table on this header's first page; half types sum
 /// in 32 bits and round once at the store. alg: DEFAULT lets the library choose.
 ///
-/// Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until then a
-/// product may have the old or the new ones, as the algorithm has a copy of them or reads them in
-/// place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present ones at every
-/// execute, and tarsiaSetChecks finds where a call is missing.
+/// Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until then a product may
+/// use the old or the new values, depending on whether the algorithm has a copy of them or reads them in
+/// place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present values at every execute,
+/// and tarsiaSetChecks finds where a call is missing.
 ///
 /// plan: host. Does not read A's arrays. All algorithms here are deterministic.
 ///
@@ -70,8 +70,9 @@ pub unsafe extern "C" fn tarsiaSpMV_createPlan(
     })
 }
 
-/// The call's operands, checked as far as descriptors go. `old`: a vector that has the old values in place of the
-/// result, with the backend that copies them; errors then call it y and the result z.
+/// Looks up the call's operands and checks them as far as descriptors allow; returns the closure that
+/// executes the plan with them. `old`: descriptor of a vector with the old values where the result is another
+/// vector, which `backend` copies them to if needed; errors then call it y and the result z.
 fn product(
     handle: &Handle,
     scalars: (*const c_void, *const c_void),
@@ -91,7 +92,7 @@ fn product(
     })
 }
 
-/// y = alpha · op(A) · x + beta · y with an analyzed plan.
+/// Computes y = alpha · op(A) · x + beta · y with an analyzed plan.
 ///
 /// x has the columns of op(A), y its rows, both in the types of createPlan and in the backend's memory, not
 /// overlapping; y shares no memory with A's arrays either. alpha and beta: one value of the compute type each, not
@@ -124,21 +125,22 @@ pub unsafe extern "C" fn tarsiaSpMV(
     })
 }
 
-/// z = alpha · op(A) · x + beta · y with an analyzed plan: tarsiaSpMV with a result of its own, for residuals
-/// such as b − A · x.
+/// Computes z = alpha · op(A) · x + beta · y with an analyzed plan: tarsiaSpMV with a separate result, for
+/// residuals such as b − A · x.
 ///
-/// y and z have the rows of op(A) and the type yType of createPlan. z may be y (then this is
-/// tarsiaSpMV): that is the same array, whichever descriptors they have, and a const y is overwritten then. Else
-/// z shares no memory with y, which is only read, nor with x. alpha and beta are not in z. beta == 0 never uses
-/// y's values, but y is a vector of the right length and type all the same. Everything else is as for tarsiaSpMV.
+/// y and z have the rows of op(A) and the type yType of createPlan. z may be y, that is, the same array,
+/// whichever descriptors they have: then this is tarsiaSpMV, and also a const y is overwritten. Otherwise z
+/// shares no memory with y, which is only read, nor with x. alpha and beta are not in z. beta == 0 never uses
+/// y's values, but y must still be a vector of the right length and type. Everything else is as for
+/// tarsiaSpMV.
 ///
-/// On CUDA TARSIA_SPMV_ALG_CSR and TARSIA_SPMV_ALG_SELL, on the host backend all algorithms read y where it is, in the
-/// same pass that writes z. Other algorithms copy y to z first, one more pass over both, in the stream's order; so do
-/// all on CUDA for a y that kernels of the device cannot read. Nothing is copied where z is y, or where beta is 0 in
-/// host memory. Asynchronous and capturable.
+/// TARSIA_SPMV_ALG_CSR and TARSIA_SPMV_ALG_SELL on CUDA, and all algorithms on the host backend, read y where
+/// it is, in the same pass that writes z. Other algorithms copy y to z first, one more pass over both, in the
+/// stream's order; so do all algorithms on CUDA for a y that kernels of the device cannot read. Nothing is
+/// copied where z is y, or where beta is 0 in host memory. Asynchronous and capturable.
 ///
-/// Statuses: those of tarsiaSpMV, where z is what y is there, and INVALID_VALUE for y of the wrong length or
-/// type, and for z that shares some of y's memory.
+/// Statuses: those of tarsiaSpMV, with z in the place of its y, and INVALID_VALUE for y of the wrong length
+/// or type, and for z that shares some of y's memory.
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaSpMV_into(
     handle: tarsiaHandle_t,
@@ -154,15 +156,13 @@ pub unsafe extern "C" fn tarsiaSpMV_into(
     })
 }
 
-/// y = alpha · op(A) · x + beta · y in one call, for a matrix that is used once.
+/// Computes y = alpha · op(A) · x + beta · y in one call, for a matrix that is used once.
 ///
-/// The types are those of the descriptors; see tarsiaSpMV for what is read.
-/// Deterministic.
+/// The types are those of the descriptors; tarsiaSpMV says which operands are read. Deterministic.
 ///
-/// CSR with op N and CSC with op T (for real values also op C) need no
-/// conversion: with the CUDA backend this call then only launches one kernel,
-/// asynchronously on the handle's stream, may be captured, and does not validate
-/// the matrix: one that tarsiaCheckSpMat would refuse is undefined behaviour.
+/// CSR with op N and CSC with op T (for real values also op C) need no conversion: with the CUDA backend this
+/// call then only launches one kernel, asynchronously on the handle's stream, may be captured, and does not
+/// validate the matrix: a matrix that tarsiaCheckSpMat would refuse is undefined behaviour.
 /// For any other input, and on the CPU backends, it builds a temporary plan,
 /// which validates, and blocks.
 ///

@@ -13,16 +13,15 @@ fn status_of(status: MaybeUninit<tarsiaStatus_t>) -> Option<Status> {
     check_enum("status", status).ok()
 }
 
-/// Name of a status, such as "TARSIA_STATUS_INVALID_VALUE"; "unknown status"
-/// for any other integer. The string lives as long as the library; never NULL.
+/// Returns the name of a status, such as "TARSIA_STATUS_INVALID_VALUE"; "unknown status" for any other
+/// integer. The string lives as long as the library; never NULL.
 #[no_mangle]
 pub extern "C" fn tarsiaGetErrorName(status: MaybeUninit<tarsiaStatus_t>) -> *const c_char {
     let name = status_of(status).map_or("unknown status\0", Status::c_string);
     name.as_ptr().cast()
 }
 
-/// One sentence on what a status means. The string lives as long as the
-/// library; never NULL.
+/// Returns one sentence on the meaning of a status. The string lives as long as the library; never NULL.
 #[no_mangle]
 pub extern "C" fn tarsiaGetErrorString(status: MaybeUninit<tarsiaStatus_t>) -> *const c_char {
     let text = match status_of(status) {
@@ -66,8 +65,8 @@ pub unsafe extern "C" fn tarsiaGetLastErrorMessage(buf: *mut c_char, len: usize)
     })
 }
 
-/// Version of the library as 10000·major + 100·minor + patch. TARSIA_VERSION is the same number of the header
-/// that a program was compiled with, TARSIA_VERSION_MAJOR, _MINOR and _PATCH are its parts.
+/// Gets the version of the library as 10000·major + 100·minor + patch. TARSIA_VERSION is the same number for
+/// the header that a program was compiled with; TARSIA_VERSION_MAJOR, _MINOR and _PATCH are its parts.
 ///
 /// version: host.
 ///
@@ -80,7 +79,7 @@ pub unsafe extern "C" fn tarsiaGetVersion(version: *mut c_int) -> tarsiaStatus_t
     })
 }
 
-/// One part of the library's version.
+/// Gets one part of the library's version.
 ///
 /// value: host.
 ///

@@ -1,4 +1,4 @@
-//! Threads of the host backend.
+//! Number of threads of the host backend.
 
 use libc::c_int;
 
@@ -7,16 +7,17 @@ use super::enums::tarsiaStatus_t;
 use crate::error::{Error, Result};
 use crate::memory::pool;
 
-/// How many threads the host backend takes for calls that begin from now on, of all handles of the process:
-/// n ≥ 1, the calling thread among them for products; 0: the default again, which is TARSIA_NUM_THREADS
-/// (an environment variable) or one per core that the process may use. As of that variable at most 64,
-/// or four per core where that is more, are taken: a larger n is this number. It changes no result.
+/// Sets how many threads the host backend uses for calls that begin from now on, of all handles of the
+/// process. n ≥ 1: that many threads, the calling thread among them for products. 0: the default, which is
+/// TARSIA_NUM_THREADS (an environment variable) or one per core that the process may use. n, like that
+/// variable, is limited to 64, or to four per core where that is more. The number of threads changes no
+/// result.
 ///
 /// May be called at any time, from any thread, also while others compute, and from a callback
-/// (tarsiaSetAllocator, tarsiaSetLogger): calls that run meanwhile take the one number or the other,
-/// from one step to the next. Threads are made when a call first needs them, up to 2 n for a number n that was
-/// not in use before, and stay, asleep, for when it is asked for again: a program should ask for few
-/// different ones. A child that fork made has the number of its parent.
+/// (tarsiaSetAllocator, tarsiaSetLogger): calls that run meanwhile use the old or the new number, which may
+/// change between their steps. Threads are created when a call first needs them, up to 2 n for a number n
+/// that was not in use before, and stay asleep until the number is set again: a program should use few
+/// different numbers. The child of a fork has its parent's number.
 ///
 /// Statuses: INVALID_VALUE (n is negative).
 #[no_mangle]
@@ -29,8 +30,8 @@ pub extern "C" fn tarsiaSetNumThreads(n: c_int) -> tarsiaStatus_t {
     })
 }
 
-/// How many threads the next call takes: what tarsiaSetNumThreads or the default says, or fewer where so many
-/// could not be made.
+/// Gets how many threads the next call uses: the number of tarsiaSetNumThreads or the default, or fewer where
+/// so many could not be created.
 ///
 /// n: host.
 ///

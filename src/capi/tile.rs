@@ -1,4 +1,4 @@
-//! Matrices in sparse tiles, which the library owns.
+//! Matrices in sparse tiles, whose memory the library owns.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::matrix::{SparseArrays, SparseMatrix};
 use crate::operation::check_writable;
 use crate::types::DataType;
 
-/// The matrix in tiles that an argument names.
+/// Looks up an argument that must be a matrix in tiles.
 fn tiles(name: &str, descr: tarsiaConstSpMatDescr_t) -> Result<Arc<TileMatrix>> {
     let found = sparse_or_tiles(name, descr)?;
     let format = found.matrix().format();
@@ -25,7 +25,7 @@ fn tiles(name: &str, descr: tarsiaConstSpMatDescr_t) -> Result<Arc<TileMatrix>> 
     })
 }
 
-/// A matrix in CSR or CSC, with its arrays.
+/// Looks up an argument that must be a matrix in CSR or CSC, with its arrays.
 fn compressed(name: &str, descr: tarsiaConstSpMatDescr_t) -> Result<SparseMatrix> {
     let found = sparse(name, descr)?;
     match found.arrays {
@@ -45,7 +45,7 @@ fn check_backend(handle: &Handle, name: &str, tiles: &TileMatrix) -> Result<()> 
     tiles.require_backend(name, backend.kind(), backend.device())
 }
 
-/// Both have this shape.
+/// Checks that a matrix has the shape of A.
 fn check_shapes(name: &str, found: (i64, i64), expected: (i64, i64)) -> Result<()> {
     if found == expected {
         return Ok(());
@@ -54,23 +54,21 @@ fn check_shapes(name: &str, found: (i64, i64), expected: (i64, i64)) -> Result<(
     Err(Error::invalid(name, format!("it is {rows} × {cols}, expected {m} × {n} as A has")))
 }
 
-/// Creates a matrix in sparse tiles of 16 × 16, whose memory is the library's, with nothing
-/// in it.
+/// Creates an empty matrix in sparse tiles of 16 × 16, whose memory is the library's.
 ///
-/// tarsiaSparseToTile and, with TARSIA_SPGEMM_ALG_TILE, tarsiaSpGEMM_numeric fill it, each
-/// time anew; a product takes it as A or B without conversion, so that a chain of products
-/// (A · A · A, or P^T · (A · P)) stays in tiles; tarsiaTileToSparse makes CSR or CSC of it.
-/// tarsiaTileGet and tarsiaSpMatGetSize tell what is in it. tarsiaDestroySpMat destroys it.
-/// Functions that need arrays of the user (SpMV, SpMM, tarsiaCheckSpMat, tarsiaCsrGet,
-/// tarsiaSpMatGetValues ...) refuse it and say so.
+/// tarsiaSparseToTile and, with TARSIA_SPGEMM_ALG_TILE, tarsiaSpGEMM_numeric fill it, each time anew; a
+/// product takes it as A or B without conversion, so that a chain of products (A · A · A, or P^T · (A · P))
+/// stays in tiles; tarsiaTileToSparse converts it to CSR or CSC. tarsiaTileGet and tarsiaSpMatGetSize give
+/// its numbers of entries and tiles. tarsiaDestroySpMat destroys it. Functions that need arrays of the user
+/// (SpMV, SpMM, tarsiaCheckSpMat, tarsiaCsrGet, tarsiaSpMatGetValues ...) refuse it and say so.
 ///
-/// A: host. valueType: that of sums, R_32F, R_64F, C_32F or C_64F; fp16 and bf16 matrices
-/// become R_32F, exactly. The memory that it is filled with comes from the allocator of the
-/// handle that the filling call has; the functions of tarsiaSetAllocator must stay valid, and
-/// the stream that the handle has then must live, until the matrix and the plans that read it
-/// are destroyed. Neither tarsiaDestroySpMat, nor what fills the matrix anew, nor
-/// tarsiaPlan_destroy waits for products that read its tiles: their memory is used again when
-/// the last of these products is done. A tile takes 60 bytes, an entry its value and one byte.
+/// A: host. valueType: the type of the values, R_32F, R_64F, C_32F or C_64F; fp16 and bf16 matrices become
+/// R_32F, exactly. The memory that it is filled with comes from the allocator of the handle that the filling
+/// call has; the functions of tarsiaSetAllocator must stay valid, and the stream that the handle has then
+/// must live, until the matrix and the plans that read it are destroyed. Neither tarsiaDestroySpMat, nor
+/// calls that fill the matrix anew, nor tarsiaPlan_destroy wait for products that read its tiles: their
+/// memory is reused only when the last of these products is done. A tile takes 60 bytes, an entry its value
+/// and one byte.
 ///
 /// Source of the layout: Y. Niu et al., "TileSpGEMM", PPoPP 2022, section 3.2.
 ///
@@ -93,8 +91,8 @@ pub unsafe extern "C" fn tarsiaCreateTile(
     })
 }
 
-/// What is in a matrix of tarsiaCreateTile: its stored entries and the tiles that have one, 0
-/// before it is filled. Answers: host, each may be NULL.
+/// Gets the sizes of a matrix of tarsiaCreateTile: its stored entries and the tiles that have at least one,
+/// both 0 before it is filled. Answers: host, each may be NULL.
 ///
 /// Statuses: INVALID_VALUE (A is not a live descriptor or not in tiles; a misaligned answer).
 #[no_mangle]
@@ -118,15 +116,14 @@ pub unsafe extern "C" fn tarsiaTileGet(
     })
 }
 
-/// B = A, into tiles.
+/// Converts the CSR or CSC matrix A to tiles: B = A.
 ///
-/// A: CSR or CSC, any index types, either base; unsorted rows are sorted, entries stored twice
-/// are added up. B: of tarsiaCreateTile, of A's shape, with A's value type (R_32F for an fp16
-/// or bf16 A); what was in it is replaced. Of CSC the tiles are those of the columns, and a
-/// product needs no copy of them where both factors have such tiles, or where op transposes
-/// this one and not the other.
+/// A: CSR or CSC, any index types, either base; unsorted rows are sorted, entries stored twice are added up.
+/// B: of tarsiaCreateTile, of A's shape, with A's value type (R_32F for an fp16 or bf16 A); its previous
+/// contents are replaced. From CSC the tiles are made by columns; a product needs no copy of such tiles where
+/// both factors have them, or where op transposes this factor and not the other.
 ///
-/// Blocks, allocates; not inside a capture. Validates A. Plans that read B keep what it had
+/// Blocks, allocates; not inside a capture. Validates A. Plans that read B keep its previous contents
 /// (tarsiaSpGEMM_updateValues takes new values of the same pattern).
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (A or B is not a live descriptor, A has a NULL array
@@ -164,18 +161,17 @@ pub unsafe extern "C" fn tarsiaSparseToTile(
     })
 }
 
-/// B = A, out of tiles.
+/// Converts the matrix A in tiles to CSR or CSC: B = A.
 ///
-/// A: of tarsiaCreateTile, filled. B: CSR or CSC of A's shape and value type with room for the
-/// entries that tarsiaTileGet tells, any index types that hold them, either base; rows (columns
-/// for CSC) come out sorted, without duplicates.
+/// A: of tarsiaCreateTile, filled. B: CSR or CSC of A's shape and value type with room for the number of
+/// entries that tarsiaTileGet gives, any index types that hold them, either base; rows (columns for CSC) come
+/// out sorted, without duplicates.
 ///
 /// Blocks, may allocate; not inside a capture.
 ///
-/// Statuses: NOT_INITIALIZED, INVALID_VALUE (A or B is not a live descriptor, A is not in tiles,
-/// or of another backend or device; B is const, of another shape, type or number of entries, or
-/// has a NULL array), NOT_SUPPORTED (format of B), INVALID_STATE (nothing is in A, a capture),
-/// ALLOC_FAILED.
+/// Statuses: NOT_INITIALIZED, INVALID_VALUE (A or B is not a live descriptor, A is not in tiles, or of
+/// another backend or device; B is const, of another shape, type or number of entries, or has a NULL array),
+/// NOT_SUPPORTED (format of B), INVALID_STATE (A was never filled, a capture), ALLOC_FAILED.
 #[no_mangle]
 pub unsafe extern "C" fn tarsiaTileToSparse(
     handle: tarsiaHandle_t,

@@ -1,30 +1,28 @@
 //! BCSR: dense blocks of the shape of a matrix unit's operand, after Okanovic et al.,
 //! SMaT (SC 2024), section IV-B.
 //!
-//! [`ROWS`] places of rows are a row block. A block of it is [`Rules::width`] columns
-//! wide and begins at a column that is a multiple of that; it exists where one of the
-//! rows has an entry in it. A block has one place for each of its columns and rows; an
-//! entry of a column that its row has already there is in a further block of the same
-//! columns. So each entry has a place of its own, and going through the blocks of a row
-//! block in their order gives the entries of a row in theirs.
+//! [`ROWS`] row positions are a row block. A block of it is [`Rules::width`] columns wide and begins at a
+//! column that is a multiple of that; it exists where one of the rows has an entry in it. A block has one
+//! slot for each of its rows and columns. An entry whose slot another entry of the row has already taken (a
+//! column stored twice) goes to a further block of the same columns. So each entry has a slot of its own, and
+//! visiting the blocks of a row block in order yields the entries of each row in their order.
 //!
 //! Rows must be sorted. Arrays:
-//! - `order` (only where rows are permuted): u32 a place, the row that stands there or
-//!   [`HOLE`]; else place p has row p
-//! - `items` and `parts`: as of src/format/window.rs, whose windows are the row blocks
-//!   here, cut where they have more blocks than [`Rules::limit`]
-//! - `columns`: u32 a block, its first column over the width
-//! - `values`: [`ROWS`] · width a block, in the order in which the lanes of a warp hold
-//!   them as the operand A of mma.m16n8k16 (halves) or mma.m16n8k8 (others): [`place`].
-//!   Places without an entry are 0.
-//! - `masks`: width / 8 bytes a row of a block, a bit a column, from the lowest one:
-//!   which places hold an entry. What multiplies blocks has multiplied zeros, too; where
-//!   that matters (0 · Inf) this tells them apart.
-//! - `slots` (only where values will be updated): u64 an entry, in the order of the
-//!   user's values: its place in `values`
+//! - `order` (only where rows are permuted): u32 per row position, the row that stands there or [`HOLE`];
+//!   without it, position p has row p
+//! - `items` and `parts`: as in src/format/window.rs, whose windows are the row blocks here, split where they
+//!   have more blocks than [`Rules::limit`]
+//! - `columns`: u32 per block, its first column divided by the width
+//! - `values`: [`ROWS`] · width per block, in the order in which the lanes of a warp hold them as operand A
+//!   of mma.m16n8k16 (halves) or mma.m16n8k8 (other types), see [`place`]. Slots without an entry are 0.
+//! - `masks`: width / 8 bytes per row of a block, one bit per column from the lowest bit up, set where the
+//!   slot holds an entry. A kernel that multiplies whole blocks also multiplies the zeros of empty slots;
+//!   where that matters (0 · Inf) the masks tell them from entries.
+//! - `slots` (only where values will be updated): u64 per entry, in the order of the user's values: its index
+//!   in `values`
 //!
-//! The inverse is `Bcsr::for_each_entry`. The CUDA backend makes the arrays on the
-//! device (kernels/format/bcsr.cu), bit for bit as [`Bcsr::build`].
+//! The inverse is `Bcsr::for_each_entry`. The CUDA backend builds the arrays on the device
+//! (kernels/format/bcsr.cu), bit for bit as [`Bcsr::build`] does.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,38 +34,40 @@ use crate::matrix::compressed::Pattern;
 use crate::memory::{Allocator, Buffer};
 use crate::types::{Element, Index};
 
-/// Rows of a block.
+/// Number of rows of a block.
 pub const ROWS: usize = 16;
-/// The widths of blocks; 16 of halves only.
+/// Widths that a block may have; 16 is for halves only.
 #[cfg(test)]
 pub const WIDTHS: [usize; 2] = [8, 16];
-/// A place of `order` without a row.
+/// Entry of `order` for a position without a row.
 pub const HOLE: u32 = u32::MAX;
-/// Blocks of the longest part, or row block that is whole, which a warp takes: 64 and 32
-/// blocks of 16 columns took dc2's 8 columns of B in fp16 66 and 126 µs, cop20k's 128
-/// columns 1.45 and 1.62 ms. Two narrow blocks of halves go into one MMA.
+/// Largest number of blocks that one warp takes, as a whole row block or as a piece of a split one. Limits of
+/// 64 and 32 blocks of 16 columns took 66 and 126 µs for dc2 with 8 columns of B in fp16, 1.45 and 1.62 ms
+/// for cop20k with 128 columns. Two narrow blocks of halves go into one MMA.
 pub const MOST_BLOCKS: usize = 64;
-/// The least that a part should have, whose sums cost about as much as 8 blocks.
+/// Smallest number of blocks that a piece should have: adding up its partial sums costs about as much as 8
+/// blocks.
 const LEAST_BLOCKS: usize = 8;
-/// Blocks that 31 bits number.
+/// Limit on the number of blocks, which are numbered by 31 bits.
 const MOST: usize = 1 << 31;
 
-/// How blocks are made.
+/// Parameters of the block layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Columns of a block.
+    /// Number of columns of a block.
     pub width: usize,
-    /// Blocks of the longest part, since the launch ends with it.
+    /// Largest number of blocks of a piece, since the launch ends with the longest one.
     pub most: usize,
-    /// Items that there should be, if parts need not be too small for it.
+    /// Number of work items to aim for, as long as pieces do not become too small for it.
     pub wanted: usize,
 }
 
 impl Rules {
-    /// Blocks of the longest row block that is not cut, of a matrix of so many in so many row
-    /// blocks; even. Where most row blocks are short, a part that has twice their blocks at most,
-    /// since the last ones to start are not the longest: 64 and 128 narrow blocks took scircuit's
-    /// (35 a row block) 8 columns 41.1 and 47.5 µs, dnn90's (512) 128 columns 54.9 and 46.6.
+    /// Returns the largest number of blocks, always even, of a row block that is not split, for a matrix of
+    /// `blocks` blocks in `row_blocks` row blocks. Where most row blocks are short, a piece has at most twice
+    /// their mean number of blocks, so that the items that start last are not the longest: limits of 64 and
+    /// 128 narrow blocks took 41.1 and 47.5 µs for scircuit (35 blocks per row block) with 8 columns, 54.9
+    /// and 46.6 µs for dnn90 (512) with 128 columns.
     pub fn limit(&self, blocks: usize, row_blocks: usize) -> usize {
         let mean = blocks / row_blocks.max(1);
         let top = (2 * mean).max(MOST_BLOCKS).min(self.most);
@@ -75,13 +75,13 @@ impl Rules {
         window::limit(most, blocks)
     }
 
-    /// Places of a block.
+    /// Returns the number of slots of a block.
     pub fn places(&self) -> usize {
         ROWS * self.width
     }
 }
 
-/// The widest block of values of so many bytes: as many columns as an MMA takes.
+/// Returns the largest block width for values of `bytes` bytes: as many columns as one MMA takes.
 pub fn widest(bytes: usize) -> usize {
     if bytes == 2 {
         16
@@ -90,9 +90,9 @@ pub fn widest(bytes: usize) -> usize {
     }
 }
 
-/// Where row `row` and column `k` of a block of so many columns stand among its values:
-/// as lanes hold the operand A of mma.m16n8k16 for values of 2 bytes, of mma.m16n8k8
-/// for others. Of blocks of 8 columns of halves, two make one operand.
+/// Returns the index, among a block's values, of row `row` and column `k` in a block of `width` columns: the
+/// order in which lanes hold operand A of mma.m16n8k16 for values of 2 bytes, of mma.m16n8k8 for others. Two
+/// blocks of 8 columns of halves make one operand.
 pub fn place(bytes: usize, width: usize, row: usize, k: usize) -> usize {
     if bytes == 2 {
         let (lane, slot) = (row % 8 * 4 + k % 8 / 2, k / 8 * 4 + row / 8 * 2 + k % 2);
@@ -102,35 +102,35 @@ pub fn place(bytes: usize, width: usize, row: usize, k: usize) -> usize {
     }
 }
 
-/// The layout in host memory.
+/// BCSR layout in host memory.
 #[derive(Debug)]
 pub struct Bcsr<V: Element> {
-    /// Rows of op(A).
+    /// Number of rows of op(A).
     pub row_count: usize,
-    /// Columns of a block.
+    /// Number of columns of a block.
     pub width: usize,
-    /// Stored entries.
+    /// Number of stored entries.
     pub nnz: usize,
-    /// Row blocks.
+    /// Number of row blocks.
     #[cfg(test)]
     pub row_blocks: usize,
-    /// Rows by place.
+    /// Row at each position, if rows are permuted.
     pub order: Option<Buffer<u32>>,
-    /// Row blocks and parts.
+    /// Work items: whole row blocks and pieces of split ones.
     pub items: Buffer<Item>,
-    /// Parts.
+    /// Pieces of split row blocks.
     pub parts: Buffer<Part>,
-    /// Columns of blocks over their width.
+    /// First column of each block, divided by the width.
     pub columns: Buffer<u32>,
-    /// Values.
+    /// Values of all blocks, slot by slot.
     pub values: Buffer<V>,
-    /// Which of them are entries.
+    /// Bit masks of the slots that hold entries.
     pub masks: Buffer<u8>,
-    /// Where the user's values go.
+    /// Slot of each of the user's values, if values will be updated.
     pub slots: Option<Buffer<u64>>,
 }
 
-/// The row at a place.
+/// Returns the row at a position, if it has one.
 fn row_at(order: Option<&[u32]>, rows: usize, place: usize) -> Option<usize> {
     match order {
         Some(order) => order.get(place).filter(|&&row| row != HOLE).map(|&row| row as usize),
@@ -138,10 +138,10 @@ fn row_at(order: Option<&[u32]>, rows: usize, place: usize) -> Option<usize> {
     }
 }
 
-/// Cuts the entries of these sorted rows into blocks of columns that begin at a multiple of `width`, by ascending
-/// column; an entry of a column that its row has already in a block is in a further one of the same columns. Calls
-/// f(number of the block, row, column, entry) for the entries, block after block and in each row after row, and
-/// returns how many blocks there are.
+/// Cuts the entries of the given sorted rows into blocks of `width` columns that begin at a multiple of
+/// `width`, by ascending column. An entry of a column that its row already has in a block goes to a further
+/// block of the same columns. Calls f(number of the block, row, column, entry) for the entries, block by
+/// block and in each block row by row, and returns the number of blocks.
 #[inline(always)]
 pub(super) fn sweep<I: Index, J: Index>(
     pattern: &Pattern<'_, I, J>,
@@ -155,7 +155,7 @@ pub(super) fn sweep<I: Index, J: Index>(
         for (number, row) in rows.iter_mut().enumerate() {
             let mut last = None;
             while let Some(column) = next(row) {
-                // A place that is taken: the entry is for the next block.
+                // The slot is taken: the entry belongs to the next block.
                 if column / width != first / width || last == Some(column) {
                     break;
                 }
@@ -169,7 +169,7 @@ pub(super) fn sweep<I: Index, J: Index>(
     blocks
 }
 
-/// Refuses numbers of blocks that the arrays have no room for.
+/// Returns an error if the number of blocks does not fit the arrays.
 pub fn check_count(blocks: usize) -> Result<()> {
     if blocks < MOST {
         return Ok(());
@@ -178,9 +178,9 @@ pub fn check_count(blocks: usize) -> Result<()> {
 }
 
 impl<V: Element> Bcsr<V> {
-    /// Arranges a valid pattern of sorted rows, with `values` in its order. `order`:
-    /// the row at each of [`ROWS`] places a row block or [`HOLE`]; every row is at one.
-    /// Less than 2^31 columns. `NOT_SUPPORTED` for 2^31 blocks.
+    /// Builds the layout of a valid pattern of sorted rows, with `values` in its order. `order` has, for
+    /// [`ROWS`] positions per row block, the row at each or [`HOLE`]; every row is at exactly one position.
+    /// op(A) has less than 2^31 columns. Fails with `NOT_SUPPORTED` for 2^31 blocks or more.
     pub fn build<I: Index, J: Index>(
         allocator: &Arc<Allocator>,
         pattern: &Pattern<'_, I, J>,
@@ -237,19 +237,19 @@ impl<V: Element> Bcsr<V> {
         })
     }
 
-    /// The row at place `at` of a row block.
+    /// Returns the row at position `at` of a row block, if it has one.
     pub fn row(&self, row_block: usize, at: usize) -> Option<usize> {
         row_at(self.order.as_deref(), self.row_count, row_block * ROWS + at)
     }
 
-    /// The row block of the item at this place and all of its blocks; of parts only for
-    /// the first one.
+    /// Returns the row block of a work item, and all blocks of it. For a split row block only its first piece
+    /// returns them, the others `None`.
     pub fn row_block_at(&self, item: usize) -> Option<(usize, Range<usize>)> {
         window::window_at(&self.items, &self.parts, item)
     }
 
-    /// Calls f(row of the block, column, value) for the entries of a block, those of a
-    /// row in their order.
+    /// Calls f(row in the block, column, value) for the entries of a block; the entries of one row come in
+    /// their order.
     #[inline(always)]
     pub fn for_each_of_block(&self, block: usize, mut f: impl FnMut(usize, usize, V)) {
         let (width, first) = (self.width, self.columns[block] as usize * self.width);
@@ -266,14 +266,14 @@ impl<V: Element> Bcsr<V> {
         }
     }
 
-    /// Takes new values in the order of the user's array; false if the layout does
-    /// not know where they go.
+    /// Copies in new values, given in the order of the user's array. Returns false if the layout has no
+    /// `slots`.
     pub fn refill(&mut self, values: &[V], conjugate: bool) -> bool {
         super::scatter(&mut self.values, self.slots.as_deref(), values, conjugate)
     }
 
-    /// The way back: calls f(row, number of the entry in its row, column, value)
-    /// with every stored entry.
+    /// Inverse of [`Bcsr::build`]: calls f(row, number of the entry in its row, column, value) for every
+    /// stored entry.
     #[cfg(test)]
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, usize, V)) {
         for item in 0..self.items.len() {
@@ -282,7 +282,7 @@ impl<V: Element> Bcsr<V> {
             let mut counts = [0; ROWS];
             for block in blocks {
                 self.for_each_of_block(block, |at, column, value| {
-                    // Only a place that has a row has entries.
+                    // Only positions that have a row hold entries.
                     if let Some(row) = rows[at] {
                         f(row, counts[at], column, value);
                     }
@@ -292,18 +292,18 @@ impl<V: Element> Bcsr<V> {
         }
     }
 
-    /// Places of all blocks over stored entries.
+    /// Returns the number of slots of all blocks divided by the number of stored entries.
     pub fn fill_ratio(&self) -> f64 {
         fill_ratio(self.values.len(), self.nnz)
     }
 
-    /// For people: shape, number and fill of blocks.
+    /// Returns a readable summary: shape, number and fill of the blocks.
     pub fn details(&self) -> String {
         details(self.width, self.columns.len(), self.nnz, self.order.is_some())
     }
 }
 
-/// For people: shape, number and fill of blocks.
+/// Returns a readable summary: shape, number and fill of the blocks.
 pub fn details(width: usize, blocks: usize, nnz: usize, permuted: bool) -> String {
     let full = 100.0 * nnz as f64 / (blocks * ROWS * width).max(1) as f64;
     let rows = if permuted { "clustered" } else { "as they are" };

@@ -1,13 +1,13 @@
-//! Canonical CSR: op applied, base 0, rows sorted by column, 64-bit offsets,
-//! 32-bit columns. Every other layout starts from it.
+//! Canonical CSR: op is applied, base 0, rows sorted by column, 64-bit offsets, 32-bit column indices. The
+//! host backend builds its other layouts from it wherever the arrays of A do not serve as they are.
 //!
 //! Arrays, for m rows and nnz stored entries:
 //! - `offsets`: m + 1 × i64, `offsets[0]` = 0, ascending, `offsets[m]` = nnz
-//! - `indices`: nnz × i32, ascending inside a row; equal neighbours are entries
-//!   that the user stored twice, in the user's order (they add up)
+//! - `indices`: nnz × i32, ascending inside a row; equal neighbours are entries that the user stored twice,
+//!   in the user's order (they add up)
 //! - `values`: nnz × V
-//! - `positions` (only where values will be updated): nnz × i64, where in the
-//!   user's value array each value comes from: the way back
+//! - `positions` (only where values will be updated): nnz × i64, the index in the user's value array that
+//!   each value comes from
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::matrix::Entries;
 use crate::memory::{pieces, pool, Allocator, Buffer};
 use crate::types::{Element, Operation};
 
-/// Canonical CSR.
+/// Canonical CSR copy of op(A).
 #[derive(Debug)]
 pub struct CsrLayout<V: Element> {
     rows: usize,
@@ -41,7 +41,7 @@ struct Slot {
     pad: i32,
 }
 
-/// The entries of a matrix in the order of the rows of op(A), and where their values are.
+/// Entries of a matrix sorted into the rows of op(A), each with the index of its value in the user's array.
 pub struct Sorted {
     rows: usize,
     cols: usize,
@@ -51,10 +51,9 @@ pub struct Sorted {
 }
 
 impl Sorted {
-    /// Sorts the `entries` (valid) of A into rows of op(A).
+    /// Sorts the valid `entries` of A into rows of op(A); inside a row they keep the storage order.
     ///
-    /// Cost: O(nnz + rows + cols) and the sort inside rows that are not sorted;
-    /// 16 bytes an entry of temporary memory. op(A) must have at most
+    /// Cost: O(nnz + rows + cols), and 16 bytes per entry of temporary memory. op(A) must have at most
     /// `i32::MAX` columns.
     pub fn of<E: Entries>(allocator: &Arc<Allocator>, entries: &E, op: Operation) -> Result<Self> {
         let place = |row: usize, col: usize| if op.transposes() { (col, row) } else { (row, col) };
@@ -76,14 +75,14 @@ impl Sorted {
         Ok(Sorted { rows, cols, op, offsets, slots })
     }
 
-    /// Entries.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 }
 
 impl<V: Element> CsrLayout<V> {
-    /// Sorts the entries inside the rows and fetches their values, which are in storage order.
+    /// Sorts the entries inside each row and gathers their values from `values`, which is in storage order.
     pub fn gather(
         allocator: &Arc<Allocator>,
         sorted: Sorted,
@@ -95,8 +94,8 @@ impl<V: Element> CsrLayout<V> {
         let mut indices = Buffer::<i32>::zeroed(allocator, nnz)?;
         let mut positions = Buffer::<i64>::zeroed(allocator, if keep_positions { nnz } else { 0 })?;
         let mut gathered = Buffer::<V>::zeroed(allocator, nnz)?;
-        // Memory comes from the caller's thread, never from the pool's: a
-        // user's allocator may not expect other threads.
+        // All memory is allocated on the caller's thread, never on the pool's threads: a user's allocator may
+        // not be thread-safe.
         pool::run(|| sort_rows(&offsets, &mut slots));
         let to = &mut *gathered;
         as_words!(V, (values, to) => {
@@ -129,7 +128,8 @@ impl<V: Element> CsrLayout<V> {
         })
     }
 
-    /// The rows in another order: row p of the result is row `order[p]`, with its entries as they are. O(nnz).
+    /// Returns a copy with permuted rows: row p of the result is row `order[p]`, its entries unchanged.
+    /// O(nnz).
     pub fn permuted(&self, allocator: &Arc<Allocator>, order: &[u32]) -> Result<Self> {
         debug_assert_eq!(order.len(), self.rows);
         let range = |row: u32| self.offsets[row as usize] as usize..self.offsets[row as usize + 1] as usize;
@@ -164,7 +164,7 @@ impl<V: Element> CsrLayout<V> {
         })
     }
 
-    /// The pattern.
+    /// Returns the pattern: row offsets and column indices.
     pub fn pattern(&self) -> Pattern<'_, i64, i32> {
         Pattern {
             major: self.rows,
@@ -181,20 +181,20 @@ impl<V: Element> CsrLayout<V> {
         &self.values
     }
 
-    /// Where each value comes from in the user's array, if that was kept.
+    /// Returns the index in the user's array that each value comes from, if that was kept.
     pub fn positions(&self) -> Option<&[i64]> {
         self.positions.as_deref()
     }
 
-    /// New values in the order of the user's array; false if the positions
-    /// were not kept, and then nothing changes.
+    /// Copies in new values, given in the order of the user's array. Returns false, and changes nothing, if
+    /// the positions were not kept.
     pub fn refill(&mut self, values: &[V]) -> bool {
         super::refill(&mut self.values, self.positions.as_deref(), values, self.conjugated)
     }
 }
 
-/// Sorts the slots of each row by (column, position): position makes the order
-/// total, so that duplicates add up in the user's order.
+/// Sorts the slots of each row by (column, position). The position makes the order total, so that duplicates
+/// add up in the user's order.
 fn sort_rows(offsets: &[i64], slots: &mut [Slot]) {
     let rows = offsets.len() - 1;
     if rows > 1 && slots.len() > GRAIN {

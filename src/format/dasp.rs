@@ -1,55 +1,48 @@
 //! DASP (Lu, Liu 2023, "DASP: Specific Dense Matrix Multiply-Accumulate Units
-//! Accelerated General Sparse Matrix-Vector Multiplication", section 3.2): rows in
-//! three classes by length, their entries in blocks of 8 × 4 (MMA_M × MMA_K) that
-//! one instruction multiplies and sums by rows.
+//! Accelerated General Sparse Matrix-Vector Multiplication", section 3.2): rows in three classes by length,
+//! their entries in blocks of 8 × 4 (MMA_M × MMA_K) that one instruction multiplies and sums by rows.
 //!
-//! - **Long** rows ([`MAX_LEN`] < length) are cut into *groups* of 2 · 8 · 4 entries,
-//!   the last one padded. Up to [`TASK_GROUPS`] groups of a row are a [`Task`], the
-//!   work of one thread block; rows of several tasks are [`Split`].
-//! - **Medium** rows ([`SHORT`] < length) are sorted by descending length (equal
-//!   lengths keep their order) and cut into *row-blocks* of 8 rows. Entries 4b to
-//!   4b + 3 of the 8 rows are block b of the *regular part* if at least
-//!   [`THRESHOLD`] of its 32 places are taken. (The paper's text says "exceeds";
-//!   its published code and its fill rates count the equal case in.) What is left
-//!   of each row follows in the *irregular part*, without padding. The places of
-//!   longer rows are never fewer, so the regular part is a prefix.
-//! - **Short** rows are pieced together to rows of 4: one of 1 entry and one of 3
-//!   (place 0, places 1 to 3), or two of 2 entries (places 0 and 1, 2 and 3). As
-//!   many of 1 and 3 are paired as fill whole blocks; left-over rows of 3 are padded
-//!   to 4, left-over rows of 1 are a part of their own, and rows of 4 are as they
-//!   are. Rows without entries are only listed.
+//! - **Long** rows ([`MAX_LEN`] < length) are cut into *groups* of 2 · 8 · 4 entries, the last one padded. Up
+//!   to [`TASK_GROUPS`] groups of a row are a [`Task`], the work of one thread block; a row of several tasks
+//!   is a [`Split`] row.
+//! - **Medium** rows ([`SHORT`] < length) are sorted by descending length (equal lengths keep their order)
+//!   and cut into *row-blocks* of 8 rows. Entries 4b to 4b + 3 of the 8 rows are block b of the *regular
+//!   part* if at least [`THRESHOLD`] of its 32 slots are taken. (The paper's text says "exceeds"; its
+//!   published code and its fill rates include the equal case.) The remaining entries of each row follow in
+//!   the *irregular part*, without padding. A longer row never takes fewer slots of a block, so the regular
+//!   part is a prefix.
+//! - **Short** rows are pieced together to rows of 4 slots: one row of 1 entry and one of 3 (slot 0, slots 1
+//!   to 3), or two rows of 2 entries (slots 0 and 1, 2 and 3). As many rows of 1 and 3 are paired as fill
+//!   whole blocks; left-over rows of 3 are padded to 4, left-over rows of 1 form a part of their own, and
+//!   rows of 4 are stored as they are. Rows without entries are only listed.
 //!
-//! Slots of `values` and `columns`, part after part ([`Part`]); padding has value 0
-//! and column [`NO_COLUMN`], so that executors can tell it: it must never multiply
-//! an element of x, which may be Inf or NaN.
+//! Slots of `values` and `columns`, part after part ([`Part`]). Padding has value 0 and column [`NO_COLUMN`],
+//! by which kernels recognize it: it must never multiply an element of x, which may be Inf or NaN.
 //! - long: groups of [`GROUP`] slots in the order of the row
-//! - pieced 1 & 3, pieced 2 & 2, rows of 4, regular: blocks of 8 rows and 4 places.
-//!   Two neighbours (in the regular part, of the row-blocks of a warp, see [`loops`])
-//!   are stored together, so that a lane loads an element of each at one time: place
-//!   k of row r of the first is slot 2 (4r + k), of the second the slot behind. A
-//!   block without partner has it in slot 4r + k.
+//! - pieced 1 & 3, pieced 2 & 2, rows of 4, regular: blocks of 8 rows and 4 slots per row. Two neighbouring
+//!   blocks (in the regular part, of the row-blocks of one warp, see [`loops`]) are stored interleaved, so
+//!   that one load gives a lane an element of each: slot k of row r is at 2 (4r + k) for the first block, and
+//!   one behind that for the second. In a block without a partner it is at 4r + k.
 //! - single: rows of 1
 //! - irregular: row after row of the sorted medium rows
 //!
-//! The short parts are padded to multiples of [`UNIT`] slots, what a warp takes.
+//! The short parts are padded to multiples of [`UNIT`] slots, which is one warp's work.
 //!
 //! Other arrays:
-//! - `order`: i32, the row of op(A) that each result belongs to, [`NO_ROW`] for
-//!   padding, in the order in which warps make results: pieced 1 & 3 (for each block
-//!   8 rows of 1 and 8 rows of 3), pieced 2 & 2 (for each block the 8 rows of its
-//!   places 0 and 1, then those of 2 and 3), rows of 4, single, medium (8 a
-//!   row-block), rows without entries. All parts but the last are padded to multiples
-//!   of [`RUN`]
-//! - `runs` (on a device): for each [`RUN`] places of `order`, the first row where the rows follow
-//!   each other in the matrix, and `order` need not be read, else [`NO_ROW`]
+//! - `order`: i32, the row of op(A) that each result belongs to, [`NO_ROW`] for padding, in the order in
+//!   which warps produce results: pieced 1 & 3 (for each block 8 rows of 1 and 8 rows of 3), pieced 2 & 2
+//!   (for each block the 8 rows of its slots 0 and 1, then those of 2 and 3), rows of 4, single, medium (8
+//!   per row-block), rows without entries. All parts but the last are padded to multiples of [`RUN`].
+//! - `runs` (on a device): for each [`RUN`] entries of `order`, the first row if the rows are consecutive in
+//!   the matrix, so that `order` need not be read, else [`NO_ROW`]
 //! - `tasks`, `splits`: of the long rows, in ascending order
-//! - `regular`: row-blocks + 1 × i64, the first block of each row-block, counted from
-//!   the part's start (the paper's rowblockPtr)
-//! - `irregular`: row-blocks + 1 × i64, the first irregular entry of each row-block,
-//!   counted from the part's start, and `ends`: 8 a row-block × u16, where each row's
-//!   irregular entries end, counted from there (the paper's irregPtr)
-//! - `positions` (only where values will be updated): i64 a slot, where in the user's
-//!   value array it comes from, −1 for padding
+//! - `regular`: row-blocks + 1 × i64, the first block of each row-block, counted from the part's start (the
+//!   paper's rowblockPtr)
+//! - `irregular`: row-blocks + 1 × i64, the first irregular entry of each row-block, counted from the part's
+//!   start, and `ends`: 8 × u16 per row-block, where each row's irregular entries end, counted from the
+//!   row-block's first (the paper's irregPtr)
+//! - `positions` (only where values will be updated): i64 per slot, the index in the user's value array that
+//!   it comes from, −1 for padding
 //!
 //! Rows keep the order of their entries. The inverse is `DaspLayout::for_each_entry`.
 
@@ -64,49 +57,48 @@ mod build;
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// MMA_M: rows of a block.
+/// MMA_M: number of rows of a block.
 pub const ROWS: usize = 8;
-/// MMA_K: places of a row in a block.
+/// MMA_K: slots of one row in a block.
 pub const PLACES: usize = 4;
-/// Slots of a block.
+/// Number of slots of a block.
 pub const BLOCK: usize = ROWS * PLACES;
-/// Slots of two blocks that are stored together, and entries of a group of a long row.
+/// Slots of two blocks that are stored together; also the entries of a group of a long row.
 pub const GROUP: usize = 2 * BLOCK;
-/// Entries of the longest medium row.
+/// Number of entries of the longest medium row.
 pub const MAX_LEN: usize = 256;
-/// Entries of the longest short row.
+/// Number of entries of the longest short row.
 pub const SHORT: usize = 4;
-/// Entries that make a block regular: 0.75 of its slots.
+/// Least number of entries in a regular block: 0.75 of its slots.
 pub const THRESHOLD: usize = BLOCK * 3 / 4;
-/// Slots of a short part that a warp takes: two pairs of blocks, so that all of
-/// its loads are under way at one time.
+/// Slots of a short part that one warp takes: two pairs of blocks, so that all of its loads are in flight at
+/// once.
 pub const UNIT: usize = 2 * GROUP;
-/// Groups of a task at the most: 4 for each of 4 warps. The paper's thread block
-/// takes one for each warp and leaves the sum of every row to a second kernel; here
-/// rows of up to 1024 entries need no memory for parts.
+/// Largest number of groups of a task: 4 for each of 4 warps. The paper's thread block takes one for each
+/// warp and leaves the sum of every row to a second kernel; here rows of up to 1024 entries need no memory
+/// for partial sums.
 pub const TASK_GROUPS: usize = 16;
-/// Places of `order` that one number stands for where their rows follow each other:
-/// the results of a warp. Reading each row costs about a ninth of a row of four
-/// entries in fp64.
+/// Entries of `order` that one element of `runs` replaces where their rows are consecutive: the results of
+/// one warp. Reading each row number costs about a ninth of a row of four entries in fp64.
 pub const RUN: usize = 32;
-/// Padding of `order`.
+/// Padding value of `order`.
 pub const NO_ROW: i32 = -1;
-/// Padding of `columns`.
+/// Padding value of `columns`.
 pub const NO_COLUMN: i32 = -1;
-/// Sort keys of rows: 0 for long ones, then descending by length to 0.
+/// Number of sort keys of rows: 0 for long rows, then by descending length down to length 0.
 pub const KEYS: usize = MAX_LEN + 2;
 
-/// Sort key of a row of this many entries.
+/// Returns the sort key of a row of `length` entries.
 pub fn key(length: usize) -> usize {
     MAX_LEN + 1 - length.min(MAX_LEN + 1)
 }
 
-/// Medium rows of more than `length` entries, from the number of rows of each [`key`].
+/// Returns the number of medium rows of more than `length` entries, given the number of rows of each [`key`].
 pub fn medium_rows_over(histogram: &[u64], length: usize) -> usize {
     histogram[1..key(length.clamp(SHORT, MAX_LEN))].iter().sum::<u64>() as usize
 }
 
-/// Row-blocks that a warp works through (the paper's LOOP_NUM and its limits).
+/// Returns the number of row-blocks that a warp works through (the paper's LOOP_NUM and its limits).
 pub fn loops(medium_rows: usize) -> usize {
     match medium_rows {
         0..59_990 => 1,
@@ -115,7 +107,8 @@ pub fn loops(medium_rows: usize) -> usize {
     }
 }
 
-/// Slot of place `k` of row `r` of block `b` of neighbours of which there are `blocks`.
+/// Returns the index of slot `k` of row `r` of block `b` in a sequence of `blocks` blocks, of which
+/// neighbours are stored together.
 #[inline(always)]
 pub fn slot(blocks: usize, b: usize, r: usize, k: usize) -> usize {
     if b | 1 < blocks {
@@ -125,33 +118,33 @@ pub fn slot(blocks: usize, b: usize, r: usize, k: usize) -> usize {
     }
 }
 
-/// Part of a long row.
+/// Consecutive groups of a long row, the work of one thread block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Task {
     /// Its first group.
     pub first: i64,
-    /// Its groups.
+    /// Number of its groups.
     pub groups: i32,
-    /// The row; of a split row −1 − its number in `splits`.
+    /// The row; for a split row, −1 − its index in `splits`.
     pub row: i32,
 }
 
-/// A long row of several tasks.
+/// Long row of several tasks, whose partial sums are added in a fixed order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Split {
     /// Its first task.
     pub first: i64,
-    /// Tasks of split rows before it.
+    /// Number of tasks of the split rows before it.
     pub before: i64,
-    /// Its tasks.
+    /// Number of its tasks.
     pub tasks: i32,
-    /// The row.
+    /// The row of op(A).
     pub row: i32,
 }
 
-/// Parts of the slots, in their order.
+/// Parts of the slots, in the order in which they are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Groups of long rows.
@@ -166,11 +159,11 @@ pub enum Part {
     Regular,
     /// Rows of 1.
     Single,
-    /// The rest of medium rows.
+    /// Irregular entries of medium rows.
     Irregular,
 }
 
-/// Parts of `order`, in their order.
+/// Parts of `order`, in the order in which they are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Results {
     /// Rows of 1 and 3 pieced together.
@@ -187,19 +180,19 @@ pub enum Results {
     Empty,
 }
 
-/// Rows by class.
+/// Number of rows in each length class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Classes {
-    /// Long rows.
+    /// Number of long rows.
     pub long: usize,
-    /// Medium rows.
+    /// Number of medium rows.
     pub medium: usize,
-    /// Rows of 4, 3, 2, 1 and no entries.
+    /// Numbers of rows of 4, 3, 2, 1 and no entries.
     pub short: [usize; SHORT + 1],
 }
 
 impl Classes {
-    /// From the number of rows of each [`key`].
+    /// Counts the classes, given the number of rows of each [`key`].
     pub fn new(histogram: &[u64]) -> Self {
         let count = |keys: Range<usize>| histogram[keys].iter().sum::<u64>() as usize;
         let first = key(SHORT);
@@ -210,40 +203,40 @@ impl Classes {
         Classes { long: count(0..1), medium: count(1..first), short }
     }
 
-    /// First row, among the sorted ones, of `length` ≤ 4 entries.
+    /// Returns the index, among the sorted rows, of the first row of `length` ≤ 4 entries.
     pub fn first_short(&self, length: usize) -> usize {
         self.long + self.medium + self.short[..SHORT - length].iter().sum::<usize>()
     }
 
-    /// Rows of `length` ≤ 4 entries.
+    /// Returns the number of rows of `length` ≤ 4 entries.
     pub fn of_length(&self, length: usize) -> usize {
         self.short[SHORT - length]
     }
 
-    /// Pairs of a row of 1 and a row of 3: as many as fill blocks. They are the
+    /// Returns the number of pairs of a row of 1 and a row of 3: as many as fill whole blocks. They are the
     /// first rows of 1 and the last rows of 3.
     pub fn pairs(&self) -> usize {
         self.of_length(1).min(self.of_length(3)) / ROWS * ROWS
     }
 
-    /// Row-blocks of the medium rows.
+    /// Returns the number of row-blocks of the medium rows.
     pub fn row_blocks(&self) -> usize {
         self.medium.div_ceil(ROWS)
     }
 }
 
-/// Where everything is.
+/// Sizes of the layout: where each part of the slots and of `order` starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// The rows.
+    /// Number of rows in each class.
     pub classes: Classes,
-    /// Where each [`Part`] starts, and the end.
+    /// Start of each [`Part`], and the end.
     slots: [usize; 8],
-    /// Where each of [`Results`] starts, and the end.
+    /// Start of each of [`Results`], and the end.
     results: [usize; 7],
 }
 
-/// Starts of parts of these sizes, one after the other, and the end.
+/// Returns the starts of consecutive parts of the given sizes, and the end.
 fn starts<const N: usize>(sizes: &[usize]) -> [usize; N] {
     let mut out = [0; N];
     for (at, size) in sizes.iter().enumerate() {
@@ -253,8 +246,8 @@ fn starts<const N: usize>(sizes: &[usize]) -> [usize; N] {
 }
 
 impl Shape {
-    /// Of these rows, with groups of long rows, blocks of the regular part and
-    /// entries of the irregular part.
+    /// Computes the sizes from the row classes, the groups of long rows, the blocks of the regular part and
+    /// the entries of the irregular part.
     pub fn new(rows: Classes, groups: usize, blocks: usize, irregular: usize) -> Self {
         let pieced = |rows: usize| (rows * PLACES).next_multiple_of(UNIT);
         let slots = [
@@ -278,31 +271,30 @@ impl Shape {
         Shape { classes: rows, slots: starts(&slots), results: starts(&results) }
     }
 
-    /// Slots of a part.
+    /// Returns the slots of a part.
     #[inline(always)]
     pub fn slots(&self, part: Part) -> Range<usize> {
         self.slots[part as usize]..self.slots[part as usize + 1]
     }
 
-    /// All slots.
+    /// Returns the number of slots of all parts.
     pub fn slot_count(&self) -> usize {
         self.slots(Part::Irregular).end
     }
 
-    /// Places of `order`.
+    /// Returns the range of `order` that a part of the results takes.
     #[inline(always)]
     pub fn results(&self, results: Results) -> Range<usize> {
         self.results[results as usize]..self.results[results as usize + 1]
     }
 
-    /// All places of `order`.
+    /// Returns the length of `order`.
     pub fn result_count(&self) -> usize {
         self.results(Results::Empty).end
     }
 
-    /// Where among the sorted rows the rows of each of [`Results`] are: the first
-    /// and their number. Of pieced 1 & 3 these are the rows of 1; those of 3 are
-    /// [`Shape::threes`].
+    /// Returns, for each of [`Results`], where its rows are among the sorted rows: the first and their
+    /// number. For pieced 1 & 3 these are the rows of 1; [`Shape::threes`] has those of 3.
     pub fn sources(&self) -> [(usize, usize); 6] {
         let rows = &self.classes;
         let pairs = rows.pairs();
@@ -316,17 +308,17 @@ impl Shape {
         ]
     }
 
-    /// Where among the sorted rows the rows of 3 are that are pieced together with 1.
+    /// Returns where, among the sorted rows, the rows of 3 begin that are pieced together with rows of 1.
     pub fn threes(&self) -> usize {
         self.classes.first_short(3) + self.classes.of_length(3) - self.classes.pairs()
     }
 
-    /// Slots over entries.
+    /// Returns the number of slots divided by the number of entries.
     pub fn fill_ratio(&self, entries: usize) -> f64 {
         super::fill_ratio(self.slot_count(), entries)
     }
 
-    /// Rows and slots of each class, for getInfo.
+    /// Describes the rows and slots of each class, for getInfo.
     pub fn describe(&self) -> String {
         let rows = &self.classes;
         let short: usize = rows.short[..SHORT].iter().sum();
@@ -345,20 +337,20 @@ impl Shape {
     }
 }
 
-/// DASP's arrays in host memory.
+/// DASP layout in host memory.
 #[derive(Debug)]
 pub struct DaspLayout<V: Element> {
-    /// Rows of op(A).
+    /// Number of rows of op(A).
     pub row_count: usize,
-    /// Where everything is.
+    /// Sizes and starts of all parts.
     pub shape: Shape,
-    /// Values.
+    /// Value of each slot.
     pub values: Buffer<V>,
-    /// Columns.
+    /// Column of each slot.
     pub columns: Buffer<i32>,
-    /// Rows of the results.
+    /// Row of op(A) for each result.
     pub order: Buffer<i32>,
-    /// Parts of long rows.
+    /// Tasks of long rows.
     pub tasks: Buffer<Task>,
     /// Long rows of several tasks.
     pub splits: Buffer<Split>,
@@ -368,44 +360,44 @@ pub struct DaspLayout<V: Element> {
     pub irregular: Buffer<i64>,
     /// Ends of the irregular entries of each row.
     pub ends: Buffer<u16>,
-    /// Where each value comes from.
+    /// Index in the user's array that each value comes from, if it was kept.
     positions: Option<Buffer<i64>>,
     entries: usize,
 }
 
 impl<V: Element> DaspLayout<V> {
-    /// New values in the order of the user's array; false if the positions
-    /// were not kept, and then nothing changes.
+    /// Copies in new values, given in the order of the user's array. Returns false, and changes nothing, if
+    /// the positions were not kept.
     pub fn refill(&mut self, values: &[V], conjugate: bool) -> bool {
         super::refill(&mut self.values, self.positions.as_deref(), values, conjugate)
     }
 
-    /// Slots for values over stored entries.
+    /// Returns the number of slots for values divided by the number of stored entries.
     pub fn fill_ratio(&self) -> f64 {
         self.shape.fill_ratio(self.entries)
     }
 
-    /// The row of a result.
+    /// Returns the row of result `at` of a part; `None` for padding.
     #[inline(always)]
     pub fn row(&self, results: Results, at: usize) -> Option<usize> {
         usize::try_from(self.order[self.shape.results(results).start + at]).ok()
     }
 
-    /// Tasks of split rows.
+    /// Returns the number of tasks of all split rows.
     pub fn split_tasks(&self) -> usize {
         self.splits.last().map_or(0, |last| last.before as usize + last.tasks as usize)
     }
 
-    /// Slots of a task.
+    /// Returns the slots of a task.
     pub fn task_slots(&self, task: &Task) -> Range<usize> {
         let first = task.first as usize * GROUP;
         first..first + task.groups as usize * GROUP
     }
 
-    /// Slots of medium row `r` of a row-block, in the order of the row.
+    /// Returns the slots of medium row `r` of a row-block, in the order of the row.
     #[inline(always)]
     pub fn medium_slots(&self, row_block: usize, r: usize) -> impl Iterator<Item = usize> {
-        // Blocks are paired over all row-blocks of a warp.
+        // Blocks are paired across all row-blocks of a warp.
         let loops = loops(self.shape.classes.medium);
         let warp = row_block / loops * loops;
         let warp_end = self.shape.classes.row_blocks().min(warp + loops);
@@ -420,16 +412,16 @@ impl<V: Element> DaspLayout<V> {
         places.map(move |e| base + slot(of_warp, before + e / PLACES, r, e % PLACES)).chain(rest)
     }
 
-    /// Slots of places `places` of a row of a block of a short part, counted over
-    /// the part's blocks.
+    /// Returns the slots `places` of row `row` of a short part; rows are counted over all blocks of the part.
     #[inline(always)]
     pub fn short_slots(&self, part: Part, row: usize, places: Range<usize>) -> impl Iterator<Item = usize> {
         let slots = self.shape.slots(part);
         places.map(move |k| slots.start + slot(slots.len() / BLOCK, row / ROWS, row % ROWS, k))
     }
 
-    /// Calls `f(row, first entry, slots)` for all runs of slots of rows that have entries, padding included: the
-    /// slots take the row's entries from the first one on. Those of one row come in its order.
+    /// Calls `f(row, first entry, slots)` for each run of slots of each row that has entries, padding
+    /// included: the slots hold the row's entries from `first entry` on. The runs of one row come in its
+    /// order.
     fn for_each_run(&self, mut f: impl FnMut(usize, usize, &mut dyn Iterator<Item = usize>)) {
         let shape = &self.shape;
         for (number, task) in self.tasks.iter().enumerate() {
@@ -463,8 +455,8 @@ impl<V: Element> DaspLayout<V> {
         }
     }
 
-    /// The way back: calls `f(row, column, value)` with every stored entry,
-    /// those of one row in the order of the pattern.
+    /// Inverse of [`DaspLayout::build`]: calls `f(row, column, value)` for every stored entry, those of one
+    /// row in the order of the pattern.
     #[cfg(test)]
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, V)) {
         self.for_each_run(|row, _, slots| {
@@ -477,8 +469,8 @@ impl<V: Element> DaspLayout<V> {
     }
 }
 
-/// How a block of a short part is shared: its rows of 4 places, or where the
-/// second row of each begins.
+/// Division of the rows of 4 slots of a short part: `None` for one matrix row each, or the slot at which the
+/// second matrix row begins.
 pub type Cut = Option<usize>;
 
 /// Short parts, their results and how their rows are pieced together.
@@ -488,7 +480,7 @@ pub const PIECES: [(Results, Part, Cut); 3] = [
     (Results::Four, Part::Four, None),
 ];
 
-/// Row of the blocks, and its places, that result `at` of a short part has.
+/// Returns the block row of result `at` of a short part, and its slots there.
 #[inline(always)]
 pub fn place(cut: Cut, at: usize) -> (usize, Range<usize>) {
     match cut {

@@ -1,6 +1,6 @@
-//! All of op(A), zeros and all, by rows: element (i, j) is `values[i · ld + j]`, padding is 0.
-//! An entry that is not stored is a 0 like a stored one, so the pattern is kept beside it:
-//! where a product is not finite, its stored entries say what it is.
+//! Dense layout of op(A): all elements, zeros included, row by row. Element (i, j) is `values[i · ld + j]`,
+//! padding is 0. An element that is not stored is indistinguishable from a stored 0, so the pattern is kept
+//! beside it: where a result is not finite, it is recomputed from the stored entries alone.
 
 use std::sync::Arc;
 
@@ -10,31 +10,31 @@ use crate::memory::{Allocator, Buffer};
 use crate::support::Combo;
 use crate::types::{Accumulator, Index, Storage};
 
-/// Bytes of which a row is a multiple: what one load, and matrix units, take.
+/// Bytes of which a row is a multiple: the granularity of one load and of matrix units.
 const ALIGNMENT: usize = 16;
 
-/// A dense matrix may take so many times the bytes of the entries (values and 32-bit columns)
-/// and rows (32-bit offsets). With 98 % zeros it takes 17 times those of fp16 and 33 of fp64;
-/// a memory-bound product that reads 64 times as much has no hope to win.
+/// Largest ratio of the dense matrix's bytes to the bytes of the entries (values and 32-bit columns) and rows
+/// (32-bit offsets). With 98 % zeros the ratio is 17 in fp16 and 33 in fp64; a memory-bound product that
+/// reads 64 times as much cannot win.
 const MOST_FILL: usize = 64;
 
-/// Bytes that it may always take: the largest layer of 4096 × 8192 halves.
+/// Bytes that a dense matrix may always take: those of a layer of 4096 × 8192 halves.
 const ALWAYS: usize = 64 << 20;
 
-/// Sizes of the layout.
+/// Sizes of the dense layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Rows of op(A).
+    /// Number of rows of op(A).
     pub rows: usize,
-    /// Columns of op(A).
+    /// Number of columns of op(A).
     pub cols: usize,
-    /// Elements between rows.
+    /// Leading dimension: elements from one row to the next.
     pub ld: usize,
 }
 
 impl Shape {
-    /// For values of `size` bytes. `NOT_SUPPORTED`, with the bytes, where that is too much for
-    /// `nnz` stored entries.
+    /// Computes the sizes for values of `size` bytes. Fails with `NOT_SUPPORTED`, naming the bytes, where the
+    /// matrix would be too large for `nnz` stored entries.
     pub fn new(rows: usize, cols: usize, nnz: usize, size: usize) -> Result<Self> {
         let in_pack = ALIGNMENT / size;
         let ld = cols.div_ceil(in_pack).saturating_mul(in_pack);
@@ -51,17 +51,17 @@ impl Shape {
         }
     }
 
-    /// Elements with padding.
+    /// Returns the number of elements, padding included.
     pub fn elements(&self) -> usize {
         self.rows * self.ld
     }
 
-    /// Elements over stored entries.
+    /// Returns the number of elements divided by the number of stored entries.
     pub fn fill(&self, nnz: usize) -> f64 {
         super::fill_ratio(self.elements(), nnz)
     }
 
-    /// For people: `4096 × 4096 elements, 20.0 % stored`.
+    /// Returns a readable summary such as `4096 × 4096 elements, 20.0 % stored`.
     pub fn details(&self, nnz: usize) -> String {
         let all = self.rows as f64 * self.cols as f64;
         let percent = if all > 0.0 { 100.0 * nnz as f64 / all } else { 0.0 };
@@ -69,18 +69,18 @@ impl Shape {
     }
 }
 
-/// The matrix in the type in which products are added, so that sums of repeated entries lose
-/// nothing.
+/// Dense matrix in the type in which products are added, so that sums of repeated entries lose no precision.
 #[derive(Debug)]
 pub struct Dense<V: bytemuck::Pod> {
-    /// Sizes.
+    /// Sizes of the layout.
     pub shape: Shape,
-    /// The elements.
+    /// Elements, row by row.
     pub values: Buffer<V>,
 }
 
 impl<V: Accumulator> Dense<V> {
-    /// From rows of op(A); repeated entries are added in the order in which they are stored.
+    /// Builds the matrix from rows of op(A); repeated entries are added in the order in which they are
+    /// stored.
     pub fn build<C: Combo<Acc = V>, I: Index, J: Index>(
         allocator: &Arc<Allocator>,
         pattern: &Pattern<'_, I, J>,
@@ -92,7 +92,7 @@ impl<V: Accumulator> Dense<V> {
         Ok(dense)
     }
 
-    /// The same pattern with other values.
+    /// Replaces the values; the pattern is the one that the matrix was built from.
     pub fn refill<C: Combo<Acc = V>, I: Index, J: Index>(
         &mut self,
         pattern: &Pattern<'_, I, J>,
@@ -134,7 +134,7 @@ mod tests {
         let mut dense = Dense::build::<F16, _, _>(&allocator, &pattern, &values).unwrap();
         assert_eq!(dense.shape, Shape { rows: 3, cols: 9, ld: 16 });
         let mut expected = [0.0_f32; 48];
-        // What is stored twice is a sum that fp16 does not have.
+        // A column that is stored twice has a sum that fp16 cannot represent.
         (expected[1], expected[8], expected[32]) = (1.0 + 1.0 / 4096.0, 2.0, 4.0);
         assert_eq!(dense.values[..], expected);
         dense.refill::<F16, _, _>(&pattern, &values);
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn what_takes_too_much_is_refused() {
-        // 64 MiB are always allowed, more for 1/64 of it in entries.
+        // 64 MiB are always allowed; more only with entries of 1/64 of those bytes.
         assert!(Shape::new(4096, 8192, 0, 2).is_ok());
         let text = Shape::new(4097, 8192, 0, 2).unwrap_err().message;
         assert!(text.contains("67125248 bytes") && text.contains("may take 67108864"), "{text}");

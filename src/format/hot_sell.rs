@@ -1,105 +1,107 @@
-//! SELL with hot columns, for matrices of which a few columns have most entries, as large
-//! graphs have them, and whose x does not fit a cache that is near: a kernel keeps x of the hot
-//! columns in shared memory. [`super::warp_sell`] is the form for all others.
+//! SELL with hot columns, for matrices in which a few columns have most entries, such as large graphs, and
+//! whose x does not fit a nearby cache: a kernel keeps the x of the hot columns in shared memory.
+//! [`super::warp_sell`] is the layout for all others.
 //!
-//! Hot are the columns of most entries; of columns with the same number of entries, or that are
-//! both in the last of the [`BUCKETS`], the first ones. Their x are numbered in the order of the
-//! columns.
+//! Hot columns are those with the most entries. Among columns with the same number of entries, or that are
+//! both in the last of the [`BUCKETS`], the first ones are taken. Hot columns are numbered in ascending order
+//! of the columns.
 //!
-//! The rows of the matrix are sorted by descending length (equal lengths keep their order). In that
-//! order, rows of more than [`Rules::limit`] entries are cut into parts of that many, each a
-//! slice by itself, whose sums are added in their order. A slice of the others that have
-//! entries takes 32 / T rows, T lanes each: T is the least power of two up to 32 that leaves a lane
-//! of the slice's first, longest row at most [`Rules::entries`] entries.
+//! The rows of the matrix are sorted by descending length (equal lengths keep their order). In that order,
+//! rows of more than [`Rules::limit`] entries are split into pieces of that many, each a slice by itself,
+//! whose partial sums are added in order. Of the other rows with entries, a slice takes 32 / T rows, with T
+//! lanes per row: T is the least power of two up to 32 that leaves a lane of the slice's first, longest row
+//! at most [`Rules::entries`] entries.
 //!
-//! A step of a slice has two entries of each lane: entry k of a row, or of a part, is in step
-//! k / 2T, in the row's lane (k / 2) mod T. What is behind a row's last entry is padding, which
-//! reads a zero behind the hot ones, so that it adds 0 · 0.
+//! A step of a slice has two entries per lane: entry k of a row, or of a piece, is in step k / 2T, in the
+//! row's lane (k / 2) mod T. Behind a row's last entry is padding, which reads a zero stored behind the x of
+//! the hot columns, so that it adds 0 · 0.
 //!
 //! Arrays:
-//! - `order`: u32, the rows in their order; those without entries come last
-//! - `heads`: a [`SliceHead`] a slice: parts, then slices of rows of 32, 16, … 1 lanes each
-//! - `long_rows`: a [`LongRow`] for each that is cut
-//! - `values`: 64 of each step, slices one after the other; padding is 0. Where
-//!   [`super::narrowing`] finds a narrower form, in that one: none if all are 1
-//! - `columns`: u32, at the places of the values: the top bit and the number of a hot column, or
-//!   how many there are, which is padding; or the column itself
+//! - `order`: u32, the rows in sorted order; those without entries come last
+//! - `heads`: a [`SliceHead`] per slice: pieces of split rows first, then slices of rows of 32, 16, … 1 lanes
+//!   each
+//! - `long_rows`: a [`LongRow`] per split row
+//! - `values`: 64 per step, slices one after the other; padding is 0. Where [`super::narrowing`] finds a
+//!   narrower form, values are in that; if all are 1, none are stored
+//! - `columns`: u32, in the order of the values: for a hot column the top bit and its number; for padding the
+//!   top bit and the number of hot columns; otherwise the column itself
 //! - `hot`: u32, the hot columns, ascending
-//! - `positions` (only where values will be updated): where in the user's value
-//!   array each value comes from, all ones for padding
+//! - `positions` (only where values will be updated): the index in the user's value array that each value
+//!   comes from, all ones for padding
 //!
-//! The inverse is `HotSell::for_each_entry`. Analysis makes the arrays on the
-//! device (src/backend/cuda/spmv/hot_sell), bit for bit as `HotSell::build`.
+//! The inverse is `HotSell::for_each_entry`. Analysis builds the arrays on the device
+//! (src/backend/cuda/spmv/hot_sell), bit for bit as `HotSell::build` does.
 
 use bytemuck::{Pod, Zeroable};
 
-/// Lanes of a slice.
+/// Number of lanes of a slice.
 const LANES: usize = 32;
-/// Entries of a lane in a step.
+/// Entries per lane in a step.
 const GROUP: usize = 2;
-/// Entries of a step.
+/// Number of entries of a step.
 pub const STEP: usize = LANES * GROUP;
-/// Numbers of lanes that a row may have: 1, 2, … 32.
+/// Number of choices for the lanes per row: 1, 2, … 32.
 pub const CLASSES: usize = 6;
-/// Columns are counted by their numbers of entries, those of as many or more together.
+/// Number of buckets into which columns are counted by their number of entries; the last one also has all
+/// longer columns.
 pub const BUCKETS: usize = 1 << 12;
 
-/// A slice.
+/// Head of a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
 pub struct SliceHead {
     /// First step: values and columns start at 64 times this.
     pub first: u64,
-    /// First place in `order`; part: the row's in `long_rows`.
+    /// First index in `order`; for a piece of a split row, the row's index in `long_rows`.
     pub place: u32,
-    /// Steps.
+    /// Number of steps.
     pub steps: u16,
-    /// log2 of the lanes a row.
+    /// log2 of the lanes per row.
     pub lanes_log2: u8,
-    /// Rows; 0: a part.
+    /// Number of rows; 0 for a piece of a split row.
     pub items: u8,
 }
 
-/// A row that is cut.
+/// Row that is split into several slices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
 pub struct LongRow {
-    /// The row.
+    /// The row of op(A).
     pub row: u32,
-    /// The slice of its first part.
+    /// Slice of its first piece.
     pub first: u32,
-    /// Its parts.
+    /// Number of its pieces.
     pub count: u32,
-    /// 0.
+    /// Padding, 0.
     pub unused: u32,
 }
 
-/// How rows become slices.
+/// Parameters that divide rows into slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Entries that a lane has before a row takes more lanes.
+    /// Entries that a lane takes before a row gets more lanes.
     pub entries: usize,
-    /// Entries of the longest row that is not cut, and of a part; at most 2^16.
+    /// Entries of the longest row that is not split, and of a piece of a split one; at most 2^16.
     pub limit: usize,
 }
 
-/// Places in `order`, and slices.
+/// Rows and slices of each class, as starts in `order` and in the slices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Classes {
-    /// Rows that are cut, which come first.
+    /// Number of split rows, which come first.
     pub cut: u64,
-    /// Rows with entries.
+    /// Number of rows with entries.
     pub filled: u64,
-    /// First places of the slices of rows of 32, 16, … 1 lanes.
+    /// First index in `order` of the slices with rows of 32, 16, … 1 lanes.
     pub first: [u64; CLASSES],
-    /// Slices before those, without parts.
+    /// Number of slices before those, pieces of split rows not counted.
     pub before: [u64; CLASSES],
 }
 
 impl Rules {
-    /// Rows of more entries than each of these are counted: those that are cut, those that have more than 16, 8,
-    /// … 1 lanes, those that have entries.
+    /// Returns the bounds of row lengths at which classes change: rows of more entries than a bound are those
+    /// that are split, those that have more than 16, 8, … 1 lanes, and those that have entries.
     pub fn bounds(&self) -> [usize; CLASSES + 1] {
         std::array::from_fn(|class| match class {
             0 => self.limit,
@@ -108,7 +110,8 @@ impl Rules {
         })
     }
 
-    /// The classes and all their slices, of how many rows are longer than each of the bounds.
+    /// Returns the classes and the number of all their slices, given how many rows are longer than each of
+    /// the bounds.
     pub fn classes(&self, longer: [u64; CLASSES + 1]) -> (Classes, u64) {
         let (cut, filled) = (longer[0], longer[CLASSES]);
         let mut out = Classes { cut, filled, ..Classes::default() };
@@ -124,21 +127,21 @@ impl Rules {
     }
 }
 
-/// Which columns are hot.
+/// Limit that says which columns are hot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HotLimit {
-    /// Those in buckets above this,
+    /// All columns in buckets above this one are hot,
     pub bucket: usize,
-    /// and so many of those in it.
+    /// and the first so many of those in it.
     pub ties: usize,
-    /// All of them.
+    /// Number of hot columns.
     pub count: usize,
-    /// Entries of other columns: exact unless the limit is the last bucket.
+    /// Number of entries in the other columns: exact unless the limit is the last bucket.
     pub cold: u64,
 }
 
 impl HotLimit {
-    /// For `most` hot columns, of the numbers of columns in each bucket.
+    /// Computes the limit for at most `most` hot columns, given the number of columns in each bucket.
     pub fn new(buckets: &[u32], most: usize) -> Self {
         // Columns without entries are never hot.
         let (mut bucket, mut count) = (buckets.len() - 1, 0);

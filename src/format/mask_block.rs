@@ -1,41 +1,39 @@
-//! Blocks with bit masks: 8 or 4 rows × 4 columns of op(A), of which a block stores
-//! the entries that exist and a bit a place that says which those are.
+//! Blocks with bit masks: 8 or 4 rows × 4 columns of op(A), of which a block stores only the entries that
+//! exist and a mask with one bit per slot.
 //!
-//! As many rows as a block has are a slab. Its entries are cut into blocks whose
-//! first column is a multiple of 4, by ascending column. Each block takes from every
-//! row the longest run of its next entries that lie in the block's columns and
-//! ascend: where a column is stored twice, the second is in another block at the same
-//! place, so entries keep the order of the row. Rows must be sorted. The blocks of 4
-//! rows are the halves of those of 8 that have an entry.
+//! A slab is as many rows as a block has. Its entries are cut into blocks whose first column is a multiple
+//! of 4, by ascending column. Each block takes from every row the longest run of its next entries that lie in
+//! the block's columns and ascend. Where a column is stored twice, the second entry goes to the same slot of
+//! another block, so entries keep the order of the row. Rows must be sorted. The blocks of 4 rows are those
+//! halves of the blocks of 8 rows that have an entry.
 //!
-//! A slab's blocks are dealt out to 2^[`Rules::shares_log2`] shares of equal numbers
-//! of blocks, multiples of [`UNIT`] but for the last one that has any. Those of a slab
-//! of more than [`Rules::limit`] blocks a share are dealt out to parts in the same way.
+//! The blocks of a slab are divided among 2^[`Rules::shares_log2`] shares of equal numbers of blocks,
+//! multiples of [`UNIT`] but for the last share that has any. A slab of more than [`Rules::limit`] blocks is
+//! split: its blocks are divided in the same way among pieces, which the identifiers call parts.
 //!
 //! Arrays:
-//! - `heads`: a [`BlockHead`] a share, slabs one after the other, then one a part. The
-//!   shares of slabs in parts have no blocks.
-//! - `parts`: a [`PartHead`] a part
-//! - `masks`: u16 for four rows of a block, the first four first, slabs one after the
-//!   other; bit 4 r + c is row r of the four, column c of the block
-//! - `values`: those of the entries and nothing else: block after block, and inside
-//!   one in the order of the bits
-//! - `narrow`: u16 a block: number of its columns (first column / 4) relative to
-//!   that of the first block of the share or part; 0 where that is wide
-//! - `wide`: u32 a block of the shares and parts that span more than 2^16 numbers
-//! - `positions` (only where values will be updated): where in the user's value
-//!   array each value comes from
+//! - `heads`: a [`BlockHead`] per share, slabs one after the other, then one per piece. The shares of split
+//!   slabs have no blocks.
+//! - `parts`: a [`PartHead`] per piece of a split slab
+//! - `masks`: u16 for four rows of a block, the first four rows first, slabs one after the other; bit 4 r + c
+//!   is row r of the four, column c of the block
+//! - `values`: the values of the entries and nothing else: block after block, and inside a block in the order
+//!   of the bits
+//! - `narrow`: u16 per block: number of its columns (first column / 4) relative to that of the first block of
+//!   the share or piece; 0 where that is wide
+//! - `wide`: u32 per block of the shares and pieces that span more than 2^16 of these numbers
+//! - `positions` (only where values will be updated): the index in the user's value array that each value
+//!   comes from
 //!
-//! A product adds, for each row, the entries of every 32 / rows-th block of a share or
-//! part in their order, then these 4 or 8 sums by neighbours, (0 + 1) + (2 + 3) and so
-//! on, then shares and parts in fixed orders that depend on the sizes alone.
+//! A product adds, for each row, the entries of every 32 / rows-th block of a share or piece in their order,
+//! then these 4 or 8 sums pairwise, (0 + 1) + (2 + 3) and so on, then the sums of shares and pieces in fixed
+//! orders that depend on the sizes alone.
 //!
-//! Bytes for blocks of 8 × 4 that are half full: values, and 6 for 16 entries; of 4 × 4,
-//! 4 for 8. Which of the two a matrix gets is what takes fewer bytes.
+//! Bytes of half-full blocks beside the values: 6 for the 16 entries of an 8 × 4 block, 4 for the 8 entries
+//! of a 4 × 4 block. A matrix gets the block size that takes fewer bytes.
 //!
-//! The inverse is `MaskBlock::for_each_entry`. The CUDA backend makes the arrays on
-//! the device (src/backend/cuda/spmv/mask_block.rs), bit for bit as
-//! [`MaskBlock::build`].
+//! The inverse is `MaskBlock::for_each_entry`. The CUDA backend builds the arrays on the device
+//! (src/backend/cuda/spmv/mask_block.rs), bit for bit as [`MaskBlock::build`] does.
 
 use std::sync::Arc;
 
@@ -48,20 +46,21 @@ use crate::matrix::compressed::Pattern;
 use crate::memory::{Allocator, Buffer};
 use crate::types::{Element, Index};
 
-/// Rows of a slab and of its blocks, the most of them.
+/// Largest number of rows of a block and of its slab.
 pub const MOST_ROWS: usize = 8;
-/// The rows of a block that a word of `masks` stands for: the fewest of a slab.
+/// Rows of a block that one word of `masks` covers; also the smallest number of rows of a slab.
 pub const WORD_ROWS: usize = 4;
-/// Columns of a block.
+/// Number of columns of a block.
 pub const COLUMNS: usize = 4;
-/// Parts have multiples of this many blocks: what a warp has under way at one time.
+/// Granularity of shares and pieces in blocks: as many as a warp has in flight at once.
 pub const UNIT: usize = 8;
-/// Of the blocks of a part on a CPU, several of which are worth a thread.
+/// Upper bound of [`Rules::limit_log2`], and its value on a CPU, where a thread takes several slabs or pieces
+/// of that size.
 pub const MOST_LIMIT_LOG2: u32 = 15;
-/// Of the shares of a slab: the warps of a block of threads.
+/// Upper bound of [`Rules::shares_log2`]: the warps of a block of threads.
 pub const MOST_SHARES_LOG2: u32 = 2;
 
-/// A share or a part of a slab: what a warp takes.
+/// Head of a share or a piece of a slab, the work of one warp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
 pub struct BlockHead {
@@ -69,57 +68,57 @@ pub struct BlockHead {
     pub first: u64,
     /// First block.
     pub block: u32,
-    /// What narrow columns count from; wide: the first one in `wide`.
+    /// Number that `narrow` columns are relative to; for a wide head, its first index in `wide`.
     pub base: u32,
-    /// Blocks.
+    /// Number of blocks.
     pub count: u32,
-    /// Values.
+    /// Number of values.
     pub values: u32,
-    /// [`WIDE`], [`CUT`].
+    /// Flags [`WIDE`] and [`CUT`].
     pub flags: u32,
-    /// 0.
+    /// Padding, 0.
     pub unused: u32,
 }
 
-/// Columns are in `wide`.
+/// Flag of a head whose columns are in `wide`.
 pub const WIDE: u32 = 1;
-/// The slab is the sum of its parts.
+/// Flag of a share of a split slab, whose blocks are in its pieces.
 pub const CUT: u32 = 2;
 
 impl BlockHead {
-    /// The blocks.
+    /// Returns the range of its blocks.
     pub fn blocks(&self) -> std::ops::Range<usize> {
         self.block as usize..(self.block + self.count) as usize
     }
 }
 
-/// A part of a slab.
+/// Piece of a split slab.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
 pub struct PartHead {
     /// The slab.
     pub slab: u32,
-    /// Its first part.
+    /// First piece of the slab.
     pub first: u32,
-    /// How many it has.
+    /// Number of pieces of the slab.
     pub count: u32,
-    /// Number of the slab among those that are cut.
+    /// Number of the slab among the split ones.
     pub counter: u32,
 }
 
-/// How many blocks a matrix has in either size.
+/// Number of blocks of a matrix in either size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Rows of op(A).
+    /// Number of rows of op(A).
     pub rows: usize,
-    /// Blocks of 8 × 4.
+    /// Number of blocks of 8 × 4.
     pub eights: usize,
-    /// Blocks of 4 × 4.
+    /// Number of blocks of 4 × 4.
     pub fours: usize,
 }
 
 impl Counts {
-    /// Blocks of this many rows.
+    /// Returns the number of blocks of `block_rows` rows.
     pub fn blocks(&self, block_rows: usize) -> usize {
         match block_rows {
             MOST_ROWS => self.eights,
@@ -127,13 +126,13 @@ impl Counts {
         }
     }
 
-    /// Bytes besides values: masks, columns of 16 bits and heads of slabs.
+    /// Returns the bytes besides values: masks, columns of 16 bits and heads of slabs.
     pub fn index_bytes(&self, block_rows: usize) -> usize {
         self.blocks(block_rows) * (block_rows / WORD_ROWS + 1) * size_of::<u16>()
             + self.rows.div_ceil(block_rows) * size_of::<BlockHead>()
     }
 
-    /// Rows of the blocks that take fewer bytes and whose number fits.
+    /// Returns the rows of the blocks that take fewer bytes and whose number fits 32 bits.
     pub fn better_rows(&self) -> usize {
         let fits = u32::try_from(self.fours).is_ok();
         if fits && self.index_bytes(WORD_ROWS) < self.index_bytes(MOST_ROWS) {
@@ -144,33 +143,33 @@ impl Counts {
     }
 }
 
-/// The size of blocks, and how slabs are dealt out.
+/// Block size, and how slabs are divided among warps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// Rows of a block: 8 or 4.
     pub block_rows: usize,
     /// log2 of the shares of a slab; at most [`MOST_SHARES_LOG2`].
     pub shares_log2: u32,
-    /// log2 of the most blocks of a share or a part; at most 15.
+    /// log2 of the largest number of blocks of a share or piece; at most 15.
     pub limit_log2: u32,
 }
 
-/// Shares or parts of a slab, and blocks of each but the last.
+/// Division of a slab into shares or pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deal {
-    /// Parts; 0: the slab has shares.
+    /// Number of pieces; 0 if the slab is not split and has shares.
     pub parts: usize,
-    /// Blocks of a share or part.
+    /// Number of blocks of each share or piece but the last.
     pub size: usize,
 }
 
 impl Rules {
-    /// Blocks of the longest slab that is not cut.
+    /// Returns the number of blocks of the longest slab that is not split.
     pub fn limit(&self) -> usize {
         1 << (self.limit_log2 + self.shares_log2)
     }
 
-    /// How a slab of so many blocks is dealt out.
+    /// Returns how a slab of `blocks` blocks is divided.
     pub fn deal(&self, blocks: usize) -> Deal {
         let parts = if blocks > self.limit() { blocks.div_ceil(1 << self.limit_log2) } else { 0 };
         let among = if parts > 0 { parts } else { 1 << self.shares_log2 };
@@ -178,34 +177,34 @@ impl Rules {
     }
 }
 
-/// The layout in host memory.
+/// Mask-block layout in host memory.
 #[derive(Debug)]
 pub struct MaskBlock<V: Element> {
-    /// Rows of op(A).
+    /// Number of rows of op(A).
     pub row_count: usize,
-    /// Rows of a slab and of its blocks.
+    /// Number of rows of a slab and of its blocks.
     pub block_rows: usize,
     /// log2 of the shares of a slab.
     pub shares_log2: u32,
-    /// Shares of slabs, then parts.
+    /// Heads of the shares of all slabs, then of the pieces.
     pub heads: Buffer<BlockHead>,
-    /// Parts.
+    /// Pieces of split slabs.
     pub parts: Buffer<PartHead>,
-    /// Which entries exist.
+    /// Bit masks of the slots that hold entries.
     pub masks: Buffer<u16>,
-    /// Values.
+    /// Values of the entries.
     pub values: Buffer<V>,
-    /// 16-bit columns.
+    /// Relative 16-bit column numbers.
     pub narrow: Buffer<u16>,
-    /// 32-bit columns.
+    /// Absolute 32-bit column numbers.
     pub wide: Buffer<u32>,
-    /// Where each value comes from, if it was asked for.
+    /// Index in the user's array that each value comes from, if it was kept.
     pub positions: Option<Buffer<i64>>,
 }
 
 impl<V: Element> MaskBlock<V> {
-    /// Arranges a valid pattern of sorted rows, with `values` in its order; `rules`
-    /// gives them for numbers of blocks. `NOT_SUPPORTED` for 2^32 blocks or more.
+    /// Builds the layout of a valid pattern of sorted rows, with `values` in its order; `rules` returns the
+    /// parameters, given the numbers of blocks. Fails with `NOT_SUPPORTED` for 2^32 blocks or more.
     pub fn build<I: Index, J: Index>(
         allocator: &Arc<Allocator>,
         pattern: &Pattern<'_, I, J>,
@@ -215,14 +214,14 @@ impl<V: Element> MaskBlock<V> {
     ) -> Result<Self> {
         let rows = pattern.major;
         let mut eights = Buffer::<u64>::zeroed(allocator, rows.div_ceil(MOST_ROWS))?;
-        // Two a slab of 8 rows, of which the last may have no rows.
+        // Two per slab of 8 rows; the last one may have no rows.
         let mut fours = Buffer::<u64>::zeroed(allocator, 2 * eights.len())?;
         let ranges = |slab: usize, height: usize| -> [_; MOST_ROWS] {
             let rows = slab * height..rows.min((slab + 1) * height);
             std::array::from_fn(|at| rows.clone().nth(at).map_or(0..0, |row| pattern.range(row)))
         };
         for (slab, (eight, fours)) in eights.iter_mut().zip(fours.chunks_exact_mut(2)).enumerate() {
-            // The last block of 8 rows that has an entry in each half of them.
+            // For each half of the 8 rows, the last block that has an entry in it.
             let mut last = [usize::MAX; 2];
             let blocks = sweep(pattern, &mut ranges(slab, MOST_ROWS), COLUMNS, |block, row, _, _| {
                 let half = row / WORD_ROWS;
@@ -279,7 +278,7 @@ impl<V: Element> MaskBlock<V> {
             block += sweep(pattern, &mut ranges(slab, block_rows), COLUMNS, |number, row, column, entry| {
                 let block = block + number;
                 if number == inside {
-                    // The first entry of a block.
+                    // This is the first entry of a block.
                     head = next + number / deal.size;
                     if number % deal.size == 0 {
                         (out.heads[head].first, out.heads[head].block) = (value as u64, block as u32);
@@ -302,7 +301,7 @@ impl<V: Element> MaskBlock<V> {
         Ok(out)
     }
 
-    /// The columns of each head, and where they are.
+    /// Fills in the columns of each head, narrow or wide.
     fn narrow_columns(&mut self, allocator: &Arc<Allocator>, columns: &[u32]) -> Result<()> {
         let is_wide = |head: &BlockHead| {
             let columns = &columns[head.blocks()];
@@ -328,17 +327,17 @@ impl<V: Element> MaskBlock<V> {
         Ok(())
     }
 
-    /// Slabs of rows.
+    /// Returns the number of slabs.
     pub fn slabs(&self) -> usize {
         (self.heads.len() - self.parts.len()) >> self.shares_log2
     }
 
-    /// How many blocks there are.
+    /// Returns the number of blocks.
     pub fn blocks(&self) -> usize {
         self.narrow.len()
     }
 
-    /// Which places of a block have an entry: bit 4 r + c for row r, column c.
+    /// Returns the mask of a block: bit 4 r + c is set if row r has an entry in column c.
     pub fn mask(&self, block: usize) -> u32 {
         match self.block_rows {
             MOST_ROWS => u32::from(self.masks[2 * block]) | u32::from(self.masks[2 * block + 1]) << 16,
@@ -346,8 +345,8 @@ impl<V: Element> MaskBlock<V> {
         }
     }
 
-    /// The shares or parts of a slab: numbers of heads. `first_part`: how many parts
-    /// there are before those of this slab.
+    /// Returns the heads of the shares of a slab, or of its pieces if it is split. `first_part` is the number
+    /// of pieces of the slabs before it.
     #[cfg(test)]
     pub fn heads_of(&self, slab: usize, first_part: usize) -> std::ops::Range<usize> {
         let first = slab << self.shares_log2;
@@ -358,8 +357,7 @@ impl<V: Element> MaskBlock<V> {
         first..first + self.parts[first_part].count as usize
     }
 
-    /// Calls f(first column, mask, number of the first value) for the blocks of a
-    /// head.
+    /// Calls f(first column, mask, number of the first value) for the blocks of a head.
     #[inline(always)]
     pub fn for_each_block_of(&self, head: &BlockHead, mut f: impl FnMut(usize, u32, usize)) {
         let mut value = head.first as usize;
@@ -375,14 +373,14 @@ impl<V: Element> MaskBlock<V> {
         }
     }
 
-    /// Takes new values in the order of the user's array; false if the layout does
-    /// not know where they go.
+    /// Copies in new values, given in the order of the user's array. Returns false if the positions were not
+    /// kept.
     pub fn refill(&mut self, values: &[V], conjugate: bool) -> bool {
         super::refill(&mut self.values, self.positions.as_deref(), values, conjugate)
     }
 
-    /// The way back: calls f(row, number of the entry in its row, column, value)
-    /// with every stored entry.
+    /// Inverse of [`MaskBlock::build`]: calls f(row, number of the entry in its row, column, value) for every
+    /// stored entry.
     #[cfg(test)]
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, usize, V)) {
         let mut first_part = 0;
@@ -406,28 +404,30 @@ impl<V: Element> MaskBlock<V> {
         }
     }
 
-    /// For people: the size of blocks.
+    /// Returns a readable summary: the size of the blocks.
     pub fn details(&self) -> String {
         details(self.block_rows)
     }
 
-    /// Places of all blocks over stored entries: 1 where every block is full.
+    /// Returns the number of slots of all blocks divided by the number of stored entries: 1 where every block
+    /// is full.
     pub fn fill_ratio(&self) -> f64 {
         fill_ratio(self.blocks(), self.block_rows, self.values.len())
     }
 }
 
-/// Places of this many blocks of so many rows over stored entries.
+/// Returns the number of slots of `blocks` blocks of `block_rows` rows divided by the number of stored
+/// entries.
 pub fn fill_ratio(blocks: usize, block_rows: usize, nnz: usize) -> f64 {
     super::fill_ratio(blocks * block_rows * COLUMNS, nnz)
 }
 
-/// For people: the size of blocks of so many rows.
+/// Returns a readable summary: the size of blocks of `block_rows` rows.
 pub fn details(block_rows: usize) -> String {
     format!("blocks of {block_rows} × {COLUMNS}")
 }
 
-/// The error of a matrix that has more blocks than 32 bits number.
+/// Returns the error for a matrix with more blocks than 32 bits can number.
 pub fn too_many_blocks(blocks: i64) -> Error {
     Error::unsupported(format!("A: algorithm mask_block numbers blocks by 32 bits; there are {blocks}"))
 }

@@ -1,30 +1,29 @@
-//! Windows of rows with the columns that they have, for matrix units: packed values.
+//! Windows of rows with the union of their columns, for matrix units, with packed values.
 //!
-//! [`Rules::height`] rows, h of them (8, 16, 32 or 64), are a window. Its columns are
-//! those of src/format/window.rs: ascending, a column that a row stores m times is
-//! there m times. They are cut into blocks of [`BLOCK`], the last of which is padded.
-//! A group of 8 rows and a block are a tile of 8 × 8 places, which a 64-bit mask
-//! describes; only entries have values. Dense tiles of doubles would be three to six
-//! times the bytes of CSR at the fill that windows of 16 to 64 rows have (15 to 35 %);
-//! this is less than CSR: a value an entry, a bit a place, 4 bytes a column.
+//! [`Rules::height`] rows, h of them (8, 16, 32 or 64), are a window. Its columns are those of
+//! src/format/window.rs: ascending, and a column that a row stores m times occurs m times. They are cut into
+//! blocks of [`BLOCK`], the last of which is padded. A group of 8 rows and a block make a tile of 8 × 8
+//! slots, which a 64-bit mask describes; only entries have values. Dense tiles of doubles would take three to
+//! six times the bytes of CSR at the fill that windows of 16 to 64 rows have (15 to 35 %); this layout takes
+//! less than CSR: one value per entry, one bit per slot, 4 bytes per column.
 //!
-//! The order of places is that in which the lanes of mma.m16n8k8 hold a tile, whichever
-//! operand it is: lane 4 · r + c has row r and the columns c and c + 4, [`bit`]. So a
-//! lane's place in a word of 32 bits is its own number, and its value is as far from the
-//! word's first one as there are bits below it.
+//! The order of the slots, given by [`bit`], is that in which the lanes of mma.m16n8k8 hold a tile, whichever
+//! operand it is: lane 4 · r + c has row r and the columns c and c + 4. So a lane's bit in a word of 32 bits
+//! has the lane's own number, and its value is as far behind the word's first one as there are bits set below
+//! it.
 //!
 //! Rows must be sorted. Arrays:
 //! - `items`, `parts`: as in src/format/window.rs, in blocks of 8 columns
-//! - `columns`: u32, [`BLOCK`] a block; with [`PADDING`] set: the window's last column
-//!   again, which no place of the block stores
-//! - `masks`: u64, h / 8 a block: those of its tiles, group after group
-//! - `starts`: u32, one a tile and one more: the tile's first value
-//! - `values`: nnz, tile after tile, by bit
-//! - `slots` (only where values will be updated): u64 an entry, in the order of the
-//!   user's values: its place in `values`
+//! - `columns`: u32, [`BLOCK`] per block; with [`PADDING`] set: the window's last column again, for which the
+//!   block has no entry
+//! - `masks`: u64, h / 8 per block: those of its tiles, group after group
+//! - `starts`: u32, one per tile and one more: the tile's first value
+//! - `values`: nnz, tile after tile, in the order of the bits
+//! - `slots` (only where values will be updated): u64 per entry, in the order of the user's values: its index
+//!   in `values`
 //!
-//! The inverse is `MaskedWindow::for_each_entry`. The CUDA backend makes the arrays on the
-//! device (src/backend/cuda/spmm/masked_window.rs), bit for bit as `MaskedWindow::build`.
+//! The inverse is `MaskedWindow::for_each_entry`. The CUDA backend builds the arrays on the device
+//! (src/backend/cuda/spmm/masked_window.rs), bit for bit as `MaskedWindow::build` does.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,36 +33,36 @@ use super::window::{Shape, Tiles, WindowLayout};
 use crate::error::{Error, Result};
 use crate::memory::{Allocator, Buffer};
 
-/// Columns of a block, and rows of a tile.
+/// Number of columns of a block, and of rows of a tile.
 pub const BLOCK: usize = 8;
 /// Shape of blocks and tiles.
 pub const SHAPE: Shape = Shape { block: BLOCK, group: BLOCK };
 
-/// The bit of a tile's mask of row `row` and column `k`.
+/// Returns the bit of row `row` and column `k` in a tile's mask.
 pub fn bit(row: usize, k: usize) -> usize {
     k / 4 * 32 + row * 4 + k % 4
 }
 
-/// Windows with masked tiles.
+/// Layout of windows with masked tiles.
 pub type MaskedWindow<V> = WindowLayout<V, MaskedTiles>;
 
-/// The arrays of masked tiles beside their values.
+/// Arrays of masked tiles besides their values.
 #[derive(Debug)]
 pub struct MaskedTiles {
-    /// Tiles of a block.
+    /// Number of tiles of a block.
     groups: usize,
-    /// Masks of tiles.
+    /// Masks of the tiles.
     pub masks: Buffer<u64>,
-    /// First values of tiles.
+    /// First value of each tile.
     pub starts: Buffer<u32>,
 }
 
-/// The error of a matrix that has too many entries.
+/// Returns the error for a matrix with too many entries.
 pub fn too_many_entries() -> Error {
     Error::unsupported(format!("A: algorithm window takes less than {} entries", u32::MAX))
 }
 
-/// Refuses a number of entries that 32 bits do not count.
+/// Returns an error if 32 bits cannot count the entries.
 pub fn check_entries(count: usize) -> Result<()> {
     if count < u32::MAX as usize {
         Ok(())
@@ -127,7 +126,7 @@ impl Tiles for MaskedTiles {
     }
 }
 
-/// For people: height and ρ of windows that have `distinct` columns.
+/// Returns a readable summary: height and ρ of windows that have `distinct` columns in all.
 pub fn details(height: usize, nnz: usize, distinct: usize, clustered: bool) -> String {
     let rows = if clustered { " in clusters" } else { "" };
     format!("windows of {height} rows{rows}, {:.2} entries a column", nnz as f64 / distinct.max(1) as f64)

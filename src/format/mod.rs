@@ -1,5 +1,5 @@
-//! What analysis builds. A layout's file describes its arrays once: widths,
-//! invariants, the builder, and the way back.
+//! Matrix layouts that analysis builds. A layout's file documents its arrays (element types and invariants)
+//! and holds the builder and its inverse.
 
 pub mod bcsr;
 pub mod csr;
@@ -21,11 +21,11 @@ pub mod window;
 use crate::memory::pieces;
 use crate::types::Element;
 
-/// Elements that one parallel task fills: some 10 µs of work.
+/// Number of elements that one parallel task fills: some 10 µs of work.
 const GRAIN: usize = 1 << 14;
 
-/// Runs `$body` with slices `$from: &[V]` and `$to: &mut [V]` as words of the size of V: code that moves values
-/// without looking at them is compiled once a size.
+/// Runs `$body` with the slices `$from: &[V]` and `$to: &mut [V]` cast to words of the size of V: code that
+/// moves values without computing with them is compiled once per size.
 macro_rules! as_words {
     ($V:ty, ($from:ident, $to:ident) => $body:expr) => {
         match size_of::<$V>() {
@@ -43,8 +43,9 @@ macro_rules! as_words {
 }
 pub(crate) use as_words;
 
-/// New values, from the positions in the user's array that each place of a layout takes its value from; false if
-/// those were not kept, and then nothing changes. Places that are padding have position −1 and keep their zero.
+/// Copies new values into the slots of a layout. `positions` has for each slot the index in the user's array
+/// that its value comes from; padding has −1 and keeps its zero. Returns false, and changes nothing, without
+/// `positions`.
 fn refill<V: Element>(filled: &mut [V], positions: Option<&[i64]>, values: &[V], conjugate: bool) -> bool {
     let Some(positions) = positions else { return false };
     pieces::for_each(pieces::chunks(filled, GRAIN), |at, places| {
@@ -57,7 +58,8 @@ fn refill<V: Element>(filled: &mut [V], positions: Option<&[i64]>, values: &[V],
     true
 }
 
-/// The same from the place that each value of the user's array has in the layout; false if those were not kept.
+/// Copies new values into a layout by `slots`, the slot of each value of the user's array. Returns false
+/// without `slots`.
 fn scatter<V: Element>(filled: &mut [V], slots: Option<&[u64]>, values: &[V], conjugate: bool) -> bool {
     for (&to, value) in slots.into_iter().flatten().zip(values) {
         filled[to as usize] = if conjugate { value.conjugate() } else { *value };
@@ -65,7 +67,7 @@ fn scatter<V: Element>(filled: &mut [V], slots: Option<&[u64]>, values: &[V], co
     slots.is_some()
 }
 
-/// Places of a layout over stored entries.
+/// Returns the number of slots of a layout divided by the number of stored entries; 1 without entries.
 pub fn fill_ratio(places: usize, nnz: usize) -> f64 {
     match nnz {
         0 => 1.0,

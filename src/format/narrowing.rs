@@ -1,6 +1,6 @@
-//! Lossless value narrowing: a layout keeps its values in fewer bytes where each of
-//! them, widened again, has the bits that it had. Products are then the same to the
-//! bit, since kernels widen a value exactly before they use it.
+//! Lossless value narrowing: a layout stores its values in fewer bytes where each of them, widened again, has
+//! its original bits. Products are then the same to the bit, since kernels widen a value exactly before they
+//! use it.
 //!
 //! | values | forms, fewest bytes first |
 //! |---|---|
@@ -9,12 +9,11 @@
 //! | fp16, bf16 | all are 1 |
 //! | complex | none |
 //!
-//! Infinities and NaN are in no form: conversions need not keep a NaN's bits.
+//! Infinities and NaN are in no narrow form: conversions need not keep a NaN's bits.
 //!
-//! Analysis decides, where values will not be updated in place
-//! (`tarsiaPlan_setValueUpdates(plan, 0)`); new values are looked at again. On a
-//! device kernels/format/values.cu does what [`narrowest`] does here. [`super::sell`]
-//! is built in any form, [`super::warp_sell`] on a device.
+//! Analysis chooses the form, where values will not be updated in place (`tarsiaPlan_setValueUpdates(plan,
+//! 0)`), and chooses again for new values. On a device kernels/format/values.cu does the work of
+//! [`narrowest`]. [`super::sell`] is built in any form, [`super::warp_sell`] in any form on a device.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -28,22 +27,22 @@ pub use stored::{Holds, Narrow, One};
 
 mod stored;
 
-/// How a layout keeps its values.
+/// Form in which a layout stores its values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
-    /// As the user has them.
+    /// The user's type.
     #[default]
     Full,
-    /// As fp32.
+    /// Stored as fp32.
     Single,
-    /// As fp16.
+    /// Stored as fp16.
     Half,
-    /// Not at all: each is 1.
+    /// Not stored: each value is 1.
     Ones,
 }
 
 impl Form {
-    /// The narrow forms of values of this type, fewest bytes first.
+    /// Returns the narrow forms of values of this type, fewest bytes first.
     pub fn of(value_type: DataType) -> &'static [Form] {
         match value_type {
             DataType::R64F => &[Form::Ones, Form::Half, Form::Single],
@@ -53,7 +52,7 @@ impl Form {
         }
     }
 
-    /// Type of the stored values, if there are any.
+    /// Returns the type of the stored values, if any are stored.
     pub fn stored(self, value_type: DataType) -> Option<DataType> {
         match self {
             Form::Full => Some(value_type),
@@ -63,12 +62,12 @@ impl Form {
         }
     }
 
-    /// Bytes of a value of this type in this form.
+    /// Returns the bytes of a value of type `value_type` in this form.
     pub fn bytes(self, value_type: DataType) -> usize {
         self.stored(value_type).map_or(0, DataType::size)
     }
 
-    /// The form's bit in a set of narrow forms.
+    /// Returns the form's bit in a set of narrow forms.
     const fn bit(self) -> u32 {
         match self {
             Form::Full => 0,
@@ -78,18 +77,18 @@ impl Form {
         }
     }
 
-    /// The set of the narrow forms of a type.
+    /// Returns the set of the narrow forms of a type.
     pub fn set(value_type: DataType) -> u32 {
         Form::of(value_type).iter().fold(0, |set, form| set | form.bit())
     }
 
-    /// The form of fewest bytes that is not in the set `lost`.
+    /// Returns the form of fewest bytes that is not in the set `lost`.
     pub fn without(value_type: DataType, lost: u32) -> Form {
         let kept = Form::of(value_type).iter().find(|form| lost & form.bit() == 0);
         kept.copied().unwrap_or_default()
     }
 
-    /// For people; empty where values are kept as they are.
+    /// Returns a readable description; empty where values are stored in full.
     pub fn describe(self) -> &'static str {
         match self {
             Form::Full => "",
@@ -100,42 +99,41 @@ impl Form {
     }
 }
 
-/// The bits of 1.
+/// Returns the bits of 1 in a value type.
 pub fn one(value_type: DataType) -> u64 {
     match value_type {
         DataType::R64F => 1_f64.to_bits(),
         DataType::R32F => 1_f32.to_bits().into(),
         DataType::R16F => f16::ONE.to_bits().into(),
         DataType::R16BF => half::bf16::ONE.to_bits().into(),
-        // No form asks.
+        // These types have no narrow form, so their 1 is never used.
         DataType::C32F | DataType::C64F | DataType::R8I | DataType::R32I => 0,
     }
 }
 
-/// What code that reads narrow values can do with them.
+/// Conversions that the code reading narrow values can do.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader {
-    /// Whether it widens fp16 fast.
+    /// True if it widens fp16 fast.
     pub half: bool,
-    /// Whether it widens subnormal fp32 exactly in whatever mode a caller has set its
-    /// processor to.
+    /// True if it widens subnormal fp32 exactly in whatever mode a caller has set its processor to.
     pub subnormal: bool,
 }
 
 impl Reader {
-    /// Reads all of them.
+    /// Reader of all forms.
     #[cfg(test)]
     pub const ANY: Reader = Reader { half: true, subnormal: true };
 }
 
-/// Values that are looked at before it is asked whether to look on.
+/// Number of values that are tested between two checks whether any form is left.
 const BLOCK: usize = 1 << 10;
 
-/// Values of a parallel task: some 50 µs.
+/// Number of values of a parallel task: some 50 µs of work.
 const GRAIN: usize = 1 << 16;
 
-/// The form of fewest bytes that holds all the values for this reader;
-/// [`Form::Full`] of none.
+/// Returns the form of fewest bytes that holds all the values for this reader; [`Form::Full`] if there are no
+/// values.
 pub fn narrowest<V: Element>(values: &[V], reader: Reader) -> Form {
     let all = Form::set(V::TYPE);
     if values.is_empty() || all == 0 {
@@ -160,8 +158,7 @@ pub fn narrowest<V: Element>(values: &[V], reader: Reader) -> Form {
     Form::without(V::TYPE, lost)
 }
 
-/// The narrow forms `all` without those that hold all of the values, and with those that
-/// are `refused`.
+/// Returns the forms of the set `all` that do not hold all of the values, and those that are `refused`.
 fn lost<B: Copy + Sync>(all: u32, refused: u32, values: &[B], holds: impl Fn(Form, B) -> bool + Sync) -> u32 {
     let lost = AtomicU32::new(refused & all);
     let look = |values: &[B]| {
@@ -170,7 +167,7 @@ fn lost<B: Copy + Sync>(all: u32, refused: u32, values: &[B], holds: impl Fn(For
             if known == all {
                 break;
             }
-            // Loops without a way out, for one form each, become vector code.
+            // Loops without an early exit, one for each form, become vector code.
             let misses = |form| block.iter().fold(false, |misses, &value| misses | !holds(form, value));
             let mut found = 0;
             for form in [Form::Ones, Form::Half, Form::Single] {
@@ -186,7 +183,7 @@ fn lost<B: Copy + Sync>(all: u32, refused: u32, values: &[B], holds: impl Fn(For
             lost.fetch_or(found, Ordering::Relaxed);
         }
     };
-    // Most values fit no form, which the first ones show.
+    // Most arrays fit no narrow form, and the first values show it.
     let (first, others) = values.split_at(values.len().min(GRAIN));
     look(first);
     if !others.is_empty() && lost.load(Ordering::Relaxed) != all {
@@ -197,23 +194,23 @@ fn lost<B: Copy + Sync>(all: u32, refused: u32, values: &[B], holds: impl Fn(For
     lost.into_inner()
 }
 
-// Bits and not numbers are compared, since a caller's mode may take subnormal numbers for
-// zeros.
+// Bits, not numbers, are compared, since a caller's floating-point mode may treat subnormal numbers as zeros.
 
-/// At most the largest fp16, a multiple of the smallest, and of no more than 11 bits.
+/// Returns whether fp16 holds the value: at most the largest fp16, a multiple of the smallest, and of no more
+/// than 11 significant bits.
 #[inline(always)]
 fn is_half_64(value: f64) -> bool {
-    /// Its unit is 2^−24.
+    /// Power of two whose unit in the last place is 2^−24.
     const UNIT: f64 = (1_u64 << 28) as f64;
     let magnitude = value.abs();
     let whole = ((magnitude + UNIT) - UNIT).to_bits() == magnitude.to_bits();
     (magnitude <= 65504.0) & whole & (value.to_bits() << (11 + 11) == 0)
 }
 
-/// The same of fp32.
+/// Returns whether fp16 holds the fp32 value.
 #[inline(always)]
 fn is_half_32(value: f32) -> bool {
-    /// Its unit is 2^−24; sums with larger fp16 are exact.
+    /// Power of two whose unit in the last place is 2^−24; sums with larger fp16 are exact.
     const UNIT: f32 = 0.5;
     let magnitude = value.abs();
     let whole = ((magnitude + UNIT) - UNIT).to_bits() == magnitude.to_bits();

@@ -1,34 +1,29 @@
-//! Sliced ELLPACK with sorted windows, SELL-C-σ (Kreutzer, Hager, Wellein,
-//! Fehske, Bishop 2014, "A unified sparse matrix data format for efficient
-//! general sparse matrix-vector multiplication on modern processors with wide
-//! SIMD units"), C = [`LANES`], σ = [`WINDOW`], with 16-bit columns.
+//! Sliced ELLPACK with sorted windows, SELL-C-σ (Kreutzer, Hager, Wellein, Fehske, Bishop 2014, "A unified
+//! sparse matrix data format for efficient general sparse matrix-vector multiplication on modern processors
+//! with wide SIMD units"), C = [`LANES`], σ = [`WINDOW`], with 16-bit columns.
 //!
-//! Rows of op(A) are sorted by descending length inside windows of σ rows
-//! (equal lengths keep their order) and cut into slices of C rows, the lanes.
-//! The entries of a slice are interleaved: step k holds entry k of each lane, so
-//! that one vector operation advances C rows. Padding is bounded: interleaved
-//! steps end where fewer than half of the lanes have an entry left, and the
-//! rest of each longer row follows as its *tail*, entry after entry. Executors
-//! know the lengths and never multiply padding: 0 · Inf would be NaN.
+//! Rows of op(A) are sorted by descending length inside windows of σ rows (equal lengths keep their order)
+//! and cut into slices of C rows, the lanes. The entries of a slice are interleaved: step k holds entry k of
+//! each lane, so that one vector operation advances C rows. Padding is bounded: interleaved steps end where
+//! fewer than half of the lanes have an entry left, and the rest of each longer row follows as its *tail*,
+//! entry after entry. Kernels know the lengths and never multiply padding: 0 · Inf would be NaN.
 //!
 //! Arrays:
 //! - `slices`: one [`Slice`] for each C rows of the matrix
-//! - `rows`: C × u32 a slice, the row of each lane, [`NO_ROW`] where there is none
-//! - `lengths`: C × u32 a slice, entries of each lane, descending in the slice
-//! - `values`: V, or in one of the forms of [`super::narrowing`]; slice s has `steps` × C of them from `slices[s].values` on, step
-//!   by step, then the tails, lane by lane; each slice starts at a multiple of C
-//! - `columns`: u16, relative to the slice's `base`, in one of three forms
-//!   ([`Columns`]): one in the place of each value; two (the low half first) where
-//!   the slice spans more than 2^16 columns; or one a step, where all lanes have
-//!   all steps and lane l of a step has the column of lane 0 plus l
-//! - `pieces`, `long_rows`: rows of more than [`LONG`] entries are in no slice;
-//!   they are cut into pieces that lie behind the slices' entries, with columns
-//!   relative to the piece's base
-//! - `positions` (only where values will be updated): i64 a value, where in the
-//!   user's value array it comes from, −1 for padding
+//! - `rows`: C × u32 per slice, the row of each lane, [`NO_ROW`] where there is none
+//! - `lengths`: C × u32 per slice, number of entries of each lane, descending in the slice
+//! - `values`: V, or in one of the forms of [`super::narrowing`]; slice s has `steps` × C of them from
+//!   `slices[s].values` on, step by step, then the tails, lane by lane; each slice starts at a multiple of C
+//! - `columns`: u16, relative to the slice's `base`, in one of three forms ([`Columns`]): one for each value;
+//!   two (the low half first) where the slice spans more than 2^16 columns; or one per step, where all lanes
+//!   have all steps and lane l of a step has the column of lane 0 plus l
+//! - `pieces`, `long_rows`: rows of more than [`LONG`] entries are in no slice; they are cut into pieces that
+//!   are stored behind the slices' entries, with columns relative to the piece's base
+//! - `positions` (only where values will be updated): i64 per value, the index in the user's value array that
+//!   it comes from, −1 for padding
 //!
-//! Columns keep the order in which the pattern has them, so that each row is
-//! summed in CSR order. The inverse is `SellLayout::for_each_entry`.
+//! Columns keep the order of the pattern, so that each row is summed in CSR order. The inverse is
+//! `SellLayout::for_each_entry`.
 
 use std::sync::Arc;
 
@@ -47,23 +42,21 @@ mod fill;
 #[cfg(test)]
 mod tests;
 
-/// C: rows of a slice. 8 values of 4 bytes are one AVX2 register, and 8 of
-/// 8 bytes two, which is what hides the latency of an addition.
+/// C: number of rows of a slice. 8 values of 4 bytes are one AVX2 register, and 8 of 8 bytes two, which is
+/// enough to hide the latency of an addition.
 pub const LANES: usize = 8;
 
-/// σ: rows that are sorted together. Large enough that nearly all slices hold
-/// rows of one length, small enough that y and the parts of x that the rows
-/// share stay in the caches.
+/// σ: number of rows that are sorted together. Large enough that nearly all slices hold rows of one length,
+/// small enough that y and the elements of x that the rows share stay in the caches.
 pub const WINDOW: usize = 4096;
 
-/// Entries of the longest row that is a lane, and of a piece of a longer one:
-/// about 2 µs of work.
+/// Number of entries of the longest row that is a lane, and of a piece of a longer row: about 2 µs of work.
 pub const LONG: usize = 1 << 13;
 
-/// A lane without a row.
+/// Marks a lane without a row.
 pub const NO_ROW: u32 = u32::MAX;
 
-/// C rows.
+/// Slice of C rows.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct Slice {
@@ -71,32 +64,32 @@ pub struct Slice {
     pub values: u64,
     /// First of its columns.
     pub indices: u64,
-    /// What its columns are relative to.
+    /// Column that its columns are relative to.
     pub base: u32,
-    /// Steps in which all lanes have an entry.
+    /// Number of steps in which all lanes have an entry.
     pub full: u32,
-    /// Interleaved steps.
+    /// Number of interleaved steps.
     pub steps: u32,
     /// Code of a [`Columns`], plus [`EVEN`].
     flags: u32,
 }
 
-/// How the columns of a slice are stored.
+/// Form in which the columns of a slice are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Columns {
-    /// 16 bits an entry.
+    /// 16 bits per entry.
     Narrow,
-    /// 32 bits an entry.
+    /// 32 bits per entry.
     Wide,
-    /// 16 bits a step.
+    /// 16 bits per step.
     Runs,
 }
 
-/// Flag of a slice of C rows of one length that follow each other in the matrix.
+/// Flag of a slice of C rows of one length that are consecutive in the matrix.
 const EVEN: u32 = 4;
 
 impl Slice {
-    /// The form of the columns.
+    /// Returns the form of the columns.
     #[inline(always)]
     pub fn columns(&self) -> Columns {
         match self.flags & 3 {
@@ -106,14 +99,14 @@ impl Slice {
         }
     }
 
-    /// Whether the lanes are C rows of one length that follow each other.
+    /// Returns whether the lanes are C rows of one length that are consecutive in the matrix.
     #[inline(always)]
     pub fn is_even(&self) -> bool {
         self.flags & EVEN != 0
     }
 }
 
-/// A part of a long row.
+/// Piece of a long row.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct Piece {
@@ -123,50 +116,50 @@ pub struct Piece {
     pub indices: u64,
     /// First entry, counted in the pattern's order.
     first: u64,
-    /// What the columns are relative to.
+    /// Column that its columns are relative to.
     pub base: u32,
-    /// Entries.
+    /// Number of entries.
     pub len: u32,
-    /// Columns are 32 bits wide: 0 or 1.
+    /// 1 if columns are 32 bits wide, otherwise 0.
     wide: u32,
     pad: u32,
 }
 
 impl Piece {
-    /// Whether its columns take 32 bits.
+    /// Returns whether its columns take 32 bits.
     #[inline(always)]
     pub fn is_wide(&self) -> bool {
         self.wide != 0
     }
 }
 
-/// A row that is cut into pieces.
+/// Long row, which is cut into pieces.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct LongRow {
-    /// Its number.
+    /// Number of the row in op(A).
     pub row: u64,
     /// Its first piece.
     pub first: u64,
-    /// The one after its last piece.
+    /// One behind its last piece.
     pub last: u64,
 }
 
 /// Values in one of their forms.
 #[derive(Debug)]
 pub enum Values<V: Narrow> {
-    /// As the user has them.
+    /// Values in the user's type.
     Full(Buffer<V>),
-    /// As fp32.
+    /// Values as fp32.
     Single(Buffer<V::Single>),
-    /// As fp16.
+    /// Values as fp16.
     Half(Buffer<V::Half>),
-    /// Each is 1. Takes no memory, whatever its length.
+    /// Values that are all 1. Takes no memory, whatever its length.
     Ones(Vec<One>),
 }
 
-/// Runs `$body` with `$slice: &[S]`, or `&mut [S]`, of [`Values`], once per type S of
-/// stored values.
+/// Runs `$body` with `$slice`, the `&[S]` or `&mut [S]` in a [`Values`]; `$body` is compiled once for each
+/// type S of stored values.
 macro_rules! with_stored {
     ($values:expr, $slice:ident => $body:expr) => {
         match $values {
@@ -180,7 +173,7 @@ macro_rules! with_stored {
 pub(crate) use with_stored;
 
 impl<V: Narrow> Values<V> {
-    /// So many slots of zeros in a form that has zeros.
+    /// Allocates `slots` slots, all zero in a form that has zeros.
     fn new(allocator: &Arc<Allocator>, form: Form, slots: usize) -> Result<Self> {
         Ok(match form {
             Form::Full => Values::Full(Buffer::zeroed(allocator, slots)?),
@@ -190,18 +183,18 @@ impl<V: Narrow> Values<V> {
         })
     }
 
-    /// Slots.
+    /// Returns the number of slots.
     pub fn len(&self) -> usize {
         with_stored!(self, values => values.len())
     }
 
-    /// The value of a slot. Of padding it means nothing.
+    /// Returns the value of a slot, which is meaningless for padding.
     #[cfg(test)]
     pub fn get(&self, slot: usize) -> V {
         with_stored!(self, values => values[slot].value())
     }
 
-    /// The form.
+    /// Returns the form in which values are stored.
     pub fn form(&self) -> Form {
         match self {
             Values::Full(_) => Form::Full,
@@ -212,52 +205,54 @@ impl<V: Narrow> Values<V> {
     }
 }
 
-/// SELL-C-σ.
+/// SELL-C-σ layout in host memory.
 #[derive(Debug)]
 pub struct SellLayout<V: Narrow> {
-    /// Columns of op(A).
+    /// Number of columns of op(A).
     pub col_count: usize,
     /// Slices.
     pub slices: Buffer<Slice>,
-    /// Rows of the lanes.
+    /// Row of each lane.
     pub rows: Buffer<u32>,
-    /// Lengths of the lanes.
+    /// Number of entries of each lane.
     pub lengths: Buffer<u32>,
-    /// Values.
+    /// Value of each slot.
     pub values: Values<V>,
-    /// Columns.
+    /// Columns, in the form of each slice or piece.
     pub columns: Buffer<u16>,
-    /// Pieces of long rows.
+    /// Pieces of the long rows.
     pub pieces: Buffer<Piece>,
-    /// Long rows.
+    /// Rows of more than [`LONG`] entries.
     pub long_rows: Buffer<LongRow>,
-    /// Where each value comes from.
+    /// Index in the user's array that each value comes from, if it was kept.
     positions: Option<Buffer<i64>>,
     entries: usize,
 }
 
-/// Where an entry's value comes from in the user's array.
+/// Mapping from the entries of a pattern to the user's value array.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
-    /// Whether the layout will need to know.
+    /// True if the layout has to record where values come from, because they will be updated.
     pub keep: bool,
-    /// By place in the pattern; `None` where the two are the same.
+    /// Index in the user's array for each entry of the pattern; `None` where both have the same order.
     pub positions: Option<&'a [i64]>,
 }
 
 impl Origin<'_> {
-    /// Where the value of an entry of the pattern is in the user's array.
+    /// Returns the index in the user's array of the value of an entry of the pattern.
     #[inline(always)]
     pub fn of(&self, entry: usize) -> i64 {
         self.positions.map_or(entry as i64, |positions| positions[entry])
     }
 
-    /// Room for the place in the layout of each of so many values of the user's, where they will be updated.
+    /// Allocates an array for the slot of each of `values` values of the user's array; `None` if they will
+    /// not be updated.
     pub fn slots(&self, allocator: &Arc<Allocator>, values: usize) -> Result<Option<Buffer<u64>>> {
         self.keep.then(|| Buffer::zeroed(allocator, values)).transpose()
     }
 
-    /// Notes there, if there is room, that the value of an entry of the pattern is at a place of the layout.
+    /// Records in `slots`, if it exists, the slot `place` in which the layout holds the value of an entry of
+    /// the pattern.
     #[inline(always)]
     pub fn note(&self, slots: &mut Option<Buffer<u64>>, entry: usize, place: usize) {
         if let Some(slots) = slots {
@@ -267,8 +262,8 @@ impl Origin<'_> {
 }
 
 impl<V: Narrow> SellLayout<V> {
-    /// Arranges a valid pattern of rows, with `values` in its order, which fit `form`.
-    /// At most 2^32 − 2 rows and 2^32 columns.
+    /// Builds the layout of a valid pattern of rows, with `values` in its order, which fit `form`. There may
+    /// be at most 2^32 − 2 rows and 2^32 columns.
     ///
     /// Cost: O(nnz + rows), reading the columns twice and the values once.
     pub fn build<I: Index, J: Index>(
@@ -338,8 +333,8 @@ impl<V: Narrow> SellLayout<V> {
         Ok(out)
     }
 
-    /// New values in the order of the user's array; false if the positions
-    /// were not kept, or values are in another form, and then nothing changes.
+    /// Copies in new values, given in the order of the user's array. Returns false, and changes nothing, if
+    /// the positions were not kept or values are in a narrow form.
     pub fn refill(&mut self, values: &[V], conjugate: bool) -> bool {
         match &mut self.values {
             Values::Full(filled) => super::refill(filled, self.positions.as_deref(), values, conjugate),
@@ -347,12 +342,12 @@ impl<V: Narrow> SellLayout<V> {
         }
     }
 
-    /// Slots for values over stored entries.
+    /// Returns the number of slots for values divided by the number of stored entries.
     pub fn fill_ratio(&self) -> f64 {
         super::fill_ratio(self.values.len(), self.entries)
     }
 
-    /// Places of a lane's entries in `values`, in the order of its row.
+    /// Returns the slots of a lane's entries in `values`, in the order of its row.
     pub fn places(&self, slice: usize, lane: usize) -> impl Iterator<Item = usize> + '_ {
         let (head, lengths) = (&self.slices[slice], &self.lengths[slice * LANES..(slice + 1) * LANES]);
         let (first, steps) = (head.values as usize, head.steps as usize);
@@ -367,7 +362,7 @@ impl<V: Narrow> SellLayout<V> {
         })
     }
 
-    /// The column of the value at `place` of a slice.
+    /// Returns the column of slot `place` of a slice.
     fn column(&self, slice: &Slice, place: usize) -> u32 {
         let (at, first) = (place - slice.values as usize, slice.indices as usize);
         slice.base
@@ -382,7 +377,7 @@ impl<V: Narrow> SellLayout<V> {
         u32::from(self.columns[at]) | u32::from(self.columns[at + 1]) << 16
     }
 
-    /// Calls `f(place in values, column)` with the entries of a lane, in the order of its row.
+    /// Calls `f(slot in values, column)` for the entries of a lane, in the order of its row.
     #[inline(always)]
     pub fn for_each_of_lane(&self, number: usize, lane: usize, mut f: impl FnMut(usize, usize)) {
         let slice = &self.slices[number];
@@ -391,7 +386,7 @@ impl<V: Narrow> SellLayout<V> {
         }
     }
 
-    /// The same with the entries of a piece.
+    /// Calls `f(slot in values, column)` for the entries of a piece, in their order.
     #[inline(always)]
     pub fn for_each_of_piece(&self, piece: &Piece, mut f: impl FnMut(usize, usize)) {
         for at in 0..piece.len as usize {
@@ -403,8 +398,8 @@ impl<V: Narrow> SellLayout<V> {
         }
     }
 
-    /// The way back: calls `f(row, column, value)` with every stored entry,
-    /// those of one row in the order of the pattern.
+    /// Inverse of [`SellLayout::build`]: calls `f(row, column, value)` for every stored entry, those of one
+    /// row in the order of the pattern.
     #[cfg(test)]
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, V)) {
         for number in 0..self.slices.len() {

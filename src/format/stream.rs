@@ -1,32 +1,28 @@
-//! Equal tiles of nonzeros, after the merge path (Merrill and Garland 2016,
-//! "Merge-based parallel sparse matrix-vector multiplication") and CSR5 (Liu and
-//! Vinter 2015): whatever the lengths of the rows, every warp has the same work,
-//! and every array but rare ones is at a place that the tile's number says.
+//! Equal tiles of nonzeros, after the merge path (Merrill and Garland 2016, "Merge-based parallel sparse
+//! matrix-vector multiplication") and CSR5 (Liu and Vinter 2015): whatever the lengths of the rows, every
+//! warp has the same amount of work, and the tile's number alone says where its elements of every array are,
+//! except for rare arrays.
 //!
-//! A *slot* is a stored entry, in CSR order, or stands for an empty row: row i has
-//! max(length, 1) slots, so that the rows whose slots end in a tile have
-//! consecutive numbers. A *tile* is [`tile_slots`] slots, one warp's work; a
-//! *block* is [`BLOCK_TILES`] tiles. Slots behind the last row's are padding.
+//! A *slot* is a stored entry, in CSR order, or stands for an empty row: row i has max(length, 1) slots, so
+//! that the rows whose slots end in a tile have consecutive numbers. A *tile* is [`tile_slots`] slots, one
+//! warp's work; a *block* is [`BLOCK_TILES`] tiles. Slots behind the last row's are padding.
 //!
 //! Arrays, for t tiles of T slots:
 //! - `values`: t · T × V, in the order of the slots; 0 where there is no entry
 //! - `lows`: t · T × u16, low halves of columns relative to the tile's `base`
-//! - `highs`: T × u16 a tile that spans more than 2^16 columns, their high halves;
-//!   for all tiles where [`StreamLayout::all_high`]
-//! - `ends`: t · T bits, set where a slot is the last of its row; bit i is bit
-//!   i mod 32 of word i / 32
-//! - `voids`: t · T bits, set where a slot stands for an empty row; no array where
-//!   no row is empty. Executors never multiply such a slot, nor padding.
+//! - `highs`: T × u16 per tile that spans more than 2^16 columns, their high halves; for all tiles where
+//!   [`StreamLayout::all_high`]
+//! - `ends`: t · T bits, set where a slot is the last of its row; bit i is bit i mod 32 of word i / 32
+//! - `voids`: t · T bits, set where a slot stands for an empty row; no array where no row is empty. Kernels
+//!   never multiply such a slot, nor padding.
 //! - `tiles`: t × [`Tile`]
-//! - `splits`: [`Split`], rows that several blocks add up
-//! - `positions` (only where values will be updated and are not in the order of
-//!   the slots): i64 a slot, where in the user's value array it comes from, −1 for
-//!   no entry
+//! - `splits`: one [`Split`] per row that several blocks add up
+//! - `positions` (only where values will be updated and are not in the order of the slots): i64 per slot, the
+//!   index in the user's value array that it comes from, −1 for no entry
 //!
-//! A row that ends no more than [`overhang`] slots behind the end of a block
-//! belongs to the block before, which reads these slots as well. Any other row
-//! that reaches over the end of a block is *split*: each of its blocks makes a
-//! part of its sum, and the parts are added in the order of the blocks.
+//! A row that ends no more than [`overhang`] slots behind the end of a block belongs to that block, which
+//! reads these slots as well. Any other row that reaches beyond the end of a block is *split*: each of its
+//! blocks computes a partial sum, and the partial sums are added in the order of the blocks.
 //!
 //! The inverse is `StreamLayout::for_each_entry`.
 
@@ -45,13 +41,13 @@ mod fill;
 #[cfg(test)]
 mod tests;
 
-/// Tiles of a block: a block of 128 threads leaves the multiprocessor soon, and
-/// the carries of four warps are added in no time.
+/// Number of tiles of a block: a block of 128 threads soon leaves the multiprocessor, and adding the carries
+/// of four warps costs next to nothing.
 pub const BLOCK_TILES: usize = 4;
 
-/// Slots of a tile with values of this many bytes: 8 or 16 for each of 32 lanes,
-/// 2 KiB of 8-byte and of 4-byte values. What a tile costs beside its entries
-/// must be shared by more of them where they are smaller.
+/// Returns the number of slots of a tile for values of `value_bytes` bytes: 8 or 16 for each of 32 lanes, 2
+/// KiB of 8-byte and of 4-byte values. The fixed cost of a tile must be shared by more entries where entries
+/// are smaller.
 pub const fn tile_slots(value_bytes: usize) -> usize {
     if value_bytes <= 4 {
         512
@@ -60,95 +56,93 @@ pub const fn tile_slots(value_bytes: usize) -> usize {
     }
 }
 
-/// How far behind the end of its block a row may end without being split: what
-/// 32 lanes read by one more load each.
+/// Returns how many slots behind the end of its block a row may end without being split: as many as 32 lanes
+/// read by one more load each.
 pub const fn overhang(value_bytes: usize) -> usize {
     tile_slots(value_bytes) / 4
 }
 
-/// Columns that a low half numbers.
+/// Number of columns that a low half can number.
 const SPAN: i64 = 1 << 16;
 
-/// Of so many tiles at least one must be wide for all to have high halves: a tile
-/// that reads its head before it knows that it has high halves waits for memory
-/// once more, which costs more than their bytes.
+/// If at least one in this many tiles is wide, all tiles get high halves: a tile that has to read its head
+/// before it knows whether it has high halves waits for memory once more, which costs more than their bytes.
 pub const WIDE_OF: usize = 4;
 
-/// What a warp reads first.
+/// Head of a tile, which a warp reads first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Tile {
-    /// The first slot's row, plus [`Tile::JOINS`] where it has slots before.
+    /// Row of the first slot, plus [`Tile::JOINS`] if that row has slots in tiles before.
     pub row: u32,
     /// The smallest column; 0 if there is no entry.
     pub base: u32,
-    /// The tile's number among those with high halves, or [`Tile::NARROW`].
+    /// Number of the tile among those with high halves, or [`Tile::NARROW`].
     pub high: u32,
-    /// How the tile's block shares rows with others. Of the block's first tile,
-    /// which may join a row of a block before: [`Tile::TAKEN`] where the block
-    /// before adds that row up, else the split's number + 1. Of its last tile,
-    /// whose last row may go on: [`Tile::OVER`] + slots of it in the next tile,
-    /// where this block adds them; else its split's number + 1 if the row starts
-    /// in this block. 0 otherwise.
+    /// How the tile's block shares rows with other blocks. In the block's first tile, if that continues a row
+    /// of the block before: [`Tile::TAKEN`] where the block before adds that row up, else 1 + the number of
+    /// the row's split. In the block's last tile, if its last row continues in the next block: [`Tile::OVER`]
+    /// plus the number of that row's slots there, where this block adds them; else, if the row starts in this
+    /// block, 1 + the number of its split. 0 in all other cases.
     pub link: u32,
 }
 
 impl Tile {
-    /// Flag of `row`.
+    /// Flag of `row`: the first slot's row has slots in tiles before.
     pub const JOINS: u32 = 1 << 31;
-    /// `high` of a tile without high halves.
+    /// Value of `high` for a tile without high halves.
     pub const NARROW: u32 = u32::MAX;
-    /// `link` of a first tile.
+    /// Value of `link` for a first tile whose first row the block before adds up.
     pub const TAKEN: u32 = u32::MAX;
-    /// Flag in `link` of a last tile.
+    /// Flag in `link` of a last tile whose last row this block adds to its end.
     pub const OVER: u32 = 1 << 31;
 
-    /// The first slot's row.
+    /// Returns the row of the first slot.
     #[inline(always)]
     pub fn row(&self) -> usize {
         (self.row & !Tile::JOINS) as usize
     }
 
-    /// Whether the first slot's row has slots in tiles before.
+    /// Returns whether the first slot's row has slots in tiles before.
     #[inline(always)]
     pub fn joins(&self) -> bool {
         self.row & Tile::JOINS != 0
     }
 }
 
-/// A row with parts in several blocks.
+/// Row with partial sums from several blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Split {
-    /// Its number.
+    /// Number of the row in op(A).
     pub row: u32,
     /// The block in which it starts.
     pub first_block: u32,
-    /// Its first part among all; they follow each other as their blocks do.
+    /// Index of its first partial sum among those of all split rows; they are in the order of their blocks.
     pub first_part: u32,
-    /// How many.
+    /// Number of its partial sums.
     pub parts: u32,
 }
 
-/// Equal tiles of nonzeros.
+/// Stream layout in host memory: equal tiles of nonzeros.
 #[derive(Debug)]
 pub struct StreamLayout<V: Element> {
-    /// Rows of op(A).
+    /// Number of rows of op(A).
     #[cfg(test)]
     pub row_count: usize,
-    /// Slots without padding.
+    /// Number of slots without padding.
     pub slot_count: usize,
     /// Heads of the tiles.
     pub tiles: Buffer<Tile>,
-    /// Ends of rows.
+    /// Bits of the slots that are the last of their row.
     pub ends: Buffer<u32>,
-    /// Slots of empty rows.
+    /// Bits of the slots that stand for empty rows.
     pub voids: Buffer<u32>,
-    /// Low halves of columns.
+    /// Low halves of the columns.
     pub lows: Buffer<u16>,
-    /// High halves of columns.
+    /// High halves of the columns.
     pub highs: Buffer<u16>,
-    /// Values.
+    /// Value of each slot.
     pub values: Buffer<V>,
     /// Split rows.
     pub splits: Buffer<Split>,
@@ -156,30 +150,30 @@ pub struct StreamLayout<V: Element> {
     entries: usize,
 }
 
-/// Where values come from in the user's array.
+/// Mapping from slots to the user's value array.
 #[derive(Debug)]
 enum Places {
-    /// Nobody asked.
+    /// Not kept, since values will not be updated.
     Dropped,
-    /// Slot by slot in its order.
+    /// Slot i takes value i.
     Identity,
-    /// As the array says.
+    /// Index of each slot's value in the user's array.
     Kept(Buffer<i64>),
 }
 
 impl<V: Element> StreamLayout<V> {
-    /// Slots of a tile.
+    /// Number of slots of a tile.
     pub const TILE: usize = tile_slots(size_of::<V>());
-    /// Slots of a block.
+    /// Number of slots of a block.
     pub const BLOCK: usize = BLOCK_TILES * Self::TILE;
-    /// Words of bits of a tile.
+    /// Number of 32-bit words that hold one bit per slot of a tile.
     const WORDS: usize = Self::TILE / 32;
 
-    /// Arranges a valid pattern of rows, with `values` in its order. At most
-    /// 2^31 − 1 rows and 2^32 columns.
+    /// Builds the layout of a valid pattern of rows, with `values` in its order. There may be at most 2^31 −
+    /// 1 rows and 2^32 columns.
     ///
-    /// Cost: O(nnz + rows), reading columns and values once (columns of wide tiles
-    /// twice), and 8 bytes a row of temporary memory.
+    /// Cost: O(nnz + rows), reading columns and values once (columns of wide tiles twice), and 8 bytes per
+    /// row of temporary memory.
     pub fn build<I: Index, J: Index>(
         allocator: &Arc<Allocator>,
         pattern: &Pattern<'_, I, J>,
@@ -232,8 +226,8 @@ impl<V: Element> StreamLayout<V> {
         Ok(out)
     }
 
-    /// New values in the order of the user's array; false if where they go is not
-    /// known, and then nothing changes.
+    /// Copies in new values, given in the order of the user's array. Returns false, and changes nothing, if
+    /// the layout does not know where they go.
     pub fn refill(&mut self, values: &[V], conjugate: bool) -> bool {
         let filled = &mut self.values;
         match &self.positions {
@@ -248,41 +242,41 @@ impl<V: Element> StreamLayout<V> {
         true
     }
 
-    /// Whether every tile has high halves.
+    /// Returns whether every tile has high halves.
     #[cfg(test)]
     pub fn all_high(&self) -> bool {
         !self.highs.is_empty() && self.highs.len() == self.lows.len()
     }
 
-    /// Blocks.
+    /// Returns the number of blocks.
     pub fn block_count(&self) -> usize {
         self.tiles.len().div_ceil(BLOCK_TILES)
     }
 
-    /// Parts of all split rows.
+    /// Returns the number of partial sums of all split rows.
     #[cfg(test)]
     pub fn part_count(&self) -> usize {
         self.splits.last().map_or(0, |split| (split.first_part + split.parts) as usize)
     }
 
-    /// Slots for values over stored entries.
+    /// Returns the number of slots for values divided by the number of stored entries.
     pub fn fill_ratio(&self) -> f64 {
         super::fill_ratio(self.values.len(), self.entries)
     }
 
-    /// Whether a slot is the last of its row.
+    /// Returns whether a slot is the last of its row.
     #[inline(always)]
     pub fn is_end(&self, slot: usize) -> bool {
         self.ends[slot / 32] >> (slot % 32) & 1 != 0
     }
 
-    /// Whether a slot, not of the padding, stands for an empty row.
+    /// Returns whether a slot, which must not be padding, stands for an empty row.
     #[inline(always)]
     pub fn is_void(&self, slot: usize) -> bool {
         self.voids.get(slot / 32).is_some_and(|word| word >> (slot % 32) & 1 != 0)
     }
 
-    /// Column of a slot of this tile.
+    /// Returns the column of a slot of this tile.
     #[inline(always)]
     pub fn column(&self, tile: &Tile, slot: usize) -> usize {
         let high = match tile.high {
@@ -292,8 +286,8 @@ impl<V: Element> StreamLayout<V> {
         (tile.base + (u32::from(self.lows[slot]) | high << 16)) as usize
     }
 
-    /// The way back: calls `f(row, column, value)` with every stored entry, in the
-    /// order of the pattern.
+    /// Inverse of [`StreamLayout::build`]: calls `f(row, column, value)` for every stored entry, in the order
+    /// of the pattern.
     #[cfg(test)]
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, V)) {
         for (number, tile) in self.tiles.iter().enumerate() {

@@ -1,37 +1,35 @@
 //! Columns sorted by length, in blocks as wide as a warp, after Hu et al., Swift, section IV.
 //!
-//! Columns of op(A) are sorted by ascending number of entries (equal ones keep their order;
-//! empty ones come first and are in no block). *Block sets* ([`Set`]) take entries from the
-//! top of the columns: the first set begins at the first column and is as high as that is
-//! long, the next begins at the first column that has entries left, and so on; none of more
-//! than [`LANES`] columns is higher than [`HEIGHT`]. A *block* is an entry of each of
-//! [`LANES`] neighbouring columns of a set. That is the *regular part*, without padding. The
-//! columns that a set has more than a multiple of [`LANES`] are the last ones; their entries
-//! are the *irregular part*, by columns, from the last one to the left.
+//! Columns of op(A) are sorted by ascending number of entries (equal ones keep their order; empty ones come
+//! first and are in no block). *Block sets* ([`Set`]) take entries from the top of the columns: the first set
+//! begins at the first column and is as high as that is long, the next begins at the first column that has
+//! entries left, and so on; a set of at least [`LANES`] columns is no higher than [`HEIGHT`]. A *block* is an
+//! entry of each of [`LANES`] neighbouring columns of a set. The blocks are the *regular part*, without
+//! padding. Where the number of a set's columns is not a multiple of [`LANES`], the last columns are left
+//! over; their entries are the *irregular part*, column by column, from the last one to the left.
 //!
-//! [`TOGETHER`] blocks belong to one thread block, a *group*: sorted by row, their entries
-//! make segments of a sum each.
+//! [`TOGETHER`] blocks belong to one thread block, a *group*: sorted by row, the entries of each row are a
+//! segment, which is summed.
 //!
 //! Arrays, with the paper's names; its `blkPtr` is [`LANES`] · block here:
-//! - `order`: u32 a column, the sorted columns of op(A)
-//! - `columns` (`blkColIdx`): u32 a block, where its first column is in `order`
-//! - `values` (`value`, then `irrValue`): first the regular part, block by block, then the
-//!   irregular one
-//! - `rows` (`rowIdx`, then `irrRowIdx`): u32 an entry. In the regular part they are sorted
-//!   in each group: row p is that of the entry at *position* p, and not of value p
-//! - `positions` (`positionIdx`): u8 a regular entry, in the order of `values`: its position
-//!   in its group. Entries of one row keep their order
-//! - `offsets` (`offsetIdx`): i16 a position: how many entries follow in the segment at its
-//!   first one, -1 at an only one, 0 elsewhere
-//! - `starts` (`irrPtr`): u64, where the irregular entries of the last column, the one
-//!   before it, ... begin; one more at the end
-//! - `pieces` (`colIdxIndex`, `blkStart`, `blkStop`): irregular columns, those of more than
-//!   [`LANES`] entries cut into pieces ([`Piece`])
-//! - `slots` (only where values will be updated): u64 an entry, in the order of the user's
-//!   values: its place in `values`
+//! - `order`: u32 per column, the sorted columns of op(A)
+//! - `columns` (`blkColIdx`): u32 per block, where its first column is in `order`
+//! - `values` (`value`, then `irrValue`): first the regular part, block by block, then the irregular one
+//! - `rows` (`rowIdx`, then `irrRowIdx`): u32 per entry. In the regular part they are sorted in each group:
+//!   row p is that of the entry at *position* p, and not of value p
+//! - `positions` (`positionIdx`): u8 per regular entry, in the order of `values`: its position in its group.
+//!   Entries of one row keep their order
+//! - `offsets` (`offsetIdx`): i16 per position: at the first position of a segment the number of entries that
+//!   follow in it, or -1 if none follow; 0 elsewhere
+//! - `starts` (`irrPtr`): u64, where the irregular entries of the last column, the one before it, ... begin;
+//!   one more at the end
+//! - `pieces` (`colIdxIndex`, `blkStart`, `blkStop`): the irregular columns, those of more than [`LANES`]
+//!   entries cut into pieces ([`Piece`])
+//! - `slots` (only where values will be updated): u64 per entry, in the order of the user's values: its index
+//!   in `values`
 //!
-//! The inverse is `Swift::for_each_entry`. The CUDA backend makes the arrays on the device
-//! (kernels/format/swift.cu), bit for bit as [`Swift::build`], by the same [`Outline`].
+//! The inverse is `Swift::for_each_entry`. The CUDA backend builds the arrays on the device
+//! (kernels/format/swift.cu), bit for bit as [`Swift::build`] does, from the same [`Outline`].
 
 pub mod bands;
 
@@ -45,20 +43,20 @@ use crate::matrix::compressed::Pattern;
 use crate::memory::{Allocator, Buffer};
 use crate::types::{Element, Index};
 
-/// Columns of a block: the lanes of a warp.
+/// Number of columns of a block: the lanes of a warp.
 pub const LANES: usize = 32;
-/// Blocks whose entries are sorted together: the paper's thread block of 32 × 8.
+/// Number of blocks whose entries are sorted together: the paper's thread block of 32 × 8.
 pub const TOGETHER: usize = 8;
-/// Entries of a whole group.
+/// Number of entries of a whole group.
 pub const ENTRIES: usize = LANES * TOGETHER;
-/// Blocks of a set that lie below each other at the most: a group of columns that are long
-/// is then [`TOGETHER`] entries of the same [`LANES`] ones. 32 left more segments on pwtk
-/// (0.159 an entry, 0.165 with 8) and less on consph (0.304, 0.298).
+/// Largest height of a set: a group of long columns then has [`TOGETHER`] entries of each of the same
+/// [`LANES`] columns. A height of 32 left more segments on pwtk (0.159 per entry, 0.165 with 8) and fewer on
+/// consph (0.304, 0.298).
 pub const HEIGHT: usize = TOGETHER;
-/// The sign bit of a [`Piece`]'s column: it is not the whole column.
+/// Top bit of a [`Piece`]'s column, set if the piece is not the whole column.
 pub const PART: u32 = 1 << 31;
 
-/// Blocks that take the same entries of their columns.
+/// Set of blocks that take the same entries of their columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Set {
@@ -66,62 +64,62 @@ pub struct Set {
     pub first: u64,
     /// Its first column, in `order`.
     pub column: u32,
-    /// Entries that it takes of a column.
+    /// Number of entries that it takes of a column.
     pub height: u32,
-    /// Entries of a column that the sets before it have taken.
+    /// Number of entries of a column that the sets before it have taken.
     pub taken: u32,
-    /// For an alignment of 8 bytes.
+    /// Padding to an alignment of 8 bytes, 0.
     pub zero: u32,
 }
 
-/// Neighbouring irregular entries of a column.
+/// Run of neighbouring irregular entries of a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Run {
-    /// Number of the first one among the irregular entries.
+    /// Number of the first one among all irregular entries.
     pub first: u64,
-    /// The column, from the last one of `order`.
+    /// The column, counted from the last one of `order`.
     pub column: u32,
     /// Number of the first one among the entries of its column.
     pub taken: u32,
 }
 
-/// Irregular entries of a column, at most [`LANES`].
+/// Piece of a column's irregular entries, at most [`LANES`] of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Piece {
-    /// The first of them among the irregular entries.
+    /// Number of the first one among all irregular entries.
     pub start: u64,
-    /// One more than the last.
+    /// One behind the last.
     pub stop: u64,
-    /// The column, from the last one of `order`; with [`PART`] where the column has more.
+    /// The column, counted from the last one of `order`; with [`PART`] set where the column has more entries.
     pub column: u32,
-    /// For an alignment of 8 bytes.
+    /// Padding to an alignment of 8 bytes, 0.
     pub zero: u32,
 }
 
-/// What the lengths of columns say.
+/// Structure of the layout as far as it follows from the lengths of the columns alone.
 #[derive(Debug)]
 pub struct Outline {
-    /// Stored entries.
+    /// Number of stored entries.
     pub nnz: usize,
-    /// Regular blocks.
+    /// Number of regular blocks.
     pub blocks: usize,
     /// Block sets that have blocks.
     pub sets: Buffer<Set>,
-    /// Irregular entries by column, from the last one.
+    /// Runs of irregular entries by column, from the last one.
     pub runs: Buffer<Run>,
-    /// Where each column's begin.
+    /// Start of each column's irregular entries, counted from the last column.
     pub starts: Buffer<u64>,
-    /// The same in pieces.
+    /// Pieces of the irregular columns.
     pub pieces: Buffer<Piece>,
 }
 
-/// Calls f(set, columns of it) for all sets of columns of these ascending lengths.
+/// Calls f(set, number of its columns) for all sets of columns of these ascending lengths.
 fn walk(lengths: &[u32], mut f: impl FnMut(Set, usize)) {
     let (mut column, mut taken, mut first) = (0, 0, 0);
     loop {
-        // Lengths ascend, so that those which are used up are the first ones.
+        // Lengths ascend, so that the columns without entries left are the first ones.
         column += lengths[column..].partition_point(|&length| length <= taken);
         let Some(&length) = lengths.get(column) else { return };
         let columns = lengths.len() - column;
@@ -133,7 +131,8 @@ fn walk(lengths: &[u32], mut f: impl FnMut(Set, usize)) {
     }
 }
 
-/// Calls f(run, length) for the irregular entries of the column at this place from the last.
+/// Calls f(run, length) for the runs of irregular entries of a column, which is counted from the last one;
+/// `first` is the number of its first irregular entry.
 fn walk_runs(lengths: &[u32], column: usize, mut first: u64, mut f: impl FnMut(Run, u64)) {
     let mut run: Option<(Run, u64)> = None;
     walk(lengths, |set, columns| {
@@ -160,7 +159,7 @@ fn walk_runs(lengths: &[u32], column: usize, mut first: u64, mut f: impl FnMut(R
 }
 
 impl Outline {
-    /// Of columns of these ascending lengths.
+    /// Computes the outline for columns of these ascending lengths.
     pub fn new(allocator: &Arc<Allocator>, lengths: &[u32]) -> Result<Self> {
         let nnz: u64 = lengths.iter().map(|&length| u64::from(length)).sum();
         let (mut blocks, mut sets) = (0, 0);
@@ -211,23 +210,23 @@ impl Outline {
         Ok(out)
     }
 
-    /// Entries of the regular part.
+    /// Returns the number of entries of the regular part.
     pub fn regular(&self) -> usize {
         self.blocks * LANES
     }
 
-    /// Entries of the irregular part.
+    /// Returns the number of entries of the irregular part.
     pub fn irregular(&self) -> usize {
         self.nnz - self.regular()
     }
 
-    /// Groups of blocks.
+    /// Returns the number of groups of blocks.
     pub fn groups(&self) -> usize {
         self.blocks.div_ceil(TOGETHER)
     }
 
-    /// Where the entries of a block stand in sorted columns: the first column, and the number
-    /// of the entry in its column.
+    /// Returns which entries a block has: its first sorted column, and the number of the entry in each of its
+    /// columns.
     pub fn block(&self, block: usize) -> (usize, usize) {
         let set = self.sets[self.sets.partition_point(|set| set.first <= block as u64) - 1];
         let own = block as u64 - set.first;
@@ -236,32 +235,32 @@ impl Outline {
     }
 }
 
-/// The layout in host memory.
+/// Swift layout in host memory.
 #[derive(Debug)]
 pub struct Swift<V: Element> {
-    /// Rows of op(A).
+    /// Number of rows of op(A).
     pub row_count: usize,
-    /// Block sets, and the irregular part.
+    /// Block sets and the structure of the irregular part.
     pub outline: Outline,
-    /// Sorted columns.
+    /// Columns of op(A), sorted by length.
     pub order: Buffer<u32>,
-    /// First columns of blocks.
+    /// First column of each block, as an index in `order`.
     pub columns: Buffer<u32>,
     /// Values of both parts.
     pub values: Buffer<V>,
     /// Rows of both parts.
     pub rows: Buffer<u32>,
-    /// Where regular entries stand by row.
+    /// Position by row of each regular entry in its group.
     pub positions: Buffer<u8>,
-    /// Segments.
+    /// Lengths of segments, at their first positions.
     pub offsets: Buffer<i16>,
-    /// Sums of regular entries: segments of all groups.
+    /// Number of segments of all groups: sums of regular entries.
     pub segments: usize,
-    /// Where the user's values go.
+    /// Index in `values` of each of the user's values, if values will be updated.
     pub slots: Option<Buffer<u64>>,
 }
 
-/// Refuses what 32 bits do not number.
+/// Returns an error if 32 bits cannot number the rows, the columns or the entries of a column.
 pub fn check_counts(rows: usize, cols: usize, longest: usize) -> Result<()> {
     if rows.max(cols) <= i32::MAX as usize && longest < u32::MAX as usize {
         return Ok(());
@@ -272,7 +271,7 @@ pub fn check_counts(rows: usize, cols: usize, longest: usize) -> Result<()> {
 }
 
 impl<V: Element> Swift<V> {
-    /// Arranges a valid pattern of *columns* of op(A), whose rows ascend, with `values` in its
+    /// Builds the layout of a valid pattern of *columns* of op(A), whose rows ascend, with `values` in its
     /// order.
     pub fn build<I: Index, J: Index>(
         allocator: &Arc<Allocator>,
@@ -350,13 +349,13 @@ impl<V: Element> Swift<V> {
         Ok(out)
     }
 
-    /// One more than the last irregular entry of a run.
+    /// Returns the number of the irregular entry behind the last one of a run.
     fn run_end(&self, run: usize) -> u64 {
         self.outline.runs.get(run + 1).map_or(self.outline.irregular() as u64, |next| next.first)
     }
 
-    /// Calls f(column, row, value) for the entries of a group: segment after segment, which is
-    /// by rows, and within one as the paper's kernel has them in shared memory.
+    /// Calls f(column, row, value) for the entries of a group: segment after segment, by ascending row, and
+    /// within a segment in the order in which the paper's kernel has them in shared memory.
     #[inline(always)]
     pub fn for_each_of_group(&self, group: usize, mut f: impl FnMut(usize, usize, V)) {
         let blocks = group * TOGETHER..((group + 1) * TOGETHER).min(self.outline.blocks);
@@ -384,14 +383,14 @@ impl<V: Element> Swift<V> {
         }
     }
 
-    /// Takes new values in the order of the user's array; false if the layout does
-    /// not know where they go.
+    /// Copies in new values, given in the order of the user's array. Returns false if the layout has no
+    /// `slots`.
     pub fn refill(&mut self, values: &[V]) -> bool {
         super::scatter(&mut self.values, self.slots.as_deref(), values, false)
     }
 
-    /// The way back: calls f(column, number of the entry in its column, row, value) with
-    /// every stored entry.
+    /// Inverse of [`Swift::build`]: calls f(column, number of the entry in its column, row, value) for every
+    /// stored entry.
     #[cfg(test)]
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, usize, V)) {
         let regular = self.outline.regular();
@@ -414,13 +413,13 @@ impl<V: Element> Swift<V> {
         }
     }
 
-    /// For people: blocks, and how much of the matrix they hold.
+    /// Returns a readable summary: blocks, and how much of the matrix they hold.
     pub fn details(&self) -> String {
         details(&self.outline, self.segments)
     }
 }
 
-/// For people: blocks, how much of the matrix they hold, and sums that go to C.
+/// Returns a readable summary: blocks, how much of the matrix they hold, and the number of sums per entry.
 pub fn details(outline: &Outline, segments: usize) -> String {
     let share = 100.0 * outline.regular() as f64 / outline.nnz.max(1) as f64;
     let sums = segments as f64 / outline.regular().max(1) as f64;

@@ -1,4 +1,4 @@
-//! What tests of layouts and of products on them share: rows.
+//! Matrices for tests of layouts and of products with them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use crate::matrix::compressed::Pattern;
 use crate::memory::{Allocator, HostMemory};
 use crate::types::{Address, Index};
 
-/// Host memory without a limit.
+/// Returns an allocator of host memory without a limit.
 pub(crate) fn allocator() -> Arc<Allocator> {
     Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX)
 }
 
-/// CSR arrays of a base, unsorted and with duplicates.
+/// CSR arrays with base 0 or 1, unsorted and with duplicates.
 pub(crate) struct Rows<I, J> {
     pub cols: usize,
     pub base: i64,
@@ -21,7 +21,7 @@ pub(crate) struct Rows<I, J> {
 }
 
 impl<I: Index, J: Index> Rows<I, J> {
-    /// Row i has `lengths[i]` entries at the columns that `column(i, k)` gives.
+    /// Builds a matrix whose row i has `lengths[i]` entries at the columns that `column(i, k)` returns.
     pub fn new(
         base: i64,
         cols: usize,
@@ -40,17 +40,17 @@ impl<I: Index, J: Index> Rows<I, J> {
         rows
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// Positions of a row's entries.
+    /// Returns the positions of a row's entries.
     pub fn row(&self, row: usize) -> Range<usize> {
         self.pattern().range(row)
     }
 
-    /// As layouts take them.
+    /// Returns the pattern, as layouts take it.
     pub fn pattern(&self) -> Pattern<'_, I, J> {
         Pattern {
             major: self.rows(),
@@ -63,8 +63,7 @@ impl<I: Index, J: Index> Rows<I, J> {
     }
 }
 
-/// CSR arrays of this base, row i with `lengths[i]` entries at the columns that
-/// `column(i, k)` gives, sorted.
+/// CSR matrix whose row i has `lengths[i]` entries at the columns that `column(i, k)` returns, sorted.
 #[derive(Clone)]
 pub(crate) struct Matrix {
     pub cols: usize,

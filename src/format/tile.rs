@@ -1,21 +1,19 @@
 //! Sparse tiles of 16 × 16, after Niu et al., TileSpGEMM (PPoPP 2022), section 3.2.
 //!
-//! [`SIDE`] rows of the matrix are a row of tiles; a tile of it exists where one of its
-//! columns, which begin at a multiple of [`SIDE`], has an entry. Names in brackets are the
-//! paper's. Arrays:
+//! [`SIDE`] rows of the matrix are a row of tiles. A tile's columns begin at a multiple of [`SIDE`]; it
+//! exists where one of the rows has an entry in it. Names in brackets are the paper's. Arrays:
 //! - `rows` [tilePtr]: i64, rows of tiles + 1, the first tile of each
-//! - `columns` [tileColIdx]: u32 a tile, its column of tiles, ascending in a row of tiles
-//! - `starts` [tileNnz]: i64, tiles + 1, the first entry of each; 64 bits, and the number of a
-//!   tile's entries is a difference, so that a full tile of 256 is nothing special
-//! - `row_ptr` [rowPtr]: 16 × u8 a tile, the entries of the tile before the row: at most 240
-//! - `masks` [mask]: 16 × u16 a tile, which columns the row has, a bit each from the lowest one
-//! - `index` [rowIdx, colIdx] (on a device): u8 an entry, row << 4 | column in the tile
-//! - `values` [val]: an entry, tile by tile, in a tile by row and column
+//! - `columns` [tileColIdx]: u32 per tile, its column of tiles, ascending in a row of tiles
+//! - `starts` [tileNnz]: i64, tiles + 1, the first entry of each; 64 bits, and the number of a tile's entries
+//!   is a difference, so that a full tile of 256 needs no special treatment
+//! - `row_ptr` [rowPtr]: 16 × u8 per tile, the number of the tile's entries before each row: at most 240
+//! - `masks` [mask]: 16 × u16 per tile, the columns of each row, one bit each from the lowest up
+//! - `index` [rowIdx, colIdx] (on a device): u8 per entry, row << 4 | column in the tile
+//! - `values` [val]: one per entry, tile by tile, in a tile by row and column
 //!
-//! A place has one entry: those that the user stored twice are added up in their order, so
-//! values have the type of the sums. Rows need not be sorted. A tile of a product may be
-//! empty. The inverse is `TileLayout::for_each_entry`. The CUDA backend makes the same
-//! arrays on the device (kernels/format/tile.cu).
+//! Entries that the user stored twice are added up in their order, so values have the type of the sums. Rows
+//! need not be sorted. A tile of a product may be empty. The inverse is `TileLayout::for_each_entry`. The
+//! CUDA backend builds the same arrays on the device (kernels/format/tile.cu).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,49 +23,49 @@ use crate::matrix::compressed::Pattern;
 use crate::memory::{pieces, pool, Allocator, Buffer};
 use crate::types::{Accumulator, Index, Storage};
 
-/// Rows and columns of a tile.
+/// Number of rows and columns of a tile.
 pub const SIDE: usize = 16;
 
-/// Where entries are.
+/// Pattern of a tiled matrix.
 #[derive(Debug)]
 pub struct TilePattern {
-    /// Rows of the matrix.
+    /// Number of rows of the matrix.
     pub row_count: usize,
-    /// Columns of the matrix.
+    /// Number of columns of the matrix.
     pub col_count: usize,
-    /// First tile of each row of tiles, and their number.
+    /// First tile of each row of tiles, and the number of tiles at the end.
     pub rows: Buffer<i64>,
-    /// Column of tiles of each.
+    /// Column of tiles of each tile.
     pub columns: Buffer<u32>,
-    /// First entry of each, and their number.
+    /// First entry of each tile, and the number of entries at the end.
     pub starts: Buffer<i64>,
-    /// 16 a tile: its entries before the row.
+    /// Number of the tile's entries before each of its rows, 16 per tile.
     pub row_ptr: Buffer<u8>,
-    /// 16 a tile: columns of the row.
+    /// Mask of the columns in each row, 16 per tile.
     pub masks: Buffer<u16>,
 }
 
-/// The layout in host memory.
+/// Tiled matrix in host memory.
 #[derive(Debug)]
 pub struct TileLayout<T: Accumulator> {
-    /// Where entries are; a product's belongs to its plan, too.
+    /// Pattern; that of a product is shared with its plan.
     pub pattern: Arc<TilePattern>,
-    /// Values.
+    /// Value of each entry.
     pub values: Buffer<T>,
 }
 
-/// What tiles are made from.
+/// Source of the entries from which a [`TilePattern`] is built.
 pub trait TileSource: Sync {
-    /// About how much work a row of tiles is.
+    /// Returns an estimate of the work for a row of tiles.
     fn weight(&self, tile_row: usize) -> usize;
-    /// Calls `f` with columns of tiles, in any order, each at least once.
+    /// Calls `f` with the columns of tiles in a row of tiles, in any order, each at least once.
     fn for_each_column(&self, tile_row: usize, f: impl FnMut(usize));
-    /// Adds columns to `masks` (16 a tile of the row of tiles); `slots[column of tiles]` is
-    /// the number of its tile in the row.
+    /// Sets the bits of all entries of a row of tiles in `masks` (16 per tile of the row); `slots[column of
+    /// tiles]` is the number of its tile in the row.
     fn mark(&self, tile_row: usize, slots: &[u32], masks: &mut [u16]);
 }
 
-/// Rows of tiles in as many parts as there are threads, of about the same weight.
+/// Divides the rows of tiles into at most as many ranges as there are threads, of about the same weight.
 pub fn shares(tile_rows: usize, weight: impl Fn(usize) -> usize) -> Vec<Range<usize>> {
     let threads = pool::size();
     let total: usize = (0..tile_rows).map(|row| weight(row) + 1).sum();
@@ -86,27 +84,27 @@ pub fn shares(tile_rows: usize, weight: impl Fn(usize) -> usize) -> Vec<Range<us
     out
 }
 
-/// Cuts the first `len` elements off.
+/// Cuts the first `len` elements off the slice `rest`, and returns them.
 pub fn cut<'a, T>(rest: &mut &'a mut [T], len: usize) -> &'a mut [T] {
     let (part, tail) = std::mem::take(rest).split_at_mut(len);
     *rest = tail;
     part
 }
 
-/// Sums of what comes before, in place; the last is the sum of all.
+/// Replaces the counts by their inclusive prefix sums, in place; the last is the sum of all.
 fn scan(counts: &mut [i64]) {
     for at in 1..counts.len() {
         counts[at] += counts[at - 1];
     }
 }
 
-/// The columns of a mask before column `column`.
+/// Returns the number of columns of a mask before column `column`.
 #[inline(always)]
 pub fn before(mask: u16, column: usize) -> usize {
     (mask & ((1 << column) - 1)).count_ones() as usize
 }
 
-/// The columns of a mask.
+/// Iterates over the columns of a mask.
 #[inline(always)]
 pub fn bits(mut mask: u16) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
@@ -118,7 +116,7 @@ pub fn bits(mut mask: u16) -> impl Iterator<Item = usize> {
 }
 
 impl TilePattern {
-    /// The tiles of a matrix of this shape.
+    /// Builds the tiles of a matrix of `row_count` × `col_count`.
     pub fn build(
         allocator: &Arc<Allocator>,
         (row_count, col_count): (usize, usize),
@@ -127,7 +125,8 @@ impl TilePattern {
         let (tile_rows, tile_cols) = (row_count.div_ceil(SIDE), col_count.div_ceil(SIDE));
         let shares = shares(tile_rows, |row| source.weight(row));
         let mut rows = Buffer::<i64>::zeroed(allocator, tile_rows + 1)?;
-        // The last row of tiles that had the column, plus one; later the tile's number.
+        // In the first pass 1 + the last row of tiles that had the column; in the second the number of the
+        // column's tile in its row.
         let mut marks = Buffer::<u32>::zeroed(allocator, tile_cols.saturating_mul(shares.len()))?;
         {
             struct Part<'a>(Range<usize>, &'a mut [u32], &'a mut [i64]);
@@ -182,8 +181,8 @@ impl TilePattern {
                     let tiles = (rows[row + 1] - rows[row]) as usize;
                     let columns = cut(&mut columns, tiles);
                     let mut next = 0;
-                    // Unlike the stamps of the first pass, and unlike numbers of tiles in a row,
-                    // of which there are less than 2^28.
+                    // Differs from the stamps of the first pass and from the numbers of tiles in a row, of
+                    // which there are less than 2^28.
                     let stamp = !(row as u32);
                     source.for_each_column(row, |column| {
                         if std::mem::replace(&mut part.marks[column], stamp) != stamp {
@@ -200,7 +199,7 @@ impl TilePattern {
                 let tiles = part.masks.chunks_exact(SIDE).zip(part.row_ptr.chunks_exact_mut(SIDE));
                 for (count, (masks, row_ptr)) in part.counts.iter_mut().zip(tiles) {
                     for (mask, row_ptr) in masks.iter().zip(row_ptr) {
-                        // Before the last row there are at most 240.
+                        // At most 240 entries are before the last row.
                         *row_ptr = *count as u8;
                         *count += i64::from(mask.count_ones());
                     }
@@ -212,46 +211,46 @@ impl TilePattern {
         Ok(TilePattern { row_count, col_count, rows, columns, starts, row_ptr, masks })
     }
 
-    /// Tiles of a row of tiles.
+    /// Returns the tiles of a row of tiles.
     #[inline(always)]
     pub fn tiles(&self, tile_row: usize) -> Range<usize> {
         self.rows[tile_row] as usize..self.rows[tile_row + 1] as usize
     }
 
-    /// Rows of tiles.
+    /// Returns the number of rows of tiles.
     pub fn tile_rows(&self) -> usize {
         self.rows.len() - 1
     }
 
-    /// Columns of tiles.
+    /// Returns the number of columns of tiles.
     pub fn tile_cols(&self) -> usize {
         self.col_count.div_ceil(SIDE)
     }
 
-    /// Stored entries.
+    /// Returns the number of stored entries.
     pub fn nnz(&self) -> usize {
         self.starts[self.columns.len()] as usize
     }
 
-    /// Entries of tiles of a row of tiles.
+    /// Returns the entries in the tiles of a row of tiles.
     pub fn entries(&self, tile_row: usize) -> Range<usize> {
         let tiles = self.tiles(tile_row);
         self.starts[tiles.start] as usize..self.starts[tiles.end] as usize
     }
 
-    /// Columns of a row of a tile.
+    /// Returns the mask of the columns in a row of a tile.
     #[inline(always)]
     pub fn mask(&self, tile: usize, row: usize) -> u16 {
         self.masks[tile * SIDE + row]
     }
 
-    /// Position of the first entry of a row of a tile.
+    /// Returns the position of the first entry of a row of a tile.
     #[inline(always)]
     pub fn position(&self, tile: usize, row: usize) -> usize {
         self.starts[tile] as usize + usize::from(self.row_ptr[tile * SIDE + row])
     }
 
-    /// Calls f(column, position) for the entries of a row of the matrix, by column.
+    /// Calls f(column, position) for the entries of a row of the matrix, by ascending column.
     pub fn for_each_of_row(&self, row: usize, mut f: impl FnMut(usize, usize)) {
         for tile in self.tiles(row / SIDE) {
             let first = self.position(tile, row % SIDE);
@@ -261,7 +260,7 @@ impl TilePattern {
         }
     }
 
-    /// Offsets of the rows as CSR has them.
+    /// Returns the row offsets that the matrix has in CSR.
     pub fn row_offsets(&self, allocator: &Arc<Allocator>) -> Result<Buffer<i64>> {
         let mut offsets = Buffer::<i64>::zeroed(allocator, self.row_count + 1)?;
         for row in 0..self.row_count {
@@ -272,7 +271,7 @@ impl TilePattern {
     }
 }
 
-/// CSR.
+/// Tile source for a matrix in CSR.
 struct Rows<'a, I, J>(&'a Pattern<'a, I, J>);
 
 impl<I: Index, J: Index> Rows<'_, I, J> {
@@ -301,7 +300,8 @@ impl<I: Index, J: Index> TileSource for Rows<'_, I, J> {
 }
 
 impl<T: Accumulator> TileLayout<T> {
-    /// Arranges a valid pattern with `values` in its order. At most 2^31 rows and columns.
+    /// Builds the layout of a valid pattern with `values` in its order. There may be at most 2^31 rows and
+    /// columns.
     pub fn build<I: Index, J: Index, V: Storage<T>>(
         allocator: &Arc<Allocator>,
         matrix: &Pattern<'_, I, J>,
@@ -315,7 +315,7 @@ impl<T: Accumulator> TileLayout<T> {
         Ok(layout)
     }
 
-    /// New values of the matrix that the layout was built from.
+    /// Copies in new values of the matrix that the layout was built from.
     pub fn refill<I: Index, J: Index, V: Storage<T>>(
         &mut self,
         allocator: &Arc<Allocator>,
@@ -359,7 +359,7 @@ impl<T: Accumulator> TileLayout<T> {
         Ok(())
     }
 
-    /// The way back: calls f(row, column, value) with the entries, by row and column.
+    /// Inverse of [`TileLayout::build`]: calls f(row, column, value) for the entries, by row and column.
     #[cfg(test)]
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, T)) {
         for row in 0..self.pattern.row_count {

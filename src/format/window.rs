@@ -1,37 +1,35 @@
-//! Windows of rows with the columns that they have, for matrix units.
+//! Windows of rows with the union of their columns, for matrix units.
 //!
-//! [`Rules::height`] rows, h of them (8, 16, 32 or 64), are a window. Its columns,
-//! ascending, are the union of those of its rows; a column that a row stores m times
-//! is there m times, so that each entry has a place of its own. They are cut into
-//! blocks of [`BLOCK`] columns, the last of which is padded. So a product reads a row
-//! of B once a window and not once an entry: ρ_h = nnz / (columns of all windows) says
-//! how much less that is, and what the choice of h goes by (src/select/spmm/window.rs).
+//! [`Rules::height`] rows, h of them (8, 16, 32 or 64), are a window. Its columns, ascending, are the union
+//! of those of its rows; a column that a row stores m times occurs m times, so that each entry has a slot of
+//! its own. They are cut into blocks of [`BLOCK`] columns, the last of which is padded. So a product reads a
+//! row of B once per window instead of once per entry: ρ_h = nnz / (columns of all windows) says how much
+//! less that is, and the choice of h is based on it (src/select/spmm/window.rs).
 //!
-//! Values lie as dense tiles of 16 rows (8 where h = 8) × 16 columns, the operand A of
-//! mma.m16n8k16 (the operand B where h = 8: rows and columns swapped), in the order in
-//! which its lanes hold them: [`place`]. Places without an entry are 0. A block of a
-//! window of 32 or 64 rows has a tile for each 16 rows that have an entry in it.
+//! Values are stored as dense tiles of 16 rows (8 where h = 8) × 16 columns, the operand A of mma.m16n8k16
+//! (the operand B where h = 8: rows and columns swapped), in the order in which its lanes hold them, see
+//! [`place`]. Slots without an entry are 0. A block of a window of 32 or 64 rows has a tile for each 16 rows
+//! that have an entry in it.
 //!
 //! Rows must be sorted. Arrays:
-//! - `items`: an [`Item`] a window, or several where it has more blocks than
-//!   [`Rules::limit`]: its parts. First the parts, window after window, part p at place
-//!   p; then windows of more than [`long_from`] blocks, which should start first; then
-//!   the others. Each class is in the order of the rows, since neighbours share rows
-//!   of B.
-//! - `parts`: a [`Part`] a part
-//! - `columns`: u32, [`BLOCK`] a block; with [`PADDING`] set: the window's last column
-//!   again, which no place of the block stores
-//! - `tiles` (h > 16): u32 a block: 16 · its first tile, plus a bit for each 16 rows
-//!   that have a tile; where h ≤ 16 tile b is block b's
-//! - `values`: 256 (h = 8: 128) a tile
-//! - `stored`: u8, 32 a tile: which of a lane's places hold an entry. What multiplies
-//!   tiles has multiplied zeros, too; where that matters (0 · Inf) this tells them
-//!   apart.
-//! - `slots` (only where values will be updated): u64 an entry, in the order of the
-//!   user's values: its place in `values`
+//! - `items`: one [`Item`] per window, or one per piece of a window that is split because it has more blocks
+//!   than [`Rules::limit`]. First come the pieces, window after window, piece p at index p; then windows of
+//!   more than [`long_from`] blocks, which should start first; then the others. Each class is in the order of
+//!   the rows, since neighbours share rows of B.
+//! - `parts`: a [`Part`] per piece of a split window
+//! - `columns`: u32, [`BLOCK`] per block; with [`PADDING`] set: the window's last column again, for which the
+//!   block has no entry
+//! - `tiles` (h > 16): u32 per block: 16 · its first tile, plus a bit for each 16 rows that have a tile;
+//!   where h ≤ 16, tile b is block b's
+//! - `values`: 256 (h = 8: 128) per tile
+//! - `stored`: u8, 32 per tile: a bit for each slot of a lane, set where it holds an entry. A kernel that
+//!   multiplies whole tiles also multiplies the zeros of empty slots; where that matters (0 · Inf) these bits
+//!   tell them from entries.
+//! - `slots` (only where values will be updated): u64 per entry, in the order of the user's values: its index
+//!   in `values`
 //!
-//! The inverse is `Window::for_each_entry`. The CUDA backend makes the arrays on the
-//! device (src/backend/cuda/spmm/window.rs), bit for bit as [`Window::build`].
+//! The inverse is `Window::for_each_entry`. The CUDA backend builds the arrays on the device
+//! (src/backend/cuda/spmm/window.rs), bit for bit as [`Window::build`] does.
 
 pub mod survey;
 
@@ -49,24 +47,24 @@ use crate::matrix::compressed::Pattern;
 use crate::memory::{Allocator, Buffer, COUNTER_BYTES};
 use crate::types::{Element, Index};
 
-/// Columns of a block.
+/// Number of columns of a block.
 pub const BLOCK: usize = 16;
 /// Shape of blocks and tiles.
 pub const SHAPE: Shape = Shape { block: BLOCK, group: 16 };
-/// Lanes that hold a tile.
+/// Number of lanes that hold a tile.
 pub const LANES: usize = 32;
-/// The heights of windows.
+/// Heights that windows may have.
 pub const HEIGHTS: [usize; 4] = [8, 16, 32, 64];
-/// Set in the columns that pad a block.
+/// Bit that is set in the columns that pad a block.
 pub const PADDING: u32 = 1 << 31;
-/// [`Item::part`] of a whole window.
+/// Value of [`Item::part`] for a whole window.
 pub const WHOLE: u32 = u32::MAX;
-/// Windows that may be cut: a handle's counters.
+/// Largest number of windows that may be split: the number of a handle's counters.
 pub const MOST_CUT: usize = COUNTER_BYTES / size_of::<u32>();
-/// Tiles that 28 bits number.
+/// Limit on the number of tiles, which are numbered by 28 bits.
 const MOST_TILES: usize = 1 << 28;
 
-/// A window, or a part of one.
+/// Work item: a window, or a piece of a split one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
 pub struct Item {
@@ -74,54 +72,55 @@ pub struct Item {
     pub window: u32,
     /// First block.
     pub first: u32,
-    /// What follows the last block.
+    /// One behind the last block.
     pub end: u32,
-    /// Number of the part, or [`WHOLE`].
+    /// Index of the piece in `parts`, or [`WHOLE`].
     pub part: u32,
 }
 
-/// A part of a window.
+/// Piece of a split window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
 pub struct Part {
     /// The window.
     pub window: u32,
-    /// Its first part.
+    /// First piece of the window.
     pub first: u32,
-    /// How many it has.
+    /// Number of pieces of the window.
     pub count: u32,
-    /// Number of the window among those that are cut.
+    /// Number of the window among the split ones.
     pub counter: u32,
 }
 
-/// How windows are made.
+/// Parameters of the window layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Rows of a window.
+    /// Number of rows of a window.
     pub height: usize,
-    /// Blocks of the longest part, since the launch ends with it.
+    /// Largest number of blocks of a piece, since the launch ends with the longest one.
     pub most: usize,
-    /// Warps that share a window of few columns of C.
+    /// Number of warps that share a window where C has few columns.
     pub sharing: usize,
 }
 
 impl Rules {
-    /// Blocks of the longest window that is not cut, of a matrix of so many; even.
+    /// Returns the number of blocks of the longest window that is not split, for a matrix of `blocks` blocks;
+    /// always even.
     pub fn limit(&self, blocks: usize) -> usize {
         limit(self.most, blocks)
     }
 }
 
-/// `most` blocks, or more where a matrix of so many would have too many windows cut.
+/// Returns `most`, or more where a matrix of `blocks` blocks would have too many windows split.
 pub(super) fn limit(most: usize, blocks: usize) -> usize {
     most.max(blocks.div_ceil(MOST_CUT)).next_multiple_of(2)
 }
 
-/// Columns of B up to which a warp takes a window (kernels/spmm/window.cuh).
+/// Largest number of columns of B with which one warp takes a window (kernels/spmm/window.cuh).
 pub const MOST_DIRECT: usize = 64;
 
-/// Parts of a window of so many blocks, and blocks of each but the last: an even
-/// number, since two blocks are staged at a time. No parts: it is whole.
+/// Returns the number of pieces of a window of `blocks` blocks, and the blocks of each but the last: an even
+/// number, since two blocks are staged at a time. 0 pieces: the window is not split.
 pub fn deal(blocks: usize, limit: usize) -> (usize, usize) {
     if blocks <= limit {
         return (0, blocks);
@@ -130,32 +129,32 @@ pub fn deal(blocks: usize, limit: usize) -> (usize, usize) {
     (blocks.div_ceil(size), size)
 }
 
-/// Blocks from which on a window comes before others, of so many windows that have so
-/// many blocks.
+/// Returns the number of blocks above which a window is scheduled before others, for `windows` windows that
+/// have `blocks` blocks in all.
 pub fn long_from(blocks: usize, windows: usize) -> usize {
     (4 * blocks / windows.max(1)).max(16)
 }
 
-/// Values of a tile.
+/// Returns the number of values of a tile.
 pub fn tile_values(height: usize) -> usize {
     height.min(16) * BLOCK
 }
 
-/// Lane, and which of its values, of row `row` and column `k` of a tile: the fragment
-/// of mma.m16n8k16's operand A, or for 8 rows that of B.
+/// Returns the lane, and which of the lane's values, of row `row` and column `k` of a tile: the fragment of
+/// mma.m16n8k16's operand A, or for 8 rows that of B.
 pub fn place(height: usize, row: usize, k: usize) -> (usize, usize) {
     let lane = row % 8 * 4 + k % 8 / 2;
     let slot = if height == 8 { k / 8 * 2 + k % 2 } else { k / 8 * 4 + row / 8 * 2 + k % 2 };
     (lane, slot)
 }
 
-/// How the tiles of windows say which of their places hold an entry.
+/// Storage of a window's tiles, which records which slots hold an entry.
 pub trait Tiles: Sized {
     /// Shape of blocks and tiles.
     const SHAPE: Shape;
 
-    /// For windows of `height` rows that have so many blocks and tiles and `nnz` entries, and how many values
-    /// they take.
+    /// Allocates the storage for windows of `height` rows that have `blocks` blocks, `tiles` tiles and `nnz`
+    /// entries, and returns it with the number of values.
     fn new(
         allocator: &Arc<Allocator>,
         height: usize,
@@ -164,76 +163,76 @@ pub trait Tiles: Sized {
         nnz: usize,
     ) -> Result<(Self, usize)>;
 
-    /// A row of the window has an entry in column `k` of the block.
+    /// Marks that a row of the window has an entry in column `k` of the block.
     fn mark(&mut self, block: usize, row: usize, k: usize);
 
-    /// Says where the tiles of a window's blocks begin, all entries of which are marked, and those of the blocks
-    /// before are numbered.
+    /// Assigns the start of each tile in the blocks of a window, after all its entries are marked and the
+    /// blocks before it are numbered.
     fn number(&mut self, blocks: Range<usize>);
 
-    /// Where the value of a marked entry goes.
+    /// Returns the index in `values` of a marked entry.
     fn enter(&mut self, block: usize, row: usize, k: usize) -> usize;
 
-    /// Calls f(row of the window, column of the block, value) for the entries of a block, those of a row in
-    /// their order.
+    /// Calls f(row of the window, column of the block, value) for the entries of a block; those of one row
+    /// come in their order.
     fn for_each<V: Copy>(&self, values: &[V], block: usize, f: impl FnMut(usize, usize, V));
 
-    /// For people: height, ρ and fill of windows that have `distinct` columns.
+    /// Returns a readable summary: height, ρ and fill of windows that have `distinct` columns in all.
     fn details(height: usize, nnz: usize, distinct: usize, places: usize) -> String;
 }
 
-/// Windows in host memory, whatever their tiles.
+/// Window layout in host memory, with either kind of tiles.
 #[derive(Debug)]
 pub struct WindowLayout<V: Element, T> {
-    /// Rows of op(A).
+    /// Number of rows of op(A).
     pub row_count: usize,
-    /// Rows of a window.
+    /// Number of rows of a window.
     pub height: usize,
-    /// Stored entries.
+    /// Number of stored entries.
     pub nnz: usize,
-    /// Columns of all windows.
+    /// Number of columns of all windows.
     pub distinct: usize,
-    /// Windows and parts.
+    /// Work items: whole windows and pieces of split ones.
     pub items: Buffer<Item>,
-    /// Parts.
+    /// Pieces of split windows.
     pub parts: Buffer<Part>,
-    /// Columns of blocks.
+    /// Columns of the blocks.
     pub columns: Buffer<u32>,
-    /// Which places hold an entry.
+    /// Record of the slots that hold entries.
     pub store: T,
-    /// Values.
+    /// Values of the tiles.
     pub values: Buffer<V>,
-    /// Where the user's values go.
+    /// Index in `values` of each of the user's values, if values will be updated.
     pub slots: Option<Buffer<u64>>,
 }
 
-/// Windows with dense tiles.
+/// Window layout with dense tiles.
 pub type Window<V> = WindowLayout<V, DenseTiles>;
 
-/// The arrays of dense tiles beside their values.
+/// Arrays of dense tiles besides their values.
 #[derive(Debug)]
 pub struct DenseTiles {
     height: usize,
-    /// Tiles of blocks.
+    /// First tile of each block, and which groups of 16 rows have one.
     pub tiles: Buffer<u32>,
-    /// Which values are entries.
+    /// Bits of the slots that hold entries.
     pub stored: Buffer<u8>,
 }
 
-/// An entry while a window is made: (column · 2^32 + how often its row has had it,
-/// row of the window · 2^56 + number).
+/// Sort key of an entry while its window is built: (column · 2^32 + how many entries of that column its row
+/// has before, row of the window · 2^56 + number of the entry).
 pub(crate) type Entry = [u64; 2];
 
 pub(super) fn row_of(entry: &Entry) -> usize {
     (entry[1] >> 56) as usize
 }
 
-/// Which entry of A it is.
+/// Returns the number of the entry in A.
 pub(super) fn number_of(entry: &Entry) -> usize {
     (entry[1] & ((1 << 56) - 1)) as usize
 }
 
-/// The entries of these rows by column, those of a column by row.
+/// Returns the entries of these rows sorted by column, those of a column by row.
 pub(super) fn gather<'a, I: Index, J: Index>(
     pattern: &Pattern<'_, I, J>,
     rows: Range<usize>,
@@ -241,7 +240,7 @@ pub(super) fn gather<'a, I: Index, J: Index>(
 ) -> &'a [Entry] {
     let mut count = 0;
     for row in rows.clone() {
-        // A value that no column has stands for "none yet", as in `numbered`.
+        // A value that no column has means "none yet", as in `numbered`.
         let (mut last, mut again) = (usize::MAX, 0);
         for at in pattern.range(row) {
             let column = pattern.index(at);
@@ -256,12 +255,12 @@ pub(super) fn gather<'a, I: Index, J: Index>(
     entries
 }
 
-/// A number for each entry: which column of the window it has.
+/// Pairs each entry with the number of its column in the window.
 pub(super) fn numbered<'a>(
     entries: impl Iterator<Item = &'a Entry>,
 ) -> impl Iterator<Item = (usize, &'a Entry)> {
-    // A number that no column has, and not `None`: optimized code may compare what a `None` holds, which
-    // is not set, before it asks whether there is anything, and valgrind reports that.
+    // A value that no column has, and not `None`: optimized code may compare the uninitialized payload of a
+    // `None` before it tests whether there is one, which valgrind reports.
     let (mut number, mut last) = (0, u64::MAX);
     entries.map(move |entry| {
         number += usize::from(last != u64::MAX && last != entry[0]);
@@ -274,14 +273,14 @@ pub(super) fn windows(rows: usize, height: usize) -> impl Iterator<Item = Range<
     (0..rows.div_ceil(height)).map(move |window| window * height..rows.min((window + 1) * height))
 }
 
-/// The error of a matrix that has too many blocks or tiles.
+/// Returns the error for a matrix with too many blocks or tiles.
 pub fn too_many(what: &str, count: usize) -> Error {
     Error::unsupported(format!(
         "A: algorithm window takes at most {MOST_TILES} {what} of 16 × 16 places; there are {count}"
     ))
 }
 
-/// Refuses numbers of blocks or tiles that the arrays have no room for.
+/// Returns an error if the number of blocks or tiles does not fit the arrays.
 pub fn check_count(what: &str, count: usize) -> Result<()> {
     if count < MOST_TILES {
         Ok(())
@@ -291,9 +290,9 @@ pub fn check_count(what: &str, count: usize) -> Result<()> {
 }
 
 impl<V: Element, T: Tiles> WindowLayout<V, T> {
-    /// Arranges a valid pattern of sorted rows, with `values` in its order; `rules`
-    /// gives them for what was counted. Less than 2^31 columns. `NOT_SUPPORTED` for
-    /// 2^28 blocks or dense tiles, and for 2^32 entries in masked ones.
+    /// Builds the layout of a valid pattern of sorted rows, with `values` in its order; `rules` returns the
+    /// parameters, given the counts. op(A) has less than 2^31 columns. Fails with `NOT_SUPPORTED` for 2^28
+    /// blocks or dense tiles or more, and for 2^32 − 1 entries or more in masked tiles.
     pub fn build<I: Index, J: Index>(
         allocator: &Arc<Allocator>,
         pattern: &Pattern<'_, I, J>,
@@ -309,7 +308,7 @@ impl<V: Element, T: Tiles> WindowLayout<V, T> {
         let rules = rules(&Counts::of(pattern, rows, T::SHAPE, &mut scratch));
         let height = rules.height;
 
-        // All windows of this height are counted, to know where the blocks of each begin.
+        // All windows of this height are counted, for the first block of each.
         let (at, mut counts) = (survey::place(height), Counts::default());
         let mut before = Buffer::<u64>::zeroed(allocator, rows.div_ceil(height) + 1)?;
         for (number, rows) in windows(rows, height).enumerate() {
@@ -356,20 +355,20 @@ impl<V: Element, T: Tiles> WindowLayout<V, T> {
         Ok(out)
     }
 
-    /// How many blocks there are.
+    /// Returns the number of blocks.
     #[cfg(test)]
     pub fn blocks(&self) -> usize {
         self.columns.len() / T::SHAPE.block
     }
 
-    /// The window and its blocks of the item at this place; of parts only for the
-    /// first one.
+    /// Returns the window of a work item, and all blocks of it. For a split window only its first piece
+    /// returns them, the others `None`.
     pub fn window_at(&self, item: usize) -> Option<(usize, Range<usize>)> {
         window_at(&self.items, &self.parts, item)
     }
 
-    /// Calls f(row of the window, column, value) for the entries of a block, those of a
-    /// row in their order.
+    /// Calls f(row of the window, column, value) for the entries of a block; those of one row come in their
+    /// order.
     #[inline(always)]
     pub fn for_each_of_block(&self, block: usize, mut f: impl FnMut(usize, usize, V)) {
         self.store.for_each(&self.values, block, |row, k, value| {
@@ -377,14 +376,14 @@ impl<V: Element, T: Tiles> WindowLayout<V, T> {
         });
     }
 
-    /// Takes new values in the order of the user's array; false if the layout does
-    /// not know where they go.
+    /// Copies in new values, given in the order of the user's array. Returns false if the layout has no
+    /// `slots`.
     pub fn refill(&mut self, values: &[V], conjugate: bool) -> bool {
         super::scatter(&mut self.values, self.slots.as_deref(), values, conjugate)
     }
 
-    /// The way back: calls f(row, number of the entry in its row, column, value)
-    /// with every stored entry.
+    /// Inverse of [`Window::build`]: calls f(row, number of the entry in its row, column, value) for every
+    /// stored entry.
     #[cfg(test)]
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, usize, V)) {
         for item in 0..self.items.len() {
@@ -399,19 +398,19 @@ impl<V: Element, T: Tiles> WindowLayout<V, T> {
         }
     }
 
-    /// Places of all tiles over stored entries.
+    /// Returns the number of slots of all tiles divided by the number of stored entries.
     pub fn fill_ratio(&self) -> f64 {
         fill_ratio(self.values.len(), self.nnz)
     }
 
-    /// For people: height, ρ and fill.
+    /// Returns a readable summary: height, ρ and fill.
     pub fn details(&self) -> String {
         T::details(self.height, self.nnz, self.distinct, self.values.len())
     }
 }
 
 impl DenseTiles {
-    /// The tile of a block for the rows from 16 · group on, if it has one.
+    /// Returns the tile of a block for the rows from 16 · group on, if it has one.
     fn tile(&self, block: usize, group: usize) -> Option<usize> {
         if self.height <= 16 {
             return Some(block);
@@ -488,7 +487,8 @@ impl Tiles for DenseTiles {
     }
 }
 
-/// The window and its blocks of the item at this place; of parts only for the first one.
+/// Returns the window of a work item, and all blocks of it; `None` for pieces of a split window but the
+/// first.
 pub(super) fn window_at(items: &[Item], parts: &[Part], item: usize) -> Option<(usize, Range<usize>)> {
     let Item { window, first, mut end, part } = items[item];
     if part != WHOLE {
@@ -501,7 +501,7 @@ pub(super) fn window_at(items: &[Item], parts: &[Part], item: usize) -> Option<(
     Some((window as usize, first as usize..end as usize))
 }
 
-/// Items and parts of windows whose blocks start there.
+/// Returns the work items and pieces of windows whose blocks start at `starts`.
 pub(super) fn schedule(
     allocator: &Arc<Allocator>,
     starts: &[u64],
@@ -543,7 +543,7 @@ pub(super) fn schedule(
     Ok((items, parts))
 }
 
-/// For people: height, ρ and fill of windows that have `distinct` columns.
+/// Returns a readable summary: height, ρ and fill of windows that have `distinct` columns in all.
 pub fn details(height: usize, nnz: usize, distinct: usize, places: usize, clustered: bool) -> String {
     let full = 100.0 * nnz as f64 / places.max(1) as f64;
     format!("{}, tiles {full:.1} % full", masked_window::details(height, nnz, distinct, clustered))

@@ -1,5 +1,5 @@
-//! BSR: a CSR pattern of dense rectangular blocks. Every value of a stored
-//! block is a stored entry, zeros included.
+//! BSR matrices: a CSR pattern of dense rectangular blocks. Every value of a stored block is a stored entry,
+//! zeros included.
 
 use super::compressed::{self, Compressed, Pattern};
 use super::{check_extent, Entries, Structure};
@@ -9,15 +9,15 @@ use crate::types::{Address, DataType, Index, IndexBase, IndexType, Order};
 /// Borrowed arrays of a BSR matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct Bsr {
-    /// Rows of blocks.
+    /// Number of rows of blocks.
     pub block_rows: i64,
-    /// Columns of blocks.
+    /// Number of columns of blocks.
     pub block_cols: i64,
-    /// Stored blocks.
+    /// Number of stored blocks.
     pub block_nnz: i64,
-    /// Rows of one block.
+    /// Number of rows of one block.
     pub row_block: i64,
-    /// Columns of one block.
+    /// Number of columns of one block.
     pub col_block: i64,
     /// `block_rows + 1` offsets, in blocks.
     pub offsets: Address,
@@ -38,22 +38,22 @@ pub struct Bsr {
 }
 
 impl Bsr {
-    /// Rows in scalars.
+    /// Returns the number of scalar rows.
     pub fn rows(&self) -> i64 {
         self.block_rows * self.row_block
     }
 
-    /// Columns in scalars.
+    /// Returns the number of scalar columns.
     pub fn cols(&self) -> i64 {
         self.block_cols * self.col_block
     }
 
-    /// Stored values.
+    /// Returns the number of stored values.
     pub fn stored(&self) -> i64 {
         self.block_nnz * self.row_block * self.col_block
     }
 
-    /// The pattern of blocks as a CSR matrix (its `values` are the blocks').
+    /// Returns the pattern of blocks as a CSR matrix, whose `values` are those of the blocks.
     pub fn pattern(&self) -> Compressed {
         Compressed {
             major: self.block_rows,
@@ -92,11 +92,11 @@ impl Bsr {
 /// Typed view of a BSR pattern.
 #[derive(Clone, Copy, Debug)]
 pub struct BsrPattern<'a, I, J> {
-    /// The pattern of blocks.
+    /// Pattern of the blocks.
     pub blocks: Pattern<'a, I, J>,
-    /// Rows of one block.
+    /// Number of rows of one block.
     pub row_block: usize,
-    /// Columns of one block.
+    /// Number of columns of one block.
     pub col_block: usize,
     /// Order of the values inside a block.
     pub order: Order,

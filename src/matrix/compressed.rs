@@ -1,5 +1,5 @@
-//! CSR and CSC: one compressed dimension (`major`) and one indexed (`minor`).
-//! For CSR major is the rows, for CSC the columns.
+//! CSR and CSC matrices: one compressed dimension (`major`) and one indexed dimension (`minor`). For CSR
+//! major is the rows, for CSC the columns.
 
 use std::ops::Range;
 
@@ -14,11 +14,11 @@ use crate::types::{Address, DataType, Index, IndexBase, IndexType};
 /// Borrowed arrays of a CSR or CSC matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct Compressed {
-    /// Rows of CSR, columns of CSC.
+    /// Number of rows of CSR, of columns of CSC.
     pub major: i64,
-    /// Columns of CSR, rows of CSC.
+    /// Number of columns of CSR, of rows of CSC.
     pub minor: i64,
-    /// Stored entries.
+    /// Number of stored entries.
     pub nnz: i64,
     /// `major + 1` offsets.
     pub offsets: Address,
@@ -36,18 +36,18 @@ pub struct Compressed {
     pub value_type: DataType,
 }
 
-/// Names of the C arguments, for errors.
+/// Names of the C arguments, for error messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
-    /// Major dimension.
+    /// Name of the major dimension.
     pub major: &'static str,
-    /// Minor dimension.
+    /// Name of the minor dimension.
     pub minor: &'static str,
-    /// Number of entries.
+    /// Name of the number of entries.
     pub nnz: &'static str,
-    /// Offsets.
+    /// Name of the offsets.
     pub offsets: &'static str,
-    /// Indices.
+    /// Name of the indices.
     pub indices: &'static str,
 }
 
@@ -98,37 +98,37 @@ impl Compressed {
 /// Typed view of a compressed pattern.
 #[derive(Clone, Copy, Debug)]
 pub struct Pattern<'a, I, J> {
-    /// Compressed dimension.
+    /// Length of the compressed dimension.
     pub major: usize,
-    /// Indexed dimension.
+    /// Length of the indexed dimension.
     pub minor: usize,
-    /// 0 or 1.
+    /// Index base, 0 or 1.
     pub base: i64,
     /// `major + 1` offsets; empty if `major` is 0.
     pub offsets: &'a [I],
-    /// Indices.
+    /// Indices of the entries.
     pub indices: &'a [J],
-    /// The compressed dimension is the columns.
+    /// True if the compressed dimension is the columns.
     pub by_columns: bool,
 }
 
 impl<I: Index, J: Index> Pattern<'_, I, J> {
-    /// Positions of a row's (CSR) or column's (CSC) entries.
+    /// Returns the positions of the entries of a row (CSR) or column (CSC).
     #[inline(always)]
     pub fn range(&self, major: usize) -> Range<usize> {
         (self.offsets[major].to_i64() - self.base) as usize
             ..(self.offsets[major + 1].to_i64() - self.base) as usize
     }
 
-    /// Base-0 index of an entry.
+    /// Returns the base-0 index of an entry.
     #[inline(always)]
     pub fn index(&self, position: usize) -> usize {
         (self.indices[position].to_i64() - self.base) as usize
     }
 
-    /// Reads the whole pattern: offsets start at the base, never decrease and
-    /// end at nnz; indices are in range. `matrix` is the argument that errors
-    /// name. The first fault by position is the one reported.
+    /// Reads and checks the whole pattern: offsets start at the base, never decrease and end at nnz; indices
+    /// are in range. `matrix` is the argument that errors name. The first fault by position is the one
+    /// reported.
     pub fn validate(&self, matrix: &str, names: &Names) -> Result<()> {
         let fault = |array: &str, at: usize, what: String| {
             Err(Error::invalid(matrix, format!("{array}[{at}] {what}")))
@@ -141,7 +141,7 @@ impl<I: Index, J: Index> Pattern<'_, I, J> {
             return fault(names.offsets, 0, format!("= {first}, expected the index base {}", self.base));
         }
         let end = self.indices.len() as i64 + self.base;
-        // By chunks: a search that shares out single rows costs 13 ns a row.
+        // The search is parallel over chunks: dividing it by single rows would cost 13 ns per row.
         let fall = pool::find_first(self.major.div_ceil(GRAIN), &|chunk| {
             let first = chunk * GRAIN;
             let offsets = &self.offsets[first..(first + GRAIN).min(self.major) + 1];
@@ -171,8 +171,8 @@ impl<I: Index, J: Index> Pattern<'_, I, J> {
     }
 }
 
-/// Rows that one parallel task looks at, at the least: below this
-/// the hand-over costs more than the look.
+/// Smallest number of rows that one parallel task checks: below this, handing over the task costs more than
+/// the check.
 const GRAIN: usize = 8192;
 
 impl<I: Index, J: Index> Entries for Pattern<'_, I, J> {

@@ -1,4 +1,4 @@
-//! COO: three arrays, any order; entries stored twice add up.
+//! COO matrices: three arrays, in any order; entries stored twice add up.
 
 use super::{
     check_align, check_dimension, check_extent, check_index_type, check_not_negative, check_room,
@@ -10,11 +10,11 @@ use crate::types::{Address, DataType, Index, IndexBase, IndexType};
 /// Borrowed arrays of a COO matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct Coo {
-    /// Rows.
+    /// Number of rows.
     pub rows: i64,
-    /// Columns.
+    /// Number of columns.
     pub cols: i64,
-    /// Stored entries.
+    /// Number of stored entries.
     pub nnz: i64,
     /// `nnz` row indices.
     pub row_indices: Address,
@@ -54,15 +54,15 @@ impl Coo {
 /// Typed view of a COO pattern.
 #[derive(Clone, Copy, Debug)]
 pub struct CooPattern<'a, J> {
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
-    /// Columns.
+    /// Number of columns.
     pub cols: usize,
-    /// 0 or 1.
+    /// Index base, 0 or 1.
     pub base: i64,
-    /// Row indices.
+    /// Row index of each entry.
     pub row_indices: &'a [J],
-    /// Column indices.
+    /// Column index of each entry.
     pub col_indices: &'a [J],
 }
 
@@ -73,7 +73,7 @@ impl<J: Index> CooPattern<'_, J> {
         Some(format!("{name}[{at}] = {found} is outside [{}, {most}]", self.base))
     }
 
-    /// Reads the whole pattern: indices are in range.
+    /// Reads and checks the whole pattern: indices are in range.
     pub fn validate(&self, matrix: &str) -> Result<()> {
         let fault = self
             .outside("rowInd", self.row_indices, self.rows)

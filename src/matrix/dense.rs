@@ -7,18 +7,19 @@ use crate::types::{Address, DataType, Operation, Order};
 /// Memory of lines of equal length at equal distances: a vector, or a matrix without its padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lines {
-    /// Where the first begins.
+    /// Start of the first line.
     pub address: Address,
-    /// Bytes of a line.
+    /// Number of bytes of a line.
     pub bytes: usize,
-    /// Bytes from the start of one to the start of the next.
+    /// Bytes from the start of one line to the start of the next.
     pub distance: usize,
-    /// How many.
+    /// Number of lines.
     pub count: usize,
 }
 
 impl Lines {
-    /// The same memory in one form: lines without gaps are one line, and one line has no distance but its own.
+    /// Returns a normal form of the same memory: lines without gaps are one line, and the distance of a
+    /// single line is its length.
     fn simplest(self) -> Self {
         match self {
             Lines { bytes: 0, .. } | Lines { count: 0, .. } => {
@@ -32,34 +33,34 @@ impl Lines {
         }
     }
 
-    /// From the first byte to behind the last one, gaps included.
+    /// Returns the range from the first byte to behind the last one, gaps included.
     fn extent(&self) -> std::ops::Range<usize> {
         let start = self.address.value();
         start..start + self.count.saturating_sub(1) * self.distance + self.bytes
     }
 
-    /// Whether these lines and the other ones are the same bytes, in the same order.
+    /// Returns whether both are the same bytes in the same order.
     pub fn are(&self, other: &Lines) -> bool {
         self.simplest() == other.simplest()
     }
 
-    /// Whether these lines and the other ones have a byte in common. Takes constant time where the distances are
-    /// equal or one of the two is a single line, else at most a step a line.
+    /// Returns whether both have a byte in common. Takes constant time where the distances are equal or one
+    /// of the two is a single line, else at most one step per line.
     pub fn overlaps(&self, other: &Lines) -> bool {
         let (a, b) = (self.simplest(), other.simplest());
         let (a_bytes, b_bytes) = (a.extent(), b.extent());
         if a.count == 0 || b.count == 0 || a_bytes.end <= b_bytes.start || b_bytes.end <= a_bytes.start {
             return false;
         }
-        // Panels of one matrix, however many lines they have: all lines of the one that begins later lie at the
-        // same distance behind a line of the other.
+        // Panels of one matrix, however many lines they have: all lines of the panel that begins later lie at
+        // the same distance behind a line of the other.
         if a.distance == b.distance {
             let (low, high) = if a_bytes.start <= b_bytes.start { (&a, &b) } else { (&b, &a) };
             let shift = (high.address.value() - low.address.value()) % a.distance;
             return shift < low.bytes || shift + high.bytes > a.distance;
         }
-        // Other distances: one line after the other, without those that end before the other's begins. `next` is
-        // the first line that ends behind an address.
+        // Other distances: one line after the other, skipping those that end before the other's begins.
+        // `next` returns the first line that ends behind an address.
         let next = |of: &Lines, at: usize| (at - of.address.value() - of.bytes) / of.distance + 1;
         let (mut i, mut j) = (0, 0);
         while i < a.count && j < b.count {
@@ -76,14 +77,14 @@ impl Lines {
     }
 }
 
-/// A dense vector descriptor.
+/// Dense vector descriptor.
 #[derive(Clone, Copy, Debug)]
 pub struct DenseVector {
-    /// Elements.
+    /// Number of elements.
     pub len: i64,
-    /// Their address.
+    /// Address of the first element.
     pub values: Address,
-    /// Their type.
+    /// Type of the elements.
     pub value_type: DataType,
     /// False if it was made from a const pointer.
     pub writable: bool,
@@ -98,21 +99,21 @@ impl DenseVector {
         check_align("values", self.values, self.value_type.align())
     }
 
-    /// Its memory.
+    /// Returns the memory of its elements.
     pub fn lines(&self) -> Lines {
         let bytes = self.len as usize * self.value_type.size();
         Lines { address: self.values, bytes, distance: bytes, count: 1 }
     }
 }
 
-/// A dense matrix descriptor.
+/// Dense matrix descriptor.
 #[derive(Clone, Copy, Debug)]
 pub struct DenseMatrix {
-    /// Rows.
+    /// Number of rows.
     pub rows: i64,
-    /// Columns.
+    /// Number of columns.
     pub cols: i64,
-    /// Elements between two columns (column-major) or rows (row-major).
+    /// Leading dimension: elements from one column (column-major) or row (row-major) to the next.
     pub ld: i64,
     /// Address of the first element.
     pub values: Address,
@@ -143,7 +144,8 @@ impl DenseMatrix {
         check_align("values", self.values, self.value_type.align())
     }
 
-    /// Elements of a line (a column, or in row-major order a row), and lines.
+    /// Returns the number of elements of a line (a column, or in row-major order a row), and the number of
+    /// lines.
     fn lengths(&self) -> (i64, i64) {
         match self.order {
             Order::Col => (self.rows, self.cols),
@@ -151,7 +153,7 @@ impl DenseMatrix {
         }
     }
 
-    /// Elements from the first to the last, padding between them included.
+    /// Returns the number of elements from the first to the last, padding between them included.
     pub fn extent(&self) -> usize {
         let (inner, outer) = self.lengths();
         if inner == 0 || outer == 0 {
@@ -160,8 +162,8 @@ impl DenseMatrix {
         ((outer - 1) * self.ld + inner) as usize
     }
 
-    /// op of this matrix as one of the swapped order: the same memory.
-    /// Conjugation is the reader's work.
+    /// Returns op of this matrix as a matrix of the swapped order in the same memory. Conjugation is left to
+    /// the reader.
     pub fn transposed(self, op: Operation) -> DenseMatrix {
         if !op.transposes() {
             return self;
@@ -173,7 +175,7 @@ impl DenseMatrix {
         DenseMatrix { rows: self.cols, cols: self.rows, order, ..self }
     }
 
-    /// (elements between rows, elements between columns).
+    /// Returns (elements between rows, elements between columns).
     pub fn strides(&self) -> (usize, usize) {
         match self.order {
             Order::Col => (1, self.ld as usize),
@@ -181,7 +183,7 @@ impl DenseMatrix {
         }
     }
 
-    /// Its memory, without what lies between its lines.
+    /// Returns the memory of its lines, without the gaps between them.
     pub fn lines(&self) -> Lines {
         let size = self.value_type.size();
         let (inner, outer) = self.lengths();
@@ -214,12 +216,12 @@ mod tests {
         let wide = panel(0x1000 + 24, 4, 6, 10, Order::Row);
         assert!(overlap(&left, &wide));
         assert!(overlap(&left, &left));
-        // Columns of four at the same distance are the same elements as rows of four.
+        // Columns of 4 elements with the same distance are the same memory as rows of 4.
         assert!(overlap(&left, &panel(0x1000, 4, 4, 10, Order::Col)));
         assert!(!overlap(&left, &panel(0x1000, 0, 4, 10, Order::Col)));
     }
 
-    /// All pairs of small matrices, against their elements one by one.
+    /// Tests all pairs of small matrices against a comparison of their elements one by one.
     #[test]
     fn matrices_overlap_where_they_share_an_element() {
         let elements = |m: &DenseMatrix| {

@@ -1,17 +1,18 @@
-//! 128 bits that tell patterns apart: two sums, modulo 2⁶⁴, of a hash of each word of the index
-//! arrays with its place. Sums do not depend on the order in which they are formed, so that threads of
-//! a CPU and of a GPU find the same. It tells one matrix of a program from another; it is no defence
-//! against somebody who looks for two patterns with the same sums.
+//! Fingerprints of 128 bits that tell patterns apart: two sums, modulo 2⁶⁴, of a hash of each word of the
+//! index arrays with its position. Sums do not depend on the order in which they are formed, so that threads
+//! of a CPU and of a GPU get the same result. A fingerprint tells one matrix of a program from another; it is
+//! no defence against somebody who searches for two patterns with the same sums.
 
-/// The two sums.
+/// Fingerprint of a pattern: the two sums.
 pub type Fingerprint = [u64; 2];
 
-/// Odd numbers without structure: 2⁶⁴ over the golden ratio, and a multiplier of Steele and Vigna
-/// (Computationally easy, spectrally good multipliers, 2021). Two pairs of word and place may have the
+/// Odd multipliers without structure: 2⁶⁴ over the golden ratio, and a multiplier of Steele and Vigna
+/// (Computationally easy, spectrally good multipliers, 2021). Two pairs of word and position may have the
 /// same hash in one sum, never in both.
 const STEPS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd134_2543_de82_ef95];
 
-/// splitmix64's last steps (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+/// Applies splitmix64's last steps (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+/// 2014).
 #[inline(always)]
 pub fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -19,17 +20,17 @@ pub fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Adds word `at` of array `array` (0 or 1) of a matrix; kernels/analysis/fingerprint.cu does the same.
+/// Adds word `at` of array `array` (0 or 1) of a matrix, as kernels/analysis/fingerprint.cu does.
 #[inline(always)]
 pub fn add(sums: &mut Fingerprint, array: u64, at: u64, word: u64) {
-    // Places of the two arrays are the even and the odd numbers.
+    // Positions of the two arrays are the odd and the even numbers, so that they never coincide.
     let place = (2 * at + array).wrapping_add(1);
     for (sum, step) in sums.iter_mut().zip(STEPS) {
         *sum = sum.wrapping_add(mix(word.wrapping_add(place.wrapping_mul(step))));
     }
 }
 
-/// The sums of two parts.
+/// Returns the sums over two sets of words.
 pub fn join(a: Fingerprint, b: Fingerprint) -> Fingerprint {
     [a[0].wrapping_add(b[0]), a[1].wrapping_add(b[1])]
 }
@@ -60,7 +61,7 @@ mod tests {
             of([&[], &[]]),
         ];
         for (at, a) in all.iter().enumerate() {
-            // Each half for itself, too.
+            // Each half differs by itself, too.
             assert!(all[..at].iter().all(|b| a[0] != b[0] && a[1] != b[1]), "{all:x?}");
         }
     }

@@ -1,7 +1,7 @@
-//! Matrices: borrowed descriptions of the user's arrays, and typed views of them.
+//! Sparse and dense matrices: borrowed descriptions of the user's arrays, and typed views of them.
 //!
-//! A descriptor holds addresses and never touches what they point to; the
-//! backend that owns that memory opens them as typed views.
+//! A descriptor holds addresses and never touches the memory behind them; the backend that owns that memory
+//! opens the arrays as typed views.
 
 pub mod bsr;
 pub mod compressed;
@@ -21,26 +21,27 @@ pub use compressed::Compressed;
 pub use coo::Coo;
 pub use dense::{DenseMatrix, DenseVector, Lines};
 
-/// A matrix in sparse tiles: what is known of it without its contents, which the library
-/// owns (`crate::matrix::tiles`) and which go from call to call beside it.
+/// Properties of a matrix in sparse tiles. The library owns its contents (`crate::matrix::tiles`), which are
+/// passed from call to call beside this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TileShape {
-    /// Rows.
+    /// Number of rows.
     pub rows: i64,
-    /// Columns.
+    /// Number of columns.
     pub cols: i64,
-    /// Stored entries.
+    /// Number of stored entries.
     pub nnz: i64,
-    /// Tiles that have one.
+    /// Number of tiles that have an entry.
     pub tiles: i64,
     /// Type of the values.
     pub value_type: DataType,
-    /// The tiles are those of the transpose: made from CSC, or of products that compute columns.
+    /// True if the tiles are those of the transpose: made from CSC, or by products that compute columns.
     pub by_columns: bool,
 }
 
 impl TileShape {
-    /// The same matrix in arrays of base 0 with 64-bit offsets: CSR, or where the tiles are by columns CSC.
+    /// Returns a descriptor of this matrix in arrays of base 0 with 64-bit offsets: CSR, or CSC where the
+    /// tiles are by columns.
     pub fn in_arrays(
         &self,
         offsets: Address,
@@ -65,34 +66,34 @@ impl TileShape {
     }
 }
 
-/// The arrays of a sparse matrix, by format.
+/// Arrays of a sparse matrix, by format.
 #[derive(Clone, Copy, Debug)]
 pub enum SparseArrays {
-    /// Compressed rows.
+    /// CSR arrays.
     Csr(Compressed),
-    /// Compressed columns.
+    /// CSC arrays.
     Csc(Compressed),
-    /// Coordinates.
+    /// COO arrays.
     Coo(Coo),
-    /// Blocked compressed rows.
+    /// BSR arrays.
     Bsr(Bsr),
-    /// None: the library has it.
+    /// Sparse tiles, which have no arrays of the user: the library owns them.
     Tile(TileShape),
 }
 
-/// A sparse matrix descriptor: borrows the user's arrays, copies nothing.
+/// Sparse matrix descriptor: borrows the user's arrays and copies nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct SparseMatrix {
     /// Format and arrays.
     pub arrays: SparseArrays,
     /// False if it was made from const pointers.
     pub writable: bool,
-    /// The caller may free the arrays after analysis: what a plan needs of them it copies.
+    /// True if the caller may free the arrays after analysis, so that a plan must copy those that it needs.
     pub temporary: bool,
 }
 
 impl SparseMatrix {
-    /// Its format.
+    /// Returns its format.
     pub fn format(&self) -> Format {
         match self.arrays {
             SparseArrays::Csr(_) => Format::Csr,
@@ -103,7 +104,7 @@ impl SparseMatrix {
         }
     }
 
-    /// (rows, columns, stored entries). For BSR in scalars, not in blocks.
+    /// Returns (rows, columns, stored entries); for BSR in scalars, not in blocks.
     pub fn shape(&self) -> (i64, i64, i64) {
         match &self.arrays {
             SparseArrays::Csr(m) => (m.major, m.minor, m.nnz),
@@ -114,15 +115,15 @@ impl SparseMatrix {
         }
     }
 
-    /// (rows, columns) of op(A) for this matrix A, and its stored entries.
+    /// Returns (rows, columns) of op(A) for this matrix A, and its stored entries.
     pub fn shape_of(&self, op: Operation) -> (i64, i64, i64) {
         let (rows, cols, nnz) = self.shape();
         let (rows, cols) = op.shape(rows, cols);
         (rows, cols, nnz)
     }
 
-    /// What matrices of all formats have: the type of the values, the number of the first row and column, and the
-    /// address of the values.
+    /// Returns the properties that matrices of all formats have: the type of the values, the index base, and
+    /// the address of the values.
     fn common(&self) -> (DataType, IndexBase, Address) {
         match &self.arrays {
             SparseArrays::Csr(m) | SparseArrays::Csc(m) => (m.value_type, m.base, m.values),
@@ -132,22 +133,22 @@ impl SparseMatrix {
         }
     }
 
-    /// Type of the values.
+    /// Returns the type of the values.
     pub fn value_type(&self) -> DataType {
         self.common().0
     }
 
-    /// Number of the first row and column.
+    /// Returns the index base: the number of the first row and column.
     pub fn base(&self) -> IndexBase {
         self.common().1
     }
 
-    /// Address of the values; NULL where the library has them.
+    /// Returns the address of the values; NULL for tiles, which the library owns.
     pub fn values(&self) -> Address {
         self.common().2
     }
 
-    /// The same matrix with its values elsewhere.
+    /// Returns this matrix with its values at another address.
     pub fn with_values(mut self, values: Address) -> Self {
         match &mut self.arrays {
             SparseArrays::Csr(m) | SparseArrays::Csc(m) => m.values = values,
@@ -158,7 +159,8 @@ impl SparseMatrix {
         self
     }
 
-    /// Its arrays: offsets and indices, or the two arrays of indices of COO, then the values. `None` in tiles.
+    /// Returns the user's arrays: offsets and indices, or the two index arrays of COO, then the values.
+    /// `None` for tiles.
     pub fn user_arrays(&self) -> Option<[Array; 3]> {
         let (value_type, values) = (self.value_type(), self.values());
         let of_index = |name, address, count, index_type: IndexType, needed| Array {
@@ -188,7 +190,8 @@ impl SparseMatrix {
         Some([first, second, values])
     }
 
-    /// The array of the user's that has a byte in common with these lines; none in tiles.
+    /// Returns the name of the user's array that has a byte in common with these lines, if any; `None` for
+    /// tiles.
     pub fn array_in(&self, lines: &Lines) -> Option<&'static str> {
         let is_in = |array: &Array| {
             let bytes = array.count as usize * array.size;
@@ -198,8 +201,8 @@ impl SparseMatrix {
         self.user_arrays()?.into_iter().find(is_in).map(|array| array.name)
     }
 
-    /// Every array must be there before the matrix is read or written;
-    /// `name` is the argument that the error names.
+    /// Returns an error if an array that is read or written is NULL; `name` is the argument that the error
+    /// names.
     pub fn require_arrays(&self, name: &str) -> Result<()> {
         let missing = |array: &Array| array.needed && array.address.is_null();
         match self.user_arrays().into_iter().flatten().find(missing) {
@@ -212,23 +215,24 @@ impl SparseMatrix {
     }
 }
 
-/// An array of the user's that a sparse matrix has.
+/// User's array that a sparse matrix refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Array {
-    /// The C argument.
+    /// Name of the C argument.
     pub name: &'static str,
-    /// Where it is.
+    /// Address of the first element.
     pub address: Address,
-    /// Its elements.
+    /// Number of elements.
     pub count: i64,
-    /// Bytes of an element.
+    /// Number of bytes of an element.
     pub size: usize,
-    /// It is read, and may not be NULL: not so the offsets of a matrix without rows, nor an array of no elements.
+    /// True if it is read and must not be NULL, unlike the offsets of a matrix without rows or an array
+    /// without elements.
     pub needed: bool,
 }
 
 impl Array {
-    /// Elements that are read.
+    /// Returns the number of elements that are read.
     pub fn read(&self) -> i64 {
         if self.needed {
             self.count
@@ -238,35 +242,35 @@ impl Array {
     }
 }
 
-/// What a look at the pattern found.
+/// Order of the entries in a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Structure {
-    /// Indices ascend inside every row (CSR, BSR), column (CSC); for COO the
-    /// entries ascend by (row, column).
+    /// True if indices ascend inside every row (CSR, BSR) or column (CSC); for COO, if the entries ascend by
+    /// (row, column).
     pub sorted: bool,
-    /// It is sorted and no entry is stored twice. Of an unsorted pattern this
-    /// is false, whatever its sorted form would have.
+    /// True if it is sorted and no entry is stored twice. Always false for an unsorted pattern, even without
+    /// duplicates.
     pub unique: bool,
 }
 
-/// The entries of a sparse pattern in storage order: what conversions read.
+/// Entries of a sparse pattern in storage order, from which conversions read.
 pub trait Entries: Sync {
-    /// (rows, columns).
+    /// Returns (rows, columns).
     fn shape(&self) -> (usize, usize);
-    /// Stored entries.
+    /// Returns the number of stored entries.
     fn len(&self) -> usize;
-    /// Whether it is sorted and without duplicates; for BSR, its blocks.
+    /// Returns whether it is sorted and without duplicates; for BSR, whether its blocks are.
     fn structure(&self) -> Structure;
     /// Calls `f(row, column, position in the value array)` for each entry,
     /// base 0, in storage order. The pattern must be valid.
     fn for_each(&self, f: impl FnMut(usize, usize, usize));
 }
 
-/// Indices that one parallel task looks at: a few microseconds of work, and
-/// what the first-level cache holds, for the second look where one is outside.
+/// Number of indices that one parallel task checks: a few microseconds of work, and few enough to be in the
+/// first-level cache for a second pass where one is outside.
 const LOOK: usize = 1 << 12;
 
-/// Position of the first index outside [base, base + extent).
+/// Returns the position of the first index outside [base, base + extent).
 pub(crate) fn first_outside<J: Index>(indices: &[J], base: i64, extent: usize) -> Option<usize> {
     let inside = |index: J| (base..base.saturating_add(extent as i64)).contains(&index.to_i64());
     pool::find_first(indices.len().div_ceil(LOOK), &|at| {
@@ -281,7 +285,8 @@ pub(crate) fn first_outside<J: Index>(indices: &[J], base: i64, extent: usize) -
     })
 }
 
-/// `NOT_SUPPORTED` where the user's arrays are needed and a matrix in tiles has none.
+/// Returns the `NOT_SUPPORTED` error for a function that needs the user's arrays, which a matrix in tiles has
+/// not.
 pub(crate) fn no_arrays(name: &str) -> Error {
     Error::unsupported(format!(
         "{name}: it is in tiles (tarsiaCreateTile), which this function does not take; tarsiaTileToSparse makes \
@@ -296,7 +301,7 @@ pub(crate) fn check_not_negative(name: &str, value: i64) -> Result<()> {
     Ok(())
 }
 
-/// A matrix without rows or columns has no entries.
+/// Returns an error if a matrix without rows or columns is said to have entries.
 pub(crate) fn check_room(name: &str, nnz: i64, extents: (i64, i64)) -> Result<()> {
     if nnz > 0 && (extents.0 == 0 || extents.1 == 0) {
         return Err(Error::invalid(name, format!("{nnz} entries cannot be in an empty matrix")));
@@ -349,7 +354,7 @@ pub(crate) fn check_align(name: &str, address: Address, align: usize) -> Result<
     Ok(())
 }
 
-/// `count · size` bytes must be addressable.
+/// Returns an error if `count · size` bytes are not addressable.
 pub(crate) fn check_extent(name: &str, count: i64, size: usize) -> Result<()> {
     let fits = usize::try_from(count)
         .ok()

@@ -1,4 +1,4 @@
-//! Matrices of the gallery as unit tests give them to the library.
+//! Descriptors and views of gallery matrices for unit tests.
 
 use matrices::owned::OwnedCsr;
 
@@ -6,7 +6,7 @@ use super::compressed::Pattern;
 use super::{Compressed, SparseArrays, SparseMatrix};
 use crate::types::{Address, Element, IndexBase, IndexType};
 
-/// The descriptor of a matrix in host memory, which borrows its arrays.
+/// Returns the descriptor of a matrix in host memory, which borrows its arrays.
 pub(crate) fn csr<V: Element>(a: &OwnedCsr<V>) -> SparseMatrix {
     let arrays = SparseArrays::Csr(Compressed {
         major: a.rows as i64,
@@ -23,7 +23,7 @@ pub(crate) fn csr<V: Element>(a: &OwnedCsr<V>) -> SparseMatrix {
     SparseMatrix { arrays, writable: false, temporary: false }
 }
 
-/// The typed view of its pattern.
+/// Returns the typed view of a matrix's pattern.
 pub(crate) fn pattern<V>(a: &OwnedCsr<V>) -> Pattern<'_, i64, i32> {
     Pattern {
         major: a.rows,

@@ -1,10 +1,10 @@
-//! Matrices in sparse tiles (src/format/tile.rs) that the library owns: what
-//! tarsiaCreateTile makes, products fill, and the next product reads in place.
+//! Matrices in sparse tiles (src/format/tile.rs) that the library owns: tarsiaCreateTile makes them, products
+//! fill them, and the next product reads them in place.
 //!
-//! Contents are never changed once they are made: what fills a [`TileMatrix`] puts new ones in
-//! their place, and a plan keeps those that it was made with until it is told to take others.
-//! Their memory goes with the last that has them. An allocator that is theirs alone ([`Contents`])
-//! remembers the work of the plans that have let go of them, so that it goes behind that work.
+//! Contents never change once they are made: filling a [`TileMatrix`] replaces its contents by new ones, and
+//! a plan keeps those that it was made with until it is told to take others. Their memory is released with
+//! their last owner. Each [`Contents`] has an allocator for its memory alone, which records the work of plans
+//! that have given up the contents, so that the memory is released behind that work.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -16,44 +16,44 @@ use crate::matrix::{check_not_negative, SparseArrays, SparseMatrix, TileShape};
 use crate::memory::{Allocator, Context};
 use crate::types::{BackendKind, DataType};
 
-/// Contents, in memory of the backend that made them.
+/// Contents of a matrix in tiles, in memory of the backend that made them.
 pub struct Tiles {
-    /// What is known of them without a look.
+    /// Properties that are known without reading the contents.
     pub shape: TileShape,
-    /// The backend's own type.
+    /// Contents in the backend's own type.
     pub contents: Box<dyn Any + Send + Sync>,
 }
 
 impl Tiles {
-    /// Its descriptor, of a matrix without arrays.
+    /// Returns a descriptor of the matrix, which has no arrays.
     pub fn matrix(&self) -> SparseMatrix {
         SparseMatrix { arrays: SparseArrays::Tile(self.shape), writable: true, temporary: false }
     }
 }
 
-/// The tiles of A and B of a product, of those that are in tiles.
+/// Tiles of the factors A and B of a product; `None` for a factor that is not in tiles.
 pub type TileFactors = [Option<Arc<Tiles>>; 2];
 
-/// The contents of a matrix, with the allocator of their memory, which has no other.
+/// Contents of a matrix, with the allocator that serves their memory alone.
 #[derive(Clone)]
 pub struct Contents {
-    /// The contents.
+    /// Tiles with their shape.
     pub tiles: Arc<Tiles>,
-    /// Where their memory comes from.
+    /// Allocator of the tiles' memory.
     pub memory: Arc<Allocator>,
 }
 
-/// A matrix whose contents come and go.
+/// Matrix in tiles whose contents can be replaced.
 pub struct TileMatrix {
     backend: BackendKind,
     device: i32,
-    /// The shape while nothing is in it.
+    /// Shape while the matrix has no contents.
     empty: TileShape,
     contents: RwLock<Option<Contents>>,
 }
 
 impl TileMatrix {
-    /// One of a device of a backend, with nothing in it.
+    /// Creates an empty matrix for a device of a backend.
     pub fn new(
         (backend, device): (BackendKind, i32),
         (rows, cols): (i64, i64),
@@ -79,12 +79,12 @@ impl TileMatrix {
         Ok(TileMatrix { backend, device, empty, contents: RwLock::new(None) })
     }
 
-    /// What is known without a look; no entries where nothing is in it.
+    /// Returns the shape, with no entries where the matrix has no contents.
     pub fn shape(&self) -> TileShape {
         self.contents.read().as_ref().map_or(self.empty, |contents| contents.tiles.shape)
     }
 
-    /// The contents; `name` is the argument that errors name.
+    /// Returns the contents; `name` is the argument that errors name.
     pub fn contents(&self, name: &str) -> Result<Contents> {
         self.contents.read().clone().ok_or_else(|| {
             Error::state(format!(
@@ -93,8 +93,8 @@ impl TileMatrix {
         })
     }
 
-    /// Puts others in, of the same shape and type, which `make` makes in the memory of the context that it gets:
-    /// `cx` with an allocator for them alone.
+    /// Replaces the contents by new ones of the same shape and type. `make` makes these in the memory of the
+    /// context that it gets: `cx` with an allocator for them alone.
     pub fn fill(&self, cx: &Context, make: impl FnOnce(&Context) -> Result<Tiles>) -> Result<()> {
         let memory = cx.allocator.scoped(usize::MAX);
         let tiles = make(&Context { allocator: Arc::clone(&memory), ..cx.clone() })?;
@@ -105,13 +105,13 @@ impl TileMatrix {
                 format!("{rows} × {cols} tiles of {} for another matrix", value_type.short()),
             ));
         }
-        // The old ones go after the lock.
+        // The old contents are dropped after the lock is released.
         let old = self.contents.write().replace(Contents { tiles: Arc::new(tiles), memory });
         drop(old);
         Ok(())
     }
 
-    /// It must be of this backend and device.
+    /// Returns an error if the matrix belongs to another backend or device.
     pub fn require_backend(&self, name: &str, backend: BackendKind, device: i32) -> Result<()> {
         if (self.backend, self.device) == (backend, device) {
             return Ok(());
@@ -128,7 +128,7 @@ impl TileMatrix {
     }
 }
 
-/// `INVALID_VALUE`: a plan cannot take these contents.
+/// Returns the `INVALID_VALUE` error for a plan that cannot take contents of another pattern.
 pub fn other_pattern(name: &str) -> Error {
     Error::invalid(
         name,

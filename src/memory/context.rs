@@ -1,4 +1,4 @@
-//! What a call carries from the handle to whoever does its work.
+//! Context that a call passes from the handle down to the code that does its work.
 
 use std::sync::Arc;
 
@@ -6,42 +6,42 @@ use super::Allocator;
 use crate::error::{Error, Result};
 use crate::types::{Address, PointerMode};
 
-/// What a call carries from the handle: where it runs and with what memory.
+/// Context of a call, taken from its handle: where it runs and with which memory.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// The user's stream; the host ignores it.
+    /// User's stream; the host backend ignores it.
     pub stream: Address,
-    /// Where alpha and beta live.
+    /// Location of alpha and beta: on the host or in the backend's memory.
     pub pointer_mode: PointerMode,
-    /// Scratch memory of the handle, for execute.
+    /// Workspace of the handle, for execute.
     pub workspace: Workspace,
-    /// [`COUNTER_BYTES`] of the handle, zero between calls: what executes and
-    /// has counted in it leaves it zero. NULL where the backend has no use for it.
+    /// [`COUNTER_BYTES`] of counters of the handle, zero between calls: an execution that counts in it leaves
+    /// it zero. NULL where the backend does not use it.
     pub counters: Address,
-    /// Memory for what a plan keeps and for analysis' temporaries.
+    /// Allocator of memory that a plan keeps and of temporary memory of analysis.
     pub allocator: Arc<Allocator>,
 }
 
-/// Size of [`Context::counters`].
+/// Size of [`Context::counters`] in bytes.
 pub const COUNTER_BYTES: usize = 32 * SLOTS;
-/// Counters of a handle, of 32 bits: what a launch may hand over between blocks.
-/// A matrix of 500 million entries has at most this many rows of more than 2^15.
+/// Number of 32-bit counters of a handle, by which blocks of a launch hand over partial sums. A matrix of 500
+/// million entries has at most this many rows of more than 2^15.
 pub const COUNTERS: usize = 1 << 14;
-/// Slots of a handle, in the same memory: 32 bytes for a row's sum that a block hands to another.
-/// A matrix of 850 million entries needs no more, with parts of 2^15 entries.
+/// Number of slots of a handle, in the same memory: 32 bytes for a partial sum that one block hands to
+/// another. A matrix of 850 million entries needs no more, with pieces of 2^15 entries.
 pub const SLOTS: usize = 1 << 15;
 
-/// Scratch memory that execute may use.
+/// Workspace: scratch memory that execute may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Workspace {
-    /// Its address, aligned to [`USER_ALIGNMENT`](super::USER_ALIGNMENT).
+    /// Address, aligned to [`USER_ALIGNMENT`](super::USER_ALIGNMENT).
     pub address: Address,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: usize,
 }
 
 impl Workspace {
-    /// The workspace must hold `needed` bytes.
+    /// Returns an error if the workspace has less than `needed` bytes.
     pub fn require(&self, needed: usize) -> Result<()> {
         if self.bytes >= needed {
             return Ok(());

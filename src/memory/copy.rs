@@ -13,14 +13,14 @@ pub(crate) fn clear(address: Address, bytes: usize) {
     }
 }
 
-/// Copies lines, some thousands of bytes a task where there are many.
+/// Copies lines in parallel, about 256 KiB per task where there are many.
 pub(crate) fn copy_lines(from: &Lines, to: &Lines) {
-    /// A task's bytes, about: less than what a core's second-level cache holds.
+    /// Approximate number of bytes of a task: less than the second-level cache of a core holds.
     const TASK: usize = 256 << 10;
     if from.bytes == 0 || from.count == 0 {
         return;
     }
-    // Lines of a task, or pieces of a line.
+    // A task has whole lines, or a piece of a single line.
     let lines = (TASK / from.bytes).max(1);
     let (pieces, tasks) = match from.count {
         1 => (TASK, from.bytes.div_ceil(TASK)),
@@ -30,7 +30,8 @@ pub(crate) fn copy_lines(from: &Lines, to: &Lines) {
         let range = if from.count == 1 { 0..1 } else { task * lines..from.count.min((task + 1) * lines) };
         let first = if from.count == 1 { task * pieces } else { 0 };
         for line in range {
-            // SAFETY: callers pass memory of these lines, which share nothing; tasks have different parts.
+            // SAFETY: callers pass memory of these lines, which do not overlap; each task copies bytes of its
+            // own.
             unsafe {
                 let from_line = from.address.offset(line * from.distance + first).as_ptr::<u8>();
                 let to_line = to.address.offset(line * to.distance + first).as_mut_ptr::<u8>();
@@ -44,7 +45,7 @@ pub(crate) fn copy_lines(from: &Lines, to: &Lines) {
     }
 }
 
-/// Copies between two places of host memory, which may overlap.
+/// Copies bytes inside host memory; source and destination may overlap.
 pub(crate) fn copy(dst: Address, src: Address, bytes: usize) -> Result<()> {
     if bytes > 0 {
         // SAFETY: the caller of tarsiaMemcpy promises that both hold that many

@@ -1,24 +1,24 @@
 //! The floating-point environment: rounding mode, flushing of subnormals, masks of exceptions.
 //!
-//! A program may have changed it (fesetround, -ffast-math's FTZ and DAZ, feenableexcept), for one
-//! thread or for all. Were it left in force, the shares of one product would be rounded by different
-//! rules on different threads, and compiled code, which assumes the default, would be wrong. So every
-//! call of the C API computes in the default environment and gives the caller's back when it returns,
-//! flags included: what the library's arithmetic raised does not reach the caller. Functions of the user's
-//! that a call runs find the default, and what they change holds until they return.
+//! A program may have changed it (fesetround, -ffast-math's FTZ and DAZ, feenableexcept), for one thread or
+//! for all. If the library left it in force, the shares of one product would be rounded by different rules on
+//! different threads, and compiled code, which assumes the default, would be wrong. So every call of the C
+//! API computes in the default environment and restores the caller's when it returns, flags included: flags
+//! that the library's arithmetic raised do not reach the caller. User functions that a call runs start in the
+//! default environment, and what they change in it lasts until they return.
 
-/// The default environment, until this is dropped; then the one that was found.
+/// Guard that keeps the default environment in force until it is dropped, and then restores the one found.
 pub struct Default {
     found: Word,
     x87: X87,
 }
 
 impl Default {
-    /// From here on.
+    /// Enters the default environment.
     #[inline]
     pub fn enter() -> Self {
         let found = read();
-        // Writing costs some ten cycles more than reading, and sticky flags alone need no writing.
+        // Writing takes some ten cycles more than reading, and sticky flags alone need no writing.
         if found & !FLAGS != DEFAULT {
             write(DEFAULT);
         }
@@ -36,8 +36,8 @@ impl Drop for Default {
     }
 }
 
-/// Runs a function of the user's, which may change the environment; the default is back afterwards, also
-/// where it unwinds.
+/// Runs a user function, which may change the environment; the default is restored afterwards, also where the
+/// function unwinds.
 pub fn callback<R>(f: impl FnOnce() -> R) -> R {
     struct After;
     impl Drop for After {
@@ -49,8 +49,8 @@ pub fn callback<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Puts a thread of the library's own into the default environment: it starts with that of the
-/// thread that made it.
+/// Sets the default environment for one of the library's own threads, which starts with the environment of
+/// the thread that created it.
 pub fn reset() {
     write(DEFAULT);
     X87::reset();
@@ -61,7 +61,7 @@ mod machine {
     use std::arch::asm;
 
     pub type Word = u32;
-    /// MXCSR: all exceptions masked, rounding to nearest, no FTZ, no DAZ.
+    /// Default MXCSR: all exceptions masked, rounding to nearest, no FTZ, no DAZ.
     pub const DEFAULT: Word = 0x1f80;
     /// The sticky exception flags.
     pub const FLAGS: Word = 0x3f;
@@ -80,12 +80,12 @@ mod machine {
         unsafe { asm!("ldmxcsr [{}]", in(reg) &word, options(nostack, preserves_flags)) };
     }
 
-    /// The environment of the x87 unit, in which the user's functions compute with `long double`: what was
-    /// found, if it is not the default. (The library itself does not compute there.)
+    /// Environment of the x87 unit, in which user functions compute with `long double`: what was found, if it
+    /// is not the default. (The library itself does not compute there.)
     pub struct X87(Option<[u32; 7]>);
 
     impl X87 {
-        /// All exceptions masked, rounding to nearest, 64 bits of mantissa.
+        /// Default control word: all exceptions masked, rounding to nearest, 64 bits of mantissa.
         const DEFAULT: u16 = 0x37f;
 
         #[inline]
@@ -103,7 +103,7 @@ mod machine {
             X87(Some(found))
         }
 
-        /// Gives back what was found, its flags included.
+        /// Restores what was found, its flags included.
         #[inline]
         pub fn leave(&self) {
             if let Some(found) = &self.0 {
@@ -121,7 +121,7 @@ mod machine {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod no_x87 {
-    /// Only x86 has this unit.
+    /// Placeholder for processors without an x87 unit.
     pub struct X87;
 
     impl X87 {
@@ -140,9 +140,9 @@ mod machine {
     use std::arch::asm;
 
     pub type Word = u64;
-    /// FPCR: no traps, rounding to nearest, no FZ, no FZ16, no default NaN.
+    /// Default FPCR: no traps, rounding to nearest, no FZ, no FZ16, no default NaN.
     pub const DEFAULT: Word = 0;
-    /// The sticky flags are in another register (FPSR).
+    /// No flags: the sticky ones are in another register (FPSR).
     pub const FLAGS: Word = 0;
 
     #[inline]
@@ -162,7 +162,7 @@ mod machine {
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod machine {
-    /// The control word of this processor is not known here: it is left as it is.
+    /// The control word of this processor is not known here: it is left unchanged.
     pub type Word = u32;
     pub const DEFAULT: Word = 0;
     pub const FLAGS: Word = 0;

@@ -1,11 +1,11 @@
-//! The heap of the library: the system's, and behind it a small reserve.
+//! Global allocator of the library: the system's heap, and behind it a small reserve.
 //!
-//! Rust ends the process where the memory of a `Box`, an `Arc` or a `String` cannot be had, which a library
-//! must not do to its caller. Memory in proportion to the input is asked for in a way that may fail, and
-//! becomes `ALLOC_FAILED`. What is left are small requests, up to [`LARGEST`] bytes: objects, error texts,
-//! jobs of threads. Where the system refuses one of these, it is served from a reserve that is part of the
-//! library's data, as C++ runtimes do for exceptions. While half of the reserve is in use, calls that make
-//! objects are refused ([`check`]), so that the rest serves what calls need on their way out.
+//! Rust ends the process where memory for a `Box`, an `Arc` or a `String` is not available, which a library
+//! must not do to its caller. Memory in proportion to the input is requested fallibly, and failure becomes
+//! `ALLOC_FAILED`. The remaining requests are small, up to [`LARGEST`] bytes: objects, error texts, jobs of
+//! threads. Where the system refuses one of these, it is served from a reserve that is part of the library's
+//! data, as C++ runtimes do for exceptions. While more than half of the reserve is in use, calls that make
+//! objects are refused ([`check`]), so that the rest serves calls until they have returned.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, UnsafeCell};
@@ -14,16 +14,16 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::error::{Error, Result, Status};
 
-/// The largest request that the reserve serves, in bytes.
+/// Largest request that the reserve serves, in bytes.
 pub const LARGEST: usize = 4096;
 
-/// Blocks of one size: bytes of a block, number of blocks. A block is aligned to its size.
+/// Size classes of the reserve: bytes of a block, number of blocks. A block is aligned to its size.
 const CLASSES: [(usize, usize); 4] = [(64, 512), (256, 256), (1024, 96), (LARGEST, 32)];
 
-/// More bytes than the C library and Rust's own library keep of a thread.
+/// Upper bound of the bytes that the C library and Rust's own library allocate for a thread.
 pub const PER_THREAD: usize = 8192;
 
-/// Bytes of the reserve.
+/// Size of the reserve in bytes.
 pub const RESERVE: usize = {
     let (mut class, mut sum) = (0, 0);
     while class < CLASSES.len() {
@@ -33,7 +33,8 @@ pub const RESERVE: usize = {
     sum
 };
 
-/// Where the blocks of a class begin. Larger blocks come first: each class begins at a multiple of its size.
+/// Returns the offset of the first block of a class. Larger blocks come first, so that each class begins at a
+/// multiple of its block size.
 const fn start_of(class: usize) -> usize {
     let (mut larger, mut sum) = (CLASSES.len() - 1, 0);
     while larger > class {
@@ -43,7 +44,7 @@ const fn start_of(class: usize) -> usize {
     sum
 }
 
-/// Words of the longest list of used blocks.
+/// Number of words of the longest bit mask of used blocks.
 const WORDS: usize = 8;
 
 #[repr(C, align(4096))]
@@ -51,15 +52,15 @@ struct Blocks(UnsafeCell<[u8; RESERVE]>);
 
 /// Memory for small requests that the system has refused.
 struct Reserve {
-    /// Pages of it come into being when they are first written.
+    /// The blocks; the system maps a page of them when it is first written.
     blocks: Blocks,
-    /// For each class a bit a block: it is in use.
+    /// Bit mask of the blocks in use, for each class.
     used: [[AtomicU64; WORDS]; CLASSES.len()],
-    /// Bytes of all blocks in use.
+    /// Total bytes of the blocks in use.
     in_use: AtomicUsize,
 }
 
-// SAFETY: a block belongs to who has set its bit in `used`, until the bit is cleared.
+// SAFETY: a block belongs to the thread that has set its bit in `used`, until the bit is cleared.
 unsafe impl Sync for Reserve {}
 
 impl Reserve {
@@ -71,7 +72,7 @@ impl Reserve {
         }
     }
 
-    /// A block for a request; NULL if it is too large, or if none is left.
+    /// Takes a block for a request; NULL if it is too large, or if no block is left.
     fn take(&self, layout: Layout) -> *mut u8 {
         let need = layout.size().max(layout.align());
         for (class, &(bytes, count)) in CLASSES.iter().enumerate().filter(|(_, class)| class.0 >= need) {
@@ -93,7 +94,7 @@ impl Reserve {
         ptr::null_mut()
     }
 
-    /// The class and number of the block at an address; `None` if it is the system's.
+    /// Returns the class and number of the block at an address; `None` for memory of the system.
     fn block_at(&self, pointer: *mut u8) -> Option<(usize, usize)> {
         let start = self.blocks.0.get().addr();
         let offset = pointer.addr().checked_sub(start).filter(|&offset| offset < RESERVE)?;
@@ -106,13 +107,14 @@ impl Reserve {
         self.used[class][block / 64].fetch_and(!(1 << (block % 64)), Ordering::Release);
     }
 
-    /// True while more than half of its bytes are in use.
+    /// Returns whether more than half of the bytes are in use.
     fn is_low(&self) -> bool {
         self.in_use.load(Ordering::Relaxed) > RESERVE / 2
     }
 }
 
-/// `ALLOC_FAILED` while half of the reserve is in use. For calls that make objects which stay.
+/// Returns `ALLOC_FAILED` while more than half of the reserve is in use. For calls that make objects that
+/// outlive them.
 pub fn check() -> Result<()> {
     if HEAP.0.is_low() {
         return Err(Error::new(
@@ -123,17 +125,17 @@ pub fn check() -> Result<()> {
     Ok(())
 }
 
-/// `ALLOC_FAILED` where the system has not this many bytes left. The C library and Rust's own library end
-/// the process where they have no memory for what they keep of a thread, a few hundred bytes: to be asked
-/// before they are made to.
+/// Returns `ALLOC_FAILED` if the system cannot allocate this many bytes. The C library and Rust's own library
+/// end the process where they have no memory for their data of a thread, a few hundred bytes; so this is
+/// called before they allocate it.
 pub fn check_system(bytes: usize) -> Result<()> {
     let layout = Layout::array::<u8>(bytes).map_err(|_| Error::out_of_memory(bytes))?;
     if bytes == 0 {
         return Ok(());
     }
-    // SAFETY: there are some bytes, and they are given back with the same layout.
+    // SAFETY: the size is not zero, and the memory is freed with the same layout.
     unsafe {
-        // Unseen by the compiler, which otherwise leaves out what is given back unused.
+        // Hidden from the compiler, which otherwise removes an allocation that is freed unused.
         let pointer = std::hint::black_box(System.alloc(layout));
         if pointer.is_null() {
             return Err(Error::out_of_memory(bytes));
@@ -147,26 +149,26 @@ thread_local! {
     static READY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes what the C library keeps of a thread that uses thread-local data with destructors; `ALLOC_FAILED`
+/// Allocates the C library's data for a thread that has thread-local data with destructors; `ALLOC_FAILED`
 /// where there is no memory for it. For a thread's first call.
 pub fn prepare_thread() -> Result<()> {
     if !READY.get() {
         check_system(PER_THREAD)?;
-        // The data of rayon's queues: nothing else that a call always uses has a destructor.
+        // The data of rayon's queues: no other data that every call uses has a destructor.
         crossbeam_epoch::is_pinned();
         READY.set(true);
     }
     Ok(())
 }
 
-/// What Rust allocates with: the system's memory, then the reserve.
+/// Allocator behind Rust's heap: the system's memory, then the reserve.
 struct Heap(Reserve);
 
 #[global_allocator]
 static HEAP: Heap = Heap(Reserve::new());
 
-// SAFETY: the system's allocator keeps the contract for its memory, and which memory is its own is told by
-// the address; `take` gives blocks that nobody else has, large and aligned enough for the layout.
+// SAFETY: the system's allocator keeps the contract for its memory, and the address tells whether memory is
+// its own; `take` returns blocks that nobody else has, large and aligned enough for the layout.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise on the layout.
@@ -193,7 +195,7 @@ unsafe impl GlobalAlloc for Heap {
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         match self.0.block_at(pointer) {
             Some((class, block)) => self.0.give_back(class, block),
-            // SAFETY: it came from there, with this layout.
+            // SAFETY: it was allocated by the system, with this layout.
             None => unsafe { System.dealloc(pointer, layout) },
         }
     }
@@ -204,7 +206,8 @@ unsafe impl GlobalAlloc for Heap {
             Some((class, _)) if size <= CLASSES[class].0 => return pointer,
             Some(_) => {}
             None => {
-                // SAFETY: it came from there, with this layout; the caller's promise on the size.
+                // SAFETY: it was allocated by the system, with this layout; the size is as the caller
+                // promises.
                 let moved = unsafe { System.realloc(pointer, layout, size) };
                 if !moved.is_null() {
                     return moved;
@@ -213,7 +216,7 @@ unsafe impl GlobalAlloc for Heap {
         }
         // SAFETY: the caller's promise: the size is not 0 and does not overflow with this alignment.
         let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        // A block that has become too small may find room in the system's memory again.
+        // A block that has become too small may be moved to the system's memory again.
         // SAFETY: the layout is valid.
         let moved = if own.is_some() { unsafe { self.alloc(wanted) } } else { self.0.take(wanted) };
         if !moved.is_null() {

@@ -1,12 +1,12 @@
-//! Work in flight: which streams may still use memory that is about to be given back, or arrays that
-//! are about to get new values. Nobody is made to wait for it: memory goes back in the streams' order,
-//! and streams wait for each other.
+//! Work in flight: the record of which streams may still use memory that is about to be released, or arrays
+//! that are about to get new values. No thread waits for that work: memory is released in stream order, and
+//! streams wait for each other.
 //!
 //! Every call that enqueues work ends with an event on its handle's stream ([`LastWork`]); a plan and a
-//! handle keep those of the calls that have used them ([`InFlight`]). The streams themselves are not
-//! kept, because a program may destroy one before the plans that have run on it. What a CUDA graph has
-//! captured runs whenever the graph is launched, on any stream: a graph keeps what it uses by a
-//! reference of its own ([`GraphReferences`]).
+//! handle keep the events of the calls that have used them ([`InFlight`]). The streams themselves are not
+//! kept, because a program may destroy one before the plans that have run on it. Work that a CUDA graph has
+//! captured runs whenever the graph is launched, on any stream: a graph keeps the objects that it uses alive
+//! by a reference of its own ([`GraphReferences`]).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -17,33 +17,33 @@ use parking_lot::Mutex;
 use crate::error::Result;
 use crate::types::Address;
 
-/// The last work that the calls of one handle have put on one stream.
+/// Last work that the calls of one handle have enqueued on one stream.
 pub trait LastWork: Send + Sync {
-    /// Whether `stream` is the one that it is of. A stream that was made later, at the address of
-    /// another, is not.
+    /// Returns whether this is work of `stream`. A stream that was created later at the address of another
+    /// one is a different stream.
     fn is_of(&self, stream: Address) -> bool;
-    /// Everything that is on the stream now comes before it. Not in a capture.
+    /// Records an event behind everything that is on the stream now. Must not be called during a capture.
     fn record(&self, stream: Address) -> Result<()>;
-    /// It is done, or it failed and took the context with it.
+    /// Returns whether the work is done, or has failed and destroyed the context.
     fn is_done(&self) -> bool;
-    /// Makes the stream wait for it: work that is enqueued there from here on begins after it.
+    /// Makes `stream` wait for the work: work that is enqueued there from here on begins after it.
     fn hold_back(&self, stream: Address) -> Result<()>;
-    /// Waits for it.
+    /// Blocks until the work is done.
     fn wait(&self) -> Result<()>;
 }
 
-/// References that graphs hold to something whose addresses they have captured.
+/// References that graphs hold to an object whose addresses they have captured.
 pub trait GraphReferences: Send + Sync {
-    /// The graph into which the stream is captured holds one from now on, and so does what is made of
-    /// the graph, until the last launch of it is done.
+    /// Gives a reference to the graph into which the stream is captured. The graph holds it, and so does
+    /// everything instantiated from the graph, until its last launch is done.
     fn give_to_graph_of(&self, stream: Address) -> Result<()>;
-    /// No more graphs come; what is known of those that there are.
+    /// Ends the handing out of references, and returns the record of the graphs that hold one.
     fn close(self: Box<Self>) -> Arc<dyn Graphs>;
 }
 
-/// Graphs that hold references.
+/// Record of the graphs that hold references.
 pub trait Graphs: Send + Sync {
-    /// None is left.
+    /// Returns whether no such graph is left.
     fn are_gone(&self) -> bool;
 }
 
@@ -55,12 +55,12 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Behind one more work.
+    /// Adds one more work.
     pub fn add(&mut self, work: Arc<dyn LastWork>) {
         self.works.push(work);
     }
 
-    /// Behind this work and other work, but for what is done.
+    /// Returns the union of this and other pending work, without works and graphs that are done.
     pub fn with(&self, other: &Pending) -> Pending {
         let mut both = Pending::default();
         for work in self.works.iter().chain(&other.works) {
@@ -76,17 +76,18 @@ impl Pending {
         both
     }
 
-    /// All of it is done.
+    /// Returns whether all of it is done.
     pub fn is_done(&self) -> bool {
         self.graphs_are_gone() && self.works.iter().all(|work| work.is_done())
     }
 
-    /// No graph is left that may be launched, or runs.
+    /// Returns whether no graph is left that may be launched or still runs.
     pub fn graphs_are_gone(&self) -> bool {
         self.graphs.iter().all(|graphs| graphs.are_gone())
     }
 
-    /// The same, but that the driver may need a moment to see that the last one is gone.
+    /// Returns whether no graph is left, and waits up to 20 ms for that, since the driver may need a moment
+    /// to see that the last one is gone.
     pub fn graphs_are_gone_soon(&self) -> bool {
         (0..20).any(|_| {
             let gone = self.graphs_are_gone();
@@ -97,25 +98,25 @@ impl Pending {
         })
     }
 
-    /// Makes the stream wait for the work that other streams still do.
+    /// Makes the stream wait for the unfinished work of other streams.
     pub fn hold_back(&self, stream: Address) -> Result<()> {
         let mut unfinished = self.works.iter().filter(|work| !work.is_done());
         unfinished.try_for_each(|work| work.hold_back(stream))
     }
 
-    /// Waits for the work of streams.
+    /// Blocks until the work of all streams is done.
     pub fn wait(&self) -> Result<()> {
         self.works.iter().try_for_each(|work| work.wait())
     }
 }
 
-/// How many works are kept before those that are done are looked for.
+/// Number of works that are kept before those that are done are removed.
 const MANY: usize = 8;
 
-/// A stream's last work with an object.
+/// Last work of one stream with an object.
 struct Use {
     work: Arc<dyn LastWork>,
-    /// The last of the object's changes that the stream has waited for.
+    /// Number of the object's last change that the stream has waited for.
     change: u64,
 }
 
@@ -124,19 +125,19 @@ struct State {
     uses: Vec<Use>,
     references: Option<Box<dyn GraphReferences>>,
     graphs: Vec<Arc<dyn Graphs>>,
-    /// Changes so far: new values of a plan, numeric phases, what else writes its arrays.
+    /// Number of changes so far: new values of a plan, numeric phases and all else that writes its arrays.
     changes: u64,
-    /// Where the last of them is.
+    /// Work that made the last change.
     changed: Option<Arc<dyn LastWork>>,
 }
 
-/// The work that uses an object: a plan, or a handle's workspace. While one thread changes the object no
-/// other reads it.
+/// Record of the work that uses an object: a plan, or a handle's workspace. While one thread changes the
+/// object, no other thread reads it.
 #[derive(Default)]
 pub struct InFlight {
     state: Mutex<State>,
-    /// The address of a work that has waited for all changes, if not 0: mostly that of the next call,
-    /// which has nothing to look for then.
+    /// Address of a work that has waited for all changes, or 0: mostly that of the next call, which then need
+    /// not search.
     latest: AtomicUsize,
 }
 
@@ -145,8 +146,8 @@ fn address(work: &Arc<dyn LastWork>) -> usize {
 }
 
 impl InFlight {
-    /// Before a call enqueues work on `stream` that reads the object: it comes after changes that were
-    /// enqueued on other streams. `work` is that of the stream.
+    /// Must be called before a call enqueues work on `stream` that reads the object: that work will come
+    /// after changes that were enqueued on other streams. `work` is the last work of the stream.
     pub fn before_reading(&self, work: &Arc<dyn LastWork>, stream: Address) -> Result<()> {
         // A work that is kept here keeps its address.
         if self.latest.load(Ordering::Acquire) == address(work) {
@@ -165,8 +166,9 @@ impl InFlight {
         Ok(())
     }
 
-    /// Before a call enqueues work on `stream` that needs the object for itself, such as a handle's workspace: it comes
-    /// after the work of the stream that had it before, which came after that of the one before it.
+    /// Must be called before a call enqueues work on `stream` that needs the object, such as a handle's
+    /// workspace, for itself: that work will come after the work of the stream that used it before, which
+    /// came after that of the one before it.
     pub fn before_having(&self, work: &Arc<dyn LastWork>, stream: Address) -> Result<()> {
         if self.latest.load(Ordering::Acquire) == address(work) {
             return Ok(());
@@ -181,15 +183,15 @@ impl InFlight {
         Ok(())
     }
 
-    /// Before a call enqueues work on `stream` that changes the object: it comes after all work that
-    /// reads it.
+    /// Must be called before a call enqueues work on `stream` that changes the object: that work will come
+    /// after all work that reads it.
     pub fn before_changing(&self, work: &Arc<dyn LastWork>, stream: Address) -> Result<()> {
         let state = self.state.lock();
         let others = state.uses.iter().filter(|other| !Arc::ptr_eq(&other.work, work));
         others.map(|other| &other.work).try_for_each(|other| other.hold_back(stream))
     }
 
-    /// Such work was enqueued, or some of it.
+    /// Records that work that changes the object was enqueued, or some of it.
     pub fn changed(&self, work: &Arc<dyn LastWork>) {
         let mut state = self.state.lock();
         let at = state.enter(work);
@@ -199,7 +201,7 @@ impl InFlight {
         self.latest.store(address(work), Ordering::Release);
     }
 
-    /// The graph into which `stream` is captured uses the object.
+    /// Records that the graph into which `stream` is captured uses the object.
     pub fn captured(
         &self,
         stream: Address,
@@ -212,7 +214,7 @@ impl InFlight {
         state.references.as_ref().map_or(Ok(()), |references| references.give_to_graph_of(stream))
     }
 
-    /// What has to be done before the object's memory may be used again.
+    /// Returns the work that has to be done before the object's memory may be used again.
     pub fn pending(&self) -> Pending {
         let mut state = self.state.lock();
         if let Some(references) = state.references.take() {
@@ -225,13 +227,13 @@ impl InFlight {
 }
 
 impl State {
-    /// Where the work stands among the uses.
+    /// Returns the index of the work among the uses, and adds it if it is new.
     fn enter(&mut self, work: &Arc<dyn LastWork>) -> usize {
         if let Some(at) = self.uses.iter().position(|other| Arc::ptr_eq(&other.work, work)) {
             return at;
         }
         if self.uses.len() >= MANY {
-            // A work that a handle still has may be recorded again: it must not be forgotten.
+            // A work that a handle still refers to may be recorded again: it must not be removed.
             self.uses.retain(|one| Arc::strong_count(&one.work) > 1 || !one.work.is_done());
         }
         self.uses.push(Use { work: Arc::clone(work), change: 0 });

@@ -1,5 +1,5 @@
-//! What all work needs: the handle's allocator and the one fallible buffer over it, the context of a call,
-//! which work is in flight, the process (fork), and the threads of the host.
+//! Memory and threads: the handle's allocator and the one fallible buffer type over it, the context of a
+//! call, the record of work in flight, the process (fork), and the threads of the host.
 
 pub mod context;
 pub mod copy;
@@ -30,47 +30,48 @@ use crate::types::{Address, ComputeType, DataType};
 
 pub use context::{Context, Workspace, COUNTERS, COUNTER_BYTES, SLOTS};
 
-/// Alignment of memory that the library allocates itself, in bytes: what [`ALLOCATOR_ALIGNMENT`] asks of
-/// others. A cache line of a CPU is less.
+/// Alignment of memory that the library allocates itself, in bytes: the same as [`ALLOCATOR_ALIGNMENT`]
+/// requires of user allocators. It is more than a cache line of a CPU.
 pub const ALIGNMENT: usize = ALLOCATOR_ALIGNMENT;
 
 /// Alignment that a user's workspace must have, in bytes.
 pub const USER_ALIGNMENT: usize = 16;
 
-/// Alignment that memory from a user's allocator must have, in bytes: what cudaMalloc and the pools of the
-/// field give.
+/// Alignment that memory from a user's allocator must have, in bytes: that of cudaMalloc and of common memory
+/// pools.
 pub const ALLOCATOR_ALIGNMENT: usize = 256;
 
 /// Size of a huge page on x86-64 and, with 4 KiB pages, on aarch64.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Where memory comes from.
+/// Source of memory: the system, a device, or a user's allocator.
 pub trait RawMemory: Send + Sync {
-    /// At least `bytes` (> 0) bytes, or `ALLOC_FAILED`.
+    /// Allocates at least `bytes` (> 0) bytes, or returns `ALLOC_FAILED`.
     fn allocate(&self, bytes: usize, stream: Address) -> Result<Address>;
-    /// Gives back what `allocate` gave for so many bytes.
+    /// Releases memory of `bytes` bytes that `allocate` returned.
     fn release(&self, address: Address, bytes: usize, stream: Address);
-    /// `INVALID_STATE` where graphs keep the memory, and it cannot wait for them.
+    /// Returns `INVALID_STATE` where graphs keep the memory and its release cannot be deferred until they are
+    /// gone.
     fn check_release(&self, _pending: &Pending) -> Result<()> {
         Ok(())
     }
-    /// Lets `stream` come after the work, so that what is given back on it may be used again behind that; an error
-    /// as of [`Self::check_release`].
+    /// Makes `stream` wait for the pending work, so that memory released on it may be used again behind that
+    /// work; returns an error as [`Self::check_release`] does.
     fn prepare_release(&self, _stream: Address, _pending: &Pending) -> Result<()> {
         Ok(())
     }
-    /// Gives it back once the work is done, without waiting for it.
+    /// Releases the memory once the pending work is done, without blocking.
     fn release_behind(&self, address: Address, bytes: usize, stream: Address, _pending: &Arc<Pending>) {
         self.release(address, bytes, stream);
     }
-    /// Gives it back once the work that is on the stream now is done, without
-    /// waiting for it. False, and nothing is done, where that is not possible.
+    /// Releases the memory once the work that is on the stream now is done, without blocking. Returns false,
+    /// and does nothing, where that is not possible.
     fn release_after(&self, _address: Address, _stream: Address) -> bool {
         false
     }
 }
 
-/// The C library's heap.
+/// Memory of the C library's heap.
 #[derive(Debug)]
 pub struct HostMemory;
 
@@ -87,8 +88,8 @@ impl RawMemory for HostMemory {
         }
         #[cfg(target_os = "linux")]
         if huge {
-            // Advice, which may be refused: first touches of 2 MiB instead of
-            // 4 KiB, a tenth of the time, and fewer misses of address lookups.
+            // Advice, which the system may ignore: first touches of 2 MiB instead of 4 KiB take a tenth of
+            // the time, and there are fewer TLB misses.
             // SAFETY: whole huge pages inside the allocation.
             unsafe { libc::madvise(out, bytes / HUGE_PAGE * HUGE_PAGE, libc::MADV_HUGEPAGE) };
         }
@@ -101,15 +102,15 @@ impl RawMemory for HostMemory {
     }
 }
 
-/// A user's allocation function: `bytes` bytes of the backend's memory, aligned
-/// to [`ALLOCATOR_ALIGNMENT`] bytes, or NULL.
+/// User's allocation function: returns `bytes` bytes of the backend's memory, aligned to
+/// [`ALLOCATOR_ALIGNMENT`] bytes, or NULL.
 pub type AllocFn =
     unsafe extern "C-unwind" fn(ctx: *mut c_void, bytes: usize, stream: *mut c_void) -> *mut c_void;
-/// A user's release function.
+/// User's release function.
 pub type FreeFn =
     unsafe extern "C-unwind" fn(ctx: *mut c_void, ptr: *mut c_void, bytes: usize, stream: *mut c_void);
 
-/// The callbacks of `tarsiaSetAllocator`.
+/// Callbacks of `tarsiaSetAllocator`.
 #[derive(Clone, Copy)]
 pub struct UserMemory {
     alloc: AllocFn,
@@ -118,9 +119,11 @@ pub struct UserMemory {
 }
 
 impl UserMemory {
+    /// Wraps a user's allocation and release functions.
+    ///
     /// # Safety
-    /// The functions may be called from any thread, with `ctx`, for as long as
-    /// any object made with them lives.
+    /// The functions may be called from any thread, with `ctx`, for as long as any object made with them
+    /// lives.
     pub unsafe fn new(alloc: AllocFn, free: FreeFn, ctx: Address) -> Self {
         UserMemory { alloc, free, ctx }
     }
@@ -176,28 +179,29 @@ impl RawMemory for UserMemory {
     }
 }
 
-/// When memory may be used again.
+/// Time at which released memory may be used again.
 #[derive(Clone, Default)]
 enum Release {
-    /// When it is given back.
+    /// At once.
     #[default]
     Now,
-    /// Behind work that may use it, for which the memory is prepared.
+    /// Behind work that may use it; the memory's stream already waits for that work.
     Behind(Arc<Pending>),
-    /// The same of memory that has other owners, for which it is prepared when the last of them gives it back.
+    /// Behind work of several owners; the stream is made to wait for it when the last owner releases the
+    /// memory.
     BehindOwners(Arc<Pending>),
-    /// Not known: graphs keep it.
+    /// Never, since graphs keep the memory for an unknown time.
     Never,
 }
 
-/// Allocates for one handle or plan, counts the bytes, and may be limited.
+/// Allocator for one handle or plan, which counts the bytes and may limit them.
 pub struct Allocator {
     memory: Arc<dyn RawMemory>,
     stream: Address,
     limit: usize,
     live: AtomicUsize,
     peak: AtomicUsize,
-    /// When memory that is given back may be used again.
+    /// Time at which memory that is released may be used again.
     release: Mutex<Release>,
 }
 
@@ -208,7 +212,7 @@ impl fmt::Debug for Allocator {
 }
 
 impl Allocator {
-    /// An allocator over `memory` that gives at most `limit` bytes at a time.
+    /// Creates an allocator over `memory` that has at most `limit` bytes allocated at any time.
     pub fn new(memory: Arc<dyn RawMemory>, stream: Address, limit: usize) -> Arc<Self> {
         Arc::new(Allocator {
             memory,
@@ -220,33 +224,33 @@ impl Allocator {
         })
     }
 
-    /// The same memory with a count of its own.
+    /// Returns an allocator over the same memory with a count and a limit of its own.
     pub fn scoped(&self, limit: usize) -> Arc<Self> {
         Allocator::new(Arc::clone(&self.memory), self.stream, limit)
     }
 
-    /// Where its memory comes from.
+    /// Returns the source of its memory.
     pub fn memory(&self) -> Arc<dyn RawMemory> {
         Arc::clone(&self.memory)
     }
 
-    /// Bytes allocated now.
+    /// Returns the number of bytes allocated now.
     pub fn live_bytes(&self) -> usize {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// The most bytes that were allocated at one time.
+    /// Returns the largest number of bytes that were allocated at one time.
     pub fn peak_bytes(&self) -> usize {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Bytes that the limit leaves.
+    /// Returns the number of bytes that the limit leaves.
     pub fn left(&self) -> usize {
         self.limit.saturating_sub(self.live_bytes())
     }
 
     fn allocate(&self, bytes: usize) -> Result<Address> {
-        /// Takes the bytes back where the allocation fails or panics.
+        /// Subtracts the bytes again if the allocation fails or panics.
         struct Claim<'a>(&'a AtomicUsize, usize);
         impl Drop for Claim<'_> {
             fn drop(&mut self) {
@@ -270,15 +274,16 @@ impl Allocator {
         Ok(address)
     }
 
-    /// From here on all that is given back is given back behind this work, which may use it.
+    /// From here on, releases all memory behind the pending work, which may use it.
     pub fn release_behind(&self, pending: Pending) -> Result<()> {
         self.memory.prepare_release(self.stream, &pending)?;
         *self.release.lock() = Release::Behind(Arc::new(pending));
         Ok(())
     }
 
-    /// The work of one of several owners may use the memory: whoever gives it back, now or later, gives it back
-    /// behind that, too. Where this cannot be, because graphs keep it and it is not the library's, it stays for good.
+    /// Adds the work of one of several owners, which may use the memory: whichever owner releases it, now or
+    /// later, releases it behind that work, too. Where this is impossible, because graphs keep the memory and
+    /// it is not the library's, it is never released.
     pub fn release_also_behind(&self, pending: &Pending) {
         let mut release = self.release.lock();
         *release = match &*release {
@@ -290,12 +295,13 @@ impl Allocator {
         };
     }
 
-    /// `INVALID_STATE` where graphs among the work keep the memory, and it cannot wait for them.
+    /// Returns `INVALID_STATE` where graphs in the pending work keep the memory and its release cannot be
+    /// deferred until they are gone.
     pub fn check_release(&self, pending: &Pending) -> Result<()> {
         self.memory.check_release(pending)
     }
 
-    /// From here on nothing is given back.
+    /// From here on, releases nothing.
     pub fn release_never(&self) {
         *self.release.lock() = Release::Never;
     }
@@ -307,7 +313,7 @@ impl Allocator {
             Release::Behind(pending) => self.memory.release_behind(address, bytes, self.stream, &pending),
             Release::BehindOwners(pending) => match self.memory.prepare_release(self.stream, &pending) {
                 Ok(()) => self.memory.release_behind(address, bytes, self.stream, &pending),
-                // Nor is what comes after it.
+                // All memory that is released later is kept as well.
                 Err(_) => self.release_never(),
             },
             Release::Never => {}
@@ -316,11 +322,11 @@ impl Allocator {
     }
 }
 
-/// Bytes that one thread sets to zero at a time: a huge page.
+/// Number of bytes that one parallel task sets to zero: a huge page.
 const CLEAR: usize = HUGE_PAGE;
 
-/// An array of the backend's memory. Every array that grows with the input is
-/// one of these; making one can fail, and dropping it gives the memory back.
+/// Array in the backend's memory. Every array that grows with the input is a buffer; making one can fail, and
+/// dropping it releases the memory.
 pub struct Buffer<T: Pod> {
     address: Address,
     len: usize,
@@ -329,8 +335,8 @@ pub struct Buffer<T: Pod> {
 }
 
 impl<T: Pod> Buffer<T> {
-    /// An array of this length whose contents are not set. Backends that
-    /// cannot write it by slices (a device's) fill it by kernels.
+    /// Allocates an array of `len` elements whose contents are not set. Backends whose memory the host cannot
+    /// write (a device's) fill it by kernels.
     fn raw(allocator: &Arc<Allocator>, len: usize) -> Result<Self> {
         assert!(std::mem::align_of::<T>() <= USER_ALIGNMENT);
         let bytes = len.checked_mul(std::mem::size_of::<T>()).filter(|&b| b <= isize::MAX as usize);
@@ -341,7 +347,7 @@ impl<T: Pod> Buffer<T> {
         Ok(Buffer { address, len, allocator: Arc::clone(allocator), marker: PhantomData })
     }
 
-    /// An array of zeros in host memory.
+    /// Allocates an array of zeros in host memory.
     pub fn zeroed(allocator: &Arc<Allocator>, len: usize) -> Result<Self> {
         let buffer = Self::raw(allocator, len)?;
         let (address, bytes) = (buffer.address, buffer.bytes());
@@ -360,7 +366,7 @@ impl<T: Pod> Buffer<T> {
         Ok(buffer)
     }
 
-    /// A copy of a slice in host memory.
+    /// Allocates a copy of a slice in host memory.
     pub fn from_slice(allocator: &Arc<Allocator>, slice: &[T]) -> Result<Self> {
         let buffer = Self::raw(allocator, slice.len())?;
         if !buffer.address.is_null() {
@@ -373,45 +379,44 @@ impl<T: Pod> Buffer<T> {
         Ok(buffer)
     }
 
-    /// Address of the first element; NULL if there is none.
+    /// Returns the address of the first element; NULL if there is none.
     pub fn address(&self) -> Address {
         self.address
     }
 
-    /// Elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> usize {
         self.len * std::mem::size_of::<T>()
     }
 }
 
-/// Memory of any backend that the library's host code never touches, with
-/// contents that are not set.
+/// Memory of any backend that the library's host code never reads or writes; its contents are not set.
 #[derive(Debug)]
 pub struct Block(Buffer<u8>);
 
 impl Block {
-    /// At least this many bytes.
+    /// Allocates at least this many bytes.
     pub fn new(allocator: &Arc<Allocator>, bytes: usize) -> Result<Self> {
         Buffer::raw(allocator, bytes).map(Block)
     }
 
-    /// Where it begins; NULL if it has no bytes.
+    /// Returns the address of the first byte; NULL if it has no bytes.
     pub fn address(&self) -> Address {
         self.0.address()
     }
 
-    /// Gives the memory back once the work that is on the stream now is done,
-    /// without waiting. False, and nothing is done, where that is not possible.
+    /// Releases the memory once the work that is on the stream now is done, without blocking. Returns false,
+    /// and does nothing, where that is not possible.
     pub fn release_after(&mut self, stream: Address) -> bool {
         let Buffer { address, len, allocator, .. } = &mut self.0;
         if address.is_null() {
@@ -425,13 +430,13 @@ impl Block {
         true
     }
 
-    /// Whether [`Self::release_behind`] can be done.
+    /// Prepares for [`Self::release_behind`], and returns an error if that cannot be done.
     pub fn prepare_release(&self, pending: &Pending) -> Result<()> {
         self.0.allocator.memory.prepare_release(self.0.allocator.stream, pending)
     }
 
-    /// Gives the memory back behind work that may use it. Where that cannot be, because graphs keep it and
-    /// it is not the library's, it stays for good.
+    /// Releases the memory behind work that may use it. Where that is impossible, because graphs keep the
+    /// memory and it is not the library's, it is never released.
     pub fn release_behind(mut self, pending: &Arc<Pending>) {
         let Buffer { address, len, allocator, .. } = &mut self.0;
         if address.is_null() {
@@ -444,7 +449,7 @@ impl Block {
         (*address, *len) = (Address::NULL, 0);
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> usize {
         self.0.len()
     }
@@ -504,7 +509,7 @@ pub unsafe fn open<'a, T: Pod>(name: &str, address: Address, len: usize) -> Resu
 /// Opens `len` elements of the user's host memory for writing.
 ///
 /// # Safety
-/// As [`open`], and nothing else reads or writes them while the slice lives.
+/// As for [`open`], and nothing else reads or writes them while the slice lives.
 pub unsafe fn open_mut<'a, T: Pod>(name: &str, address: Address, len: usize) -> Result<&'a mut [T]> {
     if len == 0 {
         return Ok(&mut []);
@@ -530,7 +535,7 @@ fn check_open<T>(name: &str, address: Address, len: usize) -> Result<()> {
     }
 }
 
-/// Whether alpha or beta is 0.
+/// Returns whether alpha or beta is 0.
 ///
 /// # Safety
 /// `address` is NULL or holds one value of the compute type in host memory; it need not be aligned.
@@ -546,7 +551,7 @@ pub unsafe fn is_zero(name: &str, compute: ComputeType, address: Address) -> Res
     }
 }
 
-/// The value of alpha or beta.
+/// Returns the value of alpha or beta.
 ///
 /// # Safety
 /// `address` is NULL or holds one T in host memory; it need not be aligned.

@@ -1,29 +1,29 @@
-//! Arrays that are cut into pieces, on each of which one of the library's threads works.
+//! Division of arrays into disjoint pieces, on which the library's threads work in parallel.
 //!
-//! Rayon's parallel iterators would do the same, but each use of them is compiled with all of rayon's machinery for
-//! each combination of types: they were a third of the library's machine code. Here all uses share that of
-//! [`pool::for_each`].
+//! Rayon's parallel iterators would do the same, but each use of them is compiled with all of rayon's
+//! machinery for each combination of types: they were a third of the library's machine code. Here all uses
+//! share the code of [`pool::for_each`].
 
 use std::marker::PhantomData;
 
 use super::pool;
 
-/// Something that is cut into disjoint pieces.
+/// Data divided into disjoint pieces.
 pub trait Pieces: Sync {
-    /// One of them.
+    /// Type of one piece.
     type Piece;
 
-    /// How many there are.
+    /// Returns the number of pieces.
     fn count(&self) -> usize;
 
-    /// Piece number `at`, which is less than [`Self::count`].
+    /// Returns piece number `at`, which must be less than [`Self::count`].
     ///
     /// # Safety
-    /// Nobody asks for the same piece twice.
+    /// No piece may be requested twice.
     unsafe fn piece(&self, at: usize) -> Self::Piece;
 }
 
-/// Runs of elements of a slice.
+/// Division of a slice into runs of consecutive elements.
 pub struct Chunks<'a, T> {
     start: *mut T,
     len: usize,
@@ -31,10 +31,10 @@ pub struct Chunks<'a, T> {
     lifetime: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: what threads get through it are disjoint parts of a mutable slice.
+// SAFETY: the pieces that threads get through it are disjoint parts of a mutable slice.
 unsafe impl<T: Send> Sync for Chunks<'_, T> {}
 
-/// Runs of `size` elements; the last one may have fewer.
+/// Divides a slice into runs of `size` elements; the last one may have fewer.
 pub fn chunks<T>(slice: &mut [T], size: usize) -> Chunks<'_, T> {
     Chunks { start: slice.as_mut_ptr(), len: slice.len(), size: size.max(1), lifetime: PhantomData }
 }
@@ -50,15 +50,15 @@ impl<'a, T: Send> Pieces for Chunks<'a, T> {
         let first = at * self.size;
         assert!(first < self.len, "there is no piece {at}");
         let len = self.size.min(self.len - first);
-        // SAFETY: it lies inside the slice, which is borrowed for 'a, and nobody else gets this part of it.
+        // SAFETY: it lies inside the slice, which is borrowed for 'a, and no other piece overlaps it.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(first), len) }
     }
 }
 
-/// The elements of a slice.
+/// Division of a slice into its elements.
 pub struct Each<'a, T>(Chunks<'a, T>);
 
-/// Each element is a piece.
+/// Divides a slice so that each element is a piece.
 pub fn each<T>(slice: &mut [T]) -> Each<'_, T> {
     Each(chunks(slice, 1))
 }
@@ -77,7 +77,7 @@ impl<'a, T: Send> Pieces for Each<'a, T> {
     }
 }
 
-/// As many pieces of each as the one with the fewest has.
+/// Pieces of two arrays in pairs, as many as the array with fewer pieces has.
 impl<A: Pieces, B: Pieces> Pieces for (A, B) {
     type Piece = (A::Piece, B::Piece);
 
@@ -91,7 +91,8 @@ impl<A: Pieces, B: Pieces> Pieces for (A, B) {
     }
 }
 
-/// Calls `f` with each piece and its number, on all threads. `f` does not allocate from a user's allocator.
+/// Calls `f` with the number of each piece and the piece, on all threads. `f` must not allocate from a user's
+/// allocator.
 pub fn for_each<P: Pieces>(pieces: P, f: impl Fn(usize, P::Piece) + Sync) {
     let one = |at| {
         // SAFETY: each number comes once.

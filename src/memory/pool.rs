@@ -1,13 +1,12 @@
-//! The library's own threads. They are not rayon's global pool, which a host
-//! program in Rust may want to configure itself, and which can be made only once:
-//! where that fails it has failed for the process.
+//! The library's own threads. They are not rayon's global pool, which a host program in Rust may want to
+//! configure itself, and which can be created only once: if that fails, it has failed for the process.
 //!
-//! Threads are made when a call first needs them. Where they cannot be made (a limit on processes or
-//! on address space) the calling thread does the work, and a later call tries again. A process that
-//! `fork` made has none of its parent's threads and makes its own.
+//! Threads are created when a call first needs them. Where that fails (a limit on processes or on address
+//! space), the calling thread does the work, and a later call tries again. A process that `fork` made has
+//! none of its parent's threads and creates its own.
 //!
-//! A program may ask for another number at any time ([`set_wanted`]). Each number that was in use has threads
-//! of its own, which sleep when another one is: a call that runs keeps those that it has.
+//! A program may request another number of threads at any time ([`set_wanted`]). Each number that was in use
+//! has threads of its own, which sleep while another number is in use: a running call keeps its threads.
 
 use std::io;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
@@ -23,49 +22,50 @@ use crate::inside::List;
 use crate::memory::heap;
 use crate::memory::process::PerProcess;
 
-/// Up to this many threads may be asked for on any machine; on larger ones four a core. More would
-/// only wait for each other.
+/// Number of threads that may be requested on any machine; on larger ones four per core. More would only wait
+/// for each other.
 const MANY_THREADS: usize = 64;
 
-/// The threads of a number of them that was asked for.
+/// Threads for one requested number of them.
 struct Threads {
-    /// The number; 0: TARSIA_NUM_THREADS or the cores.
+    /// The requested number; 0: TARSIA_NUM_THREADS or the number of cores.
     wanted: usize,
-    /// The pool that runs analysis; inside it none where one thread is wanted, which is the caller's.
+    /// Pool that runs analysis; it holds `None` where one thread is wanted, which is the caller's.
     pool: PerProcess<Option<ThreadPool>>,
-    /// The threads that run products, which are quicker to start; none as above.
+    /// Team that runs products, quicker to start than the pool; `None` as for the pool.
     team: PerProcess<Option<Team>>,
-    /// Those of the next number; made when they are asked for, and never freed.
+    /// Threads for the next number in the list; created on demand, and never freed.
     next: AtomicPtr<Threads>,
 }
 
-/// Those of the default number, and behind them all others.
+/// Head of the list: the threads for the default number; the others follow.
 static THREADS: Threads = Threads::new(0);
 
-/// The number that a program has asked for; 0: none.
+/// Number of threads that the program has requested; 0: none.
 static WANTED: AtomicUsize = AtomicUsize::new(0);
 
-/// What a user should know, until a handle with a logger has told it.
+/// Warning for the user, until a handle with a logger has reported it.
 static WARNING: Mutex<Option<String>> = Mutex::new(None);
-/// There is a warning.
+/// True while there is a warning.
 static WARNED: AtomicBool = AtomicBool::new(false);
 
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The most threads that may be asked for.
+/// Returns the largest number of threads that may be requested.
 fn most(cores: usize) -> usize {
     MANY_THREADS.max(4 * cores)
 }
 
-/// Has the calls that begin from now on take this many threads, as many as there may be where that is more; 0:
-/// the default again.
+/// Sets the number of threads for calls that begin from now on, limited to the largest number allowed; 0
+/// restores the default.
 pub fn set_wanted(threads: usize) {
     WANTED.store(threads.min(most(cores())), Ordering::Relaxed);
 }
 
-/// As many threads as the next call takes: those that were made, or are wanted if none were yet.
+/// Returns the number of threads that the next call takes: those that exist, or the wanted number if none
+/// exist yet.
 pub fn next_size() -> usize {
     let threads = Threads::now();
     match threads.pool.made() {
@@ -84,7 +84,7 @@ impl Threads {
         }
     }
 
-    /// Those of the number that is asked for now.
+    /// Returns the threads for the number that is requested now.
     fn now() -> &'static Threads {
         let wanted = WANTED.load(Ordering::Relaxed);
         let mut threads = &THREADS;
@@ -94,8 +94,8 @@ impl Threads {
         threads
     }
 
-    /// Those behind these; of `wanted` if there were none. (No lock, which another thread may hold while the
-    /// process forks.)
+    /// Returns the next threads of the list; creates them for `wanted` if there are none. (Without a lock,
+    /// which another thread may hold while the process forks.)
     fn next(&'static self, wanted: usize) -> &'static Threads {
         let mut next = self.next.load(Ordering::Acquire);
         if next.is_null() {
@@ -114,8 +114,9 @@ impl Threads {
         unsafe { &*next }
     }
 
-    /// How many: TARSIA_NUM_THREADS, else one per core that this process may use, if no number was asked for.
-    /// The number changes no result: work is cut into pieces by the matrix alone.
+    /// Returns the number of threads, and a warning if TARSIA_NUM_THREADS is not valid. It is the requested
+    /// number, else TARSIA_NUM_THREADS, else one per core that this process may use. The number changes no
+    /// result: work is divided by the matrix alone.
     fn wanted(&self) -> (usize, Option<String>) {
         if self.wanted > 0 {
             return (self.wanted, None);
@@ -140,13 +141,14 @@ impl Threads {
     }
 }
 
-/// What the variable's text asks for on a machine of this many cores, and what is wrong with it.
+/// Returns the number of threads that the text of TARSIA_NUM_THREADS requests on a machine of `cores` cores,
+/// and a warning if the text is not valid.
 fn number_of_threads(text: &str, cores: usize) -> (usize, Option<String>) {
     let (text, most) = (text.trim(), most(cores));
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    // More digits than a number can hold are too large a number, too.
+    // A number with too many digits to parse is too large, too.
     let number = if is_number { text.parse().unwrap_or(usize::MAX) } else { 0 };
-    // The beginning of a text that may have any length.
+    // The text may have any length: only its beginning is shown.
     let shown: String = text.chars().take(40).collect();
     if number > most {
         let warning = format!("TARSIA_NUM_THREADS={shown} is too many: {most} threads are used");
@@ -172,19 +174,19 @@ fn warn(text: String) {
     WARNED.store(true, Ordering::Release);
 }
 
-/// True while there is a warning that no logger has been given.
+/// Returns whether there is a warning that no logger has received.
 pub fn has_warning() -> bool {
     WARNED.load(Ordering::Relaxed)
 }
 
-/// Takes the warning that no logger has been given yet; the next call finds none.
+/// Takes the warning that no logger has received yet; the next call returns none.
 pub fn take_warning() -> Option<String> {
     WARNED.store(false, Ordering::Relaxed);
     WARNING.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// A pool of as many threads as are wanted, or half as many, and so on; `None` where not even two
-/// can be made.
+/// Creates a pool of as many threads as are wanted, or half as many, and so on; `Some(None)` where one thread
+/// is wanted, `None` where not even two can be created.
 fn make_pool((wanted, warning): (usize, Option<String>), failed_before: bool) -> Option<Option<ThreadPool>> {
     if let Some(warning) = warning.filter(|_| !failed_before) {
         warn(warning);
@@ -198,14 +200,14 @@ fn make_pool((wanted, warning): (usize, Option<String>), failed_before: bool) ->
                 let builder = builder.thread_name(|index| format!("tarsia-{index}"));
                 let start = |_| {
                     float_env::reset();
-                    // The memory for it was there when the threads were made.
+                    // The memory for it was available when the threads were created.
                     let _ = heap::prepare_thread();
                 };
                 builder.start_handler(start).build().map_err(|error| error.to_string())
             });
         match built {
             Ok(pool) => {
-                // All have begun: what the C library keeps of a thread is not asked for later.
+                // All threads have started, so the C library's data for them is already allocated.
                 pool.broadcast(|_| ());
                 if let Some(error) = failure {
                     warn(format!("{threads} of {wanted} threads could be made ({error})"));
@@ -235,9 +237,9 @@ fn team() -> Option<&'static Team> {
     Threads::now().team()
 }
 
-/// Calls `f` once for each of 0..len, on all threads: inside a pool on that,
-/// else on the team, or on the library's pool while another call has the team.
-/// (Never inlined: that would compile `f` into each caller a second time.)
+/// Calls `f` once for each of 0..len, on all threads: on the current pool if called inside one, else on the
+/// team, or on the library's pool while another call has the team. (Never inlined: that would compile `f`
+/// into each caller a second time.)
 #[inline(never)]
 pub fn for_each(len: usize, f: &(dyn Fn(usize) + Sync)) {
     if len <= 1 {
@@ -255,7 +257,7 @@ pub fn for_each(len: usize, f: &(dyn Fn(usize) + Sync)) {
     }
 }
 
-/// The least of what `f` finds in 0..len, where what it finds for a number is less than what it finds for a larger one.
+/// Returns the smallest result of `f` over 0..len, where results for smaller numbers are smaller.
 pub fn find_first(len: usize, f: &(dyn Fn(usize) -> Option<usize> + Sync)) -> Option<usize> {
     let (at_least, found) = (AtomicUsize::new(usize::MAX), AtomicUsize::new(usize::MAX));
     for_each(len, &|at| {
@@ -269,22 +271,22 @@ pub fn find_first(len: usize, f: &(dyn Fn(usize) -> Option<usize> + Sync)) -> Op
     Some(found.into_inner()).filter(|&found| found < usize::MAX)
 }
 
-/// Runs `f` on the library's threads and waits; its panics come back here. `f` may allocate, though not
-/// from within parallel iterators: a user's allocator that calls the library back from there is known to
-/// be part of this thread's call.
+/// Runs `f` on the library's threads and waits; a panic of `f` is resumed here. `f` may allocate, though not
+/// from within parallel iterators: a user's allocator that calls the library back from there is known to be
+/// part of this thread's call.
 pub fn run<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     let (mut f, mut result) = (Some(f), None);
     run_on_threads(&mut || result = f.take().map(|f| f()));
     result.expect("it has run")
 }
 
-/// [`run`], compiled once for all that is run.
+/// Type-erased form of [`run`], so that it is compiled only once.
 fn run_on_threads(f: &mut (dyn FnMut() + Send)) {
     let list = List::of_this_thread();
     install(&mut || list.enter(&mut *f));
 }
 
-/// Runs both, at the same time where another thread has nothing to do. Inside [`run`].
+/// Runs both functions, at the same time where another thread is idle. To be called inside [`run`].
 pub fn join(a: impl FnOnce() + Send, b: impl FnOnce() + Send) {
     let (mut a, mut b) = (Some(a), Some(b));
     join_on_threads(&mut || a.take().into_iter().for_each(|a| a()), &mut || {
@@ -296,7 +298,7 @@ fn join_on_threads(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
     rayon::join(a, b);
 }
 
-/// [`run`] for what does not allocate.
+/// Runs `f`, which must not allocate, on the library's threads and waits.
 fn install(f: &mut (dyn FnMut() + Send)) {
     match pool() {
         Some(pool) => pool.install(f),
@@ -304,8 +306,8 @@ fn install(f: &mut (dyn FnMut() + Send)) {
     }
 }
 
-/// Runs `f` on this thread alone, which is a pool of its own meanwhile: rayon's parallel iterators
-/// outside any pool would make the global one.
+/// Runs `f` on this thread alone, which forms a pool of its own meanwhile: rayon's parallel iterators outside
+/// any pool would create the global one.
 fn alone(f: &mut (dyn FnMut() + Send)) {
     if rayon::current_thread_index().is_some() {
         return f();
@@ -330,7 +332,7 @@ fn alone(f: &mut (dyn FnMut() + Send)) {
     }
 }
 
-/// Number of threads that a call has now.
+/// Returns the number of threads that a call has now.
 pub fn size() -> usize {
     pool().map_or(1, ThreadPool::current_num_threads)
 }

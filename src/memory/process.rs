@@ -1,9 +1,9 @@
-//! What belongs to one process and is not there in a child that `fork` made of it: threads, and the
-//! CUDA driver's state.
+//! State that belongs to one process and is missing in a child that `fork` made of it: threads, and the CUDA
+//! driver's state.
 //!
-//! A child has a copy of its parent's memory but only the thread that called `fork`. Whatever stands
-//! for threads or for the driver is therefore kept with the [`generation`] of the process that made it,
-//! and is not used in another one.
+//! A child has a copy of its parent's memory but only the thread that called `fork`. Therefore every value
+//! that stands for threads or for the driver is kept with the [`generation`] of the process that made it, and
+//! is not used in another one.
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
@@ -11,39 +11,38 @@ use std::time::{Duration, Instant};
 
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
-/// How long a failure to make something is believed before the next call tries again.
+/// Time after a failure to make a value before the next call tries again.
 const RETRY: Duration = Duration::from_millis(50);
 
 extern "C" fn count_fork() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A number that differs between a process and its children by `fork`.
+/// Returns a number that differs between a process and its children by `fork`.
 pub fn generation() -> u64 {
     static WATCH: Once = Once::new();
-    // A child whose parent is inside this `Once` would wait for ever; the header says that a fork
-    // while another thread is inside the library is undefined.
+    // A child whose parent is inside this `Once` would wait forever; the header says that a fork while
+    // another thread is inside the library is undefined.
     WATCH.call_once(|| {
-        // SAFETY: the function may run in a child (it only adds to an atomic), and it stays where it
-        // is: the library is linked with -z nodelete. If the handler cannot be registered (no
-        // memory), children are as if they had not been made by fork, which is what they were
-        // before; nothing better is known.
+        // SAFETY: the function may run in a child (it only adds to an atomic), and it stays mapped: the
+        // library is linked with -z nodelete. If the handler cannot be registered (no memory), children are
+        // treated as if they had not been made by fork; nothing better is possible.
         unsafe { libc::pthread_atfork(None, None, Some(count_fork)) };
     });
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// A value that each process makes when it first needs it, and that lives as long as the process.
+/// Value that each process makes when it first needs it, and that lives as long as the process.
 pub struct PerProcess<T> {
-    /// Made once in each process, never freed: in a child the parent's may stand for threads that
-    /// are not there, so that dropping it could wait for them.
+    /// The value and the generation that made it. Made once in each process and never freed: in a child the
+    /// parent's value may stand for threads that do not exist, so that dropping it could wait for them.
     present: AtomicPtr<(u64, T)>,
-    /// When it could last not be made, and in which process.
+    /// Time of the last failure to make the value, and the process in which it failed.
     failed: Mutex<Option<(u64, Instant)>>,
 }
 
 impl<T: Send + Sync> PerProcess<T> {
-    /// Nothing yet.
+    /// Creates an empty cell.
     pub const fn empty() -> Self {
         PerProcess { present: AtomicPtr::new(std::ptr::null_mut()), failed: Mutex::new(None) }
     }
@@ -55,13 +54,13 @@ impl<T: Send + Sync> PerProcess<T> {
         (*made_in == generation).then_some(value)
     }
 
-    /// This process's value, if there is one.
+    /// Returns this process's value, if it has been made.
     pub fn made(&self) -> Option<&T> {
         self.present(generation())
     }
 
-    /// This process's value, made by `make` where there is none. `None` where it cannot be made:
-    /// the first call after [`RETRY`] tries again. `make` is told whether it failed before.
+    /// Returns this process's value, made by `make` if there is none yet. `None` where it cannot be made: the
+    /// first call after [`RETRY`] tries again. The argument of `make` is true if it failed before.
     pub fn get(&self, make: impl FnOnce(bool) -> Option<T>) -> Option<&T> {
         let generation = generation();
         if let Some(value) = self.present(generation) {
@@ -99,7 +98,7 @@ mod tests {
             }),
             None
         );
-        // Believed for a while, then tried again.
+        // The failure is remembered for a while, then `make` is tried again.
         assert_eq!(VALUE.get(|_| unreachable!()), None);
         std::thread::sleep(2 * RETRY);
         assert_eq!(VALUE.get(|before| before.then_some(7)), Some(&7));

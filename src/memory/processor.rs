@@ -1,4 +1,4 @@
-//! The processor that the library runs on.
+//! Name of the processor that the library runs on.
 
 use once_cell::sync::Lazy;
 
@@ -9,7 +9,7 @@ static MODEL: Lazy<String> = Lazy::new(|| {
     format!("{name}, {}", std::env::consts::ARCH)
 });
 
-/// The processor's name and instruction set.
+/// Returns the processor's name and instruction set.
 pub fn model() -> String {
     MODEL.clone()
 }

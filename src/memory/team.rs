@@ -1,12 +1,11 @@
-//! Threads that are quick to start: a product takes 10 µs to some milliseconds,
-//! and handing it to a pool whose threads sleep takes 10 to 20.
+//! Team of threads that start quickly: a product takes 10 µs to some milliseconds, and handing it to a pool
+//! whose threads sleep takes 10 to 20 µs.
 //!
-//! The caller works too. The helpers look for work for some time after they
-//! have had some, and sleep then; who comes late is not waited for. Nothing is
-//! allocated by a call.
+//! The caller works too. The helpers poll for work for some time after they have had some, and then sleep; a
+//! call does not wait for helpers that come late. A call allocates no memory.
 //!
-//! `state` holds, from high to low, the number of the call (32 bits), whether
-//! it is open to helpers (1 bit) and how many of them are inside (31 bits).
+//! `state` holds, from high to low, the number of the call (32 bits), whether it is open to helpers (1 bit)
+//! and how many of them are inside (31 bits).
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -17,36 +16,36 @@ use std::time::{Duration, Instant};
 
 use super::float_env;
 
-/// How long a helper looks for work before it sleeps. Waking it takes the caller
-/// 50 to 300 µs on a virtual machine, more than most products, and between two
-/// products of an iterative solver lie vector operations and much else. (OpenMP
-/// runtimes look for 200 ms.)
+/// Time for which a helper polls for work before it sleeps. Waking it takes the caller 50 to 300 µs on a
+/// virtual machine, more than most products, and an iterative solver does vector operations and other work
+/// between two products. (OpenMP runtimes poll for 200 ms.)
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// How long of that it looks without offering its core to other threads: between
-/// two products of a solver lie mostly vector operations, of about their time.
+/// First part of that time, in which it polls without yielding its core to other threads: vector operations,
+/// the usual work between two products of a solver, take about as long.
 const EAGER: Duration = Duration::from_micros(200);
 
-/// Looks between two readings of the clock or offers to other processes.
+/// Number of polls between two readings of the clock or two yields.
 const LOOKS: u32 = 64;
 
-/// Most threads of a team: far below what the state's count of helpers can hold.
+/// Largest number of threads of a team: far below what the state's count of helpers can hold.
 const MOST: usize = 1 << 16;
 
 const OPEN: u64 = 1 << 31;
 const INSIDE: u64 = OPEN - 1;
 
-/// What helpers call with their number.
+/// Pointer to the function that helpers call with their number.
 type Job = *const (dyn Fn(usize) + Sync);
 
-/// Items that a thread has not done yet: the first in the upper 32 bits, the
-/// end in the lower ones. On a cache line of its own.
+/// Items that a thread has not done yet: the first in the upper 32 bits, the end in the lower ones. On a
+/// cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Share(AtomicU64);
 
-/// Locks of the standard library: parking_lot keeps its sleepers in one table of the process, where a
-/// child that `fork` made would find helpers that it does not have.
+/// State that the caller and the helpers share. Its locks are those of the standard library: parking_lot
+/// keeps its sleeping threads in one table of the process, where a child that `fork` made would find helpers
+/// that it does not have.
 struct Common {
     state: AtomicU64,
     job: UnsafeCell<Option<Job>>,
@@ -66,13 +65,13 @@ unsafe impl Send for Common {}
 /// The caller and its helpers.
 pub struct Team {
     common: Arc<Common>,
-    /// Held by the call that has the helpers.
+    /// Lock held by the call that has the helpers.
     turn: Mutex<()>,
 }
 
 impl Team {
-    /// A team of this many threads, the caller among them; of fewer where
-    /// threads cannot be made. They live as long as the process.
+    /// Creates a team of this many threads, the caller among them; of fewer where threads cannot be created.
+    /// They live as long as the process.
     pub fn new(threads: usize) -> Self {
         let threads = threads.clamp(1, MOST);
         let common = Arc::new(Common {
@@ -93,29 +92,29 @@ impl Team {
                 begun.fetch_add(1, Ordering::Release);
                 common.help(helper)
             };
-            // A share that has no thread is done by the others.
+            // The share of a thread that does not exist is done by the others.
             helpers += usize::from(thread.spawn(help).is_ok());
         }
-        // What the C library keeps of them is allocated now, while there is memory for it.
+        // The C library's data for the helpers is allocated now, while there is memory for it.
         while begun.load(Ordering::Acquire) < helpers {
             std::thread::yield_now();
         }
         Team { common, turn: Mutex::new(()) }
     }
 
-    /// Calls `f` once for each of 0..len, on all threads; false, and nothing
-    /// is done, if another call has them. A panic of `f` comes back here.
+    /// Calls `f` once for each of 0..len, on all threads; returns false, and does nothing, if another call
+    /// has them or `len` needs more than 32 bits. A panic of `f` is resumed here.
     ///
-    /// Each thread starts with a run of items of its own, the same one in every
-    /// call, so that it finds in its caches what it read the last time, and
-    /// takes from the ends of the others' when it is done.
+    /// Each thread starts with a run of items of its own, the same in every call, so that its caches still
+    /// hold what it read the last time. When it is done, it takes items from the ends of the other threads'
+    /// runs.
     pub fn for_each(&self, len: usize, f: &(dyn Fn(usize) + Sync)) -> bool {
         let Ok(len) = u32::try_from(len) else {
             return false;
         };
         let _turn = match self.turn.try_lock() {
             Ok(turn) => turn,
-            // A job's panic came back through an earlier call; the helpers are out of it.
+            // A job's panic was resumed in an earlier call; the helpers have left it.
             Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
@@ -135,14 +134,14 @@ impl Team {
 impl Common {
     /// Calls `work` on this thread and on the helpers that come in time.
     fn run(&self, work: &(dyn Fn(usize) + Sync)) {
-        // SAFETY: the lifetime is erased, and nobody uses the pointer after this
-        // function: it ends when all who got it have left, and lets no one in.
+        // SAFETY: the lifetime is erased, and nobody uses the pointer after this function: it ends when all
+        // helpers that got it have left, and lets none in.
         let job = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync), Job>(work) };
         // SAFETY: the caller holds `turn`, the state is closed, nobody is inside.
         unsafe { *self.job.get() = Some(job) };
         let call = (self.state.load(Ordering::Relaxed) >> 32).wrapping_add(1) & 0xffff_ffff;
-        // Sequentially consistent, with the helper's count of sleepers: either
-        // it sees this call before it sleeps, or it is seen here.
+        // Sequentially consistent, together with the helpers' count of sleepers: either a helper sees this
+        // call before it sleeps, or it is seen here.
         self.state.store(call << 32 | OPEN, Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             drop(lock(&self.sleep));
@@ -165,7 +164,7 @@ impl Common {
         }
     }
 
-    /// Takes items until there are none.
+    /// Does items until there are none, first those of this thread's share.
     fn work(&self, thread: usize, f: &(dyn Fn(usize) + Sync)) {
         let threads = self.shares.len();
         for victim in (0..threads).map(|step| (thread + step) % threads) {
@@ -175,7 +174,7 @@ impl Common {
         }
     }
 
-    /// The first item of a share, or the last.
+    /// Takes the first item of a share, or the last.
     fn take(&self, thread: usize, first: bool) -> Option<usize> {
         let share = &self.shares[thread].0;
         let mut present = share.load(Ordering::Relaxed);
@@ -186,8 +185,8 @@ impl Common {
             }
             let (item, rest) =
                 if first { (start, (start + 1) << 32 | end) } else { (end - 1, start << 32 | (end - 1)) };
-            // Items carry no data: what they read was written before the call
-            // was opened, and what they write is read after it is closed.
+            // Items carry no data: data that they read was written before the call was opened, and data that
+            // they write is read after it is closed.
             match share.compare_exchange_weak(present, rest, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Some(item as usize),
                 Err(now) => present = now,
@@ -195,7 +194,7 @@ impl Common {
         }
     }
 
-    /// A helper's life.
+    /// Main loop of a helper.
     fn help(&self, thread: usize) {
         float_env::reset();
         let mut last_call = 0;
@@ -216,7 +215,7 @@ impl Common {
         }
     }
 
-    /// Waits for an open call other than `last` and steps in; returns its number.
+    /// Waits for an open call other than `last`, joins it and returns its number.
     fn enter(&self, last: u64) -> u64 {
         let mut since = Instant::now();
         loop {
@@ -249,14 +248,15 @@ impl Common {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let state = self.state.load(Ordering::SeqCst);
         if state & OPEN == 0 || state >> 32 == last {
-            // Woken too early it looks again, as after a call.
+            // If woken too early, the helper polls again, as after a call.
             drop(self.wake.wait(lock));
         }
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// Locks, whatever another thread's panic left: what these locks guard is whole at any time.
+/// Locks a mutex, even one poisoned by another thread's panic: the data that these locks guard is consistent
+/// at any time.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Memory of several owners, of whom each lets go with work of its own under way.
+//! Tests of memory with several owners, each of which releases it while work of its own is in flight.
 
 use super::in_flight::{InFlight, LastWork};
 use super::*;
@@ -33,7 +33,7 @@ impl LastWork for Work {
     }
 }
 
-/// The pending work of memory that these works have used.
+/// Returns the pending work of memory that these works have used.
 fn pending(works: &[&Arc<Work>]) -> Pending {
     let in_flight = InFlight::default();
     for &work in works {
@@ -43,14 +43,14 @@ fn pending(works: &[&Arc<Work>]) -> Pending {
     in_flight.pending()
 }
 
-/// Memory that says what it is given back behind.
+/// Memory that records which work it is released behind.
 #[derive(Default)]
 struct Watched {
-    /// Bytes that came back at once.
+    /// Number of bytes that were released at once.
     now: AtomicUsize,
-    /// Bytes that came back behind work.
+    /// Number of bytes released behind work, with that work.
     behind: Mutex<Vec<(usize, Arc<Pending>)>>,
-    /// Graphs keep it.
+    /// True while graphs keep the memory.
     kept: AtomicBool,
 }
 
@@ -94,7 +94,7 @@ fn context(memory: &Arc<Watched>) -> Context {
 
 const BYTES: usize = 1000;
 
-/// A matrix in tiles with so many bytes in it.
+/// Returns a matrix in tiles with contents of [`BYTES`] bytes.
 fn matrix(cx: &Context) -> TileMatrix {
     let matrix = TileMatrix::new((BackendKind::Host, 0), (16, 16), DataType::R64F).unwrap();
     fill(&matrix, cx);
@@ -111,7 +111,7 @@ fn fill(matrix: &TileMatrix, cx: &Context) {
     matrix.fill(cx, make).unwrap();
 }
 
-/// The last owner gives tiles back behind the work of all, whoever it is, and nobody waits.
+/// The last owner, whoever it is, releases the tiles behind the work of all owners, and no thread waits.
 #[test]
 fn tiles_go_behind_the_work_of_all_that_had_them() {
     for plans_are_last in [false, true] {
@@ -123,7 +123,7 @@ fn tiles_go_behind_the_work_of_all_that_had_them() {
             plans[at].memory.release_also_behind(&pending(&[&works[at], &works[2]]));
         };
         if plans_are_last {
-            // New tiles come in their place, which nobody uses.
+            // New tiles replace them, which no plan uses.
             fill(&matrix, &cx);
             destroy(0);
             destroy(1);
@@ -150,7 +150,7 @@ fn tiles_go_behind_the_work_of_all_that_had_them() {
     }
 }
 
-/// Many plans come and go with one matrix: of work that is done nothing is kept.
+/// Many plans come and go with one matrix: work that is done is not kept.
 #[test]
 fn work_that_is_done_is_forgotten() {
     let memory = Arc::new(Watched::default());
@@ -169,7 +169,7 @@ fn work_that_is_done_is_forgotten() {
     assert_eq!(Arc::strong_count(&last), 2);
 }
 
-/// Memory of the user's that a graph keeps is not given back, nor what comes after it.
+/// User memory that a graph keeps is not released, nor is memory released after it.
 #[test]
 fn what_graphs_keep_is_not_given_back() {
     let (memory, work) = (Arc::new(Watched::default()), Arc::new(Work::default()));

@@ -1,25 +1,26 @@
-//! The arguments of createPlan as numbers: what decisions are compared by.
+//! The arguments of createPlan as numbers, by which decisions are matched with plans.
 
 use super::Op;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::support::Types;
 
-/// Numbers with the names that errors say.
+/// Numbers with the names that error messages use for them.
 pub type Facts = Vec<(String, i64)>;
 
-/// Facts of the value and compute types.
+/// Appends the value and compute types.
 pub fn types(facts: &mut Facts, types: Types, [x, y]: [&str; 2]) {
     facts.push((x.into(), types.x.code().into()));
     facts.push((y.into(), types.y.code().into()));
     facts.push(("computeType".into(), types.compute.code().into()));
 }
 
-/// The fact of an op.
+/// Appends an op.
 pub fn operation(facts: &mut Facts, name: &str, op: Op) {
     facts.push((name.into(), op.code().into()));
 }
 
-/// Facts of a sparse matrix; the format comes first, on which the others depend.
+/// Appends the properties of a sparse matrix. The format is first, since the list of the others depends on
+/// it.
 pub fn matrix(facts: &mut Facts, name: &str, a: &SparseMatrix) {
     let mut add = |what: &str, value: i64| facts.push((format!("{name}'s {what}"), value));
     let (rows, cols, nnz) = a.shape();

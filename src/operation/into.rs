@@ -1,6 +1,7 @@
-//! Products whose result goes elsewhere than where the old values are: z = alpha · op(A) · x + beta · y.
-//! Executors that can read the old values where they are do so. For others they are copied to where the result
-//! goes, behind everything on the stream; the product is then the one in place, which every algorithm has.
+//! Products whose result and old values are in different arrays: z = alpha · op(A) · x + beta · y. Some
+//! executors can read the old values from their own array. For others the old values are copied into the
+//! result's array, in the order of the stream, and the product then runs in place, which every algorithm
+//! supports.
 
 use crate::backend::Backend;
 use crate::error::Result;
@@ -8,9 +9,9 @@ use crate::matrix::Lines;
 use crate::memory::Context;
 use crate::types::{Address, ComputeType};
 
-/// Executes by `directly`, which reads the old values where they are, if that can be done, or else by `in_place`
-/// after a copy of them; by `in_place` alone where they are the result's or are not read. [`super::check_scalars`] has
-/// been called.
+/// Executes by `directly`, which reads the old values from their own array, if possible; otherwise copies
+/// them and executes by `in_place`. No copy is made if the old values are in the result's array already or
+/// beta is known to be zero. The caller has called [`super::check_scalars`].
 pub(super) fn execute(
     backend: &dyn Backend,
     cx: &Context,

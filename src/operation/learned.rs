@@ -1,4 +1,4 @@
-//! `TARSIA_REORDER_LEARNED`: which order of rows it stands for in a plan.
+//! The choice of the row order that `TARSIA_REORDER_LEARNED` stands for in a plan.
 
 use super::Analysis;
 use crate::algorithm::Row;
@@ -7,8 +7,9 @@ use crate::matrix::SparseMatrix;
 use crate::select::{self, orders, Choice};
 use crate::types::{Operation, Reorder};
 
-/// The order that is predicted to be the fastest for products of op(A) by an algorithm of these rows of the table: a
-/// name, or none. Blocks, and reads the pattern; on the reference backend, which has no orders, rows keep theirs.
+/// Returns the order that is predicted to be the fastest for products with op(A) by an algorithm of these
+/// rows of the table: a named order or [`Reorder::None`]. Blocks, since it reads the pattern. The reference
+/// backend has no orders, so the rows stay in place there.
 pub(super) fn order(
     analysis: &Analysis<'_>,
     rows: &[&'static Row],
@@ -22,7 +23,7 @@ pub(super) fn order(
     }
 }
 
-/// Says in the reason of a choice that its order of rows is a learned one.
+/// Adds to the reason of a choice that its row order is a learned one.
 pub(super) fn explain(order: Reorder, choice: &mut Choice) {
     let found = match order {
         Reorder::None => "the rows' own order",

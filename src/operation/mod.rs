@@ -1,5 +1,5 @@
-//! What is computed: the operations of the library, each in a file. A plan ([`crate::plan`]) knows of one what
-//! [`Operation`] asks for, and nothing else; docs/adding-an-operation.md says in which order a new one is made.
+//! The operations of the library, one file each. A plan ([`crate::plan`]) uses an operation only through the
+//! trait [`Operation`]; docs/adding-an-operation.md describes the steps of adding one.
 
 pub mod facts;
 mod into;
@@ -31,127 +31,132 @@ use crate::types::{
     Address, BackendKind, ComputeType, DataType, Effort, OpKind, Operation as Op, Reorder, ScalarsAt,
 };
 
-/// What all operations ask of a backend.
+/// Methods that a backend implements for all operations.
 pub trait Operations: SpmvBackend + SpmmBackend + SpgemmBackend {}
 impl<B: SpmvBackend + SpmmBackend + SpgemmBackend> Operations for B {}
 
-/// What an operation supplies. A value of the type is what its plans keep beside the problem and the executor:
-/// for most operations nothing.
+/// Interface of an operation to its plans. A value of the implementing type is the state that a plan of this
+/// operation keeps besides the problem and the executor; for most operations it is empty.
 pub trait Operation: Default + Send + Sync + 'static {
-    /// Its number in the C interface, by which the table of algorithms has its rows.
+    /// Value of the operation in the C enum, by which its rows of the table of algorithms are found.
     const KIND: OpKind;
-    /// The arguments of createPlan.
+    /// Arguments of createPlan.
     type Problem: Copy + Send + Sync;
-    /// What analysis builds and products are computed with: a box of a trait that the backends implement.
+    /// Result of analysis, which computes the products: a box of a trait that the backends implement.
     type Executor: Send + Sync;
 
-    /// What all problems have.
+    /// Returns references to the fields that all problems have.
     fn parts(problem: &mut Self::Problem) -> Parts<'_>;
 
-    /// Notes whether a pedantic compute type was asked for, where algorithms must know: `types` are without it, and what
-    /// may be chosen is the table's matter.
+    /// Notes whether a pedantic compute type was asked for, for operations whose kernels depend on it. The
+    /// problem's `types` never say so, and the table of algorithms already excludes algorithms that are not
+    /// pedantic.
     fn note_pedantic(_problem: &mut Self::Problem, _is_pedantic: bool) {}
 
-    /// What may be wrong with the arguments of createPlan beside formats and types, which the table of algorithms
-    /// lists.
+    /// Checks arguments of createPlan other than formats and types, which the table of algorithms covers.
     fn check(_problem: &Self::Problem) -> Result<()> {
         Ok(())
     }
 
-    /// The arguments of createPlan as numbers with their names. Decisions are for plans with the same numbers, in
-    /// the same order, so that an order never changes.
+    /// Lists the arguments of createPlan as numbers with names. Decisions apply only to plans with the same
+    /// numbers in the same order, so the order must never change.
     fn facts(planned: &Planned<Self>, facts: &mut Facts);
 
-    /// `NOT_SUPPORTED` for settings that the operation, or the algorithm that the caller named, does not take.
+    /// Returns `NOT_SUPPORTED` for settings that the operation, or the algorithm that the caller named, does
+    /// not support.
     fn check_settings(_planned: &Planned<Self>, _settings: &Settings) -> Result<()> {
         Ok(())
     }
 
-    /// Chooses an algorithm, unless an earlier analysis has decided, and has the backend build what it executes.
-    /// The matrices have their arrays, and the settings were checked.
+    /// Chooses an algorithm, or takes the choice of an earlier analysis (`decided`), and has the backend
+    /// build the executor. The caller has checked the settings and that the matrices have arrays.
     fn analyze(
         planned: &mut Planned<Self>,
         analysis: &Analysis<'_>,
         decided: Option<&Choice>,
     ) -> Result<(Self::Executor, Choice)>;
 
-    /// An error unless a choice that an earlier analysis has made can be one of this plan.
+    /// Returns an error if this plan cannot use a choice that an earlier analysis has made.
     fn admits(planned: &Planned<Self>, choice: &Choice) -> Result<()>;
 
-    /// What was built, for tarsiaPlan_getInfo.
+    /// Describes the built executor, for tarsiaPlan_getInfo.
     fn built(executor: &Self::Executor) -> Built;
 
-    /// New values of A for the same pattern, in the order of the user's array: tarsiaPlan_updateValues.
+    /// Takes new values of A for the same pattern, in the order of the user's array
+    /// (tarsiaPlan_updateValues).
     fn update_values(planned: &mut Planned<Self>, cx: &Context, values: Address) -> Result<()>;
 
-    /// Of A and B, whether products read the caller's array of values: a graph of products then goes on with the array
-    /// that was given when it was captured.
+    /// Returns, for A and B, whether products read the user's value array. If so, a graph of captured
+    /// products keeps reading the array that was given when it was captured.
     fn reads_values(executor: &Self::Executor) -> [bool; 2] {
         [Self::built(executor).layout.in_place; 2]
     }
 
-    /// Whether new values never move an array of the plan's that products read, so that graphs of products stay right:
-    /// there is none, or they are written where the present ones are.
+    /// Returns whether new values leave the plan's arrays at their addresses, so that graphs of captured
+    /// products stay valid: the plan has no arrays of its own, or new values are written into the present
+    /// ones.
     fn keeps_arrays(executor: &Self::Executor) -> bool {
         Self::built(executor).layout.in_place
     }
 
-    /// Bytes of workspace that execute needs; of an operation for which columns count, for `n` of them, or for
-    /// those that the plan was created for.
+    /// Returns the bytes of workspace that execute needs. If they depend on the number of columns, they are
+    /// for `n` columns, or for those that the plan was created for if `n` is `None`.
     fn workspace_bytes(_problem: &Self::Problem, _executor: &Self::Executor, _n: Option<i64>) -> usize {
         0
     }
 
-    /// Whether products have the same bits from run to run.
+    /// Returns whether products have the same bits from run to run.
     fn is_deterministic(_executor: &Self::Executor) -> bool {
         true
     }
 
-    /// The order of the rows of op(A) that the host has computed, where decisions keep it. Blocks.
+    /// Returns the order of the rows of op(A) that the host has computed, if decisions store it. Blocks.
     fn row_order(_executor: &Self::Executor, _cx: &Context) -> Result<Option<KeptOrder>> {
         Ok(None)
     }
 
-    /// Of a sparse result: multiplications, and stored entries where they are counted.
+    /// Returns the number of multiplications for a sparse result, and its stored entries once they are
+    /// counted.
     fn counts(_executor: &Self::Executor) -> (i64, Option<i64>) {
         (0, None)
     }
 
-    /// The allocators of memory that the executor reads in place, and that goes with the last of its owners:
-    /// tiles.
+    /// Returns the allocators of tiles that the executor reads in place; that memory is freed with the last
+    /// of its owners.
     fn shared_memory(_planned: &Planned<Self>) -> Vec<Arc<Allocator>> {
         Vec::new()
     }
 }
 
-/// What all problems have.
+/// References to the fields that all problems have.
 pub struct Parts<'a> {
-    /// The sparse matrices that are given: the argument's name, the op, the matrix; A first.
+    /// Sparse operands as (name of the argument, op, matrix), A first.
     pub factors: Vec<(&'static str, Op, &'a mut SparseMatrix)>,
     /// Value and compute types.
     pub types: &'a mut Types,
-    /// Whether new values are to be asynchronous (tarsiaPlan_setValueUpdates).
+    /// True if new values must be asynchronous (tarsiaPlan_setValueUpdates).
     pub value_updates: &'a mut bool,
 }
 
-/// Where and how a plan is analyzed.
+/// Context of an analysis.
 pub struct Analysis<'a> {
-    /// Who executes.
+    /// Backend that builds and executes.
     pub backend: &'a dyn Backend,
-    /// Stream and allocator.
+    /// Context with the stream and the allocator.
     pub cx: &'a Context,
-    /// What was set of the plan.
+    /// Settings of the plan.
     pub settings: &'a Settings,
 }
 
 impl Analysis<'_> {
-    /// What the executes that are expected make worthwhile in an analysis of op(A).
+    /// Returns the cost model that tells which steps of an analysis of op(A) the expected number of executes
+    /// pays for.
     fn amortized(&self, a: &SparseMatrix, op: Op) -> Amortized {
         Amortized::new(self.backend.machine(), a, op, self.settings.expected_executes)
     }
 
-    /// Builds the first of the choices for a product with dense operands that can be built; effort TUNED the
-    /// fastest of the `most` first ones. Orders by name, and those that TUNED tries, are applied here.
+    /// Builds the first choice that can be built, for a product with dense operands; with effort TUNED the
+    /// fastest of the first `most` choices. Named row orders, and those that TUNED tries, are applied here.
     fn pick<E>(
         &self,
         amortized: &Amortized,
@@ -170,21 +175,21 @@ impl Analysis<'_> {
     }
 }
 
-/// An operation as a plan keeps it.
+/// An operation's problem and state, as a plan stores them.
 pub struct Planned<O: Operation> {
     problem: O::Problem,
-    /// As the plan was asked for; the problem has it without what is pedantic, of which the rows take care.
+    /// Compute type that the user asked for; the problem has its plain form.
     compute: ComputeType,
-    /// The rows of the table of algorithms among which analysis chooses.
+    /// Rows of the table of algorithms from which analysis chooses.
     rows: Vec<&'static Row>,
-    /// `None` before analysis.
+    /// Result of analysis; `None` before it.
     executor: Option<O::Executor>,
-    /// What the operation keeps beside these.
+    /// State of the operation besides these fields.
     more: O,
 }
 
 impl<O: Operation> Planned<O> {
-    /// Looks the problem up in the table of algorithms.
+    /// Creates it from a problem and looks up the supporting algorithms in the table.
     pub fn new(backend: BackendKind, mut problem: O::Problem, algorithm: Option<Algorithm>) -> Result<Self> {
         let Parts { factors, types, .. } = O::parts(&mut problem);
         let asked = *types;
@@ -204,18 +209,18 @@ impl<O: Operation> Planned<O> {
         Ok(Planned { problem, compute: asked.compute, rows, executor: None, more })
     }
 
-    /// Value and compute types as the plan was asked for.
+    /// Returns the value and compute types that the user asked for.
     fn types(&self) -> Types {
         let mut problem = self.problem;
         Types { compute: self.compute, ..*O::parts(&mut problem).types }
     }
 
-    /// The algorithm that the caller named, or that there is no choice of.
+    /// Returns the only algorithm from which analysis can choose, such as the one that the caller named.
     fn named(&self) -> Option<Algorithm> {
         (self.rows.len() == 1).then(|| self.rows[0].algorithm)
     }
 
-    /// The problem as it is built for a choice: where values come from is kept with an order by name.
+    /// Returns the problem to build for a choice: a named row order needs to keep the origin of its values.
     fn problem_of(&self, choice: &Choice) -> O::Problem {
         let mut problem = self.problem;
         *O::parts(&mut problem).value_updates |= choice.method.reorder().is_named();
@@ -230,7 +235,7 @@ impl<O: Operation> Planned<O> {
         self.executor.as_mut().ok_or_else(not_analyzed)
     }
 
-    /// Checks new values of A, and has the executor take them.
+    /// Checks new values of A and passes them to the executor.
     fn renew_a(
         &mut self,
         values: Address,
@@ -245,51 +250,51 @@ impl<O: Operation> Planned<O> {
     }
 }
 
-/// [`Planned`] of any operation: all that a plan needs of it.
+/// [`Planned`] without its type parameter: the interface that a plan uses.
 pub trait Task: Send + Sync {
-    /// For [`planned`].
+    /// Returns `self` for the downcast of [`planned`].
     fn as_any(&self) -> &dyn Any;
-    /// For [`planned_mut`].
+    /// Returns `self` for the downcast of [`planned_mut`].
     fn as_any_mut(&mut self) -> &mut dyn Any;
-    /// [`Operation::KIND`].
+    /// Returns [`Operation::KIND`].
     fn kind(&self) -> OpKind;
-    /// Rows of the table of algorithms among which analysis chooses.
+    /// Returns the rows of the table of algorithms from which analysis chooses.
     fn rows(&self) -> &[&'static Row];
-    /// [`Operation::facts`].
+    /// Returns the numbers that [`Operation::facts`] lists.
     fn facts(&self) -> Facts;
-    /// The sparse matrices that are given, with the arguments' names and the ops; A first.
+    /// Returns the sparse operands as (name of the argument, op, matrix), A first.
     fn factors(&self) -> Vec<(&'static str, Op, SparseMatrix)>;
-    /// (rows, columns) of op(A) and stored entries of A.
+    /// Returns (rows, columns) of op(A) and the stored entries of A.
     fn shape(&self) -> (i64, i64, i64) {
         let (_, op, a) = self.factors()[0];
         a.shape_of(op)
     }
-    /// Whether the arrays of the matrices may go after analysis.
+    /// Sets whether the user may free the arrays of the matrices after analysis.
     fn set_temporary(&mut self, temporary: bool);
-    /// [`Operation::admits`].
+    /// Calls [`Operation::admits`].
     fn admits(&self, choice: &Choice) -> Result<()>;
-    /// Checks what is common to all operations, and analyzes.
+    /// Checks what all operations have in common, and analyzes.
     fn analyze(&mut self, analysis: &Analysis<'_>, decided: Option<&Choice>) -> Result<(Choice, Report)>;
-    /// Forgets what analysis built.
+    /// Drops the result of analysis.
     fn reset(&mut self);
-    /// [`Operation::built`]; `None` before analysis.
+    /// Returns [`Operation::built`]; `None` before analysis.
     fn built(&self) -> Option<Built>;
-    /// Whether values at these addresses (NULL: the present ones) would have products read other arrays of the caller's
-    /// than they do now.
+    /// Returns whether products would read other user arrays than now if these values were set (NULL keeps
+    /// the present ones).
     fn reads_other_values(&self, given: [Address; 2]) -> bool;
-    /// [`Operation::keeps_arrays`]; before analysis there are none.
+    /// Returns [`Operation::keeps_arrays`]; true before analysis.
     fn keeps_arrays(&self) -> bool;
-    /// [`Operation::update_values`].
+    /// Calls [`Operation::update_values`].
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
-    /// [`Operation::workspace_bytes`]; 0 before analysis.
+    /// Returns [`Operation::workspace_bytes`]; 0 before analysis.
     fn workspace_bytes(&self, n: Option<i64>) -> usize;
-    /// [`Operation::is_deterministic`]; before analysis nothing says otherwise.
+    /// Returns [`Operation::is_deterministic`]; true before analysis.
     fn is_deterministic(&self) -> bool;
-    /// [`Operation::row_order`].
+    /// Returns [`Operation::row_order`]; `None` before analysis.
     fn row_order(&self, cx: &Context) -> Result<Option<KeptOrder>>;
-    /// [`Operation::counts`].
+    /// Returns [`Operation::counts`]; none before analysis.
     fn counts(&self) -> (i64, Option<i64>);
-    /// [`Operation::shared_memory`].
+    /// Returns [`Operation::shared_memory`].
     fn shared_memory(&self) -> Vec<Arc<Allocator>>;
 }
 
@@ -335,7 +340,7 @@ impl<O: Operation> Task for Planned<O> {
         O::check_settings(self, settings)?;
         let factors = self.factors();
         factors.iter().try_for_each(|(name, _, a)| a.require_arrays(name))?;
-        // New values are as with a policy by name whichever order is found.
+        // A learned order may turn out to be any, so new values are handled as for a named one.
         *O::parts(&mut self.problem).value_updates =
             settings.value_updates || settings.reorder == Reorder::Learned;
         if settings.values_in_place {
@@ -402,12 +407,13 @@ impl<O: Operation> Task for Planned<O> {
     }
 }
 
-/// The operation of a plan, for a function that is for this operation.
+/// Returns the operation of a plan for the C function `function`; an error if the plan is of another
+/// operation.
 pub fn planned<'a, O: Operation>(task: &'a dyn Task, function: &str) -> Result<&'a Planned<O>> {
     task.as_any().downcast_ref().ok_or_else(|| of_another_operation(function))
 }
 
-/// The same, to change it.
+/// Returns the operation of a plan for changes; otherwise as [`planned`].
 pub fn planned_mut<'a, O: Operation>(task: &'a mut dyn Task, function: &str) -> Result<&'a mut Planned<O>> {
     task.as_any_mut().downcast_mut().ok_or_else(|| of_another_operation(function))
 }
@@ -421,7 +427,7 @@ fn not_analyzed() -> Error {
     Error::state("plan: not analyzed")
 }
 
-/// An error of the table of algorithms, which names A, about this factor.
+/// Puts the name of the operand into an error of the table of algorithms, which always says A.
 fn of_factor(mut error: Error, name: &str) -> Error {
     if let Some(rest) = error.message.strip_prefix("A:") {
         error.message = format!("{name}:{rest}");
@@ -429,7 +435,7 @@ fn of_factor(mut error: Error, name: &str) -> Error {
     error
 }
 
-/// alpha and beta must be there before anything is written, and apart from the result, which may be written before they
+/// Checks that alpha and beta are not NULL and do not overlap the result, which may be written before they
 /// are read.
 fn check_scalars(compute: ComputeType, (alpha, beta): ScalarsAt, name: &str, result: &Lines) -> Result<()> {
     for (scalar, address) in [("alpha", alpha), ("beta", beta)] {
@@ -447,7 +453,7 @@ fn check_scalars(compute: ComputeType, (alpha, beta): ScalarsAt, name: &str, res
     Ok(())
 }
 
-/// A result shares no memory with the arrays of A, unless the plan reads none of them.
+/// Checks that a result shares no memory with the arrays of A, unless the plan reads none of them.
 fn check_apart(name: &str, result: &Lines, a: &SparseMatrix) -> Result<()> {
     if a.temporary {
         return Ok(());
@@ -458,8 +464,8 @@ fn check_apart(name: &str, result: &Lines, a: &SparseMatrix) -> Result<()> {
     }
 }
 
-/// New values must be there, and those of a self-contained plan need to know where they go, since nobody can look in
-/// the pattern. The plan has checked that they are aligned.
+/// Checks that new values are there, and that a self-contained plan has kept the map from the user's values
+/// to its own, since it cannot read the pattern any more. The plan has checked their alignment.
 fn check_new_values(name: &str, a: &SparseMatrix, values: Address, value_updates: bool) -> Result<()> {
     if values.is_null() && a.shape().2 > 0 {
         return Err(Error::invalid(name, "the pointer is NULL"));
@@ -473,7 +479,7 @@ fn check_new_values(name: &str, a: &SparseMatrix, values: Address, value_updates
     Ok(())
 }
 
-/// The columns of op(A) are the rows of op(B).
+/// Checks that op(A) has as many columns as op(B) has rows.
 fn check_inner(k: i64, b_rows: i64) -> Result<()> {
     if b_rows != k {
         let reason = format!("op(B) has {b_rows} rows, expected the {k} columns of op(A)");
@@ -482,7 +488,7 @@ fn check_inner(k: i64, b_rows: i64) -> Result<()> {
     Ok(())
 }
 
-/// A result in a matrix has the rows of op(A) and the columns of op(B).
+/// Checks that a matrix for the result has the rows of op(A) and the columns of op(B).
 fn check_shape(name: &str, (rows, cols): (i64, i64), (m, n): (i64, i64)) -> Result<()> {
     if (rows, cols) != (m, n) {
         let expected = format!("expected {m} × {n} (rows of op(A) × columns of op(B))");
@@ -491,7 +497,7 @@ fn check_shape(name: &str, (rows, cols): (i64, i64), (m, n): (i64, i64)) -> Resu
     Ok(())
 }
 
-/// A result is not in const arrays; `by` is what makes descriptors of those.
+/// Checks that a result is not in const arrays; `by` is the function that makes descriptors of those.
 pub fn check_writable(name: &str, writable: bool, by: &str) -> Result<()> {
     match writable {
         true => Ok(()),
@@ -499,7 +505,7 @@ pub fn check_writable(name: &str, writable: bool, by: &str) -> Result<()> {
     }
 }
 
-/// Values of an operand are of the type that the plan was created for.
+/// Checks that the values of an operand have the type that the plan was created for.
 fn check_type(name: &str, found: DataType, expected: DataType) -> Result<()> {
     if found != expected {
         return Err(Error::invalid(

@@ -1,39 +1,39 @@
-//! What analysis found, as tarsiaPlan_getInfo tells it.
+//! The result of analysis, as tarsiaPlan_getInfo reports it.
 
 use crate::algorithm::Algorithm;
 use crate::backend::LayoutInfo;
 use crate::select::Choice;
 use crate::types::{LayoutKind, Reorder};
 
-/// What analysis has built; new values may change it.
+/// Description of the built executor, which new values may change.
 pub struct Built {
-    /// The layout.
+    /// Layout of the sparse operands.
     pub layout: LayoutInfo,
-    /// The order of the rows of op(A) that is in force.
+    /// Row order of op(A) that is in use.
     pub reorder: Reorder,
-    /// More about it, for people; empty where the layout says all.
+    /// More details for people; empty if the layout says everything.
     pub details: String,
 }
 
-/// What analysis found.
+/// The result of analysis.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Algorithm of the support table; `None` before analysis.
+    /// Chosen algorithm; `None` before analysis.
     pub algorithm: Option<Algorithm>,
-    /// What was built.
+    /// Layout of the sparse operands.
     pub layout: LayoutInfo,
-    /// Reordering that is in force.
+    /// Row order of op(A) that is in use.
     pub reorder: Reorder,
     /// Wall time of analysis in seconds.
     pub analysis_seconds: f64,
-    /// Seconds that the cost model expects of one execute; 0 if it cannot say.
+    /// Seconds that the cost model predicts for one execute; 0 if it has no prediction.
     pub predicted_seconds: f64,
-    /// Why this choice.
+    /// Reason of the choice.
     pub reason: String,
 }
 
 impl Report {
-    /// Before analysis.
+    /// Returns the report before analysis.
     pub fn empty() -> Self {
         Report {
             algorithm: None,
@@ -45,11 +45,11 @@ impl Report {
         }
     }
 
-    /// Of what was chosen and built.
+    /// Creates the report of a choice and the executor that was built for it.
     pub fn new(choice: &Choice, built: Built) -> Self {
         let Built { layout, reorder, .. } = built;
         let (predicted_seconds, reason) = match layout.kind {
-            // The oracle has one way for everything and no cost model.
+            // The reference backend has one implementation for all algorithms and no cost model.
             LayoutKind::Triplets => (
                 0.0,
                 format!("{} by the reference backend, from a list of triplets", choice.algorithm().name()),
@@ -60,7 +60,7 @@ impl Report {
         Report { algorithm, layout, reorder, analysis_seconds: 0.0, predicted_seconds, reason }
     }
 
-    /// One more sentence, if there is one.
+    /// Appends a sentence to the reason, unless it is empty.
     pub fn add(&mut self, details: &str) {
         if !details.is_empty() {
             self.reason.push_str("; ");
@@ -68,7 +68,7 @@ impl Report {
         }
     }
 
-    /// The same with what is built now.
+    /// Returns the report with the present state of the executor.
     pub fn with(&self, built: Option<Built>) -> Self {
         let mut report = self.clone();
         if let Some(built) = built {

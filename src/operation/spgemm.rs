@@ -1,5 +1,5 @@
-//! SpGEMM: C = alpha · op(A) · op(B), all sparse. `symbolic` counts C's
-//! entries, the caller allocates C, `numeric` writes it.
+//! SpGEMM: C = alpha · op(A) · op(B), all sparse. `symbolic` counts C's entries, the caller allocates C,
+//! `numeric` writes it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::select::{self, in_place, roofline, Choice, SpgemmSurveyed};
 use crate::settings::Settings;
 use crate::types::{Address, Effort, Format, OpKind, Reorder};
 
-/// What SpGEMM asks of a backend.
+/// Methods that a backend implements for SpGEMM.
 pub trait SpgemmBackend {
-    /// Looks at the factors as `choice` reads them, for a choice between its algorithm `hash` and
-    /// `tile`; `None`: `hash`. The error names `A` or `B`. Blocks.
+    /// Gathers statistics of the factors as `choice` reads them, for the choice between the algorithms `hash`
+    /// and `tile`. Backends that always choose `hash` return `None`. Errors name `A` or `B`. Blocks.
     fn survey_spgemm(
         &self,
         _cx: &Context,
@@ -32,8 +32,8 @@ pub trait SpgemmBackend {
     ) -> Result<Option<SpgemmSurveyed>> {
         Ok(None)
     }
-    /// Builds what `choice` says. `surveyed` is what [`Self::survey_spgemm`] of this problem and
-    /// a choice that reads the factors alike returned, if it was called.
+    /// Builds the executor for `choice`. `surveyed` is the result of [`Self::survey_spgemm`] for this problem
+    /// and a choice that reads the factors in the same way, if it was called.
     fn build_spgemm(
         &self,
         cx: &Context,
@@ -41,7 +41,7 @@ pub trait SpgemmBackend {
         choice: &Choice,
         surveyed: Option<SpgemmSurveyed>,
     ) -> Result<Box<dyn SpgemmExecutor>>;
-    /// The same where A or B is in tiles, for algorithm `tile`.
+    /// Builds the executor of algorithm `tile` for a problem in which A or B is in tiles.
     fn build_spgemm_of_tiles(
         &self,
         cx: &Context,
@@ -49,59 +49,59 @@ pub trait SpgemmBackend {
         choice: &Choice,
         factors: &TileFactors,
     ) -> Result<Box<dyn SpgemmExecutor>>;
-    /// The tiles of a matrix in CSR or CSC, in the type of its sums. Blocks.
+    /// Converts a matrix in CSR or CSC to tiles with values of the type of its sums. Blocks.
     fn make_tiles(&self, cx: &Context, a: &SparseMatrix) -> Result<Tiles>;
     /// Writes tiles into CSR or CSC of the same shape, type and number of entries. Blocks.
     fn write_tiles(&self, cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()>;
 }
 
-/// A plan for SpGEMM after analysis.
+/// A built SpGEMM.
 pub trait SpgemmExecutor: Send + Sync {
-    /// Computes the number of stored entries of C.
+    /// Counts the stored entries of C.
     fn symbolic(&mut self, cx: &Context) -> Result<i64>;
-    /// Writes C's pattern and values into the user's arrays (without duplicates; sorted, or with rows in an order
-    /// of the backend's if the problem says so, for which C is CSR). `symbolic` has run and C has its number of
-    /// entries.
+    /// Writes C's pattern and values into the user's arrays, without duplicates. Rows are sorted, unless the
+    /// problem allows any order of the backend's, for which C is CSR. `symbolic` has run and C has the
+    /// counted number of entries.
     fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()>;
-    /// The same, into tiles in memory of `into`'s allocator. Blocks. Only of algorithm `tile`.
+    /// Computes C into tiles in memory of `into`'s allocator. Blocks. Only algorithm `tile` supports this.
     fn numeric_tiles(&mut self, _cx: &Context, _into: &Context, _alpha: Address) -> Result<Tiles> {
         Err(Error::unsupported("C: this algorithm does not write tiles"))
     }
-    /// Of A and B, whether numeric phases read the caller's array of values.
+    /// Returns, for A and B, whether numeric phases read the user's value array.
     fn reads_values(&self) -> [bool; 2] {
         [self.layout().in_place; 2]
     }
-    /// New values for the same patterns; NULL keeps the present ones.
+    /// Takes new values for the same patterns; NULL keeps the present ones.
     fn update_values(&mut self, cx: &Context, a: Address, b: Address) -> Result<()>;
-    /// New contents of factors in tiles, which must have the same patterns.
+    /// Takes new contents of factors in tiles, which must have the same patterns.
     fn update_tiles(&mut self, _cx: &Context, _factors: &TileFactors) -> Result<()> {
         Ok(())
     }
-    /// What was built.
+    /// Returns a description of the layout.
     fn layout(&self) -> LayoutInfo;
-    /// More about it, for people; empty where [`LayoutInfo`] says all.
+    /// Returns more details for people; empty if [`LayoutInfo`] says everything.
     fn details(&self) -> String {
         String::new()
     }
-    /// Multiplications that one numeric phase does.
+    /// Returns the number of multiplications of one numeric phase.
     fn products(&self) -> i64;
-    /// Products of a pair of tiles of 16 × 16, about, where algorithm `tile` is likely to be
-    /// faster than this one. Blocks where that has to be looked for.
+    /// Returns the approximate number of products per pair of tiles of 16 × 16, if algorithm `tile` is likely
+    /// to be faster than this executor. Blocks if that has to be computed.
     fn suits_tiles(&self, _cx: &Context) -> Result<Option<f64>> {
         Ok(None)
     }
 }
 
-/// SpGEMM.
+/// SpGEMM as an [`Operation`], with the factors that are in tiles.
 #[derive(Default)]
 pub struct Spgemm {
-    /// A and B where they are in tiles.
+    /// A and B, each if it is in tiles.
     tiles: [Option<Arc<TileMatrix>>; 2],
-    /// Allocators of the tiles that the executor may read, which are not its own.
+    /// Allocators of the tiles that the executor may read but does not own.
     shared: Vec<Arc<Allocator>>,
 }
 
-/// What analysis built, and what the symbolic phase has counted since.
+/// The built executor, with the count of the symbolic phase.
 pub struct Product {
     executor: Box<dyn SpgemmExecutor>,
     algorithm: Algorithm,
@@ -204,12 +204,12 @@ impl Operation for Spgemm {
     }
 }
 
-/// Whether an algorithm leaves the columns of a row of C in another order where that costs less.
+/// Returns whether an algorithm can leave the columns of a row of C unsorted to save time.
 fn writes_unsorted(algorithm: Algorithm) -> bool {
     algorithm != Algorithm::Tile
 }
 
-/// `NOT_SUPPORTED` where a plan asks for rows in any order and the algorithm has them in ascending order only.
+/// Returns `NOT_SUPPORTED` if a plan allows rows in any order but the algorithm writes sorted rows only.
 fn require_sorted(settings: &Settings, algorithm: Algorithm) -> Result<()> {
     if settings.sorted_output || writes_unsorted(algorithm) {
         return Ok(());
@@ -222,7 +222,7 @@ fn require_sorted(settings: &Settings, algorithm: Algorithm) -> Result<()> {
 }
 
 impl Spgemm {
-    /// The present contents of A and B that are in tiles.
+    /// Returns the present contents of A and B, each if it is in tiles.
     fn contents(&self) -> Result<[Option<Contents>; 2]> {
         let of =
             |at: usize, name: &str| self.tiles[at].as_ref().map(|tiles| tiles.contents(name)).transpose();
@@ -230,24 +230,24 @@ impl Spgemm {
     }
 }
 
-/// The allocators of contents.
+/// Returns the allocators of the contents.
 fn memory_of(contents: &[Option<Contents>; 2]) -> Vec<Arc<Allocator>> {
     contents.iter().flatten().map(|contents| Arc::clone(&contents.memory)).collect()
 }
 
-/// The tiles of contents.
+/// Returns the tiles of the contents.
 fn tiles_of(contents: [Option<Contents>; 2]) -> TileFactors {
     contents.map(|contents| contents.map(|contents| contents.tiles))
 }
 
 impl Planned<Spgemm> {
-    /// The same with A and B that are in tiles.
+    /// Sets the A and B that are in tiles.
     pub fn with_tiles(mut self, tiles: [Option<Arc<TileMatrix>>; 2]) -> Self {
         self.more.tiles = tiles;
         self
     }
 
-    /// Rows of the table of algorithms that write C as it was asked for.
+    /// Returns the rows of the table of algorithms that write C in the requested order.
     fn candidates(&self) -> Vec<&'static Row> {
         let writes = |row: &&&Row| self.problem.sorted_output || writes_unsorted(row.algorithm);
         self.rows.iter().filter(writes).copied().collect()
@@ -264,7 +264,7 @@ impl Planned<Spgemm> {
             let choice = in_place::choice(choices)?;
             return Ok((backend.build_spgemm(cx, &self.problem, &choice, None)?, choice));
         }
-        // The best by what is known without a look at the patterns; no effort times others.
+        // This is the best choice without the patterns; no effort times the others.
         let mut choices = select::spgemm(&self.problem, &self.candidates())?;
         let mut choice = choices.swap_remove(0);
         if !matches!(factors, [None, None]) {
@@ -279,7 +279,7 @@ impl Planned<Spgemm> {
         let Some(mut tile) = tile.filter(|_| looks) else {
             return Ok((build(&choice, None)?, choice));
         };
-        // Tiles take more memory, which may be missing.
+        // Tiles take more memory: if it is missing, the other algorithm is used.
         let if_it_fits = |built: Result<_>| match built {
             Err(error) if error.lacks_memory() => Ok(None),
             built => built.map(Some),
@@ -295,7 +295,7 @@ impl Planned<Spgemm> {
         }
         let mut executor = build(&choice, surveyed)?;
         let execute = roofline::products_seconds(machine, executor.products());
-        // How much faster is not known: at the most infinitely.
+        // The gain is unknown here, so the most optimistic one is assumed.
         let may_gain = gain.is_none() && amortized.takes_tiles(execute, f64::INFINITY);
         let suits = if may_gain { executor.suits_tiles(cx)? } else { None };
         if let Some(of_pair) = suits {
@@ -308,12 +308,12 @@ impl Planned<Spgemm> {
         Ok((executor, choice))
     }
 
-    /// Whether the columns in each row of C are in ascending order (tarsiaPlan_setSortedOutput).
+    /// Returns whether the columns in each row of C ascend (tarsiaPlan_setSortedOutput).
     pub fn sorted_output(&self) -> bool {
         self.problem.sorted_output
     }
 
-    /// Number of stored entries of C.
+    /// Returns the number of stored entries of C, which the first call counts.
     pub fn symbolic(&mut self, cx: &Context) -> Result<i64> {
         let product = self.executor_mut()?;
         let nnz = match product.nnz_c {
@@ -324,13 +324,13 @@ impl Planned<Spgemm> {
         Ok(nnz)
     }
 
-    /// Entries of C that the symbolic phase has counted.
+    /// Returns the number of entries of C that the symbolic phase has counted; an error if it has not run.
     fn counted(&self) -> Result<i64> {
         let counted = self.executor.as_ref().and_then(|product| product.nnz_c);
         counted.ok_or_else(|| Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"))
     }
 
-    /// Checks C and writes it.
+    /// Checks the descriptor of C and computes C.
     pub fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
         let nnz = self.counted()?;
         check_writable("C", c.writable, "a tarsiaCreateConst function")?;
@@ -358,7 +358,7 @@ impl Planned<Spgemm> {
         }
         check_type("C", c.value_type(), self.problem.types.y)?;
         c.require_arrays("C")?;
-        // Of arrays that may be gone their place may be C's.
+        // The memory of factors that may have been freed may now belong to C.
         let factors = [("A", &self.problem.a), ("B", &self.problem.b)];
         check_overlap(c, factors.into_iter().filter(|(_, factor)| !factor.temporary))?;
         let bytes = self.problem.types.compute.scalar().size();
@@ -370,7 +370,7 @@ impl Planned<Spgemm> {
         self.executor_mut()?.executor.numeric(cx, alpha, c)
     }
 
-    /// Fills C with new tiles, in memory of `into`'s allocator.
+    /// Computes C into new tiles in memory of `into`'s allocator.
     pub fn numeric_tiles(
         &mut self,
         cx: &Context,
@@ -394,8 +394,8 @@ impl Planned<Spgemm> {
         c.fill(into, |into| executor.numeric_tiles(cx, into, alpha))
     }
 
-    /// New values; NULL keeps a matrix's present ones, or takes those that it has where it is in
-    /// tiles. Each comes with the name of its argument.
+    /// Takes new values of A and B, each given with the name of its argument. NULL keeps a matrix's present
+    /// values; for a matrix in tiles it takes the values that the tiles have now.
     pub fn update_values(
         &mut self,
         cx: &Context,
@@ -424,7 +424,7 @@ impl Planned<Spgemm> {
         if in_tiles != [false, false] {
             let contents = self.more.contents()?;
             let memory = memory_of(&contents);
-            // Until all are taken it reads old ones and new ones.
+            // Until the update is complete the executor may read both old and new tiles.
             self.more.shared.extend(memory.iter().cloned());
             executor.update_tiles(cx, &tiles_of(contents))?;
             self.more.shared = memory;
@@ -436,7 +436,7 @@ impl Planned<Spgemm> {
         Ok(())
     }
 
-    /// Multiplications, if each entry of op(A) meets a row of op(B) of mean length.
+    /// Estimates the number of multiplications by the mean length of a row of op(B) for each entry of op(A).
     fn products_by_shape(&self) -> i64 {
         let (_, k, left) = self.problem.a.shape_of(self.problem.op_a);
         (left as f64 * (self.problem.b.shape().2 as f64 / k.max(1) as f64)) as i64
@@ -449,20 +449,20 @@ impl Planned<Spgemm> {
     }
 }
 
-/// An array of a matrix: its argument's name and its bytes.
+/// An array of a matrix: the name of its argument and its byte range.
 type Extent = (&'static str, Range<usize>);
 
-/// The arrays of a matrix that is not in tiles.
+/// Returns the arrays of a matrix; `None` if it is in tiles.
 fn extents(matrix: &SparseMatrix) -> Option<[Extent; 3]> {
     let extent = |Array { name, address, count, size, .. }| {
         let start = address.value();
-        // NULL is an array without elements; creation has checked the size.
+        // An array without elements may be NULL; creation has checked that the size does not overflow.
         (name, start..if address.is_null() { start } else { start + count as usize * size })
     };
     matrix.user_arrays().map(|arrays| arrays.map(extent))
 }
 
-/// C's arrays share no memory with each other nor with those of the factors.
+/// Checks that C's arrays share no memory with each other nor with those of the factors.
 fn check_overlap<'a>(
     c: &SparseMatrix,
     factors: impl Iterator<Item = (&'a str, &'a SparseMatrix)> + Clone,
@@ -500,8 +500,8 @@ mod tests {
     use half::f16;
     use matrices::owned::OwnedCsr;
 
-    /// Kernels that multiply halves on matrix units are taken unless the problem says that sums are
-    /// IEEE's alone, which only a pedantic compute type asks for.
+    /// Kernels that multiply 16-bit types on matrix units are allowed unless the problem requires IEEE sums,
+    /// which only a pedantic compute type does.
     #[test]
     fn pedantic_types_reach_the_problem() {
         for (compute, ieee) in [(ComputeType::R32F, false), (ComputeType::R32FPedantic, true)] {

@@ -17,18 +17,19 @@ use crate::select::{self, in_place, Choice, SpmmSurveyed};
 use crate::settings::Settings;
 use crate::types::{Address, DataType, Effort, OpKind, Order, Reorder, ScalarsAt};
 
-/// Entries below which shapes alone decide: such a product is a launch and little more, and the
-/// survey two waits. Where the line is best was not measured.
+/// Number of stored entries below which the shape alone decides: such a product takes little more than a
+/// launch, and gathering statistics waits twice. The best threshold was not measured.
 const FEW_ENTRIES: i64 = 1024;
 
-/// Algorithms that effort TUNED times at the most. What the third brings was not measured.
+/// Maximum number of algorithms that effort TUNED times. The benefit of the third was not measured.
 const TIMED: usize = 3;
 
-/// What SpMM asks of a backend.
+/// Methods that a backend implements for SpMM.
 pub trait SpmmBackend {
-    /// Counts in op(A)'s pattern what decides between layouts; rows of op(A) are converted for it
-    /// where they are not in place. `None`, on the CPU backends: shapes choose. `among`: the choice is among these algorithms, and may put rows in clusters where
-    /// windows of them are likely to be worth it; empty: it may not.
+    /// Gathers the pattern statistics of op(A) that decide between layouts; rows of op(A) that are not in
+    /// place are converted for it. Returns `None` on the CPU backends, where the shape alone decides. If
+    /// `among` is not empty, the choice is among these algorithms, and rows may be clustered if windows of
+    /// clustered rows are likely to pay off; if it is empty, rows are not clustered.
     fn survey_spmm(
         &self,
         _cx: &Context,
@@ -37,8 +38,8 @@ pub trait SpmmBackend {
     ) -> Result<Option<SpmmSurveyed>> {
         Ok(None)
     }
-    /// Builds what `choice` says. `surveyed` is what [`Self::survey_spmm`] of this problem
-    /// returned, if it was called.
+    /// Builds the executor for `choice`. `surveyed` is the result of [`Self::survey_spmm`] for this problem,
+    /// if it was called.
     fn build_spmm(
         &self,
         cx: &Context,
@@ -46,13 +47,13 @@ pub trait SpmmBackend {
         choice: &Choice,
         surveyed: Option<&SpmmSurveyed>,
     ) -> Result<Box<dyn SpmmExecutor>>;
-    /// Bytes of workspace that [`Self::spmm_once`] needs for this problem, with nHint columns; `None`: the backend cannot
-    /// multiply it without analysis.
+    /// Returns the bytes of workspace that [`Self::spmm_once`] needs for this problem with nHint columns;
+    /// `None` if the backend cannot multiply it without analysis.
     fn spmm_once_bytes(&self, _problem: &SpmmProblem) -> Result<Option<usize>> {
         Ok(None)
     }
-    /// C = alpha · op(A) · op(B) + beta · C without analysis, for a matrix that is read in place: as a plan's execute,
-    /// only launches. The pattern is not validated.
+    /// Computes C = alpha · op(A) · op(B) + beta · C without analysis, for a matrix that is read in place.
+    /// Like a plan's execute it only launches kernels. The pattern is not validated.
     fn spmm_once(
         &self,
         _cx: &Context,
@@ -63,24 +64,26 @@ pub trait SpmmBackend {
     ) -> Result<()> {
         Err(Error::unsupported("A: the backend has no SpMM without analysis"))
     }
-    /// Seconds of one execute at nHint columns, as [`SpmvBackend::time_spmv`](super::SpmvBackend::time_spmv).
+    /// Returns the measured seconds of one execute at nHint columns, as
+    /// [`SpmvBackend::time_spmv`](super::SpmvBackend::time_spmv) does.
     fn time_spmm(&self, _cx: &Context, _problem: &SpmmProblem, _executor: &dyn SpmmExecutor) -> Result<f64> {
         Ok(0.0)
     }
 }
 
-/// A plan for SpMM after analysis. Execution changes nothing in it.
+/// A built SpMM, which executes do not change.
 pub trait SpmmExecutor: Send + Sync {
-    /// Bytes of workspace that execute needs for `n` columns of C.
+    /// Returns the bytes of workspace that execute needs for `n` columns of C.
     fn workspace_bytes(&self, n: usize) -> usize;
-    /// D = alpha · op(A) · op(B) + beta · C of alpha and beta, and of B, C and D; B is as the user gave it. D is C, or has
-    /// its order and shares no element with it, which is asked of executors that read old values elsewhere alone.
+    /// Computes D = alpha · op(A) · op(B) + beta · C for `scalars` alpha and beta and `matrices` B, C and D;
+    /// B is as the user gave it. D is C, or has C's order and shares no element with it; the latter requires
+    /// [`Self::reads_elsewhere`].
     fn product(&self, cx: &Context, scalars: ScalarsAt, matrices: [&DenseMatrix; 3]) -> Result<()>;
-    /// Whether the executor reads C where it is, if it is not D.
+    /// Returns whether the executor can read the old values from C if the result D is another matrix.
     fn reads_elsewhere(&self, _c: &DenseMatrix, _d: &DenseMatrix) -> bool {
         false
     }
-    /// C = alpha · op(A) · op(B) + beta · C.
+    /// Computes C = alpha · op(A) · op(B) + beta · C.
     fn execute(
         &self,
         cx: &Context,
@@ -91,42 +94,43 @@ pub trait SpmmExecutor: Send + Sync {
     ) -> Result<()> {
         self.product(cx, (alpha, beta), [b, c, c])
     }
-    /// Whether products read the caller's array of values.
+    /// Returns whether products read the user's value array.
     fn reads_values(&self) -> bool {
         self.layout().in_place
     }
-    /// Whether new values never move an array of the plan's that products read, even where the plan keeps no places for
-    /// them.
+    /// Returns whether new values leave the plan's arrays at their addresses, even if the plan was not asked
+    /// to prepare for value updates.
     fn keeps_arrays(&self) -> bool {
         self.layout().in_place
     }
-    /// New values for the same pattern, in the order of the user's array.
+    /// Takes new values for the same pattern, in the order of the user's array.
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
-    /// What was built.
+    /// Returns a description of the layout.
     fn layout(&self) -> LayoutInfo;
-    /// The same bits from run to run.
+    /// Returns whether products have the same bits from run to run.
     fn is_deterministic(&self) -> bool {
         true
     }
-    /// The order of the rows of op(A) by name; [`Reorder::Auto`] where rows of like columns are together.
+    /// Returns the named order of the rows of op(A); [`Reorder::Auto`] if rows with similar columns are
+    /// clustered.
     fn reorder(&self) -> Reorder {
         Reorder::None
     }
-    /// The order of the rows of op(A) that the host has computed, where decisions keep it. Blocks.
+    /// Returns the order of the rows of op(A) that the host has computed, if decisions store it. Blocks.
     fn row_order(&self, _cx: &Context) -> Result<Option<KeptOrder>> {
         Ok(None)
     }
-    /// Columns of a block, where the layout has blocks.
+    /// Returns the columns of a block, for layouts of blocks.
     fn block_width(&self) -> Option<usize> {
         None
     }
-    /// More about it, for people; empty where [`LayoutInfo`] says all.
+    /// Returns more details for people; empty if [`LayoutInfo`] says everything.
     fn details(&self) -> String {
         String::new()
     }
 }
 
-/// SpMM.
+/// SpMM as an [`Operation`], without state of its own.
 #[derive(Default)]
 pub struct Spmm;
 
@@ -235,7 +239,8 @@ impl Operation for Spmm {
 }
 
 impl Planned<Spmm> {
-    /// Whether `dense` and `swift` take the form of deterministic mode, which is also that of IEEE operations alone.
+    /// Returns whether `dense` and `swift` use their form for deterministic mode, which is also their form
+    /// for pedantic compute types.
     fn by_own_kernels(&self, settings: &Settings) -> bool {
         settings.deterministic || self.compute.is_pedantic()
     }
@@ -243,8 +248,8 @@ impl Planned<Spmm> {
     fn choose(&self, analysis: &Analysis<'_>) -> Result<(Box<dyn SpmmExecutor>, Choice)> {
         let (problem, settings) = (&self.problem, analysis.settings);
         let (backend, cx, machine) = (analysis.backend, analysis.cx, analysis.backend.machine());
-        // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone. Nor is a
-        // product of few entries worth a look, which is a launch and little more.
+        // Pattern statistics are of use only if several algorithms are possible, effort is not QUICK, and the
+        // product takes more than a launch.
         let is_quick = settings.effort == Effort::Quick || problem.a.shape().2 < FEW_ENTRIES;
         let mut rows = select::rows_in_order(&self.rows, settings.reorder)?;
         let amortized = analysis.amortized(&problem.a, problem.op);
@@ -274,8 +279,8 @@ impl Planned<Spmm> {
         })
     }
 
-    /// Checks the arguments and executes. `old`: a matrix that has the old values in place of C, with the backend
-    /// that copies them there if need be; errors then call it C and the result D.
+    /// Checks the arguments and executes. `old` is a matrix with the old values, if they are not in C, with
+    /// the backend that copies them if need be. In that case error messages call `old` C and the result D.
     pub fn execute(
         &self,
         cx: &Context,
@@ -303,8 +308,8 @@ impl Planned<Spmm> {
         into::execute(backend, cx, scaling, &old.lines(), &c.lines(), directly, in_place)
     }
 
-    /// Checks the arguments of the product without analysis; the bytes of workspace that it needs, or `None` where the
-    /// backend must analyze.
+    /// Checks the arguments of a product without analysis. Returns the bytes of workspace that it needs;
+    /// `None` if the backend has to analyze.
     pub fn once_bytes(
         &self,
         backend: &dyn Backend,
@@ -320,7 +325,7 @@ impl Planned<Spmm> {
         backend.spmm_once_bytes(problem)
     }
 
-    /// The product without analysis, after [`Self::once_bytes`].
+    /// Computes the product without analysis, after [`Self::once_bytes`].
     pub fn once(
         &self,
         backend: &dyn Backend,

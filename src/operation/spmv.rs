@@ -13,20 +13,20 @@ use crate::reorder::KeptOrder;
 use crate::select::{self, in_place, Choice, Surveyed};
 use crate::types::{Address, DataType, Effort, OpKind, Reorder, ScalarsAt};
 
-/// Layouts that effort TUNED times at the most.
+/// Maximum number of layouts that effort TUNED times.
 const TIMED: usize = 2;
 
-/// What SpMV asks of a backend.
+/// Methods that a backend implements for SpMV.
 pub trait SpmvBackend {
-    /// Counts in op(A)'s pattern what decides between layouts, if that takes no
-    /// conversion: where the rows of op(A) are in place. `None`: shapes choose; that is
-    /// so on the CPU backends, whose machine has no rates for what a survey tells. The
-    /// pattern is validated; the error names `A`. Blocks.
+    /// Gathers the pattern statistics of op(A) that decide between layouts, if the rows of op(A) are in
+    /// place, so that no conversion is needed. Returns `None` if the shape alone decides: always on the CPU
+    /// backends, whose machine model has no rates for pattern statistics. The pattern is validated; errors
+    /// name `A`. Blocks.
     fn survey_spmv(&self, _cx: &Context, _problem: &SpmvProblem) -> Result<Option<Surveyed>> {
         Ok(None)
     }
-    /// Builds what `choice` says. `surveyed` is what [`Self::survey_spmv`] of this problem
-    /// returned, if it was called.
+    /// Builds the executor for `choice`. `surveyed` is the result of [`Self::survey_spmv`] for this problem,
+    /// if it was called.
     fn build_spmv(
         &self,
         cx: &Context,
@@ -34,9 +34,9 @@ pub trait SpmvBackend {
         choice: &Choice,
         surveyed: Option<&Surveyed>,
     ) -> Result<Box<dyn SpmvExecutor>>;
-    /// y = alpha · op(A) · x + beta · y without analysis, for a matrix that is
-    /// read in place: as a plan's execute, only launches, in a workspace of
-    /// [`Backend::once_workspace_bytes`]. The pattern is not validated. `false`: the backend cannot.
+    /// Computes y = alpha · op(A) · x + beta · y without analysis, for a matrix that is read in place. Like a
+    /// plan's execute it only launches kernels, and it uses a workspace of [`Backend::once_workspace_bytes`].
+    /// The pattern is not validated. Returns false if the backend cannot do this.
     fn spmv_once(
         &self,
         _cx: &Context,
@@ -47,25 +47,25 @@ pub trait SpmvBackend {
     ) -> Result<bool> {
         Ok(false)
     }
-    /// Seconds of one execute, on dense operands that are not zeros, for effort TUNED; the oracle, which has one way
-    /// for everything, says nothing.
+    /// Returns the measured seconds of one execute with dense operands that are not zero, for effort TUNED.
+    /// The reference backend returns 0, since it has one implementation for all algorithms.
     fn time_spmv(&self, _cx: &Context, _problem: &SpmvProblem, _executor: &dyn SpmvExecutor) -> Result<f64> {
         Ok(0.0)
     }
 }
 
-/// A plan for SpMV after analysis. Execution changes nothing in it.
+/// A built SpMV, which executes do not change.
 pub trait SpmvExecutor: Send + Sync {
-    /// Bytes of workspace that execute needs.
+    /// Returns the bytes of workspace that execute needs.
     fn workspace_bytes(&self) -> usize;
-    /// z = alpha · op(A) · x + beta · y of alpha and beta, and of x, y and z. z is y, or shares no memory with it, which
-    /// is asked of executors that read old values elsewhere alone.
+    /// Computes z = alpha · op(A) · x + beta · y for `scalars` alpha and beta and `vectors` x, y and z. z is
+    /// y, or shares no memory with y; the latter requires [`Self::reads_elsewhere`].
     fn product(&self, cx: &Context, scalars: ScalarsAt, vectors: [&DenseVector; 3]) -> Result<()>;
-    /// Whether the executor reads old values where they are, if they are not where the result goes.
+    /// Returns whether the executor can read old values from another array than the result's.
     fn reads_elsewhere(&self) -> bool {
         false
     }
-    /// y = alpha · op(A) · x + beta · y.
+    /// Computes y = alpha · op(A) · x + beta · y.
     fn execute(
         &self,
         cx: &Context,
@@ -76,34 +76,34 @@ pub trait SpmvExecutor: Send + Sync {
     ) -> Result<()> {
         self.product(cx, (alpha, beta), [x, y, y])
     }
-    /// Whether products read the caller's array of values.
+    /// Returns whether products read the user's value array.
     fn reads_values(&self) -> bool {
         self.layout().in_place
     }
-    /// Whether new values never move an array of the plan's that products read, even where the plan keeps no places for
-    /// them.
+    /// Returns whether new values leave the plan's arrays at their addresses, even if the plan was not asked
+    /// to prepare for value updates.
     fn keeps_arrays(&self) -> bool {
         self.layout().in_place
     }
-    /// New values for the same pattern, in the order of the user's array.
+    /// Takes new values for the same pattern, in the order of the user's array.
     fn update_values(&mut self, cx: &Context, values: Address) -> Result<()>;
-    /// What was built.
+    /// Returns a description of the layout.
     fn layout(&self) -> LayoutInfo;
-    /// The order of the rows of op(A), where it is one by name.
+    /// Returns the named order of the rows of op(A), or [`Reorder::None`].
     fn reorder(&self) -> Reorder {
         Reorder::None
     }
-    /// The order of the rows of op(A) that the host has computed, where decisions keep it. Blocks.
+    /// Returns the order of the rows of op(A) that the host has computed, if decisions store it. Blocks.
     fn row_order(&self, _cx: &Context) -> Result<Option<KeptOrder>> {
         Ok(None)
     }
-    /// More about it, for people; empty where [`LayoutInfo`] says all.
+    /// Returns more details for people; empty if [`LayoutInfo`] says everything.
     fn details(&self) -> String {
         String::new()
     }
 }
 
-/// SpMV.
+/// SpMV as an [`Operation`], without state of its own.
 #[derive(Default)]
 pub struct Spmv;
 
@@ -139,7 +139,7 @@ impl Operation for Spmv {
             let executor = backend.build_spmv(cx, &planned.problem_of(&choice), &choice, None)?;
             return Ok((executor, choice));
         }
-        // Nothing to decide: a name leaves one row, and QUICK takes the shapes alone.
+        // Pattern statistics are of use only if several algorithms are possible and effort is not QUICK.
         let mut rows = select::rows_in_order(&planned.rows, settings.reorder)?;
         if settings.values_in_place {
             let choices = select::spmv(problem, in_place::rows(&mut rows), Effort::Quick, machine, None)?;
@@ -191,8 +191,8 @@ impl Operation for Spmv {
 }
 
 impl Planned<Spmv> {
-    /// Checks the arguments and executes. `old`: a vector that has the old values in place of y, with the backend
-    /// that copies them there if need be; errors then call it y and the result z.
+    /// Checks the arguments and executes. `old` is a vector with the old values, if they are not in y, with
+    /// the backend that copies them if need be. In that case error messages call `old` y and the result z.
     pub fn execute(
         &self,
         cx: &Context,
@@ -220,8 +220,8 @@ impl Planned<Spmv> {
         into::execute(backend, cx, scaling, &old.lines(), &y.lines(), directly, in_place)
     }
 
-    /// The product without analysis, where the backend can; `false`: analyze
-    /// and execute.
+    /// Computes the product without analysis. Returns false if the backend cannot, and the caller has to
+    /// analyze and execute.
     pub fn once(
         &self,
         backend: &dyn Backend,

@@ -1,13 +1,13 @@
-//! A folder in which handles keep the decisions of plans for later handles, of other processes too.
+//! A folder in which handles store the decisions of plans for later handles, also of other processes.
 //!
-//! A problem has a file whose name is a hash of all that decisions depend on (library version, backend,
-//! device, what the plan was created with, settings, patterns). Files are written under another name and
-//! then renamed, so that nobody finds half of one; of two that write the same, the last one counts. What
-//! is found is believed no more than the bytes of `tarsiaPlan_setDecisions`.
+//! Each problem has a file whose name is a hash of everything that decisions depend on (library version,
+//! backend, device, arguments of the plan's creation, settings, patterns). Files are written under another
+//! name and then renamed, so that nobody reads half a file; of two writers of the same file the last one
+//! wins. Content of a file is checked like the bytes given to `tarsiaPlan_setDecisions`.
 //!
-//! Others may be able to write to the folder, so that anything may have any name in it: what is written is
-//! a new file of a random name (O_EXCL: never through a link, whoever made it, and never the file of
-//! another process or machine), and what is read is a regular file, which neither blocks nor has no end.
+//! Others may be able to write to the folder, so any name may belong to anything. Therefore a file is written
+//! as a new file with a random name (O_EXCL: never through a link, and never into the file of another process
+//! or machine), and only regular files are read, which neither block nor are endless.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -21,27 +21,27 @@ use super::decisions::bytes::most_bytes;
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
 
-/// Names of files that are not finished: this, random letters, and the end.
+/// Prefix and suffix of the names of unfinished files, with random letters between them.
 const UNFINISHED: (&str, &str) = (".tarsia-", ".unfinished");
 
-/// A file that is not finished after this time never will be: writing one takes milliseconds, and the
-/// clocks of machines that share a folder differ by less.
+/// Age from which an unfinished file counts as abandoned: writing one takes milliseconds, and the clocks of
+/// machines that share a folder differ by less than this.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 
-/// A folder with decisions.
+/// A folder with stored decisions.
 #[derive(Debug)]
 pub struct PlanCache {
     folder: PathBuf,
 }
 
-/// `InvalidData`: a file is there that is not read.
+/// Returns the error `InvalidData` for a file that exists but is not read.
 fn refused(what: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, what)
 }
 
 impl PlanCache {
-    /// Makes the folder if it does not exist, and tries to write to it. It stays the same one when the
-    /// process goes to another folder.
+    /// Creates the folder if it does not exist, and tests that it can be written. The path is made absolute,
+    /// so that it stays valid if the process changes its working directory.
     pub fn open(folder: &Path) -> Result<Self> {
         let fails = |error: io::Error| Error::invalid("folder", format!("{}: {error}", folder.display()));
         let folder = &std::path::absolute(folder).map_err(fails)?;
@@ -52,15 +52,15 @@ impl PlanCache {
         Ok(cache)
     }
 
-    /// Where the decisions of a problem are.
+    /// Returns the path of the file for a problem.
     pub fn file(&self, key: Fingerprint) -> PathBuf {
         self.folder.join(format!("{:016x}{:016x}.tarsia", key[0], key[1]))
     }
 
-    /// A new file that nobody else has, which is removed when it is dropped.
+    /// Creates a new unfinished file, which is removed when it is dropped.
     fn unfinished(&self) -> io::Result<NamedTempFile> {
         let mut builder = Builder::new();
-        // Whoever shares the folder may read what is in it, as far as the process's umask lets them.
+        // Users who share the folder may read the file, as far as the process's umask permits.
         builder
             .prefix(UNFINISHED.0)
             .suffix(UNFINISHED.1)
@@ -69,7 +69,7 @@ impl PlanCache {
         builder.tempfile_in(&self.folder)
     }
 
-    /// Removes what processes have left that ended in the midst of writing. Whatever comes of it: the next
+    /// Removes unfinished files of processes that ended while writing. Errors are ignored, since the next
     /// handle tries again.
     fn tidy(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
@@ -81,7 +81,8 @@ impl PlanCache {
             if !is_unfinished {
                 continue;
             }
-            // Of a link itself, not of what it points to; a time to come is no age.
+            // The metadata of a link are its own, not those of its target. A time in the future counts as no
+            // age.
             let changed = entry.metadata().and_then(|data| data.modified());
             let age = changed.ok().and_then(|changed| SystemTime::now().duration_since(changed).ok());
             if age.is_some_and(|age| age > ABANDONED) {
@@ -90,9 +91,10 @@ impl PlanCache {
         }
     }
 
-    /// What is kept of a problem of so many rows, if anything is.
+    /// Returns the stored bytes for a problem with this many rows, if there are any.
     pub fn read(&self, key: Fingerprint, rows: usize) -> io::Result<Option<Vec<u8>>> {
-        // A FIFO is opened without waiting for somebody who writes to it, a terminal does not become ours.
+        // Opening a FIFO does not wait for a writer (O_NONBLOCK), and a terminal does not become the
+        // process's controlling one (O_NOCTTY).
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY;
         let file = match OpenOptions::new().read(true).custom_flags(flags).open(self.file(key)) {
             Ok(file) => file,
@@ -105,24 +107,24 @@ impl PlanCache {
         read_bounded(&file, most_bytes(rows)).map(Some)
     }
 
-    /// Keeps the decisions of a problem.
+    /// Stores the decisions of a problem.
     pub fn write(&self, key: Fingerprint, bytes: &[u8]) -> io::Result<()> {
         let mut unfinished = self.unfinished()?;
         unfinished.write_all(bytes)?;
         unfinished.as_file().sync_all()?;
-        // Takes the place of a link, not of what it points to.
+        // Renaming replaces a link itself, not its target.
         unfinished.persist(self.file(key)).map(drop).map_err(|error| error.error)
     }
 }
 
-/// All of a regular file that is no larger than decisions can be.
+/// Reads a regular file, which may have at most `most` bytes.
 fn read_bounded(file: &File, most: usize) -> io::Result<Vec<u8>> {
     let data = file.metadata()?;
     if !data.is_file() {
         return Err(refused("it is not a regular file"));
     }
     let mut out = Vec::new();
-    // One more byte says that there are too many: the file may grow while it is read.
+    // One more byte is read to detect a file that has grown in the meantime.
     if data.len() <= most as u64 {
         let room = data.len() as usize + 1;
         out.try_reserve_exact(room).map_err(|_| io::Error::from(ErrorKind::OutOfMemory))?;
@@ -174,7 +176,7 @@ mod tests {
         let cache = PlanCache::open(folder.path()).unwrap();
         fs::write(cache.file([3, 3]), vec![0; most_bytes(10) + 1]).unwrap();
         assert_eq!(cache.read([3, 3], 10).unwrap_err().kind(), ErrorKind::InvalidData);
-        // A problem of one more row may have an order that is longer by a number.
+        // The row order of a problem with one more row may be longer by one number.
         assert_eq!(cache.read([3, 3], 11).unwrap().unwrap().len(), most_bytes(10) + 1);
         fs::create_dir(cache.file([4, 4])).unwrap();
         assert!(cache.read([4, 4], 10).is_err() && cache.write([4, 4], b"").is_err());

@@ -1,6 +1,7 @@
-//! What tarsiaSetChecks compares: fingerprints of the arrays that a plan was analyzed with, and those of
-//! the same arrays when it is executed. It is for development: a program that changes values and does
-//! not say so gets old results, new ones, or some of each, depending on the algorithm, without a word.
+//! Checks for development (tarsiaSetChecks): a plan keeps fingerprints of the arrays with which it was
+//! analyzed and compares them with those of the same arrays at every execute. Without checks a program that
+//! changes values without telling the plan silently gets old results, new ones, or a mixture, depending on
+//! the algorithm.
 
 use super::{Inner, Plan};
 use crate::backend::Backend;
@@ -11,61 +12,62 @@ use crate::matrix::{no_arrays, Array, SparseMatrix};
 use crate::memory::Context;
 use crate::types::{Address, Format};
 
-/// What an execute reads.
+/// Arrays that an execute reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// The patterns alone: the symbolic phase of SpGEMM.
+    /// Patterns alone: the symbolic phase of SpGEMM.
     Patterns,
     /// Patterns and values.
     All,
 }
 
-/// What is known of a matrix's values.
+/// The known state of a matrix's values.
 #[derive(Clone, Copy, Debug)]
 enum Values {
-    /// They are read in the user's array, whatever it has.
+    /// Values are read in the user's array, so any content is right.
     InPlace,
-    /// Those that the plan has.
+    /// Fingerprint of the values that the plan has taken.
     Known(Fingerprint),
-    /// New ones came while checks were off.
+    /// New values came while checks were off.
     Unknown,
 }
 
-/// What is known of a matrix.
+/// The known state of a matrix.
 #[derive(Clone, Copy, Debug)]
 struct Matrix {
     name: &'static str,
     pattern: Fingerprint,
     values: Values,
-    /// The value array that the descriptor had when the plan got new values.
+    /// Value array that the descriptor had when the plan took new values.
     described: Option<Address>,
 }
 
-/// What a plan remembers of the matrices that were given; of those in tiles nothing, which the library owns,
-/// nor of those that it has copied (tarsiaPlan_setSelfContained).
+/// State of the sparse operands for later checks. It omits matrices in tiles, which the library owns, and
+/// those that the plan has copied (tarsiaPlan_setSelfContained).
 #[derive(Debug)]
 pub(super) struct Remembered(Vec<Matrix>);
 
-/// Descriptors that a plan was created from: a number for each matrix, and what finds the descriptor by it.
+/// Descriptors from which a plan was created: a number for each matrix, and a function that looks the
+/// descriptor up by it.
 #[derive(Clone, Copy)]
 pub struct Descriptors {
-    /// The descriptor as it is now, if it is still there.
+    /// Returns the present descriptor, if it still exists.
     pub find: fn(usize) -> Option<SparseMatrix>,
-    /// For A and, of SpGEMM, B.
+    /// Numbers of the descriptors of A and, for SpGEMM, B.
     pub of: [usize; 2],
 }
 
-/// The index arrays of a matrix; `None` in tiles.
+/// Returns the index arrays of a matrix; `None` if it is in tiles.
 fn index_arrays(a: &SparseMatrix) -> Option<[Array; 2]> {
     a.user_arrays().map(|[first, second, _]| [first, second])
 }
 
-/// The same index arrays at the same addresses.
+/// Returns whether two matrices have the same index arrays at the same addresses.
 fn is_same_pattern(a: &SparseMatrix, b: &SparseMatrix) -> bool {
     a.format() == b.format() && index_arrays(a).is_some_and(|arrays| Some(arrays) == index_arrays(b))
 }
 
-/// The call that brings new values of a matrix.
+/// Returns the name of the C function that sets new values of a matrix.
 fn update_of(name: &str) -> &'static str {
     match name {
         "A" => "tarsiaPlan_updateValues",
@@ -74,11 +76,11 @@ fn update_of(name: &str) -> &'static str {
 }
 
 impl Remembered {
-    /// Of a plan's matrices as they are now. Blocks.
+    /// Records the present state of a plan's matrices. Blocks.
     fn new(backend: &dyn Backend, cx: &Context, inner: &Inner) -> Result<Self> {
         let mut out = Vec::new();
         for (name, _, a) in inner.task.factors() {
-            // Arrays that may be gone have nothing to do with the plan any more.
+            // The plan does not read arrays that may have been freed.
             if a.format() == Format::Tile || a.temporary {
                 continue;
             }
@@ -91,12 +93,12 @@ impl Remembered {
         Ok(Remembered(out))
     }
 
-    /// Whether there is nothing to compare.
+    /// Returns whether no matrix is recorded.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// An error unless the arrays are as they were. Blocks.
+    /// Returns an error unless the arrays are unchanged. Blocks.
     fn compare(&self, backend: &dyn Backend, cx: &Context, inner: &Inner, reads: Reads) -> Result<()> {
         for (at, (name, _, a)) in inner.task.factors().into_iter().enumerate() {
             let Some(known) = self.0.iter().find(|known| known.name == name) else { continue };
@@ -141,7 +143,7 @@ impl Remembered {
 }
 
 impl Inner {
-    /// Remembers what the plan was analyzed with, if the handle's checks are on. Blocks then.
+    /// Records the state of the matrices after analysis, if the handle's checks are on. Blocks in that case.
     pub(super) fn remember(&mut self, backend: &dyn Backend, handle: &Handle) -> Result<()> {
         self.remembered = match handle.checks() {
             true => Some(Remembered::new(backend, &handle.context(), self)?),
@@ -150,8 +152,8 @@ impl Inner {
         Ok(())
     }
 
-    /// New values of A and B came; NULL where a matrix keeps the present ones, or has no entries. Blocks if the
-    /// handle's checks are on.
+    /// Records new values of A and B; NULL if a matrix keeps the present ones or has no entries. Blocks if
+    /// the handle's checks are on.
     pub(super) fn remember_values(
         &mut self,
         backend: &dyn Backend,
@@ -182,7 +184,7 @@ impl Inner {
         result
     }
 
-    /// The arrays are as they were when the plan was analyzed, or the handle's checks are off. Blocks if
+    /// Returns an error if the arrays have changed since analysis and the handle's checks are on. Blocks if
     /// they are on.
     pub(super) fn check_unchanged(&self, backend: &dyn Backend, handle: &Handle, reads: Reads) -> Result<()> {
         if !handle.checks() {
@@ -197,7 +199,8 @@ impl Inner {
         }
     }
 
-    /// The value array that the descriptor of a matrix has now, if it is there and has the matrix's pattern.
+    /// Returns the value array that a matrix's descriptor has now, if it still exists and has the matrix's
+    /// pattern.
     fn value_array(&self, at: usize, a: &SparseMatrix) -> Option<Address> {
         let present = self.descriptors.and_then(|known| (known.find)(known.of[at]));
         present.filter(|present| is_same_pattern(present, a)).map(|present| present.values())
@@ -205,13 +208,13 @@ impl Inner {
 }
 
 impl Plan {
-    /// The same plan, which checks look for the descriptors of.
+    /// Sets the descriptors that checks look up.
     pub fn watching(self, descriptors: Descriptors) -> Self {
         self.inner.write().descriptors = Some(descriptors);
         self
     }
 
-    /// [`Inner::check_unchanged`] of an analyzed plan.
+    /// Calls [`Inner::check_unchanged`] for a plan, which must be analyzed.
     pub(crate) fn check_unchanged(&self, handle: &Handle, name: &str, reads: Reads) -> Result<()> {
         if !handle.checks() {
             return Ok(());

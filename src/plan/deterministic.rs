@@ -1,9 +1,9 @@
-//! Why a plan is refused in deterministic mode.
+//! The error for plans that deterministic mode refuses.
 
 use crate::algorithm::Algorithm;
 use crate::error::Error;
 
-/// `NOT_SUPPORTED`: a plan that was analyzed outside of deterministic mode is used in it.
+/// Returns `NOT_SUPPORTED` for a plan that was analyzed outside of deterministic mode and is used in it.
 pub(super) fn refused(algorithm: Option<Algorithm>) -> Error {
     let why = match algorithm {
         Some(Algorithm::Dense) => {

@@ -1,5 +1,5 @@
-//! Plans: created → analyzed → executable. A plan copies the descriptors'
-//! fields, chooses in analyze, and only executes afterwards.
+//! Plans: created → analyzed → executable. A plan copies the descriptors' fields when it is created, makes
+//! all choices in analyze, and only executes afterwards.
 
 pub mod cache;
 mod checks;
@@ -32,31 +32,32 @@ pub use checks::{Descriptors, Reads};
 pub use decisions::Decisions;
 use decisions::Problem;
 
-/// State behind the lock: execute reads, everything else writes.
+/// State of a plan behind its lock, which execute takes for reading, and calls that change the plan for
+/// writing.
 pub struct Inner {
     settings: Settings,
     task: Box<dyn Task>,
     report: Report,
     analyzed: bool,
-    /// What analysis has chosen.
+    /// Choice that analysis has made.
     choice: Option<Choice>,
-    /// What it is to choose.
+    /// Decisions that the user gave for the coming analysis.
     decided: Option<Decisions>,
-    /// Of the patterns that analysis has read, where they may be gone now.
+    /// Fingerprints of the patterns that analysis has read, if the user may have freed the arrays since.
     fingerprints: Option<Vec<Fingerprint>>,
-    /// What executes compare with, if checks were on in analysis.
+    /// Fingerprints with which executes compare the arrays, if checks were on during analysis.
     remembered: Option<Remembered>,
-    /// Where the matrices came from.
+    /// Descriptors from which the matrices were copied.
     descriptors: Option<Descriptors>,
-    /// Counts what the plan holds; made by analysis, with the memory limit.
+    /// Allocator that counts the plan's memory; analysis creates it with the memory limit.
     allocator: Option<Arc<Allocator>>,
-    /// A call that found the plan before it was destroyed, and comes later,
-    /// must not touch the user's arrays any more.
+    /// True after destroy: a call that looked the plan up earlier and gets the lock later must not touch the
+    /// user's arrays.
     destroyed: bool,
 }
 
-/// The state while this thread holds the plan's lock, of which [`Plan::read`] and [`Plan::write`] know by
-/// the entry: a user's allocator may call the library with the same plan.
+/// Guard of the plan's lock, with an entry in the list of this thread's calls. The entry tells [`Plan::read`]
+/// and [`Plan::write`] of a nested call, since a user's allocator may call the library with the same plan.
 struct Locked<G> {
     guard: G,
     _entry: Entry,
@@ -76,7 +77,7 @@ impl<G: DerefMut> DerefMut for Locked<G> {
     }
 }
 
-/// The error of a setting after analysis.
+/// Error message for a setting that comes after analysis.
 const LATE_SETTING: &str = "settings cannot change after tarsiaPlan_analyze";
 
 type Reading<'a> = Locked<RwLockReadGuard<'a, Inner>>;
@@ -87,39 +88,39 @@ pub struct Plan {
     backend: Arc<dyn Backend>,
     op: OpKind,
     inner: RwLock<Inner>,
-    /// What uses its memory.
+    /// Work that uses the plan's memory.
     in_flight: InFlight,
 }
 
-/// Plain facts for `tarsiaPlan_getInfo`.
+/// Properties of a plan for `tarsiaPlan_getInfo`.
 #[derive(Clone, Debug)]
 pub struct Info {
     /// Operation.
     pub op: OpKind,
-    /// Whether analyze has succeeded.
+    /// True if analyze has succeeded.
     pub analyzed: bool,
     /// Settings.
     pub settings: Settings,
-    /// What analysis found.
+    /// Result of analysis.
     pub report: Report,
     /// (rows, columns) of op(A) and stored entries of A.
     pub shape: (i64, i64, i64),
-    /// Bytes that the plan holds.
+    /// Bytes that the plan holds now.
     pub plan_bytes: usize,
-    /// The most bytes that it held at one time.
+    /// Maximum of the bytes that the plan held at one time.
     pub peak_bytes: usize,
-    /// Bytes of workspace that execute needs (SpMM: at nHint columns).
+    /// Bytes of workspace that execute needs (SpMM: for nHint columns).
     pub workspace_bytes: usize,
-    /// SpGEMM: multiplications; else 0.
+    /// Multiplications of one SpGEMM; 0 for other operations.
     pub products: i64,
-    /// SpGEMM: stored entries of C after symbolic, else −1.
+    /// Stored entries of C after SpGEMM's symbolic phase, otherwise −1.
     pub nnz_c: i64,
-    /// Whether executes can be checked.
+    /// True if checks can be done in executes.
     pub checked: bool,
 }
 
 impl Plan {
-    /// A plan of a handle for an operation that the table of algorithms serves.
+    /// Creates a plan for an operation that was found in the table of algorithms.
     pub fn new<O: Operation>(handle: &Handle, planned: Planned<O>) -> Self {
         handle.note_plan();
         let inner = Inner {
@@ -143,7 +144,7 @@ impl Plan {
         }
     }
 
-    /// What it computes.
+    /// Returns the plan's operation.
     pub fn kind(&self) -> OpKind {
         self.op
     }
@@ -152,18 +153,18 @@ impl Plan {
         Object::Plan(std::ptr::from_ref(self).addr())
     }
 
-    /// The state, for reading. An error where this thread is changing the plan.
+    /// Locks the state for reading; an error if this thread is in a call that changes the plan.
     fn read(&self) -> Result<Reading<'_>> {
         let guard = match self.object().access() {
             None => self.inner.read(),
-            // Another thread that waits for writing does not come between.
+            // A recursive lock does not wait behind another thread that waits for writing.
             Some(Access::Shared) => self.inner.read_recursive(),
             Some(Access::Exclusive) => return Err(inside("changes")),
         };
         Ok(Locked { guard, _entry: Entry::new(self.object(), Access::Shared) })
     }
 
-    /// The state, for writing. An error where this thread is reading or changing the plan.
+    /// Locks the state for writing; an error if this thread is in a call that reads or changes the plan.
     fn write(&self) -> Result<Writing<'_>> {
         match self.object().access() {
             None => {}
@@ -174,7 +175,8 @@ impl Plan {
         Ok(Locked { guard, _entry: Entry::new(self.object(), Access::Exclusive) })
     }
 
-    /// The state, for a change that may only come before analysis; `late` is the error after it.
+    /// Locks the state for a change that is allowed only before analysis; `late` is the error message after
+    /// it.
     fn write_early(&self, late: &str) -> Result<Writing<'_>> {
         let inner = self.write()?;
         inner.require_alive()?;
@@ -190,13 +192,13 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether the caller may free the arrays of A (and B) after analysis; only before it.
+    /// Sets whether the user may free the arrays of A (and B) after analysis; allowed only before it.
     pub fn set_self_contained(&self, on: bool) -> Result<()> {
         self.write_early(LATE_SETTING)?.task.set_temporary(on);
         Ok(())
     }
 
-    /// Chooses and builds; blocks. On failure the plan is as before.
+    /// Chooses an algorithm and builds the executor; blocks. After a failure the plan is as before.
     pub fn analyze(&self, handle: &Handle) -> Result<()> {
         self.check_handle(handle)?;
         self.backend.require_blocking(handle.stream(), "tarsiaPlan_analyze")?;
@@ -219,7 +221,8 @@ impl Plan {
         if let Some(decided) = &inner.decided {
             decided.check_all(&*self.backend, &*inner.task, &inner.settings)?;
         }
-        // Memory of the plan is from this handle's allocator, whichever the plan was created with.
+        // The plan's memory is from this handle's allocator, even if the plan was created with another
+        // handle.
         handle.note_plan();
         let mut unfinished = Unfinished { plan: self, lock: Some(inner) };
         let mut warnings = Vec::new();
@@ -236,7 +239,7 @@ impl Plan {
                 return Err(error);
             }
         };
-        // The user's logger may call the library, with this plan too.
+        // The lock is released before logging: the user's logger may call the library, also with this plan.
         unfinished.lock = None;
         warn();
         handle.log(LogLevel::Info, || {
@@ -247,7 +250,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The decisions of an analyzed plan, as bytes. Blocks.
+    /// Returns the decisions of an analyzed plan as bytes. Blocks.
     pub fn decisions(&self, handle: &Handle) -> Result<Vec<u8>> {
         self.check_handle(handle)?;
         let inner = self.read()?;
@@ -261,8 +264,8 @@ impl Plan {
         Decisions::new(problem, choice, inner.task.row_order(&handle.context())?).to_bytes()
     }
 
-    /// Gives analysis the decisions of another plan of the same problem; no bytes take them back.
-    /// Blocks. On failure the plan is as before.
+    /// Sets the decisions of another plan for the same problem, which analysis will follow; empty `bytes`
+    /// remove them. Blocks. After a failure the plan is as before.
     pub fn decide(&self, handle: &Handle, bytes: &[u8]) -> Result<()> {
         self.check_handle(handle)?;
         let mut inner = self.write_early("decisions come too late after tarsiaPlan_analyze")?;
@@ -281,14 +284,14 @@ impl Plan {
         Ok(())
     }
 
-    /// Bytes of workspace that execute needs, for `n` columns where it matters.
+    /// Returns the bytes of workspace that execute needs, for `n` columns if they matter.
     pub fn workspace_bytes(&self, n: i64) -> Result<usize> {
         let inner = self.read()?;
         inner.require_analyzed("tarsiaPlan_workspaceSize")?;
         Ok(inner.task.workspace_bytes(Some(n)))
     }
 
-    /// Grows the handle's workspace to what execute needs at nHint columns.
+    /// Grows the handle's workspace to the size that execute needs for nHint columns.
     pub fn prepare(&self, handle: &Handle) -> Result<()> {
         self.check_handle(handle)?;
         let bytes = {
@@ -299,8 +302,8 @@ impl Plan {
         handle.grow_workspace(bytes)
     }
 
-    /// Runs `f` with the operation and the handle's context, workspace locked. `name` is the function that is called;
-    /// a plan of another operation than this function's is refused.
+    /// Runs `f` with the operation and the handle's context, with its workspace locked. `name` is the C
+    /// function; it is an error if the plan is of another operation than that function's.
     pub(crate) fn execute<O: Operation>(
         &self,
         handle: &Handle,
@@ -320,8 +323,8 @@ impl Plan {
         })
     }
 
-    /// A plan that is used once: where the user's workspace is too small for it, with memory of its own. Blocks
-    /// then.
+    /// Executes a plan that is used once. If the user's workspace is too small for it, it allocates memory of
+    /// its own and blocks.
     pub(crate) fn once<O: Operation>(
         handle: &Handle,
         name: &str,
@@ -339,13 +342,13 @@ impl Plan {
         let workspace = Workspace { address: block.address(), bytes };
         plan.execute(handle, name, |planned, cx| {
             let result = f(planned, &Context { workspace, ..cx.clone() });
-            // What was enqueued uses the memory, whatever came of it.
+            // Enqueued work may use the memory even if `f` failed.
             handle.backend().synchronize(cx.stream)?;
             result
         })
     }
 
-    /// Runs `f` with the operation for writing; the context allocates for the plan.
+    /// Runs `f` with the operation for writing; the context's allocator is the plan's.
     pub(crate) fn modify<O: Operation, R>(
         &self,
         handle: &Handle,
@@ -355,9 +358,9 @@ impl Plan {
         self.change(handle, name, |inner, cx| f(operation::planned_mut(&mut *inner.task, name)?, cx))
     }
 
-    /// [`Self::modify`] that brings new values of A, of B, or of both, which checks compare with from then on. `given`:
-    /// the arguments' names and addresses, which are NULL where a matrix keeps its values. `check` says which plans the
-    /// function takes.
+    /// Runs `f`, which takes new values of A, of B, or of both; later checks compare with these. `given` has
+    /// the names of the arguments and the addresses, which are NULL if a matrix keeps its values. `check`
+    /// returns an error for plans that the function does not support.
     pub(crate) fn renew(
         &self,
         handle: &Handle,
@@ -369,9 +372,11 @@ impl Plan {
         self.change(handle, name, |inner, cx| {
             check(&*inner.task)?;
             self.require_usable(&*inner.task, given)?;
-            // Other tiles, or other arrays, come in place of those that graphs read.
+            // An error if the plan's arrays would change while graphs read the present ones: other tiles,
+            // another array of the user's, or an array of the plan's that is built anew.
             let (task, value_updates) = (&mut *inner.task, inner.settings.value_updates);
-            // What is captured from here on reads the new array.
+            // During a capture another array of the user's is allowed: the graph being captured reads it from
+            // here on.
             let captured = || self.backend.is_capturing(cx.stream);
             let moved = if !task.shared_memory().is_empty() {
                 Some(("tiles that it has now", ""))
@@ -394,7 +399,8 @@ impl Plan {
         })
     }
 
-    /// New values must be aligned, and memory that the plan's backend can use, unless there are none.
+    /// Checks that new values are aligned, and in memory that the plan's backend can access, unless there are
+    /// none.
     fn require_usable(&self, task: &dyn Task, given: [(&str, Address); 2]) -> Result<()> {
         for ((_, _, a), (name, values)) in task.factors().into_iter().zip(given) {
             check_align(name, values, a.value_type().align())?;
@@ -422,14 +428,14 @@ impl Plan {
         })
     }
 
-    /// New values of A for the same pattern.
+    /// Takes new values of A for the same pattern.
     pub fn update_values(&self, handle: &Handle, values: Address) -> Result<()> {
         let given = [("newValues", values), ("newValues", Address::NULL)];
         let any = |_: &dyn Task| Ok(());
         self.renew(handle, "tarsiaPlan_updateValues", given, any, |task, cx| task.update_values(cx, values))
     }
 
-    /// Facts about the plan.
+    /// Returns the plan's properties.
     pub fn info(&self) -> Result<Info> {
         let inner = self.read()?;
         let (products, nnz_c) = inner.task.counts();
@@ -448,8 +454,8 @@ impl Plan {
         })
     }
 
-    /// Waits until no other thread is inside a call with the plan, gives its memory back behind its work in
-    /// flight, and turns away whoever comes later.
+    /// Destroys the plan: waits until no other thread is in a call with it, frees its memory after its work
+    /// in flight, and makes later calls fail.
     pub fn destroy(&self) -> Result<()> {
         let mut inner = self.write()?;
         inner.require_alive()?;
@@ -482,8 +488,8 @@ impl Plan {
 
 impl Drop for Plan {
     fn drop(&mut self) {
-        // A plan that nobody destroyed, of a call without one, whose work may be in flight. Memory of the
-        // user's that graphs keep is lost.
+        // This is a plan that nobody destroyed, such as that of a call without a plan, and its work may be in
+        // flight. Memory from the user's allocator that graphs keep is never freed.
         let inner = self.inner.get_mut();
         if inner.release_behind(self.in_flight.pending()).is_err() {
             inner.allocator.iter().for_each(|allocator| allocator.release_never());
@@ -491,15 +497,15 @@ impl Drop for Plan {
     }
 }
 
-/// `INVALID_STATE`: a callback's call would wait for the call that the callback is part of.
+/// Returns `INVALID_STATE` for a call from a callback that would wait for the call that runs the callback.
 fn inside(does: &str) -> Error {
     Error::state(format!(
         "plan: this thread is in the midst of a call that {does} it, as a function of tarsiaSetAllocator is"
     ))
 }
 
-/// Takes an analysis back that has not come to its end: an error, or a panic
-/// of the user's allocator or logger.
+/// Guard that resets a plan if its analysis does not complete, because of an error or of a panic in the
+/// user's allocator or logger.
 struct Unfinished<'a> {
     plan: &'a Plan,
     lock: Option<Writing<'a>>,
@@ -507,23 +513,24 @@ struct Unfinished<'a> {
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        // This thread has no lock of the plan, or this one, so that there is no error.
+        // This thread has either no lock of the plan or this one, so that locking does not fail.
         if let Some(mut inner) = self.lock.take().or_else(|| self.plan.write().ok()) {
             inner.reset();
         }
     }
 }
 
-/// A plan's place in a plan cache.
+/// Entry of a plan in a plan cache.
 struct Cached {
     cache: Arc<PlanCache>,
-    /// With its key, or why it has none.
+    /// The problem with its key, or the reason why it has no key.
     problem: std::result::Result<(Problem, Fingerprint), String>,
     decisions: Option<Decisions>,
 }
 
 impl Cached {
-    /// Looks for it. Never fails: analysis says what is wrong with a plan.
+    /// Looks for the plan's decisions in the cache. Never fails: faults of the plan itself are found by
+    /// analysis.
     fn find(
         inner: &Inner,
         backend: &dyn Backend,
@@ -557,7 +564,7 @@ impl Cached {
         out
     }
 
-    /// Keeps what was chosen instead.
+    /// Stores the new choice in the cache.
     fn keep(self, choice: &Choice, order: Result<Option<KeptOrder>>) -> std::result::Result<(), String> {
         let (problem, key) = self.problem?;
         let bytes = order.and_then(|order| Decisions::new(problem, choice, order).to_bytes());
@@ -568,8 +575,8 @@ impl Cached {
 }
 
 impl Inner {
-    /// `warnings` are for the user's logger, which may call the library with this plan: it gets them when
-    /// the plan is not locked any more.
+    /// Analyzes. `warnings` collects lines for the user's logger, which may call the library with this plan
+    /// and therefore runs after the plan is unlocked.
     fn analyze(
         &mut self,
         backend: &dyn Backend,
@@ -584,7 +591,7 @@ impl Inner {
         let mut found = cached.as_mut().and_then(|cached| cached.decisions.take());
         if let Some(decisions) = &found {
             if let Err(error) = self.build(backend, handle, Some((&decisions.choice, "of the plan cache"))) {
-                // Without them another layout may be chosen, which needs less memory.
+                // Without the decisions analysis may choose another layout that needs less memory.
                 warnings.push(format!("what the plan cache has cannot be built: {error}"));
                 self.reset();
                 found = None;
@@ -598,13 +605,14 @@ impl Inner {
                 given.as_ref().map(|decisions| (&decisions.choice, "that were given")),
             );
             if let Err(error) = built {
-                // The plan may be analyzed again, with other settings.
+                // The decisions are restored, so that the plan may be analyzed again with other settings.
                 self.decided = given;
                 return Err(error);
             }
             if let (Some(cached), Some(choice)) = (cached, &self.choice) {
                 if let Err(text) = cached.keep(choice, self.task.row_order(&handle.context())) {
-                    // One warning an analysis is enough; the plan's reason says this one in any case.
+                    // The log gets at most one warning per analysis; the plan's reason has this one in any
+                    // case.
                     if warnings.is_empty() {
                         warnings.push(format!("the plan cache does not keep a plan: {text}"));
                     }
@@ -624,7 +632,7 @@ impl Inner {
         Ok(self.report.with(self.task.built()))
     }
 
-    /// Chooses, unless it was decided (and by whom), and builds.
+    /// Chooses and builds; `decided` has a choice that was made earlier and its origin for the reason.
     fn build(
         &mut self,
         backend: &dyn Backend,
@@ -642,18 +650,18 @@ impl Inner {
         handle.grow_own_workspace(self.task.workspace_bytes(None))?;
         self.report = report;
         self.allocator = Some(cx.allocator);
-        // The executor has the order, if there is one.
+        // The row order itself is not stored here, since the executor has it.
         self.choice = Some(Choice { method: choice.method.without_order(), ..choice });
         Ok(())
     }
 
-    /// What the plan gives back from here on is given back behind this work. On a failure it may not be
-    /// given back.
+    /// Makes the plan's memory be freed after this work from here on. If this fails, the memory must not be
+    /// freed.
     fn release_behind(&mut self, pending: Pending) -> Result<()> {
         let Some(allocator) = self.allocator.as_ref().filter(|_| self.analyzed && !self.destroyed) else {
             return Ok(());
         };
-        // Tiles are others' memory, too, and go with the last that has them.
+        // Tiles may have other owners, and are freed with the last of them.
         let shared = self.task.shared_memory();
         shared.iter().for_each(|memory| memory.release_also_behind(&pending));
         let checked = shared.iter().try_for_each(|memory| memory.check_release(&pending));
@@ -662,14 +670,14 @@ impl Inner {
             .map_err(|error| Error { message: format!("plan: {}", error.message), ..error })
     }
 
-    /// Back to before analysis.
+    /// Resets the plan to its state before analysis.
     fn reset(&mut self) {
         self.task.reset();
         (self.report, self.allocator, self.analyzed) = (Report::empty(), None, false);
         (self.choice, self.fingerprints, self.remembered) = (None, None, None);
     }
 
-    /// Of the patterns of the sparse matrices that are given. Blocks.
+    /// Returns the fingerprints of the patterns of the sparse operands. Blocks.
     fn fingerprints(&self, backend: &dyn Backend, handle: &Handle, call: &str) -> Result<Vec<Fingerprint>> {
         backend.require_blocking(handle.stream(), call)?;
         let (cx, mut out) = (handle.context(), Vec::new());

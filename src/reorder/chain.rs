@@ -1,19 +1,19 @@
-//! Orders in which each row is the one, of those that are left, whose mask is nearest to that of a row before.
+//! Cache-aware orders: each next row is the remaining one whose mask is nearest to that of an earlier row.
 //!
-//! The paper compares with all rows that are left: O(rows²). [`order`] compares with few, the nearest that are
-//! left in [`LISTS`] lists of the rows in which near rows are neighbours:
+//! The paper compares with all remaining rows: O(rows²). [`order`] compares with a few candidates, the
+//! nearest remaining rows in [`LISTS`] lists in which near rows are neighbours:
 //!
-//! - by the least of a hash over the ones of the mask (MinHash, Broder 1997: two rows have it in common with
-//!   the probability J, where they share J of all ones that one of them has), then by those of two others; four
-//!   such lists, each beginning with another hash; equal masks are neighbours in all of them;
-//! - by Gray code ([`gray`](super::gray)): neighbours have long beginnings in common;
-//! - as they are: many matrices come with neighbours that are alike;
-//! - by the number of ones: the distance of a short row to one with which it shares nothing is least where
-//!   that is short, too, and what is shortest of all that are left is always compared.
+//! - by the minima of three hashes over the ones of the mask (MinHash, Broder 1997: two rows have the same
+//!   minimum with the probability J, where they share the fraction J of all ones that at least one of them
+//!   has); four such lists, each beginning with another hash; equal masks are neighbours in all of them;
+//! - by Gray code ([`gray`](super::gray)): neighbours share long prefixes;
+//! - in the user's order: many matrices come with similar rows next to each other;
+//! - by the number of ones: among rows with which a row shares nothing, the shortest is nearest, so the
+//!   shortest of all remaining rows are always candidates.
 //!
-//! In each list [`STEPS`] rows that are left are looked at on both sides of the row before. Rows that are
-//! taken are skipped by links that shorten themselves, so that a step takes no longer at the end. All of it is
-//! integers in a fixed order on one thread; lists are sorted on all.
+//! In each list, the next [`STEPS`] remaining rows on both sides of the earlier row are candidates. Taken
+//! rows are skipped by links that are shortened whenever they are followed, so that a step takes no longer at
+//! the end. All of it is integers in a fixed order on one thread; only the lists are sorted on all threads.
 
 use std::sync::Arc;
 
@@ -25,37 +25,39 @@ use super::{numbers, split_mix};
 use crate::error::Result;
 use crate::memory::{pieces, pool, Allocator, Buffer};
 
-/// Which row is next.
+/// Rule by which the next row is chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// It is near to the row so many positions before.
+    /// Distance in positions to the earlier row that the next row has to be near to.
     pub reach: usize,
-    /// Of equally near ones.
+    /// Choice among equally near rows.
     pub tie: Tie,
-    /// Rows go by falling load, and near ones only among equal loads.
+    /// True if rows are in the order of falling load, and nearness decides only among equal loads.
     pub by_load: bool,
 }
 
-/// Which of equally near rows is next; what is still equal goes by numbers.
+/// Choice among equally near rows; if that is equal, too, the smallest row number decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tie {
-    /// That of the least number.
+    /// Row of the smallest number.
     Number,
-    /// That of a load nearest to that of the position before.
+    /// Row whose load is nearest to that of the row one position before.
     Load,
-    /// The one nearest to the row 32 positions before.
+    /// Row whose mask is nearest to that of the row 32 positions before.
     Warp,
 }
 
-/// Hashes, and lists by them. Two lists that began with two hashes each left 3 to 5 % longer distances.
+/// Number of hashes, and of lists sorted by them. Two lists that began with two hashes each left 3 to 5 %
+/// longer distances.
 const HASHES: usize = 4;
-/// Lists of rows.
+/// Number of lists of rows.
 const LISTS: usize = HASHES + 3;
-/// Rows that are looked at on each side of a place in a list. 4 left 3 to 5 % longer distances in two thirds of
-/// the time, 16 (with two lists by hashes) shorter ones in some and longer ones in others (benches/NOTES.md).
+/// Number of candidates on each side of a position in a list. 4 left 3 to 5 % longer distances in two thirds
+/// of the time, 16 (with two lists by hashes) shorter ones in some cases and longer ones in others
+/// (benches/NOTES.md).
 const STEPS: usize = 8;
 
-/// Facts about rows.
+/// Data by which candidates are judged.
 struct Facts<'a> {
     masks: &'a Masks,
     loads: &'a [u32],
@@ -63,7 +65,8 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// What a candidate for position `at` is judged by: the least is taken. `best` is what it has to be below.
+    /// Returns the cost of a candidate for position `at`, of which the least is taken; a row whose distance
+    /// is above that of `best` gets the greatest cost.
     fn judge(&self, order: &[u32], at: usize, row: u32, best: (u32, u32, u32)) -> (u32, u32, u32) {
         let Some(before) = at.checked_sub(self.rule.reach) else { return (0, 0, row) };
         let before = order[before];
@@ -85,7 +88,7 @@ impl Facts<'_> {
     }
 }
 
-/// The order by a rule. `sorted`: rows by falling load, equal ones by their numbers.
+/// Returns the order by a rule. `sorted` has the rows by falling load, equal ones by their numbers.
 pub(super) fn order(
     allocator: &Arc<Allocator>,
     masks: &Masks,
@@ -102,7 +105,7 @@ pub(super) fn order(
         left.open(class.len() as u32);
         let end = at + class.len();
         if at == 0 && !rule.by_load {
-            // The rows of least load, by their numbers where that is equal.
+            // Begin with the rows of least load, by their numbers where that is equal.
             for &row in sorted.chunk_by(same_load).rev().flatten().take(rule.reach) {
                 left.take(row);
                 order[at] = row;
@@ -121,18 +124,20 @@ pub(super) fn order(
     Ok(order)
 }
 
-/// A list of all rows, from which rows are taken.
+/// List of all rows in a sorted order, from which rows are taken.
 struct List {
-    /// The row of each place, and the place of each row.
+    /// Row at each position, and position of each row.
     rows: Buffer<u32>,
     places: Buffer<u32>,
-    /// A place at or after this one that may be left; `rows.len()` where there is none.
+    /// Link from each position to one at or after it, which leads to the next remaining row; `rows.len()` at
+    /// the end.
     next: Buffer<u32>,
-    /// One more than a place at or before the one before this; 0 where there is none.
+    /// Link from one more than each position to one more than a position at or before it, which leads to the
+    /// previous remaining row; 0 at the beginning.
     before: Buffer<u32>,
 }
 
-/// Follows links to a place that links to itself, and shortens them on the way.
+/// Follows links to a position that links to itself, and shortens them on the way.
 fn follow(links: &mut [u32], mut at: u32) -> u32 {
     while links[at as usize] != at {
         let on = links[links[at as usize] as usize];
@@ -143,7 +148,7 @@ fn follow(links: &mut [u32], mut at: u32) -> u32 {
 }
 
 impl List {
-    /// Of rows that are in order by load, if `by_load`, and by `key`, and by their numbers.
+    /// Builds the list of rows sorted by falling load, if `by_load`, then by `key`, then by number.
     fn new(
         allocator: &Arc<Allocator>,
         facts: &Facts<'_>,
@@ -173,7 +178,7 @@ impl List {
         self.before[place as usize + 1] = place;
     }
 
-    /// Rows of the places from `first` on, before `end`, that are left.
+    /// Calls `f` with up to `steps` remaining rows at positions from `first` on and before `end`.
     fn forward(&mut self, first: u32, end: u32, steps: usize, mut f: impl FnMut(u32)) {
         let mut place = first;
         for _ in 0..steps {
@@ -186,7 +191,8 @@ impl List {
         }
     }
 
-    /// Those before `end`, at `first` or after it, from the last on.
+    /// Calls `f` with up to `steps` remaining rows at positions before `end` and not before `first`, in
+    /// descending order.
     fn backward(&mut self, first: u32, end: u32, steps: usize, mut f: impl FnMut(u32)) {
         let mut after = end;
         for _ in 0..steps {
@@ -200,17 +206,17 @@ impl List {
     }
 }
 
-/// Rows that are near in one of the lists are candidates.
+/// Finder of candidates: remaining rows that are near in one of the lists.
 struct Near {
     lists: Vec<List>,
-    /// Places of the class, which are the same in all lists.
+    /// Range of positions of the current load class, the same in all lists.
     class: std::ops::Range<u32>,
-    /// When a row was a candidate at last.
+    /// Step at which each row was last a candidate.
     seen: Buffer<u32>,
     now: u32,
 }
 
-/// The last of [`LISTS`]: by the number of ones.
+/// Index of the last of [`LISTS`], sorted by the number of ones.
 const BY_ONES: usize = LISTS - 1;
 
 impl Near {
@@ -233,15 +239,16 @@ impl Near {
         Ok(Near { lists, class: 0..0, seen: Buffer::zeroed(allocator, rows)?, now: 0 })
     }
 
-    /// Only the next so many rows by falling load from now on.
+    /// Restricts candidates to the next `rows` rows by falling load.
     fn open(&mut self, rows: u32) {
         self.class = self.class.end..self.class.end + rows;
     }
 
-    /// Calls `f` with rows that are left and may be near `before`; with the first ones if there is none before.
+    /// Calls `f` once with each remaining row that may be near `before`, or with the first rows of the lists
+    /// if there is no row before.
     fn candidates(&mut self, before: Option<u32>, mut f: impl FnMut(u32)) {
         let Near { lists, class, seen, now } = self;
-        // Fewer than 2³¹ rows, each asked for once.
+        // `now` cannot overflow: there are fewer than 2³¹ rows, and one step for each.
         *now += 1;
         let mut new = |row: u32| {
             if seen[row as usize] != *now {
@@ -266,7 +273,7 @@ impl Near {
     }
 }
 
-/// The least of each hash over the ones of a mask.
+/// Returns the minimum of each hash over the ones of a mask.
 fn hashes_of(ones: &[u32]) -> [u32; HASHES] {
     let mut least = [u32::MAX; HASHES];
     for &bit in ones {

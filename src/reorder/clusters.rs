@@ -1,4 +1,4 @@
-//! The passes of [`super::jaccard`], on the CPU.
+//! Passes of the clustering in [`super::jaccard`], on the CPU.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use crate::matrix::compressed::Pattern;
 use crate::memory::{pieces, Allocator, Buffer};
 use crate::types::Index;
 
-/// How clusters stand.
+/// State of the clustering.
 pub(super) struct Clusters {
     height: usize,
-    /// Of a cluster, at its first row.
+    /// Signature of each cluster, at its first row.
     pub(super) signatures: Buffer<Signature>,
-    /// Rows of a cluster, at its first row.
+    /// Number of rows of each cluster, at its first row.
     sizes: Buffer<u8>,
-    /// The first row of the cluster that took it in, or the row itself.
+    /// For each row, the first row of the cluster that took in the row's cluster, or the row itself.
     parents: Buffer<u32>,
-    /// First rows of the clusters that may grow, ascending, and how many there are.
+    /// First rows of the clusters that may grow, ascending; `active_count` of them are valid.
     active: Buffer<u32>,
     active_count: usize,
-    /// Key · 2³² + first row.
+    /// Sort key of each active cluster: band key · 2³² + first row.
     keys: Buffer<u64>,
-    /// Place in its tile of who took it in, or its own.
+    /// Position, in its tile, of the cluster that took in each cluster, or its own position.
     takers: Buffer<u8>,
 }
 
@@ -54,12 +54,12 @@ impl Clusters {
         Ok(out)
     }
 
-    /// What a sample promises; before the first pass.
+    /// Returns the estimate that a sample gives; to be called before the first pass.
     pub(super) fn promise(&mut self) -> Promise {
         Promise::of(&self.signatures, self.height, &mut self.keys)
     }
 
-    /// Drops from the active ones what was taken in or is full.
+    /// Removes from the active clusters those that were taken in or are full.
     fn retain(&mut self) {
         let mut kept = 0;
         for at in 0..self.active_count {
@@ -73,9 +73,9 @@ impl Clusters {
         self.active_count = kept;
     }
 
-    /// One pass over the active clusters, by the slots of `band` or (`None`) in the order of
-    /// their first rows: joins those of a tile that agree in `needed` slots. Returns how many were
-    /// taken in and how many there were.
+    /// Makes one pass over the active clusters, sorted by the slots of `band` or (`None`) by their first
+    /// rows: joins those of a tile that agree in `needed` slots. Returns how many were taken in, and how many
+    /// there were.
     pub(super) fn pass(&mut self, band: Option<usize>, needed: u32) -> (usize, usize) {
         self.retain();
         let Clusters { height, signatures, sizes, parents, active, active_count, keys, takers } = self;
@@ -95,7 +95,7 @@ impl Clusters {
         });
         let mut joined = 0;
         for (takers, keys) in takers.chunks(TILE).zip(keys.chunks(TILE)) {
-            // The first row of the cluster of each place.
+            // First row of the cluster at each position.
             let mut firsts = [0u32; TILE];
             for (place, (&taker, &key)) in takers.iter().zip(keys).enumerate() {
                 firsts[place] = key as u32;
@@ -115,18 +115,18 @@ impl Clusters {
         (joined, count)
     }
 
-    /// Each cluster a window.
+    /// Makes each cluster a window.
     pub(super) fn windows(mut self, allocator: &Arc<Allocator>) -> Result<Windows> {
         let rows = self.parents.len();
         let mut count = 0;
         for row in 0..rows {
-            // A parent's number is less, and it has been seen.
+            // A parent has a smaller number, so its own parent is already final.
             self.parents[row] = self.parents[self.parents[row] as usize];
             count += usize::from(self.parents[row] as usize == row);
         }
         let mut starts = Buffer::<u32>::zeroed(allocator, count + 1)?;
         let mut order = Buffer::<u32>::zeroed(allocator, rows)?;
-        // Where the cluster's next row goes, at its first row.
+        // Next position in `order` for each cluster, at its first row.
         let next = &mut self.active;
         let mut window = 0;
         for row in 0..rows {
@@ -143,7 +143,7 @@ impl Clusters {
     }
 }
 
-/// The greedy form in one tile: who takes in whom.
+/// Clusters one tile greedily: sets in `takers` which cluster takes in which.
 fn join_tile(
     takers: &mut [u8],
     keys: &[u64],

@@ -1,4 +1,4 @@
-//! How many orders of rows a thread has computed, for tests that one was not.
+//! Counter of the row orders that this thread has computed, by which tests check that none was.
 
 use std::cell::Cell;
 

@@ -1,17 +1,17 @@
-//! The features of a pattern that learned row permutations are chosen by: the twenty-four numbers of "Sparse Matrix
-//! Feature Set", Table II, section V.A of Mehrabi et al. ([`policy`](super::policy) has the title). The networks behind
-//! `TARSIA_REORDER_LEARNED` read them (src/select/orders.rs), `tarsia sample` writes them to be learned from, and
-//! `tarsia inspect --explain` prints them.
+//! Features of a pattern by which learned row permutations are chosen: the twenty-four numbers of "Sparse
+//! Matrix Feature Set", Table II, section V.A of Mehrabi et al. ([`policy`](super::policy) has the title).
+//! The networks behind `TARSIA_REORDER_LEARNED` read them (src/select/orders.rs), `tarsia sample` writes them
+//! as training data, and `tarsia inspect --explain` prints them.
 //!
-//! They describe the paper's kernel, which keeps C in registers: the rows are dealt to the 32 warps of a thread block in turn,
-//! the 32 lanes of a warp go along a row's entries, B is column-major, and 32 elements of a column of B are one
-//! line of the cache. A *request* is a row's need of a line: the row has an entry in the block of 32 columns that
-//! the line stands for. It is counted once a row.
+//! They describe the paper's kernel, which keeps C in registers: the rows are dealt to the 32 warps of a
+//! thread block in turn, the 32 lanes of a warp go along a row's entries, B is column-major, and 32 elements
+//! of a column of B are one cache line. A *request* is a row's need of a line: the row has an entry in the
+//! block of 32 columns to which the line belongs. It is counted once per row.
 //!
-//! Entries of rows are counted in all of them. The rest is of all rows of matrices with up to [`SAMPLE_ENTRIES`]
-//! entries, else of a sample of strips of 32 rows with about so many entries; sums over the rows of a warp or
-//! a line are then scaled to all rows. All counts are integers and the sample is drawn with a fixed seed, so that
-//! the numbers do not depend on the number of threads.
+//! Entries per row are counted in all rows. The other features are taken from all rows of matrices with up to
+//! [`SAMPLE_ENTRIES`] entries, else from a sample of strips of 32 rows with about so many entries; sums over
+//! the rows of a warp or a line are then scaled to all rows. All counts are integers and the sample is drawn
+//! with a fixed seed, so that the numbers do not depend on the number of threads.
 
 use std::ops::Range;
 
@@ -22,24 +22,24 @@ use super::{block_columns, split_mix};
 use crate::matrix::compressed::Pattern;
 use crate::types::Index;
 
-/// Numbers of [`FeatureSet::numbers`].
+/// Length of [`FeatureSet::numbers`].
 pub const NUMBERS: usize = 24;
 
-/// Entries of the rows that are sampled, about, of a matrix that has more.
+/// Approximate number of entries in the sampled rows of a matrix that has more.
 pub const SAMPLE_ENTRIES: usize = 1 << 20;
-/// Seed of the samples.
+/// Random seed of the samples.
 const SEED: u64 = 0x5EED_B10C;
 
-/// Least, sum and greatest of some counts.
+/// Minimum, sum and maximum of a set of counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// 0 of none.
+    /// Minimum; 0 if there are no counts.
     pub least: u64,
-    /// Sum of all.
+    /// Sum of all counts.
     pub sum: u64,
-    /// 0 of none.
+    /// Maximum; 0 if there are no counts.
     pub most: u64,
-    /// How many counts there are.
+    /// Number of counts.
     pub count: u64,
 }
 
@@ -54,7 +54,7 @@ impl Summary {
         self.with(Summary { least: count, sum: count, most: count, count: 1 })
     }
 
-    /// The summary of all numbers that two summaries are of.
+    /// Returns the summary of the counts of both summaries.
     fn with(self, other: Self) -> Self {
         match (self.count, other.count) {
             (0, _) => other,
@@ -68,7 +68,7 @@ impl Summary {
         }
     }
 
-    /// With as many zeros as make `count` counts of them.
+    /// Returns the summary with as many zeros added as make `count` counts.
     fn with_zeros(self, count: u64) -> Self {
         match self.count < count {
             true => Summary { least: 0, count, ..self },
@@ -76,42 +76,42 @@ impl Summary {
         }
     }
 
-    /// Least, mean and greatest, each `times` as large.
+    /// Returns minimum, mean and maximum, each multiplied by `times`.
     fn numbers(&self, times: f64) -> [f64; 3] {
         let mean = if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 };
         [self.least as f64, mean, self.most as f64].map(|number| number * times)
     }
 }
 
-/// The counts behind the features.
+/// Counts from which the features are computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeatureSet {
     /// Number of rows.
     pub rows: usize,
     /// Number of columns.
     pub cols: usize,
-    /// Stored entries.
+    /// Number of stored entries.
     pub nnz: u64,
-    /// Rows of the sample.
+    /// Number of sampled rows.
     pub sampled_rows: usize,
-    /// Entries of a row, of all rows. (nnz-per-row in the paper.)
+    /// Entries per row, over all rows. (nnz-per-row in the paper.)
     pub row_entries: Summary,
-    /// Blocks of 32 columns in which a row has an entry. (nnz-blocks-per-row)
+    /// Blocks of 32 columns in which a row has an entry, per row. (nnz-blocks-per-row)
     pub row_blocks: Summary,
-    /// Steps that a warp takes: Σ over its rows ⌈entries / 32⌉. (warp load)
+    /// Steps per warp: Σ over its rows ⌈entries / 32⌉. (warp load)
     pub warp_load: Summary,
-    /// Requests for a line, of all lines of a column of B. (same-cache-lines)
+    /// Requests per line, over all lines of a column of B. (same-cache-lines)
     pub line_requests: Summary,
-    /// Lines that a warp requests, each counted once. (distinct-cache-lines-per-warp)
+    /// Lines requested per warp, each counted once. (distinct-cache-lines-per-warp)
     pub warp_lines: Summary,
-    /// Requests of a warp. (total-cache-lines-per-warp)
+    /// Requests per warp. (total-cache-lines-per-warp)
     pub warp_requests: Summary,
-    /// Lines that one of two rows that follow each other requests and the other does not: the Hamming distance of
-    /// their bit masks. (adjacent-vector-distance)
+    /// Lines that one of two consecutive rows requests and the other does not, per pair: the Hamming distance
+    /// of their bit masks. (adjacent-vector-distance)
     pub neighbour_distance: Summary,
 }
 
-/// The counts of some strips.
+/// Counts of some strips of rows.
 struct Strips {
     row_blocks: Summary,
     neighbour_distance: Summary,
@@ -132,7 +132,7 @@ impl Strips {
         }
     }
 
-    /// The counts of both, added up.
+    /// Returns the counts of both, added up.
     fn with(mut self, mut other: Self) -> Self {
         if self.keys.len() < other.keys.len() {
             std::mem::swap(&mut self, &mut other);
@@ -150,7 +150,7 @@ impl Strips {
     fn of_rows<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, rows: Range<usize>) -> Self {
         let mut out = Strips::none();
         let blocks = |row: usize| block_columns(pattern, row, LANES).map(|block| block as u64);
-        // Those of the row before, and the row's own.
+        // Blocks of the row before, and the row's own.
         let mut before: Vec<_> = rows.start.checked_sub(1).map(blocks).into_iter().flatten().collect();
         let mut own = Vec::new();
         for row in rows {
@@ -170,25 +170,26 @@ impl Strips {
     }
 }
 
-/// Whether part `at` of `all` is one of the `drawn` that a sample has, at most all: one of each of so many equal
-/// ranges of parts, by a fixed seed.
+/// Returns whether part `at` of `all` is one of the `drawn` (at most `all`) parts of a sample, which has one
+/// part from each of `drawn` equal ranges of parts, by a fixed seed.
 pub fn is_drawn(at: usize, all: usize, drawn: usize) -> bool {
     let range = at * drawn / all;
     let first = |range: usize| (range * all).div_ceil(drawn);
     let others = (first(range + 1) - first(range)) as u64;
     let random = split_mix(SEED, range as u64);
-    // Below `others`, by the upper half of the product.
+    // A number below `others`, from the upper half of the product.
     at == first(range) + ((u128::from(random) * u128::from(others)) >> 64) as usize
 }
 
-/// How many of a matrix's strips are sampled, for about so many entries; at least one, if there is one.
+/// Returns how many strips of a matrix are sampled for about `entries` entries; at least one, if there is
+/// one.
 fn drawn_strips(strips: usize, nnz: usize, entries: usize) -> usize {
     let wanted = (strips as u128 * entries as u128).checked_div(nnz as u128);
     wanted.map_or(strips, |wanted| wanted.min(strips as u128) as usize).max(1).min(strips)
 }
 
 impl FeatureSet {
-    /// Raised when the meaning, the order or the number of [`Self::NAMES`] changes.
+    /// Version number, raised when the meaning, the order or the number of [`Self::NAMES`] changes.
     pub const VERSION: u32 = 3;
     /// Names of [`Self::numbers`], in their order.
     pub const NAMES: [&str; NUMBERS] = [
@@ -218,8 +219,8 @@ impl FeatureSet {
         "neighbour_distance_max",
     ];
 
-    /// Counts in a valid pattern of sorted rows, on the threads of the caller's pool: the offsets, and the columns of
-    /// the sample, whose blocks are sorted.
+    /// Computes the counts of a valid pattern of sorted rows, on the threads of the caller's pool. Reads the
+    /// offsets, and the columns of the sample.
     pub fn of<I: Index, J: Index>(pattern: &Pattern<'_, I, J>) -> Self {
         FeatureSet::with_sample(pattern, SAMPLE_ENTRIES)
     }
@@ -255,8 +256,8 @@ impl FeatureSet {
         }
     }
 
-    /// The paper's numbers, in the order of [`Self::NAMES`]. Sums over rows of a sample are scaled to all
-    /// rows; lines that a warp requests once are as the sample has them.
+    /// Returns the paper's numbers, in the order of [`Self::NAMES`]. Sums over rows of a sample are scaled to
+    /// all rows; the distinct lines of a warp are not scaled.
     pub fn numbers(&self) -> [f64; NUMBERS] {
         let places = self.rows as f64 * self.cols as f64;
         let density = if places == 0.0 { 0.0 } else { self.nnz as f64 / places };

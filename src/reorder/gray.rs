@@ -1,5 +1,5 @@
-//! Rows in the order of Gray codes: neighbours of the order have masks with long beginnings in common, and
-//! where these end, the masks go on with ones near each other.
+//! Rows in the order of Gray codes: consecutive rows have masks with long common prefixes, and behind these
+//! the masks go on with ones near each other.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use super::numbers;
 use crate::error::Result;
 use crate::memory::{pool, Allocator, Buffer};
 
-/// Compares the numbers whose Gray codes the masks are, bit 0 first. Of a number and its code bit b of the
-/// number is the parity of the code's bits 0 to b; so, where two codes differ at last, the number is greater whose
-/// code has a 1 there if what they share has an even number of ones, and else the other.
+/// Compares the numbers whose Gray codes are the masks, bit 0 first. Bit b of a number is the parity of bits
+/// 0 to b of its code. So at the first bit in which two codes differ, the number whose code has a 1 there is
+/// the greater one if the common prefix has an even number of ones, and the smaller one otherwise.
 pub(super) fn compare(a: &[u32], b: &[u32]) -> Ordering {
     let same = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     let a_has_it = match (a.get(same), b.get(same)) {
@@ -28,7 +28,7 @@ pub(super) fn compare(a: &[u32], b: &[u32]) -> Ordering {
     }
 }
 
-/// Rows by [`compare`], equal ones by their numbers. O(rows · log(rows)) comparisons.
+/// Returns the rows sorted by [`compare`], equal ones by their numbers. O(rows · log(rows)) comparisons.
 pub(super) fn order(allocator: &Arc<Allocator>, masks: &Masks) -> Result<Buffer<u32>> {
     let mut order = numbers(allocator, masks.rows())?;
     pool::run(|| {

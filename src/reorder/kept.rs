@@ -1,9 +1,9 @@
-//! The order of rows that an analysis has computed, as decisions keep it for a later one.
+//! Order of rows that an analysis has computed, in the form in which decisions keep it for later ones.
 //!
-//! Orders are the slow part of analysis: the host computes them, in about a microsecond a row (RCM,
-//! benches/NOTES.md). What takes little is not kept: the clusters that a device finds for `window` and `smat`,
-//! and [`Reorder::Dcsr`], which is one pass over the lengths of the rows (and whose kernel relies on the rows
-//! without entries being last).
+//! Orders are the slow part of analysis: the host computes them, in about a microsecond per row (RCM,
+//! benches/NOTES.md). Orders that are fast to compute are not kept: the clusters that a device finds for
+//! `window` and `smat`, and [`Reorder::Dcsr`], which is one pass over the lengths of the rows (and whose
+//! kernel relies on the rows without entries being last).
 
 use std::sync::Arc;
 
@@ -13,23 +13,24 @@ use crate::error::{Error, Result};
 use crate::memory::{Allocator, Buffer};
 use crate::types::Reorder;
 
-/// Marks a position that begins a window; the other bits of a number are the row.
+/// Bit that marks a position at which a window begins; the other bits of a number are the row.
 const BEGINS: u32 = 1 << 31;
 
-/// An order of 1 to 2³¹ − 1 rows, and for blocks the windows that it is cut into.
+/// Order of 1 to 2³¹ − 1 rows, and for blocks its division into windows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptOrder {
-    /// Position p has the row `numbers[p]`, with [`BEGINS`] at the first position of each window; no
-    /// position has that mark where there are no windows.
+    /// Row at each position, with [`BEGINS`] at the first position of each window; no number has that bit if
+    /// there are no windows.
     numbers: Vec<u32>,
 }
 
-/// Whether the order of a policy is kept: it takes long to compute, and nothing else relies on how.
+/// Returns whether the order of a policy is kept: it takes long to compute, and no kernel relies on its
+/// properties.
 pub fn is_kept(policy: Reorder) -> bool {
     policy.is_named() && policy != Reorder::Dcsr
 }
 
-/// Room for a number of each row.
+/// Allocates an empty vector with room for `rows` numbers.
 pub(super) fn room(rows: usize) -> Result<Vec<u32>> {
     let mut numbers = Vec::new();
     numbers.try_reserve_exact(rows).map_err(|_| Error::out_of_memory(rows.saturating_mul(4)))?;
@@ -37,7 +38,7 @@ pub(super) fn room(rows: usize) -> Result<Vec<u32>> {
 }
 
 impl KeptOrder {
-    /// Of rows by position; `None` if there are none.
+    /// Creates an order without windows from rows by position; `None` if there are no rows.
     pub fn of_rows(rows: &[u32]) -> Result<Option<Self>> {
         if rows.is_empty() {
             return Ok(None);
@@ -47,7 +48,8 @@ impl KeptOrder {
         Ok(Some(KeptOrder { numbers }))
     }
 
-    /// Of windows of `height` places each, some of which may have no row ([`Windows::HOLE`]).
+    /// Creates an order of windows from `height` slots per window, some of which may have no row
+    /// ([`Windows::HOLE`]).
     pub fn of_places(places: &[u32], height: usize) -> Result<Option<Self>> {
         let rows = places.iter().filter(|&&row| row != Windows::HOLE).count();
         if rows == 0 {
@@ -64,7 +66,7 @@ impl KeptOrder {
         Ok(Some(KeptOrder { numbers }))
     }
 
-    /// Of numbers of which nothing is believed; the error says which position is wrong.
+    /// Creates an order from untrusted numbers; the error says which position is wrong.
     pub fn checked(numbers: Vec<u32>) -> std::result::Result<Self, String> {
         let rows = numbers.len();
         if rows == 0 || rows >= BEGINS as usize {
@@ -79,22 +81,22 @@ impl KeptOrder {
         }
     }
 
-    /// As [`KeptOrder::checked`] takes it.
+    /// Returns the numbers as [`KeptOrder::checked`] takes them.
     pub fn numbers(&self) -> &[u32] {
         &self.numbers
     }
 
-    /// How many.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Whether it is cut into windows.
+    /// Returns whether the order is divided into windows.
     pub fn has_windows(&self) -> bool {
         self.numbers.iter().any(|&number| number & BEGINS != 0)
     }
 
-    /// Whether it is cut into windows of at most so many rows.
+    /// Returns whether the order is divided into windows of at most `height` rows.
     pub fn is_in_windows(&self, height: usize) -> bool {
         let mut length = height;
         self.numbers.iter().all(|&number| {
@@ -103,7 +105,7 @@ impl KeptOrder {
         })
     }
 
-    /// The rows by position, of an order without windows for so many rows.
+    /// Returns the rows by position; an error unless this is an order without windows for `rows` rows.
     pub fn for_rows(&self, rows: usize) -> Result<&[u32]> {
         match self.numbers.len() == rows && !self.has_windows() {
             true => Ok(&self.numbers),
@@ -111,12 +113,12 @@ impl KeptOrder {
         }
     }
 
-    /// The same as a permutation.
+    /// Returns the order as a permutation; an error unless this is an order without windows for `rows` rows.
     pub fn permutation(&self, allocator: &Arc<Allocator>, rows: usize) -> Result<Permutation> {
         Permutation::new(allocator, Buffer::from_slice(allocator, self.for_rows(rows)?)?)
     }
 
-    /// `height` places for each window, of an order in windows for so many rows.
+    /// Returns `height` slots for each window; an error unless this is an order in windows for `rows` rows.
     pub fn places(&self, allocator: &Arc<Allocator>, rows: usize, height: usize) -> Result<Buffer<u32>> {
         if self.numbers.len() != rows || !self.is_in_windows(height) {
             return Err(misfit(self, rows));

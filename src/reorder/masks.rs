@@ -1,6 +1,6 @@
-//! What the policies of [`policy`](super::policy) know of a row: its warp load and its bit mask
-//! (Mehrabi et al., "Learning sparse matrix row permutations for efficient SpMM on GPU
-//! architectures", sections II-C and III-B).
+//! Warp loads and bit masks of rows, by which the policies of [`policy`](super::policy) order them (Mehrabi
+//! et al., "Learning sparse matrix row permutations for efficient SpMM on GPU architectures", sections II-C
+//! and III-B).
 
 use std::sync::Arc;
 
@@ -10,17 +10,18 @@ use crate::matrix::compressed::Pattern;
 use crate::memory::{pieces, Allocator, Buffer};
 use crate::types::Index;
 
-/// Warps of a block, N_w: row i of an order is for warp i mod 32.
+/// Number of warps of a block, N_w: warp i mod 32 takes row i of an order.
 pub const WARPS: usize = 32;
-/// Lanes of a warp, N_t, and columns of a bit of a mask: 32 numbers of fp32 are a line of 128 bytes.
+/// Number of lanes of a warp, N_t, and of columns per bit of a mask: 32 numbers of fp32 are a line of 128
+/// bytes.
 pub const LANES: usize = 32;
 
-/// Warp load of a row of so many entries: ⌈nnz / 32⌉, how often its warp goes round.
+/// Returns the warp load of a row of `entries` entries, ⌈nnz / 32⌉: how many steps its warp takes.
 pub fn warp_load(entries: usize) -> u32 {
     entries.div_ceil(LANES).min(u32::MAX as usize) as u32
 }
 
-/// Warp loads of all rows.
+/// Returns the warp loads of all rows.
 pub fn loads<I: Index, J: Index>(
     allocator: &Arc<Allocator>,
     pattern: &Pattern<'_, I, J>,
@@ -30,8 +31,8 @@ pub fn loads<I: Index, J: Index>(
     Ok(loads)
 }
 
-/// Bit masks of the rows: bit b of a row is 1 where it has an entry in columns 32·b to 32·b + 31, whose
-/// rows of B are one cache line of each column. Kept as the numbers of the bits that are 1, ascending.
+/// Bit masks of the rows: bit b of a row is 1 where it has an entry in columns 32·b to 32·b + 31, whose rows
+/// of B are one cache line of each column. Stored as the numbers of the bits that are 1, ascending.
 #[derive(Debug)]
 pub struct Masks {
     starts: Buffer<u64>,
@@ -39,9 +40,9 @@ pub struct Masks {
 }
 
 impl Masks {
-    /// Of rows that are sorted by column.
+    /// Computes the masks of rows that are sorted by column.
     pub fn new<I: Index, J: Index>(allocator: &Arc<Allocator>, pattern: &Pattern<'_, I, J>) -> Result<Self> {
-        /// Rows of one parallel task: some 10 µs of work.
+        /// Number of rows of one parallel task: some 10 µs of work.
         const ROWS: usize = 512;
         let rows = row_count(pattern)?;
         let bits_of = |row: usize| block_columns(pattern, row, LANES).map(|bit| bit as u32);
@@ -59,36 +60,38 @@ impl Masks {
         Ok(Masks { starts, bits })
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Bits of a row that are 1.
+    /// Returns the numbers of the bits of a row that are 1.
     pub fn of(&self, row: u32) -> &[u32] {
         &self.bits[self.starts[row as usize] as usize..self.starts[row as usize + 1] as usize]
     }
 
-    /// Bits in which two rows differ (Hamming): lines that one needs and the other does not.
+    /// Returns the Hamming distance of two rows: the number of cache lines that one needs and the other does
+    /// not.
     pub fn distance(&self, a: u32, b: u32) -> u32 {
         distance(self.of(a), self.of(b)) as u32
     }
 
-    /// The least that [`Masks::distance`] can be.
+    /// Returns a lower bound of [`Masks::distance`].
     pub fn distance_at_least(&self, a: u32, b: u32) -> u32 {
         self.of(a).len().abs_diff(self.of(b).len()) as u32
     }
 }
 
-/// A list is looked up in one so many times as long, instead of both being read.
+/// Ratio of lengths above which the shorter list is looked up in the longer one by bisection, instead of both
+/// being read.
 const FAR_LONGER: usize = 16;
 
-/// Numbers that one of two ascending lists has alone.
+/// Returns how many numbers are in only one of two ascending lists.
 pub(super) fn distance<T: Ord>(a: &[T], b: &[T]) -> usize {
     a.len() + b.len() - 2 * shared(a, b)
 }
 
-/// Numbers that two ascending lists share.
+/// Returns how many numbers two ascending lists share.
 fn shared<T: Ord>(a: &[T], b: &[T]) -> usize {
     let (short, mut long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let mut count = 0;
@@ -110,14 +113,14 @@ fn shared<T: Ord>(a: &[T], b: &[T]) -> usize {
     count
 }
 
-/// Sum of the distances between each row of an order and the one `reach` positions before: what the
-/// cache-aware policies make small, with a reach of 1 (CTA-aware) or [`WARPS`] (warp-aware).
+/// Returns the sum of the distances between each row of an order and the one `reach` positions before. The
+/// cache-aware policies minimize it, with a reach of 1 (CTA-aware) or [`WARPS`] (warp-aware).
 #[cfg(test)]
 pub fn transitions(masks: &Masks, order: &[u32], reach: usize) -> u64 {
     order.windows(reach + 1).map(|rows| u64::from(masks.distance(rows[0], rows[reach]))).sum()
 }
 
-/// Load of each warp: the sum of those of its rows.
+/// Returns the load of each warp: the sum over its rows.
 #[cfg(test)]
 pub fn warp_sums(loads: &[u32], order: &[u32]) -> [u64; WARPS] {
     let mut sums = [0; WARPS];

@@ -1,16 +1,15 @@
-//! Orders of rows that bring rows of like columns together.
+//! Orders of rows that bring rows with similar columns together.
 //!
-//! A product on dense blocks ([`Shape`]: h rows × w columns, as matrix units take them)
-//! costs time by the number of blocks that hold an entry. Rows that have entries in the
-//! same block columns should be in the same window of h rows, then: [`jaccard`] finds
-//! such rows. Nothing changes for the user: what multiplies writes row [`Windows::order`]`[p]`
-//! of C where it has computed position p.
+//! The time of a product on dense blocks ([`Shape`]: h rows × w columns, the operands of matrix units)
+//! depends on the number of blocks that hold an entry. So rows that have entries in the same block columns
+//! should be in the same window of h rows: [`jaccard`] finds such rows. Nothing changes for the user: the
+//! kernel writes its result for position p to row [`Windows::order`]`[p]` of C.
 //!
-//! Kernels on rows (CSR) gain from other orders, by name: [`policy`]. [`features`] are what the paper behind some of
-//! them chooses an order by.
+//! Kernels on rows (CSR) gain from other orders, which are selected by name: [`policy`]. [`features`] are the
+//! numbers by which the paper behind some of these orders chooses among them.
 //!
-//! Rows of op(A), sorted by column; columns may repeat. Fewer than 2³¹ rows.
-//! src/backend/cuda/reorder.rs does what [`jaccard`] does on the device, with the same result.
+//! All functions take rows of op(A) that are sorted by column; columns may repeat. There must be fewer than
+//! 2³¹ rows. src/backend/cuda/reorder.rs does the work of [`jaccard`] on the device, with the same result.
 
 mod chain;
 mod clusters;
@@ -43,17 +42,17 @@ use crate::types::Index;
 /// Rows and columns of a dense block; blocks start at multiples of `width`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Rows of a window, 1 to [`Shape::MOST_ROWS`].
+    /// Number of rows of a window, 1 to [`Shape::MOST_ROWS`].
     pub height: usize,
-    /// Columns of a block, at least 1.
+    /// Number of columns of a block, at least 1.
     pub width: usize,
 }
 
 impl Shape {
-    /// The most rows of a window.
+    /// Largest number of rows of a window.
     pub const MOST_ROWS: usize = 64;
 
-    /// A height out of range or a width of 0 is a fault of the caller's.
+    /// Returns an error if the height is out of range or the width is 0.
     pub(crate) fn check(&self) -> Result<()> {
         if (1..=Self::MOST_ROWS).contains(&self.height) && self.width > 0 {
             return Ok(());
@@ -62,20 +61,21 @@ impl Shape {
     }
 }
 
-/// Rows of a pattern, which 31 bits must number.
+/// Returns the number of rows of a pattern, or an error if 31 bits cannot number them.
 pub(crate) fn row_count<I: Index, J: Index>(pattern: &Pattern<'_, I, J>) -> Result<usize> {
     check_rows(pattern.major)?;
     Ok(pattern.major)
 }
 
-/// The numbers 0, 1, … of so many.
+/// Returns the numbers 0, 1, … up to `count`, exclusive.
 fn numbers(allocator: &Arc<Allocator>, count: usize) -> Result<Buffer<u32>> {
     let mut out = Buffer::<u32>::zeroed(allocator, count)?;
     out.iter_mut().zip(0..).for_each(|(to, number)| *to = number);
     Ok(out)
 }
 
-/// The blocks of `width` columns in which a row that is sorted by column has an entry, ascending.
+/// Iterates over the blocks of `width` columns in which a row that is sorted by column has an entry,
+/// ascending.
 fn block_columns<'a, I: Index, J: Index>(
     pattern: &'a Pattern<'_, I, J>,
     row: usize,
@@ -86,7 +86,7 @@ fn block_columns<'a, I: Index, J: Index>(
     blocks.filter(move |&block| std::mem::replace(&mut last, block) != block)
 }
 
-/// `NOT_SUPPORTED` for rows that 31 bits do not number.
+/// Returns `NOT_SUPPORTED` if 31 bits cannot number the rows.
 pub(crate) fn check_rows(rows: usize) -> Result<()> {
     if rows < 1 << 31 {
         return Ok(());
@@ -94,18 +94,19 @@ pub(crate) fn check_rows(rows: usize) -> Result<()> {
     Err(Error::unsupported(format!("A: rows are put in order by numbers of 31 bits; there are {rows} rows")))
 }
 
-/// The generator SplitMix64 with this seed, after so many draws (Steele, Lea, Flood: Fast splittable pseudorandom
-/// number generators, OOPSLA 2014, figure 17).
+/// Returns the output of the generator SplitMix64 with this seed after `draws` draws (Steele, Lea, Flood:
+/// Fast splittable pseudorandom number generators, OOPSLA 2014, figure 17).
 fn split_mix(seed: u64, draws: u64) -> u64 {
     const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
     mix(seed.wrapping_add(draws.wrapping_add(1).wrapping_mul(INCREMENT)))
 }
 
-/// Windows of a piece of [`blocks`]: less would spend its time on clearing marks.
+/// Smallest number of windows that a task of [`blocks`] counts: with fewer, clearing its marks would
+/// dominate.
 const PIECE: usize = 1 << 10;
 
-/// Blocks of this shape that hold an entry: of `windows`, or (`None`) of every `height`
-/// rows in their own order. O(nnz); takes 4 bytes a block column for each thread.
+/// Returns the number of blocks of this shape that hold an entry, in `windows` or (`None`) in every `height`
+/// rows in the user's order. O(nnz); takes 4 bytes per block column for each thread.
 pub fn blocks<I: Index, J: Index>(
     allocator: &Arc<Allocator>,
     pattern: &Pattern<'_, I, J>,
@@ -117,7 +118,7 @@ pub fn blocks<I: Index, J: Index>(
     let count = windows.map_or(rows.div_ceil(shape.height), Windows::count);
     let pieces = count.div_ceil(PIECE).clamp(1, pool::size());
     let block_columns = pattern.minor.div_ceil(shape.width);
-    // A mark says which window had the block column last; windows are numbered from 1.
+    // A mark is the last window that had the block column; windows are numbered from 1.
     let mut marks = Buffer::<u32>::zeroed(allocator, pieces * block_columns)?;
     let total = AtomicU64::new(0);
     let piece = |number: usize, marks: &mut [u32]| {

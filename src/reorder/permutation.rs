@@ -1,4 +1,4 @@
-//! Permutations, and windows of consecutive positions.
+//! Permutations of rows, and windows of consecutive positions.
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::numbers;
 use crate::error::{Error, Result, Status};
 use crate::memory::{Allocator, Buffer};
 
-/// A new order of n < 2³² rows: position p has the user's row `self[p]`.
+/// Order of n < 2³² rows: position p has the user's row `self[p]`.
 #[derive(Debug)]
 pub struct Permutation {
     order: Buffer<u32>,
@@ -21,8 +21,8 @@ impl Deref for Permutation {
     }
 }
 
-/// The first position that has no row below `rows`, or one that another had before. `seen` has a bit of 0 for
-/// each row.
+/// Describes the first position whose row is not below `rows` or has occurred before; `None` if there is
+/// none. `seen` must have a zero bit for each row.
 pub(super) fn fault_of(order: impl Iterator<Item = u32>, rows: usize, seen: &mut [u64]) -> Option<String> {
     for (position, row) in order.enumerate() {
         let row = row as usize;
@@ -38,13 +38,13 @@ pub(super) fn fault_of(order: impl Iterator<Item = u32>, rows: usize, seen: &mut
 }
 
 impl Permutation {
-    /// Every row where it is.
+    /// Creates the permutation that leaves every row in its place.
     pub fn identity(allocator: &Arc<Allocator>, rows: usize) -> Result<Self> {
         Ok(Permutation { order: numbers(allocator, rows)? })
     }
 
-    /// Takes `order` if it has each number below its length once; `INTERNAL_ERROR` says
-    /// which position has not.
+    /// Creates a permutation from `order`, which must have each number below its length once;
+    /// `INTERNAL_ERROR` names a position that violates this.
     pub fn new(allocator: &Arc<Allocator>, order: Buffer<u32>) -> Result<Self> {
         let rows = order.len();
         let mut seen = Buffer::<u64>::zeroed(allocator, rows.div_ceil(64))?;
@@ -55,18 +55,18 @@ impl Permutation {
     }
 }
 
-/// An order of rows cut into windows: window v has the rows `order[p]` of the positions
-/// `starts[v]` ≤ p < `starts[v + 1]`, at least one.
+/// Order of rows divided into windows: window v has the rows `order[p]` of the positions `starts[v]` ≤ p <
+/// `starts[v + 1]`, at least one.
 #[derive(Debug)]
 pub struct Windows {
-    /// The order.
+    /// Order of the rows.
     pub order: Permutation,
     /// First position of each window, and the number of rows.
     pub starts: Buffer<u32>,
 }
 
 impl Windows {
-    /// Windows of `height` positions each; the last one may have fewer.
+    /// Creates windows of `height` positions each; the last one may have fewer.
     #[cfg(test)]
     pub fn of_height(allocator: &Arc<Allocator>, order: Permutation, height: usize) -> Result<Self> {
         let rows = order.len();
@@ -77,18 +77,18 @@ impl Windows {
         Ok(Windows { order, starts })
     }
 
-    /// How many.
+    /// Returns the number of windows.
     pub fn count(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Positions of one.
+    /// Returns the positions of a window.
     pub fn range(&self, window: usize) -> Range<usize> {
         self.starts[window] as usize..self.starts[window + 1] as usize
     }
 
-    /// `height` places for each window: the rows of its positions, and [`Windows::HOLE`]
-    /// in the places that are left.
+    /// Returns `height` slots for each window: the rows of its positions, and [`Windows::HOLE`] in the
+    /// remaining slots.
     pub fn places(&self, allocator: &Arc<Allocator>, height: usize) -> Result<Buffer<u32>> {
         let mut places = Buffer::<u32>::zeroed(allocator, self.count() * height)?;
         for (window, places) in places.chunks_mut(height).enumerate() {
@@ -99,6 +99,6 @@ impl Windows {
         Ok(places)
     }
 
-    /// A place of a window that has no row.
+    /// Slot of a window that has no row.
     pub const HOLE: u32 = u32::MAX;
 }

@@ -1,15 +1,15 @@
-//! Orders of rows for kernels on rows (CSR), by name ([`Reorder`]).
+//! Orders of rows for kernels on rows (CSR), selected by name ([`Reorder`]).
 //!
 //! After Mehrabi, Lee, Chatterjee, Sorin, Lee and O'Connor, "Learning sparse matrix row permutations for
-//! efficient SpMM on GPU architectures" (ISPASS 2021), section III: a kernel whose blocks have 32 warps
-//! gives row i of the order to warp i mod 32, and lanes lie along the entries of a row. Then a warp's time
-//! goes by the loads of its rows ([`warp_load`](super::masks::warp_load)), and what is found in caches by how
-//! alike neighbours of the order are ([`Masks`]).
+//! efficient SpMM on GPU architectures" (ISPASS 2021), section III: a kernel whose blocks have 32 warps gives
+//! row i of the order to warp i mod 32, and the lanes of a warp take the entries of a row. Then the time of a
+//! warp depends on the loads of its rows ([`warp_load`](super::masks::warp_load)), and the hits in caches on
+//! how similar neighbouring rows of the order are ([`Masks`]).
 //!
 //! | policy | position p has | section |
 //! |---|---|---|
 //! | plain sort | rows by falling load | III-A |
-//! | flipped sort | the same, every second group of 32 positions backwards | III-A |
+//! | flipped sort | rows by falling load, every second group of 32 positions reversed | III-A |
 //! | longest processing time | in falling load, each row for the warp with the least load so far | III-A |
 //! | warp-aware | the row nearest to that of p − 32; at first the 32 rows of least load | III-B |
 //! | CTA-aware | the row nearest to that of p − 1; at first that of least load | III-B |
@@ -19,14 +19,14 @@
 //! | hybrid 2.3 | warp-aware; of equally near rows that of a load nearest to that of p − 1's | III-C |
 //! | DCSR | rows with entries, then those without, each in their own order | II-A |
 //! | RCM | reverse Cuthill-McKee of A + Aᵀ, for square matrices | VI |
-//! | Gray code | rows ascending by the numbers whose Gray code their masks are | |
+//! | Gray code | rows ascending by the numbers whose Gray codes are their masks | |
 //!
-//! "Near" is the Hamming distance of the masks; what is still equal goes by the rows' numbers. The paper
-//! leaves open which row a CTA-aware order begins with, in which direction plain sort goes, and how loads
-//! break ties: what is said above is our reading. Its LPT may give warps different numbers of rows, which no
-//! order of rows has: a warp that has its share gets no more.
+//! "Near" refers to the Hamming distance of the masks; remaining ties are broken by the rows' numbers. The
+//! paper leaves open which row a CTA-aware order begins with, in which direction plain sort goes, and how
+//! loads break ties: the table has our interpretation. The paper's LPT may give warps different numbers of
+//! rows, which no order of rows can express: here a warp that has its share gets no more.
 //!
-//! The paper's form of the cache-aware ones compares a row with all that are left: O(rows²). [`order`] is near linear
+//! The paper's cache-aware policies compare a row with all remaining ones: O(rows²). [`order`] is near linear
 //! ([`chain`](super::chain)). The order of entries inside a row never changes.
 
 use std::sync::Arc;
@@ -59,13 +59,13 @@ pub const POLICIES: [Reorder; 12] = [
     Reorder::GrayCode,
 ];
 
-/// Whether a policy looks at columns: else offsets are all it reads.
+/// Returns whether a policy reads column indices; the others read only the offsets.
 pub fn reads_columns(policy: Reorder) -> bool {
     use Reorder::*;
     !matches!(policy, Auto | None | PlainSort | FlippedSort | Lpt | Dcsr)
 }
 
-/// What a policy that puts near rows together goes by.
+/// Returns the rule of a policy that puts near rows together; `None` for other policies.
 pub fn rule(policy: Reorder) -> Option<Rule> {
     let (reach, tie, by_load) = match policy {
         Reorder::WarpAware => (WARPS, Tie::Number, false),
@@ -79,7 +79,7 @@ pub fn rule(policy: Reorder) -> Option<Rule> {
     Some(Rule { reach, tie, by_load })
 }
 
-/// The order of a policy for rows that are sorted by column, in time near linear in their entries.
+/// Computes the order of a policy for rows that are sorted by column, in time near linear in their entries.
 ///
 /// Errors: `NOT_SUPPORTED` (2³¹ rows and more; RCM of a matrix that is not square); `INVALID_VALUE` for a
 /// [`Reorder`] that names no order; out of memory.
@@ -114,7 +114,8 @@ pub fn order<I: Index, J: Index>(
     Permutation::new(allocator, order)
 }
 
-/// The rows of a pattern in host memory in the order of a policy, which may be none.
+/// Returns the rows of a pattern in host memory in the order of a policy, or in the user's order for
+/// [`Reorder::None`].
 pub fn ordered_rows<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, policy: Reorder) -> Result<Vec<u32>> {
     let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
     let order = match policy {
@@ -126,7 +127,7 @@ pub fn ordered_rows<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, policy: Reo
     Ok(rows)
 }
 
-/// Rows by falling load, equal ones by their numbers.
+/// Returns the rows by falling load, equal ones by their numbers.
 fn by_load(allocator: &Arc<Allocator>, loads: &[u32]) -> Result<Buffer<u32>> {
     let mut keys = Buffer::<u64>::zeroed(allocator, loads.len())?;
     for (row, (key, &load)) in keys.iter_mut().zip(loads).enumerate() {
@@ -138,17 +139,17 @@ fn by_load(allocator: &Arc<Allocator>, loads: &[u32]) -> Result<Buffer<u32>> {
     Ok(order)
 }
 
-/// Longest processing time.
+/// Returns the order by longest processing time.
 fn longest_first(allocator: &Arc<Allocator>, loads: &[u32]) -> Result<Buffer<u32>> {
     use std::cmp::Reverse;
     use std::collections::BinaryHeap;
     let rows = loads.len();
     let sorted = by_load(allocator, loads)?;
     let mut order = Buffer::<u32>::zeroed(allocator, rows)?;
-    // (load so far, warp, its next position): a warp whose positions are used up is not in it.
+    // (load so far, warp, its next position); a warp whose positions are used up is not in the heap.
     let mut warps: BinaryHeap<_> = (0..WARPS.min(rows)).map(|warp| Reverse((0u64, warp, warp))).collect();
     for &row in sorted.iter() {
-        // As many positions as rows.
+        // There are as many positions as rows.
         let Some(Reverse((load, warp, position))) = warps.pop() else { break };
         order[position] = row;
         if position + WARPS < rows {
@@ -158,7 +159,7 @@ fn longest_first(allocator: &Arc<Allocator>, loads: &[u32]) -> Result<Buffer<u32
     Ok(order)
 }
 
-/// Rows with entries, then the others.
+/// Returns the rows with entries, followed by those without.
 fn densified<I: Index, J: Index>(
     allocator: &Arc<Allocator>,
     pattern: &Pattern<'_, I, J>,

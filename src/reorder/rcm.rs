@@ -1,8 +1,9 @@
-//! Reverse Cuthill-McKee (Cuthill, McKee 1969; George, Liu 1979) on the graph of A + Aᵀ: neighbours in the graph
-//! come near each other in the order, so that columns of neighbouring rows do.
+//! Reverse Cuthill-McKee (Cuthill, McKee 1969; George, Liu 1979) on the graph of A + Aᵀ: it brings neighbours
+//! in the graph near each other in the order, and so the columns of neighbouring rows.
 //!
-//! Breadth first from a vertex at the rim of its component, the neighbours of a vertex by rising degree; at
-//! last all of it backwards. Components are in the order of their vertices of least degree. O(nnz · log(longest row)).
+//! A breadth-first search from a peripheral vertex of each component, with the neighbours of a vertex by
+//! rising degree; finally the whole order is reversed. Components are in the order of their vertices of least
+//! degree. O(nnz · log(longest row)).
 
 use std::sync::Arc;
 
@@ -12,10 +13,11 @@ use crate::matrix::compressed::Pattern;
 use crate::memory::{Allocator, Buffer};
 use crate::types::Index;
 
-/// Times that a search for the rim goes on to a vertex that is farther away: it mostly ends by itself after 2 or 3.
+/// Largest number of times that the search for a peripheral vertex moves on to one that is farther away: it
+/// mostly ends by itself after 2 or 3.
 const TRIES: usize = 8;
 
-/// A graph without directions; neighbours ascend.
+/// Undirected graph; the neighbours of a vertex ascend.
 struct Graph {
     starts: Buffer<u64>,
     ends: Buffer<u64>,
@@ -74,8 +76,9 @@ impl Graph {
         self.ends[vertex as usize] - self.starts[vertex as usize]
     }
 
-    /// Puts the component of `root` into `queue`, breadth first, and marks it with `mark`, which none of it has;
-    /// returns how many vertices it has, where its last level begins, and how many levels there are.
+    /// Puts the component of `root` into `queue` in breadth-first order, and marks its vertices with `mark`,
+    /// which must be above all their marks. Returns the number of vertices, the index at which the last level
+    /// begins, and the number of levels.
     fn search(&self, root: u32, queue: &mut [u32], marks: &mut [u64], mark: u64) -> (usize, usize, usize) {
         queue[0] = root;
         marks[root as usize] = mark;
@@ -101,7 +104,7 @@ impl Graph {
     }
 }
 
-/// The order of a square pattern.
+/// Returns the order of a square pattern.
 pub(super) fn order<I: Index, J: Index>(
     allocator: &Arc<Allocator>,
     pattern: &Pattern<'_, I, J>,
@@ -129,7 +132,7 @@ pub(super) fn order<I: Index, J: Index>(
         for again in 0..=TRIES {
             mark += 1;
             let (count, last, levels) = graph.search(root, queue, &mut marks, mark);
-            // The last search's queue is the component's order.
+            // The queue of the last search is the component's order.
             if levels <= most || again == TRIES || count == 1 {
                 done += count;
                 break;

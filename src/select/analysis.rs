@@ -1,15 +1,16 @@
-//! Seconds that analysis takes, and what a choice costs a program that says how often it will execute:
+//! Cost model of analysis, and of a plan whose number of executions the program states:
 //!
 //! seconds = analysis + executes · execute
-//! analysis = start + entry · (stored entries) + row · (rows of op(A)), and a copy's where rows are not in place
+//! analysis = start + entry · (stored entries) + row · (rows of op(A)), and a copy if rows are not in place
 //!
 //! The H100's numbers are fitted to the column analysis_ms of benches/results/h100-spmv.tsv, h100-spmm.tsv,
-//! h100-spgemm.tsv, h100-spmm-swift.tsv and h100-spmm-orders.tsv (least absolute relative errors, which are 10
-//! to 60 % in the mean, `dense` more: it depends on the columns, too), the host's to
-//! zen4-2-threads-spmv.tsv, -spmm.tsv and -spgemm.tsv. What was not measured says so.
+//! h100-spgemm.tsv, h100-spmm-swift.tsv and h100-spmm-orders.tsv by least absolute relative errors, which are
+//! 10 to 60 % in the mean (more for `dense`, which also depends on the number of columns); the host's numbers
+//! to zen4-2-threads-spmv.tsv, -spmm.tsv and -spgemm.tsv. Estimates that were not measured are marked as
+//! such.
 //!
-//! On other GPUs entries and rows take what their memory makes of it, since conversions are passes over arrays, and the
-//! start, launches and waits, is the same.
+//! On other GPUs the costs of entries and rows are scaled by memory bandwidth, since conversions are passes
+//! over arrays; the start, which is launches and waits, is the same.
 
 use super::roofline::Machine;
 use super::{Choice, Source};
@@ -17,49 +18,49 @@ use crate::algorithm::Algorithm;
 use crate::matrix::SparseMatrix;
 use crate::types::{Effort, Operation, Reorder};
 
-/// What an analysis takes.
+/// Cost of one analysis.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// Seconds to begin with.
+    /// Fixed seconds.
     start: f64,
-    /// Seconds of a stored entry.
+    /// Seconds per stored entry.
     entry: f64,
-    /// Seconds of a row.
+    /// Seconds per row.
     row: f64,
 }
 
-/// Microseconds to begin with, picoseconds of an entry and of a row.
+/// Cost from a fixed time in microseconds and times per entry and per row in picoseconds.
 const fn cost(start: f64, entry: f64, row: f64) -> Cost {
     Cost { start: start * 1e-6, entry: entry * 1e-12, row: row * 1e-12 }
 }
 
 impl Cost {
-    /// On a machine whose memory is so many times as fast as that of the one it was fitted on: conversions are
-    /// passes over arrays.
+    /// Seconds of an analysis on a machine with `memory` times the bandwidth of the one that the cost was
+    /// fitted on: conversions are passes over arrays.
     fn seconds(&self, size: &Size, memory: f64) -> f64 {
         self.start + self.entry / memory * size.entries + self.row / memory * size.rows
     }
 }
 
-/// What analyses take on a kind of machine.
+/// Costs of analyses on a kind of machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
-    /// What an analysis for an algorithm costs, where an operation has several to choose among.
+    /// Cost of an analysis for each algorithm of an operation that has several to choose among.
     algorithms: &'static [(Algorithm, Cost)],
-    /// A sorted copy of rows that are not in place.
+    /// Cost of a sorted copy of rows that are not in place.
     copy: Cost,
-    /// Columns of 16 bits of rows in place.
+    /// Cost of 16-bit column indices for rows in place.
     columns: Cost,
-    /// Rows in order of length, and in Gray code order.
+    /// Costs of ordering rows by length (LPT), and of any other order by name (measured in Gray code order).
     orders: [Cost; 2],
-    /// Counting what decides, of SpMV, SpMM and SpGEMM.
+    /// Seconds of counting the pattern statistics of SpMV, SpMM and SpGEMM.
     surveys: [f64; 3],
 }
 
-/// An H100. Surveys: the median of what the default takes beyond its choice by name; SpGEMM's is of docs/choosing.md.
-/// Estimated: `copy`, by the 0.2 ms and more that analyses with a sort of the columns take beyond those
-/// without, and 20 passes over 12 bytes an entry; `columns`, by two passes over 4 bytes an entry and one over 2, of
-/// memory that is new, a launch and a wait.
+/// Costs on an H100. `surveys` is the median of what the default takes beyond the same algorithm by name;
+/// SpGEMM's is from docs/choosing.md. Two are estimates: `copy`, from the 0.2 ms and more that analyses with
+/// a sort of the columns take beyond those without, and 20 passes over 12 bytes an entry; `columns`, from two
+/// passes over 4 bytes an entry and one over 2, in newly allocated memory, with a launch and a wait.
 pub const H100: Costs = Costs {
     algorithms: &[
         (Algorithm::Csr, cost(72.0, 2.0, 32.0)),
@@ -83,10 +84,11 @@ pub const H100: Costs = Costs {
     surveys: [61e-6, 150e-6, 100e-6],
 };
 
-/// Two threads of a server processor. Measured: `sell` as SpMV's default, `row` as SpMM's, `hash` as SpGEMM's.
-/// Estimated: `csr` as `row`, which checks and cuts the same rows; the other layouts as `sell`, blocks of rows at
-/// twice as much; `copy` as `sell` without what `row` takes, `columns` as a fourth of that (no plan has them there);
-/// orders as on the H100, where the host makes them.
+/// Costs on two threads of a server processor. Measured are `sell` as SpMV's default, `row` as SpMM's and
+/// `hash` as SpGEMM's. Estimated are `csr` like `row`, which checks and cuts the same rows; the other layouts
+/// like `sell`, those of blocks of rows at twice as much; `copy` like `sell` without what `row` takes;
+/// `columns` as a fourth of that (no plan has them on the host); and orders as on the H100, where the host
+/// computes them.
 pub const HOST: Costs = Costs {
     algorithms: &[
         (Algorithm::Csr, cost(129.0, 216.0, 911.0)),
@@ -111,41 +113,41 @@ pub const HOST: Costs = Costs {
 };
 
 impl Costs {
-    /// Nothing for an algorithm that there is no choice of.
+    /// Cost of an analysis for an algorithm; zero for the only algorithm of its operation.
     fn of(&self, algorithm: Algorithm) -> Cost {
         let known = self.algorithms.iter().find(|known| known.0 == algorithm);
         known.map_or(cost(0.0, 0.0, 0.0), |known| known.1)
     }
 }
 
-/// What analysis works on.
+/// Size of the matrix that an analysis works on.
 #[derive(Clone, Copy, Debug)]
 struct Size {
     entries: f64,
     rows: f64,
 }
 
-/// A product of which a program says how often it will be executed.
+/// Cost model of a product whose number of executions the program may have stated.
 #[derive(Clone, Copy, Debug)]
 pub struct Amortized {
     costs: &'static Costs,
-    /// Bytes a second of memory, over those of the machine that the costs are of.
+    /// Memory bandwidth relative to the machine that the costs were fitted on.
     memory: f64,
     size: Size,
-    /// Rows of op(A) lie in the user's arrays.
+    /// True if rows of op(A) are contiguous in the user's arrays.
     is_in_place: bool,
-    /// 0: nobody knows.
+    /// Number of executions; 0 if unknown.
     executes: i64,
 }
 
-/// Predictions are off by up to this factor: their errors' logarithms have a root mean square of 0.13 to 0.40
+/// Factor by which predictions may be off: the root mean square of the errors' logarithms is 0.13 to 0.40
 /// (benches/NOTES.md, "Choices that were learned").
 const OFF: f64 = 2.0;
-/// Executes that a measurement is made of, the one that is not timed included.
+/// Number of executions of one measurement, including the first one, which is not timed.
 const TIMED_EXECUTES: f64 = 6.0;
 
 impl Amortized {
-    /// Of a product with a sparse matrix, so many times.
+    /// Cost model of a product with the sparse matrix op(A) that is executed `executes` times (0: unknown).
     pub fn new(machine: &Machine, a: &SparseMatrix, op: Operation, executes: i64) -> Self {
         let (rows, _, nnz) = a.shape_of(op);
         let size = Size { entries: nnz as f64, rows: rows as f64 };
@@ -153,14 +155,14 @@ impl Amortized {
         Amortized { costs: machine.analysis, memory, size, is_in_place: super::in_place(a, op), executes }
     }
 
-    /// Whether a number is known.
+    /// Returns whether the number of executions is known.
     pub fn is_known(&self) -> bool {
         self.executes > 0
     }
 
-    /// Seconds of analysis, but for surveys.
+    /// Seconds of analysis, without those of counting pattern statistics.
     pub fn analysis(&self, choice: &Choice) -> f64 {
-        // Orders are made by the host.
+        // The host computes orders, whatever the device.
         let order = match choice.method.reorder() {
             Reorder::Lpt => self.costs.orders[0].seconds(&self.size, 1.0),
             order if order.is_named() => self.costs.orders[1].seconds(&self.size, 1.0),
@@ -171,9 +173,10 @@ impl Amortized {
         self.analysis_of(choice.algorithm(), choice.a) + order + columns
     }
 
-    /// Of rows in their order.
+    /// Seconds of analysis with the rows in their own order.
     fn analysis_of(&self, algorithm: Algorithm, source: Source) -> f64 {
-        // A copy is made where rows are not in place, and of `csr` and `row` by choice.
+        // A copy is made where rows are not in place; and also of rows in place if `csr` or `row` is to read
+        // a copy.
         let is_copied = match source {
             Source::InPlace => false,
             Source::Canonical => !self.is_in_place || !algorithm.is_converted(),
@@ -182,8 +185,8 @@ impl Amortized {
         self.costs.of(algorithm).seconds(&self.size, self.memory) + copy
     }
 
-    /// What is minimised: seconds of analysis and all executes, or where their number is not known of one
-    /// execute; of the predicted seconds of an execute.
+    /// Cost that selection minimises, given `execute`, the predicted seconds of one execution: the seconds of
+    /// analysis and all executions, or `execute` itself if the number of executions is unknown.
     pub fn total(&self, choice: &Choice, execute: f64) -> f64 {
         match self.is_known() {
             true => self.analysis(choice) + self.executes as f64 * execute,
@@ -191,9 +194,9 @@ impl Amortized {
         }
     }
 
-    /// Whether counting a pattern may pay, whose product by the simplest algorithm is predicted to take
-    /// `execute` seconds at the least: all executes together take longer than the counting and the cheapest
-    /// conversion, even if they take longer than is predicted.
+    /// Returns whether counting the pattern statistics may pay, given `execute`, the least predicted seconds
+    /// of a product by the simplest algorithm: all executions together, even if each takes 2 · [`OFF`] times
+    /// as long as predicted, must exceed the counting and the cheapest conversion.
     fn may_look(&self, execute: f64, survey: f64, simplest: Algorithm, others: &[Algorithm]) -> bool {
         let seconds = |algorithm| self.costs.of(algorithm).seconds(&self.size, self.memory);
         let cheapest = others.iter().map(|&other| seconds(other)).fold(f64::INFINITY, f64::min);
@@ -201,44 +204,45 @@ impl Amortized {
         !self.is_known() || self.executes as f64 * execute * 2.0 * OFF > survey + more
     }
 
-    /// The same for SpMV.
+    /// Returns whether counting the pattern statistics of SpMV may pay.
     pub fn may_look_spmv(&self, execute: f64) -> bool {
         use Algorithm::{Csr, Dasp, MaskBlock, Sell, Stream};
         self.may_look(execute, self.costs.surveys[0], Csr, &[Sell, Stream, Dasp, MaskBlock])
     }
 
-    /// The same for SpMM.
+    /// Returns whether counting the pattern statistics of SpMM may pay.
     pub fn may_look_spmm(&self, execute: f64) -> bool {
         use Algorithm::{Dense, Row, SpmmSell, Window};
         self.may_look(execute, self.costs.surveys[1], Row, &[SpmmSell, Window, Dense])
     }
 
-    /// The same for SpGEMM; seconds of `hash`.
+    /// Returns whether counting the pattern statistics of SpGEMM may pay, given the seconds of `hash`.
     pub fn may_look_spgemm(&self, execute: f64) -> bool {
         self.may_look(execute, self.costs.surveys[2], Algorithm::Hash, &[Algorithm::Tile])
     }
 
-    /// Whether columns of 16 bits pay that save so many seconds of an execute.
+    /// Returns whether 16-bit columns that save `gain` seconds of each execution pay for themselves.
     pub fn may_narrow(&self, gain: f64) -> bool {
         !self.is_known() || self.executes as f64 * gain > self.costs.columns.seconds(&self.size, self.memory)
     }
 
-    /// Whether rows may be put in clusters, which takes so many seconds at the least.
+    /// Returns whether clustering rows, which takes at least `seconds`, may pay.
     pub fn may_cluster(&self, execute: f64, seconds: f64) -> bool {
         !self.is_known() || self.executes as f64 * execute * OFF > seconds
     }
 
-    /// Whether `tile` costs less than `hash`, which takes `gain` times as long as `tile` does, and `execute`
-    /// seconds.
+    /// Returns whether `tile` costs less in total than `hash`, which takes `execute` seconds, `gain` times as
+    /// long as `tile`.
     pub fn takes_tiles(&self, execute: f64, gain: f64) -> bool {
         let [hash, tile] = [Algorithm::Hash, Algorithm::Tile]
             .map(|algorithm| self.costs.of(algorithm).seconds(&self.size, self.memory));
         !self.is_known() || self.executes as f64 * execute * (1.0 - 1.0 / gain) > tile - hash
     }
 
-    /// What effort TUNED times, and how many choices that are at the front then: with a known number of
-    /// executes only what may gain more than to build and time it costs. The others stay behind, for
-    /// where one cannot be built.
+    /// Effort and choices that remain after dropping measurements that cannot pay, and the number of choices
+    /// to time, which come first. With a known number of executions, effort TUNED times only choices that may
+    /// gain more than it costs to build and time them. The others stay behind these, in case a choice cannot
+    /// be built.
     pub fn worth_timing(
         &self,
         effort: Effort,
@@ -266,12 +270,12 @@ impl Amortized {
             kept[0].reason.push_str("; nothing is timed, since no other may gain what that takes");
         }
         kept.append(&mut others);
-        // One alone is the choice, whatever it takes.
+        // A single choice is taken without timing.
         (if timed > 1 { Effort::Tuned } else { Effort::Default }, kept, timed)
     }
 
-    /// What each algorithm is predicted to take with its analysis and all executes, for reasons; nothing where
-    /// their number is not known.
+    /// Predicted seconds of each algorithm, with its analysis and all executions, as text for reasons; empty
+    /// if their number is unknown.
     pub fn compare(&self, choices: &[Choice]) -> String {
         if !self.is_known() || choices.len() < 2 {
             return String::new();
@@ -287,7 +291,7 @@ impl Amortized {
         format!("; with analysis: {}", all.join(", "))
     }
 
-    /// Says in the reason how many executes the choice is for.
+    /// Adds to the reason how many executions the choice is for.
     pub fn explain(&self, choice: &mut Choice) {
         if self.is_known() {
             let (analysis, execute) = (self.analysis(choice), choice.predicted_seconds);

@@ -1,11 +1,11 @@
-//! Effort TUNED: build the best candidates of the cost model, time them, keep
-//! the fastest. Timing is not reproducible, so deterministic mode refuses it.
+//! Effort TUNED: builds the best candidates of the cost model, times them and keeps the fastest. Timing is
+//! not reproducible, so deterministic mode refuses it.
 
 use super::Choice;
 use crate::error::{Result, Status};
 use crate::types::Effort;
 
-/// Builds the first choice that can be built, or with effort TUNED the fastest of the `most` first ones.
+/// Builds the first choice that can be built or, with effort TUNED, the fastest of the first `most` ones.
 pub fn pick<E>(
     effort: Effort,
     most: usize,
@@ -16,7 +16,8 @@ pub fn pick<E>(
     if effort == Effort::Tuned {
         return fastest(most, choices, build, time);
     }
-    // What a layout cannot hold may show while it is built; the next one then serves.
+    // A layout may turn out to be too small for the matrix only while it is built; the next choice then
+    // serves.
     loop {
         let choice = choices.remove(0);
         match build(&choice) {
@@ -26,8 +27,8 @@ pub fn pick<E>(
     }
 }
 
-/// Builds and times the first candidates; returns the fastest with its choice,
-/// whose reason then says what was measured. `time` returns seconds.
+/// Builds and times the first candidates; returns the fastest with its choice, whose reason lists the
+/// measured times. `time` returns seconds.
 fn fastest<E>(
     most: usize,
     choices: Vec<Choice>,
@@ -40,7 +41,7 @@ fn fastest<E>(
     for mut choice in choices {
         left -= 1;
         let executor = match build(&choice) {
-            // Nor is memory there for each beside the one that is best so far.
+            // Memory may also not suffice for a candidate beside the best one so far.
             Err(error)
                 if (error.status == Status::NotSupported && (left > 0 || best.is_some()))
                     || (error.lacks_memory() && best.is_some()) =>
@@ -85,7 +86,7 @@ mod tests {
 
     const ALL: [Algorithm; 4] = [Algorithm::Row, Algorithm::Window, Algorithm::Smat, Algorithm::SpmmSell];
 
-    /// What is taken, and what was timed, if these builds fail.
+    /// The choice that `pick` takes, and the algorithms it timed, if the builds of `fail` fail.
     fn taken(effort: Effort, most: usize, fail: &[(Algorithm, Status)]) -> Result<(Choice, Vec<Algorithm>)> {
         let timed = std::cell::RefCell::new(Vec::new());
         let build =
@@ -95,7 +96,7 @@ mod tests {
             };
         let time = |algorithm: &Algorithm| {
             timed.borrow_mut().push(*algorithm);
-            // The later the faster.
+            // Later algorithms are faster.
             Ok(1.0 / (1 + ALL.iter().position(|other| other == algorithm).unwrap()) as f64)
         };
         let (built, choice) = pick(effort, most, choices(&ALL), build, time)?;
@@ -118,7 +119,7 @@ mod tests {
         let not = Status::NotSupported;
         let (choice, timed) = taken(Effort::Tuned, 2, &[(Algorithm::Window, not)]).unwrap();
         assert_eq!((choice.algorithm(), timed.len()), (Algorithm::Smat, 2));
-        // What there is no memory for beside another is no loss; alone it is one.
+        // Lack of memory for a candidate beside another one is no failure; for the first one it is.
         let lacks = Status::InsufficientResources;
         let (choice, _) = taken(Effort::Tuned, 4, &[(Algorithm::SpmmSell, lacks)]).unwrap();
         assert_eq!(choice.algorithm(), Algorithm::Smat);

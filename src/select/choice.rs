@@ -1,10 +1,10 @@
-//! A choice: which algorithm executes a plan, with everything that the algorithm is given to decide, where it reads
-//! its matrices, and why.
+//! Choice of a plan: the algorithm that executes it, with everything that the algorithm is given to decide,
+//! the arrays from which it reads its matrices, and the reason.
 //!
-//! Selection makes choices, backends carry them out. What depends on counts that exist only while a format is built
-//! (the height of windows, the width of blocks), or on the operands of a call (which kernel takes how many columns,
-//! whether op(B) is copied), is decided by the functions of `spmv/`, `spmm/` and `spgemm/` here, which a backend asks with
-//! its numbers.
+//! Selection makes choices, and backends carry them out. Decisions that depend on counts that exist only
+//! while a format is built (the height of windows, the width of blocks), or on the operands of a call (which
+//! kernel takes how many columns, whether op(B) is copied), are made by the functions of `spmv/`, `spmm/` and
+//! `spgemm/` here, which a backend calls with its numbers.
 
 use std::sync::Arc;
 
@@ -14,13 +14,12 @@ use crate::format::bcsr;
 use crate::reorder::{is_kept, KeptOrder};
 use crate::types::Reorder;
 
-/// Where an executor reads a matrix.
+/// Arrays from which an executor reads a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The user's arrays, as they are: rows of op(A) are contiguous there.
+    /// The user's arrays as they are: rows of op(A) are contiguous there.
     InPlace,
-    /// A copy that analysis makes: op applied, base 0, rows sorted, 32-bit
-    /// columns.
+    /// A copy that analysis makes, with op applied, base 0, sorted rows and 32-bit columns.
     Canonical,
 }
 
@@ -33,60 +32,61 @@ impl Source {
     }
 }
 
-/// The order in which an algorithm on CSR rows takes the rows of op(A).
+/// Order in which an algorithm on CSR rows processes the rows of op(A).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowOrder {
-    /// [`Reorder::None`], their own, or a policy by name.
+    /// Policy by name, or [`Reorder::None`] for the rows' own order.
     pub policy: Reorder,
-    /// The order that an earlier analysis has computed by the policy; `None`: it is computed.
+    /// Order that an earlier analysis has computed by the policy; `None` if it is still to be computed.
     pub kept: Option<Arc<KeptOrder>>,
 }
 
 impl RowOrder {
-    /// The order of a policy, to be computed; [`Reorder::Auto`] leaves rows as they are.
+    /// Order of a policy, to be computed; [`Reorder::Auto`] leaves rows as they are.
     pub fn new(policy: Reorder) -> Self {
         RowOrder { policy: if policy.is_named() { policy } else { Reorder::None }, kept: None }
     }
 }
 
-/// Whether rows of like columns are put together, so that windows or blocks of rows share columns.
+/// Decision on clustering: rows with similar columns are put together, so that windows or blocks of rows
+/// share columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Clusters {
     /// Rows stay in their order.
     #[default]
     No,
-    /// Clusters are looked for, and taken where the model says that they gain.
+    /// Clusters are computed, and taken if the cost model predicts a gain.
     IfFaster,
-    /// They are taken: the choice, or an earlier analysis, has found that they gain.
+    /// Clusters are taken: the choice, or an earlier analysis, has found that they gain.
     Yes,
-    /// The clusters that an earlier analysis has made.
+    /// Clusters that an earlier analysis has computed.
     Kept(Arc<KeptOrder>),
 }
 
 impl Clusters {
-    /// Whether rows may leave their order.
+    /// Returns whether rows may leave their order.
     pub fn may_be(&self) -> bool {
         *self != Clusters::No
     }
 }
 
-/// Who multiplies op(A) as a dense matrix.
+/// Library or kernels that multiply op(A) as a dense matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Multiplier {
     /// The library's kernels.
     Own,
-    /// The library's kernels for fp32 by matrix units, with factors in three parts of bf16.
+    /// The library's kernels for fp32 on matrix units, with each factor split into three bf16 parts.
     OwnInParts,
-    /// cublasLt, where it is installed, else the library's kernels.
+    /// cublasLt where it is installed, else the library's kernels.
     CublasLt {
-        /// Its algorithms are timed, and the fastest is taken.
+        /// True if cublasLt's algorithms are timed and the fastest is taken.
         timed: bool,
-        /// op(A) is stored by columns.
+        /// True if op(A) is stored by columns.
         a_by_columns: bool,
     },
 }
 
-/// An algorithm of the table with all that it is given to decide.
+/// Algorithm of the support table with all that it is given to decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Method {
     /// SpMV `csr`.
@@ -105,9 +105,10 @@ pub enum Method {
     Window(Clusters),
     /// SpMM `smat`.
     Smat {
-        /// Of row blocks.
+        /// Clustering of the rows before they are cut into row blocks.
         clusters: Clusters,
-        /// Columns of a block; `None`: on a device as the model says of both widths, on the host the widest.
+        /// Columns of a block. With `None`, a device takes the width that the cost model prefers, and the
+        /// host the widest.
         width: Option<usize>,
     },
     /// SpMM `dense`.
@@ -118,39 +119,39 @@ pub enum Method {
     SpmmCsr(RowOrder),
     /// SpMM `swift`.
     Swift {
-        /// Its form that gives the same bits from run to run.
+        /// True for the form that gives the same bits from run to run.
         deterministic: bool,
     },
     /// SpGEMM `hash`.
     Hash {
-        /// It computes the rows of Cᵀ = op(B)ᵀ·op(A)ᵀ, the columns of C, instead of the rows of C.
+        /// True if the rows of Cᵀ = op(B)ᵀ·op(A)ᵀ, the columns of C, are computed instead of the rows of C.
         transposed: bool,
     },
     /// SpGEMM `tile`.
     Tile {
-        /// As of `hash`.
+        /// True if columns of C are computed, as for `hash`.
         transposed: bool,
     },
 }
 
-/// What an earlier analysis has decided of an algorithm, as it is kept.
+/// Decisions of an earlier analysis about an algorithm, in the form in which they are stored.
 #[derive(Clone, Debug)]
 pub struct Decided {
-    /// SpGEMM computes columns of C.
+    /// True if SpGEMM computes columns of C.
     pub transposed: bool,
-    /// What orders rows, as [`Method::reorder`] says.
+    /// Policy of the row order, as [`Method::reorder`] returns it.
     pub reorder: Reorder,
-    /// Columns of a block.
+    /// Columns of a block of `smat`.
     pub block_width: Option<usize>,
-    /// Algorithms of a vendor are timed.
+    /// True if a vendor's algorithms are timed.
     pub times_vendor: bool,
-    /// The order of rows that was computed.
+    /// Row order that was computed.
     pub order: Option<Arc<KeptOrder>>,
 }
 
 impl Method {
-    /// What was decided of an algorithm; else what of it is none of the algorithm's. Who multiplies, and what repeats
-    /// its bits, [`super::in_mode`] decides again.
+    /// Builds the method from stored decisions. An error names the decision that does not belong to the
+    /// algorithm. The multiplier of `dense` and reproducibility are decided again by [`super::in_mode`].
     pub fn decided(algorithm: Algorithm, decided: Decided) -> std::result::Result<Self, String> {
         let name = algorithm.name();
         let Decided { transposed, reorder, block_width, times_vendor, order } = decided;
@@ -191,7 +192,7 @@ impl Method {
         Ok(method)
     }
 
-    /// The algorithm, with nothing decided but what serves every matrix.
+    /// Method of an algorithm with default decisions, which serve every matrix.
     pub fn new(algorithm: Algorithm) -> Self {
         match algorithm {
             Algorithm::Csr => Method::Csr(RowOrder::new(Reorder::None)),
@@ -211,13 +212,13 @@ impl Method {
         }
     }
 
-    /// `INTERNAL_ERROR`: a backend was asked to build a plan of another operation by it.
+    /// `INTERNAL_ERROR` for a backend that was asked to build a plan of another operation by this method.
     pub fn is_of_another_operation(&self) -> Error {
         let name = self.algorithm().name();
         Error::new(Status::InternalError, format!("plan: {name} is an algorithm of another operation"))
     }
 
-    /// Its row of the table.
+    /// The algorithm in the support table.
     pub fn algorithm(&self) -> Algorithm {
         match self {
             Method::Csr(_) => Algorithm::Csr,
@@ -237,7 +238,7 @@ impl Method {
         }
     }
 
-    /// The order of rows of an algorithm that takes one.
+    /// Row order of an algorithm that takes one.
     pub fn row_order(&self) -> Option<&RowOrder> {
         match self {
             Method::Csr(order) | Method::Row(order) | Method::SpmmCsr(order) => Some(order),
@@ -245,7 +246,7 @@ impl Method {
         }
     }
 
-    /// The same, to set it.
+    /// Row order of an algorithm that takes one, to be set.
     pub fn row_order_mut(&mut self) -> Option<&mut RowOrder> {
         match self {
             Method::Csr(order) | Method::Row(order) | Method::SpmmCsr(order) => Some(order),
@@ -253,7 +254,7 @@ impl Method {
         }
     }
 
-    /// The clusters of an algorithm that may have them.
+    /// Decision on clustering, for an algorithm that may cluster rows.
     pub fn clusters(&self) -> Option<&Clusters> {
         match self {
             Method::Window(clusters) | Method::Smat { clusters, .. } => Some(clusters),
@@ -261,7 +262,7 @@ impl Method {
         }
     }
 
-    /// The same, to set them.
+    /// Decision on clustering, for an algorithm that may cluster rows, to be set.
     pub fn clusters_mut(&mut self) -> Option<&mut Clusters> {
         match self {
             Method::Window(clusters) | Method::Smat { clusters, .. } => Some(clusters),
@@ -269,7 +270,7 @@ impl Method {
         }
     }
 
-    /// What orders rows: a policy by name, [`Reorder::Auto`] where rows may be put in clusters, else
+    /// Policy of the row order: one by name, [`Reorder::Auto`] where rows may be put in clusters, else
     /// [`Reorder::None`].
     pub fn reorder(&self) -> Reorder {
         match (self.row_order(), self.clusters()) {
@@ -279,7 +280,7 @@ impl Method {
         }
     }
 
-    /// The order of rows that an earlier analysis has computed.
+    /// Row order that an earlier analysis has computed.
     pub fn kept_order(&self) -> Option<&Arc<KeptOrder>> {
         match (self.row_order(), self.clusters()) {
             (Some(order), _) => order.kept.as_ref(),
@@ -288,8 +289,8 @@ impl Method {
         }
     }
 
-    /// Keeps what came of a product that was built: whether rows are in clusters where these gain, and the width of
-    /// blocks. The order itself is the executor's.
+    /// Records what the build of the executor has decided: whether rows are in clusters, and the width of
+    /// blocks. The order itself stays in the executor.
     pub fn settle(&mut self, reorder: Reorder, block_width: Option<usize>) {
         if let Some(clusters) = self.clusters_mut() {
             *clusters = if reorder == Reorder::Auto { Clusters::Yes } else { Clusters::No };
@@ -299,7 +300,7 @@ impl Method {
         }
     }
 
-    /// Without the order of rows that an analysis has computed, which an executor has.
+    /// Drops the computed row order, which the executor has.
     pub fn without_order(mut self) -> Self {
         match &mut self {
             Method::Csr(order) | Method::Row(order) | Method::SpmmCsr(order) => order.kept = None,
@@ -309,7 +310,7 @@ impl Method {
         self
     }
 
-    /// The same with the order of rows that an analysis has computed.
+    /// Adds the row order that an analysis has computed.
     pub fn with_order(mut self, kept: Option<KeptOrder>) -> Self {
         let Some(kept) = kept.map(Arc::new) else { return self };
         match &mut self {
@@ -320,7 +321,7 @@ impl Method {
         self
     }
 
-    /// Columns of a block, where that was decided.
+    /// Columns of a block, if they are decided.
     pub fn block_width(&self) -> Option<usize> {
         match self {
             Method::Smat { width, .. } => *width,
@@ -328,12 +329,12 @@ impl Method {
         }
     }
 
-    /// Whether SpGEMM computes columns of C.
+    /// Returns whether SpGEMM computes columns of C.
     pub fn is_transposed(&self) -> bool {
         matches!(self, Method::Hash { transposed: true } | Method::Tile { transposed: true })
     }
 
-    /// Whether algorithms of a vendor are timed.
+    /// Returns whether a vendor's algorithms are timed.
     pub fn times_vendor(&self) -> bool {
         matches!(self, Method::Dense(Multiplier::CublasLt { timed: true, .. }))
     }
@@ -342,32 +343,31 @@ impl Method {
 /// One way to execute a plan.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// The algorithm, and what is decided of it.
+    /// Algorithm with its decisions.
     pub method: Method,
-    /// How A is read by algorithms on CSR rows. Formats are made of the user's arrays where rows are in place there,
-    /// whatever this says of the plan, which then reads neither.
+    /// Source from which algorithms on CSR rows read A. Converted layouts are built from the user's arrays if
+    /// rows are in place there, whatever this field says; their plans then read neither source.
     pub a: Source,
-    /// How B is read (SpGEMM).
+    /// Source from which B is read (SpGEMM).
     pub b: Source,
-    /// Of SpMV `csr` on rows in place: the plan keeps columns of its own in 16 bits, if these hold them. What the
-    /// settings and sizes decide, so that decisions do not keep it.
+    /// True if SpMV `csr` on rows in place keeps 16-bit columns of its own, provided that the columns fit. It
+    /// follows from settings and sizes, so that stored decisions leave it out.
     pub narrow_columns: bool,
-    /// Bytes of A and the dense operands that one execute moves; 0 if the cost model
-    /// cannot say.
+    /// Bytes of A and the dense operands that one execution moves; 0 if the cost model cannot say.
     pub bytes: f64,
-    /// Seconds that the cost model expects of one execute; 0 if it cannot say.
+    /// Seconds of one execution by the cost model; 0 if it cannot say.
     pub predicted_seconds: f64,
-    /// One sentence for `tarsiaPlan_getInfo`.
+    /// Reason for the choice, one sentence for `tarsiaPlan_getInfo`.
     pub reason: String,
 }
 
 impl Choice {
-    /// An algorithm that reads its matrices so, with nothing else decided.
+    /// Choice of an algorithm with default decisions, which reads all its matrices from `source`.
     pub fn new(algorithm: Algorithm, source: Source) -> Self {
         Choice::of(Method::new(algorithm), source)
     }
 
-    /// The same of an algorithm of which more is decided.
+    /// Choice of a method, which reads all its matrices from `source`.
     pub fn of(method: Method, source: Source) -> Self {
         Choice {
             method,
@@ -380,12 +380,12 @@ impl Choice {
         }
     }
 
-    /// Of the table.
+    /// Algorithm in the support table.
     pub fn algorithm(&self) -> Algorithm {
         self.method.algorithm()
     }
 
-    /// What A is read from.
+    /// Describes the layout or source from which A is read.
     pub(super) fn describe(&self) -> &'static str {
         match self.algorithm() {
             Algorithm::Sell | Algorithm::SpmmSell => "slices of sorted rows with relative columns",

@@ -1,5 +1,6 @@
-//! The cost model asked about a matrix of which only sizes and counts are given, for a GPU or a CPU, whatever
-//! this machine has: what `tarsia inspect` explains and `tarsia sample` goes by. Selection reads no arrays.
+//! Cost model for a matrix of which only sizes and pattern statistics are given, on a GPU or a CPU that this
+//! machine need not have. `tarsia inspect` explains its choices and `tarsia sample` goes by them. Selection
+//! reads no arrays.
 
 use super::roofline::{self, Machine};
 use super::spmv::survey::Survey;
@@ -17,7 +18,7 @@ use crate::types::{
 
 const N: Operation = Operation::NonTranspose;
 
-/// A CSR matrix, the types of its products, and who would compute them.
+/// CSR matrix given by its sizes, with the types of its products and the backend that would compute them.
 #[derive(Clone, Copy, Debug)]
 pub struct CountedProblem {
     /// Rows.
@@ -28,7 +29,7 @@ pub struct CountedProblem {
     pub nnz: usize,
     /// Value and compute types.
     pub types: Types,
-    /// Host, or CUDA on an H100.
+    /// Backend: the host, or CUDA on an H100.
     pub backend: BackendKind,
 }
 
@@ -46,7 +47,7 @@ impl CountedProblem {
         Query { op, format: Format::Csr, types, backend, algorithm: None }.rows()
     }
 
-    /// The matrix as a program would have it.
+    /// Matrix descriptor as a program would pass it, with null arrays.
     fn matrix(&self) -> SparseMatrix {
         let is_narrow = i32::try_from(self.nnz).is_ok();
         let compressed = Compressed {
@@ -64,24 +65,24 @@ impl CountedProblem {
         SparseMatrix { arrays: SparseArrays::Csr(compressed), writable: false, temporary: false }
     }
 
-    /// The choices of SpMV at effort default, the best first.
+    /// Choices of SpMV at effort DEFAULT, best first.
     pub fn spmv(&self, survey: &Survey) -> Result<Vec<Choice>> {
         self.spmv_on(&self.machine(), survey)
     }
 
-    /// The choices of SpMV on this machine.
+    /// Choices of SpMV on `machine`, best first.
     pub(super) fn spmv_on(&self, machine: &Machine, survey: &Survey) -> Result<Vec<Choice>> {
         let rows = self.candidates(OpKind::Spmv)?;
         let problem = SpmvProblem { op: N, a: self.matrix(), types: self.types, value_updates: false };
         super::spmv(&problem, &rows, Effort::Default, machine, Some(survey))
     }
 
-    /// The choices of SpMM for `n` columns by rows, with the rows of A in the order that they have.
+    /// Choices of SpMM for `n` columns stored by rows, best first; rows of A stay in their order.
     pub fn spmm(&self, survey: &spmm::Survey, n: i64) -> Result<Vec<Choice>> {
         self.spmm_on(&self.machine(), survey, n)
     }
 
-    /// The choices of SpMM with `n` columns on this machine.
+    /// Choices of SpMM with `n` columns on `machine`, best first.
     pub(super) fn spmm_on(&self, machine: &Machine, survey: &spmm::Survey, n: i64) -> Result<Vec<Choice>> {
         let rows = self.candidates(OpKind::Spmm)?;
         let problem = SpmmProblem {
@@ -96,12 +97,12 @@ impl CountedProblem {
             ieee: false,
         };
         let settings = Settings { reorder: Reorder::None, ..Settings::default() };
-        // Rows in clusters are made on a device only.
+        // Rows are put in clusters on a device only.
         let surveyed = SpmmSurveyed { survey: *survey, clustered: None, seen: Box::new(()) };
         super::spmm(&problem, &rows, &settings, machine, Some(&surveyed))
     }
 
-    /// The choices of A · op(A) with so many multiplications.
+    /// Choices of SpGEMM A · op(A) with this number of multiplications.
     pub fn spgemm(&self, op: Operation, products: i64) -> Result<Vec<Choice>> {
         let rows = self.candidates(OpKind::Spgemm)?;
         let (a, types) = (self.matrix(), self.types);
@@ -128,18 +129,18 @@ impl CountedProblem {
         Ok(choices)
     }
 
-    /// Seconds that SpGEMM `hash` takes for so many multiplications.
+    /// Predicted seconds of SpGEMM `hash` for this number of multiplications.
     pub fn products_seconds(&self, products: i64) -> f64 {
         roofline::products_seconds(&self.machine(), products)
     }
 
-    /// Seconds that a layout of SpMV takes on an H100, with indices of 32 bits.
+    /// Predicted seconds of an SpMV layout on an H100, with 32-bit indices.
     pub fn spmv_seconds(&self, survey: &Survey, algorithm: Algorithm) -> f64 {
         let widths = spmv::Widths { types: self.types, index: (4, 4) };
         spmv::estimate(&spmv::H100, survey, algorithm, &widths).seconds
     }
 
-    /// Seconds that an algorithm of SpMM takes on an H100 for `n` columns.
+    /// Predicted seconds of an SpMM algorithm on an H100 for `n` columns.
     pub fn spmm_seconds(&self, survey: &spmm::Survey, algorithm: Algorithm, n: i64) -> f64 {
         spmm::estimate(&spmm::H100, survey, algorithm, self.types, n).seconds
     }

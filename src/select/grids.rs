@@ -1,22 +1,24 @@
-//! How many blocks a kernel has that goes through work of any size in a loop over its grid: what a device runs at one
-//! time, or fewer where there is less to do.
+//! Grid sizes of kernels whose blocks loop over work of any size: as many blocks as the device runs at one
+//! time, or fewer for less work.
 
 /// Blocks of 256 threads that a multiprocessor runs at one time.
 const RESIDENT: u64 = 8;
-/// Items that a thread has at the least, while they last: what it asks of memory does not wait for each other.
+/// Minimum number of items per thread, while there are enough: a thread then has several independent memory
+/// accesses in flight.
 const ITEMS: u64 = 4;
 
-/// Blocks for so much work, of which a block takes `each` at one time, on a device of so many multiprocessors.
+/// Number of blocks for `work` items, of which a block takes `each` at one time, on a device with this many
+/// multiprocessors.
 pub fn blocks(work: u64, each: u64, multiprocessors: u32) -> u32 {
     work.div_ceil(each).min(RESIDENT * u64::from(multiprocessors)) as u32
 }
 
-/// The same where a thread of 256 takes an item at a time, and several in all.
+/// Number of blocks of 256 threads for `items`, each taken by one thread, several per thread.
 pub fn of_items(items: i64, multiprocessors: u32) -> u32 {
     blocks(items as u64, 256 * ITEMS, multiprocessors)
 }
 
-/// The same where so many lanes of 256 take a row at a time.
+/// Number of blocks of 256 threads for `rows`, each taken by `lanes` threads.
 pub fn of_rows(rows: i64, lanes: i32, multiprocessors: u32) -> u32 {
     blocks(rows as u64, 256 / lanes as u64, multiprocessors)
 }

@@ -1,4 +1,4 @@
-//! What plans take whose executes read the values in the user's arrays (tarsiaPlan_setValuesInPlace).
+//! Selection for plans whose executions read the values in the user's arrays (tarsiaPlan_setValuesInPlace).
 
 use super::analysis::Amortized;
 use super::roofline::Machine;
@@ -10,15 +10,15 @@ use crate::matrix::SparseMatrix;
 use crate::problem::SpmvProblem;
 use crate::types::{Effort, Format, OpKind, Operation, Reorder};
 
-/// A factor: its name, the op and the matrix.
+/// Factor of a product: its name, op and matrix.
 type Factor<'a> = (&'a str, Operation, SparseMatrix);
 
 fn refused(text: String) -> Result<()> {
     Err(Error::unsupported(text))
 }
 
-/// `NOT_SUPPORTED` unless a plan can read the values of its matrices in place; the text says what stands
-/// in the way, and what would serve. `named`: the algorithm that there is no choice of.
+/// Returns `NOT_SUPPORTED` unless a plan can read the values of its matrices in place; the text says what
+/// prevents it and what would serve. `named` is the algorithm that the caller has asked for by name.
 pub fn require(op: OpKind, named: Option<Algorithm>, reorder: Reorder, factors: &[Factor<'_>]) -> Result<()> {
     let Some(serves) = TABLE.iter().find(|row| row.op == op && row.values_in_place) else {
         return refused(format!("valuesInPlace: no algorithm of {} reads them", op.short()));
@@ -82,18 +82,19 @@ fn letter(op: Operation) -> &'static str {
     }
 }
 
-/// Both factors of a sparse product are stored by columns of op(A) and op(B), so that columns of C are computed.
+/// Returns whether both factors of a sparse product are stored by columns of op(A) and op(B), so that columns
+/// of C are computed.
 fn by_columns(factors: &[Factor<'_>]) -> bool {
     factors.len() == 2 && factors.iter().all(|(_, op, a)| super::is_by_columns(a, *op))
 }
 
-/// The rows of the support table that read values in place.
+/// Keeps those rows of the support table that read values in place.
 pub fn rows<'a>(rows: &'a mut Vec<&'static Row>) -> &'a [&'static Row] {
     rows.retain(|row| row.values_in_place);
     rows
 }
 
-/// What was decided elsewhere does so.
+/// Checks that a choice made elsewhere reads the values in place.
 pub fn require_choice(choice: &Choice) -> Result<()> {
     let sources = [choice.a, choice.b];
     if choice.algorithm().row().values_in_place && sources == [Source::InPlace; 2] {
@@ -109,7 +110,7 @@ pub fn require_choice(choice: &Choice) -> Result<()> {
     ))
 }
 
-/// The choice that does so; [`require`] has said that there is one.
+/// Picks the choice that reads the values in place; [`require`] has checked that there is one.
 pub fn choice(choices: Vec<Choice>) -> Result<Choice> {
     let found = choices.into_iter().find(|choice| [choice.a, choice.b] == [Source::InPlace; 2]);
     let mut choice =
@@ -122,8 +123,9 @@ pub fn choice(choices: Vec<Choice>) -> Result<Choice> {
     Ok(choice)
 }
 
-/// Whether SpMV `csr`, which reads offsets and values in place, keeps columns of its own in 16 bits, if these hold
-/// them: QUICK makes nothing, and elsewhere they have to save more than they cost. On machines whose rates are known.
+/// Returns whether SpMV `csr`, which reads offsets and values in place, keeps 16-bit columns of its own,
+/// provided that the columns fit. QUICK converts nothing; otherwise they have to save more than they cost,
+/// which is known on machines whose rates are known.
 pub fn keeps_columns(
     problem: &SpmvProblem,
     effort: Effort,
@@ -131,7 +133,7 @@ pub fn keeps_columns(
     amortized: &Amortized,
 ) -> bool {
     let Some(rates) = machine.spmv.as_ref().filter(|_| effort != Effort::Quick) else { return false };
-    // Origins are numbers of 32 bits.
+    // Origins of the 16-bit columns are 32-bit numbers.
     let gain =
         || csr::narrow_gain(rates, problem.a.shape_of(problem.op), &Widths::of(problem, Source::InPlace));
     canonical(&problem.a, problem.op) && gain().is_some_and(|gain| amortized.may_narrow(gain))
@@ -193,7 +195,7 @@ mod tests {
             !of((62_451, 1 << 31, 4_007_383), Effort::Default, h100, 0),
             "more columns than origins number"
         );
-        // About 60 µs that save 3 of each execute.
+        // Making the columns takes about 60 µs, and each execution saves about 3.
         let least = (1..1000).find(|&executes| of(large, Effort::Default, h100, executes)).unwrap();
         assert!((5..100).contains(&least), "{least}");
         assert!(of(large, Effort::Default, h100, 10_000));
@@ -225,7 +227,7 @@ mod tests {
                 }
             }
         }
-        // Columns of C are computed of two factors by columns, and of no mixture.
+        // Columns of C are computed if both factors are stored by columns; mixtures are refused.
         let [csr, csc] = [Format::Csr, Format::Csc].map(|format| matrix(format, DataType::R64F));
         let of = |a, b| require(OpKind::Spgemm, None, Reorder::Auto, &[("A", N, a), ("B", N, b)]);
         assert!(of(csr, csr).is_ok() && of(csc, csc).is_ok());

@@ -1,14 +1,16 @@
-//! How far the cost model's times of SpMM are off: for each algorithm the logarithm of its measured over its
-//! predicted time, by boosted trees over what the choice counts in the pattern anyway. train/train.py learns them
-//! from tables of `tarsia sample` and writes a binary file for a kind of machine ([`file`]). Where there are no trees
-//! for a machine the cost model chooses alone, as it always does for SpMV and SpGEMM.
+//! Learned corrections of the cost model's times of SpMM: for each algorithm, boosted trees over the pattern
+//! statistics that the choice counts anyway predict the logarithm of its measured over its predicted time.
+//! train/train.py learns them from tables of `tarsia sample` and writes a binary file for a kind of machine
+//! ([`file`]). Where there are no trees for a machine the cost model chooses alone, as it always does for
+//! SpMV and SpGEMM.
 //!
-//! A tree asks [`Learned::depth`] times whether one of a product's numbers is at most a limit; its leaf is a
-//! logarithm in whole ten-thousandths, all of which are added. A factor is held between [`Learned::bounds`],
-//! so that no correction makes a layout look good that is far off; what is predicted to be [`SENSIBLE`]
-//! times the best is left alone. Numbers are rounded to 32 bits, in which they are
-//! written down, learned from and compared. Nothing here but the exponential is more than an addition, a
-//! multiplication, a division or a square root, and that is a polynomial: the same bits on every machine.
+//! A tree makes [`Learned::depth`] comparisons of one of a product's numbers with a limit; its leaf is a
+//! logarithm in whole ten-thousandths, and the leaves of all trees are added. The factor is clamped to
+//! [`Learned::bounds`], so that no correction makes a layout look good that is far off; times predicted to be
+//! more than [`SENSIBLE`] times the best are not corrected. Numbers are rounded to 32 bits, in which they are
+//! written down, learned from and compared. Apart from the exponential, only additions, multiplications,
+//! divisions and square roots are used, and the exponential is a polynomial: the bits are the same on every
+//! machine.
 
 pub(super) mod file;
 
@@ -18,13 +20,14 @@ use crate::algorithm::Algorithm;
 use crate::support::Types;
 use crate::types::ComputeType;
 
-/// Numbers of a product ([`Survey::numbers`]), and places among them.
+/// Count of the numbers of a product ([`Survey::numbers`]), and positions of two of them.
 const NUMBERS: usize = 20;
 const COLS: usize = 1;
 const VALUE_BYTES: usize = 3;
 
 impl Survey {
-    /// Raised when a name of [`Self::NAMES`] is added, removed or counted in another way.
+    /// Version of the numbers; raised when a name of [`Self::NAMES`] is added, removed or counted in another
+    /// way.
     pub const VERSION: u32 = 1;
     /// Names of [`Self::numbers`].
     pub const NAMES: [&str; NUMBERS] = [
@@ -50,7 +53,7 @@ impl Survey {
         "spread",
     ];
 
-    /// Numbers of a product with a dense matrix of `n` columns.
+    /// Statistics of a product with a dense matrix of `n` columns, which are inputs of the trees.
     pub fn numbers(&self, types: Types, n: i64) -> [f32; NUMBERS] {
         let counts = &self.counts;
         let (rows, cols, nnz) =
@@ -85,50 +88,51 @@ impl Survey {
     }
 }
 
-/// Logarithms beyond these are beyond all bounds.
+/// Largest magnitude of a logarithm that is evaluated; larger ones exceed all bounds.
 const FARTHEST: f64 = 1.25;
-/// What a leaf counts in.
+/// Unit of a leaf.
 const UNIT: f64 = 1e-4;
 
-/// What is predicted to take so many times the best is not measured, and not corrected.
+/// Multiple of the best predicted time beyond which an algorithm is neither measured nor corrected.
 pub const SENSIBLE: f64 = 5.0;
 
-/// Trees of one algorithm.
+/// Boosted trees of one algorithm.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forest {
-    /// What all trees add to.
+    /// Start value to which the leaves of all trees are added.
     base: i32,
-    /// 2^depth − 1 a tree, level after level from its root: which number is compared,
+    /// Indices of the compared numbers, 2^depth − 1 per tree, level by level from its root.
     inputs: Vec<u8>,
-    /// with what; at most it: to the left.
+    /// Limits of the comparisons, in the order of `inputs`; a number that is at most its limit goes to the
+    /// left.
     limits: Vec<f32>,
-    /// 2^depth a tree, from the left.
+    /// Leaves, 2^depth per tree, from left to right.
     leaves: Vec<i16>,
 }
 
 /// Corrections of the cost model of SpMM for one kind of machine, learned from measurements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Learned {
-    /// Factors are held between these, from 0.3 to 3.
+    /// Bounds of the correction factors, within 0.3 to 3.
     bounds: (f64, f64),
-    /// Comparisons in a tree.
+    /// Number of comparisons from the root of a tree to a leaf.
     depth: u32,
-    /// Algorithms whose predicted times, over one's own, are numbers of its trees.
+    /// Algorithms whose predicted times, divided by the corrected algorithm's, are inputs of its trees.
     relative: Vec<Algorithm>,
-    /// Others are not corrected.
+    /// Trees by algorithm; other algorithms are not corrected.
     forests: Vec<(Algorithm, Forest)>,
 }
 
 impl Learned {
-    /// Numbers that trees compare: [`Survey::NAMES`], the own predicted time in microseconds and over the best one's,
-    /// one for each of [`Self::relative`], and [`ends_inside_pack`].
+    /// Number of inputs of the trees: [`Survey::NAMES`], the algorithm's predicted time in microseconds and
+    /// its ratio to the best one's, one for each of [`Self::relative`], and [`ends_inside_pack`].
     fn inputs(&self) -> usize {
         NUMBERS + 3 + self.relative.len()
     }
 }
 
 impl Forest {
-    /// The logarithm of the factor, in ten-thousandths.
+    /// Sum of the trees' leaves: the logarithm of the factor, in ten-thousandths.
     fn log(&self, depth: u32, numbers: &[f32]) -> i32 {
         let leaves = 1_usize << depth;
         let splits = leaves - 1;
@@ -146,43 +150,44 @@ impl Forest {
     }
 }
 
-/// e^x near 0: Taylor's polynomial, off by less than 10⁻¹⁰ of the result for |x| ≤ [`FARTHEST`].
+/// e^x near 0 by Taylor's polynomial, off by less than 10⁻¹⁰ of the result for |x| ≤ [`FARTHEST`].
 fn exponential(x: f64) -> f64 {
     (1..=18).rev().fold(1.0, |sum, k| 1.0 + sum * x / f64::from(k))
 }
 
-/// 1 where a row of A as a dense matrix ends inside a pack of 16 bytes, so that `dense` multiplies copies, else 0.
+/// Returns 1 if a row of A as a dense matrix ends inside a pack of 16 bytes, so that `dense` multiplies
+/// copies, else 0.
 fn ends_inside_pack(numbers: &[f32]) -> f32 {
     let (cols, value_bytes) = (numbers[COLS], numbers[VALUE_BYTES]);
     f32::from(u8::from(cols % (PACK as f32 / value_bytes) != 0.0))
 }
 
-/// Products of these types are among those that were learned from: real, and all of one type.
+/// Returns whether products of these types are among the learned ones: real, and all of one type.
 fn is_measured(types: Types) -> bool {
     !types.a.is_complex() && [types.x, types.y] == [types.a; 2]
 }
 
-/// Corrects what is predicted of one product.
+/// Correction of the predicted times of one product.
 #[derive(Debug)]
 pub struct Correction<'a> {
     learned: &'a Learned,
-    /// The product's.
+    /// Statistics of the product ([`Survey::numbers`]).
     numbers: Vec<f32>,
-    /// Seconds that are predicted of algorithms.
+    /// Predicted seconds by algorithm.
     predicted: Vec<(Algorithm, f64)>,
     best: f64,
 }
 
 impl<'a> Correction<'a> {
-    /// For a product with these numbers, and seconds predicted of its algorithms.
+    /// Correction for a product with these numbers and these predicted seconds of its algorithms.
     fn new(learned: &'a Learned, numbers: &[f32], predicted: &[(Algorithm, f64)]) -> Option<Self> {
         let best = predicted.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
         let (numbers, predicted) = (numbers.to_vec(), predicted.to_vec());
         (!learned.forests.is_empty()).then_some(Correction { learned, numbers, predicted, best })
     }
 
-    /// For a product with a dense matrix of `n` columns, and seconds predicted of its algorithms; `None`: nothing
-    /// was learned of such products.
+    /// Correction for a product with a dense matrix of `n` columns and these predicted seconds of its
+    /// algorithms; `None` if nothing was learned of such products.
     pub fn spmm(
         learned: Option<&'a Learned>,
         survey: &Survey,
@@ -198,7 +203,7 @@ impl<'a> Correction<'a> {
         predicted <= SENSIBLE * self.best
     }
 
-    /// Microseconds of an algorithm as tables have them; 0: it was not measured.
+    /// Predicted microseconds of an algorithm, as tables have them; 0 stands for one that was not measured.
     fn micros(&self, algorithm: Algorithm) -> f32 {
         let found = self.predicted.iter().find(|(other, _)| *other == algorithm);
         found
@@ -206,7 +211,8 @@ impl<'a> Correction<'a> {
             .map_or(0.0, |(_, seconds)| (1e6 * seconds) as f32)
     }
 
-    /// What an algorithm takes that is predicted to take so many seconds. What is far from the best stays so.
+    /// Corrected seconds of an algorithm from its predicted seconds. A prediction far from the best is
+    /// returned as it is.
     pub fn seconds(&self, algorithm: Algorithm, predicted: f64) -> f64 {
         let found = self.learned.forests.iter().find(|(other, _)| *other == algorithm);
         let Some((_, forest)) = found.filter(|_| self.is_sensible(predicted)) else {

@@ -1,6 +1,6 @@
-//! Which algorithm and source for which matrix, and why. Pure functions of
-//! the problem: nothing here times anything (but [`autotune`]), reads memory
-//! (but [`spmv::survey`], a pattern), or looks at the environment.
+//! Selection of the algorithm of a plan, and of where it reads its matrices, with the reason as text. These
+//! are pure functions of the problem: nothing here times anything (except [`autotune`]), reads memory (except
+//! the pattern statistics, such as [`spmv::survey`], which read a pattern), or looks at the environment.
 
 pub mod analysis;
 pub mod autotune;
@@ -33,7 +33,7 @@ use crate::settings::Settings;
 use crate::support::Types;
 use crate::types::{Effort, Format, IndexType, Operation, Reorder};
 
-/// What an order by name is not for.
+/// Error for an operation or algorithm that does not take the row order that was asked for by name.
 fn no_orders(reorder: Reorder, what: &str) -> Error {
     Error::unsupported(format!(
         "reorder: {} is for SpMV csr and for SpMM row and csr, not for {what}",
@@ -41,7 +41,7 @@ fn no_orders(reorder: Reorder, what: &str) -> Error {
     ))
 }
 
-/// The rows of the table that take rows in this order.
+/// Returns the rows of the support table whose algorithms can process the rows of op(A) in this order.
 pub fn rows_in_order(rows: &[&'static Row], reorder: Reorder) -> Result<Vec<&'static Row>> {
     let takes = |row: &&&'static Row| !reorder.is_named() || row.algorithm.takes_orders();
     let found: Vec<_> = rows.iter().filter(takes).copied().collect();
@@ -54,7 +54,8 @@ pub fn rows_in_order(rows: &[&'static Row], reorder: Reorder) -> Result<Vec<&'st
     }
 }
 
-/// Choices of an order by name: a copy, which only some matrices can have.
+/// Restricts choices to those that can have a row order by name, which takes a copy of A, and sets the order
+/// in them.
 pub fn put_in_order(choices: &mut Vec<Choice>, reorder: Reorder) -> Result<()> {
     if !reorder.is_named() {
         return Ok(());
@@ -79,10 +80,10 @@ fn no_copy(reorder: Reorder) -> Error {
     ))
 }
 
-/// `NOT_SUPPORTED` unless the order of rows that is the fastest can be predicted for products of op(A) by the
-/// algorithm of these rows of the table.
+/// Returns `NOT_SUPPORTED` unless the model that predicts the fastest row order covers products of op(A) by
+/// the algorithm of these rows of the support table.
 pub fn require_learned(a: &SparseMatrix, op: Operation, rows: &[&'static Row]) -> Result<Algorithm> {
-    // Of those that take orders a plan has one: `csr` of SpMM is by name only.
+    // Only one algorithm in `rows` takes orders: `csr` of SpMM is chosen by name only.
     let algorithm = rows.first().map_or(Algorithm::Row, |row| row.algorithm);
     orders::h100().require(algorithm)?;
     match canonical(a, op) {
@@ -91,14 +92,14 @@ pub fn require_learned(a: &SparseMatrix, op: Operation, rows: &[&'static Row]) -
     }
 }
 
-/// Orders that effort TUNED times where the order is left open: of those of the paper on row permutations what
-/// gained on matrices of files (benches/NOTES.md, what orders gain).
+/// Row orders that effort TUNED times where the caller leaves the order open: those of the paper on row
+/// permutations that gained on matrices from files (benches/NOTES.md, what orders gain).
 pub const TRIED: [Reorder; 2] = [Reorder::Lpt, Reorder::GrayCode];
-/// Rows beyond which orders take too long to be tried: they are made on the host.
+/// Number of rows beyond which orders are not tried: the host computes them, which takes too long.
 const MOST_TRIED: i64 = 1 << 18;
 
-/// Puts the best of the first `most` choices that is for rows in any order behind these, in each of [`TRIED`];
-/// returns how many choices there are to time then.
+/// Takes the best of the first `most` choices whose algorithm can process rows in any order, and inserts it
+/// behind these once for each order of [`TRIED`]. Returns the number of choices to time.
 pub fn try_orders(choices: &mut Vec<Choice>, most: usize, rows: i64) -> usize {
     let most = most.min(choices.len());
     let found = choices[..most].iter().find(|choice| choice.algorithm().takes_orders());
@@ -118,7 +119,8 @@ pub fn try_orders(choices: &mut Vec<Choice>, most: usize, rows: i64) -> usize {
     most + TRIED.len()
 }
 
-/// Rows of op(A) are contiguous in the user's arrays, with values as they are.
+/// Returns whether the rows of op(A) are contiguous in the user's arrays, with values that need no
+/// conjugation.
 pub fn in_place(a: &SparseMatrix, op: Operation) -> bool {
     match a.format() {
         Format::Csr => op == Operation::NonTranspose,
@@ -137,17 +139,17 @@ pub fn in_place(a: &SparseMatrix, op: Operation) -> bool {
     }
 }
 
-/// A canonical copy needs columns (of op(A)) that 32 bits number.
+/// Returns whether a canonical copy can hold the columns of op(A), which it numbers by 32 bits.
 fn canonical(a: &SparseMatrix, op: Operation) -> bool {
     a.shape_of(op).1 <= i64::from(i32::MAX)
 }
 
-/// Converted layouts number rows and columns by 32 bits.
+/// Returns whether a converted layout can hold op(A): layouts number rows and columns by 32 bits.
 fn convertible(a: &SparseMatrix, op: Operation) -> bool {
     canonical(a, op) && a.shape_of(op).0 <= i64::from(i32::MAX)
 }
 
-/// Sources that can serve, cheapest first by bytes that a product reads.
+/// Sources from which A can be read, the one with fewest bytes per product first.
 fn sources(a: &SparseMatrix, op: Operation, name: &str) -> Result<Vec<Source>> {
     let mut out = Vec::new();
     if in_place(a, op) && !a.temporary {
@@ -166,8 +168,9 @@ fn sources(a: &SparseMatrix, op: Operation, name: &str) -> Result<Vec<Source>> {
     Ok(out)
 }
 
-/// Seconds of `row` where it takes the matrix as `source` says. Its rates are of the kernels that take any rows; what
-/// was learned (`corrected`) is of the kernels for aligned rows where a product suits them.
+/// Predicted seconds of `row` reading the matrix from `source`. The fitted rates are those of the kernels
+/// that take any rows; the learned correction (`corrected`) is of the kernels for aligned rows wherever a
+/// product suits these.
 fn seconds_of_row(
     problem: &SpmmProblem,
     source: Source,
@@ -188,8 +191,8 @@ fn seconds_of_row(
     }
 }
 
-/// Choices for a product with dense operands, best first; `cost` gives bytes and seconds. `amortized`: by what
-/// they cost with all executes.
+/// Choices for a product with dense operands, best first. `cost` returns bytes and seconds of one execution;
+/// with `amortized`, choices are ranked by the cost of analysis and all executions.
 fn dense_choices(
     a: &SparseMatrix,
     op: Operation,
@@ -219,7 +222,7 @@ fn dense_choices(
             i32::MAX
         )));
     }
-    // Stable: of equals the first, in place, wins.
+    // The sort is stable: among equals the first, which is in place, wins.
     choices.sort_by(|x, y| cost_of(amortized, x).total_cmp(&cost_of(amortized, y)));
     if effort == Effort::Quick {
         choices.sort_by_key(|choice| (choice.a != Source::InPlace, choice.algorithm().is_converted()));
@@ -227,21 +230,22 @@ fn dense_choices(
     Ok(choices)
 }
 
-/// Seconds of a product with `n` columns by the simplest algorithm, where nothing but shapes is known: it takes
-/// no less.
+/// Lower bound, from shapes alone, of the seconds that the simplest algorithm takes for a product with `n`
+/// columns.
 pub fn seconds_by_shape(a: &SparseMatrix, op: Operation, n: i64, types: Types, machine: &Machine) -> f64 {
     let source = if in_place(a, op) { Source::InPlace } else { Source::Canonical };
     let bytes = roofline::matrix_bytes(a, op, source) + roofline::dense_bytes(a, op, n, types.x, types.y);
     roofline::seconds(machine, bytes, a.shape().2 as f64 * n as f64)
 }
 
-/// What is minimised.
+/// Cost by which choices are ranked: predicted seconds of an execution, or of analysis and all executions.
 fn cost_of(amortized: Option<&Amortized>, choice: &Choice) -> f64 {
     let seconds = choice.predicted_seconds;
     amortized.map_or(seconds, |amortized| amortized.total(choice, seconds))
 }
 
-/// Every algorithm, and where it reads A, where no model says which is faster; in place comes first.
+/// Every algorithm with every source of A, for products where no model predicts which is faster; in place
+/// comes first.
 pub fn candidates(a: &SparseMatrix, op: Operation, rows: &[&'static Row]) -> Result<Vec<Choice>> {
     let mut choices = dense_choices(a, op, rows, Effort::Default, None, |_, _| (0.0, 0.0))?;
     for choice in &mut choices {
@@ -250,7 +254,7 @@ pub fn candidates(a: &SparseMatrix, op: Operation, rows: &[&'static Row]) -> Res
     Ok(choices)
 }
 
-/// A choice that was made elsewhere can be one of these for a product with dense operands.
+/// Checks that a choice made elsewhere is among the candidates of this product with dense operands.
 pub fn admits_dense(a: &SparseMatrix, op: Operation, rows: &[&'static Row], choice: &Choice) -> Result<()> {
     let own = candidates(a, op, rows)?;
     let same = |own: &Choice| (own.algorithm(), own.a, own.b) == (choice.algorithm(), choice.a, choice.b);
@@ -258,7 +262,7 @@ pub fn admits_dense(a: &SparseMatrix, op: Operation, rows: &[&'static Row], choi
     admits_order(a.shape_of(op).0, choice)
 }
 
-/// An order of rows that comes with a choice is of as many rows as op(A) has.
+/// Checks that a row order that comes with a choice has as many rows as op(A), and is for a copy.
 fn admits_order(rows: i64, choice: &Choice) -> Result<()> {
     let method = &choice.method;
     let Some(order) = method.kept_order() else { return Ok(()) };
@@ -277,7 +281,7 @@ fn admits_order(rows: i64, choice: &Choice) -> Result<()> {
     Ok(())
 }
 
-/// The same for SpGEMM.
+/// Checks that a choice made elsewhere is among the candidates of this sparse product.
 pub fn admits_spgemm(problem: &SpgemmProblem, rows: &[&'static Row], choice: &Choice) -> Result<()> {
     let parts = |choice: &Choice| (choice.algorithm(), choice.a, choice.b, choice.method.is_transposed());
     let own = spgemm(problem, rows)?;
@@ -293,7 +297,7 @@ fn admitted(is_admitted: bool, choice: &Choice) -> Result<()> {
     Err(Error::invalid("buffer", format!("its decisions are {name} on {layout}, which the plan cannot take")))
 }
 
-/// Says why each was chosen, where nothing but shapes is known.
+/// Writes the reason of each choice where only shapes are known.
 fn explain_by_shapes(choices: &mut [Choice], effort: Effort, is_named: bool, more: &str) {
     let best = choices.iter().map(|choice| choice.predicted_seconds).fold(f64::INFINITY, f64::min);
     let count = choices.len();
@@ -312,9 +316,9 @@ fn explain_by_shapes(choices: &mut [Choice], effort: Effort, is_named: bool, mor
     }
 }
 
-/// Choices for SpMV, best first; never empty. With a survey, by what each layout would
-/// take, on machines that the rates are known of; else by the shapes alone, which know
-/// too little of other layouts than `csr` and `sell`.
+/// Choices for SpMV, best first; never empty. With pattern statistics (`survey`), and on machines whose rates
+/// are known, choices are ranked by the predicted time of each layout; else by shapes alone, among `csr` and
+/// `sell`, since shapes say too little about the other layouts.
 pub fn spmv(
     problem: &SpmvProblem,
     rows: &[&'static Row],
@@ -325,7 +329,8 @@ pub fn spmv(
     spmv_times(problem, rows, (effort, 0), machine, survey)
 }
 
-/// The same for a plan that is executed so many times (0: not known): by what analysis and all of them take.
+/// Same as [`spmv()`] for a plan that is executed `executes` times (0: unknown): choices are ranked by analysis
+/// and all executions together.
 pub fn spmv_times(
     problem: &SpmvProblem,
     rows: &[&'static Row],
@@ -335,7 +340,7 @@ pub fn spmv_times(
 ) -> Result<Vec<Choice>> {
     let types = problem.types;
     let amortized = &Amortized::new(machine, &problem.a, problem.op, executes);
-    // A name leaves one row.
+    // An algorithm asked for by name leaves one row of the table.
     let named = rows.len() == 1;
     let rates = machine.spmv.as_ref();
     if let (Some(survey), Some(rates), false, false) = (survey, rates, named, effort == Effort::Quick) {
@@ -385,15 +390,15 @@ fn prefer(choices: &mut [Choice], algorithm: Algorithm, margin: f64, amortized: 
     let Some(at) = choices.iter().position(|choice| choice.algorithm() == algorithm) else { return };
     let total = |choice: &Choice, seconds| amortized.map_or(seconds, |known| known.total(choice, seconds));
     let (first, preferred) = (&choices[0], &choices[at]);
-    // The margin is one of predictions: what analyses take counts as it is.
+    // The margin is for errors of predictions; analysis costs count unscaled.
     if total(first, first.predicted_seconds) > total(preferred, preferred.predicted_seconds * (1.0 - margin))
     {
         choices[..=at].rotate_right(1);
     }
 }
 
-/// The first of each algorithm before the others: a second candidate that is timed is
-/// another layout.
+/// Moves the first choice of each algorithm before all repeated ones, so that the second candidate that is
+/// timed has another layout.
 fn different_first(choices: Vec<Choice>) -> Vec<Choice> {
     let (mut first, mut again) = (Vec::<Choice>::new(), Vec::new());
     for choice in choices {
@@ -404,7 +409,7 @@ fn different_first(choices: Vec<Choice>) -> Vec<Choice> {
     first
 }
 
-/// `sell 21.2 µs, csr 26.0, …`: the best of each algorithm.
+/// Best prediction of each algorithm as text: `sell 21.2 µs, csr 26.0, …`.
 fn described(choices: &[Choice]) -> String {
     let mut out = String::new();
     for (at, choice) in choices.iter().enumerate() {
@@ -420,8 +425,8 @@ fn described(choices: &[Choice]) -> String {
     out
 }
 
-/// Choices for SpMM, best first; never empty. With a survey, by what each algorithm would take;
-/// else by the shapes alone, among those of which they tell enough.
+/// Choices for SpMM, best first; never empty. With pattern statistics (`surveyed`), choices are ranked by the
+/// predicted time of each algorithm; else by shapes alone, among the algorithms that shapes say enough about.
 pub fn spmm(
     problem: &SpmmProblem,
     rows: &[&'static Row],
@@ -434,7 +439,8 @@ pub fn spmm(
     let amortized = &Amortized::new(machine, &problem.a, problem.op, settings.expected_executes);
     let named = rows.len() == 1;
     if let (Some(surveyed), Some(rates), false) = (surveyed, machine.spmm_rates(), named) {
-        // Rates of `dense` are cublasLt's, which deterministic plans and those in parts do not take.
+        // The rates of `dense` are cublasLt's, which neither deterministic plans nor products in three bf16
+        // parts use.
         let own_kernels = if spmm::dense::is_in_parts(types, problem.ieee, dense_sizes(problem), ratios) {
             spmm::dense::in_parts_slower(dense_sizes(problem))
         } else if settings.deterministic {
@@ -497,7 +503,7 @@ pub fn spmm(
         }
         return Ok(choices);
     }
-    // What is timed need not be known; but blocks with their zeros may be far more than memory has.
+    // Algorithms that are timed need no prediction; but dense blocks with their zeros may exceed the memory.
     let is_compact = |row: &Row| !matches!(row.algorithm, Algorithm::Dense | Algorithm::Smat);
     let timed = |row: &Row| settings.effort == Effort::Tuned && is_compact(row);
     let is_known = |row: &&'static Row| named || timed(row) || !row.algorithm.needs_survey();
@@ -521,8 +527,8 @@ pub fn spmm(
     Ok(choices)
 }
 
-/// Clusters where nothing is known of the pattern: where they are found to gain, unless the caller has said how rows
-/// are to lie.
+/// Row clusters where nothing is known of the pattern: taken if they are found to gain, unless the caller has
+/// set the order of rows.
 fn wanted_clusters(settings: &Settings) -> Clusters {
     match settings.reorder {
         Reorder::Auto => Clusters::IfFaster,
@@ -530,8 +536,8 @@ fn wanted_clusters(settings: &Settings) -> Clusters {
     }
 }
 
-/// What is decided of an algorithm of SpMM; `windows`: whether `window` takes rows in clusters. Orders by name are
-/// set by [`put_in_order`].
+/// Method of an SpMM algorithm with its settings; `windows` says whether `window` puts rows in clusters.
+/// Orders by name are set by [`put_in_order`].
 fn method(
     problem: &SpmmProblem,
     settings: &Settings,
@@ -553,8 +559,8 @@ fn method(
     }
 }
 
-/// What an earlier analysis has decided of an algorithm of SpMM, for the mode of this one: what repeats its bits, and
-/// who multiplies, is not kept.
+/// Method of an SpMM algorithm from an earlier analysis, adapted to the mode of this one: whether results are
+/// reproducible, and who multiplies, is decided again.
 pub fn in_mode(problem: &SpmmProblem, method: &Method, deterministic: bool, ratios: &Ratios) -> Method {
     match method {
         Method::Dense(_) => Method::Dense(multiplier(problem, deterministic, method.times_vendor(), ratios)),
@@ -563,7 +569,7 @@ pub fn in_mode(problem: &SpmmProblem, method: &Method, deterministic: bool, rati
     }
 }
 
-/// Who multiplies for `dense`.
+/// Multiplier of `dense`: the library's kernels or cublasLt.
 fn multiplier(problem: &SpmmProblem, deterministic: bool, timed: bool, ratios: &Ratios) -> Multiplier {
     let (types, sizes) = (problem.types, dense_sizes(problem));
     match spmm::dense::is_in_parts(types, problem.ieee, sizes, ratios) {
@@ -572,30 +578,31 @@ fn multiplier(problem: &SpmmProblem, deterministic: bool, timed: bool, ratios: &
     }
 }
 
-/// Rows and columns of op(A), and columns of C: what `dense` multiplies.
+/// Sizes that `dense` multiplies: rows and columns of op(A), and columns of C.
 fn dense_sizes(problem: &SpmmProblem) -> (usize, usize, usize) {
     let (m, k, _) = problem.a.shape_of(problem.op);
     (m as usize, k as usize, problem.n_hint.max(0) as usize)
 }
 
-/// Columns of op(A) are contiguous in the user's arrays, with values as they are.
+/// Returns whether the columns of op(A) are contiguous in the user's arrays, with values that need no
+/// conjugation.
 fn is_by_columns(a: &SparseMatrix, op: Operation) -> bool {
     let flipped = match op {
         Operation::NonTranspose => Operation::Transpose,
         Operation::Transpose => Operation::NonTranspose,
-        // The conjugate of A is neither A nor its transpose: never in place
-        // for complex values, and for real ones C is T.
+        // The conjugate of A is neither A nor its transpose, so that op C is never in place for complex
+        // values; for real values it is the transpose.
         Operation::ConjugateTranspose => Operation::NonTranspose,
     };
     let conjugates = op.conjugates() && a.value_type().is_complex();
     !conjugates && !a.temporary && in_place(a, flipped)
 }
 
-/// Choices for SpGEMM, best first; never empty. `hash` comes before `tile`: shapes do not say how
-/// full tiles would be ([`spgemm::Facts`] does).
+/// Choices for SpGEMM, best first; never empty. `hash` comes before `tile`, since shapes do not say how full
+/// tiles would be ([`spgemm::Facts`] does).
 ///
-/// Gustavson's algorithm reads rows of op(A) and of op(B). Where both are
-/// stored by columns, the rows of Cᵀ need no conversion at all.
+/// Gustavson's algorithm reads rows of op(A) and of op(B). Where both are stored by columns, the rows of Cᵀ
+/// need no conversion at all.
 pub fn spgemm(problem: &SpgemmProblem, rows: &[&'static Row]) -> Result<Vec<Choice>> {
     let transposed = is_by_columns(&problem.a, problem.op_a) && is_by_columns(&problem.b, problem.op_b);
     let pick = |a: &SparseMatrix, op: Operation, name: &str| {
@@ -622,7 +629,7 @@ pub fn spgemm(problem: &SpgemmProblem, rows: &[&'static Row]) -> Result<Vec<Choi
         .collect())
 }
 
-/// What is decided of an algorithm of SpGEMM.
+/// Method of an SpGEMM algorithm, for the rows or the columns (`transposed`) of C.
 fn product(algorithm: Algorithm, transposed: bool) -> Method {
     match Method::new(algorithm) {
         Method::Hash { .. } => Method::Hash { transposed },
@@ -631,7 +638,7 @@ fn product(algorithm: Algorithm, transposed: bool) -> Method {
     }
 }
 
-/// Bytes of an index and an offset where A is read from.
+/// Bytes of a column index and of a row offset in the arrays from which A is read.
 fn index_bytes(a: &SparseMatrix, source: Source) -> (usize, usize) {
     match (source, &a.arrays) {
         (Source::InPlace, SparseArrays::Csr(m) | SparseArrays::Csc(m)) => {

@@ -1,12 +1,13 @@
-//! Which order of rows `TARSIA_REORDER_LEARNED` takes, after Mehrabi et al., "Learning sparse matrix row permutations
-//! for efficient SpMM on GPU architectures" (ISPASS 2021), section V: for each form of product that takes orders a fully
-//! connected network with two hidden layers predicts from the paper's 24 features of the pattern
-//! ([`features`](crate::reorder::features)) the logarithm of the product's time in each order, over that in the rows'
-//! own; the least is taken. train/train.py learns the networks from tables of `tarsia sample --orders` and writes
-//! them into a binary file ([`file`]).
+//! Prediction of the row order for `TARSIA_REORDER_LEARNED`, after Mehrabi et al., "Learning sparse matrix
+//! row permutations for efficient SpMM on GPU architectures" (ISPASS 2021), section V. For each form of
+//! product that takes orders, a fully connected network with two hidden layers predicts, from the paper's 24
+//! features of the pattern ([`features`](crate::reorder::features)), the logarithm of the product's time in
+//! each order over that in the rows' own; the order with the least is taken. train/train.py learns the
+//! networks from tables of `tarsia sample --orders` and writes them into a binary file ([`file`]).
 //!
-//! Layers are summed on one thread in the order of their inputs, in additions and multiplications of doubles, and
-//! logarithms are by a series: the same bits on every machine, whatever its number of threads.
+//! Layers are summed on one thread in the order of their inputs, in additions and multiplications of doubles,
+//! and logarithms are computed by a series: the bits are the same on every machine, whatever its number of
+//! threads.
 
 mod file;
 
@@ -17,10 +18,10 @@ use crate::types::Reorder;
 
 pub use self::file::h100;
 
-/// A layer: each output is the sum of a bias and of all inputs, each times a weight.
+/// Layer of a network: each output is a bias plus the sum of all inputs, each times a weight.
 #[derive(Clone, Debug, PartialEq)]
 struct Layer {
-    /// Input after input, one for each output.
+    /// Weights by input, with one for each output.
     weights: Vec<f32>,
     biases: Vec<f32>,
 }
@@ -37,20 +38,21 @@ impl Layer {
     }
 }
 
-/// What was learned for one form of product.
+/// Network that was learned for one form of product.
 #[derive(Clone, Debug, PartialEq)]
 struct Network {
-    /// Of the logarithms of the features: what is taken from them, and what they are divided by then.
+    /// Normalization of the features' logarithms: a shift is subtracted, then the result is divided by a
+    /// scale.
     shifts: Vec<f32>,
     scales: Vec<f32>,
-    /// Negative outputs of all but the last are taken as 0.
+    /// Layers; negative outputs of all but the last are set to 0.
     layers: Vec<Layer>,
-    /// The order of each output of the last layer.
+    /// Order that each output of the last layer stands for.
     policies: Vec<Reorder>,
 }
 
 impl Network {
-    /// For each order the logarithm of a time.
+    /// Predicted logarithm of the relative time in each order.
     fn outputs(&self, numbers: &[f64; NUMBERS]) -> Vec<f64> {
         let scaled = numbers.iter().zip(&self.shifts).zip(&self.scales);
         let mut values: Vec<_> =
@@ -64,19 +66,19 @@ impl Network {
         values
     }
 
-    /// The order that is predicted to be the fastest, [`Reorder::None`] unless one is faster than the rows' own.
+    /// Order that is predicted to be the fastest; [`Reorder::None`] unless one is faster than the rows' own.
     fn choose(&self, numbers: &[f64; NUMBERS]) -> Reorder {
         let is_square = numbers[0] == numbers[1];
         let all = self.policies.iter().copied().zip(self.outputs(numbers));
-        // RCM is an order of the rows and columns of square matrices.
+        // RCM orders the rows and columns of square matrices only.
         let possible = all.filter(|(policy, _)| is_square || *policy != Reorder::Rcm);
         let own = (Reorder::None, 0.0);
         possible.fold(own, |best, other| if other.1 < best.1 { other } else { best }).0
     }
 }
 
-/// ln(1 + x) of a finite x ≥ 0, off by a few of its last bits: ln m + e ln 2 of 1 + x = m · 2^e with m from 1 to 2,
-/// where ln m = 2 (s + s³/3 + s⁵/5 + …) with s = (m − 1)/(m + 1) ≤ 1/3.
+/// ln(1 + x) of a finite x ≥ 0, off by a few units in the last place: ln m + e ln 2 for 1 + x = m · 2^e with
+/// m from 1 to 2, where ln m = 2 (s + s³/3 + s⁵/5 + …) with s = (m − 1)/(m + 1) ≤ 1/3.
 fn log1p(x: f64) -> f64 {
     let bits = (1.0 + x).to_bits();
     let exponent = (bits >> 52) as i32 - 1023;
@@ -86,7 +88,7 @@ fn log1p(x: f64) -> f64 {
     2.0 * s * series + f64::from(exponent) * std::f64::consts::LN_2
 }
 
-/// Networks by form of product.
+/// Learned networks by form of product.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Orders {
     networks: Vec<(Algorithm, Network)>,
@@ -97,7 +99,7 @@ impl Orders {
         self.networks.iter().find(|(other, _)| *other == algorithm).map(|(_, network)| network)
     }
 
-    /// `NOT_SUPPORTED` if nothing was learned of products by an algorithm.
+    /// Returns `NOT_SUPPORTED` if no network was learned for products by an algorithm.
     pub fn require(&self, algorithm: Algorithm) -> Result<()> {
         let (operation, name) = (algorithm.row().op.short(), algorithm.name());
         match self.of(algorithm) {
@@ -110,7 +112,7 @@ impl Orders {
         }
     }
 
-    /// The order of rows for an algorithm and a pattern with these features.
+    /// Predicted fastest order of rows for an algorithm and a pattern with these features.
     pub fn choose(&self, algorithm: Algorithm, features: &FeatureSet) -> Result<Reorder> {
         self.require(algorithm)?;
         Ok(self.of(algorithm).map_or(Reorder::None, |network| network.choose(&features.numbers())))

@@ -1,5 +1,5 @@
-//! Time from bytes: what a product must move, over the bandwidth that the
-//! machine sustains, plus what a call costs at the least.
+//! Roofline model: the time of a product is the bytes it must move, divided by the sustained bandwidth of the
+//! machine, plus the least time of a call.
 
 use super::analysis::{self, Costs};
 use super::device::Ratios;
@@ -10,37 +10,34 @@ use super::{index_bytes, Source};
 use crate::matrix::SparseMatrix;
 use crate::types::{ComputeType, DataType, Operation};
 
-/// What the cost model knows of a kind of machine. Constants, and for GPUs what the driver says of the
-/// device ([`super::device`]), so that the choice is the same on every machine of the kind.
+/// Constants of the cost model for a kind of machine, scaled for GPUs by the attributes that the driver
+/// reports ([`super::device`]), so that choices are the same on every machine of the kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
-    /// Bytes a second that memory sustains.
+    /// Sustained memory bandwidth in bytes a second.
     bandwidth: f64,
-    /// Multiply-adds a second of a product with dense operands whose rows come
-    /// from the caches.
+    /// Multiply-adds a second of a product with dense operands whose rows come from the caches.
     products: f64,
-    /// Seconds that a call takes with nothing to do.
+    /// Seconds of a call without work.
     call: f64,
-    /// Seconds of one multiplication of a sparse product: about one random
-    /// access to an accumulator.
+    /// Seconds per multiplication of a sparse product: about one random access to an accumulator.
     sparse_product: f64,
-    /// What analyses take, on an H100 where this is a GPU.
+    /// Costs of analyses; for a GPU, those on an H100.
     pub(super) analysis: &'static Costs,
-    /// What it is to the machine that the constants of analyses, of SpGEMM and of SpMM `smat` were fitted on.
+    /// Ratios to the machine that the constants of analyses, of SpGEMM and of SpMM `smat` were fitted on.
     ratios: Ratios,
-    /// How fast it is on SpMV's layouts; none: by shapes alone, among `csr` and `sell`.
+    /// Rates of SpMV's layouts; `None`: shapes alone choose, among `csr` and `sell`.
     pub(super) spmv: Option<Rates>,
-    /// The same of SpMM's algorithms; none: `row` unless the caller names another.
+    /// Rates of SpMM's algorithms; `None`: `row` unless the caller names another.
     pub(super) spmm: Option<spmm::Rates>,
-    /// How far predicted times of SpMM's algorithms were learned to be off; none: they decide alone.
+    /// Learned correction of the predicted times of SpMM's algorithms; `None`: predictions stand uncorrected.
     pub(super) learned: Option<fn() -> &'static Learned>,
 }
 
 impl Machine {
-    /// Two threads of a current server processor, in fp64 on a matrix of finite
-    /// elements (`tarsia demo` prints what a machine does); a call wakes the
-    /// thread pool. SpMV: shapes choose between `csr` and `sell`; the executors of the
-    /// other layouts are not tuned there and serve by name alone.
+    /// Two threads of a current server processor, in fp64 on a finite element matrix (`tarsia demo` prints
+    /// the numbers of a machine); a call wakes the thread pool. SpMV: shapes choose between `csr` and `sell`;
+    /// the executors of the other layouts are not tuned on the host and serve by name only.
     pub const HOST: Machine = Machine {
         bandwidth: 2.4e10,
         products: 1.0e10,
@@ -52,8 +49,8 @@ impl Machine {
         spmm: None,
         learned: None,
     };
-    /// An H100 (HBM3): measured copy rate and empty launch; a product with dense
-    /// operands takes a row of B from L2 for each nonzero, at about 5.6 TB/s.
+    /// An H100 (HBM3) with its measured copy rate and time of an empty launch; a product with dense operands
+    /// takes a row of B from L2 for each nonzero, at about 5.6 TB/s.
     pub const H100: Machine = Machine {
         bandwidth: 3.03e12,
         products: 7.0e11,
@@ -66,7 +63,7 @@ impl Machine {
         learned: Some(learned::file::h100),
     };
 
-    /// A machine that is to this one as a device is to an H100.
+    /// Machine with these rates scaled by the ratios of a device.
     pub(super) fn scaled(&self, ratios: &Ratios) -> Self {
         Machine {
             bandwidth: self.bandwidth * ratios.memory,
@@ -79,37 +76,37 @@ impl Machine {
         }
     }
 
-    /// What it is to the machine that constants were fitted on, in this arithmetic.
+    /// Ratios to the machine that the constants were fitted on, in this arithmetic.
     pub fn ratios(&self, compute: ComputeType) -> Ratios {
         self.ratios.of_compute(compute)
     }
 
-    /// Bytes a second of memory, over those of the machine that constants were fitted on.
+    /// Memory bandwidth relative to the machine that the constants were fitted on.
     pub(super) fn memory_ratio(&self) -> f64 {
         self.ratios.memory
     }
 
-    /// How fast it is on SpMM's algorithms, if that is known.
+    /// Rates of SpMM's algorithms, if they are known.
     pub fn spmm_rates(&self) -> Option<&spmm::Rates> {
         self.spmm.as_ref()
     }
 }
 
-/// Bytes of A that one product reads.
+/// Bytes of A that one product reads from `source`.
 pub fn matrix_bytes(a: &SparseMatrix, op: Operation, source: Source) -> f64 {
     let (rows, _, nnz) = a.shape_of(op);
     let (index, offset) = index_bytes(a, source);
     nnz as f64 * (a.value_type().size() + index) as f64 + (rows + 1) as f64 * offset as f64
 }
 
-/// Bytes of the dense operands of `n` columns, each once.
+/// Bytes of the dense operands of `n` columns, each read or written once.
 pub fn dense_bytes(a: &SparseMatrix, op: Operation, n: i64, x: DataType, y: DataType) -> f64 {
     let (m, k, _) = a.shape_of(op);
     n as f64 * (k as f64 * x.size() as f64 + m as f64 * y.size() as f64)
 }
 
-/// Seconds of a product that must move this many bytes and do this many
-/// multiply-adds: the slower of the two.
+/// Seconds of a product that moves this many bytes and does this many multiply-adds: the slower of the two,
+/// and a call.
 pub fn seconds(machine: &Machine, bytes: f64, products: f64) -> f64 {
     machine.call + (bytes / machine.bandwidth).max(products / machine.products)
 }

@@ -1,19 +1,19 @@
-//! Which algorithm of SpGEMM, where the caller leaves it open: tiles, where most rows are such
-//! that `hash` has a sum for each column of their range, or has many products that are scattered,
-//! and tiles hold so many entries that a pair of them stands for many products.
+//! Choice between the SpGEMM algorithms `hash` and `tile` where the caller leaves it open. Tiles are taken
+//! where most rows are wide (`hash` keeps a sum for each column of their range) or have many scattered
+//! products, and where tiles hold so many entries that a pair of them stands for many products.
 //!
-//! Two tiles with a and b entries have a · b / 16 products in the mean, where entries are spread
-//! evenly. On an H100, conversion and search included, a pair takes 0.2 to 0.3 ns where tiles have
-//! about 16 entries, 0.4 to 1.8 ns where they are fuller; `hash` takes 4 to 14 ps a product in rows
-//! with a sum for each column, 30 in rows of many scattered products, and 3 in groups of rows with
-//! the same columns, which no tiles of the measured ones beat.
+//! Two tiles with a and b entries have a · b / 16 products in the mean, if entries are spread evenly. On an
+//! H100, conversion and search included, a pair takes 0.2 to 0.3 ns for tiles of about 16 entries, and 0.4 to
+//! 1.8 ns for fuller ones. `hash` takes 4 to 14 ps a product in rows with a sum for each column, 30 in rows
+//! of many scattered products, and 3 in groups of rows with the same columns, where no measured tiles were
+//! faster.
 //!
-//! Of fewer products than [`LEAST_PRODUCTS`], that choice is made before either algorithm has looked
-//! at more than the lengths of rows, since looks take as long as small products: by times predicted
-//! from counts of tiles ([`Counts`]), where [`Lengths`] leave it open. The constants of `tile` are fitted
-//! to 1,802 sampled products (train/spgemm.py), and so were those of `hash` before long rows were cut
-//! into parts; now they are set by the 29 products that the tests here have. All are times of an H100, which
-//! [`Ratios`] make those of the device in use.
+//! For fewer than [`LEAST_PRODUCTS`] products, this choice is made before either algorithm has gathered more
+//! than the lengths of rows, since counting takes as long as a small product: times are predicted from counts
+//! of tiles ([`Counts`]), where the [`Lengths`] leave the choice open. The constants of `tile` are fitted to
+//! 1,802 sampled products (train/spgemm.py); those of `hash` were fitted likewise before long rows were
+//! split, and are now set by the 29 products of the tests here. All are times of an H100, which [`Ratios`]
+//! scale to the device in use.
 
 pub mod bins;
 pub mod columns;
@@ -28,52 +28,52 @@ pub mod windows;
 
 use super::device::Ratios;
 
-/// Lengths of rows of both factors.
+/// Row lengths of both factors.
 #[derive(Clone, Copy, Debug)]
 pub struct Lengths {
-    /// Rows of the product, rows of the right factor, columns of the product.
+    /// Rows of the product, rows of the right factor, and columns of the product.
     pub shape: [i64; 3],
-    /// Entries of each factor.
+    /// Stored entries of each factor.
     pub entries: [i64; 2],
-    /// Those of its longest row.
+    /// Entries of the longest row of each factor.
     pub longest: [i64; 2],
 }
 
-/// What is counted where lengths leave the choice open.
+/// Pattern statistics that are counted where row lengths leave the choice open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// Tiles of 16 × 16 of each factor.
+    /// Number of tiles of 16 × 16 in each factor.
     pub tiles: [u64; 2],
-    /// The most in 16 rows of the left factor.
+    /// Largest number of tiles in 16 rows of the left factor.
     pub most_tiles: u64,
-    /// Tiles of the left factor and those of the right one that they meet.
+    /// Number of pairs of a tile of the left factor and one of the right factor that it meets.
     pub pairs: u64,
-    /// Multiplications.
+    /// Number of multiplications.
     pub products: u64,
-    /// Those of the row with the most.
+    /// Multiplications of the row with the most.
     pub most_products: u64,
 }
 
 impl Lengths {
-    /// Rows and columns of factors at the most, which counting is made for: with more, tiles were not
-    /// faster where they were measured.
+    /// Maximum number of rows and columns of factors for which tiles are counted: with more, tiles were never
+    /// faster in measurements.
     pub const MOST: i64 = 1 << 17;
-    /// Entries of a row of the left factor at the most: rows of dense matrices that are longer take
-    /// tiles the square of their length.
+    /// Maximum number of entries in a row of the left factor for which tiles are counted: for longer rows of
+    /// dense matrices the work of tiles grows with the square of the length.
     pub const LONGEST: i64 = 1 << 14;
-    /// Microseconds that `hash` must take, about, for its longest row and for all products: `tile`
-    /// takes 200 more where there is little to do.
+    /// Minimum time of `hash`, in microseconds and approximately, for its longest row and all products: for
+    /// small products `tile` takes 200 more.
     const LEAST_US: f64 = 115.0;
 
-    /// Whether tiles may be faster, so that they are worth counting: 30 to 115 µs.
+    /// Returns whether tiles may be faster, so that counting them (30 to 115 µs) is worthwhile.
     pub fn may_suit_tiles(&self, device: &Ratios) -> bool {
         let products = self.entries[0] as f64 * self.entries[1] as f64 / self.shape[1].max(1) as f64;
-        // More where there is one for each place of C.
+        // A product takes longer if there is at least one for each element of C.
         let product = if products >= self.shape[0] as f64 * self.shape[2] as f64 { 4e-6 } else { 2.5e-6 };
         let product = of_product(product, device);
-        // As many as if entries met by chance, and those of the longest rows, if they meet.
+        // Expected products if entries meet by chance, and those of the longest rows if they meet each other.
         let of_longest = self.longest[0] as f64 * self.longest[1] as f64;
-        // Nearly dense factors are multiplied by matrix units in any case.
+        // Matrix units multiply nearly dense factors in any case.
         let is_dense = || {
             dense::Wanted::expected(self.shape, self.entries)
                 .is_some_and(|wanted| wanted.panels(device).is_some())
@@ -85,11 +85,12 @@ impl Lengths {
             && !is_dense()
     }
 
-    /// Microseconds of all phases of `hash` and of `tile` in fp64, on a device that is so to an H100.
+    /// Predicted microseconds of all phases of `hash` and of `tile` in fp64, on a device with these ratios to
+    /// an H100.
     pub fn predicted(&self, counts: &Counts, device: &Ratios) -> [f64; 2] {
         let Counts { tiles, most_tiles, pairs, products, most_products } = *counts;
         let [pairs, products, most_products] = [pairs, products, most_products].map(|count| count as f64);
-        // Small rows of the right factor are waited for, one after the other, in a part of the row.
+        // Loads of short rows of the right factor wait for each other, within a piece of a split row.
         let in_turn = self.longest[0].min(HASH_ENTRIES_IN_TURN) as f64;
         let longest = (HASH_PRODUCT_OF_LONGEST * most_products)
             .min(HASH_ENTRY_OF_LONGEST * in_turn + HASH_MORE_OF_LONGEST * most_products);
@@ -97,7 +98,7 @@ impl Lengths {
             + longest
             + of_product(HASH_PRODUCT, device) * products
             + HASH_ENTRY / device.cycles * self.entries[0] as f64;
-        // Tiles of C, at the most.
+        // Upper bound of the number of tiles of C.
         let of_c = pairs.min(self.shape[0] as f64 * self.shape[2] as f64 / 256.0);
         let tile = TILE_BASE
             + TILE_OF_LONGEST * most_tiles as f64
@@ -108,8 +109,8 @@ impl Lengths {
         [hash, tile]
     }
 
-    /// How many times as long as `tile` `hash` takes, if it is longer. Larger products are left to
-    /// [`Facts`].
+    /// Ratio of `hash`'s predicted time to that of `tile`, if `hash` takes longer. Larger products are left
+    /// to [`Facts`].
     pub fn gain(&self, counts: &Counts, device: &Ratios) -> Option<f64> {
         let [hash, tile] = self.predicted(counts, device);
         (self.may_suit_tiles(device) && counts.products < LEAST_PRODUCTS as u64 && hash > tile)
@@ -117,22 +118,22 @@ impl Lengths {
     }
 }
 
-/// Multiply-adds of a pair of tiles of 16 × 16, zeros included.
+/// Multiply-adds of a pair of 16 × 16 tiles, zeros included.
 const OF_PAIR: f64 = 4096.0;
 
-/// Microseconds of a product by plain instructions on a device, which takes so many on an H100.
+/// Microseconds per product by plain instructions on a device, from those on an H100.
 fn of_product(us: f64, device: &Ratios) -> f64 {
     us / device.cycles + 1e6 * device.doubles[0]
 }
 
-/// Microseconds that a pair of tiles takes on the device by matrix units, of those it takes on an H100.
+/// Microseconds per pair of tiles by matrix units on a device, from those on an H100.
 fn of_pair(us: f64, device: &Ratios) -> f64 {
     us / device.cycles + 1e6 * OF_PAIR * device.doubles[1]
 }
 
-// Microseconds of `hash`: of a product without work, of the longest row (by its products while these
-// are few an entry, else by its entries, as many as a part of the row has, and products), of a product,
-// of an entry of the left factor.
+// Microseconds of `hash`: of a call without work; of the longest row (per product while an entry has few,
+// else per entry, up to the length of a piece of a split row, and per product); per product; per entry of the
+// left factor.
 const HASH_BASE: f64 = 200.0;
 const HASH_PRODUCT_OF_LONGEST: f64 = 0.01;
 const HASH_ENTRY_OF_LONGEST: f64 = 0.25;
@@ -140,8 +141,8 @@ const HASH_ENTRIES_IN_TURN: i64 = 256;
 const HASH_MORE_OF_LONGEST: f64 = 2.1e-3;
 const HASH_PRODUCT: f64 = 4e-6;
 const HASH_ENTRY: f64 = 48e-6;
-// Of `tile`: of a product without work, of a tile of the row of tiles with the most, of a pair of tiles
-// that meet, of a tile of a factor, of a product, of a tile of C.
+// Microseconds of `tile`: of a call without work; per tile of the row of tiles with the most; per pair of
+// tiles that meet; per tile of a factor; per product; per tile of C.
 const TILE_BASE: f64 = 340.0;
 const TILE_OF_LONGEST: f64 = 4.3;
 const TILE_PAIR: f64 = 240e-6;
@@ -149,45 +150,47 @@ const TILE_TILE: f64 = 2.8e-3;
 const TILE_PRODUCT: f64 = 1.8e-6;
 const TILE_OF_C: f64 = 860e-6;
 
-/// What is known of a product after `hash` has looked at it.
+/// Statistics of a product after `hash` has examined its rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
     /// Rows of the product.
     pub rows: i64,
-    /// Those with many products for each column of their range.
+    /// Rows with many products for each column of their range.
     pub wide_rows: i64,
-    /// Others with more products than a warp takes alone.
+    /// Other rows with more products than a warp takes alone.
     pub scattered_rows: i64,
-    /// Multiplications.
+    /// Number of multiplications.
     pub products: i64,
-    /// Entries of each factor.
+    /// Stored entries of each factor.
     pub entries: [i64; 2],
 }
 
-/// Multiplications below which a second look at the patterns is not worth its time: band64's 67
-/// million take 0.7 ms either way.
+/// Number of multiplications below which further statistics of the patterns are not worth their time:
+/// band64's 67 million take 0.7 ms either way.
 pub const LEAST_PRODUCTS: i64 = 500_000_000;
-/// Products of a pair of tiles from which on they are taken. 164 (dnn80) are a tie.
+/// Minimum number of products per pair of tiles for which `tile` is taken where rows are wide. 164 (dnn80)
+/// are a tie.
 const LEAST_OF_PAIR: f64 = 200.0;
-/// The same where rows are not wide, but scattered: 0.3 ns a pair over 30 ps a product are 10.
+/// Minimum number of products per pair of tiles where rows are scattered: 0.3 ns a pair over 30 ps a product
+/// are 10.
 const LEAST_OF_SCATTERED: f64 = 12.0;
-/// Microseconds of a product that these are of, in wide rows and in scattered ones.
+/// Microseconds per product that these limits assume, in wide rows and in scattered ones.
 const PRODUCTS_OF_ROWS: [f64; 2] = [4.5e-6, 30e-6];
 
-/// Products of a pair of tiles from which on they are taken on a device, in rows whose products take so many microseconds
-/// on an H100: as many as a pair takes the time of.
+/// Minimum number of products per pair of tiles for which `tile` is taken on a device: as many as `hash`
+/// computes in the time of a pair. `product` is their time in microseconds on an H100.
 fn least_of_pair(on_h100: f64, product: f64, device: &Ratios) -> f64 {
     let pair = on_h100 * product;
     on_h100 * (of_pair(pair, device) / pair) / (of_product(product, device) / product)
 }
 
 impl Facts {
-    /// Whether tiles may be better, so that they are worth counting.
+    /// Returns whether tiles may be faster, so that they are worth counting.
     pub fn may_suit_tiles(&self) -> bool {
         self.products >= LEAST_PRODUCTS && 2 * (self.wide_rows + self.scattered_rows) >= self.rows
     }
 
-    /// Whether they are on a device, with so many of each factor.
+    /// Returns whether tiles are faster on a device, given their number in each factor.
     pub fn suits_tiles(&self, tiles: [usize; 2], device: &Ratios) -> bool {
         let [wide, scattered] = PRODUCTS_OF_ROWS;
         let least = match 2 * self.wide_rows >= self.rows {
@@ -197,7 +200,7 @@ impl Facts {
         self.may_suit_tiles() && self.of_pair(tiles) >= least
     }
 
-    /// Products of a pair of tiles, about.
+    /// Approximate number of products per pair of tiles.
     pub fn of_pair(&self, tiles: [usize; 2]) -> f64 {
         let fill = |factor: usize| self.entries[factor] as f64 / tiles[factor].max(1) as f64;
         fill(0) * fill(1) / 16.0
@@ -208,9 +211,9 @@ impl Facts {
 mod tests {
     use super::*;
 
-    /// A · A in fp64 on an H100: rows, those that are wide, products, entries, tiles; microseconds
-    /// of `hash`, and of `tile` with its conversions (`hash` of gupta3, tsopf and band256 is of before
-    /// tiles were chosen).
+    /// A · A in fp64 on an H100: rows, wide rows, products, entries, tiles; microseconds of `hash`, and of
+    /// `tile` with its conversions (`hash` of gupta3, tsopf and band256 was measured before tiles were
+    /// chosen).
     const MEASURED: [(&str, [i64; 5], [f64; 2]); 19] = [
         ("mc2depi", [525_825, 0, 8_391_681, 2_100_225, 192_681], [323.0, 1678.0]),
         ("cant", [62_451, 0, 313_454_421, 4_325_625, 62_600], [1065.0, 1635.0]),
@@ -233,11 +236,11 @@ mod tests {
         ("hpcg128", [2_097_152, 0, 1_489_355_288, 55_742_968, 14_000_000], [8692.0, 48_738.0]),
     ];
 
-    /// 24 µs of band64 are less than looking costs.
+    /// The 24 µs that band64 would gain are less than counting costs.
     const LEFT: [&str; 1] = ["band64"];
 
     impl Facts {
-        /// Of a measured product; only rows of si41 are scattered and have many products.
+        /// Statistics of a measured product; only rows of si41 are scattered with many products.
         fn measured(matrix: &str, [rows, wide_rows, products, entries, _]: [i64; 5]) -> Facts {
             let scattered_rows = if matrix == "si41" { rows - wide_rows } else { 0 };
             Facts { rows, wide_rows, scattered_rows, products, entries: [entries; 2] }
@@ -254,8 +257,8 @@ mod tests {
         }
     }
 
-    /// A · A or A · Aᵀ in fp64 on an H100, tables of benches/training: shape, entries, those of the
-    /// longest rows; tiles, the most in 16 rows, pairs, products and those of a row; microseconds of
+    /// A · A or A · Aᵀ in fp64 on an H100, from tables of benches/training: shape, entries, entries of the
+    /// longest rows; tiles, most tiles in 16 rows, pairs, products, most products of a row; microseconds of
     /// all phases of `hash` and of `tile`.
     type Small = (&'static str, [i64; 3], i64, [i64; 2], [u64; 5], [f64; 2]);
     const SMALL: [Small; 29] = [
@@ -500,8 +503,8 @@ mod tests {
         }
     }
 
-    /// `hash` is slower than predicted: rows of mesh are groups with many products an entry, and banded, a full matrix, has
-    /// so few that what its long rows are cut into takes as long.
+    /// Matrices where `hash` is slower than predicted: rows of mesh form groups with many products an entry,
+    /// and banded, a full matrix, has so few that the pieces of its split rows take as long.
     const SLOWER: [&str; 2] = ["mesh", "banded"];
 
     #[test]
@@ -518,8 +521,8 @@ mod tests {
         assert!(shares / SMALL.len() as f64 > -0.03);
     }
 
-    /// The matrix of the CUDA backend's test of this choice (src/backend/cuda/spgemm/tests/survey.rs): sixteen full blocks of
-    /// 256 rows and columns, which must be far on the side of tiles.
+    /// Matrix of the CUDA backend's test of this choice (src/backend/cuda/spgemm/tests/survey.rs): sixteen
+    /// full blocks of 256 rows and columns, where `tile` must be clearly faster.
     #[test]
     fn tiles_are_chosen_for_full_blocks_on_the_diagonal() {
         let lengths = Lengths { shape: [4096; 3], entries: [4096 * 256; 2], longest: [256; 2] };
@@ -542,7 +545,7 @@ mod tests {
         }
         let nothing = Lengths { shape: [0; 3], entries: [0; 2], longest: [0; 2] };
         assert!(!nothing.may_suit_tiles(&Ratios::SAME));
-        // Larger products are looked at by `hash` first.
+        // `hash` first examines larger products.
         let small = &SMALL[0];
         let counts =
             Counts { products: LEAST_PRODUCTS as u64, most_products: 1 << 40, ..Counts::measured(small) };
@@ -569,19 +572,20 @@ mod tests {
             let (lengths, counts) = (Lengths::measured(small), Counts::measured(small));
             let of = |device| lengths.predicted(&counts, &ratios(device, ComputeType::R64F));
             let ([hash, tile], [few, many]) = (of(&FITTED), [&HALVES[0], &HALVES[1]].map(of));
-            // Half of the multiprocessors, and half of the bandwidth, which `hash` of small products does not wait for.
+            // The devices have half the multiprocessors, and half the bandwidth, which `hash` does not depend
+            // on for small products.
             assert!(few[0] > hash && few[0] < 2.0 * hash && few[1] > tile && few[1] < 2.0 * tile);
             assert!(many[0] == hash && many[1] > tile && many[1] < 2.0 * tile);
             let [h200, a100, rtx] = [&H200, &A100, &RTX_4090].map(of);
             assert!(h200[0] == hash && h200[1] < tile && a100[0] > hash && a100[1] > tile);
-            // Pairs of tiles are 4,096 multiply-adds of doubles, of which that card has few units.
+            // A pair of tiles is 4,096 multiply-adds of doubles, for which that card has few units.
             let singles = lengths.predicted(&counts, &ratios(&RTX_4090, ComputeType::R32F));
             let doubles = Ratios::of(&RTX_4090).doubles.map(|seconds| 1e6 * seconds);
             let more = [0, 1].map(|at| rtx[at] - singles[at]);
             let expected = [counts.products as f64 * doubles[0], counts.pairs as f64 * OF_PAIR * doubles[1]];
             assert!([0, 1].iter().all(|&at| (more[at] - expected[at]).abs() < 1e-6 * rtx[at]));
         }
-        // Large products: tiles of si41 are nearly empty, those of tsopf full.
+        // For large products: the tiles of si41 are nearly empty, those of tsopf full.
         let suits = |name: &str, device, compute| {
             let (matrix, numbers, _) = MEASURED.iter().find(|(matrix, ..)| *matrix == name).unwrap();
             let facts = Facts::measured(matrix, *numbers);

@@ -1,18 +1,18 @@
-//! Seconds of an SpMM by each algorithm, from what a [`Survey`] has counted.
+//! Cost model of SpMM: seconds of each algorithm, from the pattern statistics in a [`Survey`].
 //!
 //! seconds = start + serial · (entries of the longest row) + bytes of A, B and C / memory
 //!           + bytes of rows of B as often as they are fetched / fetch
 //!           + bytes of rows of B, once for each 64 rows of A that have entries there / near
 //!           + work · (entries, tiles or blocks, each for 32 columns of C) + unit · (rows or windows)
 //!
-//! `fetch` and `near` are the traffic of a multiprocessor's cache and what it has to get from L2,
-//! since rows near each other are computed on one: without the second the rates of `row` for many
+//! `fetch` stands for the traffic of a multiprocessor's cache and `near` for what the cache has to get from
+//! L2, since neighbouring rows are computed on one multiprocessor: without `near` the rates of `row` for many
 //! columns are off by 16 to 18 %, with it by 11 to 12.
 //!
-//! A sum and not the slowest part: what loads wait for and what is computed overlap only in
+//! The terms are added, and not the slowest taken, since waiting for loads and computing overlap only in
 //! part, and sums were nearer to the measurements. The rates ([`rates`]) are fitted to
-//! benches/results/h100-spmm.tsv (`select::spmm::fit` prints them); `select::spmm::tests` says
-//! how near the choice then is to the best.
+//! benches/results/h100-spmm.tsv (`select::spmm::fit` prints them); `select::spmm::tests` checks how near the
+//! choice then is to the best.
 
 pub mod copies;
 pub mod csr;
@@ -40,19 +40,19 @@ use crate::problem::SpmmProblem;
 use crate::support::Types;
 use crate::types::{ComputeType, DataType, Index};
 
-/// What is known of a matrix.
+/// Pattern statistics of a matrix for SpMM.
 #[derive(Clone, Copy, Debug)]
 pub struct Survey {
     /// Columns of op(A).
     pub cols: usize,
     /// Entries of the longest row.
     pub longest: usize,
-    /// Counts of windows, in the shape of the value type ([`shape`]).
+    /// Statistics of windows, in the shape of the value type ([`shape`]).
     pub counts: Counts,
 }
 
 impl Survey {
-    /// Of a valid pattern of sorted rows in memory, for these values.
+    /// Counts the statistics of a valid pattern of sorted rows in memory, for values of this type.
     pub fn of<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, value: DataType) -> Self {
         let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
         let length = |rows: Range<usize>| pattern.range(rows.end - 1).end - pattern.range(rows.start).start;
@@ -64,7 +64,7 @@ impl Survey {
         Survey { cols: pattern.minor, longest, counts }
     }
 
-    /// For the reason of a choice.
+    /// Statistics as text, for the reason of a choice.
     pub fn describe(&self) -> String {
         let counts = &self.counts;
         let of = |height| counts.reuse(height);
@@ -75,7 +75,7 @@ impl Survey {
     }
 }
 
-/// The shape of blocks and tiles of windows with these values.
+/// Shape of blocks and tiles of windows with values of this type.
 pub fn shape(value: DataType) -> Shape {
     match value.size() {
         2 => format::window::SHAPE,
@@ -83,56 +83,57 @@ pub fn shape(value: DataType) -> Shape {
     }
 }
 
-/// How fast a kernel is.
+/// Rates of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
-    /// Seconds of a product of next to nothing, caches flushed.
+    /// Seconds of a product with almost no work, with flushed caches.
     pub start: f64,
-    /// Seconds more for each entry of the longest row.
+    /// Additional seconds for each entry of the longest row.
     pub serial: f64,
-    /// Bytes a second, each operand once.
+    /// Bytes a second of the operands, each counted once.
     pub memory: f64,
-    /// Bytes a second of rows of B, as often as they are fetched.
+    /// Bytes a second of rows of B, counted as often as they are fetched.
     pub fetch: f64,
-    /// Bytes a second of rows of B, once for each 64 rows of A.
+    /// Bytes a second of rows of B, counted once for each 64 rows of A.
     pub near: f64,
-    /// Seconds of an entry, a tile or a block, for 32 columns of C.
+    /// Seconds per entry, tile or block, for 32 columns of C.
     pub work: f64,
-    /// Seconds of a row or a window.
+    /// Seconds per row or window.
     pub unit: f64,
 }
 
-/// Columns of C up to which kernels take their narrow form.
+/// Maximum number of columns of C for which kernels take their narrow form.
 pub const NARROW: i64 = 64;
 
-/// A kernel's rates for up to [`NARROW`] columns of C, and for more.
+/// Rates of a kernel for up to [`NARROW`] columns of C, and for more.
 pub type Forms = [Kernel; 2];
 
-/// How fast a kind of machine is. The kernels come first: the fit tells them by their place.
+/// Rates of SpMM's kernels on a kind of machine. The kernels come first, since the fit identifies them by
+/// their position.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Rates {
-    /// `row`, by values of 2, 4 and 8 bytes.
+    /// `row`, for values of 2, 4 and 8 bytes.
     pub row: [Forms; 3],
-    /// `sell`, alike.
+    /// `sell`, for values of 2, 4 and 8 bytes.
     pub sell: [Forms; 3],
-    /// `window`: halves, tf32, fp32, fp64.
+    /// `window`, for halves, TF32, fp32 and fp64.
     pub window: [Forms; 4],
-    /// `smat`: halves, tf32, fp64.
+    /// `smat`, for halves, TF32 and fp64.
     pub smat: [Forms; 3],
-    /// `dense`: halves, tf32, fp32, fp64.
+    /// `dense`, for halves, TF32, fp32 and fp64.
     pub dense: [Forms; 4],
-    /// Multiprocessors, which decide how high windows are.
+    /// Number of multiprocessors, which determines how high windows are.
     pub multiprocessors: usize,
-    /// Seconds that a multiply-add of doubles takes more than the rates count, by plain instructions
-    /// and by matrix units.
+    /// Additional seconds per multiply-add of doubles beyond the fitted rates, by plain instructions and by
+    /// matrix units.
     pub doubles: [f64; 2],
-    /// Seconds that clusters take, as [`CLUSTERS`].
+    /// Seconds of clustering rows, as [`CLUSTERS`].
     pub clusters: [f64; 3],
 }
 
 impl Rates {
-    /// As a device is to an H100.
+    /// Rates scaled by the ratios of a device to an H100.
     pub fn scaled(&self, ratios: &Ratios) -> Self {
         let forms = |forms: Forms| forms.map(|kernel| kernel.scaled(ratios));
         Rates {
@@ -170,31 +171,31 @@ impl Rates {
     }
 }
 
-/// What an algorithm moves, and how long it takes.
+/// Predicted traffic and time of an algorithm.
 #[derive(Clone, Copy, Debug)]
 pub struct Estimate {
-    /// Bytes of A, and of B and C once.
+    /// Bytes of A, and of B and C, each counted once.
     pub bytes: f64,
     /// Seconds.
     pub seconds: f64,
 }
 
-/// What a product does: the factors of a kernel's rates, in their order.
+/// Amounts of work of a product, which the rates of a [`Kernel`] apply to in the same order.
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
-    /// Entries of the longest row.
+    /// Entries of the longest row; for `dense`, columns that a tile of C takes one after the other.
     pub longest: f64,
-    /// Bytes of A, B and C once.
+    /// Bytes of A, B and C, each counted once.
     pub bytes: f64,
-    /// Bytes of rows of B, as often as they are fetched.
+    /// Bytes of rows of B, counted as often as they are fetched.
     pub fetched: f64,
-    /// Bytes of rows of B, once for each 64 rows of A.
+    /// Bytes of rows of B, counted once for each 64 rows of A.
     pub near: f64,
-    /// Entries, tiles or blocks, each for 32 columns of C.
+    /// Entries, tiles or blocks, counted for each 32 columns of C.
     pub work: f64,
-    /// Rows or windows, alike.
+    /// Rows or windows, counted for each 32 columns of C.
     pub units: f64,
-    /// Multiply-adds, those with zeros of tiles and blocks included.
+    /// Multiply-adds, including those with zeros of tiles and blocks.
     pub products: f64,
 }
 
@@ -210,7 +211,7 @@ impl Kernel {
         }
     }
 
-    /// Seconds of so much work.
+    /// Predicted seconds of this work.
     fn seconds(&self, work: &Work) -> f64 {
         self.start
             + self.serial * work.longest
@@ -222,13 +223,13 @@ impl Kernel {
     }
 }
 
-/// What an algorithm does for `n` columns of C on a device of so many multiprocessors.
+/// Work of an algorithm for `n` columns of C on a device with this many multiprocessors.
 pub fn work(survey: &Survey, algorithm: Algorithm, types: Types, n: i64, multiprocessors: usize) -> Work {
     let counts = &survey.counts;
     let (rows, cols, nnz) = (counts.rows as f64, survey.cols as f64, counts.nnz as f64);
     let (value, columns) = (types.a.size() as f64, n.max(1) as f64);
     let row_of_b = (columns * types.x.size() as f64).max(SECTOR);
-    // A tile of 32 columns at the least.
+    // Kernels compute at least a tile of 32 columns.
     let tiles = (columns / 32.0).max(1.0);
     let dense = columns * (cols * types.x.size() as f64 + rows * types.y.size() as f64);
     let mut longest = survey.longest as f64;
@@ -252,16 +253,16 @@ pub fn work(survey: &Survey, algorithm: Algorithm, types: Types, n: i64, multipr
             (matrix, blocks * width, blocks, rows / 16.0, blocks * 16.0 * width)
         }
         Algorithm::Dense => {
-            // A few tiles of C take all of the columns one after the other: 507 rows of 63,009
+            // If C has few tiles, each takes all of the columns one after the other: 507 rows of 63,009
             // columns take 10 ms.
             longest = cols * (cols / (8.0 * rows.max(1.0))).max(1.0);
             near = 0.0;
             (rows * cols * value, rows / 128.0 * cols, rows * cols / 256.0, 0.0, rows * cols)
         }
         _ => {
-            // Longer ones are cut.
+            // Longer rows are split.
             longest = longest.min(PARTS);
-            // `sell` has columns of 16 bits, no offsets.
+            // `sell` has 16-bit columns and no offsets.
             let column = if algorithm == Algorithm::SpmmSell { 2.0 } else { 4.0 };
             (nnz * (value + column) + rows * 8.0, nnz, nnz, rows, nnz)
         }
@@ -277,12 +278,12 @@ pub fn work(survey: &Survey, algorithm: Algorithm, types: Types, n: i64, multipr
     }
 }
 
-/// Entries of a row that one warp takes at the most, about.
+/// Approximate number of entries of the longest row that a single warp takes.
 const PARTS: f64 = 1024.0;
-/// Bytes that are read at the least.
+/// Bytes of the smallest memory access.
 const SECTOR: f64 = 32.0;
 
-/// Rows of a window.
+/// Number of rows of a window.
 fn height(counts: &Counts, types: Types, n: i64, multiprocessors: usize) -> usize {
     let n = n.max(1) as usize;
     match types.a.size() {
@@ -292,7 +293,7 @@ fn height(counts: &Counts, types: Types, n: i64, multiprocessors: usize) -> usiz
     }
 }
 
-/// What an algorithm takes on a machine with these rates.
+/// Predicted traffic and time of an algorithm on a machine with these rates.
 pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, types: Types, n: i64) -> Estimate {
     let work = work(survey, algorithm, types, n, rates.multiprocessors);
     let kernel = rates.of(algorithm, types, n);
@@ -306,25 +307,25 @@ pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, types: Typ
     Estimate { bytes: work.bytes, seconds: kernel.seconds(&work) + work.products * doubles }
 }
 
-/// What clusters of rows leave of windows' columns where they help: cop20k 0.35, consph 0.45, shipsec1
-/// 0.56; of others more.
+/// Share of the windows' columns that clusters are expected to leave where they help: cop20k 0.35, consph
+/// 0.45, shipsec1 0.56; others more.
 const HOPED: f64 = 0.45;
-/// Predictions are off by a fifth: clusters are looked for where a product with what they are hoped to
-/// leave would take less than so much of one by the best algorithm.
+/// Predictions are off by a fifth: clusters are computed only if a product with the expected columns would
+/// take less than this share of the time of the best algorithm.
 const WORTH: f64 = 0.75;
-/// And taken where windows with what they have left take less than so much of what is best without:
-/// a stencil's clusters were predicted to gain 7 to 15 % and lost 10 to 14, since rows of B that L2 had
-/// were further apart then (poisson160, fp16, N = 128: 1169 and 1333 µs).
+/// Clusters are taken if `window` with them takes less than this share of the best time without: clusters of
+/// a stencil were predicted to gain 7 to 15 % and lost 10 to 14, since rows of B that L2 had held were
+/// further apart then (poisson160, fp16, N = 128: 1169 and 1333 µs).
 const PAYS: f64 = 0.85;
-/// Seconds that clusters take on an H100, about: to begin with, an entry, and a row (benches/NOTES.md, row
-/// clusters).
+/// Approximate seconds of clustering rows on an H100: a fixed start, per entry, and per row
+/// (benches/NOTES.md, row clusters).
 pub const CLUSTERS: [f64; 3] = [1.5e-3, 0.15e-9, 1e-9];
-/// Products of [`BUDGET_COLUMNS`] columns that they may take the time of.
+/// Maximum number of products with [`BUDGET_COLUMNS`] columns whose time clustering may take.
 const BUDGET: f64 = 150.0;
 const BUDGET_COLUMNS: i64 = 128;
 
-/// Whether clusters of rows are worth their time, if the choice is among these algorithms: what windows
-/// of them could save for `n` columns of C at a time, and what they cost.
+/// Returns whether clustering rows may be worth its time if the choice is among these algorithms, by the time
+/// that `window` could save for `n` columns of C and the cost of clustering.
 pub fn clusters_may_pay(rates: &Rates, survey: &Survey, types: Types, n: i64, among: &[Algorithm]) -> bool {
     if !among.contains(&Algorithm::Window) || survey.counts.looked == 0 {
         return false;
@@ -338,13 +339,14 @@ pub fn clusters_may_pay(rates: &Rates, survey: &Survey, types: Types, n: i64, am
     window(n) < WORTH * best && cost < BUDGET * window(BUDGET_COLUMNS)
 }
 
-/// Whether to put rows in clusters where a product takes so many seconds then, and so many at best if
-/// they stay in order.
+/// Returns whether rows are put in clusters, given the seconds of a product with clusters and the least
+/// seconds with the rows in their order.
 pub fn clusters_pay(clustered: f64, in_order: f64) -> bool {
     clustered < PAYS * in_order
 }
 
-/// The same of `window`, of which a survey with the rows in clusters and one with the rows in their order are known.
+/// Returns whether clusters make `window` faster, given the statistics of the rows in clusters and of the
+/// rows in their order.
 pub fn clusters_gain(
     machine: &Machine,
     problem: &SpmmProblem,

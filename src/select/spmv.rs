@@ -1,14 +1,14 @@
-//! Seconds of an SpMV in each layout, from what a [`Survey`] has counted: exact bytes,
-//! sectors of x and pieces of work, over rates that were measured.
+//! Cost model of SpMV: seconds in each layout, from the pattern statistics in a [`Survey`]: exact bytes,
+//! sectors of x and pieces of work, over measured rates.
 //!
 //! seconds = start + long · (long rows) + wide · (share of wide columns)
 //!           + serial · (longest medium row) + max(bytes / bandwidth, sectors, work)
 //!
-//! The rates of [`H100`] are fitted to 53 matrices in fp64, fp32 and fp16, measured in the run before
-//! the one of benches/results/h100-spmv.tsv with the same kernels, by least squares of the errors' logarithms,
-//! linear beyond 15 % (`select::spmv::fit` prints them for the table). `select::spmv::tests`
-//! says how near the choice then is to the best; with `--nocapture` it prints every
-//! prediction beside its measurement, so that a change of a kernel can be followed here.
+//! The rates of [`H100`] are fitted to 53 matrices in fp64, fp32 and fp16, measured in the run before that of
+//! benches/results/h100-spmv.tsv with the same kernels, by least squares of the errors' logarithms, linear
+//! beyond 15 % (`select::spmv::fit` prints them for the table). `select::spmv::tests` checks how near the
+//! choice then is to the best; with `--nocapture` it prints every prediction beside its measurement, so that
+//! the effect of a change of a kernel can be followed there.
 
 pub mod csr;
 pub mod dasp;
@@ -31,30 +31,30 @@ use crate::problem::SpmvProblem;
 use crate::support::Types;
 use crate::types::{ComputeType, Operation};
 
-/// Whether a device reads a matrix of so many bytes past its L2, which is left to x and y: it does not fit beside them.
+/// Returns whether a device reads a matrix of this size without keeping it in L2, which is left to x and y
+/// because the matrix does not fit beside them.
 pub fn reads_past_l2(matrix_bytes: u64, l2_bytes: usize) -> bool {
     matrix_bytes > l2_bytes as u64 / 2
 }
 
-/// How fast a layout is.
+/// Rates of an SpMV layout.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
-    /// Seconds of a product of next to nothing, caches flushed: the launch and the
-    /// loads that wait for each other.
+    /// Seconds of a product with almost no work, with flushed caches: the launch and dependent loads.
     start: f64,
-    /// Seconds more where rows are cut into parts that have to be added.
+    /// Additional seconds if rows are split into pieces whose partial sums have to be added.
     long: f64,
-    /// Seconds more where all columns take 32 bits.
+    /// Additional seconds if all columns take 32 bits.
     wide: f64,
-    /// Seconds more for each entry of the longest row of up to 256.
+    /// Additional seconds for each entry of the longest row of up to 256.
     serial: f64,
     /// Bytes a second.
     bandwidth: f64,
-    /// Seconds of an entry, slot or block, if nothing else bounds: instructions.
+    /// Seconds of instructions per entry, slot or block, if nothing else bounds the product.
     entry: f64,
-    /// Seconds of a row, slice or slab.
+    /// Seconds of instructions per row, slice or slab.
     unit: f64,
-    /// The same more where all columns take 32 bits.
+    /// Additional seconds per row, slice or slab if all columns take 32 bits.
     wide_unit: f64,
     /// Sectors of x a second from L2.
     far_sectors: f64,
@@ -62,14 +62,14 @@ pub struct Layout {
     near_sectors: f64,
 }
 
-/// How fast a kind of machine is on all of them.
+/// Rates of all layouts on a kind of machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Rates {
-    /// Lanes that run at one time, which decides how `sell` cuts rows.
+    /// Number of lanes that run at one time, which determines how `sell` splits rows.
     lanes: usize,
     /// Bytes of x that stay in L1.
     near_bytes: f64,
-    /// Seconds that a multiply-add of doubles takes more than instructions are counted with.
+    /// Additional seconds per multiply-add of doubles beyond the rates of instructions.
     doubles: f64,
     csr: Layout,
     sell: Layout,
@@ -93,7 +93,7 @@ impl Layout {
 }
 
 impl Rates {
-    /// As a device is to an H100.
+    /// Rates scaled by the ratios of a device to an H100.
     pub fn scaled(&self, ratios: &Ratios) -> Self {
         Rates {
             lanes: (self.lanes as f64 * ratios.multiprocessors).round() as usize,
@@ -107,7 +107,7 @@ impl Rates {
         }
     }
 
-    /// Seconds more of a multiply-add of this type.
+    /// Additional seconds per multiply-add in this compute type.
     fn doubles_of(&self, compute: ComputeType) -> f64 {
         match compute {
             ComputeType::R64F => self.doubles,
@@ -120,15 +120,15 @@ impl Rates {
 const US: f64 = 1e-6;
 const PS: f64 = 1e-12;
 
-/// An H100: 132 multiprocessors of 1,024 lanes, 256 KiB of L1 of which x gets what the
-/// matrix' stream leaves. Rates of x from L2 and L1 are seen on uniform, cop20k and
-/// rmat20 (x of 0.2 to 8 MB, each entry in a sector of its own): 110 to 120 and 230 to
-/// 250 thousand million a second; a layout with a lower rate has fewer loads under way.
+/// An H100 with 132 multiprocessors of 1,024 lanes, and 256 KiB of L1, of which x gets what the stream of the
+/// matrix leaves. Rates of x from L2 and L1 show on uniform, cop20k and rmat20 (x of 0.2 to 8 MB, each entry
+/// in a sector of its own): 110 to 120 and 230 to 250 thousand million sectors a second; a layout with a
+/// lower rate has fewer loads in flight.
 pub const H100: Rates = Rates {
     lanes: 132 * 1024,
     near_bytes: 2.0e5,
     doubles: 0.0,
-    // The mean error is 12 %: it is two kernels, one for even rows.
+    // The mean error is 12 %, since there are two kernels, one of them for even rows.
     csr: Layout {
         start: 5.15 * US,
         long: 2.02 * US,
@@ -141,8 +141,8 @@ pub const H100: Rates = Rates {
         far_sectors: 1.21e11,
         near_sectors: 1.58e11,
     },
-    // 9 %. A step of 64 slots is 27 ps, a slice 267, 0.6 as much again where columns are loaded from
-    // elsewhere (webbase). Sums of long rows are handed over while others work.
+    // The mean error is 9 %. A step of 64 slots takes 27 ps, a slice 267, and 0.6 as much again where columns
+    // are loaded from elsewhere (webbase). Sums of long rows are handed over while other warps work.
     sell: Layout {
         start: 5.33 * US,
         long: 0.0,
@@ -155,7 +155,7 @@ pub const H100: Rates = Rates {
         far_sectors: 1.43e11,
         near_sectors: 2.30e11,
     },
-    // 11 %. Its scan through shared memory costs the same for every entry.
+    // The mean error is 11 %. Its scan through shared memory costs the same for every entry.
     stream: Layout {
         start: 5.25 * US,
         long: 2.12 * US,
@@ -168,8 +168,8 @@ pub const H100: Rates = Rates {
         far_sectors: 1.08e11,
         near_sectors: 1.47e11,
     },
-    // 13 %. Eight medium rows are one warp's unless they are many blocks, whatever their
-    // length: those of some 250 entries hold the launch for 4 µs.
+    // The mean error is 13 %. A warp takes eight medium rows, whatever their length, unless they are many
+    // blocks: rows of some 250 entries hold the launch for 4 µs.
     dasp: Layout {
         start: 6.04 * US,
         long: 0.0,
@@ -182,7 +182,7 @@ pub const H100: Rates = Rates {
         far_sectors: 1.17e11,
         near_sectors: 3.27e11,
     },
-    // 13 %. Instructions bound it: 18 ps a block, 433 a slab.
+    // The mean error is 13 %. Instructions bound it: 18 ps a block, 433 a slab.
     mask_block: Layout {
         start: 4.87 * US,
         long: 0.03 * US,
@@ -197,11 +197,11 @@ pub const H100: Rates = Rates {
     },
 };
 
-/// What another layout must be predicted faster than `sell` by to be preferred: less is
-/// within the errors of the predictions. benches/NOTES.md has what it leaves lying.
+/// Minimum predicted gain over `sell` for another layout to be preferred: less is within the errors of the
+/// predictions. benches/NOTES.md has the loss by this margin.
 pub const MARGIN: f64 = 0.12;
 
-/// What bounds a product.
+/// Resource that bounds a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// Bytes of matrix, x and y.
@@ -213,7 +213,7 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// For a sentence.
+    /// Name of the resource for a sentence.
     pub fn describe(self) -> &'static str {
         match self {
             Bound::Bytes => "bytes",
@@ -223,52 +223,52 @@ impl Bound {
     }
 }
 
-/// What a layout moves, and how long it takes.
+/// Predicted traffic and time of a layout.
 #[derive(Clone, Copy, Debug)]
 pub struct Estimate {
     /// Bytes of matrix, x and y.
     pub bytes: f64,
     /// Seconds.
     pub seconds: f64,
-    /// What most of them are.
+    /// Resource that takes most of the time.
     pub bound: Bound,
 }
 
-/// What a product in a layout does.
+/// Work of a product in a layout.
 struct Work {
     /// Bytes of A.
     bytes: f64,
-    /// Sectors of x an entry.
+    /// Sectors of x per entry.
     sectors: f64,
-    /// Entries, slots or blocks; rows, slices or slabs.
+    /// Numbers of entries, slots or blocks, and of rows, slices or slabs.
     entries: f64,
     units: f64,
     has_long: bool,
 }
 
-/// The parts of a problem that matter here.
+/// Widths of values and indices of a problem.
 #[derive(Clone, Copy, Debug)]
 pub struct Widths {
     /// Value types.
     pub types: Types,
-    /// Bytes of a column of the matrix where `csr` reads it, and of an offset.
+    /// Bytes of a column index and of a row offset where `csr` reads the matrix.
     pub index: (usize, usize),
 }
 
 impl Widths {
-    /// Of a problem whose `csr` reads A from `source`.
+    /// Widths of a problem whose `csr` reads A from `source`.
     pub fn of(problem: &SpmvProblem, source: Source) -> Self {
         Widths { types: problem.types, index: index_bytes(&problem.a, source) }
     }
 }
 
-/// What an algorithm of SpMV takes on a machine with these rates.
+/// Predicted traffic and time of an SpMV algorithm on a machine with these rates.
 pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, widths: &Widths) -> Estimate {
     let value = widths.types.a.size();
     let (rows, nnz) = (survey.rows as f64, survey.nnz as f64);
     let wide = 1.0 - survey.narrow();
     let column = 2.0 + 2.0 * wide;
-    // Lanes side by side are in different rows where rows are short, in one where long.
+    // Neighbouring lanes are in different rows if rows are short, and in one row if they are long.
     let mixed = (survey.sectors_along() * survey.sectors_across()).sqrt();
     let (layout, work) = match algorithm {
         Algorithm::Sell => {
@@ -279,12 +279,13 @@ pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, widths: &W
             };
             let rules = sell::rules(count, entries, value, rates.lanes, SLOTS, shared, adjacent);
             let (slots, slices) = survey.sell_slots(&rules);
-            // Columns that are stored and elements of x that are read: of items of K rows once.
+            // Share of the columns that are stored, and of the elements of x that are read: an item of K rows
+            // has them once.
             let once = match rules.item_rows {
                 1 => 1.0,
                 k => 1.0 - shared[k - 2] as f64 / nnz.max(1.0) * (1.0 - 1.0 / k as f64),
             };
-            // Slices of one lane a row, whose columns follow from lane 0's.
+            // Slices with one lane per row may derive their columns from those of lane 0.
             let is_single = survey.mean() <= rules.entries as f64;
             let told = if is_single { 1.0 - survey.shifted() } else { 1.0 };
             let bytes = slots * (value as f64 + column * told * once)
@@ -306,7 +307,7 @@ pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, widths: &W
         Algorithm::Dasp => {
             let (slots, results) = survey.dasp_slots();
             let (slots, medium) = (slots as f64, survey.medium_rows() as f64);
-            // For 8 rows two numbers of 8 bytes and 8 ends.
+            // 8 rows have two numbers of 8 bytes and 8 row ends.
             let bytes = slots * (value + 4) as f64 + results as f64 * 4.0 + medium * 4.0;
             let has_long = survey.longest() > (TASK_GROUPS * GROUP) as u64;
             (rates.dasp, Work { bytes, sectors: mixed, entries: slots, units: rows, has_long })
@@ -321,7 +322,7 @@ pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, widths: &W
         _ => {
             let (index, offset) = widths.index;
             let bytes = nnz * (value + index) as f64 + (rows + 1.0) * offset as f64;
-            // Where rows are even, none is divided.
+            // No row of an even matrix is split.
             let has_long = survey.longest() as f64 > 2.0 * survey.mean();
             let sectors = survey.sectors_along();
             (rates.csr, Work { bytes, sectors, entries: nnz, units: rows, has_long })
@@ -350,8 +351,8 @@ pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, widths: &W
     Estimate { bytes, seconds, bound }
 }
 
-/// Bytes of A where only its shape is known: in slices with 16-bit columns 16 of a head
-/// for 32 rows and more of them where rows are long, and 4 a row for where y goes.
+/// Bytes of A where only its shape is known. Slices with 16-bit columns have a head of 16 bytes for 32 rows,
+/// more heads if rows are long, and 4 bytes a row for its position in y.
 pub fn bytes_by_shape(a: &SparseMatrix, op: Operation, algorithm: Algorithm) -> f64 {
     let (rows, _, nnz) = a.shape_of(op);
     let (rows, nnz) = (rows as f64, nnz as f64);
@@ -362,7 +363,7 @@ pub fn bytes_by_shape(a: &SparseMatrix, op: Operation, algorithm: Algorithm) -> 
             (nnz / slots).ceil() * (slots * (value + 2.0) + slots / 8.0 + size_of::<Tile>() as f64)
         }
         Algorithm::Dasp => nnz * (value + 4.0) + rows * 8.0,
-        // As if half full, until they are counted.
+        // Blocks are assumed to be half full until they are counted.
         Algorithm::MaskBlock => nnz * value + nnz / 16.0 * 6.0 + rows * 2.0,
         _ => nnz * (value + 2.0) + rows * 8.0,
     }

@@ -1,31 +1,31 @@
-//! What a backend has counted of a pattern for a choice.
+//! Pattern statistics that a backend has counted for a choice.
 
 use std::any::Any;
 
 use super::spmv::survey::Survey;
 
-/// Counts of the pattern of a problem of SpMV, for the choice of its algorithm.
+/// Pattern statistics of an SpMV problem, for the choice of its algorithm.
 pub struct Surveyed {
-    /// The counts.
+    /// Statistics of the pattern.
     pub survey: Survey,
-    /// What else the backend saw on the way, for when it builds what was chosen.
+    /// Backend's by-products of counting, reused when it builds the choice.
     pub seen: Box<dyn Any>,
 }
 
-/// Counts of the pattern of a problem of SpMM, for the choice of its algorithm.
+/// Pattern statistics of an SpMM problem, for the choice of its algorithm.
 pub struct SpmmSurveyed {
-    /// The counts.
+    /// Statistics of the rows in their order.
     pub survey: super::spmm::Survey,
-    /// Those of the rows in clusters, where these were made.
+    /// Statistics of the rows in clusters, if these were computed.
     pub clustered: Option<super::spmm::Survey>,
-    /// What else the backend saw on the way, for when it builds what was chosen.
+    /// Backend's by-products of counting, reused when it builds the choice.
     pub seen: Box<dyn Any>,
 }
 
-/// Counts of the pattern of a problem of SpGEMM, for the choice of its algorithm.
+/// Pattern statistics of an SpGEMM problem, for the choice of its algorithm.
 pub struct SpgemmSurveyed {
-    /// How many times as long as `tile` `hash` is predicted to take, if it is longer.
+    /// Predicted time of `hash` over that of `tile`, if `hash` takes longer.
     pub gain: Option<f64>,
-    /// What the backend saw, for when it builds what was chosen.
+    /// Backend's by-products of counting, reused when it builds the choice.
     pub seen: Box<dyn Any>,
 }

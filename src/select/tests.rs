@@ -1,4 +1,4 @@
-//! Tests of the choice.
+//! Tests of selection.
 
 use super::spmv::MARGIN;
 use super::*;
@@ -10,7 +10,7 @@ use crate::types::{Address, BackendKind, IndexBase, OpKind, Order};
 use matrices::gallery;
 use matrices::owned::OwnedCsr;
 
-/// A problem of a matrix of this shape; nothing reads its arrays.
+/// SpMV problem with a matrix of this shape; nothing reads its arrays.
 fn problem(a: (i64, i64, i64), op: Operation) -> SpmvProblem {
     let compressed = Compressed {
         major: a.0,
@@ -53,7 +53,7 @@ fn every_choice_is_explained() {
     for (problem, survey) in corpus() {
         for effort in [Effort::Default, Effort::Tuned] {
             let choices = spmv(&problem, &all, effort, &Machine::H100, Some(&survey)).unwrap();
-            // csr twice: in place and as a copy.
+            // `csr` comes twice: in place and as a copy.
             assert_eq!(choices.len(), all.len() + 1);
             let sell = choices.iter().find(|choice| choice.algorithm() == Algorithm::Sell).unwrap();
             for (at, choice) in choices.iter().enumerate() {
@@ -62,7 +62,7 @@ fn every_choice_is_explained() {
                 assert!(choice.reason.len() < 480, "{}: {}", choice.reason.len(), choice.reason);
                 assert!(all.iter().all(|row| choice.reason.contains(row.algorithm.name())));
                 assert!(choice.predicted_seconds > 0.0 && choice.predicted_seconds.is_finite());
-                // The first ones, which TUNED times, are different layouts.
+                // The first choices, which TUNED times, have different layouts.
                 let others = choices[..at].iter().filter(|other| other.algorithm() == choice.algorithm());
                 assert!(at >= all.len() || others.count() == 0);
             }
@@ -126,7 +126,7 @@ fn what_a_layout_cannot_hold_is_no_candidate() {
         let sell = rows(BackendKind::Cuda, Some(Algorithm::Sell));
         assert_eq!(spmv(&problem, &sell, Effort::Default, &Machine::H100, None).is_ok(), converted);
     }
-    // A name is a name.
+    // An algorithm asked for by name is the only candidate.
     for row in &all {
         let named = rows(BackendKind::Cuda, Some(row.algorithm));
         let choices = spmv(&corpus()[0].0, &named, Effort::Default, &Machine::H100, Some(&survey)).unwrap();
@@ -152,17 +152,17 @@ fn orders_are_tried_behind_what_is_timed() {
     };
     let copies = TRIED.map(|reorder| (Algorithm::Csr, Source::Canonical, reorder));
     assert_eq!(tried(csr + 1, problem.a.shape().0.min(MOST_TRIED)), copies);
-    // Not for what is not among the best, nor for very many rows.
+    // No orders for an algorithm that is not among the best, nor for very many rows.
     assert_eq!(tried(csr, 1000), []);
     assert_eq!(tried(csr + 1, MOST_TRIED + 1), []);
-    // A name leaves the user's rows and a copy.
+    // `csr` by name has two candidates: the user's rows and a copy.
     let named = rows(BackendKind::Cuda, Some(Algorithm::Csr));
     let mut named = spmv(&problem, &named, Effort::Tuned, &Machine::H100, None).unwrap();
     assert_eq!((named.len(), try_orders(&mut named, 2, 1000)), (2, 4));
 }
 
-/// Deterministic plans multiply `dense` by the library's own kernels, which are slower than cublasLt for large
-/// products: there the choice takes another algorithm from fewer zeros on.
+/// Deterministic plans multiply `dense` by the library's own kernels, which are slower than cublasLt for
+/// large products: the choice then leaves `dense` for another algorithm at a smaller share of zeros.
 #[test]
 fn deterministic_plans_price_their_own_kernels() {
     let mut machine = Machine::H100;

@@ -1,4 +1,5 @@
-//! The features that learned orders of rows are chosen by, and how long counting them takes on this machine's CPU.
+//! The features by which learned row orders are chosen, and how long computing them takes on this machine's
+//! CPU.
 
 use std::time::Instant;
 
@@ -7,37 +8,37 @@ use tarsia::facade::{run_in_pool, FeatureSet, Pattern};
 
 use crate::demo::products::median;
 
-/// Counts of which the time is the median; the first is none of them.
+/// Number of timed runs whose median is reported; the first, untimed run is not among them.
 const ROUNDS: usize = 5;
 
-/// The numbers, in their order.
+/// The features of a matrix, and the time to compute them.
 #[derive(Debug, Serialize)]
 pub struct Features {
     /// Version of the list of features: it changes with their definitions.
     pub version: u32,
-    /// The median of some counts.
+    /// Median time in microseconds.
     pub micros: f64,
     pub numbers: Vec<Feature>,
 }
 
-/// A number that choices are made by.
+/// A feature by which a row order is chosen.
 #[derive(Debug, Serialize)]
 pub struct Feature {
     pub name: &'static str,
     pub value: f64,
-    /// It counts something, or estimates such a count, and is printed without decimals.
+    /// True if it is a count, or an estimate of one, which is printed without decimals.
     #[serde(skip)]
     pub is_count: bool,
 }
 
-/// Of the names in [`FeatureSet::NAMES`], those that count: sizes, the least and the most of something. All others are
-/// means and a density.
+/// Returns whether a feature of [`FeatureSet::NAMES`] is a count: a size, or the least or the most of
+/// something. All others are means and a density.
 fn is_count(name: &str) -> bool {
     ["rows", "cols"].contains(&name) || name.ends_with("_min") || name.ends_with("_max")
 }
 
 impl Features {
-    /// Of a matrix by rows, which are sorted, on the host's threads.
+    /// Computes and times the features of a CSR matrix with sorted rows, on the host's threads.
     pub fn of((rows, cols): (usize, usize), offsets: &[i64], indices: &[i32]) -> Self {
         let pattern = Pattern { major: rows, minor: cols, base: 0, offsets, indices, by_columns: false };
         run_in_pool(|| {

@@ -1,4 +1,4 @@
-//! `tarsia generate`: matrices of the gallery, into files.
+//! `tarsia generate`: writes matrices of the gallery into files.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -92,7 +92,7 @@ enum Values {
 }
 
 impl Values {
-    /// The name of these values in the option --values.
+    /// Returns the name of these values in the option --values.
     fn name(self) -> &'static str {
         match self {
             Self::Random => "random",
@@ -118,7 +118,7 @@ enum Format {
 impl Format {
     const ALL: [Self; 4] = [Self::Market, Self::MarketGzip, Self::Packed, Self::Bin];
 
-    /// What names of its files end in.
+    /// Ending of the names of the format's files.
     fn ending(self) -> &'static str {
         match self {
             Self::Market => ".mtx",
@@ -128,7 +128,7 @@ impl Format {
         }
     }
 
-    /// The format whose files end as this one does.
+    /// Returns the format whose ending the file's name has.
     fn of(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_string_lossy().into_owned();
         Self::ALL.into_iter().find(|format| name.ends_with(format.ending()))
@@ -143,7 +143,7 @@ pub fn run(args: &Args) -> Result<bool> {
     }
     let files = files(args)?;
     for file in &files {
-        // Before the time is spent; `open` sees to what comes about meanwhile.
+        // Checked before time is spent; `open` handles a file that is created meanwhile.
         if file.path.exists() && !args.force {
             return Err(exists(&file.path));
         }
@@ -154,15 +154,15 @@ pub fn run(args: &Args) -> Result<bool> {
     Ok(true)
 }
 
-/// A matrix and where it goes.
+/// A matrix to make and the file to write.
 struct Target {
     name: String,
     path: PathBuf,
     format: Format,
 }
 
-/// Layers of many shapes and densities: pruned weight by weight, and by magnitude over the whole
-/// layer, which leaves rows of unequal length, or columns.
+/// Names of layers of many shapes and densities: pruned weight by weight, and by magnitude over the whole
+/// layer, which leaves rows, or columns, of unequal length.
 const PRUNED: [&str; 18] = [
     "pruned:512x512:0.5",
     "pruned:512x2048:0.8",
@@ -184,7 +184,7 @@ const PRUNED: [&str; 18] = [
     "columns:4096x16384:0.95:1",
 ];
 
-/// Names of matrices, with the parts of the list spelled out.
+/// Expands parts of the list into the names of their matrices.
 pub fn spelled_out(asked: &[String]) -> Vec<String> {
     let mut wanted = Vec::new();
     for name in asked {
@@ -207,10 +207,10 @@ pub fn spelled_out(asked: &[String]) -> Vec<String> {
     wanted
 }
 
-/// What is to be made. Makes the folder.
+/// Lists the files to write. Creates the folder.
 fn files(args: &Args) -> Result<Vec<Target>> {
     let mut wanted = spelled_out(&args.names);
-    // In time for names that are nobody's; those with arguments are seen when they are made.
+    // Finds unknown names early; a name with arguments is checked when its matrix is made.
     for name in &wanted {
         if !name.contains(':') && names().iter().all(|entry| entry.name != name) {
             let is_values = [Values::Random, Values::Laplacian].iter().any(|values| values.name() == name);
@@ -225,7 +225,7 @@ fn files(args: &Args) -> Result<Vec<Target>> {
         if args.seed.is_some() {
             return Err("--seed: the values of a Laplacian are not random".into());
         }
-        // Before a file is made of the matrices before it.
+        // Checked before any file is written.
         if let Some(name) = wanted.iter().find(|name| !gallery::is_grid(name)) {
             return Err(format!("--values=laplacian: {name} is no grid, so it has no Laplacian").into());
         }
@@ -259,7 +259,7 @@ fn files(args: &Args) -> Result<Vec<Target>> {
     Ok(wanted.into_iter().map(target).collect())
 }
 
-/// The name as part of a file's: colons are no part of files' names everywhere.
+/// Returns the name for use in a file's name: colons are not allowed in file names everywhere.
 fn file_stem(name: &str) -> String {
     name.replace(|c: char| !c.is_ascii_alphanumeric() && !"_.-".contains(c), "_")
 }
@@ -282,7 +282,7 @@ fn make(target: &Target, args: &Args) -> Result<()> {
     };
     let write = || write(file, &valued(matrix)?, *format);
     step(&format!("writing {}", path.display()), write).map_err(|error| {
-        // Half a matrix is of no use. Devices stay where they are.
+        // Removes the incomplete file. Devices stay where they are.
         if path.is_file() {
             drop(fs::remove_file(path));
         }
@@ -327,13 +327,13 @@ fn write(file: File, matrix: &Matrix, format: Format) -> std::result::Result<(),
             Format::Market => write_market(out, matrix),
             Format::MarketGzip => finish(gzip(out), |out| write_market(out, matrix)),
             Format::Packed => write_real(out, matrix),
-            // Refused before.
+            // Refused before this point.
             Format::Bin => write_generated(out, matrix),
         },
     }
 }
 
-/// Writes into the encoder and ends its stream: dropping it would hide what goes wrong there.
+/// Writes into the encoder and ends its stream; dropping the encoder would hide errors at its end.
 fn finish(
     mut encoder: GzEncoder<BufWriter<File>>,
     write: impl FnOnce(&mut GzEncoder<BufWriter<File>>) -> std::result::Result<(), MatrixError>,

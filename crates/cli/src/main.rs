@@ -1,7 +1,7 @@
 //! The command line: `tarsia demo`, `inspect`, `bench`, `sample`, `generate`, `pack`.
 //!
-//! Exit codes: 0, what was asked for was done and every check passed; 1, a
-//! check failed; 2, it could not be done (the reason is on stderr).
+//! Exit codes: 0, the command succeeded and every check passed; 1, a check failed; 2, the command could not
+//! run (the reason is on stderr).
 
 #![deny(unsafe_code)]
 
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// What went wrong, ready to be shown.
+/// Result of a command; the error is ready to be shown.
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// Sparse matrix products (SpMV, SpMM, SpGEMM): try the library on this machine.
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     match result {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
-        // The reader of our output (`| head`) has seen enough.
+        // The reader of our output (such as `| head`) has closed the pipe.
         Err(error) if is_closed_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("tarsia: {error}");

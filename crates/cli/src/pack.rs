@@ -1,4 +1,4 @@
-//! `tarsia pack`: a matrix into a file of few bytes.
+//! `tarsia pack`: writes a matrix into a compact file.
 
 use std::fmt::Display;
 use std::fs::File;

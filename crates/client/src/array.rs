@@ -1,5 +1,4 @@
-//! Memory that descriptors are made of: slices of host memory, and arrays of a
-//! handle's backend.
+//! Memory for descriptors: slices of host memory, and arrays of a handle's backend.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -11,7 +10,7 @@ use super::{check, Session};
 use tarsia::capi::memory;
 use tarsia::facade::{BackendKind, DataType, Element, Error, PointerMode, Result};
 
-/// Elements that a call may read.
+/// Borrowed elements that a call may read.
 #[derive(Debug)]
 pub struct View<'a, T> {
     pub(super) pointer: *const T,
@@ -28,7 +27,7 @@ impl<T> Clone for View<'_, T> {
 
 impl<T> Copy for View<'_, T> {}
 
-/// Elements that a call may write.
+/// Borrowed elements that a call may write.
 #[derive(Debug)]
 pub struct ViewMut<'a, T> {
     pub(super) pointer: *mut T,
@@ -37,12 +36,12 @@ pub struct ViewMut<'a, T> {
     life: PhantomData<&'a mut [T]>,
 }
 
-/// Where memory is.
+/// Location of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// The program's own memory, as a slice.
     Slice,
-    /// Memory that `tarsiaMalloc` of a backend gave.
+    /// Memory from `tarsiaMalloc` of a backend.
     Of(BackendKind),
 }
 
@@ -51,8 +50,8 @@ impl Place {
         self == Place::Of(BackendKind::Cuda)
     }
 
-    /// A call must not get memory that its backend cannot reach: the processor
-    /// would fault, or the device write to a slice that is no longer borrowed.
+    /// Returns an error for memory that the session's backend cannot reach: the processor would fault, or the
+    /// device would write to a slice that is no longer borrowed.
     pub(super) fn require(self, name: &str, session: &Session) -> Result<()> {
         if self.is_device() == (session.kind == BackendKind::Cuda) {
             return Ok(());
@@ -62,8 +61,8 @@ impl Place {
         Err(Error::invalid(name, format!("it is {is} memory, {backend} works on {wants} memory")))
     }
 
-    /// As `require` for what analysis reads. Host memory is left to the
-    /// library, which must recognise it itself.
+    /// Like `require`, for arrays that analysis reads: refuses device memory on the host only. Host memory is
+    /// passed to every backend, since the library must recognise it itself.
     pub(super) fn require_readable(self, name: &str, session: &Session) -> Result<()> {
         if self.is_device() {
             self.require(name, session)
@@ -72,7 +71,7 @@ impl Place {
         }
     }
 
-    /// The place of several arrays: the device if one is there.
+    /// Combines the locations of several arrays: device memory if any of them is.
     pub(super) fn with(self, other: Place) -> Place {
         if other.is_device() {
             other
@@ -87,24 +86,24 @@ impl<'a, T> View<'a, T> {
         self.pointer.cast()
     }
 
-    /// How many elements there are.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Where they are, an address of the backend.
+    /// Returns the address of the first element, which is an address of the backend.
     pub fn as_ptr(&self) -> *const T {
         self.pointer
     }
 }
 
 impl<'a, T: Pod> View<'a, T> {
-    /// The same bytes as elements of another type; panics where they are not whole elements that
+    /// Reinterprets the same bytes as elements of another type; panics unless they are whole elements that
     /// begin at a multiple of its alignment.
     pub fn cast<U: Pod>(self) -> View<'a, U> {
         let (pointer, len) =
@@ -114,7 +113,7 @@ impl<'a, T: Pod> View<'a, T> {
 }
 
 impl<'a, T: Pod> ViewMut<'a, T> {
-    /// The same bytes as elements of another type, to write; panics where [`View::cast`] does.
+    /// Reinterprets the same bytes as elements of another type, to write; panics where [`View::cast`] does.
     pub fn cast<U: Pod>(self) -> ViewMut<'a, U> {
         let (pointer, len) =
             (self.pointer.cast(), elements::<U>(self.pointer.addr(), self.len * size_of::<T>()));
@@ -122,7 +121,7 @@ impl<'a, T: Pod> ViewMut<'a, T> {
     }
 }
 
-/// How many elements so many bytes at an address are.
+/// Returns the number of elements in `bytes` bytes at an address.
 fn elements<U>(address: usize, bytes: usize) -> usize {
     assert!(address % align_of::<U>() == 0, "{address:#x} is not a multiple of {}", align_of::<U>());
     assert!(bytes % size_of::<U>() == 0, "{bytes} bytes are no whole elements of {}", size_of::<U>());
@@ -134,17 +133,17 @@ impl<'a, T> ViewMut<'a, T> {
         self.pointer.cast()
     }
 
-    /// How many elements there are.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Where they are, an address of the backend.
+    /// Returns the address of the first element, which is an address of the backend.
     pub fn as_mut_ptr(&self) -> *mut T {
         self.pointer
     }
@@ -152,25 +151,25 @@ impl<'a, T> ViewMut<'a, T> {
 
 mod sealed {
     pub trait Sealed {}
-    /// Of its own: every element is a scalar, and one that is borrowed might be an element as far as the
-    /// compiler knows.
+    /// Separate from `Sealed`: every element is a scalar, and for the compiler a borrowed value might be an
+    /// element, too.
     pub trait SealedScalar {}
 }
 use sealed::{Sealed, SealedScalar};
 
-/// What a call may read: a slice of host memory, or an [`Array`].
+/// Memory that a call may read: a slice of host memory, or an [`Array`].
 pub trait Memory<'a>: Sealed {
-    /// An element.
+    /// Type of the elements.
     type Item: 'a;
-    /// The elements.
+    /// Returns the elements, to read.
     fn view(self) -> View<'a, Self::Item>;
 }
 
-/// What a call may write: a slice of host memory, or an [`Array`].
+/// Memory that a call may write: a slice of host memory, or an [`Array`].
 pub trait MemoryMut<'a>: Sealed {
-    /// An element.
+    /// Type of the elements.
     type Item: 'a;
-    /// The elements.
+    /// Returns the elements, to write.
     fn view_mut(self) -> ViewMut<'a, Self::Item>;
 }
 
@@ -231,13 +230,13 @@ impl<'a, T: Pod> MemoryMut<'a> for &'a mut Array<'_, T> {
     }
 }
 
-/// alpha or beta: a number, or, in pointer mode DEVICE, where it is.
+/// A value of alpha or beta: a number, or, in pointer mode DEVICE, a view of the memory that holds it.
 pub trait Scalar: SealedScalar {
-    /// Its type.
+    /// Type of the number.
     const TYPE: DataType;
-    /// Where it is.
+    /// Pointer mode for which this scalar is.
     const MODE: PointerMode;
-    /// Its address, valid while it is borrowed.
+    /// Returns the address of the number, valid while it is borrowed.
     fn address(&self) -> *const c_void;
 }
 
@@ -260,9 +259,8 @@ impl<T: Element> Scalar for View<'_, T> {
     }
 }
 
-/// Memory of a handle's backend, from `tarsiaMalloc`. Copies to and from it are
-/// in the order of that handle's stream; for work on other streams to be done is
-/// the program's care.
+/// Memory of a handle's backend, from `tarsiaMalloc`. Copies to and from it are in the order of that handle's
+/// stream; the program must see to it that work on other streams is done.
 #[derive(Debug)]
 pub struct Array<'s, T: Pod> {
     session: &'s Session,
@@ -277,9 +275,9 @@ unsafe impl<T: Pod + Send> Send for Array<'_, T> {}
 unsafe impl<T: Pod + Sync> Sync for Array<'_, T> {}
 
 impl Session {
-    /// A copy of the elements in the backend's memory.
+    /// Copies the elements to new memory of the backend.
     pub fn upload<T: Pod>(&self, values: &[T]) -> Result<Array<'_, T>> {
-        // One byte at the least, so that an empty array has an address too.
+        // At least one byte, so that an empty array has an address too.
         let bytes = size_of_val(values).max(1);
         let mut pointer = std::ptr::null_mut();
         // SAFETY: the answer is valid for a write.
@@ -290,7 +288,7 @@ impl Session {
     }
 }
 
-/// Memory of a handle's backend with nothing in it: scratch space for others.
+/// Uninitialised memory of a handle's backend: scratch space for others.
 #[derive(Debug)]
 pub struct Scratch<'s> {
     session: &'s Session,
@@ -299,7 +297,7 @@ pub struct Scratch<'s> {
 }
 
 impl Session {
-    /// `tarsiaMalloc` of so many bytes, one at the least.
+    /// Calls `tarsiaMalloc` for `bytes` bytes, or one if that is 0.
     pub fn scratch(&self, bytes: usize) -> Result<Scratch<'_>> {
         let mut pointer = std::ptr::null_mut();
         // SAFETY: the answer is valid for a write.
@@ -309,23 +307,22 @@ impl Session {
 }
 
 impl Scratch<'_> {
-    /// Its size.
+    /// Returns its size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Where it is, an address of the backend.
+    /// Returns its address, which is an address of the backend.
     pub fn as_mut_ptr(&self) -> *mut c_void {
         self.pointer
     }
 }
 
 impl Scratch<'_> {
-    /// Copies the first elements to the host, as many as there is room for;
-    /// panics where there are not so many.
+    /// Copies the first `values.len()` elements to the host; panics if there are fewer.
     ///
     /// # Safety
-    /// These bytes have been written, with what makes a T.
+    /// These bytes have been written, with valid values of T.
     pub unsafe fn read<T: Pod>(&self, values: &mut [T]) -> Result<()> {
         let bytes = size_of_val(values);
         assert!(bytes <= self.bytes, "{bytes} of {} bytes", self.bytes);
@@ -344,12 +341,12 @@ impl Drop for Scratch<'_> {
 }
 
 impl<T: Pod> Array<'_, T> {
-    /// How many elements there are.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -362,7 +359,7 @@ impl<T: Pod> Array<'_, T> {
         check(unsafe { memory::tarsiaMemcpyToDevice(self.session.raw(), dst, values.as_ptr().cast(), bytes) })
     }
 
-    /// Copies the elements from the `at`-th on, as many as there is room for.
+    /// Copies `values.len()` elements from the `at`-th on to the host.
     pub fn read(&self, at: usize, values: &mut [T]) -> Result<()> {
         let part = self.part(at..at.saturating_add(values.len()));
         let (src, bytes) = (part.void(), size_of_val(values));
@@ -372,7 +369,7 @@ impl<T: Pod> Array<'_, T> {
         })
     }
 
-    /// Copies the first elements, as many as there is room for.
+    /// Copies the first `values.len()` elements to the host.
     pub fn download_to(&self, values: &mut [T]) -> Result<()> {
         let (src, bytes) = (self.part(0..values.len()).void(), size_of_val(values));
         // SAFETY: both hold that many bytes, all of which have been written, and
@@ -382,21 +379,21 @@ impl<T: Pod> Array<'_, T> {
         })
     }
 
-    /// A copy in host memory.
+    /// Copies all elements to host memory.
     pub fn download(&self) -> Result<Vec<T>> {
         let mut out = vec![T::zeroed(); self.len];
         self.download_to(&mut out)?;
         Ok(out)
     }
 
-    /// A part of it, to read; panics where there is no such part.
+    /// Returns a part of the array, to read; panics if `range` is not inside it.
     pub fn part(&self, range: Range<usize>) -> View<'_, T> {
         let (at, len) = self.bounds(&range);
         let pointer = self.pointer.wrapping_add(at).cast_const();
         View { pointer, len, place: Place::Of(self.session.kind), life: PhantomData }
     }
 
-    /// A part of it, to write; panics where there is no such part.
+    /// Returns a part of the array, to write; panics if `range` is not inside it.
     pub fn part_mut(&mut self, range: Range<usize>) -> ViewMut<'_, T> {
         let (at, len) = self.bounds(&range);
         let pointer = self.pointer.wrapping_add(at);

@@ -1,10 +1,10 @@
-//! Products with a result of their own.
+//! Products with a separate result: z = alpha · op(A) · x + beta · y, D = alpha · op(A) · op(B) + beta · C.
 
 use super::{check, spmm, spmv, MatrixDescr, Memory, MemoryMut, Plan, Scalar, Session, Shape, VectorDescr};
 use tarsia::facade::{Element, Result};
 
 impl Plan<'_> {
-    /// `tarsiaSpMV_into`: z = alpha · op(A) · x + beta · y.
+    /// Calls `tarsiaSpMV_into`: z = alpha · op(A) · x + beta · y.
     pub fn run_spmv_into<'x, S: Scalar, X: Element, Y: Element>(
         &self,
         session: &Session,
@@ -26,7 +26,7 @@ impl Plan<'_> {
         })
     }
 
-    /// `tarsiaSpMM_into`: D = alpha · op(A) · op(B) + beta · C.
+    /// Calls `tarsiaSpMM_into`: D = alpha · op(A) · op(B) + beta · C.
     pub fn run_spmm_into<'x, S: Scalar, B: Element, C: Element>(
         &self,
         session: &Session,

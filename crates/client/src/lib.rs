@@ -1,8 +1,7 @@
-//! A safe Rust client of the C functions: what the command line and the tests
-//! call. It goes through the same `extern "C"` functions as a C program, adds
-//! the lifetimes that C cannot say, and nothing else.
+//! A safe Rust client of the C functions, for the command line and the tests. It goes through the same
+//! `extern "C"` functions as a C program and adds only the lifetimes that C cannot express.
 
-// They are those of the C functions.
+// The client's functions have the arguments of the C functions.
 #![allow(clippy::too_many_arguments)]
 
 mod array;
@@ -32,7 +31,7 @@ use tarsia::facade::{
     PointerMode, Reorder, Result, SpgemmAlg, SpmmAlg, SpmvAlg, Status,
 };
 
-/// A status and the last message as a result.
+/// Converts a status, with the thread's last message, to a `Result`.
 pub fn check(code: tarsiaStatus_t) -> Result<()> {
     match Status::from_code(code as i32) {
         Some(Status::Success) => Ok(()),
@@ -40,7 +39,7 @@ pub fn check(code: tarsiaStatus_t) -> Result<()> {
     }
 }
 
-/// Text of this thread's last failure.
+/// Returns the error text of this thread's last failed call.
 pub fn last_message() -> String {
     let mut buffer = [0u8; 2048];
     // SAFETY: the buffer holds that many bytes.
@@ -49,12 +48,12 @@ pub fn last_message() -> String {
     String::from_utf8_lossy(&buffer[..end]).into_owned()
 }
 
-/// `tarsiaSetNumThreads`.
+/// Calls `tarsiaSetNumThreads`.
 pub fn set_num_threads(threads: i32) -> Result<()> {
     check(threads::tarsiaSetNumThreads(threads))
 }
 
-/// `tarsiaGetNumThreads`.
+/// Calls `tarsiaGetNumThreads`.
 pub fn num_threads() -> Result<i32> {
     let mut threads = 0;
     // SAFETY: the answer is valid for a write.
@@ -62,12 +61,12 @@ pub fn num_threads() -> Result<i32> {
     Ok(threads)
 }
 
-/// An enum as a C caller passes it.
+/// Converts an enum value to the form in which a C caller passes it.
 pub fn arg<E: CEnum>(value: E::Value) -> MaybeUninit<E> {
     raw_arg(E::code(value))
 }
 
-/// Any integer as a C caller may pass it.
+/// Passes any integer as an enum argument, as a C caller may do.
 pub fn raw_arg<E: CEnum>(code: i32) -> MaybeUninit<E> {
     const { assert!(std::mem::size_of::<E>() == std::mem::size_of::<i32>()) };
     let mut out = MaybeUninit::<E>::uninit();
@@ -76,7 +75,7 @@ pub fn raw_arg<E: CEnum>(code: i32) -> MaybeUninit<E> {
     out
 }
 
-/// A handle.
+/// A handle of the library.
 #[derive(Debug)]
 pub struct Session {
     raw: tarsiaHandle_t,
@@ -89,7 +88,7 @@ unsafe impl Send for Session {}
 unsafe impl Sync for Session {}
 
 impl Session {
-    /// `tarsiaCreateWithBackend`.
+    /// Calls `tarsiaCreateWithBackend`.
     pub fn new(backend: BackendKind) -> Result<Self> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: `raw` is valid for a write.
@@ -99,17 +98,17 @@ impl Session {
         Ok(session)
     }
 
-    /// The handle itself.
+    /// Returns the handle itself.
     pub fn raw(&self) -> tarsiaHandle_t {
         self.raw
     }
 
-    /// The backend that the handle was made with.
+    /// Returns the backend with which the handle was made.
     pub fn kind(&self) -> BackendKind {
         self.kind
     }
 
-    /// `tarsiaGetBackend`.
+    /// Calls `tarsiaGetBackend`.
     pub fn backend(&self) -> Result<BackendKind> {
         let mut code = 0_i32;
         // SAFETY: a C enum is an int of this size; the answer is valid for a write.
@@ -117,12 +116,12 @@ impl Session {
         BackendKind::from_code(code).ok_or_else(|| Error::invalid("backend", format!("{code} is unknown")))
     }
 
-    /// `tarsiaSetPointerMode`.
+    /// Calls `tarsiaSetPointerMode`.
     pub fn set_pointer_mode(&self, mode: PointerMode) -> Result<()> {
         check(handle::tarsiaSetPointerMode(self.raw, arg(mode)))
     }
 
-    /// `tarsiaGetPointerMode`.
+    /// Calls `tarsiaGetPointerMode`.
     pub fn pointer_mode(&self) -> Result<PointerMode> {
         let mut code = 0_i32;
         // SAFETY: a C enum is an int of this size; the answer is valid for a write.
@@ -130,23 +129,23 @@ impl Session {
         PointerMode::from_code(code).ok_or_else(|| Error::invalid("mode", format!("{code} is unknown")))
     }
 
-    /// `tarsiaSetPlanCache`.
+    /// Calls `tarsiaSetPlanCache`.
     pub fn set_plan_cache(&self, folder: Option<&CStr>) -> Result<()> {
         // SAFETY: the text ends with 0.
         check(unsafe { handle::tarsiaSetPlanCache(self.raw, folder.map_or(std::ptr::null(), CStr::as_ptr)) })
     }
 
-    /// `tarsiaSetDeterministic`.
+    /// Calls `tarsiaSetDeterministic`.
     pub fn set_deterministic(&self, on: bool) -> Result<()> {
         check(handle::tarsiaSetDeterministic(self.raw, on.into()))
     }
 
-    /// `tarsiaSynchronize`.
+    /// Calls `tarsiaSynchronize`.
     pub fn synchronize(&self) -> Result<()> {
         check(memory::tarsiaSynchronize(self.raw))
     }
 
-    /// `tarsiaCheckSpMat`: (sorted, unique).
+    /// Calls `tarsiaCheckSpMat` and returns (sorted, unique).
     pub fn check_sparse(&self, a: &Sparse) -> Result<(bool, bool)> {
         a.place.require_readable("A", self)?;
         let (mut sorted, mut unique) = (0, 0);
@@ -192,7 +191,7 @@ impl<'a> Sparse<'a> {
         Ok(Sparse { raw, value_type: V::TYPE, place, arrays: PhantomData })
     }
 
-    /// `tarsiaCreateConstCsr`.
+    /// Calls `tarsiaCreateConstCsr`.
     pub fn csr<I: Index, J: Index, V: Element>(
         (rows, cols): (i64, i64),
         offsets: impl Memory<'a, Item = I>,
@@ -223,7 +222,7 @@ impl<'a> Sparse<'a> {
         })
     }
 
-    /// `tarsiaCreateConstCsc`.
+    /// Calls `tarsiaCreateConstCsc`.
     pub fn csc<I: Index, J: Index, V: Element>(
         (rows, cols): (i64, i64),
         offsets: impl Memory<'a, Item = I>,
@@ -253,7 +252,7 @@ impl<'a> Sparse<'a> {
         })
     }
 
-    /// `tarsiaCreateConstCoo`.
+    /// Calls `tarsiaCreateConstCoo`.
     pub fn coo<J: Index, V: Element>(
         (rows, cols): (i64, i64),
         row_indices: impl Memory<'a, Item = J>,
@@ -282,7 +281,7 @@ impl<'a> Sparse<'a> {
         })
     }
 
-    /// `tarsiaCreateConstBsr`; the shape is in blocks.
+    /// Calls `tarsiaCreateConstBsr`; the shape is in blocks.
     pub fn bsr<I: Index, J: Index, V: Element>(
         (block_rows, block_cols): (i64, i64),
         (row_block, col_block): (i64, i64),
@@ -318,7 +317,7 @@ impl<'a> Sparse<'a> {
         })
     }
 
-    /// The descriptor itself.
+    /// Returns the descriptor itself.
     pub fn raw(&self) -> tarsiaConstSpMatDescr_t {
         self.raw
     }
@@ -330,7 +329,7 @@ impl Drop for Sparse<'_> {
     }
 }
 
-/// A dense matrix over borrowed memory: shape, leading dimension, order.
+/// Shape, leading dimension and order of a dense matrix over borrowed memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Rows.
@@ -344,7 +343,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Elements that an array of this shape must have at the least.
+    /// Returns the smallest number of elements that an array of this shape may have.
     pub fn extent(&self) -> usize {
         let (inner, outer) = match self.order {
             Order::Row => (self.cols, self.rows),
@@ -367,14 +366,14 @@ impl Shape {
     }
 }
 
-/// A plan; `'a` is the life of the arrays that it reads.
+/// A plan; `'a` is the lifetime of the arrays that it reads.
 #[derive(Debug)]
 pub struct Plan<'a> {
     raw: tarsiaPlan_t,
     scalar: DataType,
     value_type: DataType,
     nnz: usize,
-    /// Entries of SpGEMM's second factor.
+    /// Number of stored entries of SpGEMM's second factor.
     nnz_b: usize,
     arrays: PhantomData<&'a [u8]>,
 }
@@ -398,7 +397,7 @@ impl<'a> Plan<'a> {
         Ok(Plan { raw, scalar, value_type, nnz: spgemm_values::entries(a)?, nnz_b: 0, arrays: PhantomData })
     }
 
-    /// `tarsiaSpMV_createPlan`.
+    /// Calls `tarsiaSpMV_createPlan`.
     pub fn spmv(
         session: &Session,
         op: Operation,
@@ -422,7 +421,7 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// `tarsiaSpMM_createPlan`.
+    /// Calls `tarsiaSpMM_createPlan`.
     pub fn spmm(
         session: &Session,
         (op_a, op_b): (Operation, Operation),
@@ -452,7 +451,7 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// `tarsiaSpGEMM_createPlan`.
+    /// Calls `tarsiaSpGEMM_createPlan`.
     pub fn spgemm(
         session: &Session,
         (op_a, op_b): (Operation, Operation),
@@ -479,47 +478,47 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    /// The plan itself.
+    /// Returns the plan itself.
     pub fn raw(&self) -> tarsiaPlan_t {
         self.raw
     }
 
-    /// `tarsiaPlan_setEffort`.
+    /// Calls `tarsiaPlan_setEffort`.
     pub fn set_effort(&self, effort: Effort) -> Result<()> {
         check(plan::tarsiaPlan_setEffort(self.raw, arg(effort)))
     }
 
-    /// `tarsiaPlan_setReorder`.
+    /// Calls `tarsiaPlan_setReorder`.
     pub fn set_reorder(&self, reorder: Reorder) -> Result<()> {
         check(plan::tarsiaPlan_setReorder(self.raw, arg(reorder)))
     }
 
-    /// `tarsiaPlan_setBlockDims`.
+    /// Calls `tarsiaPlan_setBlockDims`.
     pub fn set_block_dims(&self, rows: i64, cols: i64) -> Result<()> {
         check(plan::tarsiaPlan_setBlockDims(self.raw, rows, cols))
     }
 
-    /// `tarsiaPlan_setValueUpdates`.
+    /// Calls `tarsiaPlan_setValueUpdates`.
     pub fn set_value_updates(&self, on: bool) -> Result<()> {
         check(plan::tarsiaPlan_setValueUpdates(self.raw, i32::from(on)))
     }
 
-    /// `tarsiaPlan_setSelfContained`.
+    /// Calls `tarsiaPlan_setSelfContained`.
     pub fn set_self_contained(&self, on: bool) -> Result<()> {
         check(plan::tarsiaPlan_setSelfContained(self.raw, i32::from(on)))
     }
 
-    /// `tarsiaPlan_setMemoryLimit`.
+    /// Calls `tarsiaPlan_setMemoryLimit`.
     pub fn set_memory_limit(&self, bytes: usize) -> Result<()> {
         check(plan::tarsiaPlan_setMemoryLimit(self.raw, bytes))
     }
 
-    /// `tarsiaPlan_analyze`.
+    /// Calls `tarsiaPlan_analyze`.
     pub fn analyze(&self, session: &Session) -> Result<()> {
         check(plan::tarsiaPlan_analyze(session.raw, self.raw))
     }
 
-    /// `tarsiaPlan_getDecisions`.
+    /// Calls `tarsiaPlan_getDecisions`.
     pub fn decisions(&self, session: &Session) -> Result<Vec<u8>> {
         let mut size = 0;
         let ask = |buffer: *mut u8, room: usize, size: &mut usize| {
@@ -532,19 +531,19 @@ impl<'a> Plan<'a> {
         Ok(out)
     }
 
-    /// `tarsiaPlan_setDecisions`.
+    /// Calls `tarsiaPlan_setDecisions`.
     pub fn set_decisions(&self, session: &Session, bytes: &[u8]) -> Result<()> {
         let buffer = if bytes.is_empty() { std::ptr::null() } else { bytes.as_ptr() };
         // SAFETY: an array of that many bytes.
         check(unsafe { plan::tarsiaPlan_setDecisions(session.raw, self.raw, buffer.cast(), bytes.len()) })
     }
 
-    /// `tarsiaPlan_prepare`.
+    /// Calls `tarsiaPlan_prepare`.
     pub fn prepare(&self, session: &Session) -> Result<()> {
         check(plan::tarsiaPlan_prepare(session.raw, self.raw))
     }
 
-    /// `tarsiaPlan_workspaceSize`.
+    /// Calls `tarsiaPlan_workspaceSize`.
     pub fn workspace_size(&self, n: i64) -> Result<usize> {
         let mut bytes = 0;
         // SAFETY: the answer is valid for a write.
@@ -552,7 +551,7 @@ impl<'a> Plan<'a> {
         Ok(bytes)
     }
 
-    /// `tarsiaPlan_getInfo`.
+    /// Calls `tarsiaPlan_getInfo`.
     pub fn info(&self) -> Result<plan::tarsiaPlanInfo_t> {
         let mut info = MaybeUninit::<plan::tarsiaPlanInfo_t>::zeroed();
         // SAFETY: the first field is structSize; the call fills the rest, and
@@ -564,7 +563,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// `tarsiaPlan_updateValues`: values in the order of the descriptor's.
+    /// Calls `tarsiaPlan_updateValues` with values in the order of the descriptor's.
     pub fn update_values<V: Element>(
         &self,
         session: &Session,
@@ -585,7 +584,8 @@ impl<'a> Plan<'a> {
         Err(Error::invalid(name, format!("{} given, {} expected", found.short(), expected.short())))
     }
 
-    /// The device cannot read a number of the host's, nor the host the device's.
+    /// Checks the scalars' type, and, with CUDA, that they are where the handle's pointer mode says: a device
+    /// cannot read host scalars, nor the host device scalars.
     fn check_scalars<S: Scalar>(&self, session: &Session) -> Result<()> {
         self.same_type("alpha", S::TYPE, self.scalar)?;
         if session.kind == BackendKind::Cuda && session.pointer_mode()? != S::MODE {
@@ -598,7 +598,7 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// `tarsiaSpMV`: y = alpha · op(A) · x + beta · y.
+    /// Calls `tarsiaSpMV`: y = alpha · op(A) · x + beta · y.
     pub fn run_spmv<'x, S: Scalar, X: Element, Y: Element>(
         &self,
         session: &Session,
@@ -618,7 +618,7 @@ impl<'a> Plan<'a> {
         check(unsafe { spmv::tarsiaSpMV(session.raw, self.raw, alpha, x.raw, beta, y.raw.cast_mut()) })
     }
 
-    /// `tarsiaSpMM`: C = alpha · op(A) · op(B) + beta · C.
+    /// Calls `tarsiaSpMM`: C = alpha · op(A) · op(B) + beta · C.
     pub fn run_spmm<'x, S: Scalar, B: Element, C: Element>(
         &self,
         session: &Session,
@@ -637,7 +637,7 @@ impl<'a> Plan<'a> {
         check(unsafe { spmm::tarsiaSpMM(session.raw, self.raw, alpha, b.raw, beta, c.raw.cast_mut()) })
     }
 
-    /// `tarsiaSpGEMM_symbolic`.
+    /// Calls `tarsiaSpGEMM_symbolic`.
     pub fn symbolic(&self, session: &Session) -> Result<i64> {
         let mut nnz = 0;
         // SAFETY: the answer is valid for a write.
@@ -645,7 +645,7 @@ impl<'a> Plan<'a> {
         Ok(nnz)
     }
 
-    /// `tarsiaSpGEMM_numeric` into a CSR matrix.
+    /// Calls `tarsiaSpGEMM_numeric` with a CSR matrix as the result.
     pub fn numeric_csr<'c, S: Scalar, I: Index, J: Index, V: Element>(
         &self,
         session: &Session,

@@ -1,4 +1,4 @@
-//! Calls without a plan.
+//! Products without a plan.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use tarsia::capi::{memory, spmm, spmv};
 use tarsia::facade::{BackendKind, ComputeType, Element, Error, Operation, Result};
 
 impl Session {
-    /// `tarsiaSpMV_once`: y = alpha · op(A) · x + beta · y.
+    /// Calls `tarsiaSpMV_once`: y = alpha · op(A) · x + beta · y.
     pub fn spmv_once<'x, S: Scalar, X: Element, Y: Element>(
         &self,
         op: Operation,
@@ -41,7 +41,7 @@ impl Session {
         })
     }
 
-    /// `tarsiaSpMM_once`: C = alpha · op(A) · op(B) + beta · C.
+    /// Calls `tarsiaSpMM_once`: C = alpha · op(A) · op(B) + beta · C.
     pub fn spmm_once<'x, S: Scalar, B: Element, C: Element>(
         &self,
         (op_a, op_b): (Operation, Operation),
@@ -76,7 +76,7 @@ impl Session {
         })
     }
 
-    /// Scalars are read as what they are said to be, and from where.
+    /// Checks that the scalars have the compute type, and, with CUDA, are where the pointer mode says.
     fn check_scalars<S: Scalar>(&self, compute: ComputeType) -> Result<()> {
         if S::TYPE != compute.scalar() {
             return Err(Error::invalid("alpha, beta", format!("{} given", S::TYPE.short())));
@@ -87,7 +87,7 @@ impl Session {
         Ok(())
     }
 
-    /// How long `tarsiaMalloc` of so many bytes takes.
+    /// Measures how long `tarsiaMalloc` of `bytes` bytes takes.
     pub fn time_allocation(&self, bytes: usize) -> Result<Duration> {
         let (start, mut pointer) = (Instant::now(), std::ptr::null_mut());
         // SAFETY: the answer is valid for a write.

@@ -1,5 +1,5 @@
-//! Settings that say which values a plan reads, how often, and whether that is checked; and what is known of the
-//! order in which a sparse matrix has its entries.
+//! Settings for the values that a plan reads, the number of its executes, checks and sorted output; and the
+//! sorted flag of a sparse matrix.
 
 use libc::c_int;
 
@@ -8,12 +8,12 @@ use tarsia::capi::{handle, plan, spmat_access};
 use tarsia::facade::Result;
 
 impl Session {
-    /// `tarsiaSetChecks`.
+    /// Calls `tarsiaSetChecks`.
     pub fn set_checks(&self, on: bool) -> Result<()> {
         check(handle::tarsiaSetChecks(self.raw, on.into()))
     }
 
-    /// `tarsiaGetChecks`.
+    /// Calls `tarsiaGetChecks`.
     pub fn checks(&self) -> Result<bool> {
         let mut on: c_int = 0;
         // SAFETY: the answer is valid for a write.
@@ -23,24 +23,24 @@ impl Session {
 }
 
 impl Plan<'_> {
-    /// `tarsiaPlan_setValuesInPlace`.
+    /// Calls `tarsiaPlan_setValuesInPlace`.
     pub fn set_values_in_place(&self, on: bool) -> Result<()> {
         check(plan::tarsiaPlan_setValuesInPlace(self.raw, on.into()))
     }
 
-    /// `tarsiaPlan_setExpectedExecutes`.
+    /// Calls `tarsiaPlan_setExpectedExecutes`.
     pub fn set_expected_executes(&self, executes: i64) -> Result<()> {
         check(plan::tarsiaPlan_setExpectedExecutes(self.raw, executes))
     }
 
-    /// `tarsiaPlan_setSortedOutput`.
+    /// Calls `tarsiaPlan_setSortedOutput`.
     pub fn set_sorted_output(&self, on: bool) -> Result<()> {
         check(plan::tarsiaPlan_setSortedOutput(self.raw, on.into()))
     }
 }
 
 impl Sparse<'_> {
-    /// `tarsiaSpMatGetSorted`.
+    /// Calls `tarsiaSpMatGetSorted`.
     pub fn is_sorted(&self) -> Result<bool> {
         let mut sorted: c_int = -1;
         // SAFETY: the answer is valid for a write.

@@ -1,4 +1,4 @@
-//! New values of both factors of SpGEMM.
+//! New values for both factors of SpGEMM.
 
 use std::ptr::null_mut;
 
@@ -6,7 +6,7 @@ use super::{check, length, Element, Memory, Plan, Session, Sparse};
 use tarsia::capi::{spgemm, spmat_access};
 use tarsia::facade::Result;
 
-/// Stored entries of a matrix.
+/// Returns the number of stored entries of a matrix.
 pub fn entries(matrix: &Sparse<'_>) -> Result<usize> {
     let mut nnz = 0;
     // SAFETY: `nnz` is valid for a write; rows and columns are not wanted.
@@ -15,7 +15,7 @@ pub fn entries(matrix: &Sparse<'_>) -> Result<usize> {
 }
 
 impl<'a> Plan<'a> {
-    /// `tarsiaSpGEMM_updateValues`: values of both factors, in the order of the descriptors'.
+    /// Calls `tarsiaSpGEMM_updateValues` with values of both factors, in the order of the descriptors'.
     pub fn update_both_values<V: Element>(
         &self,
         session: &Session,

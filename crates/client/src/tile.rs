@@ -10,7 +10,7 @@ use tarsia::capi::enums::{tarsiaDataType_t, CEnum};
 use tarsia::capi::{spgemm, tile};
 use tarsia::facade::{DataType, Error, Result};
 
-/// What `tarsiaTileGet` tells.
+/// Answers of `tarsiaTileGet`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TileInfo {
     /// Rows.
@@ -19,14 +19,14 @@ pub struct TileInfo {
     pub cols: i64,
     /// Stored entries.
     pub nnz: i64,
-    /// Tiles that have one.
+    /// Number of tiles that have at least one entry.
     pub tiles: i64,
     /// Type of the values.
     pub value_type: DataType,
 }
 
 impl Sparse<'static> {
-    /// `tarsiaCreateTile`.
+    /// Calls `tarsiaCreateTile`.
     pub fn tile(session: &Session, (rows, cols): (i64, i64), value_type: DataType) -> Result<Self> {
         let mut raw = null_mut();
         // SAFETY: the answer is valid for a write.
@@ -34,7 +34,7 @@ impl Sparse<'static> {
         Ok(Sparse { raw, value_type, place: Place::Of(session.kind), arrays: PhantomData })
     }
 
-    /// `tarsiaSparseToTile`: what A has, into this.
+    /// Calls `tarsiaSparseToTile`, which converts A into this matrix in tiles.
     pub fn take(&self, session: &Session, a: &Sparse<'_>) -> Result<()> {
         a.place.require_readable("A", session)?;
         // SAFETY: A's arrays live as long as it does.
@@ -43,7 +43,7 @@ impl Sparse<'static> {
 }
 
 impl Sparse<'_> {
-    /// `tarsiaTileGet`.
+    /// Calls `tarsiaTileGet`.
     pub fn tile_info(&self) -> Result<TileInfo> {
         let (mut rows, mut cols, mut nnz, mut tiles) = (0, 0, 0, 0);
         let mut value_type = MaybeUninit::<tarsiaDataType_t>::uninit();
@@ -59,7 +59,7 @@ impl Sparse<'_> {
 }
 
 impl Plan<'_> {
-    /// `tarsiaSpGEMM_numeric` into a matrix in tiles.
+    /// Calls `tarsiaSpGEMM_numeric` with a matrix in tiles as the result.
     pub fn numeric_tile<S: Scalar>(&self, session: &Session, alpha: S, c: &Sparse<'static>) -> Result<()> {
         self.check_scalars::<S>(session)?;
         // SAFETY: alpha has the compute type; C's memory is the library's.
@@ -68,7 +68,7 @@ impl Plan<'_> {
         check(code)
     }
 
-    /// `tarsiaSpGEMM_updateValues` with NULL: the values that factors in tiles have now.
+    /// Calls `tarsiaSpGEMM_updateValues` with NULL, which takes the values that factors in tiles have now.
     pub fn take_tiles(&self, session: &Session) -> Result<()> {
         // SAFETY: no array is given.
         check(unsafe { spgemm::tarsiaSpGEMM_updateValues(session.raw, self.raw, null(), null()) })

@@ -1,6 +1,6 @@
 //! A gallery of matrices: deterministic, and identical on every platform.
 //!
-//! Three ways in:
+//! Three ways to get one:
 //! - [`named`] gives the matrices of a fixed list ([`names`]) by name: the 25 of the comparison
 //!   tables, and small ones for each other structure;
 //! - [`by_name`] gives any matrix of the parametrised [`kinds`], e.g. `poisson7:32`;
@@ -8,13 +8,13 @@
 //!   (`OwnedCsr<()>`), to which [`with_values`] gives values. [`permute`] and [`expand`] make
 //!   matrices from others.
 //!
-//! Pseudo-random matrices come from [`SplitMix64`] and use only integer operations and IEEE
-//! additions, multiplications and divisions, never libm; the one exception is `webbase`, whose
-//! definition, another program's, has `pow` in it (see `gallery/comparison.rs`). Threads change nothing: a task
-//! begins where the sequence of draws would be ([`SplitMix64::after`]). Random values are uniform in
-//! [−1, 1) with full mantissas: values of few bits would hide lost precision. `f64` throughout; other
-//! types come by [`OwnedCsr::map_values`]. Entries are counted (where lengths are drawn, estimated)
-//! and reserved before the first is made, so that a matrix that cannot fit fails at once.
+//! Pseudo-random matrices come from [`SplitMix64`] and use only integer operations and IEEE additions,
+//! multiplications and divisions, never libm; the one exception is `webbase`, which another program defines
+//! with `pow` (see `gallery/comparison.rs`). The number of threads changes nothing: a parallel task continues
+//! the sequence of draws at its own position ([`SplitMix64::after`]). Random values are uniform in [−1, 1)
+//! with full mantissas: values of few bits would hide lost precision. Values are `f64` throughout;
+//! [`OwnedCsr::map_values`] converts them to other types. Entries are counted (where lengths are drawn,
+//! estimated) and reserved before the first is made, so that a matrix that cannot fit fails at once.
 //!
 //! Errors of every generator: `TooLarge` (a dimension above
 //! [`MAX_DIMENSION`](super::owned::MAX_DIMENSION)), `OutOfMemory`, and `Argument` (a parameter out of its
@@ -55,7 +55,7 @@ pub use transform::{expand, expand_permutation, permute, random_permutation, win
 
 type Result<T> = std::result::Result<T, MatrixError>;
 
-/// Which neighbours a point of [`poisson`] is coupled to.
+/// Neighbours to which a point of [`poisson`] is coupled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stencil {
     /// 2D, the 4 neighbours along the axes; 4 on the diagonal.
@@ -83,7 +83,7 @@ fn axis_pairs(n: usize) -> u128 {
     (3 * n as u128).saturating_sub(2)
 }
 
-/// The product of the sizes if it is at most [`MAX_DIMENSION`], else `TooLarge`.
+/// Returns the product of the sizes if it is at most [`MAX_DIMENSION`], else `TooLarge`.
 fn dimension<const N: usize>(sizes: [usize; N]) -> Result<usize> {
     let product = sizes.iter().fold(1u128, |product, &size| product.saturating_mul(size as u128));
     let rows = usize::try_from(product).unwrap_or(usize::MAX);
@@ -91,9 +91,9 @@ fn dimension<const N: usize>(sizes: [usize; N]) -> Result<usize> {
     Ok(rows)
 }
 
-/// The discrete Poisson operator −Δ (times h²) on a grid of `n` points an axis with Dirichlet
-/// boundary: (number of neighbours) on the diagonal, −1 for each neighbour in the grid, x fastest.
-/// n² or n³ rows. Symmetric positive definite.
+/// The discrete Poisson operator −Δ (times h²) with Dirichlet boundary on a grid of `n` points per axis:
+/// (number of neighbours) on the diagonal, −1 for each neighbour in the grid, x fastest. n² or n³ rows.
+/// Symmetric positive definite.
 pub fn poisson(stencil: Stencil, n: usize) -> Result<OwnedCsr<f64>> {
     let (depth, diagonal) = match stencil {
         Stencil::Five => (1, 4.0),
@@ -122,9 +122,9 @@ pub fn poisson(stencil: Stencil, n: usize) -> Result<OwnedCsr<f64>> {
     Ok(matrix.finish())
 }
 
-/// Draws sets of distinct columns, sorted.
+/// Sampler of sets of distinct columns, sorted.
 struct ColumnSampler {
-    /// Number of the draw that took the column last.
+    /// For each column, the number of the draw that took it last.
     taken: Vec<u32>,
     draw: u32,
     picked: Vec<usize>,
@@ -135,10 +135,10 @@ impl ColumnSampler {
         Ok(Self { taken: try_filled(cols, 0)?, draw: 0, picked: Vec::new() })
     }
 
-    /// `count` ≤ cols columns, every set equally likely (Floyd's algorithm: Bentley, Programming
-    /// Pearls, CACM 30(9), 1987): `count` draws even when nearly all columns are taken.
+    /// Draws `count` ≤ cols columns, every set equally likely (Floyd's algorithm: Bentley, Programming
+    /// Pearls, CACM 30(9), 1987), with `count` draws even when nearly all columns are taken.
     fn pick(&mut self, rng: &mut SplitMix64, count: usize) -> Result<&[usize]> {
-        // One draw a row and two more: below 2^32, as rows are.
+        // One draw per row and two more, so at most 2^31 + 1, since there are fewer than 2^31 rows.
         self.draw += 1;
         self.picked.clear();
         try_reserve(&mut self.picked, count)?;
@@ -172,7 +172,7 @@ fn probability(what: &str, value: f64) -> Result<()> {
     Err(MatrixError::argument(what, value, "0 to 1"))
 }
 
-/// A full band: every (i, j) with |i − j| ≤ `half_bandwidth`, `n` rows and columns, values random.
+/// A full band: every (i, j) with |i − j| ≤ `half_bandwidth`, `n` rows and columns, random values.
 pub fn banded(n: usize, half_bandwidth: usize, seed: u64) -> Result<OwnedCsr<f64>> {
     check_dimensions(n, n)?;
     let reach = half_bandwidth.min(n.saturating_sub(1));
@@ -189,16 +189,16 @@ pub fn banded(n: usize, half_bandwidth: usize, seed: u64) -> Result<OwnedCsr<f64
     Ok(matrix.finish())
 }
 
-/// Exactly `per_row` ≤ `cols` entries in each row, at columns drawn uniformly; values random.
+/// A matrix with exactly `per_row` ≤ `cols` entries in each row, at columns drawn uniformly; random values.
 pub fn uniform(rows: usize, cols: usize, per_row: usize, seed: u64) -> Result<OwnedCsr<f64>> {
     at_most("per_row", per_row, cols)?;
     let nnz = rows as u128 * per_row as u128;
     random_rows(rows, cols, nnz, seed, |_, _| per_row)
 }
 
-/// Rows whose lengths vary: uniform in 0..=2·m for a mean m = `density`·`cols` up to `cols`/2, in
-/// 2·m − `cols`..=`cols` above; columns drawn uniformly, values random. 0 ≤ `density` ≤ 1, where 0
-/// gives no entries and 1 a full matrix.
+/// A matrix whose row lengths vary: uniform in 0..=2·m for a mean m = `density`·`cols` up to `cols`/2, in 2·m
+/// − `cols`..=`cols` above; columns drawn uniformly, random values. 0 ≤ `density` ≤ 1, where 0 gives no
+/// entries and 1 a full matrix.
 pub fn rectangular(rows: usize, cols: usize, density: f64, seed: u64) -> Result<OwnedCsr<f64>> {
     probability("density", density)?;
     check_dimensions(rows, cols)?;
@@ -209,13 +209,13 @@ pub fn rectangular(rows: usize, cols: usize, density: f64, seed: u64) -> Result<
     random_rows(rows, cols, mean, seed, |_, rng| shortest + rng.below(choices as u64) as usize)
 }
 
-/// No entries at all.
+/// A matrix without entries.
 pub fn empty(rows: usize, cols: usize) -> Result<OwnedCsr<f64>> {
     random_rows(rows, cols, 0, 0, |_, _| 0)
 }
 
-/// As [`uniform`], but each row is empty with probability `empty_fraction` (0 to 1), and the first
-/// and the last row always are: the rows where offset arrays go wrong.
+/// Like [`uniform`], but each row is empty with probability `empty_fraction` (0 to 1), and the first and the
+/// last row always are: such rows reveal errors in the use of offsets.
 pub fn with_empty_rows(
     rows: usize,
     cols: usize,
@@ -236,7 +236,8 @@ pub fn with_empty_rows(
     })
 }
 
-/// Rows of `length(row, rng)` entries at columns drawn uniformly; `nnz` is about their sum.
+/// Makes a matrix whose row i has `length(i, rng)` entries at columns drawn uniformly; `nnz` is an estimate
+/// of their sum.
 fn random_rows(
     rows: usize,
     cols: usize,
@@ -257,9 +258,9 @@ fn random_rows(
     Ok(matrix.finish())
 }
 
-/// `dense_rows` full rows and `dense_cols` full columns, at positions drawn uniformly, on a
-/// background of `per_row` entries a row (as [`uniform`]; overlaps count once). `n` rows and
-/// columns, values random.
+/// A matrix of `dense_rows` full rows and `dense_cols` full columns, at positions drawn uniformly, on a
+/// background of `per_row` entries a row (as in [`uniform`]; overlaps count once). `n` rows and columns,
+/// random values.
 pub fn dense_rows_cols(
     n: usize,
     dense_rows: usize,
@@ -303,15 +304,14 @@ pub fn dense_rows_cols(
     Ok(matrix.finish())
 }
 
-/// The pattern with values from `seed`, uniform in [−1, 1) with full mantissas.
-/// Error: `OutOfMemory`.
+/// Gives a pattern values from `seed`, uniform in [−1, 1) with full mantissas. Error: `OutOfMemory`.
 pub fn with_values(pattern: OwnedCsr<()>, seed: u64) -> Result<OwnedCsr<f64>> {
     fill_values(pattern, SplitMix64::new(seed))
 }
 
-/// The pattern with the next values of `rng`, in CSR order.
+/// Gives a pattern the next values of `rng`, in CSR order.
 fn fill_values(pattern: OwnedCsr<()>, rng: SplitMix64) -> Result<OwnedCsr<f64>> {
-    /// Values of one parallel task: some microseconds.
+    /// Number of values of one parallel task, which takes some microseconds.
     const TASK: usize = 1 << 12;
     let mut values = try_filled(pattern.nnz(), 0.0)?;
     values.par_chunks_mut(TASK).enumerate().for_each(|(task, values)| {

@@ -1,13 +1,13 @@
-//! Sparse matrices that a program owns: read from files, or made by generators.
+//! Sparse matrices that a program owns, read from files or made by generators.
 //!
-//! The library borrows its user's arrays and knows nothing of this crate; the command line and the
-//! tests get their matrices here.
+//! The library borrows its user's arrays and does not use this crate; the command line and the tests get
+//! their matrices here.
 //!
-//! - [`owned`]: a CSR matrix with arrays of its own, and [`MatrixError`](owned::MatrixError)
+//! - [`owned`]: a CSR matrix that owns its arrays, and [`MatrixError`](owned::MatrixError)
 //! - [`market`]: Matrix Market files
-//! - [`packed`]: files of few bytes
+//! - [`packed`]: compact binary files
 //! - [`gallery`]: matrices of known structures, the same on every machine
-//! - [`SplitMix64`]: the generator of pseudo-random numbers, also of the tests
+//! - [`SplitMix64`]: the generator of pseudo-random numbers, which the tests use too
 
 #![deny(unsafe_code)]
 

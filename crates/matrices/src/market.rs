@@ -5,24 +5,23 @@
 //! header, leading blanks, Fortran's D exponents, `nan` and `inf`, duplicates (which add up in the
 //! order of the file).
 //!
-//! A file is not trusted. No announced size is allocated: arrays grow as entries arrive, every
-//! growth is fallible, and
+//! A file is not trusted. No size is allocated because the file announces it: arrays grow as entries arrive,
+//! every growth is fallible, and
 //! - a dimension is at most [`MAX_DIMENSION`], and rows + columns at most 2²⁴ + 256 · (entries in
 //!   the file): a CSR matrix needs 8 bytes a row, so a two-line file costs at most 128 MiB, and a
 //!   larger one some hundred bytes per byte of its entries;
 //! - a line is at most 64 KiB long (the format says 1024 characters).
 //!
-//! So memory follows the entries that the text really holds. gzip can hold 1000 times its size: who
-//! fears that gives [`read_market`] the text with a limit, `MultiGzDecoder::new(file).take(bytes)`.
+//! So memory follows the entries that the text really holds. gzip can compress text by a factor of 1000; to
+//! bound that, give [`read_market`] the text with a limit, `MultiGzDecoder::new(file).take(bytes)`.
 //!
-//! How a file is read: the caller's thread takes the text (and decompresses it) a block at a time,
-//! cut after a line's end, while rayon's current threads parse the block before in chunks of lines
-//! ([`blocks`], [`entries`]). Each chunk leaves its entries, mirror images included, sorted by range
-//! of rows; when all are there, each range of rows is made into its part of the CSR arrays by one
-//! task ([`assemble`]). Blocks, chunks and ranges keep the order of the file, so that the result is
-//! the same for any number of threads and any size of blocks. [`line`] has the slow and exact way
-//! through a line: the header, what is unusual, and every error; [`skip`] passes over blank lines and
-//! comments in words of 8 bytes.
+//! How a file is read: the caller's thread reads (and decompresses) the text a block at a time, cut after a
+//! line's end, while rayon's current threads parse the block before in chunks of lines ([`blocks`],
+//! [`entries`]). Each chunk yields its entries, mirror images included, sorted by range of rows; when all
+//! have arrived, one task for each range of rows makes its part of the CSR arrays ([`assemble`]). Blocks,
+//! chunks and ranges keep the order of the file, so that the result is the same for any number of threads and
+//! any size of blocks. [`line`] parses a line slowly and exactly: the header, unusual forms, and every error;
+//! [`skip`] passes over blank lines and comments in words of 8 bytes.
 
 mod assemble;
 mod blocks;
@@ -45,20 +44,20 @@ use super::owned::{check_announced, MatrixError, OwnedCsr};
 
 type Result<T> = std::result::Result<T, MatrixError>;
 
-/// Longest line accepted, in bytes with its end: 64 times what the format allows.
+/// Longest accepted line in bytes, including its end: 64 times what the format allows.
 const MAX_LINE: usize = 1 << 16;
-/// Compressed bytes that are read at a time.
+/// Size in bytes of the buffer for compressed text.
 const ZIPPED: usize = 1 << 18;
-/// How entries are laid out in the file.
+/// Layout of the entries in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarketFormat {
     /// `coordinate`: a line "row column value" per entry, indices from 1.
     Coordinate,
-    /// `array`: a value per line, by columns, nothing left out.
+    /// `array`: one value per line, by columns, without gaps.
     Array,
 }
 
-/// What the values in the file are.
+/// Type of the values in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarketField {
     /// `real`.
@@ -71,10 +70,10 @@ pub enum MarketField {
     Pattern,
 }
 
-/// Which part of the matrix the file holds.
+/// Part of the matrix that the file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarketSymmetry {
-    /// `general`: all of it.
+    /// `general`: the whole matrix.
     General,
     /// `symmetric`: the lower triangle; a_ji = a_ij.
     Symmetric,
@@ -95,16 +94,16 @@ pub struct MarketHeader {
     pub symmetry: MarketSymmetry,
 }
 
-/// A whole matrix, its symmetric half expanded and its duplicates summed.
+/// A whole matrix, with symmetric files expanded and duplicates summed.
 #[derive(Debug, PartialEq)]
 pub enum MarketValues {
-    /// From real, integer and pattern files.
+    /// Values of real, integer and pattern files.
     Real(OwnedCsr<f64>),
-    /// From complex files.
+    /// Values of complex files.
     Complex(OwnedCsr<Complex<f64>>),
 }
 
-/// What [`read_market`] found.
+/// Result of [`read_market`].
 #[derive(Debug, PartialEq)]
 pub struct MarketMatrix {
     /// The file's header.
@@ -113,13 +112,13 @@ pub struct MarketMatrix {
     pub rows: usize,
     /// Number of columns.
     pub cols: usize,
-    /// The matrix. Entries that the file states are stored, zeros too (so all of an array).
+    /// The matrix. Entries that the file states are stored, zeros too (so every element of an array).
     pub values: MarketValues,
 }
 
-/// Reads a Matrix Market file to its end; gzip (of several members, too) is known by its magic
-/// bytes. Memory: 16 bytes (complex 24) per entry of the whole matrix, then the matrix beside it; of
-/// the text two blocks of at most 8 MiB.
+/// Reads a Matrix Market file to its end; gzip (of several members, too) is recognised by its magic bytes.
+/// Memory: 16 bytes (complex: 24) per entry of the whole matrix, then the matrix beside it; of the text, two
+/// blocks of at most 8 MiB.
 ///
 /// Errors: `Parse` with the line and what was found and expected; `TooLarge` (see the module);
 /// `OutOfMemory`; `Io`, which a damaged or truncated gzip stream also gives, with the line reached.
@@ -128,8 +127,8 @@ pub fn read_market<R: Read>(reader: R) -> Result<MarketMatrix> {
     read_in(reader, Sizes::DEFAULT)
 }
 
-/// [`read_market`] with blocks of about `block` bytes of text, cut into chunks of about `chunk`
-/// bytes: for tests, which look at what happens at the borders. Both are at least 1.
+/// Like [`read_market`], but with blocks of about `block` bytes of text, cut into chunks of about `chunk`
+/// bytes, for tests of the borders between them. Both are at least 1.
 #[doc(hidden)]
 pub fn read_market_in_pieces<R: Read>(reader: R, block: usize, chunk: usize) -> Result<MarketMatrix> {
     read_in(reader, Sizes { first: block.max(1), block: block.max(1), chunk: chunk.max(1) })
@@ -151,7 +150,7 @@ fn read_in<R: Read>(mut reader: R, sizes: Sizes) -> Result<MarketMatrix> {
 
 fn read_text<R: Read>(text: R, sizes: Sizes) -> Result<MarketMatrix> {
     let mut text = Steady::new(text);
-    // A file that is something else altogether has no first line that is worth an explanation.
+    // For a file of another kind, the error names the kind instead of the bytes of its first line.
     if let Some(kind) = foreign::not_market(text.peek()) {
         let expected = "the text of a Matrix Market file, which starts with %%MatrixMarket";
         return Err(MatrixError::Parse { line: 1, message: format!("found {kind}, expected {expected}") });
@@ -166,7 +165,7 @@ fn read_text<R: Read>(text: R, sizes: Sizes) -> Result<MarketMatrix> {
     Ok(MarketMatrix { header: head.header, rows: head.rows, cols: head.cols, values })
 }
 
-/// Reads what follows the sizes.
+/// Reads the entries, which follow the line of sizes.
 fn read_values<R: Read, V: entries::Value>(
     blocks: Blocks<R>,
     block: blocks::Block,
@@ -177,7 +176,7 @@ fn read_values<R: Read, V: entries::Value>(
     assemble::assemble(head.rows, head.cols, pieces)
 }
 
-/// [`read_market`] of the file at `path`; `Io` also if it cannot be opened.
+/// Reads the file at `path` like [`read_market`]; `Io` also if it cannot be opened.
 pub fn read_market_file(path: impl AsRef<Path>) -> Result<MarketMatrix> {
     read_market(std::fs::File::open(path)?)
 }

@@ -1,15 +1,15 @@
-//! An owned CSR matrix on the host: what files, the gallery, tests and benches work with.
+//! A CSR matrix on the host that owns its arrays, for files, the gallery, tests and benchmarks.
 //!
-//! The C API borrows the user's arrays; this type is for the callers who have none yet. Its arrays
-//! are canonical (base 0, columns sorted and unique in a row), and every array that grows with the
-//! input is allocated fallibly, so that out of memory is a value and never an abort.
+//! The C API borrows the user's arrays; this type is for callers who have none yet. Its arrays are canonical
+//! (base 0, columns sorted and unique in a row), and every array that grows with the input is allocated
+//! fallibly, so that running out of memory is an error and never aborts the process.
 
 use std::fmt;
 use std::ops::{Add, Sub};
 
 use num_complex::Complex;
 
-/// Why a matrix could not be made, read or written.
+/// Reason why a matrix could not be made, read or written.
 #[derive(Debug)]
 pub enum MatrixError {
     /// The allocator refused an array of `bytes` bytes.
@@ -17,9 +17,9 @@ pub enum MatrixError {
         /// Size of the array that was asked for, in bytes.
         bytes: usize,
     },
-    /// A size is beyond what the matrix type, or the reader's limit for its input, allows.
+    /// A size exceeds the limit of the matrix type, or of the reader for its input.
     TooLarge {
-        /// The size in question, e.g. `columns`.
+        /// Name of the size, e.g. `columns`.
         what: String,
         /// The size that was asked for, in elements.
         found: u128,
@@ -28,14 +28,14 @@ pub enum MatrixError {
     },
     /// An argument (or a part of a gallery name) is not valid.
     Argument {
-        /// Which argument.
+        /// Name of the argument.
         what: String,
-        /// What it was.
+        /// Value that was given.
         found: String,
-        /// What it should have been.
+        /// Description of the valid values.
         expected: String,
     },
-    /// The text of a file is not what its format demands.
+    /// The text of a file does not have the required format.
     Parse {
         /// Line of the file, counted from 1.
         line: u64,
@@ -47,7 +47,7 @@ pub enum MatrixError {
 }
 
 impl MatrixError {
-    /// An [`MatrixError::Argument`] from anything that can be shown.
+    /// Makes a [`MatrixError::Argument`] from anything that can be displayed.
     pub(crate) fn argument(
         what: impl fmt::Display,
         found: impl fmt::Display,
@@ -76,7 +76,7 @@ impl fmt::Display for MatrixError {
 impl std::error::Error for MatrixError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            // Display already shows the error itself: its cause comes next.
+            // Display already shows the error itself, so the source is its cause.
             Self::Io(error) => error.source(),
             _ => None,
         }
@@ -107,14 +107,14 @@ pub(crate) fn check_dimensions(rows: usize, cols: usize) -> Result<(), MatrixErr
     Ok(())
 }
 
-/// rows + columns that need no entries to be believed: a row costs 8 bytes, so 128 MiB.
+/// Largest rows + columns that are accepted without entries: a row costs 8 bytes, so 128 MiB.
 const FREE_DIMENSIONS: u128 = 1 << 24;
-/// rows + columns believed per entry in the file. Real matrices have fewer than 3; 256 leaves room
-/// for the emptiest, and an entry is at least 4 bytes of a Matrix Market file.
+/// rows + columns that are accepted per entry in the file. Real matrices have fewer than 3; 256 leaves room
+/// for the emptiest, and an entry takes at least 4 bytes of a Matrix Market file.
 const DIMENSIONS_PER_ENTRY: u128 = 256;
 
-/// Checks the sizes that `place`, a part of a file, announces against the entries of the file: arrays
-/// of a length that nothing but a few digits vouches for are not made. [`MatrixError::TooLarge`].
+/// Checks the sizes that `place`, a part of a file, announces against the number of entries in the file, so
+/// that a few digits alone cannot cause long arrays to be allocated; else [`MatrixError::TooLarge`].
 pub(crate) fn check_announced(
     place: &str,
     rows: usize,
@@ -140,7 +140,7 @@ pub(crate) fn try_reserve<T>(vec: &mut Vec<T>, additional: usize) -> Result<(), 
     vec.try_reserve(additional).map_err(|_| MatrixError::OutOfMemory { bytes })
 }
 
-/// An empty vector with room for exactly `capacity` elements; else [`MatrixError::OutOfMemory`].
+/// Makes an empty vector with room for exactly `capacity` elements; else [`MatrixError::OutOfMemory`].
 pub(crate) fn try_with_capacity<T>(capacity: usize) -> Result<Vec<T>, MatrixError> {
     let mut vec = Vec::new();
     vec.try_reserve_exact(capacity)
@@ -148,14 +148,14 @@ pub(crate) fn try_with_capacity<T>(capacity: usize) -> Result<Vec<T>, MatrixErro
     Ok(vec)
 }
 
-/// A vector of `len` copies of `value`; else [`MatrixError::OutOfMemory`].
+/// Makes a vector of `len` copies of `value`; else [`MatrixError::OutOfMemory`].
 pub(crate) fn try_filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>, MatrixError> {
     let mut vec = try_with_capacity(len)?;
     vec.resize(len, value);
     Ok(vec)
 }
 
-/// `vec.push(item)` that reports [`MatrixError::OutOfMemory`].
+/// Like `vec.push(item)`, but reports [`MatrixError::OutOfMemory`].
 pub(crate) fn try_push<T>(vec: &mut Vec<T>, item: T) -> Result<(), MatrixError> {
     if vec.len() == vec.capacity() {
         try_reserve(vec, 1)?;
@@ -164,7 +164,7 @@ pub(crate) fn try_push<T>(vec: &mut Vec<T>, item: T) -> Result<(), MatrixError> 
     Ok(())
 }
 
-/// A value of a matrix that can be compared with its mirror image: real or complex.
+/// A real or complex value of a matrix, which can be compared with its mirror image.
 pub trait Entry: Copy + Default + PartialEq + Add<Output = Self> + Sub<Output = Self> {
     /// The complex conjugate; the value itself if it is real.
     fn conj(self) -> Self;
@@ -213,7 +213,7 @@ pub struct OwnedCsr<V> {
     pub rows: usize,
     /// Number of columns, at most [`MAX_DIMENSION`].
     pub cols: usize,
-    /// `rows + 1` positions in `indices`, from 0 to nnz, never decreasing.
+    /// Row offsets: `rows + 1` positions in `indices`, from 0 to nnz, never decreasing.
     pub offsets: Vec<i64>,
     /// nnz column indices, from 0 to `cols − 1`, strictly increasing in each row.
     pub indices: Vec<i32>,
@@ -222,11 +222,11 @@ pub struct OwnedCsr<V> {
 }
 
 impl<V: Copy> OwnedCsr<V> {
-    /// The `rows` × `cols` matrix with a_ij = Σ v over the `entries` (i, j, v), indices from 0.
+    /// Makes the `rows` × `cols` matrix with a_ij = Σ v over the `entries` (i, j, v), indices from 0.
     ///
-    /// Entries may come in any order; duplicates are added in the order in which they come, so the
-    /// result has the same bits for the same input. Time O(rows + nnz log(longest row)); memory
-    /// beside the input: the result.
+    /// Entries may come in any order; duplicates are added in the order in which they come, so the result has
+    /// the same bits for the same input. Time O(rows + nnz log(longest row)); beside the input it needs only
+    /// the memory of the result.
     ///
     /// Errors: `TooLarge` (a dimension above [`MAX_DIMENSION`]), `Argument` (an index out of range,
     /// with the entry's position), `OutOfMemory`.
@@ -284,7 +284,7 @@ impl<V: Copy> OwnedCsr<V> {
         Ok(())
     }
 
-    /// Adds up entries of one column in rows that are sorted, in their order.
+    /// Adds up duplicates in rows that are already sorted, in their present order.
     pub(crate) fn merge(&mut self)
     where
         V: Add<Output = V>,
@@ -309,7 +309,7 @@ impl<V: Copy> OwnedCsr<V> {
         self.values.truncate(kept);
     }
 
-    /// The transpose Aᵀ (`cols` × `rows`, not conjugated). Error: `OutOfMemory`.
+    /// Computes the transpose Aᵀ (`cols` × `rows`, not conjugated). Error: `OutOfMemory`.
     pub fn transpose(&self) -> Result<Self, MatrixError> {
         let mut offsets = try_filled(self.cols + 1, 0i64)?;
         for &col in &self.indices {
@@ -334,8 +334,8 @@ impl<V: Copy> OwnedCsr<V> {
         Ok(Self { rows: self.cols, cols: self.rows, offsets, indices, values })
     }
 
-    /// The matrix with the same pattern and the values f(a_ij), visited in CSR order.
-    /// Error: `OutOfMemory`.
+    /// Returns the matrix with the same pattern and the values f(a_ij), visited in CSR order. Error:
+    /// `OutOfMemory`.
     pub fn map_values<W>(&self, mut f: impl FnMut(V) -> W) -> Result<OwnedCsr<W>, MatrixError> {
         let mut offsets = try_with_capacity(self.offsets.len())?;
         let mut indices = try_with_capacity(self.indices.len())?;
@@ -346,12 +346,12 @@ impl<V: Copy> OwnedCsr<V> {
         Ok(OwnedCsr { rows: self.rows, cols: self.cols, offsets, indices, values })
     }
 
-    /// A copy of the matrix. (There is no `Clone`: it could not report `OutOfMemory`.)
+    /// Copies the matrix. (There is no `Clone`: it could not report `OutOfMemory`.)
     pub fn try_clone(&self) -> Result<Self, MatrixError> {
         self.map_values(|value| value)
     }
 
-    /// The stored value a_ij, `None` where no entry is stored.
+    /// Returns the stored value a_ij, or `None` where no entry is stored.
     ///
     /// # Panics
     /// If `row >= rows`.
@@ -368,7 +368,7 @@ impl<V> OwnedCsr<V> {
         self.indices.len()
     }
 
-    /// The columns and the values of row `row`, sorted by column.
+    /// Returns the columns and the values of row `row`, sorted by column.
     ///
     /// # Panics
     /// If `row >= rows`.
@@ -377,14 +377,15 @@ impl<V> OwnedCsr<V> {
         (&self.indices[range.clone()], &self.values[range])
     }
 
-    /// The matrix without its values; its arrays are moved.
+    /// Drops the values; the other arrays are moved.
     pub fn into_pattern(self) -> OwnedCsr<()> {
         let Self { rows, cols, offsets, indices, .. } = self;
         let values = vec![(); indices.len()];
         OwnedCsr { rows, cols, offsets, indices, values }
     }
 
-    /// Checks every invariant of the type's fields; `Argument` or `TooLarge` says which is broken.
+    /// Checks every invariant of the type's fields; the error, `Argument` or `TooLarge`, names the broken
+    /// one.
     pub fn validate(&self) -> Result<(), MatrixError> {
         check_dimensions(self.rows, self.cols)?;
         let nnz = self.indices.len();
@@ -407,7 +408,7 @@ impl<V> OwnedCsr<V> {
         for row in 0..self.rows {
             let (cols, _) = self.row(row);
             let in_range = |&col: &i32| (0..self.cols as i64).contains(&i64::from(col));
-            // Strictly increasing: the first and the last bound the others.
+            // Columns increase strictly, so the first and the last bound the others.
             let ends_valid = cols.first().is_none_or(in_range) && cols.last().is_none_or(in_range);
             if !ends_valid || !cols.is_sorted_by(|a, b| a < b) {
                 return Err(MatrixError::argument(
@@ -420,8 +421,8 @@ impl<V> OwnedCsr<V> {
         Ok(())
     }
 
-    /// Whether A is square and (j, i) is stored wherever (i, j) is, whatever the values.
-    /// Allocates nothing; time O(nnz log(longest row)).
+    /// Returns whether A is square and (j, i) is stored wherever (i, j) is, whatever the values. Allocates
+    /// nothing; time O(nnz log(longest row)).
     pub fn is_structurally_symmetric(&self) -> bool {
         self.rows == self.cols
             && (0..self.rows).all(|row| {
@@ -434,11 +435,11 @@ impl<V> OwnedCsr<V> {
 }
 
 impl<V: Entry> OwnedCsr<V> {
-    /// Whether A = Aᴴ (for real values A = Aᵀ) up to rounding: A is square and for every stored
-    /// (i, j) |a_ij − conj(a_ji)| ≤ `tol` · max_k |a_ik|. An entry that is not stored counts as 0,
-    /// so the pattern may be unsymmetric where values are 0. `tol` = 0 asks for equality, about
-    /// 1e-14 forgives an f64 assembly. A NaN or an infinity anywhere makes it false. Allocates
-    /// nothing; time O(nnz log(longest row)).
+    /// Returns whether A = Aᴴ (for real values A = Aᵀ) up to rounding: A is square and for every stored (i,
+    /// j) |a_ij − conj(a_ji)| ≤ `tol` · max_k |a_ik|. An entry that is not stored counts as 0, so the pattern
+    /// may be unsymmetric where values are 0. `tol` = 0 requires equality, about 1e-14 allows for the
+    /// rounding of an f64 assembly. A NaN or an infinity anywhere makes it false. Allocates nothing; time
+    /// O(nnz log(longest row)).
     pub fn is_hermitian(&self, tol: f64) -> bool {
         self.rows == self.cols
             && (0..self.rows).all(|row| {
@@ -446,29 +447,28 @@ impl<V: Entry> OwnedCsr<V> {
                 let largest = values.iter().fold(0.0, |m: f64, v| m.max(v.magnitude()));
                 let close = |(&col, &value): (&i32, &V)| {
                     let mirror = self.get(col as usize, row).unwrap_or_default();
-                    // False for NaN.
+                    // The comparison is false for NaN.
                     (value - mirror.conj()).magnitude() <= tol * largest
                 };
                 largest.is_finite() && cols.iter().zip(values).all(close)
             })
     }
 
-    /// Whether conjugate gradients may be tried: [`OwnedCsr::is_hermitian`]`(tol)` and every
-    /// diagonal entry has a positive real part. Necessary for a positive definite matrix, not
-    /// sufficient.
+    /// Returns whether conjugate gradients may be tried: [`OwnedCsr::is_hermitian`]`(tol)` and every diagonal
+    /// entry has a positive real part. Necessary for a positive definite matrix, not sufficient.
     pub fn is_cg_candidate(&self, tol: f64) -> bool {
         self.is_hermitian(tol) && (0..self.rows).all(|row| self.get(row, row).is_some_and(|v| v.real() > 0.0))
     }
 }
 
-/// Builds an [`OwnedCsr`] row by row from entries that come in order of their columns.
+/// Builder of an [`OwnedCsr`], row by row, from entries in the order of their columns.
 pub(crate) struct RowBuilder<V> {
     matrix: OwnedCsr<V>,
 }
 
 impl<V> RowBuilder<V> {
-    /// A builder for `rows` × `cols` with room for `nnz` entries (more is allowed).
-    /// Errors: `TooLarge`, `OutOfMemory`.
+    /// Makes a builder for `rows` × `cols` with room for `nnz` entries (more may be pushed). Errors:
+    /// `TooLarge`, `OutOfMemory`.
     pub(crate) fn new(rows: usize, cols: usize, nnz: u128) -> Result<Self, MatrixError> {
         check_dimensions(rows, cols)?;
         let nnz = usize::try_from(nnz).unwrap_or(usize::MAX);
@@ -497,14 +497,14 @@ impl<V> RowBuilder<V> {
         try_push(&mut self.matrix.offsets, self.matrix.indices.len() as i64)
     }
 
-    /// The matrix, once each row was ended.
+    /// Returns the matrix, once each row was ended.
     pub(crate) fn finish(self) -> OwnedCsr<V> {
         debug_assert!(self.matrix.validate().is_ok());
         self.matrix
     }
 }
 
-/// Sorts a row by column; entries of one column keep their order. `scratch` is for any row's use.
+/// Sorts a row by column; entries of one column keep their order. `scratch` can be reused for other rows.
 pub(crate) fn sort_row<V: Copy>(
     indices: &mut [i32],
     values: &mut [V],
@@ -525,8 +525,8 @@ pub(crate) fn sort_row<V: Copy>(
     Ok(())
 }
 
-// A counting sort that needs no array of cursors: count bucket b at b + 1, accumulate so that b holds
-// its start, let next_slot advance it (it ends as the start of b + 1), then restore by one shift.
+// Counting sort without an array of cursors: count bucket b at b + 1, accumulate so that b holds its start,
+// let next_slot advance it (it ends as the start of b + 1), then restore by one shift.
 
 /// Turns counts (of bucket b at b + 1) into the start of each bucket.
 fn accumulate(offsets: &mut [i64]) {
@@ -537,7 +537,7 @@ fn accumulate(offsets: &mut [i64]) {
     }
 }
 
-/// The next free position of `bucket`.
+/// Returns the next free position of `bucket`, and advances it.
 fn next_slot(offsets: &mut [i64], bucket: usize) -> usize {
     let slot = offsets[bucket];
     offsets[bucket] += 1;

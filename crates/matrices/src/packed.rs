@@ -1,5 +1,5 @@
-//! Matrices in files of few bytes: a compressed container of our own, and the plain binary files
-//! that the generator of the comparison matrices writes.
+//! Matrices in compact binary files: a compressed container of our own, and the plain binary files that the
+//! generator of the comparison matrices writes.
 //!
 //! The container, version 1 (integers little-endian, varints LEB128):
 //!
@@ -14,8 +14,8 @@
 //!   f64    entries, in CSR order, if there are values
 //! ```
 //!
-//! Differences from the row before make rows of one structure the same bytes, which is what the
-//! compressor sees; gzip's CRC-32 covers all but the first 8 bytes, which must match.
+//! Differences from the row before turn rows of one structure into the same bytes, which compress well.
+//! gzip's CRC-32 covers all but the first 8 bytes, which must match.
 //!
 //! Files are not trusted: arrays grow as bytes arrive, never by an announced size alone, every growth
 //! is fallible, and every index is checked. A decompressed byte makes at most 8 bytes of arrays.
@@ -32,10 +32,10 @@ type Result<T> = std::result::Result<T, MatrixError>;
 
 /// First bytes of a container: its name and its version.
 pub const MAGIC: [u8; 8] = *b"TARSIAM\x01";
-/// Elements that are read at a time from an array of fixed width.
+/// Number of elements that are read at a time from an array of fixed width.
 const CHUNK: usize = 1 << 16;
 
-/// What a container holds.
+/// Contents of a container.
 #[derive(Debug, PartialEq)]
 pub enum PackedMatrix {
     /// A pattern without values.
@@ -44,7 +44,7 @@ pub enum PackedMatrix {
     Real(OwnedCsr<f64>),
 }
 
-/// A value that a container can hold, or its absence.
+/// Type of the values that a container can hold; `()` for a pattern without values.
 trait Value: Copy {
     const KIND: u8;
     fn write<W: Write>(out: &mut W, values: &[Self]) -> Result<()>;
@@ -113,7 +113,7 @@ pub fn read_packed<R: Read>(mut reader: R) -> Result<PackedMatrix> {
         }
         other => return wrong("kind of values", other, "0 (none) or 1 (f64)"),
     };
-    // The end of the stream is where gzip compares its checksum.
+    // At the end of the stream gzip compares its checksum.
     end(&mut input)?;
     end(input.get_mut().get_mut())?;
     Ok(matrix)
@@ -127,7 +127,7 @@ pub fn read_generated<R: Read>(reader: R) -> Result<OwnedCsr<()>> {
     let mut input = BufReader::new(reader);
     let mut sizes = [0; 3];
     for (slot, what) in sizes.iter_mut().zip(["rows", "columns", "entries"]) {
-        // A negative one is larger than any limit.
+        // A negative size becomes larger than any limit.
         *slot = size(what, u64::from_le_bytes(array(&mut input)?))?;
     }
     let [rows, cols, nnz] = sizes;
@@ -169,7 +169,7 @@ fn wrong<T>(
     Err(MatrixError::argument(what, found, expected))
 }
 
-/// A size that an array can have.
+/// Checks that an array can have this size.
 fn size(what: &str, found: u64) -> Result<usize> {
     match usize::try_from(found) {
         Ok(size) if size <= isize::MAX as usize / 8 => Ok(size),
@@ -201,7 +201,7 @@ fn byte(input: &mut impl Read) -> Result<u8> {
     Ok(array::<1>(input)?[0])
 }
 
-/// `count` elements of N bytes, in memory that follows what was read.
+/// Reads `count` elements of N bytes; memory grows only with the bytes that were read.
 fn read_array<const N: usize, T>(
     input: &mut impl Read,
     count: usize,
@@ -214,13 +214,13 @@ fn read_array<const N: usize, T>(
         let bytes = &mut bytes[..some * N];
         input.read_exact(bytes)?;
         try_reserve(&mut out, some)?;
-        // Chunks have N bytes each.
+        // `chunks_exact` gives chunks of exactly N bytes, so `try_into` never fails.
         out.extend(bytes.chunks_exact(N).filter_map(|chunk| chunk.try_into().ok()).map(&decode));
     }
     Ok(out)
 }
 
-/// Checks that nothing follows.
+/// Checks that no bytes follow.
 fn end(input: &mut impl Read) -> Result<()> {
     let mut more = [0; 1];
     loop {
@@ -332,7 +332,7 @@ fn read_columns(input: &mut impl Read, offsets: &[i64], cols: usize) -> Result<V
                         first_before = col;
                     }
                     previous = Some(col);
-                    // Below cols, so it is an i32.
+                    // The column is below `cols`, so it fits an i32.
                     try_push(&mut indices, col as i32)?;
                 }
                 _ => {

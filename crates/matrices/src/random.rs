@@ -16,7 +16,7 @@ impl SplitMix64 {
         Self { state: seed }
     }
 
-    /// What this generator is after `draws` draws more. Time O(1): the state is a counter.
+    /// Returns the generator in its state after `draws` more draws. Time O(1): the state is a counter.
     pub fn after(&self, draws: u64) -> Self {
         Self { state: self.state.wrapping_add(draws.wrapping_mul(INCREMENT)) }
     }
@@ -36,8 +36,8 @@ impl SplitMix64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// (draw / 2¹⁶) mod `n`, with a bias below n / 2⁴⁸: what the matrices of the comparison tables
-    /// are defined by. 0 for `n` = 0.
+    /// Returns (draw / 2¹⁶) mod `n`, with a bias below n / 2⁴⁸, the draw that defines the matrices of the
+    /// comparison tables. 0 for `n` = 0.
     pub(crate) fn modulo(&mut self, n: usize) -> usize {
         (self.next_u64() >> 16).checked_rem(n as u64).unwrap_or(0) as usize
     }

@@ -1,8 +1,8 @@
-//! What the tests of the library and of its command line share: random numbers, numbers of every type
-//! that is stored, naive products, and the errors that these allow.
+//! Helpers that the tests of the library and of its command line share: random numbers, numbers of every
+//! value type, naive products, and the tolerances for comparison with them.
 //!
-//! Everything works on plain arrays and nothing here knows the library: its own unit tests use this
-//! crate, and a crate that depended on the library would bring them a second copy of it.
+//! Everything works on plain arrays and nothing here depends on the library: the library's own unit tests use
+//! this crate, and if it depended on the library it would bring them a second copy of it.
 
 #![deny(unsafe_code)]
 

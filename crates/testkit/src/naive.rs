@@ -1,11 +1,11 @@
-//! The naive loops, in f64 and complex f64. Beside each sum they keep what its
-//! error is measured by: Σ|a·x| and the number of terms.
+//! Naive products, in f64 and complex f64. With each sum they keep the measures of its error: Σ|a·x| and the
+//! number of terms.
 
 use std::collections::BTreeMap;
 
 use crate::number::{Number, Wide};
 
-/// A sum of products.
+/// A sum of products, with the measures of its error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sum<W> {
     /// Σ a·x.
@@ -17,7 +17,7 @@ pub struct Sum<W> {
 }
 
 impl<W: Wide> Sum<W> {
-    /// The sum of nothing.
+    /// Returns the sum without terms.
     pub fn empty() -> Self {
         Sum { value: W::zero(), magnitude: 0.0, terms: 0 }
     }
@@ -28,7 +28,7 @@ impl<W: Wide> Sum<W> {
         self.terms += 1;
     }
 
-    /// alpha · sum + beta · old, where a factor of 0 takes its term away.
+    /// Returns alpha · sum + beta · old; a factor of 0 removes its term.
     pub fn combine(self, alpha: W, beta: W, old: W) -> Self {
         let mut out = Sum::empty();
         if alpha != W::zero() {
@@ -47,27 +47,27 @@ impl<W: Wide> Sum<W> {
 /// The operation on a factor of a product: none, its transpose, or its conjugate transpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// It stays as it is.
+    /// op N: the factor itself.
     Plain,
-    /// It is transposed.
+    /// op T: the transpose.
     Transposed,
-    /// It is transposed, and every value conjugated.
+    /// op C: the conjugate transpose.
     Adjoint,
 }
 
-/// A sparse operand: places, values and op.
+/// A sparse factor of a product: positions, values and op.
 #[derive(Clone, Copy, Debug)]
 pub struct Factor<'a, V> {
     /// (row, column) of every value.
     pub entries: &'a [(usize, usize)],
     /// The values.
     pub values: &'a [V],
-    /// op.
+    /// Operation on the factor.
     pub op: Op,
 }
 
 impl<V: Number> Factor<'_, V> {
-    /// (row, column, value) in op(A), in storage order.
+    /// Returns (row, column, value) of each entry of op(A), in storage order.
     pub fn iter(&self) -> impl Iterator<Item = (usize, usize, V::Wide)> + '_ {
         self.entries.iter().zip(self.values).map(|(&(row, col), value)| {
             let value = value.widen();
@@ -80,7 +80,7 @@ impl<V: Number> Factor<'_, V> {
     }
 }
 
-/// op(A) · op(B) for B dense, row by row: m × n sums.
+/// Computes op(A) · op(B) for B dense: m × n sums, row by row.
 pub fn dense_product<V: Number>(
     a: &Factor<'_, V>,
     (m, n): (usize, usize),
@@ -95,7 +95,7 @@ pub fn dense_product<V: Number>(
     sums
 }
 
-/// op(A) · op(B), both sparse: the sums at all structural places.
+/// Computes op(A) · op(B) for two sparse factors: the sums at all positions of the result's pattern.
 pub fn sparse_product<V: Number, X: Number<Wide = V::Wide>>(
     a: &Factor<'_, V>,
     b: &Factor<'_, X>,
@@ -113,7 +113,7 @@ pub fn sparse_product<V: Number, X: Number<Wide = V::Wide>>(
     sums
 }
 
-/// Values by place, entries at one place added up in the order of storage.
+/// Returns the values by position, with duplicates added up in the order of storage.
 fn merged<V: Number>(factor: &Factor<'_, V>) -> BTreeMap<(usize, usize), V::Wide> {
     let mut values = BTreeMap::new();
     for (i, j, value) in factor.iter() {
@@ -122,8 +122,8 @@ fn merged<V: Number>(factor: &Factor<'_, V>) -> BTreeMap<(usize, usize), V::Wide
     values
 }
 
-/// [`sparse_product`] of factors whose entries at one place are added up first: other sums only where
-/// an infinity or a NaN meets them.
+/// Like [`sparse_product`], but adds up duplicates of each factor first; that gives other sums only where an
+/// infinity or a NaN is among them.
 pub fn sparse_product_of_merged<V: Number, X: Number<Wide = V::Wide>>(
     a: &Factor<'_, V>,
     b: &Factor<'_, X>,

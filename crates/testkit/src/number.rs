@@ -1,4 +1,4 @@
-//! Numbers: what is stored, and the wide numbers of the naive loops.
+//! Number types: the stored ones, and the wide ones of the naive products.
 
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Mul, Sub};
@@ -8,32 +8,32 @@ use half::{bf16, f16};
 use matrices::SplitMix64;
 use num_complex::{Complex32, Complex64};
 
-/// f64 or complex f64. Real types must not be computed with complex numbers:
-/// 0 · Inf in an imaginary part would turn an Inf into NaN.
+/// Number type of the naive products: f64 or complex f64. Real types must not be computed with complex
+/// numbers: 0 · Inf in an imaginary part would turn an Inf into NaN.
 pub trait Wide:
     Copy + Debug + PartialEq + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + AddAssign
 {
-    /// Whether numbers of this type have an imaginary part.
+    /// True if numbers of this type have an imaginary part.
     const IS_COMPLEX: bool;
-    /// A number of two parts; a real one drops the imaginary part.
+    /// Makes a number of its real and imaginary part; a real type drops the imaginary part.
     fn new(re: f64, im: f64) -> Self;
-    /// Real and imaginary part.
+    /// Returns the real and the imaginary part.
     fn parts(self) -> [f64; 2];
-    /// Complex conjugate.
+    /// Returns the complex conjugate.
     fn conjugate(self) -> Self;
 
-    /// 0.
+    /// Returns 0.
     fn zero() -> Self {
         Self::new(0.0, 0.0)
     }
-    /// Absolute value.
+    /// Returns the absolute value.
     fn magnitude(self) -> f64 {
         match self.parts() {
             [re, 0.0] => re.abs(),
             [re, im] => re.hypot(im),
         }
     }
-    /// Neither Inf nor NaN in any part.
+    /// Returns whether no part is Inf or NaN.
     fn is_finite(self) -> bool {
         self.parts().iter().all(|part| part.is_finite())
     }
@@ -65,25 +65,25 @@ impl Wide for Complex64 {
     }
 }
 
-/// A number as it is stored.
+/// A number type of stored values.
 pub trait Number: Pod + Debug + PartialEq + Send + Sync {
     /// The wider type in which the naive products are computed.
     type Wide: Wide;
-    /// Half the distance from 1 to the next number: the most that one rounding
-    /// errs, relative to a number that is not subnormal.
+    /// Half the distance from 1 to the next number: the largest error of one rounding, relative to a number
+    /// that is not subnormal.
     const ROUNDOFF: f64;
-    /// The smallest positive number: the most that one rounding errs otherwise.
+    /// The smallest positive number: the largest error of one rounding of a subnormal number.
     const TINY: f64;
-    /// Exact conversion.
+    /// Converts exactly to the wide type.
     fn widen(self) -> Self::Wide;
-    /// Conversion of a number that need not be rounded correctly.
+    /// Converts from the wide type; the result need not be correctly rounded.
     fn narrow(wide: Self::Wide) -> Self;
 
-    /// Not a number, in every part.
+    /// Returns a NaN, in every part.
     fn nan() -> Self {
         Self::narrow(Self::Wide::new(f64::NAN, f64::NAN))
     }
-    /// A number with a full mantissa, every part uniform in [−1, 1).
+    /// Returns a random number with a full mantissa, every part uniform in [−1, 1).
     fn random(rng: &mut SplitMix64) -> Self {
         Self::narrow(Self::Wide::new(rng.value(), rng.value()))
     }
@@ -104,8 +104,8 @@ macro_rules! real_values {
         }
     )* };
 }
-// Epsilons and smallest numbers as powers of two, from the formats' widths:
-// 53, 24, 11, 8 significant bits; least exponents −1074, −149, −24, −133.
+// Epsilons and smallest positive numbers are powers of two that follow from the formats: 53, 24, 11, 8
+// significant bits; least exponents −1074, −149, −24, −133.
 real_values! {
     f64, f64::EPSILON, f64::from_bits(1), |v| v, |w| w;
     f32, f32::EPSILON as f64, f32::from_bits(1) as f64, f64::from, |w: f64| w as f32;
@@ -137,7 +137,7 @@ impl Number for Complex32 {
     }
 }
 
-/// The bits of a slice: what "the same bits" compares.
+/// Returns the bytes of a slice, which tests compare to check that results have the same bits.
 pub fn bits<V: Pod>(values: &[V]) -> &[u8] {
     bytemuck::cast_slice(values)
 }

@@ -2,48 +2,48 @@
 
 use matrices::SplitMix64;
 
-/// The generator of the gallery with the draws that tests want.
+/// The gallery's generator, with the kinds of draws that tests need.
 #[derive(Clone, Debug)]
 pub struct Random(SplitMix64);
 
 impl Random {
-    /// A generator whose sequence is a function of the seed alone.
+    /// Makes a generator whose sequence is a function of the seed alone.
     pub fn new(seed: u64) -> Self {
         Random(SplitMix64::new(seed))
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// From 0 to n − 1; 0 where n is 0.
+    /// Draws a number from 0 to n − 1; 0 if n is 0.
     pub fn below<N: Count>(&mut self, n: N) -> N {
         N::new(self.0.below(n.get()))
     }
 
-    /// In [−1, 1) with a full mantissa.
+    /// Draws a number in [−1, 1) with a full mantissa.
     pub fn real(&mut self) -> f64 {
         self.0.value()
     }
 
-    /// An integer from −4 to 4, so that sums of products are exact.
+    /// Draws an integer from −4 to 4, so that sums of products are exact.
     pub fn integer(&mut self) -> f64 {
         self.below(9_u64) as f64 - 4.0
     }
 }
 
-/// A sequence of numbers of 31 bits.
+/// Returns a generator of 31-bit numbers.
 pub fn sequence(seed: u64) -> impl FnMut() -> usize {
     let mut random = Random::new(seed);
     move || random.below(1 << 31)
 }
 
-/// A type that counts something; not below 0.
+/// An integer type for counts; its values must not be negative.
 pub trait Count {
-    /// The integer type's value of a 64-bit count.
+    /// Converts a 64-bit count to this type.
     fn new(count: u64) -> Self;
-    /// The number.
+    /// Converts the count to 64 bits.
     fn get(self) -> u64;
 }
 

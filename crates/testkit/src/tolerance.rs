@@ -1,34 +1,34 @@
-//! The one comparison of a result with what the naive loops expect.
+//! Comparison of a result with the sum that the naive products expect.
 
 use crate::naive::Sum;
 use crate::number::{Number, Wide};
 
-/// How the product that is compared rounds.
+/// Rounding errors of the product that is compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Rounding {
-    /// Most that one rounding of a sum errs, relative to it.
+    /// Largest error of one rounding of a sum, relative to the sum.
     pub sums: f64,
-    /// Most that rounding the factors of a term errs, relative to the term; 0 where they stay as they are.
+    /// Largest error by rounding the factors of a term, relative to the term; 0 where they are not rounded.
     pub factors: f64,
 }
 
 impl Rounding {
-    /// Largest error of a product of type Y that is allowed:
-    /// c · (terms) · eps(accumulator) · Σ|a·x|, and one rounding of the storage type.
+    /// Returns the largest allowed error of a product of type Y: c · (terms) · eps(accumulator) · Σ|a·x|, and
+    /// one rounding of the storage type.
     ///
-    /// A factor 2 is for the error of `expected` itself, the 4 terms more for alpha, beta, their sum, and
-    /// the products of complex numbers.
+    /// A factor 2 is for the error of `expected` itself, and the 4 additional terms are for alpha, beta,
+    /// their sum, and the products of complex numbers.
     pub fn tolerance<Y: Number>(self, expected: &Sum<Y::Wide>) -> f64 {
         let sum = 2.0 * (expected.terms + 4) as f64 * (2.0 * self.sums) * expected.magnitude;
         let error = sum + self.factors * expected.magnitude;
         error + Y::ROUNDOFF * (expected.value.magnitude() + error) + Y::TINY
     }
 
-    /// The result is as expected: within tolerance, or Inf or NaN as expected; else a text that says what
-    /// it is.
+    /// Checks that the result is as expected: within tolerance, or the same Inf or NaN; else returns a text
+    /// that describes the difference.
     ///
-    /// Of complex numbers only whether a result is finite is compared: which part
-    /// becomes Inf or NaN depends on how a product of complex numbers is formed.
+    /// For complex numbers only whether the result is finite is compared: which part becomes Inf or NaN
+    /// depends on how a product of complex numbers is formed.
     pub fn close<Y: Number>(self, found: Y, expected: &Sum<Y::Wide>) -> Result<(), String> {
         let (wide, value) = (found.widen(), expected.value);
         if !value.is_finite() {
@@ -73,10 +73,10 @@ mod tests {
         assert!(SINGLE.close(1.0 + 8.0 * f32::EPSILON, &expected).is_ok());
         assert!(SINGLE.close(1.0 + 80.0 * f32::EPSILON, &expected).is_err());
         assert!(SINGLE.close(f32::NAN, &expected).is_err());
-        // One rounding of the storage type, subnormal numbers included.
+        // Errors of one rounding of the storage type are allowed, subnormal numbers included.
         assert!(SINGLE.close(f16::from_f32(1.0009766), &expected).is_err());
         assert!(SINGLE.close(f16::from_bits(1), &sum(8e-8, 1)).is_ok());
-        // Factors of 11 bits.
+        // Factors rounded to 11 bits.
         assert!(Rounding { factors: 1.0 / 1024.0, ..SINGLE }.close(1.0009_f32, &expected).is_ok());
     }
 

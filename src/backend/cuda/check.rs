@@ -1,6 +1,5 @@
-//! Looks at a pattern on the device: is it valid, is it sorted, how long are
-//! its rows. One kernel, which writes what it finds to memory of the host, and
-//! one wait.
+//! Checks a sparse pattern on the device: whether it is valid, whether its entries are sorted, and how long
+//! its rows are. One kernel writes its report to pinned host memory, so the host waits once.
 
 use std::sync::Arc;
 
@@ -21,8 +20,8 @@ kernel_kinds! { "analysis/check" {
     PAIRS(IndexType) = "pairs" for [index_types()];
 } }
 
-/// Words of the report, as kernels/analysis/check.cu numbers them. Positions of
-/// faults are inverted, so that 0 says "none" and the first is the largest.
+/// Indices of the words of the report, as kernels/analysis/check.cu numbers them. Positions of faults are
+/// stored inverted, so that 0 means "no fault" and the first fault is the largest number.
 mod word {
     pub const BAD_OFFSET: usize = 0;
     pub const FIRST_OFFSET: usize = 1;
@@ -40,14 +39,14 @@ mod word {
     pub const COUNT: usize = 16;
 }
 
-/// What the pattern is like.
+/// Properties of a valid pattern that the check found.
 #[derive(Clone, Copy, Debug)]
 pub struct Findings {
-    /// Order of the entries; for COO by (row, column) of op(A).
+    /// Sortedness and uniqueness of the entries; for COO by (row, column) of op(A).
     pub structure: Structure,
-    /// COO: columns of op(A) never decrease over the whole matrix.
+    /// COO only: true if columns of op(A) never decrease over the whole matrix.
     pub columns_ascend: bool,
-    /// Lengths along the compressed dimension (blocks for BSR); zeros for COO.
+    /// Statistics of row lengths along the compressed dimension (in blocks for BSR); zeros for COO.
     pub major: RowStats,
 }
 
@@ -59,14 +58,14 @@ impl Findings {
     };
 }
 
-/// For `tarsiaCheckSpMat`: validates the pattern and says what it is like. The
-/// context is current and A's arrays can be read by the device.
+/// Validates the pattern for `tarsiaCheckSpMat` and returns whether it is sorted and unique. The context must
+/// be current and A's arrays readable by the device.
 pub fn check_sparse(cx: &Context, device: &Arc<Device>, a: &SparseMatrix, name: &str) -> Result<Structure> {
     Ok(inspect(cx, device, a, Operation::NonTranspose, name)?.structure)
 }
 
-/// Validates the pattern; errors name the argument `name` and say what the
-/// host says.
+/// Validates the pattern and returns its properties. Errors name the argument `name` and have the text of the
+/// host backend.
 pub(super) fn inspect(
     cx: &Context,
     device: &Arc<Device>,
@@ -79,12 +78,12 @@ pub(super) fn inspect(
     findings(cx, a, op, name, &words.wait(cx)?[..WORDS])
 }
 
-/// Words of a page that [`enqueue`] takes, and of them [`findings`] reads.
+/// Number of words of a readback page that [`findings`] reads.
 pub(super) const WORDS: usize = word::COUNT;
-/// On the device there is one more.
+/// Number of words on the device that [`enqueue`] takes: one more, which counts the blocks that are done.
 pub(super) const DEVICE_WORDS: usize = WORDS + 1;
 
-/// The looking of [`inspect`] alone, with its words on a page from `at` on.
+/// Enqueues the check of [`inspect`] without waiting; its report goes to the words of a page from `at` on.
 pub(super) fn enqueue(
     cx: &Context,
     device: &Device,
@@ -103,7 +102,7 @@ pub(super) fn enqueue(
     }
 }
 
-/// What the words say, which have been waited for.
+/// Turns the report of [`enqueue`], for which the caller has waited, into properties or an error.
 pub(super) fn findings(
     cx: &Context,
     a: &SparseMatrix,
@@ -120,7 +119,7 @@ pub(super) fn findings(
     }
 }
 
-/// Lengths of rows whose offsets are valid.
+/// Measures the lengths of rows whose offsets are valid.
 pub(super) fn row_stats(cx: &Context, device: &Arc<Device>, rows: &Rows) -> Result<RowStats> {
     if rows.rows == 0 {
         return Ok(RowStats::default());
@@ -130,8 +129,8 @@ pub(super) fn row_stats(cx: &Context, device: &Arc<Device>, rows: &Rows) -> Resu
     Ok(stats(words.wait(cx)?, rows.rows, rows.nnz))
 }
 
-/// Blocks of 256 threads for `count` items in a loop over the grid: at least
-/// four items a thread while they last, then what fills the device.
+/// Returns the number of blocks of 256 threads for a grid-stride loop over `count` items: at least four items
+/// per thread while there are few, and at most what fills the device.
 pub(super) fn blocks(device: &Device, count: i64) -> u32 {
     grids::of_items(count, device.properties().multiprocessors)
 }
@@ -150,9 +149,8 @@ fn look_at_rows(
     let kernel = COMPRESSED.load(device, (rows.widths(),))?;
     let offset_blocks = blocks(device, rows.rows);
     let index_blocks = if lengths_only { 0 } else { blocks(device, rows.nnz) };
-    // SAFETY: the arrays have rows + 1 and nnz elements of these types; the
-    // kernel compares what it reads before it uses it as a place. The page has
-    // room for the report on either side.
+    // SAFETY: the arrays have rows + 1 and nnz elements of these types; the kernel checks every number that
+    // it reads before it uses it as an index. The page has room for the report on the device and on the host.
     unsafe {
         launch!(kernel, offset_blocks + index_blocks, 256, 0, cx.stream;
             rows.offsets, rows.indices, rows.base, rows.rows, rows.cols, rows.nnz, i32::from(lengths_only),
@@ -160,7 +158,7 @@ fn look_at_rows(
     }
 }
 
-/// The arrays of coordinates that are rows and columns of op(A).
+/// Returns the coordinate arrays of the rows and the columns of op(A), each with its extent.
 fn by_rows(m: &Coo, op: Operation) -> [(Address, i64); 2] {
     let (rows, cols) = ((m.row_indices, m.rows), (m.col_indices, m.cols));
     if op.transposes() {
@@ -198,7 +196,7 @@ fn stats(report: &[u64], rows: i64, nnz: i64) -> RowStats {
     RowStats { rows, nnz, max: report[word::LONGEST] as i64, empty: report[word::EMPTY] as i64, longer }
 }
 
-/// Element `at` of an array of the user's, for an error.
+/// Reads element `at` of one of the user's arrays, for an error message.
 fn element(cx: &Context, array: Address, index: IndexType, at: i64) -> Result<i64> {
     let address = array.offset(at as usize * index.size());
     Ok(match index {
@@ -207,7 +205,7 @@ fn element(cx: &Context, array: Address, index: IndexType, at: i64) -> Result<i6
     })
 }
 
-/// Position of the first fault.
+/// Position of the first fault, from a word that holds it inverted.
 fn first(word: u64) -> Option<i64> {
     (word != 0).then_some(!word as i64)
 }

@@ -1,15 +1,14 @@
-//! Canonical CSR on the device: the arrays that src/format/csr.rs describes,
-//! made from every format, operation, base and width without a way through
-//! the host, and the same to the bit as the host's.
+//! Conversion to canonical CSR on the device: makes the arrays that src/format/csr.rs describes from every
+//! format, operation, index base and index width, without a detour through the host and bit-identical to the
+//! host's.
 //!
-//! Entries come out by (row, column, position) of op(A), so one stable sort is
-//! enough, and the cheapest that does it is chosen by what the pattern is like:
-//! - rows of op(A) in order already: none, a copy;
-//! - columns of op(A) in order over the whole matrix (a transpose): by row;
-//! - else by (row, column) in one key.
+//! Entries are ordered by (row, column, position) of op(A), so one stable sort is enough. The pattern decides
+//! which one is the cheapest:
+//! - rows of op(A) are sorted already: no sort, a copy;
+//! - columns of op(A) ascend over the whole matrix (a transpose): a sort by row;
+//! - otherwise: a sort by one key of row and column.
 //!
-//! Keys have as many bits as rows and columns need. BSR is put in order by
-//! blocks and then expanded.
+//! Keys have as many bits as rows and columns need. BSR is sorted by blocks and then expanded.
 
 pub mod device_wide;
 pub mod stream;
@@ -36,7 +35,7 @@ use crate::memory::Context;
 use crate::types::{Address, DataType, IndexType, Operation, Order};
 
 const MODULE: &str = "format/rows";
-/// Entries of one block's tile, as kernels/format/rows.cu has it.
+/// Entries of the tile that one block works on, as in kernels/format/rows.cu.
 const TILE: u64 = 2048;
 
 kernel_kinds! { "format/rows" {
@@ -56,7 +55,7 @@ kernel_kinds! { "format/rows" {
 /// Canonical CSR of op(A) on the device.
 pub struct DeviceCsr {
     device: Arc<Device>,
-    /// Gathers values through 64-bit positions.
+    /// Kernel that gathers values through 64-bit positions.
     gather: Kernel,
     conjugate: bool,
     rows: i64,
@@ -65,23 +64,23 @@ pub struct DeviceCsr {
     indices: DeviceBuffer<i32>,
     values: DeviceBuffer<u8>,
     positions: Positions,
-    /// Of rows in another order: where in the copy without an order their values come from, if that copy's own
-    /// positions were dropped.
+    /// Only for rows in another order whose own positions were dropped: positions of their values in the copy
+    /// with the original row order.
     through: Option<DeviceBuffer<u64>>,
 }
 
-/// Where in the user's array the values of a copy come from.
+/// Source of a copy's values: their positions in the user's array.
 #[derive(Debug)]
 pub enum Positions {
-    /// From the same place.
+    /// Every value has the same position in the user's array.
     Identity,
-    /// `nnz` numbers, which fit i64 as well.
+    /// `nnz` positions, which fit i64 as well.
     Kept(DeviceBuffer<u64>),
-    /// Nobody asked for them.
+    /// The caller did not ask to keep them.
     Dropped,
 }
 
-/// Positions while the copy is made.
+/// Positions while a copy is being made.
 enum Source {
     Identity,
     Kept(Numbers),
@@ -101,11 +100,11 @@ impl fmt::Debug for DeviceCsr {
 }
 
 impl DeviceCsr {
-    /// Makes the copy of a matrix that has been inspected with this operation.
-    /// `keep_positions`: [`DeviceCsr::refill`] will be used. Blocks.
+    /// Makes the canonical copy of a matrix that has been inspected with this operation. `keep_positions`:
+    /// [`DeviceCsr::refill`] will be used. Blocks.
     ///
-    /// Temporary memory: 16 bytes an entry for a sort by row, 24 by row and
-    /// column (32 from 2^32 entries on).
+    /// Temporary memory: 16 bytes per entry for a sort by row, 24 for a sort by row and column (32 from 2^32
+    /// entries on).
     pub fn build(
         cx: &Context,
         device: &Arc<Device>,
@@ -139,7 +138,7 @@ impl DeviceCsr {
         Ok(DeviceCsr { device, gather, conjugate, rows, cols, offsets, indices, values, positions, through })
     }
 
-    /// The rows.
+    /// Arrays of the copy as rows of op(A).
     pub fn rows(&self) -> Rows {
         Rows {
             offsets: self.offsets.address(),
@@ -154,18 +153,18 @@ impl DeviceCsr {
         }
     }
 
-    /// Where the values come from.
+    /// Positions of the values in the user's array.
     pub fn positions(&self) -> &Positions {
         &self.positions
     }
 
-    /// Its device.
+    /// Device that holds the copy.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
 
-    /// Enqueues new values in the order of the user's array; no allocation and
-    /// no wait. False, and nothing is done, if positions were not kept.
+    /// Enqueues the gathering of new values from an array in the user's order, without allocation or wait.
+    /// Returns false, and does nothing, if positions were not kept.
     pub fn refill(&self, cx: &Context, values: Address) -> Result<bool> {
         let nnz = self.indices.len() as i64;
         let positions = match &self.positions {
@@ -178,8 +177,8 @@ impl DeviceCsr {
             Positions::Dropped => return Ok(false),
         };
         let blocks = blocks(&self.device, nnz);
-        // SAFETY: nnz positions inside the user's nnz values; the copy's array
-        // has as many.
+        // SAFETY: the positions are nnz numbers inside the user's nnz values; the copy's array has nnz
+        // elements.
         unsafe {
             launch!(self.gather, blocks, 256, 0, cx.stream;
                 values, positions, nnz, i32::from(self.conjugate), self.values.address())?;
@@ -187,9 +186,8 @@ impl DeviceCsr {
         Ok(true)
     }
 
-    /// The same as [`DeviceCsr::refill`] from A's values where positions were
-    /// not kept: finds them again. The pattern is the one of `build`, and the
-    /// arrays stay where they are. Blocks.
+    /// Refills the values from those of A where positions were not kept, by finding the positions again. The
+    /// pattern must be the one of `build`; the arrays of the copy stay where they are. Blocks.
     pub fn rebuild(&self, cx: &Context, a: &SparseMatrix, op: Operation, findings: &Findings) -> Result<()> {
         let tools = Tools { cx, device: &self.device };
         let sorted = tools.canonical(a, op, findings)?;
@@ -202,7 +200,8 @@ impl DeviceCsr {
         };
         let unordered = DeviceBuffer::<u8>::new(cx, self.values.bytes())?;
         gather(unordered.address())?;
-        // SAFETY: nnz positions inside nnz values; the copy's array has as many. They are conjugated already.
+        // SAFETY: the positions are nnz numbers inside nnz values; the copy's array has nnz elements. The
+        // values are conjugated already.
         unsafe {
             launch!(self.gather, blocks(&self.device, nnz), 256, 0, cx.stream;
                 unordered.address(), through.address(), nnz, 0_i32, self.values.address())?;
@@ -210,7 +209,7 @@ impl DeviceCsr {
         memory::synchronize(cx.stream)
     }
 
-    /// The stream has been waited for since `build`.
+    /// Records that no work on the buffers is pending: the stream has been waited for since `build`.
     pub fn seal(&mut self) {
         self.offsets.seal();
         self.indices.seal();
@@ -224,10 +223,10 @@ impl DeviceCsr {
     }
 }
 
-/// Row r of the result is row `permutation[r]` of `rows`, its entries in the
-/// same order; positions lead to `rows.values`. `permutation` holds every row
-/// once, below 2^31, and [`Windows::HOLE`](crate::reorder::Windows::HOLE) where a row is to be
-/// empty. Blocks.
+/// Makes a copy of `rows` in another order: row r of the result is row `permutation[r]` of `rows`, with its
+/// entries in the same order; the result's positions refer to `rows.values`. `permutation` holds every row
+/// once, numbered below 2^31, and [`Windows::HOLE`](crate::reorder::Windows::HOLE) where the result has an
+/// empty row. Blocks.
 pub fn permute_rows(
     cx: &Context,
     device: &Arc<Device>,
@@ -248,8 +247,8 @@ pub fn permute_rows(
     } else {
         let lengths = PERMUTED_LENGTHS.load(device, (rows.offset_type,))?;
         let fill = PERMUTED_POSITIONS.load(device, (rows.offset_type,))?;
-        // SAFETY: rows + 1 offsets of this type and as many lengths; the
-        // permutation holds numbers of rows; nnz positions.
+        // SAFETY: there are rows + 1 offsets of this type, a length for each row of the result and one more,
+        // and nnz positions; the permutation holds row numbers or holes.
         unsafe {
             launch!(lengths, tools.blocks(permuted + 1), 256, 0, cx.stream;
                 rows.offsets, permutation.address(), permuted, offsets.address())?;
@@ -281,8 +280,8 @@ pub fn permute_rows(
 }
 
 impl DeviceCsr {
-    /// [`permute_rows`] of this copy. Positions lead to the user's array if
-    /// they were kept here, else they are dropped, and [`Self::rebuild`] finds them again.
+    /// Applies [`permute_rows`] to this copy. The result's positions refer to the user's array if they were
+    /// kept here; else they are dropped, and [`Self::rebuild`] finds them again.
     pub fn permuted(
         &self,
         cx: &Context,
@@ -297,7 +296,7 @@ impl DeviceCsr {
                 let composed = DeviceBuffer::<u64>::new(cx, through.len())?;
                 let compose = self.device.modules().kernel(MODULE, "compose_positions")?;
                 let nnz = through.len() as i64;
-                // SAFETY: three arrays of nnz positions, each less than nnz.
+                // SAFETY: all three arrays have nnz positions, each less than nnz.
                 unsafe {
                     launch!(compose, blocks(&self.device, nnz), 256, 0, cx.stream;
                         from.address(), through.address(), nnz, composed.address())?;
@@ -314,18 +313,18 @@ impl DeviceCsr {
     }
 }
 
-/// Bits that tell numbers below `count` apart; at least 1.
+/// Number of bits that numbers below `count` need; at least 1.
 pub fn bits_of(count: i64) -> u32 {
     (64 - (count.max(2) as u64 - 1).leading_zeros()).max(1)
 }
 
-/// Blocks of kernels that work by tiles.
+/// Number of blocks for kernels in which each block works on one tile of entries.
 fn tiles(nnz: i64) -> u32 {
-    // Fits for any array that memory holds.
+    // No array that fits in memory needs more than i32::MAX tiles.
     (nnz as u64).div_ceil(TILE).min(i32::MAX as u64) as u32
 }
 
-/// Whether positions below `count` need 64 bits. All ones are no position.
+/// Returns whether positions below `count` need 64 bits; all ones is reserved for "no position".
 fn is_wide(count: i64) -> bool {
     #[cfg(test)]
     if tests::WIDE.get() {
@@ -334,7 +333,7 @@ fn is_wide(count: i64) -> bool {
     count > i64::from(u32::MAX)
 }
 
-/// The size of values as kernels have it: two numbers where they are complex.
+/// Size of a value as the names of kernels spell it: a pair of numbers for complex types.
 pub fn bits_of_values(value_type: DataType) -> Result<&'static str> {
     Ok(match value_type {
         DataType::R16F | DataType::R16BF => "16",
@@ -354,7 +353,7 @@ impl Source {
         }
     }
 
-    /// How many bits a position has, as the names of kernels spell it.
+    /// Bits of a position, as the names of kernels spell it.
     fn bits(&self) -> &'static str {
         match self {
             Source::Kept(positions) => positions.bits(),
@@ -363,8 +362,7 @@ impl Source {
     }
 }
 
-/// Calls `$method::<P>` with the narrowest pair for keys of `$bits` bits and
-/// positions below `$nnz`.
+/// Calls `$method::<P>` with the narrowest pair of types for keys of `$bits` bits and positions below `$nnz`.
 macro_rules! with_pair {
     ($bits:expr, $nnz:expr, $tools:ident.$method:ident($($argument:expr),* $(,)?)) => {
         match ($bits > 32, is_wide($nnz)) {
@@ -375,7 +373,7 @@ macro_rules! with_pair {
     };
 }
 
-/// Shape of op(A) and how many entries it has.
+/// Shape of op(A) and its number of entries.
 #[derive(Clone, Copy)]
 struct Shape {
     rows: i64,
@@ -383,7 +381,7 @@ struct Shape {
     nnz: i64,
 }
 
-/// An array of indices of the user's or of our own.
+/// Array of indices, the user's or the library's own.
 #[derive(Clone, Copy)]
 struct Indices {
     address: Address,
@@ -391,7 +389,7 @@ struct Indices {
     base: i64,
 }
 
-/// What the kernels run with.
+/// Context and device for the kernels of a conversion.
 struct Tools<'a> {
     cx: &'a Context,
     device: &'a Arc<Device>,
@@ -406,7 +404,7 @@ impl Tools<'_> {
         blocks(self.device, count)
     }
 
-    /// The pattern of op(A) in canonical order.
+    /// Makes the pattern of op(A) in canonical order.
     fn canonical(&self, a: &SparseMatrix, op: Operation, findings: &Findings) -> Result<Sorted> {
         let transposed = op.transposes();
         match &a.arrays {
@@ -418,8 +416,8 @@ impl Tools<'_> {
         }
     }
 
-    /// An array of offsets, made before any sort: a matrix with more rows than
-    /// memory holds fails here.
+    /// Allocates the array of row offsets. It comes before any sort, so that a matrix with more rows than
+    /// memory holds fails early.
     fn offsets(&self, rows: i64) -> Result<DeviceBuffer<i64>> {
         DeviceBuffer::new(self.cx, (rows as usize).saturating_add(1))
     }
@@ -430,7 +428,7 @@ impl Tools<'_> {
         Ok(Sorted { offsets, indices: DeviceBuffer::new(self.cx, 0)?, source: Source::Identity })
     }
 
-    /// `across`: rows of op(A) are the indexed dimension.
+    /// Sorts a compressed pattern. `across`: the rows of op(A) are the dimension that is not compressed.
     fn compressed(&self, m: &Compressed, across: bool, findings: &Findings) -> Result<Sorted> {
         let (rows, cols) = if across { (m.minor, m.major) } else { (m.major, m.minor) };
         let shape = Shape { rows, cols, nnz: m.nnz };
@@ -442,11 +440,11 @@ impl Tools<'_> {
         let offsets = self.offsets(rows)?;
         let stream = self.cx.stream;
         if across {
-            // Positions ascend with the columns of op(A).
+            // Columns of op(A) ascend with the positions.
             let columns = |source: &Source, out: &DeviceBuffer<i32>| {
                 let majors = DeviceBuffer::<i32>::new(self.cx, m.nnz as usize)?;
                 let kernel = ROWS_OF_ENTRIES.load(self.device, (m.offset_type,))?;
-                // SAFETY: major + 1 offsets of this type, nnz numbers.
+                // SAFETY: there are major + 1 offsets of this type, and room for nnz numbers.
                 unsafe {
                     launch!(kernel, tiles(m.nnz), 256, 0, stream;
                         m.offsets, base, m.major, m.nnz, majors.address())?;
@@ -457,7 +455,7 @@ impl Tools<'_> {
         }
         if findings.structure.sorted {
             let kernel = COPY_OFFSETS.load(self.device, (m.offset_type,))?;
-            // SAFETY: rows + 1 offsets on both sides.
+            // SAFETY: both arrays have rows + 1 offsets.
             unsafe {
                 launch!(kernel, self.blocks(rows + 1), 256, 0, stream;
                     m.offsets, base, rows + 1, offsets.address())?;
@@ -467,8 +465,8 @@ impl Tools<'_> {
         let shift = bits_of(cols);
         let keys = |pair: [usize; 2], keys: Address, positions: Address| {
             let kernel = KEYS_OF_COMPRESSED.load(self.device, (Rows::of(m).widths(), pair))?;
-            // SAFETY: the arrays have the sizes that the descriptor says, keys
-            // and positions nnz elements.
+            // SAFETY: the arrays have the sizes that the descriptor says; keys and positions have nnz
+            // elements.
             unsafe {
                 launch!(kernel, tiles(m.nnz), 256, 0, stream;
                     m.offsets, m.indices, base, m.major, m.nnz, shift as i32, keys, positions)
@@ -492,7 +490,7 @@ impl Tools<'_> {
         }
         let offsets = self.offsets(shape.rows)?;
         if findings.structure.sorted {
-            // Valid indices are not negative: their bits are a key.
+            // Valid indices are not negative, so their bits can serve as a key.
             self.offsets_of_keys(8 * m.index_type.size(), major.address, shape, 0, base, &offsets)?;
             return self.in_order(shape, minor, offsets);
         }
@@ -527,7 +525,7 @@ impl Tools<'_> {
         let indices = DeviceBuffer::<i32>::new(self.cx, nnz as usize)?;
         let expand_offsets = self.kernel("expand_offsets")?;
         let wide = is_wide(nnz);
-        // NULL positions have either type.
+        // NULL positions fit either type.
         let from = if wide { blocks.source.bits() } else { "32" };
         let expand = EXPAND_BLOCKS.load(self.device, (from, if wide { "64" } else { "32" }))?;
         let source = Source::Kept(Numbers::new(self.cx, nnz as usize, wide)?);
@@ -550,7 +548,7 @@ impl Tools<'_> {
         Ok(Sorted { offsets, indices, source })
     }
 
-    /// Bits of a key of row and column.
+    /// Bits of a sort key of row and column.
     fn key_bits(&self, shape: Shape) -> Result<u32> {
         let bits = bits_of(shape.rows) + bits_of(shape.cols);
         if bits > 64 {
@@ -562,8 +560,7 @@ impl Tools<'_> {
         Ok(bits)
     }
 
-    /// Sorts by a key of row and column, which `keys(pair, keys, positions)`
-    /// fills.
+    /// Sorts by a key of row and column; `keys(pair, keys, positions)` fills the arrays.
     fn sort_by_both<P: Pair>(
         &self,
         shape: Shape,
@@ -579,7 +576,7 @@ impl Tools<'_> {
         let indices = DeviceBuffer::<i32>::new(self.cx, shape.nnz as usize)?;
         let kernel = COLUMNS_OF_KEYS.load(self.device, (P::BITS[0],))?;
         let mask = (1_i64 << shift) - 1;
-        // SAFETY: nnz keys and columns.
+        // SAFETY: both arrays have nnz elements.
         unsafe {
             launch!(kernel, self.blocks(shape.nnz), 256, 0, self.cx.stream;
                 sorted.address(), shape.nnz, mask, indices.address())?;
@@ -587,7 +584,7 @@ impl Tools<'_> {
         Ok(Sorted { offsets, indices, source: Source::Kept(positions.into()) })
     }
 
-    /// Sorts by row alone; `columns(source, out)` gathers the columns.
+    /// Sorts by row alone; `columns(source, out)` gathers the column indices.
     fn sort_by_row<P: Pair>(
         &self,
         shape: Shape,
@@ -610,7 +607,7 @@ impl Tools<'_> {
         Ok(Sorted { offsets, indices, source })
     }
 
-    /// Fills keys and positions by `keys` and sorts them.
+    /// Fills the arrays of keys and positions by calling `keys`, then sorts them.
     #[allow(clippy::type_complexity)]
     fn sorted<P: Pair>(
         &self,
@@ -642,7 +639,7 @@ impl Tools<'_> {
     ) -> Result<()> {
         let kernel = KEYS_OF_PAIRS.load(self.device, (first.index_type, pair))?;
         let second = second.map_or(Address::NULL, |second| second.address);
-        // SAFETY: nnz elements in every array that is there.
+        // SAFETY: every array that is not NULL has nnz elements.
         unsafe {
             launch!(kernel, self.blocks(nnz), 256, 0, self.cx.stream;
                 first.address, second, first.base, nnz, shift as i32, keys, positions)
@@ -659,7 +656,7 @@ impl Tools<'_> {
         out: &DeviceBuffer<i64>,
     ) -> Result<()> {
         let kernel = OFFSETS_OF_KEYS.load(self.device, (key_bits,))?;
-        // SAFETY: nnz keys that ascend, rows + 1 offsets.
+        // SAFETY: the nnz keys ascend; there is room for rows + 1 offsets.
         unsafe {
             launch!(kernel, self.blocks(shape.rows + 1), 256, 0, self.cx.stream;
                 keys, shape.nnz, shape.rows, shift as i32, base, out.address())
@@ -676,7 +673,7 @@ impl Tools<'_> {
         out: &DeviceBuffer<i32>,
     ) -> Result<()> {
         let kernel = GATHER_COLUMNS.load(self.device, (index_type, source.bits()))?;
-        // SAFETY: nnz elements in every array, positions below nnz.
+        // SAFETY: every array has nnz elements, and positions are below nnz.
         unsafe {
             launch!(kernel, self.blocks(nnz), 256, 0, self.cx.stream;
                 from, source.address(), base, nnz, out.address())
@@ -696,7 +693,7 @@ impl Tools<'_> {
             return memory::copy(out, from, nnz as usize * value_type.size(), self.cx.stream);
         }
         let kernel = values::gather(self.device, value_type, source.bits())?;
-        // SAFETY: nnz elements in every array, positions below nnz.
+        // SAFETY: every array has nnz elements, and positions are below nnz.
         unsafe {
             launch!(kernel, self.blocks(nnz), 256, 0, self.cx.stream;
                 from, source.address(), nnz, i32::from(conjugate), out)
@@ -707,7 +704,7 @@ impl Tools<'_> {
         let out = DeviceBuffer::new(self.cx, positions.len())?;
         let nnz = positions.len() as i64;
         let kernel = self.kernel("widen_positions")?;
-        // SAFETY: nnz elements in both arrays.
+        // SAFETY: both arrays have nnz elements.
         unsafe {
             launch!(kernel, self.blocks(nnz), 256, 0, self.cx.stream; positions.address(), nnz, out.address())?;
         }
@@ -715,7 +712,7 @@ impl Tools<'_> {
     }
 }
 
-/// (rows, columns) of op(A) in scalars.
+/// Returns (rows, columns) of op(A), counted in scalars.
 fn blocks_shape(m: &Bsr, transposed: bool) -> (i64, i64) {
     if transposed {
         (m.cols(), m.rows())

@@ -1,14 +1,13 @@
-//! cublasLt, opened at run time where it is installed: products of dense matrices.
+//! Dense matrix products by cublasLt, which is opened at run time where it is installed.
 //!
-//! Nothing links it. The library stays open for good, with one handle a device. A
-//! [`Matmul`] is a product of given sizes with the algorithm that cublasLt's heuristic
-//! puts first of those that its workspace allows; finding it is work of the host alone,
-//! running it launches.
+//! The library does not link cublasLt. Once opened it stays open, with one handle per device. A [`Matmul`] is
+//! a product of given sizes with the algorithm that cublasLt's heuristic ranks first among those that fit the
+//! workspace. Finding the algorithm is work of the host alone; running it only launches.
 //!
-//! The first use costs (13.1, files in memory): opening the library 45 to 80 ms, its handle 2, the
-//! heuristic's first answer for a type of values 80 to 110 (halves), 72 to 107 (fp32), 35 to 52
-//! (doubles), 11 to 17 more (TF32), the first launch of an algorithm 0.05 to 15; the answers after
-//! that 0.03 to 0.5. CUDA_MODULE_LOADING and RTLD_LAZY change nothing for the better.
+//! The first use costs (cublasLt 13.1, files cached in memory): opening the library 45 to 80 ms, its handle 2
+//! ms, the heuristic's first answer for a type of values 80 to 110 ms (halves), 72 to 107 (fp32), 35 to 52
+//! (doubles), 11 to 17 more (TF32), the first launch of an algorithm 0.05 to 15; later answers of the
+//! heuristic 0.03 to 0.5. Neither CUDA_MODULE_LOADING nor RTLD_LAZY lowers these times.
 
 use std::ffi::{c_void, CStr};
 use std::ptr::null_mut;
@@ -22,10 +21,10 @@ use crate::error::{Error, Result, Status};
 use crate::select::spmm::dense::{LT_CANDIDATES, LT_WORKSPACE};
 use crate::types::{Address, DataType};
 
-/// Names that the dynamic loader is asked for: those that run with a driver for CUDA 13.
+/// Names that the dynamic loader is asked for: the versions that run with a driver for CUDA 13.
 const NAMES: [&CStr; 2] = [c"libcublasLt.so.13", c"libcublasLt.so.12"];
 
-// Numbers of cublasLt's enums.
+// Values of cublasLt's enums.
 const COMPUTE_32F: i32 = 68;
 const COMPUTE_64F: i32 = 70;
 const COMPUTE_32F_FAST_TF32: i32 = 77;
@@ -34,12 +33,12 @@ const DESC_TRANSB: i32 = 4;
 const PREF_MAX_WORKSPACE_BYTES: i32 = 1;
 const PREF_REDUCTION_SCHEME_MASK: i32 = 3;
 const PREF_MIN_ALIGNMENT: [i32; 4] = [5, 6, 7, 8];
-/// CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE: parts of K are added in the type of the sums, by a
-/// step of its own in a fixed order. Not by counters in the order of arrival, nor rounded to
-/// C's type in between.
+/// CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE: partial sums over pieces of K are added in the type of the sums,
+/// by a step of its own in a fixed order, rather than by counters in the order of arrival or with a rounding
+/// to C's type in between.
 const REDUCTION_COMPUTE_TYPE: u32 = 2;
 
-/// cublasLtMatmulHeuristicResult_t, which begins with a cublasLtMatmulAlgo_t.
+/// The C structure cublasLtMatmulHeuristicResult_t, which begins with a cublasLtMatmulAlgo_t.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Heuristic {
@@ -57,7 +56,7 @@ impl Heuristic {
 
 macro_rules! functions {
     ($($name:ident: $symbol:literal ($($argument:ty),*);)*) => {
-        /// cublasLt's functions; all return a cublasStatus_t.
+        /// Functions of cublasLt that are used here; all return a cublasStatus_t.
         struct Functions {
             $($name: unsafe extern "C" fn($($argument),*) -> i32,)*
         }
@@ -73,7 +72,7 @@ macro_rules! functions {
                         if symbol.is_null() {
                             return Err(format!("it has no {}", $symbol.to_string_lossy()));
                         }
-                        // SAFETY: cublasLt.h declares the function so, for versions 12 and 13.
+                        // SAFETY: cublasLt.h of versions 12 and 13 declares the function with this type.
                         unsafe {
                             std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) -> i32>(symbol)
                         }
@@ -103,7 +102,7 @@ functions! {
 
 static LIBRARY: OnceCell<Functions> = OnceCell::new();
 
-/// Opens the library, once; `Err` says why it cannot be used.
+/// Opens the library at the first call; an `Err` says why it cannot be used.
 fn open() -> std::result::Result<&'static Functions, String> {
     LIBRARY.get_or_try_init(|| {
         for name in NAMES {
@@ -127,14 +126,14 @@ fn check(code: i32, what: &str) -> Result<()> {
     }
 }
 
-/// A handle of a device. It is never destroyed, like the device's context.
+/// Handle of cublasLt for one device. It is never destroyed, like the device's context.
 pub struct CublasLt {
     functions: &'static Functions,
     handle: Address,
 }
 
 impl CublasLt {
-    /// For the device whose context is current; `None` where the library is not installed or
+    /// Makes a handle for the device whose context is current; `None` where the library is not installed or
     /// does not work.
     pub fn new() -> Option<Arc<Self>> {
         let functions = open().ok()?;
@@ -146,18 +145,18 @@ impl CublasLt {
     }
 }
 
-/// A matrix by columns, or its transpose.
+/// A matrix that is stored by columns, or its transpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Factor {
-    /// Elements between columns.
+    /// Leading dimension: elements from one column to the next.
     pub ld: i64,
-    /// What stands in memory is the transpose.
+    /// True if the matrix in memory is the transpose.
     pub transposed: bool,
-    /// Bytes of which its address is a multiple, a power of two.
+    /// Alignment of its address in bytes, a power of two.
     pub alignment: u32,
 }
 
-/// D = alpha · A · B, all by columns: A is m × k, B is k × n.
+/// Sizes and types of a product D = alpha · A · B, all stored by columns: A is m × k, B is k × n.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
     /// Rows of D.
@@ -166,19 +165,19 @@ pub struct Sizes {
     pub n: i64,
     /// Columns of A.
     pub k: i64,
-    /// A.
+    /// Storage of A.
     pub a: Factor,
-    /// B.
+    /// Storage of B.
     pub b: Factor,
-    /// D; not transposed.
+    /// Storage of D; not transposed.
     pub d: Factor,
-    /// Values of A and B.
+    /// Type of the values of A and B.
     pub input: DataType,
-    /// Values of D.
+    /// Type of the values of D.
     pub output: DataType,
-    /// fp32 factors may be rounded to TF32.
+    /// True if fp32 factors may be rounded to TF32.
     pub tf32: bool,
-    /// Bytes of workspace that it may have.
+    /// Bytes of workspace that the product may use.
     pub workspace: usize,
 }
 
@@ -193,7 +192,7 @@ pub struct Matmul {
     workspace: usize,
 }
 
-/// Something that cublasLt made and will destroy.
+/// An object that cublasLt made, destroyed when this is dropped.
 struct Made {
     address: Address,
     destroy: unsafe extern "C" fn(Raw) -> i32,
@@ -207,13 +206,12 @@ impl Made {
 
 impl Drop for Made {
     fn drop(&mut self) {
-        // SAFETY: it was made by the function that belongs to this one, and nothing uses it
-        // after its owner.
+        // SAFETY: the function that made it belongs to this one, and nothing uses it after its owner.
         unsafe { (self.destroy)(self.raw()) };
     }
 }
 
-/// Sets an attribute by one of the functions that take a number, an address and a size.
+/// Sets an attribute by one of the functions that take an enum value, an address and a size.
 fn set<T: Copy>(
     function: unsafe extern "C" fn(Raw, i32, *const c_void, usize) -> i32,
     of: &Made,
@@ -225,16 +223,17 @@ fn set<T: Copy>(
     check(code, "an attribute")
 }
 
-/// Those that can run with so much workspace: number `rank`, or the first where there are fewer.
+/// Returns, of the algorithms that run with this much workspace, the one of rank `rank`, or the first where
+/// there are fewer.
 fn fitting(found: &[Heuristic], workspace: usize, rank: usize) -> Option<&Heuristic> {
     let fit = || found.iter().filter(|found| found.state == 0 && found.workspace_bytes <= workspace);
     fit().nth(rank).or_else(|| fit().next())
 }
 
 impl Matmul {
-    /// With the algorithm that has this rank (the first has 0) among the heuristic's that run with so
-    /// much workspace, the first where there are fewer. `NOT_SUPPORTED` where there is none. Work of
-    /// the host alone.
+    /// Prepares a product with the algorithm of this rank (the first has 0) among those of the heuristic that
+    /// run with the workspace, or with the first where there are fewer. `NOT_SUPPORTED` where there is none.
+    /// Work of the host alone.
     pub fn new(library: &Arc<CublasLt>, sizes: &Sizes, rank: usize) -> Result<Self> {
         let functions = library.functions;
         let scale = if sizes.input == DataType::R64F { DataType::R64F } else { DataType::R32F };
@@ -269,7 +268,7 @@ impl Matmul {
         check(unsafe { (functions.preference_create)(&mut made) }, "a preference")?;
         let preference = Made { address: Address::new(made), destroy: functions.preference_destroy };
         set(functions.preference_set, &preference, PREF_REDUCTION_SCHEME_MASK, REDUCTION_COMPUTE_TYPE)?;
-        // C, which is not read, lies where D does.
+        // C is not read and has the address of D.
         let alignments = [&sizes.a, &sizes.b, &sizes.d, &sizes.d].map(|factor| factor.alignment);
         for (attribute, alignment) in PREF_MIN_ALIGNMENT.into_iter().zip(alignments) {
             set(functions.preference_set, &preference, attribute, alignment)?;
@@ -278,7 +277,7 @@ impl Matmul {
             set(functions.preference_set, &preference, PREF_MAX_WORKSPACE_BYTES, workspace)?;
             let mut found = [Heuristic::NONE; LT_CANDIDATES];
             let mut count = 0;
-            // SAFETY: all are live, the answers are valid for so many writes.
+            // SAFETY: all descriptors are live, and the answers are valid for this many writes.
             let code = unsafe {
                 (functions.heuristic)(
                     driver::raw(library.handle),
@@ -306,12 +305,12 @@ impl Matmul {
         Ok(Matmul { library, description, a, b, d, algorithm, workspace })
     }
 
-    /// Enqueues D = alpha · A · B; alpha is on the host, of the type of the sums. The context
-    /// is current.
+    /// Enqueues D = alpha · A · B; alpha is on the host and has the type of the sums. The context must be
+    /// current.
     ///
     /// # Safety
-    /// The addresses hold what the sizes say until the stream has run the product, and nothing
-    /// else uses the workspace of so many bytes.
+    /// The addresses must refer to matrices of these sizes and to a workspace of `Sizes::workspace` bytes,
+    /// which nothing else uses, until the stream has run the product.
     pub unsafe fn run(
         &self,
         alpha: &[u8],
@@ -321,12 +320,12 @@ impl Matmul {
         workspace: Address,
         stream: Address,
     ) -> Result<()> {
-        // The first launch of an algorithm loads its kernel, which another stream's capture
-        // would forbid.
+        // The first launch of an algorithm loads its kernel, which is forbidden while another stream is
+        // captured.
         let _relaxed = Relaxed::enter();
         let beta = [0_u64; 2];
-        // SAFETY: descriptors are live and alpha has the scale's type, which has its size; the
-        // rest is the caller's promise.
+        // SAFETY: descriptors are live; alpha has the size of the scale's type; the rest is the caller's
+        // promise.
         let code = unsafe {
             (self.library.functions.matmul)(
                 driver::raw(self.library.handle),
@@ -370,7 +369,7 @@ mod tests {
         assert_eq!(of_rank(1), [3, 3, 4, 4, 4, 4].map(Some));
         assert_eq!(of_rank(2), [4, 4, 3, 3, 4, 4].map(Some));
         assert!(fitting(&all[..2], 5, 0).is_none() && fitting(&[], 5, 1).is_none());
-        // As cublasLt.h has it: 8 words, a size, a status, a float, 4 ints.
+        // In cublasLt.h: 8 words, a size, a status, a float, 4 ints.
         assert_eq!(size_of::<Heuristic>(), 64 + 8 + 4 + 4 + 16);
     }
 }

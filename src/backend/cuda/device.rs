@@ -1,4 +1,4 @@
-//! A device and the context in which the library works on it.
+//! A CUDA device and the context in which the library works on it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -21,14 +21,15 @@ use crate::select::device::Attributes;
 use crate::select::roofline::Machine;
 use crate::types::Address;
 
-/// The CUDA whose compiler has made the kernels: `12.9`. Without kernels no driver is asked.
+/// Version of the CUDA whose compiler has made the kernels, such as `12.9`; the default is for builds without
+/// kernels, which open no device.
 const KERNELS_CUDA: &str = match option_env!("TARSIA_KERNELS_CUDA") {
     Some(version) => version,
     None => "13.0",
 };
 
-/// The oldest driver that runs machine code which the compiler of a CUDA has made: what
-/// `cuDriverGetVersion` says of it, and its name. Drivers run code of every minor version.
+/// Returns the oldest driver that runs machine code from the compiler of a CUDA version: its number from
+/// `cuDriverGetVersion`, and its name. Within a major version, drivers run the code of every minor version.
 fn oldest_driver(cuda: &str) -> (i32, &'static str) {
     match cuda.split('.').next() {
         Some("12") => (12000, "R525"),
@@ -36,7 +37,8 @@ fn oldest_driver(cuda: &str) -> (i32, &'static str) {
     }
 }
 
-/// The driver that comes with a CUDA, which compiles the PTX of its compiler and of older ones.
+/// Returns the driver that comes with a CUDA version, which compiles the PTX of that version's compiler and
+/// of older ones.
 fn driver_for_ptx(cuda: &str) -> &'static str {
     match cuda {
         "12.9" => "R575",
@@ -45,7 +47,7 @@ fn driver_for_ptx(cuda: &str) -> &'static str {
     }
 }
 
-/// What a driver must be to compile the kernels' PTX, for the error that it is too old for it.
+/// Text for the error that the driver is too old for the kernels' PTX: which driver it needs.
 pub fn needs_for_ptx() -> String {
     format!(
         "this build has no machine code for the device, and its PTX, of CUDA {KERNELS_CUDA}, needs a driver from {} on",
@@ -69,8 +71,8 @@ const PAGEABLE_MEMORY: i32 = 88;
 /// CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES
 const HOST_PAGE_TABLES: i32 = 100;
 
-/// One device in one context. It is made once and lives as long as the process,
-/// like the modules in it.
+/// One device in one context. It is made once and lives as long as the process, like the modules loaded in
+/// it.
 pub struct Device {
     context: Address,
     ordinal: i32,
@@ -79,30 +81,31 @@ pub struct Device {
     modules: Modules,
     pool: OnceCell<Pool>,
     cublaslt: OnceCell<Option<Arc<CublasLt>>>,
-    /// The last works of handles, those that are gone among them.
+    /// Events after the last work of every handle, dropped handles included.
     works: Mutex<Vec<Weak<StreamEvent>>>,
-    /// The process that opened it: the driver works in no child that `fork` makes of it.
+    /// Process that opened the device: the driver does not work in children that `fork` makes of it.
     process: u64,
 }
 
-/// What kernels and launches are shaped by.
+/// Properties of a device on which kernels and launches depend.
 #[derive(Clone, Debug)]
 pub struct Properties {
-    /// Its name.
+    /// Name of the device.
     pub name: String,
     /// Compute capability, 90 for 9.0.
     pub capability: i32,
     /// Streaming multiprocessors.
     pub multiprocessors: u32,
-    /// Bytes of L2.
+    /// Bytes of L2 cache.
     pub l2_bytes: usize,
-    /// Most shared memory of one block, in bytes.
+    /// Most bytes of shared memory that one block can have.
     pub shared_bytes: usize,
-    /// The device can use any host memory, through the host's page tables or by moving pages.
+    /// True if the device can use any host memory, through the host's page tables or by moving pages.
     pub pageable_memory: bool,
-    /// It does so through the host's page tables, through which the host reads the device's memory, too.
+    /// True if it does so through the host's page tables, through which the host can read the device's
+    /// memory, too.
     pub host_page_tables: bool,
-    /// What is read for the cost model alone; 0 where the driver does not say.
+    /// Clocks and sizes that only the cost model reads; 0 where the driver does not tell them.
     clock_khz: u32,
     memory_khz: u32,
     memory_bits: u32,
@@ -110,7 +113,7 @@ pub struct Properties {
     singles_per_double: u32,
 }
 
-/// The context is current until this is dropped.
+/// Guard that keeps the context current until it is dropped.
 pub struct Entered {
     _private: (),
 }
@@ -123,14 +126,14 @@ impl Drop for Entered {
     }
 }
 
-/// Contexts are told apart by address and number: an address may come again.
+/// Address and number of a context: an address alone may be reused.
 type Key = (Address, u64);
 static DEVICES: Lazy<Mutex<HashMap<Key, Arc<Device>>>> = Lazy::new(Mutex::default);
 
 impl Device {
-    /// The device of the calling thread's current context, else (`ordinal`
-    /// `None`) device 0, in its primary context. `ordinal` names a device; the
-    /// current context is used if it is of that device.
+    /// Returns the device of the calling thread's current context. If there is none and `ordinal` is `None`,
+    /// it is device 0 in its primary context. If `ordinal` names a device, the current context is used only
+    /// if it belongs to that device.
     pub fn open(ordinal: Option<i32>) -> Result<Arc<Device>> {
         load_driver()?;
         if let Some((context, current)) = current_context()? {
@@ -147,8 +150,8 @@ impl Device {
             return Err(Error::invalid("device", format!("{ordinal}: there are {count} CUDA devices")));
         }
         let mut context: Raw = std::ptr::null_mut();
-        // SAFETY: `context` is valid for a write. The reference is kept for
-        // good: handles and plans use the context until the process ends.
+        // SAFETY: `context` is valid for a write. The reference is never released: handles and plans use the
+        // context until the process ends.
         let code = unsafe { driver::cuDevicePrimaryCtxRetain(&mut context, ordinal) };
         check(code, "the device's primary context")?;
         Device::in_context(Address::new(context), ordinal)
@@ -183,20 +186,20 @@ impl Device {
         if self.process != process::generation() {
             return Err(after_fork("handle: it was made before fork()"));
         }
-        // SAFETY: the context is the caller's, who keeps it alive, or a primary
-        // context that we hold.
+        // SAFETY: the context belongs to the caller, who keeps it alive, or is a primary context to which we
+        // hold a reference.
         check(unsafe { driver::cuCtxPushCurrent_v2(driver::raw(self.context)) }, "cuCtxPushCurrent")?;
         Ok(Entered { _private: () })
     }
 
-    /// Its number.
+    /// Number of the device.
     pub fn ordinal(&self) -> i32 {
         self.ordinal
     }
 
-    /// `INVALID_VALUE`, which names the argument `name`, unless an address is NULL or memory that kernels of the device
-    /// can use: anything else would end in a fault that takes the whole context with it. `what` is what lies there, in
-    /// the plural. The context is current.
+    /// Returns `INVALID_VALUE`, which names the argument `name`, unless the address is NULL or in memory that
+    /// kernels of the device can use: anything else would end in a fault that destroys the whole context.
+    /// `what` names the contents of the memory, in the plural. The context must be current.
     pub fn require_reachable(&self, name: &str, what: &str, address: Address) -> Result<()> {
         if address.is_null() || self.properties.pageable_memory || memory::is_of_driver(address) {
             return Ok(());
@@ -211,22 +214,22 @@ impl Device {
         ))
     }
 
-    /// Its properties.
+    /// Properties of the device.
     pub fn properties(&self) -> &Properties {
         &self.properties
     }
 
-    /// The rates by which the cost model predicts times on this device.
+    /// Rates by which the cost model predicts times on this device.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    /// Its kernels.
+    /// Modules with the library's kernels.
     pub fn modules(&self) -> &Modules {
         &self.modules
     }
 
-    /// Its memory pool, made when it is first needed.
+    /// Memory pool of the device, made when it is first needed.
     pub fn pool(&self) -> Result<&Pool> {
         self.pool.get_or_try_init(|| {
             let _entered = self.enter()?;
@@ -234,20 +237,21 @@ impl Device {
         })
     }
 
-    /// cublasLt for it, if that is installed; opened when it is first needed. Its context is
-    /// current.
+    /// Handle of cublasLt for the device, if that is installed; opened when it is first needed. The context
+    /// must be current.
     pub fn cublaslt(&self) -> Option<Arc<CublasLt>> {
         self.cublaslt.get_or_init(CublasLt::new).clone()
     }
 
-    /// A handle's last work, which counts as in flight from here on when it is not done.
+    /// Registers the event after a handle's last work, which counts as in flight from now on until it is
+    /// done.
     pub fn note_work(&self, work: &Arc<StreamEvent>) {
         let mut works = self.works.lock();
         works.retain(|work| work.strong_count() > 0);
         works.push(Arc::downgrade(work));
     }
 
-    /// All work of handles that is not done.
+    /// Returns all work of handles that is not done.
     pub fn work_in_flight(&self) -> Pending {
         let works: Vec<_> = self.works.lock().iter().filter_map(Weak::upgrade).collect();
         let mut pending = Pending::default();
@@ -256,12 +260,12 @@ impl Device {
     }
 }
 
-/// Lets this thread call what a capture of another stream would forbid, such
-/// as allocating; the library never does it on a stream that is captured.
+/// Guard that lets this thread call what a capture of another stream would forbid, such as an allocation. The
+/// library never does so on a stream that is being captured.
 pub struct Relaxed(i32);
 
 impl Relaxed {
-    /// Until it is dropped.
+    /// Begins the relaxed mode, which lasts until the guard is dropped.
     pub fn enter() -> Self {
         // CU_STREAM_CAPTURE_MODE_RELAXED
         let mut mode = 2;
@@ -278,8 +282,8 @@ impl Drop for Relaxed {
     }
 }
 
-/// A message that names the call, from an error of cust. Its own text calls
-/// the driver and panics where there is none.
+/// Makes an error that names the call from an error of cust. The text of cust's error is not used: making it
+/// calls the driver and panics where there is none.
 fn cust_error(what: &str, error: CudaError) -> Error {
     match check(error as u32, what) {
         Err(error) => error,
@@ -287,7 +291,7 @@ fn cust_error(what: &str, error: CudaError) -> Error {
     }
 }
 
-/// CUDA_ERROR_NOT_INITIALIZED, which cuInit answers in a child of a process that had called it.
+/// CUDA_ERROR_NOT_INITIALIZED, which cuInit returns in a forked child of a process that had called it.
 const NOT_INITIALIZED: u32 = 3;
 
 fn after_fork(what: &str) -> Error {
@@ -304,12 +308,11 @@ fn load_driver() -> Result<()> {
             format!("backend: no CUDA driver: {text}; without an NVIDIA driver use TARSIA_BACKEND_HOST"),
         )
     })?;
-    // The number first and then cust: a driver may answer with a code that
-    // cust's enum does not have.
+    // The raw code first and cust afterwards: a driver may return a code that cust's enum does not have.
     // SAFETY: no preconditions.
     let code = unsafe { driver::cuInit(0) };
     if code == NOT_INITIALIZED {
-        // Not what `means_no_device` takes for a machine without one.
+        // The text must differ from those that `means_no_device` takes for a machine without a device.
         return Err(after_fork("backend: the driver cannot be used in this process"));
     }
     check(code, "backend: cuInit")?;
@@ -320,12 +323,12 @@ fn load_driver() -> Result<()> {
     is_new_enough(version, KERNELS_CUDA)
 }
 
-/// How many there are for the opened driver.
+/// Returns the number of devices that the opened driver sees.
 fn number_of_devices() -> Result<u32> {
     CustDevice::num_devices().map_err(|error| cust_error("cuDeviceGetCount", error))
 }
 
-/// How many devices there are; an error tells what is wrong with the driver. No context is made.
+/// Returns the number of devices; an error tells what is wrong with the driver. No context is made.
 pub fn count() -> Result<u32> {
     libcuda::load()
         .map_err(|text| Error::new(Status::NotInitialized, format!("there is no CUDA driver: {text}")))?;
@@ -333,7 +336,7 @@ pub fn count() -> Result<u32> {
     number_of_devices()
 }
 
-/// Whether a driver of this version (12090 for CUDA 12.9) runs the kernels of a compiler.
+/// Checks that a driver of this version (12090 for CUDA 12.9) runs the kernels of a CUDA's compiler.
 fn is_new_enough(version: i32, cuda: &str) -> Result<()> {
     let (oldest, name) = oldest_driver(cuda);
     if version >= oldest {
@@ -351,7 +354,7 @@ fn is_new_enough(version: i32, cuda: &str) -> Result<()> {
     ))
 }
 
-/// This thread's current context and its device.
+/// Returns this thread's current context and its device.
 fn current_context() -> Result<Option<(Address, i32)>> {
     let mut context: Raw = std::ptr::null_mut();
     // SAFETY: `context` is valid for a write.
@@ -378,7 +381,7 @@ impl Properties {
             let code = unsafe { driver::cuDeviceGetAttribute(&mut value, attribute, ordinal) };
             check(code, "cuDeviceGetAttribute").map(|()| value)
         };
-        // Without them the device is taken for an H100 in that respect.
+        // If the driver does not tell an attribute, the cost model takes the H100's.
         let known = |attribute| raw_attribute(attribute).map_or(0, |value| value.max(0) as u32);
         Ok(Properties {
             name: device.name().map_err(|error| cust_error("cuDeviceGetName", error))?,

@@ -1,8 +1,8 @@
-//! The driver's functions that run on every call, declared here and not taken
-//! from cust: they return the number, since cust's enum of results lacks the
-//! codes of newer drivers and an unknown one would be undefined behaviour.
+//! Functions of the CUDA driver that run on every call. They are declared here and not taken from cust
+//! because they return the raw code: cust's enum of results lacks the codes of newer drivers, and an unknown
+//! one would be undefined behaviour.
 
-// The functions and their arguments are documented where they come from.
+// The functions and their arguments are documented by the CUDA driver API.
 #![allow(missing_docs, clippy::missing_safety_doc)]
 
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
@@ -11,12 +11,12 @@ use super::{device, libcuda};
 use crate::error::{Error, Result, Status};
 use crate::types::Address;
 
-/// Handles of the driver (CUcontext, CUstream, CUevent, CUfunction, …).
+/// Opaque handle of the driver (CUcontext, CUstream, CUevent, CUfunction, …).
 pub type Raw = *mut c_void;
-/// CUdeviceptr.
+/// The driver's CUdeviceptr.
 pub type DevicePtr = u64;
 
-/// CUmemPoolProps.
+/// The driver's CUmemPoolProps.
 #[repr(C)]
 pub struct MemPoolProps {
     pub alloc_type: c_int,
@@ -29,7 +29,7 @@ pub struct MemPoolProps {
     pub reserved: [u8; 54],
 }
 
-/// CUDA_MEMCPY2D.
+/// The driver's CUDA_MEMCPY2D.
 #[repr(C)]
 pub struct Copy2d {
     pub src_x: usize,
@@ -51,7 +51,8 @@ pub struct Copy2d {
 }
 
 impl Copy2d {
-    /// Between addresses of which the driver finds out whose they are (CU_MEMORYTYPE_UNIFIED).
+    /// A copy between two addresses, where the driver finds out in which memory each is
+    /// (CU_MEMORYTYPE_UNIFIED).
     pub const UNIFIED: Copy2d = Copy2d {
         src_x: 0,
         src_y: 0,
@@ -72,7 +73,7 @@ impl Copy2d {
     };
 }
 
-/// CUlaunchAttribute.
+/// The driver's CUlaunchAttribute.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub struct LaunchAttribute {
@@ -81,7 +82,7 @@ pub struct LaunchAttribute {
     pub value: [u32; 16],
 }
 
-/// CUlaunchConfig.
+/// The driver's CUlaunchConfig.
 #[repr(C)]
 pub struct LaunchConfig {
     pub grid: [c_uint; 3],
@@ -199,12 +200,12 @@ extern "C" {
     pub fn cuUserObjectRelease(object: Raw, count: c_uint) -> u32;
 }
 
-/// A stream as the driver takes it.
+/// Converts the address of a stream, or of another object of the driver, to the driver's type.
 pub fn raw(address: Address) -> Raw {
     address.as_mut_ptr()
 }
 
-/// A device address as the driver takes it.
+/// Converts a device address to the driver's type.
 pub fn device_ptr(address: Address) -> DevicePtr {
     address.value() as DevicePtr
 }
@@ -212,7 +213,7 @@ pub fn device_ptr(address: Address) -> DevicePtr {
 /// CUDA_ERROR_UNSUPPORTED_PTX_VERSION: the driver's compiler is older than the PTX.
 const UNSUPPORTED_PTX: u32 = 222;
 
-/// `cudaErrorName: description`.
+/// Returns the text `cudaErrorName: description` for a code of the driver.
 pub fn describe(code: u32) -> String {
     match code {
         libcuda::NOT_LOADED => return "no CUDA driver is loaded (error 303)".into(),
@@ -223,7 +224,7 @@ pub fn describe(code: u32) -> String {
     }
     let read = |function: unsafe extern "C" fn(u32, *mut *const c_char) -> u32| {
         let mut text: *const c_char = std::ptr::null();
-        // SAFETY: `text` is valid for a write; the driver's texts live for good.
+        // SAFETY: `text` is valid for a write; the driver's texts are never freed.
         unsafe {
             if function(code, &mut text) == 0 && !text.is_null() {
                 return Some(CStr::from_ptr(text).to_string_lossy().into_owned());
@@ -241,20 +242,20 @@ pub fn describe(code: u32) -> String {
     }
 }
 
-/// The driver's result as ours; `what` says what was tried.
+/// Converts a code of the driver to the library's result; `what` says what was tried.
 pub fn check(code: u32, what: &str) -> Result<()> {
     if code == 0 {
         return Ok(());
     }
     let status = match code {
         2 => Status::AllocFailed,
-        // Not initialised, no or invalid device, no driver.
+        // Not initialized, no device or an invalid one, no driver.
         3 | 4 | 34 | 35 | 100 | 101 | libcuda::NOT_LOADED | libcuda::SYMBOL_NOT_FOUND => {
             Status::NotInitialized
         }
-        // No binary for the device, PTX that the driver is too old for.
+        // No binary for the device, or PTX that the driver is too old for.
         209 | UNSUPPORTED_PTX => Status::ArchMismatch,
-        // What a stream capture forbids or has broken.
+        // Calls that a stream capture forbids, or that have broken it.
         900..=908 => return Err(Error::state(format!("stream: {what}: {}", describe(code)))),
         700..=719 => Status::ExecutionFailed,
         801 => Status::NotSupported,

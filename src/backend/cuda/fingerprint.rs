@@ -1,4 +1,4 @@
-//! The fingerprint of a pattern on the device, the same as the host's.
+//! Fingerprint of a sparse pattern on the device, equal to the host's.
 
 use std::sync::Arc;
 
@@ -15,21 +15,21 @@ use crate::types::Address;
 const MODULE: &str = "analysis/fingerprint";
 const THREADS: u32 = 256;
 
-/// Of offsets and indices, as they are; the pattern need not be valid. Blocks. The context is current
-/// and the arrays can be read by the device.
+/// Computes the fingerprint of the offsets and indices as they are stored; the pattern need not be valid.
+/// Blocks. The context must be current and the arrays readable by the device.
 pub(super) fn of(cx: &Context, device: &Arc<Device>, a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
     let [first, second, _] = a.user_arrays().ok_or_else(|| no_arrays(name))?;
     sums(cx, device, [first, second].map(|array| (array.address, array.read(), 8 * array.size)))
 }
 
-/// Of values, as words of what their type is aligned to. As above.
+/// Computes the fingerprint of the values, read as words as large as the alignment of their type. Blocks.
 pub(super) fn of_values(cx: &Context, device: &Arc<Device>, a: &SparseMatrix) -> Result<Fingerprint> {
     let (value, nnz) = (a.value_type(), a.shape().2);
     let words = nnz * (value.size() / value.align()) as i64;
     sums(cx, device, [(a.values(), words, 8 * value.align())])
 }
 
-/// Of words of so many bits.
+/// Computes the two sums of a fingerprint over arrays of (address, words, bits per word).
 fn sums<const N: usize>(
     cx: &Context,
     device: &Arc<Device>,
@@ -46,7 +46,7 @@ fn sums<const N: usize>(
             },
         )?;
         let grid = grids::blocks(count as u64, THREADS.into(), device.properties().multiprocessors);
-        // SAFETY: the descriptor promises that many elements of this type; two words of the page.
+        // SAFETY: the descriptor promises this many elements of this type; the page has two words.
         unsafe {
             launch!(kernel, grid, THREADS, 0, cx.stream; address, count, which as u64, words.at(0))?;
         }

@@ -1,4 +1,4 @@
-//! The device's side of work in flight: an event for each handle and stream, and references of graphs.
+//! Work in flight on the device: an event for each handle and stream, and references that CUDA graphs hold.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,21 +11,21 @@ use crate::error::{Error, Result};
 use crate::memory::in_flight::{GraphReferences, Graphs, LastWork};
 use crate::types::Address;
 
-/// An event after the last work that a handle has put on a stream. Recording it again takes a CPU about
-/// 0.2 µs, and a GPU nothing that could be measured (H100, kernels of 1.7 µs with and without).
+/// Event after the last work that a handle has put on a stream. Recording it again takes about 0.2 µs of CPU
+/// time, and no measurable GPU time (H100, kernels of 1.7 µs with and without).
 pub struct StreamEvent {
     device: Arc<Device>,
     event: Address,
     stream: Address,
-    /// The stream's number, of which a process has no second. 0 where the driver does not tell.
+    /// Number of the stream, which the process never uses again; 0 where the driver does not tell.
     number: u64,
 }
 
 impl StreamEvent {
-    /// Of a stream. The context is current.
+    /// Makes an event for a stream. The context must be current.
     pub fn new(device: &Arc<Device>, stream: Address) -> Result<Self> {
         const DISABLE_TIMING: u32 = 2;
-        // Another stream may be captured.
+        // Another stream may be in capture.
         let _relaxed = Relaxed::enter();
         let mut event: Raw = std::ptr::null_mut();
         // SAFETY: a context is current and `event` is valid for a write.
@@ -52,36 +52,36 @@ impl LastWork for StreamEvent {
 
     fn record(&self, stream: Address) -> Result<()> {
         let _entered = self.device.enter()?;
-        // SAFETY: both live and are of the context.
+        // SAFETY: event and stream are live and belong to the context.
         check(unsafe { driver::cuEventRecord(raw(self.event), raw(stream)) }, "recording an event")
     }
 
     fn is_done(&self) -> bool {
         /// CUDA_ERROR_NOT_READY
         const NOT_READY: u32 = 600;
-        // In a child that was forked, or without its context, nothing is under way.
+        // In a forked child, or without its context, no work is in flight.
         let Ok(_entered) = self.device.enter() else { return true };
         let _relaxed = Relaxed::enter();
-        // SAFETY: the event lives.
+        // SAFETY: the event is live.
         (unsafe { driver::cuEventQuery(raw(self.event)) }) != NOT_READY
     }
 
     fn hold_back(&self, stream: Address) -> Result<()> {
         let _entered = self.device.enter()?;
-        // The driver would end the capture.
+        // Otherwise the driver would end the capture.
         if memory::is_capturing(stream)? {
             return Err(Error::state(
                 "the stream is being captured: what is to come behind other work cannot be part of it",
             ));
         }
-        // SAFETY: both live and are of the context.
+        // SAFETY: event and stream are live and belong to the context.
         check(unsafe { driver::cuStreamWaitEvent(raw(stream), raw(self.event), 0) }, "waiting for an event")
     }
 
     fn wait(&self) -> Result<()> {
         let _entered = self.device.enter()?;
         let _relaxed = Relaxed::enter();
-        // SAFETY: the event lives.
+        // SAFETY: the event is live.
         check(unsafe { driver::cuEventSynchronize(raw(self.event)) }, "waiting for an event")
     }
 }
@@ -90,14 +90,14 @@ impl Drop for StreamEvent {
     fn drop(&mut self) {
         if let Ok(_entered) = self.device.enter() {
             let _relaxed = Relaxed::enter();
-            // SAFETY: nobody else has it. The driver keeps what is recorded until it is done.
+            // SAFETY: nothing else uses the event. The driver keeps recorded work until it is done.
             unsafe { driver::cuEventDestroy_v2(raw(self.event)) };
         }
     }
 }
 
-/// A user object of the driver, which calls back when the last of its references is gone: that of this
-/// structure and those of graphs.
+/// User object of the driver, which calls back when its last reference is gone: the one of this structure, or
+/// one of a graph.
 pub struct UserObject {
     device: Arc<Device>,
     object: Address,
@@ -113,15 +113,16 @@ impl Graphs for Gone {
     }
 }
 
-/// Called by a thread of the driver, where nothing may be asked of the driver.
+/// Callback for the release of the last reference. A thread of the driver calls it, from which the driver
+/// must not be called.
 unsafe extern "C" fn note_gone(gone: *mut c_void) {
-    // SAFETY: `UserObject::new` gave one reference away for this.
+    // SAFETY: `UserObject::new` gave one reference to this function.
     let gone = unsafe { Arc::from_raw(gone.cast::<Gone>().cast_const()) };
     gone.0.store(true, Ordering::Release);
 }
 
 impl UserObject {
-    /// One without references but this. The context is current.
+    /// Makes an object whose only reference is this one. The context must be current.
     pub fn new(device: &Arc<Device>) -> Result<Self> {
         /// CU_USER_OBJECT_NO_DESTRUCTOR_SYNC: the only flag, and it has to be given.
         const NO_DESTRUCTOR_SYNC: u32 = 1;
@@ -129,12 +130,12 @@ impl UserObject {
         let gone = Arc::new(Gone::default());
         let given = Arc::into_raw(Arc::clone(&gone));
         let mut object: Raw = std::ptr::null_mut();
-        // SAFETY: `object` is valid for a write; the function takes what it gets.
+        // SAFETY: `object` is valid for a write; the function takes over the reference that it is given.
         let code = unsafe {
             driver::cuUserObjectCreate(&mut object, given.cast_mut().cast(), note_gone, 1, NO_DESTRUCTOR_SYNC)
         };
         if code != 0 {
-            // SAFETY: it was not taken.
+            // SAFETY: the driver has not taken the reference.
             drop(unsafe { Arc::from_raw(given) });
         }
         check(code, "making an object for graphs to keep")?;
@@ -146,8 +147,8 @@ impl GraphReferences for UserObject {
     fn give_to_graph_of(&self, stream: Address) -> Result<()> {
         let _entered = self.device.enter()?;
         let (mut status, mut id, mut graph) = (0, 0, std::ptr::null_mut());
-        // SAFETY: what is asked for is valid for writes, and what is not is NULL. The graph is that of the
-        // capture, and lives while it goes on.
+        // SAFETY: all non-NULL arguments are valid for writes. The graph is that of the capture, and lives as
+        // long as the capture.
         unsafe {
             let code = driver::cuStreamGetCaptureInfo_v2(
                 raw(stream),
@@ -174,7 +175,7 @@ impl Drop for UserObject {
     fn drop(&mut self) {
         if let Ok(_entered) = self.device.enter() {
             let _relaxed = Relaxed::enter();
-            // SAFETY: the reference that it was made with.
+            // SAFETY: this releases the reference with which the object was made.
             unsafe { driver::cuUserObjectRelease(raw(self.object), 1) };
         }
     }

@@ -1,4 +1,4 @@
-//! Kernels and their launches.
+//! CUDA kernels and their launches.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -9,21 +9,22 @@ use super::libcuda;
 use crate::error::{Error, Result, Status};
 use crate::types::Address;
 
-/// Parameters that a kernel may have; a launch keeps them on the stack.
+/// Most parameters that a kernel may have; a launch keeps them on the stack.
 const MAX_PARAMETERS: usize = 24;
 
 /// A kernel of a loaded module.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
     function: Address,
-    /// What it takes; none: a driver before CUDA 12.4 (R550) cannot say, and nothing is checked.
+    /// Sizes of its parameters; `None` with drivers before CUDA 12.4 (R550), which do not tell: nothing is
+    /// checked then.
     parameters: Option<Parameters>,
-    /// The compute capability that it was compiled for, 90 for 9.0: on a newer device, from PTX, it has none of what
-    /// that device has more.
+    /// Compute capability for which it was compiled, 90 for 9.0. A kernel that runs from PTX on a newer
+    /// device cannot use the features that only that device has.
     compiled_for: i32,
 }
 
-/// Bytes of each parameter.
+/// Sizes of a kernel's parameters, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Parameters {
     sizes: [u16; MAX_PARAMETERS],
@@ -31,8 +32,8 @@ struct Parameters {
 }
 
 impl Parameters {
-    /// `size_of(index)` answers as `cuFuncGetParamInfo`: a number of the driver, 0 if there is such a
-    /// parameter, and its bytes.
+    /// Reads the sizes of all parameters. `size_of(index)` answers like `cuFuncGetParamInfo`: a code of the
+    /// driver, 0 if there is such a parameter, and its size in bytes.
     fn read(size_of: impl Fn(usize) -> (u32, usize)) -> Result<Option<Self>> {
         let mut read = Parameters { sizes: [0; MAX_PARAMETERS], count: 0 };
         loop {
@@ -53,9 +54,9 @@ impl Parameters {
 /// A value that a kernel takes as a parameter.
 ///
 /// # Safety
-/// The first [`Self::bytes`] of the type are what the kernel's parameter has, padding included.
+/// The first [`Self::bytes`] bytes of a value must be laid out as the kernel's parameter, padding included.
 pub unsafe trait Parameter: Copy {
-    /// How many they are.
+    /// Number of bytes that the kernel's parameter has.
     fn bytes(&self) -> usize {
         size_of::<Self>()
     }
@@ -63,16 +64,16 @@ pub unsafe trait Parameter: Copy {
 
 macro_rules! parameters {
     ($($ty:ty),*) => { $(
-        // SAFETY: a plain number, the same in CUDA C++.
+        // SAFETY: plain numbers have the same layout in CUDA C++.
         unsafe impl Parameter for $ty {}
     )* };
 }
 parameters!(i32, u32, i64, u64, f32, f64);
-// SAFETY: as large as a pointer; device addresses are 64-bit on every host
-// that CUDA supports.
+// SAFETY: an address is as large as a pointer; device addresses are 64-bit on every host that CUDA supports.
 unsafe impl Parameter for Address {}
 
-/// So many blocks as the x size of a grid, or an error with the text `too_many` where one launch takes fewer.
+/// Checks a number of blocks as the x size of a grid; an error with the text `too_many` if one launch takes
+/// fewer.
 pub fn blocks_of_grid(blocks: impl TryInto<u32>, too_many: impl Display) -> Result<u32> {
     match blocks.try_into() {
         Ok(blocks) if blocks <= i32::MAX as u32 => Ok(blocks),
@@ -80,21 +81,21 @@ pub fn blocks_of_grid(blocks: impl TryInto<u32>, too_many: impl Display) -> Resu
     }
 }
 
-/// A parameter's address and size.
+/// Address and size of a parameter of a launch.
 pub struct Argument {
     pointer: *const c_void,
     size: usize,
 }
 
 impl Argument {
-    /// Of a value that outlives the launch call.
+    /// Refers to a value that must outlive the launch call.
     pub fn new<T: Parameter>(value: &T) -> Self {
         Argument { pointer: (value as *const T).cast(), size: value.bytes() }
     }
 }
 
 impl Kernel {
-    /// Of a function; reads what parameters it takes.
+    /// Makes a kernel of a loaded function and reads which parameters it takes.
     pub(super) fn new(function: Address) -> Result<Self> {
         let parameters = Parameters::read(|index| {
             let (mut offset, mut size) = (0, 0);
@@ -113,19 +114,20 @@ impl Kernel {
         Ok(Kernel { function, parameters, compiled_for })
     }
 
-    /// Whether its blocks can be in clusters, and begin before the kernel before on the stream ends: it was compiled
-    /// for compute capability 9.0 or newer, which the device has then.
+    /// Returns whether the kernel can have blocks in clusters and can begin before the preceding kernel of
+    /// its stream ends: true if it was compiled for compute capability 9.0 or newer, which the device then
+    /// has.
     pub fn is_of_90(&self) -> bool {
         self.compiled_for >= 90
     }
 
-    /// Enqueues the kernel: `grid` blocks of `block` threads with `shared`
-    /// bytes of dynamic shared memory. Numbers and sizes of the arguments are
-    /// checked against what the kernel takes. A context must be current.
+    /// Enqueues the kernel: `grid` blocks of `block` threads with `shared` bytes of dynamic shared memory.
+    /// The number and sizes of the arguments are checked against the kernel's parameters. A context must be
+    /// current.
     ///
     /// # Safety
-    /// Addresses among the arguments hold what the kernel's description says,
-    /// until the stream has run it.
+    /// Addresses among the arguments must refer to the arrays that the kernel's description requires, until
+    /// the stream has run the kernel.
     pub unsafe fn launch(
         &self,
         (grid_x, grid_y): (u32, u32),
@@ -159,10 +161,11 @@ impl Kernel {
         check(code, "launching a kernel")
     }
 
-    /// The same with blocks that all run at one time, or it is an error.
+    /// Enqueues the kernel like [`Kernel::launch`], but with blocks that all run at the same time; an error
+    /// if they do not fit.
     ///
     /// # Safety
-    /// As [`Kernel::launch`].
+    /// The requirements of [`Kernel::launch`].
     pub unsafe fn launch_cooperative(
         &self,
         grid: u32,
@@ -191,12 +194,12 @@ impl Kernel {
         check(code, "launching a cooperative kernel")
     }
 
-    /// As [`Kernel::launch`], and the blocks may begin while the kernel before on the stream
-    /// ends: the kernel waits (griddepcontrol.wait) before it reads what others wrote. Only
-    /// kernels that are [`Kernel::is_of_90`].
+    /// Enqueues the kernel like [`Kernel::launch`], but its blocks may begin while the preceding kernel of
+    /// the stream ends: the kernel must wait (griddepcontrol.wait) before it reads what others wrote. Only
+    /// for kernels that are [`Kernel::is_of_90`].
     ///
     /// # Safety
-    /// As [`Kernel::launch`].
+    /// The requirements of [`Kernel::launch`].
     pub unsafe fn launch_early(
         &self,
         grid: (u32, u32),
@@ -209,11 +212,11 @@ impl Kernel {
         unsafe { self.launch_as(grid, block, shared, stream, (true, 1), arguments) }
     }
 
-    /// As [`Kernel::launch`], with successive blocks in clusters of `cluster`, and as
-    /// [`Kernel::launch_early`] if `early`; both only kernels that are [`Kernel::is_of_90`].
+    /// Enqueues the kernel like [`Kernel::launch`], with successive blocks in clusters of `cluster`, and
+    /// early like [`Kernel::launch_early`] if `early`. Both need a kernel that is [`Kernel::is_of_90`].
     ///
     /// # Safety
-    /// As [`Kernel::launch`].
+    /// The requirements of [`Kernel::launch`].
     pub unsafe fn launch_as(
         &self,
         (grid_x, grid_y): (u32, u32),
@@ -232,7 +235,7 @@ impl Kernel {
         let mut pointers = self.parameters(arguments)?;
         let attribute = |id: u32, number: u32| {
             let mut value = [0; 16];
-            // Of a cluster: blocks in x, y and z.
+            // For a cluster: its blocks in x, y and z.
             value[..3].copy_from_slice(&[number, 1, 1]);
             driver::LaunchAttribute { id, padding: 0, value }
         };
@@ -263,7 +266,7 @@ impl Kernel {
         check(code, "launching a kernel")
     }
 
-    /// Pointers to the arguments, whose number and sizes must be the kernel's.
+    /// Returns pointers to the arguments, after checking that their number and sizes are the kernel's.
     fn parameters(&self, arguments: &[Argument]) -> Result<[*mut c_void; MAX_PARAMETERS]> {
         let given = arguments.iter().map(|a| a.size);
         let taken = self.parameters.as_ref().map(|taken| &taken.sizes[..usize::from(taken.count)]);
@@ -285,7 +288,8 @@ impl Kernel {
         Ok(pointers)
     }
 
-    /// Blocks of so many threads and so much dynamic shared memory that a multiprocessor runs at one time.
+    /// Returns how many blocks of `block` threads and `shared` bytes of dynamic shared memory a
+    /// multiprocessor runs at the same time.
     pub fn blocks_of_multiprocessor(&self, block: u32, shared: u32) -> Result<u32> {
         let mut blocks = 0;
         // SAFETY: the function is loaded, the answer is valid for writes.
@@ -301,8 +305,7 @@ impl Kernel {
         Ok(blocks as u32)
     }
 
-    /// Allows blocks of this much dynamic shared memory (more than 48 KiB
-    /// needs saying).
+    /// Allows blocks this much dynamic shared memory; the driver requires it above 48 KiB.
     pub fn allow_shared(&self, bytes: u32) -> Result<()> {
         // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         const MAX_DYNAMIC_SHARED: i32 = 8;
@@ -313,8 +316,8 @@ impl Kernel {
         check(code, "the shared memory of a kernel")
     }
 
-    /// Asks for as much of the first-level cache as can be shared memory, so that as many
-    /// blocks as possible have theirs at one time.
+    /// Asks for the largest share of the first-level cache as shared memory, so that as many blocks as
+    /// possible fit on a multiprocessor.
     pub fn prefer_shared(&self) -> Result<()> {
         // CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, per cent.
         const CARVEOUT: i32 = 9;
@@ -324,9 +327,8 @@ impl Kernel {
     }
 }
 
-/// `launch!(kernel, grid, block, shared, stream; argument, …)`: a grid is a
-/// number of blocks or a pair. Expands to a call of [`Kernel::launch`], so it
-/// stands in an unsafe block.
+/// `launch!(kernel, grid, block, shared, stream; argument, …)` calls [`Kernel::launch`], so it must stand in
+/// an unsafe block. A grid is a number of blocks or a pair.
 macro_rules! launch {
     ($kernel:expr, ($x:expr, $y:expr), $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {
         $kernel.launch(
@@ -343,7 +345,7 @@ macro_rules! launch {
 }
 pub(super) use launch;
 
-/// The same by [`Kernel::launch_early`] where `$early`.
+/// Launches like [`launch`], without shared memory, by [`Kernel::launch_early`] where `$early`.
 macro_rules! launch_early {
     ($early:expr, $kernel:expr, $grid:expr, $block:expr, $stream:expr; $($argument:expr),* $(,)?) => {
         // Not `let`: arguments that are made here must live until the launch.
@@ -355,9 +357,9 @@ macro_rules! launch_early {
 }
 pub(super) use launch_early;
 
-/// Kernels on a stream that need nothing of each other, but all of what was before the
-/// first: each begins when the last block of the one before has begun, and ends after
-/// it, so that what follows the last waits for all. The kernels say both
+/// Sequence of kernels on a stream that are independent of each other but depend on all work before the
+/// first. Each begins when the last block of the preceding kernel has begun, and ends after it, so that work
+/// behind the last kernel waits for all of them. The kernels do both by instructions of their own
 /// (kernels/spgemm/common.cuh).
 pub struct Beside {
     is_possible: bool,
@@ -365,19 +367,21 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// None yet. Without `is_possible` ([`Kernel::is_of_90`]) they take turns.
+    /// Begins an empty sequence. Without `is_possible` ([`Kernel::is_of_90`]) the kernels run one after
+    /// another.
     pub fn new(is_possible: bool) -> Self {
         Beside { is_possible, has_begun: Cell::new(false) }
     }
 
-    /// Whether the next, of so many blocks, may begin before the one before ends.
+    /// Counts the next kernel, of so many blocks, and returns whether it may begin before the preceding one
+    /// ends.
     pub fn next(&self, blocks: u32) -> bool {
         blocks > 0 && self.has_begun.replace(true) && self.is_possible
     }
 }
 
-/// The same as [`launch`] of the next kernel of a [`Beside`], with a number of blocks, or
-/// of blocks and of those in a cluster.
+/// Launches the next kernel of a [`Beside`] like [`launch`]; the grid is a number of blocks, or a pair of
+/// that and the blocks per cluster.
 macro_rules! launch_beside {
     ($beside:expr, $kernel:expr, ($grid:expr, $cluster:expr), $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {{
         let (grid, cluster): (u32, u32) = ($grid, $cluster);
@@ -399,7 +403,7 @@ macro_rules! launch_beside {
 }
 pub(super) use launch_beside;
 
-/// The same by [`Kernel::launch_cooperative`], with a number of blocks.
+/// Launches like [`launch`], by [`Kernel::launch_cooperative`]; the grid is a number of blocks.
 macro_rules! launch_cooperative {
     ($kernel:expr, $grid:expr, $block:expr, $shared:expr, $stream:expr; $($argument:expr),* $(,)?) => {
         $kernel.launch_cooperative(
@@ -437,7 +441,7 @@ mod tests {
 
     #[test]
     fn arguments_are_checked_where_the_driver_knows_parameters() {
-        // As drivers from R550 on answer of a kernel of two parameters.
+        // Answers of drivers from R550 on for a kernel of two parameters.
         let read = |index| if index < 2 { (0, [4, 8][index]) } else { (1, 0) };
         let kernel = kernel(Parameters::read(read).unwrap());
         let (a, b) = (1i32, 2i64);
@@ -449,7 +453,7 @@ mod tests {
 
     #[test]
     fn a_driver_that_cannot_tell_parameters_launches_kernels_too() {
-        // Before R550 there is no cuFuncGetParamInfo: the slot's stub answers.
+        // Drivers before R550 have no cuFuncGetParamInfo: the stub in its slot answers.
         let kernel = kernel(Parameters::read(|_| (libcuda::SYMBOL_NOT_FOUND, 0)).unwrap());
         let (a, b) = (1i32, 2i64);
         let pointers = kernel.parameters(&[Argument::new(&a), Argument::new(&b)]).unwrap();

@@ -1,18 +1,19 @@
-//! Structures that cross to kernels: sizes and offsets of their members are compared when the library is compiled with
-//! those of the kernels' structures, which the build has read (build/layouts.rs) and the CUDA compiler has checked.
+//! Structures that are shared with kernels: when the library is compiled, their sizes and members' offsets
+//! are compared with those of the kernels' structures, which the build has read (build/layouts.rs) and the
+//! CUDA compiler has checked.
 
-/// A structure of the kernels' files.
+/// Layout of a structure in the kernels' files.
 pub struct Layout {
-    /// File and name.
+    /// File and name of the structure.
     name: &'static str,
     size: usize,
-    /// Members with their offsets.
+    /// Names and offsets of the members.
     members: &'static [(&'static str, usize)],
 }
 
 include!(concat!(env!("OUT_DIR"), "/layouts.rs"));
 
-/// Whether a structure has the layout of the kernels' (`file name`), which their compiler has checked.
+/// Returns whether a structure has the layout of the kernels' structure `name` (`file name`).
 pub const fn has_layout(name: &str, size: usize, members: &[(&str, usize)]) -> bool {
     let mut at = 0;
     while at < LAYOUTS.len() && !is_same(LAYOUTS[at].name, name) {
@@ -41,19 +42,19 @@ const fn is_same(a: &str, b: &str) -> bool {
     at == a.len() && at == b.len()
 }
 
-/// `same_layout!(Type = "file name" { member, … })`: a structure that kernels take as a parameter, whose size and
-/// members' offsets are the kernels'.
+/// `same_layout!(Type = "file name" { member, … })` declares that a structure is a kernel parameter, and
+/// checks that its size and its members' offsets are those of the kernels' structure.
 macro_rules! same_layout {
     ($name:ident = $kernels:literal { $($member:ident),* $(,)? }) => {
         $crate::backend::cuda::layouts::same_elements!($name = $kernels { $($member),* });
-        // SAFETY: it has the size of the kernels' and the same members at the same places.
+        // SAFETY: the structure has the size of the kernels' and the same members at the same offsets.
         unsafe impl $crate::backend::cuda::launch::Parameter for $name {}
     };
 }
 pub(super) use same_layout;
 
-/// `same_elements!(Type = "file name" { member, … })`: a structure that arrays consist of, with the same check as
-/// [`same_layout!`] but without becoming a parameter of kernels.
+/// `same_elements!(Type = "file name" { member, … })` makes the check of [`same_layout!`] for a structure
+/// that is an element of arrays and not a parameter of kernels.
 macro_rules! same_elements {
     ($name:ty = $kernels:literal { $($member:ident),* $(,)? }) => {
         const _: () = assert!(

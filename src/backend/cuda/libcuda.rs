@@ -1,12 +1,10 @@
 //! The CUDA driver, opened at run time.
 //!
-//! `cust` and [`super::driver`] call `cu*` functions as if they linked libcuda.
-//! Here each of those symbols is a hidden trampoline that jumps through a slot.
-//! [`load`] opens `libcuda.so.1` and fills the slots; until then, and without a
-//! driver, every function answers `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`. So the
-//! library links and loads where there is no driver, shares the driver that a
-//! program has linked itself, and neither exports a `cu*` symbol nor binds to
-//! one that the program exports.
+//! `cust` and [`super::driver`] call `cu*` functions as if they linked libcuda. Here each of those symbols is
+//! a hidden trampoline that jumps through a slot. [`load`] opens `libcuda.so.1` and fills the slots; until
+//! then, and without a driver, every function returns `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`. So the library
+//! links and loads where there is no driver, shares the driver with a program that has linked it, and neither
+//! exports a `cu*` symbol nor binds to one that the program exports.
 
 use std::ffi::{c_void, CStr};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -73,7 +71,7 @@ macro_rules! trampolines {
     };
 }
 
-// What cust 0.3.2 refers to.
+// Functions that cust 0.3.2 refers to.
 trampolines! {
     cuArray3DCreate_v2
     cuArray3DGetDescriptor_v2
@@ -180,7 +178,7 @@ trampolines! {
     cuTexObjectDestroy
     cuTexObjectGetResourceDesc
     cuTexObjectGetResourceViewDesc
-    // What driver.rs calls besides.
+    // Further functions that driver.rs calls.
     cuCtxGetId
     cuFuncGetParamInfo
     cuFuncSetAttribute
@@ -210,10 +208,10 @@ trampolines! {
 
 static DRIVER: OnceCell<()> = OnceCell::new();
 
-/// Functions that the open driver lacks, by name.
+/// Names of the functions that the opened driver lacks.
 static MISSING: Mutex<Vec<&str>> = Mutex::new(Vec::new());
 
-/// What a driver lacks, for an error: the first few, and how many more.
+/// Lists the functions that the driver lacks, for an error: the first few by name, and how many more.
 pub fn missing() -> String {
     list(&MISSING.lock())
 }
@@ -227,8 +225,8 @@ fn list(names: &[&str]) -> String {
     }
 }
 
-/// Opens the driver, once; `Err` is what the dynamic loader says. A failure is
-/// not remembered: a driver may be installed while the process runs.
+/// Opens the driver at the first call; `Err` is the text of the dynamic loader. A failure is not remembered:
+/// a driver may be installed while the process runs.
 pub fn load() -> Result<(), String> {
     DRIVER.get_or_try_init(open).copied()
 }

@@ -1,15 +1,14 @@
 //! Device memory: the pool, arrays, and copies.
 //!
-//! Memory is taken on a stream of the library's own, on which nothing else runs:
-//! an allocation is ready when it returns, on whatever stream it is used. The
-//! price is a rule: **memory is given back only when no work uses it any more**.
-//! [`DeviceBuffer`] keeps it for arrays of analysis by giving them back on their
-//! stream, in its order, or by waiting for it where the memory is the user's;
-//! plans and handles give back what executions use behind those ([`Pending`]).
+//! Memory is allocated on a stream of the library's own, on which nothing else runs, so an allocation is
+//! ready for every stream when it returns. The price is a rule: **memory is released only when no work uses
+//! it any more**. [`DeviceBuffer`] keeps that rule for arrays of an analysis: it releases them in the order
+//! of the stream that uses them, or waits for that stream where the memory is from the user's allocator.
+//! Plans and handles release memory that executions use once those are done ([`Pending`]).
 //!
-//! Taking and giving back cost some microseconds each, and every wait for a
-//! number that comes back ten: an analysis of a small matrix is made of them.
-//! [`Readback`] brings numbers of several kernels to the host in one wait.
+//! An allocation or a release costs some microseconds, and every wait for a number from the device ten, which
+//! is most of the time that the analysis of a small matrix takes. [`Readback`] brings numbers of several
+//! kernels to the host in one wait.
 
 mod numbers;
 mod readback;
@@ -33,31 +32,30 @@ use crate::memory::in_flight::Pending;
 use crate::memory::{Block, Context, RawMemory};
 use crate::types::Address;
 
-/// Of its memory, a device's pool keeps one part in this many for the next
-/// analysis instead of giving it back to the device: fresh memory has to be
-/// mapped (an H100 takes 1.4 to 1.8 µs a MiB, and 160 µs at least), and other
-/// libraries in the process want theirs too. What is in use counts as well, and
-/// every wait gives back what is beyond, so that with a large matrix in the pool
-/// too small a share means a mapping for each array of analysis.
+/// The pool of a device keeps one part in this many of the device's memory for the next analysis instead of
+/// giving it back to the device: fresh memory has to be mapped (an H100 takes 1.4 to 1.8 µs per MiB, and 160
+/// µs at least), but other libraries in the process need memory, too. Memory in use counts towards this
+/// share, and every wait returns what exceeds it. With a large matrix in the pool, too small a share would
+/// therefore mean a mapping for each array of an analysis.
 const KEPT_SHARE: usize = 32;
-/// The least that it keeps.
+/// Least number of bytes that the pool keeps.
 const KEPT_LEAST: usize = 256 << 20;
 
 /// A device's stream-ordered memory pool.
 pub struct Pool {
     pool: Address,
     stream: Address,
-    /// What work in flight and graphs may use, and was given back: looked at whenever memory is taken or given
-    /// back.
+    /// Released memory that work in flight and graphs may still use. The list is searched for finished work
+    /// whenever memory is allocated, or released behind work.
     kept: Mutex<Vec<(Arc<Pending>, Vec<Address>)>>,
-    /// Bytes that the device has.
+    /// Bytes of memory of the device.
     total: usize,
-    /// What [`Readback`]s have given back.
+    /// Free pages for [`Readback`]s.
     desks: Mutex<Vec<readback::Desk>>,
 }
 
 impl Pool {
-    /// A pool of the device whose context is current.
+    /// Makes a pool for the device whose context is current.
     pub fn new(ordinal: i32) -> Result<Self> {
         let props = MemPoolProps {
             // CU_MEM_ALLOCATION_TYPE_PINNED
@@ -95,13 +93,14 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Whether an allocation may get memory that was given back behind pending work of another stream. The
-    /// driver makes such an allocation wait for that work, and [`Pool::allocate`] waits with it: one stream's
-    /// long kernel would hold up an analysis on another. So it may do so only where no other memory is left.
+    /// Sets whether an allocation may get memory that was released behind pending work of another stream. The
+    /// driver makes such an allocation wait for that work, and [`Pool::allocate`] waits with it: a long
+    /// kernel of one stream would hold up an analysis on another. So this is allowed only where no other
+    /// memory is left.
     fn let_allocations_wait(&self, yes: bool) -> Result<()> {
         const REUSE_ALLOW_INTERNAL_DEPENDENCIES: i32 = 3;
         let mut value = i32::from(yes);
-        // SAFETY: the pool lives; the value is an int, as this attribute's is.
+        // SAFETY: the pool is live; this attribute is an int.
         let code = unsafe {
             driver::cuMemPoolSetAttribute(
                 raw(self.pool),
@@ -112,14 +111,14 @@ impl Pool {
         check(code, "the memory pool's reuse of memory")
     }
 
-    /// The stream on which memory is taken and given back.
+    /// Stream on which memory is allocated and released.
     pub fn stream(&self) -> Address {
         self.stream
     }
 
     fn allocate(&self, bytes: usize) -> Result<Address> {
-        // Never asked of the driver (R580): a request beyond what the device has
-        // was seen to end in faults of other threads' kernels.
+        // Such a request never reaches the driver (R580): one beyond the device's memory was seen to end in
+        // faults of other threads' kernels.
         if bytes > self.total {
             return Err(Error::new(
                 Status::AllocFailed,
@@ -127,7 +126,7 @@ impl Pool {
             ));
         }
         let mut out = 0;
-        // SAFETY: pool and stream live; `out` is valid for a write.
+        // SAFETY: pool and stream are live; `out` is valid for a write.
         unsafe {
             let code = driver::cuMemAllocFromPoolAsync(&mut out, bytes, raw(self.pool), raw(self.stream));
             if code == 2 {
@@ -143,11 +142,11 @@ impl Pool {
     }
 
     fn release(&self, address: Address) {
-        // SAFETY: the address is of this pool, and nothing uses it any more.
+        // SAFETY: the address belongs to this pool, and nothing uses it any more.
         unsafe { driver::cuMemFreeAsync(device_ptr(address), raw(self.stream)) };
     }
 
-    /// When the work that may use it is done, whatever streams and graphs it is on.
+    /// Releases memory when the work that may use it is done, on whatever streams and graphs that is.
     fn release_behind(&self, address: Address, pending: &Arc<Pending>) {
         if pending.is_done() {
             return self.release(address);
@@ -159,7 +158,7 @@ impl Pool {
         }
     }
 
-    /// Gives back what nothing uses any more.
+    /// Releases the memory in `kept` that no work uses any more.
     fn collect(&self) {
         let done = {
             let mut kept = self.kept.lock();
@@ -175,7 +174,7 @@ impl Pool {
         done.into_iter().flat_map(|(_, addresses)| addresses).for_each(|address| self.release(address));
     }
 
-    /// Allocates where memory is short: waits for all that was given back behind work of streams.
+    /// Allocates where memory is short: waits for all memory that was released behind pending work.
     fn allocate_and_wait(&self, bytes: usize) -> Result<Address> {
         self.wait_for_releases()?;
         self.let_allocations_wait(true)?;
@@ -187,7 +186,7 @@ impl Pool {
         made
     }
 
-    /// Waits until all that graphs and work whose end is recorded may use is free.
+    /// Waits for the pending work of all memory in `kept`, and releases that memory.
     fn wait_for_releases(&self) -> Result<()> {
         let pending: Vec<_> = self.kept.lock().iter().map(|(pending, _)| Arc::clone(pending)).collect();
         pending.iter().try_for_each(|pending| pending.wait())?;
@@ -195,10 +194,9 @@ impl Pool {
         synchronize(self.stream)
     }
 
-    /// Behind the work of another stream: the driver gives the memory out again when that is done.
+    /// Releases memory behind the work of another stream: the driver reuses it when that work is done.
     fn release_after(&self, address: Address, stream: Address) -> bool {
-        // SAFETY: the address is of this pool, and only work that is on the
-        // stream already uses it.
+        // SAFETY: the address belongs to this pool, and only work that is on the stream already uses it.
         unsafe { driver::cuMemFreeAsync(device_ptr(address), raw(stream)) == 0 }
     }
 }
@@ -210,7 +208,7 @@ fn free_text() -> String {
     }
 }
 
-/// Free and total bytes of the current context's device.
+/// Returns the free and the total bytes of the current context's device.
 pub fn free_bytes() -> Result<(usize, usize)> {
     let (mut free, mut total) = (0, 0);
     // SAFETY: both are valid for writes.
@@ -218,13 +216,13 @@ pub fn free_bytes() -> Result<(usize, usize)> {
     Ok((free, total))
 }
 
-/// Bytes that the limit and the device leave; what the pool keeps for the next analysis comes on
-/// top.
+/// Returns the bytes that the memory limit and the device leave. Memory that the pool keeps for the next
+/// analysis comes on top.
 pub fn room(cx: &Context) -> Result<usize> {
     Ok(cx.allocator.left().min(free_bytes()?.0))
 }
 
-/// What was made, or `None` where the memory for it is missing.
+/// Turns an error for lack of memory into `None`.
 pub fn optional<T>(made: Result<T>) -> Result<Option<T>> {
     match made {
         Err(error) if error.lacks_memory() => Ok(None),
@@ -232,7 +230,7 @@ pub fn optional<T>(made: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// The device's memory for [`crate::memory::Allocator`].
+/// Device memory as [`crate::memory::Allocator`] takes it.
 pub struct CudaMemory(pub Arc<Device>);
 
 impl RawMemory for CudaMemory {
@@ -242,7 +240,7 @@ impl RawMemory for CudaMemory {
         let pool = self.0.pool()?;
         pool.collect();
         match pool.allocate(bytes) {
-            // What was given back behind work of the stream may be missing.
+            // Memory that was released behind work of the stream may be missing.
             Err(error)
                 if error.status == Status::AllocFailed
                     && bytes <= pool.total
@@ -256,7 +254,7 @@ impl RawMemory for CudaMemory {
     }
 
     fn release(&self, address: Address, _bytes: usize, _stream: Address) {
-        // Without its context the memory is gone already.
+        // If the context is gone, so is its memory.
         let (Ok(_entered), Ok(pool)) = (self.0.enter(), self.0.pool()) else {
             return;
         };
@@ -282,10 +280,9 @@ impl RawMemory for CudaMemory {
     }
 }
 
-/// An array of device memory whose contents are not set. Work of one stream
-/// fills it while analysis runs; [`DeviceBuffer::seal`] says that the work is
-/// done. Dropping one that is not sealed gives the memory back behind that work,
-/// or waits for it where the memory is the user's.
+/// Array in device memory, with uninitialized contents at first. Work of one stream fills it during analysis;
+/// [`DeviceBuffer::seal`] records that this work is done. A buffer that is dropped unsealed releases its
+/// memory behind that work, or waits for it where the memory is from the user's allocator.
 #[derive(Debug)]
 pub struct DeviceBuffer<T: Pod> {
     block: Block,
@@ -295,8 +292,8 @@ pub struct DeviceBuffer<T: Pod> {
 }
 
 impl<T: Pod> DeviceBuffer<T> {
-    /// Memory for `len` elements, from the call's allocator. The context must
-    /// be current from here to the drop of a buffer that is not sealed.
+    /// Allocates memory for `len` elements from the call's allocator. The context must be current until the
+    /// buffer is sealed or dropped.
     pub fn new(cx: &Context, len: usize) -> Result<Self> {
         let bytes = len
             .checked_mul(size_of::<T>())
@@ -306,14 +303,14 @@ impl<T: Pod> DeviceBuffer<T> {
         Ok(DeviceBuffer { block, len, pending: Some(cx.stream), marker: PhantomData })
     }
 
-    /// An array of zero bytes.
+    /// Allocates an array and enqueues filling it with zero bytes.
     pub fn zeroed(cx: &Context, len: usize) -> Result<Self> {
         let buffer = Self::new(cx, len)?;
         zero(buffer.address(), buffer.bytes(), cx.stream)?;
         Ok(buffer)
     }
 
-    /// A copy of a slice in host memory. Blocks.
+    /// Copies a slice of host memory to a new array. Blocks.
     pub fn from_slice(cx: &Context, slice: &[T]) -> Result<Self> {
         let buffer = Self::new(cx, slice.len())?;
         upload(buffer.address(), slice, cx.stream)?;
@@ -331,7 +328,7 @@ impl<T: Pod> DeviceBuffer<T> {
         self.address().offset(at * size_of::<T>())
     }
 
-    /// Elements.
+    /// Number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -347,7 +344,7 @@ impl<T: Pod> DeviceBuffer<T> {
         download(self.at(at), count, self.pending.unwrap_or(Address::NULL))
     }
 
-    /// No work that fills the array is under way any more.
+    /// Records that no work that fills the array is pending any more.
     pub fn seal(&mut self) {
         self.pending = None;
     }
@@ -357,25 +354,25 @@ impl<T: Pod> Drop for DeviceBuffer<T> {
     fn drop(&mut self) {
         let Some(stream) = self.pending else { return };
         if !self.block.release_after(stream) {
-            // An error here is one of the work before; the next call says it.
+            // An error here comes from earlier work; the next call reports it.
             let _ = synchronize(stream);
         }
     }
 }
 
-/// Waits for a stream.
+/// Waits for all work of a stream.
 pub fn synchronize(stream: Address) -> Result<()> {
     // SAFETY: the stream is the caller's or NULL.
     check(unsafe { driver::cuStreamSynchronize(raw(stream)) }, "waiting for the stream")
 }
 
-/// Whether the stream is being captured.
+/// Returns whether the stream is being captured.
 pub fn is_capturing(stream: Address) -> Result<bool> {
     let mut status = 0;
     // SAFETY: `status` is valid for a write.
     let code = unsafe { driver::cuStreamIsCapturing(raw(stream), &mut status) };
-    // CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: the NULL stream was asked while
-    // another stream is captured; using it would break that capture.
+    // CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: the query was for the NULL stream while another stream is captured;
+    // using the NULL stream would break that capture.
     if code == 906 {
         return Ok(true);
     }
@@ -383,12 +380,12 @@ pub fn is_capturing(stream: Address) -> Result<bool> {
     Ok(status != 0)
 }
 
-/// Enqueues bytes of zero.
+/// Enqueues filling memory with zero bytes.
 pub fn zero(address: Address, bytes: usize, stream: Address) -> Result<()> {
     fill(address, 0, bytes, stream)
 }
 
-/// Sets all bytes.
+/// Enqueues setting all bytes to one value.
 pub fn fill(address: Address, byte: u8, bytes: usize, stream: Address) -> Result<()> {
     if bytes == 0 {
         return Ok(());
@@ -403,7 +400,7 @@ pub fn upload<T: Pod>(to: Address, from: &[T], stream: Address) -> Result<()> {
     synchronize(stream)
 }
 
-/// Copies elements from the device. Blocks.
+/// Copies elements from the device to a vector. Blocks.
 pub fn download<T: Pod>(from: Address, count: usize, stream: Address) -> Result<Vec<T>> {
     let mut out = Vec::new();
     out.try_reserve_exact(count).map_err(|_| Error::out_of_memory(count * size_of::<T>()))?;
@@ -414,20 +411,19 @@ pub fn download<T: Pod>(from: Address, count: usize, stream: Address) -> Result<
     Ok(out)
 }
 
-/// Enqueues a copy between any two places (host addresses included: unified
-/// addressing tells them apart).
+/// Enqueues a copy between any two addresses, host memory included: unified addressing tells them apart.
 pub fn copy(to: Address, from: Address, bytes: usize, stream: Address) -> Result<()> {
     if bytes == 0 {
         return Ok(());
     }
-    // SAFETY: callers pass memory of this size; the driver finds out whose it is.
+    // SAFETY: callers pass memory of this size; the driver finds out in which memory an address is.
     let code = unsafe { driver::cuMemcpyAsync(device_ptr(to), device_ptr(from), bytes, raw(stream)) };
     check(code, "copying memory")
 }
 
-/// Enqueues a copy of lines on the device.
+/// Enqueues a copy of equally spaced lines on the device.
 pub fn copy_lines(from: &Lines, to: &Lines, stream: Address) -> Result<()> {
-    /// The driver's limit of the distance between two lines.
+    /// The driver's limit on the distance between two lines.
     const MAX_DISTANCE: usize = i32::MAX as usize;
     let Lines { bytes, count, .. } = *from;
     if bytes == 0 || count == 0 {
@@ -456,8 +452,8 @@ pub fn copy_lines(from: &Lines, to: &Lines, stream: Address) -> Result<()> {
     check(unsafe { driver::cuMemcpy2DAsync_v2(&copy, raw(stream)) }, "copying memory")
 }
 
-/// Whether kernels of the current context can read an address: not ordinary host memory, nor that of a device
-/// whose memory the context has no access to.
+/// Returns whether kernels of the current context can read an address: false for ordinary host memory, and
+/// for memory of a device to which the context has no access.
 pub fn is_readable(address: Address) -> bool {
     // CU_POINTER_ATTRIBUTE_DEVICE_POINTER: the driver refuses where there is none for the current context.
     const DEVICE_POINTER: i32 = 3;
@@ -469,7 +465,8 @@ pub fn is_readable(address: Address) -> bool {
     code == 0 && device_pointer == device_ptr(address)
 }
 
-/// Whether an address is device, managed, or pinned host memory; the driver knows nothing of ordinary host memory.
+/// Returns whether an address is in device, managed, or pinned host memory; the driver does not know ordinary
+/// host memory.
 pub fn is_of_driver(address: Address) -> bool {
     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
     const MEMORY_TYPE: i32 = 2;
@@ -480,9 +477,9 @@ pub fn is_of_driver(address: Address) -> bool {
     code == 0
 }
 
-/// Whether the host can read an address, as far as the driver knows: not device memory.
+/// Returns whether the host can read an address, as far as the driver knows: false for device memory.
 pub fn is_readable_by_host(address: Address) -> bool {
-    // CU_POINTER_ATTRIBUTE_HOST_POINTER: the driver refuses where the memory cannot be accessed from the host.
+    // CU_POINTER_ATTRIBUTE_HOST_POINTER: the driver refuses where the host cannot access the memory.
     const HOST_POINTER: i32 = 4;
     let mut host_pointer: u64 = 0;
     // SAFETY: `host_pointer` is valid for a write of a pointer.

@@ -1,10 +1,9 @@
-//! Execution by an NVIDIA GPU.
+//! Backend for NVIDIA GPUs.
 //!
-//! [`libcuda`] opens the driver, [`device`] keeps one context a device,
-//! [`module`] loads kernels when they are first needed, [`launch`] enqueues them,
-//! [`memory`] takes and gives back arrays. Every method of the backend and of its
-//! executors makes the device's context current for its duration and leaves the
-//! caller's as it was.
+//! [`libcuda`] opens the driver, [`device`] keeps one context per device, [`module`] loads kernels when they
+//! are first needed, [`launch`] enqueues them, [`memory`] allocates and releases arrays. Every method of the
+//! backend and of its executors makes the device's context current for its duration and leaves the caller's
+//! as it was.
 
 mod check;
 mod convert;
@@ -44,28 +43,29 @@ use crate::select::roofline::Machine;
 use crate::support::Types;
 use crate::types::{Address, BackendKind, ComputeType, DataType, Operation, PointerMode};
 
-/// Workspace that every handle has, for the calls without a plan.
+/// Bytes of workspace that every handle has for calls without a plan.
 pub const ONCE_WORKSPACE_BYTES: usize = 64 << 10;
 
-/// A device.
+/// Backend that executes on one device.
 pub struct Cuda {
     device: Arc<Device>,
 }
 
-/// The backend of a device (see [`Device::open`]).
+/// Opens the backend for a device (see [`Device::open`]).
 pub fn open(ordinal: Option<i32>) -> Result<Arc<dyn Backend>> {
     module::available()?;
     Ok(Arc::new(Cuda { device: Device::open(ordinal)? }))
 }
 
-/// The error of [`open`] where a program that did not ask for CUDA gets the
-/// host: no driver, no device, or a library without kernels. Anything else,
-/// such as a device that is too old, is told.
+/// Returns whether an error of [`open`] lets a program that did not ask for CUDA use the host instead: no
+/// driver, no device, or a library without kernels. Other errors, such as a device that is too old, are
+/// reported.
 pub fn means_no_device(error: &Error) -> bool {
     error.status == Status::NotInitialized || module::available().is_err()
 }
 
-/// The types of values as kernels have them (kernels/common/types.cuh). TF32 has no kernels of its own on CUDA cores.
+/// Value types of a product as the names of kernels spell them (kernels/common/types.cuh). TF32 has no
+/// kernels of its own on CUDA cores.
 pub(crate) fn types_name(types: Types) -> String {
     let short = |value: DataType| match value {
         DataType::R64F => "f64",
@@ -82,7 +82,7 @@ pub(crate) fn types_name(types: Types) -> String {
     }
 }
 
-/// The types of a result and its sums as kernels have them that only finish sums.
+/// Types of the result and its sums, as the names of kernels that only finish sums spell them.
 pub(crate) fn result_name(types: Types) -> String {
     types_name(Types { a: types.y, ..types })
 }
@@ -158,7 +158,7 @@ impl Backend for Cuda {
 
     fn can_read(&self, address: Address) -> Result<bool> {
         let _entered = self.device.enter()?;
-        // Devices that read ordinary host memory do not read another device's.
+        // Devices that can read ordinary host memory still cannot read another device's memory.
         let pageable = self.device.properties().pageable_memory;
         Ok(memory::is_readable(address) || pageable && !memory::is_of_driver(address))
     }
@@ -236,8 +236,9 @@ impl Backend for Cuda {
 }
 
 impl Cuda {
-    /// For work that is not to go into a graph: on the user's stream, behind what that has been given; where
-    /// it is being captured, on the library's own, as long as the second is there. The device's context is current.
+    /// Returns a context for work that must not become part of a graph. Its stream is the user's, so that the
+    /// work comes behind that stream's earlier work; while that stream is being captured, it is the library's
+    /// own, as long as the returned guard lives. The device's context must be current.
     fn outside_capture(&self, cx: &Context) -> Result<(Context, Option<device::Relaxed>)> {
         if !memory::is_capturing(cx.stream)? {
             return Ok((cx.clone(), None));
@@ -246,8 +247,8 @@ impl Cuda {
         Ok((Context { stream, ..cx.clone() }, Some(device::Relaxed::enter())))
     }
 
-    /// Copies and waits: the host side may be ordinary memory, which the caller
-    /// may change or read as soon as the call returns.
+    /// Copies and waits: the host side may be ordinary memory, which the caller may change or read as soon as
+    /// the call returns.
     fn copy(&self, dst: Address, src: Address, bytes: usize, stream: Address, call: &str) -> Result<()> {
         if bytes == 0 {
             return Ok(());
@@ -258,8 +259,8 @@ impl Cuda {
         memory::synchronize(stream)
     }
 
-    /// The matrix's arrays must be memory that kernels can read: anything else
-    /// would end in a fault that takes the whole context with it.
+    /// Returns an error unless kernels can read the matrix's arrays: a kernel that cannot would end in a
+    /// fault that destroys the whole context.
     fn require_on_device(&self, a: &SparseMatrix, name: &str) -> Result<()> {
         let mut arrays = a.user_arrays().into_iter().flatten().filter(|array| array.needed);
         arrays.try_for_each(|array| self.device.require_reachable(name, array.name, array.address))

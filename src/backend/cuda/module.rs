@@ -1,5 +1,5 @@
-//! Kernels: embedded images, loaded per device when they are first needed, and their names, which
-//! stand in the lists of kernels/**/*.cu and are here in every build, with images or without.
+//! Embedded images of kernels, loaded per device when they are first needed, and the names of all kernels.
+//! The names come from the lists of kernels/**/*.cu and are here in every build, with images or without.
 
 pub mod kinds;
 #[cfg(test)]
@@ -14,20 +14,20 @@ use super::launch::Kernel;
 use crate::error::{Error, Result, Status};
 use crate::types::Address;
 
-/// The kernels of a kernels/**/*.cu file.
+/// List of the kernels of a kernels/**/*.cu file.
 #[derive(Debug)]
 pub struct KernelFile {
-    /// Its path without folder `kernels` and ending: `spmv/csr`.
+    /// Path of the file without the folder `kernels` and the extension, such as `spmv/csr`.
     pub name: &'static str,
     pub kernels: &'static [NamedKernel],
 }
 
-/// A kernel as the lists have it.
+/// A kernel in the list of its file.
 #[derive(Debug)]
 pub struct NamedKernel {
-    /// Its full name, as a profiler prints it.
+    /// Full name of the kernel, as a profiler prints it.
     pub name: &'static str,
-    /// What it is a variant of; its own name where it has no variants.
+    /// Kind of which the kernel is a variant; its own name where it has no variants.
     pub kind: &'static str,
     pub arguments: &'static [&'static str],
 }
@@ -37,12 +37,12 @@ mod named {
     include!(concat!(env!("OUT_DIR"), "/kernel_names.rs"));
 }
 
-/// A kernels/**/*.cu file as nvcc has compiled it.
+/// A kernels/**/*.cu file as compiled by nvcc.
 #[derive(Debug)]
 pub struct EmbeddedModule {
-    /// The name of the file, spelled as [`KernelFile::name`] spells it.
+    /// Name of the file, spelled as in [`KernelFile::name`].
     pub name: &'static str,
-    /// The fatbin.
+    /// Contents of the fatbin.
     pub image: &'static [u8],
 }
 
@@ -57,7 +57,7 @@ mod embedded {
     pub const MODULES: &[EmbeddedModule] = &[];
 }
 
-/// Whether this build has kernels; if not, why.
+/// Returns an error that says why if this build has no kernels.
 pub fn available() -> Result<()> {
     if embedded::MODULES.is_empty() {
         let reason = option_env!("TARSIA_KERNELS_MISSING").unwrap_or("no kernels were compiled");
@@ -68,7 +68,7 @@ pub fn available() -> Result<()> {
     Ok(())
 }
 
-/// Where in the lists a kernel is: its file there, and its place in the file's list.
+/// Finds a kernel in the lists: the number of its file, and its number in the list of that file.
 fn find(file: &str, kind: &str, arguments: &[String]) -> Result<(usize, usize)> {
     let of_file = named::FILES.iter().position(|named| named.name == file);
     let found = of_file.and_then(|at| {
@@ -81,9 +81,9 @@ fn find(file: &str, kind: &str, arguments: &[String]) -> Result<(usize, usize)> 
     })
 }
 
-/// The modules of one context.
+/// Modules of one context.
 pub struct Modules {
-    /// In the order of the lists.
+    /// One for each file, in the order of the lists.
     loaded: Vec<Loaded>,
 }
 
@@ -94,9 +94,9 @@ struct Loaded {
 }
 
 impl Modules {
-    /// `capability` is the device's, 90 for 9.0.
+    /// Prepares loading for a device of compute capability `capability`, 90 for 9.0; loads nothing.
     pub fn new(capability: i32) -> Result<Self> {
-        // The oldest architecture that the kernels' PTX is for.
+        // Oldest architecture for which the kernels are compiled to PTX.
         const OLDEST: i32 = 80;
         if capability < OLDEST {
             return Err(Error::unsupported(format!(
@@ -114,12 +114,12 @@ impl Modules {
         Ok(Modules { loaded: named::FILES.iter().map(none).collect() })
     }
 
-    /// The kernel `name` of a file, which has no variants. A context must be current.
+    /// Loads the kernel `name` of a file, which has no variants. A context must be current.
     pub fn kernel(&self, file: &str, name: &str) -> Result<Kernel> {
         self.variant(file, name, &[])
     }
 
-    /// The kernel of a file that is this variant of a kind. A context must be current.
+    /// Loads a variant of a kind of kernels of a file. A context must be current.
     fn variant(&self, file: &str, kind: &str, arguments: &[String]) -> Result<Kernel> {
         let (at, number) = find(file, kind, arguments)?;
         let (Loaded { module, kernels }, name) = (&self.loaded[at], named::FILES[at].kernels[number].name);
@@ -137,8 +137,8 @@ impl Modules {
     }
 }
 
-/// The driver's own function and not cust's: its enum of results would be
-/// asked to hold whatever a newer driver says of an image.
+/// Loads the module of a file. It calls the driver directly and not through cust, whose enum of results might
+/// not have the code that a newer driver returns for an image.
 fn load(file: &str) -> Result<Address> {
     available()?;
     let embedded = embedded::MODULES.iter().find(|embedded| embedded.name == file);

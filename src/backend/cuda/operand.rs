@@ -1,5 +1,5 @@
-//! A sparse operand as kernels read it: rows of op(A), from the user's arrays
-//! or from a canonical copy on the device.
+//! Sparse operand as kernels read it: rows of op(A), from the user's arrays or from a canonical copy on the
+//! device.
 
 use std::sync::Arc;
 
@@ -13,31 +13,31 @@ use crate::memory::Context;
 use crate::select::Source;
 use crate::types::{Address, IndexType, LayoutKind, Operation};
 
-/// Rows of a sparse matrix on the device.
+/// Rows of a sparse matrix on the device, in CSR.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows {
-    /// `rows` + 1 offsets, of `offset_type`, counted from `base`.
+    /// Address of `rows` + 1 row offsets, of `offset_type`, counted from `base`.
     pub offsets: Address,
-    /// `nnz` columns, of `index_type`, counted from `base`.
+    /// Address of `nnz` column indices, of `index_type`, counted from `base`.
     pub indices: Address,
-    /// `nnz` values.
+    /// Address of `nnz` values.
     pub values: Address,
-    /// Type of offsets.
+    /// Type of the row offsets.
     pub offset_type: IndexType,
-    /// Type of columns.
+    /// Type of the column indices.
     pub index_type: IndexType,
-    /// Number of the first row and column: 0 or 1.
+    /// Index base: number of the first row and column, 0 or 1.
     pub base: i64,
-    /// Rows of op(A).
+    /// Number of rows of op(A).
     pub rows: i64,
-    /// Columns of op(A).
+    /// Number of columns of op(A).
     pub cols: i64,
-    /// Stored entries.
+    /// Number of stored entries.
     pub nnz: i64,
 }
 
 impl Rows {
-    /// Rows of op(A) where they are the compressed dimension of these arrays.
+    /// Rows of op(A), where they are the compressed dimension of these arrays.
     pub fn of(m: &Compressed) -> Self {
         Rows {
             offsets: m.offsets,
@@ -52,7 +52,7 @@ impl Rows {
         }
     }
 
-    /// The types of offsets and columns, as kernels have them.
+    /// Types of row offsets and column indices, as a combination that kernels are compiled for.
     pub fn widths(&self) -> Widths {
         match (self.offset_type, self.index_type) {
             (IndexType::I32, _) => Widths::NARROW,
@@ -62,7 +62,7 @@ impl Rows {
     }
 }
 
-/// A combination of types of offsets and columns that kernels are compiled for.
+/// Combination of types of row offsets and column indices that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Widths {
     pub offsets: IndexType,
@@ -75,27 +75,27 @@ impl Widths {
     pub const WIDE: Widths = Widths { offsets: IndexType::I64, columns: IndexType::I64 };
 }
 
-/// Lengths of the rows of op(A): what executors choose their launches by.
+/// Statistics of the lengths of op(A)'s rows, by which executors choose their launches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowStats {
-    /// Rows.
+    /// Number of rows.
     pub rows: i64,
-    /// Stored entries.
+    /// Number of stored entries.
     pub nnz: i64,
     /// Entries of the longest row.
     pub max: i64,
-    /// Rows with no entry.
+    /// Number of rows without entries.
     pub empty: i64,
-    /// Rows of more than [`RowStats::LENGTHS`] entries, one count each.
+    /// Number of rows longer than each of [`RowStats::LENGTHS`].
     pub longer: [i64; RowStats::LENGTHS.len()],
 }
 
 impl RowStats {
-    /// Lengths that rows are counted by: the classes of short (DASP), warp and
-    /// block sized rows. kernels/analysis/check.cu has the same.
+    /// Lengths that bound the classes of rows: short (as in DASP), warp-sized and block-sized.
+    /// kernels/analysis/check.cu has the same numbers.
     pub const LENGTHS: [i64; 4] = [4, 32, 256, 2048];
 
-    /// Mean length of a row; 0 without rows.
+    /// Mean length of a row; 0 for a matrix without rows.
     pub fn mean(&self) -> f64 {
         if self.rows == 0 {
             0.0
@@ -105,21 +105,20 @@ impl RowStats {
     }
 }
 
-/// A sparse operand. A plan has one or two, so their size is no matter.
+/// Sparse operand of a plan. A plan has one or two, so the size of the enum does not matter.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)]
 pub enum Operand {
-    /// Rows of op(A) are the compressed dimension of the user's arrays.
+    /// The user's arrays, where rows of op(A) are their compressed dimension.
     InPlace(Compressed),
-    /// A copy.
+    /// A canonical copy on the device.
     Canonical(DeviceCsr),
 }
 
 impl Operand {
-    /// Validates the pattern and takes the matrix as `source` says; errors name
-    /// the argument `name`. Blocks. The context is current, A's arrays can be
-    /// read by the device, and the plan has checked all that can be checked
-    /// without reading them.
+    /// Validates the pattern and takes the matrix as `source` says; errors name the argument `name`. Blocks.
+    /// The context must be current, A's arrays readable by the device, and all that can be checked without
+    /// reading them already checked by the plan.
     pub fn build(
         cx: &Context,
         device: &Arc<Device>,
@@ -133,7 +132,7 @@ impl Operand {
         Operand::inspected(cx, device, a, op, source, value_updates, &findings)
     }
 
-    /// The same of a pattern that has been inspected.
+    /// Takes the matrix as `source` says after its pattern has been inspected.
     pub fn inspected(
         cx: &Context,
         device: &Arc<Device>,
@@ -150,7 +149,7 @@ impl Operand {
             _ => {
                 let copy = DeviceCsr::build(cx, device, a, op, findings, value_updates)?;
                 let stats = match (&a.arrays, op.transposes()) {
-                    // The user's offsets have the same differences.
+                    // The rows of the user's offsets have the same lengths.
                     (SparseArrays::Csr(_), false) | (SparseArrays::Csc(_), true) => findings.major,
                     _ => check::row_stats(cx, device, &copy.rows())?,
                 };
@@ -159,7 +158,7 @@ impl Operand {
         }
     }
 
-    /// The rows of op(A).
+    /// Rows of op(A), with the addresses of their arrays.
     pub fn rows(&self) -> Rows {
         match self {
             Operand::InPlace(m) => Rows::of(m),
@@ -167,10 +166,9 @@ impl Operand {
         }
     }
 
-    /// Takes new values; `a` is the matrix with its values at the new address.
-    /// Asynchronous and capturable where positions were kept (`value_updates`)
-    /// or are not needed, else blocks. Addresses in [`Operand::rows`] stay, but
-    /// for the values of a matrix in place.
+    /// Takes new values; `a` is the matrix with its values at the new address. Asynchronous and capturable
+    /// where positions were kept (`value_updates`) or are not needed; otherwise it blocks. Addresses in
+    /// [`Operand::rows`] stay the same, except that of the values of a matrix in place.
     pub fn update_values(&mut self, cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<()> {
         match self {
             Operand::InPlace(m) => m.values = a.values(),
@@ -184,12 +182,12 @@ impl Operand {
         Ok(())
     }
 
-    /// What this is.
+    /// Description of the operand as a layout.
     pub fn layout(&self) -> LayoutInfo {
         LayoutInfo { kind: LayoutKind::Csr, in_place: matches!(self, Operand::InPlace(_)), fill: 1.0 }
     }
 
-    /// The stream has been waited for since `build`.
+    /// Records that the stream has been waited for since `build`, so no work on the buffers is pending.
     pub fn seal(&mut self) {
         if let Operand::Canonical(copy) = self {
             copy.seal();

@@ -1,7 +1,8 @@
-//! Rows in an order by name (src/reorder/policy.rs), for kernels on rows.
+//! Row orders by name (src/reorder/policy.rs), for kernels that work on rows.
 //!
-//! The order is computed on the host from a copy of the pattern, or of its offsets where a policy looks
-//! at lengths alone, if decisions do not have it from an earlier analysis; rows are put in order on the device. Analysis, and on request only.
+//! The order is computed on the host from a copy of the pattern, or of its row offsets if the policy reads
+//! only lengths, unless a decision of an earlier analysis has it. The rows are permuted on the device. All of
+//! this happens in analysis, and on request only.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::reorder::{check_rows, is_kept, policy, KeptOrder, Permutation};
 use crate::select::{self, RowOrder, Source};
 use crate::types::{Address, DataType, Index, IndexType, Operation, Reorder};
 
-/// The row of C or y of each row of an operand, where that is not its own.
+/// Row order of an operand: for each of its rows the row of C or y, unless these are equal.
 #[derive(Debug)]
 pub(super) struct Order {
     policy: Reorder,
@@ -27,13 +28,13 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Rows as they are.
+    /// The identity: rows in their own order.
     pub(super) fn none() -> Self {
         Order { policy: Reorder::None, rows: None }
     }
 
-    /// Puts the rows of an operand, which are sorted by column, in an order that was chosen, if that is one by name.
-    /// An operand that is a copy must have kept where its values come from. Blocks.
+    /// Permutes the rows of an operand, which are sorted by column, if the chosen order is one by name. An
+    /// operand that is a copy must have kept the positions of its values. Blocks.
     pub(super) fn apply(
         cx: &Context,
         device: &Arc<Device>,
@@ -56,17 +57,17 @@ impl Order {
         Ok((Operand::Canonical(copy), Order { policy, rows: Some(order) }))
     }
 
-    /// As kernels take it: NULL where rows are in order.
+    /// Address of the order for kernels; NULL where rows keep their own order.
     pub(super) fn address(&self) -> Address {
         self.rows.as_ref().map_or(Address::NULL, DeviceBuffer::address)
     }
 
-    /// Its name, [`Reorder::None`] where rows are in order.
+    /// Name of the order; [`Reorder::None`] where rows keep their own order.
     pub(super) fn policy(&self) -> Reorder {
         self.policy
     }
 
-    /// As decisions keep it. The context must be current. Blocks.
+    /// Downloads the order in the form in which decisions keep it. The context must be current. Blocks.
     pub(super) fn kept(&self, cx: &Context) -> Result<Option<KeptOrder>> {
         match &self.rows {
             Some(rows) if is_kept(self.policy) => {
@@ -76,7 +77,7 @@ impl Order {
         }
     }
 
-    /// The stream has been waited for.
+    /// Records that the stream has been waited for, so no work on the buffer is pending.
     pub(super) fn seal(&mut self) {
         if let Some(rows) = &mut self.rows {
             rows.seal();
@@ -84,15 +85,15 @@ impl Order {
     }
 }
 
-/// What is made on the host of a copy of the pattern of some rows.
+/// Computation on the host that reads a copy of the pattern of some rows.
 trait OnHost {
     type Output;
-    /// Whether the column indices are copied, too; without, the pattern has offsets only.
+    /// Returns whether the column indices are copied, too; otherwise the pattern has row offsets only.
     fn reads_columns(&self) -> bool;
     fn make<I: Index, J: Index>(self, pattern: &Pattern<'_, I, J>) -> Result<Self::Output>;
 }
 
-/// The order of a policy.
+/// Computation of the order that a policy makes.
 struct Ordered(Reorder);
 
 impl OnHost for Ordered {
@@ -107,7 +108,7 @@ impl OnHost for Ordered {
     }
 }
 
-/// The features that orders are chosen by.
+/// Computation of the features by which orders are chosen.
 struct Features;
 
 impl OnHost for Features {
@@ -120,8 +121,8 @@ impl OnHost for Features {
     }
 }
 
-/// The features of the rows of op(A), whose pattern is validated, and copied to the host. The context must be
-/// current. Blocks.
+/// Computes the features of the rows of op(A), whose pattern is validated and copied to the host. The context
+/// must be current. Blocks.
 pub(super) fn features(
     cx: &Context,
     device: &Arc<Device>,

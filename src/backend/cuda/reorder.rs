@@ -1,9 +1,9 @@
-//! Clusters of rows that are alike, on the device (kernels/reorder/jaccard.cu): the windows of
-//! src/reorder/jaccard.rs, which describes the algorithm, bit for bit.
+//! Clustering of similar rows on the device (kernels/reorder/jaccard.cu): makes the same windows, bit for
+//! bit, as src/reorder/jaccard.rs, which describes the algorithm.
 //!
-//! A pass costs a sort of those clusters that may grow and two waits for numbers; there are
-//! 10 to 20 of them. An H100 takes 1.0 to 5.0 ms for matrices of 0.5 to 15 million entries, 9 to 12 for
-//! 29 to 55 million, and a half to a tenth of that where a sample says that there is nothing to gain.
+//! A pass costs a sort of the clusters that may still grow and two waits for numbers; there are 10 to 20
+//! passes. An H100 takes 1.0 to 5.0 ms for matrices of 0.5 to 15 million entries, 9 to 12 ms for 29 to 55
+//! million, and a half to a tenth of that where a sample shows that there is nothing to gain.
 
 use super::convert::device_wide::{self, Narrow};
 use super::device::Device;
@@ -27,23 +27,23 @@ kernel_kinds! { "reorder/jaccard" {
 /// Threads of a block, and of a warp.
 const THREADS: u32 = 256;
 const WARP: u32 = 32;
-/// Bits of a key: those of a cluster that may grow, and one that says that it may not.
+/// Bits of a sort key: those of a cluster that may still grow, and one for a cluster that may not.
 const KEY_BITS: u32 = 32;
 
-/// What [`cluster`] found.
+/// Result of [`cluster`].
 #[derive(Debug)]
 pub struct Clustered {
-    /// `height` places for each window: the rows that stand there, then
-    /// [`HOLE`](crate::reorder::Windows::HOLE)s. `None`: the order of the rows leaves no more
-    /// blocks.
+    /// Rows of each window: `height` numbers per window, padded with
+    /// [`HOLE`](crate::reorder::Windows::HOLE)s. `None` if windows would have no fewer blocks than the
+    /// original order of the rows, or if a sample does not promise enough.
     pub places: Option<DeviceBuffer<u32>>,
-    /// Blocks of the order of the rows.
+    /// Number of blocks in the original order of the rows.
     pub before: u64,
-    /// Blocks of the windows (`before` if there are none).
+    /// Number of blocks of the windows (`before` if there are no windows).
     pub after: u64,
 }
 
-/// Sums that kernels add to, by number.
+/// Indices of the sums that kernels add to.
 const ACTIVE: usize = 0;
 const JOINED: usize = 1;
 const NEAR: usize = 2;
@@ -51,7 +51,7 @@ const NOW: usize = 3;
 const FOUND: usize = 4;
 const SUMS: usize = 5;
 
-/// Blocks of a launch with a thread an item.
+/// Blocks of a launch with one thread per item.
 fn threads(count: usize) -> Result<u32> {
     per_block(count, THREADS as usize)
 }
@@ -60,28 +60,29 @@ fn per_block(count: usize, of_block: usize) -> Result<u32> {
     blocks_of_grid(count.div_ceil(of_block), "A: too large for one launch to put its rows in order")
 }
 
-/// What the kernels work on.
+/// State of a clustering: arrays that its kernels work on.
 struct Clusters<'a> {
     cx: &'a Context,
     device: &'a Device,
     shape: Shape,
     rows: usize,
-    /// As the host's.
+    /// Signatures of clusters, like those of the host's algorithm.
     signatures: DeviceBuffer<Signature>,
     sizes: DeviceBuffer<u8>,
     parents: DeviceBuffer<u32>,
-    /// First rows of clusters, ascending: all that may grow, and some that may no more. The
-    /// second one is for the next list.
+    /// Numbers of the clusters' first rows, ascending: all clusters that may still grow, and some that may
+    /// not any more. The second buffer is for the next list.
     lists: [DeviceBuffer<u32>; 2],
     listed: usize,
     keys: [DeviceBuffer<u32>; 2],
     firsts: [DeviceBuffer<u32>; 2],
-    /// A number a row and one more.
+    /// One number per row, and one more.
     flags: DeviceBuffer<i64>,
     sums: DeviceBuffer<u64>,
 }
 
-/// Blocks with an entry; `windows` are places and the place of each row.
+/// Counts the blocks with at least one entry. `windows`, if given, has the rows of each window and the place
+/// of each row in them.
 fn count_blocks(
     cx: &Context,
     device: &Device,
@@ -92,7 +93,7 @@ fn count_blocks(
     let sum = DeviceBuffer::<u64>::zeroed(cx, 1)?;
     let [places, place_of] = windows.map_or([Address::NULL; 2], |both| both.map(DeviceBuffer::address));
     let kernel = BLOCKS.load(device, (a.widths(),))?;
-    // SAFETY: rows + 1 offsets and nnz columns of these types; each row has a place.
+    // SAFETY: there are rows + 1 offsets and nnz columns of these types; each row has a place.
     unsafe {
         launch!(kernel, threads(a.nnz as usize)?, THREADS, 0, cx.stream;
             a.offsets, a.indices, a.base, a.rows, shape.width as i32, a.nnz, shape.height as i32, places,
@@ -121,7 +122,8 @@ impl<'a> Clusters<'a> {
             sums: DeviceBuffer::new(cx, SUMS)?,
         };
         let kernel = SIGN.load(device, (a.widths(),))?;
-        // SAFETY: rows + 1 offsets and nnz columns of these types; an element a row of the others.
+        // SAFETY: there are rows + 1 offsets and nnz columns of these types; the other arrays have one
+        // element per row.
         unsafe {
             launch!(kernel, per_block(rows, (THREADS / WARP) as usize)?, THREADS, 0, cx.stream;
                 a.offsets, a.indices, a.base, a.rows, shape.width as i32, out.signatures.address(),
@@ -142,15 +144,15 @@ impl<'a> Clusters<'a> {
         memory::zero(self.sums.address(), self.sums.bytes(), self.cx.stream)
     }
 
-    /// Leaves of the list what `flags` say, in the other one; returns how many.
+    /// Writes the clusters that `flags` keeps to the second list; returns how many they are.
     fn keep_flagged(&mut self) -> Result<usize> {
         let (cx, count) = (self.cx, self.listed);
-        // SAFETY: the buffer is on the device of the current context and as long.
+        // SAFETY: the buffer is on the device of the current context and has `count` + 1 elements.
         unsafe {
             device_wide::exclusive_scan(cx, self.flags.address(), self.flags.address(), count + 1)?;
         }
         let kernel = self.kernel("jaccard_keep")?;
-        // SAFETY: count numbers in each, one more of the flags.
+        // SAFETY: both lists have `count` numbers, and the flags one more.
         unsafe {
             launch!(kernel, threads(count)?, THREADS, 0, cx.stream;
                 count as i64, self.lists[0].address(), self.flags.address(), self.lists[1].address())?;
@@ -158,11 +160,11 @@ impl<'a> Clusters<'a> {
         Ok(self.flags.read(count, 1)?[0] as usize)
     }
 
-    /// Drops from the list what may not grow.
+    /// Drops the clusters that may not grow any more from the list.
     fn retain(&mut self) -> Result<()> {
         let (cx, count) = (self.cx, self.listed);
         let kernel = self.kernel("jaccard_flag_active")?;
-        // SAFETY: count numbers in the list, of rows.
+        // SAFETY: the list has `count` numbers of rows.
         unsafe {
             launch!(kernel, threads(count + 1)?, THREADS, 0, cx.stream;
                 count as i64, self.lists[0].address(), self.sizes.address(), self.parents.address(),
@@ -173,12 +175,12 @@ impl<'a> Clusters<'a> {
         Ok(())
     }
 
-    /// Sorts `count` clusters of a list by the slots of a band; what may not grow comes last.
+    /// Sorts `count` clusters of a list by the slots of a band; clusters that may not grow come last.
     fn sort(&mut self, list: Address, count: usize, band: usize) -> Result<()> {
         let cx = self.cx;
         let (slot, other) = slots_of(band);
         let kernel = self.kernel("jaccard_keys")?;
-        // SAFETY: count numbers in the list, of rows; keys and firsts are as long.
+        // SAFETY: the list has `count` numbers of rows; keys and firsts are as long.
         unsafe {
             launch!(kernel, threads(count)?, THREADS, 0, cx.stream;
                 count as i64, list, self.signatures.address(), self.sizes.address(), self.parents.address(),
@@ -197,7 +199,8 @@ impl<'a> Clusters<'a> {
         Ok(())
     }
 
-    /// The host's pass: returns how many clusters were taken in, and how many there were.
+    /// Runs one pass of the host's algorithm: returns how many clusters were joined to others, and how many
+    /// there were.
     fn pass(&mut self, band: Option<usize>, needed: u32) -> Result<(usize, usize)> {
         let (cx, count) = (self.cx, self.listed);
         if count == 0 {
@@ -213,7 +216,7 @@ impl<'a> Clusters<'a> {
         };
         let kernel = self.kernel("jaccard_join")?;
         let of_block = TILE * (THREADS / WARP) as usize;
-        // SAFETY: count numbers in the list, of rows, none of them twice.
+        // SAFETY: the list has `count` numbers of rows, each once.
         unsafe {
             launch!(kernel, per_block(count, of_block)?, THREADS, 0, cx.stream;
                 count as i64, list, keys, self.height(), needed as i32, self.signatures.address(),
@@ -224,7 +227,7 @@ impl<'a> Clusters<'a> {
         Ok((sums[JOINED] as usize, active))
     }
 
-    /// The host's promise.
+    /// Samples the rows like the host's `Promise` does.
     fn promise(&mut self) -> Result<Promise> {
         let (cx, rows, one_in) = (self.cx, self.rows, one_in(self.rows));
         self.clear_sums()?;
@@ -232,14 +235,14 @@ impl<'a> Clusters<'a> {
         let last = (tiles - 1) * TILE * one_in;
         let in_order = (tiles - 1) * TILE + TILE.min(rows - last);
         let kernel = self.kernel("jaccard_sample")?;
-        // SAFETY: signatures of all rows.
+        // SAFETY: there are signatures of all rows.
         unsafe {
             launch!(kernel, per_block(tiles, 1)?, TILE as u32, 0, cx.stream;
                 rows as i64, Address::NULL, one_in as i64, self.height(), self.signatures.address(),
                 self.sums.at(NEAR), self.sums.at(NOW))?;
         }
         let drawn = self.kernel("jaccard_flag_drawn")?;
-        // SAFETY: a flag a row and one more.
+        // SAFETY: there is a flag for each row, and one more.
         unsafe {
             launch!(drawn, threads(rows + 1)?, THREADS, 0, cx.stream;
                 rows as i64, self.signatures.address(), slots_of(BAND).0 as i32, one_in as i64,
@@ -248,7 +251,7 @@ impl<'a> Clusters<'a> {
         let in_band = self.keep_flagged()?;
         if in_band > 0 {
             self.sort(self.lists[1].address(), in_band, BAND)?;
-            // SAFETY: as above, of rows in the list.
+            // SAFETY: as above, for the rows in the list.
             unsafe {
                 launch!(kernel, per_block(in_band, TILE)?, TILE as u32, 0, cx.stream;
                     in_band as i64, self.firsts[0].address(), 1i64, self.height(), self.signatures.address(),
@@ -265,11 +268,11 @@ impl<'a> Clusters<'a> {
         })
     }
 
-    /// Places of windows, and the place of each row.
+    /// Makes the windows: the rows of each, and the place of each row in them.
     fn windows(mut self) -> Result<[DeviceBuffer<u32>; 2]> {
         let (cx, rows, height) = (self.cx, self.rows, self.shape.height);
         let kernel = self.kernel("jaccard_roots")?;
-        // SAFETY: a number a row, and one more flag.
+        // SAFETY: the arrays have one number per row, and the flags one more.
         unsafe {
             launch!(kernel, threads(rows + 1)?, THREADS, 0, cx.stream;
                 rows as i64, self.parents.address(), self.keys[0].address(), self.firsts[0].address(),
@@ -296,8 +299,8 @@ impl<'a> Clusters<'a> {
     }
 }
 
-/// Windows of rows that are alike; `a` has sorted rows. Takes 101 bytes a row while it runs. Blocks.
-/// The context is current.
+/// Makes windows of similar rows; the rows of `a` must be sorted. Takes 101 bytes per row while it runs.
+/// Blocks. The context must be current.
 pub fn cluster(cx: &Context, device: &Device, a: &Rows, shape: Shape, when: When) -> Result<Clustered> {
     shape.check()?;
     check_rows(a.rows as usize)?;
@@ -331,7 +334,7 @@ pub fn cluster(cx: &Context, device: &Device, a: &Rows, shape: Shape, when: When
     if after >= before {
         return Ok(none(before));
     }
-    // The last read waited for all of it.
+    // The last read waited for all work on it.
     places.seal();
     Ok(Clustered { places: Some(places), before, after })
 }

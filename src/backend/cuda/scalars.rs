@@ -1,4 +1,4 @@
-//! alpha and beta as kernels take them.
+//! Scalars alpha and beta in the form in which kernels take them.
 
 use num_complex::Complex64;
 
@@ -7,17 +7,17 @@ use crate::error::{Error, Result};
 use crate::memory::{self, Context};
 use crate::types::{Address, DataType, PointerMode};
 
-/// alpha or beta: the kernels' `Scalar<T>` of the compute type T, which is a value and a pointer. Where the pointer
-/// is not NULL the value is read when the kernel runs, so that a graph replays with new values. T is known at run
-/// time, so that executors are not compiled for each type.
+/// Scalar alpha or beta, laid out as the kernels' `Scalar<T>` of the compute type T: a value and a pointer.
+/// If the pointer is not NULL, the value is read when the kernel runs, so that a graph replays with new
+/// values. T is known at run time only, so that executors are not compiled once per type.
 #[derive(Clone, Copy, Debug)]
 pub struct Scalar {
-    /// The value, padded to whole words, and behind it the pointer.
+    /// Value, padded to whole words, followed by the pointer.
     words: [u64; 3],
     compute: DataType,
 }
 
-// SAFETY: the words are the bytes of the kernels' structure, as a test compares.
+// SAFETY: the words are the bytes of the kernels' structure, which a test checks.
 unsafe impl Parameter for Scalar {
     fn bytes(&self) -> usize {
         (self.value_words() + 1) * size_of::<u64>()
@@ -25,7 +25,7 @@ unsafe impl Parameter for Scalar {
 }
 
 impl Scalar {
-    /// A real number on the host.
+    /// Makes a real number that is known on the host.
     pub fn real(compute: DataType, value: f64) -> Self {
         let mut scalar = Scalar { words: [0; 3], compute };
         let single = matches!(compute, DataType::R32F | DataType::C32F);
@@ -33,12 +33,13 @@ impl Scalar {
         scalar
     }
 
-    /// The argument `name` of a product with this compute type. Pointer mode HOST: the value, read now. DEVICE:
-    /// the address.
+    /// Takes the argument `name` of a product with this compute type. In pointer mode HOST its value is read
+    /// now; in mode DEVICE its address is passed to kernels.
     pub fn of_argument(cx: &Context, name: &str, compute: DataType, address: Address) -> Result<Self> {
         let mut scalar = Scalar { words: [0; 3], compute };
         match cx.pointer_mode {
-            // SAFETY: the caller of execute promises one scalar of the compute type, of so many bytes.
+            // SAFETY: the caller of execute promises one scalar of the compute type, which has this many
+            // bytes.
             PointerMode::Host => unsafe {
                 match compute.size() {
                     4 => scalar.words[0] = u64::from(memory::read_scalar::<u32>(name, address)?),
@@ -64,13 +65,13 @@ impl Scalar {
         self.compute.size().div_ceil(size_of::<u64>())
     }
 
-    /// The bytes of the value, followed by zeros; `None`: it is on the device, and not known before a kernel runs.
+    /// Bytes of the value, followed by zeros; `None` if it is on the device and unknown before a kernel runs.
     pub fn on_host(&self) -> Option<[u64; 2]> {
         let value = [self.words[0], if self.value_words() == 2 { self.words[1] } else { 0 }];
         (self.words[self.value_words()] == 0).then_some(value)
     }
 
-    /// Whether it is known to be this real number.
+    /// Returns whether the scalar is known to be this real number.
     pub fn is(&self, number: f64) -> bool {
         let single = |bits: u64| f64::from(f32::from_bits(bits as u32));
         let value = self.on_host().map(|[first, second]| match self.compute {
@@ -83,7 +84,7 @@ impl Scalar {
     }
 }
 
-/// alpha and beta of a product.
+/// Takes alpha and beta of a product.
 pub(super) fn scalars(
     cx: &Context,
     compute: DataType,
@@ -101,7 +102,8 @@ mod tests {
     use super::*;
     use crate::types::Accumulator;
 
-    /// The kernels' structure (kernels/common/scalar.cuh), whose members the CUDA compiler lays out as C does.
+    /// The kernels' structure (kernels/common/scalar.cuh), whose members the CUDA compiler lays out as C
+    /// does.
     #[derive(Clone, Copy)]
     #[repr(C)]
     struct Typed<T> {

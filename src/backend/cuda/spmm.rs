@@ -1,12 +1,12 @@
-//! SpMM. [`window`] is that on windows for tensor cores, [`dense`] on all of A, [`sell`] on slices
-//! of rows for few columns; this file is `row`:
-//! C = alpha · op(A) · op(B) + beta · C on rows of op(A), by CUDA cores
-//! (kernels/spmm/row.cuh says how).
+//! SpMM on the device. Submodule [`window`] multiplies on windows of rows with tensor cores, [`dense`] with
+//! all of A as a dense matrix, [`sell`] on slices of rows for few columns. This file is algorithm `row`: C =
+//! alpha · op(A) · op(B) + beta · C on rows of op(A), by CUDA cores (kernels/spmm/row.cuh describes it).
 //!
-//! Analysis makes lists of equal work of the rows ([`schedule`]). Execute is one launch;
-//! another one copies a B whose columns are contiguous (more than [`row::NARROW`] columns) into
-//! rows, or a B that is read very often into rows of whole cache lines, and another brings
-//! such a C into place. Without a plan ([`once`]) a launch before the product makes the lists.
+//! Analysis distributes the rows to lists of equal work ([`schedule`]). Execution is one launch. A further
+//! launch copies a B whose columns are contiguous (with more than [`row::NARROW`] columns) into contiguous
+//! rows, or a B that is read very often into rows of whole cache lines; another one writes a C whose columns
+//! are contiguous from sums in the workspace. Without a plan ([`once`]) a launch before the product makes the
+//! lists.
 
 mod csr;
 pub mod dense;
@@ -57,8 +57,8 @@ use crate::types::{Address, DataType, IndexType, Operation, Order, Reorder, Scal
 
 /// Threads of a block of the kernels that copy.
 const THREADS: u32 = 256;
-/// Threads of a block of those that multiply: a block holds its registers until
-/// its longest warp ends (row.cuh's kBlock).
+/// Threads of a block of the kernels that multiply. Blocks are small because a block holds its registers
+/// until its longest warp ends (row.cuh's kBlock).
 const ROW_THREADS: u32 = 128;
 
 kernel_kinds! { "spmm/row" {
@@ -72,12 +72,12 @@ kernel_kinds! { "spmm/row" {
     TWIN_LISTS(String, IndexType) = "twinlists" for [["f64", "f32f64"], index_types()];
     NARROW_LISTS(String, IndexType, usize) = "narrowlists" for [types(Algorithm::Row), index_types(), [4, 8]];
     NARROW_B(String, IndexType, usize, usize) = "narrow" for [types(Algorithm::Row), index_types(), [4, 8], [4, 16]];
-    /// Sums of the workspace into C.
+    /// Stores C from sums in the workspace.
     pub(super) FINISH(String) = "finish" for [results(Algorithm::Row)];
     PACK(&'static str) = "pack" for [["2", "4", "8", "c32", "c64"]];
 } }
 
-/// The kernel that copies op(B), of values of a type, into rows that are contiguous.
+/// Loads the kernel that copies op(B), with values of this type, into contiguous rows.
 fn pack_kernel(device: &Device, value_type: DataType) -> Result<Kernel> {
     let element = match value_type {
         DataType::C32F => "c32",
@@ -141,7 +141,7 @@ impl SpmmBackend for Cuda {
     }
 }
 
-/// What the choice goes by. Blocks.
+/// Computes the statistics of the pattern that the choice of an algorithm uses. Blocks.
 fn survey(
     cx: &Context,
     device: &Arc<Device>,
@@ -154,7 +154,7 @@ fn survey(
     Ok(SpmmSurveyed { survey, clustered, seen: Box::new(seen) })
 }
 
-/// Builds the executor for the problem's types. The context is current.
+/// Builds the executor of the chosen method. The context must be current.
 pub(super) fn build(
     cx: &Context,
     device: &Arc<Device>,
@@ -183,7 +183,7 @@ pub(super) fn build(
     })
 }
 
-/// Kernels' `Offsets`.
+/// Row offsets of either type, laid out as the kernels' `Offsets`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Offsets {
@@ -192,30 +192,30 @@ struct Offsets {
 }
 same_layout!(Offsets = "spmm/join.cuh Offsets" { pointer, wide });
 
-/// The kernels of a combination of types that take what is in lists without analysis.
+/// Kernels, for one combination of types, that multiply the rows in lists that were made without analysis.
 struct ListKernels {
     packs: Vec<Kernel>,
     single: Kernel,
     twins: Option<Kernel>,
-    /// By columns (4, 8).
+    /// Kernels for at most 4 and at most 8 columns.
     narrow: [Kernel; 2],
 }
 
-/// The kernels of a combination of types.
+/// Kernels of `row` for one combination of types.
 struct Kernels {
-    /// By [`groups`].
+    /// Kernels for each size of group in [`groups`].
     packs: Vec<Kernel>,
     single: Kernel,
-    /// Two packs a lane, groups of a warp; for doubles.
+    /// Kernel with two packs per lane and groups of a whole warp; for doubles only.
     twins: Option<Kernel>,
-    /// By columns (4, 8) and lanes a row (4, 16).
+    /// Kernels for 4 and 8 columns, each with 4 and 16 lanes per row.
     narrow: [[Kernel; 2]; 2],
     finish: Kernel,
     pack: Kernel,
-    /// Where nothing is analyzed.
+    /// Kernels for lists that were made without analysis.
     lists: Option<ListKernels>,
-    /// The kernels for aligned rows, each with its lanes in a group and packs in a lane; none where lists are for the
-    /// other kernels.
+    /// Kernels for rows of B and C that are aligned, each with its lanes per group and packs per lane; empty
+    /// if the lists are for the other kernels.
     groups: Vec<((usize, usize), Kernel)>,
 }
 
@@ -228,11 +228,12 @@ struct RowSpmm {
     kernels: Arc<Kernels>,
     mean: i64,
     reach: Reach,
-    /// Bytes of copies of B and of sums for C at the most, where fewer columns at a time need less.
+    /// Most bytes for copies of B and for sums of C together; where they need more, fewer columns are
+    /// multiplied at a time.
     copied: usize,
 }
 
-/// Element (i, j) of a dense operand is at i · row + j · col.
+/// Strides of a dense operand: element (i, j) is at i · row + j · col.
 #[derive(Clone, Copy)]
 struct Strides {
     row: i64,
@@ -249,25 +250,25 @@ impl Strides {
     }
 }
 
-/// Where the parts of the workspace begin, in bytes.
+/// Workspace offsets, in bytes, and how many columns use them at a time.
 struct Parts {
     lists: usize,
     partial: usize,
     packed_b: usize,
     sums: usize,
     total: usize,
-    /// Elements between the rows of a packed B.
+    /// Leading dimension of the copied B, in elements.
     ld: i64,
-    /// Columns that are copied, and multiplied, at a time.
+    /// Number of columns that are copied and multiplied at a time.
     columns: usize,
 }
 
-/// A product that needs more memory than addresses number asks for all.
+/// Product that saturates, so that a size beyond the address space asks for all memory.
 fn product(factors: &[usize]) -> usize {
     factors.iter().fold(1, |product: usize, &factor| product.saturating_mul(factor))
 }
 
-/// Whole lines of the caches that hold so many bytes, to which the parts of the workspace are aligned; saturates.
+/// Rounds a number of bytes up to whole cache lines, to which pieces of the workspace are aligned; saturates.
 fn lines(bytes: usize) -> usize {
     bytes.saturating_add(LINE - 1) & !(LINE - 1)
 }
@@ -300,7 +301,7 @@ impl RowSpmm {
         Ok(RowSpmm { device, problem, operand, order, schedule, kernels, mean, reach, copied })
     }
 
-    /// The type of sums.
+    /// Type of the sums.
     fn accumulator(&self) -> DataType {
         self.problem.types.compute.scalar()
     }
@@ -309,19 +310,19 @@ impl RowSpmm {
         self.problem.op_b == Operation::ConjugateTranspose && self.problem.types.x.is_complex()
     }
 
-    /// B is copied into rows first.
+    /// Returns whether every B is first copied into contiguous rows.
     fn packs_b(&self, n: usize) -> bool {
         let by_rows = Strides::new(self.problem.b_order, self.problem.op_b.transposes(), 0).col == 1;
         row_needs_rows(n, by_rows, self.conjugates_b())
     }
 
-    /// B is copied into rows of whole lines if its own are not.
+    /// Returns whether B is first copied into rows of whole cache lines if its own are not.
     fn aligns_b(&self, n: usize) -> bool {
         let rows = self.operand.rows();
         row_aligns(n, self.problem.types.x.size(), (rows.nnz, rows.cols))
     }
 
-    /// This B of `n` columns is copied.
+    /// Returns whether this B of `n` columns is copied.
     fn copies_b(&self, b: &DenseMatrix, n: usize) -> bool {
         let row = Strides::new(b.order, self.problem.op_b.transposes(), b.ld).row;
         let are_lines =
@@ -329,7 +330,7 @@ impl RowSpmm {
         self.packs_b(n) || self.aligns_b(n) && !are_lines
     }
 
-    /// Sums go to the workspace first.
+    /// Returns whether sums are stored in the workspace before they go to C.
     fn finishes_c(&self, n: usize) -> bool {
         let rows = self.schedule.row_count as usize;
         row::stores_sums_first((rows, n), self.problem.c_order == Order::Col)
@@ -338,7 +339,7 @@ impl RowSpmm {
     fn parts(&self, n: usize) -> Parts {
         let rows = self.operand.rows();
         let (size, acc) = (self.problem.types.x.size(), self.accumulator().size());
-        // Rows of whole packs, or lines.
+        // Rows consist of whole packs of 16 bytes, or of whole cache lines.
         let unit = if self.aligns_b(n) { LINE } else { 16 };
         let per_unit = (unit / size).max(1);
         let lists = lines(self.schedule.list_bytes());
@@ -371,7 +372,7 @@ impl RowSpmm {
         }
     }
 
-    /// Blocks for runs, rows of warps and parts.
+    /// Number of blocks for runs, rows of whole warps, and parts of split rows.
     fn blocks(&self, step: &Step) -> Result<u32> {
         blocks_of_grid(
             self.schedule.blocks(step.runs_a_warp) << step.together,
@@ -480,7 +481,7 @@ impl SpmmExecutor for RowSpmm {
 }
 
 impl RowSpmm {
-    /// So many columns of C, from this one on: as many as copies of B and sums are made of at a time.
+    /// Multiplies for `n` columns of C from column `begin` on: as many as are copied and summed at a time.
     fn multiply(
         &self,
         cx: &Context,
@@ -543,7 +544,8 @@ impl RowSpmm {
                     blocks_of_grid(blocks << step.together, "A: it has more rows than one launch can take")?;
                 let grid_y = step.tiles.div_ceil(1 << step.together);
                 let b_packs = (b_row / 16) as u32;
-                // SAFETY: as below; rows of B and C are aligned to 16 bytes, and 32 bits number the packs of B.
+                // SAFETY: as below; rows of B and C are aligned to 16 bytes, and 32 bits can number the
+                // packs of B.
                 unsafe {
                     launch!(kernel, (blocks, grid_y), ROW_THREADS, 0, cx.stream;
                         rows.indices, rows.values, rows.base as i32, tasks, b_part, b_packs, c_part, c_strides.row,
@@ -552,20 +554,20 @@ impl RowSpmm {
                 first += step.columns;
                 continue;
             }
-            // What is in lists that were made without analysis, and then the runs, which need none of them.
+            // First the rows in lists that were made without analysis, then the runs, which need no lists.
             let mut kernels = vec![(kernel, grid.0, flags, false)];
             if let (Some(lists), blocks @ 1..) = (&self.kernels.lists, self.schedule.list_blocks()) {
                 let of_lists = lists.of(step.kernel);
                 let (blocks, are_early) = ((blocks << step.together) as u32, of_lists.is_of_90());
-                // The kernel that makes them is the one before only at the first step. Later ones wait as usual for
-                // the kernel before, which may be one that knows nothing of early launches.
+                // The kernel that makes the lists immediately precedes the first step only. Later steps wait
+                // as usual for the preceding kernel, which may not support early launches.
                 let early = are_early && begin + first == 0;
                 kernels = vec![(of_lists, blocks, flags, early), (kernel, grid.0, flags | 16, are_early)];
             }
             for (kernel, blocks, flags, early) in kernels {
-                // SAFETY: the operands are as their descriptors say, the pattern was
-                // checked by analysis or is what the caller without one promises, the workspace is
-                // large enough, and the handle lends its counters to one call at a time.
+                // SAFETY: the operands are as their descriptors say; the pattern was checked by analysis, or
+                // a caller without one promises it; the workspace is large enough, and the handle lends its
+                // counters to one call at a time.
                 unsafe {
                     launch_early!(early, kernel, (blocks, grid.1), ROW_THREADS, cx.stream;
                         offsets, rows.indices, rows.values, rows.base, tasks, b_part, b_row, from.col,
@@ -577,7 +579,7 @@ impl RowSpmm {
         }
         if raw {
             let grid = (grid_x(rows.rows)?, grid_y(n));
-            // SAFETY: all sums stand in the workspace.
+            // SAFETY: the workspace holds all sums.
             unsafe {
                 launch!(self.kernels.finish, (grid.0, grid.1), THREADS, 0, cx.stream;
                     c_at, c_values, to.row, to.col, rows.rows, columns, alpha, beta)?;
@@ -586,7 +588,7 @@ impl RowSpmm {
         Ok(())
     }
 
-    /// The launch for the first of the `n` columns that are left.
+    /// Chooses the launch for the first of the `n` remaining columns.
     fn step(&self, n: usize, b: Address, strides: Strides, packs_c: bool) -> Step {
         let x = self.problem.types.x;
         let plan = Plan {
@@ -624,7 +626,7 @@ impl RowSpmm {
     }
 }
 
-/// Tiles of 32 rows; more than 2³¹ of them is more than memory holds.
+/// Number of tiles of 32 rows; more than 2³¹ of them exceed any memory.
 fn grid_x(rows: i64) -> Result<u32> {
     blocks_of_grid((rows + 31) / 32, "B: it has more rows than one launch can take")
 }

@@ -1,5 +1,4 @@
-//! Streams and graphs for tests and examples in Rust; safe, and no part of the
-//! C API.
+//! Streams and graphs for tests and examples in Rust. They are safe, and not part of the C API.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +11,7 @@ pub use super::timing::Stream;
 use crate::error::Result;
 use crate::types::Address;
 
-/// Work that is not done until somebody says so.
+/// Work on a stream that is not done until the gate is opened.
 pub struct Gate {
     state: Arc<GateState>,
 }
@@ -24,12 +23,12 @@ struct GateState {
 }
 
 unsafe extern "C" fn wait_for_gate(state: *mut c_void) {
-    // SAFETY: `Gate::close` gave one reference away for this.
+    // SAFETY: `Gate::close` gave one reference to this function.
     let state = unsafe { Arc::from_raw(state.cast::<GateState>().cast_const()) };
     let start = Instant::now();
     while !state.is_open.load(Ordering::Acquire) {
         if start.elapsed() > Gate::PATIENCE {
-            // A test that has waited for the stream fails instead of hanging.
+            // A test that waits for the stream fails instead of hanging.
             state.has_given_up.store(true, Ordering::Release);
             return;
         }
@@ -38,26 +37,26 @@ unsafe extern "C" fn wait_for_gate(state: *mut c_void) {
 }
 
 impl Gate {
-    /// After this it opens by itself.
+    /// Time after which the gate opens by itself.
     pub const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// Work that is enqueued on the stream from here on waits until the gate opens.
+    /// Closes a gate: work that is enqueued on the stream from now on waits until the gate opens.
     pub fn close(stream: &Stream) -> Result<Gate> {
         let state = Arc::<GateState>::default();
         let _entered = stream.device().enter()?;
         let given = Arc::into_raw(Arc::clone(&state)).cast_mut().cast();
-        // SAFETY: the stream lives; the function takes the reference.
+        // SAFETY: the stream is live; the function takes over the reference.
         let code = unsafe { driver::cuLaunchHostFunc(raw(stream.address()), wait_for_gate, given) };
         check(code, "a function on a stream")?;
         Ok(Gate { state })
     }
 
-    /// Whether the gate is still closed: it opens by itself after a time limit.
+    /// Returns whether the gate is still closed: it opens by itself after a time limit.
     pub fn is_closed(&self) -> bool {
         !self.state.has_given_up.load(Ordering::Acquire)
     }
 
-    /// Lets the stream go on. False if it has done so before by itself.
+    /// Opens the gate. Returns false if it had opened by itself before.
     pub fn open(self) -> bool {
         self.state.is_open.store(true, Ordering::Release);
         !self.state.has_given_up.load(Ordering::Acquire)
@@ -70,10 +69,10 @@ impl Drop for Gate {
     }
 }
 
-/// Fills memory with bytes of 0xff, which are NaN in every format, when the stream comes to it.
+/// Enqueues filling memory with bytes of 0xff, which are NaN in every format.
 ///
 /// # Safety
-/// Memory of the device that nothing uses which is not on the stream.
+/// The memory must be on the device, and used only by work on this stream.
 pub unsafe fn fill(stream: &Stream, address: usize, bytes: usize) -> Result<()> {
     let _entered = stream.device().enter()?;
     // SAFETY: the caller's promise.
@@ -83,7 +82,7 @@ pub unsafe fn fill(stream: &Stream, address: usize, bytes: usize) -> Result<()> 
     )
 }
 
-/// A graph that can be launched.
+/// CUDA graph that can be launched.
 pub struct Graph {
     device: Arc<Device>,
     graph: Address,
@@ -91,12 +90,12 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Begins to capture the stream, in the strictest mode: the one in which
-    /// any call that could block or allocate breaks the capture.
+    /// Begins to capture the stream in the strictest mode, in which any call that could block or allocate
+    /// breaks the capture.
     pub fn begin(stream: &Stream) -> Result<()> {
         let _entered = stream.device().enter()?;
         // CU_STREAM_CAPTURE_MODE_GLOBAL
-        // SAFETY: the stream lives.
+        // SAFETY: the stream is live.
         check(unsafe { driver::cuStreamBeginCapture_v2(raw(stream.address()), 0) }, "beginning a capture")
     }
 
@@ -105,8 +104,7 @@ impl Graph {
         let device = Arc::clone(stream.device());
         let _entered = device.enter()?;
         let (mut graph, mut exec): (Raw, Raw) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: the stream lives and is being captured; the answers are valid
-        // for writes.
+        // SAFETY: the stream is live and is being captured; the answers are valid for writes.
         unsafe {
             check(driver::cuStreamEndCapture(raw(stream.address()), &mut graph), "ending a capture")?;
             check(driver::cuGraphInstantiateWithFlags(&mut exec, graph, 0), "making a graph")?;
@@ -115,11 +113,11 @@ impl Graph {
         Ok(Graph { device: Arc::clone(&device), graph, exec })
     }
 
-    /// Ends a capture whatever became of it.
+    /// Ends a capture and discards the graph, if there is one.
     pub fn abandon(stream: &Stream) {
         if let Ok(_entered) = stream.device().enter() {
             let mut graph: Raw = std::ptr::null_mut();
-            // SAFETY: the stream lives; a graph that comes out is destroyed.
+            // SAFETY: the stream is live; a graph that results is destroyed.
             unsafe {
                 if driver::cuStreamEndCapture(raw(stream.address()), &mut graph) == 0 && !graph.is_null() {
                     driver::cuGraphDestroy(graph);
@@ -128,10 +126,10 @@ impl Graph {
         }
     }
 
-    /// Enqueues the graph.
+    /// Enqueues the graph on a stream.
     pub fn launch(&self, stream: &Stream) -> Result<()> {
         let _entered = self.device.enter()?;
-        // SAFETY: graph and stream live.
+        // SAFETY: graph and stream are live.
         check(unsafe { driver::cuGraphLaunch(raw(self.exec), raw(stream.address())) }, "launching a graph")
     }
 }

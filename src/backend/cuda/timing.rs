@@ -1,4 +1,4 @@
-//! Time on the device: events, a cold L2, and the runs of effort TUNED.
+//! Timing on the device: events, a cold L2, and the timed executions of effort TUNED.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::memory::{Allocator, Context, Workspace, COUNTER_BYTES};
 use crate::problem::{SpmmProblem, SpmvProblem};
 use crate::types::{Address, ComputeType, DataType, Order, PointerMode};
 
-/// A stream of its own.
+/// CUDA stream that is destroyed when this is dropped.
 pub struct Stream {
     device: Arc<Device>,
     stream: Address,
 }
 
 impl Stream {
-    /// A stream that does not wait for the NULL stream.
+    /// Makes a stream that does not wait for the NULL stream.
     pub fn new(ordinal: i32) -> Result<Self> {
         const NON_BLOCKING: u32 = 1;
         let device = Device::open(Some(ordinal))?;
@@ -33,12 +33,12 @@ impl Stream {
         Ok(Stream { device, stream: Address::new(stream) })
     }
 
-    /// As `tarsiaSetStream` takes it.
+    /// Address of the stream, as `tarsiaSetStream` takes it.
     pub fn address(&self) -> Address {
         self.stream
     }
 
-    /// Its device.
+    /// Device of the stream.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
@@ -53,7 +53,7 @@ impl Drop for Stream {
     }
 }
 
-/// Times what is enqueued on a stream.
+/// Stopwatch for work that is enqueued on a stream.
 pub struct Stopwatch {
     device: Arc<Device>,
     stream: Address,
@@ -63,7 +63,7 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// For a stream of the device.
+    /// Makes a stopwatch for a stream of the device.
     pub fn new(ordinal: i32, stream: Address) -> Result<Self> {
         let device = Device::open(Some(ordinal))?;
         let entered = device.enter()?;
@@ -77,7 +77,7 @@ impl Stopwatch {
         let flush = device.modules().kernel("tools/measure", "measure_flush")?;
         let memory: Arc<dyn crate::memory::RawMemory> = Arc::new(memory::CudaMemory(Arc::clone(&device)));
         let cx = context(stream, Allocator::new(memory, Address::NULL, usize::MAX));
-        // Three times the cache, plus a word that nothing is ever written to.
+        // Three times the L2 cache, plus four words; nothing is ever written to it.
         let words = device.properties().l2_bytes * 3 / 4 / 4 * 4;
         let mut buffer = DeviceBuffer::zeroed(&cx, words + 4)?;
         memory::synchronize(stream)?;
@@ -86,8 +86,8 @@ impl Stopwatch {
         Ok(Stopwatch { device, stream, events, flush, buffer })
     }
 
-    /// Enqueues clean reads of more than the L2 holds, so that what follows
-    /// finds nothing in it and no dirty line has to leave first.
+    /// Enqueues reads of more clean memory than L2 holds, so that the work that follows finds none of its
+    /// data in L2 and no dirty line has to be written back first.
     pub fn flush_l2(&self) -> Result<()> {
         let _entered = self.device.enter()?;
         let (words, blocks) = (self.buffer.len() as u64 - 4, self.device.properties().multiprocessors * 8);
@@ -98,13 +98,13 @@ impl Stopwatch {
     /// Enqueues a launch that reads and writes nothing.
     pub fn launch_nothing(&self) -> Result<()> {
         let _entered = self.device.enter()?;
-        // SAFETY: of no words, none is read.
+        // SAFETY: with 0 words the kernel reads none.
         unsafe { launch!(self.flush, 1, 32, 0, self.stream; self.buffer.address(), 0_u64) }
     }
 
-    /// Bytes read and written in a second by copies of an array, the median of some.
+    /// Measures the bytes per second, read and written, of copies of an array, as the median of several runs.
     pub fn copy_rate(&self) -> Result<f64> {
-        // As the rate of the floors was measured: far beyond the L2.
+        // Far beyond L2, like the arrays by which the rate of the floors was measured.
         const BYTES: usize = 1 << 30;
         const RUNS: usize = 9;
         let entered = self.device.enter()?;
@@ -119,7 +119,7 @@ impl Stopwatch {
             self.stop()?;
             *micros = self.micros()?;
         }
-        // The first one warms up.
+        // The first run warms up.
         let timed = &mut micros[1..];
         timed.sort_by(f64::total_cmp);
         let rate = 2.0 * BYTES as f64 / (timed[RUNS / 2] * 1e-6);
@@ -128,31 +128,31 @@ impl Stopwatch {
         Ok(rate)
     }
 
-    /// The device that is timed.
+    /// Device on which work is timed.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
 
-    /// Marks the beginning.
+    /// Records the event of the beginning.
     pub fn start(&self) -> Result<()> {
         self.record(0)
     }
 
-    /// Marks the end.
+    /// Records the event of the end.
     pub fn stop(&self) -> Result<()> {
         self.record(1)
     }
 
     fn record(&self, which: usize) -> Result<()> {
         let _entered = self.device.enter()?;
-        // SAFETY: event and stream live.
+        // SAFETY: event and stream are live.
         check(
             unsafe { driver::cuEventRecord(raw(self.events[which]), raw(self.stream)) },
             "recording an event",
         )
     }
 
-    /// Microseconds between the marks. Waits for them.
+    /// Waits for both events and returns the microseconds between them.
     pub fn micros(&self) -> Result<f64> {
         let _entered = self.device.enter()?;
         let mut milliseconds = 0.0;
@@ -178,7 +178,7 @@ impl Drop for Stopwatch {
     }
 }
 
-/// The CUDA version that the driver is for: 13000 for 13.0.
+/// Returns the CUDA version of the driver: 13000 for 13.0.
 pub fn driver_version() -> Result<i32> {
     let mut version = 0;
     // SAFETY: `version` is valid for a write.
@@ -196,10 +196,10 @@ fn context(stream: Address, allocator: Arc<Allocator>) -> Context {
     }
 }
 
-/// Executes that are timed, after one that is not.
+/// Number of executions that are timed, after one that is not.
 const RUNS: usize = 5;
 
-/// Seconds of one SpMV; the context is current.
+/// Measures the seconds that one SpMV takes. The context must be current.
 pub(super) fn spmv(
     cx: &Context,
     device: &Arc<Device>,
@@ -223,7 +223,7 @@ pub(super) fn spmv(
     })
 }
 
-/// Seconds of one SpMM at nHint columns; the context is current.
+/// Measures the seconds that one SpMM with nHint columns takes. The context must be current.
 pub(super) fn spmm(
     cx: &Context,
     device: &Arc<Device>,
@@ -253,7 +253,7 @@ pub(super) fn spmm(
     })
 }
 
-/// A dense operand with values that are not zeros.
+/// Makes a dense operand whose values are not zeros.
 fn operand(cx: &Context, device: &Arc<Device>, value_type: DataType, len: i64) -> Result<DeviceBuffer<u8>> {
     let bytes = (len as usize).saturating_mul(value_type.size());
     let buffer = DeviceBuffer::<u8>::new(cx, bytes)?;
@@ -295,7 +295,7 @@ fn median(
     Ok(micros[RUNS / 2] * 1e-6)
 }
 
-/// 1 and 0 of a compute type: its real part comes first and the rest is zeros.
+/// Scalars 1 and 0 of a compute type: the real part comes first, and the rest is zeros.
 struct Scalars {
     one: [f64; 2],
     zero: [f64; 2],

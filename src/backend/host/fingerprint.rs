@@ -9,10 +9,10 @@ use crate::matrix::{no_arrays, Array, SparseMatrix};
 use crate::memory::{self, pool};
 use crate::types::{Address, Index};
 
-/// Words that a thread takes at one time: 100 µs or so.
+/// Number of words that a thread hashes at one time: about 100 µs of work.
 const PART: usize = 1 << 16;
 
-/// Of offsets and indices, as they are; the pattern need not be valid.
+/// Returns the fingerprint of the offsets and indices, which need not be a valid pattern.
 pub(crate) fn of(a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
     a.require_arrays(name)?;
     let [first, second, _] = a.user_arrays().ok_or_else(|| no_arrays(name))?;
@@ -23,7 +23,7 @@ pub(crate) fn of(a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
     Ok(join(of(first, 0)?, of(second, 1)?))
 }
 
-/// Of values, as words of what their type is aligned to.
+/// Returns the fingerprint of the values, hashed in words of their type's alignment.
 pub(crate) fn of_values(a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
     a.require_arrays(name)?;
     let (value, address) = (a.value_type(), a.values());

@@ -1,9 +1,8 @@
-//! Eight sums side by side: the inner loops of SELL, for any processor and for AVX2.
+//! Sums in eight lanes: the inner loops of SELL, in a portable form and for AVX2.
 //!
-//! AVX2 code gathers x by eight loads and not by a gather instruction: on a
-//! Zen 4 core that takes 0.35 ns an entry instead of 0.55 (16-bit columns, f64,
-//! rows of 8 entries), and processors that guard gathers against data sampling
-//! are slower still.
+//! AVX2 code gathers x by eight loads and not by a gather instruction: on a Zen 4 core that takes 0.35 ns per
+//! entry instead of 0.55 (16-bit columns, f64, rows of 8 entries), and processors that guard gathers against
+//! data sampling are slower still.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -15,7 +14,7 @@ use crate::format::sell::LANES;
 use crate::support::Combo;
 use crate::types::{Accumulator, Element, Storage};
 
-/// Whether the processor has AVX2, FMA and F16C. The standard library asks once.
+/// Returns whether the processor has AVX2, FMA and F16C. The standard library caches the detection.
 #[inline]
 pub(super) fn has_avx2() -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -27,35 +26,35 @@ pub(super) fn has_avx2() -> bool {
     has
 }
 
-/// Whether sums of these types are formed by the code for AVX2, which adds products without rounding them first.
+/// Returns whether sums of these types use the AVX2 code, which fuses products and sums (FMA).
 #[inline]
 pub(super) fn uses_avx2<C: Combo>() -> bool {
     !C::Acc::TYPE.is_complex() && has_avx2()
 }
 
-/// What values in a narrower form are read by; `None`: nothing reads them, which is so on x86-64 without AVX2, for
-/// whose sake the code for each form is not compiled twice.
+/// Returns which narrower storage forms of values the kernels can read. `None` on x86-64 without AVX2, so
+/// that the code for each form is not compiled twice for the sake of such processors.
 pub(super) fn reader() -> Option<Reader> {
     let half = has_avx2();
-    // Conversions of fp32 obey the caller's denormals-are-zero mode, those of fp16 do not.
+    // Conversions of fp32 depend on the caller's denormals-are-zero mode, those of fp16 do not.
     (half || cfg!(not(target_arch = "x86_64"))).then_some(Reader { half, subnormal: false })
 }
 
-/// Columns of eight entries that follow each other in memory.
+/// Column indices of eight consecutive entries.
 pub(super) trait Cols: Copy {
-    /// `u16`s an entry.
+    /// Number of `u16` words per column index.
     const WIDTH: usize;
-    /// From the first column on.
+    /// Creates the view from a pointer to the first index.
     fn new(first: *const u16) -> Self;
-    /// Column of one entry.
+    /// Returns the column of one entry.
     ///
     /// # Safety
     /// The column is inside the array that `first` points into.
     unsafe fn one(self, entry: usize) -> usize;
-    /// Columns of eight entries.
+    /// Returns the columns of eight entries.
     ///
     /// # Safety
-    /// As [`Self::one`].
+    /// The safety condition of [`Self::one`], for eight entries.
     #[inline(always)]
     unsafe fn eight(self) -> [usize; LANES] {
         // SAFETY: the caller's promise.
@@ -63,11 +62,11 @@ pub(super) trait Cols: Copy {
     }
 }
 
-/// 16 bits a column.
+/// Column indices of 16 bits.
 #[derive(Clone, Copy)]
 pub(super) struct Narrow(*const u16);
 
-/// 32 bits a column, in two halves, the low one first.
+/// Column indices of 32 bits in two 16-bit words, the low one first.
 #[derive(Clone, Copy)]
 pub(super) struct Wide(*const u16);
 
@@ -84,7 +83,7 @@ impl Cols for Narrow {
     }
     #[inline(always)]
     unsafe fn eight(self) -> [usize; LANES] {
-        // Two loads instead of eight: loads are what the loop is bound by.
+        // Two loads instead of eight, since the loop is bound by loads.
         // SAFETY: the caller's promise.
         let words = unsafe { self.0.cast::<[u64; 2]>().read_unaligned() }.map(u64::from_le);
         std::array::from_fn(|entry| usize::from(u16::from_le((words[entry / 4] >> (entry % 4 * 16)) as u16)))
@@ -105,21 +104,22 @@ impl Cols for Wide {
     }
 }
 
-/// Eight numbers.
+/// Eight numbers, one per lane.
 #[derive(Clone, Copy)]
 pub(super) struct Eight<const AVX2: bool, T> {
-    /// They, without AVX2.
+    /// The numbers, in code without AVX2.
     array: [T; LANES],
-    /// With AVX2: floats in the first vector, or doubles in both. Sums in an array the compiler takes apart and puts
-    /// together again in every step of a loop.
+    /// The numbers, in code with AVX2: floats in the first vector, or doubles in both. If sums were in an
+    /// array, the compiler would take it apart and put it together again in every step of a loop.
     #[cfg(target_arch = "x86_64")]
     vectors: [__m256; 2],
 }
 
-/// x at eight columns.
+/// Loads x at eight columns.
 ///
 /// # Safety
-/// All are inside x. With `AVX2` the processor has that, FMA and F16C; so for all functions here.
+/// All columns are inside x. With `AVX2` the processor has AVX2, FMA and F16C; this applies to all functions
+/// here.
 #[inline(always)]
 pub(super) unsafe fn gather<const AVX2: bool, C: Combo>(
     x: *const C::X,
@@ -136,11 +136,11 @@ pub(super) unsafe fn gather<const AVX2: bool, C: Combo>(
     }
 }
 
-/// Eight numbers of 16 bits: four loads after each other, and four beside them. With what the compiler makes of an
-/// array, slices whose rows have different lengths took a third more time.
+/// Gathers eight 16-bit numbers into one vector, in two chains of four loads each. With the code that the
+/// compiler makes for an array, slices whose rows have different lengths took a third more time.
 ///
 /// # Safety
-/// As [`gather`].
+/// The safety condition of [`gather`].
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn gather_halves(x: *const u16, columns: [usize; LANES]) -> __m128i {
@@ -155,10 +155,10 @@ unsafe fn gather_halves(x: *const u16, columns: [usize; LANES]) -> __m128i {
     }
 }
 
-/// x at eight columns that follow each other.
+/// Loads eight consecutive elements of x.
 ///
 /// # Safety
-/// As [`gather`].
+/// The safety condition of [`gather`], for these elements.
 #[inline(always)]
 pub(super) unsafe fn load<const AVX2: bool, C: Combo>(x: *const C::X) -> Eight<AVX2, C::Acc> {
     // SAFETY: the caller's promise.
@@ -166,10 +166,10 @@ pub(super) unsafe fn load<const AVX2: bool, C: Combo>(x: *const C::X) -> Eight<A
 }
 
 impl<const AVX2: bool, T: Accumulator> Eight<AVX2, T> {
-    /// Of an array.
+    /// Creates it from an array.
     ///
     /// # Safety
-    /// As [`gather`].
+    /// The safety condition of [`gather`] on the processor.
     #[inline(always)]
     pub unsafe fn new(array: [T; LANES]) -> Self {
         Eight {
@@ -185,7 +185,7 @@ impl<const AVX2: bool, T: Accumulator> Eight<AVX2, T> {
         }
     }
 
-    /// As an array.
+    /// Returns the numbers as an array.
     #[inline(always)]
     pub fn get(self) -> [T; LANES] {
         #[cfg(target_arch = "x86_64")]
@@ -196,10 +196,10 @@ impl<const AVX2: bool, T: Accumulator> Eight<AVX2, T> {
         self.array
     }
 
-    /// Of eight stored numbers, each widened as `one` does.
+    /// Creates it from eight stored numbers, each widened as by `one`.
     ///
     /// # Safety
-    /// As [`gather`].
+    /// The safety condition of [`gather`] on the processor.
     #[inline(always)]
     unsafe fn widen<S: Pod>(from: [S; LANES], one: impl Fn(S) -> T) -> Self {
         #[cfg(target_arch = "x86_64")]
@@ -220,16 +220,16 @@ impl<const AVX2: bool, T: Accumulator> Eight<AVX2, T> {
         unsafe { Self::new(from.map(one)) }
     }
 
-    /// The first `active` of them, and zeros.
+    /// Returns the first `active` numbers, followed by zeros.
     ///
     /// # Safety
-    /// `active` is at most 8; as [`gather`].
+    /// `active` is at most 8, and the safety condition of [`gather`] on the processor holds.
     #[inline(always)]
     pub unsafe fn keep(mut self, active: usize) -> Self {
         debug_assert!(active <= LANES);
         #[cfg(target_arch = "x86_64")]
         if AVX2 {
-            /// Two vectors of ones, and two of zeros.
+            /// All-ones for two vectors, followed by zeros for two vectors.
             static MASKS: [[i64; 8]; 2] = [[-1; 8], [0; 8]];
             // SAFETY: `active` is at most 8 and a number 8 bytes, so that both loads are inside.
             unsafe {
@@ -244,10 +244,11 @@ impl<const AVX2: bool, T: Accumulator> Eight<AVX2, T> {
         self
     }
 
-    /// Adds eight values of A, which are stored as S, times `xs`; with AVX2 a product is not rounded before.
+    /// Adds the products of eight values of A, stored as S, and `xs`. With AVX2 a product is not rounded
+    /// before it is added.
     ///
     /// # Safety
-    /// There are eight values; as [`gather`].
+    /// `values` points to eight values, and the safety condition of [`gather`] on the processor holds.
     #[inline(always)]
     pub unsafe fn add_products<V: Storage<T>, S: Holds<V>>(&mut self, values: *const S, xs: Self) {
         // SAFETY: the caller's promise.
@@ -275,7 +276,7 @@ impl<const AVX2: bool, T: Accumulator> Eight<AVX2, T> {
     }
 }
 
-/// Eight numbers of at most 32 bits as floats; `None` of other types.
+/// Converts eight numbers of at most 32 bits to floats; `None` for other types.
 ///
 /// # Safety
 /// The processor has AVX2 and F16C.

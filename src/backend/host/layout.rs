@@ -1,4 +1,4 @@
-//! op(A) as products of either operation read it: a layout, and how it takes new values.
+//! Layouts of op(A) for SpMV and SpMM, with their update by new values.
 
 use std::sync::Arc;
 
@@ -13,41 +13,42 @@ use crate::reorder::{is_kept, KeptOrder, Permutation};
 use crate::select::{self, RowOrder, Source};
 use crate::types::{Address, Element, Operation, Reorder};
 
-/// op(A) of a plan.
+/// The matrix op(A) of a plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpA {
-    /// A.
+    /// The sparse matrix A.
     pub a: SparseMatrix,
-    /// op.
+    /// Operation on A.
     pub op: Operation,
-    /// Layouts keep where their values come from, so that new ones are put in place.
+    /// True if layouts keep the origin of their values, so that new values can be written in place.
     pub keep: bool,
 }
 
-/// What op(A) is kept in.
+/// A storage format of op(A) that a plan has built.
 pub(super) trait Layout: Send + Sync {
-    /// Takes new values: those of `a`, which has the pattern that the layout was made of.
+    /// Takes the new values of `a`, which has the pattern from which the layout was built.
     fn update_values(&mut self, cx: &Context, a: &OpA) -> Result<()>;
-    /// Entries and rows, about: the work of a product with one column.
+    /// Returns the approximate number of entries and rows: the work of a product with one column.
     fn units(&self) -> usize;
-    /// What it is.
+    /// Returns a description of the layout.
     fn info(&self) -> LayoutInfo;
-    /// More about it, for people; empty where [`LayoutInfo`] says all.
+    /// Returns more details for people; empty if [`LayoutInfo`] says everything.
     fn details(&self) -> String {
         String::new()
     }
-    /// The order of its rows.
+    /// Returns the named order of the rows, or [`Reorder::None`].
     fn reorder(&self) -> Reorder {
         Reorder::None
     }
-    /// The same as decisions keep it.
+    /// Returns the order of the rows in the form that decisions store, if they store it.
     fn row_order(&self) -> Result<Option<KeptOrder>> {
         Ok(None)
     }
 }
 
 impl OpA {
-    /// Rows that lie in the user's arrays need no copy on the way to a layout that takes them unsorted.
+    /// Returns where a layout that accepts unsorted rows reads op(A): in the user's arrays if its rows are
+    /// contiguous there, otherwise in a canonical copy.
     pub fn source(&self) -> Source {
         if select::in_place(&self.a, self.op) {
             Source::InPlace
@@ -56,12 +57,12 @@ impl OpA {
         }
     }
 
-    /// Its rows, from `source`.
+    /// Builds the operand with the rows of op(A) from `source`.
     pub fn operand<V: Element>(&self, cx: &Context, source: Source) -> Result<Operand<V>> {
         Operand::build(cx, &self.a, self.op, source, "A", self.keep)
     }
 
-    /// The layout that `build` makes of its rows.
+    /// Builds a layout by `build`, which gets the rows of op(A) and the origin of their values.
     pub fn arrange<V: Element, L>(
         &self,
         cx: &Context,
@@ -72,16 +73,17 @@ impl OpA {
         operand.with_plain(cx, "A", |rows| build(&cx.allocator, rows, operand.origin(self.keep)))
     }
 
-    /// Has a layout take the values: by `refill`, which is given them and whether they are conjugated, or if
-    /// that says false, since the layout does not know where they go, by `arrange`.
+    /// Updates the values of a layout by `refill`, which gets the values and whether to conjugate them. If it
+    /// returns false, because the layout has not kept the origin of its values, the layout is rebuilt by
+    /// `arrange`.
     pub fn renew<V: Element, L>(
         &self,
         layout: &mut L,
         refill: impl FnOnce(&mut L, &[V], bool) -> bool,
         arrange: impl FnOnce(&L) -> Result<L>,
     ) -> Result<()> {
-        // SAFETY: the descriptor promises that many values, which stay valid and
-        // unchanged while a call that reads them runs.
+        // SAFETY: the descriptor promises that many values, which stay valid and unchanged while a call that
+        // reads them runs.
         let values = unsafe { memory::open("A", self.a.values(), self.a.shape().2 as usize)? };
         if !refill(layout, values, self.op.conjugates()) {
             *layout = arrange(layout)?;
@@ -89,7 +91,7 @@ impl OpA {
         Ok(())
     }
 
-    /// Execute has been given new values.
+    /// Updates the layout with the new values at this address.
     pub fn update_values(&mut self, cx: &Context, layout: &mut impl Layout, values: Address) -> Result<()> {
         let renewed = OpA { a: self.a.with_values(values), ..*self };
         layout.update_values(cx, &renewed)?;
@@ -98,10 +100,11 @@ impl OpA {
     }
 }
 
-/// Rows of op(A) where they are or in canonical CSR, maybe in another order, cut into items of about equal work.
+/// Rows of op(A) in the user's arrays or in canonical CSR, possibly reordered, divided into items of about
+/// equal work.
 pub(super) struct Csr<V: Element> {
     pub operand: Operand<V>,
-    /// The row of op(A) of each row, where that is not its own.
+    /// Row of op(A) for each stored row; `None` if rows are not reordered.
     pub order: Option<Permutation>,
     policy: Reorder,
     pub schedule: Schedule,

@@ -1,4 +1,4 @@
-//! Execution by threads of the CPU.
+//! The backend that executes on threads of the CPU.
 
 pub(crate) mod fingerprint;
 mod lanes;
@@ -22,7 +22,7 @@ use crate::memory::{pool, Context};
 use crate::reorder::features::FeatureSet;
 use crate::types::{BackendKind, Operation};
 
-/// The host.
+/// The backend that executes on threads of the CPU.
 pub struct Host;
 
 impl Backend for Host {

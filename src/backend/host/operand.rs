@@ -1,5 +1,4 @@
-//! A sparse operand as host executors read it: rows of op(A), from the user's
-//! arrays or from a canonical copy.
+//! Sparse operands of host executors: the rows of op(A), in the user's arrays or in a canonical copy.
 
 use std::ops::Range;
 
@@ -20,40 +19,40 @@ use crate::reorder::{policy, Permutation};
 use crate::select::{RowOrder, Source};
 use crate::types::{Address, Element, Index, IndexType, LayoutKind, Operation};
 
-/// A sparse operand.
+/// A sparse operand of an executor.
 #[derive(Debug)]
 pub enum Operand<V: Element> {
-    /// Rows of op(A) are the compressed dimension of the user's arrays.
+    /// The user's arrays, whose compressed dimension is the rows of op(A).
     InPlace(Compressed),
-    /// A copy.
+    /// A copy in canonical CSR.
     Canonical(CsrLayout<V>),
 }
 
 /// Rows of a sparse matrix with 64-bit offsets and 32-bit columns.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<'a, V> {
-    /// Offsets and indices.
+    /// Row offsets and column indices.
     pub pattern: Pattern<'a, i64, i32>,
     /// Values.
     pub values: &'a [V],
 }
 
-/// Offsets or indices of either width. What is not the innermost loop reads them through it: one
-/// predictable branch a row or entry, and the code exists once instead of once per pair of types.
+/// Offsets or indices of 32 or 64 bits. Code outside the innermost loops reads them through this type: that
+/// costs one predictable branch per row or entry, and the code exists once instead of once per pair of types.
 #[derive(Clone, Copy, Debug)]
 pub enum Ints<'a> {
-    /// 32 bits.
+    /// 32-bit integers.
     I32(&'a [i32]),
-    /// 64 bits.
+    /// 64-bit integers.
     I64(&'a [i64]),
 }
 
-/// Elements that one parallel task copies: some 10 µs of work.
+/// Elements that one parallel task copies: about 10 µs of work.
 const COPIED: usize = 1 << 14;
 
 impl<'a> Ints<'a> {
     /// # Safety
-    /// As [`memory::open`], with elements of the type.
+    /// The conditions of [`memory::open`] hold for elements of `index_type`.
     unsafe fn open(name: &str, address: Address, len: usize, index_type: IndexType) -> Result<Self> {
         // SAFETY: the caller's promise, whatever the type.
         unsafe {
@@ -64,7 +63,7 @@ impl<'a> Ints<'a> {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         match self {
             Ints::I32(slice) => slice.len(),
@@ -72,7 +71,7 @@ impl<'a> Ints<'a> {
         }
     }
 
-    /// One of them.
+    /// Returns one element.
     #[inline(always)]
     pub fn get(&self, at: usize) -> i64 {
         match self {
@@ -81,7 +80,8 @@ impl<'a> Ints<'a> {
         }
     }
 
-    /// All of them in type T, which holds them: where they have another type, a copy.
+    /// Returns all elements in type T, which must be able to hold them. `copy` receives them if they have
+    /// another type.
     pub fn to_slice<T: Index>(self, cx: &Context, copy: &'a mut Option<Buffer<T>>) -> Result<&'a [T]> {
         match (T::TYPE, self) {
             (IndexType::I32, Ints::I32(slice)) => return Ok(bytemuck::cast_slice(slice)),
@@ -110,53 +110,53 @@ impl<'a> From<&'a [i64]> for Ints<'a> {
     }
 }
 
-/// Rows of an operand, without its values. The pattern has been validated.
+/// Rows of an operand, without its values. Its pattern has been validated.
 #[derive(Clone, Copy, Debug)]
 pub struct Factor<'a> {
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
-    /// Columns.
+    /// Number of columns.
     pub cols: usize,
-    /// 0 or 1.
+    /// Index base, 0 or 1.
     pub base: i64,
     /// `rows + 1` offsets; empty if there are no rows.
     pub offsets: Ints<'a>,
-    /// Columns of the entries.
+    /// Column indices of the entries.
     pub indices: Ints<'a>,
 }
 
 impl Factor<'_> {
-    /// Position of a row's first entry; of the row behind the last one, the number of entries.
+    /// Returns the position of a row's first entry; for `row` equal to `rows` the number of entries.
     #[inline(always)]
     pub fn start(&self, row: usize) -> usize {
         (self.offsets.get(row) - self.base) as usize
     }
 
-    /// Positions of a row's entries.
+    /// Returns the positions of a row's entries.
     #[inline(always)]
     pub fn range(&self, row: usize) -> Range<usize> {
         self.start(row)..self.start(row + 1)
     }
 
-    /// Column of the entry at a position.
+    /// Returns the column of the entry at a position.
     #[inline(always)]
     pub fn col(&self, position: usize) -> usize {
         (self.indices.get(position) - self.base) as usize
     }
 }
 
-/// Something generic over the typed view of a pattern.
+/// Code that is generic over the typed view of a pattern.
 pub(crate) trait EntriesVisitor {
-    /// What it makes.
+    /// Result of the code.
     type Output;
-    /// The generic code; the pattern has been validated.
+    /// Runs the code; the pattern has been validated.
     fn visit<E: crate::matrix::Entries>(self, entries: &E) -> Result<Self::Output>;
 }
 
-/// Opens the pattern of any format, validates it, and runs `visitor`.
+/// Opens the pattern of any format, validates it, and runs `visitor` on it.
 pub(crate) fn with_entries<T: EntriesVisitor>(a: &SparseMatrix, name: &str, visitor: T) -> Result<T::Output> {
     use crate::types::IndexType::{I32, I64};
-    /// Of CSR, CSC and BSR, with the index arrays of `m`.
+    /// Does this for CSR, CSC and BSR, with the index arrays of `m`.
     fn compressed<I: Index, J: Index, T: EntriesVisitor>(
         a: &SparseMatrix,
         m: &Compressed,
@@ -169,8 +169,8 @@ pub(crate) fn with_entries<T: EntriesVisitor>(a: &SparseMatrix, name: &str, visi
             _ => (&compressed::CSR, false),
         };
         let (major, minor, base) = (m.major as usize, m.minor as usize, i64::from(m.base.code()));
-        // SAFETY: the descriptor promises major + 1 offsets and nnz indices that
-        // stay valid and unchanged for the plan's life.
+        // SAFETY: the descriptor promises major + 1 offsets and nnz indices that stay valid and unchanged for
+        // the plan's life.
         let (offsets, indices) = unsafe {
             let offsets = memory::open::<I>(name, m.offsets, if major == 0 { 0 } else { major + 1 })?;
             (offsets, memory::open::<J>(name, m.indices, m.nnz as usize)?)
@@ -186,8 +186,8 @@ pub(crate) fn with_entries<T: EntriesVisitor>(a: &SparseMatrix, name: &str, visi
         name: &str,
         visitor: T,
     ) -> Result<T::Output> {
-        // SAFETY: the descriptor promises nnz row and column indices that stay
-        // valid and unchanged for the plan's life.
+        // SAFETY: the descriptor promises nnz row and column indices that stay valid and unchanged for the
+        // plan's life.
         let (row_indices, col_indices) = unsafe {
             (
                 memory::open::<J>(name, m.row_indices, m.nnz as usize)?,
@@ -213,7 +213,7 @@ pub(crate) fn with_entries<T: EntriesVisitor>(a: &SparseMatrix, name: &str, visi
     }
 }
 
-/// Nothing but the validation.
+/// Visitor that does nothing: the pattern is only validated.
 struct Validate;
 
 impl EntriesVisitor for Validate {
@@ -223,7 +223,7 @@ impl EntriesVisitor for Validate {
     }
 }
 
-/// The structure.
+/// Visitor that returns the pattern's structure.
 pub(crate) struct Inspect;
 
 impl EntriesVisitor for Inspect {
@@ -233,7 +233,7 @@ impl EntriesVisitor for Inspect {
     }
 }
 
-/// The entries in the order of rows of op(A).
+/// Visitor that sorts the entries by rows of op(A).
 struct Sort<'a>(&'a Context, Operation);
 
 impl EntriesVisitor for Sort<'_> {
@@ -243,10 +243,10 @@ impl EntriesVisitor for Sort<'_> {
     }
 }
 
-/// The features of the rows of op(A).
+/// Returns the features of the rows of op(A), by which row orders are learned.
 pub(super) fn row_features(cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<FeatureSet> {
     let sorted = with_entries(a, name, Sort(cx, op))?;
-    // Values of the least size: nobody reads them.
+    // Placeholder values of the smallest type, which nothing reads.
     let values = Buffer::<f16>::zeroed(&cx.allocator, sorted.len())?;
     let rows = CsrLayout::gather(&cx.allocator, sorted, &values, false)?;
     Ok(pool::run(|| FeatureSet::of(&rows.pattern())))
@@ -259,16 +259,15 @@ fn canonicalise<V: Element>(
     name: &str,
     keep_positions: bool,
 ) -> Result<CsrLayout<V>> {
-    // SAFETY: the descriptor promises that many values, which stay valid and
-    // unchanged while a call that reads them runs.
+    // SAFETY: the descriptor promises that many values, which stay valid and unchanged while a call that
+    // reads them runs.
     let values = unsafe { memory::open(name, a.values(), a.shape().2 as usize)? };
     let sorted = with_entries(a, name, Sort(cx, op))?;
     CsrLayout::gather(&cx.allocator, sorted, values, keep_positions)
 }
 
 impl<V: Element> Operand<V> {
-    /// Validates the pattern and takes the matrix as `source` says. Errors
-    /// name the argument `name`.
+    /// Validates the pattern and builds the operand from `source`. Errors name the argument `name`.
     pub fn build(
         cx: &Context,
         a: &SparseMatrix,
@@ -286,8 +285,8 @@ impl<V: Element> Operand<V> {
         }
     }
 
-    /// The rows in an order that was chosen, if that is one by name, and the order: position p has the row
-    /// `order[p]` of op(A). What is put in order is a copy that keeps where its values come from.
+    /// Reorders the rows if `order` is a named one, and returns the order too: position p has the row
+    /// `order[p]` of op(A). Reordered operands are canonical copies that keep the origin of their values.
     pub fn in_order(self, cx: &Context, order: &RowOrder) -> Result<(Self, Option<Permutation>)> {
         match self {
             Operand::Canonical(layout) if order.policy.is_named() => {
@@ -318,7 +317,7 @@ impl<V: Element> Operand<V> {
         Ok(())
     }
 
-    /// The rows and their values. Errors name the argument `name`.
+    /// Returns the rows and their values. Errors name the argument `name`.
     pub fn rows(&self, name: &str) -> Result<(Factor<'_>, &[V])> {
         Ok(match self {
             Operand::Canonical(layout) => {
@@ -341,8 +340,8 @@ impl<V: Element> Operand<V> {
         })
     }
 
-    /// Calls `f` with the rows in 64-bit offsets and 32-bit columns, which is what layouts are built from, so that
-    /// their builders exist once and not for each type of the user's indices: of others copies are made.
+    /// Calls `f` with the rows in 64-bit offsets and 32-bit columns, so that builders of layouts are compiled
+    /// once and not for each pair of index types. Index arrays of other types are copied.
     pub fn with_plain<R>(
         &self,
         cx: &Context,
@@ -360,7 +359,7 @@ impl<V: Element> Operand<V> {
         f(&Rows { pattern, values })
     }
 
-    /// Where the values come from.
+    /// Returns the origin of the values, for layouts that are built from this operand.
     pub fn origin(&self, keep: bool) -> Origin<'_> {
         let positions = match self {
             Operand::InPlace(_) => None,
@@ -369,13 +368,13 @@ impl<V: Element> Operand<V> {
         Origin { keep, positions }
     }
 
-    /// What this is.
+    /// Returns a description of the layout.
     pub fn layout(&self) -> LayoutInfo {
         LayoutInfo { kind: LayoutKind::Csr, in_place: matches!(self, Operand::InPlace(_)), fill: 1.0 }
     }
 }
 
-/// An address and a length that several threads write at disjoint places.
+/// A slice that several threads write at disjoint positions.
 #[derive(Clone, Copy, Debug)]
 pub struct Shared<T> {
     address: Address,
@@ -384,7 +383,7 @@ pub struct Shared<T> {
 }
 
 impl<T: Pod> Shared<T> {
-    /// The whole of a slice, for as long as the caller keeps it borrowed.
+    /// Creates it from a slice, which the caller must keep borrowed while it is used.
     pub fn new(slice: &mut [T]) -> Self {
         Shared {
             address: Address::new(slice.as_mut_ptr()),
@@ -416,7 +415,7 @@ impl<T: Pod> Shared<T> {
         unsafe { self.address.as_mut_ptr::<T>().add(at).write(value) }
     }
 
-    /// A part of the slice.
+    /// Returns a part of the slice.
     ///
     /// # Safety
     /// No other thread reads or writes these elements while the part lives,

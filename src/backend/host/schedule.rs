@@ -1,15 +1,14 @@
-//! How the rows of a sparse operand are cut into items of about equal work.
+//! Division of the rows of a sparse operand into items of about equal work.
 //!
-//! The cut depends on the row offsets alone, never on the number of threads,
-//! and every row (every chunk of a long row) is summed by one thread with one
-//! formula: the same bits come out whatever the number of threads.
+//! The division depends on the row offsets alone, never on the number of threads, and every row (every chunk
+//! of a long row) is summed by one thread in one order: results have the same bits whatever the number of
+//! threads.
 //!
 //! Arrays:
-//! - `items`: each is a range of whole rows, or a chunk of one long row whose
-//!   partial sum goes to a slot of the workspace. Together they hold every row
-//!   and every entry exactly once.
-//! - `long_rows`: rows that were cut; their slots are added in ascending order
-//!   after all items are done.
+//! - `items`: each is a range of whole rows, or a chunk of one long row whose partial sum is stored in a slot
+//!   of the workspace. Together they contain every row and every entry exactly once.
+//! - `long_rows`: rows that were divided into chunks; their slots are added in ascending order after all
+//!   items are done.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,46 +19,45 @@ use super::operand::Ints;
 use crate::error::Result;
 use crate::memory::{pool, Allocator, Buffer};
 
-/// Sizes of the pieces. A unit is a row or a nonzero: a row costs about as much
-/// as a nonzero, and empty rows must be written too.
+/// Sizes of items and chunks, in units. A unit is a row or a nonzero: a row costs about as much as a nonzero,
+/// and empty rows must be written too.
 #[derive(Clone, Copy, Debug)]
 pub struct Grain {
-    /// Units of an item of whole rows; the last row may exceed it.
+    /// Units of an item of whole rows; its last row may exceed this size.
     item: usize,
-    /// Rows of more nonzeros than this are cut. At least `item`, so that only
-    /// the last row of an item can be so long.
+    /// Rows with more nonzeros than this are divided. It is at least `item`, so that only the last row of an
+    /// item can be so long.
     long: usize,
     /// Nonzeros of one chunk of a long row.
     chunk: usize,
 }
 
 impl Grain {
-    /// SpMV. An item is about 10 µs of work, 50 times what a steal costs, and
-    /// rayon hands out items in runs, so that many items cost nothing. A row of
-    /// `long` nonzeros is 50–100 µs: below that the tail that it leaves to one
-    /// thread is not worth a second pass.
+    /// Sizes for SpMV. An item is about 10 µs of work, 50 times the cost of taking an item from another
+    /// thread, and each thread starts with a run of items, so many items cost little. A row of `long`
+    /// nonzeros takes 50–100 µs: the time that a shorter row keeps a single thread busy at the end does not
+    /// justify a second pass.
     pub const SPMV: Grain = Grain { item: 1 << 13, long: 1 << 16, chunk: 1 << 15 };
 
-    /// SpMM, where a unit costs n times as much. An item of 1024 units of
-    /// 12 bytes stays in the first-level cache while the blocks of columns
-    /// sweep over it; one slot of n sums per 8192 nonzeros is less than a
-    /// thousandth of the rows of B that those nonzeros read.
+    /// Sizes for SpMM, where a unit costs n times as much. An item of 1024 units of 12 bytes stays in the
+    /// first-level cache while it is swept once per block of columns. One slot of n sums per 8192 nonzeros is
+    /// less than a thousandth of the rows of B that those nonzeros read.
     pub const SPMM: Grain = Grain { item: 1 << 10, long: 1 << 14, chunk: 1 << 13 };
 }
 
-/// Units (times columns) below which waking other threads costs more than they
-/// save: about 20 µs of work on one thread, and a wake-up takes 5 µs or more.
+/// Number of units (times columns) below which waking other threads costs more than they save: about 20 µs of
+/// work on one thread, where a wake-up takes 5 µs or more.
 const PARALLEL_UNITS: usize = 1 << 14;
 
-/// Whether this much work is worth other threads.
+/// Returns whether this much work should be distributed over threads.
 pub fn is_parallel(units: usize) -> bool {
     units >= PARALLEL_UNITS && pool::size() > 1
 }
 
-/// `slot` of an item of whole rows.
+/// Value of `slot` in an item of whole rows.
 const NO_SLOT: u64 = u64::MAX;
 
-/// Rows `first..last`, or entries `first..last` of a long row.
+/// An item in storage: rows `first..last`, or entries `first..last` of a long row.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct Item {
@@ -76,21 +74,21 @@ struct LongRow {
     last_slot: u64,
 }
 
-/// An item as executors see it.
+/// An item of work for executors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Whole rows.
     Rows(Range<usize>),
-    /// Entries of a long row, whose sum goes to a slot.
+    /// Entries of a long row, whose partial sum is stored in a slot.
     Chunk {
         /// Positions of the entries.
         positions: Range<usize>,
-        /// Where the sum goes.
+        /// Slot for the partial sum.
         slot: usize,
     },
 }
 
-/// The cut.
+/// The division of the rows of a sparse operand into items.
 #[derive(Debug)]
 pub struct Schedule {
     items: Buffer<Item>,
@@ -100,8 +98,8 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Cuts the rows of a validated pattern; `offsets` is empty or starts at
-    /// the index base. O(items · log(units of an item)).
+    /// Divides the rows of a validated pattern; `offsets` is empty or starts at the index base. O(items ·
+    /// log(units of an item)).
     pub fn build(allocator: &Arc<Allocator>, offsets: Ints<'_>, grain: Grain) -> Result<Self> {
         let (mut items, mut long_rows, mut slots) = (0, 0, 0);
         walk(offsets, grain, |piece| match piece {
@@ -140,12 +138,12 @@ impl Schedule {
         Ok(out)
     }
 
-    /// Partial sums that the workspace must hold (per column of C).
+    /// Returns the number of partial sums that the workspace must hold (per column of C).
     pub fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Rows and nonzeros together.
+    /// Returns the number of rows plus the number of nonzeros.
     pub fn units(&self) -> usize {
         self.units
     }
@@ -159,12 +157,12 @@ impl Schedule {
         }
     }
 
-    /// Does all items: on all threads, or in order on this one.
+    /// Calls `f` for all items: on all threads, or in order on this one.
     pub fn for_each_item(&self, parallel: bool, f: impl Fn(Work) + Sync) {
         for_each(parallel, self.items.len(), |item| f(self.work(item)));
     }
 
-    /// Calls `f(row, slots of its chunks)` for each row that was cut.
+    /// Calls `f(row, slots of its chunks)` for each row that was divided.
     pub fn for_each_long_row(&self, parallel: bool, f: impl Fn(usize, Range<usize>) + Sync) {
         for_each(parallel && self.long_rows.len() > 1, self.long_rows.len(), |at| {
             let long = &self.long_rows[at];
@@ -173,9 +171,9 @@ impl Schedule {
     }
 }
 
-/// Calls `f` for 0..len: on all threads, or in order on this one.
+/// Calls `f` for all of 0..len: on all threads, or in order on this one.
 pub fn for_each(parallel: bool, len: usize, f: impl Fn(usize) + Sync) {
-    /// Compiled once; inlined, it would have `f` twice.
+    /// Compiled once for all `f`; inlined, it would contain `f` twice.
     #[inline(never)]
     fn each(parallel: bool, len: usize, f: &(dyn Fn(usize) + Sync)) {
         if parallel {
@@ -199,7 +197,7 @@ fn units(offsets: Ints<'_>) -> usize {
     }
 }
 
-/// Walks over the pieces in ascending order of rows.
+/// Calls `f` for all pieces in ascending order of rows.
 fn walk(offsets: Ints<'_>, grain: Grain, mut f: impl FnMut(Piece)) {
     debug_assert!(0 < grain.item && grain.item <= grain.long && 0 < grain.chunk);
     let rows = offsets.len().saturating_sub(1);
@@ -207,8 +205,8 @@ fn walk(offsets: Ints<'_>, grain: Grain, mut f: impl FnMut(Piece)) {
     let mut first = 0;
     while first < rows {
         let end = position(first) + first + grain.item;
-        // The first row that starts `item` units or more after this one. Each
-        // row has a unit at least, so it is at most `item` rows away.
+        // Binary search for the first row that starts at least `item` units after `first`. Each row has at
+        // least one unit, so it is at most `item` rows away.
         let (mut low, mut high) = (first + 1, rows.min(first + grain.item));
         while low < high {
             let middle = low + (high - low) / 2;
@@ -251,8 +249,8 @@ mod tests {
         offsets
     }
 
-    /// Every row is written once, every entry read once, in pieces that are
-    /// no larger than the grain says.
+    /// Checks that every row is written once and every entry read once, in pieces no larger than `grain`
+    /// allows.
     fn check(lengths: &[usize], grain: Grain) {
         for base in [0, 1] {
             let offsets = offsets(base, lengths);
@@ -287,7 +285,7 @@ mod tests {
             }
             assert!(row_count.iter().all(|&count| count == 1));
             assert!(entry_count.iter().all(|&count| count == 1));
-            // Written by one chunk, read by one row.
+            // Each slot is written by one chunk and read by one row.
             assert!(slot_count.iter().all(|&count| count == 2));
         }
     }
@@ -305,7 +303,7 @@ mod tests {
         check(&[1; 50], TINY);
         check(&[(1 << 16) + 1, 5, 1 << 16, 0, 200_000], Grain::SPMV);
         check(&[(1 << 14) + 1, 5, 1 << 14, 0, 70_000], Grain::SPMM);
-        // Skewed lengths of a fixed sequence.
+        // Skewed lengths from a seeded generator.
         let mut random = testkit::Random::new(1);
         for rows in [1, 2, 17, 300] {
             let lengths: Vec<usize> = (0..rows).map(|_| random.below(5) * random.below(9)).collect();

@@ -1,4 +1,4 @@
-//! [`SellLayout`] as products of either operation read it, cut into items.
+//! The layout [`SellLayout`] for SpMV and SpMM, divided into items of parallel work.
 
 use super::lanes;
 use super::layout::{Layout, OpA};
@@ -9,22 +9,23 @@ use crate::format::sell::{SellLayout, LANES};
 use crate::memory::{Buffer, Context};
 use crate::types::LayoutKind;
 
-/// Work of an item in slots, of which a row costs about [`ROW_WORK`]: with one column 1 to 2 µs,
-/// against some 30 ns that taking an item costs.
+/// Work of an item in slots for values, where a row costs about [`ROW_WORK`] slots. With one column an item
+/// takes 1 to 2 µs, against some 30 ns for handing it to a thread.
 const ITEM_WORK: usize = 1 << 12;
 
-/// Storing a row, in slots.
+/// Cost of storing one row of the result, in slots for values.
 const ROW_WORK: usize = 4;
 
-/// The layout, cut into items.
+/// A SELL layout, divided into items.
 pub(super) struct Slices<V: narrowing::Narrow> {
     pub layout: SellLayout<V>,
-    /// First slice of each item, and their number.
+    /// First slice of each item, followed by the number of slices.
     pub items: Buffer<u64>,
 }
 
 impl<V: narrowing::Narrow> Slices<V> {
-    /// Values have the form of fewest bytes unless new ones are announced, which need not fit.
+    /// Builds the layout. Values have the storage form of fewest bytes, unless new values are announced,
+    /// which might not fit it.
     pub fn arrange(cx: &Context, a: &OpA) -> Result<Self> {
         let layout = a.arrange(cx, a.source(), |allocator, rows, origin| {
             let form = match lanes::reader() {

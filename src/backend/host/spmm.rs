@@ -1,12 +1,12 @@
-//! SpMM: C = alpha · op(A) · op(B) + beta · C, by one driver ([`Spmm`]) for all layouts of op(A). [`window`] is
-//! that on windows of rows, [`dense`] on all of A, [`sell`] on slices of rows, `smat` is in [`bcsr`] and `swift`
-//! in [`swift`]; this file is `row`, and `csr`, which is a form of it on GPUs alone, on rows of op(A).
+//! SpMM: C = alpha · op(A) · op(B) + beta · C, with one executor ([`Spmm`]) for all layouts of op(A). The
+//! product is in [`window`] for windows of rows, in [`dense`] for A as a dense matrix, in [`sell`] for slices
+//! of rows, in [`bcsr`] for `smat` and in [`swift`] for `swift`. This file has the algorithm `row` on rows of
+//! op(A); `csr`, which differs from it only on GPUs, is the same here.
 //!
-//! Items of the [`Schedule`](super::schedule::Schedule) run in parallel. An item is swept once per block
-//! of columns of C: the item's part of A stays in the first-level cache, and
-//! rows of B that neighbouring rows of A share are read from there too. Each
-//! element of C is one sum in the order of the row's entries; a long row is
-//! the sum, in order, of the sums of its chunks.
+//! Items of the [`Schedule`](super::schedule::Schedule) run in parallel. An item is swept once per block of
+//! columns of C: the item's part of A stays in the first-level cache, and rows of B that neighbouring rows of
+//! A share are read from there too. Each element of C is one sum in the order of the row's entries; a long
+//! row is the sum, in order, of the partial sums of its chunks.
 
 mod bcsr;
 mod dense;
@@ -55,10 +55,11 @@ impl SpmmBackend for Host {
 
 /// Builds the executor for the problem's types.
 pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Result<Box<dyn SpmmExecutor>> {
-    /// The problem, op(A) of it, and what was chosen.
+    /// Visitor for algorithms that support all values: the context, the problem, its op(A), and the choice.
     struct Build<'a>(&'a Context, &'a SpmmProblem, OpA, &'a Choice);
-    /// Algorithms for all values, for real values, and for values of one type of 4 or 8 bytes.
+    /// Visitor for algorithms that support real values.
     struct BuildReal<'a>(Build<'a>);
+    /// Visitor for algorithms that support fp64 and fp32 alone.
     struct BuildFloat<'a>(Build<'a>);
     impl ComboVisitor for Build<'_> {
         type Output = Box<dyn SpmmExecutor>;
@@ -78,7 +79,7 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
         fn visit<C: Combo>(self) -> Result<Self::Output> {
             let Build(cx, problem, a, choice) = self.0;
             Ok(match &choice.method {
-                // The tiles that the CUDA backend takes, so that what it runs is tested here.
+                // The same tiles as in the CUDA backend, so that tests here cover its format.
                 Method::Window(_) if size_of::<C::A>() == 2 => {
                     let windows: Window<C::A> = window::arrange(cx, &a)?;
                     Spmm::<C, _>::boxed(problem, a, windows)
@@ -104,8 +105,8 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
             Ok(Spmm::<C, _>::boxed(problem, a, swift::arrange::<C::A>(cx, &a)?))
         }
     }
-    // TF32 allows factors to be rounded and does not ask for it: fp32
-    // arithmetic is one way to compute it, and a CPU has no faster one.
+    // TF32 allows factors to be rounded but does not require it: fp32 arithmetic is one way to compute it,
+    // and a CPU has no faster one.
     let compute = match problem.types.compute {
         ComputeType::Tf32 => ComputeType::R32F,
         other => other,
@@ -122,23 +123,24 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
     }
 }
 
-/// The product on a layout.
+/// A layout with its SpMM product.
 trait Product<C: Combo>: Layout {
-    /// Sums that the workspace must hold for each column of C.
+    /// Returns the number of partial sums that the workspace must hold for each column of C.
     fn sums(&self) -> usize {
         0
     }
 
-    /// The product, on all threads or on this one. `opened` has that many sums for each column.
+    /// Computes the product, on all threads or on this one. `opened` has space for [`Self::sums`] sums per
+    /// column.
     fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()>;
 
-    /// Columns of a block, where the layout has blocks.
+    /// Returns the columns of a block, for layouts of blocks.
     fn block_width(&self) -> Option<usize> {
         None
     }
 }
 
-/// The executor, whatever the layout.
+/// The executor of SpMM for a layout `L`.
 struct Spmm<C, L> {
     a: OpA,
     op_b: Operation,
@@ -155,7 +157,7 @@ impl<C: Combo, L: Product<C> + 'static> Spmm<C, L> {
         Box::new(Self::new(problem, a, layout))
     }
 
-    /// The product, on all threads or on this one, of B, C's old values and C.
+    /// Computes the product for B, C's old values and C, on all threads or on this one.
     fn run(
         &self,
         cx: &Context,
@@ -170,7 +172,7 @@ impl<C: Combo, L: Product<C> + 'static> Spmm<C, L> {
     }
 }
 
-/// Bytes of workspace. Saturates: no workspace has that many bytes, so that execute refuses.
+/// Returns the bytes of workspace. It saturates to a size that no workspace has, so that execute refuses it.
 fn workspace_bytes<T>(sums: usize, n: usize) -> usize {
     sums.saturating_mul(n).saturating_mul(size_of::<T>())
 }
@@ -214,14 +216,14 @@ impl<C: Combo, L: Product<C> + 'static> SpmmExecutor for Spmm<C, L> {
     }
 }
 
-/// C's old values that are not where the result goes.
+/// C's old values in another array than the result's.
 #[derive(Clone, Copy)]
 struct Old<'a, Y> {
     values: &'a [Y],
     strides: (usize, usize),
 }
 
-/// What a call works with, whatever the layout.
+/// Opened arguments of a call, for any layout.
 struct Opened<'a, C: Combo> {
     b: &'a [C::X],
     /// Elements between rows and between columns of op(B).
@@ -229,17 +231,18 @@ struct Opened<'a, C: Combo> {
     conjugate_b: bool,
     c: Shared<C::Y>,
     c_strides: (usize, usize),
-    /// C's old values, where they are elsewhere and are read.
+    /// C's old values, if they are in another array and are read.
     old: Option<Old<'a, C::Y>>,
     /// Columns of C.
     n: usize,
-    /// The workspace: for each column of C the sums that the layout asks for.
+    /// Workspace with the partial sums that the layout needs for each column of C.
     sums: Shared<C::Acc>,
     scalars: Scalars<C::Acc>,
 }
 
-/// Opens alpha, beta, B, C and a workspace of `sums` sums for each column of C; None if C is beta · C, which it
-/// then is already. C's old values are in `old` if that is not C.
+/// Opens alpha, beta, B, C and a workspace of `sums` sums for each column of C. Returns `None` if C is empty
+/// or alpha is 0; in the latter case it has computed C = beta · C. `old` is a matrix with C's old values, or
+/// C itself.
 fn open<'a, C: Combo>(
     cx: &Context,
     parallel: bool,
@@ -249,9 +252,8 @@ fn open<'a, C: Combo>(
     sums: usize,
 ) -> Result<Option<Opened<'a, C>>> {
     let scalars = Scalars::<C::Acc>::read(alpha, beta)?;
-    // SAFETY: the descriptor promises that extent, which nothing else uses
-    // during the call (but the padding, which no one touches here); the
-    // plan has refused a B that overlaps.
+    // SAFETY: the descriptor promises that extent, which nothing else uses during the call (except for the
+    // padding, which is not accessed here); the plan has refused a B that overlaps.
     let c_values = unsafe { memory::open_mut::<C::Y>("C", c.values, c.extent())? };
     if c_values.is_empty() {
         return Ok(None);
@@ -272,7 +274,7 @@ fn open<'a, C: Combo>(
     let b_values = unsafe { memory::open::<C::X>("B", b.values, b.extent())? };
     let old = match is_elsewhere {
         true => Some(Old {
-            // SAFETY: as of B.
+            // SAFETY: the same promise as for B.
             values: unsafe { memory::open::<C::Y>("C", old.values, old.extent())? },
             strides: old.strides(),
         }),
@@ -280,8 +282,8 @@ fn open<'a, C: Combo>(
     };
     let n = c.cols as usize;
     cx.workspace.require(workspace_bytes::<C::Acc>(sums, n))?;
-    // SAFETY: `require` has checked the size, so that the product does not
-    // overflow; the handle lends its workspace to one call at a time.
+    // SAFETY: `require` has checked the size, so that the product does not overflow; the handle lends its
+    // workspace to one call at a time.
     let sums = unsafe { memory::open_mut::<C::Acc>("workspace", cx.workspace.address, sums * n)? };
     Ok(Some(Opened {
         b: b_values,
@@ -297,7 +299,7 @@ fn open<'a, C: Combo>(
 }
 
 impl<C: Combo> Opened<'_, C> {
-    /// An element of op(B), from one of B.
+    /// Converts an element of B to one of op(B).
     #[inline(always)]
     fn load(&self, b: C::X) -> C::Acc {
         if self.conjugate_b {
@@ -307,8 +309,8 @@ impl<C: Combo> Opened<'_, C> {
         }
     }
 
-    /// Adds `value` times a part of a row of op(B), from column `first` on, to `sums`. A row outside B (the arrays
-    /// changed behind the plan's back) panics.
+    /// Adds `value` times a part of a row of op(B), from column `first` on, to `sums`. Panics for a row
+    /// outside B, which occurs only if the user has changed the index arrays since analysis.
     #[inline(always)]
     fn add(&self, sums: &mut [C::Acc], value: C::Acc, row: usize, first: usize) {
         let at = row * self.b_strides.0 + first * self.b_strides.1;
@@ -324,7 +326,7 @@ impl<C: Combo> Opened<'_, C> {
         }
     }
 
-    /// Writes an element of C, which this thread has alone.
+    /// Writes an element of C, which no other thread accesses.
     #[inline(always)]
     fn store(&self, row: usize, col: usize, sum: C::Acc) {
         let at = row * self.c_strides.0 + col * self.c_strides.1;
@@ -336,8 +338,9 @@ impl<C: Combo> Opened<'_, C> {
         self.scalars.store(sum, c);
     }
 
-    /// Computes some rows of C, which this thread has alone, W columns at a time. `add` forms the sums: it is given
-    /// zeros, the first column and the number of columns. Those at index i are of row `row(i)`, or of none.
+    /// Computes some rows of C, which no other thread accesses, W columns at a time. `add` computes the sums;
+    /// its arguments are sums set to zero, the first column and the number of columns. Sums at index i belong
+    /// to row `row(i)`, or to none.
     #[inline(always)]
     fn sweep<const ROWS: usize, const W: usize>(
         &self,
@@ -372,17 +375,17 @@ impl<C: Combo> Product<C> for Csr<C::A> {
     }
 }
 
-/// One product of `row` while it runs.
+/// One running product of the algorithm `row`.
 struct RowProduct<'a, C: Combo> {
     rows: Factor<'a>,
     values: &'a [C::A],
-    /// The row of C of each row, where that is not its own.
+    /// Row of C for each stored row; `None` if rows are not reordered.
     order: Option<&'a [u32]>,
-    /// With `n` sums for each slot.
+    /// Opened arguments, with `n` sums per slot.
     opened: Opened<'a, C>,
 }
 
-/// 64-bit columns that are read at one time.
+/// Number of 64-bit columns that are converted at one time.
 const FEW: usize = 32;
 
 impl<C: Combo> RowProduct<'_, C> {
@@ -394,8 +397,8 @@ impl<C: Combo> RowProduct<'_, C> {
         self.sweep::<{ cfg!(not(target_arch = "x86_64")) }>(&work);
     }
 
-    /// [`Self::sweep`], compiled for wider vectors. Products are rounded before
-    /// they are added there too, so that the bits are the same.
+    /// Calls [`Self::sweep`], compiled for wider vectors. Products are rounded before they are added there
+    /// too, so that the bits are the same.
     ///
     /// # Safety
     /// The processor has AVX2, FMA and F16C.
@@ -404,13 +407,12 @@ impl<C: Combo> RowProduct<'_, C> {
         self.sweep::<true>(work);
     }
 
-    /// Sweeps over an item, block of columns by block of columns.
+    /// Computes an item, one block of columns after the other.
     ///
-    /// 32 sums of a contiguous row of B are what 16 vector registers hold in
-    /// fp32, and read whole cache lines. Columns that lie ld apart cost a line
-    /// each, and with ld a power of two all of them share one set of the first
-    /// level's 8 ways: hence 8 there. Without `ALL`, for processors that are rare,
-    /// code is compiled for two blocks alone.
+    /// 32 sums in fp32 fit into 16 vector registers, and their contiguous elements of B are whole cache
+    /// lines. Columns that are ld elements apart cost a cache line each, and if ld is a power of two all of
+    /// them share one set of the 8 ways of the first-level cache: hence 8 columns there. Without `ALL`, for
+    /// rare processors, the code is compiled for two block widths only.
     #[inline(always)]
     fn sweep<const ALL: bool>(&self, work: &Work) {
         let Opened { b_strides, c_strides, n, .. } = self.opened;
@@ -429,7 +431,7 @@ impl<C: Combo> RowProduct<'_, C> {
         }
     }
 
-    /// W columns of an item from column `first`; returns W.
+    /// Computes W columns of an item from column `first` on; returns W.
     #[inline(always)]
     fn block<const W: usize, const CONTIGUOUS: bool>(&self, work: &Work, first: usize) -> usize {
         match work {
@@ -442,15 +444,14 @@ impl<C: Combo> RowProduct<'_, C> {
             Work::Chunk { positions, slot } => {
                 let sums = self.sums::<W, CONTIGUOUS>(positions.clone(), first);
                 let at = slot * self.opened.n + first;
-                // SAFETY: each slot belongs to one item, and nothing reads it
-                // before all items are done.
+                // SAFETY: each slot belongs to one item, and nothing reads it before all items are done.
                 unsafe { self.opened.sums.part(at..at + W) }.copy_from_slice(&sums);
             }
         }
         W
     }
 
-    /// Σ over these entries of A, for W columns.
+    /// Returns the sums over these entries of A, for W columns.
     #[inline(always)]
     fn sums<const W: usize, const CONTIGUOUS: bool>(
         &self,
@@ -461,8 +462,8 @@ impl<C: Combo> RowProduct<'_, C> {
         let (row_stride, col_stride) = opened.b_strides;
         let mut sums = [C::Acc::ZERO; W];
         let mut few;
-        // Once where columns have 32 bits. Of 64 bits a few at a time are read as 32 bits from the first of them on,
-        // so that the loop inside is compiled once.
+        // 32-bit columns take one iteration. 64-bit columns are converted a few at a time to 32-bit offsets
+        // from the first of them, so that the inner loop is compiled once.
         while !rest.is_empty() {
             let (columns, base) = match self.rows.indices {
                 Ints::I32(columns) => (&columns[rest.clone()], self.rows.base),
@@ -482,7 +483,7 @@ impl<C: Combo> RowProduct<'_, C> {
             for (value, &column) in values.iter().zip(columns) {
                 let value = value.widen();
                 let at = (i64::from(column) - base) as usize * row_stride + first * col_stride;
-                // An index outside B (the arrays changed behind the plan's back) panics.
+                // An index outside B (the user has changed the arrays since analysis) panics.
                 if CONTIGUOUS {
                     let b: &[C::X] = &opened.b[at..at + W];
                     for lane in 0..W {
@@ -504,11 +505,11 @@ impl<C: Combo> RowProduct<'_, C> {
     fn store(&self, row: usize, first: usize, sums: &[C::Acc]) {
         let Opened { c, c_strides: (row_stride, col_stride), old, scalars, .. } = &self.opened;
         let row = self.order.map_or(row, |order| order[row] as usize);
-        // A C of one row may be contiguous where its old values are not.
+        // A C of one row may be contiguous although its old values are not.
         if *col_stride == 1 && old.is_none_or(|old| old.strides.1 == 1) {
             let at = row * row_stride + first;
-            // SAFETY: an order has each row once; only one item has this row, only this call these
-            // columns of it, and C is borrowed until all items are done.
+            // SAFETY: an order has each row once; only one item has this row, only this call these columns of
+            // it, and C is borrowed until all items are done.
             let c = unsafe { c.part(at..at + sums.len()) };
             if let Some(Old { values, strides }) = old {
                 c.copy_from_slice(&values[row * strides.0 + first..][..sums.len()]);
@@ -523,7 +524,7 @@ impl<C: Combo> RowProduct<'_, C> {
         }
     }
 
-    /// Adds up the slots of a row that was cut, and writes the row.
+    /// Adds up the partial sums of a row that was divided, and writes the row.
     fn long_row(&self, row: usize, slots: Range<usize>) {
         let n = self.opened.n;
         // SAFETY: all items are done, and no other row has these slots.

@@ -1,9 +1,9 @@
-//! SpMV: y = alpha · op(A) · x + beta · y, by one driver ([`Spmv`]) for all layouts of op(A). [`sell`] is that on
-//! slices, [`stream`] on equal tiles, [`dasp`] on classes of rows, [`mask_block`] on blocks; here is `csr`, on rows
-//! of op(A).
+//! SpMV on the host, y = alpha · op(A) · x + beta · y, by one driver ([`Spmv`]) for all layouts of op(A).
+//! Submodule [`sell`] multiplies on slices, [`stream`] on equal tiles, [`dasp`] on classes of rows,
+//! [`mask_block`] on blocks; this file is `csr`, on rows of op(A).
 //!
-//! Items of the [`Schedule`](super::schedule::Schedule) run in parallel. A row is summed by [`dot`]; a
-//! long row is the sum, in order, of the dots of its chunks.
+//! Items of the [`Schedule`](super::schedule::Schedule) run in parallel. A row is summed by [`dot`]; a long
+//! row is the sum, in order, of the dots of its chunks.
 
 mod dasp;
 mod mask_block;
@@ -69,19 +69,19 @@ pub(crate) fn build(cx: &Context, problem: &SpmvProblem, choice: &Choice) -> Res
     support::dispatch(problem.types, Build(cx, problem, choice))
 }
 
-/// What a call works with, whatever the layout.
+/// Operands and scalars of one call, for any layout.
 struct Opened<'a, C: Combo> {
     x: &'a [C::X],
     y: Shared<C::Y>,
-    /// y's old values, where they are elsewhere and are read.
+    /// Old values of y, if they are elsewhere and are read.
     old: Option<&'a [C::Y]>,
-    /// The workspace: sums of the pieces of long rows.
+    /// Workspace for the partial sums of long rows.
     sums: Shared<C::Acc>,
     scalars: Scalars<C::Acc>,
 }
 
 impl<C: Combo> Opened<'_, C> {
-    /// The sum of pieces, in order, when all are done.
+    /// Adds the partial sums of some pieces in order, after all of them are computed.
     fn add_up(&self, pieces: Range<usize>) -> C::Acc {
         let mut sum = C::Acc::ZERO;
         for piece in pieces {
@@ -91,13 +91,13 @@ impl<C: Combo> Opened<'_, C> {
         sum
     }
 
-    /// y of some rows, with its old values.
+    /// Returns some rows of y, with the old values in them.
     ///
     /// # Safety
-    /// This thread has the rows alone.
+    /// No other thread uses these rows.
     #[inline(always)]
     unsafe fn rows<'y>(&self, rows: Range<usize>) -> &'y mut [C::Y] {
-        // SAFETY: the caller's promise, and y is borrowed until all are done.
+        // SAFETY: the caller's promise; y stays borrowed until all threads are done.
         let y = unsafe { self.y.part(rows.clone()) };
         if let Some(old) = self.old {
             y.copy_from_slice(&old[rows]);
@@ -105,15 +105,15 @@ impl<C: Combo> Opened<'_, C> {
         y
     }
 
-    /// Writes y of a row, which this thread has alone.
+    /// Stores one row of y, which no other thread uses.
     fn store(&self, row: usize, sum: C::Acc) {
         // SAFETY: layouts give each row to one thread.
         self.scalars.store(sum, &mut unsafe { self.rows(row..row + 1) }[0]);
     }
 }
 
-/// Opens alpha, beta, x, y and a workspace of `pieces` sums; None if y is beta · y,
-/// which it then is already. y's old values are in `old` if that is not y.
+/// Opens alpha, beta, x, y and a workspace of `pieces` sums. Returns `None` if the result is just beta · y,
+/// after storing that. `old` has the old values of y and may be y itself.
 fn open<'a, C: Combo>(
     cx: &Context,
     parallel: bool,
@@ -147,16 +147,16 @@ fn open<'a, C: Combo>(
     Ok(Some(Opened { x, y: Shared::new(y), old, sums: Shared::new(sums), scalars }))
 }
 
-/// The product on a layout.
+/// Product that a layout implements.
 trait Product<C: Combo>: Layout {
-    /// Sums that the workspace must hold.
+    /// Number of partial sums that the workspace must hold.
     fn sums(&self) -> usize;
 
-    /// The product, on all threads or on this one. `opened` has that many sums.
+    /// Multiplies on all threads or on this one; `opened` has room for as many sums as [`Self::sums`] says.
     fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()>;
 }
 
-/// The executor, whatever the layout.
+/// Executor of SpMV for any layout.
 struct Spmv<C, L> {
     a: OpA,
     layout: L,
@@ -172,7 +172,7 @@ impl<C: Combo, L: Product<C> + 'static> Spmv<C, L> {
         Box::new(Self::new(a, layout))
     }
 
-    /// The product, on all threads or on this one, of x, y's old values and y.
+    /// Multiplies on all threads or on this one; the vectors are x, the old values of y, and y.
     fn run(
         &self,
         cx: &Context,
@@ -244,18 +244,18 @@ impl<C: Combo> Product<C> for Csr<C::A> {
     }
 }
 
-/// One product of `csr` while it runs.
+/// State of one product of `csr`.
 struct CsrProduct<'a, C: Combo> {
     rows: Factor<'a>,
     values: &'a [C::A],
-    /// The row of y of each row, where that is not its own.
+    /// Row of y for each row, if an order is used.
     order: Option<&'a [u32]>,
     opened: Opened<'a, C>,
 }
 
 impl<C: Combo> CsrProduct<'_, C> {
-    /// An item, compiled for each pair of types: of short rows, reading offsets of either type would be a fifth of
-    /// the time.
+    /// Computes one item. It is compiled for each pair of index types: with short rows, choosing the type of
+    /// offsets at run time would take a fifth of the time.
     fn item<I: Index, J: Index>(&self, offsets: &[I], indices: &[J], work: Work) {
         let base = self.rows.base;
         let position = |offset: I| (offset.to_i64() - base) as usize;
@@ -264,7 +264,7 @@ impl<C: Combo> CsrProduct<'_, C> {
         };
         match (work, self.order) {
             (Work::Rows(range), Some(order)) => {
-                // An order has each row once, as `store` wants it.
+                // Each row occurs in the order once, as `store` requires.
                 range.for_each(|row| {
                     let sum = dot(position(offsets[row])..position(offsets[row + 1]));
                     self.opened.store(order[row] as usize, sum);
@@ -287,15 +287,15 @@ impl<C: Combo> CsrProduct<'_, C> {
     }
 }
 
-/// Sums that run side by side in a row: an addition takes four cycles and two
-/// may start in each, but memory feeds one in about four cycles.
+/// Number of sums of a row that run side by side: an addition takes four cycles, and although two may start
+/// in each cycle, memory delivers one entry in about four cycles.
 const LANES: usize = 4;
 
-/// Σ values · x[indices]: entry i goes to sum i mod 4, and the four sums are
-/// added pairwise. A row's result depends on its entries alone.
+/// Returns Σ values · x[indices]: entry i is added to sum i mod 4, and the four sums are added pairwise. The
+/// result of a row depends on its entries alone.
 #[inline(always)]
 fn dot<C: Combo, J: Index>(values: &[C::A], indices: &[J], base: i64, x: &[C::X]) -> C::Acc {
-    // An index outside x (the arrays changed behind the plan's back) panics.
+    // An index outside x, from arrays that were changed after analysis, panics.
     let product = |value: &C::A, index: &J| value.widen() * x[(index.to_i64() - base) as usize].widen();
     let mut sums = [C::Acc::ZERO; LANES];
     let (mut value_fours, mut index_fours) = (values.chunks_exact(LANES), indices.chunks_exact(LANES));

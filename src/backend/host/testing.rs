@@ -1,5 +1,5 @@
-//! What the tests of SpMV and SpMM share: a matrix as a user would hold it,
-//! numbers of every type, and the tolerance of a comparison.
+//! Helpers for the tests of SpMV and SpMM: a matrix as a user would store it, numbers of every type, and the
+//! tolerance of comparisons.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::select::{Choice, Source};
 use crate::support::Combo;
 use crate::types::{Accumulator, Address, DataType, Element, IndexBase, IndexType, PointerMode, Storage};
 
-/// (offset, index) types.
+/// The supported pairs of (offset, index) types.
 pub(crate) const WIDTHS: [(IndexType, IndexType); 3] =
     [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
 
-/// An accumulator as a complex f64, which holds each of them.
+/// Conversion of an accumulator to and from a complex f64, which holds all of them exactly.
 pub(crate) trait Number: Accumulator {
     fn new(value: Complex64) -> Self;
     fn get(self) -> Complex64;
@@ -40,7 +40,7 @@ pub(crate) fn value<A: Number, V: Storage<A>>(value: V) -> Complex64 {
     value.widen().get()
 }
 
-/// Unit roundoff of a type, and half its smallest number above 0.
+/// Returns a type's unit roundoff and half its smallest positive number.
 fn rounding(value_type: DataType) -> (f64, f64) {
     match value_type {
         DataType::R64F | DataType::C64F => (f64::EPSILON / 2.0, 0.0),
@@ -51,16 +51,16 @@ fn rounding(value_type: DataType) -> (f64, f64) {
     }
 }
 
-/// Largest error of a sum of `terms` products with these absolute values,
-/// rounded once to y's type. Complex arithmetic has up to 4 roundings a term.
+/// Returns the largest error of a sum of `terms` products whose absolute values sum to `absolute`, rounded
+/// once to y's type. Complex arithmetic has up to 4 roundings per term.
 pub(crate) fn tolerance<C: Combo>(terms: usize, absolute: f64, exact: Complex64) -> f64 {
     let (sum, (store, tiny)) = (rounding(C::Acc::TYPE).0, rounding(C::Y::TYPE));
     4.0 * (terms + 4) as f64 * sum * absolute + 2.0 * store * exact.norm() + tiny
 }
 
-/// Random numbers of the types that are stored.
+/// Generator of random numbers of the storage types.
 pub(crate) trait Numbers {
-    /// A full mantissa in [−1, 1), rounded to the type.
+    /// Returns a number with a full mantissa in [−1, 1), rounded to the type.
     fn number<A: Number, V: Storage<A>>(&mut self) -> V;
 
     fn numbers<A: Number, V: Storage<A>>(&mut self, len: usize) -> Vec<V> {
@@ -74,7 +74,7 @@ impl Numbers for Random {
     }
 }
 
-/// A CSR matrix, unsorted and with duplicates.
+/// A CSR matrix with unsorted columns and duplicates.
 pub(crate) struct Matrix<V> {
     pub rows: usize,
     pub cols: usize,
@@ -87,7 +87,7 @@ pub(crate) struct Matrix<V> {
 }
 
 impl<V: Element> Matrix<V> {
-    /// Rows of these lengths with columns and values of a fixed sequence.
+    /// Creates a matrix with rows of these lengths, and with columns and values from a seeded generator.
     pub fn random<A: Number>(random: &mut Random, base: IndexBase, cols: usize, lengths: &[usize]) -> Self
     where
         V: Storage<A>,
@@ -124,7 +124,7 @@ impl<V: Element> Matrix<V> {
         (self.indices.0[at], self.indices.1[at]) = (index as i32, index);
     }
 
-    /// The descriptor with indices of these widths.
+    /// Returns the descriptor with indices of these types.
     pub fn describe(&self, (offset_type, index_type): (IndexType, IndexType)) -> SparseMatrix {
         let address = |index: IndexType, arrays: &(Vec<i32>, Vec<i64>)| match index {
             IndexType::I64 => Address::new(arrays.1.as_ptr()),
@@ -146,7 +146,7 @@ impl<V: Element> Matrix<V> {
     }
 }
 
-/// Memory of analysis.
+/// Returns a context for analysis, with unlimited memory.
 pub(crate) fn context() -> Context {
     Context {
         stream: Address::NULL,
@@ -157,7 +157,7 @@ pub(crate) fn context() -> Context {
     }
 }
 
-/// What execute gets: a workspace full of NaN, and an allocator that gives nothing.
+/// A context for execute: its workspace is full of NaN, and its allocator refuses every allocation.
 pub(crate) struct Execution {
     pub cx: Context,
     _workspace: Buffer<u8>,

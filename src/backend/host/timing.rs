@@ -1,4 +1,4 @@
-//! Effort TUNED: seconds of one execute on operands that the library makes.
+//! Measurement for effort TUNED: the seconds of one execute with operands that the library makes.
 
 use std::time::Instant;
 
@@ -10,11 +10,11 @@ use crate::memory::{Buffer, Context, Workspace};
 use crate::problem::{SpmmProblem, SpmvProblem};
 use crate::types::{Address, ComputeType, DataType, Order};
 
-/// Executes that are timed, after one that is not; the median of five is not
-/// moved by two that were disturbed.
+/// Number of timed executes, after one that is not timed. The median of five is not affected by two that were
+/// disturbed.
 const RUNS: usize = 5;
 
-/// Seconds of one SpMV.
+/// Returns the seconds of one SpMV.
 pub(crate) fn spmv(cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecutor) -> Result<f64> {
     let (rows, cols, _) = problem.a.shape_of(problem.op);
     let (x, y) = (Operand::new(cx, problem.types.x, cols)?, Operand::new(cx, problem.types.y, rows)?);
@@ -25,11 +25,11 @@ pub(crate) fn spmv(cx: &Context, problem: &SpmvProblem, executor: &dyn SpmvExecu
     })
 }
 
-/// Seconds of one SpMM at nHint columns, or one column if it is 0.
+/// Returns the seconds of one SpMM at nHint columns, or with one column if nHint is 0.
 pub(crate) fn spmm(cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
     let (m, k, _) = problem.a.shape_of(problem.op);
     let n = problem.n_hint.max(1);
-    // op is its own inverse on shapes.
+    // A transposition is its own inverse on shapes, so this is the shape of B.
     let (b_rows, b_cols) = problem.op_b.shape(k, n);
     let b = Operand::new(cx, problem.types.x, b_rows.saturating_mul(b_cols))?;
     let c = Operand::new(cx, problem.types.y, m.saturating_mul(n))?;
@@ -59,7 +59,7 @@ fn with_workspace<R>(cx: &Context, bytes: usize, f: impl FnOnce(&Context) -> Res
     f(&Context { workspace, ..cx.clone() })
 }
 
-/// 1 and 0 of a compute type: its real part comes first and the rest is zeros.
+/// Returns the bytes of 1 and 0 in a compute type: the real part is first and the rest is zero.
 fn scalars(compute: ComputeType) -> [[u8; 16]; 2] {
     let mut one = [0; 16];
     match compute.scalar() {
@@ -69,14 +69,14 @@ fn scalars(compute: ComputeType) -> [[u8; 16]; 2] {
     [one, [0; 16]]
 }
 
-/// A dense operand of the library's own.
+/// A dense operand that the library makes.
 struct Operand {
     values: Buffer<u8>,
     value_type: DataType,
 }
 
 impl Operand {
-    /// Values in [1, 2) whose bits are all in use, the same every time.
+    /// Creates reproducible values in [1, 2) that use all bits of the mantissa.
     fn new(cx: &Context, value_type: DataType, len: i64) -> Result<Self> {
         let bytes = usize::try_from(len).unwrap_or(usize::MAX).saturating_mul(value_type.size());
         let mut values = Buffer::<u8>::zeroed(&cx.allocator, bytes)?;
@@ -96,10 +96,10 @@ impl Operand {
     }
 }
 
-/// Writes floating-point numbers in [1, 2): the exponent of 1, hashed bits in
-/// the mantissa, and the last of them set.
+/// Writes floating-point numbers in [1, 2): the exponent of 1, hashed bits in the mantissa, and its last bit
+/// set.
 fn fill(values: &mut [u8], value_type: DataType) {
-    // The address of no bytes at all need not be aligned.
+    // An empty slice need not be aligned for the casts below.
     if values.is_empty() {
         return;
     }
@@ -123,7 +123,7 @@ fn fill(values: &mut [u8], value_type: DataType) {
                 *bits = one | (mix(at as u64 + 1) >> shift) as u16 | 1;
             }
         }
-        // No operation takes integers.
+        // No operation supports integers.
         DataType::R8I | DataType::R32I => {}
     }
 }

@@ -1,6 +1,5 @@
-//! The user's arrays, opened as bytes of which the type is known; each element is converted when
-//! it is read or written, so that the oracle's algorithms are not generic over
-//! storage and index types.
+//! The user's arrays, opened as bytes with a type known at run time. Each element is converted when it is
+//! read or written, so that the oracle's algorithms are not generic over storage and index types.
 
 use std::ops::{Deref, DerefMut};
 
@@ -15,7 +14,7 @@ use crate::types::{Address, ComputeType, DataType, IndexType, Order};
 
 use super::number::{is_complex, round_to_bf16, round_to_f16, Number};
 
-/// Element `at` of an array of T.
+/// Returns element `at` of an array of T.
 fn get<T: Pod>(bytes: &[u8], at: usize) -> T {
     bytemuck::pod_read_unaligned(&bytes[at * size_of::<T>()..][..size_of::<T>()])
 }
@@ -24,7 +23,7 @@ fn set<T: Pod>(bytes: &mut [u8], at: usize, element: T) {
     bytes[at * size_of::<T>()..][..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&element));
 }
 
-/// Values to read, or where B can be written, to write.
+/// An array of values, which can be read, and written if B is mutable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Values<B> {
     bytes: B,
@@ -32,12 +31,12 @@ pub(super) struct Values<B> {
 }
 
 impl<B: Deref<Target = [u8]>> Values<B> {
-    /// All of them, as they are stored.
+    /// Returns the whole array as stored bytes.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The value at a position, exactly; the imaginary part of a real one is 0.
+    /// Returns the value at a position exactly; the imaginary part of a real one is 0.
     pub(super) fn get(&self, at: usize) -> Complex64 {
         let (real, bytes) = (|value| Complex64::new(value, 0.0), &*self.bytes);
         match self.data_type {
@@ -56,7 +55,7 @@ impl<B: Deref<Target = [u8]>> Values<B> {
 }
 
 impl<B: DerefMut<Target = [u8]>> Values<B> {
-    /// Stores a number at a position, rounded to nearest, ties to even; of a real type its real part.
+    /// Stores a number at a position, rounded to nearest, ties to even; for a real type its real part.
     pub(super) fn set(&mut self, at: usize, number: Complex64) {
         let (Complex64 { re, im }, bytes) = (number, &mut *self.bytes);
         match self.data_type {
@@ -72,27 +71,27 @@ impl<B: DerefMut<Target = [u8]>> Values<B> {
 }
 
 impl Values<&[u8]> {
-    /// To read them.
+    /// Opens the array for reading.
     pub(super) fn read(name: &str, place: impl Into<Place>) -> Result<Self> {
         let Place { address, len, data_type } = place.into();
-        // SAFETY: the place's promise, and nothing changes the values while a call that reads them runs.
+        // SAFETY: the promise of `Place`, and nothing changes the values while a call that reads them runs.
         let bytes = unsafe { memory::open(name, address, bytes_of_values(name, len, data_type)?)? };
         Ok(Values { bytes, data_type })
     }
 }
 
 impl Values<&mut [u8]> {
-    /// To write them.
+    /// Opens the array for writing.
     pub(super) fn write(name: &str, place: impl Into<Place>) -> Result<Self> {
         let Place { address, len, data_type } = place.into();
-        // SAFETY: the place's promise, and nothing else touches the values while a call that writes them runs: the
-        // plan has refused inputs that overlap them.
+        // SAFETY: the promise of `Place`, and nothing else accesses the values while a call that writes them
+        // runs: the plan has refused inputs that overlap them.
         let bytes = unsafe { memory::open_mut(name, address, bytes_of_values(name, len, data_type)?)? };
         Ok(Values { bytes, data_type })
     }
 }
 
-/// Where values of a type are, as a descriptor or the caller of execute promises.
+/// Location and type of values, as a descriptor or the caller of execute promises them.
 pub(super) struct Place {
     address: Address,
     len: usize,
@@ -112,8 +111,8 @@ impl From<&DenseVector> for Place {
 }
 
 impl Place {
-    /// Of one element of a matrix. Never the whole range: what lies between its
-    /// rows or columns may be a matrix that somebody writes.
+    /// Returns the location of one element of a matrix. The whole range is never opened, since another thread
+    /// may write the memory between its rows or columns.
     pub(super) fn of_element(m: &DenseMatrix, row: usize, col: usize) -> Self {
         let elements = match m.order {
             Order::Col => row + col * m.ld as usize,
@@ -124,13 +123,13 @@ impl Place {
         Place { address, len: 1, data_type: m.value_type }
     }
 
-    /// Of alpha or beta.
+    /// Returns the location of alpha or beta.
     pub(super) fn of_scalar(address: Address, compute: ComputeType) -> Self {
         Place { address, len: 1, data_type: compute.scalar() }
     }
 }
 
-/// Bytes of so many values, which no operation takes if they are integers.
+/// Returns the bytes of `len` values; an error for integers, which no operation supports.
 fn bytes_of_values(name: &str, len: usize, data_type: DataType) -> Result<usize> {
     match data_type {
         DataType::R8I | DataType::R32I => {
@@ -140,7 +139,7 @@ fn bytes_of_values(name: &str, len: usize, data_type: DataType) -> Result<usize>
     }
 }
 
-/// Offsets or indices to read, or where B can be written, to write.
+/// An array of offsets or indices, which can be read, and written if B is mutable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Indices<B> {
     bytes: B,
@@ -148,7 +147,7 @@ pub(super) struct Indices<B> {
 }
 
 impl<B: Deref<Target = [u8]>> Indices<B> {
-    /// The number at a position, as it is stored.
+    /// Returns the number at a position as stored, without subtracting the base.
     pub(super) fn get(&self, at: usize) -> i64 {
         match self.index_type {
             IndexType::I64 => get(&self.bytes, at),
@@ -158,7 +157,7 @@ impl<B: Deref<Target = [u8]>> Indices<B> {
 }
 
 impl<B: DerefMut<Target = [u8]>> Indices<B> {
-    /// Stores a number, which must fit.
+    /// Stores a number; an error if it does not fit.
     pub(super) fn set(&mut self, at: usize, number: i64) -> Result<()> {
         if self.index_type == IndexType::I64 {
             set(&mut self.bytes, at, number);
@@ -174,7 +173,7 @@ impl<B: DerefMut<Target = [u8]>> Indices<B> {
 
 impl Indices<&[u8]> {
     /// # Safety
-    /// As [`memory::open`], with elements of `index_type`.
+    /// The conditions of [`memory::open`], with elements of `index_type`.
     pub(super) unsafe fn open(
         name: &str,
         address: Address,
@@ -189,7 +188,7 @@ impl Indices<&[u8]> {
 
 impl Indices<&mut [u8]> {
     /// # Safety
-    /// As [`memory::open_mut`], with elements of `index_type`.
+    /// The conditions of [`memory::open_mut`], with elements of `index_type`.
     pub(super) unsafe fn open_mut(
         name: &str,
         address: Address,
@@ -202,7 +201,7 @@ impl Indices<&mut [u8]> {
     }
 }
 
-/// Bytes of so many offsets or indices.
+/// Returns the bytes of `len` offsets or indices.
 fn bytes_of_indices(name: &str, len: usize, index_type: IndexType) -> Result<usize> {
     match index_type {
         IndexType::U16 => Err(Error::unsupported(format!("{name}: 16-bit indices are not accepted"))),
@@ -210,21 +209,21 @@ fn bytes_of_indices(name: &str, len: usize, index_type: IndexType) -> Result<usi
     }
 }
 
-/// The workspace as sums, all 0.
+/// Opens the workspace as an array of sums, all set to 0.
 ///
 /// # Safety
-/// What an earlier call gave of the same workspace is not used any more, and
-/// the workspace is the calling execute's alone.
+/// The result of an earlier call for the same workspace is not used any more, and the workspace is used by
+/// the calling execute alone.
 pub(super) unsafe fn sums<'a, N: Number>(workspace: Workspace, len: usize) -> Result<&'a mut [N]> {
     workspace.require(len.saturating_mul(size_of::<N>()))?;
-    // SAFETY: the workspace is that large and aligned to 16 bytes, and any
-    // bytes are a number; the rest is the caller's promise.
+    // SAFETY: the workspace is that large and aligned to 16 bytes, and any bytes are a valid number; the rest
+    // is the caller's promise.
     let sums = unsafe { memory::open_mut::<N>("workspace", workspace.address, len)? };
     sums.fill(N::ZERO);
     Ok(sums)
 }
 
-/// Bytes of workspace for so many sums.
+/// Returns the bytes of workspace for `len` sums.
 pub(super) fn sums_bytes(len: usize, compute: ComputeType) -> usize {
     len.saturating_mul(if is_complex(compute) { size_of::<Complex64>() } else { size_of::<f64>() })
 }

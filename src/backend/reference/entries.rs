@@ -1,5 +1,5 @@
-//! A sparse matrix of any format as the list of its entries. The oracle reads
-//! and checks patterns by itself: it shares nothing with what it checks.
+//! A sparse matrix of any format as the list of its entries. The oracle reads and checks patterns by its own
+//! code, so that it shares none with the backends that it tests.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -10,20 +10,20 @@ use crate::matrix::{no_arrays, Bsr, Compressed, Coo, SparseArrays, SparseMatrix,
 use crate::memory::{Buffer, Context};
 use crate::types::{Address, IndexBase, Operation, Order};
 
-/// A stored entry of A, base 0.
+/// A stored entry of A, with base 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Entry {
-    /// Its row in A.
+    /// Row in A.
     pub row: usize,
-    /// Its column in A.
+    /// Column in A.
     pub col: usize,
-    /// Where its value is in the user's value array.
+    /// Position of the value in the user's value array.
     pub position: usize,
 }
 
 impl Entry {
-    /// (row, column) in op(A).
+    /// Returns (row, column) in op(A).
     pub(super) fn place(&self, op: Operation) -> (usize, usize) {
         if op.transposes() {
             (self.col, self.row)
@@ -33,20 +33,20 @@ impl Entry {
     }
 }
 
-/// op(A) of a plan: the entries of A, and its values, which are the user's array, which every execute reads, or
-/// where that may go after analysis a copy.
+/// The matrix op(A) of a plan: the entries of A, and its values. Every execute reads the values in the user's
+/// array, or in a copy if the user may free that array after analysis.
 pub(super) struct Factor {
-    /// A.
+    /// The sparse matrix A.
     pub matrix: SparseMatrix,
-    /// op.
+    /// Operation on A.
     pub op: Operation,
-    /// In storage order.
+    /// Entries in storage order.
     pub entries: Buffer<Entry>,
     copy: Option<Buffer<u8>>,
 }
 
 impl Factor {
-    /// Reads the pattern, and of a self-contained plan's matrix the values. Errors name the argument `name`.
+    /// Reads the pattern, and for a self-contained plan copies the values. Errors name the argument `name`.
     pub(super) fn read(cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Self> {
         let entries = read(cx, a, name)?;
         let copy = match a.temporary {
@@ -57,18 +57,18 @@ impl Factor {
         Ok(Factor { matrix, op, entries, copy })
     }
 
-    /// Rows and columns of op(A).
+    /// Returns the rows and columns of op(A).
     pub(super) fn shape(&self) -> (usize, usize) {
         let (rows, cols, _) = self.matrix.shape_of(self.op);
         (rows as usize, cols as usize)
     }
 
-    /// The values.
+    /// Opens the values for reading.
     pub(super) fn values(&self, name: &str) -> Result<Values<&[u8]>> {
         Values::read(name, &self.matrix)
     }
 
-    /// New ones.
+    /// Takes new values.
     pub(super) fn renew(&mut self, name: &str, values: Address) -> Result<()> {
         let renewed = self.matrix.with_values(values);
         match &mut self.copy {
@@ -78,7 +78,7 @@ impl Factor {
         Ok(())
     }
 
-    /// sums += op(A) · x. What is not stored does not contribute.
+    /// Computes sums += op(A) · x. Only stored entries contribute.
     pub(super) fn add_products<N: Number>(
         &self,
         sums: &mut [N],
@@ -92,14 +92,14 @@ impl Factor {
     }
 }
 
-/// The entries in storage order, one a stored value. Errors name the argument
-/// `name`; nothing but the pattern is read.
+/// Reads the entries in storage order, one per stored value. Errors name the argument `name`; only the
+/// pattern is read.
 pub(super) fn read(cx: &Context, a: &SparseMatrix, name: &str) -> Result<Buffer<Entry>> {
     let mut entries = read_stored(cx, a, name)?;
     match &a.arrays {
         SparseArrays::Csr(_) | SparseArrays::Coo(_) => Ok(entries),
         SparseArrays::Csc(_) => {
-            // What is compressed, `row` so far, are the columns.
+            // So far `row` is the index of the compressed dimension, which is the column.
             for entry in entries.iter_mut() {
                 std::mem::swap(&mut entry.row, &mut entry.col);
             }
@@ -110,7 +110,7 @@ pub(super) fn read(cx: &Context, a: &SparseMatrix, name: &str) -> Result<Buffer<
     }
 }
 
-/// What the pattern is like.
+/// Returns whether the stored pattern is sorted and has no duplicates.
 pub(super) fn inspect(cx: &Context, a: &SparseMatrix, name: &str) -> Result<Structure> {
     let entries = read_stored(cx, a, name)?;
     let place = |entry: &Entry| (entry.row, entry.col);
@@ -119,8 +119,8 @@ pub(super) fn inspect(cx: &Context, a: &SparseMatrix, name: &str) -> Result<Stru
     Ok(Structure { sorted, unique })
 }
 
-/// What the index arrays say: for CSR (row, column), for CSC (column, row),
-/// for COO (row, column), for BSR (block row, block column), in storage order.
+/// Reads the index arrays as pairs in storage order: (row, column) for CSR and COO, (column, row) for CSC,
+/// (block row, block column) for BSR.
 fn read_stored(cx: &Context, a: &SparseMatrix, name: &str) -> Result<Buffer<Entry>> {
     a.require_arrays(name)?;
     match &a.arrays {
@@ -142,11 +142,11 @@ fn read_compressed(
     let (major, nnz) = (m.major as usize, m.nnz as usize);
     let mut entries = Buffer::<Entry>::zeroed(&cx.allocator, nnz)?;
     if major == 0 {
-        // Nothing is compressed, and the offsets may be NULL.
+        // There are no entries, and the offsets may be NULL.
         return Ok(entries);
     }
-    // SAFETY: the descriptor promises major + 1 offsets and nnz indices that
-    // nothing changes for the plan's life.
+    // SAFETY: the descriptor promises major + 1 offsets and nnz indices that nothing changes for the plan's
+    // life.
     let (offsets, indices) = unsafe {
         (
             Indices::open(name, m.offsets, major + 1, m.offset_type)?,
@@ -185,8 +185,7 @@ fn read_compressed(
 fn read_coordinates(cx: &Context, m: &Coo, name: &str) -> Result<Buffer<Entry>> {
     let nnz = m.nnz as usize;
     let mut entries = Buffer::<Entry>::zeroed(&cx.allocator, nnz)?;
-    // SAFETY: the descriptor promises nnz indices in both arrays that nothing
-    // changes for the plan's life.
+    // SAFETY: the descriptor promises nnz indices in both arrays that nothing changes for the plan's life.
     let (rows, cols) = unsafe {
         (
             Indices::open(name, m.row_indices, nnz, m.index_type)?,
@@ -201,7 +200,7 @@ fn read_coordinates(cx: &Context, m: &Coo, name: &str) -> Result<Buffer<Entry>> 
     Ok(entries)
 }
 
-/// A row or column, base 0, of `extent`.
+/// Returns the row or column at a position with base 0; an error if it is outside 0..`extent`.
 fn index(
     indices: &Indices<&[u8]>,
     at: usize,
@@ -218,7 +217,7 @@ fn index(
     Ok((found - first) as usize)
 }
 
-/// From stored blocks to stored values.
+/// Converts stored blocks to stored entries.
 fn expand_blocks(cx: &Context, m: &Bsr, blocks: &[Entry]) -> Result<Buffer<Entry>> {
     let (height, width) = (m.row_block as usize, m.col_block as usize);
     let mut entries = Buffer::<Entry>::zeroed(&cx.allocator, blocks.len() * height * width)?;

@@ -1,4 +1,4 @@
-//! Fingerprints of patterns and values, one word after the other.
+//! Fingerprints of patterns and values, computed word by word on one thread.
 
 use super::arrays::Indices;
 use crate::error::Result;
@@ -7,7 +7,7 @@ use crate::matrix::{no_arrays, SparseMatrix};
 use crate::memory;
 use crate::types::IndexType;
 
-/// Of offsets and indices, as they are; the pattern need not be valid.
+/// Returns the fingerprint of the offsets and indices, which need not be a valid pattern.
 pub(super) fn of_pattern(a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
     a.require_arrays(name)?;
     let [first, second, _] = a.user_arrays().ok_or_else(|| no_arrays(name))?;
@@ -24,7 +24,7 @@ pub(super) fn of_pattern(a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
     Ok(sums)
 }
 
-/// Of values, as words of what their type is aligned to, whose sign is extended.
+/// Returns the fingerprint of the values, hashed in sign-extended words of their type's alignment.
 pub(super) fn of_values(a: &SparseMatrix, name: &str) -> Result<Fingerprint> {
     a.require_arrays(name)?;
     let (value, mut sums) = (a.value_type(), [0; 2]);

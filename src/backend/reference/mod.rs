@@ -1,9 +1,9 @@
-//! The oracle: one thread, obviously right. No cleverness is allowed here.
+//! The oracle: a single-threaded backend that is simple enough to be obviously right. Optimizations are not
+//! allowed here.
 //!
-//! A sparse matrix is a list of its entries in the user's order; sums are
-//! formed in f64 (complex f64 for complex types), and a result is rounded once,
-//! at the store. Patterns are read, and faults in them found, by code of its
-//! own: what the tests compare with it shares nothing with it.
+//! A sparse matrix is a list of its entries in the user's order; sums are formed in f64 (complex f64 for
+//! complex types), and a result is rounded once, when it is stored. The oracle reads patterns and finds
+//! faults in them by its own code, so that it shares none with the backends that tests compare with it.
 
 mod arrays;
 mod entries;
@@ -24,7 +24,7 @@ use crate::matrix::{SparseMatrix, Structure};
 use crate::memory::Context;
 use crate::types::{BackendKind, LayoutKind};
 
-/// The oracle.
+/// The reference backend, or oracle.
 pub struct Reference;
 
 impl Backend for Reference {
@@ -45,7 +45,7 @@ impl Backend for Reference {
     }
 }
 
-/// What every plan of the oracle holds.
+/// Returns the layout of every plan of the oracle.
 fn triplets() -> LayoutInfo {
     LayoutInfo { kind: LayoutKind::Triplets, in_place: false, fill: 1.0 }
 }

@@ -1,5 +1,4 @@
-//! SpGEMM: a row of C is the sum of rows of op(B), collected in a dense row
-//! with a list of the columns that were touched.
+//! SpGEMM: a row of C is the sum of rows of op(B), accumulated in a dense row with a list of its columns.
 
 use std::sync::Arc;
 
@@ -53,28 +52,27 @@ impl SpgemmBackend for Reference {
     }
 }
 
-/// A plan.
+/// A plan for SpGEMM.
 pub(super) struct Spgemm {
     types: Types,
-    /// With their entries by rows.
+    /// A, with its entries sorted by rows of op(A).
     a: Factor,
     b: Factor,
-    /// For every entry of A, in the order of `a`: where the row of op(B) that
-    /// it multiplies starts and ends in `b`.
+    /// For every entry of A, in the order of `a`: the range in `b` of the row of op(B) that it multiplies.
     partners: Buffer<[usize; 2]>,
     products: i64,
-    /// Arrays of A and B where those are in tiles.
+    /// CSR or CSC arrays of A and B, each if it is in tiles.
     plain: [Option<Arc<Plain>>; 2],
 }
 
-/// A factor with its entries in the order of its rows, and inside a row in the user's.
+/// Reads a factor with its entries in the order of the rows of op, and within a row in the user's order.
 fn by_rows(cx: &Context, a: &SparseMatrix, op: Operation, name: &str) -> Result<Factor> {
     let mut factor = Factor::read(cx, a, op, name)?;
     factor.entries.sort_unstable_by_key(|entry| (entry.place(op).0, entry.position));
     Ok(factor)
 }
 
-/// Where the entries of one row start and end.
+/// Returns the range [start, end) of the entries of one row.
 fn row_of(factor: &Factor, row: usize) -> [usize; 2] {
     let row_of = |entry: &Entry| entry.place(factor.op).0;
     let start = factor.entries.partition_point(|entry| row_of(entry) < row);
@@ -82,13 +80,13 @@ fn row_of(factor: &Factor, row: usize) -> [usize; 2] {
     [start, end]
 }
 
-/// One row of C while it is being made.
+/// The row of C that is being computed.
 struct Row<N: Number> {
-    /// A number for every column; it means something where `used` is 1.
+    /// Sum for every column, valid if `used` is 1.
     sums: Buffer<N>,
-    /// 1 for the columns that the row has entries in, else 0.
+    /// 1 for the columns in which the row has entries, otherwise 0.
     used: Buffer<u8>,
-    /// Those columns; the first `count` elements.
+    /// Columns in which the row has entries: the first `count` elements.
     touched: Buffer<usize>,
     count: usize,
 }
@@ -120,7 +118,7 @@ impl<N: Number> Row<N> {
         self.sums[col] += product;
     }
 
-    /// The columns, in the order in which they were touched or sorted.
+    /// Returns the columns, in the order of their first products, or ascending after a sort.
     fn columns(&self) -> &[usize] {
         &self.touched[..self.count]
     }
@@ -131,7 +129,7 @@ impl<N: Number> Row<N> {
 }
 
 impl Spgemm {
-    /// Reads both patterns.
+    /// Creates a plan, reading both patterns.
     pub(super) fn build(
         cx: &Context,
         problem: &SpgemmProblem,
@@ -152,13 +150,12 @@ impl Spgemm {
         Ok(Spgemm { types: problem.types, a, b, partners, products, plain })
     }
 
-    /// Rows and columns of C.
+    /// Returns the rows and columns of C.
     fn shape(&self) -> (usize, usize) {
         (self.a.shape().0, self.b.shape().1)
     }
 
-    /// Makes row `i` of C, each entry of it the sum of what `product` gives
-    /// for a pair of entries of A and B.
+    /// Computes row `i` of C: each entry is the sum of `product` over its pairs of entries of A and B.
     fn make_row<N: Number>(&self, i: usize, row: &mut Row<N>, product: impl Fn(&Entry, &Entry) -> N) {
         row.clear();
         let [start, end] = row_of(&self.a, i);
@@ -178,8 +175,8 @@ impl Spgemm {
             _ => return Err(Error::unsupported("C: SpGEMM writes CSR and CSC")),
         };
         let mut row = Row::<N>::new(cx, cols)?;
-        // Where the next entry of each row (CSR) or column (CSC) of C goes:
-        // they come by rows, and in each row by columns, so both get sorted.
+        // Position of the next entry of each row (CSR) or column (CSC) of C. Entries are computed by rows,
+        // and in each row by columns, so both formats get sorted.
         let mut next = Buffer::<usize>::zeroed(&cx.allocator, m.major as usize)?;
         for i in 0..rows {
             self.make_row(i, &mut row, |_, _| N::ZERO);
@@ -193,8 +190,8 @@ impl Spgemm {
         }
         write_offsets("C", m, &mut next)?;
 
-        // SAFETY: C's descriptor promises room for nnz indices, which nothing
-        // else touches while this call runs.
+        // SAFETY: C's descriptor promises room for nnz indices, which nothing else accesses while this call
+        // runs.
         let mut indices = unsafe { Indices::open_mut("C", m.indices, total, m.index_type)? };
         let mut values = Values::write("C", c)?;
         let sources = if alpha == N::ZERO { None } else { Some((self.a.values("A")?, self.b.values("B")?)) };

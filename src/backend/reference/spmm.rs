@@ -1,4 +1,4 @@
-//! SpMM: one column of C after another, each as in SpMV.
+//! SpMM: computes one column of C after another, each like an SpMV.
 
 use super::arrays::{sums, sums_bytes, Place, Values};
 use super::entries::Factor;
@@ -27,7 +27,7 @@ impl SpmmBackend for Reference {
     }
 }
 
-/// A plan.
+/// A plan for SpMM.
 struct Spmm {
     a: Factor,
     op_b: Operation,
@@ -45,9 +45,8 @@ impl Spmm {
         let alpha: N = scalar("alpha", alpha, self.compute)?;
         let beta: N = scalar("beta", beta, self.compute)?;
         let (m, k) = self.a.shape();
-        // A column of C before the rounding, and a column of op(B).
-        // SAFETY: the only use of the workspace here; the handle lends it to one
-        // execute at a time.
+        // `sums` is a column of C before rounding, `column` a column of op(B).
+        // SAFETY: this is the only use of the workspace here; the handle lends it to one execute at a time.
         let (sums, column) = unsafe { sums::<N>(cx.workspace, m.saturating_add(k))? }.split_at_mut(m);
         for j in 0..c.cols as usize {
             if alpha != N::ZERO {

@@ -26,14 +26,14 @@ impl SpmvBackend for Reference {
     }
 }
 
-/// A plan.
+/// A plan for SpMV.
 pub(super) struct Spmv {
     a: Factor,
     compute: ComputeType,
 }
 
 impl Spmv {
-    /// Reads A's pattern.
+    /// Creates a plan, reading A's pattern.
     pub(super) fn build(cx: &Context, problem: &SpmvProblem) -> Result<Self> {
         let a = Factor::read(cx, &problem.a, problem.op, "A")?;
         Ok(Spmv { a, compute: problem.types.compute })
@@ -48,8 +48,7 @@ impl Spmv {
     ) -> Result<()> {
         let alpha: N = scalar("alpha", alpha, self.compute)?;
         let beta: N = scalar("beta", beta, self.compute)?;
-        // SAFETY: the only use of the workspace here; the handle lends it to one
-        // execute at a time.
+        // SAFETY: this is the only use of the workspace here; the handle lends it to one execute at a time.
         let sums = unsafe { sums::<N>(cx.workspace, self.a.shape().0)? };
         if alpha != N::ZERO {
             let (values, x) = (self.a.values("A")?, Values::read("x", x)?);

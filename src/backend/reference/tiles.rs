@@ -1,5 +1,5 @@
-//! Matrices in sparse tiles, as the oracle keeps them: the arrays of a CSR matrix, or of a CSC matrix where the
-//! tiles are by columns, with one entry at a place.
+//! Matrices in sparse tiles, in the oracle's form: the arrays of a CSR matrix, or of a CSC matrix if the
+//! tiles are by columns, without duplicates.
 
 use std::sync::Arc;
 
@@ -13,22 +13,22 @@ use crate::memory::{Buffer, Context};
 use crate::types::{DataType, Format, IndexType};
 use num_complex::Complex64;
 
-/// Rows and columns of a tile.
+/// Number of rows and of columns of a tile.
 const SIDE: usize = 16;
 
-/// Arrays of a matrix in tiles.
+/// CSR or CSC arrays of a matrix in tiles.
 #[derive(Debug)]
 pub(super) struct Plain {
-    /// Its arrays are those below.
+    /// Descriptor of the arrays below.
     pub matrix: SparseMatrix,
     offsets: Buffer<i64>,
     indices: Buffer<i64>,
-    /// Kept for its address.
+    /// The buffer owns the values of `matrix`.
     _values: Buffer<u64>,
 }
 
 impl Plain {
-    /// Arrays for a matrix of this shape, of CSR or, with `by_columns`, of CSC.
+    /// Allocates arrays for a matrix of this shape, in CSR or, with `by_columns`, in CSC.
     pub fn room(cx: &Context, shape: &TileShape) -> Result<Self> {
         let major = if shape.by_columns { shape.cols } else { shape.rows };
         let offsets = Buffer::<i64>::zeroed(&cx.allocator, major as usize + 1)?;
@@ -40,7 +40,7 @@ impl Plain {
         Ok(Plain { matrix, offsets, indices, _values: values })
     }
 
-    /// Whether both have entries at the same places.
+    /// Returns whether both have entries at the same positions.
     pub fn same_pattern(&self, other: &Self) -> bool {
         self.matrix.format() == other.matrix.format()
             && self.matrix.shape() == other.matrix.shape()
@@ -49,13 +49,13 @@ impl Plain {
     }
 }
 
-/// The arrays of contents that this backend has made.
+/// Returns the arrays in the contents of a matrix in tiles; an error if another backend made it.
 pub(super) fn plain_of(tiles: &Tiles, name: &str) -> Result<Arc<Plain>> {
     let found = tiles.contents.downcast_ref::<Arc<Plain>>().map(Arc::clone);
     found.ok_or_else(|| Error::invalid(name, "its tiles are of another backend than the plan's"))
 }
 
-/// The type of a matrix in tiles that is made of values of a type: that of sums.
+/// Returns the value type of tiles that are made from values of a type: that of their sums.
 fn type_of_tiles(value_type: DataType) -> DataType {
     match value_type {
         DataType::R16F | DataType::R16BF => DataType::R32F,
@@ -63,7 +63,7 @@ fn type_of_tiles(value_type: DataType) -> DataType {
     }
 }
 
-/// See [`crate::operation::SpgemmBackend::make_tiles`].
+/// Implements [`crate::operation::SpgemmBackend::make_tiles`].
 pub(super) fn make(cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
     let (rows, cols, _) = a.shape();
     if rows.max(cols) > i64::from(i32::MAX) {
@@ -120,7 +120,7 @@ fn make_of<N: Number>(cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
     Ok(Tiles { shape, contents: Box::new(Arc::new(out)) })
 }
 
-/// See [`crate::operation::SpgemmBackend::write_tiles`]. The caller has compared shapes and types.
+/// Implements [`crate::operation::SpgemmBackend::write_tiles`]. The caller has compared shapes and types.
 pub(super) fn write(cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
     let plain = plain_of(tiles, "A")?;
     let a = &plain.matrix;
@@ -140,7 +140,7 @@ pub(super) fn write(cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()>
     entries.sort_unstable_by_key(place);
     let mut lengths = Buffer::<usize>::zeroed(&cx.allocator, m.major as usize)?;
     entries.iter().for_each(|entry| lengths[place(entry).0] += 1);
-    // SAFETY: B's descriptor promises room for nnz indices, which nothing else touches while this call runs.
+    // SAFETY: B's descriptor promises room for nnz indices, which nothing else accesses while this call runs.
     let mut indices = unsafe { Indices::open_mut("B", m.indices, entries.len(), m.index_type)? };
     let from = Values::read("A", a)?;
     let mut to = Values::write("B", b)?;
@@ -152,15 +152,16 @@ pub(super) fn write(cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()>
     Ok(())
 }
 
-/// Turns the lengths of a matrix's rows or columns into where they start, and writes that as its offsets.
+/// Replaces the lengths of a matrix's rows or columns by their start positions, and writes these as its
+/// offsets.
 pub(super) fn write_offsets(name: &str, m: &Compressed, lengths: &mut [usize]) -> Result<()> {
     if lengths.is_empty() && m.offsets.is_null() {
-        // Without rows (columns) there is one offset, the base, or no array.
+        // Without rows (columns) there is only one offset, the base, or no array.
         return Ok(());
     }
     let (base, major) = (i64::from(m.base.code()), lengths.len());
-    // SAFETY: the descriptor promises room for major + 1 offsets, which
-    // nothing else touches while this call runs.
+    // SAFETY: the descriptor promises room for major + 1 offsets, which nothing else accesses while this call
+    // runs.
     let mut offsets = unsafe { Indices::open_mut(name, m.offsets, major + 1, m.offset_type)? };
     let mut total = 0;
     for (at, length) in lengths.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! The inverse gives the matrix back, and the arrays are what the items say.
+//! Tests of BCSR: the inverse gives the matrix back, and the arrays agree with the work items.
 
 use half::f16;
 
@@ -9,14 +9,15 @@ use crate::format::window::WHOLE;
 use crate::select::spmm::smat::rules;
 use testkit::sequence;
 
-/// Blocks of both widths that values of so many bytes may have, cut above 2, 6 and 64.
+/// Rules of both widths that values of `bytes` bytes may have, which split row blocks above 2, 6 and 64
+/// blocks.
 pub(crate) fn all_rules(bytes: usize) -> impl Iterator<Item = Rules> {
     let widths = WIDTHS.into_iter().filter(move |&width| width == 8 || bytes == 2);
     widths.flat_map(|width| [2, 5, MOST_BLOCKS].map(|most| Rules { width, most, wanted: 1 }))
 }
 
-/// Every row of so many at one place, in an order without a pattern, with holes: a row
-/// block in three has some, and one has nothing else.
+/// Returns an irregular order of `rows` rows with holes: every third row block has some, and one has nothing
+/// else.
 pub(crate) fn scattered(rows: usize) -> Vec<u32> {
     let mut next = sequence(rows as u64 + 17);
     let mut order: Vec<u32> = (0..rows as u32).collect();
@@ -44,8 +45,8 @@ pub(crate) fn build<V: Element>(
     Bcsr::build(&allocator(), &matrix.pattern(), values, origin, rules, order).unwrap()
 }
 
-/// Every entry comes back in its place, every block and item is used once, columns
-/// ascend, and what is no entry is 0.
+/// Checks that every entry comes back in its place, that every block and item is used once, that columns
+/// ascend, and that slots without an entry are 0.
 fn check<V: Element + PartialEq>(
     matrix: &Matrix,
     values: &[V],
@@ -122,7 +123,7 @@ fn every_entry_comes_back() {
             let mut next = sequence(rows as u64 + 1);
             let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
             for cols in [997, 40] {
-                // With 40 columns many are stored more than once in a row.
+                // With 40 columns, many columns repeat in a row.
                 check_all(&Matrix::new(base, cols, &lengths, |row, entry| (row * 7 + entry * 131) % cols));
             }
         }
@@ -151,8 +152,8 @@ fn a_column_that_a_row_stores_twice_makes_two_blocks() {
 
 #[test]
 fn values_lie_as_lanes_hold_them() {
-    // Every place of a block of 16 columns once, and mma's operand A: two rows of a
-    // pair of columns in each of four words.
+    // Every slot of a block is used once, in the order of mma's operand A: each of the four words holds two
+    // columns of two rows.
     for (bytes, width) in [(2, 16), (2, 8), (4, 8), (8, 8)] {
         let mut seen = vec![false; ROWS * width];
         for row in 0..ROWS {

@@ -1,5 +1,5 @@
-//! The builder in host memory: which entry of the pattern each slot takes, then
-//! columns and values through that.
+//! Builder of the DASP layout in host memory: it first maps each slot to an entry of the pattern, then copies
+//! columns and values through that map.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use crate::matrix::compressed::Pattern;
 use crate::memory::{pieces, Allocator, Buffer};
 use crate::types::{Element, Index};
 
-/// What a slot takes: 1 + the entry's place in the pattern, 0 for padding, so that
-/// new memory is padding.
+/// Entry that each slot takes: 1 + its index in the pattern, or 0 for padding, so that zeroed memory is all
+/// padding.
 type Map = Buffer<u64>;
 
-/// Long rows.
+/// Arrays of the long rows.
 struct Long {
     tasks: Buffer<Task>,
     splits: Buffer<Split>,
     groups: usize,
 }
 
-/// Row-blocks of medium rows.
+/// Arrays of the row-blocks of medium rows.
 struct Medium {
     regular: Buffer<i64>,
     irregular: Buffer<i64>,
@@ -33,10 +33,10 @@ struct Medium {
 }
 
 impl<V: Element> DaspLayout<V> {
-    /// Arranges a valid pattern of rows, with `values` in its order. At most
-    /// 2^31 − 1 rows and columns.
+    /// Builds the layout of a valid pattern of rows, with `values` in its order. There may be at most 2^31 −
+    /// 1 rows and columns.
     ///
-    /// Cost: O(nnz + rows); 8 bytes a slot and 4 a row of temporary memory.
+    /// Cost: O(nnz + rows); 8 bytes per slot and 4 per row of temporary memory.
     pub fn build<I: Index, J: Index>(
         allocator: &Arc<Allocator>,
         pattern: &Pattern<'_, I, J>,
@@ -95,7 +95,8 @@ impl<V: Element> DaspLayout<V> {
     }
 }
 
-/// Rows by descending length, long ones first in their own order.
+/// Returns the rows sorted by descending length, with the long rows first in their own order, and the class
+/// sizes.
 fn sort<I: Index, J: Index>(
     allocator: &Arc<Allocator>,
     pattern: &Pattern<'_, I, J>,
@@ -118,7 +119,7 @@ fn sort<I: Index, J: Index>(
     Ok((sorted, classes))
 }
 
-/// The rows in the order of the results.
+/// Returns the array `order`: the row of each result.
 fn order(allocator: &Arc<Allocator>, shape: &Shape, sorted: &[i32]) -> Result<Buffer<i32>> {
     let mut out = Buffer::<i32>::zeroed(allocator, shape.result_count())?;
     out.fill(NO_ROW);

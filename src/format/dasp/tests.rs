@@ -1,4 +1,4 @@
-//! The inverse gives the matrix back, and the arrays are what the head says.
+//! Tests of DASP: the inverse gives the matrix back, and the arrays are as the module's documentation says.
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ impl Matrix {
         DaspLayout::build(&allocator(), &self.rows.pattern(), &self.values, origin).unwrap()
     }
 
-    /// The layout gives every entry back, rows in their order, and keeps its
-    /// own rules.
+    /// Checks that the layout gives every entry back, rows in their order, and that its arrays keep the
+    /// rules.
     fn check(&self) -> DaspLayout<f64> {
         let mut layout = self.build(true);
         let mut rows = vec![vec![]; self.rows.rows()];
@@ -82,7 +82,7 @@ impl Matrix {
         }
         assert_eq!(layout.split_tasks() as i64, before);
         assert_eq!(shape.slots(Part::Long), 0..group as usize * GROUP);
-        // All other rows, each once and where its length says.
+        // All other rows occur once, in the class of their length.
         let of = |results: Results| &layout.order[shape.results(results)];
         let pieced = |results: Results| of(results).chunks(2 * ROWS).map(|rows| rows.split_at(ROWS));
         for row in layout.order.iter().filter(|&&row| row != NO_ROW) {
@@ -112,7 +112,7 @@ impl Matrix {
         let sorted =
             |a: &i32, b: &i32| *b == NO_ROW || length(*a) > length(*b) || (length(*a) == length(*b) && a < b);
         assert!(medium.is_sorted_by(sorted));
-        // Blocks of at least three quarters, and not one more.
+        // Regular blocks are at least three quarters full, and the block after the last one is not.
         let row_blocks = shape.classes.row_blocks();
         assert!(medium[row_blocks * ROWS..].iter().all(|&row| row == NO_ROW));
         for (number, rows) in medium.chunks(ROWS).enumerate().take(row_blocks) {
@@ -174,7 +174,7 @@ fn empty_rows_and_empty_matrices() {
 
 #[test]
 fn rows_of_one_and_three_are_pieced_together() {
-    // 21 of 1 and 30 of 3: two blocks, 5 single, 14 padded to 4.
+    // 21 rows of 1 and 30 of 3: two blocks of pairs, 5 single rows, 14 rows padded to 4.
     let lengths: Vec<usize> = (0..51).map(|row| if row < 21 { 1 } else { 3 }).collect();
     let layout = Matrix::new(0, 99, &lengths).check();
     let shape = &layout.shape;
@@ -185,7 +185,7 @@ fn rows_of_one_and_three_are_pieced_together() {
     assert_eq!(layout.row(Results::Four, 0), Some(21));
     assert_eq!(layout.row(Results::Single, 0), Some(16));
     assert_eq!(layout.row(Results::Single, 5), None);
-    // Fewer than a block's: none.
+    // Fewer than fill a block are not paired.
     let layout = Matrix::new(0, 99, &[1, 3, 1, 3, 1, 3]).check();
     assert!(layout.shape.slots(Part::OneThree).is_empty());
 }
@@ -201,7 +201,7 @@ fn neighbouring_blocks_are_stored_together() {
     assert_eq!(slots[..4], [8, 10, 12, 14]);
     assert_eq!(slots[4..8], [9, 11, 13, 15]);
     assert_eq!(slots[8..], [68, 69, 70, 71, 97]);
-    // Three quarters of the second block's places are enough, one entry less is not.
+    // Three quarters of the second block's slots are enough, one entry less is not.
     let layout = Matrix::new(0, 50, &[7; 8]).check();
     assert_eq!(layout.regular[..], [0, 2]);
     let layout = Matrix::new(0, 50, &[7, 7, 7, 7, 7, 7, 7, 6]).check();
@@ -210,7 +210,7 @@ fn neighbouring_blocks_are_stored_together() {
 
 #[test]
 fn blocks_are_paired_over_the_row_blocks_of_a_warp() {
-    // Two row-blocks of a block each, and the last one's six rows.
+    // Two row-blocks of one block each per warp, and the last row-block with six rows.
     let rows = 59_990;
     let layout = Matrix::new(0, 50, &vec![5; rows]).check();
     let slots = |row_block: usize, r: usize| -> Vec<usize> { layout.medium_slots(row_block, r).collect() };
@@ -229,7 +229,7 @@ fn long_rows_are_cut() {
     let layout = Matrix::new(1, 10_000, &lengths).check();
     let names: Vec<i32> = layout.tasks.iter().map(|task| task.row).collect();
     assert_eq!(names, [2, 4, -1, -1, -2, -2, -2, -2, -2, -2, 8]);
-    // 17 groups in two tasks, as even as they go.
+    // 17 groups in two tasks, as evenly as possible.
     assert_eq!((layout.tasks[2].groups, layout.tasks[3].groups), (8, 9));
     let split = |first, before, tasks, row| Split { first, before, tasks, row };
     assert_eq!(layout.splits[..], [split(2, 0, 2, 5), split(4, 2, 6, 6)]);
@@ -237,7 +237,7 @@ fn long_rows_are_cut() {
     assert!(layout.shape.describe().starts_with("rows: 5 long, 1 medium, 2 short, 1 empty; slots: "));
 }
 
-/// The array `runs` of this order of results, which only devices have.
+/// Returns the array `runs` for an `order`, as only devices have it.
 pub(crate) fn runs(order: &[i32]) -> Vec<i32> {
     let run = |rows: &[i32]| {
         let expected: Vec<i32> = (rows[0]..).take(RUN).collect();
@@ -252,11 +252,12 @@ pub(crate) fn runs(order: &[i32]) -> Vec<i32> {
 
 #[test]
 fn rows_that_follow_each_other_are_runs() {
-    // 40 empty rows, 70 of 9, one of 4, and 64 of 4.
+    // 40 empty rows, 70 of 9 entries, one of 4, one of 2, and 64 of 4.
     let lengths: Vec<usize> =
         [(40, 0), (70, 9), (1, 4), (1, 2), (64, 4)].iter().flat_map(|&(n, length)| vec![length; n]).collect();
     let layout = Matrix::new(0, 99, &lengths).check();
-    // Of two: padding. Of four: 110, 112 …; of nine: 40 and 72, then six and padding.
+    // Run of the row of two: padding. Rows of four: 110, 112 …; rows of nine: 40 and 72, then six and
+    // padding.
     assert_eq!(runs(&layout.order), [NO_ROW, NO_ROW, NO_ROW, 143, NO_ROW, 40, 72, NO_ROW, 0, NO_ROW]);
 }
 

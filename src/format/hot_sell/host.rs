@@ -1,13 +1,14 @@
-//! The layout in host memory, with which tests compare what analysis makes on a device, and the way back.
+//! Builder of the layout in host memory and its inverse, against which tests compare what analysis builds on
+//! a device.
 
 use super::*;
 use crate::matrix::compressed::Pattern;
 use crate::types::{Element, Index};
 
-/// In a word of `columns`: what follows is a number of a hot column.
+/// Bit of a word of `columns` that marks the number of a hot column.
 const HOT: u32 = 1 << 31;
 
-/// The hot columns of a pattern, ascending; at most `most`.
+/// Returns the hot columns of a pattern, ascending; at most `most`.
 fn choose<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, most: usize) -> Vec<u32> {
     let mut counts = vec![0_u32; pattern.minor];
     for at in 0..pattern.indices.len() {
@@ -30,41 +31,40 @@ fn choose<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, most: usize) -> Vec<u
     hot.map(|(column, _)| column as u32).collect()
 }
 
-/// The layout in host memory: what analysis makes on a device, for tests, and
-/// the way back.
+/// Layout in host memory, for tests: the same arrays as analysis builds on a device, and their inverse.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HotSell<V> {
-    /// How it was made.
+    /// Parameters it was built with.
     pub rules: Rules,
     /// Rows by descending length.
     pub order: Vec<u32>,
-    /// How many of them have entries.
+    /// Number of rows that have entries.
     pub filled: usize,
-    /// Slices.
+    /// Heads of the slices.
     pub heads: Vec<SliceHead>,
-    /// Rows that are cut.
+    /// Split rows.
     pub long_rows: Vec<LongRow>,
-    /// Values.
+    /// Value of each slot.
     pub values: Vec<V>,
-    /// Words of columns.
+    /// Column word of each slot.
     pub columns: Vec<u32>,
-    /// Hot columns.
+    /// Hot columns, ascending.
     pub hot: Vec<u32>,
 }
 
-/// The entries of one row that one slice holds.
+/// Entries of one row that one slice holds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item {
     pub row: usize,
-    /// Entries of the row before.
+    /// Number of the row's entries in slices before.
     pub before: usize,
-    /// Its first lane, and its lanes.
+    /// First lane of the row, and its number of lanes.
     lane: usize,
     lanes: usize,
 }
 
 impl Item {
-    /// Where an entry is, behind the slice's first.
+    /// Returns the slot of an entry, counted from the slice's first.
     fn slot(&self, entry: usize) -> usize {
         let (step, inside) = (entry / (GROUP * self.lanes), entry % (GROUP * self.lanes));
         step * STEP + self.lane * GROUP + inside
@@ -72,8 +72,8 @@ impl Item {
 }
 
 impl<V: Element> HotSell<V> {
-    /// Arranges a valid pattern of less than 2^31 rows and columns, with `values` in its
-    /// order, by up to `most` hot columns.
+    /// Builds the layout of a valid pattern of less than 2^31 rows and columns, with `values` in its order
+    /// and at most `most` hot columns.
     pub fn build<I: Index, J: Index>(
         pattern: &Pattern<'_, I, J>,
         values: &[V],
@@ -148,7 +148,7 @@ impl<V: Element> HotSell<V> {
         out
     }
 
-    /// The word of a column.
+    /// Returns the word that stands for a column.
     fn code(&self, column: u32) -> u32 {
         self.hot.binary_search(&column).map_or(column, |number| HOT | number as u32)
     }
@@ -166,8 +166,8 @@ impl<V: Element> HotSell<V> {
         rows.iter().enumerate().map(item).collect()
     }
 
-    /// The way back: calls f(row, number of the entry in its row, column, value)
-    /// with every stored entry.
+    /// Inverse of [`HotSell::build`]: calls f(row, number of the entry in its row, column, value) for every
+    /// stored entry.
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, usize, V)) {
         let padding = HOT | self.hot.len() as u32;
         for (number, head) in self.heads.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The inverse gives the matrix back, and the arrays are what the heads say.
+//! Tests of SELL with hot columns: the inverse gives the matrix back, and the arrays agree with the heads.
 
 use super::*;
 use crate::format::warp_sell::tests::Matrix;
@@ -7,8 +7,8 @@ use testkit::sequence;
 
 pub(crate) const SMALL: Rules = Rules { entries: 4, limit: 64 };
 
-/// Rows of lengths up to some hundred, most of them short, and columns of which the first ones, spread
-/// over all, have most entries.
+/// Matrix of rows of up to some hundred entries, most of them short, with most entries in a few columns that
+/// are spread over all.
 pub(crate) fn skewed(base: i64, rows: usize, cols: usize, longest: usize) -> Matrix {
     let mut next = sequence((rows + cols) as u64);
     let lengths: Vec<usize> = (0..rows)
@@ -40,7 +40,7 @@ fn check(matrix: &Matrix, rules: Rules, most: usize) -> HotSell<f64> {
     }
     let total: f64 = layout.values.iter().sum();
     assert_eq!(total, matrix.values.iter().sum::<f64>(), "padding is zero");
-    // Every row with entries is in one slice, or cut; the others are behind them.
+    // Every row with entries is in one slice or is split; rows without entries come last.
     let rows = layout.order.len();
     let mut stores = vec![0; rows];
     for (number, head) in layout.heads.iter().enumerate() {
@@ -83,7 +83,7 @@ fn every_entry_comes_back() {
 
 #[test]
 fn rows_are_cut_and_share_slices() {
-    // One row of three parts, one of 32 lanes, three of 2, and 40 of one lane.
+    // One row in three pieces, then slices with 16, 2 and 1 lanes per row.
     let mut lengths = vec![3; 44];
     (lengths[5], lengths[6], lengths[7], lengths[8], lengths[9]) = (130, 50, 8, 8, 7);
     lengths.extend([0, 0]);

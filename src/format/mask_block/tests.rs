@@ -1,4 +1,4 @@
-//! The inverse gives the matrix back, and the arrays are what the heads say.
+//! Tests of mask blocks: the inverse gives the matrix back, and the arrays agree with the heads.
 
 use testkit::sequence;
 
@@ -15,7 +15,7 @@ impl Matrix {
         MaskBlock::build(&allocator, &self.pattern(), &self.values, origin, |_| rules).unwrap()
     }
 
-    /// Every entry comes back in its place, every block and slab is used once.
+    /// Checks that every entry comes back and that every block and slab is used once.
     fn check(&self, rules: Rules) -> MaskBlock<f64> {
         let layout = self.build(rules);
         let pattern = self.pattern();
@@ -39,7 +39,7 @@ impl Matrix {
                 parts += heads.len();
                 assert!(shares.iter().all(|&head| head == BlockHead { flags: CUT, ..BlockHead::default() }));
             }
-            // Equal numbers, but for the end.
+            // Shares and pieces have equal numbers of blocks, but for the last ones.
             let own = &layout.heads[heads];
             let size = own[0].count;
             assert!(size as usize <= 1 << rules.limit_log2, "{own:?}");
@@ -60,11 +60,11 @@ impl Matrix {
     }
 }
 
-/// Cuts slabs of more than 16 blocks.
+/// Rules that split slabs of more than 16 blocks.
 pub(crate) const SMALL: Rules = Rules { block_rows: 8, shares_log2: 0, limit_log2: 4 };
-/// The same of 4 rows, whose slabs are dealt out to two and cut above 32.
+/// Rules for blocks of 4 rows, with two shares per slab and slabs split above 32 blocks.
 pub(crate) const SMALL_FOURS: Rules = Rules { block_rows: 4, shares_log2: 1, limit_log2: 4 };
-/// All kinds, with slabs that are not cut.
+/// Rules of all kinds, some with limits that leave most slabs whole.
 pub(crate) const ALL: [Rules; 6] = [
     SMALL,
     SMALL_FOURS,
@@ -80,7 +80,7 @@ fn every_entry_comes_back() {
         for rows in [0, 1, 4, 5, 7, 8, 9, 12, 13, 16, 31, 100, 500] {
             let mut next = sequence(rows as u64 + 1);
             let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
-            // 997 is prime and not a multiple of 4; with 40 columns many repeat.
+            // 997 is prime, so not a multiple of 4; with 40 columns many entries repeat.
             for cols in [997, 40] {
                 let matrix = Matrix::new(base, cols, &lengths, |row, entry| (row * 7 + entry * 131) % cols);
                 for rules in ALL {
@@ -153,11 +153,11 @@ fn long_slabs_are_cut_evenly() {
     assert_eq!(counts_of(&layout), [16, 0, 0, 16, 1, 16, 16, 16, 1]);
     let parts: Vec<_> = layout.parts.iter().map(|p| (p.slab, p.first, p.count, p.counter)).collect();
     assert_eq!(parts, [(1, 0, 2, 0), (1, 0, 2, 0), (2, 2, 4, 1), (2, 2, 4, 1), (2, 2, 4, 1), (2, 2, 4, 1)]);
-    // Two shares: up to 32 blocks are not cut.
+    // With two shares, slabs of up to 32 blocks are not split.
     let layout = matrix.check(SMALL_FOURS);
     assert_eq!(counts_of(&layout), [8, 8, 0, 0, 16, 1, 0, 0, 0, 0, 0, 0, 16, 16, 16, 1]);
     assert!(layout.parts.iter().all(|part| (part.slab, part.count) == (4, 4)));
-    // Many blocks, and parts far from each other.
+    // A slab of many blocks, whose pieces are far from each other.
     let layout = Matrix::new(0, 1 << 20, &[1, 100_000], |_, entry| 8 * entry).check(ALL[4]);
     assert_eq!((layout.heads[0].flags, layout.parts.len()), (CUT, 4));
 }
@@ -169,7 +169,7 @@ fn the_smaller_of_both_sizes_is_taken() {
         let origin = Origin { keep: false, positions: None };
         let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
         let rules = |counts: &Counts| {
-            // What both layouts are, counted.
+            // The counts are those of both layouts.
             for block_rows in [8, 4] {
                 let layout = matrix.build(Rules { block_rows, shares_log2: 0, limit_log2: 15 });
                 assert_eq!(layout.blocks(), counts.blocks(block_rows));
@@ -183,7 +183,7 @@ fn the_smaller_of_both_sizes_is_taken() {
         MaskBlock::build(&allocator, &matrix.pattern(), &matrix.values, origin, rules).unwrap();
         chosen.get()
     };
-    // A band; entries far from each other.
+    // A band matrix gets blocks of 8 rows, entries far from each other blocks of 4.
     assert_eq!(rows_of(&Matrix::new(0, 200, &[40; 100], |row, entry| row + entry)), 8);
     assert_eq!(rows_of(&Matrix::new(0, 4000, &[40; 100], |row, entry| (row * 997 + entry * 131) % 4000)), 4);
     assert_eq!(rows_of(&Matrix::new(0, 1, &[], |_, _| 0)), 8);

@@ -1,4 +1,4 @@
-//! The inverse gives the matrix back, and the arrays are what the items say.
+//! Tests of masked windows: the inverse gives the matrix back, and the arrays agree with the work items.
 
 use super::*;
 use crate::format::sell::Origin;
@@ -8,7 +8,7 @@ use crate::memory::HostMemory;
 use crate::types::Address;
 use testkit::sequence;
 
-/// Windows of all heights; cut above 2, 6 and 128 blocks.
+/// Rules for windows of all heights, split above 2, 6 and 128 blocks.
 pub(crate) fn all_rules() -> impl Iterator<Item = Rules> {
     HEIGHTS.into_iter().flat_map(|height| [2, 5, 128].map(|most| Rules { height, most, sharing: 1 }))
 }
@@ -19,8 +19,7 @@ pub(crate) fn build(matrix: &Matrix, rules: impl Fn(&Counts) -> Rules) -> Masked
     MaskedWindow::build(&allocator, &matrix.pattern(), &matrix.values, origin, rules).unwrap()
 }
 
-/// Every entry comes back in its place, every block and item is used once, padding is
-/// marked.
+/// Checks that every entry comes back, that every block and item is used once, and that padding is marked.
 fn check(matrix: &Matrix, rules: Rules) -> MaskedWindow<f64> {
     let layout = build(matrix, |_| rules);
     let pattern = matrix.pattern();
@@ -60,7 +59,7 @@ fn check(matrix: &Matrix, rules: Rules) -> MaskedWindow<f64> {
             assert!(columns.len() - real < BLOCK);
             assert!(columns[real..].iter().all(|&column| column == columns[real - 1] | PADDING));
             for block in blocks {
-                // Only padding has no entry.
+                // Only padding columns have no entry.
                 let used =
                     layout.store.masks[block * groups..][..groups].iter().fold(0, |all, mask| all | mask);
                 for k in 0..BLOCK {
@@ -81,7 +80,7 @@ fn every_entry_comes_back() {
             let mut next = sequence(rows as u64 + 1);
             let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
             for cols in [997, 40] {
-                // With 40 columns many are stored more than once in a row.
+                // With 40 columns, many columns repeat in a row.
                 let matrix = Matrix::new(base, cols, &lengths, |row, entry| (row * 7 + entry * 131) % cols);
                 for rules in all_rules() {
                     check(&matrix, rules);

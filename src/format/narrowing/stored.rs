@@ -1,4 +1,4 @@
-//! The types of stored values in each form.
+//! Types of the stored values in each form.
 
 use bytemuck::{Pod, Zeroable};
 use half::{bf16, f16};
@@ -6,27 +6,26 @@ use num_complex::{Complex32, Complex64};
 
 use crate::types::{Accumulator, Element, Storage};
 
-/// A type that holds some values of type V, to the bit.
+/// Type that holds some values of type V, to the bit.
 pub trait Holds<V>: Pod + Send + Sync + std::fmt::Debug {
-    /// A value that it holds.
+    /// Converts a value that the type can hold.
     fn hold(value: V) -> Self;
-    /// That value.
+    /// Returns the value.
     fn value(self) -> V;
 }
 
-/// A value that is 1 and takes no memory.
+/// Value that is 1 and takes no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct One;
 
-/// The types of a type's [forms](super::Form), which are itself where it has no such
-/// form.
+/// Types of a value type's [forms](super::Form); the type itself where it has no such form.
 pub trait Narrow: Element + Holds<Self> {
-    /// Of values kept as fp32.
+    /// Type of values stored as fp32.
     type Single: Holds<Self>;
-    /// Of values kept as fp16.
+    /// Type of values stored as fp16.
     type Half: Holds<Self>;
-    /// 1.
+    /// The number 1.
     const ONE: Self;
 }
 
@@ -67,7 +66,7 @@ macro_rules! hold_themselves {
         fn value(self) -> $ty { self }
     })* };
 }
-// The last are words of a value's size, for code that does not look at values.
+// The last four are words of a value's size, for code that moves values without computing with them.
 hold_themselves! { f64 f32 f16 bf16 Complex32 Complex64 One [u16; 1] [u16; 2] [u16; 4] [u16; 8] }
 
 impl Holds<f64> for f32 {
@@ -84,12 +83,12 @@ impl Holds<f64> for f32 {
 impl Holds<f32> for f16 {
     #[inline(always)]
     fn hold(value: f32) -> Self {
-        // In place and without branches, where `from_f32` asks what the processor can do.
+        // Inline and without branches, whereas `from_f32` checks at run time what the processor supports.
         const NORMAL: u32 = (127 - 14) << 23;
         const REBIAS: u32 = (127 - 15) << 23;
         let bits = value.to_bits();
         let magnitude = bits & 0x7fff_ffff;
-        // The unit of subnormal fp16, 2^−24, is that of fp32 from 1/2 on.
+        // The unit in the last place of subnormal fp16, 2^−24, is that of fp32 from 1/2 on.
         let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5_f32.to_bits());
         let normal = magnitude.wrapping_sub(REBIAS) >> 13;
         let held = if magnitude < NORMAL { subnormal } else { normal };

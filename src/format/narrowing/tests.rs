@@ -1,19 +1,19 @@
-//! Forms on the values at their edges.
+//! Tests of value narrowing, with values at the edges of each form.
 
 use half::bf16;
 use num_complex::Complex32;
 
 use super::*;
 
-/// The narrowest form for a reader of all of them.
+/// Returns the narrowest form for a reader of all forms.
 fn narrowest<V: Element>(values: &[V]) -> Form {
     super::narrowest(values, Reader::ANY)
 }
 
-/// fp64 values and the narrowest form of an array with only one of them.
+/// Returns fp64 values, each with the narrowest form of an array of that value alone.
 pub(crate) fn doubles() -> Vec<(f64, Form)> {
     let tiny = f64::from(f32::from_bits(1));
-    // The least fp16, the least normal and the largest.
+    // The least fp16, the least normal fp16 and the largest fp16.
     let (least, normal, largest) = (1.0 / f64::from(1 << 24), 1.0 / f64::from(1 << 14), 65504.0);
     let above = |v: f64| f64::from_bits(v.to_bits() + 1);
     let mut out = vec![
@@ -22,7 +22,7 @@ pub(crate) fn doubles() -> Vec<(f64, Form)> {
         (0.0, Form::Half),
         (-0.0, Form::Half),
         (2.5, Form::Half),
-        // 11 bits, 12, 24, 25.
+        // Numbers of 11, 12, 24 and 25 significant bits.
         (2047.0, Form::Half),
         (2049.0, Form::Single),
         (16_777_215.0, Form::Single),
@@ -49,14 +49,14 @@ pub(crate) fn doubles() -> Vec<(f64, Form)> {
     for edge in [least, normal, largest] {
         out.extend([(edge, Form::Half), (-edge, Form::Half), (above(edge), Form::Full)]);
     }
-    // Half a unit less or more than fp16 has there.
+    // Numbers half a unit off the fp16 numbers at these edges.
     for off in [least / 2.0, least * 1.5, normal - least / 2.0, largest + 16.0] {
         out.extend([(off, Form::Single), (-off, Form::Single)]);
     }
     out
 }
 
-/// fp32 values and their forms.
+/// Returns fp32 values and their narrowest forms.
 pub(crate) fn singles() -> Vec<(f32, Form)> {
     let fits = |&(value, _): &(f64, Form)| f64::from(value as f32).to_bits() == value.to_bits();
     let narrow = |(value, form)| (value as f32, if form == Form::Single { Form::Full } else { form });
@@ -70,7 +70,7 @@ pub(crate) fn singles() -> Vec<(f32, Form)> {
 fn each_value_has_its_form() {
     for (value, form) in doubles() {
         assert_eq!(narrowest(&[value]), form, "{value:e}");
-        // The least of all values' decides.
+        // The widest form that any of the values needs decides.
         assert_eq!(narrowest(&[1.0, value, 1.0]), form, "{value:e}");
         let with_half = if form == Form::Ones { Form::Half } else { form };
         assert_eq!(narrowest(&[value, 3.0]), with_half, "{value:e}");
@@ -82,8 +82,8 @@ fn each_value_has_its_form() {
     }
 }
 
-/// All 2^16 of them, widened: what fp16 holds is what comes back from fp64 and fp32,
-/// but for infinities and NaN.
+/// All 2^16 fp16 numbers, widened to fp64 and fp32, are found to fit fp16 and come back from it, but for
+/// infinities and NaN.
 #[test]
 fn every_half_is_a_half() {
     for bits in 0..=u16::MAX {
@@ -111,7 +111,7 @@ fn every_half_is_a_half() {
     }
 }
 
-/// What a reader cannot read is not offered.
+/// A form that the reader cannot read is not chosen.
 #[test]
 fn readers_have_their_limits() {
     let tiny = f64::from(f32::from_bits(1));
@@ -128,8 +128,8 @@ fn readers_have_their_limits() {
     assert_eq!(super::narrowest(&[1.0, tiny], Reader { half: true, subnormal: false }), Form::Full);
 }
 
-/// One that does not fit, wherever it is: in the first block, at the ends of blocks and of
-/// what one thread looks at.
+/// A single value that does not fit is found wherever it is: in the first block, at the ends of blocks and at
+/// the ends of what one thread tests.
 #[test]
 fn every_value_is_looked_at() {
     let count = 3 * GRAIN + 5;
@@ -160,7 +160,7 @@ fn forms_have_sizes() {
         let sizes: Vec<_> = forms.iter().map(|form| form.bytes(value_type)).collect();
         assert!(sizes.is_sorted() && sizes.iter().all(|&size| size < value_type.size()));
         assert_eq!(Form::Full.bytes(value_type), value_type.size());
-        // Lost one after the other.
+        // Forms are lost one after the other.
         let mut lost = 0;
         for &form in forms {
             assert_eq!(Form::without(value_type, lost), form);

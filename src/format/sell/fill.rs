@@ -1,4 +1,4 @@
-//! How the layout is made.
+//! Steps of building the SELL-C-σ layout: sorting, measuring, placing and filling.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use crate::matrix::compressed::Pattern;
 use crate::memory::{pool, Allocator, Buffer};
 use crate::types::Index;
 
-/// Columns that 16 bits number.
+/// Number of columns that 16 bits can number.
 const SPAN: i64 = 1 << 16;
 
-/// Elements of the two arrays.
+/// Lengths of the arrays `values` and `columns`.
 pub(super) struct Sizes {
     pub values: usize,
     pub columns: usize,
 }
 
-/// The rows of a window that are not long, by descending length, and their
-/// lengths. Counting sort: stable, and no memory but counters.
+/// Sorts the rows of a window that are not long by descending length, and fills in their lengths. A counting
+/// sort: stable, and without memory besides the counters.
 pub(super) fn sort_window<I: Index, J: Index>(
     pattern: &Pattern<'_, I, J>,
     first: usize,
@@ -47,7 +47,7 @@ pub(super) fn sort_window<I: Index, J: Index>(
     if sorted {
         return;
     }
-    // starts[l]: where the next row of l entries goes.
+    // starts[l]: index at which the next row of l entries goes.
     let mut starts = [0_u16; LONG + 1];
     lengths[..count].iter().for_each(|&length| starts[length as usize] += 1);
     let mut next = 0;
@@ -64,12 +64,12 @@ pub(super) fn sort_window<I: Index, J: Index>(
     }
 }
 
-/// The smallest and the largest column (base 0), if there is one.
+/// Extends `bounds` to the smallest and the largest of the columns (base 0), if there are any.
 fn span<J: Index>(indices: &[J], base: i64, bounds: &mut Option<(i64, i64)>) {
     let Some(&first) = indices.first() else {
         return;
     };
-    // Selects and not `Iterator::min`, so that the loop becomes vector code.
+    // Selects instead of `Iterator::min`, so that the loop becomes vector code.
     let (low, high) = indices.iter().fold((first, first), |(low, high), &index| {
         (if index < low { index } else { low }, if index > high { index } else { high })
     });
@@ -77,7 +77,7 @@ fn span<J: Index>(indices: &[J], base: i64, bounds: &mut Option<(i64, i64)>) {
     *bounds = Some(bounds.map_or((low, high), |(l, h)| (l.min(low), h.max(high))));
 }
 
-/// Everything of a slice but where it starts.
+/// Returns the head of a slice, except for where its values and columns start.
 pub(super) fn measure<I: Index, J: Index>(
     pattern: &Pattern<'_, I, J>,
     rows: &[u32],
@@ -104,7 +104,7 @@ pub(super) fn measure<I: Index, J: Index>(
     Slice { values: 0, indices: 0, base: low as u32, full, steps, flags: columns | even }
 }
 
-/// The long rows and their pieces, without where they start.
+/// Returns the long rows and their pieces, except for where the values and columns of these start.
 pub(super) fn cut_long_rows<I: Index, J: Index>(
     allocator: &Arc<Allocator>,
     pattern: &Pattern<'_, I, J>,
@@ -112,7 +112,7 @@ pub(super) fn cut_long_rows<I: Index, J: Index>(
 ) -> Result<(Buffer<Piece>, Buffer<LongRow>)> {
     let long = || (0..rows).map(|row| (row, pattern.range(row))).filter(|(_, range)| range.len() > LONG);
     let (mut row_count, mut piece_count) = (0, 0);
-    // A matrix of fewer entries has none.
+    // A matrix of fewer entries has no long row.
     if pattern.indices.len() > LONG {
         for (_, range) in long() {
             row_count += 1;
@@ -134,7 +134,7 @@ pub(super) fn cut_long_rows<I: Index, J: Index>(
     Ok((pieces, long_rows))
 }
 
-/// Base and width of a piece's columns.
+/// Sets the base and the width of a piece's columns.
 pub(super) fn measure_piece<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, piece: &mut Piece) {
     let mut bounds = None;
     let first = piece.first as usize;
@@ -143,13 +143,14 @@ pub(super) fn measure_piece<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, pie
     (piece.base, piece.wide) = (low as u32, u32::from(high - low >= SPAN));
 }
 
-/// Slots for the values of a slice.
+/// Returns the number of slots for the values of a slice.
 fn slots(slice: &Slice, lengths: &[u32]) -> usize {
     let tails: usize = lengths.iter().map(|&length| length.saturating_sub(slice.steps) as usize).sum();
     (slice.steps as usize * LANES + tails).next_multiple_of(LANES)
 }
 
-/// Says where everything starts: slices first, then the pieces.
+/// Assigns the start of the values and columns of all slices, then of all pieces, and returns the lengths of
+/// the arrays.
 pub(super) fn place(slices: &mut [Slice], lengths: &[u32], pieces: &mut [Piece]) -> Sizes {
     let mut sizes = Sizes { values: 0, columns: 0 };
     for (slice, lengths) in slices.iter_mut().zip(lengths.chunks_exact(LANES)) {
@@ -170,8 +171,8 @@ pub(super) fn place(slices: &mut [Slice], lengths: &[u32], pieces: &mut [Piece])
     sizes
 }
 
-/// The arrays from certain places on, while tasks share them out; S is the type that
-/// values are stored in.
+/// Section of the output arrays that one task fills; `first` is where it begins in `values` and `columns`. S
+/// is the type in which values are stored.
 struct Part<'a, S> {
     first: (usize, usize),
     values: &'a mut [S],
@@ -180,7 +181,7 @@ struct Part<'a, S> {
 }
 
 impl<'a, S> Part<'a, S> {
-    /// What lies before a slice or piece, and the rest.
+    /// Splits the section where a slice or piece begins.
     fn split(self, (values, columns): (u64, u64)) -> (Self, Self) {
         let at = (values as usize, columns as usize);
         let (v0, v1) = self.values.split_at_mut(at.0 - self.first.0);
@@ -194,7 +195,7 @@ impl<'a, S> Part<'a, S> {
     }
 }
 
-/// What all tasks read.
+/// Input that all tasks read.
 struct Source<'a, I, J, V> {
     pattern: &'a Pattern<'a, I, J>,
     values: &'a [V],
@@ -211,14 +212,14 @@ impl<I: Index, J: Index, V: Copy + Sync> Source<'_, I, J, V> {
         }
         let start = |lane: usize| self.pattern.range(rows[lane] as usize).start;
         if full > 0 {
-            // The steps that all lanes have, in the order of the slots: lane by lane the
-            // writes would be a cache line apart.
+            // Steps that all lanes have are written in the order of the slots: lane by lane, the writes would
+            // be a cache line apart.
             let starts: [usize; LANES] = std::array::from_fn(start);
             let step = |step| (0..LANES).map(move |lane| (step * LANES + lane, starts[lane] + step));
             self.put(from, slice.columns(), (0..full).flat_map(step), part);
         }
         let mut tail = steps * LANES;
-        // Lengths descend: behind a lane without further entries there is none that has any.
+        // Lengths descend: behind a lane without further entries no lane has any.
         for (lane, &length) in lengths.iter().enumerate().take_while(|(_, &length)| length as usize > full) {
             let (start, length) = (start(lane), length as usize);
             let interleaved = (full..steps.min(length)).map(|entry| (entry * LANES + lane, start + entry));
@@ -235,8 +236,8 @@ impl<I: Index, J: Index, V: Copy + Sync> Source<'_, I, J, V> {
         self.put(from, columns, (0..piece.len as usize).map(|at| (at, start + at)), part);
     }
 
-    /// Writes the values, columns and positions of entries of a slice or a piece, of which the first value, the first
-    /// column and the base are given. `entries` has for each entry its slot and where the pattern has it.
+    /// Writes the values, columns and positions of entries of a slice or a piece, given its first value,
+    /// first column and base. `entries` has the slot and the index in the pattern of each entry.
     #[inline(always)]
     fn put<S: Holds<V>>(
         &self,
@@ -257,7 +258,7 @@ impl<I: Index, J: Index, V: Copy + Sync> Source<'_, I, J, V> {
                 let column = relative(at);
                 (to[2 * slot], to[2 * slot + 1]) = (column as u16, (column >> 16) as u16);
             }),
-            // Of lane 0 alone; all steps are full.
+            // Only the columns of lane 0 are stored; all steps are full.
             Columns::Runs => {
                 let of_lane_0 = entries.clone().filter(|(slot, _)| slot % LANES == 0);
                 of_lane_0.for_each(|(slot, at)| to[slot / LANES] = relative(at) as u16);
@@ -270,7 +271,7 @@ impl<I: Index, J: Index, V: Copy + Sync> Source<'_, I, J, V> {
     }
 }
 
-/// Slices and pieces that are placed.
+/// Slices and pieces whose starts are assigned.
 pub(super) struct Structure<'a> {
     pub slices: &'a [Slice],
     pub rows: &'a [u32],
@@ -279,7 +280,7 @@ pub(super) struct Structure<'a> {
 }
 
 impl Structure<'_> {
-    /// Writes stored values, columns and positions.
+    /// Fills the arrays of stored values, columns and positions.
     pub(super) fn fill<I: Index, J: Index, V: Copy + Sync, S: Holds<V>>(
         &self,
         pattern: &Pattern<'_, I, J>,
@@ -300,7 +301,7 @@ impl Structure<'_> {
     }
 }
 
-/// Fills slices, halves of them in parallel.
+/// Fills the slices, halving them recursively for parallel tasks.
 fn fill_slices<I: Index, J: Index, V: Copy + Sync, S: Holds<V>>(
     source: &Source<'_, I, J, V>,
     slices: &[Slice],
@@ -324,7 +325,7 @@ fn fill_slices<I: Index, J: Index, V: Copy + Sync, S: Holds<V>>(
     }
 }
 
-/// Fills pieces, halves of them in parallel.
+/// Fills the pieces, halving them recursively for parallel tasks.
 fn fill_pieces<I: Index, J: Index, V: Copy + Sync, S: Holds<V>>(
     source: &Source<'_, I, J, V>,
     pieces: &[Piece],

@@ -1,4 +1,5 @@
-//! The inverse gives the matrix back, and the arrays are what the head says.
+//! Tests of SELL-C-σ: the inverse gives the matrix back, and the arrays are as the module's documentation
+//! says.
 
 use super::*;
 use crate::format::testing::{allocator, Rows};
@@ -22,7 +23,7 @@ impl Matrix {
         SellLayout::build(&allocator(), &self.rows.pattern(), values, form, origin).unwrap()
     }
 
-    /// The layout gives every entry back, rows in their order.
+    /// Checks that the layout gives every entry back, rows in their order.
     fn check_entries(&self, layout: &SellLayout<f64>, values: &[f64]) {
         let mut rows = vec![vec![]; self.rows.rows()];
         layout.for_each_entry(|row, col, value| rows[row].push((col as i64, value)));
@@ -34,7 +35,7 @@ impl Matrix {
         }
     }
 
-    /// The layout keeps its own rules, and holds values of all forms.
+    /// Checks that the arrays keep the layout's rules and hold values in all forms.
     fn check(&self) -> SellLayout<f64> {
         let mut layout = self.build(&self.values, Form::Full, true);
         self.check_entries(&layout, &self.values);
@@ -120,8 +121,8 @@ fn spans_choose_the_width() {
 
 #[test]
 fn neighbours_become_runs() {
-    // Three diagonals: the rows of a slice read x side by side, but for the
-    // slice with the shorter first and last rows.
+    // Three diagonals: neighbouring rows of a slice read neighbouring elements of x, except in the slices
+    // with the shorter first and last rows.
     let rows = 80;
     let lengths: Vec<usize> = (0..rows).map(|row| if row == 0 || row == rows - 1 { 2 } else { 3 }).collect();
     let layout = Matrix::new(0, rows, &lengths, |row, entry| row.max(1) - 1 + entry).check();
@@ -147,7 +148,7 @@ fn padding_is_bounded_and_tails_follow() {
 #[test]
 fn long_rows_are_cut() {
     let lengths = [3, LONG, LONG + 1, 0, 5 * LONG + 7, 1];
-    // The second long row hops over more than 2^16 columns in some pieces.
+    // The second long row spans more than 2^16 columns in some pieces.
     let column = |row: usize, entry: usize| if row == 4 { entry * 3 } else { entry };
     let layout = Matrix::new(1, 6 * 3 * LONG, &lengths, column).check();
     assert_eq!(layout.long_rows.len(), 2);

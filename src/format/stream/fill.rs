@@ -1,4 +1,4 @@
-//! How the layout is made.
+//! Steps of building the stream layout: filling tiles and linking blocks that share rows.
 
 use std::sync::Arc;
 
@@ -9,29 +9,29 @@ use crate::matrix::compressed::Pattern;
 use crate::memory::{pieces, Allocator, Buffer};
 use crate::types::{Element, Index};
 
-/// What all tasks read.
+/// Input that all tasks read.
 pub(super) struct Source<'a, I, J> {
     pub pattern: &'a Pattern<'a, I, J>,
-    /// The first slot of each row, and their number.
+    /// First slot of each row, and the number of slots at the end.
     pub starts: &'a [i64],
-    /// Slots of a tile.
+    /// Number of slots of a tile.
     pub tile: usize,
 }
 
-/// The slots of one row in one tile.
+/// Consecutive slots of one row in one tile.
 struct Piece {
-    /// The first, counted from the tile's first.
+    /// First slot, counted from the tile's first.
     at: usize,
-    /// How many.
+    /// Number of slots.
     len: usize,
-    /// The first one's entry; `None` for an empty row.
+    /// Entry of the first slot; `None` for an empty row.
     entry: Option<usize>,
-    /// The row ends here.
+    /// True if the row ends here.
     ends: bool,
 }
 
 impl<I: Index, J: Index> Source<'_, I, J> {
-    /// The row that has a slot.
+    /// Returns the row of a slot.
     fn row_of(&self, slot: usize) -> usize {
         self.starts.partition_point(|&start| start <= slot as i64) - 1
     }
@@ -79,8 +79,8 @@ fn set(bits: &mut [u32], at: usize) {
 }
 
 impl<V: Element> StreamLayout<V> {
-    /// Everything but high halves, positions, and how blocks share rows. `high` of
-    /// a wide tile is not [`Tile::NARROW`].
+    /// Fills all arrays except for high halves, positions and the links between blocks. The `high` of a wide
+    /// tile is set to a value other than [`Tile::NARROW`].
     pub(super) fn fill<I: Index, J: Index>(&mut self, source: &Source<'_, I, J>, values: &[V]) {
         let tiles = GRAIN.div_ceil(Self::TILE);
         let bits =
@@ -140,7 +140,7 @@ impl<V: Element> StreamLayout<V> {
         Tile { row: row as u32 | joins, base: base as u32, high, link: 0 }
     }
 
-    /// Numbers the tiles that have high halves, and fills these in.
+    /// Numbers the tiles that get high halves, and fills these in.
     pub(super) fn fill_highs<I: Index, J: Index>(
         &mut self,
         allocator: &Arc<Allocator>,
@@ -153,7 +153,7 @@ impl<V: Element> StreamLayout<V> {
             tile.high = count as u32;
             count += 1;
         }
-        // Where in `tiles` each of them is.
+        // Index in `tiles` of each tile with high halves.
         let mut numbers = Buffer::<u32>::zeroed(allocator, count)?;
         for (number, tile) in self.tiles.iter().enumerate().filter(|(_, tile)| tile.high != Tile::NARROW) {
             numbers[tile.high as usize] = number as u32;
@@ -173,12 +173,12 @@ impl<V: Element> StreamLayout<V> {
         Ok(())
     }
 
-    /// Finds split rows and says how blocks share rows.
+    /// Finds the split rows, and records in the tiles how blocks share rows.
     pub(super) fn link(&mut self, allocator: &Arc<Allocator>, starts: &[i64]) -> Result<()> {
         let blocks = self.block_count();
         let tiles = &mut self.tiles;
         let extent = |row: usize| Extent::of::<V>(starts[row] as usize, starts[row + 1] as usize);
-        // The row that is open where a block ends.
+        // Row that continues behind the end of a block.
         let open = |tiles: &[Tile], block: usize| {
             tiles.get((block + 1) * BLOCK_TILES).filter(|next| next.joins()).map(Tile::row)
         };
@@ -222,14 +222,14 @@ impl<V: Element> StreamLayout<V> {
     }
 }
 
-/// The blocks that add up a row.
+/// Range of blocks that add up a row.
 struct Extent {
     first: usize,
     last: usize,
 }
 
 impl Extent {
-    /// Of a row with the slots from `start` to `end`.
+    /// Returns the blocks for a row with the slots from `start` to `end`.
     fn of<V: Element>(start: usize, end: usize) -> Self {
         let block = StreamLayout::<V>::BLOCK;
         let (first, mut last) = (start / block, (end - 1) / block);

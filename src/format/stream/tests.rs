@@ -1,4 +1,5 @@
-//! The inverse gives the matrix back, and the arrays are what the head says.
+//! Tests of the stream layout: the inverse gives the matrix back, and the arrays are as the module's
+//! documentation says.
 
 use super::*;
 use crate::algorithm::Algorithm;
@@ -18,14 +19,13 @@ impl Matrix {
         Matrix { rows: Rows::new(base, cols, lengths, column) }
     }
 
-    /// Both sizes of tiles.
+    /// Checks both sizes of tiles.
     fn check(&self) {
         self.check_as(|at| 1.0 + at as f64);
         self.check_as(|at| 1.0 + at as f32);
     }
 
-    /// The layout gives every entry back, keeps its own rules, and takes new
-    /// values.
+    /// Checks that the layout gives every entry back, keeps its rules, and takes new values.
     fn check_as<V: Element>(&self, value: impl Fn(usize) -> V) {
         let values: Vec<V> = (0..self.rows.columns.len()).map(&value).collect();
         let pattern = self.rows.pattern();
@@ -86,8 +86,8 @@ impl Matrix {
         assert_eq!(layout.highs.len(), spans * tile_slots);
     }
 
-    /// Walks over the blocks as an executor does: every row that a block cuts is
-    /// finished once, by the block before, or as a split with all its parts.
+    /// Walks over the blocks as a kernel does: every row that continues in another block is finished once, by
+    /// the block before, or as a split row with all its partial sums.
     fn check_links<V: Element>(&self, layout: &StreamLayout<V>) {
         let (tile_slots, block_slots) = (StreamLayout::<V>::TILE, StreamLayout::<V>::BLOCK);
         let mut parts = vec![0; layout.splits.len()];
@@ -199,7 +199,7 @@ fn spans_choose_the_width() {
         let origin = Origin { keep: false, positions: None };
         StreamLayout::build(&allocator(), &matrix.rows.pattern(), &values, origin).unwrap()
     };
-    // 4 rows a tile. One tile of 16 spans one column more than 16 bits number.
+    // 4 rows per tile. One tile of 16 spans one column more than 16 bits can number.
     let some = build(&|row, entry| match (row, entry) {
         (8, 3) => 5 + 0xffff,
         (12, 3) => 5 + 0x10000,
@@ -208,7 +208,7 @@ fn spans_choose_the_width() {
     let high: Vec<_> = some.tiles.iter().map(|tile| tile.high).collect();
     assert_eq!(high.iter().filter(|&&high| high != Tile::NARROW).count(), 1);
     assert_eq!((high[3], some.highs.len(), some.all_high()), (0, 256, false));
-    // A quarter of the tiles: all have high halves.
+    // With a quarter of the tiles wide, all have high halves.
     let all = build(&|row, entry| if row / 4 % 4 == 1 && entry == 9 { 200_000 } else { 7 });
     assert!(all.all_high());
     assert!(all.tiles.iter().enumerate().all(|(at, tile)| tile.high as usize == at));
@@ -231,8 +231,8 @@ fn out_of_memory_is_an_error() {
     }
 }
 
-/// Whole tiles, none of them wide, and no empty row: what the cost model counts is
-/// what an executor reads.
+/// The bytes that the cost model counts are those that a kernel reads, for whole tiles, none of them wide,
+/// and no empty row.
 #[test]
 fn the_cost_model_counts_the_bytes() {
     let matrix = Matrix::new(0, 100, &[7; 3000], |row, entry| (row + entry) % 100);

@@ -1,4 +1,4 @@
-//! The inverse gives the matrix back, and the arrays are what the paper's kernels take.
+//! Tests of Swift: the inverse gives the matrix back, and the arrays are those that the paper's kernels take.
 
 use proptest::prelude::*;
 
@@ -8,18 +8,18 @@ use crate::format::testing::allocator;
 use crate::format::testing::Matrix;
 use testkit::sequence;
 
-/// Of columns: rows of `columns` are columns of op(A).
+/// Builds the layout of a matrix that is stored by columns: rows of `columns` are columns of op(A).
 pub(crate) fn build<V: Element>(columns: &Matrix, values: &[V]) -> Swift<V> {
     let origin = Origin { keep: true, positions: None };
     Swift::build(&allocator(), &columns.pattern(), values, origin).unwrap()
 }
 
-/// Columns of these lengths, with rows that neighbours share.
+/// Returns a matrix with columns of these lengths, in which neighbouring columns share rows.
 pub(crate) fn sample(base: i64, rows: usize, lengths: &[usize]) -> Matrix {
     Matrix::new(base, rows, lengths, |column, entry| (column / 5 * 3 + entry * 131 + entry % 7) % rows)
 }
 
-/// Shapes at the edges of what blocks and sets are made by.
+/// Returns matrices whose shapes are at the edges of blocks and sets.
 pub(crate) fn shapes() -> Vec<Matrix> {
     let mut next = sequence(29);
     let mut out = vec![];
@@ -31,7 +31,7 @@ pub(crate) fn shapes() -> Vec<Matrix> {
             out.push(sample(base, 997, &lengths));
         }
     }
-    // Nothing stored; one row; long columns among short ones; all rows in every column.
+    // No entries; one row; long columns among short ones; all rows in every column.
     out.push(sample(0, 10, &[0; 40]));
     out.push(sample(0, 1, &[3; 70]));
     let mut lengths = vec![2; 400];
@@ -56,7 +56,7 @@ fn check(columns: &Matrix) -> Swift<f64> {
     let slots = layout.slots.as_ref().unwrap();
     assert!(slots.iter().zip(&columns.values).all(|(&at, &v)| layout.values[at as usize] == v));
 
-    // Sorted, ties in order; empty columns in no block.
+    // Columns are sorted, ties in their order; empty columns are in no block.
     let length = |column: u32| pattern.range(column as usize).len();
     assert!(layout.order.is_sorted_by_key(|&column| (length(column), column)));
     let Outline { sets, starts, pieces, blocks, .. } = &layout.outline;
@@ -71,7 +71,7 @@ fn check(columns: &Matrix) -> Swift<f64> {
     }
     assert_eq!(expected_first, *blocks as u64);
 
-    // The products of both parts are the matrix, and segments are by rows.
+    // Both parts together have the entries of the matrix, and segments are sorted by row.
     let mut all = vec![];
     let mut segments = 0;
     for group in 0..layout.outline.groups() {
@@ -143,15 +143,16 @@ proptest! {
 
 #[test]
 fn the_papers_example_of_sets() {
-    // Ascending lengths 1, 1, 2 and 29 × 3, then 4 more of 6: 36 columns.
+    // 36 columns, by ascending length: 1, 1, 2, 29 of 3 and 4 of 6.
     let lengths: Vec<_> = [1, 1, 2].into_iter().chain([3; 29]).chain([6; 4]).collect();
     let layout = check(&sample(0, 100, &lengths));
     let sets: Vec<_> = layout.outline.sets.iter().map(|s| (s.first, s.column, s.taken, s.height)).collect();
-    // 36 columns of height 1, 34 of 1, 33 of 1; then 4 are left, which are irregular.
+    // Sets of 36, 34 and 33 columns of height 1; then 4 columns are left, which are irregular.
     assert_eq!(sets, [(0, 0, 0, 1), (1, 2, 1, 1), (2, 3, 2, 1)]);
     assert_eq!((layout.outline.blocks, layout.outline.irregular()), (3, lengths.iter().sum::<usize>() - 96));
     assert_eq!(layout.columns[..], [0, 2, 3]);
-    // The last column has the remainder of all three sets (4, 2, 1 columns) and what is left.
+    // The last column is in the remainders of all three sets (4, 2, 1 columns), and all its other entries are
+    // irregular, too.
     assert_eq!(layout.outline.starts[..6], [0, 6, 11, 15, 19, 19]);
 }
 
@@ -205,7 +206,7 @@ fn bands_have_every_entry_by_column() {
         let layout = Bands::build(&allocator(), &pattern, &columns.values, origin).unwrap();
         let mut found = vec![];
         layout.for_each_entry(|row, column, value| found.push((column, row, value)));
-        // Values are numbers of entries.
+        // Each value is the number of its entry.
         found.sort_by(|x, y| x.2.total_cmp(&y.2));
         let expected =
             (0..pattern.major).flat_map(|column| pattern.range(column).map(move |at| (column, at)));
@@ -224,7 +225,7 @@ fn bands_have_every_entry_by_column() {
     }
     let origin = Origin { keep: false, positions: None };
     let layout = Bands::build(&allocator(), &long.pattern(), &long.values, origin).unwrap();
-    // 300 columns of 16, 16 and 8 rows: 4800, 4800, 2400 entries of at most 2048.
+    // Bands of 16, 16 and 8 rows and 300 columns: 4800, 4800, 2400 entries, in pieces of at most 2048.
     assert_eq!((layout.items.len(), layout.parts.len()), (8, 8));
 }
 

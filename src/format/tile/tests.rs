@@ -1,4 +1,4 @@
-//! The inverse gives the matrix back, and the arrays are what the file says.
+//! Tests of tiles: the inverse gives the matrix back, and the arrays are as the module's documentation says.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::format::testing::{allocator, Rows as Matrix};
 use crate::types::Element;
 use testkit::Random;
 
-/// The entries of the matrix with those of one place added up, and whether some were.
+/// Returns the entries of the matrix, with those of one row and column added up.
 fn merged<I: Index, J: Index, T: Accumulator, V: Storage<T>>(
     matrix: &Matrix<I, J>,
     values: &[V],
@@ -25,7 +25,7 @@ fn merged<I: Index, J: Index, T: Accumulator, V: Storage<T>>(
     out
 }
 
-/// Every array against what its comment says, and all entries in their order.
+/// Checks every array against its documentation, and all entries in their order.
 fn check<I: Index, J: Index, T: Accumulator, V: Storage<T>>(
     matrix: &Matrix<I, J>,
     values: &[V],

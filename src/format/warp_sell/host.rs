@@ -1,4 +1,5 @@
-//! The layout in host memory, with which tests compare what analysis makes on a device, and the way back.
+//! Builder of the layout in host memory and its inverse, against which tests compare what analysis builds on
+//! a device.
 
 use std::ops::Range;
 
@@ -6,24 +7,24 @@ use super::*;
 use crate::matrix::compressed::Pattern;
 use crate::types::{Element, Index};
 
-/// `order` has lengths up to this.
+/// Largest length that `order` stores.
 const MOST_LENGTH: usize = 0xffff;
 
-/// Columns are in `wide`.
+/// Flag: columns are in `wide`.
 pub const WIDE: u16 = 1;
-/// Lane l has the columns of lane 0 plus l.
+/// Flag: lane l has the columns of lane 0 plus l.
 pub const RUNS: u16 = 2;
-/// The items are 32 single rows of one length that follow each other.
+/// Flag: the items are 32 consecutive single rows of one length.
 pub const EVEN: u16 = 4;
-/// A part of a long row.
+/// Flag: the slice is a piece of a split row.
 pub const PART: u16 = 8;
-/// A half step is before the full ones.
+/// Flag: a half step comes before the full ones.
 pub const HALF: u16 = 16;
-/// The columns of each lane's group follow each other.
+/// Flag: the columns of each lane's group are consecutive.
 pub const ADJACENT: u16 = 32;
-/// The items are of K rows.
+/// Flag: the items have K rows.
 pub const ROWS: u16 = 64;
-/// A part in the row's last block.
+/// Flag: the slice is a piece in the row's last block.
 pub const LAST: u16 = 128;
 
 impl SliceHead {
@@ -31,17 +32,17 @@ impl SliceHead {
         self.flags & flag != 0
     }
 
-    /// Steps with a half.
+    /// Returns the number of steps, the half step included.
     fn all_steps(&self) -> usize {
         usize::from(self.steps) + usize::from(self.is(HALF))
     }
 
-    /// Columns of the slots of a lane, in groups of V.
+    /// Returns the number of columns for which a lane has slots, given the columns of a group.
     fn lane_slots(&self, group: usize) -> usize {
         usize::from(self.steps) * group + usize::from(self.is(HALF))
     }
 
-    /// Numbers of 32 columns that are stored.
+    /// Returns how many units of 32 columns are stored.
     fn column_units(&self, group: usize) -> usize {
         if self.is(RUNS) {
             (self.all_steps() * group).div_ceil(LANES)
@@ -52,8 +53,8 @@ impl SliceHead {
         }
     }
 
-    /// Where the number is that a slot's column is stored by, behind the slice's first, and how much more the
-    /// column is than that.
+    /// Returns the index, behind the slice's first, of the number by which a slot's column is stored, and by
+    /// how much the column exceeds that number.
     fn column(&self, group: usize, slot: &Slot) -> (usize, usize) {
         if self.is(RUNS) {
             (slot.step * group + slot.v, slot.lane)
@@ -65,12 +66,12 @@ impl SliceHead {
     }
 }
 
-/// A column of a lane.
+/// Slot for one column of a lane.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// A half is step 0.
+    /// Number of the step; a half step is step 0.
     step: usize,
-    /// Columns of the lane before and in the step.
+    /// Number of columns that the lane has in the steps before; `width` is their number in this step.
     before: usize,
     width: usize,
     lane: usize,
@@ -78,47 +79,46 @@ struct Slot {
 }
 
 impl Slot {
-    /// Where the value of row k of an item of `rows` is, behind the slice's first.
+    /// Returns the index, behind the slice's first, of the value of row k of an item of `rows` rows.
     fn value(&self, rows: usize, k: usize) -> usize {
         self.before * rows * LANES + (k * LANES + self.lane) * self.width + self.v
     }
 }
 
-/// The layout in host memory: what analysis makes on a device, for tests, and
-/// the way back.
+/// Layout in host memory, for tests: the same arrays as analysis builds on a device, and their inverse.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WarpSell<V> {
-    /// Rows of op(A).
+    /// Number of rows of op(A).
     pub row_count: usize,
-    /// How it was made.
+    /// Parameters it was built with.
     pub rules: Rules,
-    /// Items in sorted order.
+    /// Items of each window in sorted order.
     pub order: Vec<u32>,
-    /// Slices.
+    /// Heads of the slices.
     pub heads: Vec<SliceHead>,
-    /// Values.
+    /// Value of each slot.
     pub values: Vec<V>,
-    /// 16-bit columns.
+    /// Relative 16-bit columns.
     pub narrow: Vec<u16>,
-    /// 32-bit columns.
+    /// Absolute 32-bit columns.
     pub wide: Vec<u32>,
 }
 
-/// The entries of an item that one slice holds.
+/// Entries of an item that one slice holds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     pub row: usize,
     pub rows: usize,
-    /// Entries of the row that parts before hold, and how many this one does.
+    /// Number of the row's entries in pieces before, and in this slice.
     before: usize,
     length: usize,
-    /// The first lane, and how many.
+    /// First lane of the item, and its number of lanes.
     lane: usize,
     lanes: usize,
 }
 
 impl Share {
-    /// Where an entry is in the slice with this head, in groups of V columns.
+    /// Returns the slot of an entry in the slice with this head, given the columns of a group.
     fn slot(&self, head: &SliceHead, group: usize, entry: usize) -> Slot {
         let half = usize::from(head.is(HALF));
         let Some(rest) = entry.checked_sub(half * self.lanes) else {
@@ -130,14 +130,14 @@ impl Share {
     }
 }
 
-/// Rows of a window that are one item.
+/// Rows of a window that make one item.
 #[derive(Clone, Copy, Debug)]
 struct Item {
     row: usize,
     length: usize,
 }
 
-/// Whether row `row` + 1 has the columns of row `row`, of which there are 1 to `limit`.
+/// Returns whether row `row` + 1 has the columns of row `row`, of which there must be 1 to `limit`.
 fn same<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, row: usize, limit: usize) -> bool {
     let (a, b) = (pattern.range(row), pattern.range(row + 1));
     (1..=limit).contains(&a.len())
@@ -145,7 +145,7 @@ fn same<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, row: usize, limit: usiz
         && a.zip(b).all(|(a, b)| pattern.index(a) == pattern.index(b))
 }
 
-/// The parts of a long row.
+/// Appends the pieces of a split row to `parts`.
 fn add_parts(rules: Rules, item: &Item, window: usize, parts: &mut Vec<SliceHead>) {
     let (blocks, part_length) = rules.cut(item.length);
     let first = parts.len() / BLOCK_PARTS;
@@ -168,8 +168,7 @@ fn add_parts(rules: Rules, item: &Item, window: usize, parts: &mut Vec<SliceHead
 }
 
 impl<V: Element> WarpSell<V> {
-    /// Arranges a valid pattern of less than 2^31 rows, with `values` in its
-    /// order.
+    /// Builds the layout of a valid pattern of less than 2^31 rows, with `values` in its order.
     pub fn build<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, values: &[V], rules: Rules) -> Self {
         let rows = pattern.major;
         let mut out = WarpSell {
@@ -232,7 +231,7 @@ impl<V: Element> WarpSell<V> {
         self.add_slices(&window, window.start + several.len() + long, &single[long..], 0);
     }
 
-    /// Slices of these items, all of one kind, the first of which is at this place.
+    /// Appends the slices of items of one kind, the first of which is at index `place` of `order`.
     fn add_slices(&mut self, window: &Range<usize>, place: usize, items: &[Item], kind: u16) {
         let rules = self.rules;
         let rows = if kind == ROWS { rules.item_rows } else { 1 };
@@ -240,7 +239,7 @@ impl<V: Element> WarpSell<V> {
         while at < items.len() {
             let (longest, left) = (items[at].length, items.len() - at);
             let mut lanes_log2 = rules.lanes_log2(longest * rows);
-            // The last ones take all lanes, as long as each has something to do.
+            // The last items take all lanes, as long as each lane has entries.
             while lanes_log2 < MOST_LANES_LOG2
                 && left <= LANES >> (lanes_log2 + 1)
                 && longest > rules.group() << lanes_log2
@@ -279,7 +278,7 @@ impl<V: Element> WarpSell<V> {
         }
     }
 
-    /// What slice `number` with this head holds of each of its items.
+    /// Returns the share of each of its items that slice `number`, with this head, holds.
     pub(super) fn items(&self, number: usize, head: &SliceHead) -> Vec<Share> {
         let (lanes, rows, length) = (1 << head.lanes_log2, self.item_rows(head), usize::from(head.length));
         let item = |item: usize| {
@@ -288,7 +287,7 @@ impl<V: Element> WarpSell<V> {
                 return Share { row: whole.row + item, ..whole };
             }
             if head.is(PART) {
-                // All but the last parts are as long as the first.
+                // All pieces but the last ones are as long as the first.
                 let first = head.place as usize * BLOCK_PARTS;
                 return Share { before: (number - first) * usize::from(self.heads[first].length), ..whole };
             }
@@ -298,7 +297,7 @@ impl<V: Element> WarpSell<V> {
         (0..usize::from(head.items)).map(item).collect()
     }
 
-    /// Values and columns of a slice, and the rest of its head.
+    /// Fills in the values and columns of a slice, and the rest of its head.
     fn fill<I: Index, J: Index>(&mut self, pattern: &Pattern<'_, I, J>, values: &[V], number: usize) {
         let mut head = self.heads[number];
         let (group, items) = (self.rules.group(), self.items(number, &head));
@@ -355,8 +354,8 @@ impl<V: Element> WarpSell<V> {
         self.heads[number] = head;
     }
 
-    /// The way back: calls f(row, number of the entry in its row, column, value)
-    /// with every stored entry.
+    /// Inverse of [`WarpSell::build`]: calls f(row, number of the entry in its row, column, value) for every
+    /// stored entry.
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, usize, V)) {
         let group = self.rules.group();
         for (number, head) in self.heads.iter().enumerate() {

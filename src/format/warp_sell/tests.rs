@@ -1,12 +1,11 @@
-//! The inverse gives the matrix back, and the arrays are what the heads say.
+//! Tests of SELL for warps: the inverse gives the matrix back, and the arrays agree with the heads.
 
 use testkit::sequence;
 
 use super::*;
 use crate::matrix::compressed::Pattern;
 
-/// CSR arrays of this base, row i with `lengths[i]` entries at the columns that
-/// `column(i, k)` gives.
+/// CSR matrix whose row i has `lengths[i]` entries at the columns that `column(i, k)` returns.
 pub(crate) struct Matrix {
     pub cols: usize,
     pub base: i64,
@@ -50,7 +49,7 @@ impl Matrix {
         WarpSell::build(&self.pattern(), &self.values, rules)
     }
 
-    /// Every entry comes back from one slot, every row has one store.
+    /// Checks that every entry comes back from one slot and that every row is stored once.
     fn check(&self, rules: Rules) -> WarpSell<f64> {
         let layout = self.build(rules);
         let mut found = vec![None; self.values.len()];
@@ -83,7 +82,7 @@ impl Matrix {
     }
 }
 
-/// Rows in groups of `k` with the same columns but for some, of `lengths[group]` entries.
+/// Returns a matrix of groups of `k` rows of `lengths[group]` entries, with the same columns in most groups.
 pub(crate) fn grouped(base: i64, k: usize, lengths: &[usize]) -> Matrix {
     let of_rows: Vec<usize> = lengths.iter().flat_map(|&length| std::iter::repeat_n(length, k)).collect();
     // Every seventh group has a row that differs in its last column.
@@ -131,7 +130,7 @@ fn rows_take_lanes_by_their_length() {
         layout.heads.iter().map(|h| (h.lanes_log2, h.items, h.steps, h.flags & (EVEN | HALF))).collect();
     // 300 = 4 · 64 + 44; 3 entries are a step and a half of a lane, or a step of two.
     assert_eq!(heads, [(5, 1, 5, 0), (1, 16, 4, 0), (0, 32, 1, HALF), (1, 15, 1, 0)]);
-    // All of one length: rows that follow each other, and their columns too.
+    // Rows of one length, consecutive in the matrix, with consecutive columns.
     let layout = Matrix::new(1, 100, &[5; 64], |row, entry| row + 7 * entry).check(SMALL);
     let even = EVEN | RUNS | HALF;
     assert!(layout.heads.iter().all(|h| (h.flags, h.steps, h.length) == (even, 2, 5)));
@@ -145,11 +144,11 @@ fn rows_that_share_columns_store_them_once() {
     let layout = matrix.check(Rules { window: 1023, entries: 64, ..THREES });
     let several: usize =
         layout.heads.iter().filter(|h| h.flags & ROWS != 0).map(|h| usize::from(h.items)).sum();
-    // Of seven groups one has a row that differs.
+    // In one group of seven, a row differs.
     assert_eq!(several, 360);
     let columns = layout.narrow.len();
     assert!(columns < matrix.check(Rules { window: 1024, ..SMALL }).narrow.len() / 2, "{columns}");
-    // Columns that follow each other: one for a group of two.
+    // Consecutive columns: one is stored per group of two.
     let band = Matrix::new(0, 500, &[32; 64], |row, entry| row / 2 + entry);
     let layout = band.check(TWOS);
     assert!(layout.heads.iter().all(|head| head.flags == ROWS | ADJACENT));
@@ -185,9 +184,9 @@ fn long_rows_are_cut() {
     assert_eq!(parts[..8], std::array::from_fn::<_, 8, _>(|i| (4, 0, lengths[i], i >= 4)));
     let lengths = [192, 192, 129, 0];
     assert_eq!(parts[8..], std::array::from_fn::<_, 4, _>(|i| (2, 2, lengths[i], true)));
-    // 263 = 4 · 64 + 7: the 7 are half a step.
+    // 263 = 4 · 64 + 7: the last 7 entries are in a half step.
     let of_rest = layout.heads[6];
     assert_eq!((of_rest.steps, of_rest.flags & (PART | HALF)), (4, PART | HALF));
-    // Rows over 2^16 entries do not fit `order`, which parts do not read.
+    // Rows of more than 2^16 entries do not fit `order`, which pieces do not read.
     Matrix::new(0, 70_001, &[1, 70_000], |_, entry| entry).check(SMALL);
 }

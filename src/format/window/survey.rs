@@ -1,56 +1,56 @@
-//! What the choice of windows and of their height goes by, counted in windows of 64 rows:
-//! all of them, or of a large matrix a sample, one of each of equal parts, drawn by a
-//! fixed rule.
+//! Counts on which the choice of windows and of their height is based, taken in windows of 64 rows: in all of
+//! them, or for a large matrix in a sample, one from each of equal ranges of windows, drawn by a fixed rule.
 //!
-//! [`Counts::of`] counts on the CPU; the CUDA backend (kernels/format/window.cu) gets the
-//! same numbers in one launch.
+//! [`Counts::of`] counts on the CPU; the CUDA backend (kernels/format/window.cu) gets the same numbers in one
+//! launch.
 
 use super::{gather, numbered, row_of, Entry, HEIGHTS};
 use crate::matrix::compressed::Pattern;
 use crate::types::Index;
 
-/// log2 of the windows that are looked at, at the most: each of their rows counts four
-/// times, in some 30 µs of an H100.
+/// log2 of the largest number of sampled windows: each of their rows counts four times, in some 30 µs on an
+/// H100.
 const MOST_SAMPLES: u32 = 11;
-/// The same where windows have many entries: about one a multiprocessor of an H100.
+/// log2 of the smallest number of sampled windows, for windows of many entries: about one window per
+/// multiprocessor of an H100.
 const LEAST_SAMPLES: u32 = 7;
-/// Entries beyond which fewer windows will do.
+/// Number of entries above which fewer windows are sampled.
 const MOST_ENTRIES: usize = 1 << 22;
-/// A window with more entries is not looked at: it would outlast all others.
+/// Number of entries above which a window is left out: counting it would outlast all others.
 const MOST_LOOKED: usize = 1 << 17;
 
 /// Columns of a block, and rows of a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// 8 or 16.
+    /// Number of columns of a block: 8 or 16.
     pub block: usize,
-    /// 8 or 16; windows of fewer rows have tiles of their height.
+    /// Number of rows of a tile: 8 or 16; windows of fewer rows have tiles of their height.
     pub group: usize,
 }
 
-/// The counts.
+/// Counts of columns, blocks and tiles for each height of windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Rows of op(A).
+    /// Number of rows of op(A).
     pub rows: usize,
-    /// Stored entries.
+    /// Number of stored entries.
     pub nnz: usize,
-    /// Entries of the windows that were looked at.
+    /// Number of entries of the sampled windows.
     pub looked: usize,
-    /// Columns of these if they are cut into windows of each of [`HEIGHTS`],
+    /// Number of columns of these if they are cut into windows of each of [`HEIGHTS`].
     pub columns: [usize; 4],
-    /// blocks of columns,
+    /// Number of blocks of columns, likewise.
     pub blocks: [usize; 4],
-    /// tiles: groups of rows of a block that have an entry,
+    /// Number of tiles, likewise: groups of rows of a block that have an entry.
     pub tiles: [usize; 4],
-    /// and spans of 16 columns, from a multiple of 16 on, that have one: blocks of BCSR. In a
-    /// window with repeated columns each column counts.
+    /// Number of spans of 16 columns, from a multiple of 16 on, that have an entry, likewise: blocks of BCSR.
+    /// In a window with repeated columns each column counts as a span.
     pub spans_16: [usize; 4],
-    /// The same of 8 columns.
+    /// Number of spans of 8 columns that have an entry, likewise.
     pub spans_8: [usize; 4],
 }
 
-/// Windows of 64 rows, and log2 of how many are looked at unless all are.
+/// Returns the number of windows of 64 rows, and log2 of how many are sampled, or `None` if all are counted.
 pub fn samples(rows: usize, nnz: usize) -> (usize, Option<u32>) {
     let windows = rows.div_ceil(HEIGHTS[3]);
     let by_entries = (MOST_ENTRIES / (nnz / windows.max(1)).max(1)).max(1).ilog2();
@@ -58,7 +58,7 @@ pub fn samples(rows: usize, nnz: usize) -> (usize, Option<u32>) {
     (windows, (windows > 1 << log2).then_some(log2))
 }
 
-/// Which window sample `k` is.
+/// Returns the number of the window that is sample `k`.
 pub(super) fn window_of(k: usize, samples_log2: Option<u32>, windows: usize) -> usize {
     let Some(log2) = samples_log2 else { return k };
     let first = |k: usize| ((k as u64 * windows as u64) >> log2) as usize;
@@ -68,7 +68,7 @@ pub(super) fn window_of(k: usize, samples_log2: Option<u32>, windows: usize) -> 
 }
 
 impl Counts {
-    /// Counts in sorted rows; `scratch` is as long as the longest window of 64 rows.
+    /// Counts in sorted rows; `scratch` must be as long as the longest window of 64 rows.
     pub(crate) fn of<I: Index, J: Index>(
         pattern: &Pattern<'_, I, J>,
         rows: usize,
@@ -95,7 +95,7 @@ impl Counts {
         out
     }
 
-    /// A window of a height, whose entries are sorted.
+    /// Adds the counts of one window, whose entries are sorted, to those of height `HEIGHTS[at]`.
     pub(super) fn add<'a>(&mut self, at: usize, entries: impl Iterator<Item = &'a Entry>, shape: Shape) {
         // Heights and groups are powers of two.
         let (row_bits, group_log2) = (HEIGHTS[at] - 1, shape.group.min(HEIGHTS[at]).ilog2());
@@ -125,8 +125,8 @@ impl Counts {
         self.blocks[at] += columns.div_ceil(shape.block);
     }
 
-    /// What would be left of windows' columns if rows were in another order that leaves this share of
-    /// them; no fewer than one for each row of a window.
+    /// Returns the counts expected if a reordering of the rows left the share `share` of the windows'
+    /// columns; no fewer columns than one for each row of a window.
     pub fn hoped(&self, share: f64) -> Self {
         let mut out = *self;
         for (at, height) in HEIGHTS.into_iter().enumerate() {
@@ -139,8 +139,8 @@ impl Counts {
         out
     }
 
-    /// ρ_h: entries that a row of B serves, that a window has fetched; 1 if nothing was
-    /// looked at.
+    /// Returns ρ_h: the number of entries for which a window uses a row of B that it has read; 1 if nothing
+    /// was sampled.
     pub fn reuse(&self, height: usize) -> f64 {
         match self.looked {
             0 => 1.0,
@@ -148,12 +148,12 @@ impl Counts {
         }
     }
 
-    /// Columns of all windows of a height, as far as can be told.
+    /// Returns the estimated number of columns of all windows of a height.
     pub fn all_columns(&self, height: usize) -> f64 {
         self.nnz as f64 / self.reuse(height)
     }
 
-    /// What was counted, scaled to the entries of all windows; `unknown` if nothing was looked at.
+    /// Returns a count scaled to the entries of all windows; `unknown` if nothing was sampled.
     fn scaled(&self, count: usize, unknown: f64) -> f64 {
         match self.looked {
             0 => unknown,
@@ -161,21 +161,21 @@ impl Counts {
         }
     }
 
-    /// Blocks and tiles of all windows of a height, as far as can be told.
+    /// Returns the estimated numbers of blocks and of tiles of all windows of a height.
     pub fn all_blocks(&self, height: usize, shape: Shape) -> (f64, f64) {
         let unknown = self.nnz as f64 / shape.block as f64;
         let at = place(height);
         (self.scaled(self.blocks[at], unknown), self.scaled(self.tiles[at], unknown))
     }
 
-    /// Blocks of BCSR of 16 or else 8 columns in all windows of a height, as far as can be told.
+    /// Returns the estimated number of BCSR blocks of 16, or else of 8, columns in all windows of a height.
     pub fn all_spans(&self, height: usize, of_16: bool) -> f64 {
         let spans = if of_16 { &self.spans_16 } else { &self.spans_8 };
         self.scaled(spans[place(height)], self.nnz as f64)
     }
 }
 
-/// Place of a height among [`HEIGHTS`].
+/// Returns the index of a height in [`HEIGHTS`].
 pub(super) fn place(height: usize) -> usize {
     HEIGHTS.iter().position(|&other| other == height).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! The inverse gives the matrix back, and the arrays are what the items say.
+//! Tests of windows: the inverse gives the matrix back, and the arrays agree with the work items.
 
 use super::*;
 use crate::format::testing::Matrix;
@@ -6,11 +6,11 @@ use crate::memory::HostMemory;
 use crate::types::Address;
 use testkit::sequence;
 
-/// Blocks of windows that are cut because they are really long.
+/// Number of blocks above which only really long windows are split.
 const MOST_BLOCKS: usize = 128;
 const WHOLE_WINDOWS: Rules = Rules { height: 16, most: MOST_BLOCKS, sharing: 1 };
 
-/// Windows of all heights; cut above 2, 6 and 128 blocks.
+/// Rules for windows of all heights, split above 2, 6 and 128 blocks.
 pub(crate) fn all_rules() -> impl Iterator<Item = Rules> {
     HEIGHTS.into_iter().flat_map(|height| {
         [(2, 1), (5, 8), (MOST_BLOCKS, 1)].map(|(most, sharing)| Rules { height, most, sharing })
@@ -23,8 +23,8 @@ pub(crate) fn build(matrix: &Matrix, rules: impl Fn(&Counts) -> Rules) -> Window
     Window::build(&allocator, &matrix.pattern(), &matrix.values, origin, rules).unwrap()
 }
 
-/// Every entry comes back in its place, every block and item is used once, padding is
-/// marked and all else that is no entry is 0.
+/// Checks that every entry comes back, that every block and item is used once, that padding is marked, and
+/// that all other slots without an entry are 0.
 fn check(matrix: &Matrix, rules: Rules) -> Window<f64> {
     let layout = build(matrix, |_| rules);
     let pattern = matrix.pattern();
@@ -56,7 +56,7 @@ fn check(matrix: &Matrix, rules: Rules) -> Window<f64> {
             let part = layout.parts[number];
             assert_eq!(part.window, item.window);
             assert!((part.first..part.first + part.count).contains(&item.part));
-            // Each but the last has an even number of blocks, and none has no block.
+            // Each piece but the last has an even number of blocks, and none is empty.
             assert!(item.end > item.first);
             assert!(item.part + 1 == part.first + part.count || (item.end - item.first) % 2 == 0);
         }
@@ -77,7 +77,7 @@ fn check(matrix: &Matrix, rules: Rules) -> Window<f64> {
                         *used |= layout.columns[block * BLOCK + at] as usize == column;
                     }
                 });
-                // Only padding has no entry, and every tile that exists has one.
+                // Only padding columns have no entry, and every tile has one.
                 assert!((0..BLOCK).all(|k| used[k] == (layout.columns[block * BLOCK + k] & PADDING == 0)));
             }
         }
@@ -94,7 +94,7 @@ fn every_entry_comes_back() {
             let mut next = sequence(rows as u64 + 1);
             let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
             for cols in [997, 40] {
-                // With 40 columns many are stored more than once in a row.
+                // With 40 columns, many columns repeat in a row.
                 let matrix = Matrix::new(base, cols, &lengths, |row, entry| (row * 7 + entry * 131) % cols);
                 for rules in all_rules() {
                     check(&matrix, rules);
@@ -115,7 +115,7 @@ fn long_windows_come_first_and_are_cut() {
         assert!(first == 130 / rules.height || rules.most < MOST_BLOCKS);
         assert!(!layout.parts.is_empty());
         if rules.most == MOST_BLOCKS && rules.height == 8 {
-            // 44 blocks, of 5 on average.
+            // A window of 44 blocks, where 5 are the mean.
             let whole = &layout.items[layout.parts.len()..];
             assert_eq!(whole[0].window, 37);
             assert!(whole[1..].is_sorted_by_key(|item| item.window));
@@ -133,7 +133,7 @@ fn a_column_that_a_row_stores_twice_has_two_places() {
 
 #[test]
 fn tiles_without_entries_are_left_out() {
-    // Rows 0 to 15 and 48 to 63 have columns of their own.
+    // Rows 0 to 15 share no column with rows 48 to 63.
     let mut lengths = vec![0; 64];
     lengths[..16].fill(2);
     lengths[48..].fill(20);
@@ -155,7 +155,7 @@ fn counts_say_how_often_a_row_of_b_is_used() {
         assert_eq!(HEIGHTS.map(|height| counts.reuse(height)), [8.0, 16.0, 32.0, 64.0]);
         WHOLE_WINDOWS
     });
-    // None shares a column.
+    // No two rows share a column.
     let matrix = Matrix::new(0, 1024, &[16; 64], |row, entry| row * 16 + entry);
     build(&matrix, |counts| {
         assert_eq!(counts.columns, [1024; 4]);
@@ -163,8 +163,8 @@ fn counts_say_how_often_a_row_of_b_is_used() {
     });
 }
 
-/// Rows of 64 windows of 64 have 1,000 entries, those of all others one; what is counted
-/// in the sample scales to nearly all.
+/// In a large matrix where 64 windows have rows of 40 entries and all others rows of one, the counts of the
+/// sample scale to nearly those of all windows.
 #[test]
 fn a_sample_of_a_large_matrix_is_counted() {
     let rows = 64 * 20_000;
@@ -181,7 +181,7 @@ fn a_sample_of_a_large_matrix_is_counted() {
     assert_eq!(counts.all_columns(8), matrix.values.len() as f64 / counts.reuse(8));
     let (blocks, tiles) = counts.all_blocks(16, SHAPE);
     assert!(blocks == tiles && (blocks / (rows as f64 / 16.0) - 1.0).abs() < 0.1, "{blocks}");
-    // Windows of too many entries say nothing.
+    // Windows of too many entries are not sampled.
     let dense = Matrix::new(0, 3000, &[2100; 64], |_, entry| entry);
     let counts = Counts::of(&dense.pattern(), 64, SHAPE, &mut []);
     assert_eq!((counts.looked, counts.reuse(64), counts.all_columns(64)), (0, 1.0, 64.0 * 2100.0));

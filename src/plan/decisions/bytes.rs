@@ -1,4 +1,4 @@
-//! Decisions as bytes. All numbers are little endian; nothing is aligned.
+//! Serialization of decisions. All numbers are little endian; nothing is aligned.
 //!
 //! ```text
 //! bytes   what
@@ -9,22 +9,22 @@
 //! i32     backend (tarsiaBackend_t)
 //! text    model of the processor or device
 //! i32     operation (tarsiaOpKind_t)
-//! u32     number of facts; then as many × i64: what the plan was created with, in the order of
-//!         the operation's list in `facts`
+//! u32     number of facts; then as many × i64: the arguments of the plan's creation, in the order of
+//!         the operation's list in `facts`, and then the settings that are stored as facts
 //! u32     number of sparse matrices; then as many × 2 × u64: fingerprints of their patterns
 //! 3 × i32 settings: effort, reorder, columns of a block (0: not set)
 //! u8      settings: value updates
 //! i32     algorithm, in the enum of the operation
 //! 2 × u8  where A and B are read: 0 in place, 1 a canonical copy
 //! u8      1: SpGEMM computes columns of C
-//! i32     reordering in force (tarsiaReorder_t)
+//! i32     row order in use (tarsiaReorder_t)
 //! i32     columns of a block (0: none)
 //! u8      1: algorithms of a vendor are timed
 //! 2 × f64 bytes and seconds of one execute, predicted or measured
-//! text    why
-//! u32     rows of the order of op(A)'s rows that was computed (0: none is kept); then as many × u32: the row
+//! text    reason of the choice
+//! u32     rows of the computed order of op(A)'s rows (0: none is stored); then as many × u32: the row
 //!         at each position, with 2³¹ added where a window of `smat` begins
-//! u64     checksum: FNV-1a (Fowler, Noll, Vo) of all bytes before
+//! u64     checksum: FNV-1a (Fowler, Noll, Vo) of all preceding bytes
 //! ```
 //!
 //! A text is a u32, at most MOST_TEXT, and as many bytes of UTF-8.
@@ -41,25 +41,25 @@ use crate::select::{Choice, Decided, Method, Source};
 use crate::types::{BackendKind, Effort, OpKind, Reorder};
 
 const MAGIC: &[u8; 8] = b"TARSIAPD";
-/// Counts up when anything above changes.
+/// Version of the format, which must be increased when anything above changes.
 pub const FORMAT: u32 = 2;
 const MOST_TEXT: usize = 4096;
-/// Facts, and matrices, of one operation; there are fewer.
+/// Maximum number of facts, and of matrices, of one operation; actual counts are lower.
 const MOST_FACTS: u32 = 64;
-/// More bytes than decisions without an order can have: two texts, the most facts and fingerprints, and some
-/// numbers. The header promises at most 64 KiB.
+/// Upper bound of the bytes of decisions without a row order: two texts, the most facts and fingerprints, and
+/// some numbers. The header promises at most 64 KiB.
 const MOST_BESIDE_ORDER: usize = 2 * MOST_TEXT + MOST_FACTS as usize * (8 + 16) + 512;
-/// Up to the end of the total.
+/// Bytes of the beginning, up to the end of the total.
 const HEAD: usize = 20;
 const TOTAL: usize = 8;
 const CHECKSUM: usize = 8;
 
-/// More bytes than decisions for a problem whose op(A) has so many rows can have.
+/// Returns an upper bound of the bytes of decisions for a problem whose op(A) has this many rows.
 pub fn most_bytes(rows: usize) -> usize {
     MOST_BESIDE_ORDER.saturating_add(rows.saturating_mul(size_of::<u32>()))
 }
 
-/// Writes the total and the checksum of what a program has changed: for tests and fuzzing.
+/// Writes the total and the checksum into bytes that a program has changed, for tests and fuzzing.
 pub fn seal(bytes: &mut [u8]) {
     let total = bytes.len();
     if total < HEAD + CHECKSUM {
@@ -97,7 +97,7 @@ impl Writer {
 }
 
 impl Problem {
-    /// What decisions begin with.
+    /// Serializes the problem, with which decisions begin.
     fn to_writer(&self) -> Writer {
         let Problem { origin, op, facts, fingerprints, fixed } = self;
         let mut out = Writer(MAGIC.to_vec());
@@ -118,7 +118,7 @@ impl Problem {
         out
     }
 
-    /// A hash that tells problems apart, and whatever else matters.
+    /// Returns a hash of the problem and of the numbers in `more`.
     pub(crate) fn key(&self, more: &[i64]) -> Fingerprint {
         let mut sums = [0; 2];
         for (at, &number) in more.iter().enumerate() {
@@ -134,7 +134,7 @@ impl Problem {
 }
 
 impl Decisions {
-    /// As bytes. The error is of memory.
+    /// Serializes the decisions. The only error is exhausted memory.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let choice = &self.choice;
         let order = choice.method.kept_order().map_or(&[][..], |order| order.numbers());
@@ -159,7 +159,7 @@ impl Decisions {
         Ok(bytes)
     }
 
-    /// From bytes, of which nothing is believed; the errors name `buffer` and `bytes`.
+    /// Parses decisions, validating everything; the errors name `buffer` and `bytes`.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         if bytes.len() < HEAD + CHECKSUM {
             return Err(Error::invalid(
@@ -260,7 +260,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Finite and not negative.
+    /// Reads a number that must be finite and not negative.
     fn amount(&mut self, what: &str) -> Result<f64> {
         let amount = f64::from_bits(self.u64()?);
         match amount.is_finite() && amount >= 0.0 {
@@ -280,7 +280,7 @@ impl Reader<'_> {
         Ok(text.to_string())
     }
 
-    /// An order of rows, which has each of them once.
+    /// Reads a row order, which must have each row exactly once.
     fn order(&mut self) -> Result<Option<Arc<KeptOrder>>> {
         let rows = self.u32()? as usize;
         if rows == 0 {
@@ -323,7 +323,7 @@ impl Reader<'_> {
             value_updates: self.flag("valueUpdates")?,
         };
         let algorithm = |code| Algorithm::from_code(op, code);
-        // What is learned is which order it is, and that is in force.
+        // The learned order is a request for one of the others, so it cannot be the order in use.
         let in_force = |code| Reorder::from_code(code).filter(|order| *order != Reorder::Learned);
         let algorithm = self.code("the algorithm", algorithm)?;
         let (a, b) = (self.source("the source of A")?, self.source("the source of B")?);

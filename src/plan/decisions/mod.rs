@@ -1,6 +1,6 @@
-//! Decisions of a plan: what analysis has found out about a problem, so that another plan of the same
-//! problem can build the same without a survey, a model or a timing, and without computing an order of rows
-//! again ([`KeptOrder`] says which are kept). [`bytes`] is their format.
+//! Decisions of a plan: the result of an analysis in a form with which another plan of the same problem can
+//! build the same executor without pattern statistics, cost model or timing, and without computing a row
+//! order again ([`KeptOrder`] says which orders are stored). [`bytes`] is the storage format.
 
 pub mod bytes;
 
@@ -15,26 +15,26 @@ use crate::select::Choice;
 use crate::settings::Settings;
 use crate::types::{BackendKind, Effort, OpKind, Reorder};
 
-/// What was decided, by whom, and for what.
+/// A choice, with the problem and the library and device for which it was made.
 #[derive(Clone, Debug)]
 pub struct Decisions {
     problem: Problem,
     pub(super) choice: Choice,
 }
 
-/// All that decisions depend on.
+/// Everything that decisions depend on.
 #[derive(Clone, Debug)]
 pub(super) struct Problem {
     origin: Origin,
     op: OpKind,
-    /// Numbers in the order of [`Facts`].
+    /// Arguments of createPlan, and settings, as numbers in the order of [`Facts`].
     facts: Vec<i64>,
-    /// Of the patterns of A and, for SpGEMM, B.
+    /// Fingerprints of the patterns of A and, for SpGEMM, B.
     fingerprints: Vec<Fingerprint>,
     fixed: Fixed,
 }
 
-/// Who decided.
+/// Library and device that made the decisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Origin {
     version: [u32; 3],
@@ -42,7 +42,7 @@ struct Origin {
     model: String,
 }
 
-/// The settings that decisions depend on. Decisions of any effort serve plans of any.
+/// Settings that decisions store. All but the effort must be the same in a plan that uses the decisions.
 #[derive(Clone, Copy, Debug)]
 struct Fixed {
     effort: Effort,
@@ -73,7 +73,7 @@ impl Fixed {
     }
 }
 
-/// Settings that decisions are for as numbers, behind those of the plan's creation.
+/// Returns the settings that are stored as facts, after the arguments of createPlan.
 fn of_settings(settings: &Settings) -> Facts {
     vec![
         ("valuesInPlace".into(), i64::from(settings.values_in_place)),
@@ -83,7 +83,7 @@ fn of_settings(settings: &Settings) -> Facts {
 }
 
 impl Problem {
-    /// Of a plan.
+    /// Creates the problem of a plan.
     pub(super) fn new(
         backend: &dyn Backend,
         task: &dyn Task,
@@ -99,7 +99,7 @@ impl Problem {
         }
     }
 
-    /// Decisions for this problem and no other, or why these are not.
+    /// Parses decisions and checks that they are for exactly this problem; otherwise returns the reason.
     pub(super) fn admit(
         &self,
         bytes: &[u8],
@@ -118,7 +118,7 @@ impl Problem {
     }
 }
 
-/// `INVALID_VALUE`: the decisions are for another problem or another setting.
+/// Returns `INVALID_VALUE` for decisions that are for another problem or another setting.
 fn differs(kind: &str, what: &str, found: &dyn Display, mine: &dyn Display) -> Result<()> {
     Err(Error::invalid(
         "buffer",
@@ -127,7 +127,7 @@ fn differs(kind: &str, what: &str, found: &dyn Display, mine: &dyn Display) -> R
 }
 
 impl Decisions {
-    /// Of an analyzed plan, with the order of rows that it has computed.
+    /// Creates the decisions of an analyzed plan, with the row order that it has computed.
     pub(super) fn new(problem: Problem, choice: &Choice, order: Option<KeptOrder>) -> Self {
         Decisions {
             problem,
@@ -135,7 +135,7 @@ impl Decisions {
         }
     }
 
-    /// They are for this plan and of this library and device, patterns aside; of any effort.
+    /// Checks that the decisions fit this plan, library and device, patterns aside. The effort may differ.
     pub(super) fn check_all(
         &self,
         backend: &dyn Backend,
@@ -147,7 +147,7 @@ impl Decisions {
         self.check_settings(settings)
     }
 
-    /// They are of this library, of a backend and a device like this one.
+    /// Checks that the decisions are from this library version, and from the same backend and device model.
     pub(super) fn check_origin(&self, backend: &dyn Backend) -> Result<()> {
         let texts = |Origin { version: [major, minor, patch], backend, model }: &Origin| {
             let version = format!("{major}.{minor}.{patch}");
@@ -164,7 +164,7 @@ impl Decisions {
         Ok(())
     }
 
-    /// They are for what this plan computes, patterns aside.
+    /// Checks that the decisions are for this plan's problem, patterns aside.
     pub(super) fn check_problem(&self, task: &dyn Task, settings: &Settings) -> Result<()> {
         if self.problem.op != task.kind() {
             return differs("problem", "the operation", &self.problem.op.short(), &task.kind().short());
@@ -182,7 +182,7 @@ impl Decisions {
         task.admits(&self.choice)
     }
 
-    /// The plan has the settings that they depend on.
+    /// Checks that the plan has the settings that the decisions depend on.
     pub(super) fn check_settings(&self, settings: &Settings) -> Result<()> {
         let texts = |fixed: Fixed| {
             let width = fixed.block_width.map_or("not set".into(), |width| width.to_string());
@@ -206,7 +206,7 @@ impl Decisions {
         Ok(())
     }
 
-    /// The patterns are theirs.
+    /// Checks that the patterns have the fingerprints of the decisions.
     pub(super) fn check_patterns(&self, fingerprints: &[Fingerprint]) -> Result<()> {
         for (name, (mine, found)) in
             ["A", "B"].iter().zip(fingerprints.iter().zip(&self.problem.fingerprints))

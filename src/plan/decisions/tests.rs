@@ -1,4 +1,4 @@
-//! Analysis with decisions computes no order of rows again.
+//! Tests that analysis with given decisions does not compute a row order again.
 
 use matrices::gallery;
 use matrices::owned::OwnedCsr;
@@ -16,7 +16,8 @@ use crate::types::{Address, BackendKind, Operation, Order, Reorder, SpmmAlg, Spm
 
 const N: Operation = Operation::NonTranspose;
 
-/// Orders that analysis computes by itself, with decisions, and when new values come after that.
+/// Returns how many row orders are computed by an analysis without decisions, by one with decisions, and by
+/// an update of values after that.
 fn orders_of(alg: Result<SpmvAlg, SpmmAlg>, reorder: Reorder, a: &OwnedCsr<f64>) -> [usize; 3] {
     let handle = Handle::new(backend::open(BackendKind::Host, 0).unwrap()).unwrap();
     let sparse = csr(a);
@@ -74,11 +75,11 @@ fn orders_by_name_are_computed_once() {
 
 #[test]
 fn clusters_are_looked_for_once() {
-    // Rows of one kind lie apart: these are put in clusters.
+    // Similar rows are far apart, so they are clustered.
     let entries = (0..256_i32).flat_map(|row| (0..12).map(move |k| (row, (row % 16) * 16 + k, 1.5)));
     let combed = OwnedCsr::from_triplets(256, 256, entries.collect()).unwrap();
     assert_eq!(orders_of(Err(SpmmAlg::Smat), Reorder::Auto, &combed), [1, 0, 0]);
-    // And not again where they have not paid.
+    // Clusters are not looked for again if they did not pay off.
     let banded = gallery::banded(200, 4, 7).unwrap();
     assert_eq!(orders_of(Err(SpmmAlg::Smat), Reorder::Auto, &banded), [1, 0, 0]);
 }

@@ -27,7 +27,7 @@ fn random(rows: usize, cols: usize, most: u64) -> OwnedCsr<()> {
     of_rows(cols, rows)
 }
 
-/// The features by their definitions, from sets of columns and cache lines.
+/// Computes the features by their definitions, from sets of columns and cache lines.
 fn naive(matrix: &OwnedCsr<()>) -> FeatureSet {
     let pattern = pattern(matrix);
     let rows = matrix.rows;
@@ -74,7 +74,7 @@ fn counts_are_those_of_sets() {
         let matrix = random(rows, cols, most);
         let expected = naive(&matrix);
         assert_eq!(FeatureSet::of(&pattern(&matrix)), expected, "{rows} × {cols}");
-        // From base 1, and with other widths.
+        // The same pattern with base 1 and other index widths.
         let offsets: Vec<i32> = matrix.offsets.iter().map(|&offset| offset as i32 + 1).collect();
         let indices: Vec<i64> = matrix.indices.iter().map(|&index| i64::from(index) + 1).collect();
         let (offsets, indices) = (&offsets[..], &indices[..]);
@@ -94,7 +94,7 @@ fn the_papers_example() {
     let matrix = of_rows(2048, [(0..33).collect(), (0..64).map(|at| at * 32).collect()]);
     let found = FeatureSet::of(&pattern(&matrix));
     assert_eq!((found.warp_load.most, found.warp_load.sum, found.warp_load.count), (2, 4, 32));
-    // 32 columns that follow each other are one line, and 64 far ones 64.
+    // 32 consecutive columns are one line, and 64 distant ones are 64.
     assert_eq!((found.row_blocks.least, found.row_blocks.most), (2, 64));
     assert_eq!(found.neighbour_distance, Summary { least: 62, sum: 62, most: 62, count: 1 });
     let numbers = found.numbers();
@@ -119,7 +119,7 @@ fn a_sample_is_near_the_whole() {
             assert!((found / wanted - 1.0).abs() < 0.05, "{name}: {found} of {wanted}");
         }
     }
-    // On other threads the same rows.
+    // Other numbers of threads draw the same rows.
     for threads in [1, 3] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         assert_eq!(pool.install(sample), some, "{threads} threads");
@@ -135,7 +135,7 @@ fn a_sample_has_one_part_of_each_range() {
             assert_eq!(at * count / all, range);
         }
     }
-    // Not always the first, nor always the last.
+    // The drawn part is not always the first or the last of its range.
     let places: BTreeSet<_> = (0..1000).filter(|&at| is_drawn(at, 1000, 100)).map(|at| at % 10).collect();
     assert_eq!(places.len(), 10);
     assert_eq!(
@@ -149,7 +149,8 @@ fn names_are_of_one_number_each() {
     assert_eq!(FeatureSet::NAMES.iter().collect::<BTreeSet<_>>().len(), NUMBERS);
 }
 
-/// What was learned from the tables was learned from these numbers: of all rows, and (the last two) of a sample.
+/// The features are those in the tables that the networks were trained on: two matrices with all rows, two
+/// with a sample.
 #[test]
 fn numbers_are_those_of_the_measured_tables() {
     let table: &[u8] = include_bytes!("../../../benches/training/h100-test.tsv.gz");

@@ -1,5 +1,5 @@
-//! Blocks that are left, on small matrices of the gallery: the form that ships against the
-//! paper's.
+//! Tests, on small matrices of the gallery, of how many blocks [`cluster`] leaves compared with the paper's
+//! form.
 
 use super::*;
 use matrices::gallery::{
@@ -8,7 +8,7 @@ use matrices::gallery::{
 };
 use matrices::owned::OwnedCsr;
 
-/// Rows of a matrix in another order.
+/// Returns the rows of a matrix in another order.
 fn rows(matrix: &OwnedCsr<()>, order: &[u32]) -> Rows<i32, i32> {
     rows_of(matrix.cols, order, |row| matrix.row(row).0.iter().map(|&column| column as usize).collect())
 }
@@ -26,7 +26,8 @@ fn by_rows(matrix: OwnedCsr<()>, seed: u64) -> Rows<i32, i32> {
     rows(&matrix, &shuffled(matrix.rows, seed))
 }
 
-/// Names, matrices, and the most that [`cluster`] may leave, of what the user's order has.
+/// Returns names, matrices, and the largest fraction of the blocks of the user's order that [`cluster`] may
+/// leave.
 pub(crate) fn families() -> Vec<(&'static str, Rows<i32, i32>, f64)> {
     let stencil = || hex_mesh([14; 3], Reach::Corners).unwrap();
     let windowed = |window| {
@@ -99,7 +100,7 @@ fn few_blocks_are_left() {
             found.before
         );
         let least = paper.into_iter().fold(1.0, f64::min);
-        // A sample tells where there is something to gain.
+        // A sample detects where clustering gains.
         let sampled = check(&matrix, HALF, When::Promising);
         if after > most || after > 1.03 * least || (sampled.after > found.after && after < 0.97) {
             faults.push(format!("{name}: {after:.3} is left, sampled {:.3}", share(sampled.after)));

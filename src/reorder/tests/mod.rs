@@ -1,4 +1,4 @@
-//! Invariants of orders and windows, against sets that are made one by one.
+//! Tests of the invariants of orders and windows, against sets computed row by row.
 
 pub(crate) mod families;
 mod policies;
@@ -17,7 +17,7 @@ pub(super) fn permutation(numbers: &[u32]) -> Result<Permutation> {
     Permutation::new(&allocator(), Buffer::from_slice(&allocator(), numbers)?)
 }
 
-/// A random order.
+/// Returns a random order.
 pub(crate) fn shuffled(rows: usize, seed: u64) -> Vec<u32> {
     let mut random = Random::new(seed);
     let mut order: Vec<u32> = (0..rows as u32).collect();
@@ -27,7 +27,7 @@ pub(crate) fn shuffled(rows: usize, seed: u64) -> Vec<u32> {
     order
 }
 
-/// Sorted rows, from those of each position of `order`.
+/// Returns the sorted rows `row(order[0])`, `row(order[1])` and so on.
 pub(crate) fn rows_of(cols: usize, order: &[u32], row: impl Fn(usize) -> Vec<usize>) -> Rows<i32, i32> {
     let rows: Vec<Vec<usize>> = order
         .iter()
@@ -45,7 +45,7 @@ fn pattern_of(matrix: &Rows<i32, i32>, row: u32, shape: Shape) -> BTreeSet<usize
     matrix.row(row as usize).map(|at| matrix.columns[at] as usize / shape.width).collect()
 }
 
-/// Blocks of groups of rows.
+/// Returns the number of blocks of groups of rows.
 fn counted<'a>(matrix: &Rows<i32, i32>, groups: impl Iterator<Item = &'a [u32]>, shape: Shape) -> u64 {
     groups
         .map(|rows| {
@@ -56,7 +56,7 @@ fn counted<'a>(matrix: &Rows<i32, i32>, groups: impl Iterator<Item = &'a [u32]>,
         .sum()
 }
 
-/// What holds of every result; returns it.
+/// Clusters the matrix and checks the invariants of every result; returns the result.
 pub(super) fn check(matrix: &Rows<i32, i32>, shape: Shape, when: When) -> jaccard::Clustered {
     let found = cluster(&allocator(), &matrix.pattern(), shape, when).unwrap();
     let identity: Vec<u32> = (0..matrix.rows() as u32).collect();
@@ -69,7 +69,7 @@ pub(super) fn check(matrix: &Rows<i32, i32>, shape: Shape, when: When) -> jaccar
     let groups: Vec<&[u32]> =
         (0..windows.count()).map(|window| &windows.order[windows.range(window)]).collect();
     assert_eq!(found.after, counted(matrix, groups.iter().copied(), shape));
-    // Every row once; rows ascend in a window, and windows by their first rows.
+    // Every row occurs once; rows ascend in a window, and windows by their first rows.
     assert!(permutation(&windows.order).is_ok());
     assert_eq!(windows.starts[0], 0);
     assert_eq!(windows.starts[windows.count()] as usize, matrix.rows());
@@ -80,7 +80,7 @@ pub(super) fn check(matrix: &Rows<i32, i32>, shape: Shape, when: When) -> jaccar
         assert_eq!(&places[..rows.len()], *rows);
         assert!(places[rows.len()..].iter().all(|&place| place == Windows::HOLE));
     }
-    // Another time the same, and in 64-bit numbers from 1.
+    // A second run on the same matrix with 64-bit indices and base 1 has the same result.
     let wide = Rows::<i64, i64> {
         cols: matrix.cols,
         base: 1,
@@ -92,7 +92,7 @@ pub(super) fn check(matrix: &Rows<i32, i32>, shape: Shape, when: When) -> jaccar
     found
 }
 
-/// Whether the order leaves every row at its own place.
+/// Returns whether the order leaves every row at its own position.
 fn is_identity(order: &[u32]) -> bool {
     order.iter().enumerate().all(|(position, &row)| row as usize == position)
 }
@@ -120,13 +120,13 @@ fn shapes_out_of_range_are_refused() {
     }
 }
 
-/// Rows 0 … of a random matrix whose row i has entries around i / `alike`.
+/// Returns the shuffled rows of a random matrix in which each `alike` consecutive rows share most columns.
 pub(crate) fn neighbours(rows: usize, alike: usize, seed: u64) -> Rows<i32, i32> {
     let cols = 16 * rows;
     rows_of(cols, &shuffled(rows, seed), |row| {
         let mut random = Random::new(seed + (row / alike) as u64);
         let mut own = Random::new(row as u64);
-        // Repeated columns, too.
+        // Some columns repeat.
         (0..12).map(|_| random.below(cols)).chain((0..4).map(|_| own.below(cols / 64))).collect()
     })
 }
@@ -136,7 +136,7 @@ fn the_exact_form_is_the_papers() {
     let matrix = neighbours(300, 7, 5);
     for distance in [0.0, 0.4, DISTANCE, 1.0, 2.0] {
         let order = exact(&allocator(), &matrix.pattern(), HALF, distance).unwrap();
-        // The greedy scheme, literally.
+        // The greedy scheme, written out literally.
         let mut left: Vec<u32> = (0..300).collect();
         let mut expected = vec![];
         while !left.is_empty() {
@@ -155,7 +155,7 @@ fn the_exact_form_is_the_papers() {
             });
         }
         assert_eq!(order[..], expected[..], "{distance}");
-        // Nothing is nearer than 0: each row is a cluster. Everything is nearer than 2: one.
+        // No row is nearer than 0, so each row is a cluster. All are nearer than 2, so there is one cluster.
         assert!(is_identity(&order) || (distance != 0.0 && distance != 2.0));
         assert!(!is_identity(&order) || distance != DISTANCE);
     }
@@ -169,11 +169,11 @@ fn rows_that_are_alike_become_windows() {
         let matrix = rows_of(200 * 64, &order, |row| (0..5).map(|at| row / 16 * 64 + at * 13).collect());
         let found = check(&matrix, shape, When::Promising);
         let each = (0..5).map(|at| at * 13 / shape.width).collect::<BTreeSet<_>>().len() as u64;
-        // 64 columns of a group begin at a block, and each group is a window.
+        // The 64 columns of a group begin at a block, and each group is a window.
         assert_eq!(found.after, 200 * each);
         let windows = found.windows.unwrap();
         assert_eq!(windows.count(), 200);
-        // The paper's form comes to the same clusters in the same order.
+        // The paper's form finds the same clusters in the same order.
         let paper = exact(&allocator(), &matrix.pattern(), shape, DISTANCE).unwrap();
         assert_eq!(paper[..], windows.order[..]);
     }
@@ -181,7 +181,7 @@ fn rows_that_are_alike_become_windows() {
 
 #[test]
 fn clusters_end_at_windows_and_leave_holes() {
-    // Groups of 12: one a window, since nothing of another group fits it.
+    // Groups of 12 rows: one per window, since no row of another group fits it.
     let matrix = rows_of(100 * 64, &shuffled(1200, 2), |row| vec![row / 12 * 64, row / 12 * 64 + 20]);
     let found = check(&matrix, HALF, When::Always);
     assert_eq!((found.after, found.windows.unwrap().count()), (200, 100));
@@ -189,7 +189,7 @@ fn clusters_end_at_windows_and_leave_holes() {
 
 #[test]
 fn nothing_is_permuted_where_nothing_is_gained() {
-    // A band in its own order, and its reverse.
+    // A band in its own order, and in reverse.
     for reverse in [false, true] {
         let order: Vec<u32> = (0..1000).map(|row| if reverse { 999 - row } else { row }).collect();
         let matrix = rows_of(1100, &order, |row| (row..row + 100).collect());
@@ -220,7 +220,7 @@ fn degenerate_matrices() {
             check(&rows_of(100, &all(1), |_| vec![3, 3, 3, 50]), shape, when);
             check(&rows_of(1000, &all(1), |_| (0..1000).collect()), shape, when);
             check(&rows_of(100, &all(500), |_| vec![7, 7, 60]), shape, when);
-            // A full row among empty ones and short ones.
+            // A full row among empty and short ones.
             let mixed = |row: usize| match row % 50 {
                 7 => (0..2000).collect(),
                 8..20 => vec![],
@@ -234,11 +234,11 @@ fn degenerate_matrices() {
 
 #[test]
 fn equal_rows_take_linear_time() {
-    // Comparing each with each would be 10^12 comparisons, half an hour.
+    // Comparing each row with each other would take 10^12 comparisons, half an hour.
     let matrix = rows_of(64, &(0..1 << 20).collect::<Vec<_>>(), |_| vec![5]);
     let found = check_large(&matrix);
     assert_eq!(found.before, found.after);
-    // The same row and a second one by turns, so that there is something to gain.
+    // Two different rows alternate, so that clustering gains.
     let matrix = rows_of(64, &(0..1 << 18).collect::<Vec<_>>(), |row| vec![row % 2 * 32]);
     let found = check_large(&matrix);
     assert_eq!((found.before, found.after), (1 << 15, 1 << 14));

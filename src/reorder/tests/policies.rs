@@ -1,4 +1,5 @@
-//! Orders by name: on small examples by hand, against the paper's greedy form, and what holds of all.
+//! Tests of orders by name: by hand on small examples, against the paper's greedy form, and of the properties
+//! of all.
 
 use super::families::families;
 use super::*;
@@ -15,13 +16,13 @@ fn masks(matrix: &Rows<i32, i32>) -> Masks {
     Masks::new(&allocator(), &matrix.pattern()).unwrap()
 }
 
-/// Rows of these lengths; columns from 0 on.
+/// Returns rows of these lengths, with columns from 0 on.
 fn of_lengths(lengths: &[usize]) -> Rows<i32, i32> {
     let cols = lengths.iter().copied().max().unwrap_or(0).max(1);
     Rows::new(0, cols, lengths, |_, entry| entry)
 }
 
-/// Rows with one entry in each of these blocks of 32 columns.
+/// Returns rows with one entry in each of the given blocks of 32 columns.
 fn of_blocks(blocks: &[&[usize]]) -> Rows<i32, i32> {
     let all: Vec<u32> = (0..blocks.len() as u32).collect();
     rows_of(64 * LANES, &all, |row| {
@@ -29,7 +30,7 @@ fn of_blocks(blocks: &[&[usize]]) -> Rows<i32, i32> {
     })
 }
 
-/// Rows by load, a mixture of all lengths with columns of some locality, and some empty.
+/// Returns rows of mixed lengths, some of them empty, with columns of some locality.
 fn mixed(rows: usize, seed: u64) -> Rows<i32, i32> {
     let cols = 40 * LANES;
     let all: Vec<u32> = (0..rows as u32).collect();
@@ -49,8 +50,8 @@ fn random_width(row: usize) -> usize {
     [64, 200, 1280][row % 3]
 }
 
-/// The paper's form of the policies that look for near rows, which compares a row with all that are left; of the
-/// others the order that there is.
+/// Computes the order of a policy that looks for near rows in the paper's form, which compares a row with all
+/// remaining ones; for other policies calls [`order`].
 fn greedy(
     allocator: &Arc<Allocator>,
     pattern: &Pattern<'_, i32, i32>,
@@ -129,7 +130,7 @@ fn sorts_by_load() {
     let matrix = of_lengths(&[32, 33, 0, 64, 1, 96]);
     assert_eq!(by(&matrix, Reorder::PlainSort)[..], [5, 1, 3, 0, 4, 2]);
     assert_eq!(by(&matrix, Reorder::Dcsr)[..], [0, 1, 3, 4, 5, 2]);
-    // Loads 70, 69, … 1: the second 32 of them backwards, the last 6 forwards.
+    // Loads 70, 69, … 1: the second 32 of them reversed, the last 6 not.
     let lengths: Vec<usize> = (0..70).map(|row| (70 - row) * LANES).collect();
     let flipped = by(&of_lengths(&lengths), Reorder::FlippedSort);
     let expected: Vec<u32> = (0..32).chain((32..64).rev()).chain(64..70).collect();
@@ -138,20 +139,23 @@ fn sorts_by_load() {
 
 #[test]
 fn longest_processing_time_evens_out() {
-    // 64 loads: 40, and 63 of 1. Its warp gets the last row that no other has room for.
+    // 64 rows: one of load 40, and 63 of load 1. Its warp gets the last row, for which no other warp has
+    // room.
     let mut lengths = vec![1; 64];
     lengths[20] = 40 * LANES;
     let matrix = of_lengths(&lengths);
     let order = by(&matrix, Reorder::Lpt);
     assert_eq!((order[0], order[32]), (20, 63));
-    // Loads 64 … 1: plain sort gives warp 0 the most each time; with two rows a warp all have 65.
+    // Loads 64 … 1: plain sort gives warp 0 the largest loads; with two rows per warp the others give each
+    // warp 65.
     let lengths: Vec<usize> = (0..64).map(|row| (64 - row) * LANES).collect();
     let matrix = of_lengths(&lengths);
     let loads = loads(&allocator(), &matrix.pattern()).unwrap();
     assert!(warp_sums(&loads, &by(&matrix, Reorder::Lpt)).iter().all(|&sum| sum == 65));
     assert!(warp_sums(&loads, &by(&matrix, Reorder::FlippedSort)).iter().all(|&sum| sum == 65));
     assert_eq!(warp_sums(&loads, &by(&matrix, Reorder::PlainSort))[0], 64 + 32);
-    // Of any rows, it has the least of the longest warp that any of the three have, but for a row.
+    // For any rows, its longest warp is no longer than that of plain sort, and above the mean by at most one
+    // row.
     for seed in 0..20 {
         let matrix = mixed(500 + seed as usize, seed);
         let loads = crate::reorder::masks::loads(&allocator(), &matrix.pattern()).unwrap();
@@ -164,8 +168,8 @@ fn longest_processing_time_evens_out() {
 
 #[test]
 fn cache_aware_orders_by_hand() {
-    // Row 1 has the least load (none differ: the least number wins, so row 0); from {0} the nearest is {0, 1}
-    // (1 away), then {1} (1), then {1, 2} (1), then {2, 3}, then {9}.
+    // All rows of one load: the order begins with row 0. From {0} the nearest is {0, 1} (1 away), then {1}
+    // (1), then {1, 2} (1), then {2, 3}, then {9}.
     let matrix = of_blocks(&[&[0], &[2, 3], &[0, 1], &[9], &[1], &[1, 2]]);
     for policy in [Reorder::CtaAware, Reorder::Hybrid21, Reorder::Hybrid22, Reorder::Hybrid1] {
         for form in [greedy, order] {
@@ -173,7 +177,8 @@ fn cache_aware_orders_by_hand() {
             assert_eq!(found[..], [0, 2, 4, 5, 1, 3], "{policy:?}");
         }
     }
-    // 32 rows of a pattern each, and their likes in another order: the warp's second row is like its first.
+    // 32 rows with a pattern each, then rows with the same patterns in another order: each warp's second row
+    // is to equal its first.
     let blocks: Vec<Vec<usize>> =
         (0..64).map(|row| vec![if row < 32 { row } else { (row * 5) % 32 }]).collect();
     let blocks: Vec<&[usize]> = blocks.iter().map(Vec::as_slice).collect();
@@ -207,7 +212,7 @@ fn ties_go_by_load_or_by_the_warps_row() {
 
 #[test]
 fn rcm_finds_the_band() {
-    // A path whose vertices are shuffled comes back as a path, in every component.
+    // A path whose vertices are shuffled becomes a path again, in every component.
     let places = shuffled(90, 4);
     let mut row_of = vec![0; 90];
     places.iter().enumerate().for_each(|(row, &place)| row_of[place as usize] = row);
@@ -232,7 +237,7 @@ fn rcm_finds_the_band() {
 #[test]
 fn every_policy_is_a_permutation_and_the_same_again() {
     let mut cases: Vec<Rows<i32, i32>> = [1, 2, 31, 32, 33, 64, 65, 700].map(|rows| mixed(rows, 9)).into();
-    // None; no entries; no columns; all alike; one long row.
+    // No rows; no entries; rows all alike; one long row.
     cases.push(Rows { cols: 10, base: 0, offsets: vec![0], columns: vec![] });
     cases.push(of_lengths(&[0; 100]));
     cases.push(of_lengths(&[5; 100]));
@@ -240,7 +245,7 @@ fn every_policy_is_a_permutation_and_the_same_again() {
     for mut matrix in cases {
         for policy in POLICIES {
             if policy == Reorder::Rcm {
-                // Square; columns may be past the rows otherwise.
+                // RCM needs a square matrix, so columns are wrapped to the number of rows.
                 let rows = matrix.rows();
                 matrix.columns.iter_mut().for_each(|column| *column %= rows.max(1) as i32);
                 matrix.cols = rows;
@@ -252,7 +257,7 @@ fn every_policy_is_a_permutation_and_the_same_again() {
             let found = by(&matrix, policy);
             assert_eq!(found.len(), matrix.rows());
             assert!(permutation(&found).is_ok());
-            // In 64-bit numbers from 1 the same.
+            // The same order results with 64-bit indices and base 1.
             let wide = Rows::<i64, i64> {
                 cols: matrix.cols,
                 base: 1,
@@ -283,12 +288,12 @@ fn no_order_and_no_memory_are_errors() {
     }
 }
 
-/// What an order makes small: distances at the rule's reach.
+/// Returns the sum that a policy is to make small: distances at the reach of its rule.
 fn cost(matrix: &Rows<i32, i32>, policy: Reorder, order: &[u32]) -> u64 {
     transitions(&masks(matrix), order, rule(policy).unwrap().reach)
 }
 
-/// The policies that look for near rows.
+/// Returns the policies that look for near rows.
 fn chained() -> impl Iterator<Item = Reorder> {
     POLICIES.into_iter().filter(|&policy| rule(policy).is_some())
 }
@@ -310,7 +315,7 @@ fn the_near_linear_form_loses_little() {
     }
 }
 
-/// Rows that the greedy form is asked to put in order.
+/// Number of rows that the greedy form puts in order.
 const GREEDY_ROWS: usize = 600;
 
 fn first_rows(mut matrix: Rows<i32, i32>, count: usize) -> Rows<i32, i32> {
@@ -319,5 +324,5 @@ fn first_rows(mut matrix: Rows<i32, i32>, count: usize) -> Rows<i32, i32> {
     matrix
 }
 
-/// The most that the near-linear form's distances may be, of the greedy form's.
+/// Largest ratio of the near-linear form's distances to those of the greedy form.
 const MOST: f64 = 2.0;

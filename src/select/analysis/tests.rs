@@ -1,4 +1,4 @@
-//! The sum is what is minimised.
+//! Tests that selection minimises analysis and executions together.
 
 use super::*;
 use crate::algorithm::{Query, Row, TABLE};
@@ -46,9 +46,9 @@ fn rows(backend: BackendKind) -> Vec<&'static Row> {
 
 const MANY: i64 = 1 << 50;
 
-/// On an H100, with what is counted of real patterns: one product reads A in place, many take what an
-/// unknown number takes, and between them the sum of analysis and executes never is more than another's, up to
-/// the margin of the predictions by which `sell` is preferred.
+/// On an H100, with statistics of real patterns: one execution reads A in place, many take the same choice as
+/// an unknown number, and in between the sum of analysis and executions is never more than another choice's,
+/// up to the margin of predictions by which `sell` is preferred.
 #[test]
 fn the_sum_is_least() {
     let (machine, all) = (&Machine::H100, rows(BackendKind::Cuda));
@@ -79,7 +79,7 @@ fn the_sum_is_least() {
             for other in &choices {
                 assert!(total <= sum(other).1 * (1.0 + 1e-12), "{name} {}: {:?}", 1 << log, parts(other));
             }
-            // More executes never make a cheaper analysis the best.
+            // With more executions the best choice never has a cheaper analysis.
             assert!(analysis >= before, "{name} {}", 1 << log);
             before = analysis;
         }
@@ -87,7 +87,7 @@ fn the_sum_is_least() {
     assert!(converted > 3, "{converted}");
 }
 
-/// The same of SpMM.
+/// The sum of analysis and executions of SpMM is the least, too.
 #[test]
 fn the_sum_of_products_with_matrices_is_least() {
     use crate::problem::SpmmProblem;
@@ -131,7 +131,7 @@ fn the_sum_of_products_with_matrices_is_least() {
     assert!(converted > 0);
 }
 
-/// Nothing is counted where that cannot pay.
+/// Pattern statistics are not counted where that cannot pay.
 #[test]
 fn a_look_is_for_what_may_pay_for_it() {
     let (machine, problem) = (&Machine::H100, problem((60_000, 60_000, 4_000_000)));
@@ -140,12 +140,12 @@ fn a_look_is_for_what_may_pay_for_it() {
     assert!(of(0).may_look_spmv(execute) && of(MANY).may_look_spmv(execute) && !of(1).may_look_spmv(execute));
     assert!(of(0).may_look_spmm(execute) && of(MANY).may_look_spmm(execute) && !of(1).may_look_spmm(execute));
     assert!(of(0).may_look_spgemm(execute) && of(MANY).may_look_spgemm(execute));
-    // Tiles that are twice as fast, for products that are many.
+    // Tiles that are twice as fast pay for many products only.
     assert!(of(0).takes_tiles(1e-3, 2.0) && of(MANY).takes_tiles(1e-3, 2.0) && !of(1).takes_tiles(1e-5, 2.0));
     assert!(of(0).may_cluster(1e-5, 1.5e-3) && !of(1).may_cluster(1e-5, 1.5e-3));
 }
 
-/// A copy is more than what is read in place, and an order more than a copy.
+/// Analysis with a copy costs more than reading in place, and one with a row order more than a copy.
 #[test]
 fn what_is_made_takes_longer() {
     for machine in [&Machine::HOST, &Machine::H100] {
@@ -168,7 +168,8 @@ fn what_is_made_takes_longer() {
     }
 }
 
-/// TUNED leaves behind what cannot gain what it costs, and times nothing where that is all.
+/// TUNED puts choices that cannot gain what they cost behind the others, and times nothing if only one is
+/// left.
 #[test]
 fn what_cannot_pay_is_not_timed() {
     let problem = problem((60_000, 60_000, 4_000_000));
@@ -186,8 +187,8 @@ fn what_cannot_pay_is_not_timed() {
     assert_eq!(of(MANY), (Effort::Tuned, Algorithm::Sell, 2));
 }
 
-/// A device with half of the memory's bandwidth takes twice as long for entries and rows, as long to begin with and for
-/// what the host does.
+/// A device with half the memory bandwidth takes twice as long for entries and rows, and as long for the
+/// fixed start and the work of the host.
 #[test]
 fn analyses_follow_memory() {
     use crate::select::device::tests::{A100, H200, HALVES, RTX_4090};
@@ -207,14 +208,14 @@ fn analyses_follow_memory() {
     assert_eq!(of_size(&HALVES[1], (0, 0)).analysis(csr), start);
     let by_device = [&H200, &FITTED, &A100, &RTX_4090].map(of);
     assert!(by_device.is_sorted() && by_device[0] < by_device[1], "{by_device:?}");
-    // Orders are the host's: they add as much on any device.
+    // The host computes orders: they add the same time on any device.
     let ordered = Choice { method: Method::Csr(RowOrder::new(Reorder::GrayCode)), ..csr.clone() };
     let order = |device| {
         let known = of_size(device, (60_000, 4_000_000));
         known.analysis(&ordered) - known.analysis(csr)
     };
     assert!((order(&RTX_4090) / order(&FITTED) - 1.0).abs() < 1e-9);
-    // One product of 0.66 ms, of which tiles would spare half: less than a slow device takes to make them.
+    // One product of 0.66 ms, half of which tiles would save: less than a slow device takes to make them.
     let takes = |device| of_size(device, (60_000, 4_000_000)).takes_tiles(660e-6, 2.0);
     assert!(takes(&FITTED) && takes(&H200) && !takes(&HALVES[1]) && !takes(&RTX_4090));
 }

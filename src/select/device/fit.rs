@@ -1,6 +1,6 @@
-//! What [`Ratios`](super::Ratios) say of a second device, against what was measured there: tables of the same products by
-//! the same algorithms, of an H100 first, as `tarsia bench` writes them (benches/results) or `tarsia sample`
-//! (benches/training), packed by gzip or not. Which device the second is of it says itself.
+//! Comparison of [`Ratios`](super::Ratios) with measurements on a second device: tables of the same products
+//! by the same algorithms, that of an H100 first, as `tarsia bench` (benches/results) or `tarsia sample`
+//! (benches/training) writes them, compressed by gzip or not. Each table names its device.
 //!
 //! `TARSIA_TABLES=FIRST,SECOND cargo test --release --lib of_a_second_device -- --ignored --nocapture`
 
@@ -15,12 +15,12 @@ use crate::select::roofline::Machine;
 use crate::select::Choice;
 use crate::support::{self, Combo, Types};
 
-/// A product: precision, matrix, and columns of C.
+/// Key of a product: precision, matrix, and columns of C.
 pub(in crate::select) type Product = (String, String, i64);
 /// Microseconds by product and name of the algorithm.
 type Times = BTreeMap<Product, BTreeMap<String, f64>>;
 
-/// The types that tables have.
+/// Types of a precision in the tables.
 pub(in crate::select) fn types(precision: &str) -> Option<Types> {
     match precision {
         "f64" => Some(support::F64::TYPES),
@@ -31,7 +31,7 @@ pub(in crate::select) fn types(precision: &str) -> Option<Types> {
     }
 }
 
-/// The device that a text names.
+/// Attributes of the device that a text names.
 fn device(text: &str) -> Option<Attributes> {
     let known = [
         ("H100", FITTED),
@@ -44,11 +44,11 @@ fn device(text: &str) -> Option<Attributes> {
     known.iter().find(|(name, _)| text.contains(name)).map(|known| known.1)
 }
 
-/// The device of a table, and the times of an operation.
+/// Device of a table, and its times of an operation.
 fn parse(text: &str, op: &str) -> (Attributes, Times) {
     let (mut found, mut times) = (None, Times::new());
     let mut add = |precision: &str, matrix: &str, n: &str, name: &str, us: &str| {
-        // 0, or no number: it was not measured.
+        // 0, or no number, marks a time that was not measured.
         let (Ok(n), Ok(us)) = (n.parse(), us.parse::<f64>()) else { return };
         if us > 0.0 {
             let product = (precision.to_string(), matrix.to_string(), n);
@@ -90,8 +90,8 @@ fn mean(of: impl Iterator<Item = f64>) -> f64 {
     all.iter().sum::<f64>() / all.len().max(1) as f64
 }
 
-/// Compares the two tables of TARSIA_TABLES. `seconds`: what an algorithm is predicted to take on a machine; `choices`:
-/// those of the default, the best first.
+/// Compares the two tables of TARSIA_TABLES and prints the result. `seconds` predicts the time of an
+/// algorithm on a machine; `choices` returns those of the default, best first.
 pub(in crate::select) fn compare(
     op: &str,
     seconds: impl Fn(&Machine, &Product, &str) -> Option<f64>,
@@ -102,9 +102,10 @@ pub(in crate::select) fn compare(
     let ((_, before), (device, after)) = (read(first, op), read(second, op));
     println!("{op}: {device:?}");
     let machines = [Machine::H100, Machine::of_device(&device)];
-    // Logarithms of measured and predicted times on the first device over those on the second.
+    // Logarithms of the measured and the predicted ratio of times, first device over second, by algorithm.
     let mut logs: BTreeMap<&str, Vec<[f64; 2]>> = BTreeMap::new();
-    // Of the best time over that of what the first device's choice is, the second's, and the default as it was run.
+    // Best time over the time of three choices: by the first device's rates, by the second's, and the default
+    // as run.
     let mut shares: [Vec<(f64, &Product)>; 3] = Default::default();
     for (product, times) in &after {
         for (name, us) in times {

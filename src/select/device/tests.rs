@@ -1,4 +1,4 @@
-//! Rates of devices that nothing was measured on move in the direction that their data sheets say.
+//! Rates of devices that were not measured move in the direction of their data sheets.
 
 use super::*;
 use crate::algorithm::Algorithm;
@@ -42,21 +42,21 @@ pub(in crate::select) const B200: Attributes = Attributes {
 const F64: Types = support::F64::TYPES;
 const F32: Types = support::F32::TYPES;
 
-/// Seconds of SpMV on the matrix of this name.
+/// Estimate of SpMV on the matrix of this name.
 fn spmv_estimate(device: &Attributes, matrix: &str, algorithm: Algorithm, types: Types) -> spmv::Estimate {
     let machine = Machine::of_device(device);
     let survey = &surveys(types.x.size())[matrix];
     spmv::estimate(machine.spmv.as_ref().unwrap(), survey, algorithm, &Widths { types, index: (4, 4) })
 }
 
-/// Seconds of SpMM on the matrix of this name.
+/// Predicted seconds of SpMM on the matrix of this name.
 fn spmm_seconds(device: &Attributes, matrix: &str, algorithm: Algorithm, types: Types, n: i64) -> f64 {
     let machine = Machine::of_device(device);
     let survey = &spmm_surveys()[matrix][usize::from(types.a.size() > 2)];
     spmm::estimate(machine.spmm_rates().unwrap(), survey, algorithm, types, n).seconds
 }
 
-/// Everything that a machine has, in full digits.
+/// All numbers of a machine, in full digits.
 fn numbers(machine: &Machine) -> String {
     format!("{machine:?}")
 }
@@ -66,10 +66,10 @@ fn an_h100_has_the_rates_that_were_fitted_on_it() {
     assert_eq!(Ratios::of(&FITTED), Ratios::SAME);
     let fitted = numbers(&Machine::H100);
     assert_eq!(numbers(&Machine::of_device(&FITTED)), fitted);
-    // Other boards of the model, with clocks of their own.
+    // Other boards of the same model have slightly different clocks.
     let board = Attributes { clock_khz: 1_965_000, memory_khz: 2_600_000, ..FITTED };
     assert_eq!(numbers(&Machine::of_device(&board)), fitted);
-    // And a smaller model is another machine.
+    // A smaller model has other rates.
     let pcie = Attributes { multiprocessors: 114, clock_khz: 1_755_000, memory_khz: 1_593_000, ..FITTED };
     assert_ne!(numbers(&Machine::of_device(&pcie)), fitted);
 }
@@ -86,7 +86,7 @@ fn what_the_driver_does_not_know_is_an_h100s() {
         singles_per_double: 0,
     };
     assert_eq!(numbers(&Machine::of_device(&nothing)), numbers(&Machine::H100));
-    // Each alone leaves the other rules.
+    // An unknown attribute leaves the other ratios unchanged.
     let of = Ratios::of(&L40S);
     assert_eq!(Ratios::of(&Attributes { memory_khz: 0, ..L40S }), Ratios { memory: 1.0, ..of });
     assert_eq!(Ratios::of(&Attributes { memory_bits: 0, ..L40S }), Ratios { memory: 1.0, ..of });
@@ -103,7 +103,7 @@ fn ratios_are_those_of_data_sheets() {
         let ratio = Ratios::of(&device).memory;
         assert!((ratio * 3.35 / terabytes - 1.0).abs() < 0.02, "{device:?}: {ratio}");
     }
-    // Multiply-adds of doubles a second: half of the 9.7, 1.43 and 1.29 TFLOPS.
+    // Multiply-adds of doubles a second: half of 9.7, 1.43 and 1.29 TFLOPS.
     for (device, tera) in [(A100, 4.9), (L40S, 0.72), (RTX_4090, 0.645)] {
         let ratios = Ratios::of(&device);
         let fitted = 132.0 * 1.98e9 * 64.0 * ratios.cycles;
@@ -111,7 +111,7 @@ fn ratios_are_those_of_data_sheets() {
         assert!((1e-12 / seconds / tera - 1.0).abs() < 0.02, "{device:?}: {seconds:e}");
     }
     assert_eq!(Ratios::of(&H200).doubles, [0.0; 2]);
-    // A B200 has as many as an H100 without matrix units, and none that are faster.
+    // A B200 does as many as an H100 without matrix units, but its matrix units do no more.
     assert!(Ratios::of(&B200).doubles[0] == 0.0 && Ratios::of(&B200).doubles[1] > 0.0);
 }
 
@@ -134,7 +134,7 @@ fn more_memory_bandwidth_helps_what_moves_bytes_and_nothing_else() {
         }
     }
     assert!(bytes > 50, "{bytes}");
-    // Long streams: nearly the ratio.
+    // Long streams gain nearly the ratio.
     let of = |device| spmv_estimate(device, "band1024", Algorithm::Sell, F64).seconds;
     assert!(of(&FITTED) / of(&H200) > 1.3, "{}", of(&FITTED) / of(&H200));
 }
@@ -165,7 +165,7 @@ fn slower_devices_are_slower_and_faster_ones_faster() {
 #[test]
 fn doubles_on_a_card_with_few_units_for_them_are_bound_by_those() {
     for device in [&L40S, &RTX_4090] {
-        // Multiply-adds a second that the card does at the most.
+        // Highest number of multiply-adds of doubles a second on the card.
         let most = f64::from(device.multiprocessors) * f64::from(device.clock_khz) * 1e3 * 2.0;
         for (matrix, [_, survey]) in spmm_surveys() {
             let products = survey.counts.nnz as f64 * 128.0;
@@ -175,17 +175,17 @@ fn doubles_on_a_card_with_few_units_for_them_are_bound_by_those() {
             for algorithm in ALGORITHMS {
                 let seconds = spmm_seconds(device, matrix, algorithm, F64, 128);
                 assert!(seconds > 0.95 * products / most, "{matrix} {algorithm:?}");
-                // Singles are not.
+                // Singles are not bound by the units for doubles.
                 let slower = seconds / spmm_seconds(device, matrix, algorithm, F32, 128);
                 let on_h100 = seconds / spmm_seconds(&FITTED, matrix, algorithm, F64, 128);
                 assert!(on_h100 > 2.0 && slower > 1.5, "{matrix} {algorithm:?}: {on_h100} {slower}");
             }
         }
-        // SpMV moves ten bytes and more for each of them: memory still bounds it.
+        // SpMV moves at least ten bytes per multiply-add: memory still bounds it.
         let found = spmv_estimate(device, "band1024", Algorithm::Sell, F64);
         assert_eq!(found.bound, spmv::Bound::Bytes);
     }
-    // What has few zeros in its blocks is the better choice then: each costs a multiplication.
+    // A layout with few zeros in its blocks is then the better choice: each zero costs a multiplication.
     let zeros = |device| {
         spmm_seconds(device, "rmat20", Algorithm::Dense, F64, 128)
             / spmm_seconds(device, "rmat20", Algorithm::Row, F64, 128)
@@ -222,8 +222,8 @@ fn parts_of_a_time_follow_what_they_wait_for() {
     assert_eq!([Ratios::SAME, small, slow].map(|device| device.seconds(3.0, 1.0)), [3.0, 5.0, 4.0]);
     let h200 = Ratios::of(&H200);
     assert!((h200.seconds(3.0, 1.0) - (2.0 + 1.0 / h200.memory)).abs() < 1e-9);
-    // TFLOPS of data sheets, matrix units without zeros that are left out: fp32 and fp16 of an A100 19.5 and 312, fp32
-    // of an RTX 4090 82.6.
+    // TFLOPS of data sheets, without sparsity of matrix units: fp32 and fp16 of an A100 19.5 and 312, fp32 of
+    // an RTX 4090 82.6.
     let (a100, rtx) = (Ratios::of(&A100), Ratios::of(&RTX_4090));
     let (singles, halves) = (132.0 * 1.98e9 * 256.0 * 1e-12, 132.0 * 1.98e9 * 4096.0 * 1e-12);
     for (found, expected) in
@@ -231,7 +231,7 @@ fn parts_of_a_time_follow_what_they_wait_for() {
     {
         assert!((found / expected - 1.0).abs() < 0.02, "{found} {expected}");
     }
-    // Seconds more of a multiply-add count in doubles alone.
+    // The additional seconds per multiply-add count in doubles only.
     use crate::types::ComputeType;
     assert!(rtx.doubles[0] > 0.0 && rtx.of_compute(ComputeType::R64F) == rtx);
     assert_eq!(rtx.of_compute(ComputeType::Tf32), Ratios { doubles: [0.0; 2], ..rtx });

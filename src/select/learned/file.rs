@@ -1,4 +1,4 @@
-//! The file that trees are kept in, which train/weights.py writes and the library has inside. Little endian:
+//! File format of the trees; train/weights.py writes the file, and the library embeds it. Little endian:
 //!
 //! ```text
 //! 8 bytes  TARSIALT
@@ -6,19 +6,19 @@
 //! u32      version of the list of numbers (Survey::VERSION)
 //! u32      numbers of a product (as many as Survey::NAMES has)
 //! u32      comparisons from the root of a tree to a leaf, d
-//! 2 × f64  between what factors are held
-//! u32      algorithms whose predicted times, over one's own, are numbers of trees; then the name of each
+//! 2 × f64  bounds of correction factors
+//! u32      algorithms whose predicted times, over one's own, are inputs of trees; then the name of each
 //! u32      algorithms that have trees; then of each
 //!   name
-//!   i32                what all its trees add to
+//!   i32                start value to which the leaves of all its trees are added
 //!   u32                trees, t
-//!   t (2^d − 1) × u8   which number is compared (Learned::inputs), tree by tree
-//!   t (2^d − 1) × f32  with what
+//!   t (2^d − 1) × u8   indices of the compared numbers (Learned::inputs), tree by tree
+//!   t (2^d − 1) × f32  limits of the comparisons
 //!   t 2^d × i16        leaves
 //! u64      checksum: FNV-1a of all bytes before
 //! ```
 //!
-//! A name is one of ALGORITHMS in 16 bytes, with zeros behind it.
+//! A name is one of ALGORITHMS in 16 bytes, padded with zeros.
 
 use std::sync::LazyLock;
 
@@ -27,36 +27,36 @@ use crate::algorithm::Algorithm;
 use crate::checksum::fnv1a;
 
 const MAGIC: &[u8; 8] = b"TARSIALT";
-/// Counts up when anything above changes.
+/// Format version, incremented when anything above changes.
 const FORMAT: u32 = 2;
 const NAME: usize = 16;
 const CHECKSUM: usize = 8;
-/// Algorithms of SpMM that the cost model chooses from, by their names in tables of measurements.
+/// SpMM algorithms that the cost model chooses from, by their names in tables of measurements.
 const ALGORITHMS: [Algorithm; 5] =
     [Algorithm::Row, Algorithm::SpmmSell, Algorithm::Window, Algorithm::Smat, Algorithm::Dense];
-/// Deeper trees would be beyond what a product's some thousand measurements can tell.
+/// Largest depth of a tree: some thousand measurements of products cannot support deeper ones.
 const DEEPEST: u32 = 8;
-/// Between what bounds must lie: a wider range of factors made choices worse (benches/NOTES.md, "Choices that were
-/// learned").
+/// Range that bounds must lie in: a wider range of factors made choices worse (benches/NOTES.md, "Choices
+/// that were learned").
 const WIDEST: (f64, f64) = (0.3, 3.0);
 
-/// Trees from products measured on an H100.
+/// Trees learned from products measured on an H100.
 pub fn h100() -> &'static Learned {
     static H100: LazyLock<Learned> =
         LazyLock::new(|| parse(include_bytes!("spmm-h100.bin")).expect("a unit test reads this file"));
     &H100
 }
 
-/// The error is a text that says what is wrong with the file.
+/// Result whose error is a text that says what is wrong with the file.
 pub(in crate::select) type Result<T> = std::result::Result<T, &'static str>;
 
-/// Reads a file from its beginning; has the bytes that are still to be read.
+/// Reader of a file from its beginning; holds the bytes that are still to be read.
 pub(in crate::select) struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    /// What is between the first bytes of files of a kind and the checksum at the end, which must be right.
+    /// Checks the magic bytes and the checksum of a file, and returns a reader of what lies between them.
     pub(in crate::select) fn open(file: &'a [u8], magic: &[u8; 8]) -> Result<Self> {
         let body = file.len().checked_sub(CHECKSUM).ok_or("it ends too early")?;
         let (rest, sum) = file.split_at(body);
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
         Ok(from)
     }
 
-    /// All of it has been read.
+    /// Checks that everything has been read.
     pub(in crate::select) fn end(&self) -> Result<()> {
         match self.rest {
             [] => Ok(()),
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
         Ok(f64::from_le_bytes(self.array()?))
     }
 
-    /// So many numbers of N bytes.
+    /// Reads `count` numbers of N bytes each.
     pub(in crate::select) fn numbers<const N: usize, T>(
         &mut self,
         count: usize,
@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
         found.ok_or("no algorithm has this name")
     }
 
-    /// Algorithms, each once, with what follows the name.
+    /// Reads a list of algorithms, each named once, with the data that follow each name.
     fn algorithms<T>(&mut self, mut of: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<(Algorithm, T)>> {
         let mut out: Vec<(Algorithm, T)> = Vec::new();
         for _ in 0..self.u32()? {
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads a file and checks all of it.
+/// Parses a file and checks all of it.
 pub(super) fn parse(file: &[u8]) -> Result<Learned> {
     let mut from = Reader::open(file, MAGIC)?;
     if from.u32()? != FORMAT {

@@ -11,7 +11,7 @@ fn learned(forests: Vec<(Algorithm, Forest)>) -> Learned {
 }
 
 fn weights() -> Learned {
-    // Where number 6 is at most 2, half as long; else as predicted, or longer where what is predicted is more
+    // Half as long where number 6 is at most 2; else as predicted, or longer where the prediction is more
     // than three times the best.
     let made = Forest {
         base: 100,
@@ -19,7 +19,7 @@ fn weights() -> Learned {
         limits: vec![2.0, f32::INFINITY, 3.0],
         leaves: vec![-7032, -7032, -100, 900],
     };
-    // A tenth longer where `sell` takes more than half as long, or was not looked at.
+    // A tenth longer where `sell` takes more than half as long, or was not measured.
     let relative = Forest {
         base: 0,
         inputs: vec![22, 22, 0],
@@ -37,15 +37,15 @@ fn trees_are_walked_and_bounded() {
         numbers[6] = number;
         let all = [(Algorithm::SpmmSell, 1e-6), (Algorithm::Row, predicted)];
         let correction = Correction::new(&weights, &numbers, &all).unwrap();
-        // What nothing was learned of is left as it is.
+        // An algorithm without trees is not corrected.
         assert_eq!(correction.seconds(Algorithm::SpmmSell, predicted), predicted);
         correction.seconds(Algorithm::Row, predicted) / predicted
     };
-    // A half is beyond the bound.
+    // A factor of a half is beyond the bound.
     assert_eq!([of(1.0, 2e-6), of(2.0, 2e-6)], [0.7; 2]);
     assert_eq!(of(2.5, 2e-6), 1.0);
     assert!((of(2.5, 4e-6) - 0.1f64.exp()).abs() < 1e-10);
-    // Five times the best is as far as corrections go.
+    // Predictions of more than five times the best are not corrected.
     assert!((of(1.0, 4.9e-6) - 0.7).abs() < 1e-10);
     assert_eq!(of(1.0, 5.1e-6), 1.0);
     assert!(Correction::new(&learned(vec![]), &[], &[]).is_none());
@@ -76,14 +76,14 @@ fn exponentials_are_near() {
 #[test]
 fn a_correction_takes_microseconds() {
     let numbers = [1.0; NUMBERS];
-    // A hundred trees of five comparisons for one algorithm, which five are asked for.
+    // A hundred trees of five comparisons for one algorithm, evaluated once for each of five algorithms.
     let forest = Forest { base: 0, inputs: vec![3; 3100], limits: vec![0.5; 3100], leaves: vec![1; 3200] };
     let deep = Learned { depth: 5, ..learned(vec![(Algorithm::SpmmSell, forest)]) };
     let all = [Algorithm::SpmmSell, Algorithm::Row, Algorithm::Window, Algorithm::Smat, Algorithm::Dense];
     let all = all.map(|algorithm| (algorithm, 1.0));
     let (mut sum, mut least) = (0.0, f64::INFINITY);
     for _ in 0..200 {
-        // The fastest of many: others share the machine.
+        // The fastest of many runs counts, since others share the machine.
         let start = std::time::Instant::now();
         let correction = Correction::new(&deep, &numbers, &all).unwrap();
         for _ in 0..5 {
@@ -92,7 +92,7 @@ fn a_correction_takes_microseconds() {
         least = start.elapsed().as_secs_f64().min(least);
     }
     println!("{:.1} µs", 1e6 * least);
-    // Optimized below 20 µs; tests need not be.
+    // Optimized builds take less than 20 µs; builds of tests may take longer.
     assert!(sum > 0.0 && least < 2e-3, "{least}");
 }
 
@@ -124,10 +124,11 @@ fn numbers_are_finite_and_named() {
     assert_eq!((of("reuse_8"), of("row_bytes"), of("mean"), of("longest")), (1.5, 128.0, 1.5, 3.0));
 }
 
-/// All candidates of products of matrices that nothing was learned from: files, and the comparison of the gallery.
+/// Times of all candidates for products of matrices that nothing was learned from: files, and the comparison
+/// of the gallery.
 const MEASURED: &[u8] = include_bytes!("../../../benches/training/h100-test.tsv.gz");
 
-/// A product of the table: its numbers, and what is predicted and measured of its algorithms, in microseconds.
+/// Product of the table: its numbers, and the predicted and measured microseconds of its algorithms.
 struct Measured {
     group: String,
     numbers: Vec<f32>,
@@ -166,7 +167,7 @@ fn measured(op: &str) -> Vec<Measured> {
     products.filter(|product| product.times.len() > 1).collect()
 }
 
-/// Of each group of products how much of the best candidate's speed choices have, in geomean.
+/// Speed of the choices over that of the best candidate, in geomean, for each group of products.
 fn shares(products: &[Measured], choose: impl Fn(&Measured) -> Algorithm) -> BTreeMap<&str, f64> {
     let mut sums: BTreeMap<&str, (f64, usize)> = BTreeMap::new();
     for product in products {
@@ -179,7 +180,7 @@ fn shares(products: &[Measured], choose: impl Fn(&Measured) -> Algorithm) -> BTr
     sums.into_iter().map(|(group, (sum, count))| (group, (sum / count as f64).exp())).collect()
 }
 
-/// The algorithm with the least seconds; `kept`, if there is one, unless that is faster by the margin.
+/// Returns the algorithm with the least seconds, or `kept` unless the former is faster by the margin.
 fn best(all: &[(Algorithm, f64)], kept: Option<(Algorithm, f64)>) -> Algorithm {
     let first = all.iter().min_by(|x, y| x.1.total_cmp(&y.1)).unwrap();
     let kept = kept.and_then(|(kept, margin)| {
@@ -189,7 +190,8 @@ fn best(all: &[(Algorithm, f64)], kept: Option<(Algorithm, f64)>) -> Algorithm {
     kept.unwrap_or(first).0
 }
 
-/// Each group of products: of SpMV by the cost model alone, of SpMM with what was learned, which is worth it.
+/// Choices are near the best in each group of products: SpMV's by the cost model alone, SpMM's with the
+/// learned corrections, which improve them.
 #[test]
 fn choices_are_near_the_best() {
     let mean = |shares: &BTreeMap<&str, f64>| shares.values().map(|share| share.ln()).sum::<f64>();

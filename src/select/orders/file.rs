@@ -1,4 +1,4 @@
-//! The file that networks are kept in, which train/weights.py writes and the library has inside. Little endian:
+//! File format of the networks; train/weights.py writes the file, and the library embeds it. Little endian:
 //!
 //! ```text
 //! 8 bytes  TARSIARO
@@ -6,14 +6,14 @@
 //! u32      version of the list of features (FeatureSet::VERSION)
 //! u32      features (as many as FeatureSet::NAMES has), f
 //! u32      forms of products; then of each
-//!   16 bytes   its name, one of FORMS with zeros behind it
-//!   f × f32    what is taken from the logarithms of the features
-//!   f × f32    what they are divided by then
+//!   16 bytes   its name, one of FORMS padded with zeros
+//!   f × f32    shifts, subtracted from the logarithms of the features
+//!   f × f32    scales, by which the differences are divided
 //!   u32        layers; then of each
 //!     u32        outputs, o
 //!     i × o × f32  weights, for its i inputs: the features, or the outputs of the layer before
 //!     o × f32    biases
-//!   o × u32    for each output of the last layer its order of rows (tarsiaReorder_t)
+//!   o × u32    order of rows of each output of the last layer (tarsiaReorder_t)
 //! u64      checksum: FNV-1a of all bytes before
 //! ```
 
@@ -26,17 +26,17 @@ use crate::select::learned::file::{Reader, Result};
 use crate::types::Reorder;
 
 const MAGIC: &[u8; 8] = b"TARSIARO";
-/// Counts up when anything above changes.
+/// Format version, incremented when anything above changes.
 const FORMAT: u32 = 1;
 const NAME: usize = 16;
-/// Products that take orders of rows, by their names in the file.
+/// Forms of products that take row orders, by their names in the file.
 const FORMS: [(Algorithm, &str); 3] =
     [(Algorithm::Csr, "spmv-csr"), (Algorithm::Row, "spmm-row"), (Algorithm::SpmmCsr, "spmm-csr")];
-/// Layers and outputs of a layer at the most: far more than the paper's network has.
+/// Maximum number of layers of a network and of outputs of a layer: far more than the paper's network has.
 const MOST_LAYERS: u32 = 4;
 const MOST_OUTPUTS: u32 = 256;
 
-/// Networks from times measured on an H100.
+/// Networks learned from times on an H100.
 pub fn h100() -> &'static Orders {
     static H100: LazyLock<Orders> =
         LazyLock::new(|| parse(include_bytes!("orders-h100.bin")).expect("a unit test reads this file"));
@@ -50,7 +50,7 @@ fn form(name: [u8; NAME]) -> Result<Algorithm> {
     found.map(|(algorithm, _)| algorithm).ok_or("no form of product has this name")
 }
 
-/// Finite numbers.
+/// Reads `count` numbers, which must be finite.
 fn numbers(from: &mut Reader<'_>, count: usize) -> Result<Vec<f32>> {
     let numbers = from.numbers(count, f32::from_le_bytes)?;
     match numbers.iter().all(|number| number.is_finite()) {
@@ -96,7 +96,7 @@ fn network(from: &mut Reader<'_>) -> Result<Network> {
     Ok(Network { shifts, scales, layers, policies })
 }
 
-/// Reads a file and checks all of it.
+/// Parses a file and checks all of it.
 pub(super) fn parse(file: &[u8]) -> Result<Orders> {
     let mut from = Reader::open(file, MAGIC)?;
     if from.u32()? != FORMAT {

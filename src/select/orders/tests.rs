@@ -5,7 +5,7 @@ use super::*;
 use crate::matrix::compressed::Pattern;
 use crate::reorder::policy::POLICIES;
 
-/// A network of one layer, which gives the logarithms of some features as outputs.
+/// Network of one layer, whose outputs are the logarithms of some features, shifted.
 fn network(outputs: &[(Reorder, usize, f32)]) -> Network {
     let mut weights = vec![0.0; NUMBERS * outputs.len()];
     for (at, (_, input, _)) in outputs.iter().enumerate() {
@@ -24,7 +24,7 @@ fn network(outputs: &[(Reorder, usize, f32)]) -> Network {
 fn logarithms_are_those_of_the_library() {
     let steps = (-90..=160).map(|tenth| 10f64.powf(f64::from(tenth) / 10.0));
     for x in steps.chain([0.0, 1.0, 0.5, 3.0, 1023.0, 1e300]) {
-        // Of a small x the bits are gone that 1 + x has no room for.
+        // For a small x, 1 + x drops the low bits of x.
         let near = 4.0 * f64::EPSILON * (1.0 + x.ln_1p());
         assert!((log1p(x) - x.ln_1p()).abs() <= near, "{x}: {} {}", log1p(x), x.ln_1p());
     }
@@ -41,7 +41,7 @@ fn the_order_of_the_least_time_is_chosen() {
     // ln(1 + 3) − 2 and ln(1 + 1) − 1.
     assert_eq!(of(1.0, 3.0), Reorder::Lpt);
     assert_eq!(of(1.0, 5.0), Reorder::Dcsr);
-    // Neither is faster than the rows' own.
+    // No order is faster than the rows' own.
     assert_eq!(of(2.0, 7.0), Reorder::None);
 }
 
@@ -55,7 +55,7 @@ fn what_the_matrix_cannot_have_is_not_chosen() {
     assert_eq!(two.choose(&numbers), Reorder::Dcsr);
 }
 
-/// Layers are summed up, and only the last has negative outputs.
+/// Layers feed each other, and only the last keeps negative outputs.
 #[test]
 fn layers_follow_each_other() {
     let mut deep = network(&[(Reorder::Lpt, 3, 0.0), (Reorder::Dcsr, 4, -1.5)]);
@@ -94,19 +94,19 @@ fn what_nothing_was_learned_of_is_not_supported() {
     }
 }
 
-/// Products in all orders of rows, of sampled matrices that nothing was learned from.
+/// Times of products in all row orders, of sampled matrices that nothing was learned from.
 const MEASURED: &[u8] = include_bytes!("../../../benches/training/h100-orders-test.tsv.gz");
 
-/// The features of a matrix, and the microseconds of a product in each order; RCM of square matrices alone.
+/// Features of a matrix, and microseconds of a product in each order; RCM for square matrices only.
 type Measured = ([f64; NUMBERS], Vec<(Reorder, f64)>);
 
-/// `none`, `plain_sort` ….
+/// Order of the name that a table has, such as `none` or `plain_sort`.
 fn order_of(name: &str) -> Reorder {
     let is_it = |order: &&Reorder| order.c_name().to_lowercase() == format!("tarsia_reorder_{name}");
     *Reorder::ALL.iter().find(is_it).unwrap()
 }
 
-/// The products of a form.
+/// Measured products of a form.
 fn measured(form: &str) -> Vec<Measured> {
     let mut text = String::new();
     flate2::read::GzDecoder::new(MEASURED).read_to_string(&mut text).unwrap();
@@ -139,12 +139,12 @@ fn share(ratios: &[f64], is_met: impl Fn(f64) -> bool) -> f64 {
     ratios.iter().filter(|&&ratio| is_met(ratio)).count() as f64 / ratios.len() as f64
 }
 
-/// As the paper tells it (section V.D): what the chosen orders gain over the rows' own, what the oracle would, which
-/// knows the times, and how far matrices are from that. The paper has 96 % of the oracle's mean speed-up, and
-/// 86 % of matrices within 4 %.
+/// Comparison with the oracle as in the paper (section V.D): the gain of the chosen orders over the rows'
+/// own, the gain of the oracle, which knows the times, and the distance of matrices from it. The paper has 96
+/// % of the oracle's mean speed-up, and 86 % of matrices within 4 %.
 #[test]
 fn choices_are_near_the_oracle() {
-    // Of the oracle's speed, and of its gain, at the least.
+    // Minimum shares of the oracle's speed and of its gain.
     let forms = [
         ("orders-spmv-csr", Algorithm::Csr, 0.985, 0.2),
         ("orders-spmm-row", Algorithm::Row, 0.98, 0.5),
@@ -166,7 +166,7 @@ fn choices_are_near_the_oracle() {
             oracle.push(own(times) / best);
             shares.push(best / taken);
         }
-        // A matrix that cannot have the order keeps its own.
+        // A matrix that cannot have the order keeps its own order.
         let always = |policy: &Reorder| {
             let of = |(_, times): &Measured| own(times) / time_of(times, *policy).unwrap_or(own(times));
             geomean(&products.iter().map(of).collect::<Vec<_>>())

@@ -1,16 +1,18 @@
-//! By which limits the rows of a product of SpGEMM `hash` go to bins, of which one launch takes each (kernels/spgemm/rows.cu
-//! sorts them, and src/backend/cuda/spgemm/bins.rs says which kinds there are).
+//! Limits by which the rows of a product of SpGEMM `hash` are put into bins, each of which is processed by
+//! one launch (kernels/spgemm/rows.cu sorts the rows, and src/backend/cuda/spgemm/bins.rs lists the kinds of
+//! bins).
 
-/// Columns of the range of a group of rows at the most, which 16 bits number; the same in
-/// kernels/spgemm/rows.cu.
+/// Widest column range of a group of rows, which 16 bits can number; kernels/spgemm/rows.cu has the same
+/// constant.
 pub const GROUP_SPAN: i64 = 1 << 16;
-/// Groups of rows end at multiples; the same in kernels/spgemm/group.cu.
+/// Groups of rows end at multiples of this number; kernels/spgemm/group.cu has the same constant.
 pub const GROUP_CUT: usize = 48;
-/// Rows that are put into bins at once: each bin has a place for every row, 3 MB in all.
+/// Maximum number of rows that are put into bins in one pass: each bin then has room for every row, 3 MB in
+/// all.
 const FEW_ROWS: i64 = 1 << 15;
 
-/// Places that each bin has in a list of so many rows, so that they need not be counted first; 0: as many as it has
-/// rows.
+/// Slots of each bin in a list of `rows` rows, so that bins need not be counted first; 0 if each bin gets as
+/// many slots as it has rows.
 pub fn stride(rows: i64) -> i64 {
     if rows <= FEW_ROWS {
         rows
@@ -19,8 +21,8 @@ pub fn stride(rows: i64) -> i64 {
     }
 }
 
-/// Limits by which rows go to a bin of a kind (kernels/spgemm/rows.cu, which has the same structure), and how many bins
-/// of the kind are used.
+/// Limits by which rows are put into the bins of each kind, and the number of bins used of each kind.
+/// kernels/spgemm/rows.cu has the same structure.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Bins {
@@ -38,23 +40,24 @@ pub struct Bins {
     pub blocks: i64,
 }
 
-/// Products of a row that a warp has in its lanes at once.
+/// Products of a row that a warp holds in its lanes at once.
 const TINY: i64 = 32;
 
-/// Whether the right factor has so many columns that blocks with a bitmap would look at many windows of them.
+/// Returns whether the right factor has so many columns that blocks with a bitmap would go through many
+/// windows of them.
 pub fn is_far(cols: i64) -> bool {
-    // Above, blocks with one table have no bits for a slot beside a column.
+    // With more columns, the tables of blocks have no bits for a slot beside a column.
     cols > 1 << 19 && cols < 1 << 47
 }
 
 impl Bins {
-    /// By products, which bound a row's entries, and groups by their range of
-    /// columns. A warp's table for more than 1024 would leave a multiprocessor of
-    /// an H100 less than 28 warps. `distinct`: each row of the right factor has
-    /// distinct columns, so that teams take the rows of a table.
+    /// Bins of the symbolic phase: rows by products, which bound their entries, and groups by their column
+    /// range. A warp's table for more than 1024 would leave a multiprocessor of an H100 fewer than 28 warps.
+    /// `distinct` says that each row of the right factor has distinct columns, so that teams take the rows
+    /// with tables.
     ///
-    /// `far`: the right factor has so many columns that blocks with a bitmap would look
-    /// at many windows; then a block has one table, if it can, or more threads.
+    /// `far` says that the right factor has so many columns that blocks with a bitmap would go through many
+    /// windows; a block then has one table if possible, or else more threads.
     pub const fn symbolic(distinct: bool, far: bool) -> Bins {
         Bins {
             limits: [TINY, 128, 512, 1024, 0, 0],
@@ -72,10 +75,10 @@ impl Bins {
         }
     }
 
-    /// By entries of C of `value` bytes, and groups by bytes of shared memory, of
-    /// which the largest leave a multiprocessor of an H100 eight warps. A warp
-    /// alone is too slow for more than `few` products whatever they add up to,
-    /// and small blocks for more than `medium`.
+    /// Bins of the numeric phase: rows by entries of C with values of `value` bytes, and groups by bytes of
+    /// shared memory, of which the largest leave a multiprocessor of an H100 eight warps. A single warp is
+    /// too slow for more than `few` products whatever number of entries they add up to, and small blocks for
+    /// more than `medium`.
     pub const fn numeric(distinct: bool, key: usize, value: usize, far: bool) -> Bins {
         Bins {
             limits: [if distinct { 16 } else { 0 }, 32, 64, 128, 256, 512],
@@ -88,13 +91,13 @@ impl Bins {
             tiny: if distinct { 0 } else { TINY },
             slide_limits: [16, 32, 64, 128, 256],
             slides: 5,
-            // What shared memory holds for values of 16 bytes, or keys of 8.
+            // Shared memory limits these tables for values of 16 bytes and for keys of 8.
             block_limits: [1024, if key + value <= 12 { 4096 } else { 2048 }],
             blocks: if far { 2 } else { 0 },
         }
     }
 
-    /// Whether teams take the rows of the small bins.
+    /// Returns whether teams of lanes take the rows of the small bins.
     pub fn by_teams(&self) -> bool {
         self.tiny == 0
     }
@@ -104,7 +107,7 @@ impl Bins {
 mod tests {
     use super::*;
 
-    /// All combinations of what bins go by.
+    /// Bins for all combinations of parameters.
     fn all() -> impl Iterator<Item = Bins> {
         let flags = || [false, true].into_iter();
         let pairs = move || flags().flat_map(move |distinct| flags().map(move |far| (distinct, far)));
@@ -126,7 +129,8 @@ mod tests {
             );
             assert!(ascends(&bins.slide_limits, bins.slides) && ascends(&bins.block_limits, bins.blocks));
             assert!(bins.few <= bins.medium || bins.blocks > 0, "{bins:?}");
-            // Teams take rows of tables, or warps do whose lanes have all products of short ones.
+            // Either teams take the rows with tables, or warps that hold all products of a short row in their
+            // lanes.
             assert_eq!(bins.by_teams(), bins.tiny == 0);
         }
         assert!(all().any(|bins| bins.by_teams()) && all().any(|bins| !bins.by_teams()));

@@ -1,19 +1,19 @@
-//! How C by columns comes of its rows on a device, or its rows of its columns, in the memory that a product may take: by one
-//! sort of all entries, or part by part.
+//! Conversion of C from rows to columns, or from columns to rows, on a device within the memory that a
+//! product may take: by one sort of all entries, or part by part.
 
 use crate::types::IndexType;
 
-/// Bytes that a product may take beside the bound: sorts of up to some hundred thousand entries
-/// are made of launches, and cutting them would only make more.
+/// Bytes that a product may take beyond the bound: sorts of up to some hundred thousand entries consist
+/// mostly of launches, and cutting them would only add more.
 pub const SLACK: usize = 16 << 20;
-/// Parts that staged rows are cut into at the most, where memory allows it: each looks at all
-/// columns, and takes some 20 launches.
+/// Maximum number of parts that staged rows are cut into, if memory allows: each part scans all columns, and
+/// takes some 20 launches.
 const MOST_PARTS: usize = 256;
 
-/// Rows that become columns.
+/// Sizes of the rows that are converted to columns.
 #[derive(Clone, Copy, Debug)]
 pub struct Staging {
-    /// Type of the columns that are computed.
+    /// Index type of the columns that are computed.
     pub index: IndexType,
     /// Bytes of a value.
     pub value: usize,
@@ -23,19 +23,19 @@ pub struct Staging {
     pub entries: usize,
 }
 
-/// How they do.
+/// Way in which rows are converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// All rows are in the plan's memory, and are sorted at one time.
+    /// All rows are in the plan's memory, and are sorted in one pass.
     Whole,
-    /// All rows are there, and are sorted part by part.
+    /// All rows are in the plan's memory, and are sorted part by part.
     Staged,
-    /// Rows are computed part by part.
+    /// Rows are computed, as well as sorted, part by part.
     Parts,
 }
 
 impl Staging {
-    /// Bytes of a key, a column.
+    /// Bytes of a sort key, which is a column index.
     fn key(&self) -> usize {
         if i32::try_from(self.cols).is_ok() {
             4
@@ -44,33 +44,34 @@ impl Staging {
         }
     }
 
-    /// Bytes of an entry that is staged.
+    /// Bytes of a staged entry.
     pub fn staged(&self) -> usize {
         self.index.size() + self.value
     }
 
-    /// Bytes of an entry that is sorted, in parts: both are there twice.
+    /// Bytes of an entry during the sort of a part: key and position, each twice.
     fn sorted(&self) -> usize {
         2 * (self.key() + 4)
     }
 
-    /// Entries of a part of staged rows at the least, where memory allows it.
+    /// Minimum number of entries of a part of staged rows, if memory allows.
     pub fn least(&self) -> usize {
         self.entries / MOST_PARTS
     }
 
-    /// Entries of a part that is sorted in so many bytes, where each takes `more` besides.
+    /// Maximum number of entries of a part that can be sorted in `room` bytes, if each takes `more` bytes
+    /// besides.
     pub fn most(&self, room: usize, more: usize) -> usize {
-        // Arrays of the columns; and some memory is left to sorts and to those who compute.
+        // Fixed arrays of the columns; some memory is also left to the sort and to the kernels that compute.
         let fixed = 2 * 8 * (self.cols as usize + 1);
         let entries = room.saturating_sub(fixed) / 8 * 7 / (self.sorted() + more);
         entries.min(u32::MAX as usize).min(self.entries)
     }
 
-    /// In so many bytes.
+    /// Way of conversion in `room` bytes.
     pub fn way(&self, room: usize) -> Way {
         let position = if u32::try_from(self.entries).is_ok() { 4 } else { 8 };
-        // And a byte for what a sort takes besides.
+        // One byte an entry covers the other memory of a sort.
         let entry = self.staged() + 2 * (self.key() + position) + 1;
         let staged = self.entries.saturating_mul(self.staged());
         let columns = 8 * (self.cols as usize + 1);

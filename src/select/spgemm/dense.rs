@@ -1,13 +1,13 @@
-//! Whether the wide rows of SpGEMM `hash` on a device are multiplied as dense matrices are (src/backend/cuda/spgemm/dense.rs),
-//! and in which panels.
+//! Decision whether the wide rows of SpGEMM `hash` on a device are multiplied as dense matrices
+//! (src/backend/cuda/spgemm/dense.rs), and the panels for it.
 
 use crate::select::device::Ratios;
 use crate::select::spmm::dense::Arithmetic;
 use crate::support::{Combo, Types, F64};
 use crate::types::DataType;
 
-/// Multiplications and additions a second of dense products on an H100 by the library's own kernels. These are guesses on
-/// the safe side, about half of what the matrix units do at most, since panels are small.
+/// Multiplications and additions a second of dense products on an H100 by the library's own kernels. These
+/// are conservative guesses, about half the peak of the matrix units, since panels are small.
 fn rate(arithmetic: Arithmetic) -> f64 {
     match arithmetic {
         Arithmetic::F64 | Arithmetic::F32 => 30e12,
@@ -16,37 +16,38 @@ fn rate(arithmetic: Arithmetic) -> f64 {
     }
 }
 
-/// Bytes a second that zeros are written and products read with.
+/// Bytes a second at which zeros are written and products read.
 const BYTES: f64 = 1.5e12;
-/// Microseconds of the launches of a panel of the product, and of each column of the left factor where it is too small to
-/// fill the device. Both follow from one measurement: dlmc_rn50_vd095_final, 1000 × 2048 times its transpose in eight panels
-/// of 256 rows, took 462 µs.
+/// Microseconds of the launches of a panel of the product, and per column of the left factor for panels too
+/// small to fill the device. Both follow from one measurement: dlmc_rn50_vd095_final, 1000 × 2048 times its
+/// transpose in eight panels of 256 rows, took 462 µs.
 const PANEL_US: f64 = 12.0;
 const COLUMN_US: f64 = 0.022;
-/// Microseconds of windows of columns: of a product without work, and of a multiplication (4096 × 4096 of fp64
-/// with 20 % of all entries: 10.6 ms for 2.7 · 10⁹; 2048 × 512 with 10 %, times its transpose: 0.6 ms for
-/// 2.2 · 10⁷).
+/// Microseconds of the kernels with windows of columns: of a product without work, and per multiplication
+/// (4096 × 4096 of fp64 with 20 % of all entries: 10.6 ms for 2.7 · 10⁹; 2048 × 512 with 10 %, times its
+/// transpose: 0.6 ms for 2.2 · 10⁷).
 const WINDOWS_US: f64 = 200.0;
 const WINDOWS_PRODUCT_US: f64 = 3.6e-6;
-/// Multiplications of a product at the least.
+/// Minimum number of multiplications of a product for which panels are considered.
 const LEAST_PRODUCTS: i64 = 10_000_000;
 
-/// A product of factors of m × k and k × n, most rows of which are wide.
+/// Product of factors of m × k and k × n, most rows of which are wide.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     pub types: Types,
     pub shape: (usize, usize, usize),
-    /// Multiplications.
+    /// Number of multiplications.
     pub products: i64,
-    /// Entries of both factors and of the product.
+    /// Stored entries of both factors and of the product together.
     pub entries: i64,
     /// Bytes that are kept of the pattern.
     pub kept: usize,
 }
 
 impl Wanted {
-    /// The panels by which it is faster than by windows of columns, in as many bytes as the factors and the product take;
-    /// `None`: it is not. Only for real numbers. `device`: what it is to an H100 in the arithmetic of the types.
+    /// Panels by which the product is faster than by windows of columns, in no more bytes than the factors
+    /// and the product take; `None` if it is not, or for complex numbers. `device` has the ratios to an H100
+    /// in the arithmetic of the types.
     pub fn panels(&self, device: &Ratios) -> Option<Panels> {
         let Wanted { types, shape: (m, k, n), products, entries, kept } = *self;
         let is_real = matches!(types.a, DataType::R64F | DataType::R32F | DataType::R16F | DataType::R16BF);
@@ -54,7 +55,7 @@ impl Wanted {
             return None;
         }
         let sizes = [types.a.size(), types.y.size()];
-        // Columns of entries have 32 bits at the least.
+        // Column indices have at least 32 bits.
         let bytes = (entries as usize).saturating_mul(sizes[0] + 4).saturating_sub(kept);
         let panels = panels(self.shape, sizes, bytes)?;
         let [left, right, product] = panels.bytes(k, sizes);
@@ -76,10 +77,10 @@ impl Wanted {
         (dense < WINDOWS_US + product * products as f64).then_some(panels)
     }
 
-    /// A product of fp64 of which only the lengths of rows are known, if it is expected to have wide rows alone: factors of
-    /// so many rows and columns, with so many entries.
+    /// An fp64 product of which only sizes and numbers of entries are known, if all its rows are expected to
+    /// be wide.
     pub fn expected([m, k, n]: [i64; 3], entries: [i64; 2]) -> Option<Wanted> {
-        // The number that comes out if entries are where chance puts them.
+        // Expected number of multiplications if entries are placed at random.
         let products = entries[0] as f64 * entries[1] as f64 / k.max(1) as f64;
         let places = m as f64 * n as f64;
         let size = |extent: i64| usize::try_from(extent).ok();
@@ -90,31 +91,32 @@ impl Wanted {
             shape: (size(m)?, size(k)?, size(n)?),
             products: products as i64,
             entries: entries[0].saturating_add(entries[1]).saturating_add(of_product as i64),
-            // A bit for each place.
+            // Two bits for each element of C.
             kept: (places / 4.0) as usize,
         })
     }
 }
 
-/// Rows of the left factor and of the product, and columns of the right one and of the product, at one time.
+/// Size of panels: rows of the left factor and of the product, and columns of the right factor and of the
+/// product, that are multiplied at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Panels {
     pub rows: usize,
     pub columns: usize,
 }
 
-/// Rows or columns of a panel at the least, and to whose multiples they are rounded.
+/// Minimum number of rows or columns of a panel; larger numbers are rounded up to its multiples.
 const LEAST: usize = 256;
 
 impl Panels {
-    /// Elements between rows of so many elements of `size` bytes: whole packs of 16 bytes.
+    /// Leading dimension of rows of `columns` elements of `size` bytes: whole packs of 16 bytes.
     pub fn ld(columns: usize, size: usize) -> usize {
         let in_pack = 16 / size;
         columns.div_ceil(in_pack) * in_pack
     }
 
-    /// Bytes of the panels of the left factor, of the right one, and of the product, with values of these sizes in
-    /// factors and product.
+    /// Bytes of the panels of the left factor, of the right factor and of the product, given the bytes of a
+    /// value of the factors and of the product.
     pub fn bytes(&self, k: usize, [of_factors, of_product]: [usize; 2]) -> [usize; 3] {
         [
             self.rows * Self::ld(k, of_factors) * of_factors,
@@ -124,7 +126,7 @@ impl Panels {
     }
 }
 
-/// The largest panels in so many bytes; `None`: even the smallest take more.
+/// Largest panels that fit into `bytes`; `None` if even the smallest do not.
 pub fn panels((m, k, n): (usize, usize, usize), sizes: [usize; 2], bytes: usize) -> Option<Panels> {
     let mut panels = Panels { rows: m, columns: n };
     let half = |extent: usize| extent.div_ceil(2).next_multiple_of(LEAST);
@@ -133,7 +135,7 @@ pub fn panels((m, k, n): (usize, usize, usize), sizes: [usize; 2], bytes: usize)
         if left.saturating_add(right).saturating_add(product) <= bytes {
             return Some(panels);
         }
-        // The right factor's panel is written once, the left one's for each of its panels.
+        // The right factor's panel is written once, the left factor's once for each panel of the right one.
         if panels.rows > LEAST && (left >= right || panels.columns <= LEAST) {
             panels.rows = half(panels.rows).min(panels.rows - 1);
         } else if panels.columns > LEAST {
@@ -156,20 +158,21 @@ mod tests {
     #[test]
     fn nearly_dense_factors_pay() {
         let cube = |n| (n, n, n);
-        // Layers of 4096 × 4096 with 10 and 20 % of all entries; of 2048 × 512 with 10 %, times its transpose.
+        // Layers of 4096 × 4096 with 10 and 20 % of all entries, and of 2048 × 512 with 10 %, times its
+        // transpose.
         assert!(!pays(F64::TYPES, cube(4096), 688_077_421, 20_000_000));
         assert!(pays(F64::TYPES, cube(4096), 2_748_133_681, 23_000_000));
         assert!(pays(F64::TYPES, (2048, 512, 2048), 21_563_849, 4_300_000));
         assert!(pays(F32::TYPES, (2048, 512, 2048), 21_563_849, 4_300_000));
-        // So many panels in so little memory that windows are faster: 350 and 460 µs.
+        // So little memory requires so many panels that windows are faster: 350 and 460 µs.
         assert!(!pays(F64::TYPES, (1000, 2048, 1000), 35_882_465, 1_500_000));
-        // Matrix units multiply halves much faster; there is nothing for complex numbers.
+        // Matrix units multiply halves much faster; complex numbers are not supported.
         assert!(pays(F16F32::TYPES, cube(4096), 688_077_421, 20_000_000));
         assert!(
             !pays(C64::TYPES, (512, 2048, 512), 1 << 40, 680_000)
                 && !pays(F64::TYPES, cube(100), 1_000_000, 30_000)
         );
-        // A band of 16,384 rows.
+        // A band matrix of 16,384 rows.
         assert!(!pays(F64::TYPES, cube(16_384), 67_000_000, 4_000_000));
     }
 
@@ -178,9 +181,9 @@ mod tests {
         let expected =
             |shape, entries| Wanted::expected(shape, entries).and_then(|w| w.panels(&Ratios::SAME)).is_some();
         assert!(expected([2048, 512, 2048], [104_857; 2]) && expected([2048, 512, 2048], [383_955; 2]));
-        // C is so small that panels of the factors must be, too.
+        // C is so small that panels of the factors must be small, too.
         assert!(!expected([1000, 2048, 1000], [259_091; 2]) && !expected([512, 2048, 512], [209_715; 2]));
-        // Finite elements, and nothing.
+        // Finite elements, and empty or impossible shapes.
         assert!(
             !expected([62_451; 3], [4_007_383; 2])
                 && !expected([0; 3], [0; 2])
@@ -203,7 +206,7 @@ mod tests {
         assert_eq!(panels((100, 100, 99), [2, 4], 1000), None);
     }
 
-    /// Products of 4096 × 4096 from which on matrix units pay.
+    /// Minimum number of multiplications of a 4096 × 4096 product for which matrix units pay.
     fn least(types: Types, device: &crate::select::device::Attributes) -> i64 {
         let ratios = Ratios::of(device).of_compute(types.compute);
         let pays = |products| {
@@ -225,12 +228,14 @@ mod tests {
         for types in [F64::TYPES, F32::TYPES, F16F32::TYPES] {
             let of = |device| least(types, device) as f64 / least(types, &FITTED) as f64;
             let [small, slow] = [&HALVES[0], &HALVES[1]].map(of);
-            // Panels move bytes, windows do not; half of the multiprocessors are half of them for both.
+            // Panels depend on bandwidth, windows do not; half the multiprocessors slow both down.
             assert!(slow > 1.02 && of(&H200) < 0.99, "{types:?} {slow}");
             assert!((0.5..1.2).contains(&small), "{types:?} {small}");
-            // Doubles by matrix units are no faster than by plain instructions there, and zeros cost as much.
+            // On that card matrix units are no faster on doubles than plain instructions, and zeros cost as
+            // much.
             assert_eq!(of(&RTX_4090) > 10.0, types.a == DataType::R64F, "{types:?} {}", of(&RTX_4090));
-            // Panels of singles and halves are half as fast as its cycles say, and windows are not.
+            // Panels of singles and halves are half as fast as the A100's cycles suggest, and windows are
+            // not.
             assert!((0.8..2.2).contains(&of(&A100)), "{types:?} {}", of(&A100));
         }
         // Layers with 20 % of their entries: 105 ms by panels on an RTX 4090, 12 by windows.

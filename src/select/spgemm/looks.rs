@@ -1,56 +1,58 @@
-//! What a device looks for in the factors of SpGEMM before it sorts rows into bins, and whether its matrix units multiply
-//! tiles.
+//! Structures that a device searches the factors of SpGEMM for before it sorts rows into bins, and the
+//! decision whether matrix units multiply tiles.
 
-/// Products of a row from which on its range of columns is looked for: below,
-/// tables are small.
+/// Minimum number of products of a row whose column range is computed: tables for fewer are small.
 pub const EXTENT_PRODUCTS: i64 = 257;
-/// Mean products of a row below which no ranges are looked for: the look costs as
-/// much as the products' own, and few rows would gain.
+/// Mean products per row below which no column ranges are computed: that costs as much as the products
+/// themselves, and few rows would gain.
 const EXTENT_MEAN: f64 = 32.0;
-/// Mean entries of a row of the right factor from which on groups are formed: a
-/// warp looks at one row at a time.
+/// Mean entries per row of the right factor from which on groups are formed: a warp reads one row at a time.
 const GROUP_MEAN: f64 = 8.0;
-/// Products of a row of a group at the most: a warp takes it alone.
+/// Maximum number of products of a row in a group, which a single warp takes.
 pub const GROUP_WORK: i64 = 1 << 15;
 
-/// Products of a row that a warp takes alone, in any case, where blocks could. Rows of up to so many
-/// products made group_multiply take 74 µs in all on HEP-th (ncu), instead of 237 without a limit.
+/// Maximum number of products of a row that a single warp takes in any case, although a block could. This
+/// limit made group_multiply take 74 µs in all on HEP-th (ncu), instead of 237 without a limit.
 pub const ALONE_WORK: i64 = 2048;
-/// Warps that take rows alone at one time, twice as many as an H100 has room for; the same in kernels/spgemm/rows.cu.
+/// Number of warps that take rows alone at one time, twice as many as an H100 has room for;
+/// kernels/spgemm/rows.cu has the same constant.
 const ALONE_SHARE: i64 = 4096;
 
-/// Products of a row that a warp takes alone, where all rows have so many: a row with more would set the time of all.
+/// Maximum number of products of a row that a single warp takes in a product with `products` multiplications:
+/// a row with more than a warp's share would determine the time of the whole.
 pub fn alone_work(products: i64) -> i64 {
     ALONE_WORK.max(products / ALONE_SHARE)
 }
 
-/// Products of a row of a slide at the most: those have entries for tables in
-/// shared memory whether they are taken together or not.
+/// Maximum number of products of a row in a slide: such rows have few enough entries for tables in shared
+/// memory even if they are not taken together.
 pub const SLIDE_PRODUCTS: i64 = 1024;
-/// Rows below which no slides are looked for: their launches cost as much as they
-/// spare.
+/// Minimum number of rows for which slides are searched: with fewer, the launches cost as much as slides
+/// save.
 pub const SLIDE_ROWS: i64 = 4096;
 
-/// What is looked for in the patterns of both factors.
+/// Structures that are searched for in the patterns of both factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Looks {
-    /// The range of columns of each row of C.
+    /// Column range of each row of C.
     pub extents: bool,
-    /// Groups of rows of the left factor that have the same columns.
+    /// Groups of neighbouring rows of the left factor that have the same columns.
     pub groups: bool,
-    /// Slides: rows of the left factor whose columns are those of the row before, moved by as much.
+    /// Slides: rows of the left factor whose columns are those of the row before, all shifted by the same
+    /// amount.
     pub slides: bool,
 }
 
 impl Looks {
-    /// For a left factor of so many rows, and the entries of the longest row and of rows in the mean of both factors;
-    /// `distinct`: rows of both are sorted, and have each column once.
+    /// Structures to search for, given the rows, the entries of the longest row and the mean entries per row
+    /// of the left factor, and the latter two of the right factor. `distinct` says that rows of both factors
+    /// are sorted and have each column once.
     pub fn new(
         (rows, left_longest, left_mean): (i64, i64, f64),
         (right_longest, right_mean): (i64, f64),
         distinct: bool,
     ) -> Self {
-        // No row can have as many, or few have.
+        // True if some row can have that many products, and rows have many in the mean.
         let many = left_longest.saturating_mul(right_longest) >= EXTENT_PRODUCTS
             && left_mean * right_mean >= EXTENT_MEAN;
         let extents = distinct && many && rows > 0;
@@ -62,13 +64,13 @@ impl Looks {
     }
 }
 
-/// Entries of a tile of A times those of a tile of B, in the mean, from which on matrix units
-/// multiply all places of two tiles: cant's 69 · 69 took 742 µs by them and 913 without, dnn80's
-/// 51 · 51 9.3 and 9.7 ms, conf5's 37 · 37 549 and 528 µs, dnn90's 26 · 26 8.3 and 6.4 ms.
+/// Minimum product of the mean entries of a tile of A and of a tile of B for which matrix units multiply two
+/// tiles in full: cant's 69 · 69 took 742 µs by them and 913 without, dnn80's 51 · 51 9.3 and 9.7 ms, conf5's
+/// 37 · 37 549 and 528 µs, dnn90's 26 · 26 8.3 and 6.4 ms.
 const DENSE: f64 = 40.0 * 40.0;
 
-/// Whether matrix units multiply tiles, of factors whose numbers of entries have this product, and whose numbers of
-/// tiles have that one.
+/// Returns whether matrix units multiply tiles. `entries` is the product of the factors' numbers of entries,
+/// `tiles` that of their numbers of tiles.
 pub fn takes_matrix_units(entries: f64, tiles: f64) -> bool {
     entries >= DENSE * tiles
 }
@@ -82,7 +84,7 @@ mod tests {
         let none = Looks { extents: false, groups: false, slides: false };
         assert_eq!(Looks::new((1000, 100, 100.0), (100, 100.0), false), none);
         assert_eq!(Looks::new((0, 0, 0.0), (0, 0.0), true), none);
-        // Short rows in all, many of them; few; long rows; a factor of short rows.
+        // Many short rows; fewer of them; long rows; a right factor of short rows.
         assert_eq!(Looks::new((SLIDE_ROWS, 7, 7.0), (7, 7.0), true), Looks { slides: true, ..none });
         assert_eq!(Looks::new((SLIDE_ROWS - 1, 7, 7.0), (7, 7.0), true), none);
         let long = Looks::new((1000, 64, 64.0), (64, 64.0), true);

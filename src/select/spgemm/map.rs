@@ -1,34 +1,37 @@
-//! Whether SpGEMM `hash` keeps a map of the products for new values on a device (kernels/spgemm/map.cu), and how it makes
-//! one.
+//! Decision whether SpGEMM `hash` keeps a map of the products, by which a device computes new values
+//! (kernels/spgemm/map.cu), and how it builds the map.
 
-/// Bytes of a map over those of C, up to which it is made, where the factors' come on top: with
-/// doubles up to some four and a half products an entry. (cop20k 3.9, where numeric phases take 0.68
-/// of the time; hpcg128 5.8, whose slides look nothing up either, and take 0.81 of a map's time; conf5
-/// 6.4, cant 18, whose rows are groups that look a place up for nine products.)
+/// Maximum ratio of a map's bytes to those of C, with the factors' bytes allowed on top: for doubles this is
+/// up to some four and a half products an entry. With a map, numeric phases take 0.68 of the time without one
+/// for cop20k (3.9 products an entry). It does not pay for hpcg128 (5.8), whose slides look nothing up either
+/// and take 0.81 of a map's time, nor for conf5 (6.4) and cant (18), whose groups of rows look up a slot once
+/// for nine products.
 const MOST_OF_C: u64 = 3;
 
-/// Whether a map of so many bytes is worth them.
+/// Returns whether a map is worth its memory, given the bytes of the map, of C and of the factors.
 pub fn pays(map: u64, c: u64, factors: u64) -> bool {
     map <= c.saturating_mul(MOST_OF_C).saturating_add(factors)
 }
 
-/// Whether there is memory for a map of so many bytes, with so many left: the caller's next arrays come before it.
+/// Returns whether a map fits into the free memory (`room`), half of which is left to the caller's next
+/// arrays.
 pub fn fits(map: u64, room: u64) -> bool {
     map <= room / 2
 }
 
-/// Whether entries of C have so few products that the kernel for few is the faster one: it takes 0.89 of the other's time
-/// at 1.7 products an entry (cora_features, finan512), 0.97 at 2.5 (fe_pwt), 1.00 at 4.2 (bcsstk25) and 1.06 at 9.4
-/// (lp_maros_r7).
+/// Returns whether entries of C have so few products that the kernel for few is the faster one: it takes 0.89
+/// of the other's time at 1.7 products an entry (cora_features, finan512), 0.97 at 2.5 (fe_pwt), 1.00 at 4.2
+/// (bcsstk25) and 1.06 at 9.4 (lp_maros_r7).
 pub fn have_few(products: i64, entries: i64) -> bool {
     products <= entries.saturating_mul(4)
 }
 
-/// Products of a row from which on a block makes its lists; kernels/spgemm/map.cu has the same.
+/// Minimum number of products of a row whose lists a block builds instead of a warp; kernels/spgemm/map.cu
+/// has the same constant.
 pub const LONG_ROW: i64 = 8192;
 
-/// Lanes that take a row of the right factor where lists are made, of those that take one elsewhere. Rows of 16 entries
-/// take half the time with 32 lanes.
+/// Lanes that take a row of the right factor when lists are built, given the lanes that take one elsewhere.
+/// Rows of 16 entries take half the time with 32 lanes.
 pub fn lanes(part: i32) -> i32 {
     if part <= 8 {
         part
@@ -43,7 +46,7 @@ mod tests {
 
     #[test]
     fn few_products_an_entry_pay() {
-        // Products and entries of matrices times themselves, and entries of the factors.
+        // Products and entries of squared matrices, and entries of the factors.
         let map = |products: u64, entries: u64, nnz: u64| {
             pays(8 * products + 4 * entries, 12 * entries, 2 * 12 * nnz)
         };

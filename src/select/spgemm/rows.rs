@@ -1,13 +1,14 @@
-//! How many lanes, threads and blocks take a row of a factor, or of the product, of SpGEMM `hash` on a device.
+//! Number of lanes, threads and blocks that process a row of a factor, or of the product, of SpGEMM `hash` on
+//! a device.
 
-/// Threads that a device of so many multiprocessors runs at one time, as registers have room for.
+/// Number of threads that a device runs at one time, as limited by registers.
 pub fn threads_at_once(multiprocessors: u32) -> i64 {
     i64::from(multiprocessors) * 1024
 }
 
-/// Threads of a row where rows have this mean length: each takes some four entries,
-/// whose loads do not wait for each other.
-/// More where rows are too few for all threads that the device runs at one time, as long as they have entries.
+/// Lanes that take a row, for rows with this mean length: each lane takes some four entries, whose loads are
+/// independent. If rows are too few for all threads that the device runs at one time, a row gets more lanes,
+/// up to one per entry.
 pub fn lanes(rows: i64, mean: f64, multiprocessors: u32) -> i32 {
     let threads = threads_at_once(multiprocessors);
     let spare = (threads / rows.max(1)).clamp(1, 32) as u32;
@@ -16,8 +17,8 @@ pub fn lanes(rows: i64, mean: f64, multiprocessors: u32) -> i32 {
     (1 << spare.ilog2()).min(entries).max(by_length) as i32
 }
 
-/// Lanes of a team that takes a row with a table: at least so many (a power of two), and as many more, up to a warp's, as
-/// the device has threads for beside all of these rows: what a lane does for a row takes turns.
+/// Lanes of a team that takes a row with a table: at least `least` (a power of two), and up to a warp's as
+/// long as the device has threads for all rows at once. More lanes shorten the sequential work of each lane.
 pub fn lanes_of_team(least: i32, rows: i64, multiprocessors: u32) -> i32 {
     let threads = threads_at_once(multiprocessors);
     let mut lanes = least;
@@ -27,14 +28,14 @@ pub fn lanes_of_team(least: i32, rows: i64, multiprocessors: u32) -> i32 {
     lanes
 }
 
-/// Lanes of teams that count so many rows of up to `most` products, at least `part` of them.
+/// Lanes of the teams that count rows of up to `most` products; at least `part`.
 pub fn lanes_that_count(part: i32, most: u32, rows: i64, multiprocessors: u32) -> i32 {
     let least = (part as u32).max(most.div_ceil(16).next_power_of_two()).min(32);
     lanes_of_team(least as i32, rows, multiprocessors)
 }
 
-/// Lanes of teams that compute so many rows of up to `most` entries; kernels/spgemm/team.cu has a form for each of
-/// these numbers. All of a warp, if several teams would not fill the device.
+/// Lanes of the teams that compute rows of up to `most` entries; kernels/spgemm/team.cu has a variant for
+/// each of these numbers. A team is a whole warp if smaller teams would not fill the device.
 pub fn lanes_that_multiply(most: u32, rows: i64, multiprocessors: u32) -> i32 {
     let least = match most {
         ..=16 => 4,
@@ -48,8 +49,9 @@ pub fn lanes_that_multiply(most: u32, rows: i64, multiprocessors: u32) -> i32 {
     }
 }
 
-/// Slices of every row of the left factor that blocks of their own look at, where some row is very long: rows of which
-/// so many blocks take some each, and of which the longest has so many entries.
+/// Number of slices of every row of the left factor, each taken by blocks of its own, in the kernels that
+/// gather statistics: more than one if the longest row is very long and the `blocks` for whole rows leave
+/// room on the device.
 pub fn slices_of_looks(blocks: u32, longest: i64, multiprocessors: u32) -> u32 {
     const LEAST: i64 = 4096;
     const SLICE: i64 = 512;
@@ -61,8 +63,8 @@ pub fn slices_of_looks(blocks: u32, longest: i64, multiprocessors: u32) -> u32 {
     }
 }
 
-/// Lanes that take a row of the right factor, where rows have this mean length:
-/// most such rows at once, and few lanes without an entry.
+/// Lanes that take a row of the right factor, for rows with this mean length: as many rows as possible at
+/// once, with few idle lanes.
 pub fn part(mean: f64) -> i32 {
     match mean {
         mean if mean <= 4.5 => 4,
@@ -72,15 +74,14 @@ pub fn part(mean: f64) -> i32 {
     }
 }
 
-/// Whether rows of the right factor, or what of them is in a window of columns, are so short in the mean that a lane takes
-/// a product of any of them; longer ones are taken one after the other.
+/// Returns whether rows of the right factor, or their pieces in a window of columns, are so short in the mean
+/// that lanes take products of different rows at once; longer rows are taken one after the other.
 pub fn is_short(mean: f64) -> bool {
     mean < 16.0
 }
 
-/// Lanes that take a row of the right factor where entries are only counted, of
-/// those that take one where their order matters: several rows at a time, which
-/// leaves few lanes without an entry.
+/// Lanes that take a row of the right factor when entries are only counted, given the lanes for when their
+/// order matters: several rows at a time leave few lanes idle.
 pub fn count_part(part: i32) -> i32 {
     part.min(8)
 }
@@ -103,10 +104,10 @@ pub fn threads_that_multiply(most: u32) -> u32 {
     }
 }
 
-/// Blocks that take a row together, windows of its columns side by side, where there are
-/// few rows: no more than run at one time, which are two a multiprocessor, twice; than there are
-/// `NARROWEST` columns for; and than four (eight took 235 µs for 28 rows of webbase, four 202).
-/// `clusters`: kernels can have them.
+/// Number of blocks that take a row together, with windows of its columns side by side, where rows are few.
+/// It is bounded by twice the blocks that run at one time, which are two a multiprocessor; by `NARROWEST`
+/// columns for each; and by four (eight took 235 µs for 28 rows of webbase, four 202). `clusters` says that
+/// kernels can have thread block clusters.
 pub fn slices(multiprocessors: i64, clusters: bool, rows: i64, cols: i64) -> u32 {
     const NARROWEST: i64 = 1024;
     let room = 4 * multiprocessors;
@@ -141,7 +142,7 @@ mod tests {
         assert_eq!([lanes_that_count(8, 16, i64::MAX, 132), lanes_that_count(8, 16, 1, 132)], [8, 32]);
         let multiply = |most| lanes_that_multiply(most, i64::MAX, 132);
         assert_eq!([16, 17, 64, 65, 128, 129].map(multiply), [4, 8, 8, 16, 16, 32]);
-        // A warp a row, or the least: nothing between.
+        // Either a whole warp takes a row, or the least number of lanes.
         assert_eq!([4224, 4225].map(|rows| lanes_that_multiply(16, rows, 132)), [32, 4]);
     }
 
@@ -149,7 +150,7 @@ mod tests {
     fn rows_have_a_lane_for_some_four_entries() {
         let many = |mean| lanes(1 << 24, mean, 132);
         assert_eq!([0.0, 4.0, 8.0, 16.0, 100.0, 1e9].map(many), [1, 1, 2, 4, 32, 32]);
-        // Few rows have more, as long as they have entries.
+        // With few rows, each gets more lanes, up to one per entry.
         let few = |mean| lanes(1000, mean, 132);
         assert_eq!([0.0, 1.0, 3.0, 8.0, 100.0].map(few), [1, 1, 4, 8, 32]);
         assert_eq!([lanes(0, 16.0, 132), lanes(132 * 1024 / 2, 16.0, 132)], [16, 4]);
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn very_long_rows_are_looked_at_in_slices() {
-        // 18 rows of up to 31,000 entries, 507 of up to 7,800, and rows that are many, or not that long.
+        // 18 rows of up to 31,000 entries; 507 of up to 7,800; many rows; rows that are not that long.
         let of = |blocks, longest| slices_of_looks(blocks, longest, 132);
         assert_eq!([of(3, 31_000), of(64, 7_800), of(1056, 7_800), of(3, 4_095)], [60, 15, 1, 1]);
         assert_eq!([of(0, i64::MAX), of(2000, i64::MAX)], [1056, 1]);
@@ -177,7 +178,7 @@ mod tests {
     #[test]
     fn blocks_share_rows_that_are_few() {
         let of = |rows, cols| slices(132, true, rows, cols);
-        // webbase: 28 rows of a million columns; more rows; a quarter that is too narrow; very many rows.
+        // webbase: 28 rows of a million columns; more rows; quarters that are too narrow; very many rows.
         assert_eq!(
             [of(28, 1 << 20), of(132, 1 << 20), of(133, 1 << 20), of(264, 1 << 20), of(265, 1 << 20)],
             [4, 4, 2, 2, 1]

@@ -1,33 +1,34 @@
-//! How many tile columns SpGEMM `tile` has in shared memory at one time (kernels/format/tile.cu, kernels/spgemm/tile.cu).
+//! Number of tile columns that SpGEMM `tile` keeps in shared memory at one time (kernels/format/tile.cu,
+//! kernels/spgemm/tile.cu).
 
-/// Tile columns of a set in shared memory: all of them for up to 2^22 columns of the matrix. A
-/// wider matrix takes a set after the other.
+/// Maximum number of tile columns of a set in shared memory: all of them for up to 2^22 columns of the
+/// matrix. A wider matrix is processed set by set.
 const SET: usize = 1 << 18;
 
-/// A set of tile columns in shared memory.
+/// Shared memory of a set of tile columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetShape {
-    /// Columns.
+    /// Number of tile columns of the set.
     pub bits: i32,
-    /// Bytes of a kernel that counts.
+    /// Bytes of shared memory of a kernel that counts them.
     pub count: u32,
-    /// Bytes of a kernel that numbers them.
+    /// Bytes of shared memory of a kernel that numbers them.
     pub fill: u32,
 }
 
 impl SetShape {
-    /// Of the widest matrix.
+    /// Set of the widest matrices.
     pub const LARGEST: SetShape = SetShape::of(SET);
 
-    /// For so many tile columns.
+    /// Set for a matrix with this number of tile columns.
     pub const fn of(tile_cols: usize) -> Self {
         let bits = if tile_cols < SET { tile_cols.next_multiple_of(64) } else { SET };
         SetShape { bits: bits as i32, count: bits as u32 / 8, fill: (bits / 8 + bits / 16) as u32 }
     }
 }
 
-/// Lanes that take a tile of the left factor where tiles of the product are counted: one for each tile that a row of
-/// tiles of the right factor has in the mean, up to a warp's.
+/// Lanes that take a tile of the left factor when tiles of the product are counted: one for each tile that a
+/// row of tiles of the right factor has in the mean, up to a warp's.
 pub fn lanes(tiles: usize, tile_rows: usize) -> i32 {
     (tiles / tile_rows.max(1)).clamp(1, 32).next_power_of_two() as i32
 }
@@ -48,7 +49,7 @@ mod tests {
         assert_eq!([0, 64, 65].map(|columns| SetShape::of(columns).bits), [0, 64, 128]);
         assert_eq!(SetShape::of(SET), SetShape::LARGEST);
         assert_eq!([SET - 1, SET + 1, usize::MAX].map(SetShape::of), [SetShape::LARGEST; 3]);
-        // What any device gives a block without being asked.
+        // The limit of shared memory of a block on any device without opting in to more.
         assert_eq!(SetShape::LARGEST.fill, 48 << 10);
     }
 }

@@ -1,54 +1,52 @@
-//! Windows of columns that a block with a bitmap takes of a long row of SpGEMM `hash` (kernels/spgemm/window.cu): how many
-//! columns they have, and how many sums are in shared memory.
+//! Sizes of the column windows in which a block with a bitmap takes a long row of SpGEMM `hash`
+//! (kernels/spgemm/window.cu): the number of columns, and of sums in shared memory.
 
-/// Threads of a block that takes a row of up to `medium` products, and of more.
+/// Threads of a block for rows of up to `medium` products; rows with more take [`LARGE_BLOCK`].
 pub const SMALL_BLOCK: u32 = 256;
-/// All that a block may have: such rows are few.
+/// Threads of a block for the longest rows, the most that a block may have: such rows are few.
 pub const LARGE_BLOCK: u32 = 1024;
 
-/// Bytes of a multiprocessor's shared memory that the driver keeps for a block,
-/// and may not be asked for.
+/// Bytes of a multiprocessor's shared memory that the driver reserves for each block.
 const RESERVED: usize = 1024;
-/// Bytes that the window kernels have besides what a launch asks for.
+/// Bytes of static shared memory of the window kernels.
 const FIXED: usize = 384;
 
-/// Launch of a kernel with a block a row.
+/// Launch parameters of a kernel with a block per row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Columns of a window.
     pub bits: i32,
-    /// Sums that shared memory has room for.
+    /// Number of sums that fit into shared memory.
     pub room: i32,
-    /// Columns of a window of a row with more entries; 0: as the others.
+    /// Columns of a window in rows with more entries than `room`; 0 if they have the same windows.
     pub dense: i32,
-    /// Bytes of shared memory of a block.
+    /// Bytes of dynamic shared memory of a block.
     pub shared: u32,
 }
 
 impl Window {
-    /// Shared memory of a thread: two 64-bit numbers for an entry in hand.
+    /// Bytes of shared memory per thread: two 64-bit numbers for the entry in hand.
     const THREAD_BYTES: usize = 16;
-    /// Windows of the whole matrix up to which a row of many entries is better
-    /// cut so that its sums stay in shared memory: each costs two searches in
-    /// every row of the right factor, a sum in memory some ten times one in
-    /// shared memory.
+    /// Maximum number of windows that a row of many entries is cut into so that its sums stay in shared
+    /// memory. Each window costs two searches in every row of the right factor; a sum in global memory costs
+    /// some ten times one in shared memory.
     const DENSE_WINDOWS: usize = 8;
 
-    /// Bits of a window, at most `most`, where so many blocks share the columns.
+    /// Columns of a window, at most `most`, if `slices` blocks share the columns.
     fn slice(cols: i64, slices: u32, most: usize) -> usize {
         let each = (cols as u64).div_ceil(u64::from(slices)).next_multiple_of(64);
         each.min(most as u64) as usize
     }
 
-    /// A bitmap alone.
+    /// Window of a kernel that counts, with a bitmap only.
     pub fn count(cols: i64, threads: u32, most_bits: usize) -> Self {
         let bits = (cols as u64).min(most_bits as u64).next_multiple_of(64) as usize;
         let shared = bits / 8 + Self::THREAD_BYTES * threads as usize;
         Window { bits: bits as i32, room: 0, dense: 0, shared: shared as u32 }
     }
 
-    /// A bitmap, a rank for each of its 64-bit words, and sums of `value` bytes,
-    /// in `budget` bytes.
+    /// Window of a kernel that multiplies, with a bitmap, a rank for each of its 64-bit words, and sums of
+    /// `value` bytes, in `budget` bytes.
     pub fn multiply(cols: i64, threads: u32, most_bits: usize, budget: usize, value: usize) -> Self {
         let fixed = Self::THREAD_BYTES * threads as usize;
         let bytes = |bits: usize, room: usize| bits / 8 + bits / 16 + fixed + room * value;
@@ -66,16 +64,15 @@ impl Window {
     }
 }
 
-/// A block that counts. The bitmaps leave a multiprocessor of 164 KiB two
-/// large blocks, and four small ones.
+/// Window of a block that counts. The bitmaps leave a multiprocessor with 164 KiB room for two large blocks
+/// or four small ones.
 pub fn count_window(cols: i64, threads: u32, slices: u32) -> Window {
     let most = if threads == LARGE_BLOCK { 1 << 19 } else { 1 << 18 };
     Window::count(cols, threads, Window::slice(cols, slices, most))
 }
 
-/// Bytes of shared memory that a block which computes may have: two large
-/// ones or four small ones fill an H100's multiprocessor. At least what a
-/// bitmap of 2^18 columns and some sums need.
+/// Bytes of shared memory for a block that multiplies: two large blocks or four small ones fill an H100's
+/// multiprocessor. It is at least enough for a bitmap of 2^18 columns and some sums.
 pub fn window_budget(shared_bytes: usize, threads: u32) -> usize {
     let most = shared_bytes;
     match threads {
@@ -84,7 +81,8 @@ pub fn window_budget(shared_bytes: usize, threads: u32) -> usize {
     }
 }
 
-/// A block that computes, of a device that gives a block so much shared memory, for values of so many bytes.
+/// Window of a block that multiplies values of `value` bytes, on a device whose blocks may have
+/// `shared_bytes` of shared memory.
 pub fn multiply_window(shared_bytes: usize, cols: i64, threads: u32, slices: u32, value: usize) -> Window {
     let most_bits = if threads == LARGE_BLOCK { 1 << 18 } else { 1 << 17 };
     let most_bits = Window::slice(cols, slices, most_bits);
@@ -114,7 +112,8 @@ mod tests {
 
     #[test]
     fn blocks_fill_a_multiprocessor() {
-        // What a block of an H100 and of an A100 may have, of 228 and 164 KiB: two large blocks, four small ones.
+        // Maximum shared memory of a block on an H100 and on an A100, of 228 and 164 KiB: two large blocks,
+        // four small ones.
         for (shared, all) in [(227 << 10, 228 << 10), (163 << 10, 164 << 10)] {
             let (small, large) = (window_budget(shared, SMALL_BLOCK), window_budget(shared, LARGE_BLOCK));
             assert!(small == 55 << 10 && (96 << 10..=shared - FIXED).contains(&large));
@@ -132,7 +131,7 @@ mod tests {
                 );
             }
         }
-        // Few columns, of which all have sums.
+        // All of few columns have sums.
         let few = multiply_window(227 << 10, 1000, SMALL_BLOCK, 1, 8);
         assert_eq!((few.bits, few.room, few.dense), (1024, 1024, 0));
     }

@@ -1,16 +1,16 @@
-//! How SpMM `csr` deals rows and columns out to the blocks of a device (kernels/spmm/csr.cu).
+//! Distribution of rows and columns over the blocks of a device for SpMM `csr` (kernels/spmm/csr.cu).
 
-/// Warps of a block: the paper's, and csr.cu's.
+/// Warps of a block, as in the paper and in csr.cu.
 const WARPS: i64 = 32;
-/// Columns of a strip where there are so many.
+/// Columns of a strip, if there are as many.
 pub const STRIP: usize = 4;
-/// Blocks of a multiprocessor that a launch has at least, if there are rows for them: one runs, and one
+/// Minimum number of blocks per multiprocessor of a launch, if there are rows for them: one runs, and another
 /// starts as soon as it ends.
 const BLOCKS: i64 = 2;
-/// Rows of a warp at least, where blocks share a strip.
+/// Minimum number of rows per warp where blocks share a strip.
 const LEAST_ROWS: i64 = 8;
 
-/// Columns of C that a warp takes at a time, of so many.
+/// Number of the `n` columns of C that a warp takes at a time.
 pub fn strip_of(n: usize) -> usize {
     if n < STRIP {
         1
@@ -19,7 +19,7 @@ pub fn strip_of(n: usize) -> usize {
     }
 }
 
-/// Rows of a block: a multiple of [`WARPS`], so that row i is warp i mod 32's in any of them.
+/// Number of rows of a block: a multiple of [`WARPS`], so that row i belongs to warp i mod 32 in any block.
 pub fn rows_of_block(rows: i64, strips: i64, multiprocessors: i64) -> i64 {
     let (blocks, strips) = (BLOCKS * multiprocessors, strips.max(1));
     let parts = ((blocks + strips - 1) / strips).max(1);
@@ -39,7 +39,7 @@ mod tests {
             let of_block = rows_of_block(rows, strips, multiprocessors);
             assert!(of_block % WARPS == 0 && of_block >= LEAST_ROWS * WARPS);
         }
-        // The paper's form where there are strips for all.
+        // With enough strips, a block takes all rows as in the paper.
         assert!(rows_of_block(30_000, 2 * 132, 132) >= 30_000);
         assert!(rows_of_block(30_000, 132, 132) < 30_000);
     }

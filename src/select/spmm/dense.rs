@@ -1,8 +1,8 @@
-//! Whose kernels multiply op(A) as a dense matrix: the library's own, or cublasLt's.
+//! Decision whether the library's own kernels or cublasLt multiply op(A) as a dense matrix.
 //!
-//! Measured on an H100 for 32 shapes from 512 × 512 to 4096 × 4096 with N = 32 to 512 (benches/NOTES.md,
-//! SpMM `dense`): up to some number of multiplications the library's own kernels take as long as
-//! cublasLt with the launch that must follow it; beyond, cublasLt's tiles are better.
+//! Both were measured on an H100 for 32 shapes from 512 × 512 to 4096 × 4096 with N = 32 to 512
+//! (benches/NOTES.md, SpMM `dense`): up to some number of multiplications the library's own kernels take as
+//! long as cublasLt with the launch that must follow it; beyond, cublasLt's tiles are faster.
 
 pub mod own;
 
@@ -14,16 +14,16 @@ use crate::types::{ComputeType, DataType};
 
 /// Sizes for which the library's own kernels are fast.
 struct Limits {
-    /// Most multiplications for which they take as long as cublasLt. Products of fewer than 32 columns count
-    /// as products of 32.
+    /// Maximum number of multiplications for which these kernels take as long as cublasLt. Products with
+    /// fewer than 32 columns count as if they had 32.
     most: usize,
-    /// The same for products with few columns: how many are few, and most multiplications.
+    /// Limits for products with few columns: maximum number of columns, and of multiplications.
     few: (usize, usize),
-    /// How many times as long as cublasLt they take at [`LARGEST`] multiplications.
+    /// Ratio of these kernels' time to cublasLt's at [`LARGEST`] multiplications.
     slower: f64,
 }
 
-/// Multiplications of the largest products that were timed: 4096 × 4096 × 512.
+/// Number of multiplications of the largest products that were timed: 4096 × 4096 × 512.
 const LARGEST: f64 = (1_u64 << 33) as f64;
 
 const HALVES: Limits = Limits { most: 1 << 25, few: (0, 0), slower: 2.27 };
@@ -31,21 +31,21 @@ const TF32: Limits = Limits { most: 1 << 27, few: (64, 1 << 30), slower: 2.56 };
 const F32: Limits = Limits { most: 1 << 27, few: (128, 1 << 29), slower: 1.33 };
 const F64: Limits = Limits { most: 1 << 25, few: (0, 0), slower: 1.3 };
 
-/// The arithmetic of a dense product, by which its kernels and limits differ.
+/// Arithmetic of a dense product, which determines its kernels and limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// Values of 16 bits.
+    /// 16-bit values.
     Halves,
-    /// Values of 32 bits, multiplied as TF32.
+    /// 32-bit values, multiplied as TF32.
     Tf32,
-    /// Values of 32 bits.
+    /// 32-bit values in fp32.
     F32,
-    /// Values of 64 bits.
+    /// 64-bit values.
     F64,
 }
 
 impl Arithmetic {
-    /// The one of these types, which `dense` takes.
+    /// Arithmetic of `dense` for these types.
     pub fn of(types: Types) -> Self {
         match (types.a, types.compute) {
             (DataType::R64F, _) => Arithmetic::F64,
@@ -66,7 +66,8 @@ impl Limits {
         }
     }
 
-    /// `n` may be 0, of a plan that was not told how many columns there will be.
+    /// Maximum number of multiplications for `n` columns; `n` is 0 for a plan that was not told how many
+    /// there will be.
     fn most(&self, n: usize) -> usize {
         if n.max(1) <= self.few.0 {
             self.few.1
@@ -76,31 +77,31 @@ impl Limits {
     }
 }
 
-/// Multiplications of a product of m × k and k × n matrices.
+/// Number of multiplications of m × k and k × n matrices, with n counted as at least 32.
 fn work((m, k, n): (usize, usize, usize)) -> usize {
     m.saturating_mul(k).saturating_mul(n.max(32))
 }
 
-/// Whether products of m × k and k × n matrices are as fast by the library's own kernels as by cublasLt, which
-/// takes 130 ms and more to be opened and asked for the first time.
+/// Returns whether the library's own kernels multiply m × k and k × n matrices as fast as cublasLt, which
+/// takes at least 130 ms to be opened and called for the first time.
 pub fn own_kernels_suffice(types: Types, sizes: (usize, usize, usize)) -> bool {
     work(sizes) <= Limits::of(types).most(sizes.2)
 }
 
-/// Multiplications up to which cublasLt has fp32's A by columns. By rows 0.98 to 1.5 times as long
-/// (16,384 × 4096 × 32: 187 and 124 µs), beyond this number 0.9 to 1.03; TF32 by rows 0.8 to 1.2,
-/// others are alike.
+/// Maximum number of multiplications for which cublasLt gets an fp32 A by columns. With A by rows it takes
+/// 0.98 to 1.5 times as long (16,384 × 4096 × 32: 187 and 124 µs), and 0.9 to 1.03 beyond this number; TF32
+/// by rows takes 0.8 to 1.2, and other types take the same time.
 const BY_COLUMNS: usize = 1 << 32;
 
-/// Whether cublasLt is given an m × k matrix A by columns, for products with n columns.
+/// Returns whether cublasLt gets an m × k matrix A by columns, for products with n columns.
 pub fn is_by_columns(types: Types, (m, k, n): (usize, usize, usize)) -> bool {
     Arithmetic::of(types) == Arithmetic::F32 && m.saturating_mul(k).saturating_mul(n) <= BY_COLUMNS
 }
 
-/// Whether cublasLt multiplies `k` columns of A, and as many rows of B, with zeros behind them up to whole packs, so
-/// that B is copied. Some of its kernels for halves drop the last column where k is 1 more than a multiple of 64
-/// (1736 × 4801 × 32 with A by columns, on an H100 with CUDA 13), and by rows it has no fast kernel for rows that end
-/// inside a pack (8435 × 8435 × 128: 192 µs, by columns 74).
+/// Returns whether the `k` columns of A, and as many rows of B, are padded with zeros to whole packs for
+/// cublasLt, so that B is copied. Some of its kernels for halves drop the last column where k is 1 more than
+/// a multiple of 64 (1736 × 4801 × 32 with A by columns, on an H100 with CUDA 13), and by rows it has no fast
+/// kernel for rows that end inside a pack (8435 × 8435 × 128: 192 µs, by columns 74).
 pub fn pads_k(types: Types, k: usize) -> bool {
     match Arithmetic::of(types) {
         Arithmetic::Halves | Arithmetic::Tf32 => k % (PACK / types.a.size()) != 0,
@@ -108,9 +109,10 @@ pub fn pads_k(types: Types, k: usize) -> bool {
     }
 }
 
-/// Who multiplies m × k and k × n matrices: cublasLt (`timed`: with the fastest of its algorithms; the first is 1 to 17 %
-/// slower where the product takes 6 to 20 µs) where it is faster, but not in deterministic mode: which kernels it takes depends on the version that the loader finds, and the
-/// library's own serve all sizes and types. `n` is 0 in a plan that was not told how many columns there will be.
+/// Multiplier of m × k and k × n matrices: cublasLt where it is faster, except in deterministic mode, since
+/// its choice of kernels depends on the version that the loader finds; the library's own kernels serve all
+/// sizes and types. `timed` selects the fastest of cublasLt's algorithms; its first one is 1 to 17 % slower
+/// for products of 6 to 20 µs. `n` is 0 for a plan that was not told how many columns there will be.
 pub fn multiplier(
     types: Types,
     sizes: (usize, usize, usize),
@@ -123,17 +125,18 @@ pub fn multiplier(
     }
 }
 
-/// Columns of C, and multiplications, from which fp32 is multiplied by matrix units, in three parts of bf16: 4096 × 4096 ×
-/// 32 takes 38.9 µs so and 44.9 by FMA, with 64 columns 41 and 63, with 128 58 and 116, with 512 189 and 437; 512 × 512 × 128 8.2 and 7.6, 1024 ×
-/// 1024 × 128 10.6 and 13.9 (H100).
+/// Minimum number of columns of C, and of multiplications, for which matrix units multiply fp32 factors in
+/// three bf16 parts. On an H100 4096 × 4096 × 32 takes 38.9 µs this way and 44.9 by FMA, with 64 columns 41
+/// and 63, with 128 58 and 116, with 512 189 and 437; 512 × 512 × 128 takes 8.2 and 7.6, 1024 × 1024 × 128
+/// 10.6 and 13.9.
 const PARTS_COLUMNS: usize = 48;
 const PARTS_WORK: usize = 1 << 26;
-/// How many times as fast that is at least on an H100, where it is worth it; other devices by what their matrix
-/// units do, and FMA.
+/// Minimum gain of the three bf16 parts over FMA on an H100, where they pay; other devices scale it by the
+/// ratios of their matrix units and FMA.
 const PARTS_GAIN: f64 = 1.6;
 
-/// Whether m × k and k × n matrices of fp32 are multiplied by matrix units, in three parts of bf16: where that is faster
-/// on the device, and pedantic arithmetic (`ieee`) was not asked for.
+/// Returns whether matrix units multiply m × k and k × n matrices of fp32 in three bf16 parts: if that is
+/// faster on the device, and pedantic arithmetic (`ieee`) was not asked for.
 pub fn is_in_parts(types: Types, ieee: bool, (m, k, n): (usize, usize, usize), device: &Ratios) -> bool {
     Arithmetic::of(types) == Arithmetic::F32
         && !ieee
@@ -142,17 +145,18 @@ pub fn is_in_parts(types: Types, ieee: bool, (m, k, n): (usize, usize, usize), d
         && PARTS_GAIN * device.matrix_units > device.singles
 }
 
-/// How many times as long as cublasLt's FMA such a product is predicted to take. Measured for 4096 × 4096: 0.59 with 128
-/// columns of C (58 and 98 µs), 0.57 with 4096; with few columns, and of small products (2048 × 512 × 128), more is
-/// assumed.
+/// Predicted ratio of the time of such a product to that of cublasLt's FMA. Measured for 4096 × 4096: 0.59
+/// with 128 columns of C (58 and 98 µs), 0.57 with 4096; with few columns, and for small products (2048 × 512
+/// × 128), a larger ratio is assumed.
 pub fn in_parts_slower(sizes: (usize, usize, usize)) -> f64 {
     const NO_GAIN: f64 = (1 << 27) as f64;
     let large = 0.57 + 12.0 / sizes.2.max(1) as f64;
     large + (1.0 - large) * (NO_GAIN / work(sizes) as f64).min(1.0)
 }
 
-/// How many times as long as cublasLt the library's own kernels take, for plans that may not use cublasLt: 1 up to
-/// the limit, from there in steps of equal ratios to what was measured for the largest products.
+/// Predicted ratio of the time of the library's own kernels to cublasLt's, for plans that may not use
+/// cublasLt: 1 up to the limit, and from there geometrically interpolated to the ratio measured for the
+/// largest products.
 pub fn own_kernels_slower(types: Types, sizes: (usize, usize, usize)) -> f64 {
     let limits = Limits::of(types);
     let most = limits.most(sizes.2) as f64;
@@ -160,15 +164,15 @@ pub fn own_kernels_slower(types: Types, sizes: (usize, usize, usize)) -> f64 {
     limits.slower.powf(beyond.clamp(0.0, 1.0))
 }
 
-/// Multiplications from which B and the products are copied where n is no multiple of a pack:
-/// cublasLt takes 234 µs for 4096 × 4096 × 513 in fp16 and 39 for 520 columns, 53 with both copies;
-/// for 2048 × 2048 × 3 17.2, 9.6 and 14.7. In fp32 it loses nothing.
+/// Multiplications beyond which B and C are copied for cublasLt if n is no multiple of a pack: it takes 234
+/// µs for 4096 × 4096 × 513 in fp16, 39 for 520 columns, and 53 with both copies; for 2048 × 2048 × 3 17.2,
+/// 9.6 and 14.7. In fp32 it loses nothing.
 const CROOKED_HALVES: usize = 12_000_000;
 const CROOKED_TF32: usize = 300_000_000;
 const CROOKED_F64: usize = 1_000_000_000;
 
-/// Whether cublasLt is given copies of B, and writes to the workspace, where rows end inside a pack
-/// ([`ends_inside_pack`]), for so many multiplications.
+/// Returns whether cublasLt gets a copy of B, and writes C to the workspace, where rows end inside a pack
+/// ([`ends_inside_pack`]), for a product with `work` multiplications.
 pub fn copies_pay(types: Types, work: usize) -> bool {
     let most = match Arithmetic::of(types) {
         Arithmetic::Tf32 => CROOKED_TF32,
@@ -179,61 +183,66 @@ pub fn copies_pay(types: Types, work: usize) -> bool {
     work > most
 }
 
-/// Whether rows of `n` elements of B end inside a pack; one column is no matter of rows.
+/// Returns whether rows of `n` elements of B end inside a pack; false for one column, which has no rows to
+/// align.
 pub fn ends_inside_pack(types: Types, n: usize) -> bool {
     n > 1 && n % (PACK / types.x.size()) != 0
 }
 
-/// Bytes of products that wait in the workspace at one time: more than L2 holds, few for
-/// memory. At least [`FEWEST`] columns.
+/// Bytes of products that are in the workspace at one time: more than L2 holds, little for memory; but at
+/// least [`FEWEST`] columns.
 const PRODUCTS: usize = 64 << 20;
 const FEWEST: usize = 128;
 
-/// Columns of products that wait in the workspace at one time, of `n`; a column has so many bytes.
+/// Number of columns of products, out of `n`, that are in the workspace at one time, given the bytes of a
+/// column.
 pub fn columns_at_once(column_bytes: usize, n: usize) -> usize {
     (PRODUCTS / column_bytes.max(1) / FEWEST * FEWEST).max(FEWEST).min(n)
 }
 
-/// Workspace of cublasLt: what its authors advise on these devices, and what its heuristic is told of in any case. With
-/// less its choice is another one, though the algorithms need far less: 512 × 512 × 32 in fp32 takes 10.9 µs by that for
-/// 32 MiB, which uses 512 KiB, and 14.0 by that for 1 to 31 MiB.
+/// Bytes of cublasLt's workspace as advised for these devices, and as its heuristic is told in any case. With
+/// less its choice changes, though the algorithms need far less: 512 × 512 × 32 in fp32 takes 10.9 µs with
+/// the choice for 32 MiB, which uses 512 KiB, and 14.0 with that for 1 to 31 MiB.
 pub const LT_WORKSPACE: usize = 32 << 20;
-/// Times that the workspace of a small product has room for its sums: cublasLt was seen to cut K into 33 parts.
+/// Number of copies of a small product's sums that fit into its workspace: cublasLt was seen to split K into
+/// 33 parts.
 const LT_PARTS: usize = 64;
 
-/// Bytes of cublasLt's workspace for a product whose sums take so many.
+/// Bytes of cublasLt's workspace for a product whose sums take `sums` bytes.
 pub fn lt_workspace(sums: usize) -> usize {
     sums.saturating_mul(LT_PARTS).min(LT_WORKSPACE)
 }
 
-/// Algorithms that cublasLt is asked for, and that are timed: the first may need more workspace than there is.
+/// Number of algorithms that cublasLt is asked for, and that are timed: the first may need more workspace
+/// than there is.
 pub const LT_CANDIDATES: usize = 8;
 
-/// Bytes of B and C up to which analysis runs a product, so that the kernels are loaded before
-/// the first execute.
+/// Maximum number of bytes of B and C for which analysis runs a product, so that the kernels are loaded
+/// before the first execution.
 const RUN_AHEAD: usize = 256 << 20;
 
-/// Whether analysis runs a product of a B and a C of so many bytes.
+/// Returns whether analysis runs a product, given the bytes of B and C.
 pub fn is_run_ahead(b: usize, c: usize) -> bool {
     b > 0 && c > 0 && b.saturating_add(c) <= RUN_AHEAD
 }
 
-/// Rows of A that a block writes at one time, a warp each, and blocks of a multiprocessor that write all of them.
+/// Rows of A that a block of the fill kernel writes at one time, one per warp, and maximum number of blocks
+/// per multiprocessor.
 const FILLED: u64 = 8;
 const FILL_BLOCKS: u64 = 32;
 
-/// Blocks that write so many rows of A.
+/// Number of blocks that write A with this many rows.
 pub fn blocks_that_fill(rows: i64, multiprocessors: u32) -> u32 {
     (rows as u64).div_ceil(FILLED).min(FILL_BLOCKS * u64::from(multiprocessors)) as u32
 }
 
-/// Lines of C that a thread of the last launch has where there are blocks enough: so many a
-/// multiprocessor.
+/// Lines of C per thread of the last launch, and minimum number of blocks per multiprocessor for which
+/// threads take as many.
 const LINES: i64 = 4;
 const ENOUGH: i64 = 8;
 
-/// log2 of the threads of a block of 256 that lie along a line of C in the last launch, and lines that a thread has, for
-/// so many lines of so many elements of `size` bytes.
+/// Shape of a block of 256 threads in the last launch: log2 of the threads along a line of C, and the lines
+/// of a thread, for `outer` lines of `inner` elements of `size` bytes.
 pub fn lines_of_block((outer, inner): (i64, i64), size: usize, multiprocessors: i64) -> (i64, i64) {
     let packs = (inner as u64).div_ceil(PACK as u64 / size as u64).next_power_of_two();
     let across = i64::from(packs.trailing_zeros().min(8));
@@ -241,10 +250,10 @@ pub fn lines_of_block((outer, inner): (i64, i64), size: usize, multiprocessors: 
     (across, if blocks >= ENOUGH * multiprocessors { LINES } else { 1 })
 }
 
-/// Blocks of a multiprocessor that look for what is not finite.
+/// Blocks per multiprocessor that search for values that are not finite.
 const REPAIR_BLOCKS: u32 = 2;
 
-/// Blocks that look for what is not finite at the most.
+/// Maximum number of blocks that search for values that are not finite.
 pub fn most_blocks_that_repair(multiprocessors: u32) -> u32 {
     multiprocessors * REPAIR_BLOCKS
 }
@@ -269,7 +278,7 @@ mod tests {
             let value = if compute == ComputeType::R64F { DataType::R64F } else { DataType::R32F };
             assert!(!is_taken(types(value, compute), false, large));
         }
-        // A device whose matrix units are slower than an H100's, beside its FMA: a fourth, and two thirds.
+        // Devices whose matrix units have a fourth and two thirds of an H100's speed, relative to FMA.
         let device = |matrix_units| Ratios { matrix_units, ..Ratios::SAME };
         assert_eq!([0.25, 0.67].map(|units| is_in_parts(f32, false, large, &device(units))), [false, true]);
         let slower = [64, 128, 512, 4096].map(|n| in_parts_slower((4096, 4096, n)));
@@ -289,13 +298,13 @@ mod tests {
         assert!(suits(f32, 4096, 4096, 32) && !suits(f32, 4096, 4096, 64) && suits(f32, 2048, 2048, 128));
         assert!(suits(tf32, 4096, 4096, 64) && !suits(tf32, 2048, 2048, 128));
         assert!(suits(f16, 1024, 1024, 32) && !suits(f16, 1024, 1024, 64));
-        // A plan that was not told its columns counts with few.
+        // A plan that was not told its number of columns counts as one with few.
         assert!([f32, tf32, f16, f64].into_iter().all(|types| suits(types, 512, 512, 0)));
-        // Few columns count as 32; sizes beyond any number are not small.
+        // Fewer than 32 columns count as 32; sizes that overflow are not small.
         assert!(!suits(f16, 4096, 4096, 1) && !suits(f64, usize::MAX, 2, 1));
     }
 
-    /// In deterministic mode nobody asks cublasLt, whatever the sizes and types.
+    /// Deterministic mode never takes cublasLt, whatever the sizes and types.
     #[test]
     fn deterministic_mode_takes_own_kernels() {
         for types in crate::algorithm::Algorithm::Dense.row().types {
@@ -305,7 +314,7 @@ mod tests {
                 assert!(is_own(sizes, true), "{types:?} {sizes:?}");
                 assert_eq!(is_own(sizes, false), own_kernels_suffice(*types, sizes));
             }
-            // So that the mode says something.
+            // Without the mode cublasLt would be taken, so that the test is meaningful.
             assert!(!is_own((4096, 4096, 512), false), "{types:?}");
         }
     }
@@ -342,7 +351,7 @@ mod tests {
 
     #[test]
     fn products_wait_in_whole_tiles() {
-        // 64 MiB of columns of 4096 singles; of longer ones; of none.
+        // 64 MiB hold many columns of 4096 singles, fewer longer ones, and all empty ones.
         assert_eq!([100, 5000].map(|n| columns_at_once(4 * 4096, n)), [100, 4096]);
         assert_eq!([100, 5000].map(|n| columns_at_once(4 << 20, n)), [100, 128]);
         assert_eq!(columns_at_once(4 * 100_000, 5000), 128);
@@ -351,11 +360,12 @@ mod tests {
 
     #[test]
     fn threads_have_several_lines_where_blocks_are_many() {
-        // 512 halves of a line are 64 packs, so that a block has 4 lines at a time; 8 blocks a multiprocessor.
+        // A line of 512 halves has 64 packs, so that a block takes 4 lines at a time; there are 8 blocks per
+        // multiprocessor.
         let enough = 4 * 4 * 8 * 132;
         assert_eq!(lines_of_block((enough, 512), 2, 132), (6, 4));
         assert_eq!(lines_of_block((enough - 1, 512), 2, 132), (6, 1));
-        // Lines that are longer than a block are of several.
+        // Several blocks share a line that is longer than a block.
         assert_eq!(lines_of_block((4 * 4 * 132, 4096), 4, 132), (8, 4));
         assert_eq!([lines_of_block((0, 0), 8, 132), lines_of_block((1, 3), 8, 132)], [(0, 1), (1, 1)]);
         assert_eq!(most_blocks_that_repair(132), 264);
@@ -387,7 +397,7 @@ mod tests {
             let between = slower(2048, 512);
             assert!(1.0 < between && between < worst, "{types:?}: {between}");
         }
-        // 512 × 512 × 512 in halves: measured 1 / 0.83.
+        // 512 × 512 × 512 in halves was measured at 1 / 0.83.
         let halves = own_kernels_slower(types(DataType::R16F, ComputeType::R32F), (512, 512, 512));
         assert!((halves - 1.0 / 0.83).abs() < 0.05, "{halves}");
     }

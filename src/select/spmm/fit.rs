@@ -1,8 +1,8 @@
-//! Fits the rates to measurements: prints what [`super::rates`] has.
+//! Fits the rates to measurements, and prints them in the form of [`super::rates`].
 //!
-//! First each kernel alone, to its own times; then all kernels of a class of values together, so
-//! that less is lost by choosing among them: what the terms do not know puts a kernel's predictions
-//! off by a fifth, and a choice needs only their order.
+//! Each kernel is fitted to its own times first; then all kernels of a class of values are fitted together to
+//! minimise the loss by wrong choices: effects that the terms leave out put a kernel's predictions off by a
+//! fifth, and a choice needs only their order.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::tests::{cases, Case};
 use super::*;
 use crate::select::spmv::fit::minimize;
 
-/// A place of [`Rates`]: its name, kernels of how many classes, and who takes it.
+/// Field of [`Rates`]: its name, its number of classes of values, and access to the kernels of a class.
 type Place = (&'static str, usize, fn(&Rates, usize) -> &Forms);
 
 const PLACES: [Place; 5] = [
@@ -21,15 +21,15 @@ const PLACES: [Place; 5] = [
     ("dense", 4, |rates, at| &rates.dense[at]),
 ];
 
-/// Numbers of a kernel.
+/// Count of a kernel's numbers.
 const NUMBERS: usize = 7;
-/// Where each of them starts from, as seconds of one of what it counts.
+/// Start values of the fit, as seconds per unit of what each number counts.
 const STARTS: [f64; NUMBERS] = [6e-6, 1e-10, 1.0 / 2.5e12, 1.0 / 8e12, 1.0 / 8e12, 3e-12, 2e-11];
 
-/// Logarithms of a kernel's numbers, as those.
+/// Logarithms of a kernel's numbers, in the order of [`STARTS`].
 type Logs = [f64; NUMBERS];
 
-/// Which of the kernels of [`H100`] it is.
+/// Index of a kernel in [`H100`].
 fn number(kernel: &Kernel) -> usize {
     (std::ptr::from_ref(kernel) as usize - std::ptr::from_ref(&H100) as usize) / size_of::<Kernel>()
 }
@@ -49,7 +49,7 @@ fn kernel(values: &[f64]) -> Kernel {
     }
 }
 
-/// Errors' squares, linear beyond 15 %: what the terms do not know should not bend all others.
+/// Square of an error, linear beyond 15 %, so that effects outside the model do not distort the fit.
 fn square(error: f64) -> f64 {
     if error.abs() < 0.15 {
         error * error
@@ -63,7 +63,7 @@ fn error(kernel: &Kernel, cases: &[&Case]) -> f64 {
     (errors.sum::<f64>() / cases.len() as f64).sqrt()
 }
 
-/// The kernel's own fit.
+/// Fit of a kernel to its own times.
 fn alone(cases: &[&Case]) -> Logs {
     let mut found: Vec<f64> = STARTS.iter().map(|start| start.ln()).collect();
     if !cases.is_empty() {
@@ -74,16 +74,16 @@ fn alone(cases: &[&Case]) -> Logs {
     std::array::from_fn(|at| found[at])
 }
 
-/// A case of a product: its kernel, its work, and what it took.
+/// Case of a product: index of its kernel, its work, and its measured microseconds.
 type Part = (usize, Work, f64);
 
 /// The cases of a product.
 type Product = Vec<Part>;
 
-/// What a choice that prefers what is predicted to be faster loses over these products, in the
-/// mean of logarithms, and how far predictions are off.
+/// Mean logarithmic loss of a choice over these products that prefers faster predictions, softly, and the
+/// mean squared error of predictions.
 fn losses(products: &[Product], kernels: &[Kernel]) -> (f64, f64) {
-    /// Predictions this much apart are told from each other.
+    /// Difference of logarithms that sets two predictions apart.
     const APART: f64 = 0.04;
     let (mut lost, mut off, mut count) = (0.0, 0.0, 0);
     for product in products {
@@ -103,9 +103,10 @@ fn losses(products: &[Product], kernels: &[Kernel]) -> (f64, f64) {
     (lost / products.len().max(1) as f64, off / f64::from(count.max(1)))
 }
 
-/// Steps of one number at a time, shorter and shorter, that lose less.
+/// Fits all kernels together by random steps of one number at a time, shorter and shorter, keeping those that
+/// lose less.
 fn together(products: &[Product], all: &mut [Logs]) {
-    /// Of predictions that are off, against what a choice loses.
+    /// Weight of the predictions' error against the loss of a choice.
     const WEIGHT: f64 = 0.3;
     const STEPS: usize = 40_000;
     let mut kernels: Vec<Kernel> = all.iter().map(|logs| kernel(logs)).collect();
@@ -143,8 +144,8 @@ fn together(products: &[Product], all: &mut [Logs]) {
 /// Products by precision, columns of C and matrix.
 type Products<'a> = BTreeMap<(&'a str, i64, &'a str), Product>;
 
-/// Products by class of values and form, since those share kernels; only those of matrices that
-/// `takes`.
+/// Products grouped by class of values and form, since a group shares kernels; only those of matrices that
+/// `takes` accepts.
 fn products(cases: &[Case], takes: impl Fn(&str) -> bool) -> Vec<Vec<Product>> {
     let mut groups: BTreeMap<(usize, bool), Products<'_>> = BTreeMap::new();
     for case in cases.iter().filter(|case| takes(case.matrix)) {
@@ -156,7 +157,7 @@ fn products(cases: &[Case], takes: impl Fn(&str) -> bool) -> Vec<Vec<Product>> {
     groups.into_values().map(|group| group.into_values().collect()).collect()
 }
 
-/// Loss of the choice that these kernels make.
+/// Geometric mean of the loss by choosing the fastest prediction of these kernels.
 fn hard_loss(groups: &[Vec<Product>], kernels: &[Kernel]) -> f64 {
     let products = groups.iter().flatten();
     let of = |product: &Product| {
@@ -187,7 +188,8 @@ fn fit() {
         all
     };
     let kernels = |logs: &[Logs]| logs.iter().map(|logs| kernel(logs)).collect::<Vec<_>>();
-    // How much of it is the matrices that it is fitted to: halves of them, by their names.
+    // Cross-validation: rates fitted to one half of the matrices, split by name, are applied to the other
+    // half.
     let half = |name: &str| name.bytes().map(u32::from).sum::<u32>() % 2 == 0;
     for joint in [false, true] {
         for even in [false, true] {
@@ -226,7 +228,7 @@ fn fit() {
     }
 }
 
-/// See [`compare`](crate::select::device::fit::compare).
+/// Compares predictions with a second device; see [`compare`](crate::select::device::fit::compare).
 #[test]
 #[ignore = "reads tables of two devices"]
 fn of_a_second_device() {

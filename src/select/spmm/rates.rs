@@ -1,9 +1,9 @@
-//! Rates of machines, as `select::spmm::fit` prints them; what it finds to be next to nothing
-//! is left out.
+//! Rates of machines, as `select::spmm::fit` prints them, with the error of each kernel over the number of
+//! its cases; negligible terms are left out.
 
 use super::{Kernel, Rates};
 
-/// An H100. Per class of values, for few and for many columns of C.
+/// Rates of an H100, by class of values, for few and for many columns of C.
 pub const H100: Rates = Rates {
     row: [
         [

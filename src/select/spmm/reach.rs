@@ -1,28 +1,29 @@
-//! How far a matrix's entries are from its diagonal: how many rows of B must stay in
-//! L2 for `row` to find them there when it comes back to them, and so how many of their
-//! columns a launch should take at a time (kernels/spmm/tasks.cu counts distances).
+//! Distances of a matrix's entries from its diagonal. They determine how many rows of B must stay in L2 for
+//! `row` to find them there when it reads them again, and so how many of their columns a launch should take
+//! at a time (kernels/spmm/tasks.cu counts distances).
 
-/// Counters of the kernel: four an octave.
+/// Number of bins of the kernel's histogram: four an octave.
 pub const BINS: usize = 256;
-/// Rows that are looked at, and about how many entries.
+/// Number of rows, and approximate number of entries, that are sampled.
 const ROWS: i64 = 8192;
 const ENTRIES: i64 = 1 << 20;
 
-/// One of how many rows is looked at, of so many with this mean length.
+/// Step between sampled rows, for this number of rows with this mean length.
 pub fn sample_step(rows: i64, mean: i64) -> i64 {
     let wanted = (ENTRIES / mean.max(1)).clamp(64, ROWS);
     (rows / wanted).max(1)
 }
 
-/// Entries of a row on average from which rows of B that are read in any order are read often
-/// enough: uniform and cop20k (16 and 18 entries a row) gain up to 40 % by narrow tiles, dc2
-/// and rmat16 (7 entries, many in a few columns) lose 4 to 8 %.
+/// Mean entries per row from which on rows of B that are read in any order are read often enough: uniform and
+/// cop20k (16 and 18 entries a row) gain up to 40 % by narrow tiles, dc2 and rmat16 (7 entries, many in a few
+/// columns) lose 4 to 8 %.
 const OFTEN: i64 = 12;
-/// Rows that are longer than so many of average length: a few columns are likely to
-/// have many of the entries, too, and stay in L2 whatever is done.
+/// Ratio of the longest row to the mean length beyond which a matrix is skewed: a few columns then probably
+/// also have many of the entries, and stay in L2 anyway.
 const SKEWED: i64 = 4;
 
-/// Of entries, the distances from where the diagonal would be.
+/// Histogram of the entries' distances from the diagonal, or from where it would be in a matrix that is not
+/// square.
 pub struct Reach {
     rows: i64,
     cols: i64,
@@ -33,13 +34,13 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// Of a matrix of these sizes, of whose entries `bins` has distances, on a device with an L2 of so many bytes.
+    /// Distances in a matrix of this size, with their histogram `bins`, on a device with `l2_bytes` of L2.
     pub fn new((rows, cols, nnz): (i64, i64, i64), longest: i64, bins: Vec<u64>, l2_bytes: usize) -> Self {
         let mean = nnz / rows.max(1);
         Reach { rows, cols, mean, skewed: longest / SKEWED > mean, bins, l2_bytes }
     }
 
-    /// A distance that at least so many per cent of the entries are within.
+    /// Returns a distance within which at least this percentage of the entries lie.
     fn within(&self, percent: u64) -> f64 {
         let all: u64 = self.bins.iter().sum();
         let mut sum = 0;
@@ -51,27 +52,27 @@ impl Reach {
         bin.map_or(0.0, |bin| (1.0 + ((bin + 1) % 4) as f64 / 4.0) * 2f64.powi((bin as i32 + 1) / 4))
     }
 
-    /// Rows of B that stay in use, if so many per cent of the entries find theirs in L2.
+    /// Number of rows of B that must stay in L2 for this percentage of the entries to find theirs there.
     fn in_use(&self, percent: u64) -> f64 {
         (2.0 * self.within(percent)).min(self.cols as f64)
     }
 
-    /// Whether rows of A that follow each other read rows of B that do so, nearly.
+    /// Returns whether neighbouring rows of A read almost neighbouring rows of B.
     fn is_band(&self, percent: u64) -> bool {
         self.in_use(percent) * 8.0 <= self.cols as f64
     }
 
-    /// Half of the entries are within 4,096 columns of the diagonal, and rows are short.
+    /// Returns whether half of the entries are within 4,096 columns of the diagonal, and rows are short.
     pub fn is_near(&self, short: i64) -> bool {
         self.mean < short && !self.bins.is_empty() && self.within(50) <= 4096.0
     }
 
-    /// Bytes of a row of B that a tile should have at the most for what comes back to be in L2; at
-    /// least a line. `usize::MAX`: no matter, or nothing helps.
+    /// Maximum number of bytes of a row of B that a tile should have for rows to be in L2 when they are read
+    /// again; at least a line. It returns `usize::MAX` if the width does not matter, or nothing helps.
     ///
-    /// A band comes back to each row once, so that a tile that is a little too wide misses
-    /// always (poisson160, N = 128 in fp32: 2,793 µs with 27 MB in use, 2,134 with 13); of
-    /// columns in any order only what is too much does.
+    /// A band reads each row again once, so that a tile that is a little too wide always misses (poisson160,
+    /// N = 128 in fp32: 2,793 µs with 27 MB in use, 2,134 with 13); with columns in any order only the excess
+    /// misses.
     pub fn tile_bytes(&self, line: usize) -> usize {
         let (in_use, share) = if self.is_band(80) {
             (self.in_use(80), 0.5)
@@ -93,9 +94,9 @@ impl Reach {
         })
     }
 
-    /// Whether all tiles of rows of B of so many bytes stay in L2 for as long as they are in use: then
-    /// those of a row should follow each other, which leaves memory its pages (mc2depi, N = 512 in
-    /// fp32: 876 µs, 839 together).
+    /// Returns whether all tiles of rows of B with this number of bytes stay in L2 while they are in use:
+    /// then those of a row should follow each other, which makes better use of memory pages (mc2depi, N = 512
+    /// in fp32: 876 µs, 839 together).
     pub fn takes_rows(&self, row_bytes: usize) -> bool {
         self.rows > 0
             && !self.bins.is_empty()
@@ -114,14 +115,15 @@ mod tests {
         Reach { rows: cols, cols, mean, skewed: false, bins, l2_bytes: 50 << 20 }
     }
 
-    /// The bin of a distance, as the kernel has it.
+    /// Bin of a distance, as computed by the kernel.
     fn bin(distance: i64) -> usize {
         ((((1 + distance) as f32).to_bits() >> 21) - (127 << 2)) as usize
     }
 
     #[test]
     fn about_a_million_entries_are_looked_at() {
-        // All of few rows; 8,192 of many short ones, fewer of long ones, but 64.
+        // All rows are sampled if they are few, 8,192 of many short ones, and fewer of long ones, but at
+        // least 64.
         assert_eq!([sample_step(0, 0), sample_step(8192, 7), sample_step(16_383, 7)], [1, 1, 1]);
         assert_eq!([sample_step(1 << 20, 7), sample_step(1 << 20, 1 << 10)], [128, 1 << 10]);
         assert_eq!(sample_step(1 << 20, 1 << 30), 1 << 14);
@@ -141,10 +143,10 @@ mod tests {
     #[test]
     fn tiles_are_as_narrow_as_what_stays_in_use_asks_for() {
         let band = |distance| reach(4_000_000, 7, bin(distance)).tile_bytes(128);
-        // A plane of a grid of 160³ points, and of 128³.
+        // Planes of grids of 160³ and of 128³ points.
         assert_eq!((band(25_600), band(16_512)), (256, 512));
         assert!(band(10) >= 1 << 20);
-        // Columns in any order: 200,000, 120,000, too many, and few entries in each.
+        // Columns in any order: 200,000; 120,000; too many; few entries in each.
         let any = |cols: i64, mean| reach(cols, mean, bin(cols / 2)).tile_bytes(128);
         assert_eq!((any(200_000, 16), any(120_000, 18)), (128, 256));
         assert_eq!((any(2_000_000, 16), any(200_000, 4)), (usize::MAX, usize::MAX));

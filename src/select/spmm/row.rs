@@ -1,51 +1,54 @@
-//! How SpMM `row` deals rows out to the threads of a device (kernels/spmm/tasks.cu makes the lists), and which kernel
-//! takes how many columns of C at a time ([`Plan::step`]).
+//! Distribution of rows over the threads of a device for SpMM `row` (kernels/spmm/tasks.cu makes the lists),
+//! and choice of the kernel for the columns of C that one launch takes ([`Plan::step`]).
 
 use super::copies::LINE;
 use super::reach::Reach;
 use crate::problem::SpmmProblem;
 use crate::types::{IndexType, Order};
 
-/// Mean length below which rows are short: lanes have one pack, and runs several rows.
+/// Mean length below which rows count as short: lanes have one pack, and runs several rows.
 pub const SHORT: i64 = 20;
 
-/// Entries of a run: 16 to 48 were within 3 % of each other on rmat16 and dc2, but fp64 mac_econ, N = 32,
-/// has 66 µs with 32 entries at the most and 75 with 64. Fewer where the device takes all of a matrix
-/// at a time: with 32 fp32 bayer10 took 14.1 µs for N = 32, 9.7 a row at a time.
+/// Maximum number of entries of a run: 16 to 48 were within 3 % of each other on rmat16 and dc2, but fp64
+/// mac_econ, N = 32, takes 66 µs with at most 32 entries and 75 with 64. A run has fewer where the device
+/// processes the whole matrix at a time: with 32, fp32 bayer10 took 14.1 µs for N = 32, and 9.7 with a row
+/// per run.
 const QUOTA: i64 = 32;
-/// Entries of a row that a run may have; longer ones get a warp.
+/// Maximum number of entries of a row in a run with others; longer rows get a warp each.
 const ALONE: i64 = 24;
-/// Entries of a row that gets a warp; longer ones get blocks, with so many entries each.
+/// Maximum number of entries of a row that gets a warp; longer rows get blocks, each with [`PART`] entries.
 const WARP: i64 = 128;
 const PART: i64 = 512;
-/// Entries of a row that a group of lanes has alone, at the least.
+/// Smallest limit on the number of entries of a row that a group of lanes takes alone.
 const GROUP: i64 = 32;
-/// The most where rows are long on average: what the window sort's keys hold.
+/// Largest limit where rows are long in the mean: the keys of the window sort hold no more.
 const LONG: i64 = 4096;
 
-/// Parts at the most, about: their counters are the handle's.
+/// Approximate number of pieces of split rows at most: the handle has a limited number of counters for them.
 const PARTS: i64 = 1 << 16;
 /// Warps of a block.
 pub const WARPS: i64 = 4;
 
-/// Where rows of one kind end; kernels/spmm/tasks.cu has the same structure.
+/// Limits on the length of rows in each list; kernels/spmm/tasks.cu has the same structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Limits {
-    /// Entries of a row that a run may have where rows are long, and of one that gets a warp; longer ones are cut.
+    /// Maximum number of entries of a row in a run where rows are long, and of a row that gets a warp; longer
+    /// rows are split.
     pub most: i64,
-    /// Entries of a part of a row that is cut.
+    /// Entries of a piece of a split row.
     pub part: i64,
     /// Entries of the longest row that is in runs with others.
     pub alone: i64,
-    /// Entries of a run of several rows; 0: runs have one row.
+    /// Entries of a run of several rows; 0 if runs have one row.
     pub quota: i64,
-    /// Of rows that get a warp those of at most so many entries are at the end of their list.
+    /// In the list of rows that get a warp, those of at most this many entries come last.
     pub pairs: i64,
 }
 
 impl Limits {
-    /// For rows of these lengths; `None`: they need no lists. `warps`: what the device takes at a time.
+    /// Limits for rows of these lengths; `None` if they need no lists. `warps` is the number that the device
+    /// runs at a time.
     pub fn new(rows: i64, nnz: i64, longest: i64, warps: i64) -> Option<Self> {
         let mean = nnz / rows.max(1);
         let least = nnz / PARTS;
@@ -53,11 +56,11 @@ impl Limits {
             let quota = (nnz / warps.max(1)).clamp(1, QUOTA);
             return Some(Limits { most: WARP, part: PART.max(least), alone: ALONE, quota, pairs: 0 });
         }
-        // Rows that are all long need no parts: groups share them. But few rows leave most of
-        // the device without work.
+        // Rows that are all long need not be split, since groups share them. But few rows would leave most of
+        // the device idle.
         let fair = (nnz / warps.max(1)).max(if rows < warps / 8 { 0 } else { 2 * mean });
         let most = fair.clamp(WARP, LONG);
-        // Rows of about one length gain nothing and would lose their order.
+        // Lists of rows of about one length gain nothing, and would change the rows' order.
         let is_even = longest <= mean + mean / 2 + 4;
         (!is_even || longest > most).then_some(Limits {
             most,
@@ -68,11 +71,11 @@ impl Limits {
         })
     }
 
-    /// For kernels on aligned rows ([`Kernel::Groups`]) with so many lanes in a group, which has a row, or two or four
-    /// of a block share one: few entries each, so that a small matrix does not wait for its longest rows, and more
-    /// where the device takes a matrix in many turns.
+    /// Limits for kernels on aligned rows ([`Kernel::Groups`]) with this number of lanes in a group. A group
+    /// takes a row, or two or four groups of a block share one. Limits are low for a small matrix, so that it
+    /// does not wait for its longest rows, and higher if the device takes a matrix in many turns.
     pub fn of_groups(nnz: i64, lanes: usize, multiprocessors: i64) -> Self {
-        // Groups at work at a time; of narrow ones, which have a few rows of B on their way each, more.
+        // Number of groups at work at a time; narrow groups, which load few rows of B at once, are more.
         let groups = multiprocessors * if lanes < 32 { 128 } else { 32 };
         let alone = (nnz / groups.max(1)).clamp(GROUP, 4 * GROUP);
         let most = 4 * alone;
@@ -80,47 +83,49 @@ impl Limits {
     }
 }
 
-/// How rows are dealt out without analysis, when only their mean length is known: `rows_a_run` neighbours are a run, and
-/// the rows of runs with more than `limits.alone` entries are listed for warps and blocks
+/// Lists of rows made without analysis, when only their mean length is known: `rows_a_run` neighbours form a
+/// run, and the rows of runs with more than `limits.alone` entries are listed for warps and blocks
 /// (kernels/spmm/tasks.cu spmm_tasks_unanalyzed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unanalyzed {
     pub limits: Limits,
     pub rows_a_run: i64,
-    /// Blocks that both lists need at the most.
+    /// Maximum number of blocks that both lists need.
     pub blocks: i64,
-    /// What the lists have at the most: rows of warps, parts, sums of parts that are added, and counters.
+    /// Maximum number of elements of the lists: rows that get a warp, pieces of split rows, partial sums, and
+    /// counters.
     pub warps: i64,
     pub parts: i64,
     pub slots: i64,
     pub counters: i64,
 }
 
-/// Rows of several parts without analysis at the most, about: each has counters of its own.
+/// Approximate number of split rows without analysis at most: each has counters of its own.
 const UNANALYZED_CUT: i64 = 1 << 14;
-/// Runs whose rows are listed for warps without analysis, at the most.
+/// Maximum number of runs whose rows are listed for warps without analysis.
 const UNANALYZED_RUNS: i64 = 1 << 17;
-/// Bytes of the sums of all parts, at the most.
+/// Maximum number of bytes of all partial sums.
 const UNANALYZED_SUMS: i64 = 16 << 20;
-/// Blocks for each multiprocessor that take lists without analysis: it has room for more, which others
-/// begin in.
+/// Blocks per multiprocessor that take lists without analysis: there is room for more, where other blocks
+/// begin.
 const LIST_BLOCKS: i64 = 6;
-/// The same where all rows are in the lists, since they are few: as many as there is room for.
+/// Blocks per multiprocessor where all rows are in the lists, because they are few: as many as there is room
+/// for.
 const MOST_LIST_BLOCKS: i64 = 8;
-/// Rows of a run at the most, as kernels have it.
+/// Maximum number of rows of a run, as in the kernels.
 const ROWS_OF_A_RUN: i64 = 8;
 
 impl Unanalyzed {
-    /// For so many rows and entries, and rows of C whose sums have so many bytes. `warps`: what the device takes at a
-    /// time.
+    /// Lists for a matrix of this size, and rows of C whose sums take `row_bytes`. `warps` is the number that
+    /// the device runs at a time.
     pub fn new(rows: i64, nnz: i64, row_bytes: i64, warps: i64) -> Self {
         let mean = nnz / rows.max(1);
-        // 2 · nnz / part sums have at most UNANALYZED_SUMS bytes.
+        // 2 · nnz / part partial sums take at most UNANALYZED_SUMS bytes.
         let sums = (2.0 * nnz as f64 / UNANALYZED_SUMS as f64 * row_bytes as f64).ceil() as i64;
         let least = (nnz / UNANALYZED_CUT).max(sums);
         let (most, alone, rows_a_run) = if mean < SHORT {
             let quota = (nnz / warps.max(1)).clamp(1, QUOTA);
-            // A power of two, so that no run is in two warps of the kernel.
+            // A power of two, so that no run is spread over two warps of the kernel.
             let rows_a_run = 1 << (quota / mean.max(1)).clamp(1, ROWS_OF_A_RUN).ilog2();
             let alone = if rows_a_run == 1 { ALONE } else { ALONE.max(3 * quota) };
             (WARP, alone.max(nnz / UNANALYZED_RUNS), rows_a_run)
@@ -132,50 +137,50 @@ impl Unanalyzed {
         let part = (WARPS * most).max(least);
         let limits = Limits { most, part, alone, quota: 0, pairs: 0 };
         let slots = 2 * (nnz / part);
-        // A run with `alone + 1` entries lists at most `rows_a_run` rows for warps, a quarter of a block each. One with
-        // a row of `most + 1` entries lists a part, a block, and its other rows. Longer rows give fewer blocks for each
-        // of their entries, so these are the most blocks that `nnz` entries give.
+        // A run with `alone + 1` entries lists at most `rows_a_run` rows for warps, a quarter of a block
+        // each. One with a row of `most + 1` entries lists a piece, which takes a block, and its other rows.
+        // Longer rows make fewer blocks per entry, so that these are the most blocks that `nnz` entries make.
         let of_warps = (nnz / (alone + 1)).saturating_mul(rows_a_run) / WARPS;
         let of_parts = (nnz / (most + 1)).saturating_mul(WARPS + rows_a_run - 1) / WARPS;
         Unanalyzed {
             limits,
             rows_a_run,
-            // The parts and the rows of warps each may leave a block that is not full.
+            // The pieces and the rows with warps may each leave one block partly filled.
             blocks: of_warps.max(of_parts) + 2,
             warps: (nnz / (alone + 1)).saturating_mul(rows_a_run).min(rows),
             parts: nnz / (most + 1) + nnz / part,
             slots,
-            // One for each 16 parts of a row, and two more.
+            // One for each 16 pieces of a row, and two more for each split row.
             counters: slots / 16 + 2 * (nnz / (part + 1)),
         }
     }
 
-    /// Blocks that take what is in the lists, of so many rows in all.
+    /// Number of blocks that take the lists, for this number of rows in all.
     pub fn list_blocks(&self, rows: i64, multiprocessors: i64) -> i64 {
-        // Few rows are all in the lists.
+        // If rows are few, all of them are in the lists.
         let each = if rows < multiprocessors * LIST_BLOCKS { MOST_LIST_BLOCKS } else { LIST_BLOCKS };
         self.blocks.min(each * multiprocessors)
     }
 
-    /// Whether no row can be long enough for the lists.
+    /// Returns whether no row can be long enough for the lists.
     pub fn has_no_lists(&self) -> bool {
         self.warps == 0 && self.parts == 0
     }
 }
 
-/// Warps that a device of so many multiprocessors runs at one time, about.
+/// Approximate number of warps that a device runs at one time.
 pub fn warps_at_once(multiprocessors: i64) -> i64 {
     multiprocessors * 64
 }
 
-/// Columns up to which lanes may lie along the entries of a row, with a sum a
-/// column: beyond, lanes along the columns read whole sectors of B.
+/// Maximum number of columns for which lanes may lie along the entries of a row, with a sum per column: for
+/// more columns, lanes along the columns read whole sectors of B.
 pub const NARROW: usize = 8;
 
-/// Lanes of a group in the wide kernels.
+/// Numbers of lanes of a group in the wide kernels.
 pub const GROUPS: [usize; 4] = [4, 8, 16, 32];
 
-/// The groups for elements of `size` bytes: those that have more columns than a narrow kernel of four.
+/// Groups for elements of `size` bytes: those that take more columns than a narrow kernel of four.
 pub fn groups(size: usize) -> &'static [usize] {
     if GROUPS[0] * 16 > NARROW / 2 * size {
         &GROUPS
@@ -184,15 +189,15 @@ pub fn groups(size: usize) -> &'static [usize] {
     }
 }
 
-/// Whether lanes lie along a few columns of elements of `size` bytes that are read in packs: half of the smallest
-/// group has packs, and nothing is left over.
+/// Returns whether lanes lie along a few columns of elements of `size` bytes that are read in packs: at least
+/// half of the smallest group's lanes have packs, and no columns are left over.
 fn packs_of_few(size: usize, n: usize) -> bool {
     let pack = (16 / size).max(1);
     n % pack == 0 && n > NARROW / 2 && 2 * n >= GROUPS[0] * pack
 }
 
-/// Which of [`groups`] takes `n` columns in packs: the smallest that covers them, or the largest whose tiles
-/// have no more than `most` bytes of a row of B.
+/// Index in [`groups`] of the group for `n` columns in packs: the smallest that covers them, or the largest
+/// whose tiles have at most `most` bytes of a row of B.
 fn group_of(size: usize, n: usize, most: usize) -> usize {
     let (groups, pack) = (groups(size), (16 / size).max(1));
     let mut at = groups.iter().position(|group| group * pack >= n).unwrap_or(groups.len() - 1);
@@ -202,113 +207,116 @@ fn group_of(size: usize, n: usize, most: usize) -> usize {
     at
 }
 
-/// Bytes of copies of B and of sums for C at the most without a plan, with as many columns at a time as fit.
+/// Maximum number of bytes of copies of B and of sums for C without a plan, with as many columns at a time as
+/// fit.
 pub const COPIED_WITHOUT_PLAN: usize = 64 << 20;
-/// Columns that copies of B and sums for C are made of at a time, at the least.
+/// Minimum number of columns of copies of B and of sums for C at a time.
 pub const LEAST_COPIED: usize = 32;
 
-/// Fewer columns of such copies: half, in whole groups of the least.
+/// Next smaller number of columns of such copies: half, rounded up to a multiple of the least.
 pub fn fewer_copied(columns: usize) -> usize {
     columns.div_ceil(2).next_multiple_of(LEAST_COPIED).min(columns - 1).max(1)
 }
 
-/// Elements of a C up to which lanes along its columns write single ones of it where its columns are contiguous: L2
-/// joins them. On the 28 real matrices, fp32 and fp64, N = 32 and 128, that gained 8 % in the mean up to so many, and
-/// lost 10 to 50 % where there were more than some millions.
+/// Maximum number of elements of a C with contiguous columns that lanes along its columns write one by one:
+/// L2 combines them. On the 28 real matrices, fp32 and fp64, N = 32 and 128, this gained 8 % in the mean up
+/// to this size, and lost 10 to 50 % for some millions of elements and more.
 const WRITTEN_SINGLY: usize = 1 << 19;
 
-/// Whether sums of `rows` × `n` go to the workspace first, and from there into a C whose columns are contiguous: lanes
-/// along the columns would write single elements of it.
+/// Returns whether sums of `rows` × `n` are first stored in the workspace, and then written to a C whose
+/// columns are contiguous: lanes along the columns would write single elements of it.
 pub fn stores_sums_first((rows, n): (usize, usize), c_by_columns: bool) -> bool {
     n > NARROW && c_by_columns && rows.saturating_mul(n) > WRITTEN_SINGLY
 }
 
-/// What the launches of a product go by.
+/// Parameters that determine the launches of a product.
 #[derive(Clone, Copy)]
 pub struct Plan<'a> {
     /// Bytes of an element of B.
     pub size: usize,
-    /// Elements of B are complex.
+    /// True if elements of B are complex.
     pub is_complex: bool,
-    /// They are conjugated, which kernels with lanes along the columns do not do.
+    /// True if B is conjugated, which kernels with lanes along the columns cannot do.
     pub conjugates_b: bool,
-    /// There is a kernel whose lanes have two packs.
+    /// True if there is a kernel whose lanes have two packs.
     pub has_twins: bool,
     /// Rows of op(A), and their mean length.
     pub rows: i64,
     pub mean: i64,
-    /// Runs have several rows ([`Limits::quota`]).
+    /// True if runs have several rows ([`Limits::quota`]).
     pub is_packed: bool,
-    /// Lists are those of [`Limits::of_groups`], and rows of C are aligned to 16 bytes.
+    /// True if lists are those of [`Limits::of_groups`], and rows of C are aligned to 16 bytes.
     pub has_groups: bool,
     /// Columns of A.
     pub cols: i64,
-    /// Tiles along the columns of C that one launch takes.
+    /// Maximum number of tiles along the columns of C that one launch takes.
     pub tiles_at_once: usize,
     pub multiprocessors: i64,
-    /// How far the entries are from the diagonal.
+    /// Distances of the entries from the diagonal.
     pub reach: &'a Reach,
 }
 
-/// Rows of op(B) in memory, from the first column on that a launch takes.
+/// Location of the rows of op(B), from the first column on that a launch takes.
 #[derive(Clone, Copy, Debug)]
 pub struct RowsOfB {
-    /// Of the first element.
+    /// Address of the first element.
     pub address: usize,
     /// Bytes between the rows.
     pub row_bytes: i64,
-    /// Elements of a row follow each other.
+    /// True if the elements of a row are contiguous.
     pub are_contiguous: bool,
 }
 
 impl RowsOfB {
-    /// All rows begin at multiples of so many bytes.
+    /// Returns whether all rows begin at multiples of this number of bytes.
     pub fn begin_at(&self, bytes: usize) -> bool {
         self.address % bytes == 0 && self.row_bytes % bytes as i64 == 0
     }
 }
 
-/// A kernel of `row`.
+/// Kernel of `row`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
-    /// Groups of so many lanes along the columns, with so many packs of 16 bytes in each, on rows of B and C that are
-    /// aligned to those, with lists of [`Limits::of_groups`].
+    /// Groups of lanes lie along the columns, with one or two packs of 16 bytes per lane, on rows of B and C
+    /// that are aligned to packs, with lists of [`Limits::of_groups`].
     Groups { lanes: usize, packs: usize },
-    /// Lanes lie along the columns of C and read B in packs of 16 bytes; which of [`groups`].
+    /// Lanes lie along the columns of C and read B in packs of 16 bytes; the number is an index in
+    /// [`groups`].
     Packs(usize),
-    /// The same with two packs a lane, and groups of a warp.
+    /// Lanes lie along the columns of C in groups of a warp, with two packs of 16 bytes each.
     Twins,
     /// Lanes lie along the columns and read single elements.
     Single,
-    /// Lanes lie along the entries of a row, with a sum for each of 4 or 8 columns; 4 or 16 lanes a row.
+    /// 4 or 16 lanes lie along the entries of a row, with a sum for each of 4 or 8 columns.
     Narrow { columns: usize, lanes: usize },
 }
 
-/// A launch over some of the columns.
+/// Launch for some of the columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     pub kernel: Kernel,
     pub columns: usize,
     pub tiles: u32,
-    /// log2 of the tiles that lie next to each other in the grid.
+    /// log2 of the number of tiles that are neighbours in the grid.
     pub together: u32,
-    /// Loads of B by packs (narrow; wide kernels always do).
+    /// True if a narrow kernel loads B in packs; wide kernels always do.
     pub packs: bool,
-    /// Runs, or rows.
+    /// Number of runs, or rows, that a warp takes at a time.
     pub runs_a_warp: i64,
-    /// Groups that share a run.
+    /// Number of groups that share a run.
     pub spread: i64,
 }
 
 impl Step {
-    /// Lanes lie along the columns.
+    /// Returns whether lanes lie along the columns.
     pub fn is_wide(&self) -> bool {
         !matches!(self.kernel, Kernel::Narrow { .. })
     }
 }
 
-/// Lanes of a group, and packs of 16 bytes in each of them, of the kernels for elements of `size` bytes, the preferred
-/// ones first; kernels/spmm/row_groups.cu has the same. Two packs a lane halve what lanes hand each other for a product.
+/// Group sizes of the kernels for elements of `size` bytes, in order of preference: lanes of a group, and
+/// packs of 16 bytes per lane. kernels/spmm/row_groups.cu has the same list. Two packs per lane halve what
+/// lanes exchange for a product.
 pub fn group_kinds(size: usize) -> &'static [(usize, usize)] {
     match size {
         8 => &[(32, 2), (16, 2), (8, 2), (32, 1), (16, 1), (8, 1)],
@@ -317,9 +325,10 @@ pub fn group_kinds(size: usize) -> &'static [(usize, usize)] {
     }
 }
 
-/// The first of [`group_kinds`] whose tiles have no more than `most` bytes of a row of B with so many packs, and more than
-/// half of their lanes have work. Two packs a lane only where nothing is left over, and of doubles, which leave
-/// room for fewer groups then, only in groups of a warp or where there are rows for many turns of the device.
+/// First of [`group_kinds`] whose tiles have at most `most` bytes of a row of B of `packs` packs, and more
+/// than half of whose lanes have work. Two packs per lane are taken only if no columns are left over; for
+/// doubles, where they leave room for fewer groups, only in groups of a warp or with rows for many turns of
+/// the device.
 fn group_kind(size: usize, packs: usize, most: usize, has_many_rows: bool) -> (usize, usize) {
     let kinds = group_kinds(size);
     let fits = |&&(lanes, each): &&(usize, usize)| {
@@ -330,29 +339,29 @@ fn group_kind(size: usize, packs: usize, most: usize, has_many_rows: bool) -> (u
     kinds.iter().find(fits).copied().unwrap_or(kinds[kinds.len() - 1])
 }
 
-/// Rows for many turns of a device of so many multiprocessors: four for each group of 16 lanes.
+/// Returns whether rows suffice for many turns of a device: four for each group of 16 lanes.
 fn has_many_rows(rows: i64, multiprocessors: i64) -> bool {
     rows >= 256 * multiprocessors
 }
 
-/// Mean length up to which groups have rows of their own: of longer rows neighbours walk along the same rows of B, which
-/// is worth more; of groups of a warp, of which there are few, less.
+/// Largest mean length for which each group takes rows of its own: neighbouring groups on a longer row read
+/// the same rows of B, which gains more. The second limit is for groups of a warp, of which there are few.
 const LONGEST_OF_GROUPS: i64 = 256;
 const LONGEST_OF_WARPS: i64 = 100;
-/// Mean length from which doubles, many halves, and groups of a warp have rows of their own: shorter ones are taken several
-/// at a time.
+/// Minimum mean length for which doubles, many halves, and groups of a warp take rows of their own: shorter
+/// rows are taken several at a time.
 const LEAST_OF_GROUPS: i64 = 5;
 
-/// Whether an analyzed plan is for [`Kernel::Groups`]: with columns of this width, rows of this mean length and in their
-/// own order. Whether rows of B and C are aligned is seen when it is executed: where they are not, other kernels take
-/// the lists.
+/// Returns whether an analyzed plan is for [`Kernel::Groups`], with column indices of this width, and rows of
+/// this mean length in their own order. Alignment of the rows of B and C is checked at execution: without it,
+/// other kernels take the lists.
 pub fn is_for_groups(problem: &SpmmProblem, width: IndexType, mean: i64) -> bool {
     let x = problem.types.x;
     let may = width == IndexType::I32 && !x.is_complex() && problem.c_order == Order::Row;
     may && suits_groups(x.size(), problem.columns(), mean)
 }
 
-/// Whether `n` columns of elements of `size` bytes and rows of this mean length suit such plans.
+/// Returns whether `n` columns of elements of `size` bytes and rows of this mean length suit such plans.
 fn suits_groups(size: usize, n: usize, mean: i64) -> bool {
     let pack = 16 / size;
     if n <= NARROW || n % pack != 0 || mean > LONGEST_OF_GROUPS {
@@ -363,22 +372,22 @@ fn suits_groups(size: usize, n: usize, mean: i64) -> bool {
     (lanes < 32 || mean <= LONGEST_OF_WARPS) && (mean >= LEAST_OF_GROUPS || !(lanes == 32 || takes_several))
 }
 
-/// Lanes of the groups of such a plan, for `n` columns of elements of `size` bytes.
+/// Number of lanes of the groups of such a plan, for `n` columns of elements of `size` bytes.
 pub fn lanes_of_groups(size: usize, n: usize, rows: i64, multiprocessors: i64) -> usize {
     group_kind(size, n / (16 / size), usize::MAX, has_many_rows(rows, multiprocessors)).0
 }
 
-/// How many times as fast [`Kernel::Groups`] are as the kernels that take any rows, which the rates of `row` are of: by
-/// values of 2, 4 and 8 bytes, for up to 64 columns and for more, by the mean length of the rows: less than
-/// [`LEAST_OF_GROUPS`], up to 100, and more. Medians over sampled products on an H100 (benches/NOTES.md, "Choices that
-/// were learned").
+/// Gain of [`Kernel::Groups`] over the kernels that take any rows, which the rates of `row` describe: for
+/// values of 2, 4 and 8 bytes; for up to 64 columns and for more; and for mean lengths of rows of less than
+/// [`LEAST_OF_GROUPS`], up to 100, and more. Medians over sampled products on an H100 (benches/NOTES.md,
+/// "Choices that were learned").
 const GAINS: [[[f64; 3]; 2]; 3] = [
     [[1.2, 1.2, 1.0], [1.0, 1.25, 1.25]],
     [[1.15, 1.18, 1.2], [1.2, 1.22, 1.25]],
     [[1.0, 1.23, 1.2], [1.0, 1.14, 1.0]],
 ];
 
-/// How many times as fast as the kernels that take any rows [`Kernel::Groups`] are for rows of this mean length; 1: the
+/// Gain of [`Kernel::Groups`] over the kernels that take any rows, for rows of this mean length; 1 if the
 /// product does not suit them, or they are not faster.
 pub fn gain_of_groups(problem: &SpmmProblem, mean: i64) -> f64 {
     if problem.types.x.is_complex() || !suits_groups(problem.types.x.size(), problem.columns(), mean) {
@@ -394,9 +403,10 @@ pub fn gain_of_groups(problem: &SpmmProblem, mean: i64) -> f64 {
 }
 
 impl Plan<'_> {
-    /// log2 of the tiles of a launch for `n` columns that lie next to each other in the grid. A row of B that begins inside
-    /// a line of 128 bytes shares lines, and memory's 64 bytes, at each border of tiles: neighbours should find them in
-    /// L2. Where entries lie far from each other, a tile at a time is what L2 holds.
+    /// log2 of the number of tiles that are neighbours in the grid, in a launch for `n` columns. A row of B
+    /// that begins inside a cache line of 128 bytes shares lines, and memory's 64 bytes, at each border of
+    /// tiles: neighbouring tiles should find them in L2. Where entries are far apart, L2 holds only one tile
+    /// at a time.
     fn together(&self, tiles: u32, n: usize, b: &RowsOfB) -> u32 {
         let follow = (!b.begin_at(LINE) && self.reach.is_near(SHORT))
             || self.reach.takes_rows(n.saturating_mul(self.size));
@@ -407,24 +417,24 @@ impl Plan<'_> {
         }
     }
 
-    /// 32 bits number the packs of B.
+    /// Returns whether 32 bits can number the packs of B.
     fn numbers_packs(&self, b: &RowsOfB) -> bool {
         self.cols.saturating_mul(b.row_bytes / 16) <= i64::from(u32::MAX)
     }
 
-    /// The launch for the first columns of the `n` that are left: as many as
-    /// 16-byte packs make up, and what is left over by lanes along the entries.
+    /// Launch for the first columns of the `n` that are left: as many as 16-byte packs cover; lanes along the
+    /// entries take the rest.
     pub fn step(&self, n: usize, b: &RowsOfB) -> Step {
         let size = self.size;
         let aligned = b.begin_at(16);
         let pack = if aligned { (16 / size).max(1) } else { 1 };
-        // Wide kernels do not conjugate.
+        // Wide kernels cannot conjugate.
         let few = aligned && packs_of_few(size, n) && !self.conjugates_b;
         // With 32-bit columns the kernels multiply by strides of 32 bits.
         let wide = (n > NARROW || few) && b.are_contiguous && b.row_bytes <= i64::from(i32::MAX);
         if !wide {
             let columns = n.min(NARROW);
-            // Half of the lanes of a row have work on a row of mean length.
+            // With fewer lanes, half of the lanes of a row have work on a row of mean length.
             let few = self.mean < 16;
             let kernel =
                 Kernel::Narrow { columns: if columns > 4 { 8 } else { 4 }, lanes: if few { 4 } else { 16 } };
@@ -467,8 +477,8 @@ impl Plan<'_> {
         let groups = 32 / group as i64;
         let resident = self.multiprocessors * 32;
         let mut spread = 1;
-        // More groups a row where there are too few rows for the device, or
-        // where rows are so long that the groups finish at different times.
+        // More groups share a row if rows are too few for the device, or so long that the groups would finish
+        // at different times.
         while !self.is_packed
             && spread < groups
             && (self.rows * spread / groups * i64::from(tiles) < resident && self.mean >= 16 * spread
@@ -491,10 +501,10 @@ mod tests {
     #[test]
     fn rows_of_like_lengths_that_are_long_need_no_lists() {
         assert_eq!(Limits::new(80_000, 80_000 * 72, 81, 8448), None);
-        // Longer ones are cut, or come in the order of their lengths.
+        // Longer rows are split, or come in the order of their lengths.
         let uneven = Limits::new(80_000, 80_000 * 72, 200, 8448).unwrap();
         assert_eq!((uneven.most, uneven.quota), (681, 0));
-        // Few rows leave most of the device without work.
+        // Few rows leave most of the device idle.
         let few = Limits::new(500, 500 * 4096, 5000, 8448).unwrap();
         assert_eq!((few.most, few.part), (242, 968));
         assert_eq!(Limits::new(20_000, 1 << 40, 1 << 39, 8448).unwrap().most, LONG);
@@ -509,9 +519,9 @@ mod tests {
         };
         assert_eq!([of(126_150, 8), of(126_150, 32)], [(32, 512); 2]);
         assert_eq!([of(1_200_000, 8), of(4_007_383, 16)], [(71, 512), (128, 512)]);
-        // A warp each.
+        // Groups of a warp.
         assert_eq!([of(144_848, 32), of(583_166, 32)], [(34, 512), (128, 512)]);
-        // Counters suffice for all parts.
+        // Counters suffice for all pieces.
         assert_eq!(of(1 << 40, 8), (128, 1 << 24));
     }
 
@@ -526,9 +536,9 @@ mod tests {
         assert_eq!([33_791, 33_792].map(|rows| has_many_rows(rows, 132)), [false, true]);
         let halves = [16, 32, 64, 128, 512].map(|n| of(2, n, false));
         assert_eq!(halves, [(4, 1), (4, 1), (8, 1), (16, 1), (32, 1)]);
-        // Tiles are narrower where L2 holds no more of the rows of B that are in use.
+        // Tiles are narrower where L2 does not hold more of the rows of B in use.
         assert_eq!(group_kind(4, 32, 256, false), (8, 2));
-        // Every width has a kernel, and no lane more than its pack where some are left over.
+        // Every width has a kernel, and lanes have one pack each where some are left over.
         for (size, packs, many) in [2, 4, 8]
             .into_iter()
             .flat_map(|size| (1..300).flat_map(move |packs| [(size, packs, false), (size, packs, true)]))
@@ -542,17 +552,17 @@ mod tests {
     fn plans_are_for_groups_where_rows_are_short() {
         let means = |size, n| [2, 4, 5, 100, 101, 256, 257].map(|mean| suits_groups(size, n, mean));
         assert_eq!(means(4, 32), [true, true, true, true, true, true, false]);
-        // Rows that are very short are taken several at a time, and few warps share long ones.
+        // Very short rows are taken several at a time, and few warps share long ones.
         assert_eq!(means(8, 32), [false, false, true, true, true, true, false]);
         assert_eq!(means(8, 128), [false, false, true, true, false, false, false]);
         assert_eq!(means(2, 128), means(8, 32));
-        // Narrow products, and elements that are left over.
+        // Products with few columns, and columns that packs leave over.
         assert_eq!([suits_groups(4, 8, 10), suits_groups(4, 33, 10)], [false; 2]);
     }
 
     #[test]
     fn lists_without_analysis_have_room_for_all() {
-        // A small matrix, a row at a time; a large one of short rows, eight at a time; long rows.
+        // A small matrix, with a row per run; a large one of short rows, with eight; long rows.
         let of = |rows, nnz| Unanalyzed::new(rows, nnz, 32 * 4, 8448);
         let small = of(60_000, 270_000);
         assert_eq!((small.rows_a_run, small.limits.alone, small.limits.most), (4, 93, WARP));
@@ -565,7 +575,7 @@ mod tests {
             {
                 let Unanalyzed { limits, rows_a_run, slots, counters, .. } =
                     Unanalyzed::new(rows, nnz, row_bytes, 8448);
-                // Rows of just so many entries that they are cut, or joined.
+                // Lengths at which rows are just split, or just listed.
                 assert!(limits.alone >= 1 && limits.most >= WARP && limits.part >= limits.most);
                 assert!((1..=ROWS_OF_A_RUN).contains(&rows_a_run) && slots * row_bytes <= UNANALYZED_SUMS);
                 assert!(counters <= (COUNTER_BYTES / 4) as i64 - 8, "{rows} {nnz}");
@@ -589,7 +599,7 @@ mod tests {
         for nnz in [1 << 20, 1 << 28, 1 << 33, 1 << 40] {
             for rows in [1000, nnz / 100, nnz / 10] {
                 let limits = Limits::new(rows, nnz, nnz, 8448).unwrap();
-                // Rows that are cut have more than a part; of each 16 parts and of each row a counter.
+                // Split rows are longer than a piece; there is a counter for each 16 pieces and for each row.
                 let (cut, parts) = (nnz / limits.part, 2 * nnz / limits.part);
                 assert!(parts / 16 + 2 * cut <= (COUNTER_BYTES / 4) as i64, "{rows} {nnz}");
                 assert!(parts <= 2 * PARTS.max(nnz / PART) && limits.most <= limits.part);
@@ -597,7 +607,7 @@ mod tests {
         }
     }
 
-    /// No kernel that reads packs is compiled for a group that no number of columns takes.
+    /// Every group for which a kernel with packs is compiled takes some number of columns.
     #[test]
     fn each_group_takes_some_columns() {
         for size in [2, 4, 8, 16] {
@@ -640,28 +650,28 @@ mod tests {
     fn columns_are_taken_in_packs_and_what_is_left_by_lanes_along_the_entries() {
         let reach = any();
         let kernel = |size, n| plan(size, 7, &reach).step(n, &rows(n, size)).kernel;
-        // Halves: from 16 columns on in packs of 8, whose smallest group has 32.
+        // Halves are read in packs of 8 from 16 columns on; the smallest group has 32 columns.
         assert_eq!(kernel(2, 8), Kernel::Narrow { columns: 8, lanes: 4 });
         assert_eq!([16, 32, 40, 128, 512].map(|n| kernel(2, n)), [0, 0, 1, 2, 3].map(Kernel::Packs));
-        // Singles, four in a pack; doubles, two.
+        // Singles have packs of four, and doubles packs of two.
         assert_eq!([8, 12, 20, 64, 128].map(|n| kernel(4, n)), [0, 0, 1, 2, 3].map(Kernel::Packs));
         assert_eq!(kernel(4, 4), Kernel::Narrow { columns: 4, lanes: 4 });
         assert_eq!(kernel(8, 6), Kernel::Packs(0));
-        // Rows of 33 singles do not begin at packs; those of 33 of 36 do, and one column is left.
+        // Rows of 33 singles do not begin at packs; those of 33 out of 36 do, and one column is left.
         assert_eq!(kernel(4, 33), Kernel::Single);
         let first = plan(4, 7, &reach).step(33, &rows(36, 4));
         assert_eq!((first.kernel, first.columns, first.tiles), (Kernel::Packs(2), 32, 1));
         let rest = plan(4, 7, &reach).step(1, &RowsOfB { address: (1 << 20) + 128, ..rows(36, 4) });
         assert_eq!((rest.kernel, rest.columns), (Kernel::Narrow { columns: 4, lanes: 4 }, 1));
         assert!(rest.packs && !rest.is_wide() && first.is_wide());
-        // Columns of B, and rows too far apart for 32 bits, are read by single elements.
+        // A B by columns, and rows too far apart for 32 bits, are read by single elements.
         let columns = RowsOfB { are_contiguous: false, ..rows(1, 4) };
         let step = plan(4, 40, &reach).step(100, &columns);
         assert_eq!((step.kernel, step.columns), (Kernel::Narrow { columns: 8, lanes: 16 }, 8));
         assert!(!step.packs && step.runs_a_warp == 2);
         let far = RowsOfB { row_bytes: 1 << 31, ..rows(64, 4) };
         assert!(!plan(4, 40, &reach).step(64, &far).is_wide());
-        // What is conjugated has lanes along the columns only from a copy on.
+        // A conjugated B is read with lanes along the columns only after it is copied.
         let conjugates = Plan { is_complex: true, conjugates_b: true, ..plan(8, 7, &reach) };
         assert!(!conjugates.step(8, &rows(8, 8)).is_wide());
     }
@@ -672,12 +682,12 @@ mod tests {
         let kernel = |mean, n| plan(8, mean, &reach).step(n, &rows(n, 8)).kernel;
         assert_eq!([kernel(20, 66), kernel(20, 128)], [Kernel::Twins; 2]);
         assert_eq!([kernel(19, 128), kernel(20, 64)], [Kernel::Packs(3); 2]);
-        // Not where a tile would be more than what L2 holds of the rows of B that are in use.
+        // One pack where L2 would not hold a tile of two packs of the rows of B in use.
         let often = Reach::new((200_000, 200_000, 200_000 * 20), 30, counted(100_000), 50 << 20);
         assert_eq!(plan(8, 20, &often).step(128, &rows(128, 8)).kernel, Kernel::Packs(1));
     }
 
-    /// Counts of distances, all of them this one.
+    /// Histogram of distances, with entries at this one only.
     fn counted(distance: i64) -> Vec<u64> {
         let mut bins = vec![0; super::super::reach::BINS];
         bins[((((1 + distance) as f32).to_bits() >> 21) - (127 << 2)) as usize] = 10;
@@ -693,7 +703,7 @@ mod tests {
             assert_eq!(step.runs_a_warp * step.spread, 32 / groups(4)[group_of(4, n, usize::MAX)] as i64);
             step.spread
         };
-        // Eight groups of 4 lanes: rows enough; few; few and short; long.
+        // Eight groups of 4 lanes: enough rows; few; few and short; long.
         assert_eq!([spread(100_000, 40, 16), spread(1000, 40, 16), spread(1000, 15, 16)], [1, 4, 1]);
         assert_eq!(
             [spread(100_000, 128, 16), spread(100_000, 600, 16), spread(100_000, 600, 128)],
@@ -707,12 +717,13 @@ mod tests {
     fn tiles_lie_together_where_neighbours_share_lines_of_b() {
         let near = Reach::new((500_000, 500_000, 2_000_000), 5, counted(1000), 50 << 20);
         let together = |reach, n, ld| plan(4, 4, reach).step(n, &rows(ld, 4)).together;
-        // A band whose rows of B all stay in L2, whatever their lines; four tiles of 128 columns.
+        // A band whose rows of B all stay in L2, however they are aligned to lines; four tiles of 128
+        // columns.
         assert_eq!(
             [together(&near, 512, 512), together(&near, 512, 516), together(&near, 2048, 2048)],
             [2, 2, 3]
         );
-        // A wider band, where B begins inside lines.
+        // A wider band, where rows of B begin inside lines.
         let wider = Reach::new((500_000, 500_000, 2_000_000), 5, counted(3000), 1 << 20);
         let tiles = plan(4, 4, &wider).step(512, &rows(516, 4)).tiles;
         assert_eq!(together(&wider, 512, 512), 0);

@@ -1,35 +1,36 @@
-//! How SpMM `sell` deals the columns of C out to the lanes of a device (src/format/warp_sell.rs, kernels/spmm/sell.cu).
+//! Distribution of the columns of C over the lanes of a device for SpMM `sell` (src/format/warp_sell.rs,
+//! kernels/spmm/sell.cu).
 
-/// Lanes of a group at the most: as many slices has a block.
+/// log2 of the most lanes of a group, which are as many as a block has slices.
 const MOST_GROUP_LOG2: u32 = 2;
 /// Elements of a row of B that a lane reads, by kernel.
 const ELEMENTS: [usize; 4] = [2, 4, 8, 16];
-/// Bytes that caches fetch at the least.
+/// Bytes of a sector, the smallest unit that caches fetch.
 const SECTOR: usize = 32;
 
-/// Elements of a row of B that a lane reads, by kernel for elements of `size` bytes: up to a sector.
+/// Elements of a row of B that a lane reads, up to a sector, for each kernel for elements of `size` bytes.
 pub fn kernels(size: usize) -> &'static [usize] {
     &ELEMENTS[..ELEMENTS.iter().filter(|&&e| e * size <= SECTOR).count()]
 }
 
-/// Whether SpMV's kernel makes a product with so many columns, the rows of C being so many elements apart: it reads a
-/// column without gaps and writes one.
+/// Returns whether SpMV's kernel computes a product with `n` columns and `c_row` elements between rows of C:
+/// it reads and writes one contiguous column.
 pub fn takes_spmv(n: usize, c_row: i64) -> bool {
     n == 1 && c_row == 1
 }
 
-/// How a number of columns is dealt out.
+/// Distribution of a number of columns over lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Which of [`kernels`].
+    /// Index in [`kernels`].
     pub elements: usize,
     /// log2 of the lanes of a group, which share an entry.
     pub group_log2: u32,
 }
 
 impl Shape {
-    /// For n columns of elements of `size` bytes: 32 bytes a lane, or as many as hold n. `shares`:
-    /// [`Slots::are_shared`].
+    /// Shape for n columns of elements of `size` bytes: 32 bytes per lane, or as many as hold n. `shares` is
+    /// the result of [`Slots::are_shared`].
     pub fn new(n: usize, size: usize, shares: bool) -> Self {
         let halve = shares && size == 4 && n <= 8;
         let most = kernels(if halve { 2 * size } else { size }).len() - 1;
@@ -43,33 +44,33 @@ impl Shape {
         ELEMENTS[self.elements]
     }
 
-    /// Columns of a tile.
+    /// Number of columns of a tile.
     pub fn columns(&self) -> usize {
         self.elements() << self.group_log2
     }
 }
 
-/// Entries of a row on average from which two lanes may read one's 8 columns of fp32, 16 bytes each: what
-/// lanes of an item add by shuffles is less then. Measured, one lane's time over two's: band256 1.68, dnn80
-/// 1.41, band1024 1.22, uniform (16 entries) 1.08, si41 1.03; webbase (3) 0.88, dc2 (7) 0.98.
+/// Mean entries per row from which on two lanes may share 8 columns of fp32, reading 16 bytes each: this
+/// reduces the shuffles that add the sums of an item. Measured ratio of one lane's time to two's: band256
+/// 1.68, dnn80 1.41, band1024 1.22, uniform (16 entries) 1.08, si41 1.03; webbase (3) 0.88, dc2 (7) 0.98.
 const LONG: i64 = 12;
 
-/// What of a layout says how its rows are read.
+/// Properties of a layout that determine how its rows are read.
 #[derive(Clone, Copy, Debug)]
 pub struct Slots {
     pub rows: i64,
     pub entries: i64,
     /// Rows of an item, which share columns.
     pub item_rows: usize,
-    /// Values, and columns that are stored of them.
+    /// Numbers of stored values, and of columns stored for them.
     pub slots: usize,
     pub columns: usize,
 }
 
 impl Slots {
-    /// Whether rows are so long that two lanes should read one's columns. Not if rows share columns (cant 0.73, consph
-    /// 1.08, shipsec1 1.11), nor if most slices have one column a step, whose lanes read rows of B side by side (hpcg128:
-    /// 185 µs by one lane, 325 by two).
+    /// Returns whether rows are so long that two lanes should share the columns of one. This is false if rows
+    /// share columns (cant 0.73, consph 1.08, shipsec1 1.11), or if most slices have one column a step, whose
+    /// lanes read adjacent parts of rows of B (hpcg128: 185 µs by one lane, 325 by two).
     pub fn are_shared(&self) -> bool {
         self.item_rows == 1
             && self.entries >= LONG * self.rows
@@ -111,13 +112,13 @@ mod tests {
 
     #[test]
     fn lanes_share_long_rows_that_have_columns_of_their_own() {
-        // uniform, 16 entries a row; webbase, 3; dc2, 7.
+        // Entries per row: uniform 16, webbase 3, dc2 7.
         let uniform =
             Slots { rows: 200_000, entries: 3_200_000, item_rows: 1, slots: 3_300_000, columns: 3_300_000 };
         assert!(uniform.are_shared());
         let mean = |mean: i64| Slots { entries: mean * 200_000, ..uniform }.are_shared();
         assert_eq!([3, 7, 11, 12].map(mean), [false, false, false, true]);
-        // cant's rows share columns by threes; slices of hpcg128 have one column a step.
+        // Groups of three rows of cant share columns; slices of hpcg128 have one column a step.
         assert!(!Slots { item_rows: 3, ..uniform }.are_shared());
         assert!(!Slots { columns: 3_300_000 / 32, ..uniform }.are_shared());
         assert!(!Slots { rows: 0, entries: 0, item_rows: 1, slots: 0, columns: 0 }.are_shared());

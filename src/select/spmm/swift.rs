@@ -1,17 +1,17 @@
-//! Which kernels of SpMM `swift` take how many columns of C on a device (kernels/spmm/swift.cuh,
+//! Choice of the kernels of SpMM `swift` for a number of columns of C on a device (kernels/spmm/swift.cuh,
 //! kernels/spmm/swift_bands.cuh).
 
 use crate::format::swift::LANES;
 
-/// Which of the groups, that take so many columns each, in ascending order: the one with the fewest lanes that takes
-/// all `n`, or the largest.
+/// Index of the group for `n` columns, given the columns that each group takes, in ascending order: the
+/// smallest group that takes all `n`, or the largest.
 pub fn group_of(columns: impl ExactSizeIterator<Item = usize>, n: usize) -> usize {
     let last = columns.len() - 1;
     columns.enumerate().find(|&(_, of_group)| of_group >= n).map_or(last, |(at, _)| at)
 }
 
-/// Whether lanes of bands read `n` columns in packs of so many elements, where rows of B and C begin with packs
-/// (`are_aligned`). Fewer columns leave lanes without any.
+/// Returns whether lanes of bands read `n` columns in packs of `pack` elements, where rows of B and C begin
+/// with packs (`are_aligned`). With fewer columns some lanes would have none.
 pub fn bands_have_packs(n: usize, pack: usize, are_aligned: bool) -> bool {
     n > LANES && n % pack == 0 && are_aligned
 }

@@ -1,5 +1,5 @@
-//! How near the choice by the rates of the H100 is to the best: the surveys of 53 matrices and of 18
-//! pruned layers, and what each algorithm took on them.
+//! Loss of the choice by the H100's rates against the best algorithm, from the pattern statistics of 53
+//! matrices and of 18 pruned layers, and the measured times of each algorithm.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -20,8 +20,8 @@ const MEASURED: [(&str, &str); 2] = [
 pub(crate) const ALGORITHMS: [Algorithm; 5] =
     [Algorithm::Row, Algorithm::SpmmSell, Algorithm::Window, Algorithm::Smat, Algorithm::Dense];
 
-/// A table, or the file of this name in the folder TARSIA_RESULTS, so that a fit to new ones needs no
-/// new build.
+/// Table built into the test, or the file of this name in the folder TARSIA_RESULTS, so that a fit to new
+/// ones needs no new build.
 fn table(name: &str, built_in: &'static str) -> &'static str {
     match std::env::var_os("TARSIA_RESULTS") {
         Some(folder) => std::fs::read_to_string(std::path::Path::new(&folder).join(name)).expect(name).leak(),
@@ -29,7 +29,7 @@ fn table(name: &str, built_in: &'static str) -> &'static str {
     }
 }
 
-/// A measurement.
+/// Measured time of an algorithm for a product.
 pub(super) struct Case {
     pub precision: &'static str,
     pub matrix: &'static str,
@@ -46,7 +46,7 @@ impl Case {
     }
 }
 
-/// A survey by matrix: for values of 2 bytes, and for wider ones.
+/// Pattern statistics by matrix: for values of 2 bytes, and for wider ones.
 pub(crate) fn surveys() -> BTreeMap<&'static str, [Survey; 2]> {
     let number = |text: &str| text.parse::<usize>().unwrap();
     let of_line = |line: &'static str| {
@@ -74,7 +74,7 @@ pub(crate) fn surveys() -> BTreeMap<&'static str, [Survey; 2]> {
     table("spmm-surveys.tsv", SURVEYS).lines().skip(1).map(of_line).collect()
 }
 
-/// What was measured of each algorithm by name.
+/// Measured times of each algorithm that is known by name.
 pub(super) fn cases() -> Vec<Case> {
     let surveys = surveys();
     let of_line = |line: &'static str| {
@@ -137,7 +137,7 @@ fn the_choice_is_near_the_best() {
     assert!(worst.len() <= MISSES, "{worst:#?}");
 }
 
-/// What the choice loses in geomean, and how often it loses more than a fifth: those of
+/// Bounds on the geometric mean of the choice's loss, and on the number of losses of more than a fifth, as in
 /// benches/NOTES.md.
 const MEAN: f64 = 1.02;
 const MISSES: usize = 20;
@@ -152,7 +152,7 @@ fn estimates_grow_with_columns() {
             (wide, support::F64::TYPES),
         ];
         for (survey, types) in all {
-            // What is nearly empty is never dense.
+            // `dense` is not considered for nearly empty matrices.
             let filled = 64.0 * survey.counts.nnz as f64 > survey.counts.rows as f64 * survey.cols as f64;
             for algorithm in ALGORITHMS {
                 if algorithm == Algorithm::Dense && !filled {
@@ -170,8 +170,8 @@ fn estimates_grow_with_columns() {
     }
 }
 
-/// Writes `spmm-surveys.tsv` of the matrices of benches/results/h100-spmm.tsv and
-/// h100-spmm-pruned.tsv: those of the gallery, and files of a folder.
+/// Writes `spmm-surveys.tsv` for the matrices of benches/results/h100-spmm.tsv and h100-spmm-pruned.tsv:
+/// those of the gallery, and files of a folder.
 ///
 /// `TARSIA_MATRICES=folder TARSIA_SURVEYS=file cargo test --release --lib select::spmm::tests::of_the_corpus -- --ignored`
 #[test]

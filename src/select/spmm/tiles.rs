@@ -1,14 +1,14 @@
-//! How many tiles along the columns of C one launch of a kernel of SpMM takes.
+//! Number of tiles along the columns of C that one launch of an SpMM kernel takes.
 
 use crate::memory::COUNTER_BYTES;
 
-/// Tiles at the most: blocks of a grid along y.
+/// Maximum number of tiles, which are blocks of a grid along y.
 pub const MOST: usize = 65535;
-/// Counters that a handle lends to a launch.
+/// Number of counters that a handle lends to a launch.
 pub const COUNTERS: usize = COUNTER_BYTES / size_of::<u32>();
 
-/// Tiles of one launch where each has a counter for each of so many cut windows, row blocks or rows, of so many
-/// counters.
+/// Maximum number of tiles of one launch, out of `counters`, if each tile has a counter for each of `cut`
+/// split windows, row blocks or rows.
 pub fn at_once(cut: usize, counters: usize) -> usize {
     match cut {
         0 => MOST,

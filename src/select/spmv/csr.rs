@@ -1,53 +1,51 @@
-//! How SpMV `csr` deals rows out to the threads of a device (kernels/spmv/csr.cu), and whether it keeps columns of its
-//! own of rows that it reads in place.
+//! Distribution of rows over the threads of a device for SpMV `csr` (kernels/spmv/csr.cu), and decision
+//! whether it keeps 16-bit columns of its own for rows that it reads in place.
 
 use super::{Rates, Widths};
 use crate::memory::COUNTERS;
 use crate::types::DataType;
 
-/// Threads of a block; kernels/spmv/dot.cuh has the same.
+/// Threads of a block; kernels/spmv/dot.cuh has the same constant.
 pub const THREADS: u32 = 256;
 /// Warps of a block.
 pub const WARPS: u64 = 8;
 
-/// `rows`: entries of a row that one lane reads at one time; ROW_UNROLL of
-/// kernels/spmv/rows.cuh. A row of mean length takes one step.
+/// Form `rows`: entries of a row that one lane reads at one time; ROW_UNROLL of kernels/spmv/rows.cuh. A row
+/// of mean length takes one step.
 const ENTRIES_PER_LANE: i64 = 4;
-/// Without analysis `rows` serves matrices up to this many entries: it starts
-/// about 2 µs sooner than `balanced`, and if one row has all entries its block
-/// takes at most 16 steps of about 1 µs.
+/// Maximum number of entries for which form `rows` serves without analysis: it starts about 2 µs sooner than
+/// `balanced`, and if one row has all entries its block takes at most 16 steps of about 1 µs.
 const ONCE_ROWS_ENTRIES: i64 = 1 << 14;
-/// With analysis `rows` serves matrices whose longest row has at most this many
-/// times the mean: a warp then waits for its longest row, not for long.
+/// Largest ratio of the longest row to the mean for which form `rows` serves with analysis: a warp then does
+/// not wait long for its longest row.
 const EVEN: i64 = 2;
 
-/// `balanced`: rows and entries of a warp, at the least: half a tile. Fewer
-/// would take as long, and more blocks would search.
+/// Form `balanced`: minimum number of rows and entries of a warp, half a tile. Fewer would take as long, and
+/// more blocks would search.
 const LEAST_SHARE: u64 = 128;
-/// `balanced`: a row may reach over its block's end by this much, or by half a
-/// warp's share if that is more, before blocks divide it: two tiles of one warp
-/// cost less than a hand-over between blocks.
+/// Form `balanced`: entries by which a row may reach beyond its block's end, or half a warp's share if that
+/// is more, before blocks divide it: two tiles of one warp cost less than a hand-over between blocks.
 const LEAST_OVERHANG: u64 = 512;
-/// Blocks that `balanced` has counters for.
+/// Maximum number of blocks of form `balanced`, which has a counter for each.
 const MOST_BLOCKS: u64 = COUNTERS as u64;
 
-/// Blocks of `balanced` that run at one time on so many multiprocessors, with sums of this type; BALANCED_BLOCKS of
-/// kernels/spmv/csr.cu says as many.
+/// Blocks of `balanced` that run at one time on a device, with sums of this type; BALANCED_BLOCKS of
+/// kernels/spmv/csr.cu is the same number per multiprocessor.
 pub fn balanced_blocks(accumulator: DataType, multiprocessors: u32) -> u64 {
     u64::from(multiprocessors) * if accumulator.size() <= 4 { 4 } else { 3 }
 }
 
-/// How rows become work.
+/// Way in which rows are distributed over threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// 2^`lanes_log2` lanes a row.
+    /// 2^`lanes_log2` lanes take a row.
     Rows { lanes_log2: i32, blocks: u32 },
-    /// `share` rows and entries a warp.
+    /// A warp takes `share` rows and entries together.
     Balanced { share: i64, overhang: i64, blocks: u32 },
 }
 
 impl Form {
-    /// Without analysis.
+    /// Form without analysis.
     pub fn unanalyzed(rows: i64, nnz: i64, most_blocks: u64) -> Self {
         match Form::rows(rows, nnz) {
             Some(form) if nnz <= ONCE_ROWS_ENTRIES => form,
@@ -55,9 +53,9 @@ impl Form {
         }
     }
 
-    /// With the lengths of the rows.
+    /// Form for rows whose longest length is known.
     pub fn analyzed((rows, nnz, longest): (i64, i64, i64), most_blocks: u64) -> Self {
-        // longest ≤ EVEN · nnz / rows, or no more than a lane reads at one time
+        // longest ≤ EVEN · nnz / rows, or no more than a lane reads at one time.
         let even = i128::from(longest) * i128::from(rows) <= i128::from(EVEN) * i128::from(nnz);
         match Form::rows(rows, nnz) {
             Some(form) if even || longest <= ENTRIES_PER_LANE => form,
@@ -65,10 +63,10 @@ impl Form {
         }
     }
 
-    /// `None` for more rows than a grid has threads for.
+    /// Form `rows`; `None` if a grid has too few threads for the rows.
     pub fn rows(rows: i64, nnz: i64) -> Option<Self> {
-        // The power of two nearest to what gives each lane its entries: measured,
-        // both neighbours are slower.
+        // Rounded to the power of two nearest to what gives each lane its entries: both neighbours measured
+        // slower.
         let lanes = nnz as f64 / rows.max(1) as f64 / ENTRIES_PER_LANE as f64;
         let lanes_log2 = lanes.max(2.0).log2().round().min(5.0) as i32;
         let blocks = rows.unsigned_abs().checked_mul(1 << lanes_log2)?.div_ceil(u64::from(THREADS));
@@ -77,7 +75,7 @@ impl Form {
     }
 
     pub fn balanced(rows: i64, nnz: i64, most_blocks: u64) -> Self {
-        // Arrays of both lengths are in memory: the sum is far below 2^63.
+        // Arrays of both lengths are in memory, so that the sum is far below 2^63.
         let positions = (rows + nnz).unsigned_abs();
         let warps = most_blocks.min(MOST_BLOCKS) * WARPS;
         let share = positions.div_ceil(warps).max(LEAST_SHARE);
@@ -87,27 +85,28 @@ impl Form {
     }
 }
 
-/// Columns that 16 bits number.
+/// Number of columns that 16 bits can number.
 pub const NARROW_COLUMNS: i64 = 1 << 16;
-/// Entries that have an origin together in form `balanced`; kernels/spmv/narrow.cuh has the same.
+/// Number of entries that share an origin in form `balanced`; kernels/spmv/narrow.cuh has the same constant.
 pub const CHUNK: i64 = 32;
-/// The least part of a product that columns of 16 bits must be predicted to save: less is within the noise of a
-/// measurement, and costs the memory all the same.
+/// Minimum share of a product's time that 16-bit columns must be predicted to save: less is within the noise
+/// of a measurement, and costs the same memory.
 const LEAST_GAIN: f64 = 0.05;
 
-/// The origins that columns of 16 bits are counted from.
+/// Origins that 16-bit columns are relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origins {
-    /// 0: no column is beyond 16 bits.
+    /// 0, if no column exceeds 16 bits.
     Zero,
-    /// The least column of their row: lanes of form `rows` know it.
+    /// Smallest column index of the row, which lanes of form `rows` know.
     Rows,
-    /// The least of their [`CHUNK`] entries: warps of form `balanced` load a chunk at a time, whatever its rows.
+    /// Smallest column index of [`CHUNK`] entries: warps of form `balanced` load a chunk at a time, whatever
+    /// its rows.
     Chunks,
 }
 
 impl Origins {
-    /// For a matrix with so many columns.
+    /// Origins for a matrix with this number of columns.
     pub fn of(form: Form, cols: i64) -> Self {
         match form {
             _ if cols <= NARROW_COLUMNS => Origins::Zero,
@@ -116,7 +115,7 @@ impl Origins {
         }
     }
 
-    /// Origins of a matrix.
+    /// Number of origins of a matrix.
     pub fn count(self, rows: i64, nnz: i64) -> i64 {
         match self {
             Origins::Zero => 0,
@@ -125,7 +124,7 @@ impl Origins {
         }
     }
 
-    /// For a sentence.
+    /// Name of the origins for a sentence.
     pub fn describe(self) -> &'static str {
         match self {
             Origins::Zero => "0",
@@ -135,12 +134,12 @@ impl Origins {
     }
 }
 
-/// Seconds that columns of 16 bits are predicted to save a product of a matrix of (rows, cols, nnz) whose rows are
-/// read in place; `None`: too little. They save bytes alone, so nothing where instructions take as long, and little
-/// of what a launch takes.
+/// Seconds that 16-bit columns are predicted to save a product of a matrix of (rows, cols, nnz) whose rows
+/// are read in place; `None` if that is too little. They save bytes only: nothing if instructions take as
+/// long, and little of a product that is mostly launch.
 pub fn narrow_gain(rates: &Rates, (rows, cols, nnz): (i64, i64, i64), widths: &Widths) -> Option<f64> {
     let (types, (index, offset)) = (widths.types, widths.index);
-    // The form is not known yet: what takes the most bytes.
+    // The form is not known yet: the larger number of origins is assumed.
     let origins = match cols <= NARROW_COLUMNS {
         true => 0,
         false => rows.max(Origins::Chunks.count(rows, nnz)),
@@ -180,7 +179,7 @@ mod tests {
             let span = WARPS as i64 * share;
             assert!(i64::from(blocks) * span >= rows + nnz);
             assert!(blocks <= 396 && share as u64 >= LEAST_SHARE);
-            // What the kernel's rule for split rows relies on.
+            // The kernel's rule for split rows relies on this.
             assert!(overhang < span);
         }
         assert!(matches!(Form::balanced(0, 0, 396), Form::Balanced { blocks: 0, .. }));
@@ -215,21 +214,21 @@ mod tests {
     #[test]
     fn columns_are_narrowed_where_bytes_bound_a_product() {
         let (f64s, f32s) = (support::F64::TYPES, support::F32::TYPES);
-        // cant: 2 of 12 bytes, of a product of about 24 µs.
+        // For cant they save 2 of 12 bytes, of a product of about 24 µs.
         let cant = (62_451, 62_451, 4_007_383);
         let found = gain(f64s, cant).unwrap();
         assert!((2e-6..4e-6).contains(&found), "{found}");
         assert!(gain(f32s, cant).is_some());
-        // With an origin a row.
+        // A matrix with an origin for each row.
         assert!(gain(f64s, (1_000_000, 1_000_000, 27_000_000)).is_some());
-        // Halves: instructions take as long as 6 bytes.
+        // For halves instructions take as long as 6 bytes.
         assert!(gain(support::F16F32::TYPES, cant).is_none());
-        // A launch takes most of it.
+        // The launch takes most of a small product.
         assert!(gain(f64s, (5000, 5000, 50_000)).is_none());
         assert!(gain(f64s, (0, 0, 0)).is_none());
-        // Origins take what columns save.
+        // Origins take as many bytes as the columns save.
         assert!(gain(f64s, (10_000_000, 10_000_000, 20_000_000)).is_none());
-        // Columns of 64 bits save three times as much.
+        // 64-bit columns save three times as much.
         let wide = narrow_gain(&H100, cant, &Widths { types: f64s, index: (8, 8) }).unwrap();
         assert!(wide > 2.5 * found, "{wide}");
     }

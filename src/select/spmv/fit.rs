@@ -1,9 +1,9 @@
-//! Fits the rates to measurements: what the parent has, up to rounding.
+//! Fits the rates to measurements; the result is what the parent module has, up to rounding.
 
 use super::tests::{judge, measured, surveys, ALL, PRECISIONS};
 use super::*;
 
-/// The least of f that a simplex finds from `start` on (Nelder and Mead 1965).
+/// Minimises f by the simplex method from `start` on (Nelder and Mead 1965).
 pub(crate) fn minimize(start: &[f64], rounds: usize, f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let moved = |at: usize| {
         let step = |k: usize| if k == at { 0.3 } else { 0.0 };
@@ -49,7 +49,7 @@ pub(crate) fn minimize(start: &[f64], rounds: usize, f: impl Fn(&[f64]) -> f64) 
 
 type Field = fn(&mut Layout) -> &mut f64;
 
-/// The rates of a layout, and what each starts from where it is 0.
+/// Rates of a layout, and the start value of each whose present value is 0.
 const FIELDS: [(&str, Field, f64); 10] = [
     ("start", |l| &mut l.start, 5e-6),
     ("long", |l| &mut l.long, 5e-7),
@@ -99,7 +99,8 @@ fn fit() {
             let rates = with(values);
             let errors = cases.iter().map(|(survey, widths, us)| {
                 let error = (estimate(&rates, survey, algorithm, widths).seconds * 1e6 / us).ln();
-                // Beyond 15 % linear: what the terms do not know should not bend all others.
+                // Errors beyond 15 % count linearly, so that effects outside the model do not distort the
+                // fit.
                 if error.abs() < 0.15 {
                     error * error
                 } else {
@@ -135,7 +136,7 @@ fn fit() {
     }
 }
 
-/// See [`compare`](crate::select::device::fit::compare).
+/// Compares predictions with a second device; see [`compare`](crate::select::device::fit::compare).
 #[test]
 #[ignore = "reads tables of two devices"]
 fn of_a_second_device() {

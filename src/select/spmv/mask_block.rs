@@ -1,37 +1,38 @@
-//! The rows of blocks for SpMV `mask_block` (src/format/mask_block.rs), and how slabs of blocks are dealt out to warps.
+//! Height of the blocks of SpMV `mask_block` (src/format/mask_block.rs), and distribution of slabs of blocks
+//! over warps.
 
 use super::sell;
 use crate::format::mask_block::{Counts, Rules, MOST_LIMIT_LOG2, MOST_ROWS, MOST_SHARES_LOG2, UNIT};
 
-/// Where a row is longer, several warps share eight rows in analysis, each some 1000
-/// entries (kernels/format/mask_block.cu): one walks 0.8 µs a block, at most 0.4 ms.
+/// Longest row for which one warp takes eight rows in analysis (kernels/format/mask_block.cu): it needs 0.8
+/// µs a block, at most 0.4 ms. With longer rows several warps share the eight, each some 1000 entries.
 const MOST_ENTRIES: i64 = 512;
 
-/// Whether analysis deals eight rows out to several warps where the longest row has so many entries.
+/// Returns whether analysis distributes eight rows over several warps, given the entries of the longest row.
 pub fn shares_rows(longest: i64) -> bool {
     longest > MOST_ENTRIES
 }
 
-/// Warps that a device of so many multiprocessors runs at one time.
+/// Number of warps that a device runs at one time.
 pub fn warps_at_once(multiprocessors: usize) -> usize {
     sell::lanes_at_once(multiprocessors) / 32
 }
 
-/// For a CPU.
+/// Rules for a CPU.
 pub fn rules_on_host(counts: &Counts) -> Rules {
     Rules { block_rows: counts.better_rows(), shares_log2: 0, limit_log2: MOST_LIMIT_LOG2 }
 }
 
-/// For a matrix of so many blocks on a device that runs `warps` warps at one
-/// time; `most_cut` bounds the number of slabs that are cut.
+/// Rules for a matrix with these counts of blocks on a device that runs `warps` warps at one time; `most_cut`
+/// bounds the number of split slabs.
 pub fn rules(counts: &Counts, warps: usize, most_cut: usize) -> Rules {
     let block_rows = counts.better_rows();
     let (slabs, blocks) = (counts.rows.div_ceil(block_rows), counts.blocks(block_rows));
     let halves = (MOST_ROWS / block_rows).ilog2();
-    // As many as the device has room for, while each has more than it has under
-    // way at one time; and where slabs are not many, so that none has more than
-    // some 110 blocks of 8 rows. fp32: tsopf 35.8 → 32.3 µs, band1024 37.0 → 31.1;
-    // two shares of half of that are slower: gupta3 26.4 → 27.6, band256 12.3 → 13.3.
+    // A slab is shared by as many warps as the device has room for, while each has more work than it keeps in
+    // flight; and if slabs are not many, so that none has more than some 110 blocks of 8 rows. fp32: tsopf
+    // 35.8 → 32.3 µs, band1024 37.0 → 31.1; two shares of half of that are slower: gupta3 26.4 → 27.6,
+    // band256 12.3 → 13.3.
     let step = UNIT << halves;
     let shares_log2 = (0..MOST_SHARES_LOG2)
         .find(|&log2| {
@@ -40,9 +41,8 @@ pub fn rules(counts: &Counts, warps: usize, most_cut: usize) -> Rules {
             blocks <= (slabs << log2) * step || !(fits || warps_then <= 4 * warps && is_long)
         })
         .unwrap_or(MOST_SHARES_LOG2);
-    // A launch ends with its longest slab, which should be of the order of what
-    // each warp gets anyway; parts of fewer than 64 blocks of 8 rows would cost
-    // more in hand-overs, those of 256 some 20 µs.
+    // A launch ends with its longest slab, which should be of the order of each warp's share; pieces of fewer
+    // than 64 blocks of 8 rows would cost more in hand-overs, those of 256 take some 20 µs.
     let share = blocks.div_ceil(warps.max(1)).next_power_of_two().ilog2();
     let least = blocks.div_ceil(most_cut.max(1)).next_power_of_two().ilog2();
     let limit_log2 = share.clamp(6 + halves, 8 + halves).max(least).min(MOST_LIMIT_LOG2);

@@ -1,16 +1,15 @@
-//! What decides between SpMV's layouts, counted in op(A)'s pattern.
+//! Pattern statistics of op(A) for the choice among SpMV's layouts.
 //!
-//! Lengths of rows are counted exactly, which gives the slots of `sell`, `stream` and
-//! `dasp`, and so are rows that share their columns, which `sell` stores once; what else
-//! needs columns is counted in a sample: at most [`SAMPLES`] runs of [`RUN`] rows, one of
-//! each of equal parts of the matrix, drawn by a fixed rule. Cost: the offsets twice,
-//! some kilobytes a run, the ends of rows as long as the one before, and the columns of
-//! those that have its ends.
+//! Row lengths are counted exactly, which gives the slots of `sell`, `stream` and `dasp`; so are rows that
+//! share their columns, which `sell` stores once. Other statistics of columns are counted in a sample: at
+//! most [`SAMPLES`] runs of [`RUN`] rows, one in each of equal parts of the matrix, drawn by a fixed rule.
+//! Cost: reading the offsets twice, some kilobytes a run, the last columns of rows as long as the one before,
+//! and all columns of those that end alike.
 //!
-//! [`Survey::of`] counts on the CPU. The CUDA backend counts on the device
-//! (kernels/analysis/survey.cu and shared.cu) and gets the same numbers, word for word. A
-//! survey is taken before the pattern is validated, so neither trusts it: rows are cut to
-//! the array's length, columns are compared and never used as places.
+//! [`Survey::of`] counts on the CPU. The CUDA backend counts on the device (kernels/analysis/survey.cu and
+//! shared.cu) and gets exactly the same numbers. Statistics are counted before the pattern is validated, so
+//! that neither trusts it: rows are clipped to the array's length, and columns are compared but never used as
+//! indices.
 
 use std::ops::Range;
 
@@ -20,67 +19,66 @@ use crate::format::{dasp, warp_sell};
 use crate::matrix::compressed::Pattern;
 use crate::types::Index;
 
-/// Rows of a run: the rows that a slice of `sell` has, and whole slabs of `mask_block`.
+/// Rows of a run: as many as a slice of `sell` has, and whole slabs of `mask_block`.
 pub const RUN: usize = 32;
-/// Runs that are looked at, at the most: eight a multiprocessor of an H100, and enough
-/// for shares to be right to 2 %.
+/// Maximum number of runs that are sampled: eight for each multiprocessor of an H100, and enough for shares
+/// to be right to 2 %.
 pub const SAMPLES: usize = 1024;
-/// Lengths that have a bucket of their own: 0 to 256, the classes of `dasp`.
+/// Number of lengths with a bucket of their own: 0 to 256, the classes of `dasp`.
 const EXACT: usize = dasp::MAX_LEN + 1;
-/// Buckets of the lengths from 257 to 2³¹ − 1, four an octave.
+/// Number of buckets for lengths from 257 to 2³¹ − 1, four an octave.
 const COARSE: usize = 4 * (31 - 8);
-/// Buckets of the histogram.
+/// Number of buckets of the histogram.
 pub const BUCKETS: usize = EXACT + COARSE;
-/// Blocks of a slab that are counted at the most.
+/// Maximum number of blocks of a slab that are counted.
 const MOST_BLOCKS: usize = 48;
 /// Rows of a slab of `mask_block`, and log2 of the columns of its blocks.
 const SLAB: usize = 8;
 const BLOCK_LOG2: u32 = 2;
-/// Columns that 16 bits tell apart.
+/// Number of columns that 16 bits can tell apart.
 const NARROW: i64 = 1 << 16;
 
-/// Places of the counts behind the histogram; kernels/analysis/survey.cu has the same.
+/// Indices of the counts after the histogram; kernels/analysis/survey.cu has the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     /// Longest row.
     Longest = BUCKETS as isize,
-    /// Entries of the rows of more than 256.
+    /// Entries of the rows with more than 256.
     LongEntries,
     /// Groups of 64 entries of these rows.
     LongGroups,
-    /// Entries of the runs that were looked at.
+    /// Entries of the sampled runs.
     Entries,
-    /// Of these, in runs whose columns span at most 2^16.
+    /// Entries of sampled runs whose columns span at most 2^16.
     Narrow,
-    /// In runs of 32 rows of one length, where each has the columns of the row before
-    /// plus one.
+    /// Entries of sampled runs of 32 rows of one length, each with the columns of the row before plus one.
     Shifted,
-    /// Entries that follow each other, the first 32 of each run,
+    /// Sampled entries along rows: the first 32 of each run in storage order.
     Along,
-    /// and the sectors of x that they touch.
+    /// Sectors of x that the entries along rows touch.
     AlongSectors,
-    /// Entries in the middle of each row of a run,
+    /// Sampled entries across rows: the middle one of each row of a run.
     Across,
-    /// and the sectors of x that they touch.
+    /// Sectors of x that the entries across rows touch.
     AcrossSectors,
-    /// Entries of the blocks that were counted,
+    /// Entries of the counted blocks.
     BlockEntries,
-    /// those of 8 × 4,
+    /// Number of counted blocks of 8 × 4.
     Blocks8,
-    /// and those of 4 × 4.
+    /// Number of counted blocks of 4 × 4.
     Blocks4,
-    /// Entries of items of 2 rows of `sell`, were K that,
+    /// Entries of items of 2 rows of `sell`, if K were 2.
     Twos,
-    /// and of items of 3.
+    /// Entries of items of 3 rows of `sell`, if K were 3.
     Threes,
 }
 
-/// Words that are counted.
+/// Number of counts, with those of the histogram.
 pub const WORDS: usize = Word::Threes as usize + 1;
-/// The first of the last two, which the CUDA backend counts by other kernels.
+/// Index of the first of the last two counts, for which the CUDA backend has other kernels.
 pub const SHARED: usize = Word::Twos as usize;
 
-/// The counts.
+/// Pattern statistics of a matrix for SpMV.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Survey {
     /// Rows of op(A).
@@ -94,21 +92,21 @@ pub struct Survey {
     words: Vec<u64>,
 }
 
-/// Which run of 32 rows is sample `k` of `samples`: one of each of equal parts, at
-/// places that no grid's period meets.
+/// Index of the run of 32 rows that is sample `k` of `samples`: one in each of equal parts, at irregular
+/// positions that no period of a grid coincides with.
 fn run_of(k: u64, samples: u64, runs: u64) -> u64 {
     let first = |k: u64| (u128::from(k) * u128::from(runs) / u128::from(samples)) as u64;
     let others = first(k + 1) - first(k);
     first(k) + (k.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) % others
 }
 
-/// Runs of a matrix, and how many are looked at.
+/// Number of runs of a matrix, and number of those that are sampled.
 pub fn samples(rows: u64) -> (u64, u64) {
     let runs = rows.div_ceil(RUN as u64);
     (runs, runs.min(SAMPLES as u64))
 }
 
-/// The histogram's bucket of a length.
+/// Bucket of the histogram for a row length.
 fn bucket(length: u64) -> usize {
     if length < EXACT as u64 {
         return length as usize;
@@ -118,7 +116,7 @@ fn bucket(length: u64) -> usize {
     (EXACT + 4 * (octave as usize - 8) + quarter as usize).min(BUCKETS - 1)
 }
 
-/// A length of a bucket, in its middle.
+/// Row length in the middle of a bucket.
 fn length_of(bucket: usize) -> u64 {
     if bucket < EXACT {
         return bucket as u64;
@@ -127,7 +125,7 @@ fn length_of(bucket: usize) -> u64 {
     (8 + 2 * quarter as u64 + 1) << (octave - 3)
 }
 
-/// Rows of a pattern that may be wrong.
+/// Rows of a pattern that has not been validated.
 struct Lines<'a, I, J> {
     pattern: Pattern<'a, I, J>,
 }
@@ -145,7 +143,7 @@ impl<I: Index, J: Index> Lines<'_, I, J> {
     }
 }
 
-/// How many of these are different.
+/// Number of different keys.
 fn distinct(mut keys: Vec<i64>) -> u64 {
     keys.sort_unstable();
     keys.dedup();
@@ -153,14 +151,14 @@ fn distinct(mut keys: Vec<i64>) -> u64 {
 }
 
 impl Survey {
-    /// Counts in rows of op(A); `x_bytes` are those of an element of x. On the threads
-    /// of the caller's pool.
+    /// Counts the statistics of rows of op(A) on the threads of the caller's pool; `x_bytes` is the size of
+    /// an element of x.
     pub fn of<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, x_bytes: usize) -> Self {
         let lines = Lines { pattern: *pattern };
         let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
         let sector_log2 = sector_log2(x_bytes);
         let none = || vec![0_u64; WORDS];
-        // Of the order of 10 µs a task.
+        // A task takes of the order of 10 µs.
         const ROWS_PER_TASK: usize = 1 << 13;
         let tasks = rows.div_ceil(ROWS_PER_TASK);
         let lengths = (0..tasks).into_par_iter().map(|task| {
@@ -187,18 +185,18 @@ impl Survey {
         Survey::new((rows as u64, pattern.minor as u64, pattern.indices.len() as u64), x_bytes, words)
     }
 
-    /// From (rows, columns, entries) of op(A) and [`WORDS`] counts.
+    /// Statistics from (rows, columns, entries) of op(A) and [`WORDS`] counts.
     pub fn new((rows, cols, nnz): (u64, u64, u64), x_bytes: usize, words: Vec<u64>) -> Self {
         assert_eq!(words.len(), WORDS);
         Survey { rows, cols, nnz, sector_log2: sector_log2(x_bytes), words }
     }
 
-    /// The counts as they are.
+    /// All counts, starting with the histogram.
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// The same with other counts of sectors along and across rows.
+    /// Replaces the numbers of sectors along and across rows.
     #[cfg(test)]
     pub(super) fn with_sectors(mut self, (along, across): (u64, u64)) -> Self {
         self.words[Word::AlongSectors as usize] = along;
@@ -222,7 +220,7 @@ impl Survey {
         self.count(Word::Longest)
     }
 
-    /// Rows without an entry.
+    /// Number of rows without an entry.
     pub fn empty_rows(&self) -> u64 {
         self.words[0]
     }
@@ -232,23 +230,22 @@ impl Survey {
         self.nnz as f64 / self.rows.max(1) as f64
     }
 
-    /// Rows of 5 to 256 entries, `dasp`'s medium ones.
+    /// Number of rows of 5 to 256 entries, the medium rows of `dasp`.
     pub fn medium_rows(&self) -> u64 {
         self.words[dasp::SHORT + 1..EXACT].iter().sum()
     }
 
-    /// Entries of the longest row that has at most `most`, 256 or fewer.
+    /// Entries of the longest row among those of at most `most` (256 or fewer).
     pub fn longest_up_to(&self, most: usize) -> u64 {
         self.words[..=most].iter().rposition(|&rows| rows > 0).unwrap_or(0) as u64
     }
 
-    /// Share of the entries in runs of 32 rows whose columns span at most 2^16.
+    /// Share of the sampled entries in runs of 32 rows whose columns span at most 2^16.
     pub fn narrow(&self) -> f64 {
         self.share(Word::Narrow, Word::Entries)
     }
 
-    /// Share of the entries in runs of 32 rows that have the columns of the row before
-    /// plus one.
+    /// Share of the sampled entries in runs of 32 rows that have the columns of the row before plus one.
     pub fn shifted(&self) -> f64 {
         match self.count(Word::Entries) {
             0 => 0.0,
@@ -256,38 +253,38 @@ impl Survey {
         }
     }
 
-    /// Sectors of x an entry, of 32 entries that follow each other: 1 if each is in
-    /// another, 1/4 if fp64 is read side by side.
+    /// Sectors of x per entry among 32 consecutive entries: 1 if each is in a sector of its own, 1/4 for
+    /// adjacent entries in fp64.
     pub fn sectors_along(&self) -> f64 {
         self.share(Word::AlongSectors, Word::Along)
     }
 
-    /// Whether columns of nearly all entries follow each other.
+    /// Returns whether the columns of nearly all entries follow each other.
     pub fn is_adjacent(&self) -> bool {
         self.sectors_along() * f64::from(1 << self.sector_log2) <= 1.04
     }
 
-    /// The same of an entry of each of 32 rows that follow each other.
+    /// Sectors of x per entry among one entry of each of 32 consecutive rows.
     pub fn sectors_across(&self) -> f64 {
         self.share(Word::AcrossSectors, Word::Across)
     }
 
-    /// Entries of a block of 8 × 4; 1 without entries.
+    /// Mean entries of a block of 8 × 4; 1 without entries.
     pub fn entries_of_block(&self) -> f64 {
         self.share(Word::BlockEntries, Word::Blocks8)
     }
 
-    /// Entries of a block of 4 × 4; 1 without entries.
+    /// Mean entries of a block of 4 × 4; 1 without entries.
     pub fn entries_of_half_block(&self) -> f64 {
         self.share(Word::BlockEntries, Word::Blocks4)
     }
 
-    /// Entries of items of 2 and of 3 rows of `sell`, were K that.
+    /// Entries of items of 2 and of 3 rows of `sell`, if K were that.
     pub fn shared(&self) -> [u64; warp_sell::MOST_ITEM_ROWS - 1] {
         [self.count(Word::Twos), self.count(Word::Threes)]
     }
 
-    /// What decided, for a sentence.
+    /// Statistics as text, for the reason of a choice.
     pub fn describe(&self) -> String {
         format!(
             "rows of {:.1} entries, longest {}, {:.0} % empty; {:.0} % of the columns narrow; {:.2} and {:.2} sectors \
@@ -304,8 +301,8 @@ impl Survey {
         )
     }
 
-    /// (length, rows of it), ascending, of the lengths that there are; those above 256
-    /// are the middles of their buckets.
+    /// Pairs (length, number of rows), ascending, for the lengths that occur; those above 256 are the middles
+    /// of their buckets.
     fn histogram(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
         let pairs = self.words[..BUCKETS].iter().enumerate();
         pairs
@@ -313,10 +310,9 @@ impl Survey {
             .map(|(bucket, &rows)| (length_of(bucket).min(self.longest()), rows))
     }
 
-    /// Slots and slices of `sell`: of a window of rows that has lengths as the whole
-    /// matrix does, which is what matrices without order have, and parts of long rows.
-    /// Slots are within 5 % of what analysis makes on the 53 matrices of
-    /// benches/results/surveys.tsv.
+    /// Predicted slots and slices of `sell`, with the pieces of split rows: they are those of a window whose
+    /// rows have the lengths of the whole matrix, which is typical of matrices without order. Slots are
+    /// within 5 % of what analysis makes of the 53 matrices of benches/results/surveys.tsv.
     pub fn sell_slots(&self, rules: &warp_sell::Rules) -> (f64, f64) {
         if self.rows == 0 {
             return (0.0, 0.0);
@@ -324,10 +320,10 @@ impl Survey {
         let (group, limit) = (rules.group() as u64, rules.limit() as u64);
         let window = (rules.window as u64).min(self.rows);
         let place_rows = self.rows as f64 / window as f64;
-        // Lengths of the window's rows, longest first: of so many rows each, one.
+        // Lengths of the window's rows, longest first: one for each `place_rows` rows of the matrix.
         let mut lengths = Vec::with_capacity(window as usize);
         let (mut long, mut parts, mut seen) = (0.0, 0.0, 0);
-        // Places of long rows, which are in no slice of the others.
+        // Positions of long rows, which are in no slice of the others.
         let mut none = 0;
         for (length, rows) in self.histogram().rev() {
             if length > limit {
@@ -336,7 +332,7 @@ impl Survey {
                 parts += (rows as usize * blocks * warp_sell::BLOCK_PARTS) as f64;
             }
             seen += rows;
-            // Place p of the window is row (p + ½) · place_rows of the sorted matrix.
+            // Position p of the window is row (p + ½) · place_rows of the sorted matrix.
             let end = ((seen as f64 / place_rows + 0.5) as usize).min(window as usize);
             let places = end.saturating_sub(none + lengths.len());
             match length > limit {
@@ -352,8 +348,8 @@ impl Survey {
             at += warp_sell::LANES >> lanes_log2;
             slices += 1;
         }
-        // A window of the matrix' own length scales to all rows; the sample of its
-        // lengths need not have exactly its entries.
+        // The window scales to all rows by entries, since the sample of its lengths need not have exactly its
+        // share of entries.
         let entries: u64 = lengths.iter().sum();
         let short = self.nnz as f64 - self.long_entries(limit);
         let padded = if entries == 0 { short } else { short * slots as f64 / entries as f64 };
@@ -364,11 +360,11 @@ impl Survey {
     fn long_entries(&self, limit: u64) -> f64 {
         let long = self.histogram().filter(|&(length, _)| length > limit);
         let sum: f64 = long.map(|(length, rows)| length as f64 * rows as f64).sum();
-        // Middles of buckets are not the lengths themselves.
+        // The sum is of middles of buckets, not of the lengths themselves.
         sum.min(self.count(Word::LongEntries) as f64)
     }
 
-    /// Slots of `dasp` and places of its results: exactly what its analysis makes.
+    /// Slots of `dasp` and number of its results, exactly as its analysis makes them.
     pub fn dasp_slots(&self) -> (u64, u64) {
         let mut keys = vec![0_u64; dasp::KEYS];
         for (length, &rows) in self.words[..EXACT].iter().enumerate() {
@@ -414,14 +410,14 @@ impl Survey {
     }
 }
 
-/// Regular blocks and irregular entries of up to 8 rows, longest first, given as lengths
-/// and how many rows have them.
+/// Numbers of regular blocks and of irregular entries of up to 8 rows, longest first, given as pairs of a
+/// length and the number of rows that have it.
 fn row_block(rows: &[(u64, u64)]) -> (u64, u64) {
     const PLACES: u64 = dasp::PLACES as u64;
     const THRESHOLD: u64 = dasp::THRESHOLD as u64;
     let entries: u64 = rows.iter().map(|(length, count)| length * count).sum();
     let count: u64 = rows.iter().map(|(_, count)| count).sum();
-    // Blocks that the shortest row fills are as full as the rows are many.
+    // Blocks that the shortest row fills are full in all rows.
     let shortest = rows.last().map_or(0, |&(length, _)| length);
     let mut blocks = if count * PLACES < THRESHOLD { 0 } else { shortest / PLACES };
     let mut taken = blocks * PLACES * count;
@@ -440,7 +436,7 @@ fn sector_log2(x_bytes: usize) -> u32 {
     (32 / x_bytes).ilog2()
 }
 
-/// Of two parts.
+/// Adds the counts of two parts of a matrix.
 fn add(mut a: Vec<u64>, b: Vec<u64>) -> Vec<u64> {
     let longest = a[Word::Longest as usize].max(b[Word::Longest as usize]);
     a.iter_mut().zip(&b).for_each(|(a, b)| *a += b);
@@ -448,7 +444,7 @@ fn add(mut a: Vec<u64>, b: Vec<u64>) -> Vec<u64> {
     a
 }
 
-/// The counts of lengths.
+/// Counts the row lengths.
 fn lengths<I: Index, J: Index>(lines: &Lines<'_, I, J>, rows: Range<usize>) -> Vec<u64> {
     let mut words = vec![0; WORDS];
     for row in rows {
@@ -464,11 +460,11 @@ fn lengths<I: Index, J: Index>(lines: &Lines<'_, I, J>, rows: Range<usize>) -> V
     words
 }
 
-/// Entries of the items of k rows that a window of `sell` has.
+/// Number of entries of items of k rows in a window of `sell`.
 fn shared<I: Index, J: Index>(lines: &Lines<'_, I, J>, rows: Range<usize>, k: usize) -> u64 {
     let is_same = |row: usize| {
         let [a, b] = [row - 1, row].map(|row| lines.range(row));
-        // Behind a row that is cut there is none.
+        // After a row that is clipped no row is counted as the same.
         let follows =
             a.end == b.start && (1..=warp_sell::MOST_SHARED).contains(&b.len()) && a.len() == b.len();
         follows && a.zip(b).all(|(a, b)| lines.pattern.indices[a] == lines.pattern.indices[b])
@@ -482,7 +478,7 @@ fn shared<I: Index, J: Index>(lines: &Lines<'_, I, J>, rows: Range<usize>, k: us
     entries
 }
 
-/// Adds what a run of rows shows.
+/// Adds the statistics of a sampled run of rows.
 fn look<I: Index, J: Index>(
     lines: &Lines<'_, I, J>,
     rows: Range<usize>,
@@ -496,7 +492,7 @@ fn look<I: Index, J: Index>(
 
     let entries = filled().map(|range| range.len() as u64).sum();
     count(Word::Entries, entries);
-    // First and last columns are the least and the greatest where rows are sorted.
+    // First and last columns of rows are the least and the greatest if rows are sorted.
     let ends = || filled().map(|range| (lines.column(range.start), lines.column(range.end - 1)));
     let least = ends().map(|(first, last)| first.min(last)).min().unwrap_or(0);
     let most = ends().map(|(first, last)| first.max(last)).max().unwrap_or(0);
@@ -531,7 +527,7 @@ fn look<I: Index, J: Index>(
             let Some(least) = rest.iter().filter(|range| !range.is_empty()).map(block).min() else { break };
             let mut halves = [false; 2];
             for (number, range) in rest.iter_mut().enumerate() {
-                // A column that is stored twice is in another block at the same place.
+                // A column that is stored twice appears again in another block at the same position.
                 for _ in 0..1 << BLOCK_LOG2 {
                     if range.start < range.end && block(range) == least {
                         halves[number / 4] = true;

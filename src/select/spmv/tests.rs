@@ -1,5 +1,5 @@
-//! How near the predictions of the H100 are to its measurements, and the choice to the
-//! best: the surveys of 53 matrices, and what each layout took on them.
+//! Errors of the predictions for the H100, and the loss of the choice, from the pattern statistics of 53
+//! matrices and the measured times of each layout.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,7 +14,7 @@ pub(crate) const PRECISIONS: [(&str, usize, Types); 3] =
 pub(crate) const ALL: [Algorithm; 5] =
     [Algorithm::Sell, Algorithm::Csr, Algorithm::Stream, Algorithm::Dasp, Algorithm::MaskBlock];
 
-/// The survey of each matrix, for elements of x of these bytes.
+/// Pattern statistics of each matrix, for elements of x of this size.
 pub(crate) fn surveys(x_bytes: usize) -> BTreeMap<&'static str, Survey> {
     let number = |text: &str| text.parse::<u64>().unwrap();
     let of_line = |line: &'static str| {
@@ -33,7 +33,7 @@ pub(crate) fn surveys(x_bytes: usize) -> BTreeMap<&'static str, Survey> {
     SURVEYS.lines().skip(1).map(of_line).collect()
 }
 
-/// Microseconds by precision, matrix and algorithm.
+/// Measured microseconds by precision, matrix and algorithm.
 pub(super) fn measured() -> HashMap<(&'static str, &'static str, &'static str), f64> {
     let mut out = HashMap::new();
     for line in MEASURED.lines().skip(1) {
@@ -46,16 +46,16 @@ pub(super) fn measured() -> HashMap<(&'static str, &'static str, &'static str), 
     out
 }
 
-/// What the choice by these rates and this margin is worth.
+/// Quality of the choice by some rates and margin.
 pub(super) struct Verdict {
     pub choices: usize,
     /// Time of the choices over the best, in geomean.
     pub mean: f64,
-    /// Those that take 8 % and 0.5 µs more.
+    /// Choices that take more than 8 % and 0.5 µs longer than the best.
     pub worst: Vec<String>,
-    /// Logarithms of predictions over measurements.
+    /// Logarithms of predictions over measurements, by algorithm.
     pub errors: BTreeMap<&'static str, Vec<f64>>,
-    /// A line a matrix.
+    /// Table with a line for each matrix.
     pub table: String,
 }
 
@@ -99,10 +99,10 @@ fn the_choice_is_near_the_best() {
     }
     assert_eq!(choices, 159);
     assert!(mean < 1.01, "{mean}");
-    // Those of benches/NOTES.md.
+    // Number of losses as in benches/NOTES.md.
     assert!(worst.len() <= 8, "{worst:?}");
-    // x of hot columns in shared memory is not counted: with it, on one of the matrices, `sell` takes less
-    // than predicted.
+    // The model leaves out x of hot columns in shared memory, with which `sell` takes less than predicted on
+    // one of the matrices.
     let far = errors["sell"].iter().filter(|error| !(-0.3..0.45).contains(*error)).count();
     assert!(far <= 2 && errors["sell"].iter().all(|error| error.abs() < 0.9), "{:?}", errors["sell"]);
 }
@@ -113,10 +113,10 @@ fn estimates_grow_with_what_is_moved() {
     let widths = Widths { types: support::F64::TYPES, index: (4, 4) };
     for algorithm in ALL {
         let of = |name: &str| estimate(&H100, &surveys[name], algorithm, &widths);
-        // 8,192 and 64 entries a row on average: 16 times the bytes, far more than the start.
+        // band64 and band1024 differ 16 times in bytes, which is far more than the start.
         let (small, large) = (of("band64"), of("band1024"));
         assert!(large.bytes > 10.0 * small.bytes && large.seconds > 3.0 * small.seconds, "{algorithm:?}");
-        // Nothing is below its bytes at the rate of memory.
+        // No prediction is below the time of its bytes at the rate of memory.
         for (name, survey) in &surveys {
             let found = estimate(&H100, survey, algorithm, &widths);
             assert!(found.seconds > found.bytes / 3.1e12, "{name} {algorithm:?}");

@@ -1,4 +1,4 @@
-//! What `tarsia bench` is asked for.
+//! Arguments of `tarsia bench`.
 
 use std::path::{Path, PathBuf};
 
@@ -13,13 +13,13 @@ use super::runs::{Layout, Stored};
 use crate::generate::spelled_out;
 use crate::Result;
 
-/// Name of the one-call form.
+/// Name of the algorithm for products without a plan.
 pub const ONCE: &str = "once";
-/// What names of the vendor's algorithms end in where they run without its preprocess.
+/// Ending of the names of the vendor's algorithms where they run without its preprocess.
 pub const NO_PREPROCESS: &str = "-nopre";
-/// What stands for the choice with effort TUNED.
+/// Name for the library's choice with effort TUNED.
 const TUNED: &str = "tuned";
-/// What stands for no algorithm of the library.
+/// Name for no algorithm of the library.
 const NO_ALG: &str = "none";
 
 const NOTES: &str = "\
@@ -138,11 +138,12 @@ pub struct Args {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "row")]
     orders: Vec<DenseOrder>,
 
-    /// How the matrix of SpMV and SpMM is stored: as it is, or as its transpose, for the same product by op T
+    /// Storage of the matrix of SpMV and SpMM: as it is (n), or as its transpose (t), for the same product by
+    /// op T
     #[arg(long, value_enum, value_delimiter = ',', default_value = "n")]
     ops: Vec<MatrixOp>,
 
-    /// How SpMM's B is stored: as it is, or as its transpose, for the same product by opB = T
+    /// Storage of SpMM's B: as it is (n), or as its transpose (t), for the same product by opB = T
     #[arg(long, value_enum, value_delimiter = ',', default_value = "n")]
     ops_b: Vec<FactorOp>,
 
@@ -169,12 +170,12 @@ pub struct Args {
     #[arg(long)]
     pub once: bool,
 
-    /// Tell plans of SpMV and SpMM that so many executes are to come (tarsiaPlan_setExpectedExecutes): analysis
-    /// then leaves out what they do not pay for
+    /// Number of executes for which plans of SpMV and SpMM are made (tarsiaPlan_setExpectedExecutes):
+    /// analysis then leaves out what they do not pay for
     #[arg(long, value_name = "K", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
     pub expected_executes: i64,
 
-    /// Who executes
+    /// Backend that computes the products
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     pub backend: Backend,
 
@@ -182,7 +183,7 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "VENDOR", conflicts_with = "results")]
     pub against: Option<Against>,
 
-    /// Only those of its algorithms whose names begin so
+    /// Time only the vendor's algorithms whose names begin with one of these
     #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "against")]
     pub vendor_alg: Vec<String>,
 
@@ -203,7 +204,7 @@ pub struct Args {
     #[arg(long, value_name = "FILL", default_value_t = 2.0, requires = "against")]
     pub bsr_fill: f64,
 
-    /// Most executions behind a median
+    /// Largest number of executions behind a median
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: u32,
 
@@ -231,7 +232,7 @@ pub struct Args {
     #[arg(long, requires = "out")]
     pub append: bool,
 
-    /// What the table says of the program's commit
+    /// Commit of the program, for the table
     #[arg(long, value_name = "ID")]
     pub commit: Option<String>,
 
@@ -243,11 +244,11 @@ pub struct Args {
     #[arg(long, value_name = "TSV")]
     pub bar: Option<PathBuf>,
 
-    /// Its column of times
+    /// Column of times of the table of --bar
     #[arg(long, value_name = "NAME", default_value = "bar_us", requires = "bar")]
     pub bar_column: String,
 
-    /// How well the vendor's times are those of an earlier table
+    /// Show how well the vendor's times reproduce those of an earlier table
     #[arg(long, value_name = "TSV")]
     pub reproduces: Option<PathBuf>,
 
@@ -255,11 +256,11 @@ pub struct Args {
     #[arg(long, value_name = "TSV")]
     pub table: Option<PathBuf>,
 
-    /// Only its lines with this `impl`
+    /// Use only lines of --table with this `impl`
     #[arg(long = "impl", value_name = "NAME", requires = "table")]
     pub implementation: Option<String>,
 
-    /// Only its lines with this `alg`
+    /// Use only lines of --table with this `alg`
     #[arg(long, value_name = "NAME", requires = "table")]
     pub table_alg: Option<String>,
 
@@ -281,7 +282,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// As in tables.
+    /// Name of the operation in tables.
     pub fn name(self) -> &'static str {
         match self {
             Op::Spmv => "spmv",
@@ -301,7 +302,7 @@ enum DenseOrder {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum MatrixOp {
-    /// As it is
+    /// Stored as it is
     N,
     /// The transpose is stored; the matrix is called NAME^T in the table
     T,
@@ -309,7 +310,7 @@ enum MatrixOp {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum FactorOp {
-    /// As it is, k × n
+    /// Stored as it is, k × n
     N,
     /// The transpose is stored, n × k; algorithms are called ALG_bt in the table
     T,
@@ -325,34 +326,34 @@ enum IndexWidth {
     Wide,
 }
 
-/// Whose library takes part.
+/// A vendor's library to time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Against {
-    /// NVIDIA's, on CUDA
+    /// NVIDIA's cuSPARSE, on CUDA
     Cusparse,
-    /// NVIDIA's for dense matrices, on CUDA: SpMM with all of A's zeros
+    /// NVIDIA's cuBLAS for dense matrices, on CUDA: SpMM with all of A's zeros
     Cublas,
-    /// Intel's, on the CPU
+    /// Intel's MKL, on the CPU
     Mkl,
 }
 
-/// Who executes.
+/// Backend that computes the products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Backend {
-    /// The best that there is on this machine; what --against needs
+    /// The vendor's with --against, else CUDA if there is a device, else the host
     Auto,
     /// The threads of the CPU
     Host,
     /// An NVIDIA GPU
     Cuda,
-    /// One thread, obviously right, slow
+    /// One thread, simple and slow, for comparison
     Reference,
 }
 
-/// Largest number that is looked at in an enum of algorithms.
+/// Largest number that is tried as an enumerator of an algorithm enum.
 const LAST_CODE: i32 = 255;
 
-/// An algorithm by its lower-case name.
+/// Finds an algorithm by its lower-case name.
 fn algorithm<A: Copy>(
     name: &str,
     prefix: &str,
@@ -363,29 +364,29 @@ fn algorithm<A: Copy>(
     (0..=LAST_CODE).filter_map(from_code).find(is_it)
 }
 
-/// What stands between an algorithm and an order of rows.
+/// Separator between an algorithm's name and a row order.
 pub const IN_ORDER: char = '+';
-/// What stands for all orders of rows.
+/// Name for all row orders.
 const ALL_ORDERS: &str = "all";
 
-/// An algorithm's name without the order of rows, and the order.
+/// Splits an algorithm's name into the name without the row order, and the order.
 fn with_order(name: &str) -> Option<(&str, Reorder)> {
     let Some((alg, order)) = name.split_once(IN_ORDER) else { return Some((name, Reorder::Auto)) };
     let is_it = |reorder: &&Reorder| reorder.is_named() && order_name(**reorder) == order;
     Reorder::ALL.iter().find(is_it).map(|&reorder| (alg, reorder))
 }
 
-/// The order of rows that an algorithm's name asks for.
+/// Returns the row order that an algorithm's name asks for.
 pub fn reorder(name: &str) -> Reorder {
     with_order(name).map_or(Reorder::Auto, |(_, reorder)| reorder)
 }
 
-/// `plain_sort`, …
+/// Returns the name of a row order in tables, such as `plain_sort`.
 fn order_name(reorder: Reorder) -> String {
     reorder.c_name().trim_start_matches("TARSIA_REORDER_").to_lowercase()
 }
 
-/// An algorithm of SpMV, and the effort of its choice.
+/// Finds an algorithm of SpMV, and the effort of its choice.
 pub fn spmv_alg(name: &str) -> Option<(SpmvAlg, Effort)> {
     let (name, _) = with_order(name)?;
     if name == TUNED {
@@ -395,29 +396,30 @@ pub fn spmv_alg(name: &str) -> Option<(SpmvAlg, Effort)> {
     Some((alg, Effort::Default))
 }
 
-/// An algorithm of SpMM.
+/// Finds an algorithm of SpMM.
 pub fn spmm_alg(name: &str) -> Option<SpmmAlg> {
     let (name, _) = with_order(name)?;
     algorithm(name, "TARSIA_SPMM_ALG_", SpmmAlg::from_code, SpmmAlg::c_name)
 }
 
-/// What stands behind an algorithm of SpGEMM and [`IN_ORDER`] where the columns of each row of C are in the order that
-/// costs least.
+/// Suffix, behind [`IN_ORDER`], of an algorithm of SpGEMM that leaves the columns of each row of C in the
+/// order that costs least.
 const UNSORTED: &str = "unsorted";
 
-/// Whether an algorithm's name asks for rows of C in ascending order.
+/// Returns whether an algorithm's name asks for rows of C in ascending order.
 pub fn sorted_output(name: &str) -> bool {
     name.split_once(IN_ORDER).is_none_or(|(_, order)| order != UNSORTED)
 }
 
-/// An algorithm of SpGEMM.
+/// Finds an algorithm of SpGEMM.
 pub fn spgemm_alg(name: &str) -> Option<SpgemmAlg> {
     let name = name.strip_suffix(UNSORTED).and_then(|name| name.strip_suffix(IN_ORDER)).unwrap_or(name);
     algorithm(name, "TARSIA_SPGEMM_ALG_", SpgemmAlg::from_code, SpgemmAlg::c_name)
 }
 
 impl Args {
-    /// Algorithms by name, those that take orders of rows with the orders that are asked for behind them.
+    /// Lists the names of the algorithms to time; those that take row orders come again with each order that
+    /// is asked for.
     pub fn algorithms(&self, op: Op) -> Vec<String> {
         let takes_orders = |name: &str| match op {
             Op::Spmv => spmv_alg(name)
@@ -444,19 +446,19 @@ impl Args {
         out
     }
 
-    /// Orders of rows that are asked for.
+    /// Lists the row orders that are asked for.
     fn orders_of_rows(&self) -> Vec<Reorder> {
         let all = self.reorder.iter().any(|name| name == ALL_ORDERS);
         let is_asked = |order: &&Reorder| all || self.reorder.contains(&order_name(**order));
         Reorder::ALL.iter().filter(|order| order.is_named()).filter(is_asked).copied().collect()
     }
 
-    /// Factors of SpGEMM, two by two.
+    /// Returns the factors of SpGEMM, two by two.
     pub fn pairs(&self) -> impl Iterator<Item = (&Path, &Path)> {
         self.pair.chunks_exact(2).map(|pair| (pair[0].as_path(), pair[1].as_path()))
     }
 
-    /// Each name must be an algorithm of one of the operations.
+    /// Checks that the options fit together and that every algorithm and row order has a known name.
     pub fn check(&self) -> Result<()> {
         if !(self.pair.is_empty() && self.hierarchy.is_empty() || self.op.contains(&Op::Spgemm)) {
             return Err("--pair and --hierarchy are products of SpGEMM, which --op leaves out".into());
@@ -489,7 +491,7 @@ impl Args {
         }
     }
 
-    /// All files are there, so that nobody finds out after an hour of measuring that one is not.
+    /// Checks that all files exist, so that a missing file is found before an hour of measuring.
     pub fn files_exist(&self) -> Result<()> {
         let reason = |path: &PathBuf| match std::fs::metadata(path) {
             Ok(found) if found.is_dir() => Some(format!("{}: is a folder", path.display())),
@@ -503,16 +505,16 @@ impl Args {
         }
     }
 
-    /// The table goes to stdout.
+    /// Returns whether the table goes to stdout.
     pub fn table_on_stdout(&self) -> bool {
         self.results.is_empty() && self.out.is_none()
     }
 
-    /// Matrices of the gallery that are asked for; unknown names are found before
-    /// anything is measured.
+    /// Lists the matrices of the gallery that are asked for; unknown names are found before anything is
+    /// measured.
     pub fn gallery(&self) -> Result<Vec<String>> {
         let wanted = spelled_out(&self.gallery);
-        // What has parameters is judged by whoever makes it.
+        // A name with parameters is checked when its matrix is made.
         let is_known = |name: &str| name.contains(':') || names().iter().any(|matrix| matrix.name == name);
         match wanted.iter().find(|name| !is_known(name)) {
             Some(name) => {
@@ -522,7 +524,7 @@ impl Args {
         }
     }
 
-    /// How SpMM's dense operands are stored.
+    /// Lists the storage layouts of SpMM's dense operands.
     pub fn layouts(&self) -> impl Iterator<Item = Layout> + '_ {
         let order = |order: &DenseOrder| match order {
             DenseOrder::Row => Order::Row,
@@ -536,13 +538,14 @@ impl Args {
         self.orders.iter().map(order).flat_map(of_order)
     }
 
-    /// All ways in which the matrix may be stored.
+    /// Lists all forms in which the matrix may be stored.
     pub fn stored() -> impl Iterator<Item = Stored> {
         let ops = [Operation::NonTranspose, Operation::Transpose];
         ops.into_iter().flat_map(|op| [IndexType::I32, IndexType::I64].map(|index| (op, index)))
     }
 
-    /// The products that are asked for with a matrix stored so that `op` gives it, with indices of this type.
+    /// Lists the products that are asked for with a matrix that is stored for `op`, with indices of this
+    /// type.
     pub fn products(&self, (op, index): Stored) -> Vec<Op> {
         let asked = if op.transposes() { MatrixOp::T } else { MatrixOp::N };
         let is_wide = index == IndexType::I64;
@@ -554,7 +557,7 @@ impl Args {
         self.op.iter().copied().filter(is_asked).collect()
     }
 
-    /// The backend, of the vendor's kind if none is named.
+    /// Returns the kind of backend; that of the vendor if none is named.
     pub fn kind(&self) -> BackendKind {
         match (self.backend, self.against) {
             (Backend::Auto, Some(Against::Cusparse | Against::Cublas)) => BackendKind::Cuda,

@@ -1,5 +1,4 @@
-//! The cases of a matrix, one after the other: who takes part, what is timed,
-//! what is checked, what goes to the table.
+//! The cases of a matrix, one after the other: contestants, timing, checks, and the rows of the table.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -27,40 +26,40 @@ use crate::Result;
 
 /// Seed of the dense operand.
 const DENSE_SEED: u64 = 2;
-/// Beyond what sums of the benchmark's values come to, and a number in every type.
+/// A value larger than all sums of the benchmark's values, and representable in every type.
 const LARGE: f64 = 60_000.0;
 
 /// A benchmark in progress.
 pub struct Bench<'a, V: Vendor> {
-    /// What was asked for.
+    /// The command's arguments.
     pub args: &'a Args,
-    /// What all cases have in common.
+    /// Settings that all cases share.
     pub setting: Setting<'a>,
-    /// Who else takes part.
+    /// The vendor that takes part.
     pub vendor: V,
-    /// Where results go.
+    /// Writer of the results' table.
     pub writer: Writer,
-    /// All results, those of the table that is continued first.
+    /// All results, beginning with those of the table that is continued.
     pub rows: Vec<Row>,
-    /// No result of ours is wrong, none has failed.
+    /// True as long as no result of ours is wrong and no case of ours has failed.
     pub passed: bool,
-    /// Cases that the table has already.
+    /// Cases that the table already has.
     pub done: HashSet<Done>,
-    /// When no new case is begun any more.
+    /// Time after which no new case begins.
     pub deadline: Option<Instant>,
-    /// Cases that were not begun for that reason.
+    /// Number of cases that were not begun for that reason.
     pub left: usize,
-    /// The copy rate of an H100, by which floors are computed, over that of the table.
+    /// Factor for floors: the copy rate of an H100, at which they are computed, over the table's own rate.
     pub floor_scale: f64,
-    /// Where and when.
+    /// Machine and date of the measurement.
     pub origin: Origin,
 }
 
-/// A case with the names of who computes it, as [`done`] has it.
+/// A case with its implementation and algorithm, as [`done`] returns it.
 pub type Done = (Key, String, String);
 
-/// What says that a row is there: its own names, and, where the name of a vendor's library has no version, the name with
-/// the version that the note has.
+/// Returns the keys under which a finished row is found: its own names, and, where the name of a vendor's
+/// library has no version, also the name with the version that the note has.
 pub fn done(row: &Row) -> Vec<Done> {
     let entry = |implementation: String| (row.case.key(), implementation, asked_for(&row.alg).to_string());
     let versioned = row.version().filter(|_| row.is_vendors() && !row.implementation.contains(AT_VERSION));
@@ -68,22 +67,23 @@ pub fn done(row: &Row) -> Vec<Done> {
     [Some(entry(row.implementation.clone())), versioned].into_iter().flatten().collect()
 }
 
-/// A vendor's algorithm by the name that it was asked for: what had to be run another way is the same case.
+/// Returns the name under which a vendor's algorithm was asked for: one that had to be run in another way
+/// counts as the same case.
 fn asked_for(alg: &str) -> &str {
     alg.trim_end_matches("_freeb3")
 }
 
-/// Who takes part in a case.
+/// A contestant of a case.
 #[derive(Clone)]
 enum Who<W> {
-    /// The library, with an algorithm of this name, or in one call.
+    /// The library, with an algorithm of this name, or without a plan.
     Ours(String),
-    /// The vendor.
+    /// An entry of the vendor.
     Theirs(Choice<W>),
 }
 
 impl<W> Who<W> {
-    /// `impl` and `alg`.
+    /// Returns the contents of the columns `impl` and `alg`.
     fn names(&self) -> (&str, &str) {
         match self {
             Who::Ours(alg) => (OURS, alg),
@@ -92,22 +92,22 @@ impl<W> Who<W> {
     }
 }
 
-/// A dense product as all who take part compute it.
+/// A product with a dense factor, as all contestants compute it.
 struct Product<'a, 's, T: Number> {
     op: Op,
     layout: Layout,
     n: usize,
     a: &'a Operands<'s, T>,
-    /// The factor on the host, row-major, and on the backend in this layout.
+    /// The factor on the host, row-major; `b` is the same on the backend in this layout.
     host_b: Vec<T>,
     b: Array<'s, T>,
     case: Case,
     floor_us: f64,
-    /// Which rows are compared.
+    /// Rows of C that are compared with exact sums.
     rows: Rows,
 }
 
-/// A result of a case, before it is a row.
+/// Result of a case, before it becomes a row.
 struct Found {
     analysis_ms: f64,
     bytes: f64,
@@ -116,14 +116,14 @@ struct Found {
 }
 
 impl<'s, V: Vendor> Bench<'s, V> {
-    /// There is time for another matrix.
+    /// Returns whether there is time for another matrix; counts it as left out if not.
     pub fn begins(&mut self) -> bool {
         let is_over = self.is_over();
         self.left += usize::from(is_over);
         !is_over
     }
 
-    /// All that was asked for of one matrix.
+    /// Runs all cases of one matrix.
     pub fn input(&mut self, input: &Input) -> Result<()> {
         self.vendor.look(&input.pattern)?;
         for &precision in &self.args.types {
@@ -137,7 +137,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
         Ok(())
     }
 
-    /// SpGEMM of two matrices, in the precisions that it has.
+    /// Runs SpGEMM of two matrices, in the precisions that SpGEMM has.
     pub fn pair(&mut self, pair: &Pair) -> Result<()> {
         self.vendor.look(&pair.a)?;
         for &precision in &self.args.types {
@@ -178,7 +178,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
         Ok(())
     }
 
-    /// The products of a matrix that is stored in this way.
+    /// Runs the products of a matrix that is stored in this form.
     fn stored<T: Number>(
         &mut self,
         input: &Input,
@@ -202,7 +202,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
         };
         for &op in products {
             match op {
-                // There is no TF32 but in SpMM, and no half type of C in SpGEMM.
+                // TF32 exists in SpMM only, and SpGEMM has no 16-bit types of C.
                 Op::Spmv if precision == Precision::Tf32 => {}
                 Op::Spgemm if !matches!(precision, Precision::F64 | Precision::F32) => {}
                 Op::Spmv => self.dense(a, op, Layout::PLAIN, 1)?,
@@ -222,12 +222,12 @@ impl<'s, V: Vendor> Bench<'s, V> {
         Ok(())
     }
 
-    /// Time is up.
+    /// Returns whether time is up.
     fn is_over(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// Who takes part, less those whose results are there already.
+    /// Lists the contestants of a case, without those whose results the table already has.
     fn contestants<T: Number>(
         &self,
         a: &Operands<'_, T>,
@@ -251,7 +251,8 @@ impl<'s, V: Vendor> Bench<'s, V> {
         out
     }
 
-    /// The table has this result already: with this name, or with this version of a vendor's library.
+    /// Returns whether the table already has this result: under this name, or under this version of a
+    /// vendor's library.
     fn is_done(&self, case: &Case, (implementation, alg): (&str, &str)) -> bool {
         let has = |implementation: String| self.done.contains(&(case.key(), implementation, alg.into()));
         let (who, version) = split_version(implementation);
@@ -259,28 +260,28 @@ impl<'s, V: Vendor> Bench<'s, V> {
             || version.is_none() && has(format!("{who}{AT_VERSION}{}", self.vendor.number()))
     }
 
-    /// The vendor's entries that are asked for.
+    /// Lists the vendor's entries that are asked for.
     fn vendors_choices<T: Number>(
         &self,
         a: &Operands<'_, T>,
         op: Op,
         layout: Layout,
     ) -> Vec<Choice<V::What>> {
-        // What a vendor calls f32 is no TF32.
+        // A vendor's f32 is not TF32.
         if a.precision == Precision::Tf32 && !self.vendor.has_tf32() {
             return Vec::new();
         }
         let wanted = &self.args.vendor_alg;
         let is_wanted = |choice: &Choice<V::What>| {
             let is_named = wanted.iter().any(|name| choice.alg.starts_with(name.as_str()));
-            // SpMM without preprocess is what `once` compares with.
+            // SpMM without preprocess is the vendor's counterpart of `once`.
             let is_due = op != Op::Spmm || self.args.once || !choice.alg.contains(NO_PREPROCESS);
             is_due && (wanted.is_empty() || is_named)
         };
         self.vendor.choices(op, a, layout).into_iter().filter(is_wanted).collect()
     }
 
-    /// A product with a dense operand, by everybody.
+    /// Times a product with a dense operand by all contestants.
     fn dense<T: Number>(&mut self, a: &Operands<'s, T>, op: Op, layout: Layout, n: usize) -> Result<()> {
         let case = a.case(op.name(), n);
         let who = self.contestants(a, op, layout, &case);
@@ -297,12 +298,12 @@ impl<'s, V: Vendor> Bench<'s, V> {
                 return Ok(());
             }
         };
-        // On the host everybody at once, in turns; on a device, where clocks
-        // are steady and memory is scarce, one after the other.
+        // On the host all contestants at once, in turns; on a device, where clocks are steady and memory is
+        // scarce, one after the other.
         let is_host = self.setting.timer.shares_cores();
         let at_once = if is_host { who.len() } else { 1 };
         let mut outputs: Vec<Array<'s, T>> = Vec::new();
-        // Ours, until it is known against whom they run in turns.
+        // Our rows wait here until the rivals with which they take turns are known.
         let mut held = Vec::new();
         for who in who.chunks(at_once) {
             if self.is_over() {
@@ -351,8 +352,8 @@ impl<'s, V: Vendor> Bench<'s, V> {
         Ok(Product { op, layout, n, a, host_b, b, case, floor_us, rows })
     }
 
-    /// Outputs in which what will be compared is no result: NaN, which the library
-    /// must not read, or, for vendors that multiply it by beta = 0, a large number.
+    /// Fills the outputs with values that no product has: NaN, which the library must not read, or, for
+    /// vendors that multiply it by beta = 0, a large number. Only elements that will be compared need it.
     fn blank<T: Number>(
         &self,
         product: &Product<'_, 's, T>,
@@ -381,7 +382,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
         Ok(())
     }
 
-    /// Prepares all of them and times those that are ready.
+    /// Prepares all contestants and times those that are ready.
     fn race<T: Number>(
         &self,
         product: &Product<'_, 's, T>,
@@ -472,21 +473,21 @@ impl<'s, V: Vendor> Bench<'s, V> {
         })
     }
 
-    /// A product of sparse matrices, A·A or A·B, by everybody.
+    /// Times a product of sparse matrices, A·A or A·B, by all contestants.
     fn sparse<T: Number>(&mut self, a: &Operands<'s, T>, b: Option<&Operands<'s, T>>) -> Result<()> {
         let case = a.case(Op::Spgemm.name(), 0);
         let mut without_memory = HashSet::new();
-        // What the run's limit refuses is refused to everybody: a vendor that numbers C's entries by
-        // 32 bits (MKL) ends the process instead of the product.
+        // A C that the run's limit refuses is refused to all contestants: a vendor that numbers C's entries
+        // with 32 bits (MKL) would end the process instead of the product.
         let mut declined: Option<Declined> = None;
-        // Ours, until it is known against whom they run in turns.
+        // Our rows wait here until the rivals with which they take turns are known.
         let mut held = Vec::new();
         for who in self.contestants(a, Op::Spgemm, Layout::PLAIN, &case) {
             if self.is_over() {
                 self.left += 1;
                 continue;
             }
-            // A smaller chunk is for where the larger one does not fit.
+            // The entry with the smaller chunk runs only where the larger chunk does not fit.
             let needs_reason = who.names().1 == "ALG3_c0.05" && self.args.vendor_alg.is_empty();
             if needs_reason && !without_memory.contains(who.names().0) {
                 continue;
@@ -533,7 +534,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
         let products: u64 = row_products(&a.host, &lengths).iter().sum();
         let mut product = self.vendor.spgemm(&choice.what, a, b)?;
         let (mut seconds, mut spent) = (Vec::new(), 0.0);
-        // As for ours: the first round warms up, unless there is time for one only.
+        // As for ours: the first round warms up, unless there is time for only one.
         for round in 0..=self.setting.repeat {
             let this = product.run()?;
             spent += this;
@@ -587,10 +588,10 @@ impl<'s, V: Vendor> Bench<'s, V> {
         })
     }
 
-    /// Microseconds of a vendor's numeric phase with new values, where there is one.
+    /// Microseconds of a vendor's numeric phase with new values, if it has one.
     fn again<T: Number>(&self, product: &mut dyn SparseProduct<T>) -> Result<Option<f64>> {
         let (mut micros, mut spent) = (Vec::new(), 0.0);
-        // As for ours: the first round warms up, unless there is time for one only.
+        // As for ours: the first round warms up, unless there is time for only one.
         for round in 0..=self.setting.repeat {
             let Some(seconds) = product.again()? else { return Ok(None) };
             spent += seconds;
@@ -605,7 +606,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
         Ok(Some(median(micros)))
     }
 
-    /// A row goes to the table, and a short one to stderr.
+    /// Writes a row to the table, and a short line to stderr.
     pub fn add(&mut self, row: Row) -> Result<()> {
         let case = &row.case;
         let verdict = if row.is_wrong() { "WRONG" } else { "" };
@@ -628,7 +629,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
 
     fn write(&mut self, mut row: Row) -> Result<()> {
         row.origin = self.origin.clone();
-        // A negative one stands for none.
+        // A negative floor means that there is none.
         if row.is_product() && row.floor_us > 0.0 {
             row.floor_us *= self.floor_scale;
         }
@@ -641,8 +642,8 @@ impl<'s, V: Vendor> Bench<'s, V> {
         Ok(())
     }
 
-    /// A case without a result: the reason goes to the table. What a vendor
-    /// cannot do is no failure of ours.
+    /// Records a case without a result; the reason goes to the table. A case that a vendor does not support
+    /// is not a failure of ours.
     fn fail(
         &mut self,
         case: Case,
@@ -660,7 +661,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
     }
 }
 
-/// A row-major matrix column by column.
+/// Copies a row-major matrix to column-major order.
 fn transposed<T: Number>(matrix: &[T], rows: usize, cols: usize) -> Result<Vec<T>> {
     let mut out = room(rows * cols)?;
     for col in 0..cols {
@@ -669,7 +670,7 @@ fn transposed<T: Number>(matrix: &[T], rows: usize, cols: usize) -> Result<Vec<T
     Ok(out)
 }
 
-/// The rows of C that are compared, one behind the other.
+/// Copies the compared rows of C to the host, one behind the other.
 fn gather<T: Number>(product: &Product<'_, '_, T>, c: &Array<'_, T>) -> Result<Vec<T>> {
     let (n, rows) = (product.n, product.a.host.rows);
     if product.layout.order == Order::Row && product.rows.is_all() {

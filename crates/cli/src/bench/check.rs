@@ -1,9 +1,8 @@
-//! Timed results against sums formed on the host in twice the digits of f64.
+//! Checks timed results against sums that the host computes with twice the digits of f64.
 //!
-//! A result is right when |found − exact| ≤ (terms) · eps · Σ|a·x| + the
-//! rounding of the store, eps that of the type of the sums: a sum of n products
-//! in any order is off by at most n · eps/2 · Σ|a·x| to first order. TF32 may
-//! also be off by what the rounding of its factors gives.
+//! A result is right if |found − exact| ≤ (terms) · eps · Σ|a·x| + the rounding of the store, where eps is
+//! that of the type of the sums: a sum of n products in any order has an error of at most n · eps/2 · Σ|a·x|
+//! to first order. TF32 may also have the error from rounding its factors.
 
 use matrices::owned::OwnedCsr;
 use rayon::prelude::*;
@@ -12,30 +11,29 @@ use tarsia::facade::{Index, Operation};
 use super::number::{Number, Precision};
 use crate::demo::rows::{largest, row_lengths, row_products, Rows};
 
-/// Below this many multiplications all rows are compared.
+/// All rows are compared if a product has fewer multiplications than this.
 const FULL: u64 = 10_000_000;
 
-/// How far off a result is.
+/// Error of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Accuracy {
     /// Largest |found − exact| / Σ|a·x|.
     pub relative: f64,
-    /// Largest |found − exact| over what is allowed; infinite for what is wrong
-    /// beyond numbers.
+    /// Largest |found − exact| over the allowed error; infinite for NaN, Inf and wrong patterns.
     pub of_allowed: f64,
-    /// Rows that were compared.
+    /// Number of rows that were compared.
     pub rows: usize,
 }
 
 impl Accuracy {
     const WRONG: Accuracy = Accuracy { relative: f64::INFINITY, of_allowed: f64::INFINITY, rows: 0 };
 
-    /// The result is right.
+    /// Returns whether the result is right.
     pub fn passed(&self) -> bool {
         self.of_allowed <= 1.0
     }
 
-    /// The worse of two.
+    /// Combines the results of two checks: the larger errors, and all rows.
     pub fn with(self, other: Accuracy) -> Accuracy {
         Accuracy {
             relative: self.relative.max(other.relative),
@@ -45,8 +43,8 @@ impl Accuracy {
     }
 }
 
-/// A sum of products with the part that f64 would have rounded away. Ogita,
-/// Rump, Oishi: Accurate sum and dot product, SISC 26(6), 2005.
+/// A sum of products with the part that f64 rounds away. Ogita, Rump, Oishi: Accurate sum and dot product,
+/// SISC 26(6), 2005.
 #[derive(Clone, Copy, Debug, Default)]
 struct Exact {
     sum: f64,
@@ -69,8 +67,7 @@ impl Exact {
 
     fn compare<T: Number>(&self, found: T, precision: Precision) -> Accuracy {
         let exact = self.sum + self.rest;
-        // The rest is added to the difference, not to the sum, whose last digit
-        // may be larger than it.
+        // The rest is added to the difference, not to the sum, whose last digit may be larger than the rest.
         let error = ((found.wide() - self.sum) - self.rest).abs();
         if !error.is_finite() {
             return Accuracy::WRONG;
@@ -82,7 +79,7 @@ impl Exact {
     }
 }
 
-/// Rows of A · B with `n` columns that are compared.
+/// Selects the rows of A · B with `n` columns that are compared.
 pub fn dense_rows<T>(a: &OwnedCsr<T>, n: usize) -> Rows {
     match (a.nnz() as u64).saturating_mul(n as u64) {
         ..FULL => Rows::all(a.rows),
@@ -93,8 +90,8 @@ pub fn dense_rows<T>(a: &OwnedCsr<T>, n: usize) -> Rows {
     }
 }
 
-/// Some rows of C, one behind the other, against those of A · B, row-major with
-/// `n` columns; vectors have one column.
+/// Checks some rows of C, one behind the other, against those of A · B, row-major with `n` columns; vectors
+/// have one column.
 pub fn dense<T: Number>(
     a: &OwnedCsr<T>,
     b: &[T],
@@ -119,7 +116,7 @@ pub fn dense<T: Number>(
     each.reduce(Accuracy::default, Accuracy::with)
 }
 
-/// C of a product of sparse matrices, as the library wrote it.
+/// C of a product of sparse matrices, as it was computed.
 pub struct Sparse<'a, T, I> {
     /// Row offsets.
     pub offsets: &'a [I],
@@ -129,8 +126,8 @@ pub struct Sparse<'a, T, I> {
     pub values: &'a [T],
 }
 
-/// Sorts each row by its columns; whether all of them were. Offsets that are none are left
-/// to the check.
+/// Sorts each row by its columns; returns whether all rows were sorted already. Invalid offsets are left to
+/// the check.
 pub fn sort_rows<T: Copy, I: Index>(offsets: &[I], indices: &mut [i32], values: &mut [T]) -> bool {
     let mut were_sorted = true;
     let mut row: Vec<(i32, T)> = Vec::new();
@@ -153,7 +150,7 @@ pub fn sort_rows<T: Copy, I: Index>(offsets: &[I], indices: &mut [i32], values: 
     were_sorted
 }
 
-/// C against A · B: offsets of all rows, and pattern and values of some.
+/// Checks C against A · B: the offsets of all rows, and pattern and values of some.
 pub fn sparse<T: Number, I: Index>(
     a: &OwnedCsr<T>,
     b: &OwnedCsr<T>,
@@ -182,7 +179,7 @@ pub fn sparse<T: Number, I: Index>(
     each.reduce(Accuracy::default, Accuracy::with)
 }
 
-/// One row; `sums` has an empty sum for each column, and gets that back.
+/// Checks one row; `sums` has an empty sum for each column, before and after.
 fn sparse_row<T: Number>(
     a: &OwnedCsr<T>,
     b: &OwnedCsr<T>,
@@ -230,7 +227,7 @@ mod tests {
         by_name("uniform:50x50:7").unwrap().map_values(value).unwrap()
     }
 
-    /// A · x with sums in f64.
+    /// Computes A · x with sums in f64.
     fn product<T: Number>(a: &OwnedCsr<T>, x: &[T]) -> Vec<T> {
         let row = |row| {
             let (cols, values) = a.row(row);

@@ -1,4 +1,4 @@
-//! Results of the library against those of others, group by group.
+//! Comparison of the library's results with those of others, group by group.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -9,18 +9,18 @@ use super::reproduce::Factors;
 use super::Op;
 use crate::Result;
 
-/// A loss is to be slower by more than the clock's noise.
+/// A speed-up below this counts as a loss; one above it may be noise of the clock.
 const LOSS: f64 = 0.98;
 
-/// Times of somebody else, in microseconds.
+/// Times of another implementation, in microseconds.
 #[derive(Clone, Debug, Default)]
 pub struct Reference {
     times: HashMap<Key, f64>,
 }
 
 impl Reference {
-    /// The times in `column` of the lines that have these values in these
-    /// columns; of several for one case the best.
+    /// Reads the times in `column` of the lines that have these values in these columns; the best of several
+    /// for one case.
     pub fn new(table: &Table, column: &str, filters: &[(&str, &str)]) -> Result<Self> {
         let mut out = Reference::default();
         table.each(|line: &Line<'_>| {
@@ -39,7 +39,7 @@ impl Reference {
         Ok(out)
     }
 
-    /// The best right result of a vendor for each case.
+    /// Collects the best right result of a vendor for each case.
     pub fn best_vendor(rows: &[Row]) -> Self {
         let mut out = Reference::default();
         for row in rows.iter().filter(|row| row.is_vendors() && row.counts()) {
@@ -48,7 +48,7 @@ impl Reference {
         out
     }
 
-    /// As a machine would have it that takes `factors` as long.
+    /// Scales the times to a machine that is slower by `factors`.
     pub fn corrected(&self, factors: &Factors) -> Self {
         let factor = |key: &Key| factors.of(split_layout(&key.0).0);
         let times = self.times.iter().map(|(key, time)| (key.clone(), time * factor(key)));
@@ -60,30 +60,29 @@ impl Reference {
         *best = best.min(time);
     }
 
-    /// There is none.
+    /// Returns whether there are no times.
     pub fn is_empty(&self) -> bool {
         self.times.is_empty()
     }
 
-    /// The time for a result's case.
+    /// Returns the time for a result's case.
     pub fn time(&self, row: &Row) -> Option<f64> {
         self.times.get(&row.key()).copied()
     }
 }
 
-/// What happened in a group.
+/// Results of a group of cases.
 #[derive(Debug, Default)]
 struct Group<'a> {
     /// Speed-up of each matrix, with its name.
     speedups: Vec<(f64, &'a str)>,
-    /// Our times over the limit.
+    /// Our times over the limit of the machine.
     over_limit: Vec<f64>,
-    /// Matrices without a right result of ours.
+    /// Matrices for which we have no right result.
     failed: Vec<&'a str>,
 }
 
-/// A table of speed-ups of the library: a line per operation, precision, N and
-/// algorithm asked for.
+/// Formats a table of speed-ups of the library: a line per operation, precision, N and algorithm asked for.
 pub fn summary(rows: &[Row], reference: &Reference, title: &str) -> Result<String> {
     let machines = Machines::of(rows);
     let mut groups: BTreeMap<_, Group<'_>> = BTreeMap::new();
@@ -134,8 +133,9 @@ pub fn summary(rows: &[Row], reference: &Reference, title: &str) -> Result<Strin
     Ok(out)
 }
 
-/// Products of SpGEMM with new values, their time that of the numeric phase for them (`reuse_us` of the note).
-/// A vendor that has none makes a whole product; there are none if nobody has one.
+/// Selects the products of SpGEMM, with the time of the numeric phase for new values (`reuse_us` of the note)
+/// as their time. A vendor without that time counts with its whole product; the list is empty if none of ours
+/// has it.
 pub fn with_new_values(rows: &[Row]) -> Vec<Row> {
     let row = |row: &Row| {
         let whole = if row.is_ours() { NONE } else { row.median_us };
@@ -148,7 +148,7 @@ pub fn with_new_values(rows: &[Row]) -> Vec<Row> {
     products().map(row).collect()
 }
 
-/// The geometric mean; NaN of none.
+/// Returns the geometric mean; NaN for no values.
 pub fn geomean(values: &[f64]) -> f64 {
     (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }
@@ -181,7 +181,7 @@ mod tests {
         }
         let mut rows =
             vec![row("a", 5.0), row("b", 20.0), row("c", -1.0), row("d", 7.0), row("unknown", 1.0)];
-        // Of somebody else: no result of ours.
+        // The result of another implementation is no result of ours.
         rows.push(Row { implementation: "cusparse".into(), ..row("a", 1.0) });
         let text = summary(&rows, &reference, "title").unwrap();
         let line = text.lines().nth(2).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -196,7 +196,7 @@ mod tests {
             Row { implementation: who.into(), note: note.into(), ..row }
         };
         let rows = [
-            // Ratios of runs in turns are not taken for times.
+            // Ratios of runs in turns are not used as times.
             product(
                 "a",
                 "tarsia",

@@ -1,17 +1,17 @@
-//! The clock of the CUDA backend: events on the stream around the call.
+//! The clock of the CUDA backend: events on the stream before and after the timed calls.
 
 use tarsia::facade::{Address, Stopwatch};
 
 use super::timer::{Timer, Work};
 use crate::Result;
 
-/// Events on the stream that the handle uses.
+/// Clock that records events on the stream that the handle uses.
 pub struct EventClock {
     stopwatch: Stopwatch,
 }
 
 impl EventClock {
-    /// A clock for work on `stream` of this device.
+    /// Makes a clock for work on `stream` of this device.
     pub fn new(device: i32, stream: Address) -> Result<Self> {
         Ok(EventClock { stopwatch: Stopwatch::new(device, stream)? })
     }
@@ -30,13 +30,13 @@ impl EventClock {
 
 impl Timer for EventClock {
     fn cold(&self, work: &mut Work<'_>) -> Result<f64> {
-        // Its reads also give the host the time to enqueue what is timed.
+        // Reading the flush buffer also gives the host the time to enqueue the timed work.
         self.stopwatch.flush_l2()?;
         self.between_events(1, work)
     }
 
     fn warm(&self, calls: usize, work: &mut Work<'_>) -> Result<f64> {
-        // As above; the call after it fills the cache again.
+        // Same as in `cold`; the call after the flush fills the cache again.
         self.stopwatch.flush_l2()?;
         work()?;
         self.between_events(calls, work)

@@ -1,6 +1,6 @@
-//! Matrices from files, by their first bytes, and from the gallery. Only patterns are kept: the
-//! benchmark's values are seeded, because those of files often have few bits,
-//! which hide lost precision.
+//! Patterns of matrices from files, whose kind is recognised by their first bytes, and from the gallery. Only
+//! patterns are kept: the benchmark's values are seeded, because values of files often have few bits, which
+//! hide lost precision.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -18,10 +18,10 @@ use crate::Result;
 /// Endings of file names that are not part of a matrix' name.
 const ENDINGS: [&str; 4] = [".gz", ".mtx", ".tsm", ".bin"];
 
-/// Bytes by which a file is known: a tar archive's mark is the last, behind byte 257.
+/// Number of first bytes by which a file's kind is recognised: a tar archive's mark comes last, at byte 257.
 const START: u64 = 512;
 
-/// A pattern with the name that it has in tables.
+/// A pattern with its name in tables.
 pub struct Input {
     /// File name without its endings.
     pub name: String,
@@ -29,7 +29,7 @@ pub struct Input {
     pub pattern: OwnedCsr<()>,
 }
 
-/// What a file is.
+/// Form of a file.
 enum Form {
     Market,
     Packed,
@@ -42,7 +42,7 @@ pub fn read(path: &Path) -> Result<Input> {
     Ok(Input { name: name(path), pattern })
 }
 
-/// The pattern of this name in the gallery.
+/// Makes the gallery's pattern of this name.
 pub fn generate(name: &str) -> Result<Input> {
     let pattern = gallery::named(name).map_err(|error| format!("--gallery {name}: {error}"))?;
     Ok(Input { name: name.into(), pattern })
@@ -54,7 +54,8 @@ fn read_pattern(path: &Path) -> std::result::Result<OwnedCsr<()>, MatrixError> {
     file.by_ref().take(START).read_to_end(&mut start)?;
     file.rewind()?;
     match form(&start) {
-        // A file of another kind fails there, too, but in its sizes, which say nothing to anybody.
+        // A file of another kind fails there, too, but with an error about its sizes, which would not help
+        // anybody.
         Form::Generated => read_generated(file).map_err(|error| match other_kind(&start).or(text(&start)) {
             Some(kind) => {
                 let expected = "a Matrix Market file, or what `tarsia pack` or `tarsia generate` writes";
@@ -79,17 +80,17 @@ fn form(start: &[u8]) -> Form {
     } else if start.starts_with(&[0x1f, 0x8b]) || start.starts_with(b"%%") {
         Form::Market
     } else {
-        // The generator's files have no mark; the reader checks all that they say.
+        // The generator's files have no mark; their reader checks everything.
         Form::Generated
     }
 }
 
-/// Sizes of 64 bits have zeros in them, which text has not.
+/// Recognises text: a binary file's sizes of 64 bits contain zero bytes, text does not.
 fn text(start: &[u8]) -> Option<&'static str> {
     (!start.contains(&0)).then_some("text that does not start with %%MatrixMarket")
 }
 
-/// The matrix without its values.
+/// Returns the matrix without its values.
 pub fn pattern<V>(matrix: OwnedCsr<V>) -> OwnedCsr<()> {
     let values = vec![(); matrix.nnz()];
     let OwnedCsr { rows, cols, offsets, indices, .. } = matrix;

@@ -1,5 +1,4 @@
-//! What is measured on: its name, its driver, the day, what a copy and an empty
-//! launch take.
+//! Facts about the machine: name, driver, date, and the times of a copy and of an empty launch.
 
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,12 +12,12 @@ use crate::demo::bandwidth;
 use crate::demo::products::median;
 use crate::Result;
 
-/// In the note of the line `copy`: the rate (GB/s) of the floors of its table, if not [`COPY`].
+/// Prefix in the note of the line `copy`: the rate (GB/s) of the floors of its table, if it is not [`COPY`].
 const FLOOR_RATE: &str = "floor_GB/s=";
-/// Empty launches behind a median.
+/// Number of empty launches behind a median.
 const LAUNCHES: usize = 25;
 
-/// Device, driver, day; `commit` as it was given, else as the build knew it.
+/// Returns device, driver and date; `commit` as given, else as the build recorded it.
 pub fn origin(session: &Session, commit: Option<&str>) -> Result<Origin> {
     let (device, driver) = match session.kind() {
         BackendKind::Cuda => {
@@ -34,7 +33,7 @@ pub fn origin(session: &Session, commit: Option<&str>) -> Result<Origin> {
     Ok(Origin { device, driver, date: today(), commit })
 }
 
-/// The lines `copy` and `empty`: what the floors are made of, on this machine.
+/// Measures the lines `copy` and `empty`, from which floors are computed on this machine.
 pub fn rows(session: &Session, timer: &dyn Timer) -> Result<Vec<Row>> {
     let of = |op: &str, alg: &str, median_us: f64, note: String| Row {
         case: Case { op: op.into(), precision: "-".into(), matrix: "-".into(), ..Case::default() },
@@ -46,14 +45,14 @@ pub fn rows(session: &Session, timer: &dyn Timer) -> Result<Vec<Row>> {
         note,
         ..Row::default()
     };
-    // Of a gigabyte read and written, whatever was copied.
+    // The time is that of a gigabyte read and written, whatever size was copied.
     let copied = |rate: f64, note: String| {
         let note = format!("GB/s={:.1}{note}", 1e-9 * rate);
         of("copy", "1GB", 1e15 / rate, note)
     };
     if session.kind() != BackendKind::Cuda {
         let copy = bandwidth::measure()?;
-        // Floors of the CPU are at its own rate: that of a GPU says nothing about it.
+        // Floors on the CPU use its own rate: that of a GPU says nothing about it.
         let note = format!(
             ";threads={};array_bytes={};{FLOOR_RATE}{:.3}",
             copy.threads,
@@ -79,16 +78,16 @@ pub fn rows(session: &Session, timer: &dyn Timer) -> Result<Vec<Row>> {
     Ok(vec![copied(watch.copy_rate()?, String::new()), empty])
 }
 
-/// Copy rate (GB/s) and empty launch (µs) of the devices that rows are of.
+/// Copy rate (GB/s) and time of an empty launch (µs) of the devices that appear in rows.
 #[derive(Debug, Default)]
 pub struct Machines {
     by_device: HashMap<String, (f64, f64)>,
-    /// The rate (GB/s) of the floors of tables where it is not [`COPY`].
+    /// Rate (GB/s) of the floors of tables where it is not [`COPY`].
     floor_rates: HashMap<Origin, f64>,
 }
 
 impl Machines {
-    /// What the lines `copy` and `empty` say.
+    /// Reads the lines `copy` and `empty`.
     pub fn of(rows: &[Row]) -> Self {
         let mut out = Machines::default();
         for row in rows.iter().filter(|row| row.case.op == "copy") {
@@ -111,7 +110,7 @@ impl Machines {
         self.by_device.get(&row.origin.device).copied().unwrap_or((COPY, LAUNCH_US))
     }
 
-    /// By what a floor at [`COPY`] is multiplied in a table of this origin.
+    /// Returns the factor for floors at [`COPY`] in a table of this origin.
     pub fn floor_scale(&self, origin: &Origin) -> f64 {
         COPY / self.floor_rates.get(origin).copied().unwrap_or(COPY)
     }
@@ -121,19 +120,19 @@ impl Machines {
         row.floor_us * COPY / self.floor_scale(&row.origin) / self.device(row).0
     }
 
-    /// Time over the least that a launch with that traffic can take.
+    /// Returns the row's time over the least time that a launch with its traffic can take.
     pub fn over_limit(&self, row: &Row) -> f64 {
         row.median_us / (self.floor_us(row) + self.device(row).1)
     }
 }
 
-/// A rate in the note of a `copy` line, in GB/s.
+/// Reads a rate (GB/s) from the note of a `copy` line.
 fn rate(row: &Row, name: &str) -> Option<f64> {
     let value = row.note.split(';').find_map(|part| part.strip_prefix(name)?.parse().ok());
     value.filter(|rate| *rate > 0.0)
 }
 
-/// `580.159.04, CUDA 13.0`.
+/// Returns the versions of driver and CUDA, such as `580.159.04, CUDA 13.0`.
 fn cuda_driver() -> Result<String> {
     let version = driver_version()?;
     let cuda = format!("CUDA {}.{}", version / 1000, version % 1000 / 10);
@@ -144,7 +143,7 @@ fn cuda_driver() -> Result<String> {
     })
 }
 
-/// The first number with a point in the line of the kernel module.
+/// Returns the first number with a point in the line of the kernel module.
 fn kernel_module(text: &str) -> Option<&str> {
     let line = text.lines().find(|line| line.starts_with("NVRM"))?;
     line.split_whitespace().find(|word| {
@@ -158,14 +157,14 @@ fn processor() -> String {
     name.map_or(std::env::consts::ARCH, |(_, name)| name.trim()).into()
 }
 
-/// `2026-01-31`, in UTC.
+/// Returns the date in UTC, such as `2026-01-31`.
 fn today() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     let (year, month, day) = civil(seconds / 86_400);
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// Year, month and day of so many days after 1970-01-01.
+/// Returns year, month and day of the date `days` days after 1970-01-01.
 fn civil(mut days: u64) -> (u64, u64, u64) {
     let mut year = 1970;
     let is_leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
@@ -221,7 +220,7 @@ mod tests {
         assert_eq!((machines.floor_us(&slow), machines.over_limit(&slow)), (8.0, 2.0));
         assert_eq!((machines.floor_us(&other), machines.over_limit(&other)), (4.0, 1.0));
         assert_eq!(machines.floor_scale(&slow.origin), 1.0);
-        // Floors of a CPU are at its own rate already; another day's may not be.
+        // Floors on a CPU are at its own rate already; another day's rate may differ.
         let (copy, cpu) =
             (line("copy", "cpu", 1.0, "GB/s=30.3;floor_GB/s=30.280"), line("spmv", "cpu", 20.0, ""));
         let mut before = line("spmv", "cpu", 20.0, "");

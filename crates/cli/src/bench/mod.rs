@@ -1,20 +1,20 @@
-//! `tarsia bench`: times products, checks them, sets them against others.
+//! `tarsia bench`: times products, checks them, and compares them with other implementations.
 //!
-//! - [`args`]: what is asked for
-//! - [`input`]: matrices from files
+//! - [`args`]: command-line arguments
+//! - [`input`]: patterns from files and from the gallery
 //! - [`number`]: precisions, seeded operands
-//! - [`timer`]: clocks with cold and with warm caches
-//! - [`paired`]: runs in turns, and the interval of the ratio of two times
+//! - [`timer`]: clocks for cold and for warm caches
+//! - [`paired`]: runs in turns, and the confidence interval of the ratio of two times
 //! - [`pairs`]: products of two matrices, and those of multigrid hierarchies
-//! - [`cases`]: the cases of a matrix, from who takes part to the line of the table
-//! - [`runs`]: the library's side of a case
+//! - [`cases`]: the cases of a matrix, from the contestants to the rows of the table
+//! - [`runs`]: the library's entries of a case
 //! - [`vendor`]: cuSPARSE, cuBLAS and MKL
-//! - [`check`]: results against sums in twice the digits
-//! - [`machine`]: what is measured on
+//! - [`check`]: checks against sums with twice the digits
+//! - [`machine`]: facts about the machine
 //! - [`report`]: the table of results
 //! - [`compare`]: speed-ups over vendors and other tables
-//! - [`totals`]: preparation and executes together
-//! - [`orders`]: speed-ups of orders of rows
+//! - [`totals`]: totals of preparation and executes
+//! - [`orders`]: speed-ups of row orders
 //! - [`reproduce`]: whether a vendor's times are those of an earlier table
 //! - [`plots`]: the comparison as pictures
 //! - [`sample`]: `tarsia sample`, which times candidates on many matrices
@@ -59,7 +59,7 @@ use self::vendor::{cublas::Cublas, cusparse::Libraries, mkl::Mkl, Nobody, Vendor
 use crate::progress::step;
 use crate::Result;
 
-/// A case that is not run, for a reason that is no failure.
+/// Reason why a case is not run, which is no failure.
 #[derive(Clone, Debug)]
 struct Declined(String);
 
@@ -71,7 +71,7 @@ impl fmt::Display for Declined {
 
 impl Error for Declined {}
 
-/// The library has no such case, or the machine no room for it.
+/// Returns whether the library does not support a case, or memory is missing for it.
 fn is_declined(error: &(dyn Error + 'static)) -> bool {
     let statuses = [Status::NotSupported, Status::InsufficientResources, Status::AllocFailed];
     let status = error.downcast_ref::<tarsia::facade::Error>().map(|error| error.status);
@@ -82,7 +82,7 @@ fn is_declined(error: &(dyn Error + 'static)) -> bool {
 pub fn run(args: &Args) -> Result<bool> {
     args.check()?;
     args.gallery()?;
-    // Before hours of measuring: what they will be compared with.
+    // The tables for comparison are read before hours of measuring.
     let others = Others::read(args)?;
     args.files_exist()?;
     let hierarchies =
@@ -104,7 +104,7 @@ pub fn run(args: &Args) -> Result<bool> {
         }
     }
     if args.table_on_stdout() {
-        // Nothing but the table goes where programs read the table.
+        // Programs read the table from stdout, so nothing else goes there.
         eprint!("{said}");
     } else {
         print!("{said}");
@@ -112,7 +112,7 @@ pub fn run(args: &Args) -> Result<bool> {
     Ok(passed)
 }
 
-/// Tables that results are compared with.
+/// Tables with which results are compared.
 struct Others {
     bar: Option<(String, Reference, Earlier)>,
     reproduced: Option<(String, Earlier)>,
@@ -141,7 +141,7 @@ impl Others {
         Ok(Others { bar: bar.transpose()?, reproduced: reproduced.transpose()?, table: table.transpose()? })
     }
 
-    /// By what factors this machine is slower than that of the tables.
+    /// Returns the factors by which this machine is slower than that of the tables.
     fn factors(&self, rows: &[Row]) -> Factors {
         let earlier = self.reproduced.as_ref().map(|(_, earlier)| earlier);
         let earlier = earlier.or(self.bar.as_ref().map(|(_, _, earlier)| earlier));
@@ -176,7 +176,7 @@ impl Others {
         }
         out += &totals::summary(rows)?;
         out += &orders::summary(rows)?;
-        // Nothing but the table where nothing is compared.
+        // Prints nothing beside the table if nothing is compared.
         if out.is_empty() {
             return Ok(out);
         }
@@ -189,8 +189,8 @@ impl Others {
         Ok(machine + &out)
     }
 
-    /// What pictures compare with: the vendor of the run, else the bar, else
-    /// the table.
+    /// Returns the times for the pictures: those of the vendor of the run, else of the bar, else of the
+    /// table.
     fn reference(&self, rows: &[Row]) -> Reference {
         let best = Reference::best_vendor(rows);
         if !best.is_empty() {
@@ -254,13 +254,13 @@ fn measure_with<V: Vendor>(
     eprintln!("{} · {} · {}", origin.device, origin.driver, bench.vendor.version());
     for row in machine::rows(session, &*timer)? {
         eprintln!("{}: {:.2} µs, {}", row.case.op, row.median_us, row.note);
-        // Once a table of this machine and day.
+        // Written once per machine and day in a table.
         let is_it = |old: &Row| old.case.op == row.case.op && old.origin == origin;
         if !bench.rows.iter().any(is_it) {
             bench.add(row)?;
         }
     }
-    // The rate of the lines in the table: a table that is continued has those of its first run.
+    // Uses the copy rate in the table: a continued table keeps that of its first run.
     bench.floor_scale = Machines::of(&bench.rows).floor_scale(&origin);
     for path in &args.files {
         if bench.begins() {

@@ -5,7 +5,7 @@ use matrices::SplitMix64;
 use rayon::prelude::*;
 use tarsia::facade::{Accumulator, ComputeType, Storage};
 
-/// A combination of types that is timed; what the `precision` column says.
+/// A combination of types that is timed, as in the column `precision`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Precision {
     /// 64-bit
@@ -21,7 +21,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// `f64`, as in the tables.
+    /// Name in the tables, such as `f64`.
     pub fn name(self) -> &'static str {
         self.compute_name().1
     }
@@ -41,9 +41,8 @@ impl Precision {
         }
     }
 
-    /// Relative error of a product before it is summed. TF32 has 11 significant
-    /// bits, and hardware may cut the others off: each factor is off by less
-    /// than 2⁻¹⁰ of itself.
+    /// Relative error of a product before it is summed. TF32 has 11 significant bits, and hardware may cut
+    /// off the others: each factor has a relative error below 2⁻¹⁰.
     pub fn factor_error(self) -> f64 {
         match self {
             Precision::Tf32 => 2.0 * 2f64.powi(-10) + 2f64.powi(-20),
@@ -54,19 +53,18 @@ impl Precision {
 
 /// A storage type of operands and results.
 pub trait Number: Storage<Self::Sum> {
-    /// What its products are summed in; type of alpha and beta.
+    /// Type in which products are summed, and type of alpha and beta.
     type Sum: Accumulator + client::Scalar;
-    /// Distance from 1 to the next number, of the sum's type.
+    /// Distance from 1 to the next number, in the type of the sums.
     const SUM_EPS: f64;
-    /// Largest relative error of the store, half the distance from 1 to the next
-    /// number; 0 where the sum has the same type.
+    /// Largest relative error of the store, half the distance from 1 to the next number; 0 if sums have the
+    /// same type.
     const STORE: f64;
-    /// Largest absolute error where the result, or a product, is below the
-    /// normal numbers.
+    /// Largest absolute error if the result, or a product, is below the normal numbers.
     const TINY: f64;
-    /// The nearest number.
+    /// Converts to the nearest number of this type.
     fn narrow(value: f64) -> Self;
-    /// The same number.
+    /// Converts to f64, exactly.
     fn wide(self) -> f64;
 }
 
@@ -86,7 +84,7 @@ macro_rules! numbers {
         }
     )* };
 }
-// bfloat16 has the exponents of f32: what it rounds there is covered by f32's.
+// bfloat16 has the exponents of f32, so f32's smallest number covers its rounding there.
 numbers! {
     f64, f64, f64::EPSILON, 0.0, f64::MIN_POSITIVE, |v| v, |v| v;
     f32, f32, f32::EPSILON as f64, 0.0, f32::MIN_POSITIVE as f64, |v| v as f32, f64::from;
@@ -94,16 +92,16 @@ numbers! {
     bf16, f32, f32::EPSILON as f64, 1.0 / 256.0, f32::MIN_POSITIVE as f64, bf16::from_f64, bf16::to_f64;
 }
 
-/// ±[0.5, 1) with 52 random bits behind the first: element `at` of the sequence
-/// of `seed`, whoever asks for it and in whatever order.
+/// Returns element `at` of the sequence of `seed`: ±[0.5, 1) with 52 random bits behind the first. It depends
+/// on nothing else, so elements can be computed in any order.
 pub fn value(seed: u64, at: u64) -> f64 {
-    // Weyl's sequence under the mixer of SplitMix64, entered at any place.
+    // Weyl's sequence under the mixer of SplitMix64, entered at any position.
     let bits = SplitMix64::new(seed.wrapping_add(at.wrapping_mul(0x9e37_79b9_7f4a_7c15))).next_u64();
     let (sign, mantissa) = (bits & (1 << 63), bits & ((1 << 52) - 1));
     f64::from_bits(sign | (1022 << 52) | mantissa)
 }
 
-/// What the values of A are: those that fit fewer bytes may be kept in them.
+/// Kind of A's values: a plan may store values in fewer bytes if they fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Values {
     /// Full mantissas
@@ -128,7 +126,7 @@ impl Values {
         }
     }
 
-    /// What names of matrices in tables end with.
+    /// Ending of matrices' names in tables.
     pub fn suffix(self) -> &'static str {
         match self {
             Values::Full => "",
@@ -139,26 +137,26 @@ impl Values {
     }
 }
 
-/// The first `len` elements of the sequence of `seed`.
+/// Returns the first `len` elements of the sequence of `seed`.
 pub fn values<T: Number>(seed: u64, len: usize) -> crate::Result<Vec<T>> {
     let mut out = room(len)?;
     out.par_extend((0..len as u64).into_par_iter().map(|at| T::narrow(value(seed, at))));
     Ok(out)
 }
 
-/// `len` NaNs: what an element that nobody writes shows.
+/// Returns `len` NaNs, so that elements which nobody writes are noticed.
 pub fn blank<T: Number>(len: usize) -> crate::Result<Vec<T>> {
     filled(len, T::narrow(f64::NAN))
 }
 
-/// `len` copies of a value.
+/// Returns `len` copies of a value.
 pub fn filled<T: Copy>(len: usize, value: T) -> crate::Result<Vec<T>> {
     let mut out = room(len)?;
     out.resize(len, value);
     Ok(out)
 }
 
-/// Room for so many elements; out of memory is an error, not the end.
+/// Reserves room for `len` elements; running out of memory is an error and does not end the program.
 pub fn room<T>(len: usize) -> crate::Result<Vec<T>> {
     let mut out = Vec::new();
     out.try_reserve_exact(len)

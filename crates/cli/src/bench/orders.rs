@@ -1,5 +1,5 @@
-//! Speed-ups of orders of rows over the rows' own order in the same kernel, as table I of Mehrabi et al.,
-//! "Learning sparse matrix row permutations for efficient SpMM on GPU architectures", has them.
+//! Speed-ups of row orders over the rows' own order in the same kernel, as in table I of Mehrabi et al.,
+//! "Learning sparse matrix row permutations for efficient SpMM on GPU architectures".
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use super::args::IN_ORDER;
 use super::report::{split_layout, Row};
 use crate::Result;
 
-/// The algorithm without an order, and the order.
+/// Splits an algorithm's name into the algorithm without an order, and the order.
 fn split(alg: &str) -> (String, Option<&str>) {
     let (name, layout) = split_layout(alg);
     match name.split_once(IN_ORDER) {
@@ -17,9 +17,9 @@ fn split(alg: &str) -> (String, Option<&str>) {
     }
 }
 
-/// For each operation, precision, N and algorithm the most, mean and least speed-up of each order, and of
-/// the oracle, which takes the best for each matrix, the rows' own order among them. Empty if there
-/// are none.
+/// Formats, for each operation, precision, N and algorithm, the largest, mean and least speed-up of each
+/// order, and of the oracle, which takes the best order for each matrix, the rows' own order included. Empty
+/// if there are no results with orders.
 pub fn summary(rows: &[Row]) -> Result<String> {
     let ours = || rows.iter().filter(|row| row.is_ours() && row.is_product() && row.counts());
     // Times by group, matrix and order.
@@ -71,7 +71,7 @@ pub fn summary(rows: &[Row]) -> Result<String> {
     Ok(out)
 }
 
-/// What stands for the best order of each matrix, last in the table.
+/// Name of the oracle, which sorts behind all orders in the table.
 const ORACLE: &str = "~oracle";
 
 #[cfg(test)]

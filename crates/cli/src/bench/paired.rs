@@ -1,6 +1,6 @@
-//! Runs of several works in turns, round by round, and the interval that such rounds give for the ratio of two times.
-//! What slows a machine down for some seconds slows both times of a round, so that ratios of one round vary less than
-//! times do.
+//! Runs of several works in turns, round by round, and the confidence interval of the ratio of two times from
+//! such rounds. A disturbance that slows the machine down for some seconds slows both times of a round, so
+//! that ratios within a round vary less than times do.
 
 use std::time::{Duration, Instant};
 
@@ -9,19 +9,20 @@ use crate::Result;
 
 /// The half width of an interval of 95 % of the normal distribution, in standard deviations.
 const HALF_WIDTH: f64 = 1.96;
-/// Rounds, at the least.
+/// Least number of rounds.
 const LEAST_ROUNDS: usize = 25;
-/// After so long no other round is begun, once there are [`FEWEST_ROUNDS`] …
+/// No further round begins after this time, once there are [`FEWEST_ROUNDS`] …
 const PATIENCE: Duration = Duration::from_secs(60);
-/// … which an interval needs.
+/// … which is the least number for an interval.
 const FEWEST_ROUNDS: usize = 3;
-/// Calls before the first round that do not count: caches of instructions, clocks, pages of the output.
+/// Number of untimed calls before the first round: they fill instruction caches, raise clocks and touch the
+/// pages of the output.
 const WARM_UP: usize = 2;
-/// What the calls of a group back to back take together, at the least and about, and how many they are.
+/// Least total time of a group of calls back to back, and the range of their number.
 const GROUP_US: f64 = 2e3;
 const GROUP_CALLS: (usize, usize) = (4, 1000);
 
-/// The geometric mean of ratios, and its interval of 95 %.
+/// Geometric mean of ratios, and its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
     /// exp of the mean m of the n logarithms.
@@ -32,8 +33,8 @@ pub struct Ratio {
     pub high: f64,
 }
 
-/// The ratio theirs/ours of times that were taken in the same rounds. An interval takes two rounds at the least, with
-/// times that are positive.
+/// Returns the ratio theirs/ours of times that were taken in the same rounds. An interval needs at least two
+/// rounds with positive times.
 pub fn ratio(ours: &[f64], theirs: &[f64]) -> Option<Ratio> {
     let logs: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| (theirs / ours).ln()).collect();
     if logs.len() < 2 || logs.iter().any(|log| !log.is_finite()) {
@@ -49,15 +50,15 @@ pub fn ratio(ours: &[f64], theirs: &[f64]) -> Option<Ratio> {
 /// Microseconds of each work in each round.
 #[derive(Debug, Default)]
 pub struct Rounds {
-    /// One call with cold caches.
+    /// Times of one call with cold caches.
     pub cold: Vec<Vec<f64>>,
-    /// A call of a group back to back.
+    /// Times per call in a group of calls back to back.
     pub warm: Vec<Vec<f64>>,
 }
 
-/// Microseconds of so many works in each of the rounds: first, second, …, first, second, …, at least 25 rounds, fewer
-/// where they take longer than a minute. `timed` runs the work of a number and says what that took; `rest` is called
-/// before each turn. An error of one ends all.
+/// Times `works` works in turns: first, second, …, first, second, …, for at least 25 rounds, or fewer if they
+/// take longer than a minute. Returns the microseconds of each work in each round. `timed` runs the work with
+/// a given number and returns its time; `rest` is called before each turn. An error of one work ends all.
 pub fn rounds(
     repeat: usize,
     works: usize,
@@ -78,7 +79,7 @@ pub fn rounds(
     Ok(times)
 }
 
-/// Runs the works in turns with cold caches before each, and then likewise in groups of calls back to back; see
+/// Runs the works in turns with cold caches before each, and then again in groups of calls back to back; see
 /// [`rounds`].
 pub fn in_turns(
     timer: &dyn Timer,
@@ -96,7 +97,7 @@ pub fn in_turns(
     Ok(Rounds { cold, warm })
 }
 
-/// Calls of a group of what takes these times.
+/// Number of calls of a group for a work with these times.
 fn group(times: &[f64]) -> usize {
     let least = times.iter().copied().fold(f64::INFINITY, f64::min).max(1e-3);
     ((GROUP_US / least).ceil() as usize).clamp(GROUP_CALLS.0, GROUP_CALLS.1)
@@ -134,7 +135,7 @@ mod tests {
         assert_eq!(ratio(&[1.0, 1.0], &[2.0, f64::NAN]), None);
     }
 
-    /// Says which work it has run, and how.
+    /// Timer that records which work has run, and how.
     struct Log(RefCell<Vec<(char, usize)>>, Cell<usize>);
 
     impl Timer for Log {

@@ -1,5 +1,5 @@
-//! Products of two matrices: pairs of files, and the Galerkin products of algebraic multigrid
-//! hierarchies, A·P and R·(A·P) of each level, which make the matrix of the next one.
+//! Products of two matrices: pairs of files, and the Galerkin products of algebraic multigrid hierarchies,
+//! A·P and R·(A·P) of each level, which make the matrix of the next level.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use super::input;
 use super::number::room;
 use crate::Result;
 
-/// Endings of the files of a hierarchy, in the order in which they are looked for.
+/// Endings of the files of a hierarchy, in the order in which they are tried.
 const ENDINGS: [&str; 4] = ["tsm", "mtx", "mtx.gz", "bin"];
 
-/// The patterns of two matrices whose product is timed, with what it is called in tables.
+/// Patterns of two matrices whose product is timed.
 pub struct Pair {
     /// The product's name in tables.
     pub name: String,
@@ -33,7 +33,7 @@ impl Pair {
         Ok(Pair { name, a, b })
     }
 
-    /// The matrices in two files.
+    /// Reads the matrices in two files.
     pub fn read(a: &Path, b: &Path) -> Result<Self> {
         let (a, b) = (input::read(a)?, input::read(b)?);
         Pair::new(format!("{}*{}", a.name, b.name), a.pattern, b.pattern)
@@ -44,7 +44,7 @@ impl Pair {
 pub struct Hierarchy {
     /// Name of its folder.
     pub name: String,
-    /// A and P of each level that has a coarser one below it.
+    /// Files of A and P of each level that has a coarser level below it.
     files: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -65,18 +65,18 @@ impl Hierarchy {
             let path = names.map(|name| folder.join(name)).find(|path| path.is_file());
             path.ok_or_else(|| said(&format_args!("there is no {letter}{level} ({})", ENDINGS.join(", "))))
         };
-        // At least one level, and none left out between two others.
+        // Requires at least one level, and no gap between levels.
         let count = levels.last().map_or(1, |last| last + 1);
         let files = (0..count).map(|level| Ok((file('A', level)?, file('P', level)?)));
         Ok(Hierarchy { name, files: files.collect::<Result<_>>()? })
     }
 
-    /// Levels that have products.
+    /// Returns the number of levels that have products.
     pub fn levels(&self) -> usize {
         self.files.len()
     }
 
-    /// A·P and R·(A·P) of a level, R = Pᵀ.
+    /// Makes A·P and R·(A·P) of a level, with R = Pᵀ.
     pub fn products(&self, level: usize) -> Result<[Pair; 2]> {
         let (a, p) = &self.files[level];
         let (a, p) = (input::read(a)?.pattern, input::read(p)?.pattern);
@@ -87,13 +87,13 @@ impl Hierarchy {
     }
 }
 
-/// The level of P in the name of a file: `P3.tsm`.
+/// Returns the level of P from the name of a file such as `P3.tsm`.
 fn level_of_prolongation(name: &OsStr) -> Option<usize> {
     let (level, ending) = name.to_str()?.strip_prefix('P')?.split_once('.')?;
     ENDINGS.contains(&ending).then(|| level.parse().ok()).flatten()
 }
 
-/// The pattern of A·B, with the entries whose terms may cancel, as numeric products keep them.
+/// Returns the pattern of A·B, including entries whose terms may cancel, as numeric products keep them.
 fn product(a: &OwnedCsr<()>, b: &OwnedCsr<()>) -> Result<OwnedCsr<()>> {
     let row = |row: usize| {
         let terms = a.row(row).0.iter().flat_map(|&k| b.row(k as usize).0);

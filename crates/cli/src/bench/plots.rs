@@ -1,5 +1,4 @@
-//! Results as pictures: the speed-up of each matrix, the fraction of the floor,
-//! and how often who is how close to the best.
+//! Results as pictures: the speed-up of each matrix, the fraction of the floor, and performance profiles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,16 +13,16 @@ use super::report::{Key, Row, DEFAULT, OURS};
 use crate::plot::{Canvas, Pen};
 use crate::Result;
 
-/// Points of a line of a picture, of the margins around the lines, of a letter, and
-/// of names: of the longest one that there is, up to a third of the picture.
+/// Sizes in pixels: height of a line of a picture, margins around the lines, width of a letter, and least and
+/// largest width of the names, which depends on the longest name.
 const LINE: u32 = 16;
 const MARGIN: u32 = 48;
 const LETTER: i32 = 6;
 const NAMES: (i32, i32) = (130, 300);
 const WIDTH: u32 = 900;
-/// Room for the names of profiles.
+/// Width in pixels of the legend of profiles.
 const LEGEND: i32 = 170;
-/// Height of letters.
+/// Height of letters in pixels.
 const LETTERS: i32 = 9;
 const TITLE: i32 = 18;
 
@@ -41,18 +40,18 @@ const COLORS: [RGBColor; 8] = [
     GREY,
     RGBColor(140, 81, 10),
 ];
-/// A profile ends where somebody takes so many times as long as the best.
+/// End of the profiles' axis, as a multiple of the best time of a case.
 const FARTHEST: f64 = 16.0;
 
-/// A bar.
+/// A bar of a bar chart.
 struct Bar<'a> {
     name: &'a str,
     value: f64,
-    /// Of somebody else.
+    /// Value of the best other implementation, drawn as a mark.
     mark: Option<f64>,
 }
 
-/// Draws what there is to draw into the folder; the files.
+/// Draws all pictures for which there are results into the folder; returns their files.
 pub fn draw(rows: &[Row], reference: &Reference, folder: &Path) -> Result<Vec<PathBuf>> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let machines = Machines::of(rows);
@@ -108,20 +107,20 @@ pub fn draw(rows: &[Row], reference: &Reference, folder: &Path) -> Result<Vec<Pa
     Ok(out)
 }
 
-/// Of the picture of floors; it explains marks where there are some.
+/// Title of the picture of floors; it explains marks if there are any.
 fn floor_title(case: &str, bars: &[Bar<'_>]) -> String {
     let marks = if bars.iter().any(|bar| bar.mark.is_some()) { " (mark: the best other)" } else { "" };
     format!("{case}: fraction of the copy rate{marks}")
 }
 
-/// For each who, how far from the best of each case, ascending; infinite for a
-/// case without a right result. (Dolan, Moré: Benchmarking optimization software
-/// with performance profiles, Mathematical Programming 91, 2002.)
+/// Returns for each implementation its distances from the best time of each case, ascending; infinite for a
+/// case without a right result. (Dolan, Moré: Benchmarking optimization software with performance profiles,
+/// Mathematical Programming 91, 2002.)
 fn profiles(rows: &[Row], op: &str) -> Vec<(String, Vec<f64>)> {
     let mut cases: BTreeMap<Key, BTreeMap<String, f64>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.case.op == op) {
-        // A vendor's formats are whole implementations; their algorithms and versions are for its user to
-        // choose among.
+        // A vendor's formats count as separate implementations; among their algorithms and versions a user
+        // can choose, so the best counts.
         let name = row.who();
         let who = if row.is_ours() { format!("{name} {}", row.alg) } else { name };
         let best = cases.entry(row.key()).or_default().entry(who).or_insert(f64::INFINITY);
@@ -129,31 +128,31 @@ fn profiles(rows: &[Row], op: &str) -> Vec<(String, Vec<f64>)> {
             *best = best.min(row.median_us);
         }
     }
-    // A case that one of them was asked for only says nothing.
+    // A case that only one of them was asked for is no comparison.
     cases.retain(|_, times| times.len() > 1);
     let everybody: BTreeSet<&String> = cases.values().flat_map(|times| times.keys()).collect();
     let mut out: Vec<(String, Vec<f64>)> = Vec::new();
     for who in everybody {
         let distance = |times: &BTreeMap<String, f64>| {
             let best = times.values().copied().fold(f64::INFINITY, f64::min);
-            // Infinity over infinity where nobody has a result.
+            // This is infinity over infinity if nobody has a result.
             times.get(who).filter(|time| time.is_finite()).map_or(f64::INFINITY, |time| time / best)
         };
         let mut distances: Vec<f64> = cases.values().map(distance).collect();
         distances.sort_by(f64::total_cmp);
         out.push((who.clone(), distances));
     }
-    // Ours first: it has the first colour.
+    // Ours comes first and gets the first colour.
     out.sort_by_key(|(who, _)| (!who.starts_with(OURS), who.clone()));
     out
 }
 
-/// What bars are measured on.
+/// Scale of a bar chart.
 #[derive(Clone, Copy, PartialEq)]
 enum Scale {
-    /// A logarithm around 1.
+    /// Logarithmic around 1.
     Around,
-    /// From 0 on.
+    /// Linear from 0 on.
     Part,
 }
 
@@ -173,7 +172,7 @@ fn draw_bars(path: &Path, title: &str, bars: &[Bar<'_>], scale: Scale) -> Result
     let values = bars.iter().flat_map(|bar| [Some(bar.value), bar.mark]).flatten();
     let most = values.clone().fold(1.0, f64::max);
     let least = values.fold(1.0, f64::min);
-    // Places from the left edge to the right one, between 0 and 1.
+    // Maps values to positions from the left edge to the right one.
     let longest = bars.iter().map(|bar| bar.name.chars().count()).max().unwrap_or(0) as i32;
     let (left, right) = ((LETTER * longest + 16).clamp(NAMES.0, NAMES.1), WIDTH as i32 - 80);
     let place = |value: f64| {
@@ -214,7 +213,7 @@ fn draw_bars(path: &Path, title: &str, bars: &[Bar<'_>], scale: Scale) -> Result
     canvas.save(path)
 }
 
-/// Round numbers in the range.
+/// Returns round numbers in the range, for the axis.
 fn ticks(least: f64, most: f64, scale: Scale) -> Vec<f64> {
     match scale {
         Scale::Around => {
@@ -224,7 +223,7 @@ fn ticks(least: f64, most: f64, scale: Scale) -> Vec<f64> {
                 &[1.0, 2.0, 5.0]
             };
             let all = (-4..=4).flat_map(|power: i32| digits.iter().map(move |digit| (power, digit)));
-            // Divided, so that a tenth is what a tenth is.
+            // Divided, not multiplied, so that 0.1 is exactly the nearest number to a tenth.
             let tick = |(power, digit): (i32, &f64)| match power {
                 0.. => digit * 10f64.powi(power),
                 _ => digit / 10f64.powi(-power),

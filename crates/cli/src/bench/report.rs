@@ -1,4 +1,4 @@
-//! The table of results: tab-separated, a line of names, then a line per result.
+//! The table of results: tab-separated, a line of column names, then a line per result.
 
 use std::collections::HashMap;
 use std::fs;
@@ -7,92 +7,92 @@ use std::path::Path;
 
 use crate::Result;
 
-/// Copy bandwidth of an H100 in GB/s: the measure of `floor_us`, unless a table's line `copy` says
-/// another (`floor_GB/s` in its note), as those of the CPU do.
+/// Copy bandwidth of an H100 in GB/s, at which `floor_us` is computed, unless the line `copy` of a table
+/// gives another rate (`floor_GB/s` in its note), as in tables of the CPU.
 pub const COPY: f64 = 3028.0;
-/// What an empty launch measures on an H100 with an event before and after it.
+/// Time in microseconds of an empty launch on an H100, with an event before and after it.
 pub const LAUNCH_US: f64 = 3.6;
-/// What stands for a number that there is none of.
+/// Placeholder for a number that does not exist.
 pub const NONE: f64 = -1.0;
-/// `impl` of the library.
+/// Contents of the column `impl` for the library.
 pub const OURS: &str = "tarsia";
-/// `alg` of what the library chooses.
+/// Contents of the column `alg` for the library's own choice.
 pub const DEFAULT: &str = "default";
 
 const COLUMNS: &str = "op\tprecision\tN\tmatrix\trows\tnnz\timpl\talg\tmedian_us\tgflops\tfloor_us\t\
                        analysis_ms\tmax_rel_err\tnote\tpeak_bytes\tanalysis_executes\tdevice\tdriver\t\
                        date\tcommit";
 
-/// What was asked of which matrix.
+/// Operation, types and matrix of a result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Case {
-    /// `spmv`, `spmm`, `spgemm`; `copy` and `empty` of the machine alone.
+    /// `spmv`, `spmm` or `spgemm`; `copy` and `empty` for the machine alone.
     pub op: String,
-    /// `f64`, …
+    /// Precision, such as `f64`.
     pub precision: String,
     /// Columns of the dense matrix; 1 for SpMV, 0 for SpGEMM.
     pub n: usize,
-    /// Its name.
+    /// Name of the matrix.
     pub matrix: String,
-    /// Rows.
+    /// Rows of the matrix.
     pub rows: usize,
-    /// Entries.
+    /// Stored entries of the matrix.
     pub nnz: usize,
 }
 
-/// Where and when a table was measured, of what.
+/// Machine, date and program of a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Origin {
     /// Name of the device.
     pub device: String,
-    /// Its driver.
+    /// Versions of its driver.
     pub driver: String,
-    /// The day.
+    /// Date of the measurement.
     pub date: String,
-    /// The commit of the program.
+    /// Commit of the program.
     pub commit: String,
 }
 
-/// A result.
+/// A row of the table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    /// Of what.
+    /// Case of the result.
     pub case: Case,
-    /// Whose: `tarsia`, `cusparse`, `mkl`, …
+    /// Implementation: `tarsia`, `cusparse`, `mkl`, …
     pub implementation: String,
     /// `default`, or an algorithm's name.
     pub alg: String,
-    /// Median microseconds; negative if there are none.
+    /// Median microseconds; negative if there is no result.
     pub median_us: f64,
     /// 10⁹ operations a second.
     pub gflops: f64,
-    /// What the least traffic takes at [`COPY`], or at the rate that the line `copy` says.
+    /// Microseconds for the least traffic at [`COPY`], or at the rate of the line `copy`.
     pub floor_us: f64,
-    /// Milliseconds of analysis; negative if nobody knows.
+    /// Milliseconds of analysis; negative if unknown.
     pub analysis_ms: f64,
     /// Largest error over Σ|a·x|; negative if it was not checked.
     pub max_rel_err: f64,
-    /// `name=value`, separated by semicolons.
+    /// Remarks, `name=value`, separated by semicolons.
     pub note: String,
-    /// The most bytes at one time beside A in CSR and the dense operands; of
-    /// SpGEMM with C. Negative if nobody knows.
+    /// Largest number of bytes at one time beside A in CSR and the dense operands; for SpGEMM including C.
+    /// Negative if unknown.
     pub peak_bytes: f64,
-    /// Where and when.
+    /// Machine, date and program.
     pub origin: Origin,
 }
 
-/// What stands between a vendor's library and its version where several versions take part in a run.
+/// Separator between a vendor's library and its version where several versions take part in a run.
 pub const AT_VERSION: char = '@';
-/// What stands between a version and the number of the library where several libraries report that version.
+/// Separator between a version and the number of the library where several libraries report that version.
 pub const COPY_OF_VERSION: char = '#';
-/// What names of SpMM's algorithms end in where B and C are column-major.
+/// Ending of the names of SpMM's algorithms where B and C are column-major.
 pub const COLUMN_MAJOR: &str = "_col";
-/// What they end in, behind that, where B is stored as its transpose.
+/// Ending, behind that one, where B is stored as its transpose.
 pub const B_TRANSPOSED: &str = "_bt";
 
-/// The name in the column `impl` without its version, and the version if the name has one. `cusparse-bsr@12.9.4` and
-/// `cusparse-12.9.4-bsr`, the form of older tables, are both `cusparse-bsr` of version 12.9.4. Everything that reads
-/// tables looks at these names through this function.
+/// Splits a name in the column `impl` into the name without its version, and the version if the name has one.
+/// `cusparse-bsr@12.9.4` and `cusparse-12.9.4-bsr`, the form of older tables, are both `cusparse-bsr` of
+/// version 12.9.4. All readers of tables use this function.
 pub fn split_version(implementation: &str) -> (String, Option<&str>) {
     if let Some((name, version)) = implementation.split_once(AT_VERSION) {
         return (name.into(), version.split(COPY_OF_VERSION).next());
@@ -103,25 +103,26 @@ pub fn split_version(implementation: &str) -> (String, Option<&str>) {
     (rest.join("-"), version)
 }
 
-/// Whether a name in the column `impl` is the one that is asked for; a name without a version means every version.
+/// Returns whether a name in the column `impl` is the wanted one; a wanted name without a version means every
+/// version.
 pub fn is_implementation(name: &str, wanted: &str) -> bool {
     name == wanted || split_version(name).0 == wanted
 }
 
-/// An algorithm's name without what it says of the dense operands of SpMM, and that: [`COLUMN_MAJOR`],
-/// [`B_TRANSPOSED`], one behind the other, or nothing.
+/// Splits an algorithm's name into the name proper and its suffix for the layout of SpMM's dense operands:
+/// [`COLUMN_MAJOR`], [`B_TRANSPOSED`], one behind the other, or nothing.
 pub fn split_layout(alg: &str) -> (&str, &str) {
     let name = alg.strip_suffix(B_TRANSPOSED).unwrap_or(alg);
     let name = name.strip_suffix(COLUMN_MAJOR).unwrap_or(name);
     alg.split_at(name.len())
 }
 
-/// Whether a name in the column `impl` is that of a vendor whose products are compared with ours.
+/// Returns whether a name in the column `impl` is that of a vendor whose products are compared with ours.
 pub fn is_vendors(implementation: &str) -> bool {
     ["cusparse", "cublas", "mkl"].iter().any(|name| implementation.starts_with(name))
 }
 
-/// The version in a note.
+/// Returns the version in a note.
 pub fn noted_version(note: &str) -> Option<&str> {
     note.split(';').find_map(|part| part.strip_prefix("version="))
 }
@@ -130,19 +131,19 @@ pub fn noted_version(note: &str) -> Option<&str> {
 pub type Key = (String, String, usize, String);
 
 impl Case {
-    /// What it has in common with the same case of another table.
+    /// Returns the key that the same case of another table has, too.
     pub fn key(&self) -> Key {
         (self.op.clone(), self.precision.clone(), self.n, self.matrix.clone())
     }
 }
 
-/// Microseconds of so many bytes at [`COPY`].
+/// Returns the microseconds that `bytes` bytes take at [`COPY`].
 pub fn floor_us(bytes: f64) -> f64 {
     bytes / COPY / 1e3
 }
 
 impl Row {
-    /// A case that gave no result, and why.
+    /// Makes the row of a case that gave no result, with the reason.
     pub fn failed(case: Case, who: (&str, &str), floor_us: f64, reason: &str) -> Row {
         let note = reason.split_whitespace().collect::<Vec<_>>().join(" ");
         let (implementation, alg) = (who.0.into(), who.1.into());
@@ -160,55 +161,56 @@ impl Row {
         }
     }
 
-    /// The result was found to be wrong.
+    /// Returns whether the result was found to be wrong.
     pub fn is_wrong(&self) -> bool {
         self.note.starts_with("WRONG")
     }
 
-    /// There is a time, of a result that was not found to be wrong.
+    /// Returns whether there is a time, and the result was not found to be wrong.
     pub fn counts(&self) -> bool {
         self.median_us > 0.0 && !self.is_wrong()
     }
 
-    /// A result of the library.
+    /// Returns whether it is a result of the library.
     pub fn is_ours(&self) -> bool {
         self.implementation == OURS
     }
 
-    /// A result of somebody whose matrix products are compared with ours.
+    /// Returns whether it is a result of a vendor whose products are compared with ours.
     pub fn is_vendors(&self) -> bool {
         is_vendors(&self.implementation)
     }
 
-    /// Whose it is, without the version.
+    /// Returns the implementation's name without the version.
     pub fn who(&self) -> String {
         split_version(&self.implementation).0
     }
 
-    /// The version of the vendor's library, from the name or from the note.
+    /// Returns the version of the vendor's library, from the name or from the note.
     pub fn version(&self) -> Option<&str> {
         split_version(&self.implementation).1.or_else(|| noted_version(&self.note))
     }
 
-    /// Of a product, and not of the machine alone.
+    /// Returns whether it is a result of a product, and not of the machine alone.
     pub fn is_product(&self) -> bool {
         self.case.op != "copy" && self.case.op != "empty"
     }
 
-    /// A number of the note, by its name.
+    /// Returns a number of the note by its name.
     pub fn noted(&self, name: &str) -> Option<f64> {
         let value = |part: &str| part.strip_prefix(name)?.strip_prefix('=')?.parse().ok();
         self.note.split(';').find_map(value)
     }
 
-    /// What others must have computed to be compared: with dense operands that are stored in the same way.
+    /// Returns the key of results that can be compared with this one: those with dense operands in the same
+    /// layout.
     pub fn key(&self) -> Key {
         let mut key = self.case.key();
         key.0 += split_layout(&self.alg).1;
         key
     }
 
-    /// Analysis in executions.
+    /// Returns the time of analysis as a number of executions.
     pub fn analysis_executes(&self) -> f64 {
         if self.median_us > 0.0 && self.analysis_ms >= 0.0 {
             1e3 * self.analysis_ms / self.median_us
@@ -248,7 +250,7 @@ impl Row {
             analysis_ms: line.number("analysis_ms", NONE)?,
             max_rel_err: line.number("max_rel_err", NONE)?,
             note: line.text("note")?.into(),
-            // Tables of before had none of these.
+            // Older tables do not have these columns.
             peak_bytes: line.optional("peak_bytes").parse().unwrap_or(NONE),
             origin: Origin {
                 device: line.optional("device").into(),
@@ -257,7 +259,7 @@ impl Row {
                 commit: line.optional("commit").into(),
             },
         };
-        // How they said what was chosen.
+        // Older tables recorded the chosen algorithm in this form.
         if let Some(chosen) = row.alg.strip_prefix("auto:") {
             row.note = if row.is_wrong() {
                 format!("{};chosen={chosen}", row.note)
@@ -270,7 +272,7 @@ impl Row {
     }
 }
 
-/// As C's `%.2e`: the exponent has a sign and two digits.
+/// Formats like C's `%.2e`: the exponent has a sign and two digits.
 fn scientific(value: f64) -> String {
     let text = format!("{value:.2e}");
     match text.split_once('e').and_then(|(digits, exponent)| Some((digits, exponent.parse::<i32>().ok()?))) {
@@ -279,13 +281,13 @@ fn scientific(value: f64) -> String {
     }
 }
 
-/// Where results go, each as soon as it is there.
+/// Writer of the table, which writes each result at once.
 pub struct Writer {
     out: Box<dyn Write>,
 }
 
 impl Writer {
-    /// To a file, or to stdout.
+    /// Opens a file, or stdout, for a new table.
     pub fn new(path: Option<&Path>) -> Result<Self> {
         let mut out: Box<dyn Write> = match path {
             Some(path) => {
@@ -298,7 +300,7 @@ impl Writer {
         Ok(Writer { out })
     }
 
-    /// Behind the lines of a table that this program wrote; with what is in it.
+    /// Opens a table of this program to append to it; also returns its rows.
     pub fn append(path: &Path) -> Result<(Self, Vec<Row>)> {
         if !path.exists() {
             return Ok((Writer::new(Some(path))?, Vec::new()));
@@ -311,21 +313,21 @@ impl Writer {
         let rows = table.rows()?;
         let file = fs::OpenOptions::new().append(true).open(path);
         let mut out = file.map_err(|error| format!("{}: {error}", path.display()))?;
-        // What was stopped in the middle of a line would swallow the next one.
+        // A line that was cut off in the middle must not swallow the next one.
         if !table.text.ends_with('\n') {
             writeln!(out)?;
         }
         Ok((Writer { out: Box::new(out) }, rows))
     }
 
-    /// Writes a line.
+    /// Writes a row.
     pub fn write(&mut self, row: &Row) -> Result<()> {
         writeln!(self.out, "{}", row.line())?;
         Ok(self.out.flush()?)
     }
 }
 
-/// A table as it is in a file.
+/// A table as read from a file.
 pub struct Table {
     path: String,
     text: String,
@@ -339,7 +341,7 @@ pub struct Line<'a> {
 }
 
 impl Table {
-    /// Reads it.
+    /// Reads the file.
     pub fn read(path: &Path) -> Result<Table> {
         let path_text = path.display().to_string();
         let text = fs::read_to_string(path).map_err(|error| format!("{path_text}: {error}"))?;
@@ -358,7 +360,7 @@ impl Table {
         Ok(())
     }
 
-    /// Its lines as results.
+    /// Returns its lines as results.
     pub fn rows(&self) -> Result<Vec<Row>> {
         let mut out = Vec::new();
         self.each(|line| {
@@ -370,19 +372,19 @@ impl Table {
 }
 
 impl<'a> Line<'a> {
-    /// The field of a column; empty where the line ends before it.
+    /// Returns the field of a column; empty if the line ends before it.
     pub fn text(&self, column: &str) -> Result<&'a str> {
         let at = self.columns.get(column).ok_or_else(|| format!("{}: no column '{column}'", self.place))?;
         Ok(self.fields.get(*at).copied().unwrap_or_default())
     }
 
-    /// The field as a number.
+    /// Parses the field of a column as a number.
     pub fn parse<T: std::str::FromStr>(&self, column: &str) -> Result<T> {
         let text = self.text(column)?;
         Ok(text.trim().parse().map_err(|_| format!("{}: {column} is '{text}'", self.place))?)
     }
 
-    /// The field as a number, or what it is where it is empty.
+    /// Parses the field as a number; returns `otherwise` if it is empty.
     fn number(&self, column: &str, otherwise: f64) -> Result<f64> {
         match self.text(column)?.trim() {
             "" | "-" => Ok(otherwise),
@@ -390,21 +392,20 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// What others must have computed to be compared, as [`Row::key`].
+    /// Returns the key of results that can be compared, like [`Row::key`].
     pub fn layout_key(&self) -> Result<Key> {
         let mut key = self.key()?;
         key.0 += split_layout(self.optional("alg")).1;
         Ok(key)
     }
 
-    /// The case's key.
+    /// Returns the case's key.
     pub fn key(&self) -> Result<Key> {
         let texts = (self.text("op")?, self.text("precision")?, self.text("matrix")?);
         Ok((texts.0.into(), texts.1.into(), self.parse("N")?, texts.2.into()))
     }
 
-    /// The positive number of a column; tables leave a case without a time empty,
-    /// or say −1.
+    /// Returns the positive number of a column; for a case without a time, tables have an empty field or −1.
     pub fn time(&self, column: &str) -> Result<Option<f64>> {
         let time: f64 = match self.text(column)?.trim() {
             "" | "-" => return Ok(None),
@@ -413,7 +414,7 @@ impl<'a> Line<'a> {
         Ok(Some(time).filter(|time| *time > 0.0))
     }
 
-    /// The field, or nothing where there is no such column.
+    /// Returns the field, or an empty text if there is no such column.
     pub fn optional(&self, column: &str) -> &'a str {
         self.text(column).unwrap_or_default()
     }

@@ -1,5 +1,5 @@
-//! How well a run's vendor has the times of an earlier table: whether the clock
-//! can be believed, and by what factor times of that table are corrected.
+//! Comparison of a run's vendor times with those of an earlier table: whether the clock can be trusted, and
+//! by which factor times of that table are corrected.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -8,26 +8,26 @@ use super::compare::geomean;
 use super::report::{is_vendors, noted_version, split_version, Key, Row, Table};
 use crate::Result;
 
-/// Two times agree within this part of the earlier one …
+/// Two times agree if they differ by at most this part of the earlier one …
 const PART: f64 = 0.05;
-/// … and short ones, below SHORT µs, within so many µs.
+/// … and short ones, below SHORT µs, if they differ by at most SHORT_US µs.
 const SHORT: f64 = 10.0;
 const SHORT_US: f64 = 1.0;
-/// What a table without versions was measured with.
+/// Version of cuSPARSE for tables that record no version.
 const VERSION: &str = "12.6.3";
 
-/// A vendor's algorithm for a case: the case, whose, algorithm, version.
+/// A vendor's algorithm for a case: case, implementation, algorithm, version.
 type Who = (Key, String, String, String);
 
-/// Times of a vendor, each with its implementation, algorithm and version.
+/// Earlier times of a vendor, each with its implementation, algorithm and version.
 #[derive(Debug, Default)]
 pub struct Earlier {
     times: HashMap<Who, f64>,
 }
 
 impl Earlier {
-    /// Lines of a table of results, or of a bar: the best of several for a case
-    /// with who it was.
+    /// Reads the lines of a table of results, or of a bar, which has the best of several times for a case and
+    /// whose it was.
     pub fn new(table: &Table, column: &str) -> Result<Self> {
         let mut out = Earlier::default();
         table.each(|line| {
@@ -35,7 +35,7 @@ impl Earlier {
             let names = if is_bar { ("bar_impl", "bar_alg") } else { ("impl", "alg") };
             let (implementation, in_name) = split_version(line.text(names.0)?);
             let column = if is_bar { column } else { "median_us" };
-            // The bar's version belongs to its best time and to no other.
+            // The bar's version belongs to its best time and to no other column.
             if !is_vendors(&implementation) || (is_bar && column != "bar_us") {
                 return Ok(());
             }
@@ -53,7 +53,7 @@ impl Earlier {
         Ok(out)
     }
 
-    /// The vendor's results that both have, of one version: (result, earlier time).
+    /// Returns the vendor's results that both have, with the same version: (result, earlier time).
     fn common<'a>(&self, rows: &'a [Row]) -> Vec<(&'a Row, f64)> {
         let with = |row: &'a Row| {
             let version = row.version().unwrap_or(VERSION).to_string();
@@ -62,7 +62,7 @@ impl Earlier {
         rows.iter().filter(|row| row.is_vendors() && row.median_us > 0.0).filter_map(with).collect()
     }
 
-    /// The factors by which this run takes longer.
+    /// Returns the factors by which this run is slower.
     pub fn factors(&self, rows: &[Row]) -> Factors {
         let common = self.common(rows);
         let pairs: Vec<_> =
@@ -70,8 +70,8 @@ impl Earlier {
         Factors::of_pairs(&pairs)
     }
 
-    /// How many of the earlier times this run has, group by group and in all,
-    /// and which it has not.
+    /// Formats how many of the earlier times this run reproduces, group by group and in all, and which it
+    /// does not.
     pub fn summary(&self, rows: &[Row], title: &str) -> Result<String> {
         let common = self.common(rows);
         let mut out = String::new();
@@ -128,14 +128,14 @@ fn version_of(note: &str) -> &str {
     noted_version(note).unwrap_or(VERSION)
 }
 
-/// Geometric means of ratios, an operation each.
+/// Geometric means of ratios, one for each operation.
 #[derive(Debug, Default)]
 pub struct Factors {
     by_op: BTreeMap<String, (f64, usize)>,
 }
 
 impl Factors {
-    /// Of (operation, ratio).
+    /// Computes the means of (operation, ratio) pairs.
     pub fn of_pairs(pairs: &[(&str, f64)]) -> Self {
         let mut groups: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         for (op, ratio) in pairs {
@@ -145,17 +145,17 @@ impl Factors {
         Factors { by_op: means.collect() }
     }
 
-    /// That of an operation; 1 where nothing says otherwise.
+    /// Returns the factor of an operation; 1 if there is none.
     pub fn of(&self, op: &str) -> f64 {
         self.by_op.get(op).map_or(1.0, |(factor, _)| *factor)
     }
 
-    /// None was found.
+    /// Returns whether there are no factors.
     pub fn is_empty(&self) -> bool {
         self.by_op.is_empty()
     }
 
-    /// `spmm × 1.012 (of 900 times), …`.
+    /// Formats the factors, such as `spmm × 1.012 (of 900 times), …`.
     pub fn describe(&self) -> String {
         let each = self.by_op.iter().map(|(op, (factor, of))| format!("{op} × {factor:.3} (of {of} times)"));
         each.collect::<Vec<_>>().join(", ")
@@ -228,7 +228,7 @@ mod tests {
         let earlier = Earlier::new(&earlier, "median_us").unwrap();
         let rows = [
             row("a", "cusparse@12.9.4", "X", 55.0, "version=12.9.4"),
-            // One library alone has no version in its name.
+            // A single library has no version in its name.
             row("a", "cusparse", "X", 120.0, "version=12.6.3"),
             row("a", "cusparse@13.0.0", "X", 1.0, ""),
         ];
@@ -236,7 +236,7 @@ mod tests {
         assert!((found - geomean(&[1.1, 1.2])).abs() < 1e-12, "{found}");
         let text = earlier.summary(&rows, "t").unwrap();
         assert!(text.starts_with("Reproduction of t: 2 of its 2 times\n"), "{text}");
-        // Both versions are lines of cuSPARSE.
+        // Both versions count in the line of cuSPARSE.
         let of_both = text.lines().filter(|line| line.starts_with("spmv    cusparse       X ")).count();
         assert_eq!(of_both, 1, "{text}");
     }

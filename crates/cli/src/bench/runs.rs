@@ -1,5 +1,4 @@
-//! The library's side of a case: operands on the backend, plan, analysis; SpGEMM
-//! with its phases.
+//! The library's entries of a case: operands on the backend, plan, analysis; SpGEMM with its phases.
 
 use std::time::Instant;
 
@@ -21,72 +20,74 @@ use crate::features::Features;
 use crate::progress::step;
 use crate::Result;
 
-/// Seed of the matrix' values.
+/// Seed of the matrix's values.
 const MATRIX_SEED: u64 = 1;
-/// Seed of the values of SpGEMM's second factor, where that is another matrix; 2 is that of dense operands.
+/// Seed of the values of SpGEMM's second factor, if it is another matrix; seed 2 is used for dense operands.
 const SECOND_SEED: u64 = 3;
-/// SpGEMM is not repeated after so many seconds.
+/// SpGEMM is not repeated after this many seconds.
 pub const SPARSE_PATIENCE: f64 = 4.0;
-/// C is read back again up to so many bytes, to compare its bits.
+/// Largest C in bytes that is read back again to compare its bits.
 const REREAD_BYTES: f64 = 8e9;
 const AS_STORED: Operation = Operation::NonTranspose;
-/// Nothing transposed, 32-bit indices.
+/// Form of a matrix that is not transposed and has 32-bit indices.
 const PLAIN: Stored = (AS_STORED, IndexType::I32);
-/// What names of matrices in tables end in where offsets and columns have 64 bits. A part of the matrix' name and not
-/// of the algorithm's, so that every reader of a table keeps them apart from those with 32 bits.
+/// Ending of matrices' names in tables where offsets and columns have 64 bits. It is a part of the matrix's
+/// name, not of the algorithm's, so that every reader of a table keeps them apart from those with 32 bits.
 const WIDE_MATRIX: &str = ":i64";
 
-/// What all cases have in common.
+/// Settings that all cases share.
 pub struct Setting<'s> {
-    /// Who executes.
+    /// Session of the backend that executes.
     pub session: &'s Session,
-    /// Its clock.
+    /// Clock of the backend.
     pub timer: &'s dyn Timer,
-    /// Most executions behind a median.
+    /// Largest number of executions behind a median.
     pub repeat: usize,
-    /// Whether results are compared with the host's.
+    /// True if results are compared with sums on the host.
     pub check: bool,
-    /// Whether features are counted and timed.
+    /// True if features are computed and timed.
     pub features: bool,
-    /// Executes that plans of SpMV and SpMM are told to expect; 0: none.
+    /// Number of executes for which plans of SpMV and SpMM are made; 0: not given.
     pub expected_executes: i64,
     /// Largest C of a SpGEMM in bytes.
     pub max_c_bytes: f64,
 }
 
-/// How the dense operands of SpMM are stored.
+/// Storage of the dense operands of SpMM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Order of B and C.
     pub order: Order,
-    /// What makes the factor, k × n, of the matrix that is stored as B.
+    /// Operation that makes the k × n factor from the matrix stored as B.
     pub op_b: Operation,
 }
 
 impl Layout {
-    /// Row by row, nothing transposed; that of vectors, too.
+    /// Row-major and not transposed; also the layout of vectors.
     pub const PLAIN: Layout = Layout { order: Order::Row, op_b: AS_STORED };
 
-    /// What names of algorithms end in.
+    /// Returns the ending of algorithms' names.
     pub fn suffix(self) -> String {
         let order = if self.order == Order::Col { COLUMN_MAJOR } else { "" };
         let op_b = if self.op_b.transposes() { B_TRANSPOSED } else { "" };
         format!("{order}{op_b}")
     }
 
-    /// The shape of the matrix that is stored as B, for a factor of k × n.
+    /// Returns the shape of the matrix that is stored as B, for a k × n factor.
     pub fn b_shape(self, k: usize, n: usize) -> Shape {
         let (rows, cols) = if self.op_b.transposes() { (n, k) } else { (k, n) };
         dense_shape(rows, cols, self.order)
     }
 
-    /// B's elements in memory are those of the factor row by row; else column by column.
+    /// Returns whether B's elements in memory are those of the factor row by row; else they are column by
+    /// column.
     pub fn is_by_rows(self) -> bool {
         (self.order == Order::Row) != self.op_b.transposes()
     }
 }
 
-/// How a matrix is stored on the backend.
+/// Form in which a matrix is stored on the backend: the operation that gives the matrix, and the type of
+/// indices.
 pub type Stored = (Operation, IndexType);
 
 /// Row offsets and columns on the backend.
@@ -115,7 +116,7 @@ impl Indices<'_> {
         Ok(Indices::Narrow(session.upload(&offsets)?, session.upload(&stored.indices)?))
     }
 
-    /// Their type.
+    /// Returns the type of the indices.
     pub fn index(&self) -> IndexType {
         match self {
             Indices::Narrow(..) => IndexType::I32,
@@ -124,23 +125,23 @@ impl Indices<'_> {
     }
 }
 
-/// A matrix in one storage type, on the host and on the backend.
+/// A matrix of one value type, on the host and on the backend.
 pub struct Operands<'s, T: Number> {
     name: String,
-    /// What its products are called in tables.
+    /// Precision of its products, by which tables name them.
     pub precision: Precision,
-    /// On the host: the matrix by which is multiplied.
+    /// The matrix by which is multiplied, on the host.
     pub host: OwnedCsr<T>,
-    /// What makes that of the matrix on the backend.
+    /// Operation that makes it from the matrix on the backend.
     pub op: Operation,
     /// Row offsets and columns, on the backend.
     pub indices: Indices<'s>,
-    /// On the backend.
+    /// Values on the backend.
     pub values: Array<'s, T>,
 }
 
 impl<'s, T: Number> Operands<'s, T> {
-    /// The pattern with seeded values.
+    /// Gives seeded values to a pattern.
     pub fn new(
         session: &'s Session,
         name: &str,
@@ -155,7 +156,8 @@ impl<'s, T: Number> Operands<'s, T> {
         Self::of(session, &name, host, precision, (op, index))
     }
 
-    /// The second factor of a product of two matrices, with values that are not the first one's.
+    /// Makes the second factor of a product of two matrices, with values from another seed than the first
+    /// one's.
     pub fn second(
         session: &'s Session,
         pattern: &OwnedCsr<()>,
@@ -164,7 +166,7 @@ impl<'s, T: Number> Operands<'s, T> {
         Self::of(session, "", seeded(pattern, values, SECOND_SEED)?, precision, PLAIN)
     }
 
-    /// A matrix of the host.
+    /// Uploads a matrix of the host.
     pub fn of(
         session: &'s Session,
         name: &str,
@@ -179,7 +181,7 @@ impl<'s, T: Number> Operands<'s, T> {
         Ok(Operands { name: name.into(), precision, host, op, indices, values })
     }
 
-    /// For a plan.
+    /// Makes the matrix's descriptor for a plan.
     pub fn describe(&self) -> Result<Sparse<'_>> {
         let (shape, values) = (self.stored_shape(), &self.values);
         Ok(match &self.indices {
@@ -190,12 +192,12 @@ impl<'s, T: Number> Operands<'s, T> {
         })
     }
 
-    /// Rows and columns of the matrix on the backend.
+    /// Returns rows and columns of the matrix as it is stored on the backend.
     pub fn stored_shape(&self) -> (i64, i64) {
         self.op.shape(self.host.rows as i64, self.host.cols as i64)
     }
 
-    /// The row offsets and columns for a library that takes 32-bit indices alone.
+    /// Returns the row offsets and columns, for a library that takes only 32-bit indices.
     pub fn narrow(&self) -> Result<(&Array<'s, i32>, &Array<'s, i32>)> {
         match &self.indices {
             Indices::Narrow(offsets, columns) => Ok((offsets, columns)),
@@ -203,7 +205,7 @@ impl<'s, T: Number> Operands<'s, T> {
         }
     }
 
-    /// The case of an operation with this matrix.
+    /// Returns the case of an operation with this matrix.
     pub fn case(&self, op: &str, n: usize) -> Case {
         Case {
             op: op.into(),
@@ -215,23 +217,23 @@ impl<'s, T: Number> Operands<'s, T> {
         }
     }
 
-    /// Bytes of the matrix with 32-bit offsets and columns.
+    /// Returns the bytes of the matrix with 32-bit offsets and columns.
     pub fn bytes(&self) -> f64 {
         csr_bytes::<T>(self.host.rows, self.host.nnz())
     }
 
-    /// The least time of a product with a dense matrix of so many columns.
+    /// Returns the floor of a product with a dense matrix of `n` columns.
     pub fn dense_floor_us(&self, n: usize) -> f64 {
         let dense = (self.host.rows + self.host.cols) as f64 * n as f64 * size_of::<T>() as f64;
         floor_us(self.bytes() + dense)
     }
 
-    /// The transpose, stored by rows.
+    /// Makes the transpose, stored by rows.
     pub fn transposed(&self, session: &'s Session) -> Result<Self> {
         Operands::of(session, "", self.host.transpose()?, self.precision, PLAIN)
     }
 
-    /// What a note says of the second factor of SpGEMM, where that is another matrix.
+    /// Returns the part of a note with the entries of SpGEMM's second factor, if it is another matrix.
     pub fn entries_of(&self, b: &Self) -> String {
         if std::ptr::eq(self, b) {
             return String::new();
@@ -239,13 +241,13 @@ impl<'s, T: Number> Operands<'s, T> {
         format!("nnzB={};", b.host.nnz())
     }
 
-    /// The matrix by which it is multiplied in SpGEMM is its transpose, not itself.
+    /// Returns whether SpGEMM multiplies the matrix by its transpose, because it is not square.
     pub fn is_by_transpose(&self) -> bool {
         self.host.rows != self.host.cols
     }
 }
 
-/// The pattern with values of a sequence.
+/// Gives a pattern the values of a seeded sequence.
 fn seeded<T: Number>(pattern: &OwnedCsr<()>, values: Values, seed: u64) -> Result<OwnedCsr<T>> {
     let mut at = 0;
     Ok(pattern.map_values(|()| {
@@ -257,31 +259,33 @@ fn seeded<T: Number>(pattern: &OwnedCsr<()>, values: Values, seed: u64) -> Resul
 /// Both factors of SpGEMM.
 type Factors<'a, 's, T> = (&'a Operands<'s, T>, &'a Operands<'s, T>);
 
-/// Bytes of a CSR matrix with 32-bit offsets and columns.
+/// Returns the bytes of a CSR matrix with 32-bit offsets and columns.
 pub fn csr_bytes<T>(rows: usize, nnz: usize) -> f64 {
     nnz as f64 * (size_of::<T>() + 4) as f64 + 4.0 * rows as f64
 }
 
-/// A dense matrix without padding.
+/// Returns the shape of a dense matrix without padding.
 pub fn dense_shape(rows: usize, n: usize, order: Order) -> Shape {
     let ld = if order == Order::Row { n } else { rows };
     Shape { rows: rows as i64, cols: n as i64, ld: ld as i64, order }
 }
 
-/// What plans of SpMV and SpMM are told before analysis.
+/// Settings of plans of SpMV and SpMM before analysis.
 #[derive(Clone, Copy)]
 pub struct Wishes {
     pub effort: Effort,
     pub reorder: Reorder,
-    /// Executes that are expected; 0: not known.
+    /// Expected number of executes; 0: not known.
     pub executes: i64,
 }
 
-/// Milliseconds of an analysis from which on it is not repeated: what the first one of a process loads is little then.
+/// Milliseconds from which on an analysis is not repeated: what the first analysis of a process loads is a
+/// small part of it then.
 const LONG_MS: f64 = 200.0;
 
-/// Makes a plan and analyzes it, as `wishes` say. The first analysis of a kind loads kernels, so that another plan is
-/// made and timed: milliseconds, what the plan says of itself with the first one's time, and its bytes.
+/// Makes a plan and analyzes it with the settings `wishes`. The first analysis of a kind loads kernels, so
+/// that a second plan is made and timed. Returns the plan, the milliseconds of its analysis, a note with the
+/// plan's information and the first analysis's time, and its bytes.
 fn analyzed<'a>(
     session: &Session,
     wishes: Wishes,
@@ -296,7 +300,7 @@ fn analyzed<'a>(
             plan.set_expected_executes(wishes.executes)?;
         }
         let ms = step("analysis", || {
-            // Inside: `step` starts and joins a thread.
+            // Timed inside the closure, since `step` starts and joins a thread.
             let start = Instant::now();
             plan.analyze(session).map(|()| 1e3 * start.elapsed().as_secs_f64())
         })?;
@@ -323,7 +327,7 @@ fn analyzed<'a>(
     Ok((plan, ms, note, bytes))
 }
 
-/// y = A·x with a plan, ready.
+/// Prepares y = A·x with a plan.
 pub fn prepare_spmv<'a, T: Number>(
     session: &'a Session,
     alg: SpmvAlg,
@@ -342,7 +346,7 @@ pub fn prepare_spmv<'a, T: Number>(
     Ok(Prepared { analysis_ms, bytes, note, run: Box::new(run) })
 }
 
-/// y = A·x in one call.
+/// Prepares y = A·x without a plan.
 pub fn prepare_once<'a, T: Number>(
     session: &'a Session,
     a: &'a Operands<'_, T>,
@@ -354,11 +358,11 @@ pub fn prepare_once<'a, T: Number>(
         let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
         Ok(session.spmv_once(a.op, one, &matrix, x, zero, &mut *y, compute)?)
     };
-    // It allocates what it needs, and says nowhere how much that is.
+    // The call allocates the memory that it needs, and does not report how much.
     Ok(Prepared { analysis_ms: 0.0, bytes: -1.0, note: String::new(), run: Box::new(run) })
 }
 
-/// C = A·op(B) in one call; C has the order of B and the columns of op(B).
+/// Prepares C = A·op(B) without a plan; C has the order of B and the columns of op(B).
 pub fn prepare_spmm_once<'a, T: Number>(
     session: &'a Session,
     a: &'a Operands<'_, T>,
@@ -375,7 +379,7 @@ pub fn prepare_spmm_once<'a, T: Number>(
     Ok(Prepared { analysis_ms: 0.0, bytes: -1.0, note: String::new(), run: Box::new(run) })
 }
 
-/// C = A·op(B) with a plan, ready; C has the order of B and the columns of op(B).
+/// Prepares C = A·op(B) with a plan; C has the order of B and the columns of op(B).
 pub fn prepare_spmm<'a, T: Number>(
     session: &'a Session,
     (alg, wishes): (SpmmAlg, Wishes),
@@ -399,7 +403,7 @@ pub fn prepare_spmm<'a, T: Number>(
 }
 
 impl Setting<'_> {
-    /// What the note says of the features of a matrix, if they are asked for.
+    /// Returns the part of a note with the time of the features, if they are asked for.
     pub fn features<T: Number>(&self, a: &Operands<'_, T>) -> String {
         if !self.features {
             return String::new();
@@ -409,12 +413,12 @@ impl Setting<'_> {
         format!(";features_us={:.1}", step("features", count).micros)
     }
 
-    /// The judge's verdict, if one is asked for.
+    /// Runs the check if one is asked for.
     pub fn accuracy(&self, judge: impl FnOnce() -> Accuracy) -> Option<Accuracy> {
         self.check.then(|| step("check", judge))
     }
 
-    /// A C of so many entries may be made.
+    /// Returns an error if C would be larger than the limit.
     pub fn admit(&self, c_bytes: f64, nnz: usize) -> Result<()> {
         if c_bytes <= self.max_c_bytes {
             return Ok(());
@@ -424,8 +428,8 @@ impl Setting<'_> {
         Err(super::Declined(format!("C takes {takes:.1} GiB ({nnz} entries), --max-c-gib is {most}")).into())
     }
 
-    /// C = A·A, or A·B where there is a `b`, stored by rows as the vendors' libraries need it: all phases each
-    /// time.
+    /// Times C = A·A, or A·B if there is a `b`, stored by rows as the vendors' libraries need it, with all
+    /// phases each time.
     pub fn spgemm<T: Number>(
         &self,
         a: &Operands<'_, T>,
@@ -434,7 +438,7 @@ impl Setting<'_> {
     ) -> Result<Row> {
         let a = (a, b.unwrap_or(a));
         let run = self.sparse_phases::<T>(a, alg)?;
-        // Offsets as narrow as C allows, which is how the baselines have them.
+        // Offsets are as narrow as C allows, as in the baselines.
         if i32::try_from(run.nnz).is_ok() {
             self.sparse_row::<T, i32>(a, alg, run)
         } else {
@@ -449,7 +453,7 @@ impl Setting<'_> {
         Ok(plan)
     }
 
-    /// Plan, analysis and the symbolic phase.
+    /// Runs plan creation, analysis and the symbolic phase.
     fn sparse_phases<'a, T: Number>(&self, a: Factors<'a, '_, T>, alg: Alg<'_>) -> Result<Phases<'a>> {
         let start = Instant::now();
         let plan = self.plan(a, alg)?;
@@ -459,7 +463,7 @@ impl Setting<'_> {
         Ok(Phases { plan, analysis, until_symbolic: start.elapsed().as_secs_f64(), nnz })
     }
 
-    /// A plan that keeps C's pattern for new values, after its symbolic phase.
+    /// Makes a plan that keeps C's pattern for new values, and runs its symbolic phase.
     fn keeping<'a, T: Number>(&self, factors: Factors<'a, '_, T>, alg: Alg<'_>) -> Result<Plan<'a>> {
         let plan = self.plan(factors, alg)?;
         plan.set_value_updates(true)?;
@@ -468,7 +472,7 @@ impl Setting<'_> {
         Ok(plan)
     }
 
-    /// Gives a plan that keeps C's pattern new values of its factors.
+    /// Gives such a plan new values of its factors.
     fn update<T: Number>(&self, plan: &Plan<'_>, (a, b): Factors<'_, '_, T>) -> Result<()> {
         if std::ptr::eq(a, b) {
             plan.update_values(self.session, &a.values)?;
@@ -478,7 +482,7 @@ impl Setting<'_> {
         Ok(())
     }
 
-    /// New values and a numeric phase, again and again; leaves the product in C.
+    /// Times new values and a numeric phase, repeatedly; leaves the product in C.
     fn reuse<T: Number, I: Index>(
         &self,
         a: Factors<'_, '_, T>,
@@ -532,7 +536,7 @@ impl Setting<'_> {
         let (info, peak) = (Info::of(&first.plan)?, first.plan.info()?.peakBytes);
         let [mut analyses, mut symbolics, mut numerics, mut totals] = [const { Vec::new() }; 4];
         let (mut spent, mut next) = (0.0, Some(first));
-        // The first round warms up, unless it is the only one that there is time for.
+        // The first round warms up, unless there is time for only one.
         for round in 0..=self.repeat {
             let phases = match next.take() {
                 Some(phases) => phases,
@@ -567,7 +571,8 @@ impl Setting<'_> {
         offsets.download_to(&mut host_offsets)?;
         indices.download_to(&mut host_indices)?;
         values.download_to(&mut host_values)?;
-        // Rows that must be sorted are checked as they are; others are sorted first, since the reference's are.
+        // Rows that must be sorted are checked as they are; others are sorted first, since the reference's
+        // rows are.
         let mut order = "";
         if !sorted_output(alg.0) && !check::sort_rows(&host_offsets, &mut host_indices, &mut host_values) {
             order = ";columns not sorted";
@@ -576,7 +581,7 @@ impl Setting<'_> {
         let accuracy = self.accuracy(|| check::sparse(&a.host, b, &c, a.precision));
 
         let products: u64 = row_products(&a.host, &row_lengths(b, AS_STORED)).iter().sum();
-        // A second C may be more than there is memory for.
+        // Memory may not suffice for a second C.
         let allocation = session.time_allocation(c_bytes as usize).ok();
         let with_alloc = allocation.map_or(-1.0, |allocation| 1e6 * (total + allocation.as_secs_f64()));
         let arrays = (&mut offsets, &mut indices, &mut values);
@@ -596,7 +601,7 @@ impl Setting<'_> {
                 other = "WRONG: reuse gives other bits;".into();
             }
         }
-        // What a product may take at the most, C included.
+        // Bound for the memory of a product, C included.
         let bound = 2.0 * c_bytes + factor_bytes;
         let note = format!(
             "{}{other}chosen={};products={products};{}nnzC={nnz};peak_MB={};of_bound={:.3};symbolic_us={:.2};\
@@ -629,31 +634,31 @@ impl Setting<'_> {
     }
 }
 
-/// An algorithm of SpGEMM with the name that asks for it, which says whether rows of C are sorted.
+/// An algorithm of SpGEMM with the name that asked for it, which says whether rows of C are sorted.
 type Alg<'n> = (&'n str, SpgemmAlg);
 
-/// Numeric phases with value updates.
+/// Times of numeric phases with value updates.
 struct Again {
-    /// Of new values and a numeric phase that knows the pattern.
+    /// Median time of new values and a numeric phase that has the pattern.
     median_us: f64,
-    /// Of the first numeric phase, which finds and keeps it.
+    /// Time of the first numeric phase, which finds and keeps the pattern.
     first_us: f64,
-    /// Bytes of the plan at the most.
+    /// Largest number of bytes of the plan.
     peak: usize,
 }
 
 /// A plan of SpGEMM after its symbolic phase, with the seconds that it took.
 struct Phases<'a> {
     plan: Plan<'a>,
-    /// Plan and analysis.
+    /// Seconds of plan creation and analysis.
     analysis: f64,
-    /// Those and the symbolic phase.
+    /// Seconds of plan creation, analysis and symbolic phase.
     until_symbolic: f64,
     /// Entries of C.
     nnz: usize,
 }
 
-/// What a note begins with if the result is wrong.
+/// Returns the beginning of a note if the result is wrong, else an empty text.
 pub fn wrong(accuracy: Option<Accuracy>) -> String {
     match accuracy {
         Some(accuracy) if !accuracy.passed() => {

@@ -1,4 +1,4 @@
-//! Clocks: one call with cold caches, many calls with warm ones.
+//! Clocks: one call with cold caches, many calls with warm caches.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -10,51 +10,52 @@ use crate::demo::bandwidth::last_level_cache;
 use crate::demo::products::median;
 use crate::Result;
 
-/// Calls that do not count: caches of instructions, clocks, pages of the output.
+/// Number of untimed calls: they fill instruction caches, raise clocks and touch the pages of the output.
 const WARM_UP: usize = 2;
-/// No more calls are timed after so long, once there are [`LEAST`].
+/// No more calls are timed after this time, once there are [`LEAST`].
 const PATIENCE: Duration = Duration::from_secs(4);
-/// Calls that a median needs at the least.
+/// Least number of calls behind a median.
 const LEAST: usize = 3;
-/// What takes longer once is timed by that call alone.
+/// A work whose first call takes longer than this is timed by that call alone.
 const SLOW_US: f64 = 4e6;
 
-/// What executes a product once.
+/// A closure that executes a product once.
 pub type Work<'a> = dyn FnMut() -> Result<()> + 'a;
 
 /// A clock of a backend.
 pub trait Timer {
-    /// Microseconds of one call that finds nothing in the caches.
+    /// Times one call that finds nothing in the caches; returns microseconds.
     fn cold(&self, work: &mut Work<'_>) -> Result<f64>;
-    /// Microseconds of a call, of so many one after the other.
+    /// Times `calls` calls, one after the other; returns microseconds per call.
     fn warm(&self, calls: usize, work: &mut Work<'_>) -> Result<f64>;
-    /// What is timed runs on the cores of this program: others are timed in turns.
+    /// Returns whether the timed work runs on the cores of this program, so that other contestants are timed
+    /// in turns.
     fn shares_cores(&self) -> bool {
         false
     }
 }
 
-/// The clock for the session's backend.
+/// Makes the clock for the session's backend.
 pub fn of(session: &Session) -> Result<Box<dyn Timer>> {
     match session.kind() {
-        // The session is of device 0 and has the NULL stream.
+        // The session is of device 0 and uses the NULL stream.
         BackendKind::Cuda => Ok(Box::new(super::cuda::EventClock::new(0, Address::NULL)?)),
         _ => Ok(Box::new(WallClock::new())),
     }
 }
 
-/// What was measured.
+/// Measured times.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
     /// Median microseconds of a call with cold caches.
     pub cold_us: f64,
-    /// Microseconds of a call back to back.
+    /// Microseconds per call of calls back to back.
     pub warm_us: f64,
-    /// Calls behind the median.
+    /// Number of calls behind the median.
     pub runs: usize,
 }
 
-/// Times `work`, at most `repeat` times with cold caches and so often with warm ones.
+/// Times `work`, at most `repeat` times with cold caches and equally often with warm ones.
 pub fn measure(timer: &dyn Timer, repeat: usize, work: &mut Work<'_>) -> Result<Times> {
     let first = timer.cold(work)?;
     if first > SLOW_US {
@@ -72,15 +73,15 @@ pub fn measure(timer: &dyn Timer, repeat: usize, work: &mut Work<'_>) -> Result<
     Ok(Times { cold_us: median(cold), warm_us: timer.warm(runs, work)?, runs })
 }
 
-/// What the calls back to back of a turn take together, at the least and about.
+/// Least time, approximately, that the back-to-back calls of a turn take together.
 const LEAST_WARM_US: f64 = 5e3;
 
-/// Blocks of runs in which [`race`] times each of its works.
+/// Number of blocks of runs in which [`race`] times each of its works.
 const ROUNDS: usize = 3;
 
-/// Times several works in turns, so that what slows the machine down for some
-/// seconds slows all of them. `rest` is called before each turn: threads of the
-/// one before must not take cores from the next. Each result stands for itself.
+/// Times several works in turns, so that a disturbance that slows the machine down for some seconds slows all
+/// of them. `rest` is called before each turn: threads of the previous work must not take cores from the
+/// next. Each work has its own result or error.
 pub fn race(
     timer: &dyn Timer,
     repeat: usize,
@@ -104,7 +105,7 @@ pub fn race(
     lanes.into_iter().map(|lane| lane.map(Lane::times)).collect()
 }
 
-/// What one work of a race has done so far.
+/// Times of one work of a race so far.
 #[derive(Default)]
 struct Lane {
     cold: Vec<f64>,
@@ -129,7 +130,7 @@ impl Lane {
             self.cold.push(timer.cold(work)?);
             runs += 1;
         }
-        // Long enough that waking threads for the first call is no matter.
+        // Long enough that the time to wake threads for the first call does not matter.
         let last = self.cold.last().copied().unwrap_or(first);
         let calls = runs.max((LEAST_WARM_US / last.max(1.0)) as usize);
         self.warm.push(timer.warm(calls, work)?);
@@ -142,9 +143,9 @@ impl Lane {
     }
 }
 
-/// The clock of backends whose calls return when the work is done.
+/// The clock of backends whose calls return when their work is done.
 struct WallClock {
-    /// Three times the last cache: reading it leaves nothing else there.
+    /// Three times the size of the last-level cache: reading it evicts everything else.
     flush: Vec<u64>,
 }
 
@@ -233,7 +234,7 @@ mod tests {
         assert_eq!((times.cold_us, times.warm_us, times.runs), (10.0, 5.0, 6));
         assert_eq!(found[1].as_ref().err().unwrap().to_string(), "broken");
         assert_eq!(found[2].as_ref().unwrap().cold_us, 20.0);
-        // A turn: a call that does not count, two cold ones, and 5 ms of 10 µs.
+        // A turn is an untimed call, two cold calls, and 5 ms of calls of 10 µs.
         assert_eq!((calls.get(), rests.get()), (3 * 503, 7));
     }
 }

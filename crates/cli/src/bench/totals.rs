@@ -1,4 +1,4 @@
-//! What a program pays for SpMV and SpMM: preparation once and then so many executes, the vendor's best over ours.
+//! Total costs of SpMV and SpMM: one preparation and a number of executes, the vendor's best over ours.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -12,10 +12,10 @@ use crate::Result;
 /// Numbers of executes for which totals are compared.
 const EXECUTES: [u32; 4] = [1, 10, 100, 1000];
 
-/// What an entry of the table costs a program, in microseconds.
+/// Cost of an entry of the table, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cost {
-    /// Analysis, or the vendor's preprocess; once.
+    /// Analysis, or the vendor's preprocess; paid once.
     preparation: f64,
     /// Each execute, with cold caches.
     execute: f64,
@@ -26,8 +26,8 @@ impl Cost {
         self.preparation + executes * self.execute
     }
 
-    /// The cost of a row, if its preparation is known. That of a vendor's formats other than CSR is not: the
-    /// conversion, which the benchmark makes on the host, is not timed.
+    /// Returns the cost of a row if its preparation is known. It is unknown for a vendor's formats other than
+    /// CSR: the conversion, which the benchmark makes on the host, is not timed.
     fn of(row: &Row) -> Option<Self> {
         let is_dense = [Op::Spmv.name(), Op::Spmm.name()].contains(&row.case.op.as_str());
         let is_converted = row.is_vendors() && row.who().contains('-');
@@ -36,17 +36,17 @@ impl Cost {
     }
 }
 
-/// How one product compares.
+/// Comparison of the costs of one product.
 #[derive(Debug, PartialEq)]
 struct Comparison {
     /// For each of [`EXECUTES`], the least total of the others over ours.
     ratios: [f64; EXECUTES.len()],
-    /// The least number of executes from which on our total is never above the least of the others; infinite if it
-    /// is above for all large numbers.
+    /// Least number of executes from which on our total is never above the least of the others; infinite if
+    /// it is above for all large numbers.
     break_even: f64,
 }
 
-/// Compares our cost with those of others; nothing if there are no others.
+/// Compares our cost with those of others; `None` if there are no others.
 fn compare(ours: Cost, others: &[Cost]) -> Option<Comparison> {
     if others.is_empty() {
         return None;
@@ -65,8 +65,9 @@ fn compare(ours: Cost, others: &[Cost]) -> Option<Comparison> {
     Some(Comparison { ratios, break_even: others.iter().map(meets).fold(1.0, f64::max) })
 }
 
-/// For each operation, precision, N and algorithm of ours: the geometric mean of the totals' ratios with the worst
-/// matrix, and the executes to break even: their median, and how many nine of ten matrices need at the most. Empty if nothing can be compared.
+/// Formats, for each operation, precision, N and algorithm of ours, the geometric mean of the totals' ratios
+/// with the worst matrix, and the number of executes to break even: its median, and the largest number that
+/// nine of ten matrices need. Empty if nothing can be compared.
 pub fn summary(rows: &[Row]) -> Result<String> {
     let mut others: HashMap<Key, Vec<Cost>> = HashMap::new();
     for row in rows.iter().filter(|row| row.is_vendors()) {
@@ -126,13 +127,13 @@ mod tests {
 
     #[test]
     fn totals_are_of_preparation_and_executes() {
-        // 190 and 10 a time against 100 and 20, or 0 and 30.
+        // Ours: 190 and 10 per execute; others: 100 and 20, or 0 and 30.
         let found = compare(cost(190.0, 10.0), &[cost(100.0, 20.0), cost(0.0, 30.0)]).unwrap();
         let expected = [30.0 / 200.0, 300.0 / 290.0, 2100.0 / 1190.0, 20100.0 / 10190.0];
         for (found, expected) in found.ratios.iter().zip(expected) {
             assert!((found - expected).abs() < 1e-12, "{found} {expected}");
         }
-        // Level with the second at 9.5 executes, with the first at 9.
+        // Equal to the second at 9.5 executes, to the first at 9.
         assert_eq!(found.break_even, 10.0);
         assert_eq!(compare(cost(1.0, 1.0), &[]), None);
     }
@@ -173,14 +174,14 @@ mod tests {
             row("spmm", "a", ours, 0.09, 10.0),
             row("spmm", "a", ("cusparse@12.6.3", "X"), 0.0, 20.0),
             row("spmm", "a", ("cusparse@12.9.4", "Y"), 0.4, 12.5),
-            // The time of a conversion is not known, nor are these; a failure has no time.
+            // The time of a conversion is unknown, as is an analysis of −1; a failure has no time.
             row("spmm", "a", ("cusparse-bsr@12.9.4", "Z"), 0.0, 1.0),
             row("spmm", "a", ("cusparse", "unknown"), -1.0, 1.0),
             row("spmm", "a", ("cusparse", "failed"), 0.0, -1.0),
             row("spmm", "b", ours, 0.0, 10.0),
             row("spmm", "b", ("cusparse", "X"), 0.0, 5.0),
             row("spmm", "c", ours, 0.0, 10.0),
-            // Another layout is another product; SpGEMM's analysis is part of its time.
+            // Another layout is another product; SpGEMM's time includes its analysis.
             row("spmm", "c", ("cusparse", "X_bt"), 0.0, 5.0),
             row("spgemm", "c", ours, 0.0, 10.0),
             row("spgemm", "c", ("cusparse", "X"), 0.0, 5.0),

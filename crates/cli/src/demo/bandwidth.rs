@@ -1,4 +1,4 @@
-//! What this machine's memory sustains: the measure of the products' bytes.
+//! Copy bandwidth of this machine's memory, with which the products' bandwidths are compared.
 
 use std::thread;
 use std::time::Instant;
@@ -6,12 +6,12 @@ use std::time::Instant;
 use super::products::median;
 use crate::Result;
 
-/// Last-level cache if the system does not say: larger than most.
+/// Size of the last-level cache if the system does not report it: larger than most.
 const UNKNOWN_CACHE: usize = 64 << 20;
-/// Least and largest size of one array of the copy: large enough for a copy to
-/// take some milliseconds, and small beside the memory of any machine of today.
+/// Least and largest size of one array of the copy: large enough for a copy to take some milliseconds, and
+/// small beside the memory of present machines.
 const ARRAY: (usize, usize) = (64 << 20, 512 << 20);
-/// Copies that are timed.
+/// Number of copies that are timed.
 const RUNS: usize = 9;
 
 /// A measured copy bandwidth.
@@ -25,8 +25,8 @@ pub struct Bandwidth {
     pub threads: usize,
 }
 
-/// Copies an array of four times the last-level cache with the library's number
-/// of threads, each its own contiguous part; the median of some runs.
+/// Copies an array of four times the last-level cache with the library's number of threads, each its own
+/// contiguous part; returns the median of some runs.
 pub fn measure() -> Result<Bandwidth> {
     let threads = tarsia::facade::pool_size();
     let array_bytes = last_level_cache().saturating_mul(4).clamp(ARRAY.0, ARRAY.1);
@@ -46,7 +46,7 @@ pub fn measure() -> Result<Bandwidth> {
         copy(&mut to, &from);
         seconds.push(start.elapsed().as_secs_f64());
     }
-    // Read, so that no compiler drops the copies.
+    // The copy is read, so that the compiler cannot drop it.
     if to.last() != from.last() {
         return Err("a copy in memory differs from its source".into());
     }
@@ -54,7 +54,7 @@ pub fn measure() -> Result<Bandwidth> {
     Ok(Bandwidth { bytes_per_second: bytes / median(seconds), array_bytes, threads })
 }
 
-/// So many words in pages that exist, and not zeros, which a machine may compress.
+/// Makes an array of words in resident pages, with values other than zeros, which a machine may compress.
 fn pages(words: usize) -> Result<Vec<u64>> {
     let mut out: Vec<u64> = Vec::new();
     out.try_reserve_exact(words).map_err(|_| format!("out of memory: {words} words were refused"))?;
@@ -65,7 +65,7 @@ fn pages(words: usize) -> Result<Vec<u64>> {
     Ok(out)
 }
 
-/// Bytes of the largest cache of the first core, where Linux says so.
+/// Returns the bytes of the largest cache of the first core, if Linux reports it.
 pub fn last_level_cache() -> usize {
     let size = |index: usize| {
         let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");

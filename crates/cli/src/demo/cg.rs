@@ -8,42 +8,42 @@ use super::products::zeros;
 use super::scalar::Scalar;
 use crate::Result;
 
-/// ‖b − A·x‖ / ‖b‖ at which x is a solution: half of the digits, which an
-/// iteration reaches on any problem that is not hopeless.
+/// ‖b − A·x‖ / ‖b‖ at which x counts as a solution: half of the digits, which CG reaches on any problem that
+/// is not hopeless.
 pub const TOLERANCE: f64 = 1e-8;
-/// The residual that is carried along drifts from b − A·x by rounding; at the
-/// end the true one may be this many times the tolerance, or
-/// [`Report::attainable`].
+/// By rounding, the residual of the recurrence drifts away from b − A·x; at the end the true residual may be
+/// this many times the tolerance, or [`Report::attainable`].
 pub const DRIFT: f64 = 10.0;
 
-/// When to stop without a solution.
+/// Limits at which CG stops without a solution.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Iterations.
+    /// Largest number of iterations.
     pub iterations: usize,
-    /// Seconds.
+    /// Longest time in seconds.
     pub seconds: f64,
 }
 
-/// How it ended.
+/// Reason why CG ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// x is a solution.
     Converged,
     /// A limit was reached first.
     Stopped,
-    /// The recurrence says solved, b − A·x does not, and rounding is no excuse.
+    /// The recurrence's residual is small, that of b − A·x is not, and rounding does not explain the
+    /// difference.
     Stagnated,
     /// p·Ap ≤ 0 in this iteration: the matrix is not positive definite.
     NotPositiveDefinite,
-    /// An Inf or NaN came up.
+    /// An Inf or NaN occurred.
     NotFinite,
 }
 
-/// What happened.
+/// Result of a run of CG.
 #[derive(Clone, Copy, Debug)]
 pub struct Report {
-    /// How it ended.
+    /// Reason why it ended.
     pub outcome: Outcome,
     /// Products with A in the iteration.
     pub iterations: usize,
@@ -53,15 +53,14 @@ pub struct Report {
     pub product_seconds: f64,
     /// ‖b − A·x‖ / ‖b‖, computed anew from x.
     pub residual: f64,
-    /// What rounding leaves of that ratio, however long CG goes on: about
-    /// eps · ‖A‖ · ‖x‖ / ‖b‖ from every iteration (Greenbaum: Estimating the
-    /// attainable accuracy of recursively computed residual methods, SIMAX
-    /// 18(3), 1997), with signs at random, so times √iterations.
+    /// Value of that ratio below which rounding does not let CG get, however long it runs: about eps · ‖A‖ ·
+    /// ‖x‖ / ‖b‖ from every iteration (Greenbaum: Estimating the attainable accuracy of recursively computed
+    /// residual methods, SIMAX 18(3), 1997), with random signs, so times √iterations.
     pub attainable: f64,
 }
 
-/// Solves A·x = b from x = 0. `product` writes A·p into its second argument;
-/// `diagonal` is A's, positive; `a_norm` is at least ‖A‖₂.
+/// Solves A·x = b from x = 0. `product` writes A·p into its second argument; `diagonal` is A's diagonal,
+/// positive; `a_norm` is at least ‖A‖₂.
 pub fn solve<T: Scalar>(
     mut product: impl FnMut(&[T], &mut [T]) -> Result<()>,
     diagonal: &[f64],
@@ -80,7 +79,7 @@ pub fn solve<T: Scalar>(
     let goal = TOLERANCE * norm(b);
     let (mut outcome, mut iterations) = (Outcome::Stopped, 0);
     while iterations < limits.iterations {
-        // Not `>`: a NaN goes on to the test below.
+        // For a NaN this is false, and the test below ends the loop.
         if norm(&r) <= goal {
             outcome = Outcome::Converged;
             break;
@@ -118,7 +117,7 @@ pub fn solve<T: Scalar>(
     let seconds = start.elapsed().as_secs_f64();
     product(&x, &mut q)?;
     let difference: Vec<T> = b.iter().zip(&q).map(|(&b, &q)| b - q).collect();
-    // Of b = 0 the absolute residual.
+    // If b = 0, the absolute residual is used.
     let scale = if norm(b) == 0.0 { 1.0 } else { norm(b) };
     let residual = norm(&difference) / scale;
     let attainable = (iterations as f64).sqrt() * f64::EPSILON * a_norm * norm(&x) / scale;
@@ -135,7 +134,7 @@ fn preconditioned<'a, T: Scalar>(r: &'a [T], diagonal: &'a [f64]) -> impl Iterat
     r.iter().zip(diagonal).map(|(&r, &d)| r.times(1.0 / d))
 }
 
-/// The real part of xᴴ·y, which is all of it where CG forms it.
+/// Returns the real part of xᴴ·y, which is the whole value where CG uses it.
 fn dot<T: Scalar>(x: &[T], y: &[T]) -> f64 {
     x.iter().zip(y).map(|(&x, &y)| (x.conj() * y).real()).sum()
 }

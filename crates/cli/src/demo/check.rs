@@ -1,8 +1,8 @@
-//! Results against those of the reference backend.
+//! Checks of results against those of the reference backend.
 //!
-//! Every comparison is of scaled errors: |y − y_ref| over (entries of the row) ·
-//! eps · Σ|a·x|, where the sum of absolute values comes from the reference, too.
-//! [`Scalar::LIMIT`] says how large it may be, and why.
+//! Every comparison uses scaled errors: |y − y_ref| over (entries of the row) · eps · Σ|a·x|, where the sum
+//! of absolute values comes from the reference, too. [`Scalar::LIMIT`] is the largest allowed value, and
+//! explains why.
 
 use client::Session;
 use matrices::owned::OwnedCsr;
@@ -14,19 +14,19 @@ use super::scalar::Scalar;
 use super::table::grouped;
 use crate::Result;
 
-/// Below this many multiplications all rows are compared.
+/// All rows are compared if a product has fewer multiplications than this.
 const FULL: u64 = 10_000_000;
-/// Multiplications of the rows of a sample: a few seconds of the reference.
+/// Largest number of multiplications in the rows of a sample: a few seconds of the reference.
 pub const BUDGET: u64 = 100_000_000;
 
-/// One thing that was checked.
+/// Result of one check.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What.
+    /// Description of the check.
     pub what: String,
-    /// Largest scaled error; infinite for what is wrong beyond numbers.
+    /// Largest scaled error; infinite for NaN, Inf and wrong patterns.
     pub error: f64,
-    /// The error is at most the limit.
+    /// True if the error is at most the limit.
     pub passed: bool,
 }
 
@@ -38,7 +38,7 @@ impl Finding {
     }
 }
 
-/// The largest scaled error so far.
+/// The largest scaled error so far, and its row.
 #[derive(Clone, Copy, Debug, Default)]
 struct Worst {
     error: f64,
@@ -53,10 +53,10 @@ impl Worst {
     }
 }
 
-/// |found − expected| / (terms · eps · magnitude), with room for products that
-/// underflow. NaN agrees with NaN, an Inf with the same Inf only.
+/// Returns |found − expected| / (terms · eps · magnitude), with an allowance for products that underflow. NaN
+/// agrees with NaN, an Inf with the same Inf only.
 fn scaled_error<T: Scalar>(found: T, expected: T, terms: f64, magnitude: f64) -> f64 {
-    // Not by the magnitude: that of (Inf, NaN) is Inf.
+    // Compares the values and not their magnitudes: the magnitude of (Inf, NaN) is Inf.
     #[allow(clippy::eq_op)]
     let is_nan = |value: T| value != value;
     if found == expected || (is_nan(found) && is_nan(expected)) {
@@ -75,38 +75,38 @@ fn magnitudes<T: Scalar>(values: &[T]) -> Vec<f64> {
     values.iter().map(|value| value.magnitude()).collect()
 }
 
-/// The reference.
+/// The reference backend, which computes the expected results.
 #[derive(Debug)]
 pub struct Oracle {
     session: Session,
 }
 
-/// C = A · op(B) that was computed by the library.
+/// A product C = A · op(B) that the library computed.
 #[derive(Debug)]
 pub struct Computed<'a, T> {
     /// A.
     pub a: &'a OwnedCsr<T>,
     /// B.
     pub b: &'a OwnedCsr<T>,
-    /// op.
+    /// Operation on B.
     pub op_b: Operation,
     /// C.
     pub c: &'a OwnedCsr<T>,
 }
 
 impl Oracle {
-    /// Opens it.
+    /// Opens the reference backend.
     pub fn new() -> Result<Self> {
         Ok(Oracle { session: Session::new(BackendKind::Reference)? })
     }
 
-    /// y against A · x.
+    /// Checks y against A · x.
     pub fn check_spmv<T: Scalar>(&self, a: &OwnedCsr<T>, x: &[T], y: &[T]) -> Result<Finding> {
         self.check_spmm(a, x, y, 1)
     }
 
-    /// The row-major C against A · B; a vector is a matrix of one column, and
-    /// goes through the reference's SpMV.
+    /// Checks the row-major C against A · B; a vector is a matrix of one column, and is checked with the
+    /// reference's SpMV.
     pub fn check_spmm<T: Scalar>(&self, a: &OwnedCsr<T>, b: &[T], c: &[T], n: usize) -> Result<Finding> {
         let costs: Vec<u64> =
             row_lengths(a, Operation::NonTranspose).iter().map(|&len| len * n as u64).collect();
@@ -138,8 +138,8 @@ impl Oracle {
         }
     }
 
-    /// C: its structure, rows against the reference's, and, where those are not
-    /// all, C·v (by `session`) against A·(op(B)·v) for all rows.
+    /// Checks C: its structure, rows of it against the reference's, and, if those are not all, C·v (by
+    /// `session`) against A·(op(B)·v) in all rows.
     pub fn check_spgemm<T: Scalar>(
         &self,
         session: &Session,
@@ -188,7 +188,7 @@ impl Oracle {
                 );
                 return Ok(Finding { what, error: f64::INFINITY, passed: false });
             }
-            // An entry of C has at most as many terms as the row of A entries.
+            // An entry of C has at most as many terms as the row of A has entries.
             let terms = a.row(at).0.len() as f64;
             for ((&found, &expected), &scale) in found.iter().zip(values).zip(scale.row(at).1) {
                 worst.take(row, scaled_error(found, expected, terms, scale));
@@ -198,7 +198,7 @@ impl Oracle {
         Ok(Finding::numbers::<T>(format!("{} ({entries} entries of C)", rows.describe()), worst))
     }
 
-    /// C·v against A·(op(B)·v).
+    /// Checks C·v against A·(op(B)·v).
     fn check_image<T: Scalar>(
         &self,
         session: &Session,
@@ -217,8 +217,8 @@ impl Oracle {
         for row in 0..a.rows {
             let (columns, _) = a.row(row);
             let longest = columns.iter().map(|&col| b_lengths[col as usize]).max().unwrap_or(0);
-            // Half an eps for each product and addition on both ways: entries of
-            // C and their sum; op(B)·v and the sum over A's row.
+            // Half an eps for each product and addition in both computations: entries of C and their sum;
+            // op(B)·v and the sum over A's row.
             let (of_c, of_a) = (c.row(row).0.len() as f64, columns.len() as f64);
             let terms = (of_a + of_c + longest as f64 + of_a) / 2.0;
             worst.take(row, scaled_error(found[row], expected[row], terms, scale[row]));
@@ -255,7 +255,7 @@ mod tests {
     fn a_wrong_product_is_found_in_a_sample_too() {
         let oracle = Oracle::new().unwrap();
         let session = Session::new(BackendKind::Host).unwrap();
-        // 10,000 · 32 · 32 multiplications: a sample.
+        // 10,000 · 32 · 32 multiplications are too many, so a sample is compared.
         let a = gallery::uniform(10_000, 500, 32, 2).unwrap();
         let b = gallery::uniform(500, 500, 32, 3).unwrap();
         let v: Vec<f64> = (0..500).map(|i| f64::from(i) / 7.0 - 30.0).collect();
@@ -267,7 +267,7 @@ mod tests {
             findings.iter().map(|finding| finding.passed).collect::<Vec<_>>()
         };
         assert_eq!(verdict(&c), [true, true, true]);
-        // In a row that is not in the sample: only C·v can tell.
+        // The change is in a row that is not in the sample: only C·v can find it.
         let outside = (0..10_000).find(|&row| {
             let costs = row_products(&a, &row_lengths(&b, op_b));
             let always = [largest(&row_lengths(&a, Operation::NonTranspose)), largest(&costs)];

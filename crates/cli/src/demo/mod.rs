@@ -1,14 +1,14 @@
-//! `tarsia demo`: a problem solved by conjugate gradients, and the three
-//! products timed, set against the machine's copy bandwidth, and checked.
+//! `tarsia demo`: solves a problem by conjugate gradients; times the three products, compares them with the
+//! machine's copy bandwidth, and checks them.
 //!
 //! - [`scalar`]: f64 and complex f64
 //! - [`problem`]: the built-in problem, and files
 //! - [`products`]: the library's products of owned matrices
-//! - [`bandwidth`]: the copy that the products are measured by
+//! - [`bandwidth`]: the copy bandwidth with which the products are compared
 //! - [`cg`]: the solver
 //! - [`runs`]: the three products, timed
 //! - [`rows`], [`check`]: which rows are compared with the reference, and how
-//! - [`table`]: how it is printed
+//! - [`table`]: output
 
 pub mod bandwidth;
 mod cg;
@@ -37,7 +37,7 @@ use self::table::{grouped, note, size, verdict};
 use crate::progress::step;
 use crate::Result;
 
-/// Seeds of the right-hand side and of the products' operands.
+/// Seed of the right-hand side and of the products' operands.
 const SEED: u64 = 2026;
 
 const EXAMPLES: &str = "\
@@ -96,7 +96,7 @@ pub struct Args {
     #[arg(long, value_name = "NXxNYxNZ", default_value = "40x24x24", conflicts_with = "matrix")]
     size: BrickSize,
 
-    /// Who executes
+    /// Backend that computes the products
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     backend: Backend,
 
@@ -109,21 +109,21 @@ pub struct Args {
     max_c_gib: f64,
 }
 
-/// Who executes.
+/// Backend that computes the products.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum Backend {
-    /// The best that there is on this machine
+    /// CUDA if there is a device, else the host
     Auto,
     /// The threads of the CPU
     Host,
     /// An NVIDIA GPU
     Cuda,
-    /// One thread, obviously right, slow (the checks then compare it with itself)
+    /// One thread, simple and slow (the checks then compare it with itself)
     Reference,
 }
 
 impl Backend {
-    /// The library's name for it.
+    /// Returns the library's enumerator of this backend.
     pub fn kind(self) -> BackendKind {
         match self {
             Backend::Auto => BackendKind::Auto,
@@ -134,7 +134,7 @@ impl Backend {
     }
 }
 
-/// Elements along x, y and z.
+/// Numbers of elements along x, y and z.
 #[derive(Clone, Copy, Debug)]
 struct BrickSize([usize; 3]);
 
@@ -164,7 +164,7 @@ pub fn run(args: &Args) -> Result<bool> {
     }
 }
 
-/// One run.
+/// One run of the demo.
 struct Demo<T> {
     session: Session,
     oracle: Oracle,
@@ -209,7 +209,7 @@ impl<T: Scalar> Demo<T> {
         Ok(passed && solved)
     }
 
-    /// Says what runs where on what, and measures the copy bandwidth.
+    /// Prints backend, matrix and machine, and measures the copy bandwidth.
     fn introduce(&self, out: &mut impl Write) -> Result<bandwidth::Bandwidth> {
         let a = &self.system.a;
         let copy = step("measuring the copy bandwidth", bandwidth::measure)?;
@@ -244,8 +244,8 @@ impl<T: Scalar> Demo<T> {
         Ok(copy)
     }
 
-    /// Conjugate gradients where they have a chance; false if the built-in
-    /// problem was not solved.
+    /// Runs conjugate gradients if the matrix may be positive definite; false if the built-in problem was not
+    /// solved.
     fn solve(&mut self, out: &mut impl Write) -> Result<bool> {
         let System { a, b, limits, .. } = &mut self.system;
         let must = b.is_some();
@@ -306,7 +306,7 @@ impl<T: Scalar> Demo<T> {
     }
 }
 
-/// Prints what was checked; false if something failed.
+/// Prints the checks; false if one failed.
 fn conclude<T: Scalar>(out: &mut impl Write, findings: &[(String, Finding)]) -> Result<bool> {
     writeln!(out)?;
     let unit = "|y − y_ref| / (entries of the row · eps · Σ|a·x|)";

@@ -1,4 +1,4 @@
-//! What the demo works on: the built-in problem, or a file.
+//! Linear systems of the demo: the built-in problem, or a file.
 
 use std::path::Path;
 
@@ -14,38 +14,38 @@ use super::scalar::Scalar;
 use crate::progress::step;
 use crate::Result;
 
-/// Of the built-in steel brick: Young's modulus in GPa, Poisson's ratio.
+/// Material of the built-in steel brick: Young's modulus in GPa, Poisson's ratio.
 const STEEL: (f64, f64) = (210.0, 0.3);
-/// A force per volume with no short mantissa: weight in a tilted brick.
+/// Force per volume with long mantissas: the weight of a tilted brick.
 const WEIGHT: [f64; 3] = [0.01, -0.02, -0.073];
-/// Forgives the rounding of an assembly whose halves were summed differently.
+/// Tolerance for the rounding of an assembly whose halves were summed differently.
 const SYMMETRY_TOLERANCE: f64 = 1e-14;
-/// For a file, of which nobody knows whether CG can solve it.
+/// Limits for a file, for which it is not known whether CG can solve it.
 const FILE_LIMITS: Limits = Limits { iterations: 500, seconds: 10.0 };
 /// Seed of the values of patterns.
 const PATTERN_SEED: u64 = 0x7a25_1a00_2026_0002;
 
-/// A · x = b.
+/// The linear system A · x = b.
 #[derive(Debug)]
 pub struct System<T> {
-    /// For the reader.
+    /// Name that is printed.
     pub name: String,
     /// A.
     pub a: OwnedCsr<T>,
-    /// b; `None`, of files, is a random one.
+    /// Right-hand side b; `None`, for files, means a random one.
     pub b: Option<Vec<T>>,
-    /// Of CG.
+    /// Limits of CG.
     pub limits: Limits,
-    /// The file says where A's entries are and not what they are.
+    /// True if the file has a pattern only, so that the values are made up.
     pub made_up_values: bool,
 }
 
-/// The system of a file.
+/// The system of a file, by value type.
 #[derive(Debug)]
 pub enum File {
-    /// Of a real, integer or pattern file.
+    /// System of a real, integer or pattern file.
     Real(System<f64>),
-    /// Of a complex file.
+    /// System of a complex file.
     Complex(System<Complex64>),
 }
 
@@ -68,8 +68,8 @@ pub fn read(path: &Path) -> Result<File> {
     })
 }
 
-/// Values in [0.5, 1.5) with full mantissas, a_ij = a_ji: ones would multiply
-/// and add up to integers without any rounding, right or wrong.
+/// Sets values in [0.5, 1.5) with full mantissas, a_ij = a_ji: ones would be multiplied and summed as
+/// integers without any rounding, which hides errors.
 fn make_up_values(a: &mut OwnedCsr<f64>) {
     for row in 0..a.rows {
         for at in a.offsets[row] as usize..a.offsets[row + 1] as usize {
@@ -80,18 +80,18 @@ fn make_up_values(a: &mut OwnedCsr<f64>) {
     }
 }
 
-/// The built-in problem.
+/// Makes the built-in problem.
 pub fn brick([nx, ny, nz]: [usize; 3]) -> Result<System<f64>> {
     let a = step("assembling", || gallery::elasticity(nx, ny, nz, STEEL.0, STEEL.1))?;
     let b = gallery::elasticity_load(nx, ny, nz, Load::Body(WEIGHT))?;
-    // Solvable for certain, so that no clock decides: in exact arithmetic CG
-    // takes at most one iteration a row, and rounding costs a slender brick more.
+    // CG solves this problem for certain, so no time limit is needed: in exact arithmetic it takes at most
+    // one iteration per row, and rounding costs a slender brick more.
     let limits = Limits { iterations: (3 * a.rows).max(500), seconds: f64::INFINITY };
     let name = format!("elastic brick of {nx}×{ny}×{nz} elements");
     Ok(System { name, a, b: Some(b), limits, made_up_values: false })
 }
 
-/// Why A cannot be symmetric positive definite, if that is plain to see.
+/// Returns the reason why A cannot be symmetric positive definite, if it is easy to see.
 pub fn not_a_candidate<T: Scalar>(a: &OwnedCsr<T>) -> Option<&'static str> {
     if a.rows != a.cols {
         return Some("it is not square");
@@ -109,8 +109,7 @@ pub fn not_a_candidate<T: Scalar>(a: &OwnedCsr<T>) -> Option<&'static str> {
     None
 }
 
-/// The largest sum of absolute values of a row: ‖A‖∞, and at least ‖A‖₂ of a
-/// Hermitian A.
+/// Returns the largest sum of absolute values of a row: ‖A‖∞, which is at least ‖A‖₂ for a Hermitian A.
 pub fn row_sum_norm<T: Scalar>(a: &OwnedCsr<T>) -> f64 {
     let sum = |row| a.row(row).1.iter().map(|value| value.magnitude()).sum();
     (0..a.rows).map(sum).fold(0.0, f64::max)

@@ -1,4 +1,4 @@
-//! Products of owned matrices, all through the public C functions.
+//! Products of owned matrices, all by the public C functions.
 
 use std::ffi::c_char;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use tarsia::facade::{IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
 use super::scalar::Scalar;
 use crate::Result;
 
-/// A vector of zeros; out of memory is an error, not the end.
+/// Makes a vector of zeros; running out of memory is an error and does not end the program.
 pub fn zeros<T: Clone + Default>(len: usize) -> Result<Vec<T>> {
     let mut out = Vec::new();
     out.try_reserve_exact(len)
@@ -31,24 +31,24 @@ pub struct Stored<'s, T: Scalar> {
 }
 
 impl<'s, T: Scalar> Stored<'s, T> {
-    /// A copy of the matrix.
+    /// Copies a matrix to the backend.
     pub fn new(session: &'s Session, a: &OwnedCsr<T>) -> Result<Self> {
         let (offsets, indices) = (session.upload(&a.offsets)?, session.upload(&a.indices)?);
         Ok(Stored { shape: (a.rows, a.cols), offsets, indices, values: session.upload(&a.values)? })
     }
 
-    /// The library's descriptor.
+    /// Makes the library's descriptor.
     pub fn describe(&self) -> Result<Sparse<'_>> {
         let shape = (self.shape.0 as i64, self.shape.1 as i64);
         Ok(Sparse::csr(shape, &self.offsets, &self.indices, &self.values, IndexBase::Zero)?)
     }
 
-    /// Stored entries.
+    /// Returns the number of stored entries.
     pub fn nnz(&self) -> usize {
         self.values.len()
     }
 
-    /// The matrix as the program reads it.
+    /// Copies the matrix to the host.
     pub fn download(&self) -> Result<OwnedCsr<T>> {
         Ok(OwnedCsr {
             rows: self.shape.0,
@@ -66,7 +66,7 @@ fn download<T: Pod + Default>(array: &Array<'_, T>) -> Result<Vec<T>> {
     Ok(out)
 }
 
-/// An analyzed plan of y = op(A) · x.
+/// Makes an analyzed plan of y = op(A) · x.
 pub fn spmv_plan<'a, T: Scalar>(session: &Session, a: &'a Stored<'_, T>, op: Operation) -> Result<Plan<'a>> {
     let types = (T::TYPE, T::TYPE);
     let plan = Plan::spmv(session, op, &a.describe()?, types, T::COMPUTE, SpmvAlg::Default)?;
@@ -74,7 +74,7 @@ pub fn spmv_plan<'a, T: Scalar>(session: &Session, a: &'a Stored<'_, T>, op: Ope
     Ok(plan)
 }
 
-/// y = op(A) · x.
+/// Computes y = op(A) · x.
 pub fn spmv<T: Scalar>(session: &Session, a: &OwnedCsr<T>, op: Operation, x: &[T]) -> Result<Vec<T>> {
     let rows = if op.transposes() { a.cols } else { a.rows };
     let a = Stored::new(session, a)?;
@@ -83,12 +83,12 @@ pub fn spmv<T: Scalar>(session: &Session, a: &OwnedCsr<T>, op: Operation, x: &[T
     download(&y)
 }
 
-/// A row-major matrix of `n` contiguous columns.
+/// Returns the shape of a row-major matrix of `n` contiguous columns.
 pub fn row_major(rows: usize, n: usize) -> Shape {
     Shape { rows: rows as i64, cols: n as i64, ld: n as i64, order: Order::Row }
 }
 
-/// An analyzed plan of C = A · B with `n` columns, B and C row-major.
+/// Makes an analyzed plan of C = A · B with `n` columns, B and C row-major.
 pub fn spmm_plan<'a, T: Scalar>(session: &Session, a: &'a Stored<'_, T>, n: usize) -> Result<Plan<'a>> {
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
     let (orders, types) = ((Order::Row, Order::Row), (T::TYPE, T::TYPE));
@@ -98,7 +98,7 @@ pub fn spmm_plan<'a, T: Scalar>(session: &Session, a: &'a Stored<'_, T>, n: usiz
     Ok(plan)
 }
 
-/// C = A · B with `n` columns, B and C row-major.
+/// Computes C = A · B with `n` columns, B and C row-major.
 pub fn spmm<T: Scalar>(session: &Session, a: &OwnedCsr<T>, b: &[T], n: usize) -> Result<Vec<T>> {
     let stored = Stored::new(session, a)?;
     let mut c = session.upload::<T>(&zeros(a.rows.saturating_mul(n))?)?;
@@ -108,7 +108,7 @@ pub fn spmm<T: Scalar>(session: &Session, a: &OwnedCsr<T>, b: &[T], n: usize) ->
     download(&c)
 }
 
-/// C = A · op(B), all sparse, in its phases.
+/// The product C = A · op(B), all sparse, phase by phase.
 pub struct SparseProduct<'a> {
     plan: Plan<'a>,
     shape: (usize, usize),
@@ -129,29 +129,29 @@ impl<'a> SparseProduct<'a> {
         Ok(SparseProduct { plan, shape: (a.shape.0, if op_b.transposes() { b.shape.0 } else { b.shape.1 }) })
     }
 
-    /// (rows, columns) of C.
+    /// Returns (rows, columns) of C.
     pub fn shape(&self) -> (usize, usize) {
         self.shape
     }
 
-    /// What analysis found.
+    /// Returns the plan's information.
     pub fn info(&self) -> Result<Info> {
         Info::of(&self.plan)
     }
 
-    /// Stored entries of C.
+    /// Runs the symbolic phase; returns the number of stored entries of C.
     pub fn symbolic(&self, session: &Session) -> Result<usize> {
         Ok(usize::try_from(self.plan.symbolic(session)?)?)
     }
 
-    /// Room for a C of so many entries.
+    /// Allocates a C of `nnz` entries.
     pub fn room<'s, T: Scalar>(&self, session: &'s Session, nnz: usize) -> Result<Stored<'s, T>> {
         let offsets = session.upload(&zeros(self.shape.0 + 1)?)?;
         let indices = session.upload(&zeros(nnz)?)?;
         Ok(Stored { shape: self.shape, offsets, indices, values: session.upload(&zeros(nnz)?)? })
     }
 
-    /// Writes C into its room, and waits for it.
+    /// Writes C, and waits for it.
     pub fn numeric<T: Scalar>(&self, session: &Session, c: &mut Stored<'_, T>) -> Result<()> {
         let shape = (c.shape.0 as i64, c.shape.1 as i64);
         let Stored { offsets, indices, values, .. } = c;
@@ -160,7 +160,7 @@ impl<'a> SparseProduct<'a> {
     }
 }
 
-/// C = A · op(B), all sparse.
+/// Computes C = A · op(B), all sparse.
 pub fn spgemm<T: Scalar>(
     session: &Session,
     a: &OwnedCsr<T>,
@@ -174,18 +174,18 @@ pub fn spgemm<T: Scalar>(
     c.download()
 }
 
-/// What `tarsiaPlan_getInfo` says, as far as the demo shows it.
+/// Results of `tarsiaPlan_getInfo` that the demo shows.
 #[derive(Clone, Debug)]
 pub struct Info {
     /// Name of the algorithm.
     pub algorithm: String,
-    /// Why this choice.
+    /// Reason for the choice.
     pub reason: String,
-    /// The user's arrays are read as they are.
+    /// True if the plan reads the user's arrays in place.
     pub in_place: bool,
-    /// The layout is the reference's list of entries.
+    /// True if the layout is the reference's list of entries.
     pub triplets: bool,
-    /// The layout is slices of rows.
+    /// True if the layout is slices of rows.
     pub sliced: bool,
     /// Slots for values over stored entries.
     pub fill: f64,
@@ -196,7 +196,7 @@ pub struct Info {
 }
 
 impl Info {
-    /// Asks a plan.
+    /// Reads the information of a plan.
     pub fn of(plan: &Plan<'_>) -> Result<Self> {
         let info = plan.info()?;
         Ok(Info {
@@ -211,7 +211,7 @@ impl Info {
         })
     }
 
-    /// `csr, in place`.
+    /// Returns a description of the layout such as `csr, in place`.
     pub fn layout(&self) -> String {
         let how = match (self.in_place, self.triplets) {
             (true, _) => "in place",
@@ -221,11 +221,11 @@ impl Info {
         format!("{}, {how}", self.algorithm)
     }
 
-    /// Bytes of a matrix in this layout.
+    /// Returns the bytes of a matrix in this layout.
     pub fn matrix_bytes<T: Scalar>(&self, rows: usize, nnz: usize) -> f64 {
-        // CSR, ours in place and every copy: 32-bit columns, 64-bit offsets. A
-        // list of entries: row, column and position, of 8 bytes each. Slices:
-        // 16-bit columns (where they fit), and the row and a part of the head.
+        // CSR, both our arrays in place and every copy: 32-bit columns, 64-bit offsets. A list of entries:
+        // row, column and position, of 8 bytes each. Slices: 16-bit columns (where they fit), and the row and
+        // a part of the head.
         let (index, offset) = match (self.triplets, self.sliced) {
             (true, _) => (24, 0),
             (_, true) => (2, 8),
@@ -236,28 +236,27 @@ impl Info {
     }
 }
 
-/// The text of a C array of characters.
+/// Converts a C array of characters to a string.
 fn text(chars: &[c_char]) -> String {
     let bytes: Vec<u8> = chars.iter().take_while(|&&char| char != 0).map(|&char| char as u8).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Seconds of one call of `work`, with what it returned.
+/// Returns the seconds of one call of `work`, and its result.
 pub fn timed<R>(work: impl FnOnce() -> Result<R>) -> Result<(f64, R)> {
     let start = Instant::now();
     let out = work()?;
     Ok((start.elapsed().as_secs_f64(), out))
 }
 
-/// The median; 0 of none.
+/// Returns the median; 0 for no values.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Median seconds of `work`: after a first run that does not count (caches,
-/// pages of the output) half a second of runs, at least 5 and at most 101. What
-/// takes more than 2 s once is not run again.
+/// Returns the median seconds of `work`: after a first run that does not count (caches, pages of the output)
+/// half a second of runs, at least 5 and at most 101. A work that takes more than 2 s is not run again.
 pub fn median_seconds(mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     let (first, ()) = timed(&mut work)?;
     if first > 2.0 {

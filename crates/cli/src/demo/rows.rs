@@ -1,4 +1,4 @@
-//! Rows that are looked at where all would take too long.
+//! Selection of the rows to check if all would take too long.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +8,9 @@ use tarsia::facade::Operation;
 
 use super::table::grouped;
 
-/// Rows that a sample has at the most.
+/// Largest number of rows of a sample.
 pub const SAMPLE: usize = 1000;
-/// The same rows in every run.
+/// Seed of the sample, so that every run selects the same rows.
 const SEED: u64 = 0x7a25_1a00_2026_0001;
 
 /// Some or all rows of a matrix, ascending.
@@ -21,13 +21,13 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Every row.
+    /// Selects every row.
     pub fn all(total: usize) -> Self {
         Rows { total, picked: None }
     }
 
-    /// Seeded rows whose `costs` add up to at most `budget`, and, whatever they
-    /// cost, the rows `always`.
+    /// Selects seeded rows whose `costs` add up to at most `budget`, and, whatever they cost, the rows
+    /// `always`.
     pub fn sample(costs: &[u64], always: &[usize], budget: u64) -> Self {
         let total = costs.len();
         if total <= SAMPLE && costs.iter().sum::<u64>() <= budget {
@@ -36,7 +36,7 @@ impl Rows {
         let mut picked: BTreeSet<usize> = always.iter().copied().collect();
         let mut spent: u64 = picked.iter().map(|&row| costs[row]).sum();
         let mut rng = SplitMix64::new(SEED);
-        // More draws than rows: some come twice or are too dear.
+        // More draws than rows, since some rows are drawn twice or cost too much.
         for _ in 0..4 * SAMPLE {
             let row = rng.below(total as u64) as usize;
             if picked.len() == SAMPLE {
@@ -49,22 +49,22 @@ impl Rows {
         Rows { total, picked: Some(picked.into_iter().collect()) }
     }
 
-    /// How many.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.picked.as_ref().map_or(self.total, Vec::len)
     }
 
-    /// Whether these are all.
+    /// Returns whether every row is selected.
     pub fn is_all(&self) -> bool {
         self.picked.is_none()
     }
 
-    /// Their numbers.
+    /// Returns the numbers of the selected rows.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.len()).map(|at| self.picked.as_ref().map_or(at, |rows| rows[at]))
     }
 
-    /// The matrix of these rows; `None` where they are all.
+    /// Returns the matrix of these rows; `None` if all rows are selected.
     pub fn of<V: Copy>(&self, a: &OwnedCsr<V>) -> Option<OwnedCsr<V>> {
         let picked = self.picked.as_ref()?;
         let mut out = OwnedCsr {
@@ -83,7 +83,7 @@ impl Rows {
         Some(out)
     }
 
-    /// `all 75,000 rows`, `1,000 of 75,000 rows, the longest among them`.
+    /// Returns a description: `all 75,000 rows`, `1,000 of 75,000 rows, the longest among them`.
     pub fn describe(&self) -> String {
         if self.is_all() {
             return format!("all {} rows", grouped(self.total as u64));
@@ -93,7 +93,7 @@ impl Rows {
     }
 }
 
-/// Entries in each row of op(A).
+/// Returns the number of entries in each row of op(A).
 pub fn row_lengths<V>(a: &OwnedCsr<V>, op: Operation) -> Vec<u64> {
     if !op.transposes() {
         return a.offsets.windows(2).map(|row| (row[1] - row[0]) as u64).collect();
@@ -105,12 +105,12 @@ pub fn row_lengths<V>(a: &OwnedCsr<V>, op: Operation) -> Vec<u64> {
     lengths
 }
 
-/// Multiplications in each row of A · op(B), of the row lengths of op(B).
+/// Returns the number of multiplications in each row of A · op(B), computed from the row lengths of op(B).
 pub fn row_products<V>(a: &OwnedCsr<V>, b_lengths: &[u64]) -> Vec<u64> {
     (0..a.rows).map(|row| a.row(row).0.iter().map(|&col| b_lengths[col as usize]).sum()).collect()
 }
 
-/// Where the largest is; none of none.
+/// Returns the position of the largest value; `None` if there are no values.
 pub fn largest(values: &[u64]) -> Option<usize> {
     (0..values.len()).max_by_key(|&at| values[at])
 }

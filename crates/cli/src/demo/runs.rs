@@ -15,44 +15,44 @@ use super::table::{self, grouped, note, size, Timing};
 use crate::progress::step;
 use crate::Result;
 
-/// A C of more multiplications is not made: about half a minute on two cores.
+/// A C of more multiplications than this is not made: it takes about half a minute on two cores.
 const MAX_PRODUCTS: u64 = 5_000_000_000;
 /// Seconds after which a SpGEMM is not repeated.
 const PATIENCE: f64 = 3.0;
-/// Runs of a SpGEMM at the most.
+/// Largest number of runs of a SpGEMM.
 const SPARSE_RUNS: usize = 7;
 
-/// What was checked, by the operation's name.
+/// Results of the checks, each with its operation's name.
 type Findings = Vec<(String, Finding)>;
 
-/// What the products work on.
+/// Operands and settings of the products.
 pub struct Setting<'a, T> {
-    /// The backend.
+    /// Session of the backend.
     pub session: &'a Session,
-    /// The reference.
+    /// The reference backend.
     pub oracle: &'a Oracle,
     /// A.
     pub a: &'a OwnedCsr<T>,
     /// The machine's copy bandwidth in bytes a second.
     pub copy: f64,
-    /// Columns of SpMM.
+    /// Number of columns of SpMM.
     pub n: usize,
-    /// Largest C of SpGEMM.
+    /// Largest C of SpGEMM, in bytes.
     pub max_c_bytes: f64,
 }
 
-/// A SpGEMM that was run.
+/// Result of a SpGEMM.
 struct SparseRun<T> {
     c: OwnedCsr<T>,
     info: Info,
-    /// Medians, in seconds.
+    /// Median times, in seconds.
     analysis: f64,
     symbolic: f64,
     numeric: f64,
     execute: f64,
 }
 
-/// A SpGEMM whose C is too large; why.
+/// The reason why a SpGEMM is not run: its C is too large.
 struct TooLarge {
     why: String,
 }
@@ -68,7 +68,7 @@ impl<T: Scalar> Setting<'_, T> {
         self.a.nnz() as f64
     }
 
-    /// y = A · x.
+    /// Times and checks y = A · x.
     pub fn spmv(&self, out: &mut impl Write, rng: &mut SplitMix64) -> Result<Findings> {
         let a = self.a;
         let (x, mut y): (Vec<T>, Vec<T>) = (random(rng, a.cols)?, zeros(a.rows)?);
@@ -93,7 +93,7 @@ impl<T: Scalar> Setting<'_, T> {
         self.print(out, "SpMV", &info, &timing, vec![finding])
     }
 
-    /// C = A · B with n columns.
+    /// Times and checks C = A · B with n columns.
     pub fn spmm(&self, out: &mut impl Write, rng: &mut SplitMix64) -> Result<Findings> {
         let (a, n) = (self.a, self.n);
         let b: Vec<T> = random(rng, a.cols.saturating_mul(n))?;
@@ -120,7 +120,7 @@ impl<T: Scalar> Setting<'_, T> {
         self.print(out, &format!("SpMM, N = {n}"), &info, &timing, vec![finding])
     }
 
-    /// C = A · A or A · Aᵀ, or some rows of it.
+    /// Times and checks C = A · A or A · Aᵀ, or some rows of it.
     pub fn spgemm(&self, out: &mut impl Write, rng: &mut SplitMix64) -> Result<Findings> {
         let a = self.a;
         let square = a.rows == a.cols;
@@ -150,12 +150,12 @@ impl<T: Scalar> Setting<'_, T> {
         }
     }
 
-    /// Rows of A whose product is small enough to be made and to be compared.
+    /// Selects rows of A whose product is small enough to be made and to be compared.
     fn affordable(&self, op_b: Operation) -> Rows {
         let a = self.a;
         let costs = row_products(a, &row_lengths(a, op_b));
         let longest = largest(&row_lengths(a, Operation::NonTranspose));
-        // A multiplication makes at most one entry.
+        // A multiplication adds at most one entry.
         let entries = self.max_c_bytes / entry_bytes::<T>();
         Rows::sample(&costs, longest.as_slice(), BUDGET.min(entries as u64))
     }
@@ -208,7 +208,7 @@ impl<T: Scalar> Setting<'_, T> {
                 if total > PATIENCE || sums.len() == SPARSE_RUNS {
                     return Ok(());
                 }
-                // A new plan: its symbolic phase does the work again.
+                // A new plan is needed: its symbolic phase does the work again.
                 product = create()?;
                 (symbolic, nnz) = timed(|| product.symbolic(session))?;
                 if nnz != c.nnz() {
@@ -257,7 +257,7 @@ impl<T: Scalar> Setting<'_, T> {
         Ok(findings)
     }
 
-    /// Bytes of the dense operands.
+    /// Returns the bytes of the dense operands.
     fn dense_bytes(&self, n: usize) -> f64 {
         (self.a.rows + self.a.cols) as f64 * n as f64 * size_of::<T>() as f64
     }
@@ -278,7 +278,7 @@ impl<T: Scalar> Setting<'_, T> {
     }
 }
 
-/// Rows of B that A's columns meet, and their entries.
+/// Returns the number of rows of B that A's columns refer to, and the number of their entries.
 fn met<V>(a: &OwnedCsr<V>, b_lengths: &[u64]) -> (usize, usize) {
     let mut is_met = vec![false; a.cols];
     for &col in &a.indices {
@@ -288,7 +288,7 @@ fn met<V>(a: &OwnedCsr<V>, b_lengths: &[u64]) -> (usize, usize) {
     lengths.fold((0, 0), |(rows, entries), (&len, _)| (rows + 1, entries + len as usize))
 }
 
-/// Bytes of an entry of C: a 32-bit column and a value.
+/// Returns the bytes of an entry of C: a 32-bit column and a value.
 fn entry_bytes<T>() -> f64 {
     (4 + size_of::<T>()) as f64
 }

@@ -1,4 +1,4 @@
-//! The two types of values that files have.
+//! The two value types of files: f64 and complex f64.
 
 use matrices::owned::Entry;
 use matrices::SplitMix64;
@@ -7,9 +7,9 @@ use tarsia::facade::{Accumulator, ComputeType};
 
 /// A value of the demo's matrices: f64 or complex f64.
 pub trait Scalar: Accumulator + Entry {
-    /// Compute type of its products.
+    /// Compute type of products of this value type.
     const COMPUTE: ComputeType;
-    /// Real operations of a multiplication and an addition.
+    /// Number of real operations of a multiplication and an addition.
     const FLOPS: f64;
     /// c of the tolerance c · (entries of the row) · eps · Σ|a·x|, eps = 2⁻⁵².
     ///
@@ -22,9 +22,9 @@ pub trait Scalar: Accumulator + Entry {
     /// (n + √5 − 1) · eps · Σ|a·x| ≤ 2 · n · eps · Σ|a·x| for n ≥ 2, and both
     /// results round a single product alike: c = 2.
     const LIMIT: f64;
-    /// A value with full mantissas: parts uniform in [−1, 1).
+    /// Draws a value with full mantissas: parts uniform in [−1, 1).
     fn random(rng: &mut SplitMix64) -> Self;
-    /// The value times a real number.
+    /// Multiplies by a real number.
     fn times(self, factor: f64) -> Self;
 }
 

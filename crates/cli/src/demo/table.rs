@@ -1,10 +1,10 @@
-//! How the demo prints: numbers, paragraphs, and the table of the products.
+//! Output of the demo: numbers, paragraphs, and the table of the products.
 
 use std::io::{self, Write};
 
-/// Columns that every line keeps to.
+/// Largest width of a line in characters.
 pub const WIDTH: usize = 108;
-/// Where the text under a line of the table starts.
+/// Indentation of the text under a line of the table.
 const INDENT: usize = 2;
 
 /// Widths of the columns, without the space between two.
@@ -19,9 +19,9 @@ pub struct Timing {
     pub analysis: f64,
     /// Median seconds of an execution.
     pub execute: f64,
-    /// Operations.
+    /// Number of operations.
     pub flops: f64,
-    /// Bytes that must move at the least.
+    /// Least number of bytes that must move.
     pub bytes: f64,
 }
 
@@ -74,7 +74,7 @@ pub fn note(out: &mut impl Write, text: &str) -> io::Result<()> {
         if !line.is_empty() && INDENT + length(&line) + 1 + length(word) > WIDTH {
             writeln!(out, "{:INDENT$}{line}", "")?;
             line.clear();
-            // What goes on is indented once more.
+            // Continuation lines are indented by one more space.
             line.push(' ');
         }
         if !line.is_empty() {
@@ -92,7 +92,7 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// `PASS`, `FAIL`.
+/// Returns `PASS` or `FAIL`.
 pub fn verdict(passed: bool) -> &'static str {
     if passed {
         "PASS"
@@ -101,7 +101,7 @@ pub fn verdict(passed: bool) -> &'static str {
     }
 }
 
-/// A scaled error: `0`, `0.031`, `2.3e-5`.
+/// Formats a scaled error, such as `0`, `0.031`, `2.3e-5`.
 pub fn ratio(error: f64) -> String {
     match error {
         0.0 => "0".into(),
@@ -120,7 +120,7 @@ fn milliseconds(seconds: f64) -> String {
     }
 }
 
-/// 1234567 as `1,234,567`.
+/// Formats a number with separators: 1234567 as `1,234,567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -133,7 +133,7 @@ pub fn grouped(number: u64) -> String {
     out
 }
 
-/// Bytes with a binary unit.
+/// Formats bytes with a binary unit.
 pub fn size(bytes: f64) -> String {
     let units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let (mut value, mut unit) = (bytes, 0);

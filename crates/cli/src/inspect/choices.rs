@@ -1,5 +1,4 @@
-//! What the library would choose: plans of each operation in two precisions, through the public C
-//! functions.
+//! Choices of the library for a matrix: plans of each operation in two precisions, by the public C functions.
 
 use client::{Array, Plan, Session, Sparse};
 use matrices::owned::{Entry, OwnedCsr};
@@ -18,19 +17,19 @@ use crate::Result;
 pub const N: usize = 32;
 const AS_STORED: Operation = Operation::NonTranspose;
 
-/// A type of values in a file, and its half.
+/// A value type of files, and the type of half its size.
 pub trait Number: Element + Entry {
-    /// Computes in this type.
+    /// Compute type of this value type.
     const COMPUTE: ComputeType;
     /// Name of the type.
     const NAME: &'static str;
-    /// Half as many bits.
+    /// Value type with half as many bits.
     type Half: Element;
-    /// Computes in half as many bits.
+    /// Compute type of the half.
     const HALF_COMPUTE: ComputeType;
     /// Name of the half.
     const HALF_NAME: &'static str;
-    /// The nearest number of half as many bits.
+    /// Converts to the nearest number with half as many bits.
     fn half(self) -> Self::Half;
 }
 
@@ -56,12 +55,12 @@ impl Number for Complex64 {
     }
 }
 
-/// A plan, or why there is none.
+/// A plan for an operation, or the reason why there is none.
 #[derive(Debug, Serialize)]
 pub struct Choice {
     pub operation: String,
     pub precision: &'static str,
-    /// The least that the product must move.
+    /// Least number of bytes that the product must move.
     pub bytes: f64,
     /// `bytes` at the machine's copy bandwidth.
     pub roofline_seconds: Option<f64>,
@@ -69,16 +68,16 @@ pub struct Choice {
     pub error: Option<String>,
 }
 
-/// What a plan says.
+/// Information of an analyzed plan.
 #[derive(Debug, Serialize)]
 pub struct Chosen {
     pub algorithm: String,
-    /// With how A is read.
+    /// Layout in which A is read.
     pub layout: String,
     pub in_place: bool,
-    /// Places for values over stored entries.
+    /// Slots for values over stored entries.
     pub fill: f64,
-    /// By the cost model, or measured with effort tuned; `None` if there is no prediction.
+    /// Prediction of the cost model, or measured time with effort tuned; `None` if there is neither.
     pub predicted_seconds: Option<f64>,
     pub analysis_seconds: f64,
     pub plan_bytes: usize,
@@ -87,7 +86,7 @@ pub struct Chosen {
     pub reason: String,
 }
 
-/// The choices for a matrix.
+/// Makes the choices for a matrix, in its own precision and in half of it.
 pub fn of<T: Number>(
     session: &Session,
     a: &OwnedCsr<T>,
@@ -107,7 +106,7 @@ fn in_type<T: Element>(
     report: &Report,
     (precision, compute): (&'static str, ComputeType),
 ) -> Result<Vec<Choice>> {
-    // As most programs have them: 32-bit offsets where these do.
+    // Uses 32-bit offsets where these suffice, as most programs do.
     let mut narrow = Vec::new();
     narrow.try_reserve_exact(a.offsets.len())?;
     if i32::try_from(a.nnz()).is_ok() {
@@ -161,7 +160,7 @@ impl Asked<'_> {
         ])
     }
 
-    /// Makes, analyzes and asks a plan. A plan that cannot be made is an answer, too.
+    /// Makes and analyzes a plan, and reads its information. A plan that cannot be made is a result, too.
     fn choice<'a>(
         &self,
         operation: String,

@@ -1,5 +1,5 @@
-//! `--explain`: what the cost model counts, what it expects of every candidate, what it takes and why;
-//! for a GPU and for a CPU, whatever this machine has.
+//! `--explain`: the statistics of the cost model, its predictions for every candidate, its choice and the
+//! reason; for a GPU and for a CPU, whatever this machine has.
 
 use std::io::{self, Write};
 
@@ -17,30 +17,30 @@ use crate::demo::table::{note, size};
 use crate::features::{Feature, Features};
 use crate::Result;
 
-/// One operation on a machine.
+/// The choice for one operation on one machine.
 #[derive(Debug, Serialize)]
 pub struct Explanation {
     pub operation: String,
     pub machine: &'static str,
     pub precision: &'static str,
-    /// What was counted, by name.
+    /// Pattern statistics, by name.
     pub features: Vec<Feature>,
-    /// In the order of the model's preference.
+    /// Candidates in the order of the model's preference.
     pub candidates: Vec<Candidate>,
     pub chosen: &'static str,
     pub reason: String,
 }
 
-/// An algorithm that could be taken.
+/// An algorithm among which the model chooses.
 #[derive(Debug, Serialize)]
 pub struct Candidate {
     pub algorithm: &'static str,
-    /// Of the matrix and the dense operands; `None` where the model has no number.
+    /// Bytes of the matrix and the dense operands; `None` if the model has no number.
     pub bytes: Option<f64>,
     pub seconds: Option<f64>,
 }
 
-/// Of a matrix and of its copy in half as many bits, SpMM for `n` columns.
+/// Explains the choices for a matrix and for its copy in half as many bits, SpMM with `n` columns.
 pub fn of<T: Number>(a: &OwnedCsr<T>, facts: &Facts, n: i64) -> Result<Vec<Explanation>> {
     let mut out = in_type(a, facts, n, (T::TYPE, T::COMPUTE), T::NAME)?;
     out.extend(in_type(a, facts, n, (T::Half::TYPE, T::HALF_COMPUTE), T::HALF_NAME)?);
@@ -71,7 +71,7 @@ fn in_type<V: Sync>(
     Ok(out)
 }
 
-/// What does not depend on the machine.
+/// Statistics and settings that do not depend on the machine.
 struct Asked<P> {
     survey: Survey,
     windows: SpmmSurvey,
@@ -91,7 +91,7 @@ impl<P: Fn(BackendKind) -> CountedProblem> Asked<P> {
         let mut candidates: Vec<Candidate> = Vec::new();
         for choice in choices {
             let algorithm = choice.algorithm().name();
-            // In place, and as a copy.
+            // An algorithm may occur twice, in place and as a copy; only the first is kept.
             if candidates.iter().all(|other| other.algorithm != algorithm) {
                 let (bytes, seconds) = (known(choice.bytes), known(choice.predicted_seconds));
                 candidates.push(Candidate { algorithm, bytes, seconds });
@@ -146,7 +146,7 @@ impl<P: Fn(BackendKind) -> CountedProblem> Asked<P> {
     }
 }
 
-/// Names of what is counted; all else is a mean, a share or a ratio.
+/// Names of the statistics that are counts; all others are means, shares or ratios.
 const COUNTS: [&str; 4] = ["entries of the longest row", "empty rows", "multiplications", "entries of C"];
 
 fn features(all: &[(&'static str, f64)]) -> Vec<Feature> {
@@ -154,7 +154,7 @@ fn features(all: &[(&'static str, f64)]) -> Vec<Feature> {
     all.iter().map(feature).collect()
 }
 
-/// Prints them all.
+/// Prints the features of learned row orders.
 pub fn print_features(out: &mut impl Write, features: &Features) -> io::Result<()> {
     let Features { version, micros, numbers } = features;
     let count = numbers.len();
@@ -162,7 +162,7 @@ pub fn print_features(out: &mut impl Write, features: &Features) -> io::Result<(
         out,
         "\nFeatures  list {version}, {count} numbers by which learned orders of rows are chosen, in {micros:.0} µs"
     )?;
-    // Two a line.
+    // Two features per line.
     for pair in numbers.chunks(2) {
         let cell = |Feature { name, value, is_count }: &Feature| {
             let value = if *is_count {
@@ -179,7 +179,7 @@ pub fn print_features(out: &mut impl Write, features: &Features) -> io::Result<(
     Ok(())
 }
 
-/// Prints them.
+/// Prints the explanations.
 pub fn print(out: &mut impl Write, all: &[Explanation]) -> io::Result<()> {
     writeln!(out, "\nWhy       what the cost model counts, expects of each candidate, and takes (*)")?;
     for found in all {

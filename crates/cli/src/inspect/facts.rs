@@ -1,4 +1,4 @@
-//! Numbers about a matrix.
+//! Statistics of a matrix.
 
 use matrices::owned::{MatrixError, OwnedCsr};
 use rayon::prelude::*;
@@ -10,34 +10,37 @@ use super::pattern::{compression, mirrored, Features, Pattern, BLOCKS};
 
 type Result<T> = std::result::Result<T, MatrixError>;
 
-/// What is found, in the order of the JSON object.
+/// Statistics of a matrix, in the order of the JSON object.
 #[derive(Debug, Default, Serialize)]
 pub struct Facts {
     pub rows: usize,
     pub cols: usize,
     pub nnz: u64,
     pub complex: bool,
-    /// Share of the entries off the diagonal whose mirror image is stored; `None` if not square.
+    /// Share of the off-diagonal entries whose mirror image is stored; `None` if not square.
     pub pattern_symmetry: Option<f64>,
-    /// What the values of mirrored pairs have in common; `None` if not square, or without values.
+    /// Symmetry of the values of mirrored pairs; `None` if not square, or without values.
     pub value_symmetry: Option<ValueSymmetry>,
     pub row_length: RowLength,
-    /// Largest i − j and j − i.
+    /// Largest i − j of entries (i, j), at least 0.
     pub bandwidth_below: u64,
+    /// Largest j − i of entries (i, j), at least 0.
     pub bandwidth_above: u64,
-    /// Entries on the diagonal, and those that are zero.
+    /// Number of stored entries on the diagonal.
     pub diagonal: u64,
+    /// Number of stored entries on the diagonal that are zero.
     pub diagonal_zeros: u64,
-    /// Share of the entries less than 2^16 columns behind the row's first; share of such rows.
+    /// Share of the entries less than 2^16 columns behind the row's first.
     pub near_entries: f64,
+    /// Share of the rows for which that holds for all entries, empty rows included.
     pub near_rows: f64,
-    /// Columns between neighbouring entries of a row, mean.
+    /// Mean distance in columns between neighbouring entries of a row.
     pub neighbour_distance: f64,
     pub blocks: Vec<Blocks>,
     pub spgemm: Spgemm,
 }
 
-/// Of the pairs (i, j), (j, i) that are both stored.
+/// Counts of the pairs (i, j), (j, i) that are both stored.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ValueSymmetry {
     pub pairs: u64,
@@ -56,11 +59,11 @@ pub struct RowLength {
     pub max: u64,
     pub variance: f64,
     pub empty_rows: u64,
-    /// Rows by length, without the buckets behind the longest.
+    /// Number of rows by length, without the empty buckets behind the longest.
     pub histogram: Vec<Bucket>,
 }
 
-/// Rows of `from` to `to` entries.
+/// Number of rows with `from` to `to` entries.
 #[derive(Debug, Serialize)]
 pub struct Bucket {
     pub from: u64,
@@ -68,7 +71,7 @@ pub struct Bucket {
     pub rows: u64,
 }
 
-/// Blocks of size × size, of a sample of the rows where there are more than 2²⁰ entries.
+/// Blocks of size × size with an entry; counted in a sample of the rows if there are more than 2²⁰ entries.
 #[derive(Debug, Serialize)]
 pub struct Blocks {
     pub size: usize,
@@ -81,16 +84,16 @@ pub struct Spgemm {
     /// `A·A` or `A·Aᵀ`.
     pub product: &'static str,
     pub products: u128,
-    /// Multiplications for an entry of C, estimated.
+    /// Multiplications per entry of C, estimated.
     pub compression: f64,
-    /// Entries of C, estimated: products / compression.
+    /// Number of entries of C, estimated: products / compression.
     pub nnz: f64,
-    /// Rows of C behind the estimate.
+    /// Number of rows of C behind the estimate.
     pub sampled_rows: usize,
 }
 
 impl Facts {
-    /// Looks at a matrix.
+    /// Computes the statistics of a matrix.
     pub fn of<T: Number>(a: &OwnedCsr<T>) -> Result<Self> {
         run_in_pool(|| {
             let pattern = pattern(a);
@@ -217,7 +220,7 @@ mod tests {
     fn rectangular_and_empty() {
         let a = OwnedCsr::from_triplets(2, 3, vec![(0, 0, 1.0), (1, 0, 1.0), (1, 2, 1.0)]).unwrap();
         let facts = Facts::of(&a).unwrap();
-        // Columns of 2, 0, 1 entries; A·Aᵀ is full.
+        // Columns have 2, 0 and 1 entries; A·Aᵀ is full.
         assert_eq!((facts.spgemm.products, facts.spgemm.compression), (5, 1.25));
         assert_eq!((facts.pattern_symmetry, facts.spgemm.product), (None, "A·Aᵀ"));
         let none = OwnedCsr::<f64>::from_triplets(0, 0, Vec::<(i32, i32, f64)>::new()).unwrap();

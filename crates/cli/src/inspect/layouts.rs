@@ -1,5 +1,4 @@
-//! What the cost model expects of each SpMV layout, on a GPU and on a CPU, whatever this
-//! machine has.
+//! Predictions of the cost model for each SpMV layout, on a GPU and on a CPU, whatever this machine has.
 
 use std::io::{self, Write};
 
@@ -13,21 +12,21 @@ use super::choices::Number;
 use crate::demo::table::size;
 use crate::Result;
 
-/// A layout on a machine.
+/// Prediction for a layout on a machine.
 #[derive(Debug, Serialize)]
 pub struct Prediction {
     pub machine: &'static str,
     pub precision: &'static str,
     pub algorithm: &'static str,
-    /// Of matrix, x and y.
+    /// Bytes of matrix, x and y.
     pub bytes: f64,
     pub seconds: f64,
-    /// This is what effort default takes.
+    /// True if effort default chooses this layout.
     pub chosen: bool,
 }
 
-/// Of a matrix and of its copy in half as many bits, layouts in the order of the model's
-/// preference.
+/// Makes the predictions for a matrix and for its copy in half as many bits, with layouts in the order of the
+/// model's preference.
 pub fn of<T: Number>(a: &OwnedCsr<T>) -> Result<Vec<Prediction>> {
     use tarsia::facade::Element;
     let mut out = in_type(a, (T::TYPE, T::COMPUTE), T::NAME)?;
@@ -35,7 +34,7 @@ pub fn of<T: Number>(a: &OwnedCsr<T>) -> Result<Vec<Prediction>> {
     Ok(out)
 }
 
-/// Rows of a matrix.
+/// Returns the pattern of a matrix by rows.
 pub fn pattern<V>(a: &OwnedCsr<V>) -> Pattern<'_, i64, i32> {
     Pattern {
         major: a.rows,
@@ -47,7 +46,7 @@ pub fn pattern<V>(a: &OwnedCsr<V>) -> Pattern<'_, i64, i32> {
     }
 }
 
-/// What the cost model is asked about the matrix, with values of one type.
+/// Describes the matrix, with values of one type, for the cost model.
 pub fn counted<V>(
     a: &OwnedCsr<V>,
     backend: BackendKind,
@@ -70,7 +69,7 @@ fn in_type<V: Sync>(
         let first = out.len();
         for choice in choices {
             let algorithm = choice.algorithm().name();
-            // csr is there twice: in place, and as a copy.
+            // csr occurs twice: in place, and as a copy.
             if out[first..].iter().any(|other| other.algorithm == algorithm) {
                 continue;
             }

@@ -1,11 +1,11 @@
-//! `tarsia inspect`: what a matrix looks like, and what the library would do with it.
+//! `tarsia inspect`: shows a matrix, and the library's choices for it.
 //!
-//! - [`facts`]: numbers about the matrix
-//! - [`layouts`]: what the cost model expects of each SpMV layout
-//! - [`choices`]: plans of each operation, and what they say
-//! - [`explain`]: what the cost model counts, expects and takes
-//! - [`spy`]: where the entries are, as text and as a picture
-//! - [`report`]: how it is printed
+//! - [`facts`]: statistics of the matrix
+//! - [`layouts`]: predictions of the cost model for each SpMV layout
+//! - [`choices`]: plans of each operation, and their information
+//! - [`explain`]: statistics, predictions and choices of the cost model
+//! - [`spy`]: positions of the entries, as text and as a picture
+//! - [`report`]: output
 
 mod choices;
 mod explain;
@@ -84,7 +84,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Whose choices are shown
+    /// Backend whose choices are shown
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     backend: Backend,
 
@@ -114,7 +114,7 @@ impl PlanEffort {
     }
 }
 
-/// All that is found.
+/// All results of the command.
 #[derive(Debug, Serialize)]
 struct Report {
     file: String,
@@ -123,26 +123,26 @@ struct Report {
     format: String,
     field: String,
     symmetry: String,
-    /// Whether the file states values; if not, its entries count as 1.
+    /// True if the file has values; if not, its entries count as 1.
     #[serde(skip)]
     has_values: bool,
     #[serde(flatten)]
     facts: Facts,
     backend: String,
-    /// `None` on a GPU, whose memory is not this machine's.
+    /// Copy bandwidth; `None` on a GPU, whose memory is not this machine's.
     copy_bytes_per_second: Option<f64>,
     predictions: Vec<Prediction>,
     choices: Vec<Choice>,
-    /// With --explain.
+    /// Filled with --explain only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     explanations: Vec<Explanation>,
-    /// Alike.
+    /// Filled with --explain only.
     #[serde(skip_serializing_if = "Option::is_none")]
     features: Option<Features>,
 }
 
 impl Args {
-    /// A name that promises another kind of picture than what is written is a mistake.
+    /// Refuses a name that promises another kind of picture than PNG.
     fn check_plot(&self) -> Result<()> {
         let Some(plot) = &self.plot else { return Ok(()) };
         match plot.extension() {
@@ -160,7 +160,7 @@ pub fn run(args: &Args) -> Result<bool> {
     let path = &args.matrix;
     let in_file = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     args.check_plot()?;
-    // Before the work: a backend that there is not is no reason to read a large file.
+    // Opened first: without the backend there is no need to read a large file.
     let session = Session::new(args.backend.kind())?;
     let start = Instant::now();
     let matrix = step(&format!("reading {}", path.display()), || run_in_pool(|| read_market_file(path)));
@@ -199,7 +199,7 @@ pub fn run(args: &Args) -> Result<bool> {
 fn look<T: Number>(args: &Args, session: &Session, a: &OwnedCsr<T>, report: &mut Report) -> Result<()> {
     report.facts = step("looking at the pattern", || Facts::of(a))?;
     if !report.has_values {
-        // Those of a pattern are made up, all of them 1.
+        // The values of a pattern are made up, all of them 1.
         report.facts.value_symmetry = None;
     }
     report.predictions = layouts::of(a)?;

@@ -1,9 +1,8 @@
-//! What a pattern looks like, as `tarsia inspect` prints it; no choice reads it.
+//! Statistics of a pattern for `tarsia inspect`; the library's choices do not use them.
 //!
-//! [`Features::of`] takes one parallel pass over the offsets and columns; blocks are counted in a
-//! sample of the rows. All sums are of integers, so that they do not depend on the number of
-//! threads. [`mirrored`] and [`compression`] look at entries in places all over the matrix; they
-//! are extra.
+//! [`Features::of`] takes one parallel pass over the offsets and columns; blocks are counted in a sample of
+//! the rows. All sums are of integers, so that they do not depend on the number of threads. [`mirrored`] and
+//! [`compression`] access entries all over the matrix and are separate.
 
 use std::collections::TryReserveError;
 use std::ops::Range;
@@ -14,21 +13,21 @@ use tarsia::facade::{is_drawn, Index};
 
 /// Sizes of the blocks that are counted: 2×2 to 8×8.
 pub const BLOCKS: Range<usize> = 2..9;
-/// Buckets of the histogram of row lengths: 0, 1, 2–3, 4–7, … A length is below 2³¹.
+/// Number of buckets of the histogram of row lengths: 0, 1, 2–3, 4–7, … A length is below 2³¹.
 pub const BUCKETS: usize = 32;
-/// Columns that a 16-bit number tells apart.
+/// Number of columns that a 16-bit number distinguishes.
 pub const NARROW: i64 = 1 << 16;
 
-/// Rows of a task: a multiple of every block size, so that no block is in two tasks.
+/// Number of rows of a task: a multiple of every block size, so that no block is in two tasks.
 const ROWS_PER_TASK: usize = 840;
-/// Entries of the rows whose blocks are counted, about, if there are more: at 70 to 440 ns an entry
-/// half a second of one thread at the most.
+/// Approximate number of entries in the sampled rows whose blocks are counted: at 70 to 440 ns an entry, at
+/// most half a second of one thread.
 const BLOCK_ENTRIES: u128 = 1 << 20;
-/// Rows of the product that [`compression`] looks at, at the most.
+/// Largest number of rows of the product in the sample of [`compression`].
 const SAMPLE: usize = 1024;
-/// Multiplications of the rows that it looks at, at the most (but for the first): below a second.
+/// Largest number of multiplications of these rows (the first row may exceed it): below a second.
 const SAMPLE_PRODUCTS: u64 = 1 << 25;
-/// Columns that are collected before duplicates are dropped: 4 MiB.
+/// Number of columns that are collected before duplicates are dropped: 4 MiB.
 const COLLECT: usize = 1 << 20;
 
 /// A pattern in CSR: base 0, columns ascending and unique in each row.
@@ -36,7 +35,7 @@ const COLLECT: usize = 1 << 20;
 pub struct Pattern<'a, I, J> {
     /// Number of columns.
     pub cols: usize,
-    /// rows + 1 positions in `indices`.
+    /// Row offsets: rows + 1 positions in `indices`.
     pub offsets: &'a [I],
     /// Columns of the entries, row by row.
     pub indices: &'a [J],
@@ -48,59 +47,60 @@ impl<'a, I: Index, J: Index> Pattern<'a, I, J> {
         self.offsets.len() - 1
     }
 
-    /// Columns of a row.
+    /// Returns the columns of a row.
     pub fn row(&self, row: usize) -> &'a [J] {
         &self.indices[self.offsets[row].to_i64() as usize..self.offsets[row + 1].to_i64() as usize]
     }
 }
 
-/// What one pass over a pattern finds. Counts are exact; those of blocks are of a sample of the rows.
+/// Results of one pass over a pattern. Counts are exact, except that blocks are counted in a sample of the
+/// rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Features {
     /// Number of rows.
     pub rows: usize,
     /// Number of columns.
     pub cols: usize,
-    /// Stored entries.
+    /// Number of stored entries.
     pub nnz: u64,
-    /// Entries of the shortest row; 0 if there is no row.
+    /// Number of entries of the shortest row; 0 if there is no row.
     pub least: u64,
-    /// Entries of the longest row.
+    /// Number of entries of the longest row.
     pub most: u64,
     /// Σ length², for the variance.
     pub squares: u128,
-    /// Rows by length: bucket 0 of no entries, bucket k of 2^(k−1) to 2^k − 1.
+    /// Number of rows by length: bucket 0 for no entries, bucket k for 2^(k−1) to 2^k − 1.
     pub histogram: [u64; BUCKETS],
-    /// max (i − j), max (j − i) of entries (i, j), at least 0.
+    /// max (i − j) and max (j − i) over entries (i, j), at least 0.
     pub bandwidth: (u64, u64),
-    /// Stored entries (i, i).
+    /// Number of stored entries (i, i).
     pub diagonal: u64,
-    /// Blocks of b × b, b in [`BLOCKS`], that hold an entry of the sample; they start at multiples
-    /// of b.
+    /// Number of blocks of b × b, b in [`BLOCKS`], that hold an entry of the sample; blocks start at
+    /// multiples of b.
     pub blocks: [u64; BLOCKS.end - BLOCKS.start],
-    /// Entries of the sample: all of up to 2²⁰, else about so many, of runs of 840 rows. One of each of
-    /// equal parts of the matrix is drawn, with a fixed seed.
+    /// Number of entries of the sample: all if there are up to 2²⁰, else about that many, in runs of 840
+    /// rows. One run is drawn from each of equal parts of the matrix, with a fixed seed.
     pub block_entries: u64,
-    /// Entries whose column is less than 2¹⁶ behind the row's first.
+    /// Number of entries whose column is less than 2¹⁶ behind the row's first.
     pub narrow: u64,
-    /// Rows of which that holds for all entries, empty ones included.
+    /// Number of rows for which that holds for all entries, empty ones included.
     pub narrow_rows: u64,
     /// Σ (j' − j) over neighbouring entries j < j' of a row.
     pub distance: u64,
-    /// Multiplications of A·A: Σ over the entries (i, j) of the length of row j; `None` if A is not
+    /// Number of multiplications of A·A: Σ over the entries (i, j) of the length of row j; `None` if A is not
     /// square.
     pub products: Option<u128>,
 }
 
 impl Features {
-    /// Looks at a pattern, on the threads of the caller's pool: a few nanoseconds an entry, and for
-    /// the blocks of the sample 70 (meshes, web graphs) to 440 (random columns) an entry of that,
-    /// measured with 2 threads beside other work.
+    /// Computes the statistics on the threads of the caller's pool: a few nanoseconds per entry, and for the
+    /// blocks of the sample 70 (meshes, web graphs) to 440 (random columns) per entry of it, measured with 2
+    /// threads beside other work.
     pub fn of<I: Index, J: Index>(pattern: &Pattern<'_, I, J>) -> Self {
         let (rows, square) = (pattern.rows(), pattern.rows() == pattern.cols);
         let tasks = rows.div_ceil(ROWS_PER_TASK);
         let nnz = pattern.indices.len();
-        // Not all of the tasks only where they have more entries than are wanted.
+        // Tasks are sampled only if all of them have more entries than wanted.
         let sample = (tasks as u128 * BLOCK_ENTRIES).checked_div(nnz as u128).unwrap_or(0);
         let sample = (sample.min(tasks as u128) as usize).max(1);
         let parts = (0..tasks).into_par_iter().map(|task| {
@@ -120,7 +120,7 @@ impl Features {
         out
     }
 
-    /// Of no rows.
+    /// Returns the statistics of no rows.
     fn none(square: bool) -> Self {
         Features {
             rows: 0,
@@ -141,7 +141,7 @@ impl Features {
         }
     }
 
-    /// Of two parts.
+    /// Adds the statistics of another part.
     fn with(mut self, other: Self) -> Self {
         let add = |to: &mut [u64], from: &[u64]| to.iter_mut().zip(from).for_each(|(a, b)| *a += b);
         self.nnz += other.nnz;
@@ -190,7 +190,7 @@ impl Features {
         out
     }
 
-    /// Adds the blocks of rows whose entries `self` has counted, and nothing else.
+    /// Counts the blocks of rows whose entries, and no others, `self` has counted.
     fn count_blocks<I: Index, J: Index>(&mut self, pattern: &Pattern<'_, I, J>, rows: Range<usize>) {
         self.block_entries = self.nnz;
         self.blocks = [
@@ -204,35 +204,36 @@ impl Features {
         ];
     }
 
-    /// Mean number of entries of a row; 0 without rows.
+    /// Returns the mean number of entries of a row; 0 without rows.
     pub fn mean(&self) -> f64 {
         share(self.nnz as f64, self.rows as f64)
     }
 
-    /// Variance of the number of entries of a row: mean of the squares less the square of the mean.
+    /// Returns the variance of the number of entries of a row: mean of the squares less the square of the
+    /// mean.
     pub fn variance(&self) -> f64 {
         // n · Σ l² − (Σ l)², exact until the division.
         let (rows, nnz) = (self.rows as u128, u128::from(self.nnz));
         share((rows * self.squares - nnz * nnz) as f64, (rows * rows) as f64)
     }
 
-    /// Rows without an entry.
+    /// Returns the number of rows without an entry.
     pub fn empty_rows(&self) -> u64 {
         self.histogram[0]
     }
 
-    /// Stored entries over places in the nonempty `size` × `size` blocks, `size` in [`BLOCKS`]:
-    /// 1 if every block is full. 0 without entries. Of the sample.
+    /// Returns stored entries over positions in the nonempty `size` × `size` blocks of the sample, `size` in
+    /// [`BLOCKS`]: 1 if every block is full, 0 without entries.
     pub fn block_fill(&self, size: usize) -> f64 {
         share(self.block_entries as f64, self.blocks[size - BLOCKS.start] as f64 * (size * size) as f64)
     }
 
-    /// Share of the entries whose column less the row's first takes 16 bits.
+    /// Returns the share of the entries whose column less the row's first takes 16 bits.
     pub fn narrow_share(&self) -> f64 {
         share(self.narrow as f64, self.nnz as f64)
     }
 
-    /// Mean distance of neighbouring entries of a row, in columns: 1 if rows are contiguous. 0
+    /// Returns the mean distance in columns of neighbouring entries of a row: 1 if rows are contiguous, 0
     /// without neighbours.
     pub fn mean_distance(&self) -> f64 {
         let nonempty = self.rows as u64 - self.empty_rows();
@@ -240,7 +241,7 @@ impl Features {
     }
 }
 
-/// a / b; 0 where b is 0.
+/// Returns a / b, or 0 if b is 0.
 fn share(a: f64, b: f64) -> f64 {
     if b == 0.0 {
         0.0
@@ -249,13 +250,13 @@ fn share(a: f64, b: f64) -> f64 {
     }
 }
 
-/// The histogram's bucket of a length.
+/// Returns the histogram's bucket of a length.
 fn bucket(length: u64) -> usize {
     ((u64::BITS - length.leading_zeros()) as usize).min(BUCKETS - 1)
 }
 
-/// Blocks of B × B that hold an entry, of rows that start at a multiple of B: the rows of a block are
-/// merged.
+/// Counts the blocks of B × B that hold an entry, in rows that start at a multiple of B, by merging the rows
+/// of each block.
 fn blocks<const B: usize, I: Index, J: Index>(pattern: &Pattern<'_, I, J>, rows: Range<usize>) -> u64 {
     let mut count = 0;
     for first in rows.clone().step_by(B) {
@@ -265,7 +266,7 @@ fn blocks<const B: usize, I: Index, J: Index>(pattern: &Pattern<'_, I, J>, rows:
         }
         while let Some(least) = rest.iter().filter_map(|cols| cols.first()).min() {
             count += 1;
-            // Behind the block's last column.
+            // The first column behind the block.
             let end = (least.to_i64() / B as i64 + 1) * B as i64;
             for cols in &mut rest {
                 while let [col, behind @ ..] = cols {
@@ -280,7 +281,7 @@ fn blocks<const B: usize, I: Index, J: Index>(pattern: &Pattern<'_, I, J>, rows:
     count
 }
 
-/// Multiplications of a row with these columns by a matrix.
+/// Returns the number of multiplications of a row with these columns by a matrix.
 fn row_products<I: Index, J: Index, K: Index>(cols: &[K], b: &Pattern<'_, I, J>) -> u64 {
     let length = |&col: &K| {
         let row = col.to_i64() as usize;
@@ -289,8 +290,8 @@ fn row_products<I: Index, J: Index, K: Index>(cols: &[K], b: &Pattern<'_, I, J>)
     cols.iter().map(length).sum()
 }
 
-/// Entries (i, j), i ≠ j, of a square pattern for which (j, i) is stored too. All of them: the pattern
-/// is symmetric. On the threads of the caller's pool; time O(nnz log(longest row)).
+/// Counts the entries (i, j), i ≠ j, of a square pattern for which (j, i) is stored too; if that is all of
+/// them, the pattern is symmetric. Runs on the threads of the caller's pool; time O(nnz log(longest row)).
 pub fn mirrored<I: Index, J: Index>(pattern: &Pattern<'_, I, J>) -> u64 {
     let of_row = |row: usize| {
         let is_mirrored = |&&col: &&J| {
@@ -303,19 +304,19 @@ pub fn mirrored<I: Index, J: Index>(pattern: &Pattern<'_, I, J>) -> u64 {
     (0..pattern.rows()).into_par_iter().with_min_len(ROWS_PER_TASK).map(of_row).sum()
 }
 
-/// A part of the rows of a product C = A·B.
+/// Counts of a sample of rows of a product C = A·B.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compression {
-    /// Rows that were looked at.
+    /// Number of rows in the sample.
     pub rows: usize,
-    /// Their multiplications.
+    /// Number of their multiplications.
     pub products: u64,
-    /// Their entries in C.
+    /// Number of their entries in C.
     pub entries: u64,
 }
 
 impl Compression {
-    /// Multiplications for an entry of C, at least 1; 1 where there are none.
+    /// Returns multiplications per entry of C, at least 1; 1 if there are none.
     pub fn ratio(&self) -> f64 {
         if self.entries == 0 {
             1.0
@@ -325,11 +326,11 @@ impl Compression {
     }
 }
 
-/// Makes the pattern of some rows of A·B, evenly spaced: all of up to 1,024, as long as they have
-/// fewer than 2²⁵ multiplications together. Which rows depends on nothing but the patterns. A has as
-/// many columns as B has rows.
+/// Makes the pattern of some rows of A·B, evenly spaced: up to 1,024 rows, as long as they have fewer than
+/// 2²⁵ multiplications together. The selection depends on the patterns alone. A has as many columns as B has
+/// rows.
 ///
-/// Error: `OutOfMemory` (about 4 bytes a column of B and thread).
+/// Error: `OutOfMemory` (about 4 bytes per column of B and thread).
 pub fn compression<I: Index, J: Index>(
     a: &Pattern<'_, I, J>,
     b: &Pattern<'_, I, J>,
@@ -340,7 +341,7 @@ pub fn compression<I: Index, J: Index>(
     sample.try_reserve_exact(count)?;
     let mut budget = SAMPLE_PRODUCTS;
     for k in 0..count {
-        // The middle of the k-th of `count` equal parts.
+        // The row in the middle of the k-th of `count` equal parts.
         let row = ((2 * k as u128 + 1) * rows as u128 / (2 * count as u128)) as usize;
         let products = row_products(a.row(row), b);
         if products <= budget || sample.is_empty() {

@@ -1,4 +1,4 @@
-//! How `tarsia inspect` prints.
+//! Output of `tarsia inspect`.
 
 use std::io::{self, Write};
 
@@ -11,10 +11,10 @@ use super::Report;
 use crate::demo::table::{grouped, note, size};
 use crate::Result;
 
-/// Characters of the longest bar of the histogram.
+/// Length in characters of the longest bar of the histogram.
 const BAR: f64 = 40.0;
 
-/// Prints everything.
+/// Prints the whole report.
 pub fn print(out: &mut impl Write, report: &Report, grid: &Grid) -> Result<()> {
     let facts = &report.facts;
     let Report { file, format, field, symmetry, .. } = report;
@@ -73,7 +73,7 @@ fn pattern(out: &mut impl Write, facts: &Facts) -> io::Result<()> {
             (from, to) if from == to => grouped(from),
             (from, to) => format!("{}–{}", grouped(from), grouped(to)),
         };
-        // A bucket with rows has a bar.
+        // Every bucket with rows has a bar.
         let bar = "#".repeat((BAR * bucket.rows as f64 / most as f64).ceil() as usize);
         writeln!(out, "{}", format!("  {range:>25} {:>15} {bar}", grouped(bucket.rows)).trim_end())?;
     }
@@ -120,7 +120,7 @@ fn separator(size: usize) -> &'static str {
     }
 }
 
-/// What pairs of values have in common.
+/// Describes the symmetry of the values of mirrored pairs.
 fn common(values: &ValueSymmetry) -> String {
     let ValueSymmetry { pairs, equal, opposite, conjugate } = *values;
     match pairs {
@@ -160,7 +160,7 @@ fn choices(out: &mut impl Write, choices: &[Choice]) -> io::Result<()> {
     Ok(())
 }
 
-/// `-`, `3.2 µs`, `1.25 ms`.
+/// Formats a time, such as `-`, `3.2 µs`, `1.25 ms`.
 fn time(seconds: Option<f64>) -> String {
     match seconds {
         None => "-".into(),
@@ -170,7 +170,8 @@ fn time(seconds: Option<f64>) -> String {
     }
 }
 
-/// `0 %`, `12.3 %`, `100 %`; not all and not nothing never look like it.
+/// Formats a share, such as `0 %`, `12.3 %`, `100 %`; only exact shares of 0 and 1 are printed as `0 %` and
+/// `100 %`.
 fn percent(share: f64) -> String {
     match share {
         0.0 => "0 %".into(),

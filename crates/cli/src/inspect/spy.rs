@@ -1,4 +1,4 @@
-//! Where the entries of a matrix are: counts on a grid, as text and as a picture.
+//! Positions of the entries of a matrix: counts on a grid, as text and as a picture.
 
 use std::io::{BufWriter, Write};
 
@@ -10,41 +10,42 @@ use tarsia::facade::run_in_pool;
 use crate::plot::png;
 use crate::Result;
 
-/// Characters of the text, and how much higher than wide a character is.
+/// Largest width and height of the text in characters, and height over width of a character.
 const TERMINAL: (usize, usize) = (72, 36);
 const CHARACTER: f64 = 2.0;
-/// Points of the longer side of the picture, and around it.
+/// Pixels of the longer side of the picture, and of its margin.
 const SIDE: usize = 1024;
 const MARGIN: usize = 16;
-/// A side is drawn at least this part of the other, however narrow the matrix is.
+/// Least length of the shorter side over that of the longer one, however narrow the matrix is.
 const NARROWEST: f64 = 0.1;
-/// From little to much.
+/// Characters for cells from little to much.
 const RAMP: &[u8] = b".:-=+*#%@";
-/// Colours from little to much, between which is interpolated: light to dark blue.
+/// Colours for cells from little to much, light to dark blue, between which values are interpolated.
 const COLOURS: [[f64; 3]; 3] = [[158.0, 202.0, 225.0], [49.0, 130.0, 189.0], [8.0, 29.0, 88.0]];
 
-/// Stored entries in each cell of a grid over a matrix.
+/// Numbers of stored entries in the cells of a grid over a matrix.
 #[derive(Debug)]
 pub struct Grid {
     /// Rows of cells.
     pub height: usize,
     /// Columns of cells.
     pub width: usize,
-    /// Row by row.
+    /// Counts, row by row.
     counts: Vec<u64>,
-    /// Places of the matrix in a cell, at the most.
+    /// Largest number of positions of the matrix in a cell.
     places: f64,
 }
 
 impl Grid {
-    /// Cells of at most `height` × `width`, never more than the matrix has places.
+    /// Counts entries in a grid of at most `height` × `width` cells, never more than the matrix has
+    /// positions.
     fn of<V: Sync>(a: &OwnedCsr<V>, height: usize, width: usize) -> Result<Self> {
         let (height, width) = (height.min(a.rows), width.min(a.cols));
         let mut counts = crate::demo::products::zeros(height * width)?;
         let cell = |index: usize, size: usize, cells: usize| index as u128 * cells as u128 / size as u128;
         run_in_pool(|| {
             counts.par_chunks_mut(width.max(1)).enumerate().for_each(|(at, counts)| {
-                // The first row whose cell this is, and the first of the next one.
+                // The first row of this row of cells, and the first of the next one.
                 let first = |at: usize| (at as u128 * a.rows as u128).div_ceil(height as u128) as usize;
                 for row in first(at)..first(at + 1) {
                     for &col in a.row(row).0 {
@@ -57,7 +58,7 @@ impl Grid {
         Ok(Grid { height, width, counts, places: side(a.rows, height) * side(a.cols, width) })
     }
 
-    /// For a terminal: the matrix' proportions, as far as they fit.
+    /// Makes the grid for a terminal: with the matrix's proportions, as far as they fit.
     pub fn for_terminal<V: Sync>(a: &OwnedCsr<V>) -> Result<Self> {
         // Height over width, in characters.
         let ratio = ratio(a) / CHARACTER;
@@ -66,8 +67,8 @@ impl Grid {
         Self::of(a, ((width * ratio).round() as usize).max(1), (width.round() as usize).max(1))
     }
 
-    /// How much a cell holds, from 0 (one entry) to 1 (all places); `None` if nothing. On a
-    /// logarithmic scale, because cells of a sparse matrix hold little of what they could.
+    /// Returns the level of a cell, from 0 (one entry) to 1 (all positions); `None` if it is empty. The scale
+    /// is logarithmic, because cells of a sparse matrix hold few of the entries that they could.
     fn level(&self, row: usize, col: usize) -> Option<f64> {
         match self.counts[row * self.width + col] {
             0 => None,
@@ -76,7 +77,7 @@ impl Grid {
         }
     }
 
-    /// A line of text for each row of cells.
+    /// Returns a line of text for each row of cells.
     pub fn lines(&self) -> impl Iterator<Item = String> + '_ {
         let shade = |level: Option<f64>| match level {
             None => ' ',
@@ -86,7 +87,7 @@ impl Grid {
     }
 }
 
-/// Height over width of the matrix, within what can be looked at.
+/// Returns height over width of the matrix, limited to a range that can be displayed.
 fn ratio<V>(a: &OwnedCsr<V>) -> f64 {
     (a.rows.max(1) as f64 / a.cols.max(1) as f64).clamp(NARROWEST, 1.0 / NARROWEST)
 }
@@ -106,7 +107,7 @@ pub fn plot<V: Sync, W: Write>(a: &OwnedCsr<V>, out: W) -> Result<()> {
         let margin = MARGIN as i32;
         let frame = [(margin - 2, margin - 2), (margin + width as i32 + 1, margin + height as i32 + 1)];
         area.draw(&Rectangle::new(frame, RGBColor(128, 128, 128)))?;
-        // Cells are points, or more than that for a small matrix.
+        // A cell is a pixel, or several for a small matrix.
         let edge = |cell: usize, cells: usize, points: usize| margin + (cell * points / cells) as i32;
         for row in 0..grid.height {
             for col in 0..grid.width {

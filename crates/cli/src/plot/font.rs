@@ -1,18 +1,17 @@
-//! Letters of 5 × 7 points, so that pictures have text on machines that have no
-//! fonts.
+//! Letters of 5 × 7 pixels, so that pictures have text on machines without fonts.
 
-/// Points from one letter to the next.
+/// Pixels from one letter to the next.
 pub const ADVANCE: i32 = 6;
-/// Points from one line to the next.
+/// Pixels from one line to the next.
 pub const LINE: i32 = 9;
-/// Points of a letter, from its top to the line on which it stands.
+/// Height of a letter in pixels, from its top to the baseline.
 pub const HEIGHT: i32 = 7;
 
-/// Rows of a letter, with those below the line on which it stands.
+/// Number of rows of a letter, including those below the baseline.
 pub const ROWS: usize = 9;
 
-/// The rows of a letter from its top, five bits each, the highest one leftmost.
-/// What there is no letter for is a box.
+/// Returns the rows of a letter from its top, five bits each, the highest one leftmost; a box for a letter
+/// that does not exist.
 pub fn glyph(letter: char) -> [u8; ROWS] {
     const FIRST: usize = ' ' as usize;
     let above = match (letter, (letter as usize).checked_sub(FIRST)) {
@@ -32,7 +31,7 @@ pub fn glyph(letter: char) -> [u8; ROWS] {
     out
 }
 
-/// From the space on.
+/// Letters of ASCII, from the space on.
 #[rustfmt::skip]
 const ASCII: [[u8; 7]; 95] = [
     [0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00], // space

@@ -1,8 +1,7 @@
-//! Pictures: a canvas that plotters draws on, which needs neither fonts nor
-//! libraries of the system.
+//! Pictures: a canvas that plotters draws on, which needs neither fonts nor libraries of the system.
 //!
-//! - [`font`]: its letters
-//! - [`png`]: its file
+//! - [`font`]: letters
+//! - [`png`]: file format
 
 mod font;
 pub mod png;
@@ -19,7 +18,7 @@ use plotters_backend::{
 
 use crate::Result;
 
-/// Points in memory, white at first.
+/// Pixels in memory, white at first.
 pub struct Canvas {
     size: (u32, u32),
     pixels: Vec<u8>,
@@ -31,17 +30,17 @@ pub struct Pen<'a>(&'a mut Canvas);
 type Drawn = std::result::Result<(), DrawingErrorKind<Infallible>>;
 
 impl Canvas {
-    /// An empty one.
+    /// Makes an empty canvas.
     pub fn new(width: u32, height: u32) -> Self {
         Canvas { size: (width, height), pixels: vec![255; 3 * width as usize * height as usize] }
     }
 
-    /// To draw on.
+    /// Returns a pen to draw with.
     pub fn pen(&mut self) -> Pen<'_> {
         Pen(self)
     }
 
-    /// Writes it as a PNG file.
+    /// Writes the canvas as a PNG file.
     pub fn save(&self, path: &Path) -> Result<()> {
         let named = |error: std::io::Error| format!("{}: {error}", path.display());
         let file = File::create(path).map_err(named)?;
@@ -62,9 +61,9 @@ impl Canvas {
     }
 }
 
-/// How many points a point of a letter is wide.
+/// Returns the width in pixels of a point of a letter.
 fn scale<S: BackendTextStyle>(style: &S) -> i32 {
-    // Letters are as high as the style says, the space between lines included.
+    // The style's size is the height of letters, including the space between lines.
     (style.size() / f64::from(font::LINE)).round().max(1.0) as i32
 }
 
@@ -100,7 +99,7 @@ impl DrawingBackend for Pen<'_> {
         style: &S,
         fill: bool,
     ) -> Drawn {
-        // The whole canvas is drawn so too: no point at a time through a line.
+        // The whole canvas is filled by this call, so pixels are not drawn one by one as parts of lines.
         let color = style.color();
         for y in top.max(0)..=bottom.min(self.0.size.1 as i32 - 1) {
             for x in left.max(0)..=right.min(self.0.size.0 as i32 - 1) {

@@ -1,18 +1,18 @@
-//! A PNG file of 8-bit RGB (W3C Portable Network Graphics, third edition).
+//! Writer of PNG files with 8-bit RGB (W3C Portable Network Graphics, third edition).
 
 use std::io::{Result, Write};
 
 use flate2::write::ZlibEncoder;
 use flate2::{Compression, Crc};
 
-/// Writes a picture, three bytes a point, row by row from the top; panics if there
-/// are not 3 · width · height bytes.
+/// Writes a picture, three bytes per pixel, row by row from the top; panics unless there are 3 · width ·
+/// height bytes.
 pub fn write<W: Write>(mut out: W, (width, height): (u32, u32), pixels: &[u8]) -> Result<()> {
     let stride = 3 * width as usize;
     assert_eq!(pixels.len(), stride * height as usize, "bytes of a picture");
     let mut data = ZlibEncoder::new(Vec::new(), Compression::default());
     for row in pixels.chunks(stride.max(1)) {
-        // No filter.
+        // Filter type 0: no filter.
         data.write_all(&[0])?;
         data.write_all(row)?;
     }

@@ -1,4 +1,4 @@
-//! `tarsia bench`: the table that it writes, and what it makes of tables.
+//! `tarsia bench`: the table that it writes, and the comparisons that it makes of tables.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,7 +7,7 @@ use matrices::owned::OwnedCsr;
 
 use super::{assert_has, done, error, stderr, stdout, tarsia, Folder};
 
-/// What a run that succeeded has printed on stdout.
+/// Runs the bench successfully; returns its stdout.
 #[track_caller]
 fn bench(arguments: &[&str]) -> String {
     let arguments = [&["bench"], arguments].concat();
@@ -16,7 +16,7 @@ fn bench(arguments: &[&str]) -> String {
     stdout(&output).to_string()
 }
 
-/// The lines of a table, each by the names of its columns.
+/// Parses the lines of a table; fields are found by the names of their columns.
 fn table(text: &str) -> Vec<HashMap<String, String>> {
     let mut lines = text.lines().map(|line| line.split('\t').collect::<Vec<_>>());
     let names = lines.next().expect("a line of names");
@@ -79,7 +79,7 @@ fn every_case_has_a_line() {
             assert_eq!((row["matrix"].as_str(), row["rows"].as_str()), ("small", "300"));
             assert!(number("max_rel_err") >= 0.0 && number("floor_us") >= 0.0, "{row:?}");
         }
-        // How long counting features took is said of SpMV.
+        // The note of SpMV has the time of the features.
         let features = row["note"].split(';').find_map(|part| part.strip_prefix("features_us="));
         let is_spmv = row["op"] == "spmv" && row["alg"] == "default";
         assert_eq!(features.is_some_and(|us| us.parse::<f64>().unwrap() > 0.0), is_spmv, "{row:?}");
@@ -91,8 +91,7 @@ fn every_case_has_a_line() {
     }
 }
 
-/// Each algorithm but `tile` is timed a second time, and its rows are right in their order.
-/// A plan that is told of few executes makes no copy of the matrix, one that is told nothing does.
+/// A plan for few executes makes no copy of the matrix; a plan without their number does.
 #[test]
 fn plans_are_told_how_many_executes_to_expect() {
     let folder = Folder::new();
@@ -112,6 +111,7 @@ fn plans_are_told_how_many_executes_to_expect() {
     assert_eq!(output.status.code(), Some(2));
 }
 
+/// Each algorithm but `tile` is timed a second time without sorting, and its rows are right in their order.
 #[test]
 fn products_without_order_have_lines() {
     let folder = Folder::new();
@@ -160,10 +160,10 @@ fn the_gallery_has_names() {
     assert_has(&error(&["bench", "--gallery", "no-such"]), &["--gallery", "no-such", "--list"]);
 }
 
-/// Columns of the rows of a matrix.
+/// The columns in each row of a matrix.
 type Rows = Vec<BTreeSet<usize>>;
 
-/// The pattern of A·B.
+/// Returns the pattern of A·B.
 fn product(a: &Rows, b: &Rows) -> Rows {
     a.iter().map(|row| row.iter().flat_map(|&k| b[k].iter().copied()).collect()).collect()
 }
@@ -182,8 +182,8 @@ fn entries(rows: &Rows) -> usize {
     rows.iter().map(BTreeSet::len).sum()
 }
 
-/// A line of points and its coarser one, every third point, as Matrix Market files A0, P0, A1, P1 and A2.
-/// What the table has to say of each product: name, rows and entries of both factors, entries of C.
+/// Writes a line of points and its coarser one, every third point, as Matrix Market files A0, P0, A1, P1 and
+/// A2. Returns the expected lines of the products: name, rows, and entries of both factors and of C.
 fn hierarchy(folder: &Folder) -> Vec<(String, usize, [usize; 3])> {
     std::fs::create_dir(folder.path("line")).unwrap();
     let write = |name: &str, rows: &Rows, cols: usize| {
@@ -259,7 +259,7 @@ fn products_of_two_files_are_timed() {
     // With --append, rows that the table has are not measured again.
     bench(&[&arguments[..], &common, &["--append"]].concat());
     assert_eq!(std::fs::read_to_string(&out).unwrap(), text);
-    // A matrix beside them is timed alone, too.
+    // A matrix that is given beside the pairs is also timed alone.
     let rows =
         table(&bench(&[&[tall.as_str()], &arguments[..3], &common[..6], &["--op", "spmv,spgemm"]].concat()));
     let found: Vec<_> = rows[2..].iter().map(|row| format!("{} {}", row["op"], row["matrix"])).collect();
@@ -278,7 +278,7 @@ fn what_is_no_pair_and_no_hierarchy_is_said_before_the_first_case() {
     assert_has(&said(&["--pair", &small, "/no/such.mtx"]), &["/no/such.mtx: No such file"]);
     let wrong = said(&["--pair", &small, &small, "--types", "f64", "--repeat", "1"]);
     assert_has(&wrong, &["small*small: a matrix of 300 × 200 cannot be multiplied by one of 300 × 200"]);
-    // P1 without its A; then without P0.
+    // First P1 without its A, then no P0.
     std::fs::remove_file(folder.path("line/A1.mtx")).unwrap();
     let missing = said(&["--hierarchy", &line]);
     assert_has(&missing, &[&format!("--hierarchy {line}: there is no A1"), "tsm"]);
@@ -319,10 +319,10 @@ fn tables_are_compared() {
         let mut lines = text.lines().skip_while(|line| !line.contains(part)).skip(2);
         lines.next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    // Over 110 and 110: 2.2 and 0.55.
+    // The times over 110 and 110 give 2.2 and 0.55.
     assert_eq!(words("the best of the vendor"), "spmv f64 1 default 2 1.100 20.00 0.55 b 1, b 0.55");
     assert_eq!(words("as it is"), "spmv f64 1 default 2 1.000 20.00 0.50 b 1, b 0.50");
-    // 110 against 100 and 107.
+    // The vendor takes 110 instead of 100 and 107.
     let factor = (1.1f64 * 110.0 / 107.0).sqrt();
     assert_has(&text, &[&format!("corrected: spmv × {factor:.3} (of 2 times)")]);
     assert!(words("corrected").starts_with(&format!("spmv f64 1 default 2 {factor:.3}")), "{text}");
@@ -334,7 +334,7 @@ fn tables_are_compared() {
     }
     let text = bench(&["--results", &ours, "--table", &theirs, "--impl", "cusparse", "--table-alg", "X"]);
     assert_has(&text, &["Speed-up over cusparse X of", "1.100"]);
-    // A wrong result of ours is said by the exit code.
+    // If a result of ours is wrong, the exit code is 1.
     let wrong = line("a", "tarsia\tdefault", 50.0).replace("warm_us", "WRONG by 9;warm_us");
     let wrong = folder.text("wrong.tsv", &format!("{HEAD}{wrong}"));
     assert_eq!(tarsia(&["bench", "--results", &wrong]).status.code(), Some(1));
@@ -352,7 +352,7 @@ fn what_cannot_be_done_is_said() {
     assert_has(&said(&["--against", "cusparse", "--backend", "host"]), &["--backend cuda"]);
     assert_has(&said(&["--against", "h100.tsv"]), &["cusparse", "mkl"]);
     assert_has(&said(&["--append"]), &["--out"]);
-    // The older name of --library, and several of them, are taken.
+    // The older name of --library is accepted, and so are several of them.
     let on_host = ["--against", "cusparse", "--backend", "host"];
     assert_has(&said(&[&on_host[..], &["--cusparse", "/a.so"]].concat()), &["--backend cuda"]);
     assert_has(&said(&[&on_host[..], &["--library", "/a", "--library", "/b"]].concat()), &["--backend cuda"]);
@@ -366,7 +366,8 @@ fn what_cannot_be_done_is_said() {
     assert_has(&error(&["bench"]), &["FILES"]);
 }
 
-/// A and B as their transposes and 64-bit indices, with a plan and in one call; every result is checked.
+/// A and B are stored as their transposes and with 64-bit indices, for products with a plan and without;
+/// every result is checked.
 #[test]
 fn operands_are_stored_as_asked() {
     let folder = Folder::new();
@@ -396,7 +397,7 @@ fn operands_are_stored_as_asked() {
     }
 }
 
-/// Versions of a library are compared as that library, and totals come at the end.
+/// Results of all versions of a library are compared as those of that library, and totals come at the end.
 #[test]
 fn versions_of_a_library_are_read() {
     let folder = Folder::new();
@@ -404,7 +405,7 @@ fn versions_of_a_library_are_read() {
     let ours = folder.text("ours.tsv", &format!("{HEAD}{}{theirs}", line("a", "tarsia\tdefault", 50.0)));
     let text = bench(&["--results", &ours]);
     assert_has(&text, &["Speed-up over the best of the vendor", "1.600", "Preparation and K executes"]);
-    // 100 µs of preparation each: (100 + 80 K) / (100 + 50 K), ahead from the first execute on.
+    // Both have 100 µs of preparation: (100 + 80 K) / (100 + 50 K), ahead from the first execute on.
     let totals = text.lines().skip_while(|line| !line.starts_with("Preparation")).nth(2).unwrap();
     let words = totals.split_whitespace().collect::<Vec<_>>().join(" ");
     let ratios = "1.200 (1.20 a) 1.500 (1.50 a) 1.588 (1.59 a) 1.599 (1.60 a)";
@@ -430,7 +431,7 @@ fn no_case_is_begun_when_time_is_up() {
     assert!(table(&std::fs::read_to_string(&out).unwrap()).len() < 6);
 }
 
-/// What goes to stdout is a table, whatever else is asked for.
+/// Stdout has nothing but the table, whatever other output is asked for.
 #[test]
 fn nothing_but_the_table_goes_to_stdout() {
     let folder = Folder::new();
@@ -448,13 +449,13 @@ fn nothing_but_the_table_goes_to_stdout() {
         assert!(std::path::Path::new(&plots).join(name).exists());
     }
     assert_has(stderr(&output), &["Speed-up over "]);
-    // With --out nobody reads stdout as a table.
+    // With --out, stdout is no table, so the comparison goes there.
     let out = folder.path("out.tsv");
     let output = tarsia(&[&arguments[..], &["--table", &theirs, "--plot", &plots, "--out", &out]].concat());
     assert_has(stdout(&output), &["floor_spmv_f64_1.png", "Speed-up over "]);
 }
 
-/// Files that are missing are all named before anything is measured.
+/// All missing files are named before anything is measured.
 #[test]
 fn missing_files_are_named_before_the_first_case() {
     let folder = Folder::new();
@@ -468,7 +469,7 @@ fn missing_files_are_named_before_the_first_case() {
     assert!(!std::path::Path::new(&out).exists(), "no table was begun");
 }
 
-/// The floor of a CPU is at the rate at which this CPU copies, and the table says so.
+/// The floor of a CPU is at the copy rate of this CPU, and the table says so.
 #[test]
 fn floors_of_the_host_are_at_its_own_copy_rate() {
     let folder = Folder::new();

@@ -1,11 +1,12 @@
-//! Commands in the README and the pages of docs/ are ones that the program takes.
+//! The program accepts the commands in the README and the pages of docs/.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{stdout, tarsia};
 
-/// Lines of a page that call the program, without `cargo run --release --` before it, and comments.
+/// Returns the words of the lines of a page that call the program, without `cargo run --release --` before
+/// them, and without comments.
 fn commands(text: &str) -> Vec<Vec<String>> {
     let lines = text.lines().filter_map(|line| {
         let line = line.trim_start_matches([' ', '`']);

@@ -1,4 +1,4 @@
-//! `tarsia generate`: files of gallery matrices.
+//! `tarsia generate`: the files of gallery matrices that it writes.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::{assert_has, done, error, stderr, stdout, tarsia, Folder};
 /// A matrix of a few kilobytes, and the name of its files.
 const SMALL: (&str, &str) = ("skewed:40x70:0.9:1", "skewed_40x70_0.9_1");
 
-/// A real Matrix Market file's matrix.
+/// Reads the matrix of a real Matrix Market file.
 fn market(path: impl AsRef<Path>) -> (MarketField, OwnedCsr<f64>) {
     let found = read_market_file(path).expect("the file is right");
     let MarketValues::Real(matrix) = found.values else { panic!("it is real") };
@@ -25,7 +25,7 @@ fn every_format_holds_the_pattern() {
     let folder = Folder::new();
     let (name, stem) = SMALL;
     let expected = named(name).unwrap();
-    // The folder is made: what ends in a slash is one.
+    // The folder is created: a name that ends in a slash is a folder.
     let out = folder.path("deep/er");
     let slashed = format!("{out}/");
     for (format, ending) in [("mtx", "mtx"), ("mtx.gz", "mtx.gz"), ("packed", "tsm"), ("bin", "bin")] {
@@ -83,21 +83,21 @@ fn laplacians_of_grids() {
         done(&["generate", name, "--values=laplacian", "--out", &path, "--force"]);
         assert_eq!(market(&path), (MarketField::Real, expected), "{name}");
     }
-    // The points in another order, and a grid of the list: what the demo's CG solves.
+    // Grids in another order, and grids of the list, also have a Laplacian that CG can solve.
     for name in ["poisson7:6/shuffled", "plate"] {
         let path = folder.path("other.tsm");
         done(&["generate", name, "--values=laplacian", "--out", &path, "--force"]);
         let PackedMatrix::Real(found) = read_packed(File::open(&path).unwrap()).unwrap() else { panic!() };
         assert!(found.is_cg_candidate(0.0) && found.values.iter().all(|v| [-1.0, 6.0, 8.0].contains(v)));
     }
-    // Random values, said or not.
+    // Random values are the same whether --values names their kind or not.
     let [said, unsaid] = ["said.mtx", "unsaid.mtx"].map(|name| folder.path(name));
     done(&["generate", "poisson7:6", "--values=random", "--out", &said]);
     done(&["generate", "--values", "poisson7:6", "--out", &unsaid]);
     let expected = with_values(named("poisson7:6").unwrap(), 1).unwrap();
     assert_eq!((market(&said).1, market(&unsaid).1), (expected.map_values(|v| v).unwrap(), expected));
 
-    // What is no grid has none, and no file is made of what comes before it.
+    // A matrix that is not a grid has no Laplacian, and no file is written for the names before it.
     let out = folder.path("none");
     for name in ["cant", "poisson7:3/unknowns:2", "uniform:9x9:2"] {
         let said = error(&["generate", "poisson5:4", name, "--values=laplacian", "--out", &out]);
@@ -121,7 +121,8 @@ fn several_matrices_make_a_folder() {
         let file = File::open(format!("{out}/{file}.bin")).unwrap();
         assert_eq!(read_generated(file).unwrap(), named(name).unwrap());
     }
-    // One name and a folder: a file inside it. A file's ending says the format, --format before it.
+    // With one name and a folder, the file is in the folder. The file's ending decides the format, unless
+    // --format is given.
     done(&["generate", "plate", "--out", &out]);
     assert_eq!(market(format!("{out}/plate.mtx")).1.into_pattern(), named("plate").unwrap());
     let odd = folder.path("plate.mtx");
@@ -131,8 +132,8 @@ fn several_matrices_make_a_folder() {
 
 #[test]
 fn a_part_of_the_list() {
-    // Refused for the file that is there, before the first matrix is made: which files it would make
-    // is seen, and no time spent on them.
+    // An existing file is refused before the first matrix is made, so the test takes no time; the error shows
+    // which files would be written.
     let folder = Folder::new();
     for (part, member) in [("comparison", "mac_econ"), ("more", "plate"), ("all", "plate")] {
         let out = folder.path(part);
@@ -166,7 +167,7 @@ fn the_list() {
     }
     assert_has(&text, kinds());
     assert!(text.lines().all(|line| line.chars().count() <= 100));
-    // What is listed under a title is what the title's word makes.
+    // The matrices under a title are those that the title's first word makes.
     let titles: Vec<&str> = text.lines().filter(|line| !line.starts_with(' ')).collect();
     assert!(titles[0].starts_with("comparison: ") && titles[1].starts_with("more: "), "{titles:?}");
 }
@@ -182,7 +183,7 @@ fn what_cannot_be_generated() {
         (&["poison:3", "--out", &out], &["tarsia: poison:3: kind of matrix: found 'poison'"]),
         (&["poisson7:99999", "--out", &out], &["rows: found", "at most 2147483647"]),
         (&["plate", "plate"], &["tarsia: 'plate' is there twice"]),
-        // Two names of one file.
+        // Two names that give one file name.
         (&["poisson5:7", "poisson5_7", "--out", &out], &["'poisson5_7'"]),
         (&["plate", "--out", "plate.txt"], &["plate.txt: ends in none of .mtx, .mtx.gz, .tsm, .bin"]),
         (&["plate", "--format", "csv"], &["possible values: mtx, mtx.gz, packed, bin"]),
@@ -195,7 +196,7 @@ fn what_cannot_be_generated() {
     }
     assert!(!Path::new(&out).exists() && !Path::new("plate.txt").exists());
 
-    // A file where a folder should be.
+    // There is a file where a folder should be.
     let file = folder.text("out.mtx", "mine");
     assert_has(&error(&["generate", "plate", "gaps", "--out", &file]), &[&file]);
     assert_has(&error(&["generate", "plate", "--out", &nowhere, "--format", "mtx"]), &[&nowhere]);

@@ -1,4 +1,4 @@
-//! `tarsia inspect`: what it prints, its JSON object and its picture.
+//! `tarsia inspect`: its output, its JSON object and its picture.
 
 use std::io::{Read, Write};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// What a run that succeeded has printed.
+/// Runs the command successfully; returns its stdout.
 #[track_caller]
 fn inspect(arguments: &[&str]) -> String {
     let output = tarsia(&[&["inspect"], arguments].concat());
@@ -23,7 +23,7 @@ fn json(arguments: &[&str]) -> Value {
 }
 
 fn band(folder: &Folder) -> String {
-    // 300 rows; 0 to 4 beside the diagonal on each side, of full values.
+    // 300 rows; up to 4 entries on each side of the diagonal; values with full mantissas.
     folder.matrix("band.mtx", &gallery::banded(300, 4, 7).unwrap())
 }
 
@@ -56,7 +56,7 @@ fn the_text() {
     for line in text.lines() {
         assert!(line.chars().count() <= 120, "{} columns: {line}", line.chars().count());
     }
-    // The plot: a frame of 72 × 36 characters with the diagonal in it, and nothing far from it.
+    // The plot is a frame of 72 × 36 characters with the diagonal in it, and nothing far from it.
     let plot: Vec<Vec<char>> =
         text.lines().filter(|line| line.starts_with("  |")).map(|line| line.chars().collect()).collect();
     assert_eq!(plot.len(), 36, "{text}");
@@ -72,7 +72,7 @@ fn the_text() {
 #[test]
 fn numbers_of_a_known_matrix() {
     let folder = Folder::new();
-    // Rows of 2, 0, 3, 1 entries.
+    // Rows of 2, 0, 3 and 1 entries.
     let text = "%%MatrixMarket matrix coordinate real general\n4 4 6\n\
                 1 1 0\n1 2 2\n3 1 5\n3 2 5\n3 3 1\n4 3 2\n";
     let found = json(&[&folder.text("small.mtx", text)]);
@@ -94,11 +94,12 @@ fn numbers_of_a_known_matrix() {
     for (key, value) in expected.as_object().unwrap() {
         assert_eq!(&found[key], value, "{key}");
     }
-    // 2×2 blocks: all four but the upper right.
+    // All 2×2 blocks have an entry but the upper right one.
     let blocks = found["blocks"].as_array().unwrap();
     assert_eq!(blocks.len(), 7);
     assert_eq!(blocks[0], serde_json::json!({ "size": 2, "count": 3, "fill": 0.5 }));
-    // Row 1: rows 1 and 2; row 3: rows 1, 2, 3; row 4: row 3. In C: 2, 3 and 3 entries.
+    // Row 1 multiplies rows 1 and 2; row 3 rows 1, 2 and 3; row 4 row 3. Their rows of C have 2, 3 and 3
+    // entries.
     let spgemm = &found["spgemm"];
     assert_eq!((&spgemm["products"], &spgemm["nnz"]), (&10.into(), &8.0.into()), "{spgemm}");
     assert_eq!((&spgemm["product"], &spgemm["sampled_rows"]), (&"A·A".into(), &4.into()));
@@ -122,7 +123,7 @@ fn choices_are_what_plans_say() {
         for key in ["predicted_seconds", "analysis_seconds"] {
             assert!(plan[key].as_f64().unwrap() > 0.0, "{key}: {choice}");
         }
-        // Slices are a copy, with some padding where rows differ in length.
+        // SpMV's slices are a copy, with some padding where rows differ in length.
         let is_copy = choice["operation"] == "SpMV";
         let fill = plan["fill"].as_f64().unwrap();
         assert_eq!(plan["in_place"], Value::from(!is_copy), "{choice}");
@@ -132,7 +133,7 @@ fn choices_are_what_plans_say() {
         let seconds = bytes / found["copy_bytes_per_second"].as_f64().unwrap();
         assert!((choice["roofline_seconds"].as_f64().unwrap() / seconds - 1.0).abs() < 1e-12);
     }
-    // y = A·x: entries of 12 bytes, 301 offsets of 4, two vectors.
+    // y = A·x: entries of 12 bytes, 301 offsets of 4 bytes, two vectors.
     let nnz = found["nnz"].as_f64().unwrap();
     assert_eq!(choices[0]["bytes"].as_f64(), Some(12.0 * nnz + 4.0 * 301.0 + 16.0 * 300.0));
     assert_eq!(choices[3]["bytes"].as_f64(), Some(8.0 * nnz + 4.0 * 301.0 + 8.0 * 300.0));
@@ -162,7 +163,7 @@ fn every_layout_is_predicted() {
             algorithms.sort_unstable();
             assert_eq!(algorithms, names, "{machine} {precision}");
             assert_eq!(here.iter().filter(|p| p["chosen"] == true).count(), 1);
-            // The entries' values, x and y at the least; seconds beyond memory's.
+            // At least the entries' values, x and y are moved; the time is above that of the memory traffic.
             let nnz = found["nnz"].as_f64().unwrap();
             let value = if precision == "fp64" { 8.0 } else { 4.0 };
             for p in &here {
@@ -172,7 +173,7 @@ fn every_layout_is_predicted() {
             }
         }
     }
-    // The host takes what it shows.
+    // The host's plan is the one that the predictions show as chosen.
     let chosen = predictions.iter().find(|p| p["machine"] == "host" && p["chosen"] == true).unwrap();
     assert_eq!(chosen["algorithm"], found["choices"][0]["plan"]["algorithm"]);
 }
@@ -211,7 +212,7 @@ fn files_of_other_kinds() {
     }
 }
 
-/// (width, height, pixels) of a picture of ours, its checksums checked.
+/// Reads a PNG file of ours and checks its checksums; returns (width, height, pixels).
 fn picture(path: &str) -> (usize, usize, Vec<[u8; 3]>) {
     let bytes = std::fs::read(path).unwrap();
     let mut rest = bytes.strip_prefix(b"\x89PNG\r\n\x1a\n").expect("the signature");
@@ -247,14 +248,14 @@ fn the_picture() {
     let (width, height, pixels) = picture(&out);
     assert_eq!((width, height), (1056, 1056));
     let at = |x: usize, y: usize| pixels[y * width + x];
-    // Row and column 100 and 250 of 300, in the middle of their cells.
+    // Pixels of rows and columns 100 and 250 of 300, in the middle of their cells.
     let place = |index: f64| (16.0 + (index + 0.5) / 300.0 * 1024.0) as usize;
     let (low, high) = (place(100.0), place(250.0));
     assert!(at(low, low)[0] < 100 && at(high, high)[0] < 100, "the diagonal is dark");
     assert_eq!((at(high, low), at(low, high), at(3, 3)), ([255; 3], [255; 3], [255; 3]));
     assert_eq!((at(14, 500), at(500, 1041)), ([128; 3], [128; 3]), "the frame");
 
-    // Ten times as high as wide at the most.
+    // A picture is at most ten times as high as wide.
     inspect(&[&folder.matrix("tall.mtx", &gallery::rectangular(5000, 3, 0.5, 1).unwrap()), "--plot", &out]);
     assert_eq!(picture(&out).0, 32 + 102);
     assert_eq!(picture(&out).1, 1056);
@@ -263,7 +264,7 @@ fn the_picture() {
 #[test]
 fn numbers_of_threads_change_nothing() {
     let folder = Folder::new();
-    // Several chunks of text, and entries that meet again far behind.
+    // The text has several chunks, and duplicates that are far apart.
     let n = 400;
     let mut text = format!("%%MatrixMarket matrix coordinate real symmetric\n{n} {n} 60000\n");
     let mut rng = matrices::SplitMix64::new(4);
@@ -308,7 +309,7 @@ fn what_cannot_be_done() {
     assert_has(&error(&["inspect", &band, "--effort", "much"]), &["possible values: quick, default, tuned"]);
     assert_has(&error(&["inspect"]), &["<MATRIX>"]);
 
-    // A file that is cut off where it is compressed.
+    // A file that is cut off within its compressed data.
     let mut zipped = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     zipped.write_all(&std::fs::read(&band).unwrap()).unwrap();
     let zipped = zipped.finish().unwrap();
@@ -327,7 +328,7 @@ fn pictures_are_png_files() {
         assert_has(&said, &[&format!("--plot {path}: "), "written as .png only"]);
         assert!(!said.contains("reading") && !Path::new(&path).exists(), "{said}");
     }
-    // Without an ending the name promises nothing.
+    // A name without an ending is accepted.
     for name in ["spy.PNG", "spy"] {
         inspect(&[&band, "--plot", &folder.path(name)]);
         assert_eq!(picture(&folder.path(name)).0, 1056);
@@ -357,7 +358,7 @@ fn a_program_that_stops_listening_is_no_error() {
         .expect("the binary runs");
     drop(child.stdout.take());
     let output = child.wait_with_output().expect("the binary ends");
-    // On a busy machine a step may take long enough to say so.
+    // On a busy machine a step may take long enough to print a progress message.
     let complaints: Vec<_> = stderr(&output).lines().filter(|line| !line.starts_with('…')).collect();
     assert_eq!((output.status.code(), complaints), (Some(0), vec![]));
 }
@@ -384,15 +385,15 @@ fn explanations() {
         assert!(candidates[0]["seconds"].as_f64().unwrap() > 0.0, "{one}");
         assert!(one["reason"].as_str().unwrap().starts_with(one["chosen"].as_str().unwrap()), "{one}");
         assert!(!one["features"].as_array().unwrap().is_empty(), "{one}");
-        // On a GPU the model knows them all.
+        // On a GPU the model predicts all candidates.
         if one["machine"] == "H100" && one["operation"] != "SpGEMM, A·A" {
             assert!(candidates.len() >= 4, "{one}");
             let seconds: Vec<_> = candidates.iter().map(|c| c["seconds"].as_f64().unwrap()).collect();
-            // sell is taken unless another is clearly faster.
+            // sell is chosen unless another candidate is clearly faster.
             assert!(seconds[1..].is_sorted() && seconds[0] <= 1.2 * seconds[1], "{one}");
         }
     }
-    // A band of 9 entries a row: rows near each other share their columns.
+    // In a band of 9 entries per row, neighbouring rows share their columns.
     let spmm = &all[1]["features"];
     assert_eq!(spmm[0]["name"], "entries that a row of B serves in windows of 8 rows");
     assert!(spmm[0]["value"].as_f64().unwrap() > 4.0, "{spmm}");

@@ -1,4 +1,4 @@
-//! The command line as a user runs it: what it prints and its exit codes.
+//! The command line as a user runs it: its output and its exit codes.
 
 mod bench;
 mod docs;
@@ -30,7 +30,7 @@ fn stderr(output: &Output) -> &str {
     std::str::from_utf8(&output.stderr).expect("UTF-8")
 }
 
-/// What a run that succeeded has printed.
+/// Runs the program successfully, with all checks passed; returns its stdout.
 #[track_caller]
 fn success(arguments: &[&str]) -> String {
     let output = tarsia(arguments);
@@ -44,8 +44,7 @@ fn success(arguments: &[&str]) -> String {
     text.to_string()
 }
 
-/// What a run without checks has printed that did what it should, and said nothing on stderr but
-/// how long it took.
+/// Runs the program successfully, with nothing on stderr but progress messages; returns its stdout.
 #[track_caller]
 fn done(arguments: &[&str]) -> String {
     let output = tarsia(arguments);
@@ -54,7 +53,7 @@ fn done(arguments: &[&str]) -> String {
     stdout(&output).to_string()
 }
 
-/// What a run that could not be done has said.
+/// Runs the program with an error that ends it with exit code 2; returns its stderr.
 #[track_caller]
 fn error(arguments: &[&str]) -> String {
     let output = tarsia(arguments);
@@ -69,7 +68,7 @@ fn assert_has(text: &str, parts: &[&str]) {
     }
 }
 
-/// A folder of files for one test.
+/// A temporary folder of files for one test.
 struct Folder(TempDir);
 
 impl Folder {
@@ -94,7 +93,7 @@ impl Folder {
     }
 }
 
-/// gzips a file with the system's gzip; `None` where there is none.
+/// Compresses a file with the system's gzip; `None` if there is none.
 fn gzip(path: &str) -> Option<PathBuf> {
     let status = Command::new("gzip").arg(path).stdin(Stdio::null()).status().ok()?;
     assert!(status.success());
@@ -129,7 +128,7 @@ fn demo_solves_times_and_checks() {
 fn demo_runs_on_every_backend() {
     for backend in ["auto", "host", "reference"] {
         let text = success(&["demo", "--size", "3x2x2", "--backend", backend]);
-        // What auto chooses depends on the machine.
+        // The backend that auto chooses depends on the machine.
         let best = Session::new(BackendKind::Auto).unwrap().kind();
         let best = best.c_name().trim_start_matches("TARSIA_BACKEND_").to_lowercase();
         let found = if backend == "auto" { &best } else { backend };
@@ -150,7 +149,7 @@ fn demo_of_a_rectangular_file_multiplies_by_the_transpose() {
         &["wide.mtx, fp64", "150 × 90", &nnz, "no CG (it is not square)", "\nSpGEMM, A·Aᵀ  ", "copy"],
     );
 
-    // The same, gzipped.
+    // The gzipped file gives the same output.
     if let Some(zipped) = gzip(&path) {
         let text = success(&["demo", zipped.to_str().unwrap()]);
         assert_has(&text, &["wide.mtx.gz, fp64", "150 × 90", &nnz]);
@@ -177,7 +176,7 @@ fn demo_says_why_there_is_no_solution() {
     let path = folder.text("zero.mtx", &format!("{header}2 2 2\n1 1 1.3\n2 1 5.7\n"));
     assert_has(&success(&["demo", &path]), &["an entry of its diagonal is not positive"]);
 
-    // News travels one point an iteration: CG needs 3000.
+    // Information travels one point per iteration, so CG needs 3000 iterations.
     let n = 3000i64;
     let entries =
         (0..n).flat_map(|i| [(i - 1, -1.0), (i, 2.0), (i + 1, -1.0)].map(|(j, value)| (i, j, value)));
@@ -230,7 +229,7 @@ fn demo_cuts_a_product_that_is_too_large() {
         &["not made: C is too large", "--max-c-gib is 0.00001", "of 400 rows, the longest among them"],
     );
 
-    // No room for a single row: nothing was checked, and that is not a PASS.
+    // There is no room for a single row, so nothing was checked, and that is not a PASS.
     let output = tarsia(&["demo", &path, "--max-c-gib", "1e-9"]);
     assert_eq!(output.status.code(), Some(1));
     assert_has(stdout(&output), &["FAIL SpGEMM", "not run, so not checked"]);

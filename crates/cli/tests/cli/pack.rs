@@ -1,4 +1,4 @@
-//! `tarsia pack`: what is written is what was read.
+//! `tarsia pack`: reading the written file returns the matrix.
 
 use std::fs::File;
 
@@ -24,7 +24,7 @@ fn matrices_come_back_with_the_same_bits() {
     assert_eq!(unpack(&pattern), PackedMatrix::Pattern(matrix.map_values(|_| ()).unwrap()));
     let bytes = |path: &str| std::fs::metadata(path).unwrap().len();
     assert!(3 * bytes(&pattern) < bytes(&packed) && 2 * bytes(&packed) < bytes(&plain));
-    // A file that is there already is replaced.
+    // An existing file is replaced.
     done(&["pack", &plain, &packed, "--pattern"]);
     assert_eq!(bytes(&packed), bytes(&pattern));
     if let Some(zipped) = gzip(&plain) {

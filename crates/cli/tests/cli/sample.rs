@@ -1,4 +1,4 @@
-//! `tarsia sample`: the table that choosers learn from.
+//! `tarsia sample`: the table of training data that it writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -7,14 +7,14 @@ use flate2::read::GzDecoder;
 
 use super::{assert_has, error, stderr, tarsia, Folder};
 
-/// Fields of the lines behind the names of the columns.
+/// Returns the fields of the lines behind the line of column names.
 fn lines(text: &str) -> Vec<Vec<String>> {
     let mut lines = text.lines().skip_while(|line| line.starts_with('#'));
     assert_eq!(lines.next(), Some("number\tmatrix\trows\tcols\tnnz\top\tprecision\tn\tnumbers\ttimes"));
     lines.map(|line| line.split('\t').map(str::to_string).collect()).collect()
 }
 
-/// What a run that succeeded has written.
+/// Runs the command successfully; returns the table that it writes.
 #[track_caller]
 fn sample(arguments: &[&str]) -> String {
     let folder = Folder::new();
@@ -27,7 +27,7 @@ fn sample(arguments: &[&str]) -> String {
     text
 }
 
-/// Names of the numbers of each operation.
+/// Returns how many numbers each operation has, from the lines that name them.
 fn names(text: &str) -> BTreeMap<String, usize> {
     let of = |line: &str| {
         let mut words = line.split(' ').skip(2).map(str::to_string);
@@ -47,7 +47,7 @@ fn drawn_matrices_have_numbers_and_times() {
     assert_eq!(numbers.into_iter().collect::<Vec<_>>(), ["0", "1", "2", "3"]);
     for line in &found {
         let is_matrix = line[5] == "matrix";
-        // Nothing is counted for SpMV and orders.
+        // SpMV and row orders have no numbers.
         assert_eq!(line[8].split_whitespace().count(), *names.get(&line[5]).unwrap_or(&0), "{line:?}");
         assert_eq!(line[9].is_empty(), is_matrix, "{line:?}");
         for time in line[9].split(' ').filter(|_| !is_matrix) {
@@ -56,9 +56,9 @@ fn drawn_matrices_have_numbers_and_times() {
             assert!(parts.len() == 4 && number(1) >= 0.0 && number(2) > 0.0 && number(3) >= 0.0, "{line:?}");
         }
     }
-    // Two groups each, but for what does not suit a matrix.
+    // Each matrix is measured in two groups, except for groups that do not suit it.
     assert!(found.iter().filter(|line| line[5] != "matrix").count() >= 6);
-    // The same matrices and numbers again, whatever the threads did.
+    // A second run has the same matrices and numbers, in whatever order the threads made them.
     let counted = |text: &str| {
         let mut lines: Vec<_> = lines(text).into_iter().map(|line| line[..9].to_vec()).collect();
         lines.sort();
@@ -104,8 +104,8 @@ fn named_matrices_are_measured_in_all_groups() {
     assert_eq!(candidates(19), ["hash", "tile"]);
 }
 
-/// All orders in each form of product, of named and drawn matrices, and results that are those of the product: the
-/// run fails where they are not.
+/// All row orders are measured in each form of product, for named and drawn matrices. The results are
+/// checked: the run fails if one is wrong.
 #[test]
 fn orders_are_measured_alone() {
     let drawn = ["--count", "2", "--seed", "4", "--least", "60", "--most", "400"];
@@ -123,7 +123,7 @@ fn orders_are_measured_alone() {
     let all = "none dcsr plain_sort flipped_sort lpt warp_aware cta_aware hybrid_1 hybrid_2_1 hybrid_2_2 \
                hybrid_2_3 rcm gray_code";
     for line in found.iter().filter(|line| line[5] != "matrix") {
-        // RCM is for square matrices.
+        // RCM exists for square matrices only.
         let is_square = line[2] == line[3];
         let all: Vec<_> = all.split_whitespace().filter(|&name| is_square || name != "rcm").collect();
         let times: Vec<_> = line[9].split(' ').map(|time| time.split(':').collect::<Vec<_>>()).collect();
@@ -132,12 +132,12 @@ fn orders_are_measured_alone() {
     }
 }
 
-/// The algorithms of a line.
+/// Returns the algorithms of a line.
 fn algorithms(line: &[String]) -> Vec<&str> {
     line[9].split(' ').map(|time| time.split(':').next().unwrap()).collect()
 }
 
-/// An older table's products, with the times of the algorithms that were named alone.
+/// The products of an older table are measured again, with the times of the named algorithms only.
 #[test]
 fn algorithms_are_measured_again() {
     let arguments = ["--count", "8", "--seed", "5", "--least", "60", "--most", "200"];
@@ -162,7 +162,7 @@ fn algorithms_are_measured_again() {
     for line in &found {
         assert_eq!(algorithms(line), [if line[5] == "spmm" { "row" } else { "csr" }], "{line:?}");
     }
-    // Drawn matrices, too.
+    // The same works for drawn matrices.
     let text = sample(&[&arguments[..], &["--algorithms", "row"]].concat());
     assert!(lines(&text).iter().all(|line| line[5] == "matrix" || algorithms(line) == ["row"]), "{text}");
     std::fs::write(&table, "0\tx\n").unwrap();

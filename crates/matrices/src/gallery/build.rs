@@ -1,18 +1,18 @@
-//! Patterns from rows or from edges that come in any order, repeated or not.
+//! Builders of patterns from rows or edges that come in any order, possibly repeated.
 
 use rayon::prelude::*;
 
 use super::Result;
 use crate::owned::{check_dimensions, try_filled, try_push, try_reserve, try_with_capacity, OwnedCsr};
 
-/// Most rows of one parallel task: some 100 µs of work for short rows.
+/// Largest number of rows of one parallel task: some 100 µs of work for short rows.
 const TASK_ROWS: usize = 1 << 12;
-/// Tasks into which a matrix of few, long rows is cut at least.
+/// Smallest number of tasks into which a matrix of few, long rows is cut.
 const TASKS: usize = 256;
-/// Tasks whose results wait for being appended, which bounds the memory beside the matrix.
+/// Number of tasks whose results may wait to be appended, which bounds the memory beside the matrix.
 const BATCH: usize = 64;
 
-/// Columns of a row that is being made.
+/// Columns of the row that is being made.
 #[derive(Default)]
 pub(super) struct Columns {
     list: Vec<i32>,
@@ -31,7 +31,7 @@ impl Columns {
         Ok(())
     }
 
-    /// The columns, sorted and once each.
+    /// Returns the columns, sorted and without duplicates.
     fn sorted(&mut self) -> &[i32] {
         if !self.list.is_sorted_by(|a, b| a < b) {
             self.list.sort_unstable();
@@ -41,7 +41,7 @@ impl Columns {
     }
 }
 
-/// Row lengths and columns of some rows that follow each other.
+/// Row lengths and columns of a range of rows.
 #[derive(Default)]
 struct Rows {
     lengths: Vec<usize>,
@@ -67,8 +67,8 @@ impl Rows {
     }
 }
 
-/// The pattern whose row i has the columns that `fill(i, …)` adds; `nnz` is about how many they are.
-/// Rows are made in parallel.
+/// Makes the pattern whose row i has the columns that `fill(i, …)` adds; `nnz` is an estimate of their
+/// number. Rows are made in parallel.
 pub(super) fn from_rows(
     rows: usize,
     cols: usize,
@@ -84,7 +84,7 @@ pub(super) fn from_rows(
             let start = first + k * task;
             Rows::make(start..end.min(start + task), &fill)
         };
-        // At most BATCH elements.
+        // `made` has at most BATCH elements.
         let made: Vec<Result<Rows>> = (0..tasks).into_par_iter().map(make).collect();
         for rows in made {
             matrix.append(&rows?)?;
@@ -93,7 +93,7 @@ pub(super) fn from_rows(
     Ok(matrix.finish())
 }
 
-/// [`from_rows`], row after row: for rows that continue one sequence of draws.
+/// Like [`from_rows`], but one row after the other, for rows that continue one sequence of draws.
 pub(super) fn from_rows_in_order(
     rows: usize,
     cols: usize,
@@ -107,7 +107,7 @@ pub(super) fn from_rows_in_order(
     Ok(matrix.finish())
 }
 
-/// A pattern that grows at its end.
+/// A pattern to which rows are appended.
 struct Pattern {
     rows: usize,
     cols: usize,
@@ -143,21 +143,21 @@ impl Pattern {
     }
 }
 
-/// Entries in any order; one that comes again counts once.
+/// Entries of a pattern in any order; one that is added again counts once.
 #[derive(Default)]
 pub(super) struct Edges {
-    /// Row in the upper, column in the lower half: the order of the numbers is CSR's.
+    /// Row in the upper, column in the lower half of each number, so that numeric order is CSR's order.
     list: Vec<u64>,
 }
 
 impl Edges {
-    /// No edges yet, room for `capacity`.
+    /// Makes an empty list with room for `capacity` edges.
     pub(super) fn with_capacity(capacity: usize) -> Result<Self> {
         Ok(Self { list: try_with_capacity(capacity)? })
     }
 
-    /// `count` edges, each from `edge(state)`, where `state` is what `start(k)` gave for edge number k,
-    /// the first of its task. Made in parallel.
+    /// Makes `count` edges in parallel, each by `edge(state)`; `start(k)` gives the state of a task whose
+    /// first edge has number k.
     pub(super) fn generate<S>(
         count: usize,
         start: impl Fn(usize) -> S + Sync,
@@ -185,7 +185,7 @@ impl Edges {
         self.push(b, a)
     }
 
-    /// Adds all pairs of `members`, those of one with itself too.
+    /// Adds all pairs of `members`, including each member with itself.
     pub(super) fn push_clique(&mut self, members: impl Iterator<Item = usize> + Clone) -> Result<()> {
         for row in members.clone() {
             for col in members.clone() {
@@ -195,7 +195,7 @@ impl Edges {
         Ok(())
     }
 
-    /// The pattern with these entries, which must be inside it.
+    /// Makes the pattern with these entries, all of which must be inside its shape.
     pub(super) fn into_pattern(self, rows: usize, cols: usize) -> Result<OwnedCsr<()>> {
         check_dimensions(rows, cols)?;
         let mut list = self.list;
@@ -216,7 +216,7 @@ impl Edges {
     }
 }
 
-/// Dimensions are below 2³¹.
+/// Packs an entry into one number; dimensions are below 2³¹, so both indices fit.
 fn key(row: usize, col: usize) -> u64 {
     (row as u64) << 32 | col as u64
 }

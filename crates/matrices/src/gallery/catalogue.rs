@@ -8,30 +8,30 @@ use super::transform::{expand, permute, random_permutation, window_permutation};
 use super::{kinds, Result};
 use crate::owned::{MatrixError, OwnedCsr};
 
-/// Which part of the list a matrix belongs to.
+/// The parts of the gallery's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Set {
-    /// The 25 of the comparison tables: 0.5 to 56 million entries.
+    /// The 25 matrices of the comparison tables: 0.5 to 56 million entries.
     Comparison,
-    /// Smaller ones, of more structures: 10⁴ to 5·10⁶ entries.
+    /// Smaller matrices with further structures: 10⁴ to 5·10⁶ entries.
     More,
 }
 
 /// A matrix of the gallery's list.
 #[derive(Clone, Copy, Debug)]
 pub struct Named {
-    /// Its name.
+    /// Name of the matrix.
     pub name: &'static str,
-    /// Its part of the list.
+    /// Part of the list to which it belongs.
     pub set: Set,
-    /// What it is, in a line.
+    /// Description in one line.
     pub description: &'static str,
-    /// Makes it from its seed.
+    /// Function that makes the pattern from its seed.
     make: fn(u64) -> Result<OwnedCsr<()>>,
 }
 
 impl Named {
-    /// Its seed: a hash of its name.
+    /// Returns its seed, a hash of its name.
     pub fn seed(&self) -> u64 {
         libstdcxx_hash(self.name)
     }
@@ -42,12 +42,12 @@ impl Named {
     }
 }
 
-/// The list: the matrices of the comparison tables first.
+/// Returns the list, the matrices of the comparison tables first.
 pub fn names() -> &'static [Named] {
     &LIST
 }
 
-/// The pattern called `name`: one of the list ([`names`]), or a kind with arguments as
+/// Makes the pattern called `name`: one of the list ([`names`]), or a kind with arguments as
 /// [`by_name`](super::by_name) takes it. Identical on every platform; see the module.
 ///
 /// Errors: `Argument` if there is no such name or an argument is bad; those of the generator.

@@ -1,13 +1,13 @@
 //! The 25 matrices of the comparison tables: stand-ins with the size and the structure of well-known
-//! ones, entry for entry those that the tables' own generator writes.
+//! matrices, entry for entry those that the tables' own generator writes.
 //!
 //! That generator is a C++ program. It seeds SplitMix64 with libstdc++'s `std::hash` of the matrix'
 //! name and takes (draw / 2¹⁶) mod n where it wants a number below n ([`SplitMix64::modulo`]).
 //!
 //! All but [`webbase`] use integers and IEEE additions, multiplications and divisions only, so they
 //! are the same on every platform. `webbase` calls `pow` and cuts the results, up to 10⁶, to
-//! integers: two libms that differ in the last bit make the same matrix with a probability above
-//! 0.9999, and the committed checksum would show the others.
+//! integers: two libms that differ in the last bit make the same matrix with a probability above 0.9999, and
+//! a different matrix would not match the committed checksum.
 
 use super::build::{from_rows_in_order, Edges};
 use super::grids::{band, hex_mesh, markov_triangle, wilson, Reach};
@@ -17,9 +17,9 @@ use super::{layers, rmat, Result};
 use crate::owned::OwnedCsr;
 use crate::random::SplitMix64;
 
-/// What libstdc++'s `std::hash<std::string>` gives on 64-bit little-endian machines: the 64-bit
-/// MurmurHash that Austin Appleby gave to the public domain, with the seed and the mixing of
-/// libstdc++'s definition (`_Hash_bytes`).
+/// Returns the value of libstdc++'s `std::hash<std::string>` on 64-bit little-endian machines: the 64-bit
+/// MurmurHash that Austin Appleby gave to the public domain, with the seed and the mixing of libstdc++'s
+/// definition (`_Hash_bytes`).
 pub(super) fn libstdcxx_hash(text: &str) -> u64 {
     const SEED: u64 = 0xc70f_6907;
     const MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
@@ -29,7 +29,7 @@ pub(super) fn libstdcxx_hash(text: &str) -> u64 {
         let mut bytes = [0; 8];
         bytes[..chunk.len()].copy_from_slice(chunk);
         let word = u64::from_le_bytes(bytes);
-        // Only whole words are mixed before they are added.
+        // Only whole words are mixed before they are combined with the hash.
         let word = match chunk.len() {
             8 => mix(word.wrapping_mul(MULTIPLIER)).wrapping_mul(MULTIPLIER),
             _ => word,
@@ -39,7 +39,7 @@ pub(super) fn libstdcxx_hash(text: &str) -> u64 {
     mix(mix(hash).wrapping_mul(MULTIPLIER))
 }
 
-/// A mesh whose nodes are shuffled inside windows and have `unknowns` unknowns each.
+/// Makes a mesh whose nodes are shuffled inside windows and have `unknowns` unknowns each.
 fn mesh(nodes: [usize; 3], reach: Reach, window: usize, unknowns: usize, seed: u64) -> Result<OwnedCsr<()>> {
     let mut graph = hex_mesh(nodes, reach)?;
     if window > 1 {
@@ -52,7 +52,7 @@ fn mesh(nodes: [usize; 3], reach: Reach, window: usize, unknowns: usize, seed: u
     }
 }
 
-// Each of these is a matrix of the catalogue; the argument is the seed.
+// Each of the following functions makes a matrix of the catalogue; the argument is the seed.
 
 pub(super) fn mc2depi(_: u64) -> Result<OwnedCsr<()>> {
     markov_triangle(1025)
@@ -98,8 +98,8 @@ pub(super) fn rmat16(seed: u64) -> Result<OwnedCsr<()>> {
     renamed_rmat(16, 8, seed)
 }
 
-/// Graph500's probabilities, and its renaming of the vertices, so that the numbers say nothing of
-/// the degrees.
+/// Makes an R-MAT graph with Graph500's probabilities and its renaming of the vertices, so that the numbers
+/// of vertices do not reveal their degrees.
 fn renamed_rmat(scale: u32, edge_factor: usize, seed: u64) -> Result<OwnedCsr<()>> {
     let n = rmat::vertices(scale)?;
     let mut rng = SplitMix64::new(seed);
@@ -141,8 +141,8 @@ pub(super) fn dnn80(seed: u64) -> Result<OwnedCsr<()>> {
     layers::kept(4096, 4096, 0.20, seed)
 }
 
-/// A crawl: page lengths from a Pareto distribution, two thirds of the links near the page, the
-/// others towards the first pages with the fourth power.
+/// Makes a web crawl: page lengths from a Pareto distribution, two thirds of the links near the page, the
+/// others to the page number N·u⁴ for a uniform u, so mostly to the first pages.
 pub(super) fn webbase(seed: u64) -> Result<OwnedCsr<()>> {
     const PAGES: usize = 1_000_005;
     const LONGEST: usize = 4700;
@@ -150,7 +150,7 @@ pub(super) fn webbase(seed: u64) -> Result<OwnedCsr<()>> {
     from_rows_in_order(PAGES, PAGES, 3_000_000, |page, out| {
         let links = rng.unit().max(1e-12).powf(-1.0 / 1.42) as usize;
         let links = links.min(LONGEST);
-        // Itself, or the first page of its site.
+        // The page itself, or the first page of its site.
         let home = if rng.modulo(2) != 0 { page } else { page / 64 * 64 };
         out.push(home)?;
         for _ in 1..links {
@@ -166,7 +166,7 @@ pub(super) fn webbase(seed: u64) -> Result<OwnedCsr<()>> {
     })
 }
 
-/// An economy: few entries a row, near the diagonal, near eight parallels of it, or anywhere.
+/// Makes an economy's matrix: few entries a row, near the diagonal, near eight parallels of it, or anywhere.
 pub(super) fn mac_econ(seed: u64) -> Result<OwnedCsr<()>> {
     const N: usize = 206_500;
     let mut rng = SplitMix64::new(seed);
@@ -182,14 +182,15 @@ pub(super) fn mac_econ(seed: u64) -> Result<OwnedCsr<()>> {
             } else {
                 rng.modulo(N) as isize - row as isize
             };
-            // Around the ends; no shift is beyond one turn.
+            // Indices wrap around the ends; no shift is longer than one turn.
             out.push((row as isize + shift).rem_euclid(N as isize) as usize)?;
         }
         Ok(())
     })
 }
 
-/// An integer program: diagonal blocks, 300 columns (and rows) that hold 2 to 12% of all, 4 full.
+/// Makes an integer program's matrix: diagonal blocks, 300 columns (and rows) that hold 2 to 12% of all
+/// positions, and 4 full ones.
 pub(super) fn mip1(seed: u64) -> Result<OwnedCsr<()>> {
     const N: usize = 66_463;
     const LONG: usize = 300;
@@ -219,8 +220,8 @@ pub(super) fn mip1(seed: u64) -> Result<OwnedCsr<()>> {
     edges.into_pattern(N, N)
 }
 
-/// Electrons: finite differences of order 12 on a grid of 57³ points, and 84 atoms, each coupling all
-/// points within √17 of it.
+/// Makes an electron structure matrix: finite differences of order 12 on a grid of 57³ points, and 84 atoms,
+/// each of which couples all points within √17 of it.
 pub(super) fn si41(seed: u64) -> Result<OwnedCsr<()>> {
     const L: usize = 57;
     const REACH: usize = 6;
@@ -249,7 +250,7 @@ pub(super) fn si41(seed: u64) -> Result<OwnedCsr<()>> {
     edges.into_pattern(N, N)
 }
 
-/// An optimisation problem: dense diagonal blocks that overlap, and 24 long rows and columns.
+/// Makes an optimisation problem's matrix: dense diagonal blocks that overlap, and 24 long rows and columns.
 pub(super) fn gupta3(seed: u64) -> Result<OwnedCsr<()>> {
     const N: usize = 16_783;
     const OVERLAP: usize = 30;
@@ -270,7 +271,7 @@ pub(super) fn gupta3(seed: u64) -> Result<OwnedCsr<()>> {
     edges.into_pattern(N, N)
 }
 
-/// Power flow: groups of 16 to 79 rows share the same 4 to 11 runs of columns.
+/// Makes a power flow matrix: groups of 16 to 79 rows share the same 4 to 11 runs of columns.
 pub(super) fn tsopf(seed: u64) -> Result<OwnedCsr<()>> {
     const N: usize = 38_120;
     let mut rng = SplitMix64::new(seed);

@@ -1,4 +1,4 @@
-//! Linear elasticity of a brick: the stiffness matrix by trilinear hexahedra, and its loads.
+//! Linear elasticity of a brick: the stiffness matrix of trilinear hexahedra, and load vectors.
 
 use std::array;
 
@@ -81,7 +81,7 @@ fn node_grid(elements: [usize; 3]) -> Result<[usize; 3]> {
     Ok(elements.map(|count| count + 1))
 }
 
-/// [`elasticity`] without the nodes of i < `first`: 0 gives the free, singular matrix.
+/// Like [`elasticity`], but leaves out only the nodes with i < `first`: 0 gives the free, singular matrix.
 pub(super) fn assemble_elasticity(
     elements: [usize; 3],
     young: f64,
@@ -96,8 +96,8 @@ pub(super) fn assemble_elasticity(
     let mut matrix = RowBuilder::new(rows, rows, nnz)?;
     let lowest = [first, 0, 0];
     for node in grid(lowest, end) {
-        // Row by row, not element by element: no array beside the result. The elements around a
-        // node are visited in the grid's order, so (i, j) and (j, i) are the same sum.
+        // Assembled row by row, not element by element, which needs no array beside the result. The elements
+        // around a node are visited in the grid's order, so (i, j) and (j, i) are the same sum.
         let mut blocks = [[[0.0; 3]; 27]; 3];
         // The position among 27 of a node at distance −1, 0 or 1 in each axis.
         let block_of = |q: [usize; 3]| (0..3).rev().fold(0, |n, d| 3 * n + q[d] + 1 - node[d]);
@@ -126,7 +126,7 @@ pub(super) fn assemble_elasticity(
     Ok(matrix.finish())
 }
 
-/// What pulls at the brick of [`elasticity`].
+/// A load on the brick of [`elasticity`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Load {
     /// A force per volume, (x, y, z), on the whole brick.
@@ -135,8 +135,8 @@ pub enum Load {
     Traction([f64; 3]),
 }
 
-/// The consistent load vector f = ∫ Nᵀ load that belongs to [`elasticity`]`(nx, ny, nz, …)`: one
-/// value per row, in the unit of a force. What falls on the clamped nodes is left out.
+/// The consistent load vector f = ∫ Nᵀ load that belongs to [`elasticity`]`(nx, ny, nz, …)`: one value per
+/// row, in the unit of a force. Forces on the clamped nodes are left out.
 pub fn elasticity_load(nx: usize, ny: usize, nz: usize, load: Load) -> Result<Vec<f64>> {
     let elements = [nx, ny, nz];
     let end = node_grid(elements)?;

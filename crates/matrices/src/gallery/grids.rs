@@ -5,14 +5,14 @@ use super::transform::expand;
 use super::{axis_pairs, dimension, neighbours, Result};
 use crate::owned::{MatrixError, OwnedCsr};
 
-/// Which nodes of a mesh of hexahedra share an entry, beside each with itself.
+/// Pairs of nodes of a mesh of hexahedra that share an entry, beside each node with itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Those one step apart along an axis: 7 points, the finite differences of second order.
+    /// Nodes one step apart along an axis: 7 points, the finite differences of second order.
     Faces,
-    /// Those also at most one step apart along two axes: 19 points.
+    /// Also nodes at most one step apart along each of two axes: 19 points.
     Edges,
-    /// Those of a common element: 27 points, trilinear finite elements; 9 in one layer of nodes.
+    /// Nodes of a common element: 27 points, trilinear finite elements; 9 in one layer of nodes.
     Corners,
 }
 
@@ -39,8 +39,8 @@ pub fn hex_mesh(nodes: [usize; 3], reach: Reach) -> Result<OwnedCsr<()>> {
     })
 }
 
-/// The sites one step from `site` in a periodic lattice of four dimensions, x fastest, with their
-/// axis; those across a period of 1 or 2 are named twice.
+/// The sites one step from `site` in a periodic lattice of four dimensions, x fastest, each with its axis. A
+/// site across a period of 1 or 2 comes twice.
 fn around(site: usize, dims: [usize; 4]) -> impl Iterator<Item = (usize, usize)> {
     let mut stride = 1;
     (0..4).flat_map(move |axis| {
@@ -64,11 +64,10 @@ pub fn lattice4(dims: [usize; 4], unknowns: usize) -> Result<OwnedCsr<()>> {
     expand(&graph, unknowns)
 }
 
-/// A stand-in for Wilson's fermion operator on a periodic 4D lattice: 4 spins of 3 colours a site. A
-/// spin is coupled, by full 3×3 blocks of colours, to itself on its site and on the 8 neighbouring
-/// ones; along the third axis also to spin ^ 1, along the fourth to spin ^ 2. 39 entries a row, as
-/// many as the published matrices of quantum chromodynamics have, fewer if a period is 1 or 2;
-/// nx·ny·nz·nt·12 rows; symmetric.
+/// A stand-in for Wilson's fermion operator on a periodic 4D lattice: 4 spins of 3 colours per site. A spin
+/// is coupled, by full 3×3 blocks of colours, to itself on its own site and on the 8 neighbouring sites;
+/// along the third axis also to spin ^ 1, along the fourth to spin ^ 2. 39 entries a row, like the published
+/// matrices of quantum chromodynamics, fewer if a period is 1 or 2; nx·ny·nz·nt·12 rows; symmetric.
 pub fn wilson(dims: [usize; 4]) -> Result<OwnedCsr<()>> {
     const SPINS: usize = 4;
     const COLOURS: usize = 3;
@@ -90,9 +89,9 @@ pub fn wilson(dims: [usize; 4]) -> Result<OwnedCsr<()>> {
     expand(&spins, COLOURS)
 }
 
-/// A Markov chain on the triangle of states (i, j), i + j < `n`: a state is coupled to itself, to
-/// (i + 1, j), (i − 1, j) and (i, j − 1) where they exist. States are numbered by (i, j), j fastest;
-/// n·(n + 1)/2 rows of at most 4 entries, their distances changing from row to row.
+/// A Markov chain on the triangle of states (i, j), i + j < `n`: a state is coupled to itself, to (i + 1, j),
+/// (i − 1, j) and (i, j − 1) where they exist. States are numbered by (i, j), j fastest; n·(n + 1)/2 rows of
+/// at most 4 entries, whose distances to the diagonal change from row to row.
 pub fn markov_triangle(n: usize) -> Result<OwnedCsr<()>> {
     let states = n as u128 * (n as u128 + 1) / 2;
     let rows = dimension([usize::try_from(states).unwrap_or(usize::MAX)])?;
@@ -115,7 +114,7 @@ pub fn markov_triangle(n: usize) -> Result<OwnedCsr<()>> {
     })
 }
 
-/// The line of [`markov_triangle`]'s state number `row`: the last that begins at or before it.
+/// Returns the line i of [`markov_triangle`]'s state number `row`: the last line that begins at or before it.
 fn line(n: usize, row: usize) -> usize {
     let (mut low, mut high) = (0, n);
     while high - low > 1 {
@@ -137,8 +136,8 @@ pub fn band(n: usize, below: usize, above: usize) -> Result<OwnedCsr<()>> {
     })
 }
 
-/// An arrow: the first `width` rows and columns full, and every (i, j) with
-/// |i − j| ≤ `half_bandwidth`. Symmetric; eliminated from its first row on it fills completely.
+/// An arrow: the first `width` rows and columns full, and every (i, j) with |i − j| ≤ `half_bandwidth`.
+/// Symmetric; elimination from the first row on fills it completely.
 pub fn arrow(n: usize, width: usize, half_bandwidth: usize) -> Result<OwnedCsr<()>> {
     if width > n {
         return Err(MatrixError::argument("width", width, format_args!("0 to {n}")));

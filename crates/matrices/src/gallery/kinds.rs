@@ -8,8 +8,8 @@ use super::{
 };
 use crate::owned::{MatrixError, OwnedCsr};
 
-/// The kinds of names that [`by_name`] knows, each with its arguments; those in brackets may be
-/// left out.
+/// Returns the kinds of names that [`by_name`] knows, each with its arguments; those in brackets may be left
+/// out.
 pub fn kinds() -> &'static [&'static str] {
     &[
         "poisson5:N",
@@ -38,26 +38,28 @@ pub fn kinds() -> &'static [&'static str] {
     ]
 }
 
-/// What may follow a kind, behind a slash, again and again: another matrix is made of the one before it.
+/// Returns the changes that may follow a kind, each behind a slash and in any number: each makes a new matrix
+/// of the one before it.
 pub fn changes() -> &'static [&'static str] {
     &["shuffled[:SEED]", "window:ROWS[:SEED]", "unknowns:U[:SEED]"]
 }
 
-/// The matrix called `name`: a kind and its arguments as [`kinds`] lists them, e.g. `poisson7:32`,
-/// `elasticity:10x10x10`, `rmat:12:8`. Colons and `x` separate the arguments, either for the other.
+/// Makes the matrix called `name`: a kind and its arguments as [`kinds`] lists them, e.g. `poisson7:32`,
+/// `elasticity:10x10x10`, `rmat:12:8`. Arguments are separated by colons or by `x`, which are
+/// interchangeable.
 ///
-/// `poisson*` is [`poisson`]; `elasticity` is [`elasticity`] (E = 1, NU = 0.3); `rmat` is [`rmat`]
-/// with Graph500's probabilities and EDGES a row; `banded` is [`banded`]; `uniform` is [`uniform`]
-/// with K a row; `rectangular` is [`rectangular`]; `dense` is [`dense_rows_cols`]; `empty` is
-/// [`empty`]; `gaps` is [`with_empty_rows`].
+/// `poisson*` is [`poisson`]; `elasticity` is [`elasticity`] (E = 1, NU = 0.3); `rmat` is [`rmat`] with
+/// Graph500's probabilities and EDGES a row; `banded` is [`banded`]; `uniform` is [`uniform`] with K entries
+/// a row; `rectangular` is [`rectangular`]; `dense` is [`dense_rows_cols`]; `empty` is [`empty`]; `gaps` is
+/// [`with_empty_rows`].
 ///
-/// The others are patterns, with values from SEED: `mesh` is [`hex_mesh`] of 27 points, expanded by
-/// UNKNOWNS a node; `lattice4`, `wilson`, `web`, `pruned`, `hypersparse`, `cliques` and `arrow` are the functions
-/// of these names; `markov` is [`markov_triangle`]; `circuit` is [`circuit`] with HUBS random hubs of
-/// PINS pins; `skewed` is [`pruned_skewed`], `columns` [`pruned_columns`]. SEED is 1 unless given.
+/// The other kinds are patterns, with values from SEED: `mesh` is [`hex_mesh`] of 27 points with UNKNOWNS
+/// unknowns per node; `lattice4`, `wilson`, `web`, `pruned`, `hypersparse`, `cliques` and `arrow` are the
+/// functions of these names; `markov` is [`markov_triangle`]; `circuit` is [`circuit`] with HUBS random hubs
+/// of PINS pins; `skewed` is [`pruned_skewed`], `columns` [`pruned_columns`]. SEED is 1 unless given.
 ///
 /// [`changes`] follow behind slashes, e.g. `poisson7:32/window:64/unknowns:3`, and make patterns: `shuffled`
-/// puts rows and columns in one random order, `window` shuffles those of each ROWS that follow each other
+/// permutes rows and columns by one random permutation, `window` shuffles them within windows of ROWS
 /// ([`window_permutation`]), `unknowns` is [`expand`].
 ///
 /// Errors: `Argument` that names the bad part; those of the generator.
@@ -68,7 +70,7 @@ pub fn by_name(name: &str) -> Result<OwnedCsr<f64>> {
     }
 }
 
-/// The pattern of [`by_name`]'s matrix.
+/// Makes the pattern of [`by_name`]'s matrix.
 pub(super) fn pattern(name: &str) -> Result<OwnedCsr<()>> {
     Ok(match make(name)? {
         Made::Matrix(matrix) => matrix.into_pattern(),
@@ -78,7 +80,7 @@ pub(super) fn pattern(name: &str) -> Result<OwnedCsr<()>> {
 
 enum Made {
     Matrix(OwnedCsr<f64>),
-    /// The values' seed with it.
+    /// A pattern, and the seed of its values.
     Pattern(OwnedCsr<()>, u64),
 }
 
@@ -114,7 +116,7 @@ fn make(name: &str) -> Result<Made> {
     Ok(Made::Matrix(matrix?))
 }
 
-/// A change of a pattern.
+/// Applies a change to a pattern.
 fn changed(before: OwnedCsr<()>, arguments: &Arguments) -> Result<Made> {
     let seed = arguments.get(arguments.labels.len() - 1, Some(1))?;
     let permuted = |order: Result<Vec<u32>>| permute(&before, &order?);
@@ -156,7 +158,7 @@ fn make_pattern(kind: &str, arguments: &Arguments, seed: u64) -> Result<OwnedCsr
     }
 }
 
-/// A name taken apart: position 0 is the kind.
+/// A name split into its arguments; position 0 is the kind.
 struct Arguments<'a> {
     grammar: &'static str,
     labels: Vec<&'static str>,
@@ -179,7 +181,7 @@ impl<'a> Arguments<'a> {
         Ok(Self { grammar, labels, found })
     }
 
-    /// Argument `k`, counted from 1; `default` if the name ends before it.
+    /// Returns argument `k`, counted from 1, or `default` if the name ends before it.
     fn get<T: std::str::FromStr>(&self, k: usize, default: Option<T>) -> Result<T> {
         let value = match self.found.get(k) {
             Some(text) => text.parse().ok(),

@@ -3,16 +3,16 @@
 use super::Result;
 use crate::owned::{try_filled, MatrixError, OwnedCsr};
 
-/// Grids of the list, with the neighbours of an inner point.
+/// Matrices of the list that are grids, with the number of neighbours of an inner point.
 const NAMED: [(&str, f64); 5] =
     [("hpcg128", 26.0), ("poisson160", 6.0), ("plate", 8.0), ("shuffled27", 26.0), ("windowed7", 6.0)];
-/// Kinds of grids, alike.
+/// Kinds of matrices that are grids, with the number of neighbours of an inner point.
 const KINDS: [(&str, f64); 3] = [("poisson5", 4.0), ("poisson7", 6.0), ("poisson27", 26.0)];
-/// Changes that leave a grid what it is: its points in another order.
+/// Changes that only reorder the points of a grid.
 const ORDERS: [&str; 2] = ["shuffled", "window"];
 
-/// How many neighbours an inner point of the grid called `name` has; `None` if that is no grid's name.
-/// (Whether there is a matrix of this name is not looked at.)
+/// Returns how many neighbours an inner point of the grid called `name` has; `None` if that is not the name
+/// of a grid. (Does not check that there is a matrix of this name.)
 fn neighbours_of(name: &str) -> Option<f64> {
     if let Some((_, count)) = NAMED.iter().find(|(grid, _)| *grid == name) {
         return Some(*count);
@@ -23,14 +23,14 @@ fn neighbours_of(name: &str) -> Option<f64> {
     parts.all(|change| ORDERS.contains(&change)).then_some(*count)
 }
 
-/// Whether [`laplacian`] has values for the matrix of this name ([`named`](super::named)).
+/// Returns whether [`laplacian`] has values for the matrix of this name ([`named`](super::named)).
 pub fn is_grid(name: &str) -> bool {
     neighbours_of(name).is_some()
 }
 
-/// The discrete Laplacian −Δ (times h²) with Dirichlet boundary on the grid called `name`, whose pattern
-/// ([`named`](super::named)) this is: the number of neighbours of an inner point on the diagonal, −1 for
-/// each neighbour in the grid. Symmetric positive definite.
+/// Gives values to `pattern`, the pattern of the grid called `name` ([`named`](super::named)): the discrete
+/// Laplacian −Δ (times h²) with Dirichlet boundary, the number of neighbours of an inner point on the
+/// diagonal, −1 for each neighbour in the grid. Symmetric positive definite.
 ///
 /// Errors: `Argument` if [`is_grid`] says no; `OutOfMemory`.
 pub fn laplacian(name: &str, pattern: OwnedCsr<()>) -> Result<OwnedCsr<f64>> {
@@ -80,7 +80,7 @@ mod tests {
         let pattern = permute(&named("poisson7:5").unwrap(), &order).unwrap();
         assert_eq!((&found.offsets, &found.indices), (&pattern.offsets, &pattern.indices));
         let plain = poisson(Stencil::Seven, 5).unwrap();
-        // Row i of one is a row of the other: the same sums, in another order.
+        // Row i of one matrix is a row of the other: the row sums are the same, in another order.
         let sums = |a: &OwnedCsr<f64>| {
             let mut sums: Vec<f64> = (0..a.rows).map(|row| a.row(row).1.iter().sum()).collect();
             sums.sort_by(f64::total_cmp);
@@ -94,7 +94,7 @@ mod tests {
     fn grids_are_known_by_name() {
         let grids: Vec<&str> = names().iter().map(|entry| entry.name).filter(|name| is_grid(name)).collect();
         assert_eq!(grids, ["hpcg128", "poisson160", "shuffled27", "windowed7", "plate"]);
-        // No row of a grid has more entries than an inner point.
+        // No row of a grid has more entries than an inner point, whose row sum is 0.
         let found = laplacian("plate", named("plate").unwrap()).unwrap();
         let sums = |row: usize| found.row(row).1.iter().sum::<f64>();
         let inner = (0..found.rows).filter(|&row| sums(row) == 0.0).count();

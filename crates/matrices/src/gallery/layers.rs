@@ -1,4 +1,4 @@
-//! Patterns without structure: pruned layers of neural networks, matrices whose rows are mostly empty.
+//! Patterns without structure: pruned layers of neural networks, and matrices whose rows are mostly empty.
 
 use super::build::{from_rows, from_rows_in_order, Columns};
 use super::{at_most, probability, random_permutation, ColumnSampler, Result};
@@ -12,10 +12,10 @@ pub fn pruned(rows: usize, cols: usize, sparsity: f64, seed: u64) -> Result<Owne
     kept(rows, cols, 1.0 - sparsity, seed)
 }
 
-/// Most weights, M·K, of a layer: a draw for each is a quarter of an hour on one core.
+/// Largest number of weights, M·K, of a layer: one draw for each takes a quarter of an hour on one core.
 const MAX_WEIGHTS: u128 = 1 << 40;
 
-/// `TooLarge` if a layer has more weights than anybody waits for.
+/// Returns `TooLarge` if a layer has more weights than [`MAX_WEIGHTS`].
 fn check_weights(rows: usize, cols: usize) -> Result<()> {
     let found = rows as u128 * cols as u128;
     if found <= MAX_WEIGHTS {
@@ -24,7 +24,7 @@ fn check_weights(rows: usize, cols: usize) -> Result<()> {
     Err(MatrixError::TooLarge { what: "weights of the layer".into(), found, limit: MAX_WEIGHTS })
 }
 
-/// Each entry of a `rows` × `cols` matrix with probability `density`; M·K draws.
+/// Keeps each entry of a `rows` × `cols` matrix with probability `density`; takes M·K draws.
 pub(super) fn kept(rows: usize, cols: usize, density: f64, seed: u64) -> Result<OwnedCsr<()>> {
     check_weights(rows, cols)?;
     let rng = SplitMix64::new(seed);
@@ -33,12 +33,12 @@ pub(super) fn kept(rows: usize, cols: usize, density: f64, seed: u64) -> Result<
     })
 }
 
-/// As [`pruned`], but a row keeps its weights with the probability
-/// (1 − `sparsity`)·(1 − `skew` + 4·`skew`·u³), u uniform in [0, 1), at most 1: magnitude pruning
-/// over a whole layer, which leaves some rows nearly empty and others with a multiple of the mean.
-/// `skew` is from 0 (as `pruned`) to 1 (row lengths with 1.13 times the mean as standard deviation,
-/// up to 4 times the mean). Fewer entries than `pruned` where the probability is cut at 1, so
-/// for a `sparsity` below 1 − 1 / (1 + 3·`skew`).
+/// Like [`pruned`], but a row keeps its weights with the probability (1 − `sparsity`)·(1 − `skew` +
+/// 4·`skew`·u³), u uniform in [0, 1), at most 1. This resembles magnitude pruning over a whole layer, which
+/// leaves some rows nearly empty and others with a multiple of the mean. `skew` is from 0 (as `pruned`) to 1
+/// (row lengths with 1.13 times the mean as standard deviation, up to 4 times the mean). There are fewer
+/// entries than in `pruned` where the probability is cut at 1, so for a `sparsity` below 1 − 1 / (1 +
+/// 3·`skew`).
 pub fn pruned_skewed(rows: usize, cols: usize, sparsity: f64, skew: f64, seed: u64) -> Result<OwnedCsr<()>> {
     probability("sparsity", sparsity)?;
     probability("skew", skew)?;
@@ -52,10 +52,10 @@ pub fn pruned_skewed(rows: usize, cols: usize, sparsity: f64, skew: f64, seed: u
     })
 }
 
-/// As [`pruned`], but the column of rank r (from 1; ranks are shuffled) keeps its weights with the
-/// probability min(1, s · r^−`exponent`), with the s that leaves (1 − `sparsity`)·M·K entries on
-/// average: features that are read by nearly all of the next layer beside such as hardly anybody
-/// reads. `exponent` is from 0 (as `pruned`) to 4.
+/// Like [`pruned`], but the column of rank r (from 1; ranks are shuffled) keeps its weights with the
+/// probability min(1, s · r^−`exponent`), where s gives (1 − `sparsity`)·M·K entries on average: some
+/// features are read by nearly all of the next layer, others by hardly any of it. `exponent` is from 0 (as
+/// `pruned`) to 4.
 pub fn pruned_columns(
     rows: usize,
     cols: usize,
@@ -82,7 +82,8 @@ pub fn pruned_columns(
     })
 }
 
-/// min(1, s · r^−`exponent`) for the ranks r from 1 on, with the mean `mean` (0 to 1).
+/// Fills `out` with min(1, s · r^−`exponent`) for the ranks r from 1 on, with s such that the mean is `mean`
+/// (0 to 1).
 fn power_law(out: &mut [f64], mean: f64, exponent: f64) {
     if mean >= 1.0 {
         return out.fill(1.0);
@@ -91,7 +92,8 @@ fn power_law(out: &mut [f64], mean: f64, exponent: f64) {
     for (at, weight) in out.iter_mut().enumerate() {
         *weight = ((at + 1) as f64).powf(-exponent);
     }
-    // The first `full` are 1: as few as leave s · weight ≤ 1 for the others.
+    // The first `full` probabilities are 1, and `full` is the least number that leaves s · weight ≤ 1 for the
+    // others.
     let mut rest: f64 = out.iter().sum();
     let mut full = 0;
     while full < out.len() && (total - full as f64) * out[full] > rest {
@@ -108,14 +110,14 @@ fn keep(cols: usize, density: f64, rng: &mut SplitMix64, out: &mut Columns) -> R
     (0..cols).filter(|_| rng.unit() < density).try_for_each(|col| out.push(col))
 }
 
-/// The entries to make room for: their mean and 6 of the skewed layers' standard deviations.
+/// Number of entries to reserve: their mean and 6 of the skewed layers' standard deviations.
 fn expected(rows: usize, cols: usize, density: f64) -> u128 {
     let deviation = 1.0 / (rows as f64).max(1.0).sqrt();
     (rows as f64 * cols as f64 * density * (1.0 + 7.0 * deviation)) as u128
 }
 
-/// `filled` rows, drawn uniformly, have `per_row` entries each, at columns drawn uniformly; all others
-/// are empty.
+/// A matrix of which `filled` rows, drawn uniformly, have `per_row` entries each, at columns drawn uniformly;
+/// all other rows are empty.
 pub fn hypersparse(
     rows: usize,
     cols: usize,
@@ -125,7 +127,7 @@ pub fn hypersparse(
 ) -> Result<OwnedCsr<()>> {
     at_most("filled", filled, rows)?;
     at_most("per_row", per_row, cols)?;
-    // Before arrays of these sizes are made.
+    // Checked before arrays of these sizes are made.
     super::check_dimensions(rows, cols)?;
     let mut rng = SplitMix64::new(seed);
     let mut is_filled = try_filled(rows, false)?;
@@ -141,8 +143,8 @@ pub fn hypersparse(
     })
 }
 
-/// `per_row` draws of a column a row; one that is drawn again counts once. Each row has its own
-/// draws.
+/// Draws `per_row` columns for each row; a column that is drawn again counts once. Each row has draws of its
+/// own.
 pub(super) fn drawn(rows: usize, cols: usize, per_row: usize, seed: u64) -> Result<OwnedCsr<()>> {
     if cols == 0 && per_row > 0 {
         return Err(MatrixError::argument("cols", cols, "at least 1"));

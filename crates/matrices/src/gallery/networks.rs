@@ -1,4 +1,4 @@
-//! Networks: circuits whose supply nets make very long rows, webs with power laws.
+//! Networks: circuits whose supply nets make very long rows, and webs with power laws.
 
 use super::build::{from_rows_in_order, Edges};
 use super::{at_most, probability, Result};
@@ -8,24 +8,25 @@ use crate::random::SplitMix64;
 /// The nets of a [`circuit`] that reach far more nodes than others: supply, ground, clock, buses.
 #[derive(Clone, Copy, Debug)]
 pub enum Hubs<'a> {
-    /// (node, pins): so many nodes, evenly spread over the circuit, are tied to this one.
+    /// (node, pins) of each hub: as many nodes as it has pins, evenly spread over the circuit, are tied to
+    /// it.
     Spread(&'a [(usize, usize)]),
     /// `count` hubs at random nodes with `shortest` to `shortest` + `spread` − 1 pins at random
     /// nodes.
     Random {
         /// Number of hubs.
         count: usize,
-        /// Pins of the smallest.
+        /// Pins of the smallest hub.
         shortest: usize,
         /// Number of different sizes, at least 1.
         spread: usize,
     },
 }
 
-/// The conductance pattern of a circuit of `nodes` nodes: the diagonal; `links` elements a node, with
-/// probability 0.85 to one of the 60 nodes before it, else to any; for a quarter of the nodes one
-/// more, to one of the 3000 before it; and `hubs`, whose rows and columns are long. Symmetric;
-/// elements in parallel count once. Nodes before the first are the first.
+/// The conductance pattern of a circuit of `nodes` nodes: the diagonal; `links` elements per node, with
+/// probability 0.85 to one of the 60 nodes before it, else to any node; for a quarter of the nodes one more,
+/// to one of the 3000 nodes before it; and `hubs`, whose rows and columns are long. Symmetric; elements in
+/// parallel count once. A link to before the first node goes to the first node.
 pub fn circuit(nodes: usize, links: usize, hubs: Hubs, seed: u64) -> Result<OwnedCsr<()>> {
     check_dimensions(nodes, nodes)?;
     let pins = check_hubs(nodes, hubs)?;
@@ -64,7 +65,8 @@ pub fn circuit(nodes: usize, links: usize, hubs: Hubs, seed: u64) -> Result<Owne
     edges.into_pattern(nodes, nodes)
 }
 
-/// The most pins that the hubs have together, if they and their pins are nodes.
+/// Returns the largest number of pins that the hubs have together, after checking that hubs and pins are
+/// nodes.
 fn check_hubs(nodes: usize, hubs: Hubs) -> Result<u128> {
     match hubs {
         Hubs::Spread(hubs) => {
@@ -89,16 +91,18 @@ fn check_hubs(nodes: usize, hubs: Hubs) -> Result<u128> {
     }
 }
 
-/// `back` + 1 nodes before `node`, the first one if there are fewer.
+/// Returns the node `back` + 1 before `node`, or node 0 if there are fewer.
 fn before(node: usize, back: usize) -> usize {
     node.saturating_sub(1 + back)
 }
 
-/// The pattern of `nodes` nodes, each with itself, in `groups` groups whose members are all coupled with each other:
-/// elements with many nodes, supernodes, orbitals of atoms, or the columns x of a sparse X in X·Xᵀ.
+/// The pattern of `nodes` nodes, each coupled with itself, in `groups` groups whose members are all coupled
+/// with each other: elements with many nodes, supernodes, orbitals of atoms, or the columns x of a sparse X
+/// in X·Xᵀ.
 ///
-/// A group has 2 + ⌊(`largest` − 1) · u·v⌋ members, at most `largest`, u and v uniform in [0, 1): few are large. With probability `near` they
-/// follow each other from a random node on; else they are random nodes, some of which may be the same. Symmetric.
+/// A group has 2 + ⌊(`largest` − 1) · u·v⌋ members, at most `largest`, u and v uniform in [0, 1): few groups
+/// are large. With probability `near` its members follow each other from a random node on; else they are
+/// random nodes, some of which may be the same. Symmetric.
 pub fn cliques(nodes: usize, groups: usize, largest: usize, near: f64, seed: u64) -> Result<OwnedCsr<()>> {
     check_dimensions(nodes, nodes)?;
     if largest < 2 {
@@ -107,7 +111,7 @@ pub fn cliques(nodes: usize, groups: usize, largest: usize, near: f64, seed: u64
     at_most("members of the largest group", largest, nodes)?;
     probability("near", near)?;
     let mut rng = SplitMix64::new(seed);
-    // A ninth of the largest group's entries in the mean, and what small ones have.
+    // On average a ninth of the square of the largest size per group, and an allowance for small groups.
     let entries =
         groups as u128 * (largest as u128 * largest as u128 / 9 + 4 + largest as u128) + nodes as u128;
     let mut edges = Edges::with_capacity(usize::try_from(entries).unwrap_or(usize::MAX))?;
@@ -136,19 +140,19 @@ pub fn cliques(nodes: usize, groups: usize, largest: usize, near: f64, seed: u64
 
 /// A web of `pages` pages, row i the links of page i, with power laws in both directions.
 ///
-/// A page links to itself; the number d of its links is made of halves: it starts at 1, doubles with
-/// probability `growth` < 1/2 as often as it can, and is drawn from d..2·d, so that
-/// P(more than d) ~ d^−log₂(1/`growth`). A link goes with probability `local` to one of the 128
-/// pages around, the site's own; else it copies, with probability 3/4, where an earlier link from
-/// afar went, and is to any page otherwise. Copying makes popular pages more popular: a power law of
-/// exponent 1 + 4/3 (Kumar and others: Stochastic models for the web graph, FOCS 2000).
+/// A page links to itself. The number of its links is drawn from d..2·d, where d starts at 1 and doubles as
+/// long as draws with probability `growth` < 1/2 succeed, so that P(more than d) ~ d^−log₂(1/`growth`). A
+/// link goes with probability `local` to one of the 128 pages around, the site's own; else, with probability
+/// 3/4, it copies the target of an earlier link that was not local, and otherwise goes to any page. Copying
+/// makes popular pages more popular: a power law of exponent 1 + 4/3 (Kumar and others: Stochastic models for
+/// the web graph, FOCS 2000).
 pub fn web(pages: usize, growth: f64, local: f64, seed: u64) -> Result<OwnedCsr<()>> {
     if !(0.0..0.5).contains(&growth) {
         return Err(MatrixError::argument("growth", growth, "0 <= growth < 0.5"));
     }
     probability("local", local)?;
     let mut rng = SplitMix64::new(seed);
-    // The mean of d is 1.5 · (1 − growth) / (1 − 2 · growth) if nothing is cut.
+    // The mean number of links is 1.5 · (1 − growth) / (1 − 2 · growth) where `pages` does not limit it.
     let mean = 1.5 * (1.0 - growth) / (1.0 - 2.0 * growth);
     let nnz = pages as f64 * (1.0 + mean).min(pages as f64);
     let mut far: Vec<u32> = Vec::new();

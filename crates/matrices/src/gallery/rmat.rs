@@ -20,13 +20,13 @@ pub fn rmat(scale: u32, edge_factor: usize, a: f64, b: f64, c: f64, seed: u64) -
     super::fill_values(pattern, rng)
 }
 
-/// 2^`scale`, if it is a dimension.
+/// Returns 2^`scale` if it is a valid dimension.
 pub(super) fn vertices(scale: u32) -> Result<usize> {
     dimension([1usize.checked_shl(scale).unwrap_or(MAX_DIMENSION + 1)])
 }
 
-/// `count` edges between 2^`scale` vertices, renamed by `name`. `below` are the probabilities of the
-/// first quadrant, the first two, the first three, ascending; `rng` is left after the draws.
+/// Draws `count` edges between 2^`scale` vertices, renamed by `name`. `below` are the cumulative
+/// probabilities of the first quadrant, the first two, and the first three. `rng` continues after the draws.
 pub(super) fn draw(
     scale: u32,
     count: usize,
@@ -41,7 +41,7 @@ pub(super) fn draw(
         |rng| {
             let (mut row, mut col) = (0, 0);
             for _ in 0..scale {
-                // Without branches: no processor would guess them.
+                // Computed without branches, which no processor would predict.
                 let u = rng.unit();
                 let quadrant = below.iter().map(|&p| u32::from(u >= p)).sum::<u32>();
                 row = 2 * row + quadrant / 2;

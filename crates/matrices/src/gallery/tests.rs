@@ -8,8 +8,8 @@ use super::*;
 mod list;
 mod patterns;
 
-/// Whether all pivots of a symmetric matrix (Gaussian elimination, no pivoting) exceed `floor`,
-/// i.e. whether it is safely positive definite.
+/// Returns whether all pivots of a symmetric matrix (Gaussian elimination, no pivoting) exceed `floor`, that
+/// is, whether it is safely positive definite.
 fn is_definite(mut a: Vec<Vec<f64>>, floor: f64) -> bool {
     for k in 0..a.len() {
         let pivot_row = a[k].clone();
@@ -37,14 +37,14 @@ fn dot(x: &[f64], y: &[f64]) -> f64 {
     x.iter().zip(y).map(|(x, y)| x * y).sum()
 }
 
-/// max |x − y|
+/// Returns max |x − y|.
 fn distance(x: &[f64], y: &[f64]) -> f64 {
     assert_eq!(x.len(), y.len());
     let differences = x.iter().zip(y).map(|(x, y)| (x - y).abs());
     differences.fold(0.0, f64::max)
 }
 
-/// A nodal field of 3 values a node on the nodes of a brick with x ≥ `first`.
+/// Evaluates a field of 3 values on the nodes of a brick with x ≥ `first`.
 fn field(elements: [usize; 3], first: usize, at: impl Fn([f64; 3]) -> [f64; 3]) -> Vec<f64> {
     grid([first, 0, 0], elements.map(|n| n + 1)).flat_map(|p| at(p.map(|p| p as f64))).collect()
 }
@@ -65,7 +65,7 @@ fn rigid_modes(elements: [usize; 3]) -> [Vec<f64>; 6] {
     array::from_fn(|number| field(elements, 0, mode(number)))
 }
 
-/// Lamé's constants (λ, μ).
+/// Returns Lamé's constants (λ, μ).
 fn lame(young: f64, nu: f64) -> (f64, f64) {
     let mu = young / (2.0 * (1.0 + nu));
     (2.0 * mu * nu / (1.0 - 2.0 * nu), mu)
@@ -115,8 +115,8 @@ fn poisson_is_the_operator() {
 #[test]
 fn element_matrix_is_right() {
     let k = elasticity_element(2.5, 0.3).unwrap();
-    // Against the closed form ∫ λ g_a ⊗ g_b + μ (g_b ⊗ g_a + g_a·g_b I), g = ∇N, and the
-    // integrals of products of linear functions: ∫ N N = 1/3 or 1/6, ∫ N' N = ±1/2.
+    // Compared with the closed form ∫ λ g_a ⊗ g_b + μ (g_b ⊗ g_a + g_a·g_b I), g = ∇N, and the integrals of
+    // products of linear functions: ∫ N N = 1/3 or 1/6, ∫ N' N = ±1/2.
     let (lambda, mu) = lame(2.5, 0.3);
     for (i, j) in (0..24 * 24).map(|k| (k / 24, k % 24)) {
         let (a, r, b, c) = (i / 3, i % 3, j / 3, j % 3);
@@ -195,7 +195,7 @@ fn clamped_brick_is_definite_and_stretches_as_theory_says() {
         let force = elasticity_load(4, 2, 3, load).unwrap();
         assert!(distance(&times(&a, &exact), &force) < 1e-12, "{load:?}");
     }
-    // Totals: the face's area; the volume less the clamped nodes' half layer.
+    // The total forces are the face's area, and the volume less the clamped nodes' half layer.
     let total = |load| elasticity_load(4, 2, 3, load).unwrap().iter().sum::<f64>();
     assert_eq!(total(Load::Traction([0.0, 0.0, 1.0])), 6.0);
     assert_eq!(total(Load::Body([0.0, 1.0, 0.0])), 24.0 - 3.0);
@@ -308,7 +308,7 @@ fn names_and_bits_never_change() {
     let seeded = by_name("uniform:40x60:5:1").unwrap();
     assert_eq!(seeded, by_name("uniform:40x60:5").unwrap());
     assert_ne!(seeded, by_name("uniform:40x60:5:2").unwrap());
-    // The seed is the pattern's and the values', or the values' alone.
+    // In some kinds the seed determines pattern and values, in others the values alone.
     let pattern = |name| by_name(name).unwrap().into_pattern();
     assert_ne!(pattern("web:80:0.4:0.5:2"), pattern("web:80:0.4:0.5"));
     assert_eq!(pattern("markov:9:2"), pattern("markov:9"));

@@ -1,4 +1,4 @@
-//! Matrices from other matrices: renumbered, or with several unknowns a node.
+//! Matrices made from other matrices: renumbered, or with several unknowns per node.
 
 use super::build::from_rows;
 use super::{dimension, Result};
@@ -11,8 +11,8 @@ pub fn random_permutation(n: usize, seed: u64) -> Result<Vec<u32>> {
     shuffle(n, n.max(1), &mut SplitMix64::new(seed))
 }
 
-/// A permutation that is random inside windows of `window` ≥ 1 numbers and moves nothing out of
-/// them: neighbours stay near each other, but not in order.
+/// A permutation that is random inside windows of `window` ≥ 1 numbers and moves no number out of its window:
+/// neighbours stay near each other, but not in order.
 pub fn window_permutation(n: usize, window: usize, seed: u64) -> Result<Vec<u32>> {
     if window == 0 {
         return Err(MatrixError::argument("window", window, "at least 1"));
@@ -33,22 +33,22 @@ pub(super) fn shuffle(n: usize, window: usize, rng: &mut SplitMix64) -> Result<V
     Ok(permutation)
 }
 
-/// The permutation of `unknowns` · n numbers that moves node i's unknowns, which follow each other,
-/// to node p\[i\]'s places.
+/// The permutation of `unknowns` · n numbers that moves the unknowns of node i, which follow each other, to
+/// the positions of node p\[i\]'s unknowns.
 pub fn expand_permutation(permutation: &[u32], unknowns: usize) -> Result<Vec<u32>> {
     let n = dimension([permutation.len(), unknowns])?;
     let mut out = try_with_capacity(n)?;
     for &to in permutation {
-        // A number that makes no permutation may overflow; `permute` refuses what comes of it.
+        // An entry of an invalid permutation may overflow; `permute` refuses the result.
         let first = (to as usize).saturating_mul(unknowns);
         out.extend((0..unknowns).map(|d| u32::try_from(first + d).unwrap_or(u32::MAX)));
     }
     Ok(out)
 }
 
-/// P A Pᵀ: entry (i, j) of a square matrix moves to (p\[i\], p\[j\]).
+/// Computes P A Pᵀ: entry (i, j) of a square matrix moves to (p\[i\], p\[j\]).
 ///
-/// Errors: `Argument` if the matrix is not square or `permutation` is none of its rows.
+/// Errors: `Argument` if the matrix is not square or `permutation` is not a permutation of its rows.
 pub fn permute<V: Copy>(matrix: &OwnedCsr<V>, permutation: &[u32]) -> Result<OwnedCsr<V>> {
     let n = matrix.rows;
     if matrix.cols != n {
@@ -88,8 +88,8 @@ pub fn permute<V: Copy>(matrix: &OwnedCsr<V>, permutation: &[u32]) -> Result<Own
     Ok(OwnedCsr { rows: n, cols: n, offsets, indices, values })
 }
 
-/// A graph with `unknowns` = k unknowns a node: every entry becomes a full k×k block,
-/// (i, j) → (k·i + d, k·j + e) for 0 ≤ d, e < k. The pattern only.
+/// Gives a graph `unknowns` = k unknowns per node: every entry becomes a full k×k block, (i, j) → (k·i + d,
+/// k·j + e) for 0 ≤ d, e < k. Returns the pattern only.
 pub fn expand<V: Sync>(graph: &OwnedCsr<V>, unknowns: usize) -> Result<OwnedCsr<()>> {
     let rows = dimension([graph.rows, unknowns])?;
     let cols = dimension([graph.cols, unknowns])?;

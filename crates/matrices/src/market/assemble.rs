@@ -1,4 +1,4 @@
-//! CSR arrays from the entries of a file: one task for each range of rows.
+//! Assembly of the CSR arrays from the entries of a file, by one task for each range of rows.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +9,7 @@ use super::super::owned::{check_dimensions, sort_row, try_with_capacity, MatrixE
 use super::entries::{Pieces, Value};
 use super::Result;
 
-/// The matrix of all entries; entries of one place are added in the order of the file.
+/// Makes the matrix of all entries; duplicates are added in the order of the file.
 pub(super) fn assemble<V: Value>(rows: usize, cols: usize, pieces: Pieces<V>) -> Result<OwnedCsr<V>> {
     check_dimensions(rows, cols)?;
     let counts = (0..pieces.ranges).map(|range| pieces.pieces.iter().map(|p| p.range(range).len()).sum());
@@ -33,7 +33,7 @@ pub(super) fn assemble<V: Value>(rows: usize, cols: usize, pieces: Pieces<V>) ->
     let has_duplicates = AtomicBool::new(false);
     let results = tasks.into_par_iter().map(|task| {
         if task.build(&pieces)? {
-            // No order: read after the tasks.
+            // Relaxed is enough: the flag is read after the tasks have ended.
             has_duplicates.store(true, Ordering::Relaxed);
         }
         Ok::<(), MatrixError>(())
@@ -46,32 +46,32 @@ pub(super) fn assemble<V: Value>(rows: usize, cols: usize, pieces: Pieces<V>) ->
     Ok(matrix)
 }
 
-/// A vector of copies, its pages touched by all threads.
+/// Makes a vector of copies; all threads touch its pages.
 fn filled<T: Copy + Send + Sync>(len: usize, value: T) -> Result<Vec<T>> {
     let mut out = try_with_capacity(len)?;
-    // Writes into the capacity that is there.
+    // Writes into the capacity that is already reserved.
     out.par_extend(repeat_n(value, len));
     Ok(out)
 }
 
-/// A range of rows.
+/// Assembly of one range of rows.
 struct Task<'a, V> {
     range: usize,
-    /// Entries before its own.
+    /// Number of entries before this range.
     start: usize,
-    /// Of its rows; zeros.
+    /// Offsets of the range's rows; zeros at first.
     offsets: &'a mut [i64],
     indices: &'a mut [i32],
     values: &'a mut [V],
 }
 
 impl<V: Value> Task<'_, V> {
-    /// Fills the range's part of the arrays; whether there are duplicates.
+    /// Fills the range's part of the arrays; returns whether there are duplicates.
     fn build(self, pieces: &Pieces<V>) -> Result<bool> {
         let Task { range, start, offsets, indices, values } = self;
         let first_row = range * pieces.rows_per_range;
         let entries = || pieces.pieces.iter().flat_map(|piece| piece.range(range));
-        // A counting sort by row, as in `OwnedCsr::from_triplets`.
+        // Counting sort by row, as in `OwnedCsr::from_triplets`.
         for &(row, ..) in entries() {
             offsets[row as usize - first_row] += 1;
         }
@@ -85,7 +85,7 @@ impl<V: Value> Task<'_, V> {
             *slot += 1;
             (indices[at], values[at]) = (col, value);
         }
-        // Each offset has become the next one.
+        // Each offset has now advanced to the start of the next row.
         let mut duplicates = false;
         let (mut scratch, mut begin) = (Vec::new(), 0);
         for offset in offsets {

@@ -1,5 +1,4 @@
-//! The lines after the sizes, chunk by chunk: the entries that they state, with mirror images, sorted
-//! by range of rows.
+//! Entries in the lines after the sizes, parsed chunk by chunk, with mirror images, sorted by range of rows.
 
 use std::io::Read;
 use std::ops::{Add, Neg};
@@ -13,7 +12,7 @@ use super::line::{Head, Line};
 use super::skip::blank_and_comment_lines;
 use super::{MarketField, MarketFormat, MarketSymmetry, Result, MAX_LINE};
 
-/// Ranges of rows that entries are sorted by, at the most. 256 leave every thread of a large machine
+/// Largest number of ranges of rows into which entries are sorted. 256 give every thread of a large machine
 /// some ranges, and their starts cost 1 KiB beside the 100 KiB of a chunk's entries.
 const RANGES: usize = 256;
 /// Digits of an index that are read without a check for overflow: 10¹⁸ < 2⁶⁴.
@@ -21,11 +20,11 @@ const INDEX_DIGITS: usize = 18;
 
 /// A type for the values of a file.
 pub(super) trait Value: Entry + Neg<Output = Self> + Add<Output = Self> + Send + Sync {
-    /// From the real and the imaginary part.
+    /// Makes a value of its real and imaginary part.
     fn from_parts(re: f64, im: f64) -> Self;
-    /// The imaginary part.
+    /// Returns the imaginary part.
     fn imaginary(self) -> f64;
-    /// Takes a value in one of the usual forms from the start of a text (a pattern's is nothing).
+    /// Parses a value in one of the usual forms at the start of a text (a pattern's value takes no text).
     fn take(text: &[u8], field: MarketField) -> Option<(Self, &[u8])>;
 }
 
@@ -47,7 +46,7 @@ impl Value for f64 {
                     (b'-', rest) => (true, rest),
                     _ => (false, text),
                 };
-                // At most 18 digits: within i64.
+                // At most 18 digits, so the value is within i64.
                 let (value, text) = digits(text)?;
                 Some((if negative { -(value as i64) } else { value as i64 } as f64, text))
             }
@@ -73,16 +72,17 @@ impl Value for Complex<f64> {
     }
 }
 
-/// A finite number at the start of a text, and what follows. What comes after it is for the caller
-/// to judge: of `1.5d3` this is 1.5.
+/// Parses a finite number at the start of a text; returns it and the text behind it. The caller checks what
+/// follows: of `1.5d3` this returns 1.5.
 #[inline(always)]
 fn number(text: &[u8]) -> Option<(f64, &[u8])> {
     let (value, read) = fast_float2::parse_partial::<f64, _>(text).ok()?;
-    // An infinity may be a number that is too large: the slow way knows.
+    // An infinity may be a number that is too large; the slow parser decides.
     value.is_finite().then(|| (value, &text[read..]))
 }
 
-/// Digits at the start of a text, at most [`INDEX_DIGITS`] of them, and what follows.
+/// Parses digits at the start of a text, at most [`INDEX_DIGITS`] of them; returns the number and the text
+/// behind it.
 #[inline(always)]
 fn digits(text: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0;
@@ -99,7 +99,7 @@ fn digits(text: &[u8]) -> Option<(u64, &[u8])> {
     (!text.is_empty()).then_some((value, &[]))
 }
 
-/// What follows one or more blanks.
+/// Skips one or more blanks; `None` if the text does not start with one.
 #[inline(always)]
 fn blanks(text: &[u8]) -> Option<&[u8]> {
     match text {
@@ -116,7 +116,7 @@ fn skip_blanks(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// What is known before the first entry, and how rows are put into ranges.
+/// Facts known before the first entry: the file's head, and the assignment of rows to ranges.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     head: Head,
@@ -135,11 +135,11 @@ impl Rules {
     }
 }
 
-/// Entries (row, column, value) of a part of a file.
+/// Entries (row, column, value) of one chunk of a file.
 pub(super) struct Piece<V> {
-    /// Sorted by range of rows; in a range in the order of the file.
+    /// Sorted by range of rows, within a range in the order of the file.
     entries: Vec<(i32, i32, V)>,
-    /// Start of each range in `entries`, and the end of the last.
+    /// Start of each range in `entries`, and the end of the last range.
     starts: Vec<usize>,
 }
 
@@ -152,15 +152,15 @@ impl<V> Piece<V> {
 
 /// All entries of a file.
 pub(super) struct Pieces<V> {
-    /// In the order of the file.
+    /// The chunks' entries, in the order of the file.
     pub pieces: Vec<Piece<V>>,
     /// Number of ranges of rows.
     pub ranges: usize,
-    /// Rows of a range, but for the last, which may have fewer.
+    /// Rows of a range; the last range may have fewer.
     pub rows_per_range: usize,
 }
 
-/// Reads all entries; also returns how many the file states.
+/// Reads all entries; returns them and the number of entries that the file states.
 pub(super) fn read<R: Read, V: Value>(
     mut blocks: Blocks<R>,
     mut block: Block,
@@ -197,7 +197,7 @@ pub(super) fn read<R: Read, V: Value>(
     }
 }
 
-/// Cuts whole lines into chunks of whole lines and parses each; `found` entries came before.
+/// Cuts whole lines into chunks of whole lines and parses each; `found` is the number of entries before them.
 fn parse_block<'a, V: Value>(
     rules: &Rules,
     text: &'a [u8],
@@ -216,7 +216,8 @@ fn parse_block<'a, V: Value>(
         rest = behind;
     }
     if rules.head.header.format == MarketFormat::Array {
-        // An entry's place is its number, so that these must be known first.
+        // An array entry's position follows from its number, so the number of entries in each chunk must be
+        // known first.
         let mut counts = try_filled(chunks.len(), 0)?;
         let lines = chunks.par_iter().map(|&(chunk, _)| data_lines(chunk));
         lines.zip(&mut counts).for_each(|(lines, count)| *count = lines);
@@ -235,8 +236,8 @@ fn parse_block<'a, V: Value>(
     Ok(out)
 }
 
-/// Lines that are neither blank nor a comment. (Too long a line may count for several: an error,
-/// which is found before its number matters.)
+/// Counts lines that are neither blank nor a comment. (A line that is too long may count as several; that is
+/// an error, which is found before the count matters.)
 fn data_lines(mut text: &[u8]) -> u64 {
     let is_data = |line: &[u8]| !matches!(line.trim_ascii_start().first(), None | Some(b'%'));
     let mut count = 0;
@@ -249,20 +250,20 @@ fn data_lines(mut text: &[u8]) -> u64 {
     count
 }
 
-/// What a chunk holds up to its end or its first error.
+/// Contents of a chunk up to its end or its first error.
 struct Parsed<V> {
     piece: Piece<V>,
-    /// Entries that the chunk states.
+    /// Number of entries that the chunk states.
     stated: u64,
-    /// Its lines.
+    /// Number of its lines.
     lines: u64,
-    /// Its lines are counted from the chunk's start.
+    /// First error; its line is counted from the chunk's start.
     error: Option<MatrixError>,
 }
 
 impl<V: Value> Parsed<V> {
-    /// The entries, or the first error of the file, which is here: chunks are parsed when nobody
-    /// knows yet how many entries the chunks before them state.
+    /// Returns the entries, or the first error of the file, which is in this chunk. Chunks are parsed before
+    /// it is known how many entries the chunks before them state, so a chunk with too many is parsed again.
     fn checked(self, rules: &Rules, text: &[u8], found: &mut u64, lines: &mut u64) -> Result<Piece<V>> {
         let room = rules.head.expected - *found;
         let too_many = self.stated > room || (self.stated == room && self.error.is_some());
@@ -281,8 +282,8 @@ impl<V: Value> Parsed<V> {
     }
 }
 
-/// Parses whole lines with room for `room` entries, the first of which is the file's number `first`
-/// (arrays; without meaning for coordinates).
+/// Parses whole lines with room for `room` entries, the first of which has number `first` in the file (used
+/// for arrays only).
 fn parse_chunk<V: Value>(rules: &Rules, text: &[u8], first: u64, room: u64) -> Parsed<V> {
     let mut parsed =
         Parsed { piece: Piece { entries: Vec::new(), starts: Vec::new() }, stated: 0, lines: 0, error: None };
@@ -310,7 +311,7 @@ fn parse_lines<V: Value>(
     let (skipped, lines) = blank_and_comment_lines(text);
     let mut rest = &text[skipped..];
     parsed.lines += lines;
-    // An entry takes a line of at least 2 bytes, so that this is bounded by the text.
+    // An entry takes a line of at least 2 bytes, so that this reservation is bounded by the text.
     let lines = rest.iter().filter(|&&byte| byte == b'\n').count() + 1;
     let images = if symmetry == MarketSymmetry::General { 1 } else { 2 };
     try_reserve(entries, images * lines.min(rest.len() / 2 + 1))?;
@@ -367,8 +368,8 @@ fn parse_lines<V: Value>(
     Ok(())
 }
 
-/// The entry of the first line of `text`, and what follows the line; `None` for all that is unusual
-/// or wrong. `place` is where an array's entry goes.
+/// Parses the first line of `text` in its usual form; returns the entry and the text behind the line, or
+/// `None` for anything unusual or wrong. `place` is the position of an array's entry.
 #[inline(always)]
 fn fast_line<'a, V: Value>(
     head: &Head,
@@ -380,7 +381,7 @@ fn fast_line<'a, V: Value>(
     if head.header.format == MarketFormat::Coordinate {
         let (first, after) = digits(skip_blanks(text))?;
         let (second, after) = digits(blanks(after)?)?;
-        // An index of 0 becomes the largest number.
+        // An index of 0 wraps to the largest number.
         (row, col) = (first.wrapping_sub(1) as usize, second.wrapping_sub(1) as usize);
         if row >= head.rows || col >= head.cols {
             return None;
@@ -408,7 +409,7 @@ fn fast_line<'a, V: Value>(
     allowed.then_some((row, col, value, rest))
 }
 
-/// Sorts entries by range of rows, in a range by their present order.
+/// Sorts entries by range of rows; within a range they keep their order.
 fn sort<V: Value>(rules: &Rules, entries: &[(i32, i32, V)]) -> Result<Piece<V>> {
     let range = |row: i32| (row >> rules.shift) as usize;
     let mut starts = try_filled(rules.ranges + 1, 0)?;
@@ -429,7 +430,7 @@ fn sort<V: Value>(rules: &Rules, entries: &[(i32, i32, V)]) -> Result<Piece<V>> 
         sorted[*slot] = entry;
         *slot += 1;
     }
-    // Each start has become the next one.
+    // Each start has now advanced to the start of the next range.
     starts.copy_within(0..rules.ranges, 1);
     starts[0] = 0;
     Ok(Piece { entries: sorted, starts })

@@ -1,13 +1,13 @@
-//! What a file is that is no Matrix Market file, by its first bytes: for the error message.
+//! Recognition of files of other kinds by their first bytes, for the error message.
 
 use super::super::packed;
 
 /// The text that every Matrix Market file starts with, in any case.
 const START: &[u8] = b"%%MatrixMarket";
-/// Where a tar archive has the word that marks it.
+/// Position in a tar archive of the word that marks it, and the word.
 const TAR_MARK: (usize, &[u8]) = (257, b"ustar");
-/// First bytes that mark a kind of file, and its name: what matrices come in, and what is at hand
-/// when a file was mistaken for another.
+/// First bytes that mark a kind of file, and the kind's name: formats in which matrices are published, and
+/// common files that are given by mistake.
 const MARKS: [(&[u8], &str); 22] = [
     (&packed::MAGIC, "a packed matrix of this program (.tsm)"),
     (b"\x1f\x8b", "gzip data inside of gzip data"),
@@ -33,8 +33,8 @@ const MARKS: [(&[u8], &str); 22] = [
     (b"<", "an HTML or XML page"),
 ];
 
-/// What the file is whose first bytes are `start`, if they have the mark of a kind that no reader here
-/// knows.
+/// Returns the kind of a file with the first bytes `start`, if they have the mark of a kind that no reader
+/// here knows.
 pub fn other_kind(start: &[u8]) -> Option<&'static str> {
     let (at, mark) = TAR_MARK;
     if start.get(at..).is_some_and(|rest| rest.starts_with(mark)) {
@@ -43,13 +43,13 @@ pub fn other_kind(start: &[u8]) -> Option<&'static str> {
     MARKS.iter().find(|(mark, _)| start.starts_with(mark)).map(|(_, name)| *name)
 }
 
-/// What a file is, with these first bytes, that is no text, or no text that could be a Matrix Market
-/// file with a mistake in its first line.
+/// Returns the kind of a file with these first bytes if it is not text, or is text of another kind; `None` if
+/// it could be a Matrix Market file with a mistake in its first line.
 pub(super) fn not_market(start: &[u8]) -> Option<&'static str> {
     if start.get(..START.len()).is_some_and(|first| first.eq_ignore_ascii_case(START)) {
         return None;
     }
-    // Text has no other control characters than blanks and line ends.
+    // Text has no control characters other than blanks and line ends.
     let is_control = |&byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
     let first_line = start.split(|&byte| byte == b'\n').next().unwrap_or_default();
     other_kind(start).or_else(|| first_line.iter().any(is_control).then_some("binary data"))

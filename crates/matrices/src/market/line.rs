@@ -1,4 +1,4 @@
-//! The slow way through a line, with the header, the sizes, and every error.
+//! The slow parser of a line, of the header and the sizes, which makes every error message.
 
 use std::fmt::Display;
 use std::io::Read;
@@ -9,7 +9,7 @@ use super::blocks::{Block, Blocks};
 use super::skip::blank_and_comment_lines;
 use super::{MarketField, MarketFormat, MarketHeader, MarketSymmetry, Result, MAX_LINE};
 
-/// Characters of a bad token that an error message shows.
+/// Number of characters of a bad token that an error message shows.
 const SHOWN: usize = 40;
 
 pub(super) type Tokens<'a> = SplitAsciiWhitespace<'a>;
@@ -21,7 +21,7 @@ pub(super) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Takes the first line off `text`, which is not empty; an error if it is too long.
+    /// Takes the first line off `text`, which is not empty; fails if it is too long.
     pub fn take(text: &mut &'a [u8], number: u64) -> Result<Self> {
         let bounded = &text[..text.len().min(MAX_LINE + 1)];
         let end = bounded.iter().position(|&byte| byte == b'\n').map_or(bounded.len(), |at| at + 1);
@@ -34,12 +34,12 @@ impl<'a> Line<'a> {
         Ok(line)
     }
 
-    /// Whether it is neither blank nor a comment.
+    /// Returns whether the line is neither blank nor a comment.
     pub fn is_data(&self) -> bool {
         !matches!(self.text.trim_ascii_start().first(), None | Some(b'%'))
     }
 
-    /// Its tokens.
+    /// Returns the line's tokens.
     pub fn tokens(&self) -> Result<Tokens<'a>> {
         match std::str::from_utf8(self.text) {
             Ok(line) => Ok(line.split_ascii_whitespace()),
@@ -66,7 +66,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// One of the words of `choices`, in any case.
+    /// Returns the choice whose word is `token`, in any case.
     fn keyword<T: Copy>(&self, token: Option<&str>, choices: &[(&str, T)]) -> Result<T> {
         let is_it = |choice: &&(&str, T)| token.is_some_and(|t| t.eq_ignore_ascii_case(choice.0));
         match choices.iter().find(is_it) {
@@ -90,7 +90,7 @@ impl<'a> Line<'a> {
             ("complex", MarketField::Complex),
             ("pattern", MarketField::Pattern),
         ];
-        // What an array cannot be, and what a field has no use for, is left out of the choices.
+        // Choices that an array cannot have, or that make no sense for a field, are left out.
         let is_array = format == MarketFormat::Array;
         let field = self.keyword(tokens.next(), &fields[..if is_array { 3 } else { 4 }])?;
         let symmetries = [
@@ -135,7 +135,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// An index of 1..=`size`, counted from 0.
+    /// Parses an index in 1..=`size`; returns it counted from 0.
     pub fn index(&self, token: Option<&str>, what: &str, size: usize) -> Result<usize> {
         match token.and_then(|token| token.parse::<usize>().ok()) {
             Some(index) if (1..=size).contains(&index) => Ok(index - 1),
@@ -143,7 +143,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Takes a value of kind `field`: real and imaginary part.
+    /// Parses a value of kind `field`; returns its real and imaginary part.
     pub fn value(&self, field: MarketField, tokens: &mut Tokens) -> Result<(f64, f64)> {
         let real = |token: Option<&str>| match token.and_then(parse_real) {
             Some(value) => Ok(value),
@@ -190,23 +190,23 @@ impl<'a> Line<'a> {
     }
 }
 
-/// An f64, with E or D before the exponent; `None` too if a finite number is too large for one.
+/// Parses an f64 with E or D before the exponent; `None` also if a finite number is too large for f64.
 fn parse_real(token: &str) -> Option<f64> {
     let value: f64 = token.parse().or_else(|_| token.replacen(['d', 'D'], "e", 1).parse()).ok()?;
     let is_overflow = value.is_infinite() && token.bytes().any(|byte| byte.is_ascii_digit());
     (!is_overflow).then_some(value)
 }
 
-/// What a file says before its entries.
+/// Header and sizes of a file, which come before its entries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
-    /// The first line.
+    /// Contents of the first line.
     pub header: MarketHeader,
     /// Rows, at most [`MAX_DIMENSION`].
     pub rows: usize,
     /// Columns, at most [`MAX_DIMENSION`].
     pub cols: usize,
-    /// Entries that must follow: announced, or all of an array.
+    /// Number of entries that must follow: the announced number, or all stored entries of an array.
     pub expected: u64,
     /// Number of the line that states these sizes.
     pub line: u64,
@@ -239,7 +239,7 @@ impl Head {
         }
     }
 
-    /// An error at the end of a file of `lines` lines with too few entries.
+    /// Makes the error for a file of `lines` lines that ends with too few entries.
     pub fn too_few(&self, found: u64, lines: u64) -> MatrixError {
         MatrixError::Parse {
             line: lines,
@@ -250,7 +250,7 @@ impl Head {
         }
     }
 
-    /// The first stored row of an array's column.
+    /// Returns the first stored row of an array's column.
     pub fn first_row(&self, col: usize) -> usize {
         match self.header.symmetry {
             MarketSymmetry::General => 0,
@@ -259,8 +259,8 @@ impl Head {
         }
     }
 
-    /// Stored entries of an array before column `col`. Dimensions are below 2³¹: nothing overflows. That
-    /// the matrix is square, where it must be, is checked later.
+    /// Returns the number of stored entries of an array before column `col`. Dimensions are below 2³¹, so
+    /// nothing overflows. That the matrix is square, where it must be, is checked later.
     fn stored_before(&self, col: usize) -> u64 {
         let (m, col) = (self.rows as u64, col as u64);
         match self.header.symmetry {
@@ -274,9 +274,10 @@ impl Head {
         }
     }
 
-    /// (row, column) of the array's entry number `entry`, from 0 and below `expected`.
+    /// Returns (row, column) of the array's entry number `entry`, counted from 0 and below `expected`.
     pub fn place(&self, entry: u64) -> (usize, usize) {
-        // The last column that does not start behind the entry; empty columns start with the next.
+        // Finds the last column that does not start behind the entry; an empty column starts where the next
+        // one does.
         let (mut low, mut high) = (0, self.cols);
         while low + 1 < high {
             let middle = low + (high - low) / 2;

@@ -1,13 +1,13 @@
-//! Writing patterns: a file of `pattern` entries, which has no values.
+//! Writer of patterns: files of `pattern` entries, which have no values.
 
 use std::io::Write;
 
 use super::Result;
 use crate::owned::OwnedCsr;
 
-/// Bytes that are collected before they are written.
+/// Number of bytes that are collected before they are written.
 const BLOCK: usize = 1 << 16;
-/// Bytes of the longest line: two numbers of 10 digits, a blank, an end.
+/// Length in bytes of the longest line: two numbers of 10 digits, a blank, an end.
 const LINE: usize = 22;
 
 /// Writes the pattern of `matrix` as a general coordinate file without values. Error: `Io`.
@@ -32,8 +32,8 @@ pub fn write_market_pattern<W: Write, V>(mut writer: W, matrix: &OwnedCsr<V>) ->
     Ok(())
 }
 
-/// Appends the decimal digits of `number`: several times as fast as `write!`, which large matrices
-/// notice.
+/// Appends the decimal digits of `number`: several times as fast as `write!`, which is noticeable for large
+/// matrices.
 fn push_number(out: &mut Vec<u8>, number: u32) {
     let mut digits = [0; 10];
     let (mut first, mut rest) = (digits.len(), number);

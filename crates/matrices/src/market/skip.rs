@@ -1,31 +1,31 @@
-//! Blank lines and comments, skipped eight bytes at a time.
+//! Skipping of blank lines and comments, eight bytes at a time.
 //!
-//! A few megabytes of gzip can hold thousands of millions of such lines. Taken one by one they cost
-//! tens of nanoseconds each; here a line costs less than its decompression, however short it is.
+//! A few megabytes of gzip can hold billions of such lines. Taken one by one they cost tens of nanoseconds
+//! each; here a line costs less than its decompression, however short it is.
 
 use super::MAX_LINE;
 
-/// A 1 in every byte of a word.
+/// A word with a 1 in every byte.
 const ONES: u64 = 0x0101_0101_0101_0101;
-/// All bits of every byte but the highest.
+/// A word with all bits of every byte set but the highest.
 const LOW_BITS: u64 = 0x7f * ONES;
-/// Bytes of a word.
+/// Number of bytes of a word.
 const WORD: usize = 8;
 
-/// How many bytes at the start of `text`, which is at the start of a line, are whole blank lines and
-/// comments, and how many lines these are. It may stop before the last of them: at a line whose end
-/// shares a word with the start of a data line, at the last bytes of the text, and at lines about as
-/// long as the format allows. What follows is for the caller to look at line by line.
+/// Returns the number of bytes of whole blank lines and comments at the start of `text`, which begins at the
+/// start of a line, and the number of these lines. It may stop before the last of them: at a line whose end
+/// shares a word with the start of a data line, at the last bytes of the text, and at lines about as long as
+/// the format allows. The caller checks what follows line by line.
 pub(super) fn blank_and_comment_lines(text: &[u8]) -> (usize, u64) {
-    // Bytes and lines up to the last line end that was seen.
+    // Bytes and lines up to the last line end that was found.
     let (mut end, mut lines) = (0, 0);
-    // 1 if nothing but blanks stands between the last line end and the present word.
+    // 1 if only blanks stand between the last line end and the present word.
     let mut at_start = 1;
     for (word, at) in text.chunks_exact(WORD).zip((0..).step_by(WORD)) {
         if at + WORD - end > MAX_LINE {
             break;
         }
-        // In each of these masks a byte is 1 where the text's byte is of the kind, otherwise 0.
+        // In each of these masks a byte is 1 where the text's byte is of the kind, else 0.
         let word = u64::from_le_bytes(word.try_into().expect("a chunk is a word"));
         let line_ends = equal(word, b'\n');
         let skipped = line_ends | equal(word, b'%');
@@ -35,7 +35,7 @@ pub(super) fn blank_and_comment_lines(text: &[u8]) -> (usize, u64) {
             // A line starts with something else: it can still be blank, or a comment after blanks.
             let blanks = [b' ', b'\t', b'\r', 0x0c].map(|byte| equal(word, byte));
             let blanks = blanks[0] | blanks[1] | blanks[2] | blanks[3];
-            // The sum carries each start over the run of blanks that begins there to the byte behind.
+            // The sum carries each start over the run of blanks that begins there to the byte behind the run.
             let runs = blanks * 0xff;
             let (sum, carry) = runs.overflowing_add(starts & blanks);
             let first = (starts & !blanks) | (sum & !runs);
@@ -52,10 +52,10 @@ pub(super) fn blank_and_comment_lines(text: &[u8]) -> (usize, u64) {
     (end, lines)
 }
 
-/// A 1 in every byte of the result where `word` has the byte `byte`, otherwise 0.
+/// Returns a word with a 1 in every byte where `word` has the byte `byte`, and 0 elsewhere.
 fn equal(word: u64, byte: u8) -> u64 {
     let differs = word ^ (u64::from(byte) * ONES);
-    // The highest bit of each byte is set where any of its bits is.
+    // Sets the highest bit of each byte in which any bit is set.
     let differs = ((differs & LOW_BITS) + LOW_BITS) | differs;
     (!differs >> 7) & ONES
 }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
     use crate::SplitMix64;
 
-    /// Blank lines and comments at the start of a text, one by one.
+    /// Counts blank lines and comments at the start of a text, line by line.
     fn one_by_one(text: &[u8]) -> (usize, u64) {
         let (mut rest, mut lines) = (text, 0);
         while !rest.is_empty() {
@@ -99,7 +99,7 @@ mod tests {
         ];
         let mut rng = SplitMix64::new(11);
         for round in 0..20_000 {
-            // Data only near the end of most texts, so that there is something to skip.
+            // Most texts have data only near the end, so that there is something to skip.
             let count = rng.below(40);
             let kinds = |left: u64| if round % 3 == 0 || left < 3 { 14 } else { 11 };
             let text: Vec<u8> =
@@ -110,7 +110,7 @@ mod tests {
             assert!(bytes <= all && lines <= all_lines, "{shown}: {bytes} of {all}");
             assert!(bytes == 0 || text[bytes - 1] == b'\n', "{shown}: {bytes}");
             assert_eq!(one_by_one(&text[..bytes]), (bytes, lines), "{shown}");
-            // What is left is less than a word, or lines that reach into the word that stops the skip.
+            // The rest is less than a word, or lines that reach into the word that stops the skip.
             let left = text[bytes..all].iter().filter(|&&byte| byte == b'\n').count();
             assert!(left <= WORD, "{shown}: {bytes} of {all}");
         }

@@ -1,22 +1,22 @@
-//! A text that is read in pieces of one size, whatever size is asked for.
+//! A reader that reads its input in pieces of one size, whatever size is asked for.
 
 use std::io::{Error, Read, Result};
 
 use super::MAX_LINE;
 
-/// Bytes of a piece: small against the second level cache, through which it goes
-/// once more, and large against what a call costs.
+/// Size in bytes of a piece: small against the second-level cache, through which it passes once more, and
+/// large against the cost of a call.
 const PIECE: usize = MAX_LINE;
 
-/// Reads `input` in pieces of [`PIECE`] bytes. How much text a decoder gives before it
-/// finds that its stream is damaged depends on the room that it has; so that the room is
-/// the same always, and with it the error that is found first.
+/// Reads `input` in pieces of [`PIECE`] bytes. How much text a decoder gives before it finds that its stream
+/// is damaged depends on the room that it has. With pieces of one size the room is always the same, and so is
+/// the error that is found first.
 pub(super) struct Steady<R> {
     input: R,
     piece: Vec<u8>,
-    /// Bytes of the piece that were given out.
+    /// Number of bytes of the piece that were given out.
     given: usize,
-    /// What ended the piece, to be said after its last byte.
+    /// Error that ended the piece, returned after its last byte.
     failure: Option<Error>,
 }
 
@@ -25,8 +25,8 @@ impl<R: Read> Steady<R> {
         Steady { input, piece: Vec::with_capacity(PIECE + 1), given: 0, failure: None }
     }
 
-    /// The first bytes that are not given out yet: all of the text, or as many as the longest line may
-    /// have when nothing was given out yet. None also where the text cannot be read: the next read says why.
+    /// Returns the first bytes that are not given out yet: before any read, the whole text or its first
+    /// [`PIECE`] bytes. Empty also where the text cannot be read: the next read returns the error.
     pub fn peek(&mut self) -> &[u8] {
         if self.given == self.piece.len() && self.failure.is_none() {
             self.next_piece();
@@ -37,7 +37,7 @@ impl<R: Read> Steady<R> {
     fn next_piece(&mut self) {
         self.piece.clear();
         self.given = 0;
-        // Retries what was interrupted; keeps what was read before an error.
+        // `read_to_end` retries interrupted reads, and keeps what was read before an error.
         self.failure = self.input.by_ref().take(PIECE as u64).read_to_end(&mut self.piece).err();
     }
 }

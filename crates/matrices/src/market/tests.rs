@@ -30,7 +30,7 @@ fn real(matrix: MarketMatrix) -> OwnedCsr<f64> {
     }
 }
 
-/// The entries as "row,column=value ", indices from 1.
+/// Formats the entries as "row,column=value ", indices from 1.
 fn show(matrix: MarketMatrix) -> String {
     fn rows<V: Copy + Display>(a: &OwnedCsr<V>) -> String {
         let row = |i: usize| a.row(i).0.iter().zip(a.row(i).1);
@@ -44,7 +44,7 @@ fn show(matrix: MarketMatrix) -> String {
     }
 }
 
-/// The cells of a table's lines: `|` between cells, `/` for a line's end in a file.
+/// Splits a table's lines into cells: `|` separates cells, `/` stands for a line's end in a file.
 fn table<const N: usize>(text: &'static str) -> impl Iterator<Item = [String; N]> {
     text.lines().map(|line| {
         let cells = line.split('|').map(|cell| cell.trim().replace('/', "\n"));
@@ -181,7 +181,7 @@ fn sizes_are_not_believed() {
         assert!(error.to_string().contains(part), "{body}: {error}");
     }
     assert_eq!(sized("172 16777300 1\n1 1 1").unwrap().cols, 16777300);
-    // Which numbers of the file are meant, and what the limit is.
+    // The error says which numbers of the file are meant, and what the limit is.
     let error = sized("% two thousand million\n2000000000 2000000000 1\n1 1 1").unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -213,7 +213,7 @@ fn other_kinds_of_files_are_told_by_their_names() {
         (b"<!DOCTYPE html>\n<html>".to_vec(), "an HTML or XML page"),
         (doubles, "binary data"),
     ] {
-        // Compressed, too: a file of the web is often both.
+        // Also compressed: a file of another kind may be gzipped, too.
         for text in [gzip(&bytes), bytes] {
             if text.starts_with(&gzip(REAL.as_bytes())) {
                 continue;
@@ -222,17 +222,17 @@ fn other_kinds_of_files_are_told_by_their_names() {
             let expected = "expected the text of a Matrix Market file, which starts with %%MatrixMarket";
             assert!(error.starts_with(&format!("line 1: found {kind}")), "{kind}: {error}");
             assert!(error.ends_with(expected), "{kind}: {error}");
-            // However the file is cut: the mark can be longer than a line, and than a block.
+            // The error does not depend on the cuts: the mark can be longer than a line, and than a block.
             let in_pieces = read_market_in_pieces(&text[..], 3, 2).unwrap_err().to_string();
             assert_eq!(in_pieces, error, "{kind}");
         }
     }
-    // A header with an error in it is told where that is, be there what may.
+    // An error in a Matrix Market header is reported as such, even if the header has binary data.
     let error = read("%%MatrixMarket matrix coordinate real\0 general").unwrap_err();
     assert!(error.to_string().contains("expected real or integer"), "{error}");
 }
 
-/// Blank lines and comments are passed over many at a time: a little gzip holds thousands of millions.
+/// Blank lines and comments are skipped many at a time, since a little gzip holds billions of them.
 #[test]
 fn blank_lines_and_comments_take_no_time() {
     let seconds = |text: &str| {
@@ -241,7 +241,8 @@ fn blank_lines_and_comments_take_no_time() {
         start.elapsed().as_secs_f64()
     };
     let entries = format!("{REAL}1 1 150000\n{}", "1 1 1\n".repeat(150_000));
-    // Others work on this machine, too: the least of several, taken in turns, and as often as it needs.
+    // Other programs run on this machine, too, so the least of several times counts; turns are repeated as
+    // often as needed.
     let is_faster = |text: &str| {
         let mut least = [f64::INFINITY; 2];
         (0..60).any(|turn| {
@@ -249,8 +250,8 @@ fn blank_lines_and_comments_take_no_time() {
             turn >= 4 && least[0] < least[1]
         })
     };
-    // Fewer of those that start with blanks, which take more steps: each time is far from what it was line
-    // by line, and from that of the entries.
+    // There are fewer lines that start with blanks, which take more steps, so that each time is far from both
+    // the time of a line-by-line reader and the time of the entries.
     for (line, count) in [("\n", 800_000), ("%\n", 800_000), ("\r\n", 200_000), (" %\n", 200_000)] {
         let skipped = line.repeat(count);
         let places = [
@@ -287,7 +288,7 @@ fn round_trip_plain_and_gzipped() {
     let (head, tail) = text.split_at(777);
     let members = [gzip(head), gzip(tail)].concat();
     assert_eq!(read(&members).unwrap(), expected);
-    // Cut anywhere, it is an error; as is one flipped bit of the checksum.
+    // A stream that is cut anywhere is an error, and so is one flipped bit of the checksum.
     for len in (3..whole.len()).step_by(97).chain([whole.len() - 1]) {
         let error = read(&whole[..len]).unwrap_err();
         assert!(matches!(error, MatrixError::Io(_)), "{len}: {error}");
@@ -300,7 +301,7 @@ fn round_trip_plain_and_gzipped() {
     assert!(matches!(read_market_file("no/such/file"), Err(MatrixError::Io(_))));
 }
 
-/// Gives one byte at a time, between interruptions.
+/// Reader that returns one byte at a time, between interruptions.
 struct Trickle<'a>(&'a [u8], bool);
 
 impl Read for Trickle<'_> {
@@ -330,7 +331,7 @@ fn damaged_files_never_panic() {
     let mut accepted = 0;
     for (round, [kind, body, _]) in (0..400).flat_map(|_| table(GOOD)).enumerate() {
         let mut bytes = format!("%%MatrixMarket matrix {kind}\n{body}\n").into_bytes();
-        // Seven rounds in eight leave the header alone, or nothing else would be reached.
+        // Seven rounds in eight leave the header intact, since errors there end the reading at once.
         let start = if round % 8 == 0 { 0 } else { 24 + kind.len() };
         for _ in 0..=rng.below(2) {
             let at = start + rng.below((bytes.len() - start) as u64) as usize;

@@ -28,7 +28,7 @@ fn triplets_agree_with_a_dense_sum_in_the_same_order() {
         t.validate().unwrap();
         for i in 0..rows {
             for j in 0..cols {
-                // Equal to the last bit: the order of the sum is the order of the input.
+                // Equal to the last bit, since duplicates are summed in the order of the input.
                 assert_eq!(a.get(i, j), dense[i * cols + j]);
                 assert_eq!(t.get(j, i), dense[i * cols + j]);
             }
@@ -45,7 +45,7 @@ fn duplicates_are_added_in_input_order() {
     assert_eq!(csr(2, big_first).get(0, 1), Some(0.0));
     let big_last = vec![(0, 1, 1e16), (0, 0, 5.0), (0, 1, -1e16), (0, 1, 1.0)];
     assert_eq!(csr(2, big_last).get(0, 1), Some(1.0));
-    // A sum of 0 stays stored.
+    // An entry whose sum is 0 stays stored.
     assert_eq!(csr(1, vec![(0, 0, 1.0), (0, 0, -1.0)]).nnz(), 1);
 }
 

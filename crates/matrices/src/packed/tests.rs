@@ -12,7 +12,7 @@ fn pattern(matrix: &OwnedCsr<f64>) -> OwnedCsr<()> {
     matrix.map_values(|_| ()).unwrap()
 }
 
-/// Matrices with every oddity of shape; small, because each bit of their files is tried.
+/// Returns matrices with unusual shapes; they are small, because each bit of their files is flipped.
 fn samples() -> Vec<OwnedCsr<f64>> {
     let mut rng = SplitMix64::new(7);
     let mut out = vec![OwnedCsr::from_triplets(0, 0, Vec::<(i32, i32, f64)>::new()).unwrap()];
@@ -24,7 +24,7 @@ fn samples() -> Vec<OwnedCsr<f64>> {
     out
 }
 
-/// The generator's form of a pattern.
+/// Returns a pattern in the generator's binary form.
 fn generated(matrix: &OwnedCsr<f64>) -> Vec<u8> {
     let sizes = [matrix.rows, matrix.cols, matrix.nnz()];
     let mut out: Vec<u8> = sizes.iter().flat_map(|&size| (size as i64).to_le_bytes()).collect();
@@ -86,12 +86,12 @@ fn a_flipped_bit_is_an_error_or_harmless() {
         let expected = PackedMatrix::Real(matrix);
         for bit in 0..8 * bytes.len() {
             bytes[bit / 8] ^= 1 << (bit % 8);
-            // gzip's header has bits without a meaning (its time, its system).
+            // gzip's header has bits without effect (its time, its system), so the matrix may still be read.
             assert!(read_packed(&bytes[..]).map_or(true, |found| found == expected));
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
     }
-    // The plain form has no checksum: what comes back must be a matrix.
+    // The plain form has no checksum, so damage may go unnoticed, but the result must be a valid matrix.
     for matrix in samples() {
         let mut bytes = generated(&matrix);
         for bit in 0..8 * bytes.len() {
@@ -104,14 +104,14 @@ fn a_flipped_bit_is_an_error_or_harmless() {
     }
 }
 
-/// A container around a stream that no writer makes.
+/// Makes a container around a stream that no writer produces.
 fn container(stream: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(MAGIC.to_vec(), Compression::fast());
     encoder.write_all(stream).unwrap();
     encoder.finish().unwrap()
 }
 
-/// `kind`, then the sizes, then varints.
+/// Makes a stream of `kind`, the sizes, and varints.
 fn stream(kind: u8, sizes: [u64; 3], rest: &[u8]) -> Vec<u8> {
     let mut out = vec![kind];
     out.extend(sizes.iter().flat_map(|size| size.to_le_bytes()));
@@ -122,7 +122,7 @@ fn stream(kind: u8, sizes: [u64; 3], rest: &[u8]) -> Vec<u8> {
 #[test]
 fn lies_are_found() {
     let read = |kind, sizes, rest: &[u8]| read_packed(&container(&stream(kind, sizes, rest))[..]);
-    // Two entries in columns 1 and 3 of the one row.
+    // One row with two entries in columns 1 and 3.
     assert!(read(0, [1, 4, 2], &[4, 2, 1]).is_ok());
     let overlong = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
     let lies: [(u8, [u64; 3], &[u8], &str); 12] = [
@@ -143,7 +143,7 @@ fn lies_are_found() {
         let error = read(kind, sizes, rest).unwrap_err().to_string();
         assert!(error.starts_with(place), "{error}");
     }
-    // Announced and not there: found out before anything is allocated for it.
+    // Announced entries that are missing are noticed before anything is allocated for them.
     assert!(read(1, [1 << 20, 1 << 20, 1 << 40], &[]).is_err());
     let mut huge: Vec<u8> =
         [1i64 << 30, 1 << 30, 1 << 50].iter().flat_map(|size| size.to_le_bytes()).collect();

@@ -1,5 +1,5 @@
-//! Sorts and scans of kernels/format/device_wide.cu: CUB's, with the CUDA
-//! runtime linked in. The runtime works in the thread's current context.
+//! Device-wide sorts and scans of kernels/format/device_wide.cu. They are CUB's, with the CUDA runtime linked
+//! in, which works in the thread's current context.
 
 use std::ffi::c_int;
 
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::memory::Context;
 use crate::types::Address;
 
-/// What the functions return in a build that lacks them.
+/// Return code of the functions in a build that lacks them.
 const NOT_LINKED: c_int = -1;
 
 macro_rules! functions {
@@ -40,21 +40,21 @@ functions! {
 
 type Sort = unsafe extern "C" fn(Raw, *mut usize, Raw, Raw, Raw, Raw, i64, c_int, *mut c_int, Raw) -> c_int;
 
-/// Types of keys and positions that can be sorted.
+/// Types of a key and a position that can be sorted together.
 pub trait Pair {
-    /// The key.
+    /// Type of the sort key.
     type Key: Pod;
-    /// What it carries.
+    /// Type of the position that is sorted along with its key.
     type Position: Pod;
-    /// Bits of both, as kernels have them.
+    /// Bits of key and position, as the names of kernels spell them.
     const BITS: [usize; 2] = [8 * size_of::<Self::Key>(), 8 * size_of::<Self::Position>()];
-    /// The function.
+    /// Sort function of the linked object for these types.
     const SORT: Sort;
 }
 
 macro_rules! pairs {
     ($($name:ident: $key:ident $position:ident $sort:ident;)*) => { $(
-        /// Keys and positions of these widths.
+        /// Pair of a key and a position of these widths.
         pub struct $name;
         impl Pair for $name {
             type Key = $key;
@@ -69,11 +69,11 @@ pairs! {
     Wide: u64 u64 tarsia_dw_sort_pairs_u64_u64;
 }
 
-/// CUB's caches of device properties are function statics that the object
-/// makes without a lock of its own, which would need libstdc++.
+/// Serializes calls of CUB: its caches of device properties are function statics that are initialized without
+/// a lock, since a lock would need libstdc++.
 static CUB: Mutex<()> = Mutex::new(());
 
-/// Runs `call(temp, &mut bytes)` for the size and again with that much memory.
+/// Runs `call(temp, &mut bytes)` once to learn the size and again with that much temporary memory.
 fn with_temporary(cx: &Context, what: &str, mut call: impl FnMut(Raw, *mut usize) -> c_int) -> Result<()> {
     let mut run = |temp: Raw, bytes: *mut usize| {
         let _one_at_a_time = CUB.lock();
@@ -82,21 +82,20 @@ fn with_temporary(cx: &Context, what: &str, mut call: impl FnMut(Raw, *mut usize
             NOT_LINKED => {
                 Err(Error::unsupported("backend: this library was built without device-wide sorts and scans"))
             }
-            // The runtime's numbers are the driver's for what can happen here.
+            // The runtime's error codes are the driver's for the errors that can happen here.
             code => check(code as u32, what),
         }
     };
     let mut bytes = 0;
     run(std::ptr::null_mut(), &mut bytes)?;
-    // Never NULL, which would ask for the size again.
+    // The address must not be NULL, which would ask for the size again.
     bytes = bytes.max(1);
     let temporary = DeviceBuffer::<u8>::new(cx, bytes)?;
     run(raw(temporary.address()), &mut bytes)
 }
 
-/// Sorts `n` pairs by bits [0, `bits`) of the keys, ascending and stable. The
-/// pairs are in the first of each two arrays and both are overwritten; returns
-/// which of them (0 or 1) holds the sorted ones. Blocks.
+/// Sorts `n` pairs by bits [0, `bits`) of the keys, ascending and stable. The pairs are in the first array of
+/// each two, and both arrays are overwritten; returns which of them (0 or 1) holds the sorted pairs. Blocks.
 pub fn sort_pairs<P: Pair>(
     cx: &Context,
     keys: [&DeviceBuffer<P::Key>; 2],
@@ -112,8 +111,7 @@ pub fn sort_pairs<P: Pair>(
     let mut selected = 0;
     let (keys, positions) = (keys.map(|b| raw(b.address())), positions.map(|b| raw(b.address())));
     with_temporary(cx, "sorting on the device", |temp, bytes| {
-        // SAFETY: the arrays hold n elements, and temp the bytes that the first
-        // call asked for.
+        // SAFETY: the arrays hold n elements, and temp the bytes for which the first call asked.
         unsafe {
             (P::SORT)(
                 temp,
@@ -132,8 +130,8 @@ pub fn sort_pairs<P: Pair>(
     Ok(usize::from(selected != 0))
 }
 
-/// `to[i]` = `from[0]` + … + `from[i − 1]` for `n` numbers of type i64; the two
-/// may be the same array. Blocks.
+/// Computes the exclusive prefix sums `to[i]` = `from[0]` + … + `from[i − 1]` of `n` numbers of type i64;
+/// `from` and `to` may be the same array. Blocks.
 ///
 /// # Safety
 /// Both addresses hold `n` numbers on the device of the current context.
@@ -142,8 +140,7 @@ pub unsafe fn exclusive_scan(cx: &Context, from: Address, to: Address, n: usize)
         return Ok(());
     }
     with_temporary(cx, "a scan on the device", |temp, bytes| {
-        // SAFETY: the caller's promise; temp holds the bytes that the first
-        // call asked for.
+        // SAFETY: the caller's promise; temp holds the bytes for which the first call asked.
         unsafe { tarsia_dw_exclusive_scan_i64(temp, bytes, raw(from), raw(to), n as i64, raw(cx.stream)) }
     })?;
     Ok(())

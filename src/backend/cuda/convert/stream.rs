@@ -1,7 +1,6 @@
-//! The layout `stream` on the device: the arrays that src/format/stream.rs
-//! describes, made by kernels (kernels/format/stream.cu) and the same to the bit
-//! as the host's. Two numbers come to the host: how many tiles have high halves,
-//! and how many rows are split.
+//! Conversion to the layout `stream` on the device: kernels (kernels/format/stream.cu) make the arrays that
+//! src/format/stream.rs describes, bit-identical to the host's. The host reads back two numbers: how many
+//! tiles have high halves of columns, and how many rows are split.
 
 use std::sync::Arc;
 
@@ -34,63 +33,63 @@ kernel_kinds! { "format/stream" {
 } }
 /// Threads of a block of these kernels.
 const THREADS: u32 = 256;
-/// Tiles of a block of `stream_fill`; the kernel has the same.
+/// Tiles that a block of `fill` works on, as in the kernel.
 const FILL_TILES: u32 = 4;
 
-/// Equal tiles of nonzeros on the device.
+/// Matrix on the device in the layout `stream`: tiles of equally many nonzeros.
 pub struct DeviceStream {
     /// Rows of op(A).
     pub rows: i64,
     /// Stored entries.
     pub entries: i64,
-    /// Slots without padding.
+    /// Slots without those that pad the last tile.
     pub slots: i64,
-    /// Slots of a tile.
+    /// Slots per tile.
     pub tile: usize,
     /// Heads of the tiles.
     pub tiles: DeviceBuffer<Tile>,
-    /// Ends of rows.
+    /// Bit per slot that marks the end of a row.
     pub ends: DeviceBuffer<u32>,
-    /// Slots of empty rows; no element where no row is empty.
+    /// Bit per slot that marks the slot of an empty row; no element where no row is empty.
     pub voids: DeviceBuffer<u32>,
-    /// Low halves of columns.
+    /// Low 16 bits of the columns.
     pub lows: DeviceBuffer<u16>,
-    /// High halves of columns.
+    /// High 16 bits of the columns, for the tiles that need them.
     pub highs: DeviceBuffer<u16>,
-    /// Values.
+    /// Values, one per slot.
     pub values: DeviceBuffer<u8>,
-    /// Split rows.
+    /// Rows that are split between blocks.
     pub splits: DeviceBuffer<Split>,
-    /// Parts of split rows.
+    /// Number of partial sums of split rows.
     pub parts: usize,
     places: Places,
     refill: Refill,
 }
 
-/// Where values come from in the user's array.
+/// Source of the values: positions in the user's array, slot by slot.
 enum Places {
-    /// Slot by slot in its order.
+    /// Each slot has the value of the same position.
     Identity,
-    /// All ones for no entry; wide for 2^32 − 1 values or more.
+    /// Position for each slot, all ones for a slot without an entry; 64 bits wide from 2^32 − 1 values on.
     Kept(Numbers),
-    /// Nobody asked for them.
+    /// The caller did not ask to keep them.
     Dropped,
 }
 
-/// How new values are taken.
+/// Method of taking new values.
 struct Refill {
     kernel: Kernel,
     conjugate: bool,
-    /// A copy is enough.
+    /// True if a plain copy is enough.
     plain: bool,
     value_bytes: usize,
 }
 
 impl DeviceStream {
-    /// Arranges the rows of `operand`. `keep_positions`: [`DeviceStream::refill`]
-    /// will be used. `conjugate`: op conjugates, as the operand's values are. Blocks.
+    /// Builds the layout from the rows of `operand`. `keep_positions`: [`DeviceStream::refill`] will be used.
+    /// `conjugate`: op conjugates, and the operand's values are conjugated already. Blocks.
     ///
-    /// Temporary memory: 8 bytes a row, 8 a tile and 8 a block.
+    /// Temporary memory: 8 bytes per row, 8 per tile and 8 per block.
     pub fn build(
         cx: &Context,
         device: &Arc<Device>,
@@ -141,7 +140,8 @@ impl DeviceStream {
         Ok(out)
     }
 
-    /// Which tiles store the high halves of their columns, in the word that the names of kernels have for it.
+    /// Returns which tiles store the high halves of their columns, in the word that the names of kernels have
+    /// for it.
     pub fn high(&self) -> &'static str {
         match self.highs.len() {
             0 => "none",
@@ -150,8 +150,8 @@ impl DeviceStream {
         }
     }
 
-    /// Enqueues new values in the order of the user's array; no allocation and no
-    /// wait. False, and nothing is done, if where they go is not known.
+    /// Enqueues the gathering of new values from an array in the user's order, without allocation or wait.
+    /// Returns false, and does nothing, if positions were not kept.
     pub fn refill(&self, cx: &Context, device: &Device, values: Address) -> Result<bool> {
         let (positions, slots) = match &self.places {
             Places::Dropped => return Ok(false),
@@ -163,8 +163,8 @@ impl DeviceStream {
             Places::Identity => (Address::NULL, self.slots),
             Places::Kept(positions) => (positions.address(), positions.len() as i64),
         };
-        // SAFETY: positions are those of the user's nnz values or all ones; there
-        // are as many slots as positions, without any as many as entries.
+        // SAFETY: positions are those of the user's nnz values or all ones; the layout has as many slots as
+        // there are positions, or as entries if there are none.
         unsafe {
             launch!(self.refill.kernel, blocks(device, slots), THREADS, 0, cx.stream;
                 values, positions, slots, i32::from(self.refill.conjugate), self.values.address())?;
@@ -172,7 +172,7 @@ impl DeviceStream {
         Ok(true)
     }
 
-    /// The stream has been waited for since `build`.
+    /// Records that no work on the buffers is pending: the stream has been waited for since `build`.
     pub fn seal(&mut self) {
         self.tiles.seal();
         self.ends.seal();
@@ -187,7 +187,7 @@ impl DeviceStream {
     }
 }
 
-/// What the kernels run with.
+/// Context, device and sizes for the kernels of the conversion.
 struct Tools<'a> {
     cx: &'a Context,
     device: &'a Arc<Device>,
@@ -202,14 +202,14 @@ impl Tools<'_> {
         self.device.modules().kernel(MODULE, name)
     }
 
-    /// The first slot of each row, and their number.
+    /// Computes the first slot of each row and, behind them, the number of slots.
     fn starts(&self) -> Result<DeviceBuffer<i64>> {
         let (rows, stream) = (self.rows, self.cx.stream);
         let count = rows.rows as usize + 1;
         let starts = DeviceBuffer::<i64>::new(self.cx, count)?;
         if rows.rows > 0 {
             let kernel = ROW_SLOTS.load(self.device, (rows.offset_type,))?;
-            // SAFETY: rows + 1 offsets of this type, and as many numbers.
+            // SAFETY: there are rows + 1 offsets of this type, and room for as many numbers.
             unsafe {
                 launch!(kernel, blocks(self.device, rows.rows + 1), THREADS, 0, stream;
                     rows.offsets, rows.rows, starts.address())?;
@@ -219,8 +219,8 @@ impl Tools<'_> {
         Ok(starts)
     }
 
-    /// Everything but high halves, positions, and how blocks share rows. Returns
-    /// which tiles are wide, 0 or 1 each, and a 0.
+    /// Fills everything but high halves of columns, positions, and how blocks share rows. Returns for each
+    /// tile whether it is wide (0 or 1), with a 0 behind the last.
     fn fill(
         &self,
         out: &mut DeviceStream,
@@ -231,8 +231,8 @@ impl Tools<'_> {
         let wide = DeviceBuffer::<i64>::new(self.cx, self.tiles as usize + 1)?;
         let tile_rows = self.kernel("stream_tile_rows")?;
         let fill = FILL.load(self.device, (rows.widths(), bits_of_values(value_type)?))?;
-        // SAFETY: the operand's arrays; starts has rows + 1 numbers, the layout's
-        // arrays have room for `tiles` tiles, wide for one more.
+        // SAFETY: the arrays are the operand's; starts has rows + 1 numbers, the layout's arrays have room
+        // for `tiles` tiles, and wide for one more.
         unsafe {
             launch!(tile_rows, blocks(self.device, rows.rows), THREADS, 0, stream;
                 starts.address(), rows.rows, self.tile as i64, out.tiles.address())?;
@@ -244,7 +244,7 @@ impl Tools<'_> {
         Ok(wide)
     }
 
-    /// High halves, split rows, and the links of tiles.
+    /// Fills the high halves of columns, the split rows, and the links of tiles.
     fn link(
         &self,
         out: &mut DeviceStream,
@@ -275,8 +275,8 @@ impl Tools<'_> {
         out.highs = DeviceBuffer::new(cx, high_tiles * self.tile)?;
         let link = self.kernel("stream_link")?;
         let highs = HIGHS.load(self.device, (rows.widths(), self.tile))?;
-        // SAFETY: as above; there is a split for each that was counted, and a tile
-        // of high halves for each number that `link` gives.
+        // SAFETY: as above; there is room for each split row that was counted, and for a tile of high halves
+        // for each number that `link` gives.
         unsafe {
             launch!(link, blocks(self.device, tiles), THREADS, 0, stream;
                 out.tiles.address(), tiles, starts.address(), tile, wide.address(), counts.address(),
@@ -290,7 +290,7 @@ impl Tools<'_> {
         Ok(())
     }
 
-    /// Where values come from.
+    /// Finds the positions of values in the user's array.
     fn places(
         &self,
         out: &mut DeviceStream,
@@ -319,12 +319,12 @@ impl Tools<'_> {
             return Ok(());
         }
         let (rows, padded) = (self.rows, self.tiles as usize * self.tile);
-        // All ones say that there is no entry.
+        // All ones means that the slot has no entry.
         let is_wide = rows.nnz >= i64::from(u32::MAX) || is_wide();
         let positions = Numbers::new(self.cx, padded, is_wide)?;
         let kernel = POSITIONS.load(self.device, (rows.offset_type, self.tile, positions.bits()))?;
-        // SAFETY: the operand's arrays, nnz positions or NULL, and a number for
-        // each slot, padding included.
+        // SAFETY: the arrays are the operand's, with nnz positions or NULL, and there is room for a number
+        // for each slot, padding included.
         unsafe {
             launch!(kernel, self.tiles, THREADS, 0, self.cx.stream;
                 rows.offsets, rows.base, rows.rows, starts.address(), self.slots, out.tiles.address(),
@@ -338,7 +338,7 @@ impl Tools<'_> {
     }
 }
 
-/// Positions are wide whatever their number.
+/// Returns whether a test asks for wide positions, however many there are.
 fn is_wide() -> bool {
     #[cfg(test)]
     if super::tests::WIDE.get() {

@@ -1,5 +1,5 @@
-//! Counts what decides between SpMV's layouts (src/select/spmv/survey.rs) on the device: one
-//! kernel, which adds to words that are zero before.
+//! Statistics that decide between SpMV's layouts (src/select/spmv/survey.rs), counted on the device by one
+//! kernel, which adds to words that must be zero.
 
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
@@ -12,20 +12,20 @@ use crate::select::spmv::survey::samples;
 use crate::types::Address;
 
 kernel_kinds! { "analysis/survey" { SURVEY(Widths) = "survey" for [widths()]; } }
-/// Threads of a block, of kernels/analysis/survey.cu, and its warps.
+/// Threads of a block of kernels/analysis/survey.cu, and its warps.
 const THREADS: u32 = 256;
 const WARPS: u64 = THREADS as u64 / 32;
 
-/// Looks at rows of op(A), which need not be valid; `words` has room for those of a survey
-/// but for the last two ([`crate::select::spmv::survey::SHARED`]).
+/// Enqueues the counting over rows of op(A), which need not be valid. `words` has room for the words of a
+/// survey without the last two ([`crate::select::spmv::survey::SHARED`]).
 pub fn enqueue(cx: &Context, device: &Device, rows: &Rows, x_bytes: usize, words: Address) -> Result<()> {
     let (runs, samples) = samples(rows.rows as u64);
     if rows.rows > 0 {
         let kernel = SURVEY.load(device, (rows.widths(),))?;
-        // A warp for every sample, and more blocks where the offsets are many.
+        // One warp per sample, and more blocks where there are many offsets.
         let grid = blocks(device, rows.rows).max(samples.div_ceil(WARPS) as u32);
-        // SAFETY: the arrays have rows + 1 and nnz elements of these types; the kernel
-        // compares an offset with nnz before it uses it as a place; SHARED words.
+        // SAFETY: the arrays have rows + 1 and nnz elements of these types; the kernel compares an offset
+        // with nnz before it uses it as an index; `words` has SHARED words.
         unsafe {
             launch!(kernel, grid, THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, runs as i64, samples as i64,
@@ -59,7 +59,7 @@ mod tests {
         Survey::new((rows.rows as u64, rows.cols as u64, rows.nnz as u64), x_bytes, words)
     }
 
-    /// The device's numbers are the CPU's, for every width and base.
+    /// Asserts that the device counts what the CPU counts, for every index width and base.
     fn compare(name: &str, cols: i64, offsets: &[i64], indices: &[i64]) {
         let Some((device, cx)) = context_of_device() else { return };
         let _entered = device.enter().unwrap();
@@ -120,23 +120,23 @@ mod tests {
         }
     }
 
-    /// Groups of rows of the same columns, and rows that differ in one place only.
+    /// Tests groups of rows with the same columns, and rows that differ in one column only.
     #[test]
     fn shared_columns_are_counted() {
         let mut random = matrices::SplitMix64::new(3);
         let mut draw = |n: u64| random.below(n) as i64;
-        // As many rows as make each warp look at several of them, too.
+        // Some numbers of rows let each warp look at several of them.
         for rows in [2, 3, 1023, 1024, 1025, 2050, 40_000] {
             let (mut offsets, mut indices) = (vec![0], Vec::<i64>::new());
             let mut row: Vec<i64> = Vec::new();
             for _ in 0..rows {
                 match draw(10) {
-                    // Another length, at times one that takes a warp several steps.
+                    // A new row, of another length, at times of one that takes a warp several steps.
                     0 | 1 => {
                         let length = if rows < 5000 && draw(20) == 0 { 150 + draw(200) } else { draw(24) };
                         row = (0..length).map(|at| 11 * at + draw(11)).collect();
                     }
-                    // One column of the same length differs.
+                    // A row of the same length that differs in one column.
                     2 if !row.is_empty() => {
                         let at = draw(row.len() as u64) as usize;
                         row[at] = 11 * at as i64 + draw(11);
@@ -155,12 +155,12 @@ mod tests {
         let mut random = matrices::SplitMix64::new(11);
         let mut draw = |n: u64| random.below(n) as i64;
         for _ in 0..4 {
-            // Offsets that descend, are negative or beyond the array; columns likewise.
+            // Offsets that descend, are negative or point beyond the array; columns likewise.
             let offsets: Vec<i64> = (0..501).map(|_| draw(5000) - 1000).collect();
             let indices: Vec<i64> = (0..3000).map(|_| draw(9000) - 4000).collect();
             compare("wrong", 1000, &offsets, &indices);
         }
-        // One column in all of a long row.
+        // The same column in every entry of long rows.
         let offsets: Vec<i64> = (0..=40).map(|row| row * 500).collect();
         compare("repeated", 100, &offsets, &vec![5; 20_000]);
     }

@@ -1,4 +1,4 @@
-//! What unit tests on a device share.
+//! Helpers that unit tests on a device share.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::backend::cuda::module;
 use crate::memory::{Allocator, Context, Workspace};
 use crate::types::{Address, IndexType, PointerMode};
 
-/// While a stream is captured, no thread may wait for the NULL stream: a test
-/// that captures waits until it is alone, and the others until it is done.
+/// Lock for stream captures. No thread may wait for the NULL stream while a stream is captured, so a test
+/// that captures waits until it is alone, and the others wait until it is done.
 static CAPTURES: RwLock<()> = RwLock::new(());
 
 enum Turn {
@@ -21,11 +21,11 @@ enum Turn {
 }
 
 thread_local! {
-    /// Of the test that this thread runs, to its end.
+    /// Lock that the test on this thread holds until it ends.
     static TURN: RefCell<Option<Turn>> = const { RefCell::new(None) };
 }
 
-/// No other test uses a device from here to the end of this one.
+/// Waits until no other test uses a device, and keeps others from it until this test ends.
 pub fn be_alone() {
     TURN.with_borrow_mut(|turn| {
         *turn = None;
@@ -33,7 +33,7 @@ pub fn be_alone() {
     });
 }
 
-/// A device, or None with a line that says so.
+/// Opens a device, or prints that there is none and returns `None`.
 pub fn device() -> Option<Arc<Device>> {
     match module::available().and_then(|()| Device::open(None)) {
         Ok(device) => {
@@ -49,7 +49,7 @@ pub fn device() -> Option<Arc<Device>> {
     }
 }
 
-/// A device and a context of calls on it, or None.
+/// Opens a device and makes a context for calls on it, or returns `None`.
 pub fn context_of_device() -> Option<(Arc<Device>, Context)> {
     let device = device()?;
     let memory = Arc::new(CudaMemory(Arc::clone(&device)));
@@ -66,7 +66,7 @@ pub fn context(allocator: Arc<Allocator>) -> Context {
     }
 }
 
-/// Indices in the width that a descriptor says, aligned.
+/// Packs indices in the width that a descriptor names, aligned.
 pub fn typed(numbers: &[i64], index: IndexType) -> Vec<i64> {
     if index == IndexType::I64 {
         return numbers.to_vec();

@@ -1,4 +1,4 @@
-//! Against the host's canonical CSR, to the bit. Skipped without a device.
+//! Tests of the conversion against the host's canonical CSR, bit for bit. Skipped without a device.
 
 use std::sync::Arc;
 use testkit::Random;
@@ -22,7 +22,7 @@ const WIDTHS: [(IndexType, IndexType); 3] =
     [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
 
 thread_local! {
-    /// Positions are 64-bit whatever their number, which no test can reach.
+    /// Set by tests to make positions 64 bits wide, which no test matrix is large enough to require.
     pub(super) static WIDE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
@@ -30,7 +30,7 @@ fn host_context() -> Context {
     context(Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX))
 }
 
-/// A matrix whose arrays are on the host, and a copy of them on the device.
+/// A matrix whose arrays are on the host, and a copy of it on the device.
 struct Twin<V: Pod> {
     _arrays: [Vec<i64>; 2],
     values: Vec<V>,
@@ -41,7 +41,7 @@ struct Twin<V: Pod> {
 }
 
 impl<V: Pod> Twin<V> {
-    /// `matrix` is told the addresses of two arrays and of the values.
+    /// Makes both matrices; `matrix` gets the addresses of two arrays and of the values.
     fn new(
         cx: &Context,
         arrays: [Vec<i64>; 2],
@@ -61,7 +61,7 @@ impl<V: Pod> Twin<V> {
     }
 }
 
-/// How a random pattern is made.
+/// Properties of a random pattern.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     sorted: bool,
@@ -74,7 +74,7 @@ const KINDS: [Kind; 3] = [
     Kind { sorted: false, duplicates: true },
 ];
 
-/// Offsets and indices: skewed, with empty rows.
+/// Makes offsets and indices of a skewed pattern with empty rows.
 fn compressed_pattern(random: &mut Random, major: i64, minor: i64, kind: Kind) -> (Vec<i64>, Vec<i64>) {
     let (mut offsets, mut indices) = (vec![0], Vec::new());
     for row in 0..major {
@@ -167,7 +167,7 @@ fn blocked(
 const OPS: [Operation; 3] = [Operation::NonTranspose, Operation::Transpose, Operation::ConjugateTranspose];
 const BASES: [IndexBase; 2] = [IndexBase::Zero, IndexBase::One];
 
-/// Bits of the values, offsets and columns of a device's copy.
+/// Downloads the offsets, columns and values of a copy on the device.
 fn read<V: Pod>(copy: &Operand) -> (Vec<i64>, Vec<i32>, Vec<V>) {
     let rows = copy.rows();
     let (count, nnz) = (rows.rows as usize + 1, rows.nnz as usize);
@@ -190,7 +190,7 @@ fn stats(offsets: &[i64]) -> RowStats {
     }
 }
 
-/// The copy of each op, with and without positions, before and after an update.
+/// Compares the copy for each op, with and without positions, before and after an update.
 fn compare<V: Element>(
     device: &Arc<Device>,
     cx: &Context,
@@ -275,7 +275,7 @@ fn keys_and_positions_may_be_wide() {
     WIDE.set(true);
     for kind in KINDS {
         let pattern = compressed_pattern(&mut Random::new(9), 200, 300, kind);
-        // Positions need 64 bits only where offsets have 64: 32-bit offsets count too few entries.
+        // Only 64-bit offsets can count enough entries for 64-bit positions.
         for widths in WIDTHS.into_iter().filter(|&(offsets, _)| offsets == IndexType::I64) {
             let twin = compressed(&cx, (200, 300), &pattern, widths, BASES[1], false, complex);
             compare(&device, &cx, &twin, complex, "wide positions");
@@ -408,7 +408,7 @@ fn faults_are_told_as_on_the_host() {
                 let mut broken = pattern.clone();
                 let numbers = if array == 0 { &mut broken.0 } else { &mut broken.1 };
                 numbers[at] = number;
-                // The number of entries is the right one.
+                // nnz stays correct.
                 let twin = compressed(&cx, shape, &broken, widths, base, by_columns, real);
                 let expected =
                     crate::backend::host::Host.check_sparse(&host_cx, &twin.host, "A").unwrap_err();
@@ -448,7 +448,7 @@ fn rows_are_permuted() {
         assert_eq!(new_indices[new.clone()], indices[old.clone()]);
         assert_eq!(new_values[new], values[old]);
     }
-    // Positions lead to the user's values.
+    // Positions refer to the user's values.
     let Operand::Canonical(permuted) = permuted else { panic!() };
     assert!(permuted.refill(&cx, twin.copied.address()).unwrap());
     assert_eq!(read::<f64>(&Operand::Canonical(permuted)).2, new_values);

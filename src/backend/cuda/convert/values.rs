@@ -1,5 +1,5 @@
-//! Values to where a layout has them, and the forms of src/format/narrowing.rs, on the device
-//! (kernels/format/values.cu).
+//! Kernels that move values to their slots in a layout, and that store them in the narrower forms of
+//! src/format/narrowing.rs, on the device (kernels/format/values.cu).
 
 use super::bits_of_values;
 use crate::backend::cuda::check::blocks;
@@ -19,19 +19,19 @@ kernel_kinds! { "format/values" {
     SCATTER(usize) = "scatter" for [[16, 32, 64]];
 } }
 
-/// The kernel that takes a value, or 0 for padding, to each place of a layout; `position`: bits of
-/// the positions that values come from.
+/// Loads the kernel that gathers a value, or 0 for padding, for each slot of a layout; `position` is the
+/// number of bits of the positions that values come from.
 pub fn gather(device: &Device, value_type: DataType, position: &'static str) -> Result<Kernel> {
     GATHER.load(device, (bits_of_values(value_type)?, position))
 }
 
-/// The kernel that takes each value, of `size` bytes, to its place in a layout.
+/// Loads the kernel that scatters each value, of `size` bytes, to its slot in a layout.
 pub fn scatter(device: &Device, size: usize) -> Result<Kernel> {
     SCATTER.load(device, (8 * size,))
 }
 
-/// Finds the forms that do not hold all of these values: one pass over them, less where the
-/// first ones are in no form. `lost`: 32 bits that are zero, for [`Form::without`].
+/// Enqueues a search for the forms that do not hold all of these values: one pass over them, or less where
+/// the first values fit no form. `lost`: 32 bits that are zero, to be given to [`Form::without`] afterwards.
 pub fn enqueue(
     cx: &Context,
     device: &Device,
@@ -45,15 +45,14 @@ pub fn enqueue(
         return Ok(());
     }
     let kernel = MISFITS.load(device, (bits_of_values(value_type)?,))?;
-    // SAFETY: `count` values of this type, and one number.
+    // SAFETY: there are `count` values of this type, and one number.
     unsafe {
         launch!(kernel, blocks(device, count), 256, 0, cx.stream;
             values, count, narrowing::one(value_type), wanted, lost)
     }
 }
 
-/// The form of fewest bytes that holds all of `count` values, of the bits that
-/// [`enqueue`] left.
+/// Returns the form of fewest bytes that holds all of `count` values, from the bits that [`enqueue`] wrote.
 pub fn narrowest(count: i64, value_type: DataType, lost: u32) -> Form {
     match count {
         0 => Form::Full,
@@ -61,8 +60,8 @@ pub fn narrowest(count: i64, value_type: DataType, lost: u32) -> Form {
     }
 }
 
-/// The values in a form that holds them, in their order: `None` where they are as
-/// they were, no element where none is stored.
+/// Stores the values in a form that holds them, in the same order. Returns `None` if the form is the full
+/// one, and an empty buffer if the form stores no values.
 pub fn narrowed(
     cx: &Context,
     device: &Device,
@@ -78,7 +77,7 @@ pub fn narrowed(
     };
     let out = DeviceBuffer::new(cx, (count as usize).saturating_mul(to.size()))?;
     let kernel = NARROW.load(device, (bits_of_values(value_type)?, bits_of_values(to)?))?;
-    // SAFETY: `count` values of the two types.
+    // SAFETY: both arrays have `count` values of their types.
     unsafe {
         launch!(kernel, blocks(device, count), 256, 0, cx.stream; values, count, out.address())?;
     }

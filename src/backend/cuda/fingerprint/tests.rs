@@ -1,4 +1,4 @@
-//! On a device, against the CPU. Skipped without one.
+//! Tests of fingerprints on a device against the CPU's. Skipped without a device.
 
 use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
@@ -7,7 +7,7 @@ use crate::backend::host;
 use crate::matrix::{Compressed, Coo, SparseArrays};
 use crate::types::{DataType, Index, IndexBase};
 
-/// Of arrays on either side, in CSR (offsets and indices) or COO.
+/// Compares the fingerprints of arrays on the device and on the host, in CSR (offsets and indices) or COO.
 fn compare<I: Index, J: Index>(cx: &Context, device: &Arc<Device>, first: &[I], second: &[J], coo: bool) {
     let (mine, theirs) =
         (DeviceBuffer::from_slice(cx, first).unwrap(), DeviceBuffer::from_slice(cx, second).unwrap());
@@ -51,7 +51,8 @@ fn compare<I: Index, J: Index>(cx: &Context, device: &Arc<Device>, first: &[I], 
 fn the_same_as_the_hosts() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
-    // Any words do; below a warp, at its end, in many blocks, and more than once around the grid.
+    // The contents do not matter. Lengths: less than a warp, at its end, many blocks, and more than one turn
+    // of the grid.
     for count in [1_usize, 31, 32, 33, 4096, 1_000_003] {
         let words: Vec<i64> = (0..count as i64).map(|at| (at * 7919) % 1_000_033 - 5).collect();
         let narrow: Vec<i32> = words.iter().map(|&word| word as i32).collect();
@@ -75,7 +76,7 @@ fn of_values_the_same_as_the_hosts() {
         [DataType::R16F, DataType::R16BF, DataType::R32F, DataType::R64F, DataType::C32F, DataType::C64F]
     {
         for nnz in [0, 1, 33, 20_000] {
-            // Aligned to the type and no more.
+            // Aligned to the type and to no more.
             let skip = value_type.align();
             let of = |first: Address| {
                 let (index_type, base) = (crate::types::IndexType::I32, IndexBase::Zero);

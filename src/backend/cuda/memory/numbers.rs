@@ -1,18 +1,18 @@
-//! Numbers of either width, as positions in arrays are.
+//! Arrays of numbers of 32 or 64 bits, such as positions of values.
 
 use super::DeviceBuffer;
 use crate::error::Result;
 use crate::memory::Context;
 use crate::types::Address;
 
-/// Numbers of 32 bits while these suffice, else of 64.
+/// Array of 32-bit numbers while these suffice, else of 64-bit numbers.
 pub enum Numbers {
     Narrow(DeviceBuffer<u32>),
     Wide(DeviceBuffer<u64>),
 }
 
 impl Numbers {
-    /// So many, with contents that are not set.
+    /// Allocates `count` numbers with uninitialized contents.
     pub fn new(cx: &Context, count: usize, is_wide: bool) -> Result<Self> {
         Ok(match is_wide {
             true => Numbers::Wide(DeviceBuffer::new(cx, count)?),
@@ -20,7 +20,7 @@ impl Numbers {
         })
     }
 
-    /// Where number `at` is.
+    /// Address of number `at`.
     pub fn at(&self, at: usize) -> Address {
         match self {
             Numbers::Narrow(numbers) => numbers.at(at),
@@ -28,7 +28,7 @@ impl Numbers {
         }
     }
 
-    /// Where they begin.
+    /// Address of the first number.
     pub fn address(&self) -> Address {
         match self {
             Numbers::Narrow(numbers) => numbers.address(),
@@ -36,7 +36,7 @@ impl Numbers {
         }
     }
 
-    /// How many there are.
+    /// Number of elements.
     pub fn len(&self) -> usize {
         match self {
             Numbers::Narrow(numbers) => numbers.len(),
@@ -52,7 +52,7 @@ impl Numbers {
         }
     }
 
-    /// No work that fills them is under way any more.
+    /// Records that no work that fills the array is pending any more.
     pub fn seal(&mut self) {
         match self {
             Numbers::Narrow(numbers) => numbers.seal(),

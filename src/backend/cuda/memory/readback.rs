@@ -1,4 +1,4 @@
-//! Numbers that kernels count and the host waits for.
+//! Readback of numbers that kernels count and the host waits for.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -12,30 +12,29 @@ use crate::error::Result;
 use crate::memory::Context;
 use crate::types::Address;
 
-/// Words of a [`Readback`]: a page.
+/// Number of words of a [`Readback`], which is one page.
 const WORDS: usize = 512;
 const BYTES: usize = WORDS * size_of::<u64>();
 
-/// Words on the device and as many in page-locked memory of the host, which the
-/// device writes too. They live as long as the device, like the pool's stream.
+/// Words on the device and as many in pinned memory of the host, which the device can write as well. They
+/// live as long as the device, like the pool's stream.
 pub(super) struct Desk {
     device: Address,
     host: Address,
-    /// Words on the device are not zero.
+    /// True if words on the device may not be zero.
     is_used: bool,
 }
 
-/// A page of 64-bit words that kernels write and the host reads after one wait:
-/// all counts of a phase together, whichever kernel they come from. A copy to
-/// ordinary memory costs 8 to 20 µs a piece on an H100, and each wait 2 to 10.
+/// Page of 64-bit words that kernels write and the host reads after one wait: all counts of a phase together,
+/// whichever kernel they come from. On an H100 each copy to ordinary memory costs 8 to 20 µs, and each wait 2
+/// to 10.
 ///
-/// Numbers that one thread knows at its end go straight to [`Readback::host`],
-/// with no copy. Words on the device ([`Readback::at`]) are zero to begin with,
-/// for counts that are added up by atomics; [`Readback::fetch`] enqueues their
-/// copy. [`Readback::wait`] has both.
+/// Numbers that one thread knows at its end go straight to [`Readback::host`], without a copy. Words on the
+/// device ([`Readback::at`]) are zero at first, for counts that are added up by atomics; [`Readback::fetch`]
+/// enqueues their copy. [`Readback::wait`] returns both.
 ///
-/// The page is the library's own (never the user's allocator's) and lent to one
-/// analysis at a time, so nothing is allocated but on the first use.
+/// The page is always the library's own, never from the user's allocator, and lent to one analysis at a time,
+/// so nothing is allocated after the first use.
 ///
 /// ```text
 /// let mut words = Readback::take(cx, device)?;
@@ -46,7 +45,7 @@ pub(super) struct Desk {
 /// ```
 pub struct Readback {
     owner: Arc<Device>,
-    // None only while it is dropped.
+    // `None` only while the page is dropped.
     desk: Option<Desk>,
     stream: Address,
     is_pending: Cell<bool>,
@@ -54,17 +53,17 @@ pub struct Readback {
 }
 
 impl Readback {
-    /// Words of a page.
+    /// Number of words of a page.
     pub const WORDS: usize = WORDS;
 
-    /// A page of zeros. The context must be current until it is dropped, and all
-    /// that writes to it be enqueued on the context's stream.
+    /// Takes a page of zeros. The context must be current until it is dropped, and all work that writes to it
+    /// must be enqueued on the context's stream.
     pub fn take(cx: &Context, device: &Arc<Device>) -> Result<Self> {
         let pool = device.pool()?;
         let desk = Desk::of(pool)?;
         let is_used = desk.is_used;
-        // SAFETY: the page has that many words, and whoever had it has waited
-        // for what wrote to it.
+        // SAFETY: the page has this many words, and its previous owner has waited for all work that wrote to
+        // it.
         unsafe { std::ptr::write_bytes(desk.host.as_mut_ptr::<u64>(), 0, WORDS) };
         let out = Readback {
             owner: Arc::clone(device),
@@ -85,58 +84,56 @@ impl Readback {
         self.desk.as_ref().expect("there until it is dropped")
     }
 
-    /// Word `at` on the device, and those behind it.
+    /// Address of word `at` on the device, with the words behind it.
     pub fn at(&self, at: usize) -> Address {
         self.is_used.set(true);
         self.restored(at)
     }
 
-    /// The same for a kernel that leaves zero what it found zero.
+    /// Address of word `at` on the device, for a kernel that resets to zero the words that it uses.
     pub fn restored(&self, at: usize) -> Address {
         assert!(at < WORDS);
         self.is_pending.set(true);
         self.desk().device.offset(at * size_of::<u64>())
     }
 
-    /// Word `at` in the host's memory, and those behind it: for plain stores of
-    /// one thread each. Words that no kernel writes are 0.
+    /// Address of word `at` in the host's memory, with the words behind it, for plain stores by one thread
+    /// each. Words that no kernel writes are 0.
     pub fn host(&self, at: usize) -> Address {
         assert!(at < WORDS);
         self.is_pending.set(true);
         self.desk().host.offset(at * size_of::<u64>())
     }
 
-    /// Enqueues a copy of the first `count` words to the host's.
+    /// Enqueues a copy of the first `count` words from the device to the host.
     pub fn fetch(&self, cx: &Context, count: usize) -> Result<()> {
         assert!(count <= WORDS);
         copy(self.host(0), self.at(0), count * size_of::<u64>(), cx.stream)
     }
 
-    /// Waits for the stream; the host's words.
+    /// Waits for the stream and returns the words on the host.
     pub fn wait(&mut self, cx: &Context) -> Result<&[u64; WORDS]> {
         if self.is_pending.get() {
             synchronize(cx.stream)?;
             self.is_pending.set(false);
         }
-        // SAFETY: the page has that many words, which were set when it was taken;
-        // the stream has run what writes them, and `&mut self` keeps more from
-        // being enqueued while the slice lives.
+        // SAFETY: the page has this many words, which were set when it was taken; the stream has run the work
+        // that writes them, and `&mut self` prevents more from being enqueued while the slice lives.
         Ok(unsafe { &*self.desk().host.as_ptr() })
     }
 }
 
-/// `count` elements of device memory, at most a page of them, through page-locked memory.
+/// Copies `count` elements of device memory, at most a page of them, to the host through pinned memory.
 /// Blocks.
 pub fn fetch<T: Pod>(cx: &Context, device: &Device, from: Address, count: usize) -> Result<Vec<T>> {
     let bytes = count * size_of::<T>();
     assert!(bytes <= BYTES);
     let pool = device.pool()?;
     let desk = Desk::of(pool)?;
-    // After an error nobody gets the page again: something may write to it yet.
+    // After an error the page is not reused: work that writes to it may be pending.
     copy(desk.host, from, bytes, cx.stream)?;
     synchronize(cx.stream)?;
-    // SAFETY: the page has these bytes, which were set when it was made, and the copy into
-    // it is done.
+    // SAFETY: the page has these bytes, which were set when it was made, and the copy to it is done.
     let found = unsafe { std::slice::from_raw_parts(desk.host.as_ptr::<u8>(), bytes) };
     let found = bytemuck::cast_slice(found).to_vec();
     pool.desks.lock().push(desk);
@@ -144,7 +141,7 @@ pub fn fetch<T: Pod>(cx: &Context, device: &Device, from: Address, count: usize)
 }
 
 impl Desk {
-    /// One that is free, or another.
+    /// Takes a free page, or makes another.
     fn of(pool: &Pool) -> Result<Self> {
         let free = pool.desks.lock().pop();
         free.map_or_else(|| Desk::new(pool), Ok)
@@ -160,7 +157,7 @@ impl Desk {
             pool.release(device);
             return Err(error);
         }
-        // SAFETY: it has as many bytes.
+        // SAFETY: the page has this many bytes.
         unsafe { std::ptr::write_bytes(host.cast::<u8>(), 0, BYTES) };
         Ok(Desk { device, host: Address::new(host), is_used: true })
     }
@@ -168,7 +165,7 @@ impl Desk {
 
 impl Drop for Readback {
     fn drop(&mut self) {
-        // If what writes to the page cannot be waited for, nobody gets it again.
+        // If the work that writes to the page cannot be waited for, the page is not reused.
         if self.is_pending.get() && synchronize(self.stream).is_err() {
             return;
         }

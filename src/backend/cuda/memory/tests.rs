@@ -1,4 +1,4 @@
-//! Pages and the order of frees on a device, skipped without one.
+//! Tests of readback pages and of the order of releases on a device. Skipped without a device.
 
 use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
@@ -15,11 +15,11 @@ fn a_page_is_zero_whoever_had_it() {
         words.fetch(&cx, 512).unwrap();
         assert_eq!(*words.wait(&cx).unwrap(), [0; 512], "{round}");
         upload(words.at(7), &numbers, cx.stream).unwrap();
-        // One that is in use is not given out.
+        // A page in use is not given to another reader.
         let other = Readback::take(&cx, &device).unwrap();
         assert_ne!(other.at(0), words.at(0));
         assert_ne!(other.host(0), words.host(0));
-        // Plain stores of the device into the host's memory.
+        // The copy stands for plain stores of a kernel to the host's memory.
         copy(words.host(500), words.at(7), 16, cx.stream).unwrap();
         words.fetch(&cx, 12).unwrap();
         let found = words.wait(&cx).unwrap();
@@ -27,7 +27,7 @@ fn a_page_is_zero_whoever_had_it() {
             (&found[..7], &found[7..12], &found[500..502]),
             (&[0; 7][..], &numbers[..], &numbers[..2])
         );
-        // Dropped with work that nobody has waited for.
+        // Dropped with pending work for which nothing has waited.
         upload(words.at(100), &numbers, cx.stream).unwrap();
         words.fetch(&cx, 512).unwrap();
     }
@@ -62,7 +62,7 @@ fn memory_is_given_out_again_when_work_on_it_is_done() {
         for _ in 0..20 {
             zero(array.address(), BYTES, mine.stream).unwrap();
         }
-        // The writes are under way for some hundred microseconds.
+        // The writes are pending for some hundred microseconds.
         drop(array);
         let array = DeviceBuffer::<u8>::new(&other, BYTES).unwrap();
         reused += usize::from(array.address() == first);
@@ -74,7 +74,8 @@ fn memory_is_given_out_again_when_work_on_it_is_done() {
     assert_eq!(cx.allocator.live_bytes(), 0);
 }
 
-/// Memory of a stream that is held by a gate goes to nobody before the gate opens, and nobody waits for it.
+/// Memory released on a stream that a gate holds back is not reused before the gate opens, and no allocation
+/// waits for it.
 #[test]
 fn an_allocation_does_not_wait_for_the_work_of_another_stream() {
     const BYTES: usize = 96 << 20;
@@ -89,7 +90,8 @@ fn an_allocation_does_not_wait_for_the_work_of_another_stream() {
         zero(array.address(), BYTES, mine.stream).unwrap();
         drop(array);
         if is_short {
-            // The way of an allocation for which nothing is left; it may wait, and gets what it can.
+            // The path of an allocation for which no memory is left: it may wait, and takes any memory it can
+            // get.
             std::thread::scope(|scope| {
                 let pool = device.pool().unwrap();
                 let made = scope.spawn(|| {

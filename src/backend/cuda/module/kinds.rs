@@ -1,6 +1,6 @@
-//! Kinds of kernels, which have a variant for each combination of some arguments: a kind is declared
-//! where its kernels are launched, with the combinations that may be asked for, and a test compares
-//! these with the lists of kernels/**/*.cu. All kinds of a file are declared in one place.
+//! Kinds of kernels, which have a variant for each combination of some arguments. A kind is declared where
+//! its kernels are launched, with the combinations that may be asked for, and a test compares these with the
+//! lists of kernels/**/*.cu. All kinds of a file are declared in one place.
 
 use std::marker::PhantomData;
 
@@ -10,7 +10,7 @@ use crate::backend::cuda::operand::Widths;
 use crate::error::Result;
 use crate::types::IndexType;
 
-/// Kernels of a file that differ by arguments.
+/// Kernels of a file that differ by arguments only.
 pub struct Kind<A> {
     pub file: &'static str,
     pub kind: &'static str,
@@ -18,13 +18,13 @@ pub struct Kind<A> {
 }
 
 impl<A: Arguments> Kind<A> {
-    /// The variant with these arguments. The device's context is current.
+    /// Loads the variant with these arguments. The device's context must be current.
     pub fn load(&self, device: &Device, arguments: A) -> Result<Kernel> {
         device.modules().variant(self.file, self.kind, &arguments.texts())
     }
 }
 
-/// One argument of a kind, or two that go together.
+/// One argument of a kind, or two that belong together.
 pub trait Argument {
     /// Adds the argument as the lists of kernels/**/*.cu spell it.
     fn write(&self, texts: &mut Vec<String>);
@@ -64,7 +64,7 @@ impl Argument for Widths {
 
 /// All arguments of a kind.
 pub trait Arguments {
-    /// The arguments as the lists of kernels/**/*.cu spell them.
+    /// Returns the arguments as the lists of kernels/**/*.cu spell them.
     fn texts(&self) -> Vec<String>;
 }
 
@@ -91,7 +91,7 @@ tuples! { (A) (A B) (A B C) (A B C D) }
 /// } }
 /// ```
 ///
-/// The values are expressions of the tests, which may use `module::tests::domain`.
+/// The values are expressions that only tests evaluate; they may use `module::tests::domain`.
 macro_rules! kernel_kinds {
     ($($file:literal { $(
         $(#[$meta:meta])*
@@ -106,7 +106,7 @@ macro_rules! kernel_kinds {
                     arguments: ::std::marker::PhantomData,
                 };
         )*)*
-        /// The lists have the variants that may be asked for, and no others.
+        /// Asserts that the lists have the variants that may be asked for, and no others.
         #[cfg(test)]
         #[test]
         #[allow(unused_imports)]

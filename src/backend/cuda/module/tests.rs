@@ -1,4 +1,4 @@
-//! The lists of kernels against what the backend may ask for.
+//! Tests of the lists of kernels against the kernels that the backend may ask for.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,14 +7,14 @@ use std::path::Path;
 use super::kinds::Argument;
 use super::{find, named, NamedKernel};
 
-/// A variant of a kind.
+/// Variant of a kind of kernels.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::backend::cuda) struct Variant {
     pub kind: &'static str,
     pub arguments: Vec<String>,
 }
 
-/// Fails where the list of a file is not of these variants, and of kernels without variants.
+/// Panics unless the list of a file consists of these variants and of kernels without variants.
 pub(in crate::backend::cuda) fn compare(file: &str, asked: &BTreeSet<Variant>) {
     let found = named::FILES.iter().find(|named| named.name == file);
     let found = found.unwrap_or_else(|| panic!("there is no kernels/{file}.cu"));
@@ -34,7 +34,7 @@ pub(in crate::backend::cuda) fn compare(file: &str, asked: &BTreeSet<Variant>) {
     }
 }
 
-/// Each of the lists of arguments followed by each of these values.
+/// Extends each list of arguments by each of these values.
 pub(in crate::backend::cuda) fn cross<A: Argument>(
     lists: &mut Vec<Vec<String>>,
     values: impl IntoIterator<Item = A>,
@@ -48,7 +48,7 @@ pub(in crate::backend::cuda) fn cross<A: Argument>(
     *lists = lists.iter().flat_map(|list| values.iter().map(move |value| with(list, value))).collect();
 }
 
-/// The values that each argument of a kind may have.
+/// Values that each argument of a kind may have.
 pub(in crate::backend::cuda) mod domain {
     use crate::backend::cuda::operand::Widths;
     use crate::backend::cuda::{result_name, types_name};
@@ -59,7 +59,7 @@ pub(in crate::backend::cuda) mod domain {
 
     pub use crate::algorithm::Algorithm;
 
-    /// Sizes of values: two numbers where they are complex.
+    /// Sizes of values; complex ones are two numbers.
     pub const BITS: [&str; 5] = ["16", "32", "64", "32x2", "64x2"];
     /// Types of products of halves.
     pub const HALVES: [&str; 4] = ["f16", "f16f32", "bf16", "bf16f32"];
@@ -76,29 +76,29 @@ pub(in crate::backend::cuda) mod domain {
         [Widths::NARROW]
     }
 
-    /// Those that may have more entries than 32 bits count.
+    /// Widths of matrices that may have more entries than 32 bits count.
     pub fn wide_offsets() -> [Widths; 2] {
         [Widths::WIDE_OFFSETS, Widths::WIDE]
     }
 
-    /// Slots of a tile of `stream`, for all sizes of values.
+    /// Slots per tile of `stream`, for all sizes of values.
     pub fn tiles() -> Vec<usize> {
         let mut tiles: Vec<usize> = [2, 4, 8, 16].map(tile_slots).to_vec();
         tiles.dedup();
         tiles
     }
 
-    /// Bits of keys and of the positions that are sorted by them.
+    /// Bits of sort keys and of the positions that are sorted with them.
     pub fn sorts() -> [[usize; 2]; 3] {
         [[32, 32], [64, 32], [64, 64]]
     }
 
-    /// Those of entries that 32 bits count.
+    /// Bits of keys and positions for matrices whose entries 32 bits can count.
     pub fn narrow_sorts() -> [[usize; 2]; 2] {
         [[32, 32], [64, 32]]
     }
 
-    /// The types of an algorithm, as kernels have them.
+    /// Types of an algorithm's products, as the names of kernels spell them.
     pub fn types(algorithm: Algorithm) -> Vec<String> {
         let mut names: Vec<String> = algorithm.row().types.iter().map(|&types| types_name(types)).collect();
         names.sort();
@@ -106,12 +106,12 @@ pub(in crate::backend::cuda) mod domain {
         names
     }
 
-    /// Those of SpMM's `row` whose elements come several to 16 bytes.
+    /// Types of SpMM's `row` with several elements per 16 bytes.
     pub fn packed_types() -> Vec<String> {
         types(Algorithm::Row).into_iter().filter(|name| name != "c64").collect()
     }
 
-    /// The types of an algorithm's results and sums, as kernels have them.
+    /// Types of an algorithm's results and sums, as the names of kernels spell them.
     pub fn results(algorithm: Algorithm) -> Vec<String> {
         let mut names: Vec<String> = algorithm.row().types.iter().map(|&types| result_name(types)).collect();
         names.sort();
@@ -144,13 +144,13 @@ pub(in crate::backend::cuda) mod domain {
         stored(|types, _| !types.a.is_complex())
     }
 
-    /// Those of [`takes_pairs`](crate::select::spmv::sell::takes_pairs).
+    /// Types for which [`takes_pairs`](crate::select::spmv::sell::takes_pairs) may hold.
     pub fn paired_types() -> Vec<String> {
         stored(|types, form| form.bytes(types.a) <= 2 && types.x.size() <= 4)
     }
 }
 
-/// The text of the backend's files.
+/// Reads the text of all files of the backend.
 fn sources() -> Vec<String> {
     fn collect(folder: &Path, out: &mut Vec<String>) {
         for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
@@ -174,7 +174,7 @@ fn a_kernels_name_is_one_kernels() {
     assert_eq!(all.len(), unique.len());
 }
 
-/// Kernels without variants are asked for by their names, the others where their kinds are declared.
+/// Asserts that code asks for kernels without variants by name, and for the others by declaring their kinds.
 #[test]
 fn every_kernel_is_asked_for() {
     let sources = sources();

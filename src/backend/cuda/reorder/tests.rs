@@ -1,4 +1,4 @@
-//! Against the windows that the CPU makes, to the bit. Skipped without a device.
+//! Tests against the CPU's windows, bit for bit. Skipped without a device.
 
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
@@ -18,7 +18,7 @@ const SHAPES: [Shape; 5] = [
     Shape { height: 1, width: 1 },
 ];
 
-/// The device's windows are the host's, for one choice of index types and base.
+/// Asserts that the device makes the host's windows, for one choice of index types and base.
 fn same(cx: &Context, device: &Device, matrix: &OnHost<i32, i32>, shape: Shape, choice: usize) {
     let (widths, base) = (WIDTHS[choice % 3], (choice / 3 % 2) as i64);
     let shifted = |numbers: &[i32]| -> Vec<i64> { numbers.iter().map(|&n| i64::from(n) + base).collect() };
@@ -44,7 +44,7 @@ fn same(cx: &Context, device: &Device, matrix: &OnHost<i32, i32>, shape: Shape, 
         let expected = expected.windows.map(|windows| windows.places(&allocator(), shape.height).unwrap());
         assert_eq!(places.as_deref(), expected.as_deref(), "{shape:?} {when:?}");
     }
-    // What the sample says, where it is not used, too.
+    // The result of sampling is compared even where it is not used.
     if rows.nnz > 0 {
         let found = Clusters::new(cx, device, &rows, shape).unwrap().promise().unwrap();
         assert_eq!(found, jaccard::promise(&allocator(), &pattern, shape).unwrap(), "{shape:?}");
@@ -71,7 +71,7 @@ fn degenerate_matrices() {
         OnHost { cols: 10, base: 0, offsets: vec![0], columns: vec![] },
         rows_of(0, &all(40), |_| vec![]),
         rows_of(100, &all(1), |_| vec![3, 3, 3, 50]),
-        // A row of all columns: all warps of a block share it.
+        // A row with all columns, which all warps of a block share.
         rows_of(50_000, &all(1), |_| (0..50_000).collect()),
         rows_of(100, &all(500), |_| vec![7, 7, 60]),
         rows_of(20_000, &shuffled(777, 4), |row| match row % 50 {
@@ -92,13 +92,13 @@ fn degenerate_matrices() {
     }
 }
 
-/// Small enough for compute-sanitizer, and through every kernel.
+/// A case that is small enough for compute-sanitizer and runs every kernel.
 #[test]
 fn sanitizer_clusters() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
     same(&cx, &device, &neighbours(300, 5, 7), SHAPES[0], 0);
-    // A long row, which the warps of a block share, and empty ones.
+    // A long row, which the warps of a block share, and empty rows.
     let long = rows_of(3000, &shuffled(100, 4), |row| match row % 20 {
         7 => (0..2500).collect(),
         8..12 => vec![],
@@ -111,13 +111,13 @@ fn sanitizer_clusters() {
 fn large_matrices_are_sampled_as_on_the_host() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
-    // Four and eight times as many rows as a sample has, the first ones in no useful order.
+    // Four and eight times as many rows as a sample has; those of the first matrix are shuffled.
     for (number, rows) in [(0, 100_000), (1, 200_001)] {
         let order = if number == 0 { shuffled(rows, 5) } else { (0..rows as u32).collect() };
         let matrix = rows_of(rows + 200, &order, |row| (0..7).map(|at| row + at * 29).collect());
         same(&cx, &device, &matrix, SHAPES[0], number);
     }
-    // All rows equal but for two kinds: every key many times.
+    // Rows of only two kinds, so that every key occurs many times.
     same(
         &cx,
         &device,

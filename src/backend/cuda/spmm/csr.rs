@@ -1,5 +1,5 @@
-//! SpMM `csr`: rows dealt out to the 32 warps of a block, in an order by name or their own
-//! (kernels/spmm/csr.cu). One launch, no workspace.
+//! SpMM algorithm `csr`: rows are distributed over the 32 warps of a block, in their own order or in an order
+//! by name (kernels/spmm/csr.cu). One launch, no workspace.
 
 use std::sync::Arc;
 
@@ -23,22 +23,22 @@ use crate::select::spmm::csr::{rows_of_block, strip_of, STRIP};
 use crate::select::{RowOrder, Source};
 use crate::types::{Address, IndexType, Operation, Reorder, ScalarsAt};
 
-/// Threads of a block: the paper's, and csr.cu's.
+/// Threads of a block, as in the paper and in csr.cu.
 const THREADS: u32 = 1024;
 
 kernel_kinds! { "spmm/csr" {
     PRODUCT(String, IndexType, usize) = "product" for [types(Algorithm::SpmmCsr), index_types(), [1, STRIP]];
 } }
 
-/// The executor.
+/// Executor of SpMM `csr`.
 pub(super) struct CsrSpmm {
     device: Arc<Device>,
     problem: SpmmProblem,
     operand: Operand,
     order: Order,
-    /// Rows with entries, where those without come last.
+    /// Number of rows with entries, if the order puts empty rows last; else number of rows.
     filled: i64,
-    /// For strips of one column, and of [`STRIP`].
+    /// Kernels for strips of one column and of [`STRIP`] columns.
     kernels: [Kernel; 2],
 }
 
@@ -88,8 +88,8 @@ impl SpmmExecutor for CsrSpmm {
         let blocks = strips.saturating_mul((rows.rows + of_block - 1) / of_block);
         let blocks = blocks_of_grid(blocks, "C: it has more columns than one launch can take")?;
         let offsets = Offsets { pointer: rows.offsets, wide: rows.offset_type.wide() };
-        // SAFETY: the operands are as their descriptors say, the pattern was checked by analysis, and
-        // the order has each of C's rows once.
+        // SAFETY: the operands are as their descriptors say, the pattern was checked by analysis, and the
+        // order has each row of C once.
         unsafe {
             launch!(kernel, blocks, THREADS, 0, cx.stream;
                 offsets, rows.indices, rows.values, rows.base, rows.rows, self.filled, of_block,

@@ -1,12 +1,15 @@
-//! SpMM `dense`: C = alpha · op(A) · op(B) + beta · C with all of op(A), zeros and all
+//! SpMM algorithm `dense`: C = alpha · op(A) · op(B) + beta · C with op(A) as a dense matrix, zeros included
 //! (src/format/dense.rs), which analysis fills on the device (kernels/format/dense.cu).
 //!
-//! The product is that of kernels/spmm/dense.cuh ([`own`]) where it is small, which is as fast and
-//! opens nothing, for fp32 with many columns, which is faster (kernels/spmm/dense_parts.cuh), in deterministic
-//! mode, or where cublasLt is not installed, else cublasLt's ([`lt`]). Where beta is 0 (and on the host) it goes to C
-//! at once, and a launch behind it looks for infinities and NaNs in op(B) by what they left in C; else, and where K
-//! is cut into parts or rows begin anywhere, it goes to the workspace, in columns at a time, and that launch stores
-//! C. What is not finite it computes again from the stored entries (kernels/spmm/dense_finish.cu).
+//! The product is by kernels/spmm/dense.cuh ([`own`]) in four cases: small products, where that is as fast
+//! and opens no library; fp32 with many columns, where it is faster (kernels/spmm/dense_parts.cuh);
+//! deterministic mode; and where cublasLt is not installed. Otherwise it is by cublasLt ([`lt`]).
+//!
+//! If beta is 0 (and on the host), the product goes directly to C, and a second launch finds infinities and
+//! NaNs of op(B) by the elements of C that are not finite. Otherwise, and where K is cut into parts or rows
+//! are not aligned, the product goes to the workspace, some columns at a time, and the second launch stores
+//! C. In both cases that launch computes elements that are not finite again from the stored entries
+//! (kernels/spmm/dense_finish.cu).
 
 mod lt;
 pub mod own;
@@ -48,13 +51,13 @@ kernel_kinds! {
         PACK_ROWS(usize) = "pack" for [[16, 32, 64]];
     }
 }
-/// Threads of a block of the kernels here.
+/// Threads of a block of the kernels that fill, repair and finish.
 const THREADS: u32 = 256;
-/// Bytes to whose multiples cublasLt wants its workspace aligned; others it refuses
-/// (INVALID_VALUE), and a user's is aligned to 16.
+/// Alignment of cublasLt's workspace in bytes. It refuses others (INVALID_VALUE), and a user's workspace is
+/// aligned to 16 only.
 const LT_ALIGNMENT: usize = 256;
 
-/// Kernels' `Entries`.
+/// Stored entries of op(A), laid out as the kernels' `Entries`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Entries {
@@ -67,7 +70,7 @@ struct Entries {
 }
 same_layout!(Entries = "spmm/dense_finish.cu Entries" { offsets, indices, values, wide_offsets, wide_indices, base });
 
-/// Kernels' `Right`.
+/// Operand op(B), laid out as the kernels' `Right`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Right {
@@ -77,7 +80,7 @@ struct Right {
 }
 same_layout!(Right = "spmm/dense_finish.cu Right" { data, row, col });
 
-/// Kernels' `Products`.
+/// Products in the workspace, laid out as the kernels' `Products`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Products {
@@ -88,7 +91,7 @@ struct Products {
 }
 same_layout!(Products = "spmm/dense_finish.cu Products" { data, ld, parts, stride });
 
-/// Kernels' `Shape`.
+/// Shape of C and how threads cover it, laid out as the kernels' `Shape`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Lines {
@@ -102,23 +105,23 @@ struct Lines {
 }
 same_layout!(Lines = "spmm/dense_finish.cu Shape" { outer, inner, ldc, rows_are_outer, wide, across, deep });
 
-/// Who multiplies.
+/// Library whose kernels multiply: cublasLt or this one.
 enum Engine {
     Lt(Lt),
     Own(Box<Own>),
 }
 
-/// Where the parts of the workspace begin, in bytes.
+/// Workspace offsets, in bytes, and how many columns use them at a time.
 struct Places {
     engine: usize,
     packed_b: usize,
     products: usize,
     total: usize,
-    /// Columns of products at one time.
+    /// Number of columns whose products are in the workspace at a time.
     columns: usize,
 }
 
-/// A dense operand as a product reads or writes it: element (i, j) is at i · row + j · col.
+/// Dense operand as a product reads or writes it: element (i, j) is at i · row + j · col.
 #[derive(Clone, Copy)]
 pub struct Matrix {
     at: Address,
@@ -127,12 +130,12 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// Rows of so many elements of that type, one behind the other.
+    /// Makes a matrix of contiguous rows with leading dimension `ld`.
     pub fn by_rows(at: Address, ld: i64, value: DataType) -> Self {
         Matrix { at, strides: Strides { row: ld, col: 1 }, value }
     }
 
-    /// From column `first` on.
+    /// Returns the matrix without the columns before `first`.
     fn skip_columns(self, first: usize) -> Self {
         Matrix { at: self.at.offset(first * self.strides.col as usize * self.value.size()), ..self }
     }
@@ -146,19 +149,20 @@ impl Matrix {
     }
 }
 
-/// The executor.
+/// Executor of SpMM `dense`.
 pub(super) struct DenseSpmm {
     device: Arc<Device>,
     problem: SpmmProblem,
     operand: Operand,
     shape: Shape,
-    /// op(A): element (i, j) at i · row + j · col.
+    /// Elements of op(A): element (i, j) at i · row + j · col.
     values: DeviceBuffer<u8>,
     strides: Strides,
-    /// 1 where a row of A makes sums that are not finite and have to be computed again: entries repeat, and their sum
-    /// is not what a half can hold, or a number is too large for the first of three parts of bf16.
+    /// Flag that is 1 if a row of A can make sums that are not finite and have to be computed again: either
+    /// entries repeat and their sum exceeds the range of a half, or a number is too large for the first of
+    /// three parts of bf16. `None` if neither can happen.
     special: Option<DeviceBuffer<u32>>,
-    /// Entries may repeat.
+    /// True if entries may repeat.
     repeats: bool,
     engine: Engine,
     fill: Kernel,
@@ -166,7 +170,7 @@ pub(super) struct DenseSpmm {
     finish: Kernel,
 }
 
-/// Builds the executor. The context is current.
+/// Builds the executor. The context must be current.
 pub(super) fn build_from(analysis: &Analysis<'_>, multiplier: Multiplier) -> Result<DenseSpmm> {
     let &Analysis { cx, device, problem, .. } = analysis;
     let (m, k, _) = problem.a.shape_of(problem.op);
@@ -239,7 +243,7 @@ impl DenseSpmm {
         Ok(executor)
     }
 
-    /// Entries into a matrix of zeros.
+    /// Adds the stored entries to a matrix of zeros.
     fn fill(&self, cx: &Context) -> Result<()> {
         let rows = self.operand.rows();
         if rows.nnz == 0 {
@@ -248,7 +252,7 @@ impl DenseSpmm {
         let special = self.special.as_ref().map_or(Address::NULL, DeviceBuffer::address);
         let multiprocessors = self.device.properties().multiprocessors;
         let blocks = select::spmm::dense::blocks_that_fill(rows.rows, multiprocessors);
-        // SAFETY: the pattern was checked, and the matrix has its rows and columns.
+        // SAFETY: the pattern was checked, and the dense matrix has op(A)'s rows and columns.
         unsafe {
             launch!(self.fill, blocks, THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, rows.rows, self.values.address(),
@@ -256,7 +260,7 @@ impl DenseSpmm {
         }
     }
 
-    /// Runs a product of zeros, since kernels are loaded by their first launch.
+    /// Runs a product of zeros, because the first launch of a kernel loads it.
     fn warm(&self, cx: &Context) -> Result<()> {
         let (n, types) = (self.problem.n_hint.max(0) as usize, self.problem.types);
         let (m, k) = (self.shape.rows, self.shape.cols);
@@ -293,7 +297,8 @@ impl DenseSpmm {
         self.run(&cx, &b, &c, real(1.0), real(0.0))
     }
 
-    /// Times cublasLt's algorithms for the problem's columns, without padding.
+    /// Times cublasLt's algorithms for the plan's number of columns, with unpadded operands, and keeps the
+    /// fastest.
     fn tune(&mut self, cx: &Context) -> Result<()> {
         let mut trial = Trial::default();
         while let Engine::Lt(lt) = &mut self.engine {
@@ -308,7 +313,7 @@ impl DenseSpmm {
         Ok(())
     }
 
-    /// Size of the type of sums.
+    /// Bytes of the type of the sums.
     fn sum_size(&self) -> usize {
         if self.problem.types.compute == ComputeType::R64F {
             8
@@ -325,7 +330,7 @@ impl DenseSpmm {
         }
     }
 
-    /// Elements between lines of products of so many columns: whole packs of C.
+    /// Leading dimension of the products of so many columns: whole packs of C.
     fn products_ld(&self, columns: usize) -> usize {
         let inner = if self.problem.c_order == Order::Row { columns } else { self.shape.rows };
         inner.div_ceil(16).saturating_mul(16)
@@ -341,7 +346,7 @@ impl DenseSpmm {
         select::spmm::dense::lt_workspace(product(&[self.shape.rows, n, self.sum_size()]))
     }
 
-    /// Columns of the product of so many of C.
+    /// Number of columns that the product for so many columns of C has, padding included.
     fn width(&self, widens: bool, columns: usize) -> usize {
         match widens {
             true => padded(columns, self.problem.types.x.size()),
@@ -367,7 +372,7 @@ impl DenseSpmm {
         Places { engine: 0, packed_b, products, total, columns }
     }
 
-    /// D = alpha · op(A) · op(B) for these columns; false: nobody can.
+    /// Computes D = alpha · op(A) · op(B) for these columns by cublasLt; returns false if it cannot.
     fn multiply(
         &self,
         cx: &Context,
@@ -378,11 +383,11 @@ impl DenseSpmm {
         d: Matrix,
     ) -> Result<bool> {
         let (Engine::Lt(lt), Some(alpha)) = (&self.engine, alpha.on_host()) else { return Ok(false) };
-        // Behind A's last column its rows have zeros.
+        // Rows of A have zeros behind the last column.
         let k = lt.depth(self.shape.cols, self.problem.types.a.size()) as i64;
         let m = self.shape.rows as i64;
         let alignment = |at: Address| 1 << at.value().trailing_zeros().min(8);
-        // Asked for as if A were by rows.
+        // `transposed` is meant for an A that is stored by rows.
         let a_factor = |transposed| Factor {
             ld: self.strides.row.max(self.strides.col),
             transposed: transposed != (self.strides.row == 1),
@@ -401,7 +406,7 @@ impl DenseSpmm {
             tf32: self.problem.types.compute == ComputeType::Tf32,
             workspace: self.lt_workspace(n),
         };
-        // Matrices by rows are the transposes of matrices by columns: Dᵀ = Bᵀ · Aᵀ.
+        // A matrix by rows is the transpose of a matrix by columns: Dᵀ = Bᵀ · Aᵀ.
         let by_rows = d.is_by_rows();
         let sizes = match by_rows {
             false => common,
@@ -411,8 +416,8 @@ impl DenseSpmm {
         let (first, second) =
             if by_rows { (b.at, self.values.address()) } else { (self.values.address(), b.at) };
         let workspace = workspace.offset(workspace.value().wrapping_neg() % LT_ALIGNMENT);
-        // SAFETY: the operands are as their descriptors say; the workspace holds what the sizes
-        // allow, and what its alignment takes.
+        // SAFETY: the operands are as their descriptors say; the workspace holds what the sizes allow, and
+        // the bytes for its alignment.
         unsafe { matmul.run(bytemuck::bytes_of(&alpha), first, second, d.at, workspace, cx.stream)? };
         Ok(true)
     }
@@ -429,7 +434,8 @@ impl DenseSpmm {
         }
     }
 
-    /// Kernels that wait for what is before them may begin early.
+    /// Returns whether the finishing kernels, which wait for the preceding ones themselves, can be launched
+    /// early.
     fn early(&self) -> bool {
         self.finish.is_of_90() && self.repair.is_of_90()
     }
@@ -462,8 +468,8 @@ impl DenseSpmm {
             (lines.outer as u64).div_ceil(at_once as u64) as u32,
             (lines.inner as u64).div_ceil((packs << lines.across) as u64).min(tiles::MOST as u64) as u32,
         );
-        // SAFETY: the operands are as their descriptors say, the products stand in the workspace
-        // or are not read.
+        // SAFETY: the operands are as their descriptors say; the products are in the workspace, or are not
+        // read.
         unsafe {
             launch_early!(self.early(), self.finish, grid, THREADS, cx.stream;
                 self.entries(), Self::right(b), products, c.at, lines, alpha, beta)
@@ -486,7 +492,7 @@ impl DenseSpmm {
         let none = Products { data: Address::NULL, ld: 0, parts: 0, stride: 0 };
         let nnz = self.operand.rows().nnz;
         if k == 0 || nnz == 0 || alpha.is(0.0) {
-            // A is zeros, or not to be read.
+            // A has only zeros or must not be read.
             return self.finish(cx, (b, c), n, none, (alpha, beta));
         }
         let a = (&self.shape, self.values.address());
@@ -527,7 +533,7 @@ impl DenseSpmm {
             let stride = (self.products_bytes(columns) / self.sum_size()) as i64;
             let parts = match &self.engine {
                 Engine::Lt(_) => {
-                    // Sums of columns that are not there are sums of zeros, and not read.
+                    // The sums of padding columns are sums of zeros, and nothing reads them.
                     let width = self.width(widens, columns);
                     let b = prepared.skip_columns(first);
                     match self.multiply(cx, place(places.engine), width, &one, b, sums)? {
@@ -576,7 +582,8 @@ impl SpmmExecutor for DenseSpmm {
         self.run(cx, b, c, alpha, beta)
     }
 
-    /// Elements of C where an entry meets Inf or NaN are summed again from the stored entries.
+    /// Returns whether execution reads the user's values: elements of C where an entry meets Inf or NaN are
+    /// summed again from the stored entries.
     fn reads_values(&self) -> bool {
         self.operand.layout().in_place
     }

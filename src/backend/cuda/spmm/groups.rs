@@ -1,4 +1,4 @@
-//! The kernels of `row` for rows of B and C that are aligned to 16 bytes (kernels/spmm/row_groups.cuh).
+//! Kernels of `row` for rows of B and C that are aligned to 16 bytes (kernels/spmm/row_groups.cuh).
 
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::Kernel;
@@ -14,7 +14,7 @@ kernel_kinds! { "spmm/row_groups" {
             [["f16", "f16f32", "bf16", "bf16f32"], [4, 8, 16, 32], [1]];
 } }
 
-/// The kernels for these types, each with its lanes in a group and packs in a lane.
+/// Loads the kernels for these types, each with its lanes per group and packs per lane.
 pub(super) fn load(device: &Device, types: Types) -> Result<Vec<((usize, usize), Kernel)>> {
     let kinds = group_kinds(types.x.size());
     kinds

@@ -1,9 +1,8 @@
-//! SpMM `window` with values of 4 and 8 bytes: C = alpha · op(A) · op(B) + beta · C on the
-//! windows of src/format/masked_window.rs by tensor cores (kernels/spmm/masked_f32.cuh,
-//! kernels/spmm/masked_f64.cuh).
+//! SpMM algorithm `window` for values of 4 and 8 bytes: C = alpha · op(A) · op(B) + beta · C on the windows
+//! of src/format/masked_window.rs by tensor cores (kernels/spmm/masked_f32.cuh, kernels/spmm/masked_f64.cuh).
 //!
-//! Execute is one launch; a B or C whose columns are contiguous goes through the
-//! workspace, by one more each.
+//! Execution is one launch. A B or a C whose columns are contiguous goes through the workspace, by one more
+//! launch each.
 
 use std::sync::Arc;
 
@@ -30,10 +29,10 @@ use crate::select::spmm::{masked_window as select, tiles};
 use crate::support::Types;
 use crate::types::{Address, ComputeType, LayoutKind, Order, Reorder, ScalarsAt};
 
-/// Threads of a block of kernels with a thread an element.
+/// Threads of a block of kernels with one thread per element.
 const THREADS: u32 = 256;
 
-/// Kernels' `Matrix`.
+/// Layout of the matrix, laid out as the kernels' `Matrix`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Matrix {
@@ -49,24 +48,25 @@ struct Matrix {
 }
 same_layout!(Matrix = "spmm/masked.cuh Matrix" { items, parts, columns, masks, starts, values, item_count, rows, order });
 
-/// A form of the kernels: a block of threads has an item and so many columns of C.
+/// Variant of the kernels: a block of threads multiplies one item (a window or a piece of one) for so many
+/// columns of C.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     /// Rows of a window.
     height: usize,
-    /// Columns of C.
+    /// Columns of C per block.
     columns: usize,
-    /// Columns of A that are copied at one time,
+    /// Columns of A that one stage of shared memory holds.
     depth: usize,
-    /// into so many places.
+    /// Number of stages that shared memory holds.
     places: usize,
-    /// Warps of a block.
+    /// Warps per block.
     warps: u32,
 }
 
 impl Shape {
-    /// Bytes of shared memory: rows of B, values, masks and starts of tiles, as the kernels'
-    /// `Step` and `Stage` have them.
+    /// Bytes of shared memory for rows of B, values, masks and starts of tiles, as the kernels' `Step` and
+    /// `Stage` have them.
     fn shared(&self, types: &Types) -> u32 {
         let tiles = self.depth / BLOCK * (self.height / BLOCK);
         let rows = self.depth * self.columns * types.x.size();
@@ -80,7 +80,7 @@ const fn shape(height: usize, columns: usize, depth: usize, places: usize, warps
     Shape { height, columns, depth, places, warps }
 }
 
-/// Forms by columns of C, as the kernels' files have them.
+/// Variants by columns of C, as in the kernels' files.
 const F32: [Shape; 4] =
     [shape(16, 8, 16, 3, 1), shape(16, 32, 16, 3, 1), shape(16, 64, 16, 3, 1), shape(16, 128, 16, 3, 1)];
 const TF32: [Shape; 4] =
@@ -106,7 +106,7 @@ kernel_kinds! {
     "spmm/masked_f32" { SINGLES(String, usize, usize) = "product" for [["f32", "tf32"], [16], [8, 32, 64, 128]]; }
 }
 
-/// What windows of a plan are like. Blocks.
+/// Chooses the rules by which the windows of a plan are made. Blocks.
 fn rules(analysis: &Analysis<'_>, clusters: bool) -> Result<Rules> {
     let n = analysis.problem.n_hint.max(1) as usize;
     match analysis.problem.types.compute {
@@ -115,11 +115,11 @@ fn rules(analysis: &Analysis<'_>, clusters: bool) -> Result<Rules> {
     }
 }
 
-/// Kernels of a plan, by their columns.
+/// Kernels of a plan for different numbers of columns, with their bytes of shared memory.
 struct Forms(Vec<(Shape, u32, Kernel)>);
 
 impl Forms {
-    /// Of windows of that height; tiles of at most `most` columns.
+    /// Loads the kernels for windows of that height and for at most `most` columns per block.
     fn load(device: &Device, types: Types, height: usize, most: usize) -> Result<Self> {
         let (kind, name, shapes): (_, _, &[Shape]) = match types.compute {
             ComputeType::R64F => (DOUBLES, types_name(types), &F64),
@@ -130,7 +130,7 @@ impl Forms {
             let kernel = kind.load(device, (name.clone(), shape.height, shape.columns))?;
             let shared = shape.shared(&types);
             kernel.allow_shared(shared)?;
-            // All operands but C go through it.
+            // All operands but C go through shared memory.
             kernel.prefer_shared()?;
             Ok((*shape, shared, kernel))
         };
@@ -138,13 +138,13 @@ impl Forms {
         Ok(Forms(wanted.map(load).collect::<Result<_>>()?))
     }
 
-    /// The one for so many columns of C.
+    /// Returns the kernel for `n` columns of C.
     fn of(&self, n: usize) -> &(Shape, u32, Kernel) {
         &self.0[select::form_of(self.0.iter().map(|(shape, ..)| shape.columns), n)]
     }
 }
 
-/// Where the parts of the workspace begin, in bytes.
+/// Workspace offsets, in bytes.
 struct Places {
     sums: usize,
     packed_b: usize,
@@ -152,13 +152,13 @@ struct Places {
     total: usize,
 }
 
-/// The executor.
+/// Executor of SpMM `window` with masked tiles.
 pub(super) struct MaskedSpmm {
     device: Arc<Device>,
     problem: SpmmProblem,
     arrays: Arrays,
     rules: Rules,
-    /// The row of C of each row of `arrays`, where they are in clusters.
+    /// Row of C for each row of `arrays`, if the rows are clustered.
     order: Option<Arc<DeviceBuffer<u32>>>,
     forms: Forms,
     packing: Packing,
@@ -178,7 +178,7 @@ fn arrange(
 }
 
 impl MaskedSpmm {
-    /// Builds the executor. The context is current.
+    /// Builds the executor. The context must be current.
     pub(super) fn build(analysis: &Analysis<'_>, clusters: bool) -> Result<Self> {
         Self::new(analysis, clusters, rules(analysis, clusters)?)
     }
@@ -203,7 +203,7 @@ impl MaskedSpmm {
         })
     }
 
-    /// Rows of C.
+    /// Number of rows of C.
     fn rows(&self) -> i64 {
         let (rows, cols, _) = self.problem.a.shape();
         self.problem.op.shape(rows, cols).0
@@ -213,7 +213,7 @@ impl MaskedSpmm {
         self.problem.c_order == Order::Col
     }
 
-    /// Tiles along N of one launch: the counters of its cut windows are there.
+    /// Number of tiles along N in one launch, which the counters for its cut windows limit.
     fn tiles_at_once(&self) -> usize {
         tiles::at_once(self.arrays.cut as usize, tiles::COUNTERS)
     }
@@ -295,15 +295,15 @@ impl SpmmExecutor for MaskedSpmm {
                 flags,
             };
             let grid = (blocks, tiles.div_ceil(side) as u32);
-            // SAFETY: the operands are as their descriptors say, the layout is
-            // complete, the workspace is large enough for the parts of these tiles.
+            // SAFETY: the operands are as their descriptors say, the layout is complete, and the workspace is
+            // large enough for the pieces of these tiles.
             unsafe {
                 launch!(kernel, (grid.0, grid.1), 32 * shape.warps, *shared, cx.stream;
                     matrix, dense, alpha, beta, join, side as i32)?;
             }
         }
         if raw {
-            // SAFETY: all sums stand in the workspace.
+            // SAFETY: the workspace holds all sums.
             unsafe {
                 launch!(self.finish, (grid_x(c.rows)?, grid_y(n)), THREADS, 0, cx.stream;
                     c_at, c.values, 1i64, c.ld, c.rows, n as i64, alpha, beta)?;
@@ -316,7 +316,7 @@ impl SpmmExecutor for MaskedSpmm {
         let _entered = self.device.enter()?;
         let problem = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
         if !self.arrays.refill(cx, &self.device, values)? {
-            // The same pattern makes the same rules.
+            // The same pattern leads to the same rules.
             let (device, seen) = (&self.device, &Seen::new(&self.device));
             let analysis = Analysis { cx, device, problem: &problem, seen };
             (self.arrays, self.order) = arrange(&analysis, self.order.is_some(), self.rules)?;

@@ -1,4 +1,4 @@
-//! Makes masked windows on the device (kernels/format/masked_window.cu), bit for bit those of
+//! Builder of masked windows on the device (kernels/format/masked_window.cu), bit-identical to
 //! [`crate::format::MaskedWindow::build`].
 
 use std::sync::Arc;
@@ -20,14 +20,15 @@ use crate::select::spmm::window::threads_for;
 use crate::types::Address;
 
 kernel_kinds! { "format/masked_window" { FILL(usize, Widths) = "fill" for [[32, 64], widths()]; } }
-/// Threads of a block of kernels with a thread an entry.
+/// Threads of a block of kernels with one thread per entry.
 const THREADS: u32 = 256;
-/// Values are read in packs of so many bytes.
+/// Bytes of a pack, in which values are read.
 const PACK: usize = 16;
-/// Columns are numbered alone: masks say more than which groups of rows have a tile.
+/// Shape for numbering columns only: the masks replace the information which groups of rows have a tile, so
+/// one group covers any window.
 const NUMBERED: Shape = Shape { block: BLOCK, group: HEIGHTS[3] };
 
-/// Kernels' `Arrays`.
+/// Arrays to fill, laid out as the kernels' `Arrays`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Filled {
@@ -40,21 +41,21 @@ struct Filled {
 }
 same_layout!(Filled = "format/masked_window.cu Arrays" { columns, masks, starts, values, from, slots });
 
-/// The layout on the device.
+/// Masked windows on the device.
 pub(super) struct Arrays {
     pub(super) height: usize,
     pub(super) row_count: i64,
     pub(super) nnz: i64,
-    /// Columns of all windows.
+    /// Number of columns of all windows together.
     pub(super) distinct: i64,
     pub(super) items: DeviceBuffer<Item>,
     pub(super) parts: DeviceBuffer<Part>,
-    /// Windows that are cut.
+    /// Number of windows that are cut into pieces.
     pub(super) cut: i64,
     pub(super) columns: DeviceBuffer<u32>,
     pub(super) masks: DeviceBuffer<u64>,
     pub(super) starts: DeviceBuffer<u32>,
-    /// Bytes of the values, up to a multiple of 16.
+    /// Values as bytes, padded to a multiple of 16.
     pub(super) values: DeviceBuffer<u8>,
     /// Bytes of a value.
     pub(super) size: usize,
@@ -62,8 +63,8 @@ pub(super) struct Arrays {
 }
 
 impl Arrays {
-    /// Makes the layout of rows that have been validated and are sorted, with values of
-    /// `size` bytes, 4 or 8. `positions`: updates will come, whose values are at these positions. Blocks.
+    /// Makes the layout of rows that have been validated and are sorted, with values of `size` bytes, 4 or 8.
+    /// `positions` is given if values will be updated, with the positions of the user's values. Blocks.
     pub(super) fn build(
         cx: &Context,
         device: &Arc<Device>,
@@ -83,7 +84,7 @@ impl Arrays {
         let masks = DeviceBuffer::<u64>::zeroed(cx, tiles)?;
         let starts = DeviceBuffer::<u32>::new(cx, tiles + 1)?;
         let values = DeviceBuffer::<u8>::new(cx, (nnz * size).next_multiple_of(PACK))?;
-        // Kernels copy whole packs; what is behind the last value is never used.
+        // Kernels copy whole packs; nothing uses the bytes behind the last value.
         memory::zero(values.at(nnz * size), values.len() - nnz * size, cx.stream)?;
         let slots = positions.map(|_| DeviceBuffer::<u64>::new(cx, nnz)).transpose()?;
         let from = match positions {
@@ -100,7 +101,7 @@ impl Arrays {
         };
         let numbers: Numbers = found.numbers();
         let kernel = FILL.load(device, (8 * size, rows.widths()))?;
-        // SAFETY: the arrays are as long as the numbers say, with nnz values of that size.
+        // SAFETY: the arrays have the lengths that the numbering says, with nnz values of this size.
         unsafe {
             launch!(kernel, found.windows as u32, threads_for(rows.nnz / found.windows), 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, rows.rows, rows.nnz, found.windows,
@@ -128,7 +129,7 @@ impl Arrays {
         Ok(out)
     }
 
-    /// Every window has no blocks.
+    /// Makes the layout of a matrix without entries: every window has no blocks.
     fn empty(cx: &Context, rows: &Rows, size: usize, height: usize, keep: bool) -> Result<Self> {
         let windows = windows_of(rows.rows, height) as u32;
         let part = WHOLE;
@@ -153,15 +154,15 @@ impl Arrays {
         Ok(out)
     }
 
-    /// Takes new values in the order of the user's array; false if the layout does not know
-    /// where they go.
+    /// Takes new values in the order of the user's array; returns false if the layout has not kept where they
+    /// go.
     pub(super) fn refill(&self, cx: &Context, device: &Device, values: Address) -> Result<bool> {
         let Some(slots) = &self.slots else { return Ok(false) };
         if self.nnz == 0 {
             return Ok(true);
         }
         let kernel = convert::values::scatter(device, self.size)?;
-        // SAFETY: a place among our values for each of the user's.
+        // SAFETY: there is a slot among our values for each of the user's values.
         unsafe {
             launch!(kernel, blocks(device, self.nnz), THREADS, 0, cx.stream;
                 values, slots.address(), self.nnz, self.values.address())?;

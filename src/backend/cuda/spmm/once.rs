@@ -1,5 +1,5 @@
-//! SpMM without a plan: `row` on the user's arrays, with lists that a launch before the product makes. Nothing
-//! waits, and nothing of the pattern is checked.
+//! SpMM without a plan: algorithm `row` on the user's arrays, with lists of rows that a launch makes before
+//! the product. It never waits, and does not check the pattern.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::select::spmm::row::COPIED_WITHOUT_PLAN;
 use crate::support::Types;
 use crate::types::IndexType;
 
-/// Kernels by the address of their device, which lives as long as the process.
+/// Loaded kernels by the address of their device, which lives as long as the process, and by types.
 type Loaded = HashMap<(usize, Types, IndexType), Arc<Kernels>>;
 static LOADED: Lazy<Mutex<Loaded>> = Lazy::new(Mutex::default);
 
@@ -31,7 +31,7 @@ fn kernels(device: &Arc<Device>, types: Types, width: IndexType) -> Result<Arc<K
     if let Some(kernels) = loaded.get(&key) {
         return Ok(Arc::clone(kernels));
     }
-    // The call may be captured.
+    // The call may come during a capture.
     let _relaxed = Relaxed::enter();
     Schedule::load_making(device)?;
     let mut kernels = Kernels::load(device, types, width)?;
@@ -41,16 +41,16 @@ fn kernels(device: &Arc<Device>, types: Types, width: IndexType) -> Result<Arc<K
     Ok(kernels)
 }
 
-/// The product of a problem whose rows of op(A) are contiguous in the user's arrays; `None`: they are not, or the matrix
-/// is too large to go without analysis. The context is current.
+/// Returns the executor for a problem whose rows of op(A) are contiguous in the user's arrays; `None` if they
+/// are not, or if the matrix is too large to be multiplied without analysis. The context must be current.
 pub(super) fn product(device: &Arc<Device>, problem: &SpmmProblem) -> Result<Option<RowSpmm>> {
     if !select::in_place(&problem.a, problem.op) {
         return Ok(None);
     }
     let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &problem.a.arrays else { return Ok(None) };
     let rows = Rows::of(m);
-    // Lists number rows by 32 bits, and kernels the entries of a row that is in none. With more rows than that and more
-    // entries, too, a row may have too many.
+    // Lists number rows by 32 bits, and so do kernels for the entries of a row that is in no list. With more
+    // than 2^31 − 1 rows and more than 2^31 − 1 entries, a row may have too many.
     if rows.rows > i64::from(i32::MAX) && rows.nnz > i64::from(i32::MAX) {
         return Ok(None);
     }

@@ -1,6 +1,5 @@
-//! A copy of B in rows of whole packs of 16 bytes, in the workspace, for kernels that
-//! read B so: where B's columns are contiguous, and where its rows begin anywhere and
-//! are read often.
+//! Copy of B in the workspace, in rows of whole packs of 16 bytes, for kernels that need or prefer such rows:
+//! where B's columns are contiguous, and where its rows are unaligned and are read often.
 
 use super::{grid_x, grid_y, product, Strides};
 use crate::backend::cuda::device::Device;
@@ -14,46 +13,46 @@ use crate::types::{Address, Order};
 
 const THREADS: u32 = 256;
 
-/// What is to be copied when.
+/// Rules and kernel for the copy of B of one plan.
 pub(super) struct Packing {
     kernel: Kernel,
     /// Bytes of an element.
     size: usize,
     order: Order,
     transposed: bool,
-    /// Rows of op(B).
+    /// Number of rows of op(B).
     inner: i64,
     reads: Reads,
 }
 
-/// How often rows of B are read.
+/// Estimate of how often rows of B are read.
 enum Reads {
-    /// Often, and they are likely to begin anywhere. By nHint alone: fewer columns
-    /// may not need more workspace.
+    /// True if rows are read often and are likely to be unaligned. It depends on nHint alone: fewer columns
+    /// must not need more workspace.
     Hinted(bool),
-    /// As matrices with so many entries do, in windows with values of 16 bits.
+    /// Number of entries of a matrix in windows with 16-bit values, from which the reads of rows follow.
     OfWindows(i64),
 }
 
 /// Rows of B for a kernel.
 pub(super) struct Packed {
     pub(super) address: Address,
-    /// Elements between rows.
+    /// Leading dimension, in elements.
     pub(super) ld: i64,
-    /// Rows have memory up to a multiple of 16 bytes.
+    /// True if each row has memory up to a multiple of 16 bytes.
     pub(super) padded: bool,
 }
 
 impl Packing {
-    /// For the problem's B, which has real values, and a kernel that reads `reads` rows of
-    /// it for each column of C.
+    /// Makes the rules for the problem's B, which has real values, and a kernel that reads `reads` rows of it
+    /// for each column of C.
     pub(super) fn new(device: &Device, problem: &SpmmProblem, reads: i64) -> Result<Self> {
         let (size, inner) = (problem.types.x.size(), problem.a.shape_of(problem.op).1);
         let aligns = copies::aligns(problem.n_hint as usize, size, (reads, inner));
         Self::with(device, problem, Reads::Hinted(aligns))
     }
 
-    /// For windows of a matrix with so many entries, with values of 16 bits.
+    /// Makes the rules for windows of a matrix with so many entries and 16-bit values.
     pub(super) fn of_windows(device: &Device, problem: &SpmmProblem, entries: i64) -> Result<Self> {
         Self::with(device, problem, Reads::OfWindows(entries))
     }
@@ -69,12 +68,12 @@ impl Packing {
         })
     }
 
-    /// Rows of op(B) are not contiguous: its columns are.
+    /// Returns whether the columns of op(B), not its rows, are contiguous.
     pub(super) fn gathers(&self) -> bool {
         Strides::new(self.order, self.transposed, 0).col != 1
     }
 
-    /// There is room for a copy.
+    /// Returns whether the workspace has room for a copy.
     fn may_copy(&self, n: usize) -> bool {
         match self.reads {
             Reads::Hinted(aligns) => copies::may_copy(n, self.size, self.gathers(), aligns),
@@ -95,7 +94,7 @@ impl Packing {
         }
     }
 
-    /// Rows of op(B), copied to `to` where that is due.
+    /// Returns the rows of op(B), copied to `to` if the rules require a copy.
     pub(super) fn take(
         &self,
         cx: &Context,
@@ -124,7 +123,7 @@ impl Packing {
     }
 }
 
-/// Whether rows of so many elements of so many bytes all begin at multiples of a pack.
+/// Returns whether rows with this leading dimension and size of elements all begin at multiples of a pack.
 pub(super) fn is_wide(address: Address, ld: i64, size: usize) -> bool {
     address.is_aligned(PACK) && (ld as usize).wrapping_mul(size) % PACK == 0
 }

@@ -1,4 +1,4 @@
-//! Distances of a matrix's entries from its diagonal, which [`Reach`] goes by.
+//! Distances of a matrix's entries from its diagonal, on which [`Reach`] is based.
 
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
@@ -12,7 +12,7 @@ use crate::types::IndexType;
 
 kernel_kinds! { "spmm/tasks" { REACH(IndexType) = "reach" for [index_types()]; } }
 
-/// Counts the distances of a sample of the rows. Blocks.
+/// Counts the distances in a sample of the rows. Blocks.
 pub(super) fn look(cx: &Context, device: &Device, rows: &Rows, stats: &RowStats) -> Result<Reach> {
     let mean = rows.nnz / rows.rows.max(1);
     let sizes = (rows.rows, rows.cols, rows.nnz);

@@ -1,12 +1,12 @@
-//! Lists of equal work that `row` makes of the rows' lengths (kernels/spmm/tasks.cu).
+//! Lists of equal work into which `row` divides the rows by their lengths (kernels/spmm/tasks.cu).
 //!
-//! Where rows are short on average, neighbours are packed into runs of about as many entries for a
-//! group of lanes each; longer rows go to warps, and long ones are cut into parts for blocks, which
-//! the last block of a row adds in their order. Where rows are long on average they are runs, too,
-//! unless they are of about one length: then there are no lists.
+//! Where rows are short on average, neighbours are packed into runs of about equally many entries, each for a
+//! group of lanes; longer rows go to warps, and long ones are split into parts for blocks, whose partial sums
+//! the last block of a row adds in order. Where rows are long on average each of them is a run, unless they
+//! all have about the same length: then there are no lists.
 //!
-//! Without analysis runs are neighbouring rows, as many in each, and one launch before the product's lists the
-//! rows of those that are too long, in the workspace ([`Unanalyzed`]).
+//! Without analysis every run has equally many neighbouring rows, and one launch before the product lists, in
+//! the workspace, the rows of those runs that are too long ([`Unanalyzed`]).
 
 use bytemuck::{Pod, Zeroable};
 
@@ -22,18 +22,18 @@ use crate::select::spmm::row::{warps_at_once, Limits, Unanalyzed, WARPS};
 use crate::select::spmm::tiles;
 use crate::types::Address;
 
-/// Rows of a window, and lists and other things that are counted (tasks.cu).
+/// Rows of a window, and number of lists and other things that are counted (tasks.cu).
 const WINDOW: usize = 256;
 const LISTS: usize = 6;
-/// Rows of a block that makes lists without analysis (tasks.cu).
+/// Rows that one block reads to make lists without analysis (tasks.cu).
 const LISTED: usize = 1024;
-/// Words of the counters that count lists without analysis; the last ones.
+/// Words of the handle's counters that count lists without analysis; the last words of them.
 const STATE_WORDS: usize = 8;
 
-/// Bytes before lists in the workspace, for their lengths.
+/// Bytes in the workspace for the lengths of the lists, which precede the lists.
 const LENGTHS_BYTES: usize = 32;
 
-/// Kernels' `Tasks`.
+/// Lists of rows for a launch, laid out as the kernels' `Tasks`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct Tasks {
@@ -53,7 +53,7 @@ pub(super) struct Tasks {
 }
 same_layout!(Tasks = "spmm/row.cuh Tasks" { parts, part_count, warps, warp_count, runs, count, spread, counters, counter_count, rows, rows_a_run, run_limit, lengths });
 
-/// Kernels' `GroupTasks`.
+/// Lists of rows for a launch of kernels with groups, laid out as the kernels' `GroupTasks`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct GroupTasks {
@@ -74,7 +74,7 @@ same_layout!(GroupTasks = "spmm/row_groups.cuh GroupTasks" { parts, quads, pairs
 
 same_layout!(Limits = "spmm/tasks.cu Limits" { most, part, alone, quota, pairs });
 
-/// Kernels' `Run`.
+/// Run of rows, laid out as the kernels' `Run`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(16))]
 struct Run {
@@ -84,7 +84,7 @@ struct Run {
     length: u16,
 }
 
-/// Kernels' `Part`.
+/// Part of a split row, laid out as the kernels' `Part`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(16))]
 struct Part {
@@ -97,38 +97,39 @@ struct Part {
     counter: i32,
 }
 
-/// The kernel that makes lists before a product.
+/// Loads the kernel that makes lists before a product.
 fn making(device: &Device) -> Result<Kernel> {
     device.modules().kernel("spmm/tasks", "spmm_tasks_unanalyzed")
 }
 
-/// How the rows are dealt out.
+/// Distribution of the rows of a matrix over warps and blocks.
 pub(super) struct Schedule {
     lists: Lists,
     is_packed: bool,
     pub(super) row_count: i64,
-    /// Runs.
+    /// Number of runs.
     count: i64,
     rows_a_run: i64,
     warp_count: i64,
-    /// Of rows of warps those that four groups share, which come first; `None`: lists are not for groups.
+    /// Number of warps' rows that four groups share; they come first in their list. `None` if the lists are
+    /// not for groups.
     quads: Option<i64>,
     part_count: i64,
-    /// Sums of parts that are added.
+    /// Number of partial sums of split rows.
     pub(super) slots: i64,
     counter_count: i64,
 }
 
 enum Lists {
-    /// Every row, or as many neighbours each, is a run.
+    /// No lists: every row is a run, or every run has equally many neighbouring rows.
     None,
-    /// Made by analysis.
+    /// Lists that analysis has made.
     Kept { runs: DeviceBuffer<Run>, warps: DeviceBuffer<Run>, parts: DeviceBuffer<Part> },
-    /// Made before each product, in the workspace; so many blocks take them.
+    /// Lists that are made in the workspace before each product; `blocks` blocks multiply the rows in them.
     Made { unanalyzed: Unanalyzed, blocks: i64 },
 }
 
-/// Where lists are that are made before a product: lengths, rows of warps, and parts.
+/// Addresses of lists that are made before a product: lengths, warps' rows, and parts.
 struct MadeAt {
     lengths: Address,
     warps: Address,
@@ -136,7 +137,7 @@ struct MadeAt {
 }
 
 impl Schedule {
-    /// Lists for groups of so many lanes, or for the other kernels. Blocks.
+    /// Makes the lists for groups of so many lanes, or for the other kernels. Blocks.
     pub(super) fn build(
         cx: &Context,
         device: &Device,
@@ -145,7 +146,7 @@ impl Schedule {
         lanes: Option<usize>,
     ) -> Result<Self> {
         let plain = Schedule::plain(rows.rows);
-        // Lists number rows by 32 bits; more rows go as they are.
+        // Lists number rows by 32 bits; a matrix with more rows has no lists.
         let Ok(count) = i32::try_from(rows.rows) else {
             if stats.max > i64::from(i32::MAX) {
                 return Err(Error::unsupported(
@@ -170,7 +171,7 @@ impl Schedule {
         let (grid, block) = (windows as u32, WINDOW as u32);
         let counts = DeviceBuffer::<i64>::zeroed(cx, LISTS * windows + 1)?;
         let lengths = DeviceBuffer::<i64>::new(cx, LISTS)?;
-        // SAFETY: counts has a place for each list and window of rows.
+        // SAFETY: `counts` has an element for each list and window of rows.
         unsafe {
             launch!(counting, grid, block, 0, cx.stream;
                 rows.offsets, wide, rows.base, rows.rows, limits, counts.address())?;
@@ -185,7 +186,7 @@ impl Schedule {
         let runs = DeviceBuffer::<Run>::new(cx, count as usize)?;
         let warps = DeviceBuffer::<Run>::new(cx, warp_count as usize)?;
         let parts = DeviceBuffer::<Part>::new(cx, part_count as usize)?;
-        // SAFETY: the lists hold what was counted.
+        // SAFETY: the lists have room for everything that was counted.
         unsafe {
             launch!(filling, grid, block, 0, cx.stream;
                 rows.offsets, wide, rows.base, rows.rows, limits, counts.address(), runs.address(),
@@ -205,7 +206,7 @@ impl Schedule {
         })
     }
 
-    /// Every row is a run.
+    /// Makes a schedule without lists in which every row is a run.
     fn plain(rows: i64) -> Self {
         Schedule {
             lists: Lists::None,
@@ -221,10 +222,11 @@ impl Schedule {
         }
     }
 
-    /// Without analysis, for rows of C whose sums have so many bytes. More than 2³¹ − 1 rows have fewer entries.
+    /// Makes the schedule for a product without analysis, with `row_bytes` bytes of sums per row of C. A
+    /// matrix with more than 2³¹ − 1 rows must have fewer entries than that.
     pub(super) fn unanalyzed(device: &Device, rows: &Rows, row_bytes: usize) -> Self {
         let plain = Schedule::plain(rows.rows);
-        // Lists number rows by 32 bits; more go as they are.
+        // Lists number rows by 32 bits; a matrix with more rows has no lists.
         if rows.rows > i64::from(i32::MAX) {
             return plain;
         }
@@ -242,12 +244,12 @@ impl Schedule {
         Schedule { lists, is_packed, count, rows_a_run, slots, counter_count: counters, ..plain }
     }
 
-    /// Loads the kernel of [`Self::make`].
+    /// Loads the kernel that [`Self::make`] launches.
     pub(super) fn load_making(device: &Device) -> Result<()> {
         making(device).map(|_| ())
     }
 
-    /// Blocks that take what is in the lists that are made before each product.
+    /// Number of blocks that multiply the rows in lists that are made before each product.
     pub(super) fn list_blocks(&self) -> i64 {
         match self.lists {
             Lists::Made { blocks, .. } => blocks,
@@ -255,7 +257,7 @@ impl Schedule {
         }
     }
 
-    /// Bytes of the workspace for lists.
+    /// Bytes of workspace for lists.
     pub(super) fn list_bytes(&self) -> usize {
         match &self.lists {
             Lists::Made { unanalyzed: Unanalyzed { warps, parts, .. }, .. } => {
@@ -272,7 +274,7 @@ impl Schedule {
         Some(MadeAt { lengths: lists, warps, parts })
     }
 
-    /// Makes the lists that are made before each product, at this place of the workspace. Only launches.
+    /// Enqueues the launch that makes the lists before a product, at this address in the workspace.
     pub(super) fn make(&self, cx: &Context, device: &Device, rows: &Rows, lists: Address) -> Result<()> {
         let (Lists::Made { unanalyzed, .. }, Some(at)) = (&self.lists, self.made_at(lists)) else {
             return Ok(());
@@ -281,8 +283,8 @@ impl Schedule {
         let wide = rows.offset_type.wide();
         let blocks = (self.row_count as usize).div_ceil(LISTED) as u32;
         let state = cx.counters.offset(COUNTER_BYTES - STATE_WORDS * size_of::<u32>());
-        // SAFETY: the lists have room for all that rows of so many entries can give, and the handle lends its counters
-        // to one call at a time.
+        // SAFETY: the lists have room for all that rows with this many entries can give, and the handle lends
+        // its counters to one call at a time.
         unsafe {
             launch!(kernel, blocks, LISTED as u32, 0, cx.stream;
                 rows.offsets, wide, rows.base, rows.rows, unanalyzed.rows_a_run, unanalyzed.limits, at.warps, at.parts,
@@ -298,23 +300,24 @@ impl Schedule {
         }
     }
 
-    /// Runs have several rows.
+    /// Returns whether runs have several rows.
     pub(super) fn is_packed(&self) -> bool {
         self.is_packed
     }
 
-    /// Tiles along N of one launch: the counters of its cut rows are there.
+    /// Number of tiles along N in one launch, which the counters for split rows limit.
     pub(super) fn tiles_at_once(&self) -> usize {
         tiles::at_once(self.counter_count as usize, tiles::COUNTERS - STATE_WORDS)
     }
 
-    /// Blocks whose warps take so many runs.
+    /// Number of blocks whose warps take so many runs each.
     pub(super) fn blocks(&self, runs_a_warp: i64) -> i64 {
         let ceil = |count: i64, by: i64| count / by + i64::from(count % by != 0);
         self.part_count + ceil(self.warp_count + ceil(self.count, runs_a_warp), WARPS)
     }
 
-    /// For a launch of kernels with groups of so many lanes, and its blocks; `None`: lists are not for these.
+    /// Lists for a launch of kernels with groups of so many lanes, and its number of blocks; `None` if the
+    /// lists are not for these kernels.
     pub(super) fn groups(&self, lanes: usize, counters: Address) -> Option<(GroupTasks, i64)> {
         let (Some(quad_count), Lists::Kept { runs, warps, parts }) = (self.quads, &self.lists) else {
             return None;
@@ -341,12 +344,13 @@ impl Schedule {
         Some((tasks, rows_from + blocks(self.count, 1)))
     }
 
-    /// Lists are for groups.
+    /// Returns whether the lists are for groups.
     pub(super) fn has_groups(&self) -> bool {
         self.quads.is_some()
     }
 
-    /// For a launch in which `spread` groups share a run; `lists`: where [`Self::make`] has made them.
+    /// Lists for a launch in which `spread` groups share a run; `lists` is the address where [`Self::make`]
+    /// has made them.
     pub(super) fn tasks(&self, spread: i64, counters: Address, lists: Address) -> Tasks {
         let none = Tasks {
             parts: Address::NULL,

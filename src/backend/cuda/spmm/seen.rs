@@ -1,4 +1,5 @@
-//! What analysis knows of op(A) before an algorithm is chosen, which all of them build on.
+//! Results of analyzing op(A) that all algorithms share, computed at most once and partly before an algorithm
+//! is chosen.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
@@ -21,25 +22,25 @@ use crate::select::spmm::{clusters_gain, clusters_may_pay, Survey};
 use crate::select::{self, Clusters, RowOrder, Source};
 use crate::types::Reorder;
 
-/// Sorted rows of op(A), in place or a copy, and their counts.
+/// Sorted rows of op(A), in place or copied, with their counts in windows and their clusters.
 pub(crate) struct Seen {
     device: Arc<Device>,
-    /// `None`: an executor keeps them.
+    /// Rows of op(A); `None` before they are needed and after an executor has taken them.
     rows: RefCell<Option<Looked>>,
     counts: Cell<Option<(Shape, Counts)>>,
     clusters: OnceCell<Option<ClusteredRows>>,
 }
 
-/// Rows of op(A) in clusters of rows that are alike, for windows of them.
+/// Rows of op(A), reordered so that similar rows form clusters, for windows of them.
 struct ClusteredRows {
-    /// Some of these rows are none of op(A)'s, and empty.
+    /// Reordered rows. Some of them are holes: empty, and no row of op(A).
     operand: Operand,
-    /// The row of C of each of them, or [`Windows::HOLE`](crate::reorder::Windows::HOLE).
+    /// Row of C for each of them, or [`Windows::HOLE`](crate::reorder::Windows::HOLE).
     order: Arc<DeviceBuffer<u32>>,
     counts: Cell<Option<(Shape, Counts)>>,
 }
 
-/// What a plan says of the order of rows.
+/// Order of rows that a plan reports.
 pub(super) fn reorder_of(clustered: bool) -> Reorder {
     match clustered {
         true => Reorder::Auto,
@@ -47,24 +48,24 @@ pub(super) fn reorder_of(clustered: bool) -> Reorder {
     }
 }
 
-/// Rows of windows.
+/// Rows from which windows are made.
 pub(super) struct WindowRows<'a> {
-    /// Sorted rows.
+    /// Rows of op(A), each sorted by column.
     pub(super) rows: Rows,
-    /// If values will be updated, where they come from.
+    /// Given if values will be updated: positions of the values in the user's array.
     pub(super) positions: Option<Option<&'a Positions>>,
-    /// The row of C of each of them, unless that is the row itself.
+    /// Row of C for each of them; `None` if rows are in their own order.
     pub(super) order: Option<&'a Arc<DeviceBuffer<u32>>>,
 }
 
-/// Rows that have been looked at.
+/// Rows that have been inspected, with the results.
 pub(super) struct Looked {
     pub(super) operand: Operand,
     pub(super) stats: RowStats,
     pub(super) findings: Findings,
 }
 
-/// A problem on its way to an executor.
+/// Context, device, problem and shared results of an analysis in progress.
 pub(super) struct Analysis<'a> {
     pub(super) cx: &'a Context,
     pub(super) device: &'a Arc<Device>,
@@ -73,7 +74,7 @@ pub(super) struct Analysis<'a> {
 }
 
 impl Seen {
-    /// Nothing yet.
+    /// Starts without any results.
     pub(super) fn new(device: &Arc<Device>) -> Self {
         Seen {
             device: Arc::clone(device),
@@ -86,8 +87,8 @@ impl Seen {
 
 impl Drop for Seen {
     fn drop(&mut self) {
-        // A plan drops this. Arrays that the stream still works on go back in its order, in
-        // the context.
+        // A plan drops this, so the context need not be current. Arrays that the stream still works on must
+        // be released in its order, in their context.
         let _entered = self.device.enter();
         self.rows.take();
         self.clusters.take();
@@ -95,7 +96,7 @@ impl Drop for Seen {
 }
 
 impl Analysis<'_> {
-    /// Validates the pattern, unless that was done. Blocks.
+    /// Validates the pattern and takes the rows, unless that was done already. Blocks.
     fn look(&self) -> Result<()> {
         let mut rows = self.seen.rows.borrow_mut();
         if rows.is_none() {
@@ -111,7 +112,7 @@ impl Analysis<'_> {
         Ok(())
     }
 
-    /// Calls `f` with the rows and, if values will be updated, where they come from.
+    /// Calls `f` with the rows and, if values will be updated, with their positions in the user's array.
     pub(super) fn with_rows<R>(
         &self,
         f: impl FnOnce(&Operand, Option<Option<&Positions>>) -> Result<R>,
@@ -129,13 +130,13 @@ impl Analysis<'_> {
         })
     }
 
-    /// The rows, for an executor that keeps them.
+    /// Takes the rows, for an executor that keeps them.
     pub(super) fn take_rows(&self) -> Result<Looked> {
         self.look()?;
         Ok(self.seen.rows.borrow_mut().take().expect("rows were looked at"))
     }
 
-    /// The rows from where a choice says: in place they need not be sorted.
+    /// Takes the rows from the source that a choice names; rows in place need not be sorted.
     pub(super) fn rows_from(&self, source: Source) -> Result<Looked> {
         let is_kept = self.seen.rows.borrow().as_ref().is_some_and(|looked| {
             matches!(looked.operand, Operand::InPlace(_)) == (source == Source::InPlace)
@@ -153,7 +154,7 @@ impl Analysis<'_> {
         Ok(Looked { operand, stats, findings })
     }
 
-    /// The rows for an order that was chosen: sorted by column where it has a name.
+    /// Takes the rows for the chosen order, which must be sorted by column if the order is one by name.
     pub(super) fn rows_in_order(&self, source: Source, order: &RowOrder) -> Result<Looked> {
         match order.policy.is_named() {
             true => self.take_rows(),
@@ -161,7 +162,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// The counts in windows of a shape. Blocks unless they were counted before.
+    /// Returns the counts in windows of a shape. Blocks unless they are known.
     pub(super) fn counts(&self, shape: Shape) -> Result<Counts> {
         if let Some((_, counts)) = self.seen.counts.get().filter(|(of, _)| *of == shape) {
             return Ok(counts);
@@ -172,12 +173,12 @@ impl Analysis<'_> {
         Ok(counts)
     }
 
-    /// The rows in clusters, made if they have not been. `None`: their own order is as good, or a sample
-    /// promises no better one. Blocks.
+    /// Returns the clustered rows, which are made at the first call. `None` if their own order is as good, or
+    /// if a sample promises no better one. Blocks.
     fn clusters(&self) -> Result<Option<&ClusteredRows>> {
         if self.seen.clusters.get().is_none() {
             let found = self.with_rows(|operand, _| self.cluster(operand))?;
-            // Nobody else has set it meanwhile: a plan is analyzed by one thread.
+            // Nothing has set it meanwhile: a plan is analyzed by one thread.
             let _ = self.seen.clusters.set(found);
         }
         Ok(self.seen.clusters.get().and_then(Option::as_ref))
@@ -198,7 +199,7 @@ impl Analysis<'_> {
         Ok(Some(ClusteredRows { operand, order, counts: Cell::new(None) }))
     }
 
-    /// Whether windows are to take the rows in clusters, as was chosen. Blocks.
+    /// Returns whether windows are made of clustered rows, according to the choice. Blocks.
     pub(super) fn takes_clusters(&self, chosen: &Clusters) -> Result<bool> {
         match chosen {
             Clusters::No => Ok(false),
@@ -210,7 +211,8 @@ impl Analysis<'_> {
         }
     }
 
-    /// The rows that windows are made of: in clusters, if there are any. Blocks.
+    /// Calls `f` with the rows from which windows are made: clustered, if that is asked for and possible.
+    /// Blocks.
     pub(super) fn with_window_rows<R>(
         &self,
         clusters: bool,
@@ -228,7 +230,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// The counts that windows' rules go by. Blocks unless they were counted before.
+    /// Returns the counts on which the rules for windows are based. Blocks unless they are known.
     pub(super) fn window_counts(&self, clusters: bool, shape: Shape) -> Result<Counts> {
         let found = if clusters { self.clusters()? } else { None };
         let Some(ClusteredRows { operand, counts, .. }) = found else { return self.counts(shape) };
@@ -240,8 +242,8 @@ impl Analysis<'_> {
         Ok(all)
     }
 
-    /// What the choice among these algorithms goes by if rows are put in clusters; `None` where these are
-    /// not worth their time. Blocks.
+    /// Returns the pattern statistics, with rows clustered, for the choice among these algorithms; `None`
+    /// where clusters are not worth their time. Blocks.
     pub(super) fn clustered_survey(&self, among: &[Algorithm]) -> Result<Option<Survey>> {
         let SpmmProblem { types, n_hint, .. } = *self.problem;
         let survey = self.survey()?;
@@ -256,7 +258,7 @@ impl Analysis<'_> {
         Ok(Some(Survey { counts, ..survey }))
     }
 
-    /// What the choice goes by.
+    /// Returns the pattern statistics for the choice of an algorithm.
     pub(super) fn survey(&self) -> Result<Survey> {
         let counts = self.counts(crate::select::spmm::shape(self.problem.types.a))?;
         let rows = self.seen.rows.borrow();

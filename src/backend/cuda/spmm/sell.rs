@@ -1,9 +1,9 @@
-//! SpMM `sell`: C = alpha · op(A) · op(B) + beta · C on the slices of
-//! src/format/warp_sell.rs, for few columns (kernels/spmm/sell.cu). Analysis makes them
-//! as SpMV's does, which also multiplies by a single column.
+//! SpMM algorithm `sell`: C = alpha · op(A) · op(B) + beta · C on the slices of src/format/warp_sell.rs, for
+//! few columns (kernels/spmm/sell.cu). Analysis makes the slices as for SpMV, whose kernel multiplies by a
+//! single column.
 //!
-//! Execute is one launch; a B whose columns are contiguous, or whose rows are not aligned for
-//! what lanes read of them, is copied to the workspace by one more.
+//! Execution is one launch; a B whose columns are contiguous, or whose rows are not aligned for the loads of
+//! lanes, is copied to the workspace by one more.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::select::spmm::sell::{kernels, takes_spmv, Shape, Slots};
 use crate::select::spmm::tiles;
 use crate::types::{Address, LayoutKind, ScalarsAt};
 
-/// Warps of a block, and threads.
+/// Warps and threads of a block.
 const WARPS: u64 = 4;
 const BLOCK: u32 = 128;
 
@@ -35,7 +35,7 @@ kernel_kinds! { "spmm/sell" {
         [["f32"], [1, 2, 3], [8]], [HALVES, [1, 2, 3], [8, 16]];
 } }
 
-/// Kernels' `Dense`.
+/// Dense operands, laid out as the kernels' `Dense`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Dense {
@@ -53,7 +53,7 @@ struct Dense {
 }
 same_layout!(Dense = "spmm/sell.cu Dense" { b, b_row_bytes, c, c_row, c_col, old, old_row, old_col, n, group_log2, packs });
 
-/// Kernels' `Join`.
+/// Workspace for partial sums of split rows, laid out as the kernels' `Join`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Join {
@@ -64,7 +64,7 @@ struct Join {
 }
 same_layout!(Join = "spmm/sell.cu Join" { sums, counters, block_count, counter_count });
 
-/// What of the layout says how its rows are read.
+/// Numbers of the layout that tell whether lanes share a slice.
 fn slots(arrays: &Arrays) -> Slots {
     Slots {
         rows: arrays.rows,
@@ -75,23 +75,23 @@ fn slots(arrays: &Arrays) -> Slots {
     }
 }
 
-/// Where the parts of the workspace begin, in bytes.
+/// Workspace offsets, in bytes.
 struct Places {
     packed_b: usize,
     total: usize,
-    /// Elements between the rows of a packed B.
+    /// Leading dimension of a packed B, in elements.
     ld: usize,
 }
 
-/// The executor.
+/// Executor of SpMM `sell`.
 pub(super) struct SellSpmm {
     device: Arc<Device>,
     problem: SpmmProblem,
     arrays: Arrays,
     shares: bool,
-    /// By [`kernels`].
+    /// Kernels in the order of [`kernels`].
     kernels: Vec<Kernel>,
-    /// SpMV's.
+    /// SpMV's kernel, for a single column.
     single: Kernel,
     pack: Kernel,
     refill: Refill,
@@ -103,7 +103,7 @@ fn arrange(cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Result<
 }
 
 impl SellSpmm {
-    /// Builds the executor. The context is current.
+    /// Builds the executor. The context must be current.
     pub(super) fn build(analysis: &Analysis<'_>) -> Result<Self> {
         let &Analysis { cx, device, problem, .. } = analysis;
         let arrays = arrange(cx, device, problem)?;
@@ -127,18 +127,19 @@ impl SellSpmm {
         Shape::new(n, self.problem.types.x.size(), self.shares)
     }
 
-    /// Columns of op(A): rows of op(B).
+    /// Number of columns of op(A), which is that of rows of op(B).
     fn inner(&self) -> i64 {
         let (rows, cols, _) = self.problem.a.shape();
         self.problem.op.shape(rows, cols).1
     }
 
-    /// Tiles along N of one launch: the counters of its long rows are there.
+    /// Number of tiles along N in one launch, which the counters for split rows limit.
     fn tiles_at_once(&self) -> usize {
         tiles::at_once(self.arrays.blocks, tiles::COUNTERS)
     }
 
-    /// B may have to be copied, whatever its alignment turns out to be.
+    /// Workspace offsets for `n` columns. There is always room for a copy of B, because its alignment is not
+    /// known yet.
     fn places(&self, n: usize) -> Places {
         let shape = self.shape(n);
         let tiles = n.div_ceil(shape.columns()).min(self.tiles_at_once());
@@ -158,7 +159,7 @@ impl SpmmExecutor for SellSpmm {
     }
 
     fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, old, c]: [&DenseMatrix; 3]) -> Result<()> {
-        // Both are columns without gaps where SpMV's kernel takes C.
+        // If SpMV's kernel computes C, both C and its old values are columns without gaps.
         let _entered = self.device.enter()?;
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         let (n, arrays) = (c.cols as usize, &self.arrays);
@@ -177,7 +178,7 @@ impl SpmmExecutor for SellSpmm {
             at.is_aligned(pack) && (ld as usize).wrapping_mul(size) % pack == 0
         };
         let row_bytes = from.row.saturating_mul(size as i64);
-        // SpMV's kernel reads a column without gaps and writes one.
+        // SpMV's kernel reads and writes columns without gaps.
         let single = takes_spmv(n, to.row);
         let direct = match single {
             true => from.row == 1,
@@ -216,7 +217,7 @@ impl SpmmExecutor for SellSpmm {
         }
         let c_size = c.value_type.size();
         let c_pack = (shape.elements() * c_size).min(16);
-        // A C of one row by columns may be contiguous where its old values are not.
+        // A C of one row that is stored by columns may be contiguous while its old values are not.
         let packs = (to.col, was.col) == (1, 1)
             && aligned(c.values, to.row, c_size, c_pack)
             && aligned(old.values, was.row, c_size, c_pack)
@@ -246,9 +247,9 @@ impl SpmmExecutor for SellSpmm {
                 packs: i32::from(packs),
             };
             let tiles = columns.div_ceil(shape.columns()) as u32;
-            // SAFETY: analysis has made the arrays; the operands are as their descriptors
-            // say, rows of B aligned and padded for what lanes read; the workspace holds the sums of
-            // these tiles' long rows, and the handle lends its counters to one call at a time.
+            // SAFETY: analysis has made the arrays; the operands are as their descriptors say, with rows of B
+            // aligned and padded for the loads of lanes; the workspace holds the sums of these tiles' split
+            // rows, and the handle lends its counters to one call at a time.
             unsafe {
                 launch!(self.kernels[shape.elements], (blocks, tiles), BLOCK, 0, cx.stream;
                     slices, *rows, heads.address(), order.address(), values.address(), narrow.address(),
@@ -260,7 +261,7 @@ impl SpmmExecutor for SellSpmm {
 
     fn reads_elsewhere(&self, c: &DenseMatrix, d: &DenseMatrix) -> bool {
         let single = |c: &DenseMatrix| takes_spmv(c.cols as usize, Strides::new(c.order, false, c.ld).row);
-        // Another kernel's bits would be others.
+        // `c` and `d` must go through the same kernel, since another one gives different bits.
         !single(d) || single(c)
     }
 

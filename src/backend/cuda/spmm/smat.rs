@@ -1,8 +1,8 @@
-//! SpMM `smat`: C = alpha · op(A) · op(B) + beta · C on the blocks of src/format/bcsr.rs
-//! by tensor cores (kernels/spmm/smat.cuh).
+//! SpMM algorithm `smat`: C = alpha · op(A) · op(B) + beta · C on the blocks of src/format/bcsr.rs by tensor
+//! cores (kernels/spmm/smat.cuh).
 //!
-//! Execute is one launch; a B whose columns are contiguous goes through the workspace by one
-//! more, but where columns are few or blocks well filled.
+//! Execution is one launch. A B whose columns are contiguous goes through the workspace by one more, except
+//! where it has few columns or the blocks are well filled.
 
 mod build;
 
@@ -43,11 +43,11 @@ kernel_kinds! { "spmm/smat" {
     COLUMNS_OF_B(String, usize, usize) = "columns"
         for [HALVES, [16], [8, 32, 64]], [HALVES, [8], [8]], [["f32"], [8], [8, 32, 64]], [["f64"], [8], [8, 32]];
 } }
-/// Warps of a thread block (kWarps of kernels/spmm/smat.cuh); each has an item and a
-/// tile of columns.
+/// Warps of a block of threads (kWarps of kernels/spmm/smat.cuh); each multiplies one item by one tile of
+/// columns.
 const WARPS: usize = 4;
 
-/// Kernels' `Matrix`.
+/// Layout of the matrix, laid out as the kernels' `Matrix`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Matrix {
@@ -63,7 +63,7 @@ struct Matrix {
 }
 same_layout!(Matrix = "spmm/smat.cuh Matrix" { items, parts, columns, values, masks, order, item_count, rows, cols });
 
-/// Kernels' `Dense`.
+/// Dense operands, laid out as the kernels' `Dense`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Dense {
@@ -77,17 +77,17 @@ struct Dense {
 }
 same_layout!(Dense = "spmm/smat.cuh Dense" { b, ldb, c, c_row, c_col, n, flags });
 
-/// A form of the kernels.
+/// Variant of the kernels for one number of columns.
 #[derive(Clone, Copy)]
 struct Form {
     kernel: Kernel,
-    /// Columns of C that a warp has.
+    /// Columns of C per warp.
     columns: usize,
-    /// Dynamic shared memory.
+    /// Bytes of dynamic shared memory.
     shared: u32,
 }
 
-/// Stages of the kernel for values of so many bytes and so many columns of C a warp (kernels/spmm/smat.cu).
+/// Stages of the kernel for values of `size` bytes and so many columns of C per warp (kernels/spmm/smat.cu).
 fn stages(size: usize, columns: usize) -> usize {
     match (size, columns) {
         (2 | 4, 8) => 4,
@@ -96,17 +96,18 @@ fn stages(size: usize, columns: usize) -> usize {
     }
 }
 
-/// Kernels by columns of C, as [`select::form_of`] takes them.
+/// Variants by columns of C, in the order of [`select::form_of`].
 struct Forms([Form; 3]);
 
 impl Forms {
-    /// For a B by rows, or by columns, of which narrow blocks of halves have the first only.
+    /// Loads the variants for a B by rows or by columns. Narrow blocks of halves have only the first one for
+    /// a B by columns.
     fn load(device: &Device, problem: &SpmmProblem, width: usize, by_columns: bool) -> Result<Self> {
         let size = problem.types.a.size();
         let form = |columns: usize| {
             let kind = if by_columns { COLUMNS_OF_B } else { ROWS_OF_B };
             let kernel = kind.load(device, (types_name(problem.types), width, columns))?;
-            // Rows of B, and of A as many columns, that two MMAs take.
+            // Rows of B, and as many columns of A, that two MMAs multiply.
             let depth = if size == 2 { 32 } else { 16 };
             let shared = (WARPS * stages(size, columns) * depth * (columns + ROWS) * size) as u32;
             kernel.allow_shared(shared)?;
@@ -121,7 +122,7 @@ impl Forms {
     }
 }
 
-/// The executor.
+/// Executor of SpMM `smat`.
 pub(super) struct SmatSpmm {
     device: Arc<Device>,
     problem: SpmmProblem,
@@ -132,7 +133,7 @@ pub(super) struct SmatSpmm {
     refill: Kernel,
 }
 
-/// `width` of blocks; `None`: as the model says.
+/// Makes the layout. `width` is that of blocks; `None` lets the cost model choose it.
 fn arrange(
     analysis: &Analysis<'_>,
     (clusters, width): (&Clusters, Option<usize>),
@@ -170,12 +171,12 @@ fn arrange(
     Arrays::build(cx, device, source, &cut, counted, rules)
 }
 
-/// Columns of op(B) are contiguous, and not its rows.
+/// Returns whether the columns of op(B), not its rows, are contiguous.
 fn gathers(problem: &SpmmProblem) -> bool {
     Strides::new(problem.b_order, problem.op_b.transposes(), 0).col != 1
 }
 
-/// Builds the executor. The context is current.
+/// Builds the executor. The context must be current.
 pub(super) fn build_from(
     analysis: &Analysis<'_>,
     (clusters, width): (&Clusters, Option<usize>),
@@ -198,12 +199,12 @@ impl SmatSpmm {
         })
     }
 
-    /// Tiles along N of one launch: the counters of its cut row blocks are there.
+    /// Number of tiles along N in one launch, which the counters for cut row blocks limit.
     fn tiles_at_once(&self) -> usize {
         tiles::at_once(self.arrays.cut as usize, tiles::COUNTERS)
     }
 
-    /// Whether the kernels read this B by columns; else they take rows of it.
+    /// Returns whether the kernels read this B by columns; otherwise they read rows of it.
     fn reads_columns(&self, b: &DenseMatrix, n: usize) -> bool {
         let (size, Arrays { width, columns, nnz, .. }) = (b.value_type.size(), &self.arrays);
         let blocks = (columns.len(), *width);
@@ -211,7 +212,7 @@ impl SmatSpmm {
         pays && gathers(&self.problem) && is_wide(b.values, b.ld, size)
     }
 
-    /// Bytes of sums of parts, up to where the copy of B begins.
+    /// Bytes of the sums of cut row blocks, behind which the copy of B begins.
     fn sums_bytes(&self, n: usize) -> usize {
         let form = self.forms.of(n);
         let tiles = n.div_ceil(form.columns).min(self.tiles_at_once());
@@ -291,8 +292,8 @@ impl SpmmExecutor for SmatSpmm {
                 flags,
             };
             let grid = (blocks, tiles.div_ceil(together) as u32);
-            // SAFETY: the operands are as their descriptors say, the layout is
-            // complete, the workspace is large enough for the parts of these tiles.
+            // SAFETY: the operands are as their descriptors say, the layout is complete, and the workspace is
+            // large enough for the pieces of these tiles.
             unsafe {
                 launch!(form.kernel, (grid.0, grid.1), WARPS as u32 * 32, form.shared, cx.stream;
                     matrix, dense, alpha, beta, join, together as i32)?;
@@ -307,7 +308,7 @@ impl SpmmExecutor for SmatSpmm {
         match &self.arrays.slots {
             Some(slots) => {
                 let count = self.arrays.nnz;
-                // SAFETY: a place among our values for each of the user's.
+                // SAFETY: there is a slot among our values for each of the user's values.
                 unsafe {
                     launch!(self.refill, blocks(&self.device, count), 256, 0, cx.stream;
                         values, slots.address(), count, self.arrays.values.address())?;

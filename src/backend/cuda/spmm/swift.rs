@@ -1,13 +1,13 @@
-//! SpMM `swift`: C = alpha · op(A) · op(B) + beta · C on the columns of src/format/swift.rs, in
+//! SpMM algorithm `swift`: C = alpha · op(A) · op(B) + beta · C on the columns of src/format/swift.rs, in
 //! fp32 and fp64.
 //!
-//! Two forms. Blocks (kernels/spmm/swift.cuh) are the paper's: one launch clears the sums, which
-//! are in the workspace, one adds segments and pieces to them by atomics, so that the bits differ
-//! from run to run, and one makes alpha · sums + beta · C. (alpha times a part of a sum may overflow
-//! where alpha times the sum does not.) Where alpha is 1 or 0 and the rows of C are contiguous, the first
-//! makes beta · C, the second adds to that, and there is no third. Bands
-//! (kernels/spmm/swift_bands.cuh) are one launch without atomics, which deterministic mode takes.
-//! In both a B whose columns are contiguous goes through the workspace by one launch more.
+//! There are two forms. Blocks (kernels/spmm/swift.cuh) are the paper's: one launch clears the sums, which
+//! are in the workspace, one adds segments and pieces to them by atomics, so that the bits differ from run to
+//! run, and one computes alpha · sums + beta · C. (Products are not scaled by alpha earlier, since alpha
+//! times a part of a sum may overflow where alpha times the sum does not.) Where alpha is 1 or 0 and the rows
+//! of C are contiguous, the first launch computes beta · C, the second adds to that, and there is no third.
+//! Bands (kernels/spmm/swift_bands.cuh) are one launch without atomics, for deterministic mode. In both forms
+//! a B whose columns are contiguous goes through the workspace by one more launch.
 
 mod build;
 
@@ -38,11 +38,12 @@ use crate::select::spmm::copies::PACK;
 use crate::select::spmm::{swift as select, tiles};
 use crate::types::{Address, LayoutKind, ScalarsAt};
 
-/// Threads of a block that scales C.
+/// Threads of a block of the kernels that scale and finish C.
 const THREADS: u32 = 256;
-/// Bands of a thread block (kWarps of kernels/spmm/swift_bands.cuh).
+/// Bands per block of threads (kWarps of kernels/spmm/swift_bands.cuh).
 const WARPS: usize = 4;
-/// Lanes of a group that add packs, which exist of fp32, and single elements of either precision.
+/// Lanes per group: of kernels that add packs, which exist for fp32 only, and of kernels that add single
+/// elements, for fp32 and fp64.
 const GROUPS: &[usize] = &[8, 16, 32];
 const SINGLES: &[usize] = &[4, 32];
 const SINGLES_F64: &[usize] = &[4, 8, 16, 32];
@@ -55,7 +56,7 @@ kernel_kinds! { "spmm/swift" {
     BANDS(String, usize) = "bands" for [["f32"], [1, 4]], [["f64"], [1, 2]];
 } }
 
-/// A kernel of blocks: lanes of a group, and columns of C that they take.
+/// Kernel of form blocks, with the lanes of a group and the columns of C that a group computes.
 #[derive(Clone, Copy)]
 struct Group {
     lanes: usize,
@@ -63,7 +64,7 @@ struct Group {
     kernel: Kernel,
 }
 
-/// Kernels' `Matrix`.
+/// Layout of form blocks, laid out as the kernels' `Matrix`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Matrix {
@@ -80,7 +81,7 @@ struct Matrix {
 }
 same_layout!(Matrix = "spmm/swift.cuh Matrix" { order, columns, values, rows, positions, offsets, pieces, blocks, piece_count, cols });
 
-/// Kernels' `Dense`.
+/// Dense operands, laid out as the kernels' `Dense`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Dense {
@@ -92,7 +93,7 @@ struct Dense {
 }
 same_layout!(Dense = "spmm/swift.cuh Dense" { b, ldb, c, ldc, n });
 
-/// Kernels' `Bands`.
+/// Layout of form bands, laid out as the kernels' `Bands`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Bands {
@@ -106,7 +107,7 @@ struct Bands {
 }
 same_layout!(Bands = "spmm/swift_bands.cuh Bands" { items, parts, columns, values, rows, item_count, row_count });
 
-/// Kernels' `Out`.
+/// Destination C of form bands, laid out as the kernels' `Out`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Out {
@@ -116,12 +117,12 @@ struct Out {
 }
 same_layout!(Out = "spmm/swift_bands.cuh Out" { c, row_stride, col_stride });
 
-/// What multiplies. A plan has one, so its size is no matter.
+/// Layout and kernels of either form. A plan has one, so the size of the enum does not matter.
 #[allow(clippy::large_enum_variant)]
 enum Form {
     Blocks {
         arrays: BlockArrays,
-        /// None if packs cannot be added.
+        /// Empty if packs cannot be added.
         packs: Vec<Group>,
         singles: Vec<Group>,
         scale: Kernel,
@@ -135,20 +136,20 @@ enum Form {
     },
 }
 
-/// The executor.
+/// Executor of SpMM `swift`.
 pub(super) struct SwiftSpmm {
     device: Arc<Device>,
     problem: SpmmProblem,
     deterministic: bool,
-    /// (rows, columns) of op(A).
+    /// Numbers of rows and columns of op(A).
     shape: (i64, i64),
     form: Form,
     packing: Packing,
     refill: Kernel,
 }
 
-/// Builds the executor, whose products have the same bits from run to run if `deterministic`.
-/// The context is current.
+/// Builds the executor. If `deterministic`, its products have the same bits from run to run. The context must
+/// be current.
 pub(super) fn build(
     cx: &Context,
     device: &Arc<Device>,
@@ -194,18 +195,18 @@ pub(super) fn build(
         deterministic,
         shape: problem.op.shape(rows, cols),
         form,
-        // Rows that begin anywhere are read by single elements and need no copy.
+        // Unaligned rows are read by single elements and need no copy.
         packing: Packing::new(device, problem, 0)?,
         refill: values::scatter(device, problem.types.a.size())?,
     })
 }
 
-/// Blocks of a launch.
+/// Checks the number of blocks of a launch.
 fn grid(count: usize) -> Result<u32> {
     blocks_of_grid(count, "A: it has more blocks than one launch can take")
 }
 
-/// Operands of a launch.
+/// Scalars, B and C of a product.
 struct Operands {
     alpha: Scalar,
     beta: Scalar,
@@ -221,22 +222,22 @@ impl SwiftSpmm {
         self.problem.types.a.size()
     }
 
-    /// The columns of C are contiguous; one is a C by rows.
+    /// Returns whether the columns of C are contiguous; a C of one column counts as stored by rows.
     fn is_by_columns(&self, n: usize) -> bool {
         n > 1 && Strides::new(self.problem.c_order, false, 0).col != 1
     }
 
-    /// Tiles along N of one launch of bands: the counters of those that are cut are there.
+    /// Number of tiles along N in one launch of bands, which the counters for cut bands limit.
     fn tiles_at_once(cut: i64) -> usize {
         tiles::at_once(cut as usize, tiles::COUNTERS)
     }
 
-    /// Bytes of sums, after which B's copy begins.
+    /// Bytes of the sums, behind which the copy of B begins.
     fn sums_bytes(&self, n: usize) -> usize {
         lines(match &self.form {
             Form::Blocks { .. } => product(&[self.shape.0 as usize, n, self.size()]),
             Form::Bands { arrays, .. } => {
-                // Of the wider tiles, which hold as many of the narrower ones.
+                // Columns of the wider tiles; the narrower ones need no more.
                 let columns = LANES * PACK / self.size();
                 let most = Self::tiles_at_once(arrays.cut).saturating_mul(columns);
                 let all = n.div_ceil(columns).saturating_mul(columns).min(most);
@@ -251,13 +252,13 @@ impl SwiftSpmm {
         };
         let (n, size, pack) = (o.n, self.size(), PACK / self.size());
         let by_columns = self.is_by_columns(n);
-        // Where alpha is 0 nothing is added.
+        // If alpha is 0, nothing is added.
         let in_place = !by_columns && (o.alpha.is(1.0) || o.alpha.is(0.0));
         let (c, ldc, beta) = match in_place {
             true => (o.c, o.c_row, o.beta),
             false => (cx.workspace.address, n as i64, Scalar::real(self.problem.types.compute.scalar(), 0.0)),
         };
-        // Rows without gaps are one.
+        // Rows without gaps are treated as one row.
         let rows = self.shape.0;
         let (runs, each) = if ldc == n as i64 { (1, rows * n as i64) } else { (rows, n as i64) };
         let vector = is_wide(c, if runs == 1 { 0 } else { ldc }, size) && each % pack as i64 == 0;
@@ -285,7 +286,7 @@ impl SwiftSpmm {
         let Group { lanes, columns, kernel } =
             of_loads[select::group_of(of_loads.iter().map(|group| group.columns), n)];
         let groups = (arrays.blocks as usize).div_ceil(TOGETHER);
-        // A thread block has as many groups of lanes as a group has blocks.
+        // A block of threads has as many groups of lanes as a group has blocks.
         let blocks_x = grid(groups + arrays.pieces.len().div_ceil(TOGETHER))?;
         for first in (0..n).step_by(tiles::MOST * columns) {
             let count = (n - first).min(tiles::MOST * columns);
@@ -297,15 +298,15 @@ impl SwiftSpmm {
                 n: count as i64,
             };
             let tiles = count.div_ceil(columns) as u32;
-            // SAFETY: B and C are as their descriptors say or in the workspace, aligned as
-            // checked; the layout is complete.
+            // SAFETY: B and C are as their descriptors say or in the workspace, and aligned as was checked;
+            // the layout is complete.
             unsafe {
                 launch!(kernel, (blocks_x, tiles), (lanes * TOGETHER) as u32, 0, cx.stream;
                     matrix, dense, o.alpha, groups as i64)?;
             }
         }
         if by_columns {
-            // SAFETY: all sums stand in the workspace; C is as its descriptor says.
+            // SAFETY: the workspace holds all sums; C is as its descriptor says.
             unsafe {
                 launch!(finish_columns, (grid_x(rows)?, grid_y(n)), THREADS, 0, cx.stream;
                     c, o.c, o.c_row, o.c_col, rows, n as i64, o.alpha, o.beta)?;
@@ -357,8 +358,8 @@ impl SwiftSpmm {
                 col_stride: o.c_col,
             };
             let grid = (grid(arrays.items.len().div_ceil(WARPS))?, count.div_ceil(columns) as u32);
-            // SAFETY: as above; the workspace holds the sums of the parts of these tiles, and the
-            // handle lends its counters to one call at a time.
+            // SAFETY: as above; the workspace holds the sums of the pieces of these tiles, and the handle
+            // lends its counters to one call at a time.
             unsafe {
                 launch!(kernel, (grid.0, grid.1), (WARPS * LANES) as u32, 0, cx.stream;
                     bands, dense, out, o.alpha, o.beta, join)?;
@@ -400,7 +401,7 @@ impl SpmmExecutor for SwiftSpmm {
         };
         match slots {
             Some(slots) => {
-                // SAFETY: a place among our values for each of the user's.
+                // SAFETY: there is a slot among our values for each of the user's values.
                 unsafe {
                     launch!(self.refill, blocks(&self.device, count), THREADS, 0, cx.stream;
                         values, slots.address(), count, to)?;

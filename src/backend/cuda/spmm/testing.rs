@@ -1,4 +1,4 @@
-//! Products of algorithms by name, compared with sums in double precision. Nothing without a device.
+//! Products of algorithms by name, compared with sums in double precision. Skipped without a device.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ const TYPES: [Types; 8] = [
     Bf16F32::TYPES,
 ];
 
-/// Values of a type in an array.
+/// Array of values of a type.
 struct Numbers {
     value_type: DataType,
     bytes: Vec<u8>,
@@ -70,32 +70,32 @@ impl Numbers {
     }
 }
 
-/// One product: a dense operand begins `shift` elements into its array and has `pad`
-/// elements more than it needs between its rows or columns.
+/// One product to test: a dense operand begins `shift` elements into its array and has `pad` unused elements
+/// between its rows or columns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Product {
     pub(super) algorithm: Algorithm,
     pub(super) types: Types,
     pub(super) op: Operation,
     pub(super) n: usize,
-    /// Columns that the plan is made for; `None`: these.
+    /// Number of columns that the plan is made for; `None` for `n`.
     pub(super) planned: Option<usize>,
     pub(super) orders: (Order, Order),
     pub(super) shift: usize,
     pub(super) pad: usize,
     pub(super) alpha: f64,
     pub(super) beta: f64,
-    /// Infinities and NaNs in B.
+    /// True if B has infinities and NaNs.
     pub(super) special: bool,
-    /// Values that come by updateValues, announced or not.
+    /// `Some` if values come by updateValues, announced to the plan or not.
     pub(super) updated: Option<bool>,
-    /// The same bits twice.
+    /// True if products must have the same bits from run to run.
     pub(super) deterministic: bool,
-    /// The order of rows by name.
+    /// Row order by name.
     pub(super) reorder: Reorder,
-    /// Without analysis: `row` on A in place.
+    /// True for a product without analysis: `row` on A in place.
     pub(super) once: bool,
-    /// Bytes of copies without analysis; `None`: as without a test.
+    /// Limit for the bytes of copies without analysis; `None` for the usual limit.
     pub(super) copied: Option<usize>,
 }
 
@@ -130,7 +130,8 @@ fn all(buffer: &DeviceBuffer<u8>) -> Vec<u8> {
 }
 
 impl Product {
-    /// Computes it twice, with the same bits unless they may differ, and compares it with sums of doubles.
+    /// Computes the product twice, asserts that both have the same bits unless they may differ, and compares
+    /// it with sums in double precision.
     fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &Rows64) {
         let what = format!("{self:?}");
         let &Product {
@@ -151,7 +152,7 @@ impl Product {
         let (major, minor) = (matrix.offsets.len() - 1, matrix.cols);
         let (rows, cols) = if op == Operation::NonTranspose { (major, minor) } else { (minor, major) };
         let mut next = sequence(n as u64 + 5);
-        // Full mantissas of doubles.
+        // Random in all bits of a double's mantissa.
         let mut number = || {
             let (high, low) = (next() as u64 & 0xff_ffff, next() as u64 & 0xfff_ffff);
             (high << 28 | low) as f64 / (1_u64 << 50) as f64 - 2.0
@@ -159,7 +160,7 @@ impl Product {
         let count = matrix.values.len();
         let values = Numbers::new(types.a, (0..count).map(|_| number()));
         let pattern = matrix.pattern();
-        // Entries of each row of op(A), as column and place.
+        // Entries of each row of op(A), as column and position.
         let mut entries = vec![Vec::new(); rows];
         for row in 0..major {
             for at in pattern.range(row) {
@@ -181,7 +182,7 @@ impl Product {
                 b.set(shift + index(orders.0, ld(orders.0, cols), column, at * 7 % n), value);
             }
         }
-        // beta = 0 must not read C.
+        // If beta is 0, C must not be read.
         let old = Numbers::new(
             types.y,
             (0..extent(orders.1, rows)).map(|_| if beta == 0.0 { f64::NAN } else { number() }),
@@ -212,7 +213,7 @@ impl Product {
             c_order: orders.1,
             n_hint: self.planned.unwrap_or(n) as i64,
             types,
-            // As the plan has it.
+            // The plan sets it in the same way.
             value_updates: updated == Some(true) || reorder.is_named(),
             ieee: false,
         };
@@ -309,12 +310,12 @@ impl Product {
     }
 }
 
-/// All products in all types.
+/// Checks all products in all types.
 pub(super) fn check_all(matrix: &Rows64, products: impl IntoIterator<Item = Product>) {
     check_types(matrix, &TYPES, products);
 }
 
-/// All products in these types.
+/// Checks all products in these types.
 pub(super) fn check_types(matrix: &Rows64, types: &[Types], products: impl IntoIterator<Item = Product>) {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
@@ -325,7 +326,7 @@ pub(super) fn check_types(matrix: &Rows64, types: &[Types], products: impl IntoI
     }
 }
 
-/// Rows of different lengths, some empty; some columns twice in a row.
+/// Makes a matrix with rows of different lengths, some empty, and some columns twice in a row.
 pub(super) fn sample(base: i64, rows: usize, cols: usize) -> Rows64 {
     let mut next = sequence(rows as u64 + 1);
     let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();

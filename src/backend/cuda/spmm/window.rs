@@ -1,9 +1,9 @@
-//! SpMM `window`: C = alpha · op(A) · op(B) + beta · C on the windows of
-//! src/format/window.rs by tensor cores (kernels/spmm/window.cuh), and how analysis
-//! makes them on the device (kernels/format/window.cu).
+//! SpMM algorithm `window` for 16-bit values: C = alpha · op(A) · op(B) + beta · C on the windows of
+//! src/format/window.rs by tensor cores (kernels/spmm/window.cuh). Analysis makes the windows on the device
+//! (kernels/format/window.cu).
 //!
-//! Execute is one launch; a B or C whose columns are contiguous goes through the
-//! workspace, by one more each.
+//! Execution is one launch. A B or a C whose columns are contiguous goes through the workspace, by one more
+//! launch each.
 
 mod arrays;
 pub(super) mod number;
@@ -37,10 +37,10 @@ use crate::select::spmm::window::{form_of, forms, has_many_parts};
 use crate::support::Types;
 use crate::types::{Address, DataType, LayoutKind, Order, Reorder, ScalarsAt};
 
-/// Threads of a block of kernels with a thread an element.
+/// Threads of a block of kernels with one thread per element.
 const THREADS: u32 = 256;
 
-/// Kernels' `Matrix`.
+/// Layout of the matrix, laid out as the kernels' `Matrix`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Matrix {
@@ -56,7 +56,7 @@ struct Matrix {
 }
 same_layout!(Matrix = "spmm/window.cuh Matrix" { items, parts, columns, tiles, values, stored, item_count, rows, order });
 
-/// The kernels' `Dense`, for windows of either kind.
+/// Dense operands, laid out as the kernels' `Dense`, which both kinds of windows use.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct Dense {
@@ -69,23 +69,23 @@ pub(super) struct Dense {
 }
 same_layout!(Dense = "spmm/windows.cuh Dense" { b, ldb, c, ldc, n, flags });
 
-/// A form of the kernels.
+/// Variant of the kernels for one number of columns.
 #[derive(Clone, Copy)]
 struct Form {
     kernel: Kernel,
-    /// Columns of C that a block of threads has.
+    /// Columns of C per block of threads.
     columns: usize,
-    /// Threads of a block.
+    /// Threads per block.
     threads: u32,
-    /// Items of a block.
+    /// Items (windows or pieces of windows) per block.
     items: u32,
-    /// Warps that share an item (direct form; 0: staged).
+    /// Warps that share an item in the direct form; 0 for the staged form.
     sharing: u32,
-    /// Dynamic shared memory.
+    /// Bytes of dynamic shared memory.
     shared: u32,
 }
 
-/// Kernels for a type of C, by its columns, as [`select::spmm::window::form_of`] takes them.
+/// Variants for one type of C, by columns of C, in the order of [`select::spmm::window::form_of`].
 struct Forms([Form; 4]);
 
 kernel_kinds! { "spmm/window" {
@@ -95,11 +95,12 @@ kernel_kinds! { "spmm/window" {
 } }
 
 impl Forms {
-    /// `parts`: items that are parts, of so many.
+    /// Loads the variants. `parts` is the number of items that are pieces of cut windows, and that of all
+    /// items.
     fn load(device: &Device, types: Types, height: usize, sharing: u32, parts: [usize; 2]) -> Result<Self> {
         let staged = |columns: usize| {
             let (stages, warps) = staged_shape(height, columns);
-            // Of B 32 rows, and of A two blocks.
+            // Each stage has 32 rows of B and two blocks of A.
             let shared = stages * (32 * columns as u32 * 2 + height as u32 * 32 * 2);
             let kind = if has_many_parts(height, parts) { STAGED_PARTS } else { STAGED };
             let kernel = kind.load(device, (types_name(types), height, columns))?;
@@ -107,7 +108,7 @@ impl Forms {
             Ok(Form { kernel, columns, threads: 32 * warps, items: 1, sharing: 0, shared })
         };
         let direct = |columns: usize| {
-            // As many as share a window, or four that have one each.
+            // All warps that share a window, or four warps with a window each.
             let warps = sharing.max(4);
             let sums = (height * columns * size_of::<f32>()) as u32;
             Ok(Form {
@@ -132,7 +133,7 @@ impl Forms {
     }
 }
 
-/// Stages and warps of the staged form (kernels/spmm/window.cu).
+/// Numbers of stages and warps of the staged form (kernels/spmm/window.cu).
 fn staged_shape(height: usize, columns: usize) -> (u32, u32) {
     match (height, columns) {
         (16, 128) => (2, 2),
@@ -141,7 +142,7 @@ fn staged_shape(height: usize, columns: usize) -> (u32, u32) {
     }
 }
 
-/// Where the parts of the workspace begin, in bytes.
+/// Workspace offsets, in bytes.
 struct Places {
     sums: usize,
     packed_b: usize,
@@ -149,22 +150,22 @@ struct Places {
     total: usize,
 }
 
-/// The executor.
+/// Executor of SpMM `window` with 16-bit values.
 pub(super) struct WindowSpmm {
     device: Arc<Device>,
     problem: SpmmProblem,
     arrays: Arrays,
     rules: Rules,
-    /// The row of C of each row of `arrays`, where they are in clusters.
+    /// Row of C for each row of `arrays`, if the rows are clustered.
     order: Option<Arc<DeviceBuffer<u32>>>,
-    /// For C, or where its columns are contiguous for sums in the workspace.
+    /// Kernels that store C, or sums in the workspace if the columns of C are contiguous.
     forms: Forms,
     packing: Packing,
     finish: Kernel,
     refill: Kernel,
 }
 
-/// What windows of a plan are like. Blocks.
+/// Chooses the rules by which the windows of a plan are made. Blocks.
 fn rules(analysis: &Analysis<'_>, clusters: bool) -> Result<Rules> {
     let n = analysis.problem.n_hint.max(1) as usize;
     let multiprocessors = analysis.device.properties().multiprocessors as usize;
@@ -182,7 +183,7 @@ fn arrange(
     })
 }
 
-/// Builds the executor. The context is current.
+/// Builds the executor. The context must be current.
 pub(super) fn build_from(analysis: &Analysis<'_>, clusters: bool) -> Result<WindowSpmm> {
     WindowSpmm::new(analysis, clusters, rules(analysis, clusters)?)
 }
@@ -215,12 +216,12 @@ impl WindowSpmm {
         self.problem.c_order == Order::Col
     }
 
-    /// Tiles along N of one launch: the counters of its cut windows are there.
+    /// Number of tiles along N in one launch, which the counters for cut windows limit.
     fn tiles_at_once(&self) -> usize {
         tiles::at_once(self.arrays.cut as usize, tiles::COUNTERS)
     }
 
-    /// Rows of C.
+    /// Number of rows of C.
     fn rows(&self) -> i64 {
         let (rows, cols, _) = self.problem.a.shape();
         self.problem.op.shape(rows, cols).0
@@ -296,15 +297,15 @@ impl SpmmExecutor for WindowSpmm {
                 n: (end - first) as i64,
                 flags,
             };
-            // SAFETY: the operands are as their descriptors say, the layout is
-            // complete, the workspace is large enough for the parts of these tiles.
+            // SAFETY: the operands are as their descriptors say, the layout is complete, and the workspace is
+            // large enough for the pieces of these tiles.
             unsafe {
                 launch!(form.kernel, (items, tiles), form.threads, form.shared, cx.stream;
                     matrix, dense, alpha, beta, join, form.sharing as i32)?;
             }
         }
         if raw {
-            // SAFETY: all sums stand in the workspace.
+            // SAFETY: the workspace holds all sums.
             unsafe {
                 launch!(self.finish, (grid_x(c.rows)?, grid_y(n)), THREADS, 0, cx.stream;
                     c_at, c.values, 1i64, c.ld, c.rows, n as i64, alpha, beta)?;
@@ -319,7 +320,7 @@ impl SpmmExecutor for WindowSpmm {
         match &self.arrays.slots {
             Some(slots) => {
                 let count = self.arrays.nnz;
-                // SAFETY: a place among our values for each of the user's.
+                // SAFETY: there is a slot among our values for each of the user's values.
                 unsafe {
                     launch!(self.refill, blocks(&self.device, count), THREADS, 0, cx.stream;
                         values, slots.address(), count, self.arrays.values.address())?;

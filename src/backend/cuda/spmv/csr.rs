@@ -1,10 +1,9 @@
-//! SpMV `csr`: y = alpha · op(A) · x + beta · y on rows of op(A), in one launch
+//! SpMV algorithm `csr`: y = alpha · op(A) · x + beta · y on rows of op(A), in one launch
 //! (kernels/spmv/csr.cu).
 //!
-//! The kernel has two forms: `rows` gives each row 2 to 32 lanes, `balanced`
-//! gives each warp the same number of rows and entries. [`Form`] says which, as
-//! a pure function of sizes and lengths of rows. Both read columns of 16 bits as well, which a plan may keep of rows
-//! in place ([`narrow`]).
+//! The kernel has two forms: `rows` gives each row 2 to 32 lanes, `balanced` gives each warp the same number
+//! of rows and entries. [`Form`] is chosen by sizes and row lengths alone. Both forms can also read 16-bit
+//! columns, which a plan may keep for rows in place ([`narrow`]).
 
 mod narrow;
 #[cfg(test)]
@@ -44,20 +43,20 @@ kernel_kinds! { "spmv/csr" {
     PLACES(IndexType) = "places" for [index_types()];
 } }
 
-/// A launch but for its operands: what a plan keeps.
+/// Launch without its operands, as a plan keeps it.
 #[derive(Clone, Copy, Debug)]
 struct Launch {
     kernel: Kernel,
     form: Form,
-    /// Of alpha, beta and sums.
+    /// Type of alpha, beta and sums.
     compute: DataType,
-    /// The row of y of each row, or NULL: its own.
+    /// Row of y for each row; NULL if the rows are in their own order.
     order: Address,
-    /// Columns of 16 bits, and their origins or NULL, of rows in their own order.
+    /// 16-bit columns, and their origins or NULL, for rows in their own order.
     narrow: Option<(Address, Address)>,
-    /// The matrix does not fit L2 beside x and y.
+    /// True if the matrix does not fit into L2 beside x and y.
     stream: bool,
-    /// Places of the warps, NULL where the kernel searches for them.
+    /// Row and entry where each warp starts; NULL if the kernel searches for them.
     places: Address,
 }
 
@@ -71,7 +70,7 @@ impl Launch {
         Ok(Launch { kernel, form, compute, order, narrow: None, stream, places })
     }
 
-    /// This launch with the kernel that reads the columns of 16 bits which the plan keeps.
+    /// Returns this launch with the kernel that reads the 16-bit columns which the plan keeps.
     fn narrowed(self, device: &Device, types: Types, rows: &Rows, columns: &NarrowColumns) -> Result<Self> {
         let kind = if matches!(self.form, Form::Rows { .. }) { ROWS_16 } else { BALANCED_16 };
         let kernel = kind.load(device, (types_name(types), rows.offset_type))?;
@@ -79,7 +78,7 @@ impl Launch {
         Ok(Launch { kernel, narrow: Some(columns.addresses()), stream, ..self })
     }
 
-    /// Bytes of the parts of rows that blocks divide.
+    /// Bytes of the partial sums of rows that blocks share.
     fn workspace_bytes(&self) -> usize {
         match self.form {
             Form::Rows { .. } => 0,
@@ -87,7 +86,7 @@ impl Launch {
         }
     }
 
-    /// Enqueues it, with y's old values in `old`. The context is current.
+    /// Enqueues the product; `old` has the old values of y. The context must be current.
     fn run(
         &self,
         cx: &Context,
@@ -98,7 +97,8 @@ impl Launch {
         let (alpha, beta) = scalars(cx, self.compute, alpha, beta)?;
         cx.workspace.require(self.workspace_bytes())?;
         let (base, stream) = (rows.base as i32, i32::from(self.stream));
-        // What rows have beside columns and values: kernels on columns of 16 bits take origins there.
+        // The parameter that follows columns and values: kernels for 16-bit columns take the origins in it,
+        // others the order of rows.
         let (columns, of_rows) = self.narrow.unwrap_or((rows.indices, self.order));
         match self.form {
             // SAFETY: the descriptors promise arrays of these sizes and types
@@ -122,13 +122,14 @@ impl Launch {
     }
 }
 
-/// Whether values and columns of so many bytes are more than L2 holds beside x and y, so that kernels read them past it.
+/// Returns whether values, and columns of so many bytes, exceed what L2 holds beside x and y, so that kernels
+/// read them past L2.
 fn is_streamed(device: &Device, types: Types, rows: &Rows, column_bytes: usize) -> bool {
     let bytes = rows.nnz as u64 * (types.a.size() + column_bytes) as u64;
     reads_past_l2(bytes, device.properties().l2_bytes)
 }
 
-/// The executor.
+/// Executor of SpMV `csr`.
 pub(super) struct CsrSpmv {
     device: Arc<Device>,
     problem: SpmvProblem,
@@ -136,11 +137,11 @@ pub(super) struct CsrSpmv {
     order: Order,
     rows: Rows,
     launch: Launch,
-    /// Row and entry where each warp of `balanced` starts, and the end.
+    /// Row and entry where each warp of form `balanced` starts, and the end.
     _places: Option<DeviceBuffer<i64>>,
-    /// `None`: those of the rows are read.
+    /// 16-bit columns; `None` if the columns of the rows are read.
     columns: Option<NarrowColumns>,
-    /// The choice was to keep them.
+    /// True if the choice was to keep 16-bit columns.
     keeps_columns: bool,
 }
 
@@ -193,7 +194,8 @@ impl CsrSpmv {
     }
 }
 
-/// What the warps of `balanced` would search for in every launch.
+/// Computes the start of each warp of form `balanced`, for which the kernel would otherwise search in every
+/// launch.
 fn places(cx: &Context, device: &Device, rows: &Rows, form: Form) -> Result<Option<DeviceBuffer<i64>>> {
     let Form::Balanced { share, overhang, blocks } = form else {
         return Ok(None);
@@ -266,8 +268,8 @@ impl SpmvExecutor for CsrSpmv {
     }
 }
 
-/// The product without a plan, for a matrix whose rows of op(A) are contiguous
-/// in the user's arrays: nothing but the launch. The context is current.
+/// Multiplies without a plan, for a matrix whose rows of op(A) are contiguous in the user's arrays: it only
+/// launches. The context must be current.
 pub(crate) fn once(
     cx: &Context,
     device: &Device,

@@ -1,5 +1,5 @@
-//! SpMV `dasp`: y = alpha · op(A) · x + beta · y on DASP's classes of rows
-//! (src/format/dasp.rs), in one launch (kernels/spmv/dasp.cu).
+//! SpMV algorithm `dasp`: y = alpha · op(A) · x + beta · y on DASP's classes of rows (src/format/dasp.rs), in
+//! one launch (kernels/spmv/dasp.cu).
 
 mod build;
 #[cfg(test)]
@@ -28,11 +28,11 @@ use crate::select::spmv::dasp::{shared_units, takes_tasks_by_warps};
 use crate::types::{Address, LayoutKind, ScalarsAt};
 
 kernel_kinds! { "spmv/dasp" { PRODUCT(String) = "product" for [types(Algorithm::Dasp)]; } }
-/// Threads and warps of a block; kernels/spmv/dasp.cuh has the same.
+/// Threads and warps of a block, as in kernels/spmv/dasp.cuh.
 const THREADS: u32 = 128;
 const WARPS: usize = 4;
 
-/// The kernel's `Layout`.
+/// Layout of the matrix, laid out as the kernel's `Layout`.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct Layout {
@@ -46,16 +46,16 @@ struct Layout {
     irregular: u64,
     ends: u64,
     rows: i64,
-    /// Where the slots of all parts but the long one start.
+    /// First slot of each part except the long one.
     slots: [i64; 6],
-    /// Where the results of all parts but the first start, and the end.
+    /// First result of each part except the first, and the end.
     results: [i64; 6],
     row_blocks: i64,
     split_count: i64,
     shared_units: i64,
     loops: i32,
     splits_per_counter: i32,
-    /// First block behind each part's.
+    /// End of each part in the grid, in blocks.
     blocks: [u32; 7],
     stream: i32,
     task_count: u32,
@@ -78,7 +78,7 @@ impl Layout {
         let units = row_blocks.div_ceil(loops);
         let blocks = shape.slots(Part::Regular).len() / BLOCK;
         let shared_units = shared_units(&built.histogram, blocks, loops, multiprocessors).min(units);
-        // Warps of each part behind the long rows.
+        // Number of warps of each part behind the long rows.
         let warps = [
             shared_units * WARPS + units - shared_units,
             shape.slots(Part::OneThree).len() / UNIT,
@@ -131,7 +131,8 @@ impl Layout {
             splits_per_counter: built.splits.len().div_ceil(COUNTERS).max(1) as i32,
             blocks,
             stream: i32::from(select::spmv::reads_past_l2(bytes as u64, device.properties().l2_bytes)),
-            // Fewer than `end`, or a quarter of them for each block of it.
+            // At most `end`, or up to four times `end` where each warp takes a task, which may exceed 32
+            // bits.
             task_count: u32::try_from(tasks)
                 .map_err(|_| Error::unsupported("A: algorithm dasp has no numbers for so many tasks"))?,
             warps_of_task: warps_of_task as i32,
@@ -139,7 +140,7 @@ impl Layout {
     }
 }
 
-/// The executor.
+/// Executor of SpMV `dasp`.
 pub(super) struct DaspSpmv {
     device: Arc<Device>,
     problem: SpmvProblem,

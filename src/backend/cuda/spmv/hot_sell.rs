@@ -1,4 +1,4 @@
-//! SpMV `sell` for matrices with hot columns: y = alpha · op(A) · x + beta · y on the slices of
+//! SpMV algorithm `sell` for matrices with hot columns: y = alpha · op(A) · x + beta · y on the slices of
 //! src/format/hot_sell.rs, by one cooperative launch (kernels/spmv/hot_sell.cu).
 
 mod build;
@@ -26,29 +26,29 @@ use crate::types::{Address, LayoutKind, ScalarsAt};
 kernel_kinds! { "spmv/hot_sell" { PRODUCT(String) = "product" for [stored_types()]; } }
 /// Threads of a block of kernels/spmv/hot_sell.cu.
 const THREADS: u32 = 1024;
-/// Elements that follow the hot columns' x in the workspace.
+/// Number of elements behind the hot columns' x in the workspace.
 const ZEROS: usize = 16;
-/// Counters that the barrier has; the others are for rows that are cut.
+/// Number of counters that the grid's barrier uses; the others are for split rows.
 const BARRIER: usize = 4;
 
-/// The executor.
+/// Executor of SpMV `sell` with hot columns.
 pub(super) struct HotSellSpmv {
     device: Arc<Device>,
     problem: SpmvProblem,
     demands: Demands,
     arrays: Arrays,
-    /// Of the stored values.
+    /// Form in which the values are stored.
     form: Form,
     kernel: Kernel,
     refill: Refill,
 }
 
-/// Bytes of shared memory for x of so many hot columns and the zero behind them.
+/// Bytes of shared memory for the elements of x of the hot columns and the zero behind them.
 fn shared_bytes(count: usize, element: usize) -> usize {
     ((count + 1) * element).next_multiple_of(16)
 }
 
-/// The layout, the form of its values and the kernel that reads them, if the demands are met.
+/// Makes the layout, chooses the form of its values and loads the kernel, if the matrix meets the demands.
 fn arrange(
     cx: &Context,
     device: &Arc<Device>,
@@ -77,7 +77,7 @@ fn arrange(
         None => Seen::of_rows(cx, device, problem, &rows)?.form,
     };
     let kernel = PRODUCT.load(device, (kernel_types(types, form),))?;
-    // The kernel's limit is that of all plans.
+    // The limit belongs to the kernel, so it is the same for all plans.
     kernel.allow_shared(bytes as u32)?;
     if kernel.blocks_of_multiprocessor(THREADS, bytes as u32)? == 0 {
         return Ok(None);
@@ -98,7 +98,7 @@ fn arrange(
 }
 
 impl HotSellSpmv {
-    /// The executor, if the matrix is one that it is for.
+    /// Builds the executor if the matrix has enough hot columns and meets the other demands.
     pub(super) fn build(
         cx: &Context,
         device: &Arc<Device>,
@@ -122,7 +122,7 @@ impl HotSellSpmv {
         Ok(Some(HotSellSpmv { device, problem: *problem, demands, arrays, form, kernel, refill }))
     }
 
-    /// Bytes of the workspace before the parts' sums.
+    /// Bytes of workspace in front of the partial sums.
     fn collected_bytes(&self) -> usize {
         ((self.arrays.hot.len() + ZEROS) * self.problem.types.x.size()).next_multiple_of(16)
     }
@@ -141,11 +141,10 @@ impl SpmvExecutor for HotSellSpmv {
         let shared = shared_bytes(hot.len(), self.problem.types.x.size()) as u32;
         let sums = cx.workspace.address.offset(self.collected_bytes());
         let blocks = self.device.properties().multiprocessors;
-        // SAFETY: analysis has made the arrays; the descriptors promise x, y and the old values
-        // of these sizes until the stream has run the kernel, the plan that they
-        // do not overlap; `require` has checked the workspace, and the handle
-        // lends it and its counters, which have one for each row that is cut
-        // and the barrier's, to one call at a time.
+        // SAFETY: analysis has made the arrays; the descriptors promise x, y and the old values of these
+        // sizes until the stream has run the kernel, and the plan promises that they do not overlap;
+        // `require` has checked the workspace, and the handle lends it and its counters to one call at a
+        // time; there are enough counters for the barrier and for one per split row.
         unsafe {
             launch_cooperative!(self.kernel, blocks, THREADS, shared, cx.stream;
                 heads.len() as u32, *rows as u32, *filled as u32, hot.len() as u32, heads.address(),

@@ -1,7 +1,7 @@
-//! What analysis of SpMV looks at before it chooses and builds: whether the pattern is
-//! valid, the counts of the survey, forms that hold the values, rows that share their
-//! columns. All of it is enqueued together, for a pattern that may be wrong, and comes
-//! back on one page after one wait; what is found goes on to the executors' builders.
+//! Inspection of a matrix for SpMV before an algorithm is chosen and built: whether the pattern is valid, the
+//! pattern statistics, the forms that hold the values, and the rows that share their columns. All kernels are
+//! enqueued together, for a pattern that may be invalid, and their results come back on one readback page
+//! after one wait. The results are passed on to the executors' builders.
 
 use std::sync::Arc;
 
@@ -29,30 +29,30 @@ kernel_kinds! { "analysis/shared" {
     SHARED_ENTRIES(IndexType) = "shared_entries" for [index_types()];
 } }
 
-/// Words of the page: the survey's, of which the last two say what rows share, the forms
-/// that do not hold the values, and, not copied, the check's.
+/// Words of the readback page: first those of the pattern statistics, the last two of which count what rows
+/// share; then the forms that do not hold the values; then the report of the check, which is not copied.
 const LOST: usize = WORDS;
 const FETCHED: usize = LOST + 1;
 const CHECK: usize = FETCHED;
-/// Where an array of the page has what rows share.
+/// The entries that rows share are the last words of the statistics, so kernels can write them as an array.
 const _: () = assert!(SHARED + MOST_ITEM_ROWS - 1 == WORDS);
 const _: () = assert!(CHECK + check::DEVICE_WORDS <= Readback::WORDS);
 
-/// What values and columns are like.
+/// Properties of values and columns that builders need.
 pub(super) struct Seen {
-    /// The form of fewest bytes that holds the values; [`Form::Full`] where they will be
-    /// updated: what fits now need not fit then.
+    /// Form of fewest bytes that holds the values; [`Form::Full`] if they will be updated, because new values
+    /// need not fit a narrower form.
     pub(super) form: Form,
-    /// A byte a row: it has the columns of the row before. `None`: nobody looked, since
-    /// rows have few entries or kernels take single rows only.
+    /// For each row a byte that is 1 if the row has the columns of the row before. `None` if this was not
+    /// computed, because rows have few entries or kernels take single rows only.
     pub(super) same: Option<DeviceBuffer<u8>>,
-    /// Entries of items of 2 and of 3 rows of `sell`, were K that.
+    /// Number of entries in items of 2 and of 3 rows of `sell`, if K were that number.
     pub(super) shared: [usize; MOST_ITEM_ROWS - 1],
-    /// Columns of nearly all entries follow each other; not known of a copy.
+    /// True if the columns of nearly all entries are consecutive; false for a copy, where this is not known.
     pub(super) adjacent: bool,
 }
 
-/// What a matrix is like whose rows of op(A) are in place.
+/// Results of inspecting a matrix whose rows of op(A) are in place.
 pub(super) struct Looked {
     device: Arc<Device>,
     findings: Findings,
@@ -61,7 +61,7 @@ pub(super) struct Looked {
 
 impl Drop for Looked {
     fn drop(&mut self) {
-        // Arrays that the stream still works on go back in its order, in the context.
+        // Arrays that the stream still works on are released in its order, in their context.
         let _entered = self.device.enter();
         self.seen.same = None;
     }
@@ -73,8 +73,8 @@ impl Looked {
     }
 }
 
-/// Marks rows that have the columns of the row before, whatever limits they have in a
-/// layout, and adds the entries of items of 2 and of 3 rows to two words. The pattern need not be valid.
+/// Marks the rows that have the columns of the row before, regardless of a layout's limits, and adds the
+/// entries of items of 2 and of 3 rows to two words. The pattern need not be valid.
 pub(crate) fn enqueue_shared(
     cx: &Context,
     device: &Device,
@@ -88,8 +88,8 @@ pub(crate) fn enqueue_shared(
     let per_block = u64::from(sell::CONVERT_THREADS / sell::WARP) << rows_log2;
     let grid = grids::blocks(count, per_block, multiprocessors);
     let kernel = SAME_ROWS.load(device, (rows.widths(),))?;
-    // SAFETY: rows + 1 offsets and nnz columns of these types, a byte a row; offsets are cut to
-    // nnz before they are used as places.
+    // SAFETY: there are rows + 1 offsets and nnz columns of these types, and one byte per row; offsets are
+    // clamped to nnz before they are used as indices.
     unsafe {
         launch!(kernel, grid, sell::CONVERT_THREADS, 0, cx.stream;
             rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, MOST_SHARED as i64, rows_log2 as i32,
@@ -99,7 +99,7 @@ pub(crate) fn enqueue_shared(
     let windows = u32::try_from(count.div_ceil(least_window))
         .map_err(|_| Error::unsupported("A: too many rows for one launch"))?;
     let kernel = SHARED_ENTRIES.load(device, (rows.offset_type,))?;
-    // SAFETY: rows + 1 offsets, a byte a row, room for both numbers.
+    // SAFETY: there are rows + 1 offsets, one byte per row, and room for both numbers.
     unsafe {
         launch!(kernel, (windows, (MOST_ITEM_ROWS - 1) as u32), sell::CONVERT_THREADS, 0, cx.stream;
             rows.offsets, same.address(), rows.base, rows.rows, rows.nnz, WINDOW as i32, entries)?;
@@ -107,7 +107,7 @@ pub(crate) fn enqueue_shared(
     Ok(same)
 }
 
-/// Enqueues the looks at values and at what rows share.
+/// Enqueues the kernels that inspect the values and what rows share.
 fn enqueue(
     cx: &Context,
     device: &Device,
@@ -119,7 +119,7 @@ fn enqueue(
     if !problem.value_updates {
         values::enqueue(cx, device, rows.values, rows.nnz, value_type, words.at(LOST))?;
     }
-    // Complex kernels have single rows only, and converted layouts rows of 32-bit numbers.
+    // Complex kernels take single rows only, and converted layouts number rows by 32 bits.
     let numbered = rows.rows.max(rows.cols) <= i64::from(i32::MAX);
     let wanted = numbered && !value_type.is_complex() && may_share(rows.rows as usize, rows.nnz as usize);
     match wanted && rows.rows > 0 {
@@ -138,7 +138,7 @@ impl Seen {
         Seen { form, same, shared, adjacent: false }
     }
 
-    /// Of rows that are valid. Blocks.
+    /// Inspects rows that are valid. Blocks.
     pub(super) fn of_rows(
         cx: &Context,
         device: &Arc<Device>,
@@ -152,7 +152,7 @@ impl Seen {
     }
 }
 
-/// Looks at a matrix whose rows of op(A) are in place, and validates its pattern. Blocks.
+/// Inspects a matrix whose rows of op(A) are in place, and validates its pattern. Blocks.
 pub(super) fn look(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<(Looked, Survey)> {
     let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &problem.a.arrays else {
         unreachable!("rows are in place in compressed arrays only")
@@ -173,7 +173,7 @@ pub(super) fn look(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) ->
     Ok((Looked { device: Arc::clone(device), findings, seen }, survey))
 }
 
-/// The same where rows of op(A) are in place.
+/// Inspects a matrix if its rows of op(A) are in place; otherwise returns `None`.
 pub(super) fn in_place(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<Option<Looked>> {
     match nearest(problem) {
         Source::InPlace => Ok(Some(look(cx, device, problem)?.0)),
@@ -181,14 +181,14 @@ pub(super) fn in_place(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem
     }
 }
 
-/// The same for the choice.
+/// Inspects a matrix whose rows of op(A) are in place, for the choice of an algorithm.
 pub(crate) fn survey(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<Surveyed> {
     let (looked, survey) = look(cx, device, problem)?;
     Ok(Surveyed { survey, seen: Box::new(looked) })
 }
 
-/// The operand of a problem, sorted by column if that is asked for; blocks where the pattern
-/// has not been looked at.
+/// Takes the operand of a problem from the source that depends on the pattern's properties; blocks if the
+/// pattern has not been inspected.
 fn operand_of(
     cx: &Context,
     device: &Arc<Device>,
@@ -204,7 +204,7 @@ fn operand_of(
     Operand::inspected(cx, device, a, op, source(&findings), problem.value_updates, &findings)
 }
 
-/// The operand as `source` says.
+/// Takes the operand from `source`.
 pub(super) fn operand(
     cx: &Context,
     device: &Arc<Device>,
@@ -215,7 +215,8 @@ pub(super) fn operand(
     operand_of(cx, device, problem, looked, |_| source)
 }
 
-/// In place where rows of op(A) lie in the user's arrays: they need no copy on the way.
+/// Source of rows that need not be sorted: in place where the rows of op(A) are in the user's arrays, which
+/// saves a copy.
 pub(super) fn nearest(problem: &SpmvProblem) -> Source {
     match select::in_place(&problem.a, problem.op) {
         true => Source::InPlace,
@@ -223,7 +224,7 @@ pub(super) fn nearest(problem: &SpmvProblem) -> Source {
     }
 }
 
-/// The operand with rows that are sorted by column: in place where the user's are.
+/// Takes the operand with rows sorted by column: in place if the user's rows are sorted and in place.
 pub(super) fn sorted_operand(
     cx: &Context,
     device: &Arc<Device>,

@@ -1,7 +1,6 @@
-//! SpMV `mask_block`: y = alpha · op(A) · x + beta · y on the blocks of
-//! src/format/mask_block.rs, a warp or several a slab of 8 or 4 rows
-//! (kernels/spmv/mask_block.cu), and how analysis makes them on the device
-//! (kernels/format/mask_block.cu).
+//! SpMV algorithm `mask_block`: y = alpha · op(A) · x + beta · y on the blocks of src/format/mask_block.rs,
+//! with one or several warps per slab of 8 or 4 rows (kernels/spmv/mask_block.cu). Analysis makes the blocks
+//! on the device (kernels/format/mask_block.cu).
 
 use std::sync::Arc;
 
@@ -43,52 +42,52 @@ kernel_kinds! {
 const THREADS: u32 = 128;
 const WARPS: u64 = 4;
 
-/// What a lane copies of values at one time.
+/// Bytes of values that a lane copies at a time.
 const COPY_BYTES: usize = 16;
 
-/// The layout on the device.
+/// Layout `mask_block` on the device.
 pub(super) struct Arrays {
     rows: i64,
     cols: i64,
-    /// Rows of a block.
+    /// Number of rows of a block.
     block_rows: usize,
-    /// log2 of the shares of a slab.
+    /// log2 of the number of shares of a slab.
     shares_log2: u32,
     nnz: i64,
     heads: DeviceBuffer<BlockHead>,
     parts: DeviceBuffer<PartHead>,
     masks: DeviceBuffer<u16>,
-    /// And what makes them a multiple of [`COPY_BYTES`].
+    /// Values, padded to a multiple of [`COPY_BYTES`].
     values: DeviceBuffer<u8>,
     narrow: DeviceBuffer<u16>,
     wide: DeviceBuffer<u32>,
     origins: Option<Numbers>,
 }
 
-/// Blocks of a launch with a thread an item.
+/// Number of blocks of a launch with one thread per item.
 fn threads(count: i64) -> Result<u32> {
     blocks_of_grid((count as u64).div_ceil(u64::from(CONVERT_THREADS)), "A: too many slabs for one launch")
 }
 
-/// How many slabs of 8 rows there are.
+/// Number of slabs of 8 rows.
 fn groups_of(rows: i64) -> i64 {
     (rows as u64).div_ceil(MOST_ROWS as u64) as i64
 }
 
-/// What the kernels run with.
+/// Context, device and rows for the kernels of the conversion.
 struct Build<'a> {
     cx: &'a Context,
     device: &'a Device,
     rows: &'a Rows,
-    /// How many times 8 rows there are.
+    /// Number of groups of 8 rows.
     groups: i64,
-    /// How many pieces there are before those of each 8 rows; none where each has one.
+    /// Number of pieces before those of each group of 8 rows; `None` if each group is one piece.
     pieces: Option<DeviceBuffer<i64>>,
-    /// Pieces of all.
+    /// Number of all pieces.
     items: i64,
 }
 
-/// Where the blocks of each piece start, how many there are, and most of a piece.
+/// First block of each piece, number of blocks, and most blocks of a slab in one piece.
 struct Counted {
     block_rows: usize,
     slabs: i64,
@@ -98,7 +97,7 @@ struct Counted {
     rules: Rules,
 }
 
-/// The parts and the number of slabs that are cut before each slab.
+/// Number of pieces of split slabs, and number of split slabs, before each slab.
 struct Parts {
     parts: DeviceBuffer<i64>,
     cuts: DeviceBuffer<i64>,
@@ -106,14 +105,14 @@ struct Parts {
 }
 
 impl<'a> Build<'a> {
-    /// `longest`: entries of the longest row.
+    /// Cuts the rows into pieces; `longest` is the number of entries of the longest row.
     fn new(cx: &'a Context, device: &'a Device, rows: &'a Rows, longest: i64) -> Result<Self> {
         let groups = groups_of(rows.rows);
         let mut out = Build { cx, device, rows, groups, pieces: None, items: groups };
         if select::shares_rows(longest) {
             let pieces = out.counts(groups)?;
             let kernel = COUNT_PIECES.load(device, (rows.widths(),))?;
-            // SAFETY: rows + 1 offsets of this type; a number for each eight rows.
+            // SAFETY: there are rows + 1 offsets of this type, and a number for each group of eight rows.
             unsafe {
                 launch!(kernel, threads(groups)?, CONVERT_THREADS, 0, cx.stream;
                     rows.offsets, rows.indices, rows.base, rows.rows, groups, pieces.address())?;
@@ -141,8 +140,8 @@ impl<'a> Build<'a> {
         let (eights, fours) = (self.counts(items)?, self.counts(2 * items)?);
         let longest = DeviceBuffer::<u64>::zeroed(cx, 2)?;
         let kernel = COUNT.load(self.device, (rows.widths(),))?;
-        // SAFETY: rows + 1 offsets and nnz columns of these types, a number a piece in
-        // one array, two in the other, and two for the most.
+        // SAFETY: there are rows + 1 offsets and nnz columns of these types, one number per piece in the
+        // first array, two in the second, and two numbers for the maxima.
         unsafe {
             launch!(kernel, warps(items)?, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.base, rows.rows, self.pieces(), groups, items,
@@ -165,7 +164,7 @@ impl<'a> Build<'a> {
         Ok(Counted { block_rows, slabs, starts, blocks, longest, rules })
     }
 
-    /// None where no slab is cut.
+    /// Counts the pieces of split slabs; `None` if no slab is split.
     fn parts(&self, counted: &Counted) -> Result<Option<Parts>> {
         let cx = self.cx;
         let &Counted { block_rows, slabs, rules, .. } = counted;
@@ -174,8 +173,8 @@ impl<'a> Build<'a> {
         }
         let (parts, cuts) = (self.counts(slabs)?, self.counts(slabs)?);
         let kernel = self.kernel("mask_block_parts")?;
-        // SAFETY: a number a piece in `starts` and the pieces of each eight rows, with
-        // one more behind the last; a number a slab in the others.
+        // SAFETY: `starts` has one number per piece, and the pieces one per group of eight rows, each with
+        // one more behind the last; the other arrays have one number per slab.
         unsafe {
             launch!(kernel, threads(slabs)?, CONVERT_THREADS, 0, cx.stream;
                 self.pieces(), counted.starts.address(), i32::from(block_rows == WORD_ROWS), slabs,
@@ -191,7 +190,7 @@ impl<'a> Build<'a> {
         Ok(Some(Parts { parts, cuts, count }))
     }
 
-    /// The columns of the heads, from numbers of 32 bits.
+    /// Makes the columns of the heads in their final width from 32-bit columns.
     fn columns(
         &self,
         columns: &DeviceBuffer<u32>,
@@ -203,7 +202,7 @@ impl<'a> Build<'a> {
         let count = heads.len() as i64;
         let counts = self.counts(count)?;
         let kernel = self.kernel("mask_block_measure")?;
-        // SAFETY: the heads' blocks are in `columns`; a number a head.
+        // SAFETY: the heads' blocks are in `columns`; there is one number per head.
         unsafe {
             launch!(kernel, threads(count)?, CONVERT_THREADS, 0, cx.stream;
                 count, columns.address(), heads.address(), counts.address())?;
@@ -212,8 +211,8 @@ impl<'a> Build<'a> {
         let narrow = DeviceBuffer::<u16>::new(cx, columns.len())?;
         let wide = DeviceBuffer::<u32>::new(cx, wide_count as usize)?;
         let kernel = self.kernel("mask_block_columns")?;
-        // SAFETY: as above; masks and a narrow column a block, a wide one for each of
-        // those of wide heads.
+        // SAFETY: as above; there is one mask and one narrow column per block, and room for a wide column for
+        // each block of a wide head.
         unsafe {
             launch!(kernel, warps(count)?, CONVERT_THREADS, 0, cx.stream;
                 count, columns.address(), masks.address(), i32::from(block_rows == WORD_ROWS),
@@ -244,7 +243,7 @@ impl<'a> Build<'a> {
         let masks = DeviceBuffer::<u16>::new(cx, blocks * (block_rows / WORD_ROWS))?;
         let columns = DeviceBuffer::<u32>::new(cx, blocks)?;
         let slots = rows.nnz as usize;
-        // In memory that the allocator aligns for any type.
+        // The allocator aligns this memory for any type.
         let used = slots.saturating_mul(value_type.size());
         let padding = used.wrapping_neg() % COPY_BYTES;
         let values = DeviceBuffer::<u8>::new(cx, used.saturating_add(padding))?;
@@ -252,10 +251,9 @@ impl<'a> Build<'a> {
         let (origins, from) = sell::origins_of(cx, slots, rows.nnz, origins)?;
         let (to, position) = sell::parts(origins.as_ref());
         let kernel = FILL.load(self.device, (bits_of_values(value_type)?, rows.widths(), position))?;
-        // SAFETY: the rows' arrays as above, with nnz values; starts have a number a
-        // piece, parts and cuts one a slab, and all a last one; they say how many
-        // heads, parts, masks and columns come out; values and positions have one an
-        // entry, and `from` a position an entry.
+        // SAFETY: the rows' arrays are as above, with nnz values; starts have one number per piece, parts and
+        // cuts one per slab, and each a last one; they say how many heads, parts, masks and columns come out;
+        // there is one value and one position per entry, and `from` has one position per entry.
         unsafe {
             launch!(kernel, warps(items)?, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, rows.rows, self.pieces(), groups, items,
@@ -288,9 +286,9 @@ impl<'a> Build<'a> {
 }
 
 impl Arrays {
-    /// Makes the layout of rows that have been validated and are sorted; the longest
-    /// has `longest` entries. `rules` for numbers of blocks; `origins`: updates will
-    /// come, whose values are at these positions. Blocks.
+    /// Makes the layout of rows that have been validated and are sorted; the longest has `longest` entries.
+    /// `rules` chooses the rules by the numbers of blocks. `origins` is given if values will be updated, with
+    /// the positions of the user's values. Blocks.
     pub(super) fn build(
         cx: &Context,
         device: &Device,
@@ -353,7 +351,7 @@ fn arrange(
     Arrays::build(cx, device, &operand.rows(), stats.max, problem.types.a, rules, origins)
 }
 
-/// The executor.
+/// Executor of SpMV `mask_block`.
 pub(super) struct MaskBlockSpmv {
     device: Arc<Device>,
     problem: SpmvProblem,
@@ -374,8 +372,8 @@ impl MaskBlockSpmv {
         let arrays = arrange(cx, device, problem, looked)?;
         let kernel = PRODUCT.load(device, (arrays.block_rows, types_name(types)))?;
         let refill = sell::Refill::new(device, types.a, arrays.origins.as_ref())?;
-        // Rows are less than 2^31, few of them have several shares, and a part has
-        // entries that are in memory.
+        // The number of blocks fits: there are fewer than 2^31 rows, few of which have several shares, and
+        // pieces consist of entries that are in memory.
         let grid = (arrays.heads.len() as u64).div_ceil(WARPS) as u32;
         Ok(MaskBlockSpmv { device: Arc::clone(device), problem: *problem, arrays, grid, kernel, refill })
     }
@@ -391,11 +389,10 @@ impl SpmvExecutor for MaskBlockSpmv {
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         cx.workspace.require(self.workspace_bytes())?;
         let Arrays { rows, cols, heads, parts, masks, values, narrow, wide, .. } = &self.arrays;
-        // SAFETY: analysis has made the arrays; the descriptors promise x and y
-        // of these sizes until the stream has run the kernel, the plan that they
-        // do not overlap; `require` has checked the workspace, and the handle
-        // lends it and its counters, of which each slab that is cut has one, to
-        // one call at a time.
+        // SAFETY: analysis has made the arrays; the descriptors promise x and y of these sizes until the
+        // stream has run the kernel, and the plan promises that they do not overlap; `require` has checked
+        // the workspace, and the handle lends it and its counters, one for each split slab, to one call at a
+        // time.
         unsafe {
             launch!(self.kernel, self.grid, THREADS, 0, cx.stream;
                 *rows, *cols, (heads.len() - parts.len()) as i64, heads.len() as i64, heads.address(), parts.address(), masks.address(), values.address(),

@@ -1,4 +1,4 @@
-//! SpMV: y = alpha · op(A) · x + beta · y, one module an algorithm.
+//! SpMV on the device, y = alpha · op(A) · x + beta · y, with one module per algorithm.
 
 mod csr;
 mod dasp;
@@ -68,8 +68,8 @@ impl SpmvBackend for Cuda {
     }
 }
 
-/// Builds the executor for the problem's types; `surveyed`: [`survey`] of the problem. The
-/// context is current.
+/// Builds the executor of the chosen method; `surveyed` is the result of [`survey`] for the problem. The
+/// context must be current.
 pub(super) fn build(
     cx: &Context,
     device: &Arc<Device>,

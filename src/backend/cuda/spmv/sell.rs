@@ -1,6 +1,5 @@
-//! SpMV `sell`: y = alpha · op(A) · x + beta · y on the slices of
-//! src/format/warp_sell.rs, a warp a slice (kernels/spmv/sell.cu), and how
-//! analysis makes them on the device (kernels/format/sell.cu).
+//! SpMV algorithm `sell`: y = alpha · op(A) · x + beta · y on the slices of src/format/warp_sell.rs, with one
+//! warp per slice (kernels/spmv/sell.cu). Analysis makes the slices on the device (kernels/format/sell.cu).
 
 use std::sync::Arc;
 
@@ -29,7 +28,7 @@ use crate::types::{Address, DataType, IndexType, LayoutKind, ScalarsAt};
 same_elements!(SliceHead = "format/warp_sell.cuh SliceHead" { first, columns, base, place, row, window, steps, length, lanes_log2, items, flags });
 
 pub(super) const CONVERT: &str = "format/sell";
-/// Threads of a block, of kernels/spmv/sell.cu and kernels/format/sell.cu.
+/// Threads of a block, of kernels/spmv/sell.cu and of kernels/format/sell.cu.
 const THREADS: u32 = 128;
 pub(super) const CONVERT_THREADS: u32 = 256;
 pub(super) const WARP: u32 = 32;
@@ -49,8 +48,9 @@ kernel_kinds! {
     }
 }
 
-/// Room for where values come from if updates will come, all ones in padding, and where the positions are that entries
-/// have in the user's values; NULL: their own places.
+/// Allocates the positions that a layout keeps if values will be updated, which are all ones for padding.
+/// Also returns the address of the positions of entries in the user's array; NULL if entries have their own
+/// positions.
 pub(super) fn origins_of(
     cx: &Context,
     slots: usize,
@@ -65,22 +65,22 @@ pub(super) fn origins_of(
     Ok((origins.transpose()?, from))
 }
 
-/// Address of origins, and the bits of one.
+/// Address of the positions that a layout keeps, and bits of a position.
 pub(super) fn parts(origins: Option<&Numbers>) -> (Address, &'static str) {
     origins.map_or((Address::NULL, "32"), |origins| (origins.address(), origins.bits()))
 }
 
-/// Takes new values into a layout, each from where it came from.
+/// Kernel that gathers new values into a layout by their positions.
 pub(crate) struct Refill(Kernel);
 
 impl Refill {
-    /// For a layout with these origins, if it has any.
+    /// Loads the kernel for a layout with these positions, if it has any.
     pub(crate) fn new(device: &Device, value_type: DataType, origins: Option<&Numbers>) -> Result<Self> {
         let position = parts(origins).1;
         Ok(Refill(values::gather(device, value_type, position)?))
     }
 
-    /// The user's values of the problem into the layout's, which are `slots`.
+    /// Gathers the problem's new values from the user's array into the `slots` slots of the layout.
     pub(super) fn run(
         &self,
         cx: &Context,
@@ -93,7 +93,7 @@ impl Refill {
         self.fill(cx, device, conjugate, from, to)
     }
 
-    /// The user's values into the layout's, which are `slots`.
+    /// Gathers new values from the user's array into the `slots` slots of the layout.
     pub(crate) fn fill(
         &self,
         cx: &Context,
@@ -103,7 +103,7 @@ impl Refill {
         (slots, to): (usize, Address),
     ) -> Result<()> {
         let slots = slots as i64;
-        // SAFETY: a position of the user's values, or padding, a slot.
+        // SAFETY: there is a position in the user's values, or padding, for each slot.
         unsafe {
             launch!(self.0, blocks(device, slots), 256, 0, cx.stream;
                 values, origins.address(), slots, i32::from(conjugate), to)
@@ -111,16 +111,16 @@ impl Refill {
     }
 }
 
-/// The layout on the device.
+/// Layout `warp_sell` on the device.
 pub(crate) struct Arrays {
     pub(crate) rules: Rules,
     pub(crate) rows: i64,
     pub(crate) nnz: i64,
-    /// Of `heads`, which has room for more.
+    /// Number of slices in `heads`, which has room for more.
     pub(crate) slices: usize,
-    /// Blocks of long rows, which the first slices are of.
+    /// Number of thread blocks for split rows, whose pieces are the first slices.
     pub(crate) blocks: usize,
-    /// Values.
+    /// Number of slots for values.
     pub(crate) slots: usize,
     pub(crate) order: DeviceBuffer<u32>,
     pub(crate) heads: DeviceBuffer<SliceHead>,
@@ -130,36 +130,36 @@ pub(crate) struct Arrays {
     pub(crate) origins: Option<Numbers>,
 }
 
-/// Numbers of the windows or slices, and where each one's things start: the
-/// exclusive sums, and the total behind them.
+/// Replaces the counts by their exclusive prefix sums, where each item's data starts; returns the last one,
+/// which is the total.
 pub(super) fn starts(cx: &Context, counts: &DeviceBuffer<i64>) -> Result<i64> {
     // SAFETY: the buffer is on the device of the current context.
     unsafe { device_wide::exclusive_scan(cx, counts.address(), counts.address(), counts.len())? };
     Ok(counts.read(counts.len() - 1, 1)?[0])
 }
 
-/// Blocks of kernels that have a warp an item.
+/// Number of blocks of kernels with one warp per item.
 pub(super) fn warps(count: i64) -> Result<u32> {
     let per_block = u64::from(CONVERT_THREADS / WARP);
     blocks_of_grid((count as u64).div_ceil(per_block), "A: too many slices for one launch")
 }
 
-/// Which of the counts of windows is which, in the order of their arrays.
+/// Numbers of the arrays of counts per window, in their order in memory.
 mod count {
     pub const SLICES: usize = 0;
     pub const BLOCKS: usize = 1;
     pub const VALUES: usize = 2;
-    /// These are scanned together.
+    /// End of the arrays that the first scan takes together.
     pub const FIRST_SCAN: usize = 3;
     pub const NARROW: usize = 3;
     pub const WIDE: usize = 4;
     pub const SCANNED: usize = 5;
-    /// Not scanned.
+    /// This array is not scanned.
     pub const SEVERAL: usize = 5;
     pub const ARRAYS: usize = 6;
 }
 
-/// What the kernels run with.
+/// Context, device and rows for the kernels of the conversion.
 struct Build<'a> {
     cx: &'a Context,
     device: &'a Device,
@@ -171,11 +171,11 @@ impl Build<'_> {
         self.device.modules().kernel(CONVERT, name)
     }
 
-    /// `arrays` arrays of counts from the first one on, to what comes before each window.
+    /// Replaces the counts per window in these arrays by their exclusive prefix sums over the windows.
     fn scan(&self, counts: &DeviceBuffer<i64>, windows: usize, arrays: std::ops::Range<usize>) -> Result<()> {
         let kernel = self.kernel("scan_windows")?;
         let at = |index: usize| counts.address().offset(index * size_of::<i64>());
-        // SAFETY: each array has a number a window and one more; the sums are behind all arrays.
+        // SAFETY: each array has one number per window and one more; the sums are behind all arrays.
         unsafe {
             launch!(kernel, arrays.len() as u32, 1024, 0, self.cx.stream;
                 at(arrays.start * (windows + 1)), windows as i64,
@@ -204,8 +204,8 @@ impl Build<'_> {
         let order = DeviceBuffer::<u32>::new(cx, rows.rows as usize)?;
         let kernel = ORDER.load(device, (rows.offset_type,))?;
         let same = same.map_or(Address::NULL, DeviceBuffer::address);
-        // SAFETY: rows + 1 offsets, a byte a row where items may have several; a place a row and each
-        // of the arrays of counts a number a window.
+        // SAFETY: there are rows + 1 offsets, one byte per row if items may have several rows, one element of
+        // the order per row, and in each array of counts one number per window.
         unsafe {
             launch!(kernel, grid, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, same, rows.rows, window, item_rows, entries, group_log2, limit_log2, halves,
@@ -263,8 +263,8 @@ impl Build<'_> {
         let (origins, from) = origins_of(cx, slots(count::VALUES), rows.nnz, origins)?;
         let (to, position) = parts(origins.as_ref());
         let kernel = FILL.load(device, (bits_of_values(value_type)?, rows.widths(), position))?;
-        // SAFETY: as above; the sums say how much room values (both arrays or none) and columns take, positions are as many
-        // as values, and `from` a position an entry.
+        // SAFETY: as above; the sums say how much room values (both arrays or none) and columns take; there
+        // are as many positions as values, and `from` has one position per entry.
         unsafe {
             launch!(kernel, warps(slice_count as i64)?, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, order.address(), rows.rows, window,
@@ -292,9 +292,9 @@ impl Build<'_> {
 }
 
 impl Arrays {
-    /// Makes the layout of rows that have been validated; `same` marks those that have the columns of
-    /// the row before, where items may have several. Without `rows.values` no values are stored.
-    /// `origins`: updates will come, whose values are at these positions. Blocks.
+    /// Makes the layout of rows that have been validated. `same` marks the rows with the columns of the row
+    /// before, which is needed if items may have several rows. Without `rows.values` no values are stored.
+    /// `origins` is given if values will be updated, with the positions of the user's values. Blocks.
     pub(super) fn build(
         cx: &Context,
         device: &Device,
@@ -336,24 +336,24 @@ impl Arrays {
     }
 }
 
-/// The executor.
+/// Executor of SpMV `sell`.
 pub(super) struct SellSpmv {
     device: Arc<Device>,
     problem: SpmvProblem,
     arrays: Arrays,
-    /// Of the stored values.
+    /// Form in which the values are stored.
     form: Form,
     launch: Launch,
     refill: Refill,
 }
 
-/// How the layout is read.
+/// Kernel that reads the layout, and the slices that a warp takes.
 struct Launch {
     kernel: Kernel,
     slices_of_warp: u64,
 }
 
-/// The layout, the form of its values and the kernel that reads them.
+/// Makes the layout, chooses the form of its values and loads the kernel that reads them.
 fn arrange(
     cx: &Context,
     device: &Arc<Device>,
@@ -365,7 +365,7 @@ fn arrange(
     let looked = looked.or(mine.as_ref());
     let (operand, stats) = look::operand(cx, device, problem, looked, look::nearest(problem))?;
     let mut rows = operand.rows();
-    // A copy is looked at when it is there.
+    // A copy can be inspected only after it has been made.
     let of_copy = match looked {
         Some(_) => None,
         None => Some(Seen::of_rows(cx, device, problem, &rows)?),
@@ -399,9 +399,9 @@ fn arrange(
     Ok((arrays, form, Launch { kernel, slices_of_warp: 1 + u64::from(pairs) }))
 }
 
-/// The layout for products with several columns: values in the user's type, and V = 2. Blocks.
+/// Makes the layout for products with several columns: values in the user's type, and V = 2. Blocks.
 pub(crate) fn for_columns(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<Arrays> {
-    // Nobody needs to look at values.
+    // Pretending that values will be updated skips their inspection.
     let as_they_are = SpmvProblem { value_updates: true, ..*problem };
     let looked = look::in_place(cx, device, &as_they_are)?;
     let (operand, stats) = look::operand(cx, device, problem, looked.as_ref(), look::nearest(problem))?;
@@ -423,7 +423,7 @@ pub(crate) fn for_columns(cx: &Context, device: &Arc<Device>, problem: &SpmvProb
     Arrays::build(cx, device, &rows, rules, same.as_ref(), value_type, origins)
 }
 
-/// Every array of the layout as bytes, and the form of the values, with its rules.
+/// Makes the layout and returns each of its arrays as bytes, the form of the values, and the rules.
 #[cfg(test)]
 pub(super) fn arrays_of(
     cx: &Context,
@@ -452,9 +452,9 @@ pub(super) fn arrays_of(
     Ok((all, form, arrays.rules))
 }
 
-/// What a kernel reads and writes, as kernels have it.
+/// Types that a kernel reads and writes, as the names of kernels spell them.
 pub(in crate::backend::cuda) fn kernel_types(types: Types, form: Form) -> String {
-    // What A's values were before is no matter to a kernel of another form.
+    // The type of A's original values does not matter to a kernel for another form.
     let vectors = types_name(Types { a: types.x, ..types });
     match form {
         Form::Full => types_name(types),
@@ -489,10 +489,9 @@ impl SpmvExecutor for SellSpmv {
         let slices = self.arrays.slices as i64;
         let of_block = u64::from(THREADS / WARP) * self.launch.slices_of_warp;
         let blocks = (slices as u64).div_ceil(of_block) as u32;
-        // SAFETY: analysis has made the arrays; the descriptors promise x, y and the old values
-        // of these sizes until the stream has run the kernel, the plan that they
-        // do not overlap; the handle lends its counters, which have a slot for
-        // each block of a long row, to one call at a time.
+        // SAFETY: analysis has made the arrays; the descriptors promise x, y and the old values of these
+        // sizes until the stream has run the kernel, and the plan promises that they do not overlap; the
+        // handle lends its counters, which have a slot for each block of a split row, to one call at a time.
         unsafe {
             launch!(self.launch.kernel, blocks, THREADS, 0, cx.stream;
                 slices, *rows, heads.address(), order.address(), values.address(), narrow.address(),

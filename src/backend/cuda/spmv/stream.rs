@@ -1,9 +1,9 @@
-//! SpMV `stream`: y = alpha · op(A) · x + beta · y on equal tiles of nonzeros
+//! SpMV algorithm `stream`: y = alpha · op(A) · x + beta · y on equal tiles of nonzeros
 //! (src/format/stream.rs), in one launch (kernels/spmv/stream.cu).
 //!
-//! Rows that several blocks add up have a counter each, by which the last of
-//! the blocks to arrive knows itself. Where there are more such rows than counters
-//! a second launch adds their parts instead.
+//! Each split row has a counter, by which the last of its blocks to arrive recognizes that it is the last and
+//! adds the partial sums. If there are more split rows than counters, a second launch adds the partial sums
+//! instead.
 
 use std::sync::Arc;
 
@@ -28,20 +28,20 @@ kernel_kinds! { "spmv/stream" {
     PRODUCT(&'static str, String) = "product" for [["none", "some", "all"], types(Algorithm::Stream)];
     FINISH(String) = "finish" for [results(Algorithm::Stream)];
 } }
-/// Threads of a block; kernels/spmv/stream.cuh has the same.
+/// Threads of a block, as in kernels/spmv/stream.cuh.
 const THREADS: u32 = 128;
-/// Split rows that there are counters for.
+/// Largest number of split rows for which there are counters.
 const MOST_COUNTED: usize = COUNTERS;
 
-/// The executor.
+/// Executor of SpMV `stream`.
 pub(super) struct StreamSpmv {
     device: Arc<Device>,
     problem: SpmvProblem,
     layout: DeviceStream,
     kernel: Kernel,
-    /// The second launch, where there are too many split rows.
+    /// Kernel of the second launch, if there are too many split rows.
     finish: Option<Kernel>,
-    /// The matrix does not fit L2 beside x and y.
+    /// True if the matrix does not fit into L2 beside x and y.
     evict_first: bool,
 }
 
@@ -96,16 +96,15 @@ impl SpmvExecutor for StreamSpmv {
         let (alpha, beta) = scalars(cx, self.problem.types.compute.scalar(), alpha, beta)?;
         cx.workspace.require(self.workspace_bytes())?;
         let a = &self.layout;
-        // Fewer than 2^31 tiles.
+        // The number of tiles is less than 2^31.
         let tiles = a.tiles.len();
         let grid = tiles.div_ceil(BLOCK_TILES) as u32;
         let last_slots = a.slots as usize - tiles.saturating_sub(1) * a.tile;
         let counters = if self.finish.is_some() { Address::NULL } else { cx.counters };
-        // SAFETY: analysis has made the layout's arrays; the descriptors promise x
-        // and y until the stream has run the kernel, and the plan has checked that
-        // they fit and do not overlap; `require` has checked the workspace, the
-        // handle lends it and its counters to one call at a time, and there are no
-        // more splits than counters, or no counters.
+        // SAFETY: analysis has made the layout's arrays; the descriptors promise x and y until the stream has
+        // run the kernel, and the plan has checked that they fit and do not overlap; `require` has checked
+        // the workspace, the handle lends it and its counters to one call at a time, and there are no more
+        // split rows than counters, or no counters.
         unsafe {
             launch!(self.kernel, grid, THREADS, 0, cx.stream;
                 a.rows, tiles as u32, last_slots as u32, a.tiles.address(), a.ends.address(), a.voids.address(),
@@ -137,7 +136,7 @@ impl SpmvExecutor for StreamSpmv {
     }
 }
 
-/// [`MOST_COUNTED`], or none where a test wants the second launch.
+/// Returns [`MOST_COUNTED`], or 0 if a test asks for the second launch.
 fn most_counted() -> usize {
     #[cfg(test)]
     if tests::UNCOUNTED.get() {

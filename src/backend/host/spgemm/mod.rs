@@ -1,18 +1,17 @@
-//! SpGEMM on the host, algorithm `hash`: C = alpha · op(A) · op(B) by rows
-//! (Gustavson 1978), with hash tables or arrays as accumulators (Nagasaka et
-//! al. 2018), one thread a row, rows balanced by multiplications.
+//! SpGEMM on the host, algorithm `hash`: C = alpha · op(A) · op(B) by rows (Gustavson 1978), with hash tables
+//! or arrays as accumulators (Nagasaka et al. 2018), one thread per row, rows balanced by multiplications.
 //!
-//! build counts the multiplications of each row; symbolic the entries of C;
-//! numeric writes C. Between calls the executor holds 9 bytes a row, and with
-//! value updates the columns of C and the accumulators as well.
+//! build counts the multiplications of each row, symbolic counts the entries of C, and numeric writes C.
+//! Between calls the executor holds 9 bytes per row, and with value updates also the columns of C and the
+//! accumulators.
 //!
-//! - [`rows`]: the factors, multiplications per row, items of work
+//! - [`rows`]: factors, multiplications per row, items of work
 //! - [`places`]: accumulators, and the rule that chooses between them
-//! - [`window`]: the accumulator of rows whose columns lie near each other
-//! - [`scratch`]: the threads' memory
+//! - [`window`]: accumulator of rows with neighbouring columns
+//! - [`scratch`]: working memory of the threads
 //! - [`symbolic`], [`numeric`]: the two phases
-//! - [`output`]: C's arrays
-//! - [`tile`]: algorithm `tile`, and [`tiles`] that the library owns
+//! - [`output`]: arrays of C
+//! - [`tile`]: algorithm `tile`; [`tiles`]: matrices in tiles that the library owns
 
 mod numeric;
 mod output;
@@ -48,8 +47,8 @@ use crate::support::{dispatch_spgemm, Combo, ComboVisitor};
 use crate::types::{Accumulator, Address, LayoutKind};
 
 impl SpgemmBackend for Host {
-    /// Validates A and B, takes them as `choice` says, and counts the multiplications: O(nnz(A) + nnz(B)) time,
-    /// O(rows of C) memory besides the copies that `choice` asks for.
+    /// Validates A and B, builds the operands of `choice`, and counts the multiplications: O(nnz(A) + nnz(B))
+    /// time, O(rows of C) memory besides the copies that `choice` asks for.
     fn build_spgemm(
         &self,
         cx: &Context,
@@ -98,7 +97,7 @@ impl ComboVisitor for Build<'_> {
         if self.choice.algorithm() == Algorithm::Tile {
             return Ok(Box::new(tile::HostTile::<C>::new(cx, *problem, operands)?));
         }
-        // 32-bit columns halve the tables; few products are wider.
+        // 32-bit columns halve the tables; few products have more columns.
         let wide = i32::try_from(operands.factors()?.1.cols).is_err();
         if wide {
             Ok(Box::new(HostSpgemm::<i64, C>::new(cx, *problem, operands)?))
@@ -108,13 +107,13 @@ impl ComboVisitor for Build<'_> {
     }
 }
 
-/// A and B as they are read.
+/// A and B in the form in which the product reads them.
 #[derive(Debug)]
 struct Operands<C: Combo> {
     a: Operand<C::A>,
     b: Operand<C::X>,
-    /// The arrays hold the rows of op(A)ᵀ and op(B)ᵀ, and the product is
-    /// Cᵀ = op(B)ᵀ · op(A)ᵀ: B is the left factor.
+    /// True if the arrays hold the rows of op(A)ᵀ and op(B)ᵀ, and the product is Cᵀ = op(B)ᵀ · op(A)ᵀ: B is
+    /// the left factor.
     transposed: bool,
 }
 
@@ -130,27 +129,27 @@ impl<C: Combo> Operands<C> {
         Ok(Operands { a, b, transposed })
     }
 
-    /// The left and the right factor, without values.
+    /// Returns the left and the right factor, without values.
     fn factors(&self) -> Result<(Factor<'_>, Factor<'_>)> {
         let (a, b) = (self.a.rows("A")?.0, self.b.rows("B")?.0);
         Ok(if self.transposed { (b, a) } else { (a, b) })
     }
 }
 
-/// What numeric phases work with; with value updates it stays in the plan.
+/// Memory of numeric phases; with value updates it stays in the plan.
 #[derive(Debug)]
 struct Kept<K: Key, C: Combo> {
     scratch: Option<Scratch<K, C::Acc>>,
-    /// Columns of the product, for reuse or to be transposed into C.
+    /// Columns of the product, to be reused or to be transposed into C.
     columns: Option<Buffer<K>>,
-    /// The columns have been found.
+    /// True if `columns` have been computed.
     known: bool,
-    /// Values to be transposed into C, and memory to do it.
+    /// Values to be transposed into C, and in `starts` memory for that.
     values: Option<Buffer<C::Y>>,
     starts: Option<Buffer<i64>>,
 }
 
-/// The executor. K numbers the columns of the product.
+/// The executor of algorithm `hash`. K is the type of column indices of the product.
 struct HostSpgemm<K: Key, C: Combo> {
     problem: SpgemmProblem,
     operands: Operands<C>,
@@ -162,11 +161,11 @@ struct HostSpgemm<K: Key, C: Combo> {
     rule: Rule,
 }
 
-/// What is known of the rows of the product.
+/// Knowledge about the rows of the product.
 enum Phase {
-    /// The multiplications of each.
+    /// Number of multiplications of each row.
     Analyzed(Buffer<i64>),
-    /// Their entries in C.
+    /// Number of entries of each row in C.
     Counted(Counted),
 }
 
@@ -187,12 +186,12 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
         })
     }
 
-    /// Threads that find something to do.
+    /// Returns the number of threads for which there is work.
     fn sets(&self) -> usize {
         self.threads.min(self.items.len() - 1).max(1)
     }
 
-    /// The numeric phase with this memory, which it fills where it is empty.
+    /// Runs the numeric phase with this memory, and allocates what it lacks.
     fn write(&self, cx: &Context, alpha: Address, c: &SparseMatrix, kept: &mut Kept<K, C>) -> Result<()> {
         let Phase::Counted(counted) = &self.phase else {
             return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
@@ -234,13 +233,12 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
             Some(columns) => (None, Some(&mut **columns)),
             None => (None, None),
         };
-        // Rows that are transposed into C are searched.
+        // The transposition into C searches the rows, which must then be sorted.
         let (rule, sorted) = (self.rule, self.problem.sorted_output || !direct);
         let task = Task { left, right, columns: of_right, counted, items: &self.items, known, rule, sorted };
         let out = match staged {
             Some(values) => Output::staging(columns, values),
-            // SAFETY: C has been checked, and its owner leaves it alone while
-            // the call runs.
+            // SAFETY: C has been checked, and its owner does not access it while the call runs.
             None => unsafe { Output::direct(&target, columns)? },
         };
         if alpha == C::Acc::ZERO {
@@ -251,7 +249,7 @@ impl<K: Key, C: Combo> HostSpgemm<K, C> {
             numeric::multiply(&task, a_values, b_values, alpha, scratch, &out);
         }
         kept.known = kept.columns.is_some();
-        // SAFETY: as above.
+        // SAFETY: as for `Output::direct` above.
         unsafe {
             match (&kept.columns, &kept.values, &mut kept.starts) {
                 (Some(columns), Some(values), Some(starts)) if !direct => {
@@ -279,19 +277,19 @@ impl<K: Key, C: Combo> SpgemmExecutor for HostSpgemm<K, C> {
     }
 
     fn numeric(&mut self, cx: &Context, alpha: Address, c: &SparseMatrix) -> Result<()> {
-        // Taken out: a panic on the way drops what it may have left half done.
+        // The memory is taken out, so that a panic drops it in its inconsistent state.
         let none = || Kept { scratch: None, columns: None, known: false, values: None, starts: None };
         let mut kept = self.kept.take().unwrap_or_else(none);
         let result = self.write(cx, alpha, c, &mut kept);
-        // After a failure only a pattern that is complete is worth its memory.
+        // After a failure the memory is kept only if it has a complete pattern.
         if self.problem.value_updates && kept.known {
             self.kept = Some(kept);
         }
         result
     }
 
-    /// A's values first: if B's fail (out of memory), A's new ones stay, and
-    /// the call can be repeated.
+    /// Updates A's values first: if B's fail (out of memory), A's new ones stay, and the call can be
+    /// repeated.
     fn update_values(&mut self, cx: &Context, a: Address, b: Address) -> Result<()> {
         if !a.is_null() {
             let renewed = self.problem.a.with_values(a);

@@ -1,4 +1,4 @@
-//! The numeric phase: columns and values of each row of the product.
+//! The numeric phase: computes the columns and values of each row of the product.
 
 use std::ops::Range;
 
@@ -11,34 +11,36 @@ use super::window::{self, Window};
 use crate::backend::host::operand::Factor;
 use crate::types::{Accumulator, IndexType, Storage};
 
-/// What all rows share.
+/// Data that all rows share.
 #[derive(Clone, Copy)]
 pub struct Task<'a, K> {
     /// Left factor.
     pub left: Factor<'a>,
     /// Right factor.
     pub right: Factor<'a>,
-    /// Its columns.
+    /// Column indices of the right factor.
     pub columns: &'a [K],
-    /// Row offsets of the product, and how its rows follow from each other.
+    /// Row offsets of the product, and how the columns of a row follow from those of the row before.
     pub counted: &'a Counted,
-    /// Cuts of the rows.
+    /// Items of rows ([`super::rows::cut_items`]).
     pub items: &'a [i64],
-    /// Columns of the product, if an earlier run found them.
+    /// Columns of the product, if an earlier run computed them.
     pub known: Option<&'a [K]>,
-    /// Choice of accumulators.
+    /// Rule that chooses the accumulator of a row.
     pub rule: Rule,
-    /// The columns of each row of the product ascend. Else they are left as they are found: in the order of the
-    /// first products, but in rows that are computed in a window, where they ascend without being sorted.
+    /// True if the columns of each row of the product must ascend. Otherwise they stay in the order of the
+    /// first products, except for rows that are computed in a window, whose columns ascend without being
+    /// sorted.
     pub sorted: bool,
 }
 
-/// How a row of the product is computed.
+/// The way in which a row of the product is computed.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// As the row before, so many of whose products have their places in the trace.
+    /// By the trace of the row before, which has the accumulator places of this many products.
     Follow(usize),
-    /// By itself, and so many products are traced; 0: none, so that the row may be in a window.
+    /// By an accumulator, recording this many products in the trace. If it is 0 the row may also be computed
+    /// in a window.
     Find(usize),
 }
 
@@ -51,14 +53,14 @@ impl<'a, K: Key> Task<'a, K> {
         self.known.map(|columns| &columns[range.clone()])
     }
 
-    /// Calls `f` with the rows of an item that have entries, one after the other, and how each is computed; a trace
-    /// has room for so many products. For products so wide that their columns take 64 bits, which are rare,
-    /// windows and traces are not compiled.
+    /// Calls `f` for the rows of an item that have entries, one after the other, with the way in which each
+    /// is computed; a trace has room for `room` products. Windows and traces are not compiled for products so
+    /// wide that their columns take 64 bits, which are rare.
     #[inline(always)]
     fn for_each_row(&self, rows: Range<usize>, room: usize, mut f: impl FnMut(usize, Way)) {
         let Task { left, right, counted, .. } = self;
         let steps = &counted.steps[..rows.end];
-        // Products of the row before whose places are in the trace.
+        // Products of the row before whose accumulator places are in the trace.
         let mut traced = 0;
         for row in rows {
             if self.range(row).is_empty() {
@@ -80,10 +82,10 @@ impl<'a, K: Key> Task<'a, K> {
         }
     }
 
-    /// Whether column indices of C have 64 bits.
+    /// True if column indices of C have 64 bits.
     const IS_WIDE: bool = matches!(K::TYPE, IndexType::I64);
 
-    /// The window of a row, if it may be computed in one.
+    /// Returns the window of a row, if the row may be computed in one.
     #[inline(always)]
     fn window(&self, row: usize) -> Option<Range<i64>> {
         let count = self.range(row).len();
@@ -92,8 +94,8 @@ impl<'a, K: Key> Task<'a, K> {
     }
 }
 
-/// C's pattern and zeros: what alpha = 0 gives without reading A's and B's
-/// values. Structure is kept: an entry of C exists where a product does.
+/// Writes C's pattern and zeros, the result for alpha = 0, without reading A's and B's values. C has an entry
+/// wherever there is a product, as for any other alpha.
 pub fn write_pattern<K: Key, T, Y>(task: &Task<'_, K>, scratch: &mut Scratch<K, T>, out: &Output<K, Y>)
 where
     T: Accumulator,
@@ -104,7 +106,8 @@ where
         walk(&task.left, row, &task.right, task.columns, |row| places.list(row, task.right.base, list));
         check_count(places.count(), list.len());
     }
-    /// Whether the columns of a row ascend that [`multiply`] computes in this way.
+    /// Returns whether [`multiply`] leaves the columns of a row in ascending order when it computes the row
+    /// in this way.
     fn ascends<K: Key, T>(task: &Task<'_, K>, row: usize, way: Way, window: &mut Window<'_, T>) -> bool {
         task.sorted
             || matches!(way, Way::Find(0)) && !Task::<K>::IS_WIDE && {
@@ -134,17 +137,16 @@ where
                     list
                 }
             };
-            // SAFETY: each row is in one item, which one thread takes.
+            // SAFETY: each row is in one item, which one thread processes.
             unsafe { out.row(range, columns) }.fill(Y::round(T::ZERO));
         });
     });
 }
 
-/// C = alpha · left · right by rows (Gustavson 1978, "Two fast algorithms for
-/// sparse matrices: multiplication and permuted transposition"): row i of C is
-/// the sum of left_ik times row k of right, over the entries of left's row in
-/// their order, and of right's rows in theirs; whoever computes the row adds
-/// in that order. Each value of C is rounded once, from alpha times the sum.
+/// Computes C = alpha · left · right by rows (Gustavson 1978, "Two fast algorithms for sparse matrices:
+/// multiplication and permuted transposition"): row i of C is the sum of left_ik times row k of right, over
+/// the entries of left's row in their order, and of right's rows in theirs. The order does not depend on the
+/// accumulator or the thread. Each value of C is rounded once, from alpha times the sum.
 pub fn multiply<K: Key, L, R, T, Y>(
     task: &Task<'_, K>,
     left_values: &[L],
@@ -171,8 +173,8 @@ struct Factors<'a, K, L, R, T, Y> {
     out: &'a Output<K, Y>,
 }
 
-/// Products of a row that others follow, at the most: their places are read
-/// again for each of these, and have to stay in the first level cache.
+/// Maximum number of traced products of a row: their accumulator places are read again for each row that
+/// follows from this one, and have to stay in the first-level cache.
 pub const TRACE: usize = 2048;
 
 impl<K: Key, L, R, T: Accumulator, Y: Storage<T>> Factors<'_, K, L, R, T, Y>
@@ -180,7 +182,7 @@ where
     L: Storage<T>,
     R: Storage<T>,
 {
-    /// The rows of an item.
+    /// Computes the rows of an item.
     fn multiply_rows(&self, set: &mut Set<'_, K, T>, rows: Range<usize>) {
         let Task { right, counted, rule, .. } = self.task;
         self.task.for_each_row(rows, set.row.trace.len(), |row, way| match way {
@@ -193,8 +195,8 @@ where
         });
     }
 
-    /// Calls `f(columns, values, factor)` for each row of the right factor that a row of
-    /// the left one meets.
+    /// Calls `f(columns, values, factor)` for each row of the right factor that corresponds to an entry of a
+    /// row of the left one.
     #[inline(always)]
     fn each(&self, row: usize, mut f: impl FnMut(&[K], &[R], T)) {
         let Task { left, right, columns, .. } = self.task;
@@ -209,15 +211,15 @@ where
     /// Writes a row of C.
     #[inline(always)]
     fn write(&self, row: usize, columns: &[K], sums: impl Iterator<Item = T>) {
-        // SAFETY: each row is in one item, which one thread takes.
+        // SAFETY: each row is in one item, which one thread processes.
         let values = unsafe { self.out.row(self.task.range(row), columns) };
         for (value, sum) in values.iter_mut().zip(sums) {
             *value = Y::round(self.alpha * sum);
         }
     }
 
-    /// A row by a hash table or an array; if `traced` is not 0 the places of so many
-    /// products are noted.
+    /// Computes a row by a hash table or an array. If `traced` is not 0, the accumulator places of this many
+    /// products are recorded.
     fn find_places<P: Places<K>>(
         &self,
         row: usize,
@@ -230,7 +232,7 @@ where
         let (list, sums) = (&mut memory.list[..range.len()], &mut memory.sums[..range.len()]);
         places.begin(list.len());
         if let Some(columns) = known {
-            // In C's order, so that a column's place is its rank in C.
+            // The columns are added in C's order, so that a column's place is its rank in C.
             places.list(columns, 0, list);
         }
         sums.fill(T::ZERO);
@@ -266,7 +268,7 @@ where
         self.write(row, list, list.iter().map(|&col| sums[places.find(col)]));
     }
 
-    /// A row whose products go where those of the row before went.
+    /// Computes a row whose products have the accumulator places of those of the row before.
     fn follow(&self, row: usize, memory: &mut Row<'_, K, T>, step: u8, traced: usize) {
         let count = self.task.range(row).len();
         let (list, sums) = (&mut memory.list[..count], &mut memory.sums[..count]);
@@ -285,7 +287,7 @@ where
         self.write(row, list, memory.order[..count].iter().map(|&place| sums[place as usize]));
     }
 
-    /// Whether a row was computed in a window.
+    /// Computes a row in a window if possible, and returns whether it did.
     fn in_window(&self, row: usize, set: &mut Set<'_, K, T>) -> bool {
         let Some(span) = self.task.window(row) else {
             return false;
@@ -295,7 +297,7 @@ where
         let (list, sums) = (&mut set.row.list[..count], &mut set.row.sums[..count]);
         let mut inside = true;
         if width == count {
-            // No column is missing.
+            // The row has every column of the window.
             self.each(row, |indices, values, factor| {
                 inside &= window.add::<false, _, _>((span.start, width), (indices, values), factor);
             });
@@ -321,8 +323,8 @@ where
     }
 }
 
-/// A row must have as many distinct columns as symbolic counted, else parts of
-/// C would stay unwritten.
+/// Panics unless a row has as many distinct columns as the symbolic phase counted, since otherwise parts of C
+/// would not be written.
 fn check_count(found: usize, counted: usize) {
     if found != counted {
         pattern_changed();

@@ -1,5 +1,5 @@
-//! C: the user's arrays, checked and opened for writing, and the way there from
-//! the rows that were computed.
+//! Output of SpGEMM: the user's arrays of C, checked and opened for writing, and the transposition of
+//! computed rows into them.
 
 use std::ops::Range;
 
@@ -12,19 +12,19 @@ use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::{self, pieces, Buffer, Context};
 use crate::types::{Address, DataType, Element, Format, Index, IndexType};
 
-/// A matrix that is written: C, or what a matrix in tiles is written to.
+/// A matrix to write: C, or the target of a matrix in tiles.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     arrays: Compressed,
     by_columns: bool,
-    /// The argument that errors name.
+    /// Name of the argument for errors.
     name: &'a str,
 }
 
 impl<'a> Target<'a> {
-    /// C's arrays. The plan has checked C (format, shape, type, no memory shared
-    /// with A or B) and its creation that its numbers fit its index types; what
-    /// the writes below rely on is checked again: length and type of the arrays.
+    /// Opens C's arrays. The plan has checked C (format, shape, type, no memory shared with A or B), and C's
+    /// creation that its numbers fit its index types. This function checks again what the writes below rely
+    /// on: the length and type of the arrays.
     pub fn check(
         c: &SparseMatrix,
         name: &'a str,
@@ -48,28 +48,28 @@ impl<'a> Target<'a> {
         Ok(Target { arrays, by_columns: c.format() == Format::Csc, name })
     }
 
-    /// Whether what is compressed are the rows that are computed, which with `transposed` are columns of the
-    /// matrix.
+    /// Returns whether the compressed dimension of C is that of the computed rows; with `transposed` the
+    /// computed rows are columns of the matrix.
     pub fn takes_rows(&self, transposed: bool) -> bool {
         self.by_columns == transposed
     }
 
-    /// Memory for [`Staged::transpose_into`].
+    /// Allocates the memory for [`Staged::transpose_into`].
     pub fn starts(&self, cx: &Context) -> Result<Buffer<i64>> {
         Buffer::zeroed(&cx.allocator, self.arrays.major as usize + 1)
     }
 
-    /// One of its arrays.
+    /// Opens one of the arrays.
     ///
     /// # Safety
-    /// As [`Output::direct`].
+    /// The conditions of [`Output::direct`].
     unsafe fn open<T: Pod>(&self, address: Address, len: i64) -> Result<&'a mut [T]> {
         // SAFETY: the caller's promise.
         unsafe { memory::open_mut(self.name, address, len as usize) }
     }
 }
 
-/// C's index array, which several threads write at disjoint places.
+/// C's index array, which several threads write at disjoint positions.
 #[derive(Clone, Copy, Debug)]
 enum UserIndices {
     I32(Shared<i32>),
@@ -77,10 +77,10 @@ enum UserIndices {
 }
 
 impl UserIndices {
-    /// Writes an index, which fits.
+    /// Writes an index, which must fit into the type.
     ///
     /// # Safety
-    /// As [`Shared::set`].
+    /// The conditions of [`Shared::set`].
     #[inline(always)]
     unsafe fn set(&self, at: usize, index: i64) {
         // SAFETY: the caller's promise.
@@ -93,7 +93,7 @@ impl UserIndices {
     }
 }
 
-/// Where the rows of the product go.
+/// Destination of the rows of the product.
 #[derive(Clone, Copy, Debug)]
 pub struct Output<K, Y> {
     /// The plan's copy of the columns.
@@ -104,12 +104,12 @@ pub struct Output<K, Y> {
 }
 
 impl<K: Key, Y: Element> Output<K, Y> {
-    /// Into the plan's own arrays.
+    /// Creates an output into the plan's own arrays.
     pub fn staging(kept: Option<&mut [K]>, values: &mut [Y]) -> Self {
         Output { kept: kept.map(Shared::new), user: None, values: Shared::new(values) }
     }
 
-    /// Into C's arrays, and the columns into `kept` as well if it is there.
+    /// Creates an output into C's arrays; the columns are also written into `kept` if it is given.
     ///
     /// # Safety
     /// C's arrays are as large as it says, share no memory, and nothing else reads or writes them while the
@@ -128,11 +128,10 @@ impl<K: Key, Y: Element> Output<K, Y> {
         Ok(Output { kept: kept.map(Shared::new), user: Some((indices, base)), values })
     }
 
-    /// Writes the columns of a row and returns where its values go.
+    /// Writes the columns of a row and returns the slice for its values.
     ///
     /// # Safety
-    /// One thread at a time has this range, and what the output was made of is
-    /// still borrowed.
+    /// Only one thread at a time has this range, and the arrays of the output are still borrowed.
     #[inline]
     pub unsafe fn row<'a>(&self, range: Range<usize>, columns: &[K]) -> &'a mut [Y] {
         fn write<K: Key, J: Index>(out: &mut [J], columns: &[K], base: i64) {
@@ -155,13 +154,13 @@ impl<K: Key, Y: Element> Output<K, Y> {
     }
 }
 
-/// Rows below which a parallel task is not worth its hand-over.
+/// Number of rows of one parallel task; fewer are not worth the hand-over to another thread.
 const GRAIN: usize = 1 << 14;
 
-/// Writes C's offsets, which are those of the rows that were computed.
+/// Writes C's row (or column) offsets from the offsets of the computed rows.
 ///
 /// # Safety
-/// As [`Output::direct`].
+/// The conditions of [`Output::direct`].
 pub unsafe fn write_offsets(c: &Target, offsets: &[i64]) -> Result<()> {
     fn write<I: Index>(out: &mut [I], offsets: &[i64], base: i64) {
         pieces::for_each(pieces::chunks(out, GRAIN), |at, out| {
@@ -183,23 +182,23 @@ pub unsafe fn write_offsets(c: &Target, offsets: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// Rows of a product, in the plan's memory.
+/// Computed rows of a product, in the plan's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Staged<'a, K, Y> {
-    /// Rows + 1 offsets of base 0.
+    /// Rows + 1 offsets with base 0.
     pub offsets: &'a [i64],
-    /// Columns, ascending in each row.
+    /// Column indices, ascending in each row.
     pub columns: &'a [K],
     /// Values.
     pub values: &'a [Y],
 }
 
 impl<K: Key, Y: Element> Staged<'_, K, Y> {
-    /// Writes the transpose into C, whose indices ascend because the rows come
-    /// in order. `starts` has room for each column, and one more.
+    /// Writes the transpose into C, whose indices ascend because the rows are processed in order. `starts`
+    /// has one element per column, and one more.
     ///
     /// # Safety
-    /// As [`Output::direct`].
+    /// The conditions of [`Output::direct`].
     pub unsafe fn transpose_into(&self, c: &Target, starts: &mut [i64], threads: usize) -> Result<()> {
         // SAFETY: the caller's promise.
         let out = unsafe { Output::<K, Y>::direct(c, None)? };
@@ -214,8 +213,8 @@ impl<K: Key, Y: Element> Staged<'_, K, Y> {
         self.for_each_of_columns(&mut starts[..cols], threads, |next, row, position| {
             let at = *next as usize;
             *next += 1;
-            // SAFETY: C's arrays are borrowed, and the columns' ranges, in
-            // which each place is written once, belong to one thread each.
+            // SAFETY: C's arrays are borrowed, and the columns' ranges, in which each position is written
+            // once, belong to one thread each.
             unsafe {
                 if let Some((indices, base)) = &out.user {
                     indices.set(at, row as i64 + base);
@@ -226,9 +225,9 @@ impl<K: Key, Y: Element> Staged<'_, K, Y> {
         Ok(())
     }
 
-    /// Calls `f(slots[column], row, position)` for all entries; those of one
-    /// column in the order of the rows. Each of `threads` threads reads the
-    /// entries of a range of columns, which it finds in every row by bisection.
+    /// Calls `f(slots[column], row, position)` for all entries; those of one column in the order of the rows.
+    /// Each of `threads` threads reads the entries of a range of columns, whose start it finds in every row
+    /// by bisection.
     fn for_each_of_columns(
         &self,
         slots: &mut [i64],

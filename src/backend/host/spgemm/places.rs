@@ -1,23 +1,22 @@
-//! Accumulators of one row of a product: they give each distinct column a
-//! place, 0, 1, 2 … in the order of discovery, and the row's sums lie at those
-//! places. They know nothing of values, so symbolic and numeric share them.
+//! Accumulators of one row of a product. They assign each distinct column a *place*, a number 0, 1, 2 … in
+//! the order of discovery, which is the index of the column's sum. They do not contain the sums, so the
+//! symbolic and numeric phases share them.
 //!
-//! - [`HashPlaces`]: power of two of slots, multiplicative hash, linear
-//!   probing (Nagasaka, Matsuoka, Azad, Buluç 2018, "High-performance sparse
-//!   matrix-matrix products on Intel KNL and multicore architectures").
-//! - [`ArrayPlaces`]: one slot a column of the product, never cleared between
-//!   rows (the dense accumulator of Gustavson 1978 with generation stamps).
+//! - [`HashPlaces`]: hash table with a power of two of slots, multiplicative hash and linear probing
+//!   (Nagasaka, Matsuoka, Azad, Buluç 2018, "High-performance sparse matrix-matrix products on Intel KNL and
+//!   multicore architectures").
+//! - [`ArrayPlaces`]: array with one slot per column of the product, which is not cleared between rows (the
+//!   dense accumulator of Gustavson 1978 with generation stamps).
 
 use super::window::WINDOW;
 use crate::types::{Accumulator, Index, Storage};
 
-/// A column as accumulators store it.
+/// A column index in the type that accumulators store.
 pub trait Key: Index {
-    /// No column.
+    /// Marker of an empty slot.
     const NONE: Self;
-    /// The top `64 - shift` bits of the column times 2^64 / φ: Fibonacci
-    /// hashing (Knuth, TAOCP 3, 6.4), which spreads runs and arithmetic
-    /// progressions of columns evenly.
+    /// Returns the top `64 - shift` bits of the column times 2^64 / φ: Fibonacci hashing (Knuth, TAOCP 3,
+    /// 6.4), which spreads runs and arithmetic progressions of columns evenly.
     #[inline(always)]
     fn hash(self, shift: u32) -> usize {
         ((self.to_i64() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> shift) as usize
@@ -32,28 +31,29 @@ impl Key for i64 {
     const NONE: Self = -1;
 }
 
-/// Gives columns places.
+/// An accumulator: a map from columns to places.
 pub trait Places<K: Key> {
     /// Starts a row of at most `most` distinct columns.
     fn begin(&mut self, most: usize);
-    /// Calls `f(i, column, place, new)` for the columns `indices[i] - base`.
+    /// Calls `f(i, column, place, new)` for the columns `indices[i] - base`; `new` is true for a column that
+    /// has just got its place.
     ///
-    /// What it works with lies on the stack meanwhile: fields behind a reference
-    /// would be read again after every store, since the compiler cannot know that
-    /// sums do not lie on them, which costs twice the time of the rest.
+    /// Implementations copy their fields to local variables: fields behind a reference would be read again
+    /// after every store, since the compiler cannot know that the sums do not overlap them, which takes twice
+    /// the time of the rest.
     fn each<J: Index>(&mut self, indices: &[J], base: i64, f: impl FnMut(usize, K, usize, bool));
-    /// The place of a column that has one.
+    /// Returns the place of a column that has one.
     fn find(&self, col: K) -> usize;
-    /// Distinct columns so far.
+    /// Returns the number of distinct columns so far.
     fn count(&self) -> usize;
 
-    /// Gives the columns of a row of the right factor places.
+    /// Assigns places to the columns of a row of the right factor.
     #[inline(always)]
     fn mark<J: Index>(&mut self, indices: &[J], base: i64) {
         self.each(indices, base, |_, _, _, _| ());
     }
 
-    /// The same, and the columns that are new go to `list`, by place.
+    /// Does the same as [`Self::mark`], and writes new columns to `list` at their places.
     #[inline(always)]
     fn list<J: Index>(&mut self, indices: &[J], base: i64, list: &mut [K]) {
         self.each(indices, base, |_, col, place, new| {
@@ -63,7 +63,7 @@ pub trait Places<K: Key> {
         });
     }
 
-    /// The same, and adds `factor` times the row to `sums`, by place; `list` has
+    /// Does the same as [`Self::list`], and adds `factor` times the row to `sums` at the places; `list` has
     /// the length of `sums`.
     #[inline(always)]
     fn add<J: Index, R: Storage<T>, T: Accumulator>(
@@ -83,19 +83,19 @@ pub trait Places<K: Key> {
     }
 }
 
-/// A row brings more columns than analysis or symbolic counted.
+/// Panics because a row has more columns than analysis or the symbolic phase counted.
 #[cold]
 pub fn pattern_changed() -> ! {
     panic!("the pattern of A or B changed after tarsiaPlan_analyze");
 }
 
-/// Slots of the smallest table: a cache line or two.
+/// Number of slots of the smallest table: a cache line or two.
 const MIN_SLOTS: usize = 16;
 
 /// A hash table from columns to places.
 #[derive(Debug)]
 pub struct HashPlaces<'a, K> {
-    /// (column, place).
+    /// (column, place) pairs.
     slots: &'a mut [[K; 2]],
     mask: usize,
     shift: u32,
@@ -104,13 +104,13 @@ pub struct HashPlaces<'a, K> {
 }
 
 impl<'a, K: Key> HashPlaces<'a, K> {
-    /// Slots for at most `most` distinct columns: at most half of them fill,
-    /// so that a probe looks at 1.5 slots on average.
+    /// Returns the number of slots for at most `most` distinct columns: at most half of them are filled, so
+    /// that a probe reads 1.5 slots on average.
     pub fn slots(most: usize) -> usize {
         most.saturating_mul(2).next_power_of_two().max(MIN_SLOTS)
     }
 
-    /// Over memory for the largest row.
+    /// Creates a table in memory for the largest row.
     pub fn new(slots: &'a mut [[K; 2]]) -> Self {
         HashPlaces { slots, mask: 0, shift: 0, count: 0, most: 0 }
     }
@@ -164,17 +164,17 @@ impl<K: Key> Places<K> for HashPlaces<'_, K> {
     }
 }
 
-/// A place for every column of the product.
+/// An array from columns to places, with an element for every column of the product.
 #[derive(Debug)]
 pub struct ArrayPlaces<'a> {
-    /// `start + place` where the present row has the column; less elsewhere.
+    /// `start + place` for columns of the present row, less for others.
     places: &'a mut [u32],
     start: u32,
     count: u32,
 }
 
 impl<'a> ArrayPlaces<'a> {
-    /// Over one zeroed slot a column; at most `i32::MAX` columns.
+    /// Creates an array in zeroed memory of one element per column, of at most `i32::MAX` columns.
     pub fn new(places: &'a mut [u32]) -> Self {
         ArrayPlaces { places, start: 1, count: 0 }
     }
@@ -218,51 +218,48 @@ impl<K: Key> Places<K> for ArrayPlaces<'_> {
     }
 }
 
-/// Which accumulator a row takes: a pure function of the row's bound and the
-/// number of columns. Results do not depend on it, only time and memory do.
+/// The rule that chooses the accumulator of a row from the maximum number of its entries and the number of
+/// columns. Results do not depend on the choice, only time and memory do.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// Products of at most so many columns always use the array.
+    /// Products of at most this many columns always use the array.
     pub small_cols: usize,
-    /// So do rows of which at least one column in `ratio` may fill.
+    /// Rows that may have at least one of every `ratio` columns use the array too.
     pub ratio: usize,
-    /// Rows whose columns span at most so many, and few a column, use neither
+    /// Rows whose columns span at most this many, with few columns per entry, use a window instead
     /// ([`super::window`]).
     pub window: usize,
 }
 
 impl Rule {
-    /// The library's rule for this number of threads. Rows of one item meet
-    /// columns near to each other, or few of them more than once: an array of
-    /// 2^20 columns (4 MiB) was faster than the table on each of the matrices of
-    /// more than 2^17 that were measured, by 1.1 (a web) to 2 times (a mesh).
-    /// Its memory is bounded, 256 MiB for all threads. Beyond, the array is used
-    /// where it takes at most twice the table's memory: 4 bytes a column against
-    /// 16 to 32 bytes an entry.
+    /// Returns the library's rule for this number of threads. The rows of an item have columns close to each
+    /// other, or reuse few of them: on each of the measured matrices of more than 2^17 columns an array of
+    /// 2^20 columns (4 MiB) was faster than the table, by 1.1 (a web) to 2 times (a mesh). The arrays of all
+    /// threads take at most 256 MiB, for up to 512 threads. With more columns the array is used if it takes
+    /// at most twice the table's memory: 4 bytes per column against 16 to 32 bytes per entry.
     pub fn of(threads: usize) -> Rule {
         const BYTES: usize = 256 << 20;
         let cols = BYTES / size_of::<u32>() / threads.max(1);
         Rule { small_cols: cols.clamp(1 << 17, 1 << 22), ratio: 8, window: WINDOW }
     }
 
-    /// Whether a row of at most `most` distinct columns of `cols` uses the
-    /// array; else it uses the hash table.
+    /// Returns whether a row of at most `most` distinct columns of `cols` uses the array; otherwise it uses
+    /// the hash table.
     #[inline]
     pub fn array(&self, most: usize, cols: usize) -> bool {
         cols <= self.small_cols || (cols <= i32::MAX as usize && cols / self.ratio <= most)
     }
 }
 
-/// Sorts distinct columns. Where they are more than 32 and their span is at most 64 times
-/// their number, bits are set and read off in order; there that takes 2 to 4 ns a column and
-/// sorting 4 to 8, and a wider span would turn it round. `bits` is all zeros
-/// before and after.
+/// Sorts distinct columns. If there are more than 32 and their span is at most 64 times their number, they
+/// are set in a bitmap and read in order: in that case this takes 2 to 4 ns per column and sorting 4 to 8,
+/// while for a wider span sorting is faster. `bits` is all zeros before and after.
 pub fn order<K: Key>(cols: &mut [K], bits: &mut [u64]) {
-    // Diagonals beside each other are found in order.
+    // Neighbouring diagonals are found in order.
     if cols.is_sorted() {
         return;
     }
-    // The standard library sorts few in 2 to 4 ns each.
+    // The standard library sorts few columns in 2 to 4 ns each.
     if cols.len() <= 32 {
         return cols.sort_unstable();
     }
@@ -300,7 +297,7 @@ mod tests {
         for step in [1, 2, 63, 64, 65, 1000, 1 << 20] {
             for count in [0, 1, 2, 3, 8, 9, 16, 17, 32, 33, 40, 400] {
                 let sorted: Vec<i64> = (0..count).map(|i| 7 + i * step).collect();
-                // 401 is prime, so that the multiples of 7 visit every place.
+                // 401 is prime, so that the multiples of 7 reach every number.
                 let mut shuffled: Vec<i64> =
                     (0..401).map(|i| i * 7 % 401).filter(|&i| i < count).map(|i| 7 + i * step).collect();
                 assert_eq!(shuffled.len(), sorted.len());
@@ -329,7 +326,7 @@ mod tests {
     fn tables_hold_columns_that_collide() {
         let mut slots = [[0i64; 2]; 64];
         let mut table = HashPlaces::new(&mut slots);
-        // All of one home slot of the largest table.
+        // All of these have the same home slot of the largest table.
         let same: Vec<i64> = (0..i64::MAX).filter(|col| col.hash(64 - 6) == 63).take(32).collect();
         for count in [32, 1, 17, 32] {
             fill(&mut table, &same[..count]);

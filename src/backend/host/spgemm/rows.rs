@@ -1,5 +1,5 @@
-//! The two factors as Gustavson's algorithm reads them, the multiplications
-//! that each row needs, and the items of rows that threads take.
+//! The two factors with accesses for Gustavson's algorithm, the multiplications that each row needs, and the
+//! division of rows into items of work.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,19 +8,18 @@ use crate::error::{Error, Result};
 use crate::memory::{pieces, pool, Buffer, Context};
 use crate::types::Index;
 
-/// Entries of the left factor between the one that is multiplied and the one
-/// whose row of the right factor is fetched into the cache. Rows of the right
-/// factor come in no order, and one is too short to hide the next one's
-/// misses: on scattered rows of 4 to 8 entries the fetch halves the time, on
-/// stencils it costs 5%. Distances from 4 to 10 are alike.
+/// Distance in entries of the left factor between the entry that is multiplied and the one whose row of the
+/// right factor is prefetched into the cache. Rows of the right factor are accessed in no order, and one row
+/// is too short to hide the next one's misses: on scattered rows of 4 to 8 entries the prefetch halves the
+/// time, on stencils it costs 5%. Distances from 4 to 10 perform alike.
 const AHEAD: usize = 6;
 
-/// Fetches an element into the cache; there may be none at `at`.
+/// Prefetches an element into the cache; `at` may be out of bounds.
 #[inline(always)]
 fn fetch<T>(slice: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the instruction is in every x86-64 processor, and fetching an
-    // address that is not mapped does nothing.
+    // SAFETY: the instruction is in every x86-64 processor, and prefetching an address that is not mapped
+    // does nothing.
     unsafe {
         use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
         _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().wrapping_add(at).cast());
@@ -29,17 +28,16 @@ fn fetch<T>(slice: &[T], at: usize) {
     let _ = (slice, at);
 }
 
-/// Columns that do not follow from those of the row before.
+/// Step of a row whose columns do not follow from those of the row before.
 pub const NEW: u8 = 0;
-/// Columns of the row before.
+/// Step of a row with the columns of the row before.
 pub const SAME: u8 = 1;
-/// Columns of the row before, each plus one.
+/// Step of a row with the columns of the row before, each plus one.
 pub const NEXT: u8 = 2;
 
 impl Factor<'_> {
-    /// How a row's columns follow from those of the row before, in their order:
-    /// [`SAME`] as in a mesh of several unknowns a node, [`NEXT`] as in a grid, or
-    /// [`NEW`].
+    /// Returns how a row's columns, in their order, follow from those of the row before: [`SAME`] as in a
+    /// mesh with several unknowns per node, [`NEXT`] as in a grid, or [`NEW`].
     #[inline]
     pub fn step(&self, row: usize) -> u8 {
         fn step<J: Index>(before: &[J], this: &[J]) -> u8 {
@@ -48,7 +46,7 @@ impl Factor<'_> {
                 (Some(before), Some(this)) => this.to_i64().wrapping_sub(before.to_i64()),
                 _ => return NEXT,
             };
-            // Rows that do not follow mostly differ at one of their ends.
+            // Rows that do not follow usually differ in their first or last column.
             let moved = |(before, this): (&J, &J)| this.to_i64() == before.to_i64() + by;
             let ends = before.last().zip(this.last()).is_some_and(moved);
             match by {
@@ -64,8 +62,8 @@ impl Factor<'_> {
         }
     }
 
-    /// Fetches what entries after the one at `position`, of this row or the
-    /// next ones, need of `right`: the offset first, its entries later.
+    /// Prefetches the data of `right` for entries after the one at `position`, of this row or the next ones:
+    /// first the row offset, later the row's entries.
     #[inline(always)]
     pub fn fetch_ahead<J, V>(&self, position: usize, right: &Factor, indices: &[J], values: &[V]) {
         let far = position + 2 * AHEAD;
@@ -81,8 +79,8 @@ impl Factor<'_> {
     }
 }
 
-/// Calls `f` with the indices of each row of `right` that the entries of one
-/// row of `left` meet, in their order; `indices` are `right`'s.
+/// Calls `f` with the indices of each row of `right` that corresponds to an entry of a row of `left`, in the
+/// order of the entries; `indices` are those of `right`.
 #[inline(always)]
 pub fn walk<J: Index>(left: &Factor, row: usize, right: &Factor, indices: &[J], mut f: impl FnMut(&[J])) {
     let no_values: [u8; 0] = [];
@@ -92,10 +90,10 @@ pub fn walk<J: Index>(left: &Factor, row: usize, right: &Factor, indices: &[J], 
     }
 }
 
-/// Rows that one parallel task counts multiplications for.
+/// Rows of one parallel task that counts multiplications or compares rows.
 const ROWS: usize = 1024;
 
-/// Multiplications that each row of left · right needs, and their sum.
+/// Returns the number of multiplications of each row of left · right, and their sum.
 pub fn count_products(cx: &Context, left: &Factor, right: &Factor) -> Result<(Buffer<i64>, i64)> {
     let mut products = Buffer::<i64>::zeroed(&cx.allocator, left.rows)?;
     let too_many = AtomicBool::new(false);
@@ -118,14 +116,15 @@ fn checked_sum(mut terms: impl Iterator<Item = usize>) -> Option<i64> {
     terms.try_fold(0i64, |sum, term| sum.checked_add(i64::try_from(term).ok()?))
 }
 
-/// How each row of a factor follows from the one before ([`Factor::step`]). Nothing of
-/// a factor of fewer than two entries a row, where there is nothing to gain.
+/// Returns the step of each row of a factor ([`Factor::step`]). The result is empty for a factor with fewer
+/// than two entries per row, where following a row saves nothing.
 pub fn find_steps(cx: &Context, factor: &Factor) -> Result<Buffer<u8>> {
     let worth = factor.indices.len() / 2 >= factor.rows;
     let mut steps = Buffer::<u8>::zeroed(&cx.allocator, if worth { factor.rows } else { 0 })?;
     let rows = steps.len();
     let shared = Shared::new(&mut steps);
-    // The team, not the pool, whose hand-over would be most of the time.
+    // This uses the team of threads for products, since handing over to the analysis pool would take most of
+    // the time.
     pool::for_each(rows.div_ceil(ROWS), &|chunk| {
         for row in (chunk * ROWS).max(1)..rows.min((chunk + 1) * ROWS) {
             // SAFETY: `steps` is borrowed until all are done, and chunks are disjoint.
@@ -135,8 +134,8 @@ pub fn find_steps(cx: &Context, factor: &Factor) -> Result<Buffer<u8>> {
     Ok(steps)
 }
 
-/// The same of a row of left · right, whose products then come in the same order
-/// too; `steps` are the right factor's.
+/// Returns the step of a row of left · right, whose products are then also in the same order as those of the
+/// row before; `steps` are those of the right factor.
 #[inline]
 pub fn product_step(left: &Factor, row: usize, steps: &[u8]) -> u8 {
     match if row == 0 { NEW } else { left.step(row) } {
@@ -145,24 +144,22 @@ pub fn product_step(left: &Factor, row: usize, steps: &[u8]) -> u8 {
     }
 }
 
-/// Work that an item has at the least: some 20 µs, against the microsecond
-/// that taking an item costs at the worst.
+/// Minimum work of an item: about 20 µs, compared with at most a microsecond for handing it to a thread.
 const ITEM_WORK: i64 = 1 << 14;
 
-/// Items at the most: enough to level the load of some hundred threads.
+/// Maximum number of items: enough to balance the load of some hundred threads.
 const ITEMS: i64 = 4096;
 
-/// Work of a row besides its multiplications (begin, sort, write), in
-/// multiplications, so that empty rows are shared out as well.
+/// Work of a row besides its multiplications (begin, sort, write), in multiplications, so that empty rows are
+/// distributed as well.
 const ROW_WORK: i64 = 8;
 
-/// Cuts the rows into items of about the same work; item i is the rows
-/// `items[i]..items[i + 1]`. The cuts depend on the matrices alone. `total` is the
-/// sum of the products.
+/// Divides the rows into items of about the same work; item i is the rows `items[i]..items[i + 1]`. The
+/// division depends on the matrices alone. `total` is the sum of `products`.
 pub fn cut_items(cx: &Context, products: &[i64], total: i64) -> Result<Buffer<i64>> {
     let total = total.saturating_add(ROW_WORK.saturating_mul(products.len() as i64));
     let target = ITEM_WORK.max(total / ITEMS);
-    // All items but the last have that much work.
+    // Every item but the last has at least this much work.
     let mut items = Buffer::<i64>::zeroed(&cx.allocator, (total / target) as usize + 2)?;
     let (mut count, mut work) = (0, 0i64);
     for (row, &products) in products.iter().enumerate() {
@@ -173,7 +170,7 @@ pub fn cut_items(cx: &Context, products: &[i64], total: i64) -> Result<Buffer<i6
             work = 0;
         }
     }
-    // Those that are left over are empty.
+    // The remaining items are empty.
     items[count + 1..].fill(products.len() as i64);
     Ok(items)
 }
@@ -182,7 +179,7 @@ pub fn cut_items(cx: &Context, products: &[i64], total: i64) -> Result<Buffer<i6
 mod tests {
     use super::*;
 
-    /// A factor of these rows, and the arrays behind it.
+    /// Calls `f` with a factor that has these rows.
     fn with_rows_of(rows: &[&[i32]], f: impl FnOnce(Factor)) {
         let indices: Vec<i32> = rows.concat();
         let ends = rows.iter().scan(0, |end, row| {
@@ -227,7 +224,7 @@ mod tests {
             assert_eq!(steps, [NEW, NEXT, NEXT, NEW, NEXT]);
             with_rows_of(&left, |left| {
                 let found: Vec<_> = (0..left.rows).map(|row| product_step(&left, row, &steps)).collect();
-                // Row 1 of `left` meets row 3 of `right`, which does not follow.
+                // Row 1 of `left` multiplies row 3 of `right`, which does not follow from its predecessor.
                 assert_eq!(found, [NEW, NEW, SAME, NEW, NEXT]);
                 assert!((0..left.rows).all(|row| product_step(&left, row, &[]) != NEXT));
             });

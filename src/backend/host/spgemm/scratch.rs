@@ -1,5 +1,5 @@
-//! Memory of the threads: one set of accumulators each, allocated by the
-//! caller's thread before any of them starts.
+//! Working memory of the threads: one set of accumulators each, allocated by the caller's thread before any
+//! of them starts.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -12,28 +12,27 @@ use super::window::{self, Window};
 use crate::error::{Result, Status};
 use crate::memory::{pieces, Buffer, Context};
 
-/// What the largest row of a phase needs.
+/// Sizes of a thread's memory, from the largest row of a phase.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Needs {
     /// Slots of the hash table.
     slots: usize,
     /// Slots of the array.
     array: usize,
-    /// Distinct columns.
+    /// Distinct columns of a row.
     row: usize,
-    /// Words of the bitmap that sorts: [`order`](super::places::order) uses at
-    /// most one an entry.
+    /// Words of the bitmap that sorts: [`order`](super::places::order) uses at most one per entry.
     bits: usize,
     /// Columns of the window.
     window: usize,
-    /// Those that have sums.
+    /// Columns of the window that have sums: all, or none in the symbolic phase.
     window_sums: usize,
-    /// Products of a row that others follow.
+    /// Products in the trace that the next rows follow.
     trace: usize,
 }
 
 impl Needs {
-    /// For rows of at most these numbers of distinct columns, of `cols`.
+    /// Returns the sizes for rows of at most these numbers of distinct columns, of `cols`.
     pub fn of<K: Key>(rows: impl Iterator<Item = usize>, cols: usize, rule: Rule) -> Self {
         let (mut table, mut array, mut row) = (0, 0, 0);
         for most in rows.filter(|&most| most > 0) {
@@ -50,33 +49,32 @@ impl Needs {
         Needs { slots, array, row, bits, window, window_sums: window, trace: 0 }
     }
 
-    /// Without the row itself and its sums: what counting needs.
+    /// Returns the sizes for counting, without the row itself and its sums.
     pub fn to_count(self) -> Self {
         Needs { row: 0, bits: 0, window_sums: 0, ..self }
     }
 
-    /// And to follow rows of at most so many products.
+    /// Adds a trace of at most this many products.
     pub fn with_trace(self, products: usize) -> Self {
         Needs { trace: products, ..self }
     }
 }
 
-/// Bytes that no two threads may write apart from each other: two cache lines,
-/// for processors fetch them in pairs.
+/// Bytes that at most one thread may write: two cache lines, since processors fetch them in pairs.
 const APART: usize = 128;
 
-/// Bytes of so many elements of T and what makes them fill whole pairs of cache lines. A
-/// row of C has a few entries in many products: the lists and sums of all
-/// threads would lie in one line, which then moves between them at every store.
+/// Returns the bytes of `count` elements of T, rounded up to whole pairs of cache lines. In many products a
+/// row of C has few entries: without padding the lists and sums of all threads would share a line, which
+/// would then move between their caches at every store.
 fn padded<T>(count: usize) -> usize {
-    // More than that no buffer has.
+    // No buffer is larger than that.
     count.saturating_mul(size_of::<T>()).min(isize::MAX as usize).next_multiple_of(APART)
 }
 
-/// Takes so many elements of T off the front.
+/// Splits `count` elements of T off the front of `rest`.
 fn take<'a, T: Pod>(rest: &mut &'a mut [u8], count: usize) -> &'a mut [T] {
     if count == 0 {
-        // The address of no bytes at all need not be aligned.
+        // An empty slice need not be aligned for the cast below.
         return &mut [];
     }
     let (part, tail) = std::mem::take(rest).split_at_mut(padded::<T>(count));
@@ -87,42 +85,42 @@ fn take<'a, T: Pod>(rest: &mut &'a mut [u8], count: usize) -> &'a mut [T] {
 /// Accumulators of one thread.
 #[repr(align(128))] // APART
 pub struct Set<'a, K, T> {
-    /// For rows with few of the columns.
+    /// Accumulator for rows with few of the columns.
     pub hash: HashPlaces<'a, K>,
-    /// For rows with many.
+    /// Accumulator for rows with many of the columns.
     pub array: ArrayPlaces<'a>,
-    /// For rows whose columns lie near each other.
+    /// Accumulator for rows with neighbouring columns.
     pub window: Window<'a, T>,
-    /// The row itself.
+    /// The row that is being computed.
     pub row: Row<'a, K, T>,
 }
 
-/// The present row; nothing of it in the symbolic phase.
+/// The row that is being computed; empty in the symbolic phase.
 pub struct Row<'a, K, T> {
-    /// Columns.
+    /// Column indices.
     pub list: &'a mut [K],
-    /// Zeros; sorts the list.
+    /// Bitmap that sorts `list`; zero between uses.
     pub bits: &'a mut [u64],
-    /// Sums, by place.
+    /// Sums, by place in the accumulator.
     pub sums: &'a mut [T],
-    /// Places of the columns in the order of the list.
+    /// Places of the columns, in the order of `list`.
     pub order: &'a mut [u32],
     /// Places of the products.
     pub trace: &'a mut [u32],
 }
 
-/// The sets of all threads.
+/// Accumulators of all threads.
 #[derive(Debug)]
 pub struct Scratch<K: Key, T: Pod> {
     needs: Needs,
     sets: usize,
-    /// Zeros at first, in as many parts.
+    /// Memory of all sets, zeroed when allocated.
     bytes: Buffer<u8>,
     types: PhantomData<(K, T)>,
 }
 
 impl<K: Key, T: Pod + Send> Scratch<K, T> {
-    /// For as many threads, up to `sets`, as the memory limit leaves room for.
+    /// Allocates memory for as many threads, up to `sets`, as the memory limit permits.
     pub fn new(cx: &Context, mut sets: usize, needs: Needs) -> Result<Self> {
         let Needs { slots, array, row, bits, window, window_sums, trace } = needs;
         let each = [
@@ -147,9 +145,8 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
         }
     }
 
-    /// Runs `work` with every item (see [`super::rows::cut_items`]). Each
-    /// thread takes the next item that nobody has taken; an item's rows are
-    /// done by one thread, one after the other.
+    /// Calls `work` for every item (see [`super::rows::cut_items`]). Each thread takes the next unprocessed
+    /// item; an item's rows are processed by one thread in order.
     pub fn for_each_item(&mut self, items: &[i64], work: impl Fn(&mut Set<'_, K, T>, Range<usize>) + Sync) {
         let next = AtomicUsize::new(0);
         let mut sets = self.split();
@@ -174,7 +171,7 @@ impl<K: Key, T: Pod + Send> Scratch<K, T> {
                 hash: HashPlaces::new(take(rest, slots)),
                 array: ArrayPlaces::new({
                     let array: &mut [u32] = take(rest, array);
-                    // What an earlier run has left holds stamps; a run starts with generation 1.
+                    // An earlier run has left stamps here, and a run starts with generation 1.
                     array.fill(0);
                     array
                 }),

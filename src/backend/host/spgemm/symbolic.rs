@@ -1,5 +1,5 @@
-//! The symbolic phase: how many distinct columns each row of the product has.
-//! Generic over index types alone.
+//! The symbolic phase: counts the distinct columns of each row of the product. It is generic over index types
+//! alone.
 
 use super::places::{Key, Places, Rule};
 use super::rows::{find_steps, product_step, walk, NEW};
@@ -9,17 +9,17 @@ use crate::backend::host::operand::{Factor, Shared};
 use crate::error::Result;
 use crate::memory::{Buffer, Context};
 
-/// What the symbolic phase finds.
+/// Result of the symbolic phase.
 #[derive(Debug)]
 pub struct Counted {
-    /// Row offsets of the product: rows + 1, base 0.
+    /// Row offsets of the product: rows + 1, with base 0.
     pub offsets: Buffer<i64>,
-    /// How each row follows from the one before ([`Factor::step`]).
+    /// Step from the row before to each row ([`Factor::step`]).
     pub steps: Buffer<u8>,
 }
 
-/// Counts the entries of left · right. `products` bounds each row; memory is the
-/// result, a byte a row of `right`, and `sets` accumulators for the largest row.
+/// Counts the entries of left · right. `products` bounds those of each row. It allocates the result, one byte
+/// per row of `right`, and `sets` accumulators for the largest row.
 pub fn count_entries<K: Key>(
     cx: &Context,
     left: &Factor,
@@ -52,15 +52,15 @@ pub fn count_entries<K: Key>(
                 count_row(set, left, row, (right, indices), most, rule)
             };
             previous = count;
-            // SAFETY: both are borrowed until all rows are counted, and each row
-            // is in one item, which one thread takes.
+            // SAFETY: both are borrowed until all rows are counted, and each row is in one item, which one
+            // thread processes.
             unsafe {
                 counts.set(row, count as i64);
                 shared_steps.set(row, step);
             }
         }
     });
-    // The sum is at most that of the products, which fits.
+    // The sum is at most the number of products, which fits.
     for row in 0..left.rows {
         offsets[row + 1] += offsets[row];
     }

@@ -1,13 +1,12 @@
-//! SpGEMM on the host, algorithm `tile`: C = alpha · op(A) · op(B) on sparse tiles of
-//! 16 × 16 (src/format/tile.rs), in the steps of Niu et al., TileSpGEMM (PPoPP 2022),
-//! section 3.3. A thread has rows of tiles. Where the paper intersects lists of tiles, a
-//! thread here knows the tile of C in every column: it goes through A's tiles and the rows of
-//! tiles of B that they meet, so that the entries of C add their products in the order of A's
-//! row.
+//! SpGEMM on the host, algorithm `tile`: C = alpha · op(A) · op(B) with sparse tiles of 16 × 16
+//! (src/format/tile.rs), in the steps of Niu et al., TileSpGEMM (PPoPP 2022), section 3.3. A thread computes
+//! rows of tiles. Where the paper intersects lists of tiles, a thread here has a table of the tile of C in
+//! every column: it goes through A's tiles and the corresponding rows of tiles of B, so that entries of C add
+//! their products in the order of A's row.
 //!
-//! build makes the tiles of A and B, or takes those of the user's (tiles.rs); symbolic those of C
-//! (steps 1 and 2); numeric its values, in tiles first (step 3), which may stay, and then in the
-//! user's arrays.
+//! build makes the tiles of A and B, or takes the user's (tiles.rs); symbolic computes the pattern of C's
+//! tiles (steps 1 and 2); numeric computes its values, first in tiles (step 3), which may be the result, and
+//! then copies them to the user's arrays.
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -27,29 +26,30 @@ use crate::select::{Choice, Source};
 use crate::support::Combo;
 use crate::types::{Accumulator, Address, LayoutKind, Storage};
 
-/// The executor.
+/// The executor of algorithm `tile`.
 pub struct HostTile<C: Combo> {
     problem: SpgemmProblem,
     a: TileFactor<C::A, C::Acc>,
     b: TileFactor<C::X, C::Acc>,
-    /// The tiles are those of op(A)ᵀ and op(B)ᵀ, and the product is Cᵀ = op(B)ᵀ · op(A)ᵀ.
+    /// True if the tiles are those of op(A)ᵀ and op(B)ᵀ, and the product is Cᵀ = op(B)ᵀ · op(A)ᵀ.
     transposed: bool,
     products: i64,
     product: Option<Product>,
 }
 
-/// What is known of C.
+/// The pattern of C, which the symbolic phase computes.
 struct Product {
     pattern: Arc<TilePattern>,
-    /// Offsets of its rows.
+    /// Offsets of C's rows.
     offsets: Buffer<i64>,
 }
 
-/// The tiles of left · right.
+/// The two factors, as the source of the tiles of left · right.
 struct Pairs<'a>(&'a TilePattern, &'a TilePattern);
 
 impl Pairs<'_> {
-    /// Tiles of the left factor, and of the right factor's row of tiles that each meets.
+    /// Returns the pairs of a tile of the left factor and a tile of the right factor that are multiplied for
+    /// a row of tiles of C.
     fn of_row(&self, tile_row: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
         let Pairs(left, right) = self;
         let meets = |tile: usize| right.tiles(left.columns[tile] as usize).map(move |other| (tile, other));
@@ -89,7 +89,7 @@ impl<C: Combo> HostTile<C> {
         Ok(HostTile { problem, a, b, transposed, products, product: None })
     }
 
-    /// The same where A or B is in tiles.
+    /// Creates the executor if A or B is in tiles.
     pub fn of_tiles(
         cx: &Context,
         problem: SpgemmProblem,
@@ -118,7 +118,7 @@ impl<C: Combo> HostTile<C> {
         Ok(tile)
     }
 
-    /// The left and the right factor.
+    /// Returns the left and the right factor.
     fn factors(&self) -> (&TileLayout<C::Acc>, &TileLayout<C::Acc>) {
         if self.transposed {
             (&self.b, &self.a)
@@ -127,7 +127,7 @@ impl<C: Combo> HostTile<C> {
         }
     }
 
-    /// Step 3: values of C, tile by tile.
+    /// Computes the values of C, tile by tile (step 3 of the paper).
     fn multiply(
         &self,
         cx: &Context,
@@ -177,7 +177,7 @@ impl<C: Combo> HostTile<C> {
         Ok(values)
     }
 
-    /// The numeric phase.
+    /// Runs the numeric phase.
     fn write(&self, cx: &Context, alpha: Address, c: &SparseMatrix, product: &Product) -> Result<()> {
         let Product { pattern, offsets } = product;
         let target = Target::check(c, "C", shape_of(pattern, self.transposed), self.problem.types.y)?;
@@ -188,16 +188,15 @@ impl<C: Combo> HostTile<C> {
     }
 }
 
-/// Rows, columns and entries of a matrix whose tiles these are, or with `transposed` those of its
-/// transpose.
+/// Returns the rows, columns and entries of a matrix in tiles, or with `transposed` those of its transpose.
 pub fn shape_of(pattern: &TilePattern, transposed: bool) -> (usize, usize, i64) {
     let (rows, cols) = (pattern.row_count, pattern.col_count);
     let (rows, cols) = if transposed { (cols, rows) } else { (rows, cols) };
     (rows, cols, pattern.nnz() as i64)
 }
 
-/// Writes tiles into a matrix in CSR or CSC of their shape; `offsets` are those of their rows. The values go as
-/// soon as they have been copied.
+/// Writes tiles into a matrix in CSR or CSC of their shape; `offsets` are those of their rows. `values` are
+/// freed as soon as they have been copied.
 pub fn store<T: Accumulator, Y: Storage<T>>(
     cx: &Context,
     (pattern, offsets): (&TilePattern, &[i64]),
@@ -206,7 +205,7 @@ pub fn store<T: Accumulator, Y: Storage<T>>(
     c: &Target,
 ) -> Result<()> {
     if c.takes_rows(transposed) {
-        // SAFETY: C has been checked, and its owner leaves it alone while the call runs.
+        // SAFETY: C has been checked, and its owner does not access it while the call runs.
         return unsafe {
             let out = Output::<i32, Y>::direct(c, None)?;
             copy_rows(cx, pattern, offsets, &values, &out)?;
@@ -219,12 +218,12 @@ pub fn store<T: Accumulator, Y: Storage<T>>(
     copy_rows(cx, pattern, offsets, &values, &Output::staging(Some(&mut columns), &mut staged))?;
     drop(values);
     let staged = Staged { offsets, columns: &columns, values: &staged };
-    // SAFETY: as above.
+    // SAFETY: as for `Output::direct` above.
     unsafe { staged.transpose_into(c, &mut starts, pool::size()) }
 }
 
-/// Adds the products of a row of a tile of the left factor with a tile of the right one to the
-/// sums of that row of a tile of C, whose columns are `mask`.
+/// Adds the products of one row of a tile of the left factor with a tile of the right one to the sums of that
+/// row of a tile of C, whose columns are `mask`.
 #[inline(always)]
 fn multiply_row<T: Accumulator>(
     (left, tile, row): (&TileLayout<T>, usize, usize),
@@ -239,7 +238,7 @@ fn multiply_row<T: Accumulator>(
         let from = right.pattern.position(other, k);
         let values = &right.values[from..from + met.count_ones() as usize];
         if met == mask {
-            // The columns of C: no place is looked for.
+            // The row has exactly the columns of C, so no position is computed.
             for (sum, value) in sums.iter_mut().zip(values) {
                 *sum += factor * *value;
             }
@@ -251,7 +250,7 @@ fn multiply_row<T: Accumulator>(
     }
 }
 
-/// Writes columns and values of C by rows.
+/// Writes the columns and values of C by rows.
 fn copy_rows<T: Accumulator, Y: Storage<T>>(
     cx: &Context,
     pattern: &TilePattern,
@@ -275,8 +274,8 @@ fn copy_rows<T: Accumulator, Y: Storage<T>>(
                 list[at] = column as i32;
                 at += 1;
             });
-            // SAFETY: rows are in one part, which one thread has, and their ranges are apart;
-            // whoever made the output keeps its arrays borrowed.
+            // SAFETY: each row is in one part, which one thread has, and the ranges of rows are disjoint; the
+            // creator of the output keeps its arrays borrowed.
             let to = unsafe { out.row(own, list) };
             let mut at = 0;
             pattern.for_each_of_row(row, |_, position| {
@@ -320,7 +319,7 @@ impl<C: Combo> SpgemmExecutor for HostTile<C> {
         Ok(contents(Arc::new(layout), self.transposed))
     }
 
-    /// A's values first: if B's fail (out of memory), A's new ones stay, and the call can be
+    /// Updates A's values first: if B's fail (out of memory), A's new ones stay, and the call can be
     /// repeated.
     fn update_values(&mut self, cx: &Context, a: Address, b: Address) -> Result<()> {
         if !a.is_null() {

@@ -1,5 +1,5 @@
-//! Matrices in sparse tiles in host memory (src/matrix/tiles.rs): from CSR and CSC, back to them,
-//! and as factors of algorithm `tile`.
+//! Matrices in sparse tiles in host memory (src/matrix/tiles.rs): conversion from and to CSR and CSC, and
+//! factors of algorithm `tile`.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::select::Source;
 use crate::support::{dispatch_spgemm, Combo, ComboVisitor, Types};
 use crate::types::{Accumulator, ComputeType, DataType, Element, Format, IndexType, Operation};
 
-/// Types of a product of matrices with these values.
+/// Returns the types of a product of matrices with these values.
 fn types_of(a: DataType) -> Types {
     let compute = match a {
         DataType::R64F => ComputeType::R64F,
@@ -27,7 +27,7 @@ fn types_of(a: DataType) -> Types {
     Types { a, x: a, y: compute.scalar(), compute }
 }
 
-/// Rows and columns that 31 bits number.
+/// Checks that rows and columns can be numbered by 31 bits.
 fn check_shape(rows: usize, cols: usize, name: &str) -> Result<()> {
     let most = rows.max(cols);
     if i32::try_from(most).is_ok() {
@@ -38,7 +38,7 @@ fn check_shape(rows: usize, cols: usize, name: &str) -> Result<()> {
     )))
 }
 
-/// A layout, or with `by_columns` that of its transpose, as contents.
+/// Wraps a layout, or with `by_columns` that of the transpose, as the contents of a matrix in tiles.
 pub fn contents<T: Accumulator>(layout: Arc<TileLayout<T>>, by_columns: bool) -> Tiles {
     let pattern = &layout.pattern;
     let (rows, cols) = (pattern.row_count as i64, pattern.col_count as i64);
@@ -48,7 +48,7 @@ pub fn contents<T: Accumulator>(layout: Arc<TileLayout<T>>, by_columns: bool) ->
     Tiles { shape, contents: Box::new(layout) }
 }
 
-/// The layout of contents.
+/// Returns the layout in the contents of a matrix in tiles.
 pub fn layout_of<T: Accumulator>(tiles: &Tiles, name: &str) -> Result<Arc<TileLayout<T>>> {
     tiles
         .contents
@@ -57,7 +57,7 @@ pub fn layout_of<T: Accumulator>(tiles: &Tiles, name: &str) -> Result<Arc<TileLa
         .ok_or_else(|| Error::invalid(name, "its tiles are of another type or backend than the plan's"))
 }
 
-/// See [`crate::backend::Backend::make_tiles`].
+/// Implements [`crate::backend::Backend::make_tiles`].
 pub fn make(cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
     struct Make<'a>(&'a Context, &'a SparseMatrix);
     impl ComboVisitor for Make<'_> {
@@ -73,7 +73,7 @@ pub fn make(cx: &Context, a: &SparseMatrix) -> Result<Tiles> {
     dispatch_spgemm(types_of(a.value_type()), Make(cx, a))
 }
 
-/// See [`crate::backend::Backend::write_tiles`].
+/// Implements [`crate::backend::Backend::write_tiles`].
 pub fn write(cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
     struct Write<'a>(&'a Context, &'a Tiles, &'a SparseMatrix);
     impl ComboVisitor for Write<'_> {
@@ -91,19 +91,19 @@ pub fn write(cx: &Context, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
     dispatch_spgemm(types_of(tiles.shape.value_type), Write(cx, tiles, b))
 }
 
-/// Contents as CSR, or CSC where they are by columns, in memory of the call's allocator.
+/// A matrix in tiles converted to CSR, or to CSC if it is by columns, in memory of the call's allocator.
 #[derive(Debug)]
 pub struct Plain {
-    /// Its arrays are those below.
+    /// Descriptor of the arrays below.
     pub matrix: SparseMatrix,
-    /// Kept for their addresses.
+    /// The buffers own the memory of `matrix`.
     _offsets: Buffer<i64>,
     _indices: Buffer<i32>,
     _values: Buffer<u64>,
 }
 
 impl Plain {
-    /// Arrays for a matrix of this shape, of CSR or, with `by_columns`, of CSC.
+    /// Allocates arrays for a matrix of this shape, in CSR or, with `by_columns`, in CSC.
     pub fn room(cx: &Context, shape: &TileShape) -> Result<Self> {
         let major = if shape.by_columns { shape.cols } else { shape.rows };
         let offsets = Buffer::<i64>::zeroed(&cx.allocator, major as usize + 1)?;
@@ -115,7 +115,7 @@ impl Plain {
         Ok(Plain { matrix, _offsets: offsets, _indices: indices, _values: values })
     }
 
-    /// A copy of contents.
+    /// Converts the contents of a matrix in tiles.
     pub fn of(cx: &Context, tiles: &Tiles) -> Result<Self> {
         let room = Self::room(cx, &tiles.shape)?;
         write(cx, tiles, &room.matrix)?;
@@ -134,34 +134,33 @@ fn build<V: crate::types::Storage<T>, T: Accumulator>(
     })
 }
 
-/// Tiles of a factor.
+/// The tiles of a factor, with their owner.
 enum Owned<T: Accumulator> {
-    /// A copy.
+    /// The plan's own copy.
     Plan(TileLayout<T>),
-    /// The user's, in place.
+    /// The user's tiles, in place.
     Shared(Arc<TileLayout<T>>),
 }
 
-/// A factor of algorithm `tile`: the tiles of op(A) or, where columns of C are computed, of its
-/// transpose.
+/// A factor of algorithm `tile`: the tiles of op(A) or, if columns of C are computed, of its transpose.
 pub struct TileFactor<V: Element, T: Accumulator> {
     name: &'static str,
     op: Operation,
     tiles: Owned<T>,
-    /// The arrays that the tiles are made of; none where A is in tiles.
+    /// Operand from which the tiles are made; `None` if A is in tiles.
     operand: Option<Operand<V>>,
-    /// The pattern of A where that is in tiles.
+    /// The pattern of A if it is in tiles.
     pattern: Option<Arc<TilePattern>>,
 }
 
 impl<V: crate::types::Storage<T>, T: Accumulator> TileFactor<V, T> {
-    /// From arrays.
+    /// Creates the factor from an operand.
     pub fn of_operand(cx: &Context, operand: Operand<V>, op: Operation, name: &'static str) -> Result<Self> {
         let tiles = Owned::Plan(build(cx, &operand, name)?);
         Ok(TileFactor { name, op, tiles, operand: Some(operand), pattern: None })
     }
 
-    /// From tiles: themselves where they are `in_place`.
+    /// Creates the factor from tiles, which are shared if `in_place` and otherwise copied.
     pub fn of_tiles(
         cx: &Context,
         tiles: &Tiles,
@@ -175,14 +174,14 @@ impl<V: crate::types::Storage<T>, T: Accumulator> TileFactor<V, T> {
             Owned::Shared(layout)
         } else {
             let plain = Plain::of(cx, tiles)?;
-            // Values of tiles have the type of the sums, which of those in tiles V is, too.
+            // Values of tiles have the type of the sums, and for a matrix in tiles that is also V.
             let rows = Operand::<V>::build(cx, &plain.matrix, op, Source::Canonical, name, false)?;
             Owned::Plan(build(cx, &rows, name)?)
         };
         Ok(TileFactor { name, op, tiles, operand: None, pattern })
     }
 
-    /// Whether nothing was copied.
+    /// Returns whether the user's tiles are read without a copy.
     pub fn in_place(&self) -> bool {
         matches!(self.tiles, Owned::Shared(_))
     }
@@ -196,7 +195,7 @@ impl<V: crate::types::Storage<T>, T: Accumulator> TileFactor<V, T> {
         operand.with_plain(cx, self.name, |rows| layout.refill(&cx.allocator, &rows.pattern, rows.values))
     }
 
-    /// Takes other contents of the matrix, of the same pattern.
+    /// Takes new contents of the matrix in tiles, which must have the same pattern.
     pub fn update_tiles(&mut self, cx: &Context, tiles: &Tiles) -> Result<()> {
         let layout = layout_of::<T>(tiles, self.name)?;
         let same = |of: &Arc<TilePattern>| {
@@ -224,7 +223,7 @@ impl<V: Element, T: Accumulator> Deref for TileFactor<V, T> {
     }
 }
 
-/// Multiplications of entries of `left` with entries of `right`.
+/// Returns the number of multiplications of entries of `left` with entries of `right`.
 pub fn count_products(cx: &Context, left: &TilePattern, right: &TilePattern) -> Result<i64> {
     let offsets = right.row_offsets(&cx.allocator)?;
     let mut products = 0_i64;

@@ -1,11 +1,10 @@
-//! The accumulator of rows whose columns lie near each other: one sum and one
-//! flag for each column from the row's first to its last, in order, so that
-//! nothing is searched for and nothing sorted. Rows of the right factor without
-//! gaps are added as they are, by vector code.
+//! The accumulator of rows with neighbouring columns: one sum and one flag for each column from the row's
+//! first to its last, in order, so that nothing is searched or sorted. Rows of the right factor without gaps
+//! are added by vector code.
 //!
-//! The first and last columns are those of the rows of the right factor, as if
-//! these were sorted, or all of the product where it has few. A row that is not
-//! sorted may leave the window; its products are then taken elsewhere.
+//! The window spans the first and last columns of the rows of the right factor, as if these were sorted, or
+//! all columns of a product that has few. A row that is not sorted may leave the window; it is then computed
+//! by another accumulator.
 
 use std::ops::Range;
 
@@ -14,47 +13,47 @@ use super::rows::walk;
 use crate::backend::host::operand::Factor;
 use crate::types::{Accumulator, Index, Storage};
 
-/// Columns of the widest window: its sums in fp64 take a quarter of the second
-/// level cache of 1 MiB.
+/// Columns of the widest window: its sums in fp64 take a quarter of a second-level cache of 1 MiB.
 pub const WINDOW: usize = 1 << 15;
 
-/// Columns of a window for each entry of the row at the most. Without an entry 32
-/// columns take about a nanosecond, and sorting an entry takes 2 to 8.
+/// Maximum number of columns of a window per entry of the row. 32 columns without an entry take about a
+/// nanosecond, and sorting an entry takes 2 to 8.
 pub const SPREAD: usize = 32;
 
-/// The same for each product where entries are counted: a column takes about a fifth of
-/// a product, and products may be many times the entries.
+/// Maximum number of columns of a window per product when entries are counted: a column takes about a fifth
+/// of the time of a product, and there may be many times as many products as entries.
 pub const SPREAD_COUNT: usize = 4;
 
-/// Fewest entries for which a window is looked for: rows of a road network, of 5
-/// entries, took half as long again with it.
+/// Minimum number of entries for which a window is tried: rows of a road network, with 5 entries, took 1.5
+/// times as long with windows.
 const FEW: usize = 16;
 
-/// So many columns for each entry are a window without a look at the row.
+/// Number of columns per entry up to which all columns of the product are the window, without reading the
+/// row.
 const DENSE: usize = 4;
 
-/// Fewest columns without a gap that are taken together.
+/// Minimum length of a run of consecutive columns that is added by vector code.
 const RUN: usize = 8;
 
-/// Flags that are looked at together: a vector of AVX2.
+/// Number of flags that are tested together: a vector of AVX2.
 const GROUP: usize = 32;
 
-/// Memory of a window. All zeros between rows.
+/// The memory of a window. It is all zeros between rows.
 pub struct Window<'a, T> {
-    /// Sums by column; none in the symbolic phase.
+    /// Sums by column; empty in the symbolic phase.
     pub sums: &'a mut [T],
-    /// 1 where the row has the column; a multiple of [`GROUP`] long.
+    /// 1 for the columns that the row has, otherwise 0; its length is a multiple of [`GROUP`].
     pub seen: &'a mut [u8],
 }
 
-/// Columns that a window needs for rows of at most `most` entries.
+/// Returns the columns of the memory for windows of rows of at most `most` entries.
 pub fn width(most: usize, cols: usize, window: usize) -> usize {
     cols.min(window).min(most.saturating_mul(SPREAD)).next_multiple_of(GROUP)
 }
 
-/// The indices from the first to the last that a row of the product has or may have, if
-/// the rows of the right factor are sorted; None if they are more than `widest` or a window
-/// does not suit a row of at most `most` entries.
+/// Returns the index range from the first to the last column that a row of the product has or may have, if
+/// the rows of the right factor are sorted. `None` if it is longer than `widest` or a window does not suit a
+/// row of at most `most` entries.
 #[inline(always)]
 pub fn span<J: Index>(
     left: &Factor,
@@ -81,14 +80,14 @@ pub fn span<J: Index>(
     (width <= widest).then_some(first..last + 1)
 }
 
-/// Whether indices are one more each than the one before, and many enough.
+/// Returns whether the indices are consecutive, and at least [`RUN`].
 #[inline(always)]
 fn is_run<J: Index>(indices: &[J]) -> bool {
     let (Some(&first), Some(&last)) = (indices.first(), indices.last()) else {
         return false;
     };
     let first = first.to_i64();
-    // Not `all`: without an early exit this is vector code.
+    // Unlike `all`, a fold without an early exit is compiled to vector code.
     let holds = |(i, index): (usize, &J)| *index == J::from_i64(first + i as i64);
     indices.len() >= RUN
         && last.to_i64() - first == indices.len() as i64 - 1
@@ -96,7 +95,7 @@ fn is_run<J: Index>(indices: &[J]) -> bool {
 }
 
 impl<T> Window<'_, T> {
-    /// The number of distinct columns of a row; None if it leaves the window.
+    /// Returns the number of distinct columns of a row; `None` if the row leaves the window.
     #[inline(always)]
     pub fn count<J: Index>(
         &mut self,
@@ -132,9 +131,8 @@ impl<T> Window<'_, T> {
 }
 
 impl<T: Accumulator> Window<'_, T> {
-    /// Adds `factor` times a row of the right factor to the window that begins at
-    /// index `start` and has `width` columns, and with FLAGS marks its columns.
-    /// False if it leaves the window.
+    /// Adds `factor` times a row of the right factor to the window that begins at index `start` and has
+    /// `width` columns, and with FLAGS marks its columns. Returns false if the row leaves the window.
     #[inline(always)]
     pub fn add<const FLAGS: bool, J: Index, R: Storage<T>>(
         &mut self,
@@ -170,9 +168,9 @@ impl<T: Accumulator> Window<'_, T> {
         true
     }
 
-    /// Moves the sums of the flagged columns to `sums` and the columns to `list`, in
-    /// order, and clears the first `width` columns. Returns how many there were; those
-    /// that find no room are dropped.
+    /// Moves the sums of the flagged columns to `sums` and the columns to `list`, in order, and clears the
+    /// first `width` columns. Returns the number of flagged columns; those beyond the end of `list` or `sums`
+    /// are dropped.
     #[inline(always)]
     pub fn take<K: Key>(&mut self, (first, width): (i64, usize), list: &mut [K], sums: &mut [T]) -> usize {
         let mut count = 0;
@@ -243,7 +241,7 @@ mod tests {
         assert_eq!(list[..], expected);
         assert_eq!((packed[0], packed[1], packed[2], packed[21]), (5.0, 9.0, 2.0, 3.0));
 
-        // What leaves the window on either side is noticed, and nothing is written there.
+        // Rows that leave the window on either side are noticed, and nothing is written outside.
         let after: Vec<i32> = (1090..1110).collect();
         let before: Vec<i32> = (990..1010).collect();
         for outside in [&[1050, 1100][..], &[1050, 999], &after[..], &before[..]] {
@@ -251,7 +249,7 @@ mod tests {
             assert!(!window.add::<true, _, _>(at, (outside, &values[..]), 1.0));
             window.clear(width);
         }
-        // A list that is too short is left as it is beyond its end.
+        // Columns beyond the end of a list that is too short are dropped.
         assert!(window.add::<true, _, _>(at, (&run, &[1.0; 20][..]), 2.0));
         assert_eq!(window.take((1000, width), &mut list[..3], &mut packed[..3]), 20);
         assert!(sums.iter().all(|&sum| sum == 0.0) && seen.iter().all(|&flag| flag == 0));

@@ -1,6 +1,6 @@
-//! SpMM `smat` on the host: C = alpha · op(A) · op(B) + beta · C on [`Bcsr`]. An item is
-//! a row block; it is swept once per block of columns of C. Each element of C is one sum
-//! in the order of the row's entries, so nothing depends on the number of threads.
+//! SpMM `smat` on the host: C = alpha · op(A) · op(B) + beta · C with the layout [`Bcsr`]. An item is a row
+//! block; it is swept once per block of columns of C. Each element of C is one sum in the order of the row's
+//! entries, so results do not depend on the number of threads.
 
 use super::{Opened, Product};
 use crate::backend::host::layout::{Layout, OpA};
@@ -17,24 +17,24 @@ use crate::select::{Clusters, Source};
 use crate::support::Combo;
 use crate::types::{Element, LayoutKind, Reorder, Storage};
 
-/// Columns of C that an item has sums of at one time: 16 rows of them, and the rows of
-/// B of a block, are at most 16 KB of the first level's cache.
+/// Columns of C whose sums an item holds at one time: the sums of 16 rows, and the rows of B of a block, take
+/// at most 16 KB of the first-level cache.
 const COLUMNS: usize = 64;
 
-/// The order of the rows.
+/// The row order to build the layout with.
 pub(super) enum Wanted<'a> {
-    /// Their own.
+    /// The order of the matrix.
     AsTheyAre,
-    /// Clusters of rows that are alike, if they leave fewer blocks.
+    /// Clusters of similar rows, if they leave fewer blocks.
     Clusters,
     /// The clusters of an earlier analysis.
     Kept(&'a KeptOrder),
-    /// The places of a layout of the same pattern.
+    /// Row at each position of a layout of the same pattern.
     Places(&'a [u32]),
 }
 
 impl<'a> Wanted<'a> {
-    /// Of what was chosen.
+    /// Returns the row order that a choice asks for.
     pub fn of(clusters: &'a Clusters) -> Self {
         match clusters {
             Clusters::Kept(order) => Wanted::Kept(order),
@@ -44,7 +44,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Blocks of `width` columns, or of as many as values of the type take.
+/// Builds blocks of `width` columns, or of the default width for the value type if it is `None`.
 pub(super) fn arrange<V: Element>(
     cx: &Context,
     a: &OpA,
@@ -52,7 +52,7 @@ pub(super) fn arrange<V: Element>(
     width: Option<usize>,
 ) -> Result<Bcsr<V>> {
     let rules = smat::rules(size_of::<V>(), width.unwrap_or(widest(size_of::<V>())));
-    // A copy on the way, since the rows must be sorted.
+    // The operand is copied on the way, since the rows must be sorted.
     a.arrange(cx, Source::Canonical, |allocator, rows, origin| {
         let places = match wanted {
             Wanted::AsTheyAre => None,

@@ -1,8 +1,8 @@
-//! SpMM `dense`: C = alpha · op(A) · op(B) + beta · C on all of op(A), zeros and all. An item
-//! is a block of rows, swept once per block of columns of C, so that a row of B is read once
-//! for several rows. What is not finite is computed again from the stored entries, since a 0
-//! that is not stored may have met an infinity. Each element of C is one sum in the order of
-//! the columns, so nothing depends on the number of threads.
+//! SpMM `dense`: C = alpha · op(A) · op(B) + beta · C with op(A) as a dense matrix, zeros included. An item
+//! is a block of rows, swept once per block of columns of C, so that a row of B is read once for several
+//! rows. Elements of C that are not finite are computed again from the stored entries, since a zero that is
+//! not stored may have met an infinity. Each element of C is one sum in the order of the columns, so results
+//! do not depend on the number of threads.
 
 use super::{Opened, Product};
 use crate::backend::host::layout::{Layout, OpA};
@@ -16,17 +16,16 @@ use crate::select::Source;
 use crate::support::Combo;
 use crate::types::{Accumulator, LayoutKind, Storage};
 
-/// Rows of an item that share what is read of B.
+/// Rows of an item, which share the loads of B.
 const ROWS: usize = 4;
-/// Columns of C that an item has sums of at one time: 4 rows of 16 floats are 8 of 16 vector
-/// registers.
+/// Columns of C whose sums an item holds at one time: 4 rows of 16 floats take 8 of 16 vector registers.
 const COLUMNS: usize = 16;
-/// Items of one task.
+/// Number of items in one parallel task.
 const ITEMS: usize = 4;
 
-/// All of op(A).
+/// op(A) as a dense matrix, with the stored entries.
 pub(super) struct All<C: Combo> {
-    /// For what is not finite, and for new values.
+    /// Stored entries, for elements of C that are not finite, and for new values.
     operand: Operand<C::A>,
     dense: Dense<C::Acc>,
     nnz: usize,
@@ -90,7 +89,7 @@ impl<C: Combo> Product<C> for All<C> {
                     for (at, sums) in sums.iter_mut().enumerate() {
                         let Some(row) = row(at) else { continue };
                         for (lane, sum) in sums[..columns].iter_mut().enumerate() {
-                            // An infinity or NaN times 0 is no 0.
+                            // An infinity or NaN times 0 is NaN, not 0.
                             if *sum * C::Acc::ZERO != C::Acc::ZERO {
                                 *sum = stored(row, first + lane);
                             }
@@ -103,14 +102,14 @@ impl<C: Combo> Product<C> for All<C> {
     }
 }
 
-/// One product while it runs.
+/// One running product.
 struct Running<'a, C: Combo> {
     dense: &'a Dense<C::Acc>,
     opened: &'a Opened<'a, C>,
 }
 
 impl<C: Combo> Running<'_, C> {
-    /// [`Self::sums`], compiled for wider vectors; the same bits.
+    /// Calls [`Self::sums`], compiled for wider vectors, with the same bits.
     ///
     /// # Safety
     /// The processor has AVX2, FMA and F16C.
@@ -125,7 +124,7 @@ impl<C: Combo> Running<'_, C> {
         self.sums(row, first, columns, sums);
     }
 
-    /// Σ over the columns of op(A). Rows beyond the last are the last again.
+    /// Adds the products over all columns of op(A) to `sums`. Rows beyond the last one repeat the last one.
     #[inline(always)]
     fn sums(&self, row: usize, first: usize, columns: usize, sums: &mut [[C::Acc; COLUMNS]; ROWS]) {
         let (opened, shape) = (self.opened, &self.dense.shape);

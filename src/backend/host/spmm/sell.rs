@@ -1,7 +1,6 @@
-//! SpMM `sell`: C = alpha · op(A) · op(B) + beta · C on [`SellLayout`], for few columns. An
-//! item is some slices, or a long row; it is swept once per block of columns of C. Each
-//! element of C is one sum in the order of the row's entries, so nothing depends on the
-//! number of threads.
+//! SpMM `sell`: C = alpha · op(A) · op(B) + beta · C with the layout [`SellLayout`], for few columns. An item
+//! is some slices, or a long row; it is swept once per block of columns of C. Each element of C is one sum in
+//! the order of the row's entries, so results do not depend on the number of threads.
 
 use std::ops::Range;
 
@@ -14,7 +13,7 @@ use crate::format::sell::{with_stored, Piece, SellLayout, LANES, NO_ROW};
 use crate::support::Combo;
 use crate::types::Storage;
 
-/// Columns of C that a row has sums of at one time.
+/// Columns of C whose sums a row holds at one time.
 const COLUMNS: usize = 16;
 
 impl<C: Combo> Product<C> for Slices<C::A> {
@@ -36,15 +35,15 @@ impl<C: Combo> Product<C> for Slices<C::A> {
     }
 }
 
-/// Where a row's entries are.
+/// The location of a row's entries.
 #[derive(Clone, Copy)]
 enum Entries<'a> {
-    /// A slice, and its lane.
+    /// The number of a slice, and the lane of the row in it.
     Lane(usize, usize),
     Pieces(&'a [Piece]),
 }
 
-/// One product while it runs.
+/// One running product.
 struct Running<'a, C: Combo, S> {
     layout: &'a SellLayout<C::A>,
     values: &'a [S],

@@ -1,8 +1,8 @@
-//! SpMM `swift` on the host: C = alpha · op(A) · op(B) + beta · C on [`Swift`]. An item is
-//! some columns of C, for which one thread adds all blocks, segment by segment, and all
-//! pieces, in their order: nothing depends on the number of threads. A row of A may be in
-//! many blocks, so that its sums grow in the workspace, and alpha and beta come when they are
-//! whole: alpha times a part of a sum may overflow where alpha times the sum does not.
+//! SpMM `swift` on the host: C = alpha · op(A) · op(B) + beta · C with the layout [`Swift`]. An item is a
+//! range of columns of C; for these one thread adds all blocks, segment by segment, and all pieces, in their
+//! order, so results do not depend on the number of threads. A row of A may occur in many blocks, so its sums
+//! are accumulated in the workspace, and alpha and beta are applied to complete sums: alpha times a partial
+//! sum may overflow where alpha times the sum does not.
 
 use super::{Opened, Product};
 use crate::backend::host::layout::{Layout, OpA};
@@ -15,12 +15,12 @@ use crate::select::Source;
 use crate::support::Combo;
 use crate::types::{Accumulator, Element, LayoutKind, Storage};
 
-/// Columns of C that an item has sums of at one time: what a row of B has in 64 bytes of
-/// fp64, up to as many as 16 vector registers hold.
+/// Minimum and maximum number of columns of C whose sums an item holds at one time: the fp64 elements of a
+/// row of B in 64 bytes, and the sums that fit into 16 vector registers.
 const COLUMNS: [usize; 2] = [8, 64];
 
 pub(super) fn arrange<V: Element>(cx: &Context, a: &OpA) -> Result<Swift<V>> {
-    // Columns of op(A): rows of its transpose.
+    // The layout has columns of op(A): rows of its transpose.
     let columns = OpA { op: a.op.flipped(), ..*a };
     columns.arrange(cx, Source::Canonical, |allocator, rows, origin| {
         Swift::build(allocator, &rows.pattern, rows.values, origin)
@@ -46,7 +46,8 @@ impl<V: Element> Layout for Swift<V> {
 }
 
 impl<C: Combo> Product<C> for Swift<C::A> {
-    /// Those of all elements of C: for each item those of its columns, row after row.
+    /// Returns one sum per row: the workspace holds the sums of all elements of C, for each item those of its
+    /// columns, row after row.
     fn sums(&self) -> usize {
         self.row_count
     }
@@ -62,12 +63,11 @@ impl<C: Combo> Product<C> for Swift<C::A> {
     }
 }
 
-/// `count` columns of C from column `first`.
+/// Computes `count` columns of C from column `first` on.
 fn columns<C: Combo>(layout: &Swift<C::A>, opened: &Opened<'_, C>, first: usize, count: usize) {
     let mut sums = [C::Acc::ZERO; COLUMNS[1]];
     let (sums, rows) = (&mut sums[..count], layout.row_count);
-    // SAFETY: only one item has these columns, and the workspace is borrowed until all
-    // items are done.
+    // SAFETY: only one item has these columns, and the workspace is borrowed until all items are done.
     let totals = unsafe { opened.sums.part(first * rows..(first + count) * rows) };
     totals.fill(C::Acc::ZERO);
     for group in 0..layout.outline.groups() {
@@ -93,7 +93,7 @@ fn columns<C: Combo>(layout: &Swift<C::A>, opened: &Opened<'_, C>, first: usize,
     }
 }
 
-/// Adds sums to those of a row, and has them be 0 again.
+/// Adds `sums` to the totals of a row, and resets `sums` to 0.
 #[inline(always)]
 fn add<T: Accumulator>(row: Option<usize>, totals: &mut [T], sums: &mut [T]) {
     let Some(row) = row else { return };

@@ -1,4 +1,4 @@
-//! Against a naive triple loop over the stored entries.
+//! Tests of SpMM against a naive triple loop over the stored entries.
 
 mod bcsr;
 mod dense;
@@ -47,7 +47,7 @@ impl<V: Element> Dense<V> {
         }
     }
 
-    /// The descriptor; made from `&mut`, since C is written through it.
+    /// Returns the descriptor. It takes `&mut`, since C is written through the descriptor.
     fn describe(&mut self) -> DenseMatrix {
         DenseMatrix {
             rows: self.rows as i64,
@@ -65,7 +65,7 @@ impl<V: Element> Dense<V> {
     }
 }
 
-/// What is multiplied.
+/// Operands and scalars of one product.
 struct Case<'a, C: Combo> {
     matrix: &'a Matrix<C::A>,
     op: Operation,
@@ -124,7 +124,7 @@ where
         build(&context(), &self.problem(widths), &Choice::new(Algorithm::Row, source)).unwrap()
     }
 
-    /// C afterwards.
+    /// Executes and returns the resulting C.
     fn execute(&mut self, executor: &dyn SpmmExecutor) -> Dense<C::Y> {
         let scratch = Execution::new(executor.workspace_bytes(self.n));
         let mut c = self.c.clone();
@@ -133,7 +133,7 @@ where
         c
     }
 
-    /// Compares with a naive loop; padding must be as before.
+    /// Compares C with a naive loop, and checks that padding is unchanged.
     fn compare(&self, c: &Dense<C::Y>) {
         let (alpha, beta) = (self.alpha.get(), self.beta.get());
         let mut sums = vec![(Complex64::ZERO, 0.0, 0); c.rows * self.n];
@@ -218,7 +218,7 @@ fn the_same_bits_come_out_on_any_number_of_threads() {
         let (a, order) = (case.op_a(WIDTHS[0], false), RowOrder::new(Reorder::None));
         let layout = Csr::<f32>::build(&context(), &a, Source::InPlace, &order, Grain::SPMM).unwrap();
         let executor = Spmm::<F32, _>::new(&case.problem(WIDTHS[0]), a, layout);
-        // 2^13 nonzeros a chunk: 3 and 9 of them.
+        // Chunks have 2^13 nonzeros, so the long rows have 3 and 9 chunks.
         assert_eq!(executor.workspace_bytes(13), 12 * 13 * size_of::<f32>());
         let scratch = Execution::new(executor.workspace_bytes(13));
         let scalars = (scalar(&case.alpha), scalar(&case.beta));
@@ -266,12 +266,12 @@ fn workspace_is_checked_and_its_size_saturates() {
 fn infinities_and_nans_follow_the_stored_entries() {
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
     for (n, order) in [1, 2, 9, 40].into_iter().flat_map(|n| ORDERS.map(|order| (n, order))) {
-        // One entry, a stored 0, in row 1 of three; the only column.
+        // The matrix has one column, and one entry, a stored 0, in row 1 of three.
         let mut matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 1, &[0, 1, 0]);
         matrix.values[0] = 0.0;
         let mut case = Case::<F64>::new(&mut Random::new(2), &matrix, ops, n, (order, order));
         let executor = case.executor(WIDTHS[0], Source::InPlace);
-        // 0 · Inf is NaN where the entry is stored; C = NaN is not read.
+        // 0 · Inf is NaN where the entry is stored; NaN in C is not read.
         case.b.values.fill(f64::INFINITY);
         case.c.values.fill(f64::NAN);
         (case.alpha, case.beta) = (1.0, 0.0);
@@ -376,7 +376,7 @@ fn slices() -> Choice {
     Choice::new(Algorithm::SpmmSell, Source::Canonical)
 }
 
-/// A layout that the choice asks for, against a naive loop.
+/// Compares products with the layout of `choice` with a naive loop.
 fn check_layout<C: Combo>(choice: &Choice)
 where
     C::Acc: Number,
@@ -422,7 +422,7 @@ fn slices_agree_with_a_naive_loop() {
 fn windows_multiply_what_is_stored() {
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
     for (n, order) in [1, 9, 40].into_iter().flat_map(|n| ORDERS.map(|order| (n, order))) {
-        // One entry, a stored 0, in row 1 of three; the only column.
+        // The matrix has one column, and one entry, a stored 0, in row 1 of three.
         let mut matrix =
             Matrix::<half::f16>::random::<f32>(&mut Random::new(1), IndexBase::Zero, 1, &[0, 1, 0]);
         matrix.values[0] = half::f16::ZERO;
@@ -441,7 +441,8 @@ fn windows_multiply_what_is_stored() {
     }
 }
 
-/// The layout that `arrange` makes: the same bits on any number of threads, and new values.
+/// Checks for the layout that `arrange` builds that results have the same bits on any number of threads, and
+/// that new values are used.
 fn check_threads_and_updates<C: Combo, L: Product<C> + 'static>(
     lengths: &[usize],
     cols: usize,
@@ -499,7 +500,7 @@ fn windows_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
 fn slices_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
     let mut random = Random::new(12);
     let mut lengths: Vec<usize> = (0..3000).map(|_| random.below(30)).collect();
-    // A row that is cut into pieces.
+    // This row is long enough to be divided into pieces.
     lengths[700] = 9000;
     check_threads_and_updates::<Bf16, _>(&lengths, 500, 13, Slices::arrange);
 }

@@ -1,7 +1,8 @@
-//! SpMM `window`: C = alpha · op(A) · op(B) + beta · C on windows with dense tiles
-//! ([`Window`](crate::format::Window)), or for values of 4 and more bytes with masked ones
-//! ([`MaskedWindow`](crate::format::MaskedWindow)). An item is a window; it is swept once per block of columns
-//! of C. Each element of C is one sum in the order of the row's entries, so nothing depends on the number of threads.
+//! SpMM `window`: C = alpha · op(A) · op(B) + beta · C with windows of dense tiles
+//! ([`Window`](crate::format::Window)), or for values of 4 and more bytes of masked tiles
+//! ([`MaskedWindow`](crate::format::MaskedWindow)). An item is a window; it is swept once per block of
+//! columns of C. Each element of C is one sum in the order of the row's entries, so results do not depend on
+//! the number of threads.
 
 use super::{Opened, Product};
 use crate::backend::host::layout::{Layout, OpA};
@@ -15,11 +16,11 @@ use crate::select::{spmm as select, Source};
 use crate::support::Combo;
 use crate::types::{Element, LayoutKind, Storage};
 
-/// Columns of C that an item has sums of at one time: 64 rows of them are 8 KB of the
-/// first level's cache.
+/// Columns of C whose sums an item holds at one time: in fp32 those of 64 rows take 8 KB of the first-level
+/// cache.
 const COLUMNS: usize = 32;
 
-/// Tiles of windows, and the rules by which the host makes these.
+/// Tiles of windows, with the rules by which the host chooses their shape.
 pub(super) trait HostTiles: Tiles + Send + Sync {
     const RULES: fn(&Counts) -> Rules;
 }
@@ -33,7 +34,7 @@ impl HostTiles for MaskedTiles {
 }
 
 pub(super) fn arrange<V: Element, T: HostTiles>(cx: &Context, a: &OpA) -> Result<WindowLayout<V, T>> {
-    // A copy on the way, since the rows must be sorted.
+    // The operand is copied on the way, since the rows must be sorted.
     a.arrange(cx, Source::Canonical, |allocator, rows, origin| {
         WindowLayout::build(allocator, &rows.pattern, rows.values, origin, T::RULES)
     })

@@ -1,7 +1,7 @@
-//! SpMV `dasp`: y = alpha · op(A) · x + beta · y on [`DaspLayout`].
+//! SpMV algorithm `dasp` on the host: y = alpha · op(A) · x + beta · y on [`DaspLayout`].
 //!
-//! Each row is summed in its order, a split row by its tasks, whose sums are
-//! added in order. Nothing depends on the number of threads.
+//! Each row is summed in the order of its entries; a split row is summed by tasks, whose partial sums are
+//! added in order. The result does not depend on the number of threads.
 
 use super::{Opened, Product};
 use crate::backend::host::layout::{Layout, OpA};
@@ -14,8 +14,8 @@ use crate::memory::Context;
 use crate::support::Combo;
 use crate::types::{Accumulator, Element, LayoutKind, Storage};
 
-/// Row-blocks, and results of other rows, of an item: about as long as taking an
-/// item is worth (src/backend/host/slices.rs).
+/// Row blocks, and results of other rows, per item: enough work to be worth the cost of taking an item
+/// (src/backend/host/slices.rs).
 const ITEM_ROW_BLOCKS: usize = 32;
 const ITEM_RESULTS: usize = 1024;
 
@@ -77,14 +77,14 @@ impl<C: Combo> Product<C> for DaspLayout<C::A> {
     }
 }
 
-/// One product while it runs.
+/// State of one product.
 struct Running<'a, C: Combo> {
     layout: &'a DaspLayout<C::A>,
     opened: Opened<'a, C>,
 }
 
 impl<C: Combo> Running<'_, C> {
-    /// Σ values · x[columns] over the slots that are no padding.
+    /// Returns Σ values · x[columns] over the slots that are not padding.
     #[inline(always)]
     fn dot(&self, slots: impl Iterator<Item = usize>) -> C::Acc {
         let mut sum = C::Acc::ZERO;
@@ -101,8 +101,7 @@ impl<C: Combo> Running<'_, C> {
         let sum = self.dot(self.layout.task_slots(task));
         match usize::try_from(task.row) {
             Ok(row) => self.opened.store(row, sum),
-            // SAFETY: its sum belongs to one item, and nothing reads it before
-            // all are done.
+            // SAFETY: the task's sum belongs to one item, and nothing reads it before all are done.
             Err(_) => unsafe {
                 let split = &self.layout.splits[(-1 - task.row) as usize];
                 self.opened.sums.set(split.before as usize + number - split.first as usize, sum);
@@ -118,7 +117,7 @@ impl<C: Combo> Running<'_, C> {
         }
     }
 
-    /// Any result but of a medium row.
+    /// Computes any result except that of a medium row.
     fn result(&self, at: usize) {
         let (layout, shape) = (self.layout, &self.layout.shape);
         let Ok(row) = usize::try_from(layout.order[at]) else {

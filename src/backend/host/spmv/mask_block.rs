@@ -1,6 +1,6 @@
-//! SpMV `mask_block`: y = alpha · op(A) · x + beta · y on [`MaskBlock`], in the order
-//! of sums that its file describes, a slab or part a share. Nothing depends on the
-//! number of threads.
+//! SpMV algorithm `mask_block` on the host: y = alpha · op(A) · x + beta · y on [`MaskBlock`], with sums in
+//! the order that src/format/mask_block.rs describes and one share per slab or piece. The result does not
+//! depend on the number of threads.
 
 use super::{Opened, Product};
 use crate::backend::host::layout::{Layout, OpA};
@@ -15,15 +15,16 @@ use crate::select::Source;
 use crate::support::Combo;
 use crate::types::{Accumulator, Element, LayoutKind, Storage};
 
-/// Slabs of an item: some 4 µs at 25 blocks of 8 rows each, against some 30 ns that taking an
-/// item costs.
+/// Slabs per item: about 4 µs of work at 25 blocks of 8 rows per slab, against about 30 ns for taking an
+/// item.
 const ITEM_HEADS: usize = 16;
 
-/// Rows of the blocks whose entries are added to different sums: lanes of a warp.
+/// Lanes of a warp: divided by the rows of a block, the number of sums over which a row's blocks are
+/// distributed.
 const WARP: usize = 32;
 
 pub(super) fn arrange<V: Element>(cx: &Context, a: &OpA) -> Result<MaskBlock<V>> {
-    // A copy on the way, since the rows must be sorted.
+    // The rows must be sorted, so they come from a canonical copy.
     a.arrange(cx, Source::Canonical, |allocator, rows, origin| {
         MaskBlock::build(allocator, &rows.pattern, rows.values, origin, select::rules_on_host)
     })
@@ -48,7 +49,7 @@ impl<V: Element> Layout for MaskBlock<V> {
 }
 
 impl<C: Combo> Product<C> for MaskBlock<C::A> {
-    /// A sum for each row of a part.
+    /// One sum for each row of a piece.
     fn sums(&self) -> usize {
         self.parts.len() * self.block_rows
     }
@@ -77,8 +78,8 @@ impl<C: Combo> Product<C> for MaskBlock<C::A> {
                     None => store(number, &total),
                     Some(part) => {
                         for (row, &sum) in total[..height].iter().enumerate() {
-                            // SAFETY: a part's sums belong to one item, and nothing
-                            // reads them before all are done.
+                            // SAFETY: the sums of a piece belong to one item, and nothing reads them before
+                            // all are done.
                             unsafe { sums.set(part * height + row, sum) };
                         }
                     }
@@ -102,7 +103,7 @@ impl<C: Combo> Product<C> for MaskBlock<C::A> {
     }
 }
 
-/// The sums of a slab's or part's rows.
+/// Returns the sums of the rows of a slab or a piece.
 fn sum<C: Combo>(layout: &MaskBlock<C::A>, head: &BlockHead, x: &[C::X]) -> [C::Acc; MOST_ROWS] {
     let strands = WARP / layout.block_rows;
     let mut sums = [[C::Acc::ZERO; MOST_ROWS]; WARP / WORD_ROWS];

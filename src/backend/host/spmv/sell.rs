@@ -1,8 +1,8 @@
-//! SpMV `sell`: y = alpha · op(A) · x + beta · y on [`SellLayout`].
+//! SpMV algorithm `sell` on the host: y = alpha · op(A) · x + beta · y on [`SellLayout`].
 //!
-//! A lane's row is the sum, in order, of its interleaved entries, plus the
-//! [`dot`](Running::dot) of its tail; a long row is the sum, in order, of the
-//! dots of its pieces. Nothing depends on the number of threads.
+//! The row of a lane is the sum, in order, of its interleaved entries, plus the [`dot`](Running::dot) of its
+//! tail; a long row is the sum, in order, of the dots of its pieces. The result does not depend on the number
+//! of threads.
 
 use std::ops::Range;
 
@@ -29,7 +29,7 @@ impl<C: Combo> Product<C> for Slices<C::A> {
     }
 }
 
-/// One product while it runs.
+/// State of one product.
 struct Running<'a, C: Combo, S> {
     layout: &'a SellLayout<C::A>,
     values: &'a [S],
@@ -37,9 +37,9 @@ struct Running<'a, C: Combo, S> {
 }
 
 impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
-    /// All of it.
+    /// Runs the whole product.
     fn run(&self, parallel: bool, items: &[u64]) {
-        // What the unchecked loads below rely on; the plan has checked it.
+        // The unchecked loads below rely on this; the plan has checked it.
         assert!(self.opened.x.len() >= self.layout.col_count);
         let slice_items = items.len() - 1;
         schedule::for_each(parallel, slice_items + self.layout.pieces.len(), |item| {
@@ -52,7 +52,7 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
         self.long_rows();
     }
 
-    /// Long rows from their pieces, when those are done.
+    /// Stores the long rows, after all of their pieces are computed.
     fn long_rows(&self) {
         for long in self.layout.long_rows.iter() {
             let sum = self.opened.add_up(long.first as usize..long.last as usize);
@@ -60,7 +60,8 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
         }
     }
 
-    /// On x86-64 there is no plain code for narrower forms, which `lanes::reader` refuses there.
+    /// Asserts that plain code gets values in a form that it can read: on x86-64 only the full form, because
+    /// `lanes::reader` refuses the narrower forms there.
     #[inline(always)]
     fn check_plain(&self) {
         let is_full = std::any::TypeId::of::<S>() == std::any::TypeId::of::<C::A>();
@@ -96,7 +97,7 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
     }
 
     /// # Safety
-    /// As [`Self::slices_avx2`].
+    /// The requirements of [`Self::slices_avx2`].
     #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,f16c"))]
     unsafe fn piece_avx2(&self, number: usize) {
         // SAFETY: the caller's promise.
@@ -104,7 +105,7 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
     }
 
     /// # Safety
-    /// With `AVX2` the processor has that, FMA and F16C.
+    /// If `AVX2` is true, the processor must have AVX2, FMA and F16C.
     #[inline(always)]
     unsafe fn slices_with<const AVX2: bool>(&self, range: Range<usize>) {
         for number in range {
@@ -120,7 +121,7 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
         }
     }
 
-    /// Where a slice's values, columns and part of x start.
+    /// Addresses where a slice's values, its columns, and its part of x start.
     #[inline(always)]
     fn open(&self, slice: &Slice) -> (*const S, *const u16, *const C::X) {
         let (values, columns) = (slice.values as usize, slice.indices as usize);
@@ -133,7 +134,7 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
     }
 
     /// # Safety
-    /// The slice is one of the layout's and its columns are of `K`'s width; as
+    /// The slice must be one of the layout's, with columns of `K`'s width; and the requirements of
     /// [`Self::slices_with`].
     #[inline(always)]
     unsafe fn slice<const AVX2: bool, K: Cols>(&self, number: usize, slice: &Slice) {
@@ -166,7 +167,7 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
             for (sum, &length) in sums.iter_mut().zip(lengths) {
                 let rest = (length as usize).saturating_sub(steps);
                 if rest == 0 {
-                    // Lengths descend.
+                    // Lengths descend, so no lane behind this one has a tail.
                     break;
                 }
                 *sum += Self::dot::<AVX2, K>(rest, values.add(tail), columns.add(tail * K::WIDTH), x);
@@ -180,15 +181,14 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
         }
     }
 
-    /// A slice whose lanes read x side by side.
+    /// Multiplies a slice whose lanes read consecutive elements of x.
     ///
     /// # Safety
-    /// As [`Self::slice`], with columns of that form.
+    /// The requirements of [`Self::slice`], for a slice with columns in the form of runs.
     #[inline(always)]
     unsafe fn runs<const AVX2: bool>(&self, number: usize, slice: &Slice) {
         let (values, columns, x) = self.open(slice);
-        // SAFETY: the layout has as many values and columns, and x has eight
-        // elements from each column on.
+        // SAFETY: the layout has this many values and columns, and x has eight elements from each column on.
         let sums = unsafe {
             let mut sums = Eight::<AVX2, C::Acc>::new([C::Acc::ZERO; LANES]);
             for step in 0..slice.steps as usize {
@@ -217,7 +217,7 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
     }
 
     /// # Safety
-    /// As [`Self::slices_with`].
+    /// The requirements of [`Self::slices_with`].
     #[inline(always)]
     unsafe fn piece_with<const AVX2: bool>(&self, number: usize) {
         let piece: &Piece = &self.layout.pieces[number];
@@ -236,11 +236,11 @@ impl<C: Combo, S: Holds<C::A>> Running<'_, C, S> {
         }
     }
 
-    /// Σ values · x[columns]: eight sums, entry i in sum i mod 8, added
-    /// pairwise, and what is left behind the last eight.
+    /// Returns Σ values · x[columns]: eight sums, with entry i in sum i mod 8, are added pairwise, and then
+    /// the entries behind the last group of eight.
     ///
     /// # Safety
-    /// There are `len` values and columns, all inside x; as [`Self::slices_with`].
+    /// There must be `len` values and columns, all inside x; and the requirements of [`Self::slices_with`].
     #[inline(always)]
     unsafe fn dot<const AVX2: bool, K: Cols>(
         len: usize,

@@ -1,8 +1,7 @@
-//! SpMV `stream`: y = alpha · op(A) · x + beta · y on [`StreamLayout`].
+//! SpMV algorithm `stream` on the host: y = alpha · op(A) · x + beta · y on [`StreamLayout`].
 //!
-//! Items of [`ITEM_SLOTS`] slots run in parallel. A row that lies in several of
-//! them is the sum, in their order, of its parts. Nothing depends on the number
-//! of threads.
+//! Items of [`ITEM_SLOTS`] slots run in parallel. A row in several items is the sum, in their order, of its
+//! partial sums. Because of the fixed size of items, the result does not depend on the number of threads.
 
 use super::{Opened, Product};
 use crate::backend::host::layout::{Layout, OpA};
@@ -15,8 +14,7 @@ use crate::memory::Context;
 use crate::support::Combo;
 use crate::types::{Accumulator, Element, LayoutKind, Storage};
 
-/// Slots of an item: about 10 µs of work, against some 30 ns that taking an item
-/// costs.
+/// Slots per item: about 10 µs of work, against about 30 ns for taking an item.
 const ITEM_SLOTS: usize = 1 << 13;
 
 impl<V: Element> StreamLayout<V> {
@@ -48,8 +46,8 @@ impl<V: Element> Layout for StreamLayout<V> {
 }
 
 impl<C: Combo> Product<C> for StreamLayout<C::A> {
-    /// Of each item the part of the row that it begins with and the one that it
-    /// ends with; no row leaves the only item.
+    /// Two partial sums per item, of the rows with which it begins and ends; none if there is only one item,
+    /// which no row leaves.
     fn sums(&self) -> usize {
         if self.items() > 1 {
             2 * self.items()
@@ -66,14 +64,14 @@ impl<C: Combo> Product<C> for StreamLayout<C::A> {
     }
 }
 
-/// One product while it runs.
+/// State of one product.
 struct Running<'a, C: Combo> {
     layout: &'a StreamLayout<C::A>,
     opened: Opened<'a, C>,
 }
 
 impl<C: Combo> Running<'_, C> {
-    /// The tiles of an item.
+    /// Computes the tiles of one item.
     fn item(&self, item: usize, item_tiles: usize) {
         let layout = self.layout;
         let tile_slots = StreamLayout::<C::A>::TILE;
@@ -92,8 +90,8 @@ impl<C: Combo> Running<'_, C> {
                     if joins {
                         (head, joins) = (sum, false);
                     } else {
-                        // Stored here unless it joins the item before; those are stored
-                        // when all items are done.
+                        // Stored here unless the row began in an earlier item; such rows are stored when all
+                        // items are done.
                         self.opened.store(row, sum);
                     }
                     (row, sum) = (row + 1, C::Acc::ZERO);
@@ -103,21 +101,21 @@ impl<C: Combo> Running<'_, C> {
         let parts = if joins { [sum, C::Acc::ZERO] } else { [head, sum] };
         if layout.tiles.len() > item_tiles {
             for (at, part) in parts.into_iter().enumerate() {
-                // SAFETY: an item has two parts of its own, which nothing reads
+                // SAFETY: an item has two partial sums of its own, which nothing reads
                 // before all are done.
                 unsafe { self.opened.sums.set(2 * item + at, part) };
             }
         }
     }
 
-    /// The rows that lie in several items, when all are done.
+    /// Stores the rows that are in several items, after all items are done.
     fn add_parts(&self, items: usize, item_tiles: usize) {
         let mut open = C::Acc::ZERO;
         for item in 0..if items > 1 { items } else { 0 } {
             let tile = &self.layout.tiles[item * item_tiles];
             let next = self.layout.tiles.get((item + 1) * item_tiles);
             let goes_on = |next: &Tile| next.joins() && next.row() == tile.row();
-            // SAFETY: all items are done, so nothing writes parts.
+            // SAFETY: all items are done, so nothing writes partial sums.
             let [head, tail] = [0, 1].map(|part| unsafe { self.opened.sums.get(2 * item + part) });
             if !tile.joins() {
                 open = tail;

@@ -1,4 +1,4 @@
-//! Against a naive loop over the stored entries.
+//! Tests of SpMV on the host against a naive loop over the stored entries.
 
 use num_complex::Complex64;
 
@@ -34,7 +34,7 @@ pub(super) fn op_a<V: Element>(
     OpA { a: matrix.describe(widths), op, keep }
 }
 
-/// Rows as they are, from `source`.
+/// Makes the executor of `csr` with rows in their own order, from `source`.
 fn csr<C: Combo>(
     matrix: &Matrix<C::A>,
     source: Source,
@@ -54,12 +54,12 @@ pub(super) fn vector<V: Element>(values: &[V]) -> DenseVector {
     }
 }
 
-/// The descriptor of a vector that is written through.
+/// Describes a vector that is written through.
 pub(super) fn output<V: Element>(values: &mut [V]) -> DenseVector {
     DenseVector { values: Address::new(values.as_mut_ptr()), ..vector(values) }
 }
 
-/// x, y before and y after.
+/// Vectors x, y before and y after the product.
 type Vectors<'a, C> = (&'a [<C as Combo>::X], &'a [<C as Combo>::Y], &'a [<C as Combo>::Y]);
 
 /// Compares y = alpha · op(A) · x + beta · y0 with a naive loop.
@@ -90,7 +90,7 @@ fn compare<C: Combo>(
     }
 }
 
-/// An algorithm on a source.
+/// Choice of an algorithm on a source.
 fn algorithm(source: Source, algorithm: Algorithm) -> Choice {
     Choice::new(algorithm, source)
 }
@@ -143,12 +143,13 @@ fn every_combination_agrees_with_a_naive_loop() {
     check_combo::<C64>();
 }
 
-/// Bits of y, to compare.
+/// Bytes of y, for comparisons.
 pub(super) fn bits<V: Element>(y: &[V]) -> &[u8] {
     bytemuck::cast_slice(y)
 }
 
-/// One y comes out on one thread, on pools of several and by `execute`: that of a naive loop.
+/// Asserts that y agrees with a naive loop and has the same bits on one thread, on pools of several, and by
+/// `execute`.
 fn same_on_any_number_of_threads<C: Combo>(
     matrix: &Matrix<C::A>,
     random: &mut Random,
@@ -176,7 +177,7 @@ fn same_on_any_number_of_threads<C: Combo>(
     assert!(bits(&y) == bits(&serial));
 }
 
-/// The same of the layout that `arrange` makes, whose executor comes back.
+/// Checks the layout that `arrange` makes like [`same_on_any_number_of_threads`], and returns its executor.
 fn check_converted<C: Combo, L: Product<C> + 'static>(
     matrix: &Matrix<C::A>,
     random: &mut Random,
@@ -200,7 +201,7 @@ fn long_rows_give_the_same_bits_on_any_number_of_threads() {
     let matrix = Matrix::<f64>::random::<f64>(&mut random, IndexBase::One, 1000, &lengths);
     for source in [Source::InPlace, Source::Canonical] {
         let executor = csr::<F64>(&matrix, source, WIDTHS[1]);
-        // 2^15 nonzeros a chunk: 3 and 7 of them.
+        // Chunks have 2^15 nonzeros: the long rows have 3 and 7 of them.
         assert_eq!(executor.workspace_bytes(), 10 * size_of::<f64>());
         same_on_any_number_of_threads::<F64>(
             &matrix,
@@ -211,7 +212,7 @@ fn long_rows_give_the_same_bits_on_any_number_of_threads() {
     }
 }
 
-/// Rows of all kinds: even slices, runs, tails, empty rows, wide spans, long rows.
+/// Lengths of rows of all kinds: even slices, runs, tails, empty rows, wide spans, long rows.
 pub(super) fn rows_of_all_kinds() -> (Vec<usize>, usize) {
     let mut random = Random::new(19);
     let mut lengths = vec![5; 100];
@@ -229,7 +230,7 @@ where
     for cols in [wide, 40_000, 9] {
         let mut random = Random::new(23);
         let mut matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, cols, &lengths);
-        // The first rows are diagonals side by side.
+        // The first rows form adjacent diagonals.
         if cols > 1000 {
             for at in 0..500 {
                 matrix.set_column(at, at / 5 + at % 5 * 40);
@@ -252,15 +253,15 @@ fn slices_give_the_same_bits_on_any_number_of_threads() {
 #[test]
 fn blocks_give_the_same_bits_on_any_number_of_threads() {
     let mut random = Random::new(29);
-    // Nearly every entry of the long row is alone in its block: more than 2^15.
+    // Nearly every entry of the long row is alone in its block, which makes more than 2^15 blocks.
     let lengths: Vec<_> = (0..3000).map(|row| if row == 77 { 40_000 } else { random.below(40) }).collect();
-    // Entries far from each other; rows that fill most of a few columns.
+    // Entries far from each other, and rows that fill most of a few columns.
     for (cols, most, parts, rows) in [(1 << 20, usize::MAX, 2, 4), (40, 400, 0, 8)] {
         let lengths: Vec<_> = lengths.iter().map(|&length| length.min(most)).collect();
         let matrix = Matrix::<f32>::random::<f32>(&mut random, IndexBase::Zero, cols, &lengths);
         let executor = check_converted::<F32, _>(&matrix, &mut random, mask_block::arrange);
         assert_eq!(executor.details(), format!("blocks of {rows} × 4"));
-        // A sum for each row of a part.
+        // One sum for each row of a piece.
         assert_eq!(executor.workspace_bytes(), parts * rows * size_of::<f32>());
     }
 }
@@ -287,7 +288,7 @@ where
     let mut random = Random::new(29);
     let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, 40_000, &lengths);
     let executor = check_converted::<C, _>(&matrix, &mut random, dasp::arrange);
-    // 20,000, 9000, 8192 and 8193 entries in tasks of at most 1024.
+    // The long rows have 20,000, 9000, 8192 and 8193 entries, in tasks of at most 1024.
     assert_eq!(executor.workspace_bytes(), (20 + 9 + 8 + 9) * size_of::<C::Acc>());
     assert!(executor.details().starts_with("rows: 5 long, "));
 }
@@ -309,8 +310,8 @@ fn classes_of_rows_give_the_same_bits_on_any_number_of_threads() {
     check_classes::<C32>();
 }
 
-/// Padding lies where short rows share a slice with long ones: whatever x
-/// holds at the columns that padding has, only rows that store them see it.
+/// Tests padding, where short rows share a slice with long ones: elements of x in the columns of padding
+/// affect only the rows that store them.
 #[test]
 fn padding_brings_nothing_into_y() {
     fn check_algorithm<C: Combo>(kind: Algorithm)
@@ -374,7 +375,7 @@ fn many_rows_run_in_parallel_with_the_same_bits() {
     executor.execute(&scratch.cx, scalars.0, &vector(&x), scalars.1, &output(&mut parallel)).unwrap();
     assert!(serial.iter().zip(&parallel).all(|(a, b)| a.to_bits() == b.to_bits()));
     compare::<F32>(&matrix, Operation::NonTranspose, (one, zero), (&x, &vec![0.0; 20_000], &serial));
-    // alpha is 0: the scaling alone, in several pieces.
+    // alpha is 0: only scaling, in several pieces.
     let half = 0.5_f32;
     let mut scaled = serial.clone();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
@@ -384,7 +385,7 @@ fn many_rows_run_in_parallel_with_the_same_bits() {
     assert!(scaled.iter().zip(&serial).all(|(a, b)| a.to_bits() == (0.5 * b).to_bits()));
 }
 
-/// y for a 3 × 2 matrix with entries (0, 0) = 0, (2, 1) = a1.
+/// Returns y for a 3 × 2 matrix with entries (0, 0) = 0, (2, 1) = a1.
 fn small(a1: f64, x: [f64; 2], y: f64, alpha: f64, beta: f64) -> [f64; 3] {
     let mut matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 1, &[1, 0, 1]);
     matrix.cols = 2;
@@ -443,7 +444,7 @@ fn alpha_zero_opens_neither_a_nor_x() {
     let out = output(&mut y);
     executor.execute(&Execution::new(0).cx, scalar(&zero), &x, scalar(&two), &out).unwrap();
     assert_eq!(y, [2.0, 4.0]);
-    // With another alpha the missing arrays are named.
+    // With another alpha the error names the missing array.
     let error = executor.execute(&Execution::new(0).cx, scalar(&two), &vector(&[0.0; 4]), scalar(&two), &out);
     assert!(error.unwrap_err().message.starts_with("A: "));
 }

@@ -1,4 +1,4 @@
-//! The oracle against values that were worked out on paper.
+//! Tests of the oracle against values that were computed by hand.
 
 mod numbers;
 mod patterns;
@@ -14,39 +14,39 @@ use crate::operation::{Operation, Planned};
 use crate::plan::Plan;
 use crate::types::{Address, BackendKind, Element, IndexBase, IndexType, Order};
 
-/// The oracle.
+/// Opens the reference backend.
 fn reference() -> std::sync::Arc<dyn Backend> {
     backend::open(BackendKind::Reference, 0).expect("the reference backend is always there")
 }
 
-/// A handle of the oracle.
+/// Creates a handle of the reference backend.
 fn handle() -> Handle {
     Handle::new(reference()).unwrap()
 }
 
-/// A plan of the oracle without a named algorithm, not analyzed.
+/// Creates a plan of the reference backend without a named algorithm, not analyzed.
 fn fresh<O: Operation>(handle: &Handle, problem: O::Problem) -> Plan {
     Plan::new(handle, Planned::<O>::new(BackendKind::Reference, problem, None).unwrap())
 }
 
-/// The same, analyzed.
+/// Creates and analyzes a plan as [`fresh`] does.
 fn analyzed<O: Operation>(handle: &Handle, problem: O::Problem) -> Result<Plan> {
     let plan = fresh::<O>(handle, problem);
     plan.analyze(handle)?;
     Ok(plan)
 }
 
-/// Address of a scalar or of the first element of an array.
+/// Returns the address of a scalar or of the first element of an array.
 fn address<T>(slice: &[T]) -> Address {
     Address::new(slice.as_ptr())
 }
 
-/// The same for an array that a call writes.
+/// Returns the address of an array that a call writes.
 fn address_mut<T>(slice: &mut [T]) -> Address {
     Address::new(slice.as_mut_ptr())
 }
 
-/// How offsets and indices are stored.
+/// The storage form of offsets and indices.
 #[derive(Clone, Copy, Debug)]
 struct Form {
     offsets: IndexType,
@@ -54,10 +54,10 @@ struct Form {
     base: IndexBase,
 }
 
-/// 32-bit, base 0.
+/// 32-bit offsets and indices with base 0.
 const PLAIN: Form = Form { offsets: IndexType::I32, indices: IndexType::I32, base: IndexBase::Zero };
 
-/// Every way to store offsets and indices.
+/// Returns all storage forms of offsets and indices.
 fn forms() -> Vec<Form> {
     let widths = [
         (IndexType::I32, IndexType::I32),
@@ -73,7 +73,7 @@ fn forms() -> Vec<Form> {
     out
 }
 
-/// Integers of a run-time width.
+/// Integers of a width known at run time.
 #[derive(Clone, Debug)]
 enum Ints {
     I32(Vec<i32>),
@@ -81,7 +81,7 @@ enum Ints {
 }
 
 impl Ints {
-    /// Base-0 numbers, stored with `base`.
+    /// Stores numbers given with base 0 with `base`.
     fn new(width: IndexType, base: IndexBase, numbers: &[i64]) -> Self {
         let based = numbers.iter().map(|number| number + i64::from(base.code()));
         match width {
@@ -97,7 +97,7 @@ impl Ints {
         }
     }
 
-    /// As they are stored.
+    /// Returns the numbers as they are stored.
     fn numbers(&self) -> Vec<i64> {
         match self {
             Ints::I32(v) => v.iter().map(|&n| i64::from(n)).collect(),
@@ -178,7 +178,7 @@ fn coo<T: Element>(form: Form, (rows, cols): (i64, i64), arrays: [&[i64]; 2], va
     }
 }
 
-/// `shape` in blocks, `block` (rows, columns) of one.
+/// Creates a BSR matrix; `shape` is in blocks, `block` is (rows, columns) of a block.
 fn bsr<T: Element>(
     form: Form,
     shape: (i64, i64),
@@ -214,8 +214,8 @@ fn bsr<T: Element>(
     }
 }
 
-/// The matrix of most tests, in a form and in every format, tidy and untidy
-/// (unsorted, with duplicates that add up to it):
+/// The matrix of most tests, in a form and in every format, both tidy and untidy (unsorted, with duplicates
+/// that add up to it):
 ///
 /// ```text
 ///     . . . 1 2 3
@@ -232,7 +232,7 @@ fn everywhere<T: Element>(form: Form, number: impl Fn(f64) -> T) -> Vec<(&'stati
     let cols = [3, 4, 5, 3, 4, 5, 0, 1, 2, 0, 1, 2];
     vec![
         ("CSR", csr(form, shape, [&[0, 3, 6, 9, 12], &cols], &by_rows)),
-        // (0, 4) = 5 − 3.
+        // Duplicates: (0, 4) = 5 − 3.
         (
             "untidy CSR",
             csr(
@@ -246,7 +246,7 @@ fn everywhere<T: Element>(form: Form, number: impl Fn(f64) -> T) -> Vec<(&'stati
             "CSC",
             csc(form, shape, [&[0, 2, 4, 6, 8, 10, 12], &[2, 3, 2, 3, 2, 3, 0, 1, 0, 1, 0, 1]], &by_cols),
         ),
-        // (3, 0) = 4 − 3, and column 3 is not sorted.
+        // Duplicates: (3, 0) = 4 − 3. Column 3 is not sorted.
         (
             "untidy CSC",
             csc(
@@ -257,7 +257,7 @@ fn everywhere<T: Element>(form: Form, number: impl Fn(f64) -> T) -> Vec<(&'stati
             ),
         ),
         ("COO", coo(form, shape, [&[0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3], &cols], &by_rows)),
-        // (1, 5) = 1 + 2 + 3.
+        // Duplicates: (1, 5) = 1 + 2 + 3.
         (
             "untidy COO",
             coo(
@@ -269,7 +269,7 @@ fn everywhere<T: Element>(form: Form, number: impl Fn(f64) -> T) -> Vec<(&'stati
         ),
         ("BSR, blocks by rows", bsr(form, (2, 2), (2, 3), Order::Row, [&[0, 1, 2], &[1, 0]], &by_rows)),
         ("BSR, blocks by columns", bsr(form, (2, 2), (2, 3), Order::Col, [&[0, 1, 2], &[1, 0]], &block_cols)),
-        // Block (0, 1) is the sum of two.
+        // Duplicates: block (0, 1) is the sum of two.
         (
             "untidy BSR",
             bsr(
@@ -284,22 +284,22 @@ fn everywhere<T: Element>(form: Form, number: impl Fn(f64) -> T) -> Vec<(&'stati
     ]
 }
 
-/// A vector of the user's.
+/// Returns the descriptor of a user's vector.
 fn vector<T: Element>(values: &[T]) -> DenseVector {
     DenseVector { len: values.len() as i64, values: address(values), value_type: T::TYPE, writable: true }
 }
 
-/// What stands between the rows or columns of a dense matrix.
+/// Value between the rows or columns of a dense matrix.
 const PADDING: f64 = 777.0;
 
-/// A dense matrix with its array, two elements of padding at every stride.
+/// A dense matrix with its array, with two elements of padding after each row or column.
 #[derive(Clone, Debug)]
 struct Dense<T> {
     values: Vec<T>,
     matrix: DenseMatrix,
 }
 
-/// From rows that are written out.
+/// Creates a dense matrix from its rows.
 fn dense<T: Element, const N: usize>(order: Order, rows: &[[T; N]], padding: T) -> Dense<T> {
     let (inner, outer) = match order {
         Order::Col => (rows.len(), N),
@@ -328,7 +328,7 @@ fn dense<T: Element, const N: usize>(order: Order, rows: &[[T; N]], padding: T) 
     Dense { values, matrix }
 }
 
-/// The transpose, written out.
+/// Returns the transpose of a matrix given by its rows.
 fn transpose<T: Copy, const M: usize, const N: usize>(rows: &[[T; N]; M]) -> [[T; M]; N] {
     std::array::from_fn(|j| std::array::from_fn(|i| rows[i][j]))
 }

@@ -1,4 +1,4 @@
-//! Patterns: what is read, what they are like, and what is refused.
+//! Tests of how patterns are read, of their reported structure, and of the errors for invalid ones.
 
 use super::super::entries;
 use super::{bsr, coo, csc, csr, everywhere, forms, handle, reference, Form, Stored, PLAIN};
@@ -17,7 +17,7 @@ fn structure(stored: &Stored<f64>) -> (bool, bool) {
 
 #[test]
 fn every_format_has_the_same_entries() {
-    // (row, column, value) of `everywhere`, by rows.
+    // (row, column, value) of the matrix of `everywhere`, by rows.
     let expected = [
         (0, 3, 1.0),
         (0, 4, 2.0),
@@ -63,17 +63,17 @@ fn structure_says_sorted_and_unique() {
             assert_eq!(structure(&stored), expected, "{name}, {form:?}");
         }
     }
-    // Without duplicates, but that is not looked for where it is unsorted.
+    // There are no duplicates, but unsorted patterns are never reported as unique.
     assert_eq!(structure(&csr(PLAIN, (1, 3), [&[0, 2], &[2, 0]], &[1.0, 2.0])), (false, false));
     assert_eq!(structure(&csc(PLAIN, (3, 1), [&[0, 2], &[2, 0]], &[1.0, 2.0])), (false, false));
     assert_eq!(structure(&coo(PLAIN, (2, 2), [&[1, 0], &[0, 1]], &[1.0, 2.0])), (false, false));
     let blocks = bsr(PLAIN, (1, 2), (1, 1), Order::Row, [&[0, 2], &[1, 0]], &[1.0, 2.0]);
     assert_eq!(structure(&blocks), (false, false));
-    // A duplicate with something between.
+    // A duplicate with another entry in between.
     assert_eq!(structure(&csr(PLAIN, (1, 3), [&[0, 3], &[1, 0, 1]], &[1.0; 3])), (false, false));
-    // A duplicate in order.
+    // A sorted pattern with a duplicate.
     assert_eq!(structure(&csr(PLAIN, (1, 3), [&[0, 2], &[1, 1]], &[1.0; 2])), (true, false));
-    // The last column of a row and the first of the next are no disorder.
+    // The first column of a row may be less than the last one of the row before.
     assert_eq!(structure(&csr(PLAIN, (2, 3), [&[0, 1, 2], &[2, 0]], &[1.0; 2])), (true, true));
 }
 
@@ -142,7 +142,7 @@ fn indices_out_of_range_are_named() {
         &bsr(PLAIN, (2, 2), (1, 1), Order::Row, [&[0, 1, 2], &[0, 2]], &v),
         "M: colInd[1] = 2 is outside [0, 1]",
     );
-    // Numbers from which the base cannot be subtracted.
+    // Index values so low that subtracting the base overflows.
     let wide = Form { offsets: IndexType::I64, indices: IndexType::I64, base: IndexBase::One };
     let least = format!("M: colInd[0] = {} is outside [1, 3]", i64::MIN);
     refused(&csr(wide, (1, 3), [&[0, 1], &[0]], &v[..1]).lowest(), &least);
@@ -150,7 +150,7 @@ fn indices_out_of_range_are_named() {
 }
 
 impl Stored<f64> {
-    /// The first index becomes the least that its type has.
+    /// Replaces the first index by the least value of its type.
     fn lowest(mut self) -> Self {
         if let super::Ints::I64(indices) = &mut self.ints[1] {
             indices[0] = i64::MIN;

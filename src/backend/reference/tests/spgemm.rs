@@ -1,4 +1,4 @@
-//! SpGEMM on paper.
+//! Tests of SpGEMM against products that were computed by hand.
 
 use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
@@ -14,7 +14,7 @@ use crate::types::{Address, ComputeType, Element, LayoutKind, Operation};
 
 use Operation::{ConjugateTranspose as C, NonTranspose as N, Transpose as T};
 
-/// A matrix in one of the two formats.
+/// Format of a matrix: CSR or CSC.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum By {
     Rows,
@@ -28,10 +28,10 @@ const BY: [By; 2] = [By::Rows, By::Columns];
 ///     . 3 .          . . 6            . .  18
 ///                   -2 7 .
 /// ```
-/// (0, 0) of A·B is 4 − 4, which is stored. Products: 2 + 2 in row 0, 1 in row
-/// 1. Transposed: what is stored is the transpose.
+/// (0, 0) of A·B is 4 − 4, which is stored. There are 2 + 2 products in row 0 and 1 in row 1. With
+/// `transposed` the transpose is stored.
 fn a<V: Element>(by: By, form: Form, transposed: bool, v: impl Fn(f64) -> V) -> Stored<V> {
-    // By rows in order; by columns untidy: 2 is 5 − 3.
+    // Rows are in order; columns are untidy: 2 is 5 − 3.
     match (by, transposed) {
         (By::Rows, false) => csr(form, (2, 3), [&[0, 2, 3], &[0, 2, 1]], &[1., 2., 3.].map(v)),
         (By::Rows, true) => csr(form, (3, 2), [&[0, 1, 2, 3], &[0, 1, 0]], &[1., 3., 2.].map(v)),
@@ -85,7 +85,7 @@ fn numeric<S>(plan: &Plan, alpha: S, c: &SparseMatrix) -> Result<()> {
     })
 }
 
-/// Room for an m × n matrix of `nnz` entries; what is in it is wrong.
+/// Allocates an m × n matrix of `nnz` entries with wrong contents.
 fn room<V: Element>(by: By, form: Form, (m, n): (i64, i64), nnz: usize, value: V) -> Stored<V> {
     let offsets = vec![55; if by == By::Rows { m } else { n } as usize + 1];
     let (indices, values) = (vec![55; nnz], vec![value; nnz]);
@@ -95,7 +95,7 @@ fn room<V: Element>(by: By, form: Form, (m, n): (i64, i64), nnz: usize, value: V
     }
 }
 
-/// C = alpha · A · B of `a` and `b`, in every form and format of C.
+/// Checks C = alpha · A · B of `a` and `b`, in every form and format of C.
 fn check_product<V: Element>(plan: &Plan, alpha: f64, v: impl Fn(f64) -> V, s: impl Fn(f64) -> V) {
     assert_eq!(symbolic(plan), 4);
     for form in forms() {
@@ -123,7 +123,8 @@ fn every_format_form_and_op() {
             for ((op_a, at), (op_b, bt)) in ops.iter().flat_map(|a| ops.map(|b| (*a, b))) {
                 let (a, b) = (a(by_a, form_a, at, |v| v), b(by_b, form_b, bt, |v| v));
                 let plan = plan::<f64>(&a.matrix, &b.matrix, (op_a, op_b), ComputeType::R64F).unwrap();
-                // 5 products; 7 where 2 is 5 − 3, as each meets a row of two.
+                // There are 5 products; 7 where 2 is stored as 5 − 3, since each of these meets a row of two
+                // entries.
                 let products = if by_a == By::Rows { 5 } else { 7 };
                 assert_eq!(plan.info().unwrap().products, products);
                 assert_eq!(plan.info().unwrap().report.layout.kind, LayoutKind::Triplets);
@@ -140,7 +141,7 @@ fn every_value_type() {
     let c = |v: f64| Complex32::new(v as f32, 0.);
     let z = |v: f64| Complex64::new(v, 0.);
     fn make<V: Element, Y: Element>(by: By, compute: ComputeType, v: impl Fn(f64) -> V + Copy) -> Plan {
-        // Leaked: the plan reads them for as long as it lives.
+        // The matrices are leaked, since the plan reads them for as long as it lives.
         let (a, b) =
             (Box::leak(Box::new(a(by, PLAIN, false, v))), Box::leak(Box::new(b(by, PLAIN, false, v))));
         plan::<Y>(&a.matrix, &b.matrix, (N, N), compute).unwrap()
@@ -165,8 +166,8 @@ fn every_value_type() {
 #[test]
 fn complex_conjugates_of_either_side() {
     let c = Complex64::new;
-    // A = [2+i, i], stored as a column for T and C; B = [1+3i; 1], stored as a
-    // row for T and C; the numbers are those of SpMM's test.
+    // A = [2+i, i], stored as a column for T and C; B = [1+3i; 1], stored as a row for T and C; the numbers
+    // are those of SpMM's test.
     let v = [c(2., 1.), c(0., 1.)];
     let (row, column) =
         (csr(PLAIN, (1, 2), [&[0, 2], &[0, 1]], &v), csr(PLAIN, (2, 1), [&[0, 1, 2], &[0, 0]], &v));
@@ -196,8 +197,7 @@ fn alpha_zero_reads_no_values() {
 
 #[test]
 fn values_that_are_not_finite() {
-    // A = [0 .; . 1] with the 0 stored, B = [Inf 1; . 2]: 0·Inf is NaN, and
-    // row 1 meets no Inf.
+    // A = [0 .; . 1] with the 0 stored, B = [Inf 1; . 2]: 0·Inf is NaN, and row 1 meets no Inf.
     let a = csr(PLAIN, (2, 2), [&[0, 1, 2], &[0, 1]], &[0., 1.]);
     let b = csr(PLAIN, (2, 2), [&[0, 2, 3], &[0, 1, 1]], &[f64::INFINITY, 1., 2.]);
     let plan = plan::<f64>(&a.matrix, &b.matrix, (N, N), ComputeType::R64F).unwrap();

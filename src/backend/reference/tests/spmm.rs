@@ -1,4 +1,4 @@
-//! SpMM on paper.
+//! Tests of SpMM against products that were computed by hand.
 
 use bytemuck::Zeroable;
 use half::{bf16, f16};
@@ -70,15 +70,15 @@ fn spmm<A: Element, S, X: Element, Y: Element>(
     execute(&plan, alpha, &b.matrix, beta, &c.matrix).unwrap();
 }
 
-/// The same bytes, so that NaN is NaN: every NaN of these tests is made here.
+/// Asserts that two matrices are equal, counting NaN as equal to NaN of either sign.
 fn same<T: Element>(found: &Dense<T>, expected: &Dense<T>, note: &str) {
     let text = |v: &T| format!("{v:?}").replace("-NaN", "NaN");
     let agree = found.values.iter().zip(&expected.values).all(|(f, e)| f == e || text(f) == text(e));
     assert!(agree, "{note}: {:?}, expected {:?}", found.values, expected.values);
 }
 
-/// All of C = alpha · op(A) · op(B) + beta · C for `everywhere`'s A, with B
-/// and the results written out; padding is compared with the rest.
+/// Checks C = alpha · op(A) · op(B) + beta · C for all forms of A from `everywhere`, with B and the results
+/// written out; padding must be unchanged.
 fn check_everywhere<Y: Element, X: Element, A: Element, S: Copy>(
     compute: ComputeType,
     a: impl Fn(f64) -> A,
@@ -87,11 +87,11 @@ fn check_everywhere<Y: Element, X: Element, A: Element, S: Copy>(
     y: impl Fn(f64) -> Y,
     forms: &[super::Form],
 ) {
-    // Two columns: x = (1 … 6) as in SpMV's test, and (1, −1, 0, 2, 0, 0).
-    //   A·B, second column: 2; 8; 7 − 8 = −1; 1 − 0 = 1.
-    // Transposed: x = (1 … 4) as in SpMV's test, and (1, 0, −1, 1):
-    //   −7 + 1, −8 + 0, −9 + 2, 1, 2, 3.
-    // Three times that − C, where C is 2 everywhere.
+    // B has two columns: x = (1 … 6) as in SpMV's test, and (1, −1, 0, 2, 0, 0).
+    //   The second column of A·B is 2; 8; 7 − 8 = −1; 1 − 0 = 1.
+    // For Aᵀ: x = (1 … 4) as in SpMV's test, and (1, 0, −1, 1):
+    //   the second column is −7 + 1, −8 + 0, −9 + 2, 1, 2, 3.
+    // Results are three times that − C, where C is 2 everywhere.
     let b = [[1., 1.], [2., -1.], [3., 0.], [4., 2.], [5., 0.], [6., 0.]];
     let c = [[94., 4.], [229., 22.], [148., -5.], [19., 1.]];
     let bt = [[1., 1.], [2., 0.], [3., -1.], [4., 1.]];
@@ -207,11 +207,11 @@ fn values_that_are_not_finite() {
 fn empty_shapes() {
     let a = csr::<f64>(PLAIN, (2, 0), [&[0, 0, 0], &[]], &[]);
     for order in ORDERS {
-        // No columns of A: C = beta · C.
+        // Without columns of A: C = beta · C.
         let (b, mut c) = (dense::<f64, 3>(order, &[], NAN), dense(order, &[[1., 2., NAN]; 2], PADDING));
         spmm(&a, (N, N), ComputeType::R64F, (1., &b), (2., &mut c));
         same(&c, &dense(order, &[[2., 4., NAN]; 2], PADDING), "no columns");
-        // No rows of op(A), and no columns of B: nothing happens.
+        // Without rows of op(A), or without columns of B, nothing is computed.
         let (b, mut c) = (dense(order, &[[1.; 3]; 2], NAN), dense::<f64, 3>(order, &[], PADDING));
         spmm(&a, (T, N), ComputeType::R64F, (1., &b), (2., &mut c));
         let (b, mut c) = (dense::<f64, 0>(order, &[], NAN), dense::<f64, 0>(order, &[[]; 2], PADDING));
@@ -222,8 +222,8 @@ fn empty_shapes() {
 
 #[test]
 fn panels_of_one_matrix() {
-    // A 2 × 5 matrix by rows: B is its columns 0 and 1, C its columns 2 to 4
-    // of which the last is padding; C = A·B with A = [0 2; 3 0].
+    // A 2 × 5 matrix by rows: B is its columns 0 and 1, C its columns 2 and 3, and column 4 is padding; C =
+    // A·B with A = [0 2; 3 0].
     let a = csr(PLAIN, (2, 2), [&[0, 1, 2], &[1, 0]], &[2., 3.]);
     let mut values = [1., 2., NAN, NAN, 9., 3., 4., NAN, NAN, 9.];
     let first = super::address_mut(&mut values);

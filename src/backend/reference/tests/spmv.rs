@@ -1,4 +1,4 @@
-//! SpMV on paper.
+//! Tests of SpMV against products that were computed by hand.
 
 use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
@@ -30,7 +30,7 @@ fn plan<A>(a: &Stored<A>, op: Operation, compute: ComputeType, x: DataType, y: D
     analyzed::<operation::Spmv>(&handle(), problem).unwrap()
 }
 
-/// y = A · x in doubles.
+/// Returns the problem y = A · x in fp64.
 fn problem64(a: &Stored<f64>) -> SpmvProblem {
     SpmvProblem { op: N, a: a.matrix, types: F64::TYPES, value_updates: false }
 }
@@ -47,7 +47,7 @@ fn execute<S, X: Element, Y: Element>(plan: &Plan, alpha: S, x: &[X], beta: S, y
     })
 }
 
-/// y = alpha · op(A) · x + beta · y with alpha and beta of the compute type.
+/// Computes y = alpha · op(A) · x + beta · y with alpha and beta of the compute type.
 fn spmv<A, S, X: Element, Y: Element>(
     a: &Stored<A>,
     op: Operation,
@@ -143,7 +143,7 @@ fn complex_values_and_conjugates() {
     assert_eq!(run(C), [c(1., 2.), c(-3., 1.)]);
 }
 
-/// NaN equals NaN here.
+/// Asserts that two vectors are equal, counting NaN as equal to NaN.
 fn same(found: &[f64], expected: &[f64]) {
     let agree = found.iter().zip(expected).all(|(f, e)| f == e || (f.is_nan() && e.is_nan()));
     assert!(agree && found.len() == expected.len(), "{found:?}, expected {expected:?}");
@@ -158,8 +158,8 @@ fn what_is_stored_counts_and_nothing_else() {
         same(&spmv64(&a, N, (1., &x), (0., &[NAN; 4])), &[32., 77., INF, NAN]);
         x[1] = NAN;
         same(&spmv64(&a, N, (1., &x), (0., &[NAN; 4])), &[32., 77., NAN, NAN]);
-        // Row 3 of A goes to columns 0, 1 (a stored 0) and 2 only. The untidy
-        // CSC stores (3, 0) as 4 and −3, each of which is multiplied: Inf − Inf.
+        // Row 3 of A contributes to columns 0, 1 (a stored 0) and 2 only. The untidy CSC stores (3, 0) as 4
+        // and −3, each of which is multiplied: Inf − Inf.
         let x4 = [1., 2., 3., INF];
         let first = if name == "untidy CSC" { NAN } else { INF };
         same(&spmv64(&a, T, (1., &x4), (0., &[NAN; 6])), &[first, NAN, INF, 9., 12., 15.]);
@@ -170,14 +170,14 @@ fn what_is_stored_counts_and_nothing_else() {
 fn factors_of_zero() {
     let x = [1., 2., 3., 4., 5., 6.];
     for (_, a) in everywhere(PLAIN, |_| NAN) {
-        // alpha 0: neither A's values nor x; beta 0: not y; both: zeros.
+        // alpha = 0 reads neither A's values nor x; beta = 0 does not read y; both give zeros.
         same(&spmv64(&a, N, (0., &[INF; 6]), (3., &[1., 2., 3., INF])), &[3., 6., 9., INF]);
         same(&spmv64(&a, N, (-0., &[INF; 6]), (0., &[NAN; 4])), &[0.; 4]);
         same(&spmv64(&a, N, (1., &x), (0., &[1.; 4])), &[NAN; 4]);
     }
     for (_, a) in everywhere(PLAIN, |n| n) {
         same(&spmv64(&a, N, (1., &x), (1., &[NAN, 0., INF, -INF])), &[NAN, 77., INF, -INF]);
-        // 0.5·Inf + …: beta that is not 0 reads y.
+        // 0.5·Inf + …: y is read since beta is not 0.
         same(&spmv64(&a, N, (1., &x), (0.5, &[INF; 4])), &[INF; 4]);
     }
 }
@@ -190,7 +190,7 @@ fn empty_rows_and_shapes() {
     same(&spmv64(&a, N, (1., &[INF, 1.]), (2., &[1., 2., 3.])), &[INF, 4., 9.]);
     let none = [0.0; 0];
     for form in forms() {
-        // No columns: y = beta · y. No rows: nothing. No entries: as no columns.
+        // Without columns or entries y = beta · y; without rows nothing is computed.
         for a in [
             csr(form, (2, 0), [&[0, 0, 0], &[]], &none),
             csc(form, (2, 0), [&[], &[]], &none),
@@ -208,8 +208,8 @@ fn empty_rows_and_shapes() {
 #[test]
 fn sums_are_wide_and_results_rounded_once() {
     let power = |n: i32| 2_f64.powi(n);
-    // 1 + 2⁻¹¹ + 2⁻²⁴ is above the middle of 1 and 1 + 2⁻¹⁰ in fp16; an f32
-    // cannot hold it and would come down to the middle, then to 1.
+    // 1 + 2⁻¹¹ + 2⁻²⁴ is above the midpoint of 1 and 1 + 2⁻¹⁰ in fp16. It is no f32: rounding to
+    // f32 first would give the midpoint, and then 1.
     let row = [1., power(-11), power(-24)].map(f16::from_f64);
     let a = csr(PLAIN, (1, 3), [&[0, 3], &[0, 1, 2]], &row);
     let x = [f16::ONE; 3];
@@ -217,7 +217,7 @@ fn sums_are_wide_and_results_rounded_once() {
     assert_eq!(y[0].to_f64(), 1. + power(-10));
     let y = spmv(&a, N, ComputeType::R32F, (1_f32, &x), (0., &[f32::NAN]));
     assert_eq!(f64::from(y[0]), 1. + power(-11));
-    // fp16 overflows at 65520 only in the result: 40000 + 40000 − 79999 = 1.
+    // fp16 overflows at 65520 only in the result: 40000 + 40000 − 80000 + 1 = 1.
     let a = csr(PLAIN, (1, 3), [&[0, 3], &[0, 1, 2]], &[40000., 40000., -20000.].map(f16::from_f64));
     let x = [1., 1., 4.].map(f16::from_f64);
     assert_eq!(spmv(&a, N, ComputeType::R32F, (1_f32, &x), (1., &[f16::ONE])), [f16::ONE]);
@@ -262,7 +262,7 @@ fn a_plan_says_what_it_is() {
     }
 }
 
-/// An executor of its own, without the checks of a plan.
+/// Creates an executor without the checks of a plan.
 fn executor(cx: &Context, a: &Stored<f64>) -> Spmv {
     Spmv::build(cx, &problem64(a)).unwrap()
 }
@@ -297,7 +297,7 @@ fn a_workspace_that_others_used() {
     let a = csr(PLAIN, (2, 2), [&[0, 1, 2], &[0, 1]], &[1., 2.]);
     let (cx, x, y, mut out) = (handle().context(), [1., 1.], [3., 4.], [NAN; 2]);
     let executor = executor(&cx, &a);
-    // Buffers are aligned to what a workspace must be.
+    // Buffers have the alignment that a workspace must have.
     let used = Buffer::from_slice(&cx.allocator, &[NAN; 2]).unwrap();
     let workspace = Workspace { address: used.address(), bytes: used.bytes() };
     let cx = Context { workspace, ..cx };
@@ -327,7 +327,7 @@ fn memory_limits_are_kept() {
     let a = csr(PLAIN, (2, 2), [&[0, 1, 2], &[0, 1]], &[1., 2.]);
     let handle = handle();
     let plan = fresh::<operation::Spmv>(&handle, problem64(&a));
-    // Two entries of 24 bytes.
+    // The plan holds two entries of 24 bytes.
     plan.set(|settings| settings.memory_limit = 47).unwrap();
     assert_eq!(plan.analyze(&handle).unwrap_err().status, Status::InsufficientResources);
     plan.set(|settings| settings.memory_limit = 48).unwrap();

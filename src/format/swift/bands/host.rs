@@ -1,4 +1,5 @@
-//! The layout in host memory, with which tests compare what analysis makes on a device, and the way back.
+//! Builder of the layout in host memory and its inverse, against which tests compare what analysis builds on
+//! a device.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,25 +11,25 @@ use crate::matrix::compressed::Pattern;
 use crate::memory::{Allocator, Buffer};
 use crate::types::{Element, Index};
 
-/// The layout in host memory.
+/// Band layout in host memory.
 #[derive(Debug)]
 pub struct Bands<V: Element> {
-    /// Bands and parts.
+    /// Work items: whole bands and pieces of split ones.
     pub items: Buffer<Item>,
-    /// Parts.
+    /// Pieces of split bands.
     pub parts: Buffer<Part>,
-    /// Columns.
+    /// Column of each entry.
     pub columns: Buffer<u32>,
-    /// Rows in their band.
+    /// Row of each entry, counted in its band.
     pub rows: Buffer<u8>,
-    /// Values.
+    /// Value of each entry.
     pub values: Buffer<V>,
-    /// Where the user's values go.
+    /// Index in `values` of each of the user's values, if values will be updated.
     pub slots: Option<Buffer<u64>>,
 }
 
 impl<V: Element> Bands<V> {
-    /// Arranges a valid pattern of *columns* of op(A), whose rows ascend, with `values` in its
+    /// Builds the layout of a valid pattern of *columns* of op(A), whose rows ascend, with `values` in its
     /// order.
     pub fn build<I: Index, J: Index>(
         allocator: &Arc<Allocator>,
@@ -71,14 +72,14 @@ impl<V: Element> Bands<V> {
         Ok(out)
     }
 
-    /// The band of an item and its entries.
+    /// Returns the band of a work item, and its entries.
     pub fn item(&self, item: usize) -> (usize, Range<usize>) {
         let Item { window, first, end, .. } = self.items[item];
         (window as usize, first as usize..end as usize)
     }
 
-    /// The way back: calls f(row, column, value) with every stored entry, those of a row in
-    /// the order of their columns.
+    /// Inverse of [`Bands::build`]: calls f(row, column, value) for every stored entry, those of a row in the
+    /// order of their columns.
     pub fn for_each_entry(&self, mut f: impl FnMut(usize, usize, V)) {
         for item in 0..self.items.len() {
             let (band, entries) = self.item(item);

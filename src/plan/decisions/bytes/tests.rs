@@ -24,7 +24,7 @@ fn some() -> Decisions {
     Decisions { problem, choice }
 }
 
-/// The same of `row` with an order of rows.
+/// Returns decisions for algorithm `row` with this row order, otherwise as [`some`].
 fn in_order(rows: &[u32]) -> Decisions {
     let mut out = some();
     let kept = KeptOrder::of_rows(rows).unwrap().map(Arc::new);
@@ -42,7 +42,8 @@ fn there_and_back() {
     }
 }
 
-/// Behind a right checksum, too: what is no permutation is named, and the bytes say how many rows it has.
+/// With a valid checksum, an order that is no permutation is refused with its fault, as is a wrong number of
+/// rows.
 #[test]
 fn orders_of_rows_that_are_none() {
     let bytes = in_order(&[4, 0, 3, 1, 2]).to_bytes().unwrap();
@@ -70,7 +71,7 @@ fn orders_of_rows_that_are_none() {
     assert!(Decisions::from_bytes(&short).unwrap_err().message.contains("ends before its last row"));
 }
 
-/// What is asked for may be the learned order, what is in force is one by name or none.
+/// A requested order may be the learned one, but the order in use is a named one or none.
 #[test]
 fn the_learned_order_is_none_that_is_in_force() {
     let mut decisions = some();
@@ -102,7 +103,7 @@ fn decisions_are_no_larger_than_the_header_says() {
 
 #[test]
 fn the_format_is_what_it_was() {
-    // If this fails FORMAT has to count up, or older files are misread.
+    // If this fails, FORMAT has to be increased, or older files are misread.
     let bytes = some().to_bytes().unwrap();
     assert_eq!((bytes.len(), FORMAT), (187, 2));
     assert_eq!(&bytes[..20], b"TARSIAPD\x02\0\0\0\xbb\0\0\0\0\0\0\0");
@@ -132,7 +133,7 @@ fn missing_and_more_bytes_are_seen() {
     for length in 0..bytes.len() {
         let error = Decisions::from_bytes(&bytes[..length]).unwrap_err();
         assert_eq!(error.status, crate::error::Status::InvalidValue);
-        // Of bytes that are consistent in themselves, too.
+        // Truncated bytes with a valid total and checksum are refused, too.
         let mut sealed = bytes[..length].to_vec();
         seal(&mut sealed);
         assert!(Decisions::from_bytes(&sealed).is_err(), "{length} bytes");
@@ -144,7 +145,8 @@ fn missing_and_more_bytes_are_seen() {
     assert!(Decisions::from_bytes(&more).unwrap_err().message.contains("left over"));
 }
 
-/// Whatever the bytes are behind a right checksum: an error, or decisions that are written as they were.
+/// Changed bytes with a valid checksum either are an error or are read as decisions that serialize to the
+/// same bytes.
 #[test]
 fn sealed_changes_are_read_or_refused() {
     let bytes = in_order(&[1, 0, 2]).to_bytes().unwrap();
@@ -160,7 +162,7 @@ fn sealed_changes_are_read_or_refused() {
     }
 }
 
-/// What a kept choice says of an algorithm must be of that algorithm.
+/// A stored choice may only have properties that its algorithm has.
 #[test]
 fn what_an_algorithm_does_not_have_is_refused() {
     let refused = |method: Method, decided: Decided, text: &str| {
@@ -196,7 +198,7 @@ fn what_an_algorithm_does_not_have_is_refused() {
             }
             false => refused(method.clone(), by_name, "does not take"),
         }
-        // An order without windows is none for blocks, and no order comes without a policy.
+        // An order without windows is not one for blocks, and an order without a policy is invalid.
         refused(
             method.clone(),
             Decided { reorder: Reorder::Auto, order: order(), ..nothing() },

@@ -1,4 +1,4 @@
-//! Tests of `file`: what is written comes back, and nothing else is taken.
+//! Tests of `file`: what is written is read back, and malformed files are refused.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn put_name(out: &mut Vec<u8>, name: &str) {
     out.resize(out.len() + NAME - name.len(), 0);
 }
 
-/// What a file has, as its definition says, with a checksum that fits.
+/// Contents of a file by the definition of the format, written with a valid checksum.
 struct File {
     head: [u32; 4],
     bounds: (f64, f64),
@@ -41,7 +41,7 @@ impl File {
     }
 }
 
-/// Two trees of two comparisons and one of none at all, for an algorithm each.
+/// One algorithm with two trees of two comparisons, and one without trees.
 fn file() -> File {
     let two = Forest {
         base: -7,
@@ -80,7 +80,7 @@ fn a_file_is_read_as_it_was_written() {
     assert_eq!(parse(&file.bytes()), Ok(expected));
 }
 
-/// Trees of all algorithms that the model chooses from, each of which says something.
+/// The library's file has trees of all algorithms that the model chooses from, none of them trivial.
 #[test]
 fn the_librarys_file_is_well_formed() {
     let learned = parse(SPMM_FILE).unwrap();
@@ -109,7 +109,7 @@ fn a_file_that_is_damaged_is_refused() {
     }
 }
 
-/// With a checksum that fits.
+/// Malformed files with a valid checksum are refused.
 #[test]
 fn what_no_program_should_have_written_is_refused() {
     assert_eq!(fault(|file| file.head[0] += 1), "it has another format");
@@ -127,14 +127,14 @@ fn what_no_program_should_have_written_is_refused() {
     assert_eq!(fault(|file| file.relative = vec!["row", "row"]), "an algorithm is named twice");
     assert_eq!(fault(|file| file.forests[0].0 = "sel"), "no algorithm has this name");
     assert_eq!(fault(|file| file.forests[0].0 = "dense"), "an algorithm is named twice");
-    // 20 numbers, two of the own time, and one of the other algorithm.
+    // There are 20 numbers, two inputs of the own time, and one of the other algorithm.
     assert_eq!(fault(|file| file.forests[0].1.inputs[3] = 24), "a tree compares a number that there is not");
     assert_eq!(
         fault(|file| file.forests[0].1.limits[1] = f32::NAN),
         "a tree compares with what is no number"
     );
     assert_eq!(fault(|file| file.behind = vec![0]), "it goes on behind its end");
-    // Counts of what is not there.
+    // Counts larger than the file.
     let mut bytes = file().bytes();
     let trees = bytes.len() - CHECKSUM - 4;
     bytes[trees..trees + 4].copy_from_slice(&u32::MAX.to_le_bytes());

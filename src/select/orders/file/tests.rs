@@ -1,11 +1,11 @@
-//! What is written comes back, and nothing else is taken.
+//! Tests of `file`: what is written is read back, and malformed files are refused.
 
 use super::*;
 use crate::checksum::fnv1a;
 
 const FILE: &[u8] = include_bytes!("../orders-h100.bin");
 
-/// What a file has of a form of product.
+/// Contents of the file for one form of product.
 struct Form {
     name: &'static str,
     scales: Vec<f32>,
@@ -13,7 +13,7 @@ struct Form {
     policies: Vec<u32>,
 }
 
-/// A file as its definition says, with a checksum that fits.
+/// Contents of a file by the definition of the format, written with a valid checksum.
 struct File {
     head: [u32; 3],
     forms: Vec<Form>,
@@ -44,7 +44,7 @@ impl File {
     }
 }
 
-/// Two layers for one form, one for another.
+/// Two layers for one form, and one layer for another.
 fn file() -> File {
     let numbers = |count: usize| (0..count).map(|at| 0.5 - at as f32).collect::<Vec<_>>();
     let two = vec![(3, numbers(3 * NUMBERS + 3)), (2, numbers(8))];
@@ -89,7 +89,7 @@ fn a_file_is_read_as_it_was_written() {
     assert_eq!(parse(&file.bytes()), Ok(Orders { networks }));
 }
 
-/// The paper's network for each form.
+/// The library's file has the paper's network for each form.
 #[test]
 fn the_librarys_file_is_well_formed() {
     let orders = parse(FILE).unwrap();
@@ -117,7 +117,7 @@ fn a_file_that_is_damaged_is_refused() {
     }
 }
 
-/// With a checksum that fits.
+/// Malformed files with a valid checksum are refused.
 #[test]
 fn what_no_program_should_have_written_is_refused() {
     assert_eq!(fault(|file| file.head[0] += 1), "it has another format");
@@ -136,7 +136,7 @@ fn what_no_program_should_have_written_is_refused() {
         let text = "a layer has no number of outputs that is possible";
         assert_eq!(fault(|file| file.forms[0].layers[1].0 = outputs), text);
     }
-    // AUTO, NONE, LEARNED, and what is none at all.
+    // Codes of AUTO, NONE and LEARNED, and two that are no order.
     for code in [0, 1, 14, 15, u32::MAX] {
         let text = "an output is for no order of rows";
         assert_eq!(fault(|file| file.forms[0].policies[1] = code), text, "{code}");

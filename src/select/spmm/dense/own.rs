@@ -1,19 +1,20 @@
-//! Which kernels of the library multiply dense matrices on a device, and how K is cut for them (kernels/spmm/dense.cuh).
+//! Choice of the library's own kernel for dense matrices on a device, and of the parts that K is split into
+//! (kernels/spmm/dense.cuh).
 
 use super::Arithmetic;
 use crate::support::Types;
 
-/// Tiles of a kernel.
+/// Tile of C that a kernel computes.
 #[derive(Clone, Copy, Debug)]
 pub struct Tile {
-    /// Of the kernels' names.
+    /// Part of the kernel's name.
     pub name: &'static str,
     m: usize,
     n: usize,
     k: usize,
-    /// Blocks of factors in shared memory; 0: two, in three parts of bf16.
+    /// Number of stages of factors in shared memory; 0 for kernels in three bf16 parts, which have two.
     stages: usize,
-    /// Of a block.
+    /// Threads of a block.
     pub threads: u32,
 }
 
@@ -21,21 +22,22 @@ const fn tile(name: &'static str, sizes: [usize; 4], threads: u32) -> Tile {
     Tile { name, m: sizes[0], n: sizes[1], k: sizes[2], stages: sizes[3], threads }
 }
 
-/// What a type of products is made with; kernels/spmm/dense.cu has the same tiles, the largest
-/// first.
+/// Tiles and thresholds for an arithmetic; kernels/spmm/dense.cu has the same tiles, the largest first.
 pub struct Kind {
     pub tiles: [Tile; 3],
-    /// Columns of op(A) from which a part of them is worth a block of its own and the addition.
+    /// Minimum number of columns of op(A) in a part of K for which a block of its own and the addition of
+    /// partial sums pay.
     part: usize,
-    /// Blocks a multiprocessor that are worth cutting K for.
+    /// Number of blocks per multiprocessor up to which K is split.
     wanted: f64,
-    /// Tiles of all parts of K a multiprocessor from which on the first and the second are taken.
+    /// Minimum number of tiles per multiprocessor, with K split into as many parts as possible, for which the
+    /// first and the second tile are taken.
     least: [f64; 2],
 }
 
-// Times of 32 shapes from 512 × 512 to 4096 × 4096, N = 32, 64, 128 and 512, on an H100
-// (benches/NOTES.md) say the numbers: choices take 1.02 times the best of all tiles and parts
-// in geomean (select::spmm::dense says where they are as fast as cublasLt).
+// The thresholds are chosen by times of 32 shapes from 512 × 512 to 4096 × 4096, N = 32, 64, 128 and 512, on
+// an H100 (benches/NOTES.md): choices take 1.02 times the best of all tiles and parts in geomean
+// (select::spmm::dense says where they are as fast as cublasLt).
 const HALVES: Kind = Kind {
     tiles: [
         tile("large", [128, 128, 64, 3], 256),
@@ -66,7 +68,7 @@ const F32: Kind = Kind {
     wanted: 4.0,
     least: [200.0, 2.5],
 };
-/// fp32 in three parts of bf16 (kernels/spmm/dense_parts.cuh).
+/// fp32 factors in three bf16 parts (kernels/spmm/dense_parts.cuh).
 const F32_IN_PARTS: Kind = Kind {
     tiles: [
         tile("large", [128, 128, 32, 0], 256),
@@ -88,19 +90,19 @@ const F64: Kind = Kind {
     least: [2.5; 2],
 };
 
-/// How a product is launched.
+/// Launch parameters of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Which of the tiles.
+    /// Index of the tile in [`Kind::tiles`].
     pub size: usize,
-    /// Parts of K.
+    /// Number of parts that K is split into.
     pub parts: usize,
-    /// Columns of op(A) of a part.
+    /// Columns of op(A) in a part.
     pub columns: usize,
 }
 
 impl Kind {
-    /// The one of these types; `in_parts`: fp32 by matrix units.
+    /// Tiles for these types; `in_parts` selects fp32 by matrix units in three bf16 parts.
     pub fn of(types: Types, in_parts: bool) -> &'static Self {
         match Arithmetic::of(types) {
             Arithmetic::Halves => &HALVES,
@@ -111,8 +113,8 @@ impl Kind {
         }
     }
 
-    /// The largest of tiles of which there are enough, not much wider than the result; parts of K
-    /// where there are few.
+    /// Picks the largest tile of which there are enough, and which is not much wider than C, and splits K
+    /// where blocks are few.
     pub fn plan(
         &self,
         (multiprocessors, shared): (u32, usize),
@@ -142,7 +144,7 @@ impl Kind {
         Plan { size: taken, parts: k.div_ceil(columns).max(1), columns }
     }
 
-    /// The same with all of K in one part, whatever the device: sums have the same order on all.
+    /// Picks a tile with all of K in one part on any device, so that sums have the same order everywhere.
     pub fn whole(
         &self,
         (multiprocessors, shared): (u32, usize),
@@ -161,15 +163,15 @@ impl Kind {
 }
 
 impl Tile {
-    /// Tiles of a result of m × n.
+    /// Number of tiles of an m × n result.
     pub fn count(&self, m: usize, n: usize) -> usize {
         m.div_ceil(self.m).saturating_mul(n.div_ceil(self.n))
     }
 
-    /// Dynamic shared memory: kernels' `Stage::kBytes` by stages.
+    /// Bytes of dynamic shared memory: the kernels' `Stage::kBytes` times the number of stages.
     pub fn shared(&self, size: usize) -> u32 {
         if self.stages == 0 {
-            // `PartStage::BYTES`: blocks of 8 × 8 halves, with gaps.
+            // `PartStage::BYTES`: blocks of 8 × 8 halves, with padding.
             let (of_a, of_b) = (self.m / 8 * 128 + 32, self.n / 8 * (128 + 16));
             return (2 * 3 * self.k / 8 * (of_a + of_b)) as u32;
         }
@@ -196,7 +198,7 @@ mod tests {
 
     #[test]
     fn k_is_cut_until_all_multiprocessors_work() {
-        // What was fastest on an H100, or within a tenth of that.
+        // The fastest choices on an H100, or within a tenth of the fastest.
         assert_eq!(named(&super::F32, 512, 512, 32), ("small", 4));
         assert_eq!(named(&super::F32, 1024, 4096, 32), ("small", 16));
         assert_eq!(named(&super::F32, 512, 2048, 512), ("medium", 8));
@@ -213,7 +215,7 @@ mod tests {
             {
                 let plan = kind.plan(H100, 4, m, k, n);
                 let blocks = kind.tiles[plan.size].count(m, n) * plan.parts;
-                // Twice as many parts are too many blocks, or too short.
+                // Twice as many parts would be too many blocks, or too short.
                 let is_full = 2.0 * blocks as f64 > 1.05 * kind.wanted * 132.0;
                 assert!(is_full || k < 4 * kind.part * plan.parts, "{m} × {k} × {n}: {plan:?}");
                 assert!(plan.columns * plan.parts >= k && plan.columns * (plan.parts - 1) < k);
@@ -225,9 +227,9 @@ mod tests {
                 .map(|(m, k, n)| named(in_parts, m, k, n)),
             [("small", 4), ("medium", 8), ("large", 8), ("medium", 4), ("large", 1)]
         );
-        // Two stages of three parts of 128 × 32 and 32 × 128, with gaps.
+        // Two stages of three bf16 parts of 128 × 32 and 32 × 128, with padding.
         assert_eq!(in_parts.tiles.each_ref().map(|tile| tile.shared(4)), [105_216, 77_568, 63_744]);
-        // Without the shared memory for it a tile is not taken; nothing to add is one part.
+        // A tile needs enough shared memory; an empty K is not split.
         assert_eq!(super::F32.plan((132, 48 << 10), 4, 4096, 4096, 4096).size, 1);
         assert_eq!(super::F32.plan(H100, 4, 32, 0, 32).parts, 1);
     }

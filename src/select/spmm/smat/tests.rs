@@ -1,12 +1,12 @@
-//! The rates against times that were measured.
+//! Tests of the rates against measured times.
 
 use super::*;
 
 const SHAPE_8: Shape = Shape { height: 16, width: 8 };
 const SHAPE_16: Shape = Shape { height: 16, width: 16 };
 
-/// Microseconds on an H100 for 8, 32 and 128 columns; blocks are of 16 × 16, then 16 × 8, where there are two.
-/// cant, dc2, cop20k, band256, mip1, rmat16.
+/// Microseconds on an H100 for 8, 32 and 128 columns, with 16 × 16 blocks, then 16 × 8 where there are two
+/// kinds: cant, dc2, cop20k, band256, mip1, rmat16.
 const HALVES_16: [(u64, [f64; 3]); 6] = [
     (62_618, [17.25, 25.41, 54.05]),
     (195_193, [63.2, 72.54, 153.5]),
@@ -33,7 +33,7 @@ fn rates_are_near_what_was_measured() {
         for (blocks, times) in points {
             for (n, measured) in [8, 32, 128].into_iter().zip(times).filter(|(_, t)| !t.is_nan()) {
                 let error = (rates.seconds(blocks, n) * 1e6 / measured - 1.0).abs();
-                // dc2's are rows of few blocks among long ones.
+                // dc2 has rows of few blocks among long ones.
                 assert!(error < 0.6, "{shape:?} {blocks} {n}: {error}");
                 (sum, count) = (sum + error, count + 1);
             }
@@ -75,7 +75,7 @@ fn a_fit_finds_the_line() {
     let line = |blocks: u64| (blocks, 7e-6 + 2.5e-10 * blocks as f64);
     let (start, block) = fit(&[line(1000), line(50_000), line(2_000_000)]).unwrap();
     assert!((start - 7e-6).abs() < 1e-12 && (block - 2.5e-10).abs() < 1e-16);
-    // Relative errors: the small one counts as much as the large ones.
+    // Errors are relative: the small time counts as much as the large ones.
     let (start, _) = fit(&[(0, 1e-6), (1_000_000, 1e-3), (1_000_000, 1.1e-3)]).unwrap();
     assert!((start - 1e-6).abs() < 1e-7);
     assert_eq!(fit(&[]), None);
@@ -85,7 +85,7 @@ fn a_fit_finds_the_line() {
 
 #[test]
 fn narrow_blocks_are_faster_where_few_wide_ones_are_full() {
-    // All of cant's and half of cop20k's are as measured above.
+    // Both numbers of blocks of cant, and one of cop20k, have measured times above.
     for (wide, narrow) in [(62_618, 115_791), (2_057_096, 2_083_467), (463_463, 472_479)] {
         assert!(narrow_are_faster(narrow, wide, 8, &Ratios::SAME), "{wide} {narrow}");
     }
@@ -98,25 +98,25 @@ fn narrow_blocks_are_faster_where_few_wide_ones_are_full() {
 #[test]
 fn parts_are_as_many_as_warps_want() {
     let limit = |tiles, blocks| rules_on_device(rules(2, 16), 132, tiles).limit(blocks, 1 << 10);
-    // 1188 items, of at least 8 blocks and at most 64.
+    // 1188 items, of at least 8 and at most 64 blocks.
     assert_eq!([limit(1, 1000), limit(1, 30_000), limit(1, 70_000), limit(1, 1 << 20)], [8, 26, 58, 64]);
     assert_eq!(limit(4, 30_000), 64);
     // A handle has 2^18 counters.
     assert_eq!(limit(1, 1 << 28), 1024);
     assert_eq!([rules(2, 8), rules(8, 8)].map(|found| found.limit(1 << 20, 1 << 10)), [128, 64]);
-    // Of 32 and 40 blocks a row block.
+    // Row blocks of 32 and 40 blocks.
     assert_eq!([1 << 15, 40 << 10].map(|blocks| rules(2, 8).limit(blocks, 1 << 10)), [64, 80]);
 }
 
 #[test]
 fn blocks_are_full_from_a_tenth_of_their_places() {
-    // 1000 entries in 10 or 100 blocks of 256 places.
+    // 1000 entries in 10 to 100 blocks of 256 elements.
     assert_eq!([10, 39, 40, 100].map(|blocks| is_filled(1000, blocks, 16)), [true, true, false, false]);
 }
 
 #[test]
 fn kernels_go_by_the_columns_of_c() {
-    // Halves, wide and narrow; singles; doubles. B by rows, and by columns.
+    // Halves, wide and narrow; singles; doubles. B is by rows, and by columns.
     let of = |size, width, by_columns| {
         [8, 9, 32, 33, 500].map(|n| {
             let forms = forms(size, width, by_columns);
@@ -146,7 +146,8 @@ fn tiles_of_an_item_share_a_block() {
     assert_eq!([1, 2, 3, 4, 5, 1000].map(|tiles| tiles_of_item(tiles, 4)), [1, 2, 4, 4, 4, 4]);
 }
 
-/// For few columns blocks are bytes from memory, for many the caches' and instructions.
+/// For few columns the time of blocks is that of their bytes from memory, for many that of caches and
+/// instructions.
 #[test]
 fn blocks_follow_memory_where_columns_are_few() {
     use crate::select::device::tests::{A100, H200, HALVES, RTX_4090};
@@ -157,7 +158,7 @@ fn blocks_follow_memory_where_columns_are_few() {
         let rates = Rates::of(compute, bytes, shape).unwrap();
         let on = |device| rates.scaled(bytes, shape, &Ratios::of(device).of_compute(compute));
         assert_eq!(on(&FITTED), *rates);
-        // Times a block.
+        // Ratio of the times per block.
         let slower = |device, n| {
             on(device)
                 .block
@@ -171,11 +172,11 @@ fn blocks_follow_memory_where_columns_are_few() {
         assert!(slower(small, 8) < 1.15 && slower(small, 512) > 1.9, "{shape:?}");
         assert!(slower(&H200, 8) < 0.75 && (0.88..0.96).contains(&slower(&H200, 128)), "{shape:?}");
         assert!(slower(&A100, 128) > 1.5);
-        // 64 times as slow in doubles as in singles.
+        // Doubles are 64 times as slow as singles there.
         assert_eq!(slower(&RTX_4090, 512) > 10.0, compute == ComputeType::R64F);
         assert_eq!(on(&RTX_4090).start, rates.start);
     }
-    // Wide blocks are more bytes for each column.
+    // Wide blocks have more bytes per column.
     let narrow = |device| narrow_are_faster(1_830_000, 1_000_000, 128, &Ratios::of(device));
     assert!(!narrow(&FITTED) && narrow(&HALVES[1]) && !narrow(&HALVES[0]) && !narrow(&H200));
 }

@@ -9,7 +9,7 @@ fn heights_go_by_what_rows_share() {
     // Four windows of one block.
     let found = rules(&counts, 32, 132);
     assert_eq!((found.height, found.sharing, found.limit(4)), (16, 1, 32));
-    // None shares a column.
+    // No two rows share a column.
     let counts = Counts { columns: [1024; 4], ..counts };
     assert_eq!([32, 64, 128].map(|n| rules(&counts, n, 132).height), [8; 3]);
 }
@@ -33,17 +33,17 @@ fn few_long_windows_are_shared() {
 
 #[test]
 fn few_windows_are_cut_to_fill_the_device() {
-    // Windows of 67 blocks, two a multiprocessor: cutting them costs more than it brings.
+    // 256 windows of 67 blocks, two a multiprocessor: splitting them costs more than it gains.
     assert_eq!([1, 2, 4].map(|tiles| staged_most(256.0 * 67.0, 256, tiles, 132)), [83; 3]);
-    // 64 windows of 256 blocks: as many parts as fill it, and the fewer the more tiles there are.
+    // 64 windows of 256 blocks: as many pieces as fill the device, and fewer with more tiles.
     assert_eq!([1, 2, 4].map(|tiles| staged_most(64.0 * 256.0, 64, tiles, 132)), [64, 80, 160]);
-    // Enough windows: only those that are longer than others.
+    // Enough windows: only those much longer than the mean are split.
     assert_eq!(staged_most(1e6, 10_000, 1, 132), 125);
     assert_eq!(staged_most(0.0, 0, 1, 0), 64);
 }
 
-/// More columns than fit the arithmetic must choose what very many columns choose: a count that wrapped around would
-/// make them few.
+/// Numbers of columns that overflow must choose what very many columns choose: a count that wrapped around
+/// would look like few.
 #[test]
 fn any_number_of_columns_is_asked_about() {
     let staged = Counts {
@@ -53,7 +53,7 @@ fn any_number_of_columns_is_asked_about() {
         columns: [1 << 20, 1 << 19, 1 << 18, 1 << 17],
         ..Counts::default()
     };
-    // 32 windows of 8 rows that share no columns: for few columns of B warps share windows.
+    // 32 windows of 8 rows that share no columns: with few columns of B, warps share windows.
     let direct =
         Counts { rows: 256, nnz: 1 << 20, looked: 1 << 20, columns: [1 << 20; 4], ..Counts::default() };
     assert_eq!(rules(&direct, 32, 132).sharing, 8);
@@ -73,7 +73,7 @@ fn kernels_go_by_the_columns_of_c() {
     };
     use Form::{Direct, Staged};
     let (few, some, many, wide) = (Direct(32), Direct(64), Staged(128), Staged(256));
-    // Tiles of 256 where they are full, or there are many.
+    // Tiles of 256 columns are taken if they are full, or many.
     assert_eq!(of(16), [few, few, some, some, many, many, wide, wide, many, many, wide, wide, wide]);
     assert_eq!(of(8), [few, few, some, some, some, some, some, some, some, some, some, some, some]);
     assert_eq!(of(32)[..8], [many, many, many, many, many, many, wide, wide]);
@@ -82,7 +82,7 @@ fn kernels_go_by_the_columns_of_c() {
 
 #[test]
 fn parts_have_a_kernel_where_there_are_many() {
-    // webbase, one part in 580 items; one in 255; windows of 32 rows, which have no such kernel.
+    // webbase with one piece in 580 items; one in 255; windows of 32 rows, which have no such kernel.
     assert!(!has_many_parts(16, [100, 58_000]) && has_many_parts(16, [100, 25_500]));
     assert!(!has_many_parts(16, [0, 1000]) && !has_many_parts(32, [100, 1000]));
 }

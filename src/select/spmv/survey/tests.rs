@@ -13,8 +13,8 @@ use matrices::gallery::{self, Set};
 use matrices::market::{read_market_file, MarketValues};
 use matrices::owned::OwnedCsr;
 
-/// Writes `surveys.tsv` of the matrices of benches/results/h100-spmv.tsv: those of the
-/// gallery, and files of a folder.
+/// Writes `surveys.tsv` for the matrices of benches/results/h100-spmv.tsv: those of the gallery, and files of
+/// a folder.
 ///
 /// `TARSIA_MATRICES=folder TARSIA_SURVEYS=file cargo test --release --lib survey::tests::of_the_corpus -- --ignored`
 #[test]
@@ -49,7 +49,7 @@ fn of_the_corpus() {
     std::fs::write(std::env::var("TARSIA_SURVEYS").expect("TARSIA_SURVEYS is set"), out).unwrap();
 }
 
-/// Entries of items of k rows: in windows, each begins where the rows before it are in others.
+/// Entries of items of k rows, in windows: an item begins at the first row that is in no item before.
 fn naive_shared(rows: &[Vec<i64>], k: usize) -> u64 {
     let mut entries = 0;
     for window in rows.chunks(1024 / k * k) {
@@ -63,8 +63,8 @@ fn naive_shared(rows: &[Vec<i64>], k: usize) -> u64 {
     entries
 }
 
-/// The counts from a list of rows, one definition at a time; every run is looked at and
-/// no slab has more blocks than are counted.
+/// The counts from a list of rows, each by its definition; every run is sampled, and no slab has more blocks
+/// than are counted.
 fn naive(rows: &[Vec<i64>], x_bytes: usize) -> Vec<u64> {
     let mut words = vec![0; WORDS];
     let distinct = |keys: &mut dyn Iterator<Item = i64>| keys.collect::<BTreeSet<_>>().len() as u64;
@@ -135,7 +135,7 @@ fn counts_are_what_counting_finds() {
             assert_eq!(found.words(), naive(&rows, x_bytes), "{} × {}, {x_bytes}", a.rows, a.cols);
         }
     }
-    // Long rows, of which the blocks are cut off.
+    // Long rows, whose blocks are not all counted.
     let a = gallery::dense_rows_cols(5000, 3, 2, 4, 7).unwrap();
     let (found, expected) = (Survey::of(&pattern(&a), 8), naive(&lines(&a), 8));
     assert!(found.longest() > 2000);
@@ -159,7 +159,7 @@ fn one_run_of_each_part_is_looked_at() {
         for k in 0..samples {
             let run = run_of(k, samples, runs);
             assert!(run < runs && last.is_none_or(|last| run > last), "{rows}: {k}");
-            // Of its own part.
+            // Each run is in its own part.
             let (start, end) = (k * runs / samples, (k + 1) * runs / samples);
             assert!((start..end).contains(&run), "{rows}: {k}");
             last = Some(run);
@@ -183,13 +183,13 @@ fn wrong_patterns_are_no_fault() {
 
 #[test]
 fn rows_that_share_columns_are_counted() {
-    // Rows in groups, of lengths that differ from group to group; the last group is cut.
+    // Groups of rows, with lengths that differ from group to group; some groups cross the border of a window.
     let mut rows: Vec<Vec<i64>> = Vec::new();
     for (group, count) in [1, 2, 3, 4, 5, 6, 7, 600, 600, 2, 3, 900].into_iter().enumerate() {
         let columns = (0..1 + group as i64 % 5).map(|at| 7 * at + group as i64).collect::<Vec<_>>();
         rows.extend((0..count).map(|_| columns.clone()));
     }
-    // Other lengths, and empty.
+    // Rows of other lengths, and empty rows.
     rows.extend([(0..30).collect(), (0..30).collect(), vec![], vec![]]);
     let offsets: Vec<i64> = (0..=rows.len()).map(|row| rows[..row].concat().len() as i64).collect();
     let indices: Vec<i32> = rows.concat().iter().map(|&column| column as i32).collect();
@@ -198,7 +198,7 @@ fn rows_that_share_columns_are_counted() {
     let survey = Survey::of(&pattern, 8);
     assert_eq!(survey.shared(), [2, 3].map(|k| naive_shared(&rows, k)));
     let values = vec![1.0_f64; indices.len()];
-    // What the layout makes of them.
+    // The numbers that the layout has.
     for k in [2, 3] {
         let rules = crate::select::spmv::sell::rules(rows.len(), indices.len(), 8, 1, 1 << 14, [0, 0], false);
         let rules = warp_sell::Rules { item_rows: k, window: 1024 / k * k, ..rules };

@@ -1,4 +1,5 @@
-//! The library's entries in turns with the vendor's best ones of a case: ratios whose times are of the same rounds.
+//! The library's entries in turns with the vendor's best entries of a case: ratios of times from the same
+//! rounds.
 
 use client::Array;
 
@@ -11,16 +12,16 @@ use crate::bench::runs::{Layout, Operands};
 use crate::bench::vendor::{Choice, Prepared, SparseProduct, Vendor};
 use crate::Result;
 
-/// So many of the vendor's entries take turns with each of ours.
+/// Number of the vendor's entries that take turns with each of ours.
 const RIVALS: usize = 2;
 
-/// The ratio to a rival, and who that is.
+/// The ratio to a rival, and the rival's name.
 type Strongest = (Ratio, String);
 
-/// Factors of SpGEMM: A, and B where that is another matrix.
+/// Factors of SpGEMM: A, and B where it is another matrix.
 type Factors<'a, 's, T> = (&'a Operands<'s, T>, Option<&'a Operands<'s, T>>);
 
-/// The part of a sparse product that is run in a turn.
+/// Part of a sparse product that runs in a turn.
 #[derive(Clone, Copy)]
 enum Turn {
     /// All phases.
@@ -30,7 +31,7 @@ enum Turn {
 }
 
 impl Turn {
-    /// Seconds that it took.
+    /// Runs the product and returns its seconds.
     fn run<T>(self, product: &mut dyn SparseProduct<T>) -> Result<f64> {
         match self {
             Turn::Whole => product.run(),
@@ -38,8 +39,8 @@ impl Turn {
         }
     }
 
-    /// Runs what does not count before the first round: a whole product takes the buffers, and has the pattern that
-    /// numeric phases need.
+    /// Runs the product untimed before the first round: a whole product allocates the buffers and finds the
+    /// pattern that numeric phases need.
     fn warm_up<T>(self, product: &mut dyn SparseProduct<T>) -> Result<()> {
         product.run()?;
         if let Turn::NewValues = self {
@@ -50,7 +51,8 @@ impl Turn {
 }
 
 impl<'s, V: Vendor> Bench<'s, V> {
-    /// The vendor's entries of a case by a time of their rows, the least first; results that are wrong do not count.
+    /// Lists the vendor's entries of a case, sorted by a time of their rows, the least first; wrong results
+    /// do not count.
     fn fastest<T: Number>(
         &self,
         (a, op, layout): (&Operands<'s, T>, Op, Layout),
@@ -72,14 +74,14 @@ impl<'s, V: Vendor> Bench<'s, V> {
         timed.into_iter().map(|(_, choice)| choice)
     }
 
-    /// The vendor's entries with the least cold medians of this case.
+    /// Returns the vendor's entries with the least cold medians of this case.
     pub(super) fn rivals<T: Number>(&self, product: &Product<'_, 's, T>) -> Vec<Choice<V::What>> {
         let Product { a, op, layout, .. } = *product;
         self.fastest((a, op, layout), &product.case, |row| Some(row.median_us)).take(RIVALS).collect()
     }
 
-    /// What the note of one of our rows says of it in turns with the rivals; nothing if there are none, it is wrong, or
-    /// time is up.
+    /// Returns the part of a row's note with the ratios to the rivals, measured in turns; empty if there are
+    /// no rivals, the row is wrong, or time is up.
     pub(super) fn paired<T: Number>(
         &self,
         product: &Product<'_, 's, T>,
@@ -113,7 +115,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
                     names.push(format!("{implementation}/{alg}"));
                 }
                 Err(error) if names.is_empty() => return Err(error),
-                // There may be no room for all three.
+                // There may be no memory for all three.
                 Err(error) => refused = Some(error),
             }
         }
@@ -127,8 +129,8 @@ impl<'s, V: Vendor> Bench<'s, V> {
         Ok(format!("{}{};rounds={}", noted("", &cold), noted("warm_", &warm), rounds.cold[0].len()))
     }
 
-    /// The same of a product of sparse matrices: whole products in turns, and, where both have them, numeric phases with
-    /// new values.
+    /// Like [`Self::paired`], for a product of sparse matrices: whole products in turns, and, where both have
+    /// them, numeric phases with new values.
     pub(super) fn paired_sparse<T: Number>(&self, factors: Factors<'_, 's, T>, row: &Row) -> String {
         let of_case = (factors.0, Op::Spgemm, Layout::PLAIN);
         let rivals: Vec<_> =
@@ -153,7 +155,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
         format!("{}{again};rounds={rounds}", noted("", &found))
     }
 
-    /// The ratio to the strongest of the rivals, and the rounds.
+    /// Returns the ratio to the strongest rival, and the number of rounds.
     fn products_in_turns<T: Number>(
         &self,
         (a, b): Factors<'_, 's, T>,
@@ -179,7 +181,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
                     names.push(format!("{}/{}{}", rival.implementation, rival.alg, product.suffix()));
                     products.push(product);
                 }
-                // There may be no room for all three.
+                // There may be no memory for all three.
                 Err(error) => refused = Some(error),
             }
         }
@@ -192,7 +194,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
     }
 }
 
-/// The least of the ratios of the others' times to the first one's.
+/// Returns the least ratio of the rivals' times to those of the first entry.
 fn strongest(times: &[Vec<f64>], names: &[String]) -> Result<Strongest> {
     let (ours, theirs) = times.split_first().ok_or("there are no rounds")?;
     let ratios = theirs
@@ -203,13 +205,13 @@ fn strongest(times: &[Vec<f64>], names: &[String]) -> Result<Strongest> {
     Ok(least.ok_or("the clock has no positive times")?)
 }
 
-/// A ratio as notes have it, under names that begin so.
+/// Formats a ratio for a note, with names that begin with `prefix`.
 fn noted(prefix: &str, (ratio, rival): &Strongest) -> String {
     let Ratio { mean, low, high } = ratio;
     format!(";{prefix}paired={mean:.4};{prefix}low={low:.4};{prefix}high={high:.4};{prefix}rival={rival}")
 }
 
-/// Why there is no ratio, as a part of a note.
+/// Formats the reason why there is no ratio, for a note.
 fn not_paired(prefix: &str, error: &dyn std::error::Error) -> String {
     let words = error.to_string().replace(';', ",");
     format!(";{prefix}not paired: {}", words.split_whitespace().collect::<Vec<_>>().join(" "))

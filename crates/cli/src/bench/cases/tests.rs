@@ -1,4 +1,4 @@
-//! Cases with a vendor that is right, wrong or broken, as it is told.
+//! Cases with a fake vendor, whose entries are right, wrong or broken on purpose.
 
 use clap::Parser;
 use client::Session;
@@ -17,15 +17,15 @@ enum Fake {
     Unprepared,
 }
 
-/// With names of several libraries, of which each has some of the entries, or of one.
+/// Fake vendor with one library, or with several, of which each has some of the entries.
 #[derive(Default)]
 struct FakeVendor {
     is_several: bool,
-    /// SpGEMM has `Broken`, too.
+    /// True if SpGEMM has `Broken`, too.
     breaks: bool,
 }
 
-/// A · B with row-major B of n columns.
+/// Computes A · B with row-major B of n columns.
 fn product<T: Number>(a: &OwnedCsr<T>, b: &[T], n: usize) -> Vec<T> {
     let mut out = Vec::new();
     for row in 0..a.rows {
@@ -49,7 +49,7 @@ impl Fake {
             return Err("createDescr FAKE_STATUS_NOT_SUPPORTED".into());
         }
         let run = move || {
-            // The factor row by row, and C row by row, as they are stored in this layout.
+            // Reads the factor row by row, and C row by row, as they are stored in this layout.
             let (stored, shape, n) = (b.array.download()?, b.shape(), b.cols);
             let at = |row: usize, col: usize| {
                 let (row, col) = if b.layout.op_b.transposes() { (col, row) } else { (row, col) };
@@ -76,7 +76,8 @@ impl Fake {
     }
 }
 
-/// C = A · B. `Right` knows no new values, `Wrong` is wrong from its second numeric phase on, `Lazy` is right.
+/// Fake product C = A · B. `Right` has no numeric phase with new values, `Wrong` is wrong from its second
+/// numeric phase on, `Lazy` is right.
 struct FakeProduct<'a, T: Number> {
     a: &'a OwnedCsr<T>,
     b: &'a OwnedCsr<T>,
@@ -116,7 +117,7 @@ impl<T: Number> SparseProduct<T> for FakeProduct<'_, T> {
         }
         let (mut offsets, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
         for row in c.chunks(b.cols) {
-            // Backwards: nobody promised that they are sorted.
+            // Columns come in descending order, since vendors do not promise to sort them.
             for (col, &value) in row.iter().enumerate().rev().filter(|(_, v)| v.wide() != 0.0) {
                 indices.push(col as i32);
                 values.push(value);
@@ -215,14 +216,14 @@ fn pattern(name: &str) -> OwnedCsr<()> {
     by_name(name).unwrap().into_pattern()
 }
 
-/// Rows of the table of one small matrix with these arguments, likewise; see [`run_with`].
+/// Runs the bench on one small matrix with these arguments; see [`run_with`].
 fn run(arguments: &[&str], done: &[(&str, &str)]) -> (Vec<Row>, bool) {
     let input = Input { name: "m".into(), pattern: pattern("uniform:40x40:5") };
     run_with(arguments, done, |bench| bench.input(&input).unwrap())
 }
 
-/// Rows of the table that `cases` writes, and whether the bench says that all went well; rows in `done` are in the table
-/// before.
+/// Returns the rows that `cases` writes to the table, and whether the bench passed; results in `done` are in
+/// the table before.
 fn run_with(
     arguments: &[&str],
     done: &[(&str, &str)],
@@ -267,13 +268,13 @@ fn a_vendor_is_judged_like_the_library() {
         let (rows, passed) = run(&[op, &["--types", "f64"]].concat(), &[]);
         let algs: Vec<&str> = rows.iter().map(|row| row.alg.as_str()).collect();
         assert_eq!(algs, ["default", "Right", "Wrong", "Lazy", "Broken", "Unprepared"]);
-        // What a vendor does wrong is no failure of ours.
+        // A vendor's wrong result is no failure of ours.
         assert!(passed);
         assert!(rows[0].is_ours() && rows[0].counts() && rows[0].note.contains("chosen="));
         assert!(rows[1].is_vendors() && rows[1].counts() && rows[1].note.contains("buf=7;version=1.2.3"));
         assert_eq!((rows[1].peak_bytes, rows[1].analysis_ms, &*rows[1].origin.device), (7.0, 1.0, "d"));
         assert!(rows[1].max_rel_err < 1e-14 && rows[1].median_us > 0.0);
-        // A wrong number, and one that was never written.
+        // One has a wrong number, the other one that was never written.
         assert!(rows[2].is_wrong() && rows[3].is_wrong() && rows[3].median_us > 0.0);
         assert_eq!((rows[4].median_us, &*rows[4].note), (-1.0, "execute FAKE_STATUS_BROKEN;version=1.2.3"));
         assert!(rows[5].median_us < 0.0 && rows[5].note.starts_with("createDescr FAKE"));
@@ -298,7 +299,7 @@ fn products_of_two_matrices_are_made_and_judged_with_new_values() {
     let (a, b) = (pattern("uniform:40x30:5"), pattern("uniform:30x7:3"));
     let pair = Pair { name: "h/level0/A*P".into(), a, b };
     let (rows, passed) = run_with(&["--types", "f64,f32,f16"], &[], |bench| bench.pair(&pair).unwrap());
-    // SpGEMM has no halves.
+    // SpGEMM has no 16-bit types.
     let algs: Vec<String> =
         rows.iter().map(|row| format!("{} {}", row.case.precision, row.alg.replace("_freeb3", ""))).collect();
     let all = ["default", "Right", "Wrong", "Lazy", "Unprepared"];
@@ -306,14 +307,14 @@ fn products_of_two_matrices_are_made_and_judged_with_new_values() {
     assert_eq!(algs, [expected("f64"), expected("f32")].concat());
     assert!(passed);
     let nnz_c = rows[0].noted("nnzC").unwrap();
-    // More than A·A would have, or A·Aᵀ, has no room in 40 × 7.
+    // The limit is more than A·A would have; A·Aᵀ has no room in 40 × 7.
     assert!(nnz_c <= 280.0 && nnz_c > 200.0, "{nnz_c}");
     for row in &rows {
         assert_eq!((row.case.matrix.as_str(), row.case.rows, row.case.nnz), ("h/level0/A*P", 40, 200));
         let facts = ["nnzB", "nnzC", "products"].map(|name| row.noted(name).unwrap());
         assert_eq!(facts, [90.0, nnz_c, 600.0], "{row:?}");
         assert_eq!(row.floor_us, rows[if row.case.precision == "f64" { 0 } else { 5 }].floor_us);
-        // What a vendor computes with new values is judged like what it computes first.
+        // A vendor's result with new values is checked like its first result.
         assert_eq!(row.is_wrong(), row.alg.starts_with("Wrong"), "{row:?}");
     }
     let (value, index) = (8.0, 4.0);
@@ -323,7 +324,7 @@ fn products_of_two_matrices_are_made_and_judged_with_new_values() {
     assert!(reuse[0].unwrap() > 0.0);
     assert_eq!(reuse[1..], [None, Some(2e6), Some(2e6), None]);
     assert!(rows[4].note.ends_with(";reuse: compute FAKE_STATUS_NO_MORE;version=1.2.3"), "{}", rows[4].note);
-    // Neither has A·A of a vendor an nnzB.
+    // A vendor's rows of A·A have no nnzB either.
     let (rows, _) = run(&["--op", "spgemm", "--types", "f64"], &[]);
     assert!(rows.iter().all(|row| row.noted("nnzB").is_none() && row.noted("nnzC").is_some()), "{rows:?}");
 }
@@ -342,7 +343,7 @@ fn cases_that_are_there_are_not_run_again() {
     let (rows, _) = run(&arguments, &[("spmv", "Right")]);
     let algs: Vec<&str> = rows.iter().map(|row| row.alg.as_str()).collect();
     assert_eq!(algs, ["Wrong"]);
-    // No vendor has TF32.
+    // The fake vendor has no TF32.
     let (rows, _) = run(&["--op", "spmm", "--types", "tf32", "--n", "2"], &[]);
     assert!(rows.len() == 1 && rows[0].is_ours());
 }
@@ -356,7 +357,7 @@ fn rows_are_sorted_with_their_values() {
         ([1, 2, 3, 0, 5].as_slice(), "bcdaf".into())
     );
     assert!(check::sort_rows(&[0, 3, 5], &mut indices, &mut values));
-    // Offsets of a broken result.
+    // Offsets as in a broken result.
     assert!(check::sort_rows(&[0, -3, 50, 2], &mut indices, &mut values));
 }
 
@@ -376,7 +377,7 @@ fn a_transpose_that_is_stored_has_the_same_product() {
     let as_it_is = ["spmm m default", "spmm m Right"];
     let transposed = ["spmv m^T default", "spmm m^T default"];
     assert_eq!(names(&["--ops", "n,t"]), [&spmv[..], &as_it_is, &transposed].concat());
-    // A vendor that knows no transposes has nothing to say of one.
+    // A vendor without transposes has no rows for one.
     assert_eq!(names(&["--ops", "t"]), transposed);
     assert_eq!(names(&[]), [&spmv[..], &as_it_is].concat());
 }
@@ -390,7 +391,7 @@ fn the_layout_of_b_and_the_width_of_indices_change_no_product() {
     let algs: Vec<&str> = rows.iter().map(|row| row.alg.as_str()).collect();
     let of = |suffix: &str| ["default", "once", "Right"].map(|alg| format!("{alg}{suffix}"));
     assert_eq!(algs, ["", "_bt", "_col", "_col_bt"].map(of).concat());
-    // What is stored in another way is another case: nobody is compared with it.
+    // A matrix stored in another form is another case: it is not compared with this one.
     let keys: HashSet<Key> = rows.iter().map(Row::key).collect();
     assert_eq!(keys.len(), 4);
 
@@ -491,7 +492,7 @@ fn entries_run_in_turns_with_the_best_of_the_vendor() {
             assert!(0.0 < low && low <= mean && mean <= high, "{}", row.note);
         }
         assert_eq!(number("rounds"), 25.0);
-        // Of the vendor's entries only one is right.
+        // Only one of the vendor's entries is right.
         assert!(
             row.note.contains(";rival=mkl/Right;") && row.note.contains(";warm_rival=mkl/Right;"),
             "{}",
@@ -499,7 +500,7 @@ fn entries_run_in_turns_with_the_best_of_the_vendor() {
         );
     }
     assert!(theirs.iter().all(|row| row.noted("paired").is_none()));
-    // Without the flag, and without a rival, there is nothing to say.
+    // Without the flag, or without a rival, the note has no ratio.
     for arguments in [&arguments[..7], &[&arguments[..], &["--vendor-alg", "Wrong"]].concat()] {
         let (rows, _) = run(arguments, &[]);
         assert!(rows.iter().all(|row| !row.note.contains("paired")), "{rows:?}");
@@ -523,28 +524,28 @@ fn sparse_products_run_in_turns_with_the_best_of_the_vendor() {
         assert!(0.0 < low && low <= mean && mean <= high, "{}", ours.note);
         assert_eq!(number("rounds"), 25.0);
     }
-    // Seconds of the vendor, and far less of ours.
+    // The vendor's times are seconds, ours far less.
     assert!(
         ours.noted("paired").unwrap() > 1e3 && ours.noted("reuse_paired").unwrap() > 1e3,
         "{}",
         ours.note
     );
-    // The first of those that are equally fast; it keeps no pattern.
+    // The rival is the first of equally fast entries; it keeps no pattern for new values.
     let rivals = [";rival=mkl/Right_freeb3;", ";reuse_rival=mkl/Lazy_freeb3;"];
     assert!(rivals.iter().all(|rival| ours.note.contains(rival)), "{}", ours.note);
     assert!(rows[..4].iter().all(|row| !row.note.contains("paired")), "{rows:?}");
-    // The time of new values is still that of the phase alone.
+    // `reuse_us` is still the time of the phase alone.
     assert!(ours.noted("reuse_us").unwrap() < 1e6);
 
     let note = |arguments: &[&str]| {
         let (rows, _) = run(arguments, &[]);
         rows.iter().find(|row| row.is_ours()).unwrap().note.clone()
     };
-    // Where nobody keeps a pattern for new values there is nothing to say of them.
+    // If nobody keeps a pattern for new values, there is no ratio for them.
     let found = note(&[&arguments[..], &["--vendor-alg", "Unprepared"]].concat());
     assert!(found.contains(";rival=mkl/Unprepared_freeb3;rounds=25"), "{found}");
     assert!(!found.contains("reuse_paired") && !found.contains("not paired"), "{found}");
-    // Without the flag, and without a rival whose product is right, there is nothing to say at all.
+    // Without the flag, or without a rival whose product is right, there is no ratio at all.
     for arguments in [&arguments[..6], &[&arguments[..], &["--vendor-alg", "Wrong"]].concat()] {
         let found = note(arguments);
         assert!(!found.contains("paired"), "{found}");
@@ -561,7 +562,7 @@ fn products_of_two_matrices_run_in_turns() {
     assert!(passed && ours.noted("paired").is_some() && ours.noted("reuse_paired").is_some(), "{ours:?}");
 }
 
-/// Rivals whose times are known, from a table that is continued, and that cannot be run once more.
+/// Rivals whose times are in the table that is continued, but that cannot be run again.
 #[test]
 fn a_rival_that_breaks_leaves_the_turns_or_ends_them() {
     let input = Input { name: "m".into(), pattern: pattern("uniform:40x40:5") };
@@ -596,7 +597,7 @@ fn a_rival_that_breaks_leaves_the_turns_or_ends_them() {
     assert!(found.ends_with(";not paired: compute FAKE_STATUS_BROKEN"), "{found}");
 }
 
-/// The library's product as it takes turns is the one that its row is of.
+/// The product that takes turns is the one of the library's row.
 #[test]
 fn our_sparse_product_is_the_same_whole_and_with_new_values() {
     let session = Session::new(BackendKind::Host).unwrap();

@@ -1,4 +1,5 @@
-//! The library's SpGEMM as those of vendors are run: a whole product each time, or the numeric phase again.
+//! The library's SpGEMM in the form in which vendors' products are run: a whole product each time, or the
+//! numeric phase again.
 
 use std::time::Instant;
 
@@ -10,7 +11,7 @@ use crate::bench::number::{blank, Number};
 use crate::bench::vendor::SparseProduct;
 use crate::Result;
 
-/// C = A·B in arrays that are kept from one run to the next.
+/// A product C = A·B in arrays that are kept from one run to the next.
 struct Product<'a, 's, T: Number, I: Index> {
     setting: &'a Setting<'s>,
     factors: Factors<'a, 'a, T>,
@@ -21,12 +22,12 @@ struct Product<'a, 's, T: Number, I: Index> {
     offsets: Array<'s, I>,
     indices: Array<'s, i32>,
     values: Array<'s, T>,
-    /// The plan that keeps the pattern, since [`SparseProduct::again`] was called.
+    /// Plan that keeps the pattern, once [`SparseProduct::again`] was called.
     kept: Option<Plan<'a>>,
 }
 
 impl<'s> Setting<'s> {
-    /// The library's product of A and itself, or of A and B, with room for C.
+    /// Makes the library's product of A and itself, or of A and B, with room for C.
     pub fn sparse_product<'a, T: Number>(
         &'a self,
         a: &'a Operands<'_, T>,
@@ -35,7 +36,7 @@ impl<'s> Setting<'s> {
     ) -> Result<Box<dyn SparseProduct<T> + 'a>> {
         let factors = (a, b.unwrap_or(a));
         let nnz = self.sparse_phases::<T>(factors, alg)?.nnz;
-        // Offsets as narrow as C allows, as for the row of the table.
+        // Offsets are as narrow as C allows, as in the row of the table.
         if i32::try_from(nnz).is_ok() {
             Ok(Box::new(Product::<T, i32>::new(self, factors, alg, nnz)?))
         } else {
@@ -45,7 +46,7 @@ impl<'s> Setting<'s> {
 }
 
 impl<'a, 's, T: Number, I: Index> Product<'a, 's, T, I> {
-    /// Nothing is computed yet.
+    /// Allocates C; nothing is computed yet.
     fn new(setting: &'a Setting<'s>, factors: Factors<'a, 'a, T>, alg: Alg<'a>, nnz: usize) -> Result<Self> {
         let (session, shape) = (setting.session, (factors.0.host.rows, factors.1.host.cols));
         Ok(Product {
@@ -61,7 +62,7 @@ impl<'a, 's, T: Number, I: Index> Product<'a, 's, T, I> {
         })
     }
 
-    /// A numeric phase, to its end.
+    /// Runs a numeric phase and waits for it.
     fn numeric(&mut self, plan: &Plan<'_>) -> Result<()> {
         let (session, shape) = (self.setting.session, (self.shape.0 as i64, self.shape.1 as i64));
         let arrays = (&mut self.offsets, &mut self.indices, &mut self.values);
@@ -72,7 +73,7 @@ impl<'a, 's, T: Number, I: Index> Product<'a, 's, T, I> {
 
 impl<T: Number, I: Index> SparseProduct<T> for Product<'_, '_, T, I> {
     fn run(&mut self) -> Result<f64> {
-        // A whole product has the memory of that plan.
+        // A whole product must not have the memory of this plan beside its own.
         self.kept = None;
         self.setting.session.synchronize()?;
         let phases = self.setting.sparse_phases(self.factors, self.alg)?;
@@ -89,7 +90,7 @@ impl<T: Number, I: Index> SparseProduct<T> for Product<'_, '_, T, I> {
             Some(plan) => plan,
             None => {
                 let plan = self.setting.keeping(self.factors, self.alg)?;
-                // The first numeric phase finds the pattern, and is none with new values.
+                // The first numeric phase finds the pattern, so it does not count as one with new values.
                 self.numeric(&plan)?;
                 plan
             }
@@ -109,7 +110,7 @@ impl<T: Number, I: Index> SparseProduct<T> for Product<'_, '_, T, I> {
         Ok((offsets, self.indices.download()?, self.values.download()?))
     }
 
-    /// The row of the table says it.
+    /// Not known here; the row of the table has it.
     fn peak_bytes(&self) -> f64 {
         -1.0
     }

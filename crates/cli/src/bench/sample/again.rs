@@ -1,4 +1,4 @@
-//! The products of an older table of `tarsia sample`, to measure some of its algorithms again.
+//! The products of an older table of `tarsia sample`, for measuring some algorithms again.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -9,17 +9,17 @@ use flate2::read::GzDecoder;
 use super::facts::{Group, GROUPS};
 use crate::Result;
 
-/// Products of a matrix.
+/// Products of a matrix that are measured again.
 pub struct Products {
     /// The matrix's number.
     pub number: i64,
-    /// The name that the gallery makes it from.
+    /// Name from which the gallery makes the matrix.
     pub matrix: String,
-    /// The products that are measured.
+    /// Products that are measured.
     pub groups: Vec<Group>,
 }
 
-/// Fields of a line, as `tarsia sample --help` names them.
+/// Number of fields of a line, and positions of some, in the order of `tarsia sample --help`.
 const FIELDS: usize = 10;
 const NUMBER: usize = 0;
 const MATRIX: usize = 1;
@@ -28,7 +28,7 @@ const PRECISION: usize = 6;
 const COLUMNS: usize = 7;
 const TIMES: usize = 9;
 
-/// Those in which one of these algorithms was measured, matrix by matrix.
+/// Reads the products in which one of these algorithms was measured, matrix by matrix.
 pub fn products(table: &Path, algorithms: &[String]) -> Result<Vec<Products>> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", table.display());
     let file = File::open(table).map_err(|error| failed(&error))?;

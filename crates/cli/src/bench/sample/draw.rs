@@ -1,37 +1,38 @@
 //! Names of matrices of all kinds of the gallery, with sampled parameters: matrix number k of a seed is
-//! the same whoever asks for it.
+//! always the same.
 
 use matrices::SplitMix64;
 
-/// Entries between which most matrices are, and between which all are, about.
+/// Range of the number of entries in which most matrices are; all are within the range of the arguments,
+/// approximately.
 const USUAL: (f64, f64) = (1e4, 3e6);
-/// Share of the matrices that have fewer entries than that, and more.
+/// Shares of the matrices that have fewer entries than that, and more.
 const UNUSUAL: (f64, f64) = (0.1, 0.1);
-/// Weights that a pruned layer is made of at the most: a draw each.
+/// Largest number of weights of a pruned layer, each of which takes a draw.
 const MOST_WEIGHTS: f64 = 6.4e7;
-/// Rows and columns at the most.
+/// Largest number of rows and of columns.
 const MOST_ROWS: f64 = 4e6;
-/// Share of the square matrices that are made of another one.
+/// Share of the square matrices that are made from another one.
 const CHANGED: f64 = 0.4;
 
-/// Draws.
+/// Source of random draws for one matrix.
 pub struct Draw {
     rng: SplitMix64,
 }
 
 impl Draw {
-    /// For matrix `number` of this seed.
+    /// Makes the draws for matrix `number` of this seed.
     pub fn new(seed: u64, number: u64) -> Self {
         let mut first = SplitMix64::new(seed).after(number);
         Draw { rng: SplitMix64::new(first.next_u64()) }
     }
 
-    /// Below `n`.
+    /// Draws a number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
         self.rng.below(n as u64) as usize
     }
 
-    /// True so often.
+    /// Returns true with probability `share`.
     fn chance(&mut self, share: f64) -> bool {
         self.rng.unit() < share
     }
@@ -40,17 +41,17 @@ impl Draw {
         least + (most - least) * self.rng.unit()
     }
 
-    /// Each order of magnitude is as likely as another.
+    /// Draws a number for which each order of magnitude is equally likely.
     fn scale(&mut self, least: f64, most: f64) -> f64 {
         least * (most / least).powf(self.rng.unit())
     }
 
-    /// The same, an integer.
+    /// Draws an integer like [`Self::scale`].
     fn count(&mut self, least: f64, most: f64) -> f64 {
         self.scale(least, most).round()
     }
 
-    /// One of these, in proportion to their weights.
+    /// Draws an index, in proportion to the weights.
     pub fn pick(&mut self, weights: &[usize]) -> usize {
         let mut left = self.below(weights.iter().sum());
         for (at, &weight) in weights.iter().enumerate() {
@@ -62,7 +63,8 @@ impl Draw {
         0
     }
 
-    /// The name of a matrix with `least` to `most` entries, about, as `tarsia generate` takes it.
+    /// Draws the name of a matrix with about `least` to `most` entries, in the form that `tarsia generate`
+    /// takes.
     pub fn matrix(&mut self, (least, most): (f64, f64)) -> String {
         let unit = self.rng.unit();
         let (low, high) = (USUAL.0.clamp(least, most), USUAL.1.clamp(least, most));
@@ -74,7 +76,8 @@ impl Draw {
         let unknowns = if self.chance(CHANGED) && self.chance(0.4) { self.count(2.0, 12.0) } else { 1.0 };
         let (mut name, is_square) = self.kind(entries / (unknowns * unknowns));
         if unknowns > 1.0 {
-            // Before or after: whether the unknowns of a node stay together.
+            // Comes before or after the new order, which decides whether the unknowns of a node stay
+            // together.
             name = format!("{name}/unknowns:{unknowns}");
         }
         if is_square && self.chance(CHANGED) {
@@ -87,9 +90,9 @@ impl Draw {
         name
     }
 
-    /// A kind with its arguments, for so many entries, and whether it is square.
+    /// Draws a kind with its arguments, for about `entries` entries; also returns whether it is square.
     fn kind(&mut self, entries: f64) -> (String, bool) {
-        // Rows of so many entries in the mean, at least `least` of them.
+        // Number of rows with `mean` entries on average, but at least `least`.
         let rows = |mean: f64, least: f64| (entries / mean).clamp(least, MOST_ROWS).round();
         let seed = self.below(1 << 30);
         let name = match self.pick(&[2, 2, 2, 5, 3, 5, 4, 4, 4, 5, 2, 1, 1, 3, 5, 5, 3, 3, 3, 3, 2, 7, 3]) {
@@ -149,7 +152,7 @@ impl Draw {
                 format!("wilson:{side}x{side}x{side}x{side}:{seed}")
             }
             12 => {
-                // 1,024 are a matrix of the comparison tables.
+                // With 1,024 it would be a matrix of the comparison tables.
                 let states = (entries / 2.0).sqrt().max(4.0).round();
                 format!("markov:{}:{seed}", if states == 1024.0 { 1023.0 } else { states })
             }
@@ -166,7 +169,7 @@ impl Draw {
             15 => {
                 let (links, hubs) = (self.count(1.0, 6.0), self.count(1.0, 100.0) - 1.0);
                 let nodes = rows(2.0 * links + 1.5, 64.0);
-                // Together at most half of the entries.
+                // Hubs have at most half of the entries together.
                 let most = (entries / 4.0 / hubs.max(1.0)).clamp(2.0, nodes - 1.0);
                 format!("circuit:{nodes}:{links}:{hubs}:{}:{seed}", self.count(1.0, most))
             }
@@ -181,14 +184,14 @@ impl Draw {
                 let largest = self.count(4.0, 600.0);
                 let of_group = largest * largest / 9.0 + 2.0 * largest + 4.0;
                 let groups = (entries / of_group).max(1.0).round();
-                // Each node is in none to twenty of them.
+                // Each node is in zero to twenty of the groups.
                 let nodes =
                     (groups * (2.0 + largest / 4.0) / self.scale(0.5, 20.0)).clamp(largest, MOST_ROWS);
                 let near = [0.0, 1.0, self.between(0.0, 1.0)][self.below(3)];
                 format!("cliques:{}:{groups}:{largest}:{near:.2}:{seed}", nodes.round())
             }
             22 => {
-                // Few rows, as of constraints or classes, all of them long.
+                // Few rows, such as constraints or classes, all of them long.
                 let rows = self.count(2.0, 500.0);
                 let density = self.scale(0.003, 0.9);
                 let cols = (entries / rows / density).clamp(1.0, MOST_ROWS).round();
@@ -205,7 +208,7 @@ impl Draw {
                     17 => format!("skewed:{shape}:{:.2}:{seed}", self.between(0.1, 1.0)),
                     18 => format!("columns:{shape}:{:.2}:{seed}", self.between(0.2, 1.5)),
                     _ => {
-                        // Three unknowns a node, each with 81 neighbours.
+                        // Three unknowns per node, each with 81 neighbours.
                         let side = (entries / 243.0).cbrt().max(1.0).round();
                         return (format!("elasticity:{side}x{side}x{side}"), true);
                     }
@@ -216,7 +219,7 @@ impl Draw {
         (name, true)
     }
 
-    /// Columns over rows: one in two matrices is square.
+    /// Draws the ratio of columns to rows; one matrix in two is square.
     fn wide(&mut self) -> f64 {
         if self.chance(0.5) {
             1.0
@@ -241,7 +244,7 @@ mod tests {
         for number in 0..600 {
             let name = Draw::new(7, number).matrix((1e3, 8e3));
             assert_eq!(Draw::new(7, number).matrix((1e3, 8e3)), name);
-            // Not all: that takes half a minute.
+            // Not all are made, which would take half a minute.
             if number % 6 == 0 {
                 let made = gallery::named(&name).unwrap_or_else(|error| panic!("{name}: {error}"));
                 squares += usize::from(made.rows == made.cols);

@@ -1,5 +1,5 @@
-//! What is counted and predicted of a matrix before it is measured: all on the host, beside the
-//! measurement of others.
+//! Statistics and predictions of a matrix before it is measured, computed on the host while other matrices
+//! are measured.
 
 use matrices::owned::OwnedCsr;
 use tarsia::facade::{
@@ -13,7 +13,7 @@ use crate::demo::rows::{row_lengths, row_products};
 use crate::inspect::pattern::{compression, Pattern as FlatPattern};
 use crate::Result;
 
-/// Of SpGEMM's line.
+/// Names of the numbers in SpGEMM's line.
 pub const SPGEMM: [&str; 15] = [
     "rows",
     "cols",
@@ -32,13 +32,13 @@ pub const SPGEMM: [&str; 15] = [
     "most_pairs",
 ];
 
-/// The algorithms that SpMV is chosen from.
+/// Algorithms among which SpMV chooses.
 const SPMV: [Algorithm; 5] =
     [Algorithm::Sell, Algorithm::Csr, Algorithm::Stream, Algorithm::Dasp, Algorithm::MaskBlock];
-/// The algorithms that SpMM is chosen from; `swift` is measured beside them.
+/// Algorithms among which SpMM chooses; `swift` is measured beside them.
 const SPMM: [Algorithm; 5] =
     [Algorithm::Row, Algorithm::SpmmSell, Algorithm::Window, Algorithm::Smat, Algorithm::Dense];
-/// All that can be measured.
+/// All algorithms that can be measured.
 pub const ALGORITHMS: [Algorithm; 13] = [
     SPMV[0],
     SPMV[1],
@@ -55,26 +55,26 @@ pub const ALGORITHMS: [Algorithm; 13] = [
     Algorithm::Tile,
 ];
 
-/// Rows and columns of a tile of SpGEMM.
+/// Number of rows and of columns of a tile of SpGEMM.
 const SIDE: usize = 16;
-/// Products of a row that is heavy: more than teams take in `hash`.
+/// A row with more products than this is heavy: it exceeds what teams take in `hash`.
 const HEAVY: u64 = 1024;
 
-/// What is measured together.
+/// A group of candidates that are measured together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Group {
-    /// All layouts.
+    /// SpMV with all layouts.
     Spmv(Precision),
-    /// All algorithms, for so many columns.
+    /// SpMM with all algorithms, for this number of columns.
     Spmm(Precision, usize),
-    /// Both algorithms, in fp64.
+    /// SpGEMM with both algorithms, in fp64.
     Spgemm,
-    /// One product with its rows in each of [`ORDERS`].
+    /// One product with its rows in each order of [`ORDERS`].
     Orders(Form),
 }
 
 impl Group {
-    /// As tables name it: operation, precision, columns of the dense operands.
+    /// Returns the group's names in tables: operation, precision, columns of the dense operands.
     pub fn names(self) -> (&'static str, &'static str, usize) {
         match self {
             Group::Spmv(precision) => ("spmv", precision.name(), 1),
@@ -85,8 +85,7 @@ impl Group {
     }
 }
 
-/// The products that take orders of rows (tarsiaPlan_setReorder), all in fp32 as the paper on row permutations has
-/// it.
+/// Products that support row orders (tarsiaPlan_setReorder), all in fp32 like the paper on row permutations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Form {
     /// SpMV `csr`.
@@ -98,7 +97,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// As tables name it.
+    /// Returns the form's name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Form::SpmvCsr => "orders-spmv-csr",
@@ -107,7 +106,7 @@ impl Form {
         }
     }
 
-    /// Columns of the dense operands.
+    /// Returns the number of columns of the dense operands.
     pub fn columns(self) -> usize {
         match self {
             Form::SpmvCsr => 1,
@@ -116,10 +115,11 @@ impl Form {
     }
 }
 
-/// What `--orders` measures.
+/// Forms that `--orders` measures.
 pub const FORMS: [Form; 3] = [Form::SpmvCsr, Form::SpmmRow, Form::SpmmCsr];
 
-/// The groups, and how often each is drawn. Orders of rows are measured on request, and nothing else is then.
+/// The groups, with their weights in draws. Row orders are measured on request only, and then nothing else
+/// is.
 pub const GROUPS: [(Group, usize); 19] = [
     (Group::Spmv(Precision::F64), 4),
     (Group::Spmv(Precision::F32), 4),
@@ -142,7 +142,7 @@ pub const GROUPS: [(Group, usize); 19] = [
     (Group::Spgemm, 4),
 ];
 
-/// The rows' own order, and every other as tables name it.
+/// The rows' own order, and every other order, with their names in tables.
 pub const ORDERS: [(&str, Reorder); 13] = [
     ("none", Reorder::None),
     ("dcsr", Reorder::Dcsr),
@@ -158,67 +158,67 @@ pub const ORDERS: [(&str, Reorder); 13] = [
     ("rcm", Reorder::Rcm),
     ("gray_code", Reorder::GrayCode),
 ];
-/// Columns of the paper's product.
+/// Number of columns of the paper's product.
 const ORDERS_N: usize = 128;
-/// Rows at the most, of which orders are made: one of those by likeness takes some 10 µs a row.
+/// Largest number of rows for which orders are computed: an order by similarity takes some 10 µs per row.
 const ORDERS_ROWS: usize = 1 << 17;
 
-/// Elements of a dense matrix at the most.
+/// Largest number of elements of a dense matrix.
 const MOST_DENSE: usize = 1 << 26;
-/// Multiplications of a sparse product at the most.
+/// Largest number of multiplications of a sparse product.
 const MOST_PRODUCTS: u64 = 300_000_000;
-/// Bytes of A in an algorithm that keeps zeros.
+/// Largest number of bytes of A in an algorithm that stores zeros.
 const MOST_BYTES: f64 = 1e9;
-/// Draws for groups that suit a matrix.
+/// Number of draws in search of groups that suit a matrix.
 const PATIENCE: usize = 30;
 
-/// A way to compute a product.
+/// A candidate: one way to compute a product.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// As in tables.
+    /// Name in tables.
     pub name: &'static str,
-    /// By the roofline for an H100; 0: there is none.
+    /// Microseconds predicted by the roofline model for an H100; 0 if there is no prediction.
     pub predicted_us: f64,
 }
 
-/// A product, and the ways to compute it.
+/// A product with its candidates.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What it is.
+    /// Group of the product.
     pub group: Group,
-    /// What is counted for it; nothing is for SpMV and orders of rows.
+    /// Pattern statistics for the product; empty for SpMV and row orders.
     pub numbers: Vec<f32>,
-    /// What is measured.
+    /// Candidates that are measured.
     pub candidates: Vec<Candidate>,
 }
 
 /// A matrix that is ready to be measured.
 pub struct Matrix {
-    /// Its number among the sampled ones; -1: it is none.
+    /// Number of the sampled matrix; -1 if it was named.
     pub number: i64,
-    /// What it is made from.
+    /// Name from which it is made.
     pub name: String,
-    /// Its entries.
+    /// Its pattern.
     pub pattern: OwnedCsr<()>,
-    /// The features that learned orders of rows are chosen by.
+    /// Features by which learned row orders are chosen.
     pub features: Vec<f32>,
-    /// What is measured.
+    /// Products that are measured.
     pub cases: Vec<Case>,
-    /// The orders that are measured, one for each candidate of a [`Group::Orders`].
+    /// Row orders that are measured, one for each candidate of a [`Group::Orders`].
     pub orders: Vec<RowOrder>,
 }
 
-/// An order of rows by name.
+/// A row order by name.
 pub struct RowOrder {
-    /// Which.
+    /// Policy of the order.
     pub policy: Reorder,
-    /// The row at each position, computed beside the measurement of other matrices; `None`: analysis makes it, in
-    /// one pass over the rows.
+    /// The row at each position, computed while other matrices are measured; `None` if analysis makes the
+    /// order, in one pass over the rows.
     pub rows: Option<Vec<u32>>,
 }
 
 impl Matrix {
-    /// Counts what these groups need; those that do not suit the matrix are left out.
+    /// Computes the statistics that these groups need; groups that do not suit the matrix are left out.
     pub fn new(number: i64, name: &str, pattern: OwnedCsr<()>, wanted: Wanted<'_>) -> Result<Self> {
         let features = FeatureSet::of(&rows(&pattern)).numbers().map(|number| number as f32).to_vec();
         let mut out =
@@ -251,7 +251,7 @@ impl Matrix {
         Ok(out)
     }
 
-    /// Adds a case unless the matrix is too large for it. Without draws nothing is left to chance.
+    /// Adds a case unless the matrix is too large for it. Without `draw` nothing is left to chance.
     fn add(&mut self, group: Group, draw: Option<&mut Draw>) -> Result<()> {
         let a = &self.pattern;
         let case = match group {
@@ -262,15 +262,15 @@ impl Matrix {
                 Some(of_spmm(a, precision, n, with_swift))
             }
             Group::Spgemm => spgemm(a)?,
-            // They come together.
+            // Added by `add_orders`, all together.
             Group::Orders(_) => None,
         };
-        // One way is no choice.
+        // A single candidate leaves no choice.
         self.cases.extend(case.filter(|case| case.candidates.len() > 1));
         Ok(())
     }
 
-    /// Adds all orders of all forms, unless the matrix is too large for them.
+    /// Adds all row orders for all forms, unless the matrix is too large for them.
     fn add_orders(&mut self) -> Result<()> {
         let a = &self.pattern;
         if a.rows == 0 || a.rows > ORDERS_ROWS || a.cols > MOST_DENSE / ORDERS_N {
@@ -292,7 +292,7 @@ impl Matrix {
         Ok(())
     }
 
-    /// Leaves out all candidates but these, and the cases that have none of them.
+    /// Removes all candidates but these, and the cases without any of them.
     pub fn keep(&mut self, algorithms: &[String]) {
         for case in &mut self.cases {
             case.candidates.retain(|candidate| algorithms.iter().any(|name| name == candidate.name));
@@ -301,15 +301,15 @@ impl Matrix {
     }
 }
 
-/// Which groups are measured.
+/// Selection of the groups that are measured.
 pub enum Wanted<'d> {
-    /// All.
+    /// All groups.
     All,
-    /// These.
+    /// These groups.
     These(&'d [Group]),
-    /// So many, drawn.
+    /// A number of groups, drawn.
     Some(usize, &'d mut Draw),
-    /// Orders of rows alone.
+    /// Row orders only.
     Orders,
 }
 
@@ -339,12 +339,12 @@ fn types(precision: Precision) -> Types {
     Types { a: value, x: value, y: value, compute }
 }
 
-/// The matrix and the types of its products, as the cost model of a GPU takes them.
+/// Describes the matrix and the types of its products for the cost model of a GPU.
 fn on_device(a: &OwnedCsr<()>, types: Types) -> CountedProblem {
     CountedProblem { rows: a.rows, cols: a.cols, nnz: a.nnz(), types, backend: BackendKind::Cuda }
 }
 
-/// Without those that are predicted to be far from the best.
+/// Removes candidates that are predicted to be far slower than the best.
 fn sensible(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
     let known = candidates.iter().map(|candidate| candidate.predicted_us).filter(|us| *us > 0.0);
     let best = known.fold(f64::INFINITY, f64::min);
@@ -375,7 +375,7 @@ fn of_spmm(a: &OwnedCsr<()>, precision: Precision, n: usize, with_swift: bool) -
             Algorithm::Smat => survey.counts.all_spans(16, value == 2.0) * 128.0 * (4.0 + value),
             _ => 0.0,
         };
-        // Blocks of plain fp32 are no matter of matrix units.
+        // SMAT has no blocks for plain fp32, which matrix units do not compute.
         let has_none = algorithm == Algorithm::Smat && precision == Precision::F32;
         if bytes <= MOST_BYTES && !has_none {
             let seconds = on_device(a, types).spmm_seconds(&survey, algorithm, n as i64);
@@ -390,7 +390,7 @@ fn of_spmm(a: &OwnedCsr<()>, precision: Precision, n: usize, with_swift: bool) -
     Case { group: Group::Spmm(precision, n), numbers, candidates }
 }
 
-/// A·A, or A·Aᵀ of a rectangular A; `None` if that takes too long.
+/// Describes A·A, or A·Aᵀ for a rectangular A; `None` if that takes too long.
 fn spgemm(a: &OwnedCsr<()>) -> Result<Option<Case>> {
     let partner = if a.rows == a.cols { Operation::NonTranspose } else { Operation::Transpose };
     let of_rows = row_products(a, &row_lengths(a, partner));
@@ -433,7 +433,7 @@ fn spgemm(a: &OwnedCsr<()>) -> Result<Option<Case>> {
     Ok(Some(Case { group: Group::Spgemm, numbers, candidates }))
 }
 
-/// For each row of tiles of 16 × 16 the sum over its tiles of what their columns of tiles stand for.
+/// For each row of 16 × 16 tiles, sums `of_column` over the tile columns of its tiles.
 fn sum_of_tiles(a: &OwnedCsr<()>, of_column: impl Fn(usize) -> u64) -> Vec<u64> {
     let mut seen = vec![usize::MAX; a.cols.div_ceil(SIDE)];
     let mut sums = vec![0; a.rows.div_ceil(SIDE)];
@@ -489,7 +489,7 @@ mod tests {
                 sorted.sort_unstable();
                 assert!(sorted.into_iter().eq(0..count), "{policy:?}");
             }
-            // Rows of one length stay where they are in an order by load.
+            // Rows of equal length keep their positions in an order by load.
             let lpt = matrix.orders.iter().find(|order| order.policy == Reorder::Lpt).unwrap();
             assert_eq!(lpt.rows.as_ref().unwrap().is_sorted(), name.starts_with("uniform"));
         }
@@ -497,7 +497,7 @@ mod tests {
 
     #[test]
     fn tiles_and_their_pairs_are_counted() {
-        // Rows of tiles have the columns 0 and 2, then 1, then 0 to 2.
+        // Rows of tiles have tiles in the columns 0 and 2, then 1, then 0 to 2.
         let entries: [&[i32]; 3] = [&[3, 40], &[16, 17, 31], &[0, 20, 47]];
         let mut a =
             OwnedCsr { rows: 48, cols: 48, offsets: vec![0], indices: vec![], values: Vec::<()>::new() };

@@ -1,5 +1,5 @@
-//! Times of the candidates of a case. Plans, operands and results are those of `tarsia bench`; dense
-//! operands are made once and used again.
+//! Times of the candidates of a case. Plans, operands and results are those of `tarsia bench`; dense operands
+//! are made once and reused.
 
 use std::time::Instant;
 
@@ -21,33 +21,33 @@ use crate::Result;
 
 /// Seed of the dense operands.
 const DENSE_SEED: u64 = 2;
-/// Calls that do not count.
+/// Number of untimed calls.
 const WARM_UP: usize = 2;
-/// What takes longer is timed by one more call.
+/// A work that takes longer than this is timed by one more call only.
 const SLOW_US: f64 = 20e3;
-/// Rounds of all phases of a sparse product, beside one that does not count.
+/// Number of rounds of all phases of a sparse product, after one that does not count.
 const ROUNDS: usize = 3;
-/// Entries of a sparse product at the most.
+/// Largest number of entries of a sparse product.
 const MOST_ENTRIES: usize = 50_000_000;
-/// Columns of a row of the result that are looked at.
+/// Number of columns in each compared row of the result.
 const LOOKED: usize = 2;
-/// The order by name whose decisions have other orders put in: it takes little to compute, and what is built from an
-/// order that decisions have does not go by its name.
+/// A policy by name whose decisions get other orders put in: its order takes little time to compute, and a
+/// layout that is built from an order in decisions does not depend on the policy's name.
 const IN_DECISIONS: Reorder = Reorder::PlainSort;
-/// Bytes of the checksum at the end of decisions, which the order of rows comes before.
+/// Number of bytes of the checksum at the end of decisions; the row order comes before it.
 const CHECKSUM: usize = 8;
 
-/// A time.
+/// Times of a candidate.
 pub struct Time {
-    /// Which candidate.
+    /// Index of the candidate.
     pub at: usize,
-    /// Median microseconds of an execution, caches flushed; of SpGEMM wall time of all phases.
+    /// Median microseconds of an execution with flushed caches; for SpGEMM wall time of all phases.
     pub micros: f64,
-    /// Of the plan's analysis.
+    /// Milliseconds of the plan's analysis.
     pub analysis_ms: f64,
 }
 
-/// Dense operands of one type: as large as the largest that was needed.
+/// Dense operands of one type, as large as the largest that was needed.
 struct Pair<'s, T: Number> {
     b: Option<Array<'s, T>>,
     c: Option<Array<'s, T>>,
@@ -60,7 +60,7 @@ impl<T: Number> Default for Pair<'_, T> {
 }
 
 impl<'s, T: Number> Pair<'s, T> {
-    /// Both, at least so long.
+    /// Returns both operands, with at least these lengths.
     fn of(
         &mut self,
         session: &'s Session,
@@ -71,8 +71,8 @@ impl<'s, T: Number> Pair<'s, T> {
     }
 }
 
-/// Decisions with another order of as many rows: so that an order is computed once for all products, and beside the
-/// measurement of others.
+/// Replaces the row order in decisions by another one of equal length, so that an order is computed once for
+/// all products, while other matrices are measured.
 fn with_order(decisions: &[u8], rows: &[u32]) -> Result<Vec<u8>> {
     let mut out = decisions.to_vec();
     let end = out.len().saturating_sub(CHECKSUM);
@@ -91,7 +91,7 @@ fn at_least<'o, 's, T: Number>(
     len: usize,
 ) -> Result<&'o mut Array<'s, T>> {
     if array.as_ref().is_some_and(|array| array.len() < len) {
-        // Before there is another.
+        // Frees the old array before a new one is made.
         *array = None;
     }
     if array.is_none() {
@@ -100,7 +100,7 @@ fn at_least<'o, 's, T: Number>(
     array.as_mut().ok_or_else(|| "no array was made".into())
 }
 
-/// Those of all types.
+/// Reusable operands of all types.
 #[derive(Default)]
 struct Pairs<'s> {
     f64: Pair<'s, f64>,
@@ -110,18 +110,18 @@ struct Pairs<'s> {
     indices: Option<Array<'s, i32>>,
 }
 
-/// Who measures.
+/// Measures cases with reusable operands.
 pub struct Meter<'s> {
     session: &'s Session,
     timer: &'s dyn Timer,
     repeat: usize,
     pairs: Pairs<'s>,
-    /// Candidates that failed or were wrong.
+    /// Number of candidates that failed or were wrong.
     pub failed: usize,
 }
 
 impl<'s> Meter<'s> {
-    /// With so many executions behind a median.
+    /// Makes a meter with this number of executions behind a median.
     pub fn new(session: &'s Session, timer: &'s dyn Timer, repeat: usize) -> Self {
         Meter { session, timer, repeat, pairs: Pairs::default(), failed: 0 }
     }
@@ -155,7 +155,7 @@ struct Shot<'s, 'm> {
 }
 
 impl<'s> Shot<'s, '_> {
-    /// Times, and how many candidates failed.
+    /// Times all candidates; also returns how many failed.
     fn all(&self, mut time: impl FnMut(usize) -> Result<(f64, f64)>) -> (Vec<Time>, usize) {
         let (mut found, mut failed) = (Vec::new(), 0);
         for (at, candidate) in self.case.candidates.iter().enumerate() {
@@ -181,7 +181,7 @@ impl<'s> Shot<'s, '_> {
         let a = self.operands::<T>(pattern, precision)?;
         Ok(self.all(|at| {
             let name = self.case.candidates[at].name;
-            // Clusters of rows are another question.
+            // Reordering is switched off, since clusters of rows are measured separately.
             let analyze = |plan: &Plan<'_>| self.analyze(plan, Reorder::None, None);
             match self.case.group {
                 Group::Spmv(_) => {
@@ -196,7 +196,7 @@ impl<'s> Shot<'s, '_> {
         }))
     }
 
-    /// The product of one form with its rows in each order.
+    /// Times the product of one form with its rows in each order.
     fn orders(&self, pair: &mut Pair<'s, f32>, form: Form) -> Result<(Vec<Time>, usize)> {
         let (pattern, n) = (&self.matrix.pattern, form.columns());
         let (b, c) = pair.of(self.session, pattern.cols * n, pattern.rows * n)?;
@@ -235,7 +235,7 @@ impl<'s> Shot<'s, '_> {
         )
     }
 
-    /// Analyzes with rows in an order, which decisions may have; milliseconds.
+    /// Analyzes a plan with a row order, which decisions may contain; returns milliseconds.
     fn analyze(&self, plan: &Plan<'_>, reorder: Reorder, decisions: Option<&[u8]>) -> Result<f64> {
         plan.set_effort(Effort::Default)?;
         plan.set_reorder(reorder)?;
@@ -318,7 +318,7 @@ impl<'s> Shot<'s, '_> {
         Ok(median(times))
     }
 
-    /// Entries of the result that are looked at, with their places.
+    /// Lists the compared entries of the result, with their positions in the array.
     fn looked<T: Number>(a: &Operands<'_, T>, n: usize, order: Order) -> Vec<(usize, usize, usize)> {
         let rows = a.host.rows;
         let some = [0, rows / 2, rows.saturating_sub(1)].into_iter().filter(|&row| row < rows);
@@ -329,7 +329,7 @@ impl<'s> Shot<'s, '_> {
         some.flat_map(|row| [0, n - 1].map(|col| (row, col, place(row, col)))).take(3 * LOOKED).collect()
     }
 
-    /// Overwrites them with what no product is.
+    /// Overwrites the compared entries with NaN, which no product has.
     fn forget<T: Number>(
         &self,
         a: &Operands<'_, T>,
@@ -343,7 +343,7 @@ impl<'s> Shot<'s, '_> {
         Ok(())
     }
 
-    /// Compares them with sums in fp64.
+    /// Compares these entries with sums in fp64.
     fn look<T: Number>(&self, a: &Operands<'_, T>, c: &Array<'_, T>, n: usize, order: Order) -> Result<()> {
         for (row, col, place) in Self::looked(a, n, order) {
             let (cols, entries) = a.host.row(row);

@@ -1,9 +1,9 @@
-//! `tarsia sample`: what every candidate of a choice takes, on many matrices: what a chooser learns from.
+//! `tarsia sample`: measures all candidates of a choice on many matrices, as training data for choosers.
 //!
 //! - [`again`]: matrices and products of an older table
 //! - [`draw`]: matrices with sampled parameters
-//! - [`facts`]: what is counted and predicted of each
-//! - [`measure`]: how long each takes
+//! - [`facts`]: statistics and predictions for each matrix
+//! - [`measure`]: times of each candidate
 //!
 //! Other threads make and count the next matrices while one is measured.
 
@@ -86,7 +86,7 @@ pub struct Args {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     gallery: Vec<String>,
 
-    /// Draw so many matrices
+    /// Number of matrices to draw
     #[arg(long, value_name = "N", default_value_t = 0)]
     count: u64,
 
@@ -94,11 +94,11 @@ pub struct Args {
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// The first number that is drawn
+    /// First number that is drawn
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     first: u64,
 
-    /// Groups of products that a drawn matrix is measured in
+    /// Number of groups of products in which a drawn matrix is measured
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     groups: u32,
 
@@ -114,15 +114,15 @@ pub struct Args {
     #[arg(long, value_name = "TSV", requires = "algorithms")]
     again: Option<PathBuf>,
 
-    /// Entries of a drawn matrix at the least, about
+    /// Least number of entries of a drawn matrix, approximately
     #[arg(long, value_name = "ENTRIES", default_value_t = 1e3)]
     least: f64,
 
-    /// Entries of a drawn matrix at the most, about
+    /// Largest number of entries of a drawn matrix, approximately
     #[arg(long, value_name = "ENTRIES", default_value_t = 1e7)]
     most: f64,
 
-    /// Executions behind a median
+    /// Number of executions behind a median
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
 
@@ -134,7 +134,7 @@ pub struct Args {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     threads: Option<u32>,
 
-    /// Who executes
+    /// Backend that computes the products
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     backend: Backend,
 
@@ -142,12 +142,12 @@ pub struct Args {
     #[arg(long, value_name = "TSV")]
     out: Option<PathBuf>,
 
-    /// What the table says of the program's commit
+    /// Commit of the program, for the table
     #[arg(long, value_name = "ID")]
     commit: Option<String>,
 }
 
-/// A matrix that is to be made.
+/// Source of a matrix.
 enum Source {
     File(PathBuf),
     Named(String),
@@ -225,7 +225,7 @@ impl Args {
     }
 }
 
-/// Measures; false if something was wrong or failed.
+/// Runs the command; false if a result was wrong or a candidate failed.
 pub fn run(args: &Args) -> Result<bool> {
     let begin = Instant::now();
     let sources = args.sources()?;
@@ -260,7 +260,7 @@ pub fn run(args: &Args) -> Result<bool> {
                 }
             }
         }
-        // Nobody makes more.
+        // Makes the workers stop: there are no more sources.
         next.store(u64::MAX / 2, Ordering::Relaxed);
         Ok(())
     })?;
@@ -271,14 +271,14 @@ pub fn run(args: &Args) -> Result<bool> {
     Ok(failed == 0 && broken == 0)
 }
 
-/// Makes matrices until there are no more, or nobody takes them.
+/// Makes matrices until there are no more, or the receiver is closed.
 fn work(
     args: &Args,
     sources: &[Source],
     next: &AtomicU64,
     sender: &SyncSender<std::result::Result<Matrix, String>>,
 ) {
-    // One thread each: all of them together are as many as there are to be.
+    // A pool of one thread per worker: there are as many workers as threads are wanted.
     let pool = ThreadPoolBuilder::new().num_threads(1).build().ok();
     loop {
         let at = next.fetch_add(1, Ordering::Relaxed);
@@ -294,7 +294,7 @@ fn work(
     }
 }
 
-/// Where the table goes.
+/// Writer of the table.
 enum Out {
     Plain(Box<dyn Write>),
     Gzip(Box<GzEncoder<BufWriter<File>>>),
@@ -349,7 +349,7 @@ fn head(out: &mut Out, args: &Args, session: &Session) -> Result<()> {
     out.line("number\tmatrix\trows\tcols\tnnz\top\tprecision\tn\tnumbers\ttimes")
 }
 
-/// The lines of a matrix.
+/// Writes the lines of a matrix.
 fn lines(out: &mut Out, matrix: &Matrix, meter: &mut Meter<'_>) -> Result<()> {
     let a = &matrix.pattern;
     let start = format!("{}\t{}\t{}\t{}\t{}", matrix.number, matrix.name, a.rows, a.cols, a.nnz());
@@ -357,7 +357,7 @@ fn lines(out: &mut Out, matrix: &Matrix, meter: &mut Meter<'_>) -> Result<()> {
     for case in &matrix.cases {
         let times = match meter.case(matrix, case) {
             Ok(times) => times,
-            // No memory for the operands: another matrix may be smaller.
+            // Memory does not suffice for the operands; another matrix may be smaller.
             Err(error) => {
                 eprintln!("{} {:?}: {error}", matrix.name, case.group);
                 continue;

@@ -1,5 +1,5 @@
-//! cublasLt: products of all of A, zeros and all, as a dense matrix by rows. What it costs to
-//! ignore that A is sparse.
+//! cublasLt: products with all of A, zeros included, as a row-major dense matrix. They show the cost of
+//! ignoring that A is sparse.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,23 +16,23 @@ use crate::bench::runs::{Layout, Operands};
 use crate::bench::{Declined, Op};
 use crate::Result;
 
-/// The largest dense matrix that is made, in bytes: a tenth of the device's memory.
+/// Largest dense matrix that is made, in bytes: a tenth of the device's memory.
 const MOST_BYTES: usize = 8 << 30;
-/// What cuBLAS's authors advise on these devices.
+/// Size in bytes of the workspace that cuBLAS's authors recommend for these devices.
 const WORKSPACE: usize = 32 << 20;
-/// Bytes of which rows of A are a multiple.
+/// The length in bytes of A's rows is a multiple of this.
 const PACK: usize = 16;
 
-/// An open cublasLt.
+/// An open cublasLt library.
 pub struct Cublas<'s> {
     library: Arc<CublasLt>,
     session: &'s Session,
-    // The last field: the context is current until all else is gone.
+    // The last field, dropped last: the context stays current until all other fields are gone.
     _entered: Entered,
 }
 
 impl<'s> Cublas<'s> {
-    /// Opens it, where the loader finds it.
+    /// Opens the library where the loader finds it.
     pub fn open(session: &'s Session) -> Result<Self> {
         if session.kind() != BackendKind::Cuda {
             return Err("cuBLAS runs on CUDA: --backend cuda".into());
@@ -45,7 +45,7 @@ impl<'s> Cublas<'s> {
     }
 }
 
-/// A matrix by rows of whole packs; the distance between them.
+/// Makes the dense row-major matrix with rows of whole packs; returns it with its leading dimension.
 fn dense<T: Number>(a: &OwnedCsr<T>) -> Result<(Vec<T>, usize)> {
     let in_pack = PACK / size_of::<T>();
     let ld = a.cols.div_ceil(in_pack) * in_pack;
@@ -122,7 +122,7 @@ impl Vendor for Cublas<'_> {
         let alignment = |at: Address| 1 << at.value().trailing_zeros().min(8);
         let factor =
             |at, ld: usize, transposed| Factor { ld: ld.max(1) as i64, transposed, alignment: alignment(at) };
-        // Matrices by rows are the transposes of matrices by columns: Cᵀ = Bᵀ · Aᵀ.
+        // A row-major matrix is the transpose of a column-major one: Cᵀ = Bᵀ · Aᵀ.
         let by_rows = b.layout.order == Order::Row;
         let (m, n, first, second) = match by_rows {
             true => (n, rows, factor(b_at, n, false), factor(a_at, ld, transposed)),
@@ -146,7 +146,7 @@ impl Vendor for Cublas<'_> {
         let (first, second) = if by_rows { (b_at, a_at) } else { (a_at, b_at) };
         let bytes = (values.len() * size_of::<T>() + WORKSPACE) as f64;
         let run = move || {
-            // Borrowed whole: the closure owns them, and not only their addresses.
+            // Borrowed whole, so that the closure owns the arrays, and not only their addresses.
             let (_values, workspace) = (&values, &workspace);
             let (at, one) = (Address::new(workspace.as_mut_ptr()), <T::Sum as Accumulator>::ONE);
             // SAFETY: the arrays have these sizes and are borrowed for as long as this can be

@@ -1,4 +1,4 @@
-//! CSR as what vendors offer kernels for: blocks, slices, coordinates.
+//! Conversion of CSR to the formats for which vendors offer kernels: blocks, slices, coordinates.
 
 use matrices::owned::OwnedCsr;
 use rayon::prelude::*;
@@ -6,29 +6,28 @@ use rayon::prelude::*;
 use crate::bench::number::{filled, room, Number};
 use crate::Result;
 
-/// Rows in a slice.
+/// Number of rows in a slice.
 pub const SLICE: usize = 32;
 
-/// Square blocks, row-major in themselves; rows and columns that the matrix does
-/// not have are zeros.
+/// A matrix in square blocks, each row-major; rows and columns that the matrix does not have are zeros.
 pub struct Blocks<T> {
-    /// Rows and columns of a block.
+    /// Number of rows and of columns of a block.
     pub size: usize,
-    /// Rows of blocks.
+    /// Number of rows of blocks.
     pub rows: usize,
-    /// Columns of blocks.
+    /// Number of columns of blocks.
     pub cols: usize,
-    /// Where each row of blocks begins.
+    /// Start of each row of blocks.
     pub offsets: Vec<i32>,
     /// Column of each block.
     pub indices: Vec<i32>,
-    /// size² values a block.
+    /// Values, size² for each block.
     pub values: Vec<T>,
 }
 
-/// Slices of [`SLICE`] rows, column-major in themselves.
+/// A matrix in slices of [`SLICE`] rows, each column-major.
 pub struct Slices<T> {
-    /// Where each slice begins.
+    /// Start of each slice.
     pub offsets: Vec<i32>,
     /// Columns; −1 where there is no entry.
     pub indices: Vec<i32>,
@@ -36,7 +35,7 @@ pub struct Slices<T> {
     pub values: Vec<T>,
 }
 
-/// The columns of blocks that the rows of a row of blocks have entries in, ascending.
+/// Returns the columns of blocks in which a row of blocks has entries, ascending.
 fn block_columns<V>(a: &OwnedCsr<V>, size: usize, block_row: usize) -> Vec<i32> {
     let rows = block_row * size..a.rows.min((block_row + 1) * size);
     let mut columns: Vec<i32> = Vec::new();
@@ -53,20 +52,20 @@ fn block_columns<V>(a: &OwnedCsr<V>, size: usize, block_row: usize) -> Vec<i32> 
     columns
 }
 
-/// Values of all blocks over entries.
+/// Returns the number of values in all blocks over entries.
 pub fn block_fill<V: Sync>(a: &OwnedCsr<V>, size: usize) -> f64 {
     let rows = 0..a.rows.div_ceil(size);
     let blocks: usize = rows.into_par_iter().map(|row| block_columns(a, size, row).len()).sum();
     (blocks * size * size) as f64 / a.nnz().max(1) as f64
 }
 
-/// Slots of all slices over entries.
+/// Returns the number of slots in all slices over entries.
 pub fn slice_fill<V>(a: &OwnedCsr<V>) -> f64 {
     let slots: usize = (0..a.rows).step_by(SLICE).map(|first| SLICE * width(a, first)).sum();
     slots as f64 / a.nnz().max(1) as f64
 }
 
-/// The longest row of a slice.
+/// Returns the length of the longest row of a slice.
 fn width<V>(a: &OwnedCsr<V>, first: usize) -> usize {
     (first..a.rows.min(first + SLICE)).map(|row| a.row(row).0.len()).max().unwrap_or(0)
 }
@@ -75,7 +74,7 @@ fn offset(value: usize) -> Result<i32> {
     Ok(i32::try_from(value).map_err(|_| "more than 2^31 - 1 slots")?)
 }
 
-/// The matrix in blocks.
+/// Converts the matrix to blocks.
 pub fn blocks<T: Number>(a: &OwnedCsr<T>, size: usize) -> Result<Blocks<T>> {
     let (rows, cols) = (a.rows.div_ceil(size), a.cols.div_ceil(size));
     let columns: Vec<Vec<i32>> = (0..rows).into_par_iter().map(|row| block_columns(a, size, row)).collect();
@@ -111,7 +110,7 @@ pub fn blocks<T: Number>(a: &OwnedCsr<T>, size: usize) -> Result<Blocks<T>> {
     Ok(Blocks { size, rows, cols, offsets, indices, values })
 }
 
-/// The matrix in slices.
+/// Converts the matrix to slices.
 pub fn slices<T: Number>(a: &OwnedCsr<T>) -> Result<Slices<T>> {
     let mut offsets = vec![0];
     let mut total = 0;
@@ -130,7 +129,7 @@ pub fn slices<T: Number>(a: &OwnedCsr<T>) -> Result<Slices<T>> {
     Ok(Slices { offsets, indices, values })
 }
 
-/// The row of each entry.
+/// Returns the row of each entry.
 pub fn row_indices<V>(a: &OwnedCsr<V>) -> Result<Vec<i32>> {
     let mut out = room(a.nnz())?;
     for row in 0..a.rows {

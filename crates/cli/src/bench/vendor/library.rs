@@ -1,30 +1,30 @@
-//! A shared library that is opened while the program runs.
+//! Shared libraries that are opened while the program runs.
 
 use std::ffi::{c_void, CStr, CString};
 use std::path::{Path, PathBuf};
 
 use crate::Result;
 
-/// Who finds the symbols of a library that is opened.
+/// Visibility of the symbols of a library that is opened.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scope {
-    /// All libraries that are opened later: MKL's parts look for each other so.
+    /// Visible to all libraries that are opened later: MKL's parts find each other in this way.
     Global,
-    /// The library itself and who asks it by name. Of two versions of one library the second would otherwise find the
-    /// functions of the first in place of its own.
+    /// Visible to the library itself, and to lookups in it by name. With global visibility the second of two
+    /// versions of one library would use the functions of the first in place of its own.
     Local,
 }
 
-/// An open library. It stays open until the process ends: its threads and its
-/// handlers at exit outlive whoever opened it.
+/// An open library. It stays open until the process ends: its threads and its exit handlers outlive the code
+/// that opened it.
 pub struct Library {
     handle: *mut c_void,
-    /// What it was opened as.
+    /// Name under which it was opened.
     pub name: String,
 }
 
 impl Library {
-    /// The first of the names (as the loader takes them) that can be opened.
+    /// Opens the first of the names (as the loader takes them) that can be opened.
     pub fn open(names: &[String], scope: Scope) -> Result<Library> {
         let mut refused = Vec::new();
         for name in names {
@@ -36,15 +36,16 @@ impl Library {
         Err(refused.join("; ").into())
     }
 
-    /// Both are of one file: the loader opens a file once, under whatever names it is asked for.
+    /// Returns whether both are of one file: the loader opens a file once, under whatever names it is asked
+    /// for.
     pub fn is_same_file(&self, other: &Library) -> bool {
         self.handle == other.handle
     }
 
-    /// The address of a symbol as what it is.
+    /// Returns the address of a symbol as a pointer of type `F`.
     ///
     /// # Safety
-    /// `F` must be the type of a pointer to what the symbol is.
+    /// `F` must be the type of a pointer to the symbol's function or object.
     pub unsafe fn symbol<F: Copy>(&self, name: &CStr) -> Option<F> {
         const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
         // SAFETY: the library is open, the name ends with a zero.
@@ -53,10 +54,10 @@ impl Library {
         (!address.is_null()).then(|| unsafe { std::mem::transmute_copy::<*mut c_void, F>(&address) })
     }
 
-    /// As [`Library::symbol`]; that there is none is an error.
+    /// Like [`Library::symbol`], but a missing symbol is an error.
     ///
     /// # Safety
-    /// As for [`Library::symbol`].
+    /// See [`Library::symbol`].
     pub unsafe fn required<F: Copy>(&self, name: &CStr) -> Result<F> {
         // SAFETY: the caller's promise.
         let symbol = unsafe { self.symbol(name) };
@@ -81,15 +82,15 @@ fn open(name: &str, scope: Scope) -> std::result::Result<*mut c_void, String> {
     Err(text.unwrap_or_else(|| format!("{} cannot be opened", name.to_string_lossy())))
 }
 
-/// Opens what lies beside a library and is needed by it, if it is there; where
-/// the loader finds it anyway, or it is not needed, nothing is lost.
+/// Opens files that lie beside a library and are needed by it, if they exist; it does no harm if the loader
+/// finds them anyway, or they are not needed.
 pub fn preload(library: &str, needed: &[&str], scope: Scope) {
     for path in beside(library, needed) {
         drop(open(&path, scope));
     }
 }
 
-/// Which of the files that a library needs lie beside it.
+/// Lists the files that a library needs and that lie beside it.
 pub fn beside(library: &str, needed: &[&str]) -> Vec<String> {
     let Some(folder) = Path::new(library).parent().filter(|folder| !folder.as_os_str().is_empty()) else {
         return Vec::new();
@@ -98,9 +99,9 @@ pub fn beside(library: &str, needed: &[&str]) -> Vec<String> {
     paths.map(|path| path.to_string_lossy().into_owned()).collect()
 }
 
-/// Opens all of these for the libraries that need them, the newest first: of several of one name the loader gives every
-/// library the one that was opened first, and newer ones have all functions of older ones. `version` is the name of a
-/// function that writes the numbers of its version to two integers.
+/// Opens all of these files for the libraries that need them, the newest first: of several libraries of one
+/// name the loader gives every user the one that was opened first, and newer ones have all functions of older
+/// ones. `version` is the name of a function that writes the numbers of its version to two integers.
 pub fn preload_newest_first(paths: &[String], version: &CStr) {
     let mut paths: Vec<_> = paths.iter().map(|path| (version_of(path, version), path)).collect();
     paths.sort_by_key(|(version, _)| std::cmp::Reverse(*version));
@@ -109,7 +110,8 @@ pub fn preload_newest_first(paths: &[String], version: &CStr) {
     }
 }
 
-/// What the function says of a library, which is closed again; zeros if there is none.
+/// Returns the version that the function reports for a library, which is closed again; zeros if there is
+/// none.
 fn version_of(path: &str, function: &CStr) -> (u32, u32) {
     let Ok(handle) = open(path, Scope::Local) else { return (0, 0) };
     let (mut major, mut minor) = (0, 0);
@@ -125,8 +127,8 @@ fn version_of(path: &str, function: &CStr) -> (u32, u32) {
     (major, minor)
 }
 
-/// `lib/python*/site-packages/` beside each folder of PATH: where pip puts shared
-/// libraries, which no loader searches.
+/// Lists `lib/python*/site-packages/` beside each folder of PATH: pip puts shared libraries there, where no
+/// loader searches.
 pub fn site_packages() -> Vec<PathBuf> {
     let mut out = Vec::new();
     for folder in std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()) {

@@ -1,5 +1,5 @@
-//! MKL's inspector-executor routines, opened while the program runs: 32-bit
-//! indices, as many threads as the library has, after their optimize call.
+//! MKL's inspector-executor routines, opened while the program runs. They use 32-bit indices and as many
+//! threads as the library, and are timed after their optimize call.
 
 use std::ffi::{c_char, c_void, CStr};
 use std::time::{Duration, Instant};
@@ -15,12 +15,12 @@ use crate::bench::runs::{Layout, Operands};
 use crate::bench::Op;
 use crate::Result;
 
-/// Names that the loader is asked for.
+/// Names under which the loader is asked for MKL.
 const NAMES: [&str; 3] = ["libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so"];
-/// The threads of MKL, and beside it where pip put it.
+/// Library of MKL's threads, which lies beside MKL where pip put it.
 const NEEDED: [&str; 1] = ["libiomp5.so"];
-/// After its last call MKL's threads keep their cores busy for 200 ms unless
-/// KMP_BLOCKTIME says otherwise.
+/// Pause after MKL's last call: its threads keep their cores busy for 200 ms unless KMP_BLOCKTIME says
+/// otherwise.
 const REST: Duration = Duration::from_millis(250);
 
 const NON_TRANSPOSE: i32 = 10;
@@ -29,9 +29,9 @@ const ROW_MAJOR: i32 = 101;
 const COLUMN_MAJOR: i32 = 102;
 /// SPARSE_STAGE_FULL_MULT
 const FULL_MULT: i32 = 90;
-/// SPARSE_STAGE_FINALIZE_MULT: C has its pattern, and gets the values that the factors have now.
+/// SPARSE_STAGE_FINALIZE_MULT: C has its pattern, and gets values from the factors' present values.
 const FINALIZE_MULT: i32 = 92;
-/// Calls that optimize is told of: many, as a plan is executed.
+/// Number of calls that optimize is told to expect: many, since a plan is executed many times.
 const CALLS: i32 = 1000;
 
 type Raw = *mut c_void;
@@ -59,7 +59,7 @@ type Export = unsafe extern "C" fn(
 type Mv<S> = unsafe extern "C" fn(i32, S, Raw, MatrixDescr, *const c_void, S, Raw) -> i32;
 type Mm<S> = unsafe extern "C" fn(i32, S, Raw, MatrixDescr, i32, *const c_void, i32, i32, S, Raw, i32) -> i32;
 
-/// What differs between types.
+/// Routines that differ between value types.
 #[derive(Clone, Copy)]
 struct Typed {
     create: Create,
@@ -67,14 +67,14 @@ struct Typed {
     products: Products,
 }
 
-/// Scalars go by value, so that these differ in how they are called.
+/// Products of the value types, whose signatures differ because scalars are passed by value.
 #[derive(Clone, Copy)]
 enum Products {
     Double(Mv<f64>, Mm<f64>),
     Single(Mv<f32>, Mm<f32>),
 }
 
-/// An open MKL.
+/// An open MKL library.
 pub struct Mkl {
     double: Typed,
     single: Typed,
@@ -87,7 +87,7 @@ pub struct Mkl {
     version: String,
 }
 
-/// Its routines.
+/// MKL's routines for products.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum What {
     /// mkl_sparse_?_mv
@@ -116,7 +116,7 @@ fn check(status: i32, function: &str) -> Result<()> {
 }
 
 impl Mkl {
-    /// Opens it: `path`, else where the loader has it.
+    /// Opens the library: `path`, or else where the loader finds it.
     pub fn open(session: &Session, path: Option<&str>) -> Result<Self> {
         if session.kind() != BackendKind::Host {
             return Err("MKL runs on the CPU: --backend host".into());
@@ -199,7 +199,7 @@ impl Mkl {
     }
 }
 
-/// A handle of a matrix.
+/// MKL's handle of a matrix.
 struct Matrix<'a> {
     raw: Raw,
     mkl: &'a Mkl,
@@ -220,7 +220,7 @@ impl Vendor for Mkl {
     }
 
     fn number(&self) -> String {
-        // "… Version 2026.2-Product Build …"
+        // The text is "… Version 2026.2-Product Build …".
         let number = |word: &&str| word.starts_with("20");
         let word = self.version.split_whitespace().find(number).unwrap_or("unknown");
         word.split('-').next().unwrap_or(word).into()
@@ -262,7 +262,7 @@ impl Vendor for Mkl {
         let x: *const c_void = x.view().as_ptr().cast();
         let y: Raw = y.view_mut().as_mut_ptr().cast();
         let run = move || {
-            // Owned by the closure, and not only its address.
+            // Borrowed, so that the closure owns the matrix, and not only its address.
             let matrix = &matrix;
             // SAFETY: x and y are borrowed for as long as this can be called and
             // have the lengths of the matrix; the types are those of the handle.
@@ -345,7 +345,7 @@ struct Product<'a> {
 }
 
 impl Product<'_> {
-    /// A stage of the product; `raw` is NULL, or C, whose handle it stays.
+    /// Runs a stage of the product; `raw` is NULL, or C, whose handle stays the same.
     fn multiply(&self, stage: i32, raw: &mut Raw) -> Result<()> {
         let (a, b) = (self.a.raw, self.b.as_ref().unwrap_or(&self.a).raw);
         // SAFETY: the handles are live and the answer is valid for a write.

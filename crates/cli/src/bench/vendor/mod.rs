@@ -1,11 +1,11 @@
-//! Implementations of others, opened while the program runs and timed beside
-//! the library: [`cusparse`] and [`cublas`] on CUDA, [`mkl`] on the host.
+//! Implementations of other vendors, opened while the program runs and timed beside the library: [`cusparse`]
+//! and [`cublas`] on CUDA, [`mkl`] on the host.
 //!
-//! - [`library`]: dlopen, dlsym
-//! - [`formats`]: a pattern as blocks, slices or coordinates
+//! - [`library`]: opening of shared libraries
+//! - [`formats`]: conversion of a matrix to blocks, slices or coordinates
 //!
-//! What a vendor's functions are given lies in arrays of the session, so that both
-//! work on the same memory.
+//! The operands of a vendor's functions are arrays of the session, so that both implementations work on the
+//! same memory.
 
 #![allow(unsafe_code)]
 
@@ -23,14 +23,14 @@ use super::runs::{Layout, Operands};
 use super::Op;
 use crate::Result;
 
-/// A way to compute a product.
+/// A vendor's entry: one way to compute a product.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice<C> {
-    /// `impl` in tables.
+    /// Contents of the column `impl` in tables.
     pub implementation: String,
-    /// `alg` in tables.
+    /// Contents of the column `alg` in tables.
     pub alg: String,
-    /// What the vendor knows it by.
+    /// The vendor's own name of the algorithm.
     pub what: C,
 }
 
@@ -38,9 +38,9 @@ pub struct Choice<C> {
 pub struct Prepared<'a> {
     /// Milliseconds of analysis, to its end on the device.
     pub analysis_ms: f64,
-    /// Buffers and converted matrices, in bytes; negative if nobody knows.
+    /// Bytes of buffers and converted matrices; negative if unknown.
     pub bytes: f64,
-    /// For the table's `note`.
+    /// Text for the table's `note`.
     pub note: String,
     /// Enqueues one execution.
     pub run: Box<dyn FnMut() -> Result<()> + 'a>,
@@ -48,64 +48,64 @@ pub struct Prepared<'a> {
 
 /// A dense factor, op(B), in an array of the session, without padding.
 pub struct Dense<'a, T: bytemuck::Pod> {
-    /// Its elements.
+    /// Elements of the factor.
     pub array: &'a Array<'a, T>,
     /// Rows of the factor.
     pub rows: usize,
     /// Columns of the factor.
     pub cols: usize,
-    /// How it is stored.
+    /// Storage of the factor.
     pub layout: Layout,
 }
 
 impl<T: bytemuck::Pod> Dense<'_, T> {
-    /// The shape of the matrix that is stored.
+    /// Returns the shape of the matrix that is stored.
     pub fn shape(&self) -> Shape {
         self.layout.b_shape(self.rows, self.cols)
     }
 }
 
-/// Sparse · sparse, every phase of which is run each time.
+/// A product of two sparse matrices, all phases of which run each time.
 pub trait SparseProduct<T> {
-    /// Runs it; seconds of its phases, without the allocation of memory where
-    /// the caller allocates.
+    /// Runs the product; returns the seconds of its phases, without the allocation of memory where the caller
+    /// allocates.
     fn run(&mut self) -> Result<f64>;
-    /// The numeric phase of the last run again, for new values of A and B: its seconds. `None` where every
-    /// product starts anew.
+    /// Runs the numeric phase of the last run again, for new values of A and B, and returns its seconds;
+    /// `None` if every product starts anew.
     fn again(&mut self) -> Result<Option<f64>> {
         Ok(None)
     }
-    /// C of the last run: offsets, columns, values.
+    /// Returns C of the last run: offsets, columns, values.
     fn result(&mut self) -> Result<(Vec<i32>, Vec<i32>, Vec<T>)>;
-    /// The most bytes at one time, with C; negative if nobody knows.
+    /// Returns the largest number of bytes at one time, with C; negative if unknown.
     fn peak_bytes(&self) -> f64;
-    /// For the table's `note`.
+    /// Returns the text for the table's `note`.
     fn note(&self) -> String;
-    /// Added to the name of the algorithm, for how it had to be run.
+    /// Returns a suffix for the algorithm's name, for a product that had to be run in another way.
     fn suffix(&self) -> &'static str {
         ""
     }
 }
 
-/// Somebody else's products.
+/// A vendor whose products are timed.
 pub trait Vendor {
-    /// What the vendor knows an algorithm by.
+    /// Type that names an algorithm of the vendor.
     type What: Clone;
 
-    /// Name and version, for people.
+    /// Returns name and version for people.
     fn version(&self) -> String;
 
-    /// The version's number.
+    /// Returns the version's number.
     fn number(&self) -> String;
 
-    /// Says which matrix the next calls are about.
+    /// Announces the matrix that the next calls are about.
     fn look(&mut self, pattern: &OwnedCsr<()>) -> Result<()>;
 
-    /// The ways to compute a product of this matrix as it is stored, with dense operands of this layout; in the order
-    /// in which they are timed. None where the vendor has no such product.
+    /// Lists the ways to compute a product of this matrix as it is stored, with dense operands of this
+    /// layout, in the order in which they are timed. Empty if the vendor has no such product.
     fn choices<T: Number>(&self, op: Op, a: &Operands<'_, T>, layout: Layout) -> Vec<Choice<Self::What>>;
 
-    /// y = A·x, ready.
+    /// Prepares y = A·x.
     fn spmv<'a, T: Number>(
         &'a self,
         what: &Self::What,
@@ -114,7 +114,7 @@ pub trait Vendor {
         y: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>>;
 
-    /// C = A·op(B), ready; C has B's order and the columns of op(B).
+    /// Prepares C = A·op(B); C has B's order and the columns of op(B).
     fn spmm<'a, T: Number>(
         &'a self,
         what: &Self::What,
@@ -123,7 +123,7 @@ pub trait Vendor {
         c: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>>;
 
-    /// C = A·B: B is A, or, where it is given, another matrix.
+    /// Prepares C = A·B, where B is A if it is not given.
     fn spgemm<'a, T: Number>(
         &'a self,
         what: &Self::What,
@@ -131,16 +131,16 @@ pub trait Vendor {
         b: Option<&'a Operands<'_, T>>,
     ) -> Result<Box<dyn SparseProduct<T> + 'a>>;
 
-    /// Whether it computes in TF32 where that is the precision.
+    /// Returns whether the vendor computes in TF32 where that is the precision.
     fn has_tf32(&self) -> bool {
         false
     }
 
-    /// A moment in which the vendor's threads come to rest, where it has any.
+    /// Waits until the vendor's threads have come to rest, if it has any.
     fn settle(&self) {}
 }
 
-/// No vendor.
+/// The absence of a vendor.
 pub struct Nobody;
 
 impl Vendor for Nobody {

@@ -1,4 +1,4 @@
-//! Tests of `features`: against counting in the plainest way.
+//! Tests of `pattern`, against simple counting.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ fn pattern<V>(a: &OwnedCsr<V>) -> Pattern<'_, i64, i32> {
     Pattern { cols: a.cols, offsets: &a.offsets, indices: &a.indices }
 }
 
-/// The features from a set of places, one definition at a time.
+/// Computes the features from a set of positions, one definition at a time.
 fn naive(rows: usize, cols: usize, places: &BTreeSet<(i64, i64)>) -> Features {
     let mut lengths = vec![0u64; rows];
     places.iter().for_each(|&(i, _)| lengths[i as usize] += 1);
@@ -60,7 +60,7 @@ fn features_are_what_counting_finds() {
         poisson(Stencil::Seven, 11).unwrap(),
         banded(2000, 4, 3).unwrap(),
         rmat(10, 8, 0.57, 0.19, 0.19, 1).unwrap(),
-        // Longer than a task, wider than 16 bits.
+        // More rows than a task has, and more columns than 16 bits distinguish.
         uniform(1700, 300_000, 9, 2).unwrap(),
         uniform(841, 7, 3, 2).unwrap(),
     ];
@@ -75,7 +75,7 @@ fn features_are_what_counting_finds() {
         let expected = naive(a.rows, a.cols, &places(a));
         let found = Features::of(&pattern(a));
         assert_eq!(found, expected, "{} x {}", a.rows, a.cols);
-        // Other widths, same numbers.
+        // Other index widths give the same numbers.
         let offsets: Vec<i32> = a.offsets.iter().map(|&at| at as i32).collect();
         let indices: Vec<i64> = a.indices.iter().map(|&col| col.into()).collect();
         let wide = Pattern { cols: a.cols, offsets: &offsets, indices: &indices };
@@ -129,7 +129,7 @@ fn compression_is_that_of_the_product() {
         assert_eq!(found, Compression { rows: a.rows, products, entries: entries.len() as u64 });
         assert_eq!(found.ratio(), products as f64 / entries.len() as f64);
     }
-    // A part of many rows; the ratio of all is known: A·A of a band.
+    // A sample of many rows; the ratio of all rows of A·A of a band is known.
     let a = banded(50_000, 3, 1).unwrap();
     let found = compression(&pattern(&a), &pattern(&a)).unwrap();
     assert!(found.rows == SAMPLE && (found.ratio() - 49.0 / 13.0).abs() < 0.01, "{found:?}");
@@ -138,7 +138,7 @@ fn compression_is_that_of_the_product() {
 
 #[test]
 fn blocks_of_many_entries_are_sampled() {
-    // 6 million entries in full blocks of 3 × 3, four to a row of them.
+    // 6 million entries in full blocks of 3 × 3, four blocks per row of blocks.
     let nodes = 166_670;
     let cols = 3 * nodes;
     let offsets: Vec<i64> = (0..=cols as i64).map(|row| 12 * row).collect();

@@ -1,8 +1,8 @@
 use super::super::{named, names, Set};
 use super::libstdcxx_hash;
 
-/// Name, rows, columns, entries, and FNV-1a over the words of the offsets and the columns: of the
-/// files that the C++ generator writes (g++ 12.2, glibc 2.36).
+/// Name, rows, columns, entries, and FNV-1a over the words of the offsets and the columns, of the files that
+/// the C++ generator writes (g++ 12.2, glibc 2.36).
 const EXPECTED: [(&str, usize, usize, usize, u64); 25] = [
     ("mc2depi", 525825, 525825, 2100225, 0x2272_16cc_36ae_c88e),
     ("cant", 62451, 62451, 4325625, 0x5948_bbd2_ef09_0d86),
@@ -31,8 +31,8 @@ const EXPECTED: [(&str, usize, usize, usize, u64); 25] = [
     ("mac_econ", 206500, 206500, 1207313, 0x0b0c_d3b4_eda7_f9e3),
 ];
 
-/// The matrices that make up a fifth of the entries: all that a build without optimisation makes
-/// in a bearable time.
+/// Returns whether a matrix is small enough for a build without optimisation. These matrices make up about a
+/// seventh of all entries, which such a build makes in a bearable time.
 fn is_small(nnz: usize) -> bool {
     nnz < 5_000_000
 }
@@ -58,7 +58,7 @@ fn the_generators_matrices_to_the_entry() {
 
 #[test]
 fn seeds_are_those_of_the_standard_library() {
-    // Printed by a C++ program: no bytes, a tail, a word, a word and a tail, two words and a tail.
+    // Printed by a C++ program for: no bytes, a tail, a word, a word and a tail, two words and a tail.
     for (text, hash) in [
         ("", 0x553e_9390_1e46_2a6e),
         ("a", 0x454d_dee4_88c1_ed6b),

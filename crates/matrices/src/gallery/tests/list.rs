@@ -1,4 +1,4 @@
-//! The list of matrices with names.
+//! Tests of the list of matrices with names.
 
 use std::collections::BTreeSet;
 

@@ -1,15 +1,15 @@
-//! The generators of patterns, against their definitions.
+//! Tests of the generators of patterns, against their definitions.
 
 use super::*;
 
-/// Row lengths of a matrix that is valid.
+/// Validates a pattern and returns its row lengths.
 #[track_caller]
 fn lengths(a: &OwnedCsr<()>) -> Vec<usize> {
     a.validate().unwrap();
     (0..a.rows).map(|i| a.row(i).0.len()).collect()
 }
 
-/// The pattern has exactly the entries for which `is_entry` holds.
+/// Checks that the pattern has exactly the entries for which `is_entry` holds.
 #[track_caller]
 fn assert_entries(a: &OwnedCsr<()>, is_entry: impl Fn(usize, usize) -> bool) {
     a.validate().unwrap();
@@ -18,7 +18,7 @@ fn assert_entries(a: &OwnedCsr<()>, is_entry: impl Fn(usize, usize) -> bool) {
     }
 }
 
-/// The digits of `k` in the bases `dims`, the first one lowest.
+/// Returns the digits of `k` in the bases `dims`, the lowest digit first.
 fn digits<const N: usize>(k: usize, dims: [usize; N]) -> [usize; N] {
     let mut rest = k;
     dims.map(|n| {
@@ -38,7 +38,7 @@ fn draws_can_be_skipped() {
     let mut rng = SplitMix64::new(5);
     let mut seen = [0; 7];
     (0..7000).for_each(|_| seen[rng.modulo(7)] += 1);
-    // 1000 ± 29.
+    // Each number is expected 1000 ± 29 times.
     assert!(seen.iter().all(|&count| (880..1120).contains(&count)), "{seen:?}");
     assert_eq!(rng.modulo(0), 0);
 }
@@ -63,7 +63,7 @@ fn meshes_couple_neighbours() {
 
 #[test]
 fn lattices_are_periodic() {
-    // Steps along each axis, the short way round.
+    // Number of steps along each axis, the short way round.
     let steps = |a: usize, b: usize, dims: [usize; 4]| {
         let (x, y) = (digits(a, dims), digits(b, dims));
         [0, 1, 2, 3].map(|d| x[d].abs_diff(y[d]).min(dims[d] - x[d].abs_diff(y[d])))
@@ -132,7 +132,7 @@ fn permutations_move_entries_and_values() {
     assert!(sorted.iter().copied().eq(0..100) && sorted != windows);
     assert!(window_permutation(9, 1, 4).unwrap().into_iter().eq(0..9));
     assert_eq!(random_permutation(0, 1).unwrap(), [0_u32; 0]);
-    // Each of 3! orders comes 100 ± 9 times.
+    // Each of the 3! permutations is expected 100 ± 9 times.
     let mut orders = std::collections::BTreeMap::new();
     (0..600).for_each(|seed| *orders.entry(random_permutation(3, seed).unwrap()).or_insert(0) += 1);
     assert!(orders.len() == 6 && orders.values().all(|n| (60..140).contains(n)), "{orders:?}");
@@ -155,13 +155,13 @@ fn expansion_makes_blocks() {
     assert_eq!((a.rows, a.cols), (48, 36));
     assert_entries(&a, |i, j| graph.get(i / 4, j / 4).is_some());
     assert_eq!(expand(&graph, 0).unwrap().rows, 0);
-    // Nodes first or unknowns first: the same.
+    // Permuting nodes before or after the expansion gives the same matrix.
     let graph = hex_mesh([5, 4, 1], Reach::Faces).unwrap();
     let p = random_permutation(20, 2).unwrap();
     let early = expand(&permute(&graph, &p).unwrap(), 3).unwrap();
     let late = permute(&expand(&graph, 3).unwrap(), &expand_permutation(&p, 3).unwrap()).unwrap();
     assert_eq!(early, late);
-    // Numbers that are no permutation are refused, not wrapped.
+    // Numbers that are no permutation are refused, and do not wrap around.
     let wrong = expand_permutation(&[0, u32::MAX], 2).unwrap();
     assert!(permute(&hex_mesh([4, 1, 1], Reach::Faces).unwrap(), &wrong).is_err());
 }
@@ -174,17 +174,17 @@ fn pruned_layers_keep_what_they_say() {
     };
     let (rows, cols, density) = (800, 600, 0.1);
     let even = lengths(&pruned(rows, cols, 1.0 - density, 3).unwrap());
-    // A row keeps 60 ± 7.3, all keep 48,000 ± 208.
+    // A row keeps 60 ± 7.3 entries, all rows together 48,000 ± 208.
     let mean = even.iter().sum::<usize>() as f64 / rows as f64;
     assert!((mean - 60.0).abs() < 1.1, "{mean}");
     assert!((deviation(&even, mean) - 7.35).abs() < 0.8);
     let skewed = lengths(&pruned_skewed(rows, cols, 1.0 - density, 1.0, 3).unwrap());
-    // A row keeps 60 ± 68, the mean of 800 rows varies by 2.4.
+    // A row keeps 60 ± 68 entries, and the mean of 800 rows varies by 2.4.
     let mean = skewed.iter().sum::<usize>() as f64 / rows as f64;
     assert!((mean - 60.0).abs() < 10.0, "{mean}");
     assert!((deviation(&skewed, mean) - 68.0).abs() < 7.0, "{}", deviation(&skewed, mean));
     assert!(skewed.iter().any(|&n| n < 4) && skewed.iter().any(|&n| n > 210));
-    // Columns are drawn alike: 80 ± 8.5 each.
+    // Columns are equally likely: 80 ± 8.5 entries each.
     let by_col = lengths(&pruned(rows, cols, 1.0 - density, 3).unwrap().transpose().unwrap());
     assert!(by_col.iter().all(|n| (40..125).contains(n)));
     assert_eq!(pruned(20, 30, 0.0, 1).unwrap().nnz(), 600);
@@ -206,15 +206,15 @@ fn columns_of_a_layer_follow_their_power_law() {
     assert!(full > 3 && counts[..full].iter().all(|&n| n == rows) && counts[full + 2] < rows, "{full}");
     let at = |rank: usize| scale / rank as f64 * rows as f64;
     for rank in [30, 60, 120, 240] {
-        // 5 deviations of a binomial, and ranks that change places.
+        // 5 standard deviations of a binomial, and an allowance for ranks that change places.
         let (found, mean) = (counts[rank - 1] as f64, at(rank));
         assert!((found - mean).abs() < 5.0 * mean.sqrt() + 0.04 * mean, "{rank}: {found} for {mean}");
     }
     let nnz: usize = counts.iter().sum();
     assert!((nnz as f64 - 60_000.0).abs() < 1000.0, "{nnz}");
-    // Rows are drawn alike: 40 ± 5.3 each.
+    // Rows are equally likely: 40 ± 5.3 entries each.
     assert!(lengths(&layer(exponent)).iter().all(|n| (10..75).contains(n)));
-    // Exponent 0 is `pruned`'s law.
+    // Exponent 0 gives the distribution of `pruned`.
     assert!(lengths(&layer(0.0).transpose().unwrap()).iter().all(|n| (90..220).contains(n)));
     assert_eq!(pruned_columns(20, 30, 0.0, 2.0, 1).unwrap().nnz(), 600);
     assert_eq!(pruned_columns(20, 30, 1.0, 2.0, 1).unwrap().nnz(), 0);
@@ -233,14 +233,14 @@ fn hypersparse_rows_are_empty() {
 fn cliques_couple_all_members() {
     let near = cliques(3000, 40, 30, 1.0, 5).unwrap();
     assert!(near.is_structurally_symmetric() && (0..3000).all(|i| near.get(i, i).is_some()));
-    // Members that follow each other: no entry is farther from the diagonal than the largest group is wide.
+    // Members follow each other, so no entry is farther from the diagonal than the largest group is wide.
     let distance = |a: &OwnedCsr<()>| {
         (0..a.rows).flat_map(|i| a.row(i).0.iter().map(move |&j| i.abs_diff(j as usize))).max().unwrap()
     };
     assert!((10..30).contains(&distance(&near)), "{}", distance(&near));
     let far = cliques(3000, 40, 30, 0.0, 5).unwrap();
     assert!(far.is_structurally_symmetric() && distance(&far) > 1000);
-    // A row is the union of its groups: rows of a group that meets no other are alike.
+    // A row is the union of its groups, so all rows of a group that meets no other are equal.
     let one = cliques(3000, 1, 3000, 1.0, 5).unwrap();
     let long = lengths(&one).into_iter().filter(|&n| n > 1).collect::<Vec<_>>();
     assert!(long.iter().all(|&n| n == long.len()) && !long.is_empty(), "{long:?}");
@@ -257,16 +257,16 @@ fn circuits_have_hubs() {
         assert!((pins..pins + 150).contains(&spread[hub]), "{}", spread[hub]);
         assert!((0..pins).all(|pin| a.get(hub, pin * 2000 / pins).is_some()));
     }
-    // What would be before the first node is the first node.
+    // Links to before the first node go to node 0, which makes it long, too.
     assert!((0..2000).filter(|&i| spread[i] > 200).eq([0, 11, 700]));
     let plain = circuit(2000, 2, Hubs::Spread(&[]), 6).unwrap();
-    // 2.25 elements a node, and few in parallel.
+    // 2.25 elements per node, few of which are parallel.
     let links = (plain.nnz() - 2000) / 2;
     assert!((4100..4600).contains(&links), "{links}");
     let near = (0..2000).flat_map(|i| plain.row(i).0.iter().map(move |&j| i.abs_diff(j as usize)));
     assert!(near.filter(|&d| (1..=60).contains(&d)).count() > plain.nnz() / 2);
     let random = circuit(3000, 0, Hubs::Random { count: 3, shortest: 500, spread: 100 }, 6).unwrap();
-    // 500 to 599 pins, of which 8% meet.
+    // 500 to 599 pins each, of which 8% coincide.
     assert_eq!(lengths(&random).iter().filter(|&&n| n > 420).count(), 3);
     assert_eq!(circuit(0, 2, Hubs::Spread(&[]), 6).unwrap().nnz(), 0);
     assert_eq!(circuit(1, 2, Hubs::Spread(&[(0, 1)]), 6).unwrap().nnz(), 1);
@@ -287,8 +287,8 @@ fn webs_have_power_laws() {
     let a = web(pages, growth, 0.0, 5).unwrap();
     let out = lengths(&a);
     assert!((0..pages).all(|i| a.get(i, i).is_some()));
-    // Links that meet are few but in the longest rows: P(2^k links and more) is growth^k. Of the
-    // 14 to 1715 pages expected, 5 standard deviations.
+    // Few links coincide except in the longest rows: P(2^k links or more) is growth^k. 14 to 1715 pages are
+    // expected; 5 standard deviations are allowed.
     for k in 3..9 {
         let found = out.iter().filter(|&&n| n > 1 << k).count() as f64;
         let expected = pages as f64 * growth.powi(k);
@@ -297,8 +297,7 @@ fn webs_have_power_laws() {
             "{k}: {found} {expected}"
         );
     }
-    // In-degrees: P(n and more) ~ n^(-4/3), so that 10 times as many links come to 21 times fewer
-    // pages.
+    // In-degrees: P(n or more) ~ n^(-4/3), so 21 times fewer pages have 10 times as many links.
     let into = lengths(&a.transpose().unwrap());
     let above = |n: usize| into.iter().filter(|&&length| length >= n).count() as f64;
     let ratio = above(20) / above(200);
@@ -326,7 +325,7 @@ fn threads_change_nothing() {
     };
     let alone = make(1);
     assert_eq!(alone, make(3));
-    // And as one sequence of draws.
+    // The result is also that of a single sequence of draws.
     let mut rng = SplitMix64::new(2);
     assert_entries_in_order(&alone[0], || rng.unit() < 1.0 - 0.9);
     let values = |threads: usize| {
@@ -338,7 +337,7 @@ fn threads_change_nothing() {
     assert!(filled.values.iter().all(|&value| value == rng.value()));
 }
 
-/// Whether each place is an entry comes, in CSR order, from `next`.
+/// Checks each position in CSR order: it is an entry if `next` returns true.
 #[track_caller]
 fn assert_entries_in_order(a: &OwnedCsr<()>, mut next: impl FnMut() -> bool) {
     for row in 0..a.rows {

@@ -1,4 +1,4 @@
-//! Blocks, chunks and ranges: the result and the errors are those of the file, wherever it is cut.
+//! Tests of blocks, chunks and ranges: the result and the errors do not depend on where the file is cut.
 
 use std::io::ErrorKind;
 
@@ -9,7 +9,7 @@ use super::slow;
 use super::*;
 use crate::market::entries::Value;
 
-/// Bits of values, so that NaN equals itself and −0 is not 0.
+/// Returns the bits of the values, so that NaN equals itself and −0 differs from 0.
 fn bits(matrix: &MarketMatrix) -> Vec<[u64; 2]> {
     match &matrix.values {
         MarketValues::Real(a) => a.values.iter().map(|v| [v.to_bits(), 0]).collect(),
@@ -29,13 +29,13 @@ fn same(a: &MarketMatrix, b: &MarketMatrix) -> bool {
     shape(a) == shape(b) && pattern(a) == pattern(b) && bits(a) == bits(b)
 }
 
-/// Reads in pieces and compares with the slow reader.
+/// Reads a text in pieces and compares the result with the slow reader's.
 fn agrees(text: &[u8], block: usize, chunk: usize) -> std::result::Result<(), String> {
     let found = read_market_in_pieces(text, block, chunk);
     let (expected, found) = match (slow::read(text), found) {
         (Ok(expected), Ok(found)) => (expected, found),
         (Err(line), Err(MatrixError::Parse { line: at, .. })) if line == at => return Ok(()),
-        // A size that is too large is told as such, be the rest of its line right or not.
+        // A size that is too large is reported as such, whether the rest of its line is right or not.
         (Err(line), Err(error)) if error.to_string().starts_with(&format!("line {line}: ")) => return Ok(()),
         (Ok(_), Err(error)) => return Err(format!("refused: {error}")),
         (Err(line), Ok(_)) => return Err(format!("accepted, in spite of line {line}")),
@@ -76,7 +76,7 @@ const KINDS: [&str; 18] = [
     "array complex hermitian",
 ];
 
-/// A number as people and programs write them.
+/// Writes a random number in one of the forms that people and programs use.
 fn number(rng: &mut SplitMix64, field: &str) -> String {
     if field == "integer" {
         return match rng.below(4) {
@@ -103,7 +103,7 @@ fn number(rng: &mut SplitMix64, field: &str) -> String {
     }
 }
 
-/// A file of the kind, right but for what `damage` does to it.
+/// Makes a random file of this kind, with `damage` random changes.
 fn file(kind: &str, rng: &mut SplitMix64, damage: u64) -> Vec<u8> {
     let words: Vec<&str> = kind.split(' ').collect();
     let (is_array, field, symmetry) = (words[0] == "array", words[1], words[2]);
@@ -162,7 +162,7 @@ fn file(kind: &str, rng: &mut SplitMix64, damage: u64) -> Vec<u8> {
     let mut bytes = text.into_bytes();
     let spice = b"0123456789 \n\r%.-+eEdDx\xff\x00";
     for _ in 0..damage {
-        // The header is for the other tests.
+        // Other tests change the header.
         let start = (24 + kind.len()).min(bytes.len() - 1);
         let at = start + rng.below((bytes.len() - start) as u64) as usize;
         let new = spice[rng.below(spice.len() as u64) as usize];
@@ -187,7 +187,7 @@ proptest! {
         chunk in prop_oneof![1usize..4, 1usize..200, Just(1 << 20)],
     ) {
         let text = file(KINDS[kind], &mut SplitMix64::new(seed), damage);
-        // Sizes that damage made are another test's, and would take the slow reader too long.
+        // Another test has damaged sizes, which would take the slow reader too long.
         let sane = text.split(|&b| b == b'\n').find(|line| line.first().is_some_and(u8::is_ascii_digit));
         prop_assume!(sane.is_none_or(|line| line.len() < 14));
         let result = agrees(&text, block, chunk);
@@ -202,7 +202,7 @@ proptest! {
         let shortest = format!("{:e}", f64::from_bits(bits));
         for token in [token, format!("{:.16e}", f64::from_bits(bits)), shortest] {
             let taken = f64::take(token.as_bytes(), MarketField::Real);
-            // Part of a token is for the caller to judge.
+            // A number that is followed by other characters is left to the caller's check.
             let Some((value, [])) = taken else { continue };
             let expected = token.parse::<f64>().map(f64::to_bits);
             prop_assert_eq!(expected, Ok(value.to_bits()), "{}", token);
@@ -255,7 +255,7 @@ fn duplicates_in_distant_pieces_add_up_in_the_order_of_the_file() {
     }
 }
 
-/// Several blocks of the reader's own size.
+/// Makes a text of several blocks of the reader's default size.
 fn long(rows: usize, entries: usize) -> Vec<u8> {
     let mut rng = SplitMix64::new(11);
     let mut text = format!("{REAL}{rows} {rows} {entries}\n").into_bytes();
@@ -277,7 +277,7 @@ fn several_blocks_of_the_usual_size() {
     let expected = read(&text).unwrap();
     assert!(same(&expected, &read(gzip(&text)).unwrap()));
     assert!(same(&expected, &read_market_in_pieces(&text[..], 100_000, 999).unwrap()));
-    // In a task of a pool whose only thread is the caller's.
+    // Also in a pool whose only thread is the caller's.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     assert!(same(&expected, &pool.install(|| read(&text)).unwrap()));
 }
@@ -310,7 +310,7 @@ fn errors_in_the_last_of_many_chunks() {
             }
         }
     }
-    // The first error wins, though a later one is in a chunk that is parsed at the same time.
+    // The first error is reported, though a later one is in a chunk that is parsed at the same time.
     let mut text = replaced("bad\n");
     let middle = text[..last / 2].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
     let line = text[..middle].iter().filter(|&&byte| byte == b'\n').count() + 1;
@@ -319,7 +319,7 @@ fn errors_in_the_last_of_many_chunks() {
     assert!(error.starts_with(&format!("line {line}: found 'wrong'")), "{error}");
 }
 
-/// A text, then one byte sequence without end; counts what was taken.
+/// Reader of a text followed by a byte pattern without end; counts the bytes that were read.
 struct Endless<'a> {
     text: &'a [u8],
     pattern: &'a [u8],
@@ -355,7 +355,7 @@ fn endless_texts_come_to_an_end() {
         assert!(error.starts_with(&format!("line {line}: ")) && error.contains(part), "{error}");
         assert!(taken < 8 << 20, "{error}: {taken} bytes were read");
     }
-    // The same compressed: 64 MiB of text in 64 KiB.
+    // The same text compressed: 64 MiB in 64 KiB.
     let mut bomb = GzEncoder::new(Vec::new(), flate2::Compression::fast());
     bomb.write_all(format!("{REAL}1 1 1\n1 1 ").as_bytes()).unwrap();
     for _ in 0..64 {
@@ -365,7 +365,7 @@ fn endless_texts_come_to_an_end() {
     assert!(error.starts_with("line 3: found a longer line"), "{error}");
 }
 
-/// Gives `text`, then fails.
+/// Reader that returns `text` and then fails.
 struct Failing<'a>(&'a [u8]);
 
 impl Read for Failing<'_> {
@@ -398,14 +398,14 @@ fn a_failure_comes_after_the_lines_before_it() {
     assert!(found.starts_with("line 4: found 'x'"), "{found}");
 }
 
-/// The error of a damaged stream is the same however its text is cut: that of a wrong line
-/// if the stream gives it before the damage, else that of the stream.
+/// The error of a damaged stream does not depend on how its text is cut: it is that of a wrong line if the
+/// stream yields that line before the damage, else that of the stream.
 #[test]
 fn damaged_streams_give_the_same_error_in_pieces() {
     let mut rng = SplitMix64::new(7);
     let (mut of_lines, mut of_streams) = (0, 0);
     for round in 0..150 {
-        // Up to 150 kB: some pieces of the decoder.
+        // Up to 150 kB, which are several pieces of the decoder.
         let entries = 40 << rng.below(8);
         let mut text = format!("%%MatrixMarket matrix coordinate real general\n90 90 {entries}\n");
         let wrong = if round % 3 == 0 { entries } else { rng.below(entries) };

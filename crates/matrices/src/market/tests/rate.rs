@@ -1,5 +1,5 @@
-//! How fast files are read. No test: it prints figures for
-//! `cargo test --release --lib market::tests::rate -- --ignored --nocapture`.
+//! Rate at which files are read. This is no test: it prints figures for `cargo test --release --lib
+//! market::tests::rate -- --ignored --nocapture`.
 
 use std::io::{Seek, Write};
 use std::time::Instant;
@@ -7,10 +7,10 @@ use std::time::Instant;
 use super::*;
 use crate::gallery::{poisson, uniform, Stencil};
 
-/// Runs that the best is taken of.
+/// Number of runs, of which the best counts.
 const RUNS: usize = 7;
 
-/// 2-D and 3-D grids and random columns; 17 digits, integers, none; plain and gzipped.
+/// Measures 2-D and 3-D grids and random columns; 17 digits, integers, no values; plain and gzipped.
 #[test]
 #[ignore = "prints figures"]
 fn reading_rate() {
@@ -53,7 +53,7 @@ fn text(a: &OwnedCsr<f64>, kind: &str) -> Vec<u8> {
 }
 
 fn measure(what: &str, text: &[u8]) {
-    // Files, because that is what users have; they stay in the system's cache.
+    // Measured with files, since users have files; they stay in the system's cache.
     for (form, bytes) in [("plain", text.to_vec()), ("gzip", gzip(text))] {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();

@@ -1,17 +1,17 @@
-//! A second reader, as simple as can be: the whole text, a line after the other, nothing but the
-//! standard library. It says in which line the first error is, not what it is.
+//! A second reader, as simple as possible: it takes the whole text line by line and uses only the standard
+//! library. It reports the line of the first error, but not its kind.
 
 use num_complex::Complex;
 
 /// (row, column, value), indices from 0.
 pub type Entry = (i64, i64, Complex<f64>);
 
-/// What a file says.
+/// Contents of a file.
 pub struct Slow {
     pub rows: usize,
     pub cols: usize,
     pub is_complex: bool,
-    /// With mirror images, in the order of the file.
+    /// Entries with mirror images, in the order of the file.
     pub entries: Vec<Entry>,
 }
 
@@ -46,7 +46,7 @@ pub fn read(text: &[u8]) -> Result<Slow, u64> {
     if !symmetries.contains(&symmetry) {
         return Err(1);
     }
-    // Places that an array states, by columns.
+    // Positions that an array states, by columns.
     let mut places = Vec::new();
     let mut sizes: Option<(usize, usize, u64)> = None;
     let mut entries = Vec::new();

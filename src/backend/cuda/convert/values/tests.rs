@@ -1,4 +1,4 @@
-//! Against the CPU's forms, and the way back to the bit. Skipped without a device.
+//! Tests against the CPU's forms, including the exact conversion back. Skipped without a device.
 
 use half::{bf16, f16};
 use num_complex::Complex64;
@@ -18,10 +18,10 @@ fn narrowest(cx: &Context, device: &Arc<Device>, values: Address, count: i64, va
     super::narrowest(count, value_type, words.wait(cx).unwrap()[3] as u32)
 }
 
-/// The device's form of the values, which is the CPU's.
+/// Asserts that the device finds the same form as the CPU and stores the values exactly; returns the form.
 fn check<V: Element>(cx: &Context, device: &Arc<Device>, values: &[V]) -> Form {
     let expected = narrowing::narrowest(values, narrowing::Reader::ANY);
-    // One in front: arrays are aligned to their elements only.
+    // One value in front, since arrays are aligned to their elements only.
     for front in [0, 1] {
         let all: Vec<V> = values[..front.min(values.len())].iter().chain(values).copied().collect();
         let buffer = DeviceBuffer::from_slice(cx, &all).unwrap();
@@ -48,7 +48,7 @@ fn check<V: Element>(cx: &Context, device: &Arc<Device>, values: &[V]) -> Form {
             }
             _ => panic!("{found:?} without values"),
         };
-        // Exact: the form holds them.
+        // The conversion back is exact if the form holds the values.
         let bytes: Vec<u8> = match V::TYPE {
             DataType::R64F => widened.iter().flat_map(|v| v.to_ne_bytes()).collect(),
             DataType::R32F => widened.iter().flat_map(|&v| (v as f32).to_ne_bytes()).collect(),
@@ -64,7 +64,7 @@ fn check<V: Element>(cx: &Context, device: &Arc<Device>, values: &[V]) -> Form {
 fn the_device_finds_the_forms_of_the_cpu() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
-    // Alone, and as the one value that is no 1, at the ends of warps and tiles.
+    // Each value alone, and as the only one that is not 1, at the ends of warps and tiles.
     for (value, form) in doubles() {
         assert_eq!(check(&cx, &device, &[value]), form);
         for count in [2, 33, 129, 5000] {
@@ -79,7 +79,7 @@ fn the_device_finds_the_forms_of_the_cpu() {
         values[1024] = value;
         assert_eq!(check(&cx, &device, &values), form);
     }
-    // More than the grid takes at one time; what breaks a form comes late.
+    // More values than the grid takes at one time; a value that breaks a form comes late.
     let many = 5_000_000;
     let mut values: Vec<f64> = vec![1.0; many];
     assert_eq!(check(&cx, &device, &values), Form::Ones);

@@ -1,5 +1,5 @@
-//! Against sums in double precision, of `csr` and of `row`, in every order. Products are skipped without
-//! a device.
+//! Tests of `csr` and of `row`, in every order of rows, against sums in double precision. Products are
+//! skipped without a device.
 
 use super::super::testing::{self, check_all, sample, Product};
 use super::*;
@@ -44,7 +44,7 @@ fn all_scalars_and_orders() {
 #[test]
 fn every_order_of_rows() {
     for algorithm in [Algorithm::SpmmCsr, Algorithm::Row] {
-        // RCM takes square ones.
+        // RCM takes square matrices only.
         for (rows, cols) in [(700, 700), (33, 33), (1, 1)] {
             let products = POLICIES.iter().enumerate().map(|(at, &reorder)| {
                 let orders = (ORDERS[at % 2], ORDERS[at / 2 % 2]);

@@ -1,5 +1,5 @@
-//! Products of cublasLt with the algorithms that were found for them, and when it is given
-//! copies of B or writes to the workspace.
+//! Products by cublasLt: a cache of the algorithms found for them, and the rules when cublasLt is given a
+//! copy of B or writes to the workspace.
 
 use std::sync::Arc;
 
@@ -14,30 +14,31 @@ use crate::problem::SpmmProblem;
 use crate::select::spmm::dense as select;
 use crate::types::{DataType, Order};
 
-/// Products with other sizes or alignments of B and C whose algorithm is remembered.
+/// Number of products (with different sizes or alignments of B and C) whose algorithm is remembered.
 const REMEMBERED: usize = 64;
 
-/// Products with their algorithms, the latest last; `None`: cublasLt has none.
+/// Products with their algorithms, the latest last; `None` where cublasLt has no algorithm.
 type Known = Vec<(Sizes, Option<Arc<Matmul>>)>;
 
-/// Products by cublasLt.
+/// Multiplier that uses cublasLt.
 pub(super) struct Lt {
     library: Arc<CublasLt>,
     known: Mutex<Known>,
-    /// Which of the heuristic's algorithms is taken.
+    /// Rank of the algorithm that is taken from the heuristic's list.
     rank: usize,
-    /// Who copies B.
+    /// Kernels that copy B, if any product needs a copy.
     packs: Option<Packs>,
-    /// Why it does.
+    /// Reasons for which B is copied.
     copied: Copied,
 }
 
-/// Why cublasLt multiplies a copy of B.
+/// Reasons for which cublasLt multiplies a copy of B.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Copied {
-    /// Its rows are filled up to whole packs, and so are those of the products, where they begin anywhere.
+    /// True if rows of B, and rows of the products, are padded to whole packs where they are not aligned to
+    /// packs.
     pub widened: bool,
-    /// Rows of zeros make their number one of whole packs ([`select::pads_k`]).
+    /// True if rows of zeros are added to B so that their number is one of whole packs ([`select::pads_k`]).
     pub deepened: bool,
 }
 
@@ -48,7 +49,7 @@ impl Copied {
 }
 
 impl Lt {
-    /// With copies of a B of these values, where there is a reason.
+    /// Makes a multiplier that copies a B of this type for the reasons in `copied`.
     pub(super) fn new(
         device: &Device,
         library: Arc<CublasLt>,
@@ -59,7 +60,8 @@ impl Lt {
         Ok(Lt { library, known: Mutex::default(), rank: 0, packs, copied })
     }
 
-    /// For the problem: with copies where k is none of whole packs, or n is crooked enough.
+    /// Makes the multiplier for a problem: with copies of B where k is not a number of whole packs, or where
+    /// n is not and the product is large enough for a copy to pay.
     pub(super) fn load(
         device: &Device,
         library: Arc<CublasLt>,
@@ -74,29 +76,29 @@ impl Lt {
         Self::new(device, library, problem.types.x, copied)
     }
 
-    /// Whether products have more of k than op(A) has columns.
+    /// Returns whether products have a larger k than op(A) has columns.
     pub(super) fn deepens(problem: &SpmmProblem) -> bool {
         select::pads_k(problem.types, problem.a.shape_of(problem.op).1 as usize)
     }
 
-    /// Rows of B and C are contiguous, and not of whole packs.
+    /// Returns whether rows of B and C are contiguous but end inside a pack.
     pub(super) fn may_widen(problem: &SpmmProblem, n: usize) -> bool {
         let by_rows = Strides::new(problem.b_order, problem.op_b.transposes(), 0).col == 1
             && problem.c_order == Order::Row;
         by_rows && select::ends_inside_pack(problem.types, n)
     }
 
-    /// Where B is copied for a product with so many columns: who does it.
+    /// Returns the kernels that copy B, if it is copied for a product with so many columns.
     pub(super) fn copies(&self, problem: &SpmmProblem, n: usize) -> Option<&Packs> {
         self.packs.as_ref().filter(|_| self.copied.deepened || self.widens(problem, n))
     }
 
-    /// Whether rows of B and of the products are filled up to whole packs, for so many columns.
+    /// Returns whether rows of B and of the products are padded to whole packs, for so many columns.
     pub(super) fn widens(&self, problem: &SpmmProblem, n: usize) -> bool {
         self.copied.widened && Self::may_widen(problem, n)
     }
 
-    /// Columns of A, and rows of the copy of B, that it multiplies, where op(A) has `k`.
+    /// Returns the k of the product, padding included, for an op(A) with `k` columns.
     pub(super) fn depth(&self, k: usize, size: usize) -> usize {
         if self.copied.deepened {
             padded(k, size)
@@ -105,13 +107,14 @@ impl Lt {
         }
     }
 
-    /// Products with an algorithm, and the rank for others.
+    /// Returns the number of products with an algorithm, and the rank for other products.
     #[cfg(test)]
     pub(super) fn tuned(&self) -> (usize, usize) {
         (self.known.lock().len(), self.rank)
     }
 
-    /// Found before, or asked for now, which is work of the host.
+    /// Returns the product of these sizes, from the cache or from cublasLt's heuristic, which is work of the
+    /// host alone.
     pub(super) fn matmul(&self, sizes: &Sizes) -> Option<Arc<Matmul>> {
         let mut known = self.known.lock();
         if let Some((_, found)) = known.iter().find(|(other, _)| other == sizes) {
@@ -126,7 +129,7 @@ impl Lt {
     }
 }
 
-/// The algorithms of the products that an executor was timed with, one rank after the other.
+/// Search for the fastest of the heuristic's algorithms: an executor is timed with one rank after the other.
 #[derive(Default)]
 pub(super) struct Trial {
     next: usize,
@@ -134,8 +137,8 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    /// Has `lt` take the next rank; `false`: all had their turn, and products of these sizes keep
-    /// what was fastest.
+    /// Sets the next rank in `lt`. Returns false when all ranks have been timed; then products of the timed
+    /// sizes keep the fastest algorithm.
     pub(super) fn next(&mut self, lt: &mut Lt) -> bool {
         let known = lt.known.get_mut();
         known.clear();
@@ -151,7 +154,7 @@ impl Trial {
         false
     }
 
-    /// What the last rank took.
+    /// Records the time that the last rank took.
     pub(super) fn took(&mut self, lt: &mut Lt, seconds: f64) {
         if self.best.as_ref().is_none_or(|(least, _)| seconds < *least) {
             self.best = Some((seconds, std::mem::take(lt.known.get_mut())));

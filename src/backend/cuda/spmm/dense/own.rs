@@ -1,4 +1,4 @@
-//! Products of dense matrices by the kernels of kernels/spmm/dense.cuh.
+//! Dense products by the library's kernels (kernels/spmm/dense.cuh).
 
 use super::packs::Packs;
 use super::Matrix;
@@ -16,7 +16,7 @@ use crate::select::spmm::dense::Arithmetic;
 use crate::support::Types;
 use crate::types::{Address, DataType};
 
-/// Kernels' `Operands`.
+/// Operands of a product, laid out as the kernels' `Operands`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Operands {
@@ -31,7 +31,7 @@ struct Operands {
 }
 same_layout!(Operands = "spmm/dense.cuh Operands" { a, lda, b, ldb, m, n, k, part });
 
-/// Kernels' `Target`.
+/// Destination of a product, laid out as the kernels' `Target`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Target {
@@ -51,19 +51,19 @@ kernel_kinds! { "spmm/dense" {
     OF_F64(&'static str) = "f64" for [["small", "medium", "large"]];
 } }
 
-/// The kernels of a combination of types.
+/// Kernels for one combination of types.
 pub struct Own {
     kind: &'static Kind,
     types: Types,
     in_parts: bool,
-    /// To C, and to sums, by size.
+    /// Kernels that store C, and kernels that store sums, each by size of tile.
     to_c: [Kernel; 3],
     to_sums: [Kernel; 3],
     packs: Packs,
 }
 
 impl Own {
-    /// `in_parts`: those for fp32 by matrix units, in three parts of bf16.
+    /// Loads the kernels. `in_parts`: those that multiply fp32 by matrix units, in three parts of bf16.
     pub fn load(device: &Device, types: Types, in_parts: bool) -> Result<Self> {
         let kind = Kind::of(types, in_parts);
         let size = types.a.size();
@@ -78,7 +78,7 @@ impl Own {
                     Arithmetic::F32 => OF_F32.load(device, (tile.name,)),
                     Arithmetic::F64 => OF_F64.load(device, (tile.name,)),
                 }?;
-                // Devices with little shared memory never take a tile that needs more.
+                // Devices with less shared memory than a tile needs never take that tile.
                 if tile.shared(size) as usize <= device.properties().shared_bytes {
                     kernel.allow_shared(tile.shared(size))?;
                 }
@@ -97,7 +97,7 @@ impl Own {
         })
     }
 
-    /// True where these kernels multiply fp32 by matrix units, each factor in three parts of bf16.
+    /// Returns true if these kernels multiply fp32 by matrix units, each factor in three parts of bf16.
     pub(super) fn is_in_parts(&self) -> bool {
         self.in_parts
     }
@@ -108,19 +108,19 @@ impl Own {
         self.kind.plan(device, self.types.a.size(), m, k, n)
     }
 
-    /// The plan for a product whose K is in one part.
+    /// Plans a product that does not cut K.
     pub fn whole(&self, device: &Device, m: usize, k: usize, n: usize) -> Plan {
         let properties = device.properties();
         let device = (properties.multiprocessors, properties.shared_bytes);
         self.kind.whole(device, self.types.a.size(), (m, k, n))
     }
 
-    /// Room for a copy of B: any may begin anywhere.
+    /// Bytes for a copy of B, which is always possible: the rows of any B may be unaligned.
     pub(super) fn packed_bytes(&self, k: usize, n: usize) -> usize {
         self.packs.bytes(k, n)
     }
 
-    /// B by rows of whole packs, copied there if it is not.
+    /// Returns B with rows of whole packs: B itself if it has them, else a copy at `to`.
     pub(super) fn prepare(&self, cx: &Context, b: Matrix, k: usize, n: usize, to: Address) -> Result<Matrix> {
         match self.packs.has(b) {
             true => Ok(b),
@@ -128,8 +128,8 @@ impl Own {
         }
     }
 
-    /// D = alpha · op(A) · op(B), or the parts of that, `stride` sums apart. A matrix with fewer
-    /// columns than the plan is for is cut in the same way. B is [`Own::prepare`]d.
+    /// Enqueues D = alpha · op(A) · op(B), or its parts along K, `stride` sums apart. A matrix with fewer
+    /// columns than the plan is for is cut in the same way. B must come from [`Own::prepare`].
     pub fn multiply(
         &self,
         cx: &Context,
@@ -163,8 +163,7 @@ impl Own {
             pairs: i64::from(pairs),
         };
         let shared = tile.shared(self.types.a.size());
-        // SAFETY: the operands are as they say, B by rows of whole packs, and there is room for
-        // each part.
+        // SAFETY: the operands are as described, B has rows of whole packs, and there is room for each part.
         unsafe {
             launch!(kernels[plan.size], (blocks, plan.parts as u32), tile.threads, shared, cx.stream;
                 operands, target, alpha)

@@ -1,4 +1,4 @@
-//! Copies of op(B) in rows of whole packs of 16 bytes, in the workspace.
+//! Copies of op(B) in the workspace, in rows of whole packs of 16 bytes.
 
 use super::super::{grid_x, grid_y, pack_kernel, product, Strides};
 use super::{Matrix, PACK_ROWS, THREADS};
@@ -10,17 +10,17 @@ use crate::memory::Context;
 use crate::select::spmm::copies::PACK;
 use crate::types::{Address, DataType};
 
-/// The kernels that copy.
+/// Kernels that copy op(B) into padded rows.
 pub(super) struct Packs {
-    /// From rows, with zeros behind them.
+    /// Kernel for a B by rows, which adds zeros behind each row.
     rows: Kernel,
-    /// From columns.
+    /// Kernel for a B by columns.
     columns: Kernel,
     /// Bytes of an element.
     size: usize,
 }
 
-/// Elements of a row of whole packs.
+/// Number of elements of a row of `n`, padded to whole packs.
 pub(super) fn padded(n: usize, size: usize) -> usize {
     let in_pack = PACK / size;
     n.div_ceil(in_pack).saturating_mul(in_pack)
@@ -36,18 +36,19 @@ impl Packs {
         })
     }
 
-    /// Room for a copy of k × n elements.
+    /// Bytes of a copy of k × n elements.
     pub(super) fn bytes(&self, k: usize, n: usize) -> usize {
         product(&[k, padded(n, self.size), self.size])
     }
 
-    /// Rows begin with whole packs as they are.
+    /// Returns whether all rows of B begin at whole packs already.
     pub(super) fn has(&self, b: Matrix) -> bool {
         let row_bytes = (b.strides.row as usize).saturating_mul(self.size);
         b.is_by_rows() && b.at.is_aligned(PACK) && row_bytes % PACK == 0
     }
 
-    /// Copies B, which is k × n, to `to`, in `depth` rows; what is behind the last column and row becomes 0.
+    /// Copies B, which is k × n, to `to`, as `depth` rows; the elements behind the last column and row become
+    /// 0.
     pub(super) fn copy(
         &self,
         cx: &Context,

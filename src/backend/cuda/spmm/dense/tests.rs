@@ -1,4 +1,4 @@
-//! Against sums in double precision, by cublasLt where it is installed and by the library's own
+//! Tests against sums in double precision, of cublasLt where it is installed and of the library's own
 //! kernels. Skipped without a device.
 
 use half::{bf16, f16};
@@ -21,7 +21,7 @@ const ALL: [Types; 7] =
 const WIDTHS: [(IndexType, IndexType); 3] =
     [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
 
-/// An element's bytes.
+/// Bytes of an element.
 fn encode(value_type: DataType, value: f64) -> Vec<u8> {
     match value_type {
         DataType::R16F => f16::from_f64(value).to_le_bytes().to_vec(),
@@ -40,7 +40,7 @@ fn decode(value_type: DataType, bytes: &[u8]) -> f64 {
     }
 }
 
-/// Half the distance between neighbours of 1.
+/// Half the distance between neighbours of 1: the relative rounding error of a type.
 fn rounding(value_type: DataType) -> f64 {
     match value_type {
         DataType::R16F => 1.0 / 2048.0,
@@ -58,8 +58,8 @@ fn decoded(value_type: DataType, bytes: &[u8]) -> Vec<f64> {
     bytes.chunks_exact(value_type.size()).map(|bytes| decode(value_type, bytes)).collect()
 }
 
-/// One product: a dense operand begins `shift` elements into its array and has `pad`
-/// elements more than it needs between its rows or columns.
+/// One product to test: a dense operand begins `shift` elements into its array and has `pad` unused elements
+/// between its rows or columns.
 #[derive(Clone, Copy, Debug)]
 struct Product {
     types: Types,
@@ -71,24 +71,24 @@ struct Product {
     pad: usize,
     alpha: f64,
     beta: f64,
-    /// Scalars are on the device.
+    /// True if scalars are on the device.
     on_device: bool,
-    /// Infinities and NaNs in B.
+    /// True if B has infinities and NaNs.
     special: bool,
-    /// A has an infinity, and a number that no bf16 is as large as.
+    /// True if A has an infinity, and a number larger than any finite bf16.
     extreme: bool,
     widths: (IndexType, IndexType),
-    /// New values before the product, with positions kept or not.
+    /// `Some` for new values before the product, with positions kept or not.
     updates: Option<bool>,
 }
 
-/// Who multiplies.
+/// Multiplier to test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Lt,
-    /// cublasLt with copies of B in whole packs.
+    /// cublasLt with copies of B in rows of whole packs.
     Copies,
-    /// cublasLt with the fastest algorithm.
+    /// cublasLt with its fastest algorithm.
     Tuned,
     Own,
     /// The library's kernels for fp32 in three parts of bf16.
@@ -96,7 +96,7 @@ enum By {
 }
 
 impl By {
-    /// `None` where cublasLt is not installed, or there is nothing to be copied.
+    /// Builds the executor; `None` if cublasLt is not installed or the multiplier does not apply.
     fn build(self, cx: &Context, device: &Arc<Device>, problem: &SpmmProblem) -> Option<DenseSpmm> {
         let n = problem.n_hint as usize;
         if self == By::Copies && !Lt::may_widen(problem, n) {
@@ -174,13 +174,13 @@ fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
     }
 }
 
-/// Arrays of a product on the device, and what it should be.
+/// Arrays of a product on the device, and the expected result.
 struct Made {
     problem: SpmmProblem,
     b: DenseMatrix,
     c: DenseMatrix,
     old_c: Vec<u8>,
-    /// Of C's elements with what it should be and how far it may be from that; others are padding.
+    /// For each element of C its expected value and the allowed error; `None` for padding.
     expected: Vec<Option<(f64, f64)>>,
     new_values: DeviceBuffer<u8>,
     out: DeviceBuffer<u8>,
@@ -219,14 +219,14 @@ impl Product {
             let (at, count) = (values.len() / 2, values.len());
             let row = (0..major).find(|&row| pattern.range(row).contains(&at)).unwrap();
             let k = if op.transposes() { row } else { pattern.index(at) };
-            // What it meets is so small that products are finite.
+            // The elements of B that meet it are so small that products are finite.
             for j in 0..n {
                 b[b_at(k, j)] *= 1e-6;
             }
             values[at] = f64::from(f32::MAX);
             values[count - 1] = f64::NEG_INFINITY;
         }
-        // beta = 0 must not read C.
+        // If beta is 0, C must not be read.
         let c: Vec<f64> = (0..extent(orders.1, ldc, rows, n))
             .map(|_| if beta == 0.0 { f64::NAN } else { number(types.y) })
             .collect();
@@ -313,7 +313,8 @@ impl Product {
         }
     }
 
-    /// Computes it twice, with the same bits, and compares it with sums of doubles.
+    /// Computes the product twice, asserts that both have the same bits, and compares it with sums in double
+    /// precision.
     fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &Rows64) {
         let made = self.make(cx, matrix);
         for by in [By::Lt, By::Copies, By::Own, By::Parts] {
@@ -372,14 +373,14 @@ impl Product {
     }
 }
 
-/// Some rows long, some empty; no column twice in a row.
+/// Makes a matrix with some long and some empty rows, and no column twice in a row.
 fn sample(base: i64, rows: usize, cols: usize) -> Rows64 {
     let mut next = sequence(rows as u64 + 1);
     let lengths: Vec<usize> = (0..rows).map(|_| (next() % 4 * (next() % 19)).min(cols)).collect();
     Rows64::new(base, cols, &lengths, |row, entry| (row / 5 * 7 + entry * 131) % cols)
 }
 
-/// The same with entries that repeat, of a row often enough for several turns.
+/// Makes a matrix with repeated entries, in some rows enough of them for several turns of a loop.
 fn repeated(rows: usize, cols: usize) -> Rows64 {
     let mut next = sequence(rows as u64 + 2);
     let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 29)).collect();
@@ -400,14 +401,14 @@ const COLUMNS: [usize; 9] = [1, 3, 8, 17, 32, 100, 128, 512, 40];
 fn any_number_of_columns() {
     let products = ALL.map(|types| COLUMNS.map(|n| Product { types, n, ..PLAIN }));
     check_all(&sample(0, 150, 401), products.as_flattened());
-    // Tiles of every size, and parts of K.
+    // Tiles of every size, and K in parts.
     let products =
         ALL.map(|types| [32, 256].map(|n| [0.0, 1.0].map(|beta| Product { types, n, beta, ..PLAIN })));
     check_all(&sample(0, 700, 3001), products.as_flattened().as_flattened());
 }
 
-/// Columns of A that are one more than whole steps of cublasLt's kernels, every row with an entry in the last one:
-/// some of them were seen to drop it.
+/// Tests numbers of columns of A that are one more than whole steps of cublasLt's kernels, with an entry of
+/// every row in the last column: some of those kernels were seen to drop it.
 #[test]
 fn a_last_column_of_its_own_is_multiplied() {
     for (rows, cols) in [(1736, 4801), (1000, 9601)] {
@@ -470,7 +471,7 @@ fn infinities_and_nans_follow_the_stored_entries() {
         }
     }
     check_all(&sample(0, 130, 500), &products);
-    // Rows for several blocks.
+    // Enough rows for several blocks.
     let products = [0.0, 1.0].map(|beta| Product { n: 40, beta, special: true, pad: 1, ..PLAIN });
     check_all(&sample(0, 3000, 60), &products);
 }
@@ -515,7 +516,7 @@ fn matrices_without_entries() {
 fn products_wait_in_the_workspace_some_columns_at_a_time() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
-    // 200,000 rows: 128 columns of sums are more than the workspace takes at one time.
+    // With 200,000 rows, 128 columns of sums exceed what the workspace takes at one time.
     let matrix = Rows64::new(0, 40, &vec![2; 200_000], |row, entry| (row * 3 + entry * 7) % 40);
     for orders in [(Order::Row, Order::Row), (Order::Row, Order::Col)] {
         let product = Product { n: 150, beta: 1.0, orders, ..PLAIN };
@@ -537,7 +538,8 @@ fn what_takes_too_much_is_refused() {
     assert!(error.message.contains("209715200 bytes"), "{}", error.message);
 }
 
-/// Numbers of A that have no finite bf16: sums that they spoil are computed again from the stored entries.
+/// Tests numbers of A that no finite bf16 can hold: the sums that they spoil are computed again from the
+/// stored entries.
 #[test]
 fn numbers_too_large_for_parts() {
     let product = Product { types: F32::TYPES, extreme: true, n: 130, ..PLAIN };
@@ -549,7 +551,7 @@ fn numbers_too_large_for_parts() {
     check_all(&sample(1, 700, 3001), &all[..2]);
 }
 
-/// Few enough products for compute-sanitizer.
+/// A few products, for compute-sanitizer.
 #[test]
 fn sanitizer_small_matrices() {
     let mut products = vec![];
@@ -562,7 +564,7 @@ fn sanitizer_small_matrices() {
     check_all(&repeated(10, 20), &products[..2]);
 }
 
-/// New values and the product, captured into a graph and replayed.
+/// Captures new values and the product into a graph and replays it.
 #[test]
 fn updates_and_products_can_be_captured() {
     let Some((device, cx)) = context_of_device() else { return };
@@ -598,7 +600,7 @@ fn updates_and_products_can_be_captured() {
     }
 }
 
-/// What is small is not cublasLt's; where rows begin anywhere large products are copied.
+/// Tests the choice: small products are not for cublasLt, and large ones with unaligned rows get copies.
 #[test]
 fn who_multiplies() {
     let Some((device, cx)) = context_of_device() else { return };
@@ -607,7 +609,7 @@ fn who_multiplies() {
         println!("SKIP cublasLt is not installed");
         return;
     }
-    // Entries enough for all of 4096 × 4096 doubles.
+    // Enough entries for a dense copy of 4096 × 4096 doubles.
     let matrix = Rows64::new(0, 1 << 12, &[48; 1 << 12], |row, entry| (row / 4 + entry * 61) % (1 << 12));
     let engine = |types, n| {
         let made = Product { types, n, ..PLAIN }.make(&cx, &matrix);
@@ -630,7 +632,7 @@ fn who_multiplies() {
     }
 }
 
-/// Effort TUNED: products stay right, and those of other sizes take the heuristic's first.
+/// Tests effort TUNED: products stay correct, and those of other sizes take the heuristic's first algorithm.
 #[test]
 fn algorithms_are_timed() {
     let Some((device, cx)) = context_of_device() else { return };
@@ -645,7 +647,7 @@ fn algorithms_are_timed() {
         let found = product.execute(&cx, &executor, &made);
         product.compare(&made, &found, &format!("{types:?}, tuned"));
         let other = Product { n: 20, ..product };
-        // A product of its own, with other values of A.
+        // A product of another size and with other values of A.
         let made = other.make(&cx, &matrix);
         executor.update_values(&cx, made.new_values.address()).unwrap();
         other.compare(&made, &other.execute(&cx, &executor, &made), &format!("{types:?}, other columns"));

@@ -1,5 +1,5 @@
-//! Products against sums in double precision, within the bounds that the kernels' files
-//! prove. Skipped without a device.
+//! Tests of products against sums in double precision, within the bounds that the kernels' files prove.
+//! Skipped without a device.
 
 use std::fmt::Debug;
 
@@ -16,13 +16,13 @@ use crate::support::{Combo, Tf32, F32, F64};
 use crate::types::{IndexBase, IndexType, Operation};
 use testkit::sequence;
 
-/// A combination of types whose values all have one type.
+/// Combination of types whose values all have one type.
 trait Kind: Combo<A = Self::Value, X = Self::Value, Y = Self::Value, Acc = Self::Value> {
     type Value: Pod + Debug + Copy + PartialEq + Into<f64>;
-    /// Of alpha and beta.
+    /// Relative rounding error of alpha, beta and the result.
     const ROUNDING: f64 = EPS;
     fn of(value: f64) -> Self::Value;
-    /// What a product of n entries with `sum` of |a · b| may be off by, alpha = 1 and beta = 0.
+    /// Bound of the error of a product of n entries with `sum` of |a · b|, for alpha = 1 and beta = 0.
     fn bound(n: usize, sum: f64) -> f64;
 }
 
@@ -59,20 +59,20 @@ impl Kind for F64 {
     }
 }
 
-/// What factors are like.
+/// Choice of the factors' values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Factors {
-    /// All bits of the mantissa, between -2 and 2.
+    /// Random in all bits of the mantissa, between -2 and 2.
     Plain,
-    /// By pairs of neighbours that cancel but for some of the last bits.
+    /// Pairs of neighbours that cancel except for some of the last bits.
     Cancelling,
-    /// From 2^-40 to 2^40.
+    /// Sizes from 2^-40 to 2^40.
     Wide,
-    /// A few that are rounded to Inf when they are split, or nearly; the others are small.
+    /// A few that round to Inf, or nearly so, when they are split; the others are small.
     Huge,
-    /// From 2^-149 to 2^-90, against factors of 2^40 to 2^80.
+    /// Sizes from 2^-149 to 2^-90, against factors of 2^40 to 2^80.
     Tiny,
-    /// B has infinities and NaNs.
+    /// Infinities and NaNs in B.
     Special,
 }
 
@@ -115,8 +115,8 @@ impl Factors {
     }
 }
 
-/// One product: a dense operand begins `shift` elements into its array and has `pad`
-/// elements more than it needs between its rows or columns.
+/// One product to test: a dense operand begins `shift` elements into its array and has `pad` unused elements
+/// between its rows or columns.
 #[derive(Clone, Copy, Debug)]
 struct Product {
     n: usize,
@@ -126,9 +126,9 @@ struct Product {
     alpha: f64,
     beta: f64,
     factors: Factors,
-    /// Rows in clusters.
+    /// True if rows are clustered.
     clustered: bool,
-    /// The values come by an update.
+    /// True if the values come by an update.
     updated: bool,
 }
 
@@ -156,8 +156,8 @@ fn all<T: Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
 }
 
 impl Product {
-    /// Computes it twice, with the same bits, and compares it with sums of doubles. Returns
-    /// the largest share of what an element may be off by.
+    /// Computes the product twice, asserts that both have the same bits, and compares it with sums in double
+    /// precision. Returns the largest ratio of an element's error to its bound.
     fn check<K: Kind>(&self, cx: &Context, device: &Arc<Device>, matrix: &Rows64, rules: Rules) -> f64 {
         let what = format!("{:?} {self:?} {rules:?}", K::TYPES);
         let &Product { n, orders, shift, pad, factors, clustered, updated, .. } = self;
@@ -174,7 +174,7 @@ impl Product {
                 b[shift + index(orders.0, ld(orders.0, cols), column as usize, at * 7 % n)] = K::of(value);
             }
         }
-        // beta = 0 must not read C.
+        // If beta is 0, C must not be read.
         let c = match self.beta == 0.0 {
             true => vec![K::of(f64::NAN); extent(orders.1, rows)],
             false => Factors::Plain.values::<K>(extent(orders.1, rows), true),
@@ -207,7 +207,7 @@ impl Product {
             c_order: orders.1,
             n_hint: n as i64,
             types,
-            // Of clusters both ways are tested.
+            // Clustered rows are tested both with kept slots and without.
             value_updates: updated && n > 30,
             ieee: false,
         };
@@ -260,7 +260,7 @@ impl Product {
                         b[shift + index(orders.0, ld(orders.0, cols), pattern.index(at), col)].into();
                     sum += a * b;
                     absolute += (a * b).abs();
-                    // Below the least bf16, and sums below the least fp32 (five a product).
+                    // Losses below the least bf16, and of sums below the least fp32 (five per product).
                     lost += (a.abs() + b.abs()) * 2_f64.powi(-134) + 2_f64.powi(-146);
                 }
                 let at = shift + index(orders.1, ld(orders.1, rows), row, col);
@@ -304,8 +304,8 @@ fn for_all_rules(matrix: &Rows64, products: &[Product]) -> f64 {
     worst
 }
 
-/// Some rows long, some empty, columns shared by neighbours; many repeats where there
-/// are few columns.
+/// Makes a matrix with some long and some empty rows, columns shared by neighbours, and many repeated entries
+/// if there are few columns.
 fn sample(base: i64, rows: usize, cols: usize) -> Rows64 {
     let mut next = sequence(rows as u64 + 1);
     let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
@@ -368,12 +368,12 @@ fn parts_of_long_windows_are_joined() {
 #[test]
 fn the_bound_holds_for_hard_factors() {
     let kinds = [Factors::Plain, Factors::Cancelling, Factors::Wide, Factors::Huge, Factors::Tiny];
-    // alpha = 1 is exact, so that the share is that of the sums.
+    // With alpha = 1 the scaling is exact, so the ratio is that of the sums alone.
     let products: Vec<_> = kinds
         .into_iter()
         .flat_map(|factors| [8, 32, 128].map(|n| Product { n, factors, alpha: 1.0, ..PLAIN }))
         .collect();
-    // Rows of one entry, alone and with full ones; rows of 2 to 400; all columns of a step.
+    // Rows of one entry, alone and among longer ones; rows of 2 to 400 entries; all columns of a step.
     let alone = Rows64::new(0, 300, &[1; 100], |row, _| row * 37 % 300);
     let mixed: Vec<_> = (0..64).map(|row| if row % 3 == 0 { 1 } else { row * 6 }).collect();
     let mixed = Rows64::new(0, 400, &mixed, |row, entry| if row % 3 == 0 { row * 5 } else { entry });
@@ -391,7 +391,7 @@ fn matrices_without_entries() {
     for_all_rules(&Rows64::new(0, 10, &[0; 20], |_, _| 0), &products);
 }
 
-/// So many families of 16 rows with all columns in common, one after the other, and some more rows.
+/// Makes `count` families of 16 rows with common columns, whose rows alternate, and a few more rows.
 fn families(base: i64, count: usize) -> Rows64 {
     let column = |row, entry| row % count * 97 + entry * 8 + row / (16 * count) * 7;
     Rows64::new(base, 97 * count + 220, &vec![6; 16 * count + 5], column)
@@ -412,7 +412,7 @@ fn rows_that_are_alike_are_put_together() {
     for_all_rules(&families(0, 40), &[5, 64, 130].map(|n| Product { n, ..special }));
 }
 
-/// All kernels, few enough products for compute-sanitizer.
+/// Runs all kernels, with few enough products for compute-sanitizer.
 #[test]
 fn sanitizer_small_matrices() {
     let Some((device, cx)) = context_of_device() else { return };

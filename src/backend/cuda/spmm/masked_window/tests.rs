@@ -1,4 +1,4 @@
-//! Against the layout that the CPU makes, to the bit. Skipped without a device.
+//! Tests against the CPU's layout, bit for bit. Skipped without a device.
 
 use bytemuck::Pod;
 
@@ -17,7 +17,7 @@ use testkit::sequence;
 const WIDTHS: [(IndexType, IndexType); 3] =
     [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
 
-/// A matrix on the device with values of V.
+/// A matrix on the device with values of type V.
 struct Uploaded<V: Pod> {
     rows: Rows,
     values: Vec<V>,
@@ -81,7 +81,7 @@ fn same_values<V: Pod + Element>(
         if let Some(slots) = &found.slots {
             assert_eq!(all(slots), expected.slots.as_ref().unwrap()[..], "{what}");
         }
-        // The same values backwards, and what stood there if nothing is known of their places.
+        // The same values in reverse order; nothing changes if slots were not kept.
         let backwards: Vec<V> = uploaded.values.iter().rev().copied().collect();
         let new = DeviceBuffer::from_slice(cx, &backwards).unwrap();
         assert_eq!(found.refill(cx, device, new.address()).unwrap(), keep);
@@ -99,8 +99,8 @@ fn same(cx: &Context, device: &Arc<Device>, matrix: &Matrix, rules: Rules, width
     same_values::<f32>(cx, device, matrix, rules, widths, |v| v as f32);
 }
 
-/// Some rows long, some empty, columns shared by neighbours; many repeats where there
-/// are few columns.
+/// Makes a matrix with some long and some empty rows, columns shared by neighbours, and many repeated entries
+/// if there are few columns.
 fn sample(base: i64, rows: usize, cols: usize) -> Matrix {
     let mut next = sequence(rows as u64 + 1);
     let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
@@ -131,7 +131,7 @@ fn the_device_makes_what_the_cpu_makes() {
     }
 }
 
-/// Tiles whose rows are full, and follow each other in the same tile.
+/// Tests tiles whose rows are full.
 #[test]
 fn full_tiles() {
     let Some((device, cx)) = context_of_device() else { return };
@@ -159,7 +159,7 @@ fn the_device_counts_what_the_cpu_counts() {
     }
 }
 
-/// All kernels, small enough for compute-sanitizer.
+/// Runs all kernels on matrices that are small enough for compute-sanitizer.
 #[test]
 fn sanitizer_small_matrices() {
     let Some((device, cx)) = context_of_device() else { return };

@@ -1,5 +1,4 @@
-//! Products by lists of rows against sums in double precision. Skipped
-//! without a device.
+//! Tests of products by lists of rows against sums in double precision. Skipped without a device.
 
 use super::super::testing::{self, check_all, check_types, sample, Product};
 use super::super::{Analysis, RowSpmm, Seen, Strides};
@@ -42,7 +41,8 @@ fn any_alignment() {
     check_all(&sample(0, 170, 200), products);
 }
 
-/// Rows of about `length` entries, and others of `lengths`, far from each other.
+/// Makes a matrix with rows of about `length` entries, and with some of the lengths `longer`, far from each
+/// other.
 fn with_longer(rows: usize, length: usize, longer: &[usize]) -> Matrix {
     let mut lengths: Vec<_> = (0..rows).map(|row| length / 2 + row * 7 % (length + 1)).collect();
     for (at, &length) in longer.iter().enumerate() {
@@ -54,7 +54,8 @@ fn with_longer(rows: usize, length: usize, longer: &[usize]) -> Matrix {
 #[test]
 fn long_rows_are_joined() {
     let columns = [1, 3, 5, 8, 16, 32, 40, 128, 200];
-    // Rows of a warp, of a block, of a few blocks, and of so many that sums of their sums are added.
+    // Rows for a warp, for a block, for a few blocks, and for so many blocks that their partial sums are
+    // added in two levels.
     let longer = [25, 128, 129, 512, 513, 1025, 8192, 8193, 15_000, 25, 26];
     check_all(&with_longer(3000, 8, &longer), columns.map(|n| Product { n, beta: 1.0, ..PLAIN }));
     check_all(&with_longer(700, 3, &[600, 5000]), [8, 12, 64].map(|n| Product { n, special: true, ..PLAIN }));
@@ -73,8 +74,9 @@ fn rows_of_one_length_are_shared_by_groups() {
     }
 }
 
-/// Lists for groups of some lanes with other columns than they were made for, so that groups have other lanes, and with
-/// rows of B or C that are not aligned, which other kernels take with the same lists.
+/// Tests lists for groups of so many lanes with other numbers of columns than planned, for which groups have
+/// other lanes, and with rows of B or C that are not aligned, which other kernels multiply with the same
+/// lists.
 #[test]
 fn lists_for_groups_with_other_columns() {
     let matrix = with_longer(900, 12, &[25, 128, 129, 512, 513, 1025, 8192, 8193, 15_000]);
@@ -89,7 +91,7 @@ fn lists_for_groups_with_other_columns() {
     }
 }
 
-/// Which kernels a plan takes.
+/// Tests which kernels a plan takes.
 #[test]
 fn aligned_rows_of_b_and_c_are_for_groups() {
     let Some((device, cx)) = context_of_device() else { return };
@@ -136,12 +138,13 @@ fn aligned_rows_of_b_and_c_are_for_groups() {
         let found = [lanes(64, 4096, true), lanes(32, 4096, true), lanes(16, 4096, true)];
         assert_eq!(found.map(|lanes| lanes > 0), [suits; 3], "{found:?}");
         assert!(!suits || found[0] > found[2], "{found:?}");
-        // B that begins between packs, C that is not aligned, columns that are no whole packs.
+        // An unaligned B, an unaligned C, and columns that are not whole packs.
         assert_eq!([lanes(64, 4104, true), lanes(64, 4096, false), lanes(63, 4096, true)], [0; 3]);
     }
 }
 
-/// The same without analysis: rows of a warp, of a block and of several, in runs of one row and of eight.
+/// Tests lists that are made without analysis: rows for a warp, a block and several blocks, in runs of one
+/// row and of eight.
 #[test]
 fn lists_are_made_before_a_product_without_analysis() {
     let once = Product { once: true, ..PLAIN };
@@ -159,8 +162,8 @@ fn lists_are_made_before_a_product_without_analysis() {
     check_all(&Matrix::new(0, 10, &[0; 300], |_, _| 0), [1, 8, 40].map(|n| Product { n, beta: 2.0, ..once }));
 }
 
-/// More rows in lists than blocks take in one turn: 1000 parts of a block each, with one tile and several, side by side
-/// where rows of B are not aligned.
+/// Tests lists with more rows than the blocks take in one turn: 1000 parts of one block each, with one tile
+/// and with several, which are side by side if rows of B are not aligned.
 #[test]
 fn blocks_take_long_lists_by_turns() {
     let matrix = with_longer(3000, 8, &[200; 1000]);
@@ -169,7 +172,7 @@ fn blocks_take_long_lists_by_turns() {
     check_types(&matrix, &[F64::TYPES], [200, 601].map(|n| Product { n, pad: 1, ..once }));
 }
 
-/// Copies of B and of sums for some columns at a time.
+/// Tests copies of B, and of sums for C, of some columns at a time.
 #[test]
 fn copies_are_made_for_some_columns_at_a_time() {
     let matrix = with_longer(2700, 3, &[600, 5000]);
@@ -200,13 +203,13 @@ fn matrices_without_entries() {
     );
 }
 
-/// Rows of all kinds, few and short enough for compute-sanitizer.
+/// Tests rows of all kinds, few and short enough for compute-sanitizer.
 #[test]
 fn sanitizer_small_matrices() {
     check_all(&sample(1, 70, 90), [1, 8, 33].map(|n| Product { n, beta: 0.5, ..PLAIN }));
     let orders = (Order::Col, Order::Col);
     check_all(&sample(0, 40, 90), [4, 16].map(|n| Product { n, orders, pad: 1, ..PLAIN }));
-    // A warp's, a block's, and one that is cut.
+    // Rows for a warp and for a block, and one that is split.
     let uneven = with_longer(60, 3, &[129, 600, 1100]);
     check_all(&uneven, [3, 16, 64].map(|n| Product { n, special: true, ..PLAIN }));
     let once = Product { once: true, ..PLAIN };

@@ -1,4 +1,4 @@
-//! Against sums in double precision. Skipped without a device.
+//! Tests of SpMM `sell` against sums in double precision. Skipped without a device.
 
 use super::super::testing::{self, check_all, sample, Product};
 use crate::algorithm::Algorithm;
@@ -41,7 +41,7 @@ fn any_alignment() {
 
 #[test]
 fn a_column_of_a_wider_matrix() {
-    // B without gaps and C with them, and the other way round.
+    // B without gaps and C with gaps, and vice versa.
     for orders in [(Order::Col, Order::Row), (Order::Row, Order::Col)] {
         for pad in [0, 1, 5] {
             check_all(&sample(0, 70, 90), [Product { n: 1, orders, pad, ..PLAIN }]);
@@ -67,7 +67,7 @@ fn infinities_and_nans_follow_the_stored_entries() {
 #[test]
 fn rows_with_the_same_columns_share_what_they_read() {
     for same in [2, 3] {
-        // Items of one lane, and of several.
+        // Items with one lane, and with several.
         for length in [6, 40, 200] {
             let lengths: Vec<_> = (0..100).map(|row| length + row / same % 3).collect();
             let matrix = Rows64::new(0, 3000, &lengths, |row, entry| row / same * 5 + entry * 4);
@@ -78,8 +78,7 @@ fn rows_with_the_same_columns_share_what_they_read() {
 
 #[test]
 fn slices_of_diagonals_and_of_adjacent_columns() {
-    // Lanes that read rows of B side by side, columns that follow each other, and columns
-    // far from each other.
+    // Lanes that read adjacent rows of B, consecutive columns, and columns far from each other.
     for (step, cols) in [(1, 4000), (3, 4000), (12_000, 100_000)] {
         let matrix = Rows64::new(1, cols, &[7; 200], |row, entry| (row + entry * step) % cols);
         check_all(&matrix, [1, 4, 8, 16].map(|n| Product { n, ..PLAIN }));

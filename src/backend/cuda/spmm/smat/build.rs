@@ -1,4 +1,4 @@
-//! Blocks of src/format/bcsr.rs, made on the device (kernels/format/bcsr.cu).
+//! Builder of the blocks of src/format/bcsr.rs on the device (kernels/format/bcsr.cu).
 
 use super::super::parts::{self, grid, starts};
 use crate::backend::cuda::convert::{bits_of_values, Positions};
@@ -21,11 +21,11 @@ kernel_kinds! { "format/bcsr" {
 } }
 
 const CONVERT: &str = "format/bcsr";
-/// Threads of a block of the conversion, and its warps, of which each has a row block.
+/// Threads of a block of the conversion, and its warps, each of which works on a segment of a row block.
 const THREADS: u32 = 256;
 const WARPS: u32 = THREADS / 32;
 
-/// The layout on the device.
+/// Layout `bcsr` on the device.
 pub(super) struct Arrays {
     pub(super) width: usize,
     pub(super) row_count: i64,
@@ -34,36 +34,36 @@ pub(super) struct Arrays {
     pub(super) order: Option<DeviceBuffer<u32>>,
     pub(super) items: DeviceBuffer<Item>,
     pub(super) parts: DeviceBuffer<Part>,
-    /// Row blocks that are cut.
+    /// Number of row blocks that are cut into pieces.
     pub(super) cut: i64,
     pub(super) columns: DeviceBuffer<u32>,
-    /// As bytes, of values of the type.
+    /// Values of the matrix's type, as bytes.
     pub(super) values: DeviceBuffer<u8>,
     pub(super) masks: DeviceBuffer<u8>,
     pub(super) slots: Option<DeviceBuffer<u64>>,
 }
 
-/// What the arrays are made of.
+/// Rows and order from which the arrays are made.
 pub(super) struct Source<'a> {
     /// Validated and sorted rows.
     pub(super) rows: &'a Rows,
     /// Type of the values.
     pub(super) value_type: DataType,
-    /// Rows by place, as [`crate::format::Bcsr::order`].
+    /// Row at each place of the layout, as [`crate::format::Bcsr::order`].
     pub(super) order: Option<DeviceBuffer<u32>>,
-    /// Updates will come, whose values are at these positions.
+    /// Given if values will be updated: positions of the values in the user's array.
     pub(super) positions: Option<Option<&'a Positions>>,
 }
 
-/// Segments of row blocks, of which a warp takes one.
+/// Segments into which row blocks are cut for the conversion; a warp converts one.
 pub(super) struct Cut {
-    /// Segments before each row block.
+    /// Number of segments before each row block.
     before: DeviceBuffer<i64>,
     row_blocks: i64,
     count: i64,
 }
 
-/// Kernels' `Segments`.
+/// Segments, laid out as the kernels' `Segments`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Segments {
@@ -79,7 +79,7 @@ impl Cut {
     }
 }
 
-/// Blocks before each segment, and how many there are.
+/// Blocks before each segment, and the number of all blocks.
 pub(super) struct Counted {
     starts: DeviceBuffer<i64>,
     pub(super) blocks: usize,
@@ -95,13 +95,13 @@ impl Source<'_> {
         self.order.as_ref().map_or(Address::NULL, DeviceBuffer::address)
     }
 
-    /// Cuts row blocks into segments. Blocks.
+    /// Cuts the row blocks into segments. Blocks.
     pub(super) fn cut(&self, cx: &Context, device: &Device) -> Result<Cut> {
         let (rows, row_blocks) = (self.rows, self.row_blocks());
         let before = DeviceBuffer::<i64>::zeroed(cx, row_blocks as usize + 1)?;
         if rows.nnz > 0 {
             let kernel = SEGMENTS.load(device, (rows.widths(),))?;
-            // SAFETY: rows + 1 offsets of the type, a number a row block and one more.
+            // SAFETY: there are rows + 1 offsets of the type, one number per row block, and one more.
             unsafe {
                 launch!(kernel, grid(row_blocks + 1, THREADS, "smat")?, THREADS, 0, cx.stream;
                     rows.offsets, rows.indices, rows.base, rows.rows, self.order_at(), row_blocks,
@@ -112,15 +112,15 @@ impl Source<'_> {
         Ok(Cut { before, row_blocks, count })
     }
 
-    /// Counts blocks of so many columns. Blocks.
+    /// Counts the blocks of so many columns. Blocks.
     pub(super) fn count(&self, cx: &Context, device: &Device, cut: &Cut, width: usize) -> Result<Counted> {
         let (rows, segments) = (self.rows, cut.segments());
         let counts = DeviceBuffer::<i64>::zeroed(cx, cut.count as usize + 1)?;
         if rows.nnz > 0 {
             let kernel = COUNT.load(device, (rows.widths(),))?;
             let shift = width.trailing_zeros() as i32;
-            // SAFETY: rows + 1 offsets and nnz columns of these types, a number a segment
-            // and one more.
+            // SAFETY: there are rows + 1 offsets and nnz columns of these types, one number per segment, and
+            // one more.
             unsafe {
                 launch!(kernel, grid(cut.count + 1, WARPS, "smat")?, THREADS, 0, cx.stream;
                     rows.offsets, rows.indices, rows.base, rows.rows, self.order_at(), segments, shift,
@@ -133,7 +133,7 @@ impl Source<'_> {
 }
 
 impl Arrays {
-    /// Makes the layout; `counted` with blocks of the rules' width. Blocks.
+    /// Makes the layout; `counted` must be for blocks of the rules' width. Blocks.
     pub(super) fn build(
         cx: &Context,
         device: &Device,
@@ -152,7 +152,7 @@ impl Arrays {
         let first = DeviceBuffer::<i64>::zeroed(cx, row_blocks as usize + 1)?;
         if rows.nnz > 0 {
             let kernel = device.modules().kernel(CONVERT, "bcsr_starts")?;
-            // SAFETY: numbers of segments and row blocks, and one more of each.
+            // SAFETY: there is one number per segment and per row block, and one more of each.
             unsafe {
                 launch!(kernel, grid(row_blocks + 1, THREADS, "smat")?, THREADS, 0, cx.stream;
                     segments, starts.address(), first.address())?;
@@ -174,8 +174,7 @@ impl Arrays {
             };
             let to = slots.as_ref().map_or(Address::NULL, DeviceBuffer::address);
             let fill = FILL.load(device, (bits_of_values(value_type)?, rows.widths()))?;
-            // SAFETY: as above, with nnz values of the type; the sums say where each segment's
-            // blocks are.
+            // SAFETY: as above, with nnz values of the type; the sums say where each segment's blocks go.
             unsafe {
                 launch!(fill, grid(cut.count, WARPS, "smat")?, THREADS, 0, cx.stream;
                     rows.offsets, rows.indices, rows.values, rows.base, rows.rows, order_at, segments,

@@ -1,5 +1,5 @@
-//! Against the layout that the CPU makes, to the bit, and against sums in double
-//! precision. Skipped without a device.
+//! Tests against the CPU's layout, bit for bit, and against sums in double precision. Skipped without a
+//! device.
 
 use half::{bf16, f16};
 
@@ -22,7 +22,7 @@ fn all<T: bytemuck::Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
     buffer.read(0, buffer.len()).unwrap()
 }
 
-/// Rules for values of a type of so many bytes, rows as they are and not.
+/// Calls `f` with all rules for values of so many bytes, with rows in their own order and in another.
 fn for_all_rules(bytes: usize, rows: usize, mut f: impl FnMut(Rules, Option<&[u32]>)) {
     let order = scattered(rows);
     for rules in all_rules(bytes) {
@@ -31,7 +31,7 @@ fn for_all_rules(bytes: usize, rows: usize, mut f: impl FnMut(Rules, Option<&[u3
     }
 }
 
-/// The device's arrays are the CPU's.
+/// Asserts that the device makes the same arrays as the CPU.
 fn same<V: Element + PartialEq>(
     cx: &Context,
     device: &Device,
@@ -81,8 +81,8 @@ fn same<V: Element + PartialEq>(
     });
 }
 
-/// Some rows long, some empty, columns shared by neighbours; many repeats where there
-/// are few columns.
+/// Makes a matrix with some long and some empty rows, columns shared by neighbours, and many repeated entries
+/// if there are few columns.
 fn sample(base: i64, rows: usize, cols: usize) -> Rows64 {
     let mut next = sequence(rows as u64 + 1);
     let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
@@ -112,7 +112,7 @@ fn the_device_makes_what_the_cpu_makes() {
     }
 }
 
-/// Bits of a value of the type, and the way back.
+/// Bytes of a value in a type; [`from_bytes`] is the inverse.
 fn to_bits(value_type: DataType, value: f64) -> [u8; 8] {
     let bits = match value_type {
         DataType::R16F => f16::from_f64(value).to_bits().into(),
@@ -131,8 +131,7 @@ fn from_bytes(value_type: DataType, bytes: &[u8]) -> f64 {
         _ => f64::from_bits(bits),
     }
 }
-/// Half the distance between neighbours of 1 in what C stores, and in what factors are
-/// rounded to.
+/// Relative rounding errors of the type that C stores, and of the type to which factors are rounded.
 fn roundings(types: Types) -> (f64, f64) {
     let store = match types.y {
         DataType::R16F => 1.0 / 2048.0,
@@ -142,7 +141,7 @@ fn roundings(types: Types) -> (f64, f64) {
     (store, if types.compute == ComputeType::Tf32 { 1.0 / 2048.0 } else { 0.0 })
 }
 
-/// Values of a type in an array.
+/// Array of values of a type.
 struct Numbers {
     value_type: DataType,
     bytes: Vec<u8>,
@@ -168,8 +167,8 @@ impl Numbers {
     }
 }
 
-/// One product: a dense operand begins `shift` elements into its array and has `pad`
-/// elements more than it needs between its rows or columns.
+/// One product to test: a dense operand begins `shift` elements into its array and has `pad` unused elements
+/// between its rows or columns.
 #[derive(Clone, Copy, Debug)]
 struct Product {
     types: Types,
@@ -179,11 +178,11 @@ struct Product {
     pad: usize,
     alpha: f64,
     beta: f64,
-    /// Infinities and NaNs in B.
+    /// True if B has infinities and NaNs.
     special: bool,
-    /// Values that come by updateValues.
+    /// True if values come by updateValues.
     updated: bool,
-    /// Made as a plan makes it, whose rows are put in clusters.
+    /// True if the executor is built as a plan builds it, with clustered rows.
     clustered: bool,
 }
 
@@ -210,7 +209,8 @@ fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
 }
 
 impl Product {
-    /// Computes it twice, with the same bits, and compares it with sums of doubles.
+    /// Computes the product twice, asserts that both have the same bits, and compares it with sums in double
+    /// precision.
     fn check(
         &self,
         cx: &Context,
@@ -223,7 +223,7 @@ impl Product {
         let &Product { types, n, orders, shift, pad, alpha, beta, special, updated, clustered } = self;
         let (rows, cols) = (matrix.offsets.len() - 1, matrix.cols);
         let mut next = sequence(n as u64 + 5);
-        // Full mantissas of doubles.
+        // Random in all bits of a double's mantissa.
         let mut number = || {
             let (high, low) = (next() as u64 & 0xff_ffff, next() as u64 & 0xfff_ffff);
             (high << 28 | low) as f64 / (1_u64 << 50) as f64 - 2.0
@@ -240,7 +240,7 @@ impl Product {
                 b.set(shift + index(orders.0, ld(orders.0, cols), column as usize, at * 7 % n), value);
             }
         }
-        // beta = 0 must not read C.
+        // If beta is 0, C must not be read.
         let old = Numbers::new(
             types.y,
             (0..extent(orders.1, rows)).map(|_| if beta == 0.0 { f64::NAN } else { number() }),
@@ -370,7 +370,7 @@ fn check_all(matrix: &Rows64, products: &[Product]) {
     }
 }
 
-/// Of all types.
+/// Repeats the products for all types.
 fn of_types(products: impl IntoIterator<Item = Product>) -> Vec<Product> {
     products.into_iter().flat_map(|product| TYPES.map(|types| Product { types, ..product })).collect()
 }
@@ -414,7 +414,7 @@ fn infinities_and_nans_follow_the_stored_entries() {
         let orders = (Order::Col, Order::Col);
         products.push(Product { n, special: true, beta: 0.5, orders, ..PLAIN });
     }
-    // The last block is wider than what is left of A; columns that a row has twice.
+    // The last block is wider than the rest of A, and some rows have a column twice.
     for cols in [500, 37] {
         check_all(&sample(0, 130, cols), &of_types(products.clone()));
     }
@@ -429,7 +429,8 @@ fn parts_of_long_row_blocks_are_joined() {
     check_all(&matrix, &of_types([Product { n: 40, special: true, ..PLAIN }]));
 }
 
-/// Of filled blocks, and of few columns; their last chunks are cut by the matrix' width.
+/// Tests a B that is read by columns: with filled blocks, and with few columns. The width of the matrix cuts
+/// the last chunks of columns.
 #[test]
 fn columns_of_b_are_read_as_they_are() {
     let mut products = vec![];
@@ -453,8 +454,8 @@ fn new_values_take_the_places_of_old_ones() {
 fn rows_that_are_alike_are_put_together() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
-    // 40 families of 16 rows with all columns in common, one after the other; columns of B so many that
-    // blocks are most of the time.
+    // 40 families of 16 rows with common columns, whose rows alternate. B has so many columns that blocks
+    // take most of the time.
     let matrix = Rows64::new(0, 4000, &[6; 640], |row, entry| row % 40 * 97 + entry * 8);
     for c in [Order::Row, Order::Col] {
         let product = Product { clustered: true, orders: (Order::Row, c), n: 1500, beta: 0.5, ..PLAIN };
@@ -470,7 +471,7 @@ fn matrices_without_entries() {
     check_all(&Rows64::new(0, 10, &[0; 20], |_, _| 0), &products);
 }
 
-/// All kernels, small enough for compute-sanitizer.
+/// Runs all kernels on matrices that are small enough for compute-sanitizer.
 #[test]
 fn sanitizer_small_matrices() {
     let matrix = sample(1, 40, 90);

@@ -1,4 +1,4 @@
-//! Blocks and bands of src/format/swift.rs, made on the device (kernels/format/swift.cu).
+//! Builder of the blocks and bands of src/format/swift.rs on the device (kernels/format/swift.cu).
 
 use std::sync::Arc;
 
@@ -34,18 +34,18 @@ kernel_kinds! { "format/swift" {
 const CONVERT: &str = "format/swift";
 const THREADS: u32 = 256;
 
-/// Sorted columns of op(A).
+/// Columns of op(A), each sorted by row.
 pub(super) struct Sorted<'a> {
-    /// Rows of its transpose, with 64-bit offsets, 32-bit indices and base 0.
+    /// Columns of op(A) as rows of its transpose, with 64-bit offsets, 32-bit indices and base 0.
     pub(super) columns: Rows,
     pub(super) value_type: DataType,
-    /// Entries of the longest column.
+    /// Number of entries of the longest column.
     pub(super) longest: i64,
-    /// Updates will come, whose values are at these positions.
+    /// Given if values will be updated: positions of the values in the user's array.
     pub(super) positions: Option<Option<&'a Positions>>,
 }
 
-/// Calls `f` with the columns. Blocks.
+/// Calls `f` with the columns of op(A). Blocks.
 pub(super) fn with_columns<R>(
     cx: &Context,
     device: &Arc<Device>,
@@ -63,7 +63,7 @@ pub(super) fn with_columns<R>(
     f(&Sorted { columns: operand.rows(), value_type: problem.types.a, longest: stats.max, positions })
 }
 
-/// Kernels' `Columns`.
+/// Columns of op(A), laid out as the kernels' `Columns`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Columns {
@@ -74,7 +74,7 @@ struct Columns {
 }
 same_layout!(Columns = "format/swift.cu Columns" { offsets, indices, count, nnz });
 
-/// Kernels' `Slots`.
+/// Positions of values and their slots, laid out as the kernels' `Slots`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Slots {
@@ -106,7 +106,7 @@ impl Sorted<'_> {
     }
 }
 
-/// A sort of numbers by keys, both of which `fill` writes; the sorted ones.
+/// Sorts numbers by keys; `fill` writes both arrays. Returns the sorted keys and numbers.
 fn sorted(
     cx: &Context,
     count: usize,
@@ -124,37 +124,37 @@ fn sorted(
     })
 }
 
-/// [`crate::format::Swift`] on the device.
+/// Form [`crate::format::Swift`] (blocks) on the device.
 pub(super) struct BlockArrays {
     pub(super) blocks: i64,
     pub(super) nnz: i64,
     pub(super) cols: i64,
     pub(super) order: DeviceBuffer<u32>,
     pub(super) columns: DeviceBuffer<u32>,
-    /// As bytes, of values of the type.
+    /// Values of the matrix's type, as bytes.
     pub(super) values: DeviceBuffer<u8>,
     pub(super) rows: DeviceBuffer<u32>,
     pub(super) positions: DeviceBuffer<u8>,
     pub(super) offsets: DeviceBuffer<i16>,
     pub(super) pieces: DeviceBuffer<Piece>,
     pub(super) slots: Option<DeviceBuffer<u64>>,
-    /// For people.
+    /// Description of the layout for users.
     pub(super) details: String,
 }
 
 impl BlockArrays {
-    /// Blocks.
+    /// Makes the layout. Blocks.
     pub(super) fn build(cx: &Context, device: &Device, a: &Sorted<'_>) -> Result<Self> {
         let Rows { offsets, rows: cols, cols: rows, nnz, values, .. } = a.columns;
         swift::check_counts(rows as usize, cols as usize, a.longest as usize)?;
         let (lengths, mut order) = sorted(cx, cols as usize, bits_of(a.longest + 1), |keys, numbers| {
             let kernel = device.modules().kernel(CONVERT, "swift_lengths")?;
-            // SAFETY: one more offset than columns, a key and a number for each.
+            // SAFETY: there is one more offset than columns, and a key and a number for each column.
             unsafe {
                 launch!(kernel, blocks(device, cols), THREADS, 0, cx.stream; offsets, cols, keys, numbers)
             }
         })?;
-        // The sets are few and follow one from the other: the host makes them, in memory of its own.
+        // The sets are few, and each depends on the one before, so the host makes them, in memory of its own.
         let host = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
         let outline = Outline::new(&host, &lengths.read(0, cols as usize)?)?;
         drop(lengths);
@@ -172,7 +172,7 @@ impl BlockArrays {
         let note = a.slots_parameter(&slots);
         let (block_count, set_count) = (outline.blocks as i64, outline.sets.len() as i64);
         let fill = FILL.load(device, (bits_of_values(a.value_type)?,))?;
-        // SAFETY: sorted columns with nnz values; the outline says how many blocks they have.
+        // SAFETY: the columns are sorted and have nnz values; the outline says how many blocks they have.
         unsafe {
             launch!(fill, grid(outline.groups() as i64, 1, "swift")?, THREADS, 0, cx.stream;
                 a.parameter(), values, order.address(), sets.address(), set_count, block_count,
@@ -218,37 +218,37 @@ impl BlockArrays {
     }
 }
 
-/// `crate::format::swift::bands::Bands` on the device.
+/// Form `crate::format::swift::bands::Bands` on the device.
 pub(super) struct BandArrays {
     pub(super) row_count: i64,
     pub(super) nnz: i64,
     pub(super) items: DeviceBuffer<Item>,
     pub(super) parts: DeviceBuffer<Part>,
-    /// Bands that are cut.
+    /// Number of bands that are cut into pieces.
     pub(super) cut: i64,
     pub(super) columns: DeviceBuffer<u32>,
     pub(super) rows: DeviceBuffer<u8>,
-    /// As bytes, of values of the type.
+    /// Values of the matrix's type, as bytes.
     pub(super) values: DeviceBuffer<u8>,
     pub(super) slots: Option<DeviceBuffer<u64>>,
 }
 
 impl BandArrays {
-    /// Blocks.
+    /// Makes the layout. Blocks.
     pub(super) fn build(cx: &Context, device: &Device, a: &Sorted<'_>) -> Result<Self> {
         let Rows { indices, cols: row_count, nnz, values, .. } = a.columns;
         bands::check_count(nnz as usize)?;
         let band_count = (row_count as u64).div_ceil(ROWS as u64) as i64;
         let (keys, numbers) = sorted(cx, nnz as usize, bits_of(band_count), |keys, numbers| {
             let kernel = device.modules().kernel(CONVERT, "swift_band_keys")?;
-            // SAFETY: nnz rows of op(A), a key and a number for each.
+            // SAFETY: there are nnz rows of op(A), and a key and a number for each.
             unsafe {
                 launch!(kernel, blocks(device, nnz), THREADS, 0, cx.stream; indices, nnz, keys, numbers)
             }
         })?;
         let first = DeviceBuffer::<i64>::new(cx, band_count as usize + 1)?;
         let starts = device.modules().kernel(CONVERT, "swift_band_starts")?;
-        // SAFETY: nnz sorted keys, a number a band and one more.
+        // SAFETY: the nnz keys are sorted; there is one number per band, and one more.
         unsafe {
             launch!(starts, blocks(device, band_count + 1), THREADS, 0, cx.stream;
                 keys.address(), nnz, band_count, first.address())?;
@@ -265,7 +265,7 @@ impl BandArrays {
         let mut slots = a.slots(cx)?;
         let fill = BANDS.load(device, (bits_of_values(a.value_type)?,))?;
         let note = a.slots_parameter(&slots);
-        // SAFETY: sorted columns with nnz values, and the numbers of their entries.
+        // SAFETY: the columns are sorted and have nnz values, and there are the numbers of their entries.
         unsafe {
             launch!(fill, blocks(device, nnz), THREADS, 0, cx.stream;
                 a.parameter(), values, numbers.address(), columns.address(), out.address(), rows.address(),

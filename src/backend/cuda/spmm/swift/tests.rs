@@ -1,5 +1,5 @@
-//! Against the layouts that the CPU makes, to the bit, and against sums in double precision.
-//! Skipped without a device.
+//! Tests against the CPU's layouts, bit for bit, and against sums in double precision. Skipped without a
+//! device.
 
 use super::super::testing::{self, check_types, sample, Product};
 use super::build::Sorted;
@@ -21,7 +21,7 @@ use crate::types::{Element, IndexType, Operation, Order};
 const TYPES: [Types; 2] = [F64::TYPES, F32::TYPES];
 const PLAIN: Product = Product { algorithm: Algorithm::Swift, deterministic: false, ..testing::PLAIN };
 
-/// Both forms.
+/// Checks the products of both forms.
 fn check_all(matrix: &Rows64, products: impl IntoIterator<Item = Product>) {
     let of_both = |product| [false, true].map(|deterministic| Product { deterministic, ..product });
     check_types(matrix, &TYPES, products.into_iter().flat_map(of_both));
@@ -31,7 +31,7 @@ fn all<T: bytemuck::Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
     buffer.read(0, buffer.len()).unwrap()
 }
 
-/// The device's arrays are the CPU's. Rows of `matrix` are columns of op(A).
+/// Asserts that the device makes the same arrays as the CPU. Rows of `matrix` are columns of op(A).
 fn same<V: Element + PartialEq>(cx: &Context, device: &Device, matrix: &Rows64, value: fn(f64) -> V) {
     let values: Vec<V> = matrix.values.iter().map(|&v| value(v)).collect();
     let offsets: Vec<i64> = matrix.offsets.iter().map(|&at| at - matrix.base).collect();
@@ -95,7 +95,7 @@ fn the_device_makes_what_the_cpu_makes() {
     }
 }
 
-/// A row and a column that are long, among short ones.
+/// Makes a matrix with short rows and columns, one long row, and one long column.
 fn skewed() -> Rows64 {
     let mut lengths = vec![3; 400];
     (lengths[17], lengths[300]) = (3000, 700);

@@ -1,4 +1,4 @@
-//! Makes windows on the device, bit for bit those of [`crate::format::Window::build`].
+//! Builder of windows on the device, bit-identical to [`crate::format::Window::build`].
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use crate::memory::Context;
 use crate::select::spmm::window::threads_of;
 use crate::types::Address;
 
-/// The layout on the device.
+/// Layout `window` on the device.
 pub(super) struct Arrays {
     pub(super) height: usize,
     pub(super) row_count: i64,
     pub(super) nnz: i64,
-    /// Columns of all windows.
+    /// Number of columns of all windows together.
     pub(super) distinct: i64,
-    /// Warps that share a window in the direct form.
+    /// Number of warps that share a window in the direct form.
     pub(super) sharing: usize,
     pub(super) items: DeviceBuffer<Item>,
     pub(super) parts: DeviceBuffer<Part>,
-    /// Windows that are cut.
+    /// Number of windows that are cut into pieces.
     pub(super) cut: i64,
     pub(super) columns: DeviceBuffer<u32>,
     pub(super) tiles: DeviceBuffer<u32>,
@@ -35,9 +35,8 @@ pub(super) struct Arrays {
 }
 
 impl Arrays {
-    /// Makes the layout of rows that have been validated and are sorted, with values of
-    /// 16 bits. `positions`: updates will come, whose
-    /// values are at these positions. Blocks.
+    /// Makes the layout of rows that have been validated and are sorted, with 16-bit values. `positions` is
+    /// given if values will be updated, with the positions of the user's values. Blocks.
     pub(super) fn build(
         cx: &Context,
         device: &Arc<Device>,
@@ -68,7 +67,7 @@ impl Arrays {
         };
         let to = slots.as_ref().map_or(Address::NULL, DeviceBuffer::address);
         let kernel = FILL.load(device, (rows.widths(),))?;
-        // SAFETY: the arrays are as long as the numbers say, with nnz values of 16 bits.
+        // SAFETY: the arrays have the lengths that the numbering says, with nnz 16-bit values.
         unsafe {
             launch!(kernel, found.windows as u32, threads_of(rows.nnz, found.windows), 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, rows.rows, rows.nnz, found.windows,
@@ -97,7 +96,7 @@ impl Arrays {
         Ok(out)
     }
 
-    /// Every window has no blocks.
+    /// Makes the layout of a matrix without entries: every window has no blocks.
     fn empty(cx: &Context, rows: &Rows, rules: Rules, keep: bool) -> Result<Self> {
         let Rules { height, sharing, .. } = rules;
         let windows = windows_of(rows.rows, height) as u32;

@@ -1,5 +1,5 @@
-//! Columns of windows, numbered on the device (kernels/format/window_ranks.cuh), and what
-//! follows from their numbers alone: blocks, tiles, parts and items. One wait, no sort.
+//! Numbering of the columns of windows on the device (kernels/format/window_ranks.cuh), and the numbers of
+//! blocks, tiles, pieces and items, which follow from it alone. It takes one wait and no sort.
 
 use std::sync::Arc;
 
@@ -18,28 +18,28 @@ use crate::select::spmm::window::{keys_at_once, threads_of};
 use crate::types::Address;
 
 pub(crate) const CONVERT: &str = "format/window";
-/// Threads of a block with a thread an item.
+/// Threads of a block of kernels with one thread per item.
 const THREADS: u32 = 256;
-/// Words of a survey: 16 a height, then the entries that were looked at.
+/// Words of the pattern statistics: 16 for each height, then the number of entries that were counted.
 const SURVEY_STEP: usize = 16;
 const SURVEY_WORDS: usize = SURVEY_STEP * HEIGHTS.len() + 1;
 
-/// Blocks of a launch.
+/// Checks the number of blocks of a launch.
 fn grid(blocks: u64) -> Result<u32> {
     blocks_of_grid(blocks, "A: algorithm window has too many windows for one launch")
 }
 
-/// Blocks of a launch with a thread an item.
+/// Number of blocks of a launch with one thread per item.
 fn threads(count: i64) -> Result<u32> {
     grid((count as u64).div_ceil(u64::from(THREADS)))
 }
 
-/// Windows of so many rows.
+/// Number of windows of `height` rows.
 pub(crate) fn windows_of(rows: i64, height: usize) -> i64 {
     (rows as u64).div_ceil(height as u64) as i64
 }
 
-/// Kernels' `Shape`.
+/// Shape of windows, laid out as the kernels' `Shape`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct KernelShape {
@@ -51,10 +51,11 @@ struct KernelShape {
 same_layout!(KernelShape = "format/window_ranks.cuh Shape" { height, block_log2, group_log2, words });
 
 impl KernelShape {
-    /// For rows of so many columns; and bytes of shared memory.
+    /// Makes the parameter for rows of `cols` columns; also returns the bytes of shared memory.
     fn new(shape: Shape, height: usize, cols: i64) -> (Self, u32) {
         let keys = keys_at_once(cols);
-        // Bits, a sum for four words of them, and a mask a block and one that two chunks share.
+        // One bit per key, a sum for every four words of bits, a mask per block, and one mask that two chunks
+        // share.
         let masks = if height > shape.group { keys / shape.block + 8 } else { 0 };
         let bytes = keys / 8 + keys / 32 + masks.next_multiple_of(4);
         let out = KernelShape {
@@ -73,7 +74,7 @@ kernel_kinds! { "format/window" {
     pub(super) FILL(Widths) = "fill" for [widths()];
 } }
 
-/// Counts what heights are chosen by, in rows that are sorted. Blocks.
+/// Counts the pattern statistics by which heights are chosen, in rows that are sorted. Blocks.
 pub(crate) fn survey(cx: &Context, device: &Arc<Device>, rows: &Rows, shape: Shape) -> Result<Counts> {
     let mut words = Readback::take(cx, device)?;
     enqueue_survey(cx, device, rows, shape, words.at(0))?;
@@ -81,7 +82,7 @@ pub(crate) fn survey(cx: &Context, device: &Arc<Device>, rows: &Rows, shape: Sha
     Ok(counts(rows, words.wait(cx)?))
 }
 
-/// One launch, which adds to words that are zero before.
+/// Enqueues the counting: one launch, which adds to words that must be zero.
 fn enqueue_survey(cx: &Context, device: &Device, rows: &Rows, shape: Shape, words: Address) -> Result<()> {
     if rows.nnz == 0 {
         return Ok(());
@@ -90,7 +91,7 @@ fn enqueue_survey(cx: &Context, device: &Device, rows: &Rows, shape: Shape, word
     let blocks = samples_log2.map_or(windows, |log2| 1 << log2) as u32;
     let kernel = SURVEY.load(device, (rows.widths(),))?;
     let (shape, shared) = KernelShape::new(shape, HEIGHTS[3], rows.cols);
-    // SAFETY: rows + 1 offsets and nnz columns of these types, SURVEY_WORDS words.
+    // SAFETY: there are rows + 1 offsets and nnz columns of these types, and SURVEY_WORDS words.
     unsafe {
         launch!(kernel, (blocks, HEIGHTS.len() as u32), threads_of(rows.nnz, blocks.into()), shared, cx.stream;
             rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz,
@@ -112,7 +113,7 @@ fn counts(rows: &Rows, words: &[u64]) -> Counts {
     }
 }
 
-/// Kernels' `Numbers`.
+/// Numbering for kernels that fill blocks, laid out as the kernels' `Numbers`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Numbers {
@@ -124,33 +125,34 @@ pub(crate) struct Numbers {
 }
 same_layout!(Numbers = "format/window.cu Numbers" { ranks, list, distinct, masks, starts });
 
-/// Numbers of the columns of all windows of a height.
+/// Numbering of the columns of all windows of one height.
 pub(crate) struct Numbering {
     pub(crate) windows: i64,
-    /// Columns of all windows.
+    /// Number of columns of all windows together.
     pub(crate) distinct: i64,
     pub(crate) blocks: i64,
     pub(crate) tiles: i64,
-    /// Windows that are cut.
+    /// Number of windows that are cut into pieces.
     pub(crate) cut: i64,
     pub(crate) items: DeviceBuffer<Item>,
     pub(crate) parts: DeviceBuffer<Part>,
-    /// A number an entry: which of its window's columns it has.
+    /// For each entry, the rank of its column among its window's columns.
     ranks: DeviceBuffer<u32>,
-    /// The window's columns, at the places of its first entries.
+    /// Columns of each window, stored from the position of its first entry on.
     list: DeviceBuffer<u32>,
-    /// How many a window has.
+    /// Number of columns of each window.
     of_windows: DeviceBuffer<u32>,
-    /// A byte a block: which groups of rows have an entry there.
+    /// For each block a byte that tells which groups of rows have an entry in it.
     masks: DeviceBuffer<u8>,
-    /// Blocks before each window; then where there are masks tiles, their sums behind those.
+    /// Number of blocks before each window. If there are masks, the tiles before each window follow,
+    /// continuing the sums.
     starts: DeviceBuffer<i64>,
 }
 
 impl Numbering {
-    /// Numbers them, and deals out windows in parts of at most `most` blocks
-    /// ([`crate::format::window::Rules::most`]). Sorted rows, with at least one entry and
-    /// fewer than 2^32. Blocks.
+    /// Numbers the columns, and cuts windows into pieces of at most `most` blocks
+    /// ([`crate::format::window::Rules::most`]). The rows must be sorted, with at least one entry and fewer
+    /// than 2^32 entries. Blocks.
     pub(crate) fn new(
         cx: &Context,
         device: &Arc<Device>,
@@ -174,8 +176,8 @@ impl Numbering {
         let kernel_of = |name: &str| device.modules().kernel(CONVERT, name);
         let (kernel_shape, shared) = KernelShape::new(shape, height, rows.cols);
         let (most, most_cut) = (most as i64, MOST_CUT as i64);
-        // SAFETY: the arrays have these lengths; a window's masks begin at the number of
-        // entries before it over those of a block, plus its number.
+        // SAFETY: the arrays have these lengths; a window's masks begin at the number of entries before the
+        // window, divided by the columns of a block, plus the window's number.
         unsafe {
             launch!(kernel, blocks, threads_of(rows.nnz, windows), shared, cx.stream;
                 rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz, windows, kernel_shape,
@@ -193,7 +195,7 @@ impl Numbering {
         check_count("tiles", tiles as usize)?;
         let items = DeviceBuffer::<Item>::new(cx, part_count as usize + windows as usize - cut as usize)?;
         let parts = DeviceBuffer::<Part>::new(cx, part_count as usize)?;
-        // SAFETY: the sums say where each window's items and parts go.
+        // SAFETY: the sums say where each window's items and pieces go.
         unsafe {
             launch!(kernel_of("window_items")?, threads(windows)?, THREADS, 0, cx.stream;
                 windows, starts.address(), most, most_cut, before.address(), items.address(), parts.address())?;
@@ -214,7 +216,7 @@ impl Numbering {
         })
     }
 
-    /// For kernels that fill blocks.
+    /// Parameter for kernels that fill blocks.
     pub(crate) fn numbers(&self) -> Numbers {
         Numbers {
             ranks: self.ranks.address(),
@@ -225,7 +227,7 @@ impl Numbering {
         }
     }
 
-    /// What is kept of it.
+    /// Keeps only the lists of items and of pieces.
     pub(crate) fn schedule(self) -> (DeviceBuffer<Item>, DeviceBuffer<Part>) {
         (self.items, self.parts)
     }

@@ -1,5 +1,5 @@
-//! Against the layout that the CPU makes, to the bit, and against sums in double
-//! precision. Skipped without a device.
+//! Tests against the CPU's layout, bit for bit, and against sums in double precision. Skipped without a
+//! device.
 
 use bytemuck::Pod;
 use half::f16;
@@ -85,8 +85,8 @@ fn same(cx: &Context, device: &Arc<Device>, matrix: &Rows64, rules: Rules, width
     }
 }
 
-/// Some rows long, some empty, columns shared by neighbours; many repeats where there
-/// are few columns.
+/// Makes a matrix with some long and some empty rows, columns shared by neighbours, and many repeated entries
+/// if there are few columns.
 fn sample(base: i64, rows: usize, cols: usize) -> Rows64 {
     let mut next = sequence(rows as u64 + 1);
     let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
@@ -117,7 +117,8 @@ fn the_device_makes_what_the_cpu_makes() {
     }
 }
 
-/// All kernels, small enough for compute-sanitizer: each rule with some of the numbers of columns.
+/// Runs all kernels on a case small enough for compute-sanitizer: each rule with some of the numbers of
+/// columns.
 fn small(check: impl Fn(&Context, &Arc<Device>, Rules, usize, (Order, Order))) {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
@@ -161,7 +162,7 @@ fn sanitizer_long_row() {
     small(|cx, device, rules, _, _| same(cx, device, &long, rules, WIDTHS[2]));
 }
 
-/// Columns that no two chunks of bits hold, some of them several times in a row.
+/// Tests columns too far apart for two chunks of bits, some of them several times in a row.
 #[test]
 fn wide_rows_and_repeats() {
     let Some((device, cx)) = context_of_device() else { return };
@@ -171,7 +172,7 @@ fn wide_rows_and_repeats() {
     let draws: Vec<usize> = (0..300 * 80).map(|_| next()).collect();
     for cols in [1 << 18, 5_000_000, (1 << 31) - 1] {
         for repeats in [1, 2, 5] {
-            // Some columns of each window near each other, the others anywhere.
+            // Some columns of each window are near each other, the others anywhere.
             let column = |row: usize, entry: usize| match draws[row * 80 + entry / repeats] {
                 draw if draw % 2 == 0 => (row / 16 * 100_003 + draw / 2 % 300) % cols,
                 draw => draw % cols,
@@ -201,7 +202,7 @@ fn the_device_counts_what_the_cpu_counts() {
     }
 }
 
-/// Half types as their bits.
+/// A half type, for converting values to and from its bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Half {
     F16,
@@ -223,7 +224,7 @@ impl Half {
         }
     }
 
-    /// Half the distance between neighbours of 1.
+    /// Half the distance between neighbours of 1: the relative rounding error.
     fn rounding(self) -> f64 {
         match self {
             Half::F16 => 1.0 / 2048.0,
@@ -241,8 +242,8 @@ impl Half {
     }
 }
 
-/// One product: a dense operand begins `shift` elements into its array and has `pad`
-/// elements more than it needs between its rows or columns.
+/// One product to test: a dense operand begins `shift` elements into its array and has `pad` unused elements
+/// between its rows or columns.
 #[derive(Clone, Copy, Debug)]
 struct Product {
     half: Half,
@@ -253,11 +254,11 @@ struct Product {
     pad: usize,
     alpha: f32,
     beta: f32,
-    /// Infinities and NaNs in B.
+    /// True if B has infinities and NaNs.
     special: bool,
-    /// Rows in clusters.
+    /// True if rows are clustered.
     clustered: bool,
-    /// The values come by an update.
+    /// True if the values come by an update.
     updated: bool,
 }
 
@@ -283,7 +284,8 @@ fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
 }
 
 impl Product {
-    /// Computes it twice, with the same bits, and compares it with sums of doubles.
+    /// Computes the product twice, asserts that both have the same bits, and compares it with sums in double
+    /// precision.
     fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &Rows64, rules: Rules) {
         let what = format!("{self:?} {rules:?}");
         let &Product { half, wide_c, n, orders, shift, pad, alpha, beta, special, clustered, updated } = self;
@@ -302,7 +304,7 @@ impl Product {
                     half.bits(value);
             }
         }
-        // beta = 0 must not read C.
+        // If beta is 0, C must not be read.
         let c: Vec<f64> =
             (0..extent(orders.1, rows)).map(|_| if beta == 0.0 { f64::NAN } else { number() }).collect();
         let c_bits: Vec<u32> =
@@ -342,7 +344,7 @@ impl Product {
             c_order: orders.1,
             n_hint: n as i64,
             types,
-            // Of clusters both ways are tested.
+            // Clustered rows are tested both with kept slots and without.
             value_updates: updated && n > 30,
             ieee: false,
         };
@@ -501,7 +503,7 @@ fn matrices_without_entries() {
     for_all_rules(&Rows64::new(0, 10, &[0; 20], |_, _| 0), &products);
 }
 
-/// So many families of 16 rows with all columns in common, one after the other, and some more rows.
+/// Makes `count` families of 16 rows with common columns, whose rows alternate, and a few more rows.
 fn families(base: i64, count: usize) -> Rows64 {
     let column = |row, entry| row % count * 97 + entry * 8 + row / (16 * count) * 7;
     Rows64::new(base, 97 * count + 220, &vec![6; 16 * count + 5], column)

@@ -1,5 +1,5 @@
-//! Columns of 16 bits that a plan keeps of rows in place (kernels/spmv/narrow.cuh): made once of the pattern, while
-//! every execute reads offsets and values where they are.
+//! 16-bit columns that a plan keeps for rows in place (kernels/spmv/narrow.cuh). They are made once from the
+//! pattern, while every execution reads row offsets and values in place.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use crate::select::grids;
 use crate::select::spmv::csr::{Form, Origins, THREADS};
 use crate::types::Address;
 
-/// Columns of 16 bits of all entries, and what they count from.
+/// 16-bit columns of all entries, counted from origins.
 pub(super) struct NarrowColumns {
     columns: DeviceBuffer<u16>,
-    /// Empty where columns count from 0.
+    /// Empty if columns are counted from 0.
     origins: DeviceBuffer<u32>,
     kind: Origins,
 }
 
 impl NarrowColumns {
-    /// Makes them of rows that are valid, with at most 2^31 - 1 columns; `None` where a column is too far from its
-    /// origin, or where memory is missing: columns are read where they are then. Blocks.
+    /// Makes them from rows that are valid, with at most 2^31 − 1 columns. Returns `None` if a column is too
+    /// far from its origin, or if memory is missing: then the user's columns are read. Blocks.
     pub(super) fn build(cx: &Context, device: &Arc<Device>, rows: &Rows, form: Form) -> Result<Option<Self>> {
         if rows.nnz == 0 {
             return Ok(None);
@@ -48,13 +48,13 @@ impl NarrowColumns {
         })
     }
 
-    /// Enqueues what fills them, and sets `far` where they do not hold the columns.
+    /// Enqueues the kernel that fills the arrays; it sets `far` if a column is too far from its origin.
     fn fill(&self, cx: &Context, device: &Device, rows: &Rows, form: Form, far: Address) -> Result<()> {
         let (columns, origins) = self.addresses();
         if let (Form::Rows { lanes_log2, blocks }, Origins::Rows) = (form, self.kind) {
             let kernel = NARROW_ROWS.load(device, (rows.widths(),))?;
-            // SAFETY: rows + 1 offsets and nnz columns of these types, room for nnz columns and for an origin a row,
-            // a word.
+            // SAFETY: there are rows + 1 offsets and nnz columns of these types, room for nnz 16-bit columns
+            // and for one origin per row, and a word.
             return unsafe {
                 launch!(kernel, blocks, THREADS, 0, cx.stream;
                     rows.rows, rows.offsets, rows.indices, rows.base as i32, lanes_log2, columns, origins, far)
@@ -62,26 +62,27 @@ impl NarrowColumns {
         }
         let kernel = NARROW_CHUNKS.load(device, (rows.index_type,))?;
         let grid = grids::blocks(rows.nnz as u64, THREADS.into(), device.properties().multiprocessors);
-        // SAFETY: nnz columns of this type, room for nnz columns and for an origin a chunk, or NULL, a word.
+        // SAFETY: there are nnz columns of this type, room for nnz 16-bit columns, room for one origin per
+        // chunk or NULL, and a word.
         unsafe {
             launch!(kernel, grid, THREADS, 0, cx.stream;
                 rows.nnz, rows.indices, rows.base as i32, columns, origins, far)
         }
     }
 
-    /// The columns, and the origins or NULL.
+    /// Addresses of the columns, and of the origins or NULL.
     pub(super) fn addresses(&self) -> (Address, Address) {
         (self.columns.address(), self.origins.address())
     }
 
-    /// Both, on the host.
+    /// Copies both arrays to the host.
     #[cfg(test)]
     pub(super) fn arrays(&self) -> (Vec<u16>, Vec<u32>) {
         let (columns, origins) = (&self.columns, &self.origins);
         (columns.read(0, columns.len()).unwrap(), origins.read(0, origins.len()).unwrap())
     }
 
-    /// The origins that the columns are counted from.
+    /// Kind of origins that the columns are counted from.
     pub(super) fn origins(&self) -> Origins {
         self.kind
     }

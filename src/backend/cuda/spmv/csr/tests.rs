@@ -1,5 +1,5 @@
-//! Columns of 16 bits: made as the CPU would, and products with the bits of those on columns where they are.
-//! Skipped without a device.
+//! Tests of 16-bit columns: they must be those that the CPU would make, and products must have the same bits
+//! as with the user's columns. Skipped without a device.
 
 use super::*;
 use crate::algorithm::Algorithm;
@@ -20,7 +20,8 @@ use testkit::Random;
 const WIDTHS: [(IndexType, IndexType); 3] =
     [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
 
-/// A matrix, whether rows are even enough for form `rows`, and what its columns of 16 bits count from, if they exist.
+/// A matrix, whether its rows are even enough for form `rows`, and the origins of its 16-bit columns, if it
+/// can have them.
 struct Case {
     name: &'static str,
     matrix: Matrix,
@@ -28,7 +29,7 @@ struct Case {
     origins: Option<Origins>,
 }
 
-/// Columns of each row descend, so that they are as little sorted as can be.
+/// Reverses the columns of each row, so that they descend.
 fn unsorted(mut matrix: Matrix) -> Matrix {
     for row in matrix.offsets.windows(2) {
         let at = |offset: i64| (offset - matrix.base) as usize;
@@ -40,7 +41,7 @@ fn unsorted(mut matrix: Matrix) -> Matrix {
 fn cases(base: i64) -> Vec<Case> {
     let (few, many) = (1 << 16, 200_000);
     let even = vec![12; 5000];
-    // Empty rows, one that blocks divide, and a last one that is empty.
+    // Some empty rows, one row that several blocks share, and an empty last row.
     let skewed: Vec<usize> = (0..6001)
         .map(|row| match row {
             3000 => 20_000,
@@ -49,12 +50,12 @@ fn cases(base: i64) -> Vec<Case> {
             _ => row % 9 * (row % 2),
         })
         .collect();
-    // 200 lanes' worth: rows that their whole blocks sum.
+    // Work for 200 lanes per row: rows that whole blocks sum.
     let long: Vec<usize> = (0..300).map(|row| 600 + row % 2 * 580).collect();
     let case = |name, cols, lengths: &[usize], column: &dyn Fn(usize, usize) -> usize, is_even, origins| {
         Case { name, matrix: unsorted(Matrix::new(base, cols, lengths, column)), is_even, origins }
     };
-    // The first of 12 entries is `row`, the last as far behind as is said.
+    // Row `row` has 12 entries; the first is in column `row`, the last `distance` columns behind it.
     let reach = |distance| move |row: usize, entry| if entry == 11 { row + distance } else { row + entry };
     let jump = |distance| {
         move |row: usize, entry| if (row, entry) == (4999, 11) { row + distance } else { row + entry }
@@ -80,7 +81,8 @@ fn cases(base: i64) -> Vec<Case> {
             Some(Origins::Zero),
         ),
         case("skewed, near", many, &skewed, &|row, entry| row * 20 + entry * 3, false, Some(Origins::Chunks)),
-        // Both ends of a row that are far apart are in different chunks, but not the ends of its neighbours.
+        // The ends of the row that are far apart are in different chunks, but the ends of its neighbours are
+        // not.
         case(
             "skewed, the first row far from the second",
             many,
@@ -132,7 +134,7 @@ fn build(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem, narrow_colum
     CsrSpmv::build(cx, device, problem, (&choice, &order), None).unwrap()
 }
 
-/// Products on columns of 16 bits against those on columns where they are, before and after new values.
+/// Compares products on 16-bit columns with those on the user's columns, before and after new values.
 fn same_bits<C: Combo>(cx: &Context, device: &Arc<Device>, case: &Case, widths: (IndexType, IndexType))
 where
     C::Acc: Real,
@@ -165,11 +167,11 @@ where
         narrow
     };
     let old = products(&wide, &narrow, "to begin with");
-    // Overwritten where they are.
+    // The values are overwritten in place.
     memory::upload(stored.values.address(), bits(&second), cx.stream).unwrap();
     let new = products(&wide, &narrow, "of new values");
     assert!(bits(&old) != bits(&new), "{what}: old values");
-    // In another array.
+    // The values come in another array.
     memory::upload(stored.values.address(), bits(&first), cx.stream).unwrap();
     for plan in [&mut wide, &mut narrow] {
         plan.update_values(cx, other.address()).unwrap();
@@ -244,7 +246,7 @@ fn without_memory_columns_are_read_where_they_are() {
         let memory = || Arc::new(CudaMemory(Arc::clone(&device)));
         let free = context(Allocator::new(memory(), Address::NULL, usize::MAX));
         drop(build(&free, &device, &problem, false));
-        // As much as a plan without them takes, and a little more.
+        // Slightly more memory than a plan without 16-bit columns takes.
         let tight = context(Allocator::new(memory(), Address::NULL, free.allocator.peak_bytes() + 1000));
         let plan = build(&tight, &device, &problem, true);
         assert!(plan.columns.is_none() && plan.details().contains("memory"), "{}", case.name);
@@ -253,7 +255,7 @@ fn without_memory_columns_are_read_where_they_are() {
     }
 }
 
-/// Rows and entries that are none.
+/// Tests matrices without rows or without entries.
 #[test]
 fn empty_matrices_have_no_columns() {
     let Some((device, cx)) = context_of_device() else { return };
@@ -267,8 +269,8 @@ fn empty_matrices_have_no_columns() {
     }
 }
 
-/// Median microseconds of a product on columns where they are and on those of 16 bits, and whether the choice is to
-/// keep them, of the comparison's matrices of the gallery.
+/// Prints, for the gallery's comparison matrices, the median microseconds of a product on the user's columns
+/// and on 16-bit columns, and whether a plan would choose the latter.
 ///
 /// `unit --ignored --nocapture --test-threads 1 cuda::spmv::csr::tests::times`
 #[test]

@@ -1,6 +1,6 @@
-//! DASP's arrays on the device: those that src/format/dasp.rs describes, the same
-//! to the bit as the host's, by kernels/format/dasp.cu, one sort of the rows and
-//! scans over long rows and row-blocks. Only counters come to the host.
+//! Builder of DASP's arrays on the device. They are those that src/format/dasp.rs describes, bit-identical to
+//! the host's, made by kernels/format/dasp.cu, one sort of the rows, and scans over long rows and row blocks.
+//! Only counts are copied to the host.
 
 use std::sync::Arc;
 
@@ -38,12 +38,12 @@ kernel_kinds! { "format/dasp" {
     COLUMNS(IndexType, &'static str) = "columns" for [index_types(), ["32", "64"]];
     COMPOSE(&'static str) = "compose" for [["32", "64"]];
 } }
-/// Bits of a row's key.
+/// Bits of a row's sort key.
 const KEY_BITS: u32 = (KEYS - 1).ilog2() + 1;
-/// Lanes that work on a group or a row-block.
+/// Lanes that work on a group or a row block.
 const WARP: usize = 32;
 
-/// Whether a test asks for maps of 64 bits, whose sizes no test can reach.
+/// Returns whether a test asks for 64-bit maps, which only matrices too large for a test would need.
 fn is_wide() -> bool {
     #[cfg(test)]
     return super::tests::WIDE.get();
@@ -51,15 +51,15 @@ fn is_wide() -> bool {
     false
 }
 
-/// DASP's arrays.
+/// DASP's arrays on the device.
 pub(super) struct DeviceDasp {
     device: Arc<Device>,
     value_type: DataType,
     entries: i64,
-    /// Rows of op(A).
+    /// Number of rows of op(A).
     pub rows: i64,
     pub shape: Shape,
-    /// Rows of each key.
+    /// Number of rows with each key.
     pub histogram: Vec<u64>,
     pub values: DeviceBuffer<u8>,
     pub columns: DeviceBuffer<i32>,
@@ -70,19 +70,20 @@ pub(super) struct DeviceDasp {
     pub regular: DeviceBuffer<i64>,
     pub irregular: DeviceBuffer<i64>,
     pub ends: DeviceBuffer<u16>,
-    /// Tasks of split rows.
+    /// Number of tasks of split rows.
     pub split_tasks: usize,
-    /// New values of the user's are conjugated.
+    /// True if new values from the user are conjugated.
     pub conjugate: bool,
-    /// To the user's values, where they will be updated, and the kernel for that.
+    /// Map from slots to the user's values, with the kernel that gathers through it; `None` if values will
+    /// not be updated.
     map: Option<(Numbers, Kernel)>,
 }
 
-/// Everything but values and columns.
+/// All arrays except values and columns.
 struct Structure {
     shape: Shape,
     histogram: Vec<u64>,
-    /// The number of the entry that each slot takes; all ones for padding.
+    /// Number of the entry that each slot takes; all ones for padding.
     map: Numbers,
     order: DeviceBuffer<i32>,
     runs: DeviceBuffer<i32>,
@@ -90,9 +91,9 @@ struct Structure {
     medium: Medium,
 }
 
-/// Long rows.
+/// Long rows, their groups and their tasks.
 struct Long {
-    /// rows + 1: the first group of each.
+    /// First group of each long row, and the number of all groups.
     groups: DeviceBuffer<i64>,
     group_count: usize,
     tasks: DeviceBuffer<Task>,
@@ -100,16 +101,16 @@ struct Long {
     split_tasks: usize,
 }
 
-/// Row-blocks of medium rows.
+/// Row blocks of medium rows.
 struct Medium {
     regular: DeviceBuffer<i64>,
     irregular: DeviceBuffer<i64>,
     ends: DeviceBuffer<u16>,
-    /// Regular blocks and irregular entries.
+    /// Numbers of regular blocks and of irregular entries.
     totals: (usize, usize),
 }
 
-/// The kernels' `Order`.
+/// Order of the results, laid out as the kernels' `Order`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Order {
@@ -123,12 +124,12 @@ struct Order {
 unsafe impl Parameter for Order {}
 
 impl DeviceDasp {
-    /// Arranges rows of op(A); `keep_map`: [`DeviceDasp::refill`] will be used. Blocks,
-    /// but what fills the arrays may be under way. The operand lives until the
-    /// stream has been waited for.
+    /// Builds the layout from rows of op(A); `keep_map`: [`DeviceDasp::refill`] will be used. Blocks, but
+    /// kernels that fill the arrays may still be pending. The operand must live until the stream has been
+    /// waited for.
     ///
-    /// Temporary memory: 16 bytes a row, 24 a long row, and 4 a slot (8 from 2^32
-    /// entries on) where the map is not kept.
+    /// Temporary memory: 16 bytes per row, 24 per long row, and 4 per slot (8 from 2^32 entries on) where the
+    /// map is not kept.
     pub fn build(
         cx: &Context,
         device: &Arc<Device>,
@@ -143,7 +144,7 @@ impl DeviceDasp {
         tools.columns(&rows, &map, &columns)?;
         let values = DeviceBuffer::<u8>::new(cx, shape.slot_count().saturating_mul(value_type.size()))?;
         let kernel = values::gather(device, value_type, map.bits())?;
-        // The rows are conjugated already.
+        // The rows have been conjugated already.
         fill(cx, device, &kernel, &map, rows.values, false, &values, shape.slot_count())?;
         if keep_map {
             if let Operand::Canonical(copy) = operand {
@@ -172,8 +173,8 @@ impl DeviceDasp {
         })
     }
 
-    /// Enqueues new values in the order of the user's array; no allocation and
-    /// no wait. False, and nothing is done, if the map was not kept.
+    /// Enqueues the gathering of new values from an array in the user's order, without allocation or wait.
+    /// Returns false, and does nothing, if the map was not kept.
     pub fn refill(&self, cx: &Context, values: Address) -> Result<bool> {
         let Some((map, kernel)) = &self.map else {
             return Ok(false);
@@ -183,8 +184,8 @@ impl DeviceDasp {
         Ok(true)
     }
 
-    /// The same from rows of op(A) of the same pattern, where the map was not kept:
-    /// makes it again. The arrays stay where they are. Blocks.
+    /// Refills the values from rows of op(A) with the same pattern where the map was not kept, by making the
+    /// map again. The arrays stay where they are. Blocks.
     pub fn rebuild(&self, cx: &Context, operand: &Operand) -> Result<()> {
         let tools = Tools { cx, device: &self.device };
         let rows = operand.rows();
@@ -195,12 +196,12 @@ impl DeviceDasp {
         memory::synchronize(cx.stream)
     }
 
-    /// Slots for values over stored entries.
+    /// Ratio of slots for values to stored entries.
     pub fn fill_ratio(&self) -> f64 {
         self.shape.fill_ratio(self.entries as usize)
     }
 
-    /// The stream has been waited for since `build`.
+    /// Records that the stream has been waited for since `build`, so no work on the buffers is pending.
     pub fn seal(&mut self) {
         self.values.seal();
         self.columns.seal();
@@ -217,7 +218,7 @@ impl DeviceDasp {
     }
 }
 
-/// Values through a map; `kernel` is the one for their type and the map's.
+/// Gathers values through a map; `kernel` must be the one for their type and the map's width.
 #[allow(clippy::too_many_arguments)]
 fn fill(
     cx: &Context,
@@ -229,14 +230,14 @@ fn fill(
     to: &DeviceBuffer<u8>,
     slots: usize,
 ) -> Result<()> {
-    // SAFETY: the map has a place in `from`, or padding, for each slot of `to`.
+    // SAFETY: for each slot of `to` the map has a position in `from`, or padding.
     unsafe {
         launch!(kernel, blocks(device, slots as i64), 256, 0, cx.stream;
             from, map.at(0), slots as i64, i32::from(conjugate), to.address())
     }
 }
 
-/// What the kernels run with.
+/// Context and device for the kernels of the conversion.
 struct Tools<'a> {
     cx: &'a Context,
     device: &'a Arc<Device>,
@@ -263,8 +264,8 @@ impl Tools<'_> {
         Ok(Structure { shape, histogram, map, order, runs, long, medium })
     }
 
-    /// Rows by descending length, long ones first in their own order, and how many
-    /// there are of each key.
+    /// Sorts the rows by descending length, where long rows come first in their own order, and counts the
+    /// rows with each key.
     fn sort(&self, rows: &Rows) -> Result<(DeviceBuffer<u32>, Vec<u64>)> {
         let (cx, n) = (self.cx, rows.rows as usize);
         let keys = [DeviceBuffer::<u32>::new(cx, n)?, DeviceBuffer::new(cx, n)?];
@@ -272,7 +273,7 @@ impl Tools<'_> {
         let histogram = DeviceBuffer::<u64>::zeroed(cx, KEYS)?;
         if n > 0 {
             let kernel = KEYS_OF_ROWS.load(self.device, (rows.offset_type,))?;
-            // SAFETY: rows + 1 offsets of this type; n keys and numbers; KEYS counts.
+            // SAFETY: there are rows + 1 offsets of this type, n keys and numbers, and KEYS counts.
             unsafe {
                 launch!(kernel, self.blocks(n), 256, 0, cx.stream;
                     rows.offsets, rows.rows, keys[0].address(), numbers[0].address(), histogram.address())?;
@@ -288,7 +289,7 @@ impl Tools<'_> {
 
     /// Scans `count` numbers and one 0 behind them, in place; returns their sum.
     fn scan(&self, numbers: &DeviceBuffer<i64>, count: usize) -> Result<usize> {
-        // SAFETY: the array has that many.
+        // SAFETY: the array has that many elements.
         unsafe { device_wide::exclusive_scan(self.cx, numbers.address(), numbers.address(), count + 1)? };
         Ok(numbers.read(count, 1)?[0] as usize)
     }
@@ -302,7 +303,7 @@ impl Tools<'_> {
             return Ok(Long { groups, group_count: 0, tasks, splits, split_tasks: 0 });
         }
         let kernel = COUNT_LONG.load(self.device, (rows.offset_type,))?;
-        // SAFETY: the first `count` of the sorted rows are long; count + 1 numbers each.
+        // SAFETY: the first `count` of the sorted rows are long; each array has `count` + 1 numbers.
         unsafe {
             launch!(kernel, self.blocks(count + 1), 256, 0, cx.stream;
                 rows.offsets, sorted.address(), count as i64, groups.address(), task_starts.address(),
@@ -320,7 +321,7 @@ impl Tools<'_> {
                 sorted.address(), count as i64, groups.address(), task_starts.address(), split_starts.address(),
                 task_count as i64, tasks.address(), splits.address())?;
         }
-        // Each of the other rows has one task.
+        // Each row that is not split has one task.
         let split_tasks = task_count - (count - split_count);
         Ok(Long { groups, group_count, tasks, splits, split_tasks })
     }
@@ -333,8 +334,8 @@ impl Tools<'_> {
         let mut totals = (0, 0);
         if count > 0 {
             let kernel = COUNT_ROW_BLOCKS.load(self.device, (rows.offset_type,))?;
-            // SAFETY: the sorted rows behind the long ones are medium; count + 1
-            // numbers each, and 8 · count ends.
+            // SAFETY: the sorted rows behind the long ones are medium; there are `count` + 1 numbers of each
+            // kind, and 8 · `count` ends.
             unsafe {
                 launch!(kernel, self.blocks(4 * count + 1), 256, 0, cx.stream;
                     rows.offsets, sorted.at(classes.long), classes.medium as i64, count as i64,
@@ -345,7 +346,7 @@ impl Tools<'_> {
         Ok(Medium { regular, irregular, ends, totals })
     }
 
-    /// The rows in the order of the results.
+    /// Lists the rows in the order of the results.
     fn order(&self, shape: &Shape, sorted: &DeviceBuffer<u32>) -> Result<DeviceBuffer<i32>> {
         let out = DeviceBuffer::<i32>::new(self.cx, shape.result_count())?;
         let parts = [
@@ -364,18 +365,18 @@ impl Tools<'_> {
             threes: shape.threes() as i64,
         };
         let kernel = self.kernel("dasp_order")?;
-        // SAFETY: the sources are places of sorted rows.
+        // SAFETY: the sources are ranges of the sorted rows.
         unsafe {
             launch!(kernel, self.blocks(out.len()), 256, 0, self.cx.stream; sorted.address(), order, out.address())?;
         }
         Ok(out)
     }
 
-    /// First rows of results whose rows follow each other.
+    /// Lists, for each run of results, the first row if the rows of the run are consecutive.
     fn runs(&self, order: &DeviceBuffer<i32>) -> Result<DeviceBuffer<i32>> {
         let out = DeviceBuffer::<i32>::new(self.cx, order.len().div_ceil(RUN))?;
         let kernel = self.kernel("dasp_runs")?;
-        // SAFETY: one run for each 32 places, or what is left of them.
+        // SAFETY: there is one run for each 32 results, or for the rest of them.
         unsafe {
             launch!(kernel, self.blocks(4 * order.len()), 256, 0, self.cx.stream;
                 order.address(), order.len() as i64, out.address())?;
@@ -393,7 +394,7 @@ impl Tools<'_> {
         medium: &Medium,
     ) -> Result<Numbers> {
         let stream = self.cx.stream;
-        // The largest number is padding.
+        // The largest number marks padding.
         let is_wide = rows.nnz >= i64::from(u32::MAX) || is_wide();
         let map = Numbers::new(self.cx, shape.slot_count(), is_wide)?;
         let (widths, classes) = ((rows.offset_type, map.bits()), &shape.classes);
@@ -401,7 +402,7 @@ impl Tools<'_> {
         if long.group_count > 0 {
             let kernel = MAP_LONG.load(self.device, widths)?;
             let grid = self.blocks(long.group_count.saturating_mul(GROUP));
-            // SAFETY: rows + 1 offsets of this type; the part has 64 slots a group.
+            // SAFETY: there are rows + 1 offsets of this type; the part has 64 slots per group.
             unsafe {
                 launch!(kernel, grid, 256, 0, stream;
                     rows.offsets, rows.base, sorted.address(), classes.long as i64, long.groups.address(),
@@ -411,7 +412,7 @@ impl Tools<'_> {
         if classes.medium > 0 {
             let kernel = MAP_MEDIUM.load(self.device, widths)?;
             let grid = self.blocks(classes.row_blocks().saturating_mul(4 * WARP));
-            // SAFETY: as above; the parts have the slots that the scans say.
+            // SAFETY: as above; the parts have as many slots as the scans say.
             unsafe {
                 launch!(kernel, grid, 256, 0, stream;
                     rows.offsets, rows.base, sorted.at(classes.long), classes.medium as i64,
@@ -436,21 +437,20 @@ impl Tools<'_> {
     fn columns(&self, rows: &Rows, map: &Numbers, columns: &DeviceBuffer<i32>) -> Result<()> {
         let kernel = COLUMNS.load(self.device, (rows.index_type, map.bits()))?;
         let slots = columns.len();
-        // SAFETY: the map has a place among the columns, or padding, for each slot.
+        // SAFETY: for each slot the map has a position among the columns, or padding.
         unsafe {
             launch!(kernel, self.blocks(slots), 256, 0, self.cx.stream;
                 rows.indices, rows.base, map.at(0), slots as i64, columns.address())
         }
     }
 
-    /// From places in the copy to places in the user's values.
+    /// Changes the map from positions in the canonical copy to positions in the user's array.
     fn compose(&self, positions: &Positions, map: &mut Numbers, slots: usize) -> Result<()> {
         let Positions::Kept(positions) = positions else {
             return Ok(());
         };
         let kernel = COMPOSE.load(self.device, (map.bits(),))?;
-        // SAFETY: nnz positions; the map has a place among them, or padding, for
-        // each slot.
+        // SAFETY: there are nnz positions; for each slot the map has an index into them, or padding.
         unsafe {
             launch!(kernel, self.blocks(slots), 256, 0, self.cx.stream;
                 positions.address(), slots as i64, map.at(0))

@@ -1,5 +1,5 @@
-//! The arrays against the host's, to the bit, and products against a naive loop.
-//! Without a device the tests say so and pass.
+//! Tests of the arrays against the host's, bit for bit, and of products against a naive loop. Without a
+//! device the tests say so and pass.
 
 use bytemuck::Zeroable;
 use num_complex::Complex64;
@@ -24,11 +24,11 @@ const N: Operation = Operation::NonTranspose;
 const OPS: [Operation; 3] = [N, Operation::Transpose, Operation::ConjugateTranspose];
 
 thread_local! {
-    /// Maps are 64-bit whatever the number of entries, which no test can reach.
+    /// Set by tests to make maps 64 bits wide, which no test matrix is large enough to require.
     pub(super) static WIDE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// A device with a stream, or `None` where there is none.
+/// Opens a device and makes a stream, or returns `None` if there is no device.
 fn device() -> Option<(Arc<Device>, Stream)> {
     let device = testing::device()?;
     let stream = Stream::new(device.ordinal()).unwrap();
@@ -76,7 +76,7 @@ impl Copied {
     }
 }
 
-/// Rows of every class, enough of the short ones to piece together.
+/// Lengths of rows of every class, with enough short rows to be pieced together.
 fn lengths(seed: u64, rows: usize) -> Vec<usize> {
     let mut random = Random::new(seed);
     let mut out: Vec<usize> = (0..rows)
@@ -90,7 +90,7 @@ fn lengths(seed: u64, rows: usize) -> Vec<usize> {
     out
 }
 
-/// All arrays of a device's layout are those of the host's.
+/// Asserts that all arrays of the device's layout are equal to the host's.
 fn same<V: Element>(found: &DeviceDasp, expected: &DaspLayout<V>, what: &str) {
     fn read<T: Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
         buffer.read(0, buffer.len()).unwrap()
@@ -110,7 +110,7 @@ fn same<V: Element>(found: &DeviceDasp, expected: &DaspLayout<V>, what: &str) {
     assert_eq!(found.fill_ratio(), expected.fill_ratio(), "{what}");
 }
 
-/// Builds on both sides and compares, before and after an update.
+/// Builds the layout on the device and on the host and compares them, before and after an update.
 fn check_arrays<C: Combo>(
     (device, cx): (&Arc<Device>, &Context),
     matrix: &Matrix<C::A>,
@@ -157,7 +157,7 @@ fn arrays_are_those_of_the_host() {
             for base in [IndexBase::Zero, IndexBase::One] {
                 let mut random = Random::new(3);
                 let matrix = Matrix::<Complex64>::random::<Complex64>(&mut random, base, 3000, &lengths);
-                // What 32-bit offsets count has maps of 32 bits.
+                // Matrices with 32-bit offsets always have 32-bit maps.
                 let widths = WIDTHS.into_iter().filter(|&(offsets, _)| !wide || offsets == IndexType::I64);
                 for (widths, keep) in widths.flat_map(|w| [(w, false), (w, true)]) {
                     for op in OPS {
@@ -188,7 +188,7 @@ fn arrays_are_those_of_the_host() {
     sizes::<C32>((&device, &cx));
 }
 
-/// Memory of executions: a workspace full of NaN and counters of zero.
+/// Memory for executions: a workspace full of NaN, and counters that are zero.
 struct Execution {
     cx: Context,
     _workspace: DeviceBuffer<u8>,
@@ -211,7 +211,7 @@ fn vector<V: Element>(buffer: &DeviceBuffer<V>) -> DenseVector {
     DenseVector { len, values: buffer.address(), value_type: V::TYPE, writable: true }
 }
 
-/// y = alpha · op(A) · x + beta · y0 on the device, twice, with the same bits.
+/// Computes y = alpha · op(A) · x + beta · y0 on the device twice, and asserts that both have the same bits.
 fn run<C: Combo>(
     (device, cx): (&Arc<Device>, &Context),
     matrix: &Matrix<C::A>,
@@ -238,7 +238,7 @@ fn run<C: Combo>(
     first
 }
 
-/// x, y before and y after.
+/// Vectors x, y before and y after the product.
 type Vectors<'a, C> = (&'a [<C as Combo>::X], &'a [<C as Combo>::Y], &'a [<C as Combo>::Y]);
 
 fn compare<C: Combo>(
@@ -282,7 +282,7 @@ where
             let (x, y0) = (random.numbers(k as usize), random.numbers::<C::Acc, C::Y>(m as usize));
             for (alpha, beta) in [(1.3, -0.7), (-0.4, 0.0), (0.0, 1.7), (0.0, 0.0)] {
                 let scalars = (number(alpha), number(beta));
-                // What is not read may be anything.
+                // Values that must not be read are NaN.
                 let nan = |len: usize| vec![C::Y::round(C::Acc::new(f64::NAN.into())); len];
                 let y0 = if beta == 0.0 { nan(y0.len()) } else { y0.clone() };
                 let y = run::<C>(on, &matrix, op, scalars, (&x, &y0));
@@ -314,7 +314,7 @@ fn every_combination_agrees_with_a_naive_loop() {
     check_products::<C64>(on);
 }
 
-/// Warps with 1, 2 and 4 row-blocks, and the limits between them.
+/// Tests warps with 1, 2 and 4 row blocks, and the limits between them.
 #[test]
 fn many_medium_rows_agree() {
     let Some((device, stream)) = device() else { return };
@@ -322,7 +322,7 @@ fn many_medium_rows_agree() {
     let _entered = device.enter().unwrap();
     let mut random = Random::new(17);
     for rows in [59_989, 59_990, 100_001, 400_001] {
-        // The last row-blocks have no regular block, or one.
+        // The last row blocks have no regular block, or one.
         let lengths: Vec<usize> = (0..rows)
             .map(|_| if random.below(9) == 0 { 5 + random.below(60) } else { 5 + random.below(4) })
             .collect();
@@ -333,7 +333,7 @@ fn many_medium_rows_agree() {
     }
 }
 
-/// More split rows than counters: neighbours share one.
+/// Tests more split rows than counters, so that neighbours share a counter.
 #[test]
 fn many_split_rows_share_counters() {
     let Some((device, stream)) = device() else { return };
@@ -341,7 +341,7 @@ fn many_split_rows_share_counters() {
     let _entered = device.enter().unwrap();
     let mut random = Random::new(19);
     for rows in [COUNTERS, COUNTERS + 1, 3 * COUNTERS + 5] {
-        // Rows of one task lie between them.
+        // Rows of one task are between the split rows.
         let lengths: Vec<usize> = (0..2 * rows)
             .map(|row| if row % 2 == 0 { 1025 + random.below(40) + row % 64 / 62 * 3000 } else { 300 })
             .collect();
@@ -352,8 +352,8 @@ fn many_split_rows_share_counters() {
     }
 }
 
-/// Inf and NaN in x and in A reach the rows that store an entry there, and no
-/// row that shares a block, a pieced row or padding with them.
+/// Asserts that Inf and NaN in x and in A reach the rows that store an entry there, and no row that shares a
+/// block, a pieced row or padding with them.
 fn check_probes<C: Combo>(on: (&Arc<Device>, &Context))
 where
     C::Acc: Number,
@@ -362,7 +362,7 @@ where
     let mut lengths = vec![300, 1100, 260, 9, 9, 8, 7, 7, 7, 6, 6, 5, 5];
     lengths.extend((0..90).map(|row| [1, 3, 2, 4, 0][row % 5]));
     let rows = lengths.len();
-    // Row i reads element i alone, column 0 excepted: nothing reads it.
+    // Row i reads only element i + 1 of x; nothing reads element 0.
     let mut matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, rows + 1, &lengths);
     for at in 0..matrix.entries.len() {
         let row = matrix.entries[at].0;
@@ -377,7 +377,7 @@ where
         x[0] = C::X::round(poison);
         assert!(finite(&run::<C>(on, &matrix, N, (one, zero), (&x, &y0))).iter().all(|&finite| finite));
         x[0] = C::X::round(one);
-        // Every seventh row, so that neighbours in a block differ.
+        // Every seventh row is bad, so that neighbours in a block differ.
         for first in 0..7 {
             let is_bad = |row: usize| row % 7 == first && lengths[row] > 0;
             let expected: Vec<bool> = (0..rows).map(|row| !is_bad(row)).collect();
@@ -386,7 +386,7 @@ where
                 .collect();
             let y = run::<C>(on, &matrix, N, (one, zero), (&poisoned, &y0));
             assert_eq!(finite(&y), expected, "{} x", C::TYPES.describe());
-            // The same rows' last entries.
+            // The last entries of the same rows.
             let values = matrix.values.clone();
             for at in 0..values.len() {
                 let row = matrix.entries[at].0;
@@ -418,7 +418,7 @@ fn infinities_and_nans_stay_in_their_rows() {
     check_probes::<C64>(on);
 }
 
-/// New values and the product, captured into a graph and replayed.
+/// Captures new values and the product into a graph and replays it.
 #[test]
 fn updates_and_products_can_be_captured() {
     let Some((device, stream)) = device() else { return };

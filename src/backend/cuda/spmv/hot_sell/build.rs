@@ -1,4 +1,4 @@
-//! Makes the arrays of src/format/hot_sell.rs on the device (kernels/format/hot_sell.cu).
+//! Builder of the arrays of src/format/hot_sell.rs on the device (kernels/format/hot_sell.cu).
 
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::device_wide::{self, Narrow};
@@ -30,22 +30,22 @@ kernel_kinds! { "format/hot_sell" {
             for [BITS, widths(), ["32"]], [BITS, wide_offsets(), ["64"]];
 } }
 
-/// The hot columns.
+/// Hot columns and their codes.
 pub(super) struct HotColumns {
-    /// Ascending.
+    /// Hot columns, ascending.
     pub list: DeviceBuffer<u32>,
-    /// What stands for padding, then for each column.
+    /// Code that is stored for padding, then the code for each column.
     codes: DeviceBuffer<u32>,
 }
 
-/// The layout on the device.
+/// Layout `hot_sell` on the device.
 pub(super) struct Arrays {
     pub rows: i64,
     pub nnz: i64,
     pub filled: u64,
     pub order: DeviceBuffer<u32>,
     pub heads: DeviceBuffer<SliceHead>,
-    /// Slices that are parts.
+    /// Number of slices that are pieces of split rows.
     pub parts: usize,
     pub long_rows: DeviceBuffer<LongRow>,
     pub values: DeviceBuffer<u8>,
@@ -54,7 +54,7 @@ pub(super) struct Arrays {
     pub origins: Option<Numbers>,
 }
 
-/// What the kernels run with.
+/// Context, device and rows for the kernels of the conversion.
 pub(super) struct Build<'a> {
     pub cx: &'a Context,
     pub device: &'a Device,
@@ -66,7 +66,7 @@ impl Build<'_> {
         self.device.modules().kernel(CONVERT, name)
     }
 
-    /// Entries of each column, of every `stride`-th entry, and how many columns have so many.
+    /// Counts the entries of each column among every `stride`-th entry, and how many columns have each count.
     fn count(&self, stride: i64) -> Result<(DeviceBuffer<u32>, Vec<u32>)> {
         let (cx, rows) = (self.cx, self.rows);
         let counts = DeviceBuffer::<u32>::zeroed(cx, rows.cols as usize)?;
@@ -74,7 +74,8 @@ impl Build<'_> {
         let count = COUNT.load(self.device, (rows.index_type,))?;
         let histogram = self.kernel("hot_histogram")?;
         let grid = blocks(self.device, rows.nnz.div_euclid(stride) + 1);
-        // SAFETY: nnz columns of this type, which have been validated, a count a column, BUCKETS buckets.
+        // SAFETY: there are nnz columns of this type, which have been validated, one count per column, and
+        // BUCKETS buckets.
         unsafe {
             launch!(count, grid, CONVERT_THREADS, 0, cx.stream;
                 rows.indices, rows.base, rows.nnz, stride, counts.address())?;
@@ -85,7 +86,7 @@ impl Build<'_> {
         Ok((counts, buckets))
     }
 
-    /// Up to `most` hot columns, where they have at least this share of the entries. Blocks.
+    /// Finds up to `most` hot columns; `None` unless they have at least this share of the entries. Blocks.
     pub(super) fn hot_columns(&self, most: usize, least_share: f64) -> Result<Option<HotColumns>> {
         let (cx, rows) = (self.cx, self.rows);
         let is_enough = |limit: &HotLimit, entries: i64| {
@@ -108,8 +109,8 @@ impl Build<'_> {
         let codes = DeviceBuffer::<u32>::new(cx, rows.cols as usize + 1)?;
         let grid = blocks(self.device, rows.cols);
         let (flags, encode) = (self.kernel("hot_flags")?, self.kernel("hot_codes")?);
-        // SAFETY: a count and a number a column, codes for each and one more; the histogram of the
-        // counts says how many columns are hot.
+        // SAFETY: there is one count and one number per column, and one more code than columns; the histogram
+        // of the counts says how many columns are hot.
         unsafe {
             launch!(flags, grid, CONVERT_THREADS, 0, cx.stream;
                 counts.address(), rows.cols, bucket, before.address())?;
@@ -121,14 +122,14 @@ impl Build<'_> {
         Ok(Some(HotColumns { list, codes }))
     }
 
-    /// Rows by descending length, and how many are longer than each bound.
+    /// Sorts the rows by descending length, and counts the rows that are longer than each bound.
     fn order(&self, rules: Rules, longest: i64) -> Result<(DeviceBuffer<u32>, [u64; CLASSES + 1])> {
         let (cx, rows) = (self.cx, self.rows);
         let count = rows.rows as usize;
         let keys = [DeviceBuffer::<u32>::new(cx, count)?, DeviceBuffer::new(cx, count)?];
         let numbers = [DeviceBuffer::<u32>::new(cx, count)?, DeviceBuffer::new(cx, count)?];
         let kernel = KEYS.load(self.device, (rows.offset_type,))?;
-        // SAFETY: rows + 1 offsets, a key and a number a row.
+        // SAFETY: there are rows + 1 offsets, and one key and one number per row.
         unsafe {
             launch!(kernel, blocks(self.device, rows.rows), CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.rows, longest, keys[0].address(), numbers[0].address())?;
@@ -136,11 +137,11 @@ impl Build<'_> {
         let key_bits = (longest as u64).checked_ilog2().map_or(1, |log2| log2 + 1);
         let sorted =
             device_wide::sort_pairs::<Narrow>(cx, keys.each_ref(), numbers.each_ref(), count, key_bits)?;
-        // Longer than a bound is a key of less than the longest row's length less the bound.
+        // A row is longer than a bound if its key is less than the longest row's length minus the bound.
         let bounds: Vec<i64> = rules.bounds().iter().map(|&bound| longest - bound as i64).collect();
         let bounds = DeviceBuffer::from_slice(cx, &bounds)?;
         let longer = DeviceBuffer::<u64>::new(cx, CLASSES + 1)?;
-        // SAFETY: the sorted keys, as many bounds and counts as threads.
+        // SAFETY: there are the sorted keys, and as many bounds and counts as threads.
         unsafe {
             launch!(self.kernel("hot_classes")?, 1, (CLASSES + 1) as u32, 0, cx.stream;
                 keys[sorted].address(), rows.rows, bounds.address(), longer.address())?;
@@ -151,9 +152,10 @@ impl Build<'_> {
         Ok((order, std::array::from_fn(|bound| longer[bound])))
     }
 
-    /// Makes the layout of rows that have been validated, of which the longest has so many entries;
-    /// without `rows.values` no values are stored. `origins`: updates will come, whose values are at
-    /// these positions. None where it has more than `most_cut` rows that are cut. Blocks.
+    /// Makes the layout of rows that have been validated, the longest of which has `longest` entries; without
+    /// `rows.values` no values are stored. `origins` is given if values will be updated, with the positions
+    /// of the user's values. `None` if more than `most_cut` rows are split, or if a number exceeds the
+    /// layout's limits. Blocks.
     pub(super) fn run(
         &self,
         rules: Rules,
@@ -176,7 +178,8 @@ impl Build<'_> {
         }
         let parts_before = DeviceBuffer::<i64>::zeroed(cx, cut as usize + 1)?;
         let kernel = PARTS.load(device, (rows.offset_type,))?;
-        // SAFETY: rows + 1 offsets, a row a place, and a number for each row that is cut.
+        // SAFETY: there are rows + 1 offsets, one row per element of `order`, and one number for each split
+        // row.
         unsafe {
             launch!(kernel, blocks(device, cut), CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, order.address(), cut, limit, parts_before.address())?;
@@ -191,7 +194,7 @@ impl Build<'_> {
         let steps = DeviceBuffer::<i64>::zeroed(cx, slices as usize + 1)?;
         let classes_there = DeviceBuffer::<Classes>::from_slice(cx, &[classes])?;
         let kernel = HEADS.load(device, (rows.offset_type,))?;
-        // SAFETY: as above; the classes and the parts say how many slices there are.
+        // SAFETY: as above; the classes and the pieces say how many slices there are.
         unsafe {
             launch!(kernel, blocks(device, slices), CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, order.address(), classes_there.address(), limit, parts_before.address(),
@@ -206,8 +209,8 @@ impl Build<'_> {
         let (origins, from) = sell::origins_of(cx, slots, rows.nnz, origins)?;
         let (to, position) = sell::parts(origins.as_ref());
         let kernel = FILL.load(device, (bits_of_values(value_type)?, rows.widths(), position))?;
-        // SAFETY: as above; values (both arrays or none), columns and positions have a slot each,
-        // `from` a position an entry.
+        // SAFETY: as above; values (both arrays or none), columns and positions have one element per slot,
+        // and `from` has one position per entry.
         unsafe {
             launch!(kernel, warps(slices)?, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, order.address(), limit, slices,
@@ -246,7 +249,7 @@ impl Arrays {
         }
     }
 
-    /// Slots for values.
+    /// Number of slots for values.
     pub(super) fn slots(&self) -> usize {
         self.columns.len()
     }

@@ -1,4 +1,4 @@
-//! Arrays against those that the CPU makes, to the bit; products against sums. Skipped without a
+//! Tests of the arrays against the CPU's, bit for bit, and of products against sums. Skipped without a
 //! device.
 
 use bytemuck::Pod;
@@ -22,7 +22,7 @@ use testkit::Random;
 const WIDTHS: [(IndexType, IndexType); 3] =
     [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
 
-/// Any matrix, in slices of few entries.
+/// Demands that any matrix meets, with slices of few entries.
 const ANY: Demands = Demands { entries: 0, x_bytes: 0, share: 0.0, most: 100, rules: SMALL };
 
 fn elements<T: Pod>(bytes: &DeviceBuffer<u8>) -> Vec<T> {
@@ -122,8 +122,8 @@ fn only_skewed_matrices_have_hot_columns() {
     }
 }
 
-/// Rows of all lengths, some of which are cut; the columns that are multiples of 7 have most entries, odd
-/// ones and column 0 none.
+/// Makes a pattern with rows of all lengths, some of which are split. Most entries are in columns that are
+/// multiples of 14; odd columns and column 0 have none.
 fn pattern() -> Pattern {
     let mut random = Random::new(11);
     let mut lengths: Vec<usize> = (0..6000)
@@ -151,7 +151,7 @@ where
 {
     let pattern = pattern();
     let mut random = Random::new(3);
-    // What no entry has must not be read.
+    // Elements of x whose column has no entry must not be read.
     let x =
         (0..pattern.cols).map(|column| if column == 0 || column % 2 == 1 { f64::NAN } else { random.real() });
     let x: Vec<C::X> = round::<C, _>(&x.collect::<Vec<_>>());
@@ -190,7 +190,7 @@ fn products_are_sums() {
     products::<Bf16F32>(&cx, &device, &[Form::Full, Form::Ones]);
 }
 
-/// y = alpha · A · x + beta · y, run by `enqueue`, which gets what to enqueue.
+/// Computes y = alpha · A · x + beta · y; `enqueue` is given a function that enqueues the product.
 fn execute<C: Combo>(
     cx: &Context,
     plan: &HotSellSpmv,
@@ -218,7 +218,7 @@ fn execute<C: Combo>(
     elements(&y)
 }
 
-/// Complex products of small whole numbers are exact.
+/// Tests complex products of small whole numbers, which are exact.
 #[test]
 fn complex_products_are_exact() {
     let Some((device, cx)) = context_of_device() else { return };
@@ -248,7 +248,7 @@ fn complex_products_are_exact() {
     check!(C64, num_complex::Complex64, f64);
 }
 
-/// Where alpha is 0 neither A nor x is read.
+/// Asserts that neither A nor x is read if alpha is 0.
 #[test]
 fn alpha_zero_reads_nothing() {
     let Some((device, cx)) = context_of_device() else { return };
@@ -265,7 +265,7 @@ fn alpha_zero_reads_nothing() {
     assert!(run(0.5, 3.0).iter().all(|&y| y == 1.5));
 }
 
-/// New values, with and without kept positions, of A and of a copy of its transpose.
+/// Tests new values, with and without kept positions, for A in place and for a copy of its transpose.
 #[test]
 fn values_can_be_updated() {
     let Some((device, cx)) = context_of_device() else { return };
@@ -292,7 +292,7 @@ fn values_can_be_updated() {
     }
 }
 
-/// The cooperative launch goes into a graph, which can be run again.
+/// Captures the cooperative launch into a graph, which is run several times.
 #[test]
 fn products_can_be_captured() {
     let Some((device, cx)) = context_of_device() else { return };

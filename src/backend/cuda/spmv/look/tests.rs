@@ -1,4 +1,4 @@
-//! On a device, against the CPU. Skipped without one.
+//! Tests of the inspection on a device against the CPU. Skipped without a device.
 
 use std::time::Instant;
 
@@ -50,7 +50,7 @@ impl Stored {
     }
 }
 
-/// 1 / 3 and so on, which fit nothing narrower.
+/// Values such as 1 / 3, which no narrower form holds.
 fn thirds(at: usize) -> f64 {
     1.0 / (at + 3) as f64
 }
@@ -77,7 +77,7 @@ fn one_wait<V>(device: &Arc<Device>, cx: &Context, name: &str, a: &OwnedCsr<V>) 
     let inspected = check::inspect(cx, device, &stored.problem.a, stored.problem.op, "A").unwrap();
     assert_eq!(looked.findings.major, inspected.major, "{name}");
     assert_eq!(looked.findings.structure.sorted, inspected.structure.sorted, "{name}");
-    // Of rows that are known to be valid.
+    // Inspection of rows that are known to be valid.
     let seen = Seen::of_rows(cx, device, &stored.problem, &rows).unwrap();
     let marks = |seen: &Seen| seen.same.as_ref().map(|same| same.read(0, same.len()).unwrap());
     assert_eq!((seen.form, seen.shared), (looked.seen.form, looked.seen.shared), "{name}");
@@ -105,7 +105,7 @@ fn values_that_will_be_updated_are_not_looked_at() {
     let stored = Stored::new(&cx, &a, |_| 1.0);
     let form = |problem: &SpmvProblem| look(&cx, &device, problem).unwrap().0.seen.form;
     assert_eq!(form(&stored.problem), Form::Ones);
-    // A kernel that read them would fault.
+    // A kernel that read the values would fault.
     let nowhere = stored.problem.a.with_values(Address::NULL);
     assert_eq!(form(&SpmvProblem { a: nowhere, value_updates: true, ..stored.problem }), Form::Full);
     memory::synchronize(cx.stream).unwrap();
@@ -130,7 +130,7 @@ fn an_error_leaves_nothing_behind() {
         let tight = context(Allocator::new(memory, Address::NULL, 1000));
         let (status, _) = text(look(&tight, &device, &problem));
         assert_eq!((status, tight.allocator.live_bytes()), (Status::InsufficientResources, 0), "{round}");
-        // The pattern is wrong: what a check alone says of it.
+        // The pattern is invalid: the error must be that of the check alone.
         let right = stored.offsets.read(0, stored.offsets.len()).unwrap();
         let mut wrong = right.clone();
         (wrong[700], wrong[9000]) = (i32::MIN, i32::MAX);
@@ -162,9 +162,9 @@ fn a_chosen_plan_is_a_named_one() {
     assert_eq!(cx.allocator.live_bytes(), 0);
 }
 
-/// Median microseconds of what analysis with default effort does, by phase, of the comparison's
-/// matrices of the gallery: the look with its wait, the choice, the building of the layout, and
-/// giving all of it back.
+/// Prints, for the gallery's comparison matrices, the median microseconds of each phase of an analysis with
+/// default effort: the inspection with its wait, the choice, the building of the layout, and the release of
+/// all memory.
 ///
 /// `unit --ignored --nocapture --test-threads 1 cuda::spmv::look::tests::phases`
 #[test]
@@ -186,7 +186,7 @@ fn phases() {
             let mut at = Instant::now();
             let mut lap = |phase: usize, times: &mut [Vec<f64>; 6]| {
                 let us = at.elapsed().as_secs_f64() * 1e6;
-                // The first ones load kernels and map memory.
+                // The first rounds load kernels and map memory.
                 if round >= 5 {
                     times[phase].push(us);
                 }

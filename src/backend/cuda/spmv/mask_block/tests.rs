@@ -1,4 +1,4 @@
-//! Against the layout that the CPU makes, to the bit. Skipped without a device.
+//! Tests against the CPU's layout, bit for bit. Skipped without a device.
 
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
@@ -41,7 +41,8 @@ fn all<T: bytemuck::Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
     buffer.read(0, buffer.len()).unwrap()
 }
 
-/// `longest`: what the device is told of the longest row.
+/// Asserts that the device makes the CPU's layout; `longest` is the length of the longest row that the device
+/// is given.
 fn same(
     cx: &Context,
     device: &Arc<Device>,
@@ -88,7 +89,7 @@ fn the_device_makes_what_the_cpu_makes() {
                     for rules in ALL {
                         same(&cx, &device, &matrix, rules, 54, widths);
                     }
-                    // As if rows were long, so that each eight might have several warps.
+                    // As if rows were long, so that each group of eight rows might have several warps.
                     same(&cx, &device, &matrix, SMALL_FOURS, i64::MAX, widths);
                 }
             }
@@ -102,8 +103,8 @@ fn long_rows_are_walked_in_pieces() {
     let _entered = device.enter().unwrap();
     for widths in WIDTHS {
         for base in [0, 1] {
-            // Long slabs, wide and narrow parts, empty slabs, an entry stored thrice;
-            // rows of which one has all its entries in a piece of another's.
+            // Long slabs, wide and narrow pieces, empty slabs, an entry stored three times, and a row whose
+            // entries are all in one piece of another row.
             let mut lengths = vec![0; 203];
             (lengths[7], lengths[8], lengths[9], lengths[130]) = (17, 9000, 3000, 64);
             (lengths[131], lengths[199], lengths[202]) = (70, 3, 5000);

@@ -1,5 +1,5 @@
-//! Products of values that are kept in a narrower form: the bits of those that are
-//! kept as they are. Skipped without a device.
+//! Tests that products of values in a narrower form have the same bits as products of the full values.
+//! Skipped without a device.
 
 use half::f16;
 
@@ -13,7 +13,7 @@ use crate::support::{Bf16, Bf16F32, Combo, C32, C64, F16, F16F32, F32, F32F64, F
 use crate::types::{Accumulator, Element, IndexBase, IndexType, Operation, Storage};
 use testkit::Random;
 
-/// Accumulators of real products.
+/// Accumulator of real products.
 pub(crate) trait Real: Accumulator {
     fn of(value: f64) -> Self;
     fn get(self) -> f64;
@@ -62,8 +62,8 @@ where
 
 pub(crate) type Pattern = Rows<i32, i32>;
 
-/// Patterns of about this many entries a row: rows of one length whose columns are
-/// runs, rows of all lengths near and far, empty ones, and two that are cut.
+/// Makes a pattern with about `mean` entries per row: rows of one length whose columns are runs, rows of all
+/// lengths with near and far columns, empty rows, and two split rows.
 fn pattern(mean: usize) -> Pattern {
     let mut random = Random::new(mean as u64);
     let mut lengths: Vec<usize> =
@@ -77,7 +77,7 @@ fn pattern(mean: usize) -> Pattern {
     })
 }
 
-/// Values whose narrowest form is this one, at least in fp64.
+/// Makes values whose narrowest form is this one, at least in fp64.
 pub(crate) fn values(form: Form, count: usize) -> Vec<f64> {
     let mut random = Random::new(count as u64 + 7);
     let mut value = |at: usize| match form {
@@ -145,7 +145,7 @@ pub(crate) fn vector<V: Element>(buffer: &DeviceBuffer<u8>) -> DenseVector {
     DenseVector { len, values: buffer.address(), value_type: V::TYPE, writable: true }
 }
 
-/// y = 0.75 · A · x over NaN, and y = −0.5 · A · x + 1.25 · y.
+/// Computes y = 0.75 · A · x over NaN, and then y = −0.5 · A · x + 1.25 · y.
 pub(crate) fn run<C: Combo>(cx: &Context, plan: &dyn SpmvExecutor, rows: usize, x: &[C::X]) -> Vec<C::Y>
 where
     C::Acc: Real,
@@ -174,13 +174,13 @@ pub(crate) fn bits<V: Element>(values: &[V]) -> &[u8] {
     bytemuck::cast_slice(values)
 }
 
-/// y against sums in fp64.
+/// Compares y with sums in fp64.
 pub(crate) fn check_sums<C: Combo>(pattern: &Pattern, values: &[C::A], x: &[C::X], y: &[C::Y], what: &str)
 where
     C::Acc: Real,
 {
     let epsilon = if size_of::<C::Acc>() == 8 { f64::EPSILON } else { f64::from(f32::EPSILON) };
-    // Of storing y, twice.
+    // Rounding error of storing y, twice.
     let store = match C::Y::TYPE {
         DataType::R16F => 1.0 / 512.0,
         DataType::R16BF => 1.0 / 64.0,
@@ -202,8 +202,8 @@ where
     }
 }
 
-/// What a plan of these types makes of the values in this form: what it would make
-/// of them in full, to the bit where both have the same rules, which is returned.
+/// Compares a plan that stores the values in this form with one that stores them in full. Products must have
+/// the same bits where both have the same rules; returns whether they have.
 fn check<C: Combo>(cx: &Context, device: &Arc<Device>, pattern: &Pattern, form: Form, expected: Form) -> bool
 where
     C::Acc: Real,
@@ -237,8 +237,8 @@ fn products_have_the_bits_of_full_values() {
         macro_rules! check {
             ($($combo:ident: $($form:ident as $expected:ident),*;)*) => { $($(
                 let same = check::<$combo>(&cx, &device, &pattern, Form::$form, Form::$expected);
-                // Groups of two entries of short rows, whatever the form; fp64 values in full have half
-                // steps, too.
+                // Short rows have groups of two entries in every form, but full fp64 values have half steps
+                // as well.
                 let has_halves = $combo::TYPES.a == DataType::R64F && Form::$expected != Form::Full;
                 assert!(same || mean > 4 || has_halves);
             )*)* };
@@ -255,7 +255,8 @@ fn products_have_the_bits_of_full_values() {
     }
 }
 
-/// A warp has two slices: with runs, of rows in order of length, one of each, wide ones, the last alone.
+/// Tests warps with two slices: both with runs, with rows sorted by length, one of each kind, wide ones, and
+/// the last slice alone.
 #[test]
 fn pairs_of_slices_give_the_sums() {
     let Some((device, cx)) = context_of_device() else { return };
@@ -286,8 +287,8 @@ fn pairs_of_slices_give_the_sums() {
     }
 }
 
-/// fp64 values are never in full in groups of four, but fp32 values are, with the
-/// same vectors: the kernels of all forms against theirs.
+/// Tests the kernels of all forms with groups of four entries. Full fp64 values never have such groups, but
+/// full fp32 values with the same vectors do.
 #[test]
 fn groups_of_four_have_the_bits_of_full_fp32() {
     let Some((device, cx)) = context_of_device() else { return };
@@ -309,7 +310,7 @@ fn groups_of_four_have_the_bits_of_full_fp32() {
     }
 }
 
-/// Of a copy of op(A), the copy's values are narrowed.
+/// Tests that the values of a copy of op(A) are narrowed.
 #[test]
 fn transposes_are_narrowed() {
     let Some((device, cx)) = context_of_device() else { return };
@@ -327,13 +328,13 @@ fn transposes_are_narrowed() {
         let [kept, full] = plans.each_ref().map(|plan| run::<F32>(&cx, plan, pattern.cols, &x));
         assert!(bits(&kept) == bits(&full), "{form:?}");
     }
-    // Complex values stay.
+    // Complex values are not narrowed.
     let complex = vec![num_complex::Complex64::ONE; pattern.columns.len()];
     let stored = Stored::new(&cx, &pattern, &complex);
     assert_eq!(build::<C64>(&cx, &device, stored.matrix, Operation::Transpose, false).form, Form::Full);
 }
 
-/// New values take the form that fits them: narrower, wider, and back.
+/// Tests that new values take the form that fits them: narrower, wider, and back.
 #[test]
 fn new_values_take_their_own_form() {
     let Some((device, cx)) = context_of_device() else { return };
@@ -351,13 +352,13 @@ fn new_values_take_their_own_form() {
             let fresh = build::<F64>(&cx, &device, stored.matrix, Operation::NonTranspose, false);
             assert_eq!((plan.form, fresh.form), (form, form));
             assert_eq!(plan.details(), form.describe());
-            // A program has asked for it before.
+            // The workspace must not grow, since a program has asked for its size before.
             assert_eq!(plan.workspace_bytes(), workspace);
             let (found, expected) =
                 (run::<F64>(&cx, &plan, pattern.rows(), &x), run::<F64>(&cx, &fresh, pattern.rows(), &x));
             assert!(bits(&found) == bits(&expected), "{form:?}");
         }
-        // Where they are announced, nothing is narrowed at any time.
+        // If updates are announced, values are never narrowed.
         let mut plan = build::<F64>(&cx, &device, first.matrix, Operation::NonTranspose, true);
         let stored = Stored::new(&cx, &pattern, &values(Form::Full, pattern.columns.len()));
         plan.update_values(&cx, stored.matrix.values()).unwrap();
@@ -370,8 +371,8 @@ fn new_values_take_their_own_form() {
     }
 }
 
-/// Only rows that store a column see what x holds there; a stored zero times Inf is
-/// NaN in every form that has zeros.
+/// Tests that an element of x affects only the rows that store its column; a stored zero times Inf is NaN in
+/// every form that has zeros.
 #[test]
 fn padding_brings_nothing_into_y() {
     fn check<C: Combo>(cx: &Context, device: &Arc<Device>, pattern: &Pattern, form: Form)
@@ -384,7 +385,7 @@ fn padding_brings_nothing_into_y() {
         assert_eq!(plan.form, form);
         let heads = plan.arrays.heads.read(0, plan.arrays.heads.len()).unwrap();
         assert!(heads.iter().any(|head| head.flags & WIDE != 0));
-        // The first columns are what padding would read.
+        // Padding would read the first columns.
         for (bad, value) in [(0, f64::INFINITY), (pattern.columns[5000] as usize, f64::NAN)] {
             let mut x = vec![1.0; pattern.cols];
             x[bad] = value;
@@ -410,8 +411,8 @@ fn padding_brings_nothing_into_y() {
     }
 }
 
-/// Slices of all kinds: runs, neighbouring columns, rows that share columns, far columns, of all
-/// small lengths, so with and without a half step, and of one and more lanes an item.
+/// Tests slices of all kinds: runs, neighbouring columns, rows that share columns, and far columns, for all
+/// small lengths, so with and without a half step, and with one and several lanes per item.
 #[test]
 fn slices_of_all_kinds_give_the_sums() {
     fn check<C: Combo>(cx: &Context, device: &Arc<Device>, pattern: &Pattern, what: &str)
@@ -450,7 +451,7 @@ fn slices_of_all_kinds_give_the_sums() {
     }
 }
 
-/// Columns that follow each other: real fp64 values in groups of four, others of 8 bytes not.
+/// Tests consecutive columns: real fp64 values have groups of four, other values of 8 bytes do not.
 #[test]
 fn bands_have_groups_of_their_types() {
     let Some((device, cx)) = context_of_device() else { return };
@@ -469,7 +470,7 @@ fn bands_have_groups_of_their_types() {
     assert_eq!(group::<C64>(&cx, &device, &pattern, &doubles), 2);
 }
 
-/// Rows of several blocks, whose complex sums take two words of a slot.
+/// Tests rows of several blocks, whose complex sums take two words of a slot.
 #[test]
 fn long_rows_of_complex_values() {
     let Some((device, cx)) = context_of_device() else { return };

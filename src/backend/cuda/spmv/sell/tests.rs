@@ -1,4 +1,4 @@
-//! Against the layout that the CPU makes, to the bit. Skipped without a device.
+//! Tests against the CPU's layout, bit for bit. Skipped without a device.
 
 use bytemuck::Pod;
 use half::f16;
@@ -20,7 +20,7 @@ fn elements<T: Pod>(bytes: &DeviceBuffer<u8>) -> Vec<T> {
     bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect()
 }
 
-/// Which rows have the columns of the row before, and entries of items of 2 and of 3.
+/// Marks the rows with the columns of the row before, and counts the entries of items of 2 and of 3 rows.
 fn marks(cx: &Context, device: &Arc<Device>, rows: &Rows) -> (DeviceBuffer<u8>, [usize; 2]) {
     let mut words = Readback::take(cx, device).unwrap();
     let same = look::enqueue_shared(cx, device, rows, words.at(5)).unwrap();

@@ -1,5 +1,5 @@
-//! The layout that the device makes against the host's, to the bit; products
-//! against a naive loop. Skipped without a device.
+//! Tests of the device's layout against the host's, bit for bit, and of products against a naive loop.
+//! Skipped without a device.
 
 use std::cell::Cell;
 
@@ -21,11 +21,11 @@ use crate::types::{Accumulator, DataType, Element, IndexBase, IndexType, Operati
 use testkit::Random;
 
 thread_local! {
-    /// Parts are added by a second launch, however few rows are split.
+    /// Set by tests so that a second launch adds the partial sums, however few rows are split.
     pub(super) static UNCOUNTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Numbers of an accumulator as pairs of doubles.
+/// Accumulator that converts to and from pairs of doubles.
 trait Number: Accumulator {
     fn of(value: Complex64) -> Self;
     fn get(self) -> Complex64;
@@ -51,7 +51,7 @@ fn empty_rows(matrix: &Matrix) -> i64 {
     matrix.offsets.windows(2).filter(|w| w[0] == w[1]).count() as i64
 }
 
-/// Matrices of all kinds: name and matrix.
+/// Makes matrices of all kinds, with their names.
 fn matrices() -> Vec<(String, Matrix)> {
     let mut random = Random::new(5);
     let mut out = vec![];
@@ -80,7 +80,7 @@ fn matrices() -> Vec<(String, Matrix)> {
             out.push((name, Matrix::new(0, 1000, &lengths, |row, entry| (row * 31 + entry * 7) % 1000)));
         }
     }
-    // Few tiles with high halves, and a skewed matrix.
+    // A matrix with few tiles that have high halves, and a skewed matrix.
     let mut few = |row: usize, _| if row % 64 == 5 { random.below(300_000) } else { row + random.below(50) };
     out.push(("few wide tiles".into(), Matrix::new(0, 300_000, &[20; 9000], &mut few)));
     let skewed: Vec<_> = (0..20_000).map(|row| 100_000 / (row + 1)).collect();
@@ -142,7 +142,7 @@ fn same<T: bytemuck::Pod + PartialEq + std::fmt::Debug>(found: &DeviceBuffer<T>,
     }
 }
 
-/// The arrays of the device against the host's, before and after new values.
+/// Compares the arrays of the device with the host's, before and after new values.
 fn compare_layouts<V: Element>(
     device: &Arc<Device>,
     cx: &Context,
@@ -209,7 +209,7 @@ fn device_and_host_make_the_same_layout() {
     }
 }
 
-/// Scratch memory, and counters that are zero.
+/// Workspace, and counters that are zero.
 struct Scratch {
     workspace: DeviceBuffer<u8>,
     counters: DeviceBuffer<u8>,
@@ -233,7 +233,7 @@ fn vector<V: Element>(values: &DeviceBuffer<V>) -> DenseVector {
     DenseVector { len: values.len() as i64, values: values.address(), value_type: V::TYPE, writable: true }
 }
 
-/// y of one execute.
+/// Executes once and returns y.
 fn run<C: Combo>(
     executor: &StreamSpmv,
     scratch: &Scratch,
@@ -311,8 +311,7 @@ where
     }
 }
 
-/// Relative errors of the accumulator and of storing y, and half of y's smallest
-/// number.
+/// Relative errors of the accumulator and of storing y, and half of y's smallest number.
 fn precision<C: Combo>() -> (f64, f64, f64) {
     let accumulator = match C::Acc::TYPE {
         DataType::R32F | DataType::C32F => f64::from(f32::EPSILON),
@@ -340,8 +339,8 @@ fn products_agree_with_a_naive_loop() {
     check_products::<C64>(&device, &cx);
 }
 
-/// Only rows that store a column see what x holds there: not empty rows, whose slots
-/// and the padding read the first column of their tile.
+/// Tests that an element of x affects only the rows that store its column, and not empty rows, whose slots,
+/// like padding, refer to the first column of their tile.
 #[test]
 fn voids_and_padding_bring_nothing_into_y() {
     let Some((device, cx)) = context_of_device() else { return };

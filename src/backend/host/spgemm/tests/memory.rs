@@ -1,10 +1,10 @@
-//! Limits, failures and the threads that allocate.
+//! Tests of memory limits, of failed allocations, and of the threads that allocate.
 
 use std::thread::ThreadId;
 
 use super::*;
 
-/// Counts, fails at the chosen allocation, and notes who called.
+/// Memory that counts allocations, fails at a chosen one, and records the threads that allocate.
 struct Faulty {
     state: Mutex<(usize, usize, Vec<ThreadId>)>,
 }
@@ -32,7 +32,7 @@ fn every_failed_allocation_is_an_error_that_can_be_retried() {
     let entries = skewed(&mut rng, n as usize, 12, Random::integer);
     let a = Stored::new(Format::Csc, (n, n), IndexBase::Zero, WIDTHS[0], &entries);
     let b = Stored::new(Format::Csr, (n, n), IndexBase::Zero, WIDTHS[0], &entries);
-    // By column, as C is stored.
+    // Expected entries by column, as C is stored.
     let mut expected: Vec<_> =
         naive::<F64>(1.0, &entries, &entries).into_iter().map(|((row, col), v)| (row, col, v)).collect();
     expected.sort_by_key(|e| e.1);
@@ -63,7 +63,7 @@ fn every_failed_allocation_is_an_error_that_can_be_retried() {
                 expect_failure(error);
                 executor.symbolic(&cx)
             });
-            // CSC: rows are computed, then transposed.
+            // For CSC, rows are computed and then transposed.
             let c = Stored::room(Format::Csc, (n, n), IndexBase::Zero, WIDTHS[0], nnz.unwrap(), f64::NAN);
             for _ in 0..2 {
                 let held = cx.allocator.live_bytes();
@@ -125,8 +125,8 @@ fn memory_limit_fails_and_a_larger_one_succeeds() {
 
 #[test]
 fn memory_follows_rows_and_entries_not_products() {
-    // 200 equal rows of A choose the same 200 rows of B, each with the same
-    // 100 columns: 4 million products, 20,000 entries.
+    // 200 equal rows of A multiply the same 200 rows of B, each with the same 100 columns: 4 million
+    // products, 20,000 entries.
     let pairs = |rows: i64, cols: i64| {
         (0..rows).flat_map(move |i| (0..cols).map(move |j| (i, j, 1.0))).collect::<Vec<_>>()
     };
@@ -144,8 +144,8 @@ fn memory_follows_rows_and_entries_not_products() {
     assert!(cx.allocator.peak_bytes() < 64 << 10, "{} bytes", cx.allocator.peak_bytes());
 }
 
-/// Limits from nothing to what a product takes without one: the same bits or an error that says
-/// the bytes, after which the plan goes on.
+/// With every limit, from 0 to the peak of a run without one, results have the same bits, or there is an
+/// error that names the bytes, after which the plan can still be used.
 #[test]
 fn a_limit_changes_no_bits() {
     let mut rng = Random::new(47);

@@ -1,5 +1,5 @@
-//! Against a naive product over the stored entries; integer values make sums
-//! exact in any order.
+//! Tests of SpGEMM against a naive product over the stored entries; integer values make sums exact in any
+//! order.
 
 mod memory;
 mod products;
@@ -56,7 +56,7 @@ impl Array {
     }
 }
 
-/// Arrays of a CSR or CSC matrix, as a user would hold them.
+/// A CSR or CSC matrix as a user would store it.
 #[derive(Clone, Debug)]
 struct Stored<V> {
     format: Format,
@@ -70,8 +70,7 @@ struct Stored<V> {
 }
 
 impl<V: Element> Stored<V> {
-    /// Entries (row, column, value) in any order; their order within a row or
-    /// column is kept.
+    /// Stores entries (row, column, value) given in any order; their order within a row or column is kept.
     fn new(
         format: Format,
         shape: (i64, i64),
@@ -106,7 +105,7 @@ impl<V: Element> Stored<V> {
         Self::new(Format::Csr, shape, IndexBase::Zero, WIDTHS[0], entries)
     }
 
-    /// Room for C.
+    /// Allocates arrays for C, filled with wrong indices and the value `v`.
     fn room(
         format: Format,
         shape: (i64, i64),
@@ -150,7 +149,7 @@ impl<V: Element> Stored<V> {
         SparseMatrix { arrays, writable: true, temporary: false }
     }
 
-    /// Entries in storage order.
+    /// Returns the entries in storage order.
     fn entries(&self) -> Vec<(i64, i64, V)> {
         let base = self.base.code() as i64;
         let major = if self.format == Format::Csr { self.rows } else { self.cols };
@@ -167,8 +166,8 @@ impl<V: Element> Stored<V> {
         out
     }
 
-    /// Entries of C by (row, column), after a check that its compressed rows
-    /// or columns ascend strictly.
+    /// Returns the entries of C by (row, column), after a check that its compressed rows or columns ascend
+    /// strictly.
     fn product(&self) -> BTreeMap<(i64, i64), V> {
         let entries = self.entries();
         let key = |e: &(i64, i64, V)| if self.format == Format::Csr { (e.0, e.1) } else { (e.1, e.0) };
@@ -230,14 +229,14 @@ fn scalar<T>(value: &T) -> Address {
     Address::new(value)
 }
 
-/// Plain entries of op.
+/// Returns the entries of op of a matrix.
 fn apply<V: Element>(op: Operation, entries: &[(i64, i64, V)]) -> Vec<(i64, i64, V)> {
     let conjugate = |v: V| if op.conjugates() { v.conjugate() } else { v };
     let swap = |(i, j): (i64, i64)| if op.transposes() { (j, i) } else { (i, j) };
     entries.iter().map(|&(i, j, v)| (swap((i, j)).0, swap((i, j)).1, conjugate(v))).collect()
 }
 
-/// The product of plain entries.
+/// Returns the product of two lists of entries.
 fn naive<C: Combo>(
     alpha: C::Acc,
     a: &[(i64, i64, C::A)],
@@ -257,7 +256,7 @@ fn naive<C: Combo>(
     sums.into_iter().map(|(at, sum)| (at, C::Y::round(alpha * sum))).collect()
 }
 
-/// Random entries, unsorted, some stored twice.
+/// Returns random entries, unsorted and possibly with duplicates.
 fn random<V>(
     random: &mut Random,
     rows: usize,
@@ -275,7 +274,7 @@ fn integers(rng: &mut Random, rows: usize, cols: usize, nnz: usize) -> Vec<(i64,
     random(rng, rows, cols, nnz, Random::integer)
 }
 
-/// alpha · A · B for CSR in fp64 by an executor, into CSR.
+/// Computes alpha · A · B into CSR with an fp64 executor.
 fn run_csr(executor: &mut dyn SpgemmExecutor, cx: &Context, alpha: f64, shape: (i64, i64)) -> Stored<f64> {
     let nnz = executor.symbolic(cx).unwrap();
     let c = Stored::room(Format::Csr, shape, IndexBase::Zero, WIDTHS[0], nnz, f64::NAN);
@@ -287,7 +286,7 @@ fn bits(c: &Stored<f64>) -> Vec<(i64, i64, u64)> {
     c.entries().iter().map(|e| (e.0, e.1, e.2.to_bits())).collect()
 }
 
-/// A matrix with empty rows, a dense row, a dense column and duplicates.
+/// Returns a matrix with empty rows, a dense row, a dense column and duplicates.
 fn skewed(rng: &mut Random, n: usize, mean: usize, value: fn(&mut Random) -> f64) -> Vec<(i64, i64, f64)> {
     let mut entries = random(rng, n, n, mean * n, value);
     entries.retain(|e| e.0 % 7 != 3);

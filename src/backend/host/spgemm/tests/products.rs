@@ -1,4 +1,4 @@
-//! Values and patterns of products.
+//! Tests of the values and patterns of products.
 
 use super::*;
 
@@ -38,7 +38,7 @@ fn every_op_and_format_in_complex() {
             }
         }
     }
-    // CSC N and CSR T for both factors, two formats of C.
+    // Both factors in CSC with N or in CSR with T, in two formats of C.
     assert_eq!(columns_first, 8);
 }
 
@@ -82,7 +82,7 @@ fn threads_and_accumulators_change_no_bit() {
     let array = Rule { small_cols: usize::MAX, ratio: 1, window: 0 };
     let mixed = Rule { small_cols: 0, ratio: 20, window: 0 };
     let mut results = Vec::new();
-    // The skewed rows are not sorted: most of them leave the window.
+    // The skewed rows are not sorted, so most of them leave the window.
     let window = Rule { window: 4096, ..hash };
     for rule in [hash, array, mixed, window, Rule::of(1)] {
         for threads in [1, 2, 5] {
@@ -101,7 +101,7 @@ fn threads_and_accumulators_change_no_bit() {
     };
     assert_eq!(wide, results[0].0);
 
-    // Same order of sums as the naive product over the stored entries.
+    // The sums have the order of the naive product over the stored entries.
     let entries = a.entries();
     let expected = naive::<F64>(1.5, &entries, &entries);
     let expected: Vec<_> = expected.iter().map(|(&(i, j), &v)| (i, j, v.to_bits())).collect();
@@ -114,8 +114,8 @@ fn threads_and_accumulators_change_no_bit() {
     assert_eq!(results[0].1, products);
 }
 
-/// Rows of one pattern one after the other, of other values, as a mesh with three
-/// unknowns a node has them, between empty rows and rows of other patterns.
+/// Consecutive rows have the same pattern with different values, as in a mesh with three unknowns per node,
+/// between empty rows and rows of other patterns.
 #[test]
 fn rows_that_repeat_the_one_before_are_right() {
     let mut rng = Random::new(31);
@@ -148,8 +148,8 @@ fn rows_that_repeat_the_one_before_are_right() {
     }
 }
 
-/// Grids, whose rows follow from each other, and bands, whose rows of C fill windows or
-/// leave gaps in them; now and then a row that is not sorted or that is empty.
+/// The matrices are grids, whose rows follow from each other, and bands, whose rows of C fill windows or
+/// leave gaps in them, with some unsorted and empty rows.
 #[test]
 fn rows_that_lie_near_each_other_are_right() {
     let n = 1200_i64;
@@ -185,7 +185,7 @@ fn rows_that_lie_near_each_other_are_right() {
                 for threads in [1, 3] {
                     let mut executor = executor::<i32, F64>(&cx, &problem).unwrap();
                     (executor.threads, executor.rule) = (threads, rule);
-                    // Again with the columns that the first run has found.
+                    // The second run reuses the columns that the first one has computed.
                     for _ in 0..2 {
                         let c = bits(&run_csr(&mut executor, &cx, 1.5, (n, n)));
                         assert!(c == expected, "{name}, {rule:?}, {threads} threads");
@@ -242,20 +242,20 @@ fn reuse_gives_the_same_bits() {
                     assert!(reused.kept.as_ref().unwrap().known);
                 }
             }
-            // From here on nothing is allocated.
+            // Nothing is allocated from here on.
             let nothing = limited(0);
             let new_a = b.matrix().values();
             reused.update_values(&nothing, new_a, Address::NULL).unwrap();
             for format in FORMATS {
                 assert_eq!(run(&mut reused, &nothing, -2.5, format), run(&mut plain_new, &cx, -2.5, format));
             }
-            // Values of B that are all the same as A's: NULL keeps A's.
+            // Both A and B get A's values.
             reused.update_values(&nothing, a.matrix().values(), a.matrix().values()).unwrap();
             assert_eq!(
                 run(&mut reused, &nothing, 0.75, Format::Csr),
                 run(&mut plain, &cx, 0.75, Format::Csr)
             );
-            // Without kept positions the copies are made again.
+            // Without kept positions the copies are made anew.
             plain.update_values(&cx, new_a, Address::NULL).unwrap();
             assert_eq!(run(&mut plain, &cx, 1.25, Format::Csc), run(&mut plain_new, &cx, 1.25, Format::Csc));
             drop((plain, plain_new, reused));
@@ -282,7 +282,7 @@ fn alpha_zero_reads_no_values() {
             assert!(c.values.iter().all(|v| v.to_bits() == 0));
             assert!(!c.product().is_empty());
         }
-        // The pattern that it found serves a later product.
+        // A later product uses the pattern that was computed here.
         executor.update_values(&cx, clean.matrix().values(), clean.matrix().values()).unwrap();
         let c = run_csr(&mut executor, &cx, -0.5, (60, 60));
         assert_eq!(c.product(), naive::<F64>(-0.5, &clean.entries(), &clean.entries()));
@@ -291,7 +291,7 @@ fn alpha_zero_reads_no_values() {
 
 #[test]
 fn structure_does_not_depend_on_values() {
-    // Row 0 cancels; row 1 meets 0 · Inf.
+    // The sum in row 0 cancels; row 1 has 0 · Inf.
     let a = Stored::csr((2, 2), &[(0, 0, 1.0), (0, 1, -1.0), (1, 0, 0.0)]);
     let b = Stored::csr((2, 3), &[(0, 0, 3.0), (1, 0, 3.0), (0, 2, f64::INFINITY)]);
     let (op, cx) = (Operation::NonTranspose, unlimited());

@@ -1,4 +1,4 @@
-//! Algorithm `tile`.
+//! Tests of algorithm `tile`.
 
 use super::*;
 
@@ -80,8 +80,8 @@ fn shapes_at_the_edge() {
     }
 }
 
-/// Products of one entry are added in the order of A's columns, as by `hash` where rows are sorted
-/// and have no duplicates.
+/// Products of one entry are added in the order of A's columns, like those of `hash` if rows are sorted and
+/// have no duplicates.
 #[test]
 fn bits_are_those_of_hash_and_new_values_are_taken() {
     let mut rng = Random::new(12);
@@ -152,7 +152,7 @@ fn memory_that_is_refused_leaves_the_plan_usable() {
         };
         let Ok(nnz) = executor.symbolic(&cx) else {
             refused[1] += 1;
-            // The memory of another handle.
+            // A context of another handle has enough memory.
             assert_eq!(executor.symbolic(&whole).unwrap(), expected.len() as i64);
             continue;
         };

@@ -1,10 +1,11 @@
-//! Rows of C that are left as they are found.
+//! Tests of products whose rows of C are not sorted.
 
 use super::*;
 
 type Entry = (i64, i64, f64);
 
-/// The product of plain entries, each row in the order of its first products, summed in the order of all.
+/// Returns the product of two lists of entries, each row in the order of its first products; sums are in the
+/// order of all products.
 fn as_found(alpha: f64, a: &[Entry], b: &[Entry]) -> Vec<(i64, i64, u64)> {
     let sums = naive::<F64>(alpha, a, b);
     let mut rows: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
@@ -22,7 +23,8 @@ fn as_found(alpha: f64, a: &[Entry], b: &[Entry]) -> Vec<(i64, i64, u64)> {
     out
 }
 
-/// Rows of a random matrix with long ones, of a grid, whose rows follow from each other, and of bands, some turned.
+/// Returns a random matrix with long rows, a grid, whose rows follow from each other, and bands, one with
+/// some reversed rows.
 fn matrices() -> Vec<(&'static str, i64, Vec<Entry>)> {
     let mut rng = Random::new(17);
     let n = 900_i64;
@@ -43,7 +45,7 @@ fn matrices() -> Vec<(&'static str, i64, Vec<Entry>)> {
         _ => (i - 9..i + 12).step_by(2).collect(),
     });
     let mut random = skewed(&mut rng, n as usize, 6, Random::real);
-    // Rows in order, the entries of each as they are.
+    // Rows are in order, and the entries of each row stay in their order.
     random.sort_by_key(|entry| entry.0);
     vec![("grid", n, grid), ("band", n, band), ("band, some rows turned", n, turned), ("random", n, random)]
 }
@@ -77,7 +79,7 @@ fn rows_are_in_the_order_of_their_first_products() {
             (problem.value_updates, problem.sorted_output) = (keep, false);
             for rule in [hash, array, mixed] {
                 for threads in [1, 3] {
-                    // The pattern is found by a product, and by alpha = 0.
+                    // The pattern is computed by a product, and by one with alpha = 0.
                     let runs = found::<i32>(&problem, rule, threads, n, &[1.5, 0.0, 1.5]);
                     assert!(
                         runs == [&expected[..], &zeros, &expected],
@@ -96,7 +98,7 @@ fn rows_are_in_the_order_of_their_first_products() {
     }
 }
 
-/// Windows give ascending rows for nothing: they stay, and rows of the same entries are there whatever alpha is.
+/// Rows computed in windows ascend without sorting and stay so; the order of a row does not depend on alpha.
 #[test]
 fn rows_in_windows_ascend() {
     let op = Operation::NonTranspose;
@@ -145,7 +147,7 @@ fn rows_in_windows_ascend() {
     assert!(counts.iter().all(|&count| count > 500), "rows as found, and in windows: {counts:?}");
 }
 
-/// Columns of C that are computed are transposed into rows, which have to be searched, and ascend.
+/// Computed columns of C are transposed into rows, which requires sorting, so C ascends.
 #[test]
 fn transposed_products_are_sorted() {
     let op = Operation::Transpose;

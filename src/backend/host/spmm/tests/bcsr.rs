@@ -1,4 +1,4 @@
-//! `smat` on the host.
+//! Tests of `smat` on the host.
 
 use super::super::bcsr as executors;
 use super::*;
@@ -49,7 +49,7 @@ fn blocks_agree_with_a_naive_loop() {
 fn blocks_multiply_what_is_stored() {
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
     for (n, order) in [1, 9, 70].into_iter().flat_map(|n| ORDERS.map(|order| (n, order))) {
-        // One entry, a stored 0, in row 1 of three; the only column.
+        // The matrix has one column, and one entry, a stored 0, in row 1 of three.
         let mut matrix =
             Matrix::<half::f16>::random::<f32>(&mut Random::new(1), IndexBase::Zero, 1, &[0, 1, 0]);
         matrix.values[0] = half::f16::ZERO;
@@ -76,7 +76,8 @@ fn blocks_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
     check_threads_and_updates::<F64, _>(&lengths, 500, 13, arrange);
 }
 
-/// Rows of 40 families, which have all columns in common, one after the other.
+/// The matrix has 40 families of rows with the same columns, one row of each family after the other, so that
+/// clustering brings the rows of a family together.
 #[test]
 fn rows_that_are_alike_are_put_together() {
     let (families, each) = (40, 16);
@@ -96,7 +97,8 @@ fn rows_that_are_alike_are_put_together() {
             case.compare(&c);
             executor.details()
         });
-        // Rows of 16 families in each window; 240 if a family has its own.
+        // Each window has rows of 16 families; there would be 240 blocks if each family had a window of its
+        // own.
         assert!(
             details[0].starts_with("3840 blocks of") && details[0].ends_with("as they are"),
             "{details:?}"

@@ -1,4 +1,4 @@
-//! `dense`: all of op(A), zeros and all.
+//! Tests of `dense`, which stores op(A) with its zeros.
 
 use super::super::dense as executors;
 use super::*;
@@ -13,7 +13,7 @@ where
     C::Acc: Number,
 {
     let mut random = Random::new(41);
-    // Rows that are no multiple of those that share B; entries repeat.
+    // The number of rows is no multiple of the rows that share loads of B, and there are duplicate entries.
     let lengths = [3, 0, 40, 1, 9, 31, 2];
     for (n, widths) in [0, 1, 3, 16, 17, 40].into_iter().zip(WIDTHS.into_iter().cycle()) {
         for (op, op_b) in OPS.into_iter().flat_map(|op| OPS.map(|op_b| (op, op_b))) {
@@ -47,7 +47,7 @@ fn all_combinations_agree_with_a_naive_loop() {
 fn what_is_not_stored_is_not_multiplied() {
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
     for (n, order) in [1, 9, 40].into_iter().flat_map(|n| ORDERS.map(|order| (n, order))) {
-        // One entry, a stored 0, in row 1 of three; the only column.
+        // The matrix has one column, and one entry, a stored 0, in row 1 of three.
         let mut matrix =
             Matrix::<half::f16>::random::<f32>(&mut Random::new(1), IndexBase::Zero, 1, &[0, 1, 0]);
         matrix.values[0] = half::f16::ZERO;

@@ -1,4 +1,4 @@
-//! `swift` on the host.
+//! Tests of `swift` on the host.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn blocks() -> Choice {
     Choice::new(Algorithm::Swift, Source::Canonical)
 }
 
-/// Rows of several lengths, some empty, of a matrix of so many columns.
+/// Returns random lengths of rows, some of them 0.
 fn lengths(random: &mut Random, rows: usize) -> Vec<usize> {
     (0..rows).map(|_| random.below(4) * random.below(15)).collect()
 }
@@ -20,7 +20,7 @@ where
     for (n, widths) in [1, 9, 70].into_iter().zip(WIDTHS.into_iter().cycle()) {
         for (op, op_b) in OPS.into_iter().flat_map(|op| OPS.map(|op_b| (op, op_b))) {
             let base = if n % 2 == 0 { IndexBase::Zero } else { IndexBase::One };
-            // Whole blocks and not one.
+            // Too few columns for a whole block, and more than one block needs.
             for cols in [31, 75] {
                 let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, base, cols, &lengths);
                 for orders in ORDERS.into_iter().flat_map(|b| ORDERS.map(|c| (b, c))) {

@@ -1,5 +1,4 @@
-//! Products of values that are kept in a narrower form: the bits of those that are kept as
-//! they are.
+//! Tests that products of values in a narrower form have the same bits as products of the full values.
 
 use half::f16;
 use num_complex::Complex64;
@@ -17,7 +16,7 @@ use testkit::Random;
 
 const FORMS: [Form; 4] = [Form::Ones, Form::Half, Form::Single, Form::Full];
 
-/// Values whose narrowest form is this one, where their type has it.
+/// Makes values whose narrowest form is this one, if their type has it.
 fn values<C: Combo>(random: &mut Random, form: Form, count: usize) -> Vec<C::A>
 where
     C::Acc: Number,
@@ -39,7 +38,7 @@ where
     out.into_iter().map(|value| C::A::round(C::Acc::new(value.into()))).collect()
 }
 
-/// What values that are in this form in fp64 are kept in.
+/// Form in which values are stored that would have form `form` in fp64.
 fn expected(value_type: DataType, form: Form) -> Form {
     let all = Form::of(value_type);
     match form {
@@ -55,7 +54,7 @@ fn arrange<C: Combo>(matrix: &Matrix<C::A>, value_updates: bool) -> Spmv<C, Slic
     Spmv::new(a, Slices::arrange(&context(), &a).unwrap())
 }
 
-/// y = 0.75 · A · x over NaN, and y = −0.5 · A · x + 1.25 · y, in parallel.
+/// Computes y = 0.75 · A · x over NaN, and then y = −0.5 · A · x + 1.25 · y, in parallel.
 fn run<C: Combo>(executor: &Spmv<C, Slices<C::A>>, rows: usize, x: &[C::X]) -> Vec<C::Y>
 where
     C::Acc: Number,
@@ -71,7 +70,7 @@ where
     y
 }
 
-/// A · x by the code for any processor.
+/// Computes A · x by the code for any processor; also returns the form of the values.
 fn run_plain<C: Combo>(matrix: &Matrix<C::A>, value_updates: bool, x: &[C::X]) -> (Form, Vec<C::Y>)
 where
     C::Acc: Number,
@@ -98,7 +97,7 @@ where
     (slices.layout.values.form(), y)
 }
 
-/// The same bits, where a NaN is a NaN: which one comes out of a sum of two is nobody's promise.
+/// Asserts equal bits, except that any NaN equals any other: which NaN a sum of two NaNs gives is undefined.
 fn same<C: Combo>(found: &[C::Y], expected: &[C::Y], what: &str)
 where
     C::Acc: Number,
@@ -119,7 +118,7 @@ where
     for (lengths, cols) in [(&long, wide), (&long, 40_000), (&short, 9)] {
         let mut random = Random::new(31);
         let mut matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, cols, lengths);
-        // The first rows are diagonals side by side.
+        // The first rows form adjacent diagonals.
         if cols > 1000 {
             for at in 0..500 {
                 matrix.set_column(at, at / 5 + at % 5 * 40);
@@ -159,7 +158,8 @@ fn products_have_the_bits_of_full_values() {
     check_products::<C64>();
 }
 
-/// The form of these values, and whether products are those of full ones.
+/// Returns the form in which these values are stored, after asserting that products are equal to those of
+/// full values.
 fn form_of(values: &[f64]) -> Form {
     let mut random = Random::new(5);
     let lengths = vec![values.len() / 9; 9];
@@ -182,7 +182,7 @@ fn one_value_that_does_not_fit_prevents_a_form() {
         (1.0 / f64::from(1 << 24), half),
         (1.5 / f64::from(1 << 24), Form::Single),
         (f64::from(f32::MIN_POSITIVE), Form::Single),
-        // Conversions obey a mode of the caller's.
+        // Conversions of subnormals depend on a floating-point mode of the caller.
         (subnormal, Form::Full),
         (-f64::from(f32::MIN_POSITIVE) / 2.0, Form::Full),
         (f64::from_bits(1), Form::Full),
@@ -192,7 +192,7 @@ fn one_value_that_does_not_fit_prevents_a_form() {
         (f64::NAN, Form::Full),
         (f64::from_bits(0x7ff8_0000_2000_0000), Form::Full),
     ] {
-        // Among ones, at the front, in the middle and last; in front of and behind a block's end.
+        // Among ones: at the front, in the middle and last; in front of and behind the end of a block.
         for (count, at) in [(18, 0), (4500, 2222), (4500, 4499), (180_000, 1023), (180_000, 179_999)] {
             let mut values = vec![1.0; count];
             values[at] = value;
@@ -201,7 +201,7 @@ fn one_value_that_does_not_fit_prevents_a_form() {
     }
 }
 
-/// New values take the form that fits them: narrower, wider, and back.
+/// Tests that new values take the form that fits them: narrower, wider, and back.
 #[test]
 fn new_values_have_their_own_form() {
     let mut random = Random::new(17);
@@ -222,7 +222,7 @@ fn new_values_have_their_own_form() {
                 executor.update_values(&context(), Address::new(new.as_ptr())).unwrap();
             }
             assert_eq!(narrow.details(), expected(DataType::R64F, form).describe());
-            // Where updates are announced, nothing is narrowed at any time.
+            // If updates are announced, values are never narrowed.
             assert_eq!(full.details(), "");
             same::<F64>(&run(&narrow, rows as usize, &x), &run(&full, rows as usize, &x), "updated");
             matrix.values = new;
@@ -230,8 +230,8 @@ fn new_values_have_their_own_form() {
     }
 }
 
-/// Steps that only some lanes have, whose padding would be 1: whatever x holds where padding
-/// reads it, only rows that store a column see it.
+/// Tests steps that only some lanes have, whose padding would be 1: elements of x that padding would read
+/// affect only the rows that store their column.
 #[test]
 fn padding_of_ones_brings_nothing_into_y() {
     let lengths = [9, 7, 6, 6, 3, 1, 0, 2, 1];

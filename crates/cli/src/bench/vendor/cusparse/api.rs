@@ -1,5 +1,5 @@
-//! The functions of cuSPARSE that are called, with the numbers of their enums, as
-//! the documentation of CUDA 12 and 13 has them.
+//! The functions of cuSPARSE that are called, and the values of its enums, according to the documentation of
+//! CUDA 12 and 13.
 
 use std::ffi::{c_void, CStr};
 
@@ -8,7 +8,7 @@ use tarsia::facade::Operation;
 use super::super::library::Library;
 use crate::Result;
 
-/// Handles and descriptors.
+/// Pointer type of handles and descriptors.
 pub type Raw = *mut c_void;
 
 /// CUSPARSE_INDEX_32I
@@ -62,7 +62,7 @@ pub mod spmm {
 pub mod spgemm {
     /// CUSPARSE_SPGEMM_DEFAULT
     pub const DEFAULT: i32 = 0;
-    /// CUSPARSE_SPGEMM_CSR_ALG_DETERMINITIC, spelled so
+    /// CUSPARSE_SPGEMM_CSR_ALG_DETERMINITIC (cuSPARSE's own spelling)
     pub const DETERMINISTIC: i32 = 1;
     /// CUSPARSE_SPGEMM_CSR_ALG_NONDETERMINITIC
     pub const NON_DETERMINISTIC: i32 = 2;
@@ -89,7 +89,7 @@ const STATUSES: [&str; 12] = [
     "INSUFFICIENT_RESOURCES",
 ];
 
-/// What makes a factor of what is stored.
+/// Returns cuSPARSE's value for an operation on a stored matrix.
 pub fn operation(op: Operation) -> i32 {
     if op.transposes() {
         TRANSPOSE
@@ -98,7 +98,7 @@ pub fn operation(op: Operation) -> i32 {
     }
 }
 
-/// The status of a function as a result that names it.
+/// Converts the status of a function to a result, whose error names the status.
 pub fn check(status: i32, function: &str) -> Result<()> {
     if status == 0 {
         return Ok(());

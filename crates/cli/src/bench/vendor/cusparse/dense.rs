@@ -1,4 +1,4 @@
-//! SpMV and SpMM: descriptors, buffer, preprocess beforehand; one call to time.
+//! SpMV and SpMM: descriptors, buffer and preprocess are prepared beforehand; one call is timed.
 
 use std::ffi::c_void;
 use std::time::Instant;
@@ -17,7 +17,7 @@ fn void<S>(value: &S) -> *const c_void {
     std::ptr::from_ref(value).cast()
 }
 
-/// The order of B and C, by cuSPARSE's numbers.
+/// Returns cuSPARSE's value for the order of a dense matrix.
 fn order(shape: Shape) -> i32 {
     match shape.order {
         Order::Row => api::ORDER_ROW,
@@ -29,7 +29,7 @@ fn milliseconds(start: Instant) -> f64 {
     1e3 * start.elapsed().as_secs_f64()
 }
 
-/// `buf=12;fill=1.000`, of what there is.
+/// Formats a note: `buf=12` for a matrix without a note of its own, else the matrix's note.
 fn note(buffer: Option<usize>, descr: &Descr<'_>) -> String {
     match buffer {
         Some(bytes) if descr.note.is_empty() => format!("buf={bytes}"),
@@ -58,8 +58,8 @@ impl<'s> Cusparse<'s> {
         Descr { raw, destroy, _arrays: Vec::new(), bytes: 0, note: String::new() }
     }
 
-    /// The matrix in the format that is asked for, and the number of the
-    /// algorithm; whether it is preprocessed.
+    /// Makes the matrix in the format that is asked for; returns it with the value of the algorithm, and
+    /// whether it is preprocessed.
     fn format<'a, T: Number>(
         &'a self,
         what: What,
@@ -77,7 +77,7 @@ impl<'s> Cusparse<'s> {
         })
     }
 
-    /// y = A·x, ready.
+    /// Prepares y = A·x.
     pub(super) fn prepare_spmv<'a, T: Number>(
         &'a self,
         what: What,
@@ -104,7 +104,7 @@ impl<'s> Cusparse<'s> {
         check(status, "bufferSize")?;
         let buffer = self.session.scratch(bytes)?;
         let mut analysis_ms = 0.0;
-        // Versions before 12.3 have no preprocess, and work without.
+        // Versions before 12.3 have no preprocess, and work without it.
         if let Some(function) = functions.cusparseSpMV_preprocess.filter(|_| preprocess) {
             self.session.synchronize()?;
             let start = Instant::now();
@@ -120,7 +120,7 @@ impl<'s> Cusparse<'s> {
         let note = note(Some(bytes), &matrix);
         let held = (bytes + matrix.bytes) as f64;
         let run = move || {
-            // Borrowed whole: the closure owns them, and not only their addresses.
+            // Borrowed whole, so that the closure owns the descriptors, and not only their addresses.
             let (matrix, x, y, buffer) = (&matrix, &x, &y, &buffer);
             // SAFETY: as above; the closure keeps what is described, and the
             // buffer, for as long as it can be called.
@@ -133,7 +133,8 @@ impl<'s> Cusparse<'s> {
         Ok(Prepared { analysis_ms, bytes: held, note, run: Box::new(run) })
     }
 
-    /// z = A·x + 0·y by cusparseSpMVOp, ready. y is z.
+    /// Prepares z = A·x + 0·y by cusparseSpMVOp. The argument z is the benchmark's y; cuSPARSE's y is a
+    /// vector of zeros.
     fn prepare_operator<'a, T: Number>(
         &'a self,
         alg: i32,
@@ -186,8 +187,8 @@ impl<'s> Cusparse<'s> {
         let analysis_ms = asked + milliseconds(start);
         let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
         let run = move || {
-            // As for the other algorithms: owned by the closure. What the plan
-            // reads goes after the plan, in the order of this list.
+            // As for the other algorithms, owned by the closure. Everything that the plan reads is dropped
+            // after the plan, in the order of this list.
             let (made, x, y, z, _, _) = (&made, &x, &y, &z, &matrix, &buffer);
             // SAFETY: the closure keeps what is described, plan and buffer.
             let status = unsafe { execute(handle, made.plan, void(&one), void(&zero), x.raw, y.raw, z.raw) };
@@ -196,7 +197,7 @@ impl<'s> Cusparse<'s> {
         Ok(Prepared { analysis_ms, bytes: bytes as f64, note: format!("buf={bytes}"), run: Box::new(run) })
     }
 
-    /// C = A·op(B), ready.
+    /// Prepares C = A·op(B).
     pub(super) fn prepare_spmm<'a, T: Number>(
         &'a self,
         what: What,
@@ -249,7 +250,7 @@ impl<'s> Cusparse<'s> {
         let note = note(Some(bytes), &matrix);
         let held = (bytes + matrix.bytes) as f64;
         let run = move || {
-            // As for SpMV: owned by the closure.
+            // As for SpMV, owned by the closure.
             let (matrix, b, c, buffer) = (&matrix, &b, &c, &buffer);
             // SAFETY: as above; the closure keeps what is described, and the
             // buffer, for as long as it can be called.

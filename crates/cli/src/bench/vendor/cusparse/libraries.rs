@@ -1,4 +1,5 @@
-//! One library or several at once, each opened by its own file: they are timed on the same operands in one process.
+//! One library of cuSPARSE or several at once, each opened by its own file: they are timed on the same
+//! operands in one process.
 
 use client::{Array, Session};
 use matrices::owned::OwnedCsr;
@@ -14,17 +15,17 @@ use crate::bench::vendor::{Choice, Dense, Prepared, SparseProduct, Vendor};
 use crate::bench::Op;
 use crate::Result;
 
-/// Names that the loader is asked for, newest first.
+/// Names under which the loader is asked for cuSPARSE, newest first.
 const NAMES: [&str; 3] = ["libcusparse.so.13", "libcusparse.so.12", "libcusparse.so"];
-/// What lies beside it where pip put it, and is needed by it.
+/// Libraries that cuSPARSE needs, which lie beside it where pip put it.
 const NEEDED: [&str; 2] = ["libnvJitLink.so.13", "libnvJitLink.so.12"];
 
-/// A library that is open, without a handle yet.
+/// An open library that has no handle yet.
 pub struct Opened {
     library: Library,
-    /// Its functions.
+    /// Functions of the library.
     pub functions: Functions,
-    /// What it reports.
+    /// Version that the library reports.
     pub version: String,
 }
 
@@ -40,7 +41,7 @@ impl Opened {
     }
 }
 
-/// Opens each of the files, or, if there are none, the library that the loader and pip have.
+/// Opens each of the files, or, if there are none, the library that the loader finds or pip has installed.
 fn open(files: &[String]) -> Result<Vec<Opened>> {
     if files.is_empty() {
         let names = found();
@@ -78,7 +79,7 @@ fn open(files: &[String]) -> Result<Vec<Opened>> {
     Ok(out)
 }
 
-/// Names and files in the order in which they are tried.
+/// Lists names and files in the order in which they are tried.
 fn found() -> Vec<String> {
     let mut names: Vec<String> = NAMES.map(String::from).into();
     let mut folders: Vec<_> = ["CUDA_HOME", "CUDA_PATH"]
@@ -98,8 +99,8 @@ fn found() -> Vec<String> {
     names
 }
 
-/// What names of implementations end in: nothing for a library alone, else `@VERSION`; where several report one
-/// version, those behind the first have their number behind it.
+/// Returns the endings of the implementations' names: nothing for a single library, else `@VERSION`; where
+/// several report one version, all but the first have a number behind it.
 fn suffixes(versions: &[&str]) -> Vec<String> {
     let suffix = |(at, version): (usize, &&str)| {
         let before = versions[..at].iter().filter(|other| *other == version).count();
@@ -112,10 +113,10 @@ fn suffixes(versions: &[&str]) -> Vec<String> {
     versions.iter().enumerate().map(suffix).collect()
 }
 
-/// All libraries that take part in a run; each has a handle, descriptors, buffers and preprocess of its own.
+/// All libraries of a run; each has a handle, descriptors, buffers and preprocess of its own.
 pub struct Libraries<'s> {
     libraries: Vec<Cusparse<'s>>,
-    /// What their names end in.
+    /// Endings of the implementations' names.
     suffixes: Vec<String>,
 }
 
@@ -137,7 +138,7 @@ impl<'s> Libraries<'s> {
 }
 
 impl Vendor for Libraries<'_> {
-    /// The number of the library, and what it is asked by.
+    /// Index of the library, and the entry within it.
     type What = (usize, What);
 
     fn version(&self) -> String {

@@ -1,6 +1,6 @@
 //! cuSPARSE, opened while the program runs.
 //!
-//! - [`api`]: its functions
+//! - [`api`]: cuSPARSE's functions
 //! - [`libraries`]: one or several versions of it at once
 //! - [`dense`]: SpMV and SpMM
 //! - [`sparse`]: SpGEMM, phase by phase
@@ -35,12 +35,12 @@ use crate::bench::runs::{Indices, Layout, Operands};
 use crate::bench::Op;
 use crate::Result;
 
-/// Slices with more slots for an entry are not tried: the baselines did not either.
+/// Largest fill of slices that is tried; the baselines have the same limit.
 const MOST_SLICE_FILL: f64 = 8.0;
-/// Block sizes that are tried where blocks of this size divide the matrix.
+/// Block sizes that are tried if they divide the matrix's dimensions.
 const BLOCKS: [usize; 5] = [3, 6, 8, 16, 32];
 
-/// Matrices in other formats, by type and block size (0: slices).
+/// Converted matrices, by value type and block size (0: slices).
 type Conversions = HashMap<(TypeId, usize), Rc<dyn Any>>;
 
 /// An open cuSPARSE with a handle in the session's context.
@@ -49,41 +49,41 @@ pub struct Cusparse<'s> {
     handle: Raw,
     session: &'s Session,
     version: String,
-    /// Blocks with more slots for an entry are not tried.
+    /// Largest fill of blocks that is tried.
     most_fill: f64,
-    /// Block sizes with their fill, of the matrix that was looked at.
+    /// Block sizes with their fill, for the present matrix.
     blocks: Vec<(usize, f64)>,
     slice_fill: f64,
-    /// Its conversions, which all libraries of a run share.
+    /// Conversions of the present matrix, which all libraries of a run share.
     converted: Rc<RefCell<Conversions>>,
-    // The last field: the context is current until the handle is gone.
+    // The last field, dropped last: the context stays current until the handle is gone.
     _entered: Entered,
 }
 
-/// What an algorithm is asked by.
+/// An algorithm of cuSPARSE with its format and settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum What {
-    /// CSR, with the number of the algorithm.
+    /// CSR, with cuSPARSE's value of the algorithm.
     Csr { alg: i32, preprocess: bool },
-    /// Coordinates.
+    /// COO.
     Coo { alg: i32 },
-    /// Slices.
+    /// Sliced ELL.
     Sell,
-    /// Blocks of this size.
+    /// BSR with blocks of this size.
     Bsr { size: usize },
     /// cusparseSpMVOp.
     Operator { alg: i32 },
-    /// SpGEMM; the part of the products in a chunk, where the algorithm asks for it.
+    /// SpGEMM; `chunk` is the part of the products in a chunk, for algorithms that need it.
     Sparse { alg: i32, chunk: Option<f32> },
     /// SpGEMMreuse.
     Reuse { alg: i32 },
 }
 
 impl<'s> Cusparse<'s> {
-    /// A handle of an open library.
+    /// Makes a handle of an open library.
     fn new(session: &'s Session, opened: Opened, most_fill: f64) -> Result<Self> {
-        // Made current for as long as cuSPARSE is used: its runtime then works in
-        // the context of the session and of no other.
+        // The context stays current for as long as cuSPARSE is used, so that its runtime works in the context
+        // of the session and in no other.
         let entered = Device::open(Some(0))?.enter()?;
         let Opened { functions, version, .. } = opened;
         let mut handle = std::ptr::null_mut();
@@ -102,14 +102,14 @@ impl<'s> Cusparse<'s> {
         })
     }
 
-    /// Looks at the matrix that another library has looked at.
+    /// Shares the statistics and conversions of the matrix that another library has looked at.
     fn look_like(&mut self, other: &Self) {
         self.blocks.clone_from(&other.blocks);
         self.slice_fill = other.slice_fill;
         self.converted = Rc::clone(&other.converted);
     }
 
-    /// A conversion of the matrix that was looked at, made once for each type.
+    /// Returns a conversion of the present matrix, which is made once for each value type.
     fn conversion<R: 'static, T: 'static>(
         &self,
         size: usize,
@@ -157,7 +157,7 @@ impl Vendor for Cusparse<'_> {
     }
 
     fn choices<T: Number>(&self, op: Op, a: &Operands<'_, T>, layout: Layout) -> Vec<Choice<What>> {
-        // Formats other than CSR are made for the plain case alone.
+        // Formats other than CSR are offered for the plain case alone.
         let is_plain = a.indices.index() == IndexType::I32 && !a.op.transposes() && !layout.op_b.transposes();
         let suffix = if op == Op::Spmm { layout.suffix() } else { String::new() };
         let mut out = Vec::new();
@@ -165,7 +165,7 @@ impl Vendor for Cusparse<'_> {
             if !(is_plain || implementation == "cusparse") {
                 return;
             }
-            // The baselines have row-major operands, and no name for that.
+            // The baselines have row-major operands, for which names have no suffix.
             let alg = format!("{alg}{suffix}");
             out.push(Choice { implementation: implementation.into(), alg, what });
         };
@@ -203,7 +203,7 @@ impl Vendor for Cusparse<'_> {
                 use api::spgemm::{ALG_1, ALG_2, ALG_3, DEFAULT, DETERMINISTIC, NON_DETERMINISTIC};
                 add("cusparse", "DEFAULT", What::Sparse { alg: DEFAULT, chunk: None });
                 add("cusparse", "ALG1", What::Sparse { alg: ALG_1, chunk: None });
-                // It asks for a part as well, and does not use it.
+                // ALG2 requires a chunk size as well, and does not use it.
                 add("cusparse", "ALG2", What::Sparse { alg: ALG_2, chunk: Some(0.2) });
                 add("cusparse", "ALG3_c0.2", What::Sparse { alg: ALG_3, chunk: Some(0.2) });
                 add("cusparse", "ALG3_c0.05", What::Sparse { alg: ALG_3, chunk: Some(0.05) });
@@ -252,17 +252,17 @@ impl Vendor for Cusparse<'_> {
     }
 }
 
-/// A descriptor, and the arrays that it describes.
+/// A descriptor, and arrays that it owns.
 struct Descr<'a> {
     raw: Raw,
     destroy: unsafe extern "C" fn(*const c_void) -> i32,
     _arrays: Vec<Box<dyn Keep + 'a>>,
-    /// Bytes of the arrays that it holds.
+    /// Bytes of the arrays that it owns.
     bytes: usize,
     note: String,
 }
 
-/// Anything that is kept.
+/// Any object that is only kept alive.
 trait Keep {}
 impl<T> Keep for T {}
 
@@ -282,7 +282,7 @@ fn address_mut<T: Pod>(array: &mut Array<'_, T>) -> *mut c_void {
 }
 
 impl<'s> Cusparse<'s> {
-    /// A descriptor of a matrix, by the call that makes it.
+    /// Makes a descriptor of a matrix with the call `make`.
     fn matrix<'a>(&self, name: &str, make: impl FnOnce(&mut Raw) -> i32) -> Result<Descr<'a>> {
         let mut raw = std::ptr::null_mut();
         check(make(&mut raw), name)?;

@@ -1,5 +1,5 @@
-//! SpGEMMreuse: a product whose numeric phase can be run again with new values. Buffers are taken when a phase
-//! first says how much it needs, outside the time, and kept for the next run.
+//! SpGEMMreuse: a product whose numeric phase can be run again with new values. Buffers are allocated,
+//! outside the timed part, when a phase first reports their sizes, and are kept for the next run.
 
 use std::ffi::c_void;
 
@@ -14,9 +14,9 @@ use crate::bench::runs::Operands;
 use crate::bench::vendor::SparseProduct;
 use crate::Result;
 
-/// C = A·B, with what the numeric phase needs.
+/// A product C = A·B, with all that the numeric phase needs.
 pub struct Product<'a, T: Number> {
-    /// C's descriptor and that of the product, of the last run.
+    /// Descriptors of C and of the product, from the last run.
     last: Option<(Descr<'a>, Run)>,
     vendor: &'a Cusparse<'a>,
     alg: i32,
@@ -25,8 +25,8 @@ pub struct Product<'a, T: Number> {
     one: T::Sum,
     zero: T::Sum,
     shape: (usize, usize),
-    /// By the documentation's numbers, less one: 1 is of the work's estimate, 2, 3 and 4 of the count of entries, 5
-    /// of the pattern. The last two are for the numeric phase, too.
+    /// Buffers by the documentation's numbers, less one: buffer 1 is for work estimation, 2, 3 and 4 for the
+    /// count of entries, 5 for the pattern. The last two are also used by the numeric phase.
     buffers: [Option<Scratch<'a>>; 5],
     offsets: Scratch<'a>,
     indices: Option<Scratch<'a>>,
@@ -35,7 +35,7 @@ pub struct Product<'a, T: Number> {
 }
 
 impl<'a, T: Number> Product<'a, T> {
-    /// Nothing is computed yet.
+    /// Allocates C's offsets; nothing is computed yet.
     pub fn new(
         vendor: &'a Cusparse<'a>,
         what: What,
@@ -67,7 +67,7 @@ impl<'a, T: Number> Product<'a, T> {
         (self.a.raw, self.b.as_ref().map_or(self.a.raw, |b| b.raw))
     }
 
-    /// Room for a buffer, taken outside the time if it is not there yet.
+    /// Returns a buffer, which is allocated with the clock paused if it is missing or too small.
     fn buffer(&mut self, which: usize, bytes: usize, clock: &mut Clock) -> Result<Raw> {
         let has = |scratch: &&Scratch<'_>| scratch.bytes() >= bytes;
         if let Some(scratch) = self.buffers[which].as_ref().filter(has) {
@@ -83,7 +83,8 @@ impl<'a, T: Number> Product<'a, T> {
         Ok(address)
     }
 
-    /// Room for the columns and values of C, taken outside the time if they are not there yet.
+    /// Returns room for the columns and values of C, which is allocated with the clock paused if it is
+    /// missing.
     fn take_c(&mut self, nnz: usize, clock: &mut Clock) -> Result<(Raw, Raw)> {
         if self.indices.is_none() || nnz != self.nnz {
             clock.pause();
@@ -110,7 +111,7 @@ impl<'a, T: Number> Product<'a, T> {
         let count = need(f.cusparseSpGEMMreuse_nnz, "cusparseSpGEMMreuse_nnz")?;
         let copy = need(f.cusparseSpGEMMreuse_copy, "cusparseSpGEMMreuse_copy")?;
         let (n, alg, (a, b)) = (api::NON_TRANSPOSE, self.alg, self.factors());
-        // The descriptors of the last run refer to the buffers that this one fills.
+        // The descriptors of the last run refer to the buffers that this run fills.
         self.last = None;
         session.synchronize()?;
 
@@ -199,7 +200,7 @@ impl<T: Number> SparseProduct<T> for Product<'_, T> {
     fn run(&mut self) -> Result<f64> {
         let out = self.phases();
         if out.is_err() {
-            // The next one wants the memory.
+            // The next product needs the memory.
             self.last = None;
             self.buffers = [const { None }; 5];
         }
@@ -232,8 +233,8 @@ impl<T: Number> SparseProduct<T> for Product<'_, T> {
         Ok((offsets, indices, values))
     }
 
-    /// Buffers that the documentation lets go are counted until then: the first two until the entries are counted,
-    /// the third until C has its pattern.
+    /// Counts buffers until the documentation allows to free them: the first two until the entries are
+    /// counted, the third until C has its pattern.
     fn peak_bytes(&self) -> f64 {
         let c = [self.indices.as_ref(), self.values.as_ref()].into_iter().flatten().map(Scratch::bytes);
         let counting = self.held(0..4);

@@ -1,5 +1,5 @@
-//! SpGEMM: all phases each time. Buffers are taken when a phase first says how
-//! much it needs, outside the time, and kept for the next run.
+//! SpGEMM, with all phases each time. Buffers are allocated, outside the timed part, when a phase first
+//! reports their sizes, and are kept for the next run.
 
 use std::ffi::c_void;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use crate::bench::runs::Operands;
 use crate::bench::vendor::SparseProduct;
 use crate::Result;
 
-/// C = A·B, with everything that is kept from one run to the next.
+/// A product C = A·B, with everything that is kept from one run to the next.
 pub struct Product<'a, T: Number> {
     vendor: &'a Cusparse<'a>,
     alg: i32,
@@ -24,26 +24,26 @@ pub struct Product<'a, T: Number> {
     one: T::Sum,
     zero: T::Sum,
     shape: (usize, usize),
-    /// Of work estimation, of the computation, of the estimate of memory.
+    /// Buffers of work estimation, of the computation, and of memory estimation.
     buffers: [Option<Scratch<'a>>; 3],
     offsets: Scratch<'a>,
     indices: Option<Scratch<'a>>,
     values: Option<Scratch<'a>>,
     nnz: usize,
     peak: usize,
-    /// There is no room for the third buffer beside the second.
+    /// True if there is no room for the third buffer beside the second.
     is_tight: bool,
     last_compute: f64,
 }
 
-/// Seconds of what is not memory.
+/// Clock that is paused while memory is allocated.
 pub struct Clock {
     spent: f64,
     start: Instant,
 }
 
 impl Clock {
-    /// A clock that runs from now on.
+    /// Makes a clock that runs from now on.
     pub fn start() -> Self {
         Clock { spent: 0.0, start: Instant::now() }
     }
@@ -58,20 +58,20 @@ impl Clock {
         self.start = Instant::now();
     }
 
-    /// Seconds that the clock ran, up to the last pause.
+    /// Returns the seconds that the clock ran, up to the last pause.
     pub fn spent(&self) -> f64 {
         self.spent
     }
 }
 
-/// The descriptor of one run.
+/// The SpGEMM descriptor of one run.
 pub struct Run {
     raw: Raw,
     destroy: unsafe extern "C" fn(Raw) -> i32,
 }
 
 impl Run {
-    /// A new one.
+    /// Makes a new descriptor.
     pub fn new(vendor: &Cusparse<'_>) -> Result<Self> {
         let (f, mut raw) = (&vendor.functions, std::ptr::null_mut());
         // SAFETY: the answer is valid for a write.
@@ -79,7 +79,7 @@ impl Run {
         Ok(Run { raw, destroy: f.cusparseSpGEMM_destroyDescr })
     }
 
-    /// For the functions.
+    /// Returns the pointer for cuSPARSE's functions.
     pub fn raw(&self) -> Raw {
         self.raw
     }
@@ -92,13 +92,13 @@ impl Drop for Run {
     }
 }
 
-/// For the functions' scalars.
+/// Returns the address of a scalar for cuSPARSE's functions.
 pub fn void<S>(value: &S) -> *const c_void {
     std::ptr::from_ref(value).cast()
 }
 
 impl<'a, T: Number> Product<'a, T> {
-    /// Nothing is computed yet.
+    /// Allocates C's offsets; nothing is computed yet.
     pub fn new(
         vendor: &'a Cusparse<'a>,
         what: What,
@@ -129,7 +129,7 @@ impl<'a, T: Number> Product<'a, T> {
         })
     }
 
-    /// Room for a buffer, taken outside the time if it is not there yet.
+    /// Returns a buffer, which is allocated with the clock paused if it is missing or too small.
     fn buffer(&mut self, which: usize, bytes: usize, clock: &mut Clock) -> Result<Raw> {
         let has = |scratch: &&Scratch<'_>| scratch.bytes() >= bytes;
         if let Some(scratch) = self.buffers[which].as_ref().filter(has) {
@@ -139,7 +139,7 @@ impl<'a, T: Number> Product<'a, T> {
         self.buffers[which] = None;
         let mut made = self.vendor.session.scratch(bytes);
         if made.is_err() && which == 1 && self.buffers[2].is_some() {
-            // The documentation lets the third one go at this point.
+            // The documentation allows to free the third buffer at this point.
             self.buffers[2] = None;
             self.is_tight = true;
             made = self.vendor.session.scratch(bytes);
@@ -169,7 +169,7 @@ impl<'a, T: Number> Product<'a, T> {
         let (a, b) = (self.a.raw, self.b.as_ref().map_or(self.a.raw, |b| b.raw));
         let (one, zero) = (self.one, self.zero);
         let (one, zero) = (void(&one), void(&zero));
-        // What was kept from the last run must not stand in this one's way.
+        // Buffers kept from the last run must not take the memory that this one needs.
         if self.is_tight {
             self.buffers[1] = None;
         }
@@ -290,7 +290,7 @@ impl<T: Number> SparseProduct<T> for Product<'_, T> {
     fn run(&mut self) -> Result<f64> {
         let out = self.phases();
         if out.is_err() {
-            // The next one wants the memory.
+            // The next product needs the memory.
             self.buffers = [None, None, None];
         }
         out

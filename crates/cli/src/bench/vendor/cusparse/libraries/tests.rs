@@ -1,11 +1,11 @@
-//! Several libraries of one SONAME, made by the C compiler: functions that only say their version.
+//! Several libraries of one SONAME, made by the C compiler, whose functions only report their version.
 
 use std::path::Path;
 use std::process::Command;
 
 use super::*;
 
-/// Every function that is looked up, so that a stand-in can be opened.
+/// Names of all functions that are looked up, so that a stand-in library can be opened.
 const FUNCTIONS: &[&str] = super::super::api::REQUIRED;
 
 fn compile(path: &Path, source: &str, soname: &str) -> String {
@@ -20,8 +20,8 @@ fn compile(path: &Path, source: &str, soname: &str) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// A library of this version in a folder of its own. As cuSPARSE's functions may, cusparseGetProperty calls another
-/// function of its library by a name that all of them have.
+/// Makes a library of this version in a folder of its own. As cuSPARSE's functions may, cusparseGetProperty
+/// calls another function of its library by a name that all of them have.
 fn library(folder: &Path, name: &str, [major, minor, patch]: [i32; 3]) -> String {
     let mut source = format!(
         "int tarsia_stand_in_version(int at) {{ return at == 0 ? {major} : at == 1 ? {minor} : {patch}; }}\n\
@@ -47,7 +47,7 @@ fn each_file_is_opened_as_itself() {
     let opened = open(&[old.clone(), new.clone(), copy]).unwrap();
     assert_eq!(versions(&opened), ["12.6.3", "12.9.4", "12.9.4"]);
     assert_eq!(suffixes(&versions(&opened)), ["@12.6.3", "@12.9.4", "@12.9.4#2"]);
-    // A library alone has no version in its name.
+    // A single library has no version in its name.
     assert_eq!(suffixes(&versions(&open(std::slice::from_ref(&new)).unwrap())), [""]);
     let link = folder.path().join("libcusparse-link.so").to_string_lossy().into_owned();
     std::os::unix::fs::symlink(&new, &link).unwrap();
@@ -85,7 +85,7 @@ fn the_newest_of_what_is_needed_is_opened_first() {
     };
     let paths = [make("a", 0), make("b", 2), make("c", 1)];
     preload_newest_first(&paths, c"needed_version");
-    // By the SONAME alone the loader has the one that was opened first.
+    // For the SONAME alone the loader returns the library that was opened first.
     let library = Library::open(&[soname.to_string()], Scope::Local).unwrap();
     let mut numbers = (0, 0);
     // SAFETY: the function above has this type, and its answers are valid for writes.
