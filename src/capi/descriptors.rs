@@ -51,9 +51,9 @@ descriptors! {
     ///
     /// Statuses: INVALID_VALUE (A is not a live CSR descriptor; a misaligned answer).
     fn tarsiaConstCsrGet = Get, Const;
-    /// Replaces the arrays of a CSR descriptor; sizes and types stay. A plan
-    /// copies the descriptor's fields, so this reaches no plan: one that was created keeps
-    /// its arrays, and tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
+    /// Replaces the arrays of a CSR descriptor; sizes and types stay. A plan copies the descriptor's fields,
+    /// so this reaches no plan: an existing plan keeps its arrays, and tarsiaPlan_updateValues moves it to
+    /// other values. NULL allowed until the matrix is used.
     ///
     /// Statuses: INVALID_VALUE (A is not a live CSR descriptor, or was made from
     /// const arrays; a misaligned array).
@@ -99,9 +99,9 @@ descriptors! {
     ///
     /// Statuses: INVALID_VALUE (A is not a live CSC descriptor; a misaligned answer).
     fn tarsiaConstCscGet = Get, Const;
-    /// Replaces the arrays of a CSC descriptor; sizes and types stay. A plan
-    /// copies the descriptor's fields, so this reaches no plan: one that was created keeps
-    /// its arrays, and tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
+    /// Replaces the arrays of a CSC descriptor; sizes and types stay. A plan copies the descriptor's fields,
+    /// so this reaches no plan: an existing plan keeps its arrays, and tarsiaPlan_updateValues moves it to
+    /// other values. NULL allowed until the matrix is used.
     ///
     /// Statuses: INVALID_VALUE (A is not a live CSC descriptor, or was made from
     /// const arrays; a misaligned array).
@@ -144,9 +144,9 @@ descriptors! {
     ///
     /// Statuses: INVALID_VALUE (A is not a live COO descriptor; a misaligned answer).
     fn tarsiaConstCooGet = Get, Const;
-    /// Replaces the arrays of a COO descriptor; sizes and types stay. A plan
-    /// copies the descriptor's fields, so this reaches no plan: one that was created keeps
-    /// its arrays, and tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
+    /// Replaces the arrays of a COO descriptor; sizes and types stay. A plan copies the descriptor's fields,
+    /// so this reaches no plan: an existing plan keeps its arrays, and tarsiaPlan_updateValues moves it to
+    /// other values. NULL allowed until the matrix is used.
     ///
     /// Statuses: INVALID_VALUE (A is not a live COO descriptor, or was made from
     /// const arrays; a misaligned array).
@@ -197,9 +197,9 @@ descriptors! {
     ///
     /// Statuses: INVALID_VALUE (A is not a live BSR descriptor; a misaligned answer).
     fn tarsiaConstBsrGet = Get, Const;
-    /// Replaces the arrays of a BSR descriptor; sizes and types stay. A plan
-    /// copies the descriptor's fields, so this reaches no plan: one that was created keeps
-    /// its arrays, and tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
+    /// Replaces the arrays of a BSR descriptor; sizes and types stay. A plan copies the descriptor's fields,
+    /// so this reaches no plan: an existing plan keeps its arrays, and tarsiaPlan_updateValues moves it to
+    /// other values. NULL allowed until the matrix is used.
     ///
     /// Statuses: INVALID_VALUE (A is not a live BSR descriptor, or was made from
     /// const arrays; a misaligned array).

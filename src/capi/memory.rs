@@ -1,4 +1,4 @@
-//! Memory helpers: a program written with them runs on every backend.
+//! Memory functions of the backends, with which a program runs on every backend.
 
 use libc::c_void;
 

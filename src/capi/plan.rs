@@ -189,9 +189,9 @@ pub extern "C" fn tarsiaPlan_setExpectedExecutes(plan: tarsiaPlan_t, executes: i
 /// C is then CSR, and DEFAULT takes TARSIA_SPGEMM_ALG_HASH, never TILE. tarsiaSpMatGetSorted says whether a
 /// matrix is known to be sorted.
 ///
-/// Statuses: INVALID_VALUE (plan is NULL or not of SpGEMM, sortedOutput not 0 or 1), INVALID_STATE
-/// (analyzed already). With 0, tarsiaPlan_analyze returns NOT_SUPPORTED for TARSIA_SPGEMM_ALG_TILE by name and for
-/// A or B in tiles, tarsiaSpGEMM_numeric for C in CSC or in tiles.
+/// Statuses: INVALID_VALUE (plan is NULL or not of SpGEMM, sortedOutput not 0 or 1), INVALID_STATE (analyzed
+/// already). With 0, tarsiaPlan_analyze returns NOT_SUPPORTED for TARSIA_SPGEMM_ALG_TILE by name and for A or
+/// B in tiles, tarsiaSpGEMM_numeric for C in CSC or in tiles.
 #[no_mangle]
 pub extern "C" fn tarsiaPlan_setSortedOutput(plan: tarsiaPlan_t, sortedOutput: c_int) -> tarsiaStatus_t {
     guard(|| {
@@ -447,8 +447,7 @@ pub struct tarsiaPlanInfo_t {
     pub fill: f64,
     /// Wall time of analysis in seconds.
     pub analysisSeconds: f64,
-    /// Seconds that the cost model expects of one execute, or, with effort
-    /// TUNED, that were measured; 0 if it cannot say.
+    /// Seconds of one execute: predicted by the cost model, or measured with effort TUNED; 0 if unknown.
     pub predictedSeconds: f64,
     /// Name of the algorithm, ended by 0.
     pub algorithmName: [c_char; 32],

@@ -1,4 +1,4 @@
-//! SpGEMM.
+//! SpGEMM: plan creation, symbolic and numeric phase, new values.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;

@@ -97,8 +97,9 @@ pub unsafe extern "C" fn tarsiaSpMatGetIndexBase(
 /// error, and after tarsiaSpGEMM_numeric of a plan of tarsiaPlan_setSortedOutput(plan, 0), whatever order it
 /// wrote. A call that fails leaves 0, or the previous answer. tarsiaPlan_analyze changes no descriptor.
 ///
-/// Work on a device that writes the matrix may still be under way when the answer is known. Reads nothing of the
-/// matrix: a program that writes indices itself calls tarsiaCheckSpMat again. No operation needs sorted indices.
+/// Work on a device that writes the matrix may still be under way when the answer is known. The call reads
+/// nothing of the matrix: a program that writes indices itself calls tarsiaCheckSpMat again. No operation
+/// needs sorted indices.
 ///
 /// Statuses: INVALID_VALUE (A is not a live descriptor, sorted is NULL).
 #[no_mangle]

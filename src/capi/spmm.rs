@@ -1,4 +1,4 @@
-//! SpMM.
+//! SpMM: plan creation and products, with a plan and without.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -191,8 +191,8 @@ pub unsafe extern "C" fn tarsiaSpMM_into(
 /// workspace that tarsiaSetWorkspace has set is too small, the call allocates memory of its own and blocks.
 /// In a capture neither is possible: call it once before with matrices of the same sizes, or the call in the
 /// capture returns INVALID_STATE.
-/// For any other input, for a matrix with more than 2^31 - 1 rows and more than 2^31 - 1 entries, and on the CPU
-/// backends, it builds a temporary plan, which validates, and blocks.
+/// For any other input, for a matrix with more than 2^31 - 1 rows and more than 2^31 - 1 entries, and on the
+/// CPU backends, it builds a temporary plan, which validates, and blocks.
 ///
 /// Statuses: those of tarsiaSpMM_createPlan, tarsiaPlan_analyze and tarsiaSpMM; INVALID_STATE (see above).
 #[no_mangle]

@@ -1,4 +1,4 @@
-//! SpMV.
+//! SpMV: plan creation and products, with a plan and without.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -95,14 +95,15 @@ fn product(
 /// Computes y = alpha · op(A) · x + beta · y with an analyzed plan.
 ///
 /// x has the columns of op(A), y its rows, both in the types of createPlan and in the backend's memory, not
-/// overlapping; y shares no memory with A's arrays either. alpha and beta: one value of the compute type each, not
-/// in y, on the host or the device by pointer mode. beta == 0 never reads y; alpha == 0 reads neither A's values nor
-/// x. Entries that are not stored never contribute; stored zeros count (0 · Inf is NaN).
+/// overlapping; y shares no memory with A's arrays either. alpha and beta: one value of the compute type
+/// each, not in y, on the host or the device by pointer mode. beta == 0 never reads y; alpha == 0 reads
+/// neither A's values nor x. Entries that are not stored never contribute; stored zeros count (0 · Inf is
+/// NaN).
 ///
-/// Asynchronous on the handle's stream and capturable; never allocates, never
-/// synchronises (synchronous on the CPU backends). Several handles may execute
-/// one plan at once, each after tarsiaPlan_prepare with it. Deterministic: the same bits from run to run, whatever the
-/// number of threads. With tarsiaSetChecks(handle, 1) it blocks.
+/// Asynchronous on the handle's stream and capturable; never allocates, never synchronises (synchronous on
+/// the CPU backends). Several handles may execute one plan at once, each after tarsiaPlan_prepare with it.
+/// Deterministic: the same bits from run to run, whatever the number of threads. With tarsiaSetChecks(handle,
+/// 1) it blocks.
 ///
 /// Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, x, beta or y is NULL,
 /// of the wrong length or type, y overlaps x, alpha, beta or an array of A, y is const, handle of

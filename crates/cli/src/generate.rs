@@ -61,7 +61,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR|FILE")]
     out: Option<PathBuf>,
 
-    /// How files are written [default: what --out ends in, else mtx]
+    /// Format of the files [default: the ending of --out, else mtx]
     #[arg(long, value_enum)]
     format: Option<Format>,
 
@@ -109,9 +109,9 @@ enum Format {
     /// Matrix Market, gzipped
     #[value(name = "mtx.gz")]
     MarketGzip,
-    /// What `tarsia pack` writes
+    /// The packed form, as `tarsia pack` writes it
     Packed,
-    /// The comparison matrices' generator's form
+    /// The binary form of the comparison matrices' generator
     Bin,
 }
 

@@ -35,13 +35,13 @@ struct Cli {
 enum Command {
     /// Solve a problem, time the three products, check each against the reference
     Demo(demo::Args),
-    /// Look at a matrix in a file: its shape, a picture, what the library would choose
+    /// Show a matrix in a file: its shape, a picture, the library's choices for it
     Inspect(inspect::Args),
     /// Time products of matrices in files, check them, compare with other tables
     Bench(Box<bench::Args>),
     /// Time every candidate of the library's choices on many sampled matrices, for training
     Sample(bench::sample::Args),
-    /// Write a matrix into a file of few bytes
+    /// Write a matrix into a compact file
     Pack(pack::Args),
     /// Write matrices of the gallery into files
     Generate(generate::Args),

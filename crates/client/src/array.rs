@@ -335,7 +335,7 @@ impl Scratch<'_> {
 
 impl Drop for Scratch<'_> {
     fn drop(&mut self) {
-        // SAFETY: tarsiaMalloc gave it; tarsiaFree waits for what uses it.
+        // SAFETY: tarsiaMalloc gave it; tarsiaFree delays its reuse until enqueued work is done.
         unsafe { memory::tarsiaFree(self.session.raw(), self.pointer) };
     }
 }

@@ -66,19 +66,19 @@ pub enum Stencil {
     TwentySeven,
 }
 
-/// All points [x, y, z] with `first[d] <= p[d] < end[d]`, x fastest.
+/// Returns all points [x, y, z] with `first[d] <= p[d] < end[d]`, x fastest.
 fn grid(first: [usize; 3], end: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
     (first[2]..end[2])
         .flat_map(move |z| (first[1]..end[1]).flat_map(move |y| (first[0]..end[0]).map(move |x| [x, y, z])))
 }
 
-/// The points of `grid(first, end)` at most 1 from `p` in every axis, `p` among them.
+/// Returns the points of `grid(first, end)` at most 1 from `p` in every axis, `p` among them.
 fn neighbours(p: [usize; 3], first: [usize; 3], end: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
     let low = array::from_fn(|d| p[d].saturating_sub(1).max(first[d]));
     grid(low, array::from_fn(|d| (p[d] + 2).min(end[d])))
 }
 
-/// Number of (point, neighbour) pairs of [`neighbours`] on an axis of `n` points.
+/// Returns the number of (point, neighbour) pairs of [`neighbours`] on an axis of `n` points.
 fn axis_pairs(n: usize) -> u128 {
     (3 * n as u128).saturating_sub(2)
 }
@@ -156,7 +156,7 @@ impl ColumnSampler {
     }
 }
 
-/// `Argument` unless `count` ≤ `limit`.
+/// Returns an `Argument` error unless `count` ≤ `limit`.
 fn at_most(what: &str, count: usize, limit: usize) -> Result<()> {
     if count <= limit {
         return Ok(());
@@ -164,7 +164,7 @@ fn at_most(what: &str, count: usize, limit: usize) -> Result<()> {
     Err(MatrixError::argument(what, count, format_args!("0 to {limit}")))
 }
 
-/// `Argument` unless 0 ≤ `value` ≤ 1.
+/// Returns an `Argument` error unless 0 ≤ `value` ≤ 1.
 fn probability(what: &str, value: f64) -> Result<()> {
     if (0.0..=1.0).contains(&value) {
         return Ok(());
@@ -176,7 +176,7 @@ fn probability(what: &str, value: f64) -> Result<()> {
 pub fn banded(n: usize, half_bandwidth: usize, seed: u64) -> Result<OwnedCsr<f64>> {
     check_dimensions(n, n)?;
     let reach = half_bandwidth.min(n.saturating_sub(1));
-    // The full parallelogram less its two corners.
+    // Entries of the full parallelogram less its two corners.
     let nnz = n as u128 * (2 * reach as u128 + 1) - reach as u128 * (reach as u128 + 1);
     let mut rng = SplitMix64::new(seed);
     let mut matrix = RowBuilder::new(n, n, nnz)?;

@@ -122,7 +122,7 @@ pub struct MarketMatrix {
 ///
 /// Errors: `Parse` with the line and what was found and expected; `TooLarge` (see the module);
 /// `OutOfMemory`; `Io`, which a damaged or truncated gzip stream also gives, with the line reached.
-/// Of several errors in a file the first is reported.
+/// If a file has several errors, the first is reported.
 pub fn read_market<R: Read>(reader: R) -> Result<MarketMatrix> {
     read_in(reader, Sizes::DEFAULT)
 }

@@ -39,7 +39,7 @@ pub enum MatrixError {
     Parse {
         /// Line of the file, counted from 1.
         line: u64,
-        /// What was found there and what was expected.
+        /// Text that was found there and that was expected.
         message: String,
     },
     /// Reading or writing failed (a truncated gzip stream also ends here).
@@ -166,11 +166,11 @@ pub(crate) fn try_push<T>(vec: &mut Vec<T>, item: T) -> Result<(), MatrixError> 
 
 /// A real or complex value of a matrix, which can be compared with its mirror image.
 pub trait Entry: Copy + Default + PartialEq + Add<Output = Self> + Sub<Output = Self> {
-    /// The complex conjugate; the value itself if it is real.
+    /// Returns the complex conjugate; the value itself if it is real.
     fn conj(self) -> Self;
-    /// The real part, in f64.
+    /// Returns the real part, in f64.
     fn real(self) -> f64;
-    /// The absolute value |v|, in f64.
+    /// Returns the absolute value |v|, in f64.
     fn magnitude(self) -> f64;
 }
 
@@ -363,7 +363,7 @@ impl<V: Copy> OwnedCsr<V> {
 }
 
 impl<V> OwnedCsr<V> {
-    /// Number of stored entries, zeros included.
+    /// Returns the number of stored entries, zeros included.
     pub fn nnz(&self) -> usize {
         self.indices.len()
     }

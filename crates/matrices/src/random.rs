@@ -21,7 +21,7 @@ impl SplitMix64 {
         Self { state: self.state.wrapping_add(draws.wrapping_mul(INCREMENT)) }
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         // The variant-13 mixer of the paper.
         self.state = self.state.wrapping_add(INCREMENT);
@@ -31,7 +31,7 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// An integer in 0..`n` (0 for `n` = 0), with a bias below n / 2⁶⁴.
+    /// Returns an integer in 0..`n` (0 for `n` = 0), with a bias below n / 2⁶⁴.
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
@@ -42,12 +42,12 @@ impl SplitMix64 {
         (self.next_u64() >> 16).checked_rem(n as u64).unwrap_or(0) as usize
     }
 
-    /// A multiple of 2⁻⁵³, uniform in [0, 1).
+    /// Returns a multiple of 2⁻⁵³, uniform in [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A multiple of 2⁻⁵², uniform in [−1, 1): the value of a random entry.
+    /// Returns a multiple of 2⁻⁵², uniform in [−1, 1): the value of a random entry.
     pub fn value(&mut self) -> f64 {
         2.0 * self.unit() - 1.0 // exact
     }

@@ -191,8 +191,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", visible_alias = "cusparse", requires = "against")]
     pub library: Vec<String>,
 
-    /// Time each of the library's entries once more, in turns with the vendor's two best ones of the case: ratios with
-    /// their intervals in the note
+    /// Time each of the library's entries once more, in turns with the vendor's two best entries of the case:
+    /// ratios with their intervals in the note
     #[arg(long, requires = "against")]
     pub paired: bool,
 
@@ -200,7 +200,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "against")]
     pub mkl: Option<String>,
 
-    /// cuSPARSE's BSR is timed with block sizes that make at most so many values of an entry
+    /// Largest fill (values in blocks per entry) with which cuSPARSE's BSR is timed
     #[arg(long, value_name = "FILL", default_value_t = 2.0, requires = "against")]
     pub bsr_fill: f64,
 
@@ -208,11 +208,11 @@ pub struct Args {
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: u32,
 
-    /// Do not compare results with the host's
+    /// Do not check results against the host's
     #[arg(long)]
     pub no_check: bool,
 
-    /// Count the features of learned orders of rows on the CPU before SpMV: features_us in the note
+    /// Time the features of learned row orders on the CPU before SpMV: features_us in the note
     #[arg(long)]
     pub features: bool,
 
@@ -220,7 +220,7 @@ pub struct Args {
     #[arg(long, value_name = "GIB", default_value_t = 64.0)]
     pub max_c_gib: f64,
 
-    /// Begin no case after so many seconds
+    /// Begin no new case after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub time_limit: Option<u64>,
 
@@ -228,7 +228,7 @@ pub struct Args {
     #[arg(long, value_name = "TSV")]
     pub out: Option<PathBuf>,
 
-    /// Continue the table of --out: what is in it is not measured again
+    /// Continue the table of --out: cases that it has are not measured again
     #[arg(long, requires = "out")]
     pub append: bool,
 
@@ -240,7 +240,7 @@ pub struct Args {
     #[arg(long, value_name = "TSV", num_args = 1..)]
     pub results: Vec<PathBuf>,
 
-    /// Compare with a table of one time a case, as it is and as this machine would have it
+    /// Compare with a table of one time per case, as it is and scaled to this machine
     #[arg(long, value_name = "TSV")]
     pub bar: Option<PathBuf>,
 
@@ -252,7 +252,7 @@ pub struct Args {
     #[arg(long, value_name = "TSV")]
     pub reproduces: Option<PathBuf>,
 
-    /// Compare with a table like this one (the best of the lines that --impl and --table-alg leave)
+    /// Compare with a table of this form (the best of the lines that --impl and --table-alg select)
     #[arg(long, value_name = "TSV")]
     pub table: Option<PathBuf>,
 
@@ -264,7 +264,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", requires = "table")]
     pub table_alg: Option<String>,
 
-    /// Draw the comparison into this folder, and print the names of the pictures (with a comparison to
+    /// Draw the comparison into this folder, and print the names of the pictures (with the comparison to
     /// stderr where the table goes to stdout)
     #[arg(long, value_name = "FOLDER")]
     pub plot: Option<PathBuf>,

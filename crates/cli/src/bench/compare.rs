@@ -205,7 +205,7 @@ mod tests {
             ),
             product("a", "cusparse", 90.0, "products=3"),
             product("a", "cusparse", 300.0, "products=3;reuse_us=40.00"),
-            // Whoever keeps no pattern makes a whole product.
+            // A vendor that keeps no pattern counts with its whole product.
             product("b", "tarsia", 100.0, "chosen=hash;reuse_us=20.00"),
             product("b", "cusparse", 30.0, "reuse: no memory"),
             product("c", "tarsia", 100.0, "reuse: no memory;chosen=hash"),
@@ -248,13 +248,13 @@ mod tests {
     #[test]
     fn the_best_vendor_is_right() {
         let vendor = |matrix: &str, time| Row { implementation: "mkl".into(), ..row(matrix, time) };
-        // 7 is marked as wrong.
+        // The result with time 7 is marked as wrong.
         let rows = [vendor("a", 7.0), vendor("a", 9.0), vendor("a", 8.0), vendor("b", -1.0), row("a", 4.0)];
         let best = Reference::best_vendor(&rows);
         assert_eq!((best.time(&rows[4]), best.times.len()), (Some(8.0), 1));
         let text = summary(&rows, &best, "t").unwrap();
         assert!(text.contains(" 2.000 "), "{text}");
-        // A product with another order is another product.
+        // A product with another order of B and C is another case.
         let other = Row { alg: "default_col".into(), ..row("a", 4.0) };
         assert_eq!(best.time(&other), None);
         let factors = Factors::of_pairs(&[("spmv", 3.0), ("spmv", 12.0)]);

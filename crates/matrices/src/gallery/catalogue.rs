@@ -50,7 +50,7 @@ pub fn names() -> &'static [Named] {
 /// Makes the pattern called `name`: one of the list ([`names`]), or a kind with arguments as
 /// [`by_name`](super::by_name) takes it. Identical on every platform; see the module.
 ///
-/// Errors: `Argument` if there is no such name or an argument is bad; those of the generator.
+/// Errors: `Argument` if there is no such name or an argument is invalid; those of the generator.
 pub fn named(name: &str) -> Result<OwnedCsr<()>> {
     if let Some(entry) = LIST.iter().find(|entry| entry.name == name) {
         return entry.pattern();

@@ -62,7 +62,7 @@ pub fn changes() -> &'static [&'static str] {
 /// permutes rows and columns by one random permutation, `window` shuffles them within windows of ROWS
 /// ([`window_permutation`]), `unknowns` is [`expand`].
 ///
-/// Errors: `Argument` that names the bad part; those of the generator.
+/// Errors: `Argument`, which names the invalid part; those of the generator.
 pub fn by_name(name: &str) -> Result<OwnedCsr<f64>> {
     match make(name)? {
         Made::Matrix(matrix) => Ok(matrix),

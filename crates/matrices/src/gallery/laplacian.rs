@@ -32,7 +32,7 @@ pub fn is_grid(name: &str) -> bool {
 /// Laplacian −Δ (times h²) with Dirichlet boundary, the number of neighbours of an inner point on the
 /// diagonal, −1 for each neighbour in the grid. Symmetric positive definite.
 ///
-/// Errors: `Argument` if [`is_grid`] says no; `OutOfMemory`.
+/// Errors: `Argument` if [`is_grid`] is false for the name; `OutOfMemory`.
 pub fn laplacian(name: &str, pattern: OwnedCsr<()>) -> Result<OwnedCsr<f64>> {
     let Some(diagonal) = neighbours_of(name) else {
         let kinds = KINDS.iter().map(|(kind, _)| format!("{kind}:N"));

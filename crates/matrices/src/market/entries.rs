@@ -15,7 +15,7 @@ use super::{MarketField, MarketFormat, MarketSymmetry, Result, MAX_LINE};
 /// Largest number of ranges of rows into which entries are sorted. 256 give every thread of a large machine
 /// some ranges, and their starts cost 1 KiB beside the 100 KiB of a chunk's entries.
 const RANGES: usize = 256;
-/// Digits of an index that are read without a check for overflow: 10¹⁸ < 2⁶⁴.
+/// Number of digits of an index that are read without a check for overflow: 10¹⁸ < 2⁶⁴.
 const INDEX_DIGITS: usize = 18;
 
 /// A type for the values of a file.

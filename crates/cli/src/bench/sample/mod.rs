@@ -102,11 +102,11 @@ pub struct Args {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     groups: u32,
 
-    /// Measure orders of rows alone, all of them in each form of product that takes them
+    /// Measure row orders only, all of them in each form of product that supports them
     #[arg(long)]
     orders: bool,
 
-    /// Measure these algorithms alone, in the products that have them
+    /// Measure these algorithms only, in the products that have them
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "orders")]
     algorithms: Vec<String>,
 
@@ -126,7 +126,7 @@ pub struct Args {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
 
-    /// Begin no matrix after so many seconds
+    /// Begin no new matrix after this many seconds
     #[arg(long)]
     seconds: Option<u64>,
 

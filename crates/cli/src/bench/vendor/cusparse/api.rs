@@ -120,7 +120,7 @@ macro_rules! functions {
         #[cfg(test)]
         pub const REQUIRED: &[&str] = &[$(stringify!($name)),*];
 
-        /// Pointers to the functions; what older versions lack is an option.
+        /// Pointers to the functions; those that older versions lack are optional.
         #[allow(non_snake_case)]
         pub struct Functions {
             $(pub $name: unsafe extern "C" fn($($ty),*) -> i32,)*
@@ -128,7 +128,7 @@ macro_rules! functions {
         }
 
         impl Functions {
-            /// Looks all of them up.
+            /// Looks up all functions of a library.
             pub fn load(library: &Library) -> Result<Self> {
                 Ok(Functions {
                     // SAFETY: these are the types that the documentation gives.
@@ -202,7 +202,7 @@ functions! {
     }
 }
 
-/// The function, or an error that names it.
+/// Returns the function, or an error that names it if it is missing.
 pub fn need<F: Copy>(function: Option<F>, name: &str) -> Result<F> {
     Ok(function.ok_or_else(|| format!("this libcusparse has no {name}"))?)
 }

@@ -129,7 +129,7 @@ impl<'s> Cusparse<'s> {
 
 impl Drop for Cusparse<'_> {
     fn drop(&mut self) {
-        // SAFETY: made by `open`, whose context is still current; everything
+        // SAFETY: made by `new`, whose context is still current; everything
         // that was made with it borrows this and is gone.
         unsafe { (self.functions.cusparseDestroy)(self.handle) };
     }

@@ -185,8 +185,8 @@ impl<'a, T: Number> Product<'a, T> {
         let (one, zero) = (self.one, self.zero);
         let (one, zero) = (void(&one), void(&zero));
         let (handle, alg, descr) = (self.vendor.handle, self.alg, run.raw());
-        // SAFETY: the phases before have succeeded with these descriptors, whose arrays and buffers are kept; the
-        // scalars have the type of the sums.
+        // SAFETY: the phases before have succeeded with these descriptors, whose arrays and buffers are kept;
+        // the scalars have the type of the sums.
         let status = unsafe { compute(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr) };
         check(status, "reuse_compute")
     }
