@@ -56,12 +56,12 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_VERSION_PATCH = 0
     integer(c_int), parameter, public :: TARSIA_VERSION = 200
 
-    ! tarsiaStatus_t: What a call reports. Names and numbers are cuSPARSE's where the meaning is the
-    ! same; ours start at 100.
+    ! tarsiaStatus_t: Status that a call returns. Names and numbers are cuSPARSE's where the meaning
+    ! is the same; additional ones have numbers from 100 on.
 
-    ! The call did what it says.
+    ! The call succeeded.
     integer(c_int), parameter, public :: TARSIA_STATUS_SUCCESS = 0
-    ! The handle is NULL, destroyed, or of another kind.
+    ! The handle is NULL, destroyed, or another kind of object.
     integer(c_int), parameter, public :: TARSIA_STATUS_NOT_INITIALIZED = 1
     ! Memory could not be allocated; every object stays usable.
     integer(c_int), parameter, public :: TARSIA_STATUS_ALLOC_FAILED = 2
@@ -73,7 +73,7 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_STATUS_MAPPING_ERROR = 5
     ! A kernel could not be launched or failed.
     integer(c_int), parameter, public :: TARSIA_STATUS_EXECUTION_FAILED = 6
-    ! A fault of the library itself, or an error of CUDA that has no status of its own.
+    ! An internal error of the library, or an error of CUDA that has no status of its own.
     integer(c_int), parameter, public :: TARSIA_STATUS_INTERNAL_ERROR = 7
     ! The matrix type is not supported by the operation.
     integer(c_int), parameter, public :: TARSIA_STATUS_MATRIX_TYPE_NOT_SUPPORTED = 8
@@ -82,12 +82,12 @@ module tarsia
     ! The combination of operation, format, types and backend is not supported.
     integer(c_int), parameter, public :: TARSIA_STATUS_NOT_SUPPORTED = 10
     ! A workspace, a buffer or the memory limit is too small, or C is larger than the device's
-    ! memory; the message says the bytes needed.
+    ! memory; the message gives the bytes needed.
     integer(c_int), parameter, public :: TARSIA_STATUS_INSUFFICIENT_RESOURCES = 11
     ! The call is not allowed in the object's present state.
     integer(c_int), parameter, public :: TARSIA_STATUS_INVALID_STATE = 100
 
-    ! tarsiaProperty_t: Parts of the version number.
+    ! tarsiaProperty_t: Component of the version number.
 
     ! Major version.
     integer(c_int), parameter, public :: TARSIA_PROPERTY_MAJOR_VERSION = 0
@@ -96,7 +96,7 @@ module tarsia
     ! Patch level.
     integer(c_int), parameter, public :: TARSIA_PROPERTY_PATCH_LEVEL = 2
 
-    ! tarsiaBackend_t: Who executes.
+    ! tarsiaBackend_t: Backend that executes a product.
 
     ! CUDA where there is a driver and a device, else the host.
     integer(c_int), parameter, public :: TARSIA_BACKEND_AUTO = 0
@@ -104,23 +104,23 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_BACKEND_HOST = 1
     ! An NVIDIA GPU.
     integer(c_int), parameter, public :: TARSIA_BACKEND_CUDA = 2
-    ! One thread, obviously right, slow: to check results against.
+    ! One thread; slow, but simple enough to check other results against.
     integer(c_int), parameter, public :: TARSIA_BACKEND_REFERENCE = 3
 
-    ! tarsiaPointerMode_t: Where alpha and beta live.
+    ! tarsiaPointerMode_t: Location of the scalars alpha and beta.
 
     ! In host memory; read before the call returns.
     integer(c_int), parameter, public :: TARSIA_POINTER_MODE_HOST = 0
     ! In the backend's memory; read when the operation runs.
     integer(c_int), parameter, public :: TARSIA_POINTER_MODE_DEVICE = 1
 
-    ! tarsiaLogLevel_t: Weight of a log line.
+    ! tarsiaLogLevel_t: Severity of a log line.
 
     ! A call failed.
     integer(c_int), parameter, public :: TARSIA_LOG_ERROR = 1
-    ! Something works, but not as well as it could.
+    ! A call works, but not as well as it could.
     integer(c_int), parameter, public :: TARSIA_LOG_WARNING = 2
-    ! What analysis chose, and why.
+    ! The choice that analysis made, and the reason.
     integer(c_int), parameter, public :: TARSIA_LOG_INFO = 3
 
     ! tarsiaIndexType_t: Width of offsets and indices.
@@ -132,7 +132,7 @@ module tarsia
     ! 64-bit signed.
     integer(c_int), parameter, public :: TARSIA_INDEX_64I = 3
 
-    ! tarsiaIndexBase_t: Number of the first row and column.
+    ! tarsiaIndexBase_t: Index base: number of the first row and column.
 
     ! Rows and columns count from 0.
     integer(c_int), parameter, public :: TARSIA_INDEX_BASE_ZERO = 0
@@ -183,42 +183,44 @@ module tarsia
     ! Sparse tiles of 16 x 16 in memory of the library (tarsiaCreateTile).
     integer(c_int), parameter, public :: TARSIA_FORMAT_TILE = 100
 
-    ! tarsiaEffort_t: How much analysis may cost.
+    ! tarsiaEffort_t: Effort that analysis may spend.
 
-    ! Choose by the cost model. On a GPU what decides is counted in the pattern first (for SpMV
-    ! where the rows of op(A) are stored in place); else, and on the CPU backends, shapes choose.
+    ! Choose by the cost model. On a GPU the statistics that decide are counted in the pattern first
+    ! (for SpMV where the rows of op(A) are stored in place); otherwise, and on the CPU backends,
+    ! the model uses shapes alone.
     integer(c_int), parameter, public :: TARSIA_EFFORT_DEFAULT = 0
-    ! Convert nothing where the format allows it, and look at shapes alone.
+    ! Convert nothing where the format allows it, and use shapes alone.
     integer(c_int), parameter, public :: TARSIA_EFFORT_QUICK = 1
     ! Build and time the best candidates of the cost model (SpMV and SpMM); not reproducible, so
     ! deterministic mode refuses it.
     integer(c_int), parameter, public :: TARSIA_EFFORT_TUNED = 2
 
-    ! tarsiaReorder_t: Row reordering. The policies by name (values from 2 on) say in which order
-    ! the rows of op(A) are worked on, by SpMV's CSR and by SpMM's ROW and CSR; most are those of
+    ! tarsiaReorder_t: Row reordering. The named policies (values from 2 on) give the order in which
+    ! the rows of op(A) are processed, by SpMV's CSR and by SpMM's ROW and CSR; most are those of
     ! Mehrabi et al., "Learning sparse matrix row permutations for efficient SpMM on GPU
-    ! architectures" (ISPASS 2021, section III), for blocks of 32 warps of which warp i has the rows
-    ! i, i + 32, i + 64 and so on of the order. A row's *load* is ceil(entries / 32); two rows are
-    ! as *near* as their entries are in the same blocks of 32 columns (Hamming distance of bit
-    ! masks). Near rows are found among candidates, in time near linear in the entries, not among
-    ! all as in the paper. What is still equal goes by the rows' numbers.
+    ! architectures" (ISPASS 2021, section III), for blocks of 32 warps of which warp i takes the
+    ! rows i, i + 32, i + 64 and so on of the order. A row's *load* is ceil(entries / 32); how
+    ! *near* two rows are is the Hamming distance of their bit masks, which have a bit for each
+    ! block of 32 columns, set where the row has an entry. Near rows are searched among candidates,
+    ! in time near linear in the entries, not among all rows as in the paper. Remaining ties are
+    ! broken by the rows' numbers.
 
     ! The library decides.
     integer(c_int), parameter, public :: TARSIA_REORDER_AUTO = 0
     ! Keep the user's order.
     integer(c_int), parameter, public :: TARSIA_REORDER_NONE = 1
-    ! By falling load.
+    ! Rows by falling load.
     integer(c_int), parameter, public :: TARSIA_REORDER_PLAIN_SORT = 2
-    ! By falling load, every second 32 rows backwards.
+    ! Rows by falling load, every second group of 32 reversed.
     integer(c_int), parameter, public :: TARSIA_REORDER_FLIPPED_SORT = 3
-    ! Longest processing time: by falling load, each row to the warp with the least load so far that
-    ! has not its share of rows yet.
+    ! Longest processing time: by falling load, each row goes to the warp with the least load so far
+    ! that does not have its share of rows yet.
     integer(c_int), parameter, public :: TARSIA_REORDER_LPT = 4
-    ! Each row is near to the one 32 positions before it, which the same warp has.
+    ! Each row is near to the one 32 positions before it, which the same warp takes.
     integer(c_int), parameter, public :: TARSIA_REORDER_WARP_AWARE = 5
-    ! Each row is near to the one before it, which the next warp has.
+    ! Each row is near to the one before it, which the previous warp takes.
     integer(c_int), parameter, public :: TARSIA_REORDER_CTA_AWARE = 6
-    ! By falling load; of equal loads, each row is near to the one before it.
+    ! Rows by falling load; of equal loads, each row is near to the one before it.
     integer(c_int), parameter, public :: TARSIA_REORDER_HYBRID_1 = 7
     ! CTA_AWARE; of equally near rows the one of a load nearest to that of the row before.
     integer(c_int), parameter, public :: TARSIA_REORDER_HYBRID_2_1 = 8
@@ -230,14 +232,15 @@ module tarsia
     integer(c_int), parameter, public :: TARSIA_REORDER_DCSR = 11
     ! Reverse Cuthill-McKee of the pattern of A and its transpose; op(A) must be square.
     integer(c_int), parameter, public :: TARSIA_REORDER_RCM = 12
-    ! By the numbers of which the masks of the blocks of 32 columns are the Gray codes.
+    ! Rows ascending by the numbers whose Gray codes are their bit masks.
     integer(c_int), parameter, public :: TARSIA_REORDER_GRAY_CODE = 13
-    ! The one of those above, or the rows' own order, that the product is predicted to take least
-    ! time in: by a small network from 24 features of the pattern, learned from times on an H100.
-    ! tarsiaPlan_getInfo says which; NOT_SUPPORTED for a product that nothing was learned of.
+    ! The order, among those above and the user's, for which the product's time is predicted to be
+    ! least, by a small network that takes 24 features of the pattern and was trained on times of an
+    ! H100. tarsiaPlan_getInfo reports which; NOT_SUPPORTED for a product for which no network was
+    ! trained.
     integer(c_int), parameter, public :: TARSIA_REORDER_LEARNED = 14
 
-    ! tarsiaOpKind_t: What a plan computes.
+    ! tarsiaOpKind_t: Operation of a plan.
 
     ! Sparse matrix times dense vector.
     integer(c_int), parameter, public :: TARSIA_OP_SPMV = 1
@@ -246,23 +249,23 @@ module tarsia
     ! Sparse matrix times sparse matrix.
     integer(c_int), parameter, public :: TARSIA_OP_SPGEMM = 3
 
-    ! tarsiaLayout_t: What analysis built.
+    ! tarsiaLayout_t: Layout that analysis has built.
 
     ! The plan is not analyzed.
     integer(c_int), parameter, public :: TARSIA_LAYOUT_NONE = 0
     ! CSR: the user's own arrays, or a copy with sorted rows and 32-bit columns.
     integer(c_int), parameter, public :: TARSIA_LAYOUT_CSR = 1
-    ! A list of (row, column, value), of the reference backend.
+    ! A list of (row, column, value), which the reference backend uses.
     integer(c_int), parameter, public :: TARSIA_LAYOUT_TRIPLETS = 2
     ! Slices of rows that are sorted by length (SELL-C-sigma).
     integer(c_int), parameter, public :: TARSIA_LAYOUT_SELL = 3
     ! Equal tiles of nonzeros.
     integer(c_int), parameter, public :: TARSIA_LAYOUT_STREAM = 4
-    ! Rows in classes by length, in blocks of 8 rows and 4 places (DASP).
+    ! Rows in classes by length, in blocks of 8 rows and 4 slots per row (DASP).
     integer(c_int), parameter, public :: TARSIA_LAYOUT_DASP = 5
     ! Blocks of 8 or 4 rows and 4 columns with bit masks and packed values.
     integer(c_int), parameter, public :: TARSIA_LAYOUT_MASK_BLOCK = 6
-    ! Windows of rows with the columns that they have, in dense tiles or packed.
+    ! Windows of rows with the union of their columns, in dense tiles or packed.
     integer(c_int), parameter, public :: TARSIA_LAYOUT_WINDOW = 7
     ! Dense blocks of 16 rows at multiples of their width (BCSR).
     integer(c_int), parameter, public :: TARSIA_LAYOUT_BCSR = 8
@@ -273,17 +276,17 @@ module tarsia
     ! Columns sorted by length, in blocks of 32 (Swift).
     integer(c_int), parameter, public :: TARSIA_LAYOUT_SWIFT = 11
 
-    ! tarsiaOperation_t: op(A).
+    ! tarsiaOperation_t: Operation op(A) that is applied to a matrix.
 
-    ! A.
+    ! A itself.
     integer(c_int), parameter, public :: TARSIA_OPERATION_NON_TRANSPOSE = 0
-    ! The transpose.
+    ! The transpose of A.
     integer(c_int), parameter, public :: TARSIA_OPERATION_TRANSPOSE = 1
-    ! The conjugate transpose.
+    ! The conjugate transpose of A.
     integer(c_int), parameter, public :: TARSIA_OPERATION_CONJUGATE_TRANSPOSE = 2
 
     ! tarsiaComputeType_t: Type in which products are formed and summed; alpha and beta have it. The
-    ! numbers are those of cudaDataType, and 100 on.
+    ! numbers are those of cudaDataType; additional types have numbers from 100 on.
 
     ! 32-bit real; never silently TF32.
     !
@@ -298,11 +301,11 @@ module tarsia
     !
     ! Values of 32 bits on CUDA: TARSIA_SPMM_ALG_WINDOW, and DENSE where nHint is 48 or more and the
     ! product so large that the device gains by it (both may be DEFAULT), multiply them on tensor
-    ! cores, each in three parts of bf16, which are exact; six of the nine products of parts are
+    ! cores, each split exactly into three parts of bf16; six of the nine products of parts are
     ! added. A sum of n products is off by at most 3 n * 2^-23 * sum of |a * b|, and 2 * 2^-23 *
-    ! |alpha * sum| for alpha and beta. Of a factor below 2^-110 in magnitude up to 2^-134 may be
-    ! lost beside. Else TARSIA_SPMM_ALG_DENSE may take cublasLt, whose arithmetic is its own
-    ! (CUBLAS_COMPUTE_32F). All others multiply and add 32-bit reals.
+    ! |alpha * sum| for alpha and beta. In addition, up to 2^-134 may be lost of a factor below
+    ! 2^-110 in magnitude. Otherwise TARSIA_SPMM_ALG_DENSE may use cublasLt, whose arithmetic is its
+    ! own (CUBLAS_COMPUTE_32F). All other algorithms multiply and add 32-bit reals.
     integer(c_int), parameter, public :: TARSIA_COMPUTE_32F = 0
     ! 64-bit real.
     integer(c_int), parameter, public :: TARSIA_COMPUTE_64F = 1
@@ -313,127 +316,132 @@ module tarsia
     ! 32-bit real whose factors may be rounded to TF32 before they are multiplied; alpha, beta and
     ! sums are 32-bit reals.
     integer(c_int), parameter, public :: TARSIA_COMPUTE_TF32 = 100
-    ! TARSIA_COMPUTE_32F by IEEE 754 operations of 32-bit reals alone: each product is exact, goes
-    ! into its sum without being rounded (FMA; on CUDA always where a sum is kept in registers), or
-    ! is rounded once; each addition is rounded to nearest; subnormals count. A sum of n products is
-    ! off by at most n * 2^-24 * sum of |a * b| to the first order. No tensor cores, no cublasLt, no
-    ! atomics: on CUDA TARSIA_SPMM_ALG_DENSE takes the library's own kernels and
-    ! TARSIA_SPMM_ALG_SWIFT the form of deterministic mode. Takes the types of TARSIA_COMPUTE_32F,
-    ! alpha and beta are as for it. NOT_SUPPORTED by name on CUDA: TARSIA_SPMM_ALG_WINDOW and SMAT,
-    ! and for values of 16 bits TARSIA_SPMM_ALG_DENSE and TARSIA_SPMV_ALG_DASP; DEFAULT chooses
-    ! among the others. (On CUDA TARSIA_SPGEMM_ALG_TILE multiplies and adds 32-bit values as
+    ! TARSIA_COMPUTE_32F by IEEE 754 operations of 32-bit reals alone: each product is exact and
+    ! added to its sum without being rounded (FMA; on CUDA always where a sum is kept in registers),
+    ! or is rounded once; each addition is rounded to nearest; subnormals count. A sum of n products
+    ! is off by at most n * 2^-24 * sum of |a * b| to the first order. No tensor cores, no cublasLt,
+    ! no atomics: on CUDA TARSIA_SPMM_ALG_DENSE uses the library's own kernels and
+    ! TARSIA_SPMM_ALG_SWIFT the form of deterministic mode. Takes the types of TARSIA_COMPUTE_32F;
+    ! alpha and beta are as for it. NOT_SUPPORTED if chosen by name on CUDA: TARSIA_SPMM_ALG_WINDOW
+    ! and SMAT, and for values of 16 bits TARSIA_SPMM_ALG_DENSE and TARSIA_SPMV_ALG_DASP; DEFAULT
+    ! chooses among the others. (On CUDA TARSIA_SPGEMM_ALG_TILE multiplies and adds 32-bit values as
     ! doubles, also on tensor cores, and rounds each sum once.)
     integer(c_int), parameter, public :: TARSIA_COMPUTE_32F_PEDANTIC = 101
-    ! TARSIA_COMPUTE_64F by IEEE 754 operations of 64-bit reals alone, as above with 2^-53. Tensor
-    ! cores multiply and add doubles by FMA, so that all algorithms of TARSIA_COMPUTE_64F take it,
-    ! with DENSE by the library's own kernels and SWIFT in the form of deterministic mode.
+    ! TARSIA_COMPUTE_64F by IEEE 754 operations of 64-bit reals alone, with the bound above for
+    ! 2^-53. Tensor cores multiply and add doubles by FMA, so that all algorithms of
+    ! TARSIA_COMPUTE_64F take it, with DENSE by the library's own kernels and SWIFT in the form of
+    ! deterministic mode.
     integer(c_int), parameter, public :: TARSIA_COMPUTE_64F_PEDANTIC = 102
 
-    ! tarsiaSpMVAlg_t: SpMV algorithm. Values from 6 on are reserved for the layouts by name.
+    ! tarsiaSpMVAlg_t: SpMV algorithm. Values from 6 on are reserved for further layouts.
 
     ! The library chooses.
     integer(c_int), parameter, public :: TARSIA_SPMV_ALG_DEFAULT = 0
     ! Rows of CSR.
     integer(c_int), parameter, public :: TARSIA_SPMV_ALG_CSR = 1
     ! Slices of rows that are sorted by length (SELL-C-sigma), with columns of 16 bits where they
-    ! fit; on CUDA as many lanes a row as its length deserves, and for large matrices in which few
-    ! columns have most entries x of those in shared memory. A copy that analysis makes.
+    ! fit; on CUDA longer rows take more lanes, and for large matrices in which few columns have
+    ! most entries, x of those columns is kept in shared memory. Analysis makes a copy.
     integer(c_int), parameter, public :: TARSIA_SPMV_ALG_SELL = 2
     ! Equal tiles of nonzeros (merge path, CSR5), with columns of 16 bits where they fit: the same
-    ! work for every warp whatever the lengths of the rows. A copy that analysis makes.
+    ! work for every warp whatever the lengths of the rows. Analysis makes a copy.
     integer(c_int), parameter, public :: TARSIA_SPMV_ALG_STREAM = 3
     ! DASP (Lu, Liu 2023): long, medium and short rows, in blocks that matrix units multiply (fp64,
-    ! fp16, bf16; other types by fused multiply-adds). A copy that analysis makes.
+    ! fp16, bf16; other types by fused multiply-adds). Analysis makes a copy.
     integer(c_int), parameter, public :: TARSIA_SPMV_ALG_DASP = 4
-    ! Blocks of 8 or 4 rows and 4 columns, whichever take fewer bytes: a bit a place says which
-    ! entries exist, and only those are stored. Reads least where blocks are at least a quarter
-    ! full, as in matrices with several unknowns a node. A copy that analysis makes. Sums of a row
-    ! are added in an order of their own, the same from run to run. Up to 2^31 - 1 rows and columns
-    ! of op(A).
+    ! Blocks of 8 or 4 rows and 4 columns, whichever take fewer bytes: a bit mask says which entries
+    ! exist, and only those are stored. Reads the fewest bytes where blocks are at least a quarter
+    ! full, as in matrices with several unknowns per node. Analysis makes a copy. The sums of a row
+    ! are added in an order different from CSR's, but the same from run to run. Up to 2^31 - 1 rows
+    ! and columns of op(A).
     integer(c_int), parameter, public :: TARSIA_SPMV_ALG_MASK_BLOCK = 5
 
-    ! tarsiaSpMMAlg_t: SpMM algorithm. Other values up to 255 are reserved for the layouts by name.
+    ! tarsiaSpMMAlg_t: SpMM algorithm. Other values up to 255 are reserved for further layouts.
 
     ! The library chooses.
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_DEFAULT = 0
     ! Rows of CSR, tiles over the columns of B.
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_ROW = 1
-    ! Windows of 8, 16, 32 or 64 rows with the columns that they have, for matrix units: a row of B
-    ! is read once a window and not once an entry. Half types (fp16, bf16) in dense tiles with sums
-    ! in fp32; fp32, TF32 and fp64 as the entries alone, with a mask for 8 rows and 8 columns. On
-    ! CUDA rows of like columns are put into the same windows where a model says that this pays,
-    ! unless tarsiaPlan_setReorder says NONE. A copy that analysis makes. Sums of a row are added in
-    ! an order of their own, the same from run to run. Up to 2^31 - 1 rows and columns of op(A).
+    ! Windows of 8, 16, 32 or 64 rows with the union of their columns, for matrix units: a row of B
+    ! is read once per window instead of once per entry. Half types (fp16, bf16) are stored in dense
+    ! tiles and summed in fp32; fp32, TF32 and fp64 are stored as the entries alone, with a mask for
+    ! 8 rows and 8 columns. On CUDA rows with similar columns are put into the same windows where a
+    ! model predicts that this pays, unless tarsiaPlan_setReorder says NONE. Analysis makes a copy.
+    ! The sums of a row are added in an order different from CSR's, but the same from run to run. Up
+    ! to 2^31 - 1 rows and columns of op(A).
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_WINDOW = 2
-    ! BCSR after Okanovic et al., SMaT (SC 2024): blocks of 16 rows and 8 columns, or 16 of fp16 and
-    ! bf16, dense, wherever op(A) has an entry in them, multiplied by matrix units;
-    ! tarsiaPlan_setBlockDims chooses, or the paper's model of their times (T = T_e * n_e + T_init).
-    ! Halves have sums in fp32. Rows of like columns are put into the same blocks where the model
-    ! gains by it, unless tarsiaPlan_setReorder says NONE. Best where blocks are well filled: a
-    ! block costs the same with one entry as with all. A copy that analysis makes. Sums of a row are
-    ! added in an order of their own, the same from run to run. Up to 2^31 - 1 rows and columns of
-    ! op(A), less than 2^31 blocks.
+    ! BCSR after Okanovic et al., SMaT (SC 2024): dense blocks of 16 rows and 8 columns, or 16
+    ! columns for fp16 and bf16, wherever op(A) has an entry in them, multiplied by matrix units;
+    ! tarsiaPlan_setBlockDims chooses the size, or else the paper's time model (T = T_e * n_e +
+    ! T_init). Halves are summed in fp32. Rows with similar columns are put into the same blocks
+    ! where the model gains by it, unless tarsiaPlan_setReorder says NONE. Best where blocks are
+    ! well filled: a block costs the same with one entry as with all. Analysis makes a copy. The
+    ! sums of a row are added in an order different from CSR's, but the same from run to run. Up to
+    ! 2^31 - 1 rows and columns of op(A), less than 2^31 blocks.
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_SMAT = 3
     ! op(A) with all its zeros, by a product of dense matrices: for pruned layers. On CUDA small
-    ! ones, and values of 32 bits with TARSIA_COMPUTE_32F and an nHint of 48 or more, by kernels of
-    ! the library, others by cublasLt where that is installed; in a plan that is analyzed in
-    ! deterministic mode (tarsiaSetDeterministic) all by kernels of the library, and a plan that
-    ! takes cublasLt is refused there. Real types of one width for A and B. Of a row whose product
-    ! is not finite, what is not finite is computed again from the stored entries, so that an Inf in
-    ! B reaches only what an entry says. Rows are added in an order of their own, the same from run
-    ! to run (of cublasLt, with one version of it). NOT_SUPPORTED where the dense matrix would take
-    ! more than 64 MiB and more than 64 times the bytes of the stored entries.
+    ! products, and values of 32 bits with TARSIA_COMPUTE_32F and an nHint of 48 or more, are
+    ! computed by kernels of the library, others by cublasLt where that is installed; in a plan that
+    ! is analyzed in deterministic mode (tarsiaSetDeterministic) all are computed by kernels of the
+    ! library, and a plan that uses cublasLt is refused there. A and B must have real types of one
+    ! width. Results that are not finite are computed again from the stored entries, so that an Inf
+    ! in B affects only results that a stored entry multiplies it into. Rows are added in an order
+    ! different from CSR's, but the same from run to run (with cublasLt, for one version of it).
+    ! NOT_SUPPORTED where the dense matrix would take more than 64 MiB and more than 64 times the
+    ! bytes of the stored entries.
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_DENSE = 4
-    ! Slices of rows that are sorted by length, with 16-bit columns, as SpMV's; fast for up to 16
-    ! columns. Real types. A copy that analysis makes. Up to 2^31 - 1 rows and columns of op(A).
+    ! Slices of rows that are sorted by length, with 16-bit columns, as for SpMV; fast for up to 16
+    ! columns of B. Real types. Analysis makes a copy. Up to 2^31 - 1 rows and columns of op(A).
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_SELL = 5
-    ! Columns of op(A) sorted by length, after Hu et al., Swift: blocks of entries of 32
-    ! neighbouring columns, eight of which have their entries added by row before these sums go to
-    ! C, and the entries that make no whole block, by columns. fp32 and fp64. On CUDA sums meet in C
-    ! by atomics, so that the last bits differ from run to run; a plan that is analyzed in
-    ! deterministic mode (tarsiaSetDeterministic) takes bands of 16 rows instead, whose entries are
-    ! sorted by column, and a plan that was not is refused there. A copy that analysis makes. Only
-    ! by name: the library never chooses it. Up to 2^31 - 1 rows and columns of op(A).
+    ! Columns of op(A) sorted by length, after Hu et al., Swift: blocks with an entry of each of 32
+    ! neighbouring columns, eight of which have their entries added by row before these sums are
+    ! added to C, and the entries that fill no whole block, by columns. fp32 and fp64. On CUDA sums
+    ! are added to C by atomics, so that the last bits differ from run to run; a plan that is
+    ! analyzed in deterministic mode (tarsiaSetDeterministic) uses bands of 16 rows instead, whose
+    ! entries are sorted by column, and a plan that was not is refused there. Analysis makes a copy.
+    ! Only by name: the library never chooses it. Up to 2^31 - 1 rows and columns of op(A).
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_SWIFT = 6
     ! CSR in the output-stationary form of Mehrabi et al. (2021, algorithm 1): on CUDA a block of 32
-    ! warps has a few columns of B and C and goes over the rows of op(A), row i by warp i mod 32,
-    ! lanes along its entries. Made for B and C by columns and for comparing the orders of
-    ! tarsiaPlan_setReorder; ROW is faster on nearly all matrices. Chosen by name only.
+    ! warps takes a few columns of B and C and goes over the rows of op(A), row i by warp i mod 32,
+    ! lanes along its entries. Made for B and C in column-major order and for comparing the orders
+    ! of tarsiaPlan_setReorder; ROW is faster on nearly all matrices. Only by name: the library
+    ! never chooses it.
     integer(c_int), parameter, public :: TARSIA_SPMM_ALG_CSR = 7
 
-    ! tarsiaSpGEMMAlg_t: SpGEMM algorithm. Values from 3 on are reserved for the layouts by name.
+    ! tarsiaSpGEMMAlg_t: SpGEMM algorithm. Values from 3 on are reserved for further layouts.
 
     ! The library chooses: HASH, or on a device (unless effort is QUICK) TILE.
     integer(c_int), parameter, public :: TARSIA_SPGEMM_ALG_DEFAULT = 0
     ! Gustavson's row products with hash or dense accumulators.
     integer(c_int), parameter, public :: TARSIA_SPGEMM_ALG_HASH = 1
     ! Sparse tiles of 16 x 16 after Niu et al., TileSpGEMM (PPoPP 2022): A and B are copied into
-    ! tiles with masks of 16 bits a row, the tiles of C are found first, then their masks, then
+    ! tiles with masks of 16 bits per row; the tiles of C are found first, then their masks, then
     ! their values, in registers. Best where tiles hold many entries: a pair of tiles of one entry
-    ! costs about as much as one of ten. Sums are the same from run to run; entries of A or B at one
-    ! place are added up first. Up to 2^31 - 1 rows and columns, less than 2^32 tiles of A and of B.
-    ! tarsiaSpGEMM_symbolic takes about 120 bytes for each tile that a tile of A and one of B may
-    ! meet in; where they are missing, some rows of tiles at a time.
+    ! costs about as much as one of ten. Sums are the same from run to run; entries of A or B with
+    ! the same row and column are added up first. Up to 2^31 - 1 rows and columns, less than 2^32
+    ! tiles of A and of B. tarsiaSpGEMM_symbolic takes about 120 bytes for each tile in which a tile
+    ! of A and one of B may meet; where that much memory is not available, it processes some rows of
+    ! tiles at a time.
     integer(c_int), parameter, public :: TARSIA_SPGEMM_ALG_TILE = 2
 
-    ! What tarsiaPlan_getInfo tells. Later versions append fields.
+    ! Answer of tarsiaPlan_getInfo. Later versions append fields.
     ! structSize is set here, so that a variable can be passed as it is.
     type, bind(C), public :: tarsiaPlanInfo_t
-        ! In: sizeof(tarsiaPlanInfo_t) of the caller. Must be set before the call.
+        ! Input: sizeof(tarsiaPlanInfo_t) of the caller. Must be set before the call.
         integer(c_size_t) :: structSize = 664_c_size_t
-        ! What the plan computes.
+        ! Operation of the plan.
         integer(c_int) :: operation
         ! 1 after tarsiaPlan_analyze has succeeded, else 0.
         integer(c_int) :: analyzed
-        ! Number in the enum of the operation's algorithms; 0 before analysis.
+        ! Algorithm as a number of the enum of the operation's algorithms; 0 before analysis.
         integer(c_int) :: algorithm
-        ! What analysis built.
+        ! Layout that analysis built.
         integer(c_int) :: layout
-        ! Row reordering that is in force.
+        ! Row reordering in use.
         integer(c_int) :: reorder
-        ! Effort that is set.
+        ! Effort that was set.
         integer(c_int) :: effort
-        ! Whether value updates are set.
+        ! 1 if value updates are set, else 0.
         integer(c_int) :: valueUpdates
         ! 1 if the user's arrays are read in place, 0 if the plan has a copy.
         integer(c_int) :: inPlace
@@ -441,7 +449,7 @@ module tarsia
         integer(c_int64_t) :: rows
         ! Columns of op(A).
         integer(c_int64_t) :: cols
-        ! Stored entries of A (of BSR: values of all stored blocks).
+        ! Stored entries of A (BSR: values of all stored blocks).
         integer(c_int64_t) :: nnz
         ! Stored entries of C of a SpGEMM plan after symbolic, else -1.
         integer(c_int64_t) :: nnzC
@@ -457,24 +465,25 @@ module tarsia
         real(c_double) :: fill
         ! Wall time of analysis in seconds.
         real(c_double) :: analysisSeconds
-        ! Seconds that the cost model expects of one execute, or, with effort TUNED, that were
-        ! measured; 0 if it cannot say.
+        ! Seconds of one execute: predicted by the cost model, or measured with effort TUNED; 0 if
+        ! unknown.
         real(c_double) :: predictedSeconds
         ! Name of the algorithm, ended by 0.
         character(kind=c_char) :: algorithmName(32)
-        ! Why this choice, ended by 0. Of SpMV by a counted pattern: what the layout moves and is
-        ! bound by, the seconds expected of every layout, and the counts.
+        ! Reason for the choice, ended by 0. For SpMV with pattern statistics: the bytes that the
+        ! layout moves, the limit that bounds it, the predicted seconds of every layout, and the
+        ! statistics.
         character(kind=c_char) :: reason(480)
         ! Executes that the plan is for (tarsiaPlan_setExpectedExecutes); 0: not known.
         integer(c_int64_t) :: expectedExecutes
-        ! Whether every execute reads the values in the user's arrays.
+        ! 1 if every execute reads the values in the user's arrays, else 0.
         integer(c_int) :: valuesInPlace
         ! 1 if tarsiaSetChecks was on in analysis, so that executes can be checked, else 0.
         integer(c_int) :: checked
-        ! Whether the rows of C of a SpGEMM plan come out sorted (tarsiaPlan_setSortedOutput); 1 of
-        ! other plans.
+        ! 1 if the rows of C of a SpGEMM plan come out sorted (tarsiaPlan_setSortedOutput), else 0;
+        ! 1 for other plans.
         integer(c_int) :: sortedOutput
-        ! 0; room for a later version.
+        ! Always 0; reserved for a later version.
         integer(c_int) :: reserved
     end type tarsiaPlanInfo_t
 
@@ -484,23 +493,24 @@ module tarsia
 
     ! Callbacks.
     abstract interface
-        ! A user's allocation function: at least bytes (> 0) bytes of the backend's memory, aligned
-        ! to 256 bytes, or NULL on failure (memory with less alignment is passed to the free
-        ! function at once, and counts as a failure; the call that needed it returns ALLOC_FAILED).
-        ! ctx is what tarsiaSetAllocator got. stream: for a plan's memory, whenever it is taken, the
-        ! one that the handle of tarsiaPlan_analyze had then; for other memory the handle's. May be
-        ! called from any thread that calls the library, and from the library's own, on behalf of
-        ! the call that waits for them; must not throw.
+        ! A user's allocation function. It returns at least bytes (> 0) bytes of the backend's
+        ! memory, aligned to 256 bytes, or NULL on failure. Memory with less alignment is passed to
+        ! the free function at once and counts as a failure; the call that needed it returns
+        ! ALLOC_FAILED. ctx is the pointer that tarsiaSetAllocator got. stream is, for a plan's
+        ! memory, the stream that the handle of tarsiaPlan_analyze had then, whenever the memory is
+        ! taken; for other memory it is the handle's stream. The function may be called from any
+        ! thread that calls the library, and from the library's own threads, on behalf of a call
+        ! that waits for them. It must not throw.
         !
-        ! It is called in the midst of a call. It may call the library, with these limits: a call
-        ! from this thread with the plan that is being made or changed (tarsiaPlan_analyze, new
-        ! values, tarsiaSpGEMM_symbolic and _numeric, tarsiaPlan_destroy) returns INVALID_STATE, and
-        ! so does tarsiaDestroy with the call's handle. Such a call changes nothing. Other plans and
-        ! handles may be used without these limits. What it must not do is wait, for good, for a
-        ! thread that waits for this call: a getter of another thread with a plan that this call
-        ! changes waits for its end, so two allocators that ask for each other's plan while both are
-        ! analyzed hang. The same holds for the logger, where a call of the allocator's is what
-        ! logs.
+        ! The function is called in the midst of a call of the library. It may call the library
+        ! itself, with these limits: a call from this thread with the plan that is being made or
+        ! changed (tarsiaPlan_analyze, new values, tarsiaSpGEMM_symbolic and _numeric,
+        ! tarsiaPlan_destroy) returns INVALID_STATE, and so does tarsiaDestroy with the call's
+        ! handle. Such a refused call changes nothing. Other plans and handles may be used without
+        ! these limits. The function must not wait indefinitely for a thread that waits for this
+        ! call: a getter of another thread with a plan that this call changes waits for its end, so
+        ! two allocators that ask for each other's plan while both are analyzed hang. The same holds
+        ! for the logger where it logs a call that the allocation function made.
         function tarsiaAllocFn_t(ctx, bytes, stream) bind(C)
             import :: c_ptr, c_size_t
             type(c_ptr), value, intent(in) :: ctx
@@ -509,11 +519,11 @@ module tarsia
             type(c_ptr) :: tarsiaAllocFn_t
         end function tarsiaAllocFn_t
 
-        ! A user's release function for what its allocation function gave when it was asked for
-        ! bytes bytes. The memory may be used again behind the work that is on stream when the
-        ! function is called: stream is the one that the allocation function got, and the library
-        ! has made it wait for what else uses the memory. It may call the library as the allocation
-        ! function may.
+        ! A user's function that frees ptr, memory of bytes bytes (the size that was asked for) from
+        ! its allocation function. stream is the stream that the allocation function got. The memory
+        ! may be used again behind the work that is on this stream when the function is called; the
+        ! library has made the stream wait for all other work that uses the memory. The function may
+        ! call the library as the allocation function may.
         subroutine tarsiaFreeFn_t(ctx, ptr, bytes, stream) bind(C)
             import :: c_ptr, c_size_t
             type(c_ptr), value, intent(in) :: ctx
@@ -522,10 +532,11 @@ module tarsia
             type(c_ptr), value, intent(in) :: stream
         end subroutine tarsiaFreeFn_t
 
-        ! Receives log lines. message ends with 0, has no newline, and lives until the function
-        ! returns. No lock is held: it may call the library, with the plan and the handle of the
-        ! call that logs, too, and destroy the plan, but not the handle (INVALID_STATE; in another
-        ! thread tarsiaDestroy waits for the call's end); must not throw.
+        ! A user's function that receives log lines. message ends with 0, has no newline, and lives
+        ! until the function returns. No lock is held: the function may call the library, also with
+        ! the plan and the handle of the call that logs, and may destroy the plan, but not the
+        ! handle (INVALID_STATE; in another thread tarsiaDestroy waits for the call's end). It must
+        ! not throw.
         subroutine tarsiaLogFn_t(ctx, level, message) bind(C)
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: ctx
@@ -538,8 +549,8 @@ module tarsia
     public :: tarsiaLogFn_t
 
     interface
-        ! Name of a status, such as "TARSIA_STATUS_INVALID_VALUE"; "unknown status" for any other
-        ! integer. The string lives as long as the library; never NULL.
+        ! Returns the name of a status, such as "TARSIA_STATUS_INVALID_VALUE"; "unknown status" for
+        ! any other integer. The string lives as long as the library; never NULL.
         function tarsiaGetErrorName(status) bind(C, name="tarsiaGetErrorName")
             import :: c_int, c_ptr
             integer(c_int), value, intent(in) :: status
@@ -548,7 +559,8 @@ module tarsia
     end interface
 
     interface
-        ! One sentence on what a status means. The string lives as long as the library; never NULL.
+        ! Returns one sentence on the meaning of a status. The string lives as long as the library;
+        ! never NULL.
         function tarsiaGetErrorString(status) bind(C, name="tarsiaGetErrorString")
             import :: c_int, c_ptr
             integer(c_int), value, intent(in) :: status
@@ -574,9 +586,9 @@ module tarsia
     end interface
 
     interface
-        ! Version of the library as 10000*major + 100*minor + patch. TARSIA_VERSION is the same
-        ! number of the header that a program was compiled with, TARSIA_VERSION_MAJOR, _MINOR and
-        ! _PATCH are its parts.
+        ! Gets the version of the library as 10000*major + 100*minor + patch. TARSIA_VERSION is the
+        ! same number for the header that a program was compiled with; TARSIA_VERSION_MAJOR, _MINOR
+        ! and _PATCH are its parts.
         !
         ! version: host.
         !
@@ -589,7 +601,7 @@ module tarsia
     end interface
 
     interface
-        ! One part of the library's version.
+        ! Gets one part of the library's version.
         !
         ! value: host.
         !
@@ -603,18 +615,18 @@ module tarsia
     end interface
 
     interface
-        ! How many threads the host backend takes for calls that begin from now on, of all handles
-        ! of the process: n >= 1, the calling thread among them for products; 0: the default again,
-        ! which is TARSIA_NUM_THREADS (an environment variable) or one per core that the process may
-        ! use. As of that variable at most 64, or four per core where that is more, are taken: a
-        ! larger n is this number. It changes no result.
+        ! Sets how many threads the host backend uses for calls that begin from now on, of all
+        ! handles of the process. n >= 1: that many threads, the calling thread among them for
+        ! products. 0: the default, which is TARSIA_NUM_THREADS (an environment variable) or one per
+        ! core that the process may use. n, like that variable, is limited to 64, or to four per
+        ! core where that is more. The number of threads changes no result.
         !
         ! May be called at any time, from any thread, also while others compute, and from a callback
-        ! (tarsiaSetAllocator, tarsiaSetLogger): calls that run meanwhile take the one number or the
-        ! other, from one step to the next. Threads are made when a call first needs them, up to 2 n
-        ! for a number n that was not in use before, and stay, asleep, for when it is asked for
-        ! again: a program should ask for few different ones. A child that fork made has the number
-        ! of its parent.
+        ! (tarsiaSetAllocator, tarsiaSetLogger): calls that run meanwhile use the old or the new
+        ! number, which may change between their steps. Threads are created when a call first needs
+        ! them, up to 2 n for a number n that was not in use before, and stay asleep until the
+        ! number is set again: a program should use few different numbers. The child of a fork has
+        ! its parent's number.
         !
         ! Statuses: INVALID_VALUE (n is negative).
         function tarsiaSetNumThreads(n) bind(C, name="tarsiaSetNumThreads")
@@ -625,8 +637,8 @@ module tarsia
     end interface
 
     interface
-        ! How many threads the next call takes: what tarsiaSetNumThreads or the default says, or
-        ! fewer where so many could not be made.
+        ! Gets how many threads the next call uses: the number of tarsiaSetNumThreads or the
+        ! default, or fewer where so many could not be created.
         !
         ! n: host.
         !
@@ -682,10 +694,11 @@ module tarsia
         ! Destroys a handle and its workspace; plans made with it stay usable through other handles
         ! of the same backend and device. NULL does nothing.
         !
-        ! Waits for other threads' calls with the handle to return, not for their work on a device:
-        ! the workspace is used again when that is done, and a graph that has captured calls keeps
-        ! it until the graph is destroyed and its last launch done. The stream may be destroyed
-        ! before, but with tarsiaSetAllocator: see there.
+        ! Waits for other threads' calls with the handle to return, but not for their work on a
+        ! device: the workspace is reused only after that work is done, and a graph that has
+        ! captured calls keeps it until the graph is destroyed and its last launch is done. The
+        ! stream may be destroyed before the handle, except with tarsiaSetAllocator, which says what
+        ! must live.
         !
         ! Statuses: NOT_INITIALIZED (not a live handle), INVALID_STATE (called from the allocator or
         ! the logger while it serves a call of this handle; a graph keeps the workspace, which is
@@ -701,10 +714,10 @@ module tarsia
         ! Sets the stream (a cudaStream_t) on which the handle's calls run from now on; NULL is the
         ! default stream. The host backend keeps but ignores it.
         !
-        ! The handle's workspace goes along: the next product begins after the handle's last one on
-        ! the stream before, by an event. Products that a graph has captured with a handle use its
-        ! workspace, too, and are ordered by nobody: the graph must not run at the same time as
-        ! other work of the handle, or as another graph of it.
+        ! The handle's workspace moves to the new stream: an event makes the next product begin
+        ! after the handle's last one on the previous stream. Products that a graph has captured
+        ! with a handle use its workspace too, and the library does not order them: the graph must
+        ! not run at the same time as other work of the handle, or as another graph of it.
         !
         ! Statuses: NOT_INITIALIZED.
         function tarsiaSetStream(handle, stream) bind(C, name="tarsiaSetStream")
@@ -716,7 +729,7 @@ module tarsia
     end interface
 
     interface
-        ! The handle's stream.
+        ! Gets the handle's stream.
         !
         ! stream: host.
         !
@@ -730,8 +743,8 @@ module tarsia
     end interface
 
     interface
-        ! Says where alpha and beta live from now on; HOST after create. On the host backend both
-        ! are host memory.
+        ! Sets whether alpha and beta are on the host or on the device from now on; HOST after
+        ! create. On the host backend both are host memory.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (mode is not a tarsiaPointerMode_t).
         function tarsiaSetPointerMode(handle, mode) bind(C, name="tarsiaSetPointerMode")
@@ -743,7 +756,7 @@ module tarsia
     end interface
 
     interface
-        ! Where alpha and beta live.
+        ! Gets whether alpha and beta are on the host or on the device.
         !
         ! mode: host.
         !
@@ -757,17 +770,18 @@ module tarsia
     end interface
 
     interface
-        ! Deterministic mode (0 after create): 1 refuses what cannot give the same bits from run to
-        ! run, such as effort TUNED. On CUDA TARSIA_SPMM_ALG_SWIFT takes another form in a plan that
-        ! is analyzed in this mode, and TARSIA_SPMM_ALG_DENSE, by name or chosen, the library's own
-        ! kernels: never cublasLt, whose choice of kernels depends on the version that is installed.
-        ! Plans of these two that were analyzed outside of the mode and took atomics or cublasLt are
-        ! refused in it (NOT_SUPPORTED). A plan that effort TUNED has analyzed outside of the mode
-        ! is taken in it: it repeats its own bits, and only what was chosen may differ between runs.
+        ! Sets deterministic mode (0 after create): 1 refuses what cannot give the same bits from
+        ! run to run, such as effort TUNED. On CUDA, a plan that is analyzed in this mode uses
+        ! another form of TARSIA_SPMM_ALG_SWIFT, and for TARSIA_SPMM_ALG_DENSE, by name or chosen,
+        ! the library's own kernels: never cublasLt, whose choice of kernels depends on the version
+        ! that is installed. Plans of these two algorithms that were analyzed outside of the mode
+        ! and use atomics or cublasLt are refused in it (NOT_SUPPORTED). A plan that effort TUNED
+        ! has analyzed outside of the mode is accepted in it: it repeats its own bits, and only the
+        ! choice of algorithm may differ between runs.
         !
         ! Everything else is deterministic in either mode, with two exceptions. Arrays must have the
-        ! same alignment to 16 bytes: one that is aligned to less may be read, and added up, in
-        ! other pieces. And which of its orders of sums SpGEMM takes on a device depends on C's
+        ! same alignment to 16 bytes from run to run: an array that is aligned to less may be read,
+        ! and summed, in other pieces. And the order in which SpGEMM sums on a device depends on C's
         ! format and on the memory that is free (tarsiaSpGEMM_createPlan).
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (deterministic is not 0 or 1).
@@ -781,7 +795,7 @@ module tarsia
     end interface
 
     interface
-        ! Whether deterministic mode is on (1) or off (0).
+        ! Gets whether deterministic mode is on (1) or off (0).
         !
         ! deterministic: host.
         !
@@ -796,33 +810,34 @@ module tarsia
     end interface
 
     interface
-        ! Checks for development (0 after create): 1 finds values and patterns that were changed
-        ! without a call that brings them into a plan. tarsiaPlan_analyze then remembers
-        ! fingerprints of 128 bits of the index arrays and values that the plan has (of a plan of
-        ! tarsiaPlan_setValuesInPlace: of the index arrays), the calls with new values renew those
-        ! of the values, and every product with the plan (tarsiaSpGEMM_symbolic: with the index
-        ! arrays alone) reads the arrays once more, also where alpha is 0, and returns INVALID_STATE
-        ! before it computes anything if they have changed; the text says which array, and what to
-        ! call: tarsiaPlan_updateValues for values (tarsiaSpGEMM_updateValues for B's), a new plan
-        ! for a pattern. The same if the descriptor that the plan was created from still has the
-        ! plan's index arrays, and got another value array (tarsiaSpMatSetValues) after the plan
-        ! took values, which reaches no plan. A descriptor that got other index arrays is taken for
-        ! another matrix, and not compared. Matrices in tiles are not checked.
+        ! Sets checks for development (0 after create): 1 finds values and patterns that were
+        ! changed without a call that brings them into a plan. tarsiaPlan_analyze then remembers
+        ! 128-bit fingerprints of the plan's index arrays and values (with
+        ! tarsiaPlan_setValuesInPlace: of the index arrays only), and the calls with new values
+        ! renew the fingerprints of the values. Every product with the plan reads the arrays once
+        ! more (tarsiaSpGEMM_symbolic: the index arrays alone), also where alpha is 0, and returns
+        ! INVALID_STATE before it computes anything if they have changed; the text says which array,
+        ! and which call is needed: tarsiaPlan_updateValues for values (tarsiaSpGEMM_updateValues
+        ! for B's), a new plan for a pattern. The same error is returned if the descriptor that the
+        ! plan was created from still has the plan's index arrays, but got another value array
+        ! (tarsiaSpMatSetValues, which reaches no plan) after the plan took its values. A descriptor
+        ! that got other index arrays counts as another matrix and is not compared. Matrices in
+        ! tiles are not checked.
         !
         ! Every product of a plan that was analyzed while checks were off returns INVALID_STATE on a
         ! handle with checks on. A self-contained plan reads none of A's arrays and is not compared
-        ! with them (tarsiaPlanInfo_t.checked is 0). A plan whose values were updated while they
+        ! with them (tarsiaPlanInfo_t.checked is 0). A plan whose values were updated while checks
         ! were off returns INVALID_STATE, and says so, until they are updated with checks on.
         !
         ! On CUDA every product, with a plan or without, also asks the driver where its operands
-        ! are, and returns INVALID_VALUE, which names the argument, before a kernel or the program
+        ! are, and returns INVALID_VALUE, with the argument's name, before a kernel or the program
         ! would fault: for x, y, z, B, C and D in ordinary host memory on a device that cannot use
-        ! it, for alpha and beta in device memory with TARSIA_POINTER_MODE_HOST, and in ordinary
-        ! host memory with TARSIA_POINTER_MODE_DEVICE.
+        ! it, for alpha and beta in device memory with TARSIA_POINTER_MODE_HOST, and for alpha and
+        ! beta in ordinary host memory with TARSIA_POINTER_MODE_DEVICE.
         !
         ! Checked calls block, also in a capture: there the arrays are read at once on a stream of
-        ! the library's own, so that work which writes them must be done, and the capture goes on;
-        ! replays of the graph are not checked.
+        ! the library's own, so that work which writes them must be done before, and the capture
+        ! goes on. Replays of the graph are not checked.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (checks is not 0 or 1).
         function tarsiaSetChecks(handle, checks) bind(C, name="tarsiaSetChecks")
@@ -834,7 +849,7 @@ module tarsia
     end interface
 
     interface
-        ! Whether checks are on (1) or off (0).
+        ! Gets whether checks are on (1) or off (0).
         !
         ! checks: host.
         !
@@ -848,32 +863,34 @@ module tarsia
     end interface
 
     interface tarsiaSetPlanCache
-        ! Keeps what tarsiaPlan_analyze decides in a folder, for the analyses that follow, in later
-        ! processes too. An analysis with this handle looks there for the decisions of an earlier
-        ! one of the same problem (all that tarsiaPlan_setDecisions says, effort and deterministic
-        ! mode); if there are any it builds the same without a survey, a model or a timing, else it
-        ! decides as always and keeps it. To know a problem it reads A's index arrays (SpGEMM: and
-        ! B's) once. tarsiaPlan_getInfo's reason says where decisions came from. Plans that were
-        ! given decisions by tarsiaPlan_setDecisions have no use for the folder.
+        ! Sets a folder in which the decisions of tarsiaPlan_analyze are stored for later analyses,
+        ! also in other processes. An analysis with this handle looks there for the decisions of an
+        ! earlier analysis of the same problem (all that tarsiaPlan_setDecisions lists, effort and
+        ! deterministic mode). If it finds them, it builds the same layout without pattern
+        ! statistics, cost model or timings; else it decides as usual and stores the decisions. To
+        ! recognise a problem it reads A's index arrays (SpGEMM: and B's) once. tarsiaPlan_getInfo's
+        ! reason says where decisions came from. Plans that were given decisions by
+        ! tarsiaPlan_setDecisions do not use the folder.
         !
-        ! One file a problem, of as many bytes as tarsiaPlan_getDecisions writes; any number of
-        ! processes, on several machines too, may share the folder, and any file in it may be
-        ! deleted. A damaged file, or one that is of something else, is logged as a warning and
-        ! written again; where nothing can be written analysis works as without a folder, logs a
-        ! warning, and its reason says so.
+        ! The folder has one file per problem, as large as tarsiaPlan_getDecisions says. Any number
+        ! of processes, also on several machines, may share the folder, and any file in it may be
+        ! deleted. A damaged file, or one with other contents, is logged as a warning and written
+        ! again. Where nothing can be written, analysis works as without a folder, logs a warning,
+        ! and says so in its reason.
         !
-        ! The folder should be one that only those can write to whom the program trusts: its own
-        ! user's, or a group's that shares its decisions. This is not checked, nor who owns folder
-        ! and files, nor links on the way to the folder. What is checked: files are made anew under
-        ! random names and renamed, so that nothing is written through a link; only regular files
-        ! are read, of at most 64 KiB and 4 bytes a row of op(A), not links, devices or FIFOs; and
-        ! the contents are believed no more than those of tarsiaPlan_setDecisions. Whoever can write
-        ! there can thus make plans slow, by decisions that are valid and bad, or have them not
-        ! kept, and no more. Files that a process left unfinished a day ago and more are removed.
+        ! Only users whom the program trusts should be able to write to the folder: the program's
+        ! own user, or a group that shares its decisions. This is not checked, nor who owns the
+        ! folder and its files, nor links on the path to the folder. These protections exist: files
+        ! are made anew under random names and renamed, so that nothing is written through a link;
+        ! only regular files (no links, devices or FIFOs) of at most 64 KiB and 4 bytes per row of
+        ! op(A) are read; and their contents are verified like those of tarsiaPlan_setDecisions.
+        ! Whoever can write there can thus make plans slow, by decisions that are valid and bad, or
+        ! keep decisions from being stored, and no more. Files that a process left unfinished more
+        ! than a day ago are removed.
         !
-        ! folder: host; a path that ends with 0; a relative one means the folder of this name now,
-        ! wherever the process goes later. It is made if it does not exist. NULL, as after create:
-        ! none.
+        ! folder: host; a path that ends with 0; a relative path is resolved now, wherever the
+        ! process goes later. The folder is created if it does not exist. NULL, as after create: no
+        ! folder.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (folder: its path is empty, it cannot be made or
         ! written to).
@@ -888,18 +905,19 @@ module tarsia
 
     interface
         ! Takes memory for plans, conversions and the handle's own workspace from the user's
-        ! functions; both NULL goes back to the library's. Allowed until the first plan is created
-        ! or analyzed with the handle, or the first product without a plan has allocated. An
+        ! functions; NULL for both goes back to the library's. Allowed until the first plan is
+        ! created or analyzed with the handle, or the first product without a plan has allocated. An
         ! allocation that fails makes the call that needed it return ALLOC_FAILED and leaves every
         ! object usable.
         !
-        ! A plan has all its memory from the handle that tarsiaPlan_analyze gets, also what later
-        ! calls with other handles take for it. The functions and ctx must stay valid until the
-        ! handle, all plans that were analyzed with it, and the matrices in tiles that it has filled
-        ! are destroyed. So must every stream that the handle had when it allocated: memory goes
-        ! back on the stream that it was taken for, in that stream's order, so that tarsiaDestroy
-        ! and tarsiaPlan_destroy must not be called while that stream is captured. Some 64 KiB that
-        ! tarsiaCreate takes for a handle on a GPU are never from these functions.
+        ! All memory of a plan comes from the handle that tarsiaPlan_analyze gets, also what later
+        ! calls with other handles allocate for the plan. The functions and ctx must stay valid
+        ! until the handle, all plans that were analyzed with it, and the matrices in tiles that it
+        ! has filled are destroyed. So must every stream that the handle had when it allocated:
+        ! memory is freed on the stream that it was allocated for, in that stream's order, so that
+        ! tarsiaDestroy and tarsiaPlan_destroy must not be called while that stream is captured.
+        ! Some 64 KiB that tarsiaCreate allocates for a handle on a GPU never come from these
+        ! functions.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (one of the functions is NULL), INVALID_STATE (a
         ! plan was created or analyzed already, or a product without a plan has allocated).
@@ -914,11 +932,12 @@ module tarsia
     end interface
 
     interface
-        ! Sends the handle's log lines to callback: calls with this handle that failed (ERROR), what
-        ! went wrong and was done without, such as a file of the plan cache (WARNING), what analysis
-        ! chose and why (INFO). NULL stops it. Calls that take no handle, those on plans and
-        ! descriptors alone, are not logged; tarsiaGetLastErrorMessage has their text. callback and
-        ! ctx must stay valid until callback is replaced, or until the handle is destroyed.
+        ! Sends the handle's log lines to callback: calls with this handle that failed (ERROR),
+        ! failures that the library worked around, such as an unreadable file of the plan cache
+        ! (WARNING), and what analysis chose and why (INFO). NULL stops it. Calls that take no
+        ! handle, those on plans and descriptors alone, are not logged; tarsiaGetLastErrorMessage
+        ! has their text. callback and ctx must stay valid until callback is replaced, or until the
+        ! handle is destroyed.
         !
         ! Statuses: NOT_INITIALIZED.
         function tarsiaSetLogger(handle, callback, ctx) bind(C, name="tarsiaSetLogger")
@@ -931,9 +950,10 @@ module tarsia
     end interface
 
     interface
-        ! Gives execute its scratch memory: bytes bytes of the backend's memory, aligned to 16
-        ! bytes, that nothing else uses while the handle's calls run. NULL with 0 bytes goes back to
-        ! the handle's own, which tarsiaPlan_analyze, tarsiaPlan_prepare and tarsiaSpMM_once grow.
+        ! Sets the memory that execute uses as workspace: bytes bytes of the backend's memory,
+        ! aligned to 16 bytes, that nothing else uses while the handle's calls run. NULL with 0
+        ! bytes goes back to the handle's own workspace, which tarsiaPlan_analyze,
+        ! tarsiaPlan_prepare and tarsiaSpMM_once grow.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (ptr without bytes, bytes without ptr, ptr is
         ! misaligned, or ordinary host memory on CUDA).
@@ -947,7 +967,7 @@ module tarsia
     end interface
 
     interface
-        ! The handle's backend: HOST, CUDA or REFERENCE.
+        ! Gets the handle's backend: HOST, CUDA or REFERENCE.
         !
         ! backend: host.
         !
@@ -961,7 +981,7 @@ module tarsia
     end interface
 
     interface
-        ! Number of the handle's device; 0 on the CPU backends.
+        ! Gets the number of the handle's device; 0 on the CPU backends.
         !
         ! device: host.
         !
@@ -991,10 +1011,10 @@ module tarsia
     end interface
 
     interface
-        ! Frees what tarsiaMalloc gave. NULL does nothing. Returns at once: the memory is used again
-        ! when all that calls of this library, with any handle, have put on streams by now is done,
-        ! and all that is on this handle's stream. Work of the program's own on other streams that
-        ! uses it must be done before.
+        ! Frees memory of tarsiaMalloc. NULL does nothing. Returns at once: the memory is reused
+        ! only after all work that calls of this library, with any handle, have enqueued by now is
+        ! done, and all work on this handle's stream. Work of the program's own on other streams
+        ! that uses the memory must be done before.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_STATE (the handle's stream is being captured).
         function tarsiaFree(handle, ptr) bind(C, name="tarsiaFree")
@@ -1060,8 +1080,8 @@ module tarsia
     end interface tarsiaMemcpyToHost
 
     interface
-        ! Blocks until all work on the handle's stream is done. Nothing to wait for on the CPU
-        ! backends, where every call is synchronous.
+        ! Blocks until all work on the handle's stream is done. Returns at once on the CPU backends,
+        ! where every call is synchronous.
         !
         ! Statuses: NOT_INITIALIZED, EXECUTION_FAILED (work on the stream failed).
         function tarsiaSynchronize(handle) bind(C, name="tarsiaSynchronize")
@@ -1110,7 +1130,7 @@ module tarsia
     end interface tarsiaCreateCsr
 
     interface tarsiaCreateConstCsr
-        ! As tarsiaCreateCsr, from const arrays: the descriptor cannot be the C of a SpGEMM.
+        ! Like tarsiaCreateCsr, but from const arrays: the descriptor cannot be the C of a SpGEMM.
         !
         ! Statuses: those of tarsiaCreateCsr.
         function tarsiaCreateConstCsr(A, rows, cols, nnz, rowOffsets, colInd, values, offsetType, &
@@ -1178,7 +1198,7 @@ module tarsia
     end interface tarsiaCreateCsc
 
     interface tarsiaCreateConstCsc
-        ! As tarsiaCreateCsc, from const arrays: the descriptor cannot be the C of a SpGEMM.
+        ! Like tarsiaCreateCsc, but from const arrays: the descriptor cannot be the C of a SpGEMM.
         !
         ! Statuses: those of tarsiaCreateCsc.
         function tarsiaCreateConstCsc(A, rows, cols, nnz, colOffsets, rowInd, values, offsetType, &
@@ -1244,7 +1264,7 @@ module tarsia
     end interface tarsiaCreateCoo
 
     interface tarsiaCreateConstCoo
-        ! As tarsiaCreateCoo, from const arrays.
+        ! Like tarsiaCreateCoo, but from const arrays.
         !
         ! Statuses: those of tarsiaCreateCoo.
         function tarsiaCreateConstCoo(A, rows, cols, nnz, rowInd, colInd, values, indexType, &
@@ -1309,7 +1329,7 @@ module tarsia
     end interface
 
     interface
-        ! As tarsiaCreateBsr, from const arrays.
+        ! Like tarsiaCreateBsr, but from const arrays.
         !
         ! Statuses: those of tarsiaCreateBsr.
         function tarsiaCreateConstBsr(A, blockRows, blockCols, blockNnz, rowBlockSize, &
@@ -1335,9 +1355,9 @@ module tarsia
     end interface
 
     interface
-        ! Destroys a sparse matrix descriptor, not the arrays; of tarsiaCreateTile also the tiles,
-        ! once no plan reads them. NULL does nothing. Plans made with it stay usable, as long as the
-        ! arrays are there.
+        ! Destroys a sparse matrix descriptor, but not the arrays; for a matrix of tarsiaCreateTile
+        ! also the tiles, once no plan reads them. NULL does nothing. Plans made with the descriptor
+        ! stay usable, as long as the arrays are there.
         !
         ! Statuses: INVALID_VALUE (not a live descriptor).
         function tarsiaDestroySpMat(A) bind(C, name="tarsiaDestroySpMat")
@@ -1348,15 +1368,15 @@ module tarsia
     end interface
 
     interface
-        ! Reads the whole pattern of a matrix that is not trusted: offsets start at the base, never
-        ! decrease and end at base + nnz; indices are in range. tarsiaPlan_analyze does the same;
-        ! this call tells what else there is to know.
+        ! Validates the whole pattern of a matrix that is not trusted: offsets start at the base,
+        ! never decrease and end at base + nnz; indices are in range. tarsiaPlan_analyze validates
+        ! the same; this call also says whether the matrix is sorted and free of duplicates.
         !
-        ! sorted, unique: host, each may be NULL. sorted: 1 if indices ascend inside every row (CSR,
-        ! BSR: of blocks), column (CSC), or entries ascend by (row, column) (COO). unique: 1 if it
-        ! is sorted and nothing is stored twice. Neither is an error: SpMV, SpMM and SpGEMM take
-        ! unsorted matrices and add up what is stored twice. tarsiaSpMatGetSorted tells what was
-        ! found of sorted from then on.
+        ! sorted, unique: host, each may be NULL. sorted: 1 if indices ascend inside every row (CSR;
+        ! BSR: of blocks) or column (CSC), or entries ascend by (row, column) (COO). unique: 1 if it
+        ! is sorted and nothing is stored twice. An unsorted matrix or one with duplicates is not an
+        ! error: SpMV, SpMM and SpGEMM take unsorted matrices and add up entries that are stored
+        ! twice. tarsiaSpMatGetSorted returns this value of sorted from then on.
         !
         ! Blocks; not inside a capture. Does not read the values.
         !
@@ -1373,7 +1393,7 @@ module tarsia
     end interface
 
     interface
-        ! All fields of a CSR descriptor. Answers: host, each may be NULL.
+        ! Gets all fields of a CSR descriptor. Answers: host, each may be NULL.
         !
         ! Statuses: INVALID_VALUE (A is not a live CSR descriptor, or was made from const arrays; a
         ! misaligned answer).
@@ -1396,30 +1416,30 @@ module tarsia
     end interface
 
     interface
-        ! As tarsiaCsrGet, for any CSR descriptor, with pointers to const.
+        ! Like tarsiaCsrGet, but for any CSR descriptor, with pointers to const.
         !
         ! Statuses: INVALID_VALUE (A is not a live CSR descriptor; a misaligned answer).
         function tarsiaConstCsrGet(A, rows, cols, nnz, rowOffsets, colInd, values, offsetType, &
                 indexType, base, valueType) bind(C, name="tarsiaConstCsrGet")
             import :: c_int, c_int64_t, c_ptr
             type(c_ptr), value, intent(in) :: A
-            integer(c_int64_t), intent(out), optional :: rows
-            integer(c_int64_t), intent(out), optional :: cols
-            integer(c_int64_t), intent(out), optional :: nnz
-            type(c_ptr), intent(out), optional :: rowOffsets
-            type(c_ptr), intent(out), optional :: colInd
-            type(c_ptr), intent(out), optional :: values
-            integer(c_int), intent(out), optional :: offsetType
-            integer(c_int), intent(out), optional :: indexType
-            integer(c_int), intent(out), optional :: base
-            integer(c_int), intent(out), optional :: valueType
+            integer(c_int64_t), intent(out) :: rows
+            integer(c_int64_t), intent(out) :: cols
+            integer(c_int64_t), intent(out) :: nnz
+            type(c_ptr), intent(out) :: rowOffsets
+            type(c_ptr), intent(out) :: colInd
+            type(c_ptr), intent(out) :: values
+            integer(c_int), intent(out) :: offsetType
+            integer(c_int), intent(out) :: indexType
+            integer(c_int), intent(out) :: base
+            integer(c_int), intent(out) :: valueType
             integer(c_int) :: tarsiaConstCsrGet
         end function tarsiaConstCsrGet
     end interface
 
     interface
         ! Replaces the arrays of a CSR descriptor; sizes and types stay. A plan copies the
-        ! descriptor's fields, so this reaches no plan: one that was created keeps its arrays, and
+        ! descriptor's fields, so this reaches no plan: an existing plan keeps its arrays, and
         ! tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
         !
         ! Statuses: INVALID_VALUE (A is not a live CSR descriptor, or was made from const arrays; a
@@ -1436,7 +1456,7 @@ module tarsia
     end interface
 
     interface
-        ! All fields of a CSC descriptor. Answers: host, each may be NULL.
+        ! Gets all fields of a CSC descriptor. Answers: host, each may be NULL.
         !
         ! Statuses: INVALID_VALUE (A is not a live CSC descriptor, or was made from const arrays; a
         ! misaligned answer).
@@ -1459,30 +1479,30 @@ module tarsia
     end interface
 
     interface
-        ! As tarsiaCscGet, for any CSC descriptor, with pointers to const.
+        ! Like tarsiaCscGet, but for any CSC descriptor, with pointers to const.
         !
         ! Statuses: INVALID_VALUE (A is not a live CSC descriptor; a misaligned answer).
         function tarsiaConstCscGet(A, rows, cols, nnz, colOffsets, rowInd, values, offsetType, &
                 indexType, base, valueType) bind(C, name="tarsiaConstCscGet")
             import :: c_int, c_int64_t, c_ptr
             type(c_ptr), value, intent(in) :: A
-            integer(c_int64_t), intent(out), optional :: rows
-            integer(c_int64_t), intent(out), optional :: cols
-            integer(c_int64_t), intent(out), optional :: nnz
-            type(c_ptr), intent(out), optional :: colOffsets
-            type(c_ptr), intent(out), optional :: rowInd
-            type(c_ptr), intent(out), optional :: values
-            integer(c_int), intent(out), optional :: offsetType
-            integer(c_int), intent(out), optional :: indexType
-            integer(c_int), intent(out), optional :: base
-            integer(c_int), intent(out), optional :: valueType
+            integer(c_int64_t), intent(out) :: rows
+            integer(c_int64_t), intent(out) :: cols
+            integer(c_int64_t), intent(out) :: nnz
+            type(c_ptr), intent(out) :: colOffsets
+            type(c_ptr), intent(out) :: rowInd
+            type(c_ptr), intent(out) :: values
+            integer(c_int), intent(out) :: offsetType
+            integer(c_int), intent(out) :: indexType
+            integer(c_int), intent(out) :: base
+            integer(c_int), intent(out) :: valueType
             integer(c_int) :: tarsiaConstCscGet
         end function tarsiaConstCscGet
     end interface
 
     interface
         ! Replaces the arrays of a CSC descriptor; sizes and types stay. A plan copies the
-        ! descriptor's fields, so this reaches no plan: one that was created keeps its arrays, and
+        ! descriptor's fields, so this reaches no plan: an existing plan keeps its arrays, and
         ! tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
         !
         ! Statuses: INVALID_VALUE (A is not a live CSC descriptor, or was made from const arrays; a
@@ -1499,7 +1519,7 @@ module tarsia
     end interface
 
     interface
-        ! All fields of a COO descriptor. Answers: host, each may be NULL.
+        ! Gets all fields of a COO descriptor. Answers: host, each may be NULL.
         !
         ! Statuses: INVALID_VALUE (A is not a live COO descriptor, or was made from const arrays; a
         ! misaligned answer).
@@ -1521,29 +1541,29 @@ module tarsia
     end interface
 
     interface
-        ! As tarsiaCooGet, for any COO descriptor, with pointers to const.
+        ! Like tarsiaCooGet, but for any COO descriptor, with pointers to const.
         !
         ! Statuses: INVALID_VALUE (A is not a live COO descriptor; a misaligned answer).
         function tarsiaConstCooGet(A, rows, cols, nnz, rowInd, colInd, values, indexType, base, &
                 valueType) bind(C, name="tarsiaConstCooGet")
             import :: c_int, c_int64_t, c_ptr
             type(c_ptr), value, intent(in) :: A
-            integer(c_int64_t), intent(out), optional :: rows
-            integer(c_int64_t), intent(out), optional :: cols
-            integer(c_int64_t), intent(out), optional :: nnz
-            type(c_ptr), intent(out), optional :: rowInd
-            type(c_ptr), intent(out), optional :: colInd
-            type(c_ptr), intent(out), optional :: values
-            integer(c_int), intent(out), optional :: indexType
-            integer(c_int), intent(out), optional :: base
-            integer(c_int), intent(out), optional :: valueType
+            integer(c_int64_t), intent(out) :: rows
+            integer(c_int64_t), intent(out) :: cols
+            integer(c_int64_t), intent(out) :: nnz
+            type(c_ptr), intent(out) :: rowInd
+            type(c_ptr), intent(out) :: colInd
+            type(c_ptr), intent(out) :: values
+            integer(c_int), intent(out) :: indexType
+            integer(c_int), intent(out) :: base
+            integer(c_int), intent(out) :: valueType
             integer(c_int) :: tarsiaConstCooGet
         end function tarsiaConstCooGet
     end interface
 
     interface
         ! Replaces the arrays of a COO descriptor; sizes and types stay. A plan copies the
-        ! descriptor's fields, so this reaches no plan: one that was created keeps its arrays, and
+        ! descriptor's fields, so this reaches no plan: an existing plan keeps its arrays, and
         ! tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
         !
         ! Statuses: INVALID_VALUE (A is not a live COO descriptor, or was made from const arrays; a
@@ -1560,7 +1580,7 @@ module tarsia
     end interface
 
     interface
-        ! All fields of a BSR descriptor. Answers: host, each may be NULL.
+        ! Gets all fields of a BSR descriptor. Answers: host, each may be NULL.
         !
         ! Statuses: INVALID_VALUE (A is not a live BSR descriptor, or was made from const arrays; a
         ! misaligned answer).
@@ -1587,7 +1607,7 @@ module tarsia
     end interface
 
     interface
-        ! As tarsiaBsrGet, for any BSR descriptor, with pointers to const.
+        ! Like tarsiaBsrGet, but for any BSR descriptor, with pointers to const.
         !
         ! Statuses: INVALID_VALUE (A is not a live BSR descriptor; a misaligned answer).
         function tarsiaConstBsrGet(A, blockRows, blockCols, blockNnz, rowBlockSize, colBlockSize, &
@@ -1595,26 +1615,26 @@ module tarsia
                 ) bind(C, name="tarsiaConstBsrGet")
             import :: c_int, c_int64_t, c_ptr
             type(c_ptr), value, intent(in) :: A
-            integer(c_int64_t), intent(out), optional :: blockRows
-            integer(c_int64_t), intent(out), optional :: blockCols
-            integer(c_int64_t), intent(out), optional :: blockNnz
-            integer(c_int64_t), intent(out), optional :: rowBlockSize
-            integer(c_int64_t), intent(out), optional :: colBlockSize
-            type(c_ptr), intent(out), optional :: rowOffsets
-            type(c_ptr), intent(out), optional :: colInd
-            type(c_ptr), intent(out), optional :: values
-            integer(c_int), intent(out), optional :: offsetType
-            integer(c_int), intent(out), optional :: indexType
-            integer(c_int), intent(out), optional :: base
-            integer(c_int), intent(out), optional :: valueType
-            integer(c_int), intent(out), optional :: blockOrder
+            integer(c_int64_t), intent(out) :: blockRows
+            integer(c_int64_t), intent(out) :: blockCols
+            integer(c_int64_t), intent(out) :: blockNnz
+            integer(c_int64_t), intent(out) :: rowBlockSize
+            integer(c_int64_t), intent(out) :: colBlockSize
+            type(c_ptr), intent(out) :: rowOffsets
+            type(c_ptr), intent(out) :: colInd
+            type(c_ptr), intent(out) :: values
+            integer(c_int), intent(out) :: offsetType
+            integer(c_int), intent(out) :: indexType
+            integer(c_int), intent(out) :: base
+            integer(c_int), intent(out) :: valueType
+            integer(c_int), intent(out) :: blockOrder
             integer(c_int) :: tarsiaConstBsrGet
         end function tarsiaConstBsrGet
     end interface
 
     interface
         ! Replaces the arrays of a BSR descriptor; sizes and types stay. A plan copies the
-        ! descriptor's fields, so this reaches no plan: one that was created keeps its arrays, and
+        ! descriptor's fields, so this reaches no plan: an existing plan keeps its arrays, and
         ! tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
         !
         ! Statuses: INVALID_VALUE (A is not a live BSR descriptor, or was made from const arrays; a
@@ -1631,8 +1651,8 @@ module tarsia
     end interface
 
     interface
-        ! Rows, columns and stored entries, in scalars also for BSR. Answers: host, each may be
-        ! NULL.
+        ! Gets the numbers of rows, columns and stored entries, in scalars also for BSR. Answers:
+        ! host, each may be NULL.
         !
         ! Statuses: INVALID_VALUE (A is not a live descriptor; a misaligned answer).
         function tarsiaSpMatGetSize(A, rows, cols, nnz) bind(C, name="tarsiaSpMatGetSize")
@@ -1646,7 +1666,7 @@ module tarsia
     end interface
 
     interface
-        ! Format of a descriptor.
+        ! Gets the format of a descriptor.
         !
         ! format: host.
         !
@@ -1660,7 +1680,7 @@ module tarsia
     end interface
 
     interface
-        ! Index base of a descriptor.
+        ! Gets the index base of a descriptor.
         !
         ! base: host.
         !
@@ -1675,22 +1695,23 @@ module tarsia
     end interface
 
     interface
-        ! Whether the indices of each row are known to ascend (CSC: of each column; BSR: of blocks;
-        ! COO: entries by row and column), as tarsiaCheckSpMat tells it of sorted: an index that is
-        ! stored twice does not change it.
+        ! Gets whether the indices of each row are known to ascend (CSC: of each column; BSR: of
+        ! blocks; COO: entries by row and column), in the sense of sorted of tarsiaCheckSpMat: an
+        ! index that is stored twice does not change it.
         !
         ! sorted: host. 1: the last call of the library that has checked or written the whole
-        ! pattern of this descriptor found or wrote it so: tarsiaCheckSpMat, tarsiaSpGEMM_numeric of
-        ! a plan whose output is sorted, tarsiaTileToSparse; of a matrix in tiles always. 0: not
-        ! known. That is the answer for a descriptor that has just been created, after new pointers
-        ! (tarsiaCsrSetPointers and so on; not tarsiaSpMatSetValues, which leaves the pattern),
-        ! after tarsiaCheckSpMat has found another order or an error, and after tarsiaSpGEMM_numeric
-        ! of a plan of tarsiaPlan_setSortedOutput(plan, 0), whatever order that has left. A call
-        ! that fails leaves 0, or what was there. tarsiaPlan_analyze changes no descriptor.
+        ! pattern of this descriptor found or wrote it sorted: tarsiaCheckSpMat,
+        ! tarsiaSpGEMM_numeric of a plan whose output is sorted, tarsiaTileToSparse; for a matrix in
+        ! tiles always. 0: not known. That is the answer for a descriptor that has just been
+        ! created, after new pointers (tarsiaCsrSetPointers and so on; not tarsiaSpMatSetValues,
+        ! which leaves the pattern), after tarsiaCheckSpMat has found another order or an error, and
+        ! after tarsiaSpGEMM_numeric of a plan of tarsiaPlan_setSortedOutput(plan, 0), whatever
+        ! order it wrote. A call that fails leaves 0, or the previous answer. tarsiaPlan_analyze
+        ! changes no descriptor.
         !
         ! Work on a device that writes the matrix may still be under way when the answer is known.
-        ! Reads nothing of the matrix: a program that writes indices itself calls tarsiaCheckSpMat
-        ! again. No operation needs sorted indices.
+        ! The call reads nothing of the matrix: a program that writes indices itself calls
+        ! tarsiaCheckSpMat again. No operation needs sorted indices.
         !
         ! Statuses: INVALID_VALUE (A is not a live descriptor, sorted is NULL).
         function tarsiaSpMatGetSorted(A, sorted) bind(C, name="tarsiaSpMatGetSorted")
@@ -1702,7 +1723,7 @@ module tarsia
     end interface
 
     interface
-        ! Value array of a descriptor.
+        ! Gets the value array of a descriptor.
         !
         ! values: host.
         !
@@ -1717,7 +1738,7 @@ module tarsia
     end interface
 
     interface
-        ! Value array of any descriptor, to read.
+        ! Gets the value array of any descriptor, as a pointer to const.
         !
         ! values: host.
         !
@@ -1733,10 +1754,9 @@ module tarsia
 
     interface
         ! Replaces the value array of a descriptor. A plan copies the descriptor's fields, so this
-        ! reaches no plan: one that was created keeps its array until tarsiaPlan_updateValues (for
-        ! the second factor of SpGEMM tarsiaSpGEMM_updateValues) gives it another. (After changing
-        ! values a program calls that in any case; until then a product may have the old or the new
-        ! ones.)
+        ! reaches no plan: an existing plan keeps its array until tarsiaPlan_updateValues (for the
+        ! second factor of SpGEMM tarsiaSpGEMM_updateValues) gives it another. (A program calls that
+        ! after every change of values; until then a product may use the old or the new ones.)
         !
         ! Statuses: INVALID_VALUE (A is not a live descriptor or was made from const arrays,
         ! misaligned values), NOT_SUPPORTED (A is in tiles).
@@ -1749,24 +1769,23 @@ module tarsia
     end interface
 
     interface
-        ! Creates a matrix in sparse tiles of 16 x 16, whose memory is the library's, with nothing
-        ! in it.
+        ! Creates an empty matrix in sparse tiles of 16 x 16, whose memory is the library's.
         !
         ! tarsiaSparseToTile and, with TARSIA_SPGEMM_ALG_TILE, tarsiaSpGEMM_numeric fill it, each
         ! time anew; a product takes it as A or B without conversion, so that a chain of products (A
-        ! * A * A, or P^T * (A * P)) stays in tiles; tarsiaTileToSparse makes CSR or CSC of it.
-        ! tarsiaTileGet and tarsiaSpMatGetSize tell what is in it. tarsiaDestroySpMat destroys it.
-        ! Functions that need arrays of the user (SpMV, SpMM, tarsiaCheckSpMat, tarsiaCsrGet,
-        ! tarsiaSpMatGetValues ...) refuse it and say so.
+        ! * A * A, or P^T * (A * P)) stays in tiles; tarsiaTileToSparse converts it to CSR or CSC.
+        ! tarsiaTileGet and tarsiaSpMatGetSize give its numbers of entries and tiles.
+        ! tarsiaDestroySpMat destroys it. Functions that need arrays of the user (SpMV, SpMM,
+        ! tarsiaCheckSpMat, tarsiaCsrGet, tarsiaSpMatGetValues ...) refuse it and say so.
         !
-        ! A: host. valueType: that of sums, R_32F, R_64F, C_32F or C_64F; fp16 and bf16 matrices
-        ! become R_32F, exactly. The memory that it is filled with comes from the allocator of the
-        ! handle that the filling call has; the functions of tarsiaSetAllocator must stay valid, and
-        ! the stream that the handle has then must live, until the matrix and the plans that read it
-        ! are destroyed. Neither tarsiaDestroySpMat, nor what fills the matrix anew, nor
-        ! tarsiaPlan_destroy waits for products that read its tiles: their memory is used again when
-        ! the last of these products is done. A tile takes 60 bytes, an entry its value and one
-        ! byte.
+        ! A: host. valueType: the type of the values, R_32F, R_64F, C_32F or C_64F; fp16 and bf16
+        ! matrices become R_32F, exactly. The memory that it is filled with comes from the allocator
+        ! of the handle that the filling call has; the functions of tarsiaSetAllocator must stay
+        ! valid, and the stream that the handle has then must live, until the matrix and the plans
+        ! that read it are destroyed. Neither tarsiaDestroySpMat, nor calls that fill the matrix
+        ! anew, nor tarsiaPlan_destroy wait for products that read its tiles: their memory is reused
+        ! only when the last of these products is done. A tile takes 60 bytes, an entry its value
+        ! and one byte.
         !
         ! Source of the layout: Y. Niu et al., "TileSpGEMM", PPoPP 2022, section 3.2.
         !
@@ -1785,8 +1804,8 @@ module tarsia
     end interface
 
     interface
-        ! What is in a matrix of tarsiaCreateTile: its stored entries and the tiles that have one, 0
-        ! before it is filled. Answers: host, each may be NULL.
+        ! Gets the sizes of a matrix of tarsiaCreateTile: its stored entries and the tiles that have
+        ! at least one, both 0 before it is filled. Answers: host, each may be NULL.
         !
         ! Statuses: INVALID_VALUE (A is not a live descriptor or not in tiles; a misaligned answer).
         function tarsiaTileGet(A, rows, cols, nnz, tileCount, valueType &
@@ -1803,16 +1822,16 @@ module tarsia
     end interface
 
     interface
-        ! B = A, into tiles.
+        ! Converts the CSR or CSC matrix A to tiles: B = A.
         !
         ! A: CSR or CSC, any index types, either base; unsorted rows are sorted, entries stored
         ! twice are added up. B: of tarsiaCreateTile, of A's shape, with A's value type (R_32F for
-        ! an fp16 or bf16 A); what was in it is replaced. Of CSC the tiles are those of the columns,
-        ! and a product needs no copy of them where both factors have such tiles, or where op
-        ! transposes this one and not the other.
+        ! an fp16 or bf16 A); its previous contents are replaced. From CSC the tiles are made by
+        ! columns; a product needs no copy of such tiles where both factors have them, or where op
+        ! transposes this factor and not the other.
         !
-        ! Blocks, allocates; not inside a capture. Validates A. Plans that read B keep what it had
-        ! (tarsiaSpGEMM_updateValues takes new values of the same pattern).
+        ! Blocks, allocates; not inside a capture. Validates A. Plans that read B keep its previous
+        ! contents (tarsiaSpGEMM_updateValues takes new values of the same pattern).
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (A or B is not a live descriptor, A has a NULL
         ! array or a wrong pattern, B is not in tiles, of another shape, type, backend or device),
@@ -1827,18 +1846,18 @@ module tarsia
     end interface
 
     interface
-        ! B = A, out of tiles.
+        ! Converts the matrix A in tiles to CSR or CSC: B = A.
         !
         ! A: of tarsiaCreateTile, filled. B: CSR or CSC of A's shape and value type with room for
-        ! the entries that tarsiaTileGet tells, any index types that hold them, either base; rows
-        ! (columns for CSC) come out sorted, without duplicates.
+        ! the number of entries that tarsiaTileGet gives, any index types that hold them, either
+        ! base; rows (columns for CSC) come out sorted, without duplicates.
         !
         ! Blocks, may allocate; not inside a capture.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (A or B is not a live descriptor, A is not in
         ! tiles, or of another backend or device; B is const, of another shape, type or number of
-        ! entries, or has a NULL array), NOT_SUPPORTED (format of B), INVALID_STATE (nothing is in
-        ! A, a capture), ALLOC_FAILED.
+        ! entries, or has a NULL array), NOT_SUPPORTED (format of B), INVALID_STATE (A was never
+        ! filled, a capture), ALLOC_FAILED.
         function tarsiaTileToSparse(handle, A, B) bind(C, name="tarsiaTileToSparse")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
@@ -1872,7 +1891,7 @@ module tarsia
     end interface tarsiaCreateDnVec
 
     interface tarsiaCreateConstDnVec
-        ! As tarsiaCreateDnVec, from a const array: the descriptor cannot be y.
+        ! Like tarsiaCreateDnVec, but from a const array: the descriptor cannot be y.
         !
         ! Statuses: those of tarsiaCreateDnVec.
         function tarsiaCreateConstDnVec(x, size, values, valueType &
@@ -1902,7 +1921,7 @@ module tarsia
     end interface
 
     interface
-        ! All fields of a dense vector descriptor. Answers: host, each may be NULL.
+        ! Gets all fields of a dense vector descriptor. Answers: host, each may be NULL.
         !
         ! Statuses: INVALID_VALUE (x is not a live descriptor or was made from a const array; a
         ! misaligned answer).
@@ -1917,21 +1936,21 @@ module tarsia
     end interface
 
     interface
-        ! As tarsiaDnVecGet, for any dense vector descriptor, with a pointer to const.
+        ! Like tarsiaDnVecGet, but for any dense vector descriptor, with a pointer to const.
         !
         ! Statuses: INVALID_VALUE (x is not a live descriptor; a misaligned answer).
         function tarsiaConstDnVecGet(x, size, values, valueType) bind(C, name="tarsiaConstDnVecGet")
             import :: c_int, c_int64_t, c_ptr
             type(c_ptr), value, intent(in) :: x
-            integer(c_int64_t), intent(out), optional :: size
-            type(c_ptr), intent(out), optional :: values
-            integer(c_int), intent(out), optional :: valueType
+            integer(c_int64_t), intent(out) :: size
+            type(c_ptr), intent(out) :: values
+            integer(c_int), intent(out) :: valueType
             integer(c_int) :: tarsiaConstDnVecGet
         end function tarsiaConstDnVecGet
     end interface
 
     interface
-        ! The array of a dense vector descriptor.
+        ! Gets the array of a dense vector descriptor.
         !
         ! values: host.
         !
@@ -1946,7 +1965,7 @@ module tarsia
     end interface
 
     interface
-        ! The array of any dense vector descriptor, to read.
+        ! Gets the array of any dense vector descriptor, as a pointer to const.
         !
         ! values: host.
         !
@@ -2002,7 +2021,7 @@ module tarsia
     end interface tarsiaCreateDnMat
 
     interface tarsiaCreateConstDnMat
-        ! As tarsiaCreateDnMat, from a const array: the descriptor cannot be C.
+        ! Like tarsiaCreateDnMat, but from a const array: the descriptor cannot be C.
         !
         ! Statuses: those of tarsiaCreateDnMat.
         function tarsiaCreateConstDnMat(B, rows, cols, ld, values, valueType, order &
@@ -2035,7 +2054,7 @@ module tarsia
     end interface
 
     interface
-        ! All fields of a dense matrix descriptor. Answers: host, each may be NULL.
+        ! Gets all fields of a dense matrix descriptor. Answers: host, each may be NULL.
         !
         ! Statuses: INVALID_VALUE (B is not a live descriptor or was made from a const array; a
         ! misaligned answer).
@@ -2054,25 +2073,25 @@ module tarsia
     end interface
 
     interface
-        ! As tarsiaDnMatGet, for any dense matrix descriptor, with a pointer to const.
+        ! Like tarsiaDnMatGet, but for any dense matrix descriptor, with a pointer to const.
         !
         ! Statuses: INVALID_VALUE (B is not a live descriptor; a misaligned answer).
         function tarsiaConstDnMatGet(B, rows, cols, ld, values, valueType, order &
                 ) bind(C, name="tarsiaConstDnMatGet")
             import :: c_int, c_int64_t, c_ptr
             type(c_ptr), value, intent(in) :: B
-            integer(c_int64_t), intent(out), optional :: rows
-            integer(c_int64_t), intent(out), optional :: cols
-            integer(c_int64_t), intent(out), optional :: ld
-            type(c_ptr), intent(out), optional :: values
-            integer(c_int), intent(out), optional :: valueType
-            integer(c_int), intent(out), optional :: order
+            integer(c_int64_t), intent(out) :: rows
+            integer(c_int64_t), intent(out) :: cols
+            integer(c_int64_t), intent(out) :: ld
+            type(c_ptr), intent(out) :: values
+            integer(c_int), intent(out) :: valueType
+            integer(c_int), intent(out) :: order
             integer(c_int) :: tarsiaConstDnMatGet
         end function tarsiaConstDnMatGet
     end interface
 
     interface
-        ! The array of a dense matrix descriptor.
+        ! Gets the array of a dense matrix descriptor.
         !
         ! values: host.
         !
@@ -2087,7 +2106,7 @@ module tarsia
     end interface
 
     interface
-        ! The array of any dense matrix descriptor, to read.
+        ! Gets the array of any dense matrix descriptor, as a pointer to const.
         !
         ! values: host.
         !
@@ -2114,7 +2133,7 @@ module tarsia
     end interface
 
     interface
-        ! How much tarsiaPlan_analyze may cost; DEFAULT after create.
+        ! Sets how much tarsiaPlan_analyze may cost; DEFAULT after create.
         !
         ! Statuses: INVALID_VALUE (plan, effort), INVALID_STATE (analyzed already).
         function tarsiaPlan_setEffort(plan, effort) bind(C, name="tarsiaPlan_setEffort")
@@ -2126,21 +2145,21 @@ module tarsia
     end interface
 
     interface
-        ! Row reordering; AUTO after create. y and C keep the user's order whatever is chosen:
-        ! kernels write a row where the user has it.
+        ! Sets the row reordering; AUTO after create. y and C keep the user's order whatever is
+        ! chosen: kernels write a row where the user has it.
         !
-        ! AUTO lets SpMM's WINDOW and SMAT put rows of like columns together. A policy by name is
-        ! for SpMV's CSR and SpMM's ROW and CSR, and the library then chooses among these; analysis
-        ! makes a copy of the matrix with its rows in that order (on CUDA too the order is computed
-        ! on the host, from a copy of the pattern). tarsiaPlan_updateValues keeps the order, and is
-        ! as with setValueUpdates(1).
+        ! AUTO lets SpMM's WINDOW and SMAT put rows with similar columns together. A policy by name
+        ! is for SpMV's CSR and SpMM's ROW and CSR, and the library then chooses among these;
+        ! analysis makes a copy of the matrix with its rows in that order (on CUDA too the order is
+        ! computed on the host, from a copy of the pattern). tarsiaPlan_updateValues keeps the
+        ! order, and behaves as with setValueUpdates(1).
         !
-        ! LEARNED lets analysis count 24 features of the pattern (on CUDA on the host, from a copy
-        ! of it) and take the policy, or the rows' own order, in which the product is predicted to
-        ! be the fastest: for SpMV's CSR and for SpMM's ROW (learned with B and C by rows) and CSR
-        ! (by columns), from times in fp32 and of 128 columns on an H100, which are taken for other
-        ! types, columns, orders of B and C and machines, too. tarsiaPlan_getInfo says which order
-        ! it is, and its reason that it was predicted.
+        ! LEARNED lets analysis compute 24 features of the pattern (on CUDA on the host, from a copy
+        ! of it) and use the policy, or the rows' own order, whose product is predicted to be
+        ! fastest. It serves SpMV's CSR and SpMM's ROW (learned with B and C by rows) and CSR (by
+        ! columns). It was learned from times in fp32 and with 128 columns on an H100, and is
+        ! applied to other types, columns, orders of B and C and machines, too. tarsiaPlan_getInfo
+        ! says which order it is, and its reason that it was predicted.
         !
         ! Statuses: INVALID_VALUE (plan, reorder), INVALID_STATE (analyzed already).
         ! tarsiaPlan_analyze returns NOT_SUPPORTED for a policy by name with another algorithm by
@@ -2156,8 +2175,9 @@ module tarsia
     end interface
 
     interface
-        ! Blocks of TARSIA_SPMM_ALG_SMAT: 16 x 16 (values of 16 bits only) or 16 x 8; 0 x 0 (after
-        ! create) leaves the choice to a model of their times, by how many of each there would be.
+        ! Sets the block size of TARSIA_SPMM_ALG_SMAT: 16 x 16 (values of 16 bits only) or 16 x 8. 0
+        ! x 0 (after create) leaves the choice to a cost model, which uses the number of blocks of
+        ! each size.
         !
         ! Statuses: INVALID_VALUE (plan is NULL or not of SpMM, rowBlockDim, colBlockDim),
         ! INVALID_STATE (analyzed already). tarsiaPlan_analyze returns NOT_SUPPORTED for a plan of
@@ -2173,14 +2193,14 @@ module tarsia
     end interface
 
     interface
-        ! Whether values will change. 1: the plan stores where each value goes, so that
+        ! Sets whether values will change. 1: the plan stores where each value goes, so that
         ! tarsiaPlan_updateValues is asynchronous and O(nnz); SpGEMM keeps C's pattern, and on a
-        ! device, where entries of C have few products, the positions of their factors (8 bytes a
-        ! product and 4 an entry, up to three times the bytes of C and once those of A and B). 0
-        ! (after create): less memory, and values that fit fewer bytes to the bit may be kept in
-        ! them; updateValues may rebuild and block, and is refused where a graph has captured
-        ! products that would go on with the arrays before. It says what tarsiaPlan_updateValues
-        ! costs, not when new values count: that is said there.
+        ! device, where entries of C have few products, the positions of their factors (8 bytes per
+        ! product and 4 per entry, up to three times the bytes of C and once those of A and B). 0
+        ! (after create): the plan needs less memory, and may store values in fewer bytes where that
+        ! keeps every bit; updateValues may rebuild and block, and is refused while a graph has
+        ! captured products that would continue to use the previous arrays. This setting determines
+        ! what tarsiaPlan_updateValues costs, not when new values take effect: see there.
         !
         ! Statuses: INVALID_VALUE (plan, valueUpdates not 0 or 1), INVALID_STATE (analyzed already).
         function tarsiaPlan_setValueUpdates(plan, valueUpdates &
@@ -2193,17 +2213,17 @@ module tarsia
     end interface
 
     interface
-        ! Whether the plan is self-contained (0 after create). 1: analysis copies all that the plan
-        ! needs, so that when tarsiaPlan_analyze has returned the caller may change and free the
-        ! arrays of A (SpGEMM: and of B). Layouts that are copies in any case take no more memory by
-        ! it; those that read CSR in place become a copy of it: op(A) with 32-bit columns.
-        ! tarsiaPlan_updateValues then needs tarsiaPlan_setValueUpdates(plan, 1), since nobody can
-        ! look in the pattern any more. Factors in tiles are the plan's in any case.
+        ! Sets whether the plan is self-contained (0 after create). 1: analysis copies all that the
+        ! plan needs, so that when tarsiaPlan_analyze has returned the caller may change and free
+        ! the arrays of A (SpGEMM: and of B). Layouts that are copies in any case take no more
+        ! memory by it; those that read CSR in place become a copy of op(A) in CSR with 32-bit
+        ! columns. tarsiaPlan_updateValues then needs tarsiaPlan_setValueUpdates(plan, 1), since the
+        ! pattern cannot be read any more. Factors in tiles belong to the plan in any case.
         !
         ! Statuses: INVALID_VALUE (plan, selfContained not 0 or 1), INVALID_STATE (analyzed
         ! already). tarsiaPlan_analyze returns NOT_SUPPORTED where op(A) has more than 2^31 - 1
-        ! columns, of which there is no copy, and with tarsiaPlan_setValuesInPlace(plan, 1);
-        ! tarsiaPlan_updateValues INVALID_STATE without setValueUpdates(1).
+        ! columns, since such a matrix is never copied, and with tarsiaPlan_setValuesInPlace(plan,
+        ! 1); tarsiaPlan_updateValues returns INVALID_STATE without setValueUpdates(1).
         function tarsiaPlan_setSelfContained(plan, selfContained &
                 ) bind(C, name="tarsiaPlan_setSelfContained")
             import :: c_int, c_ptr
@@ -2214,34 +2234,35 @@ module tarsia
     end interface
 
     interface
-        ! Whether every execute reads the values in the user's arrays as they are then. 1: a program
-        ! may change values in place when the products that it has enqueued with the plan are done,
-        ! or in the order of their stream, and needs no call for it; analysis reads the pattern
-        ! alone (the value array must be there; its values may be anything then), and
-        ! tarsiaPlan_updateValues with another array moves the plan to that one, asynchronously,
+        ! Sets whether every execute reads the present values of the user's arrays (0 after create).
+        ! 1: a program may change values in place when the products that it has enqueued with the
+        ! plan are done, or in the order of their stream, and needs no further call. Analysis reads
+        ! the pattern alone (the value array must exist; its values may be anything then).
+        ! tarsiaPlan_updateValues with another array moves the plan to that array, asynchronously,
         ! since only its address changes (a CUDA graph goes on with the address that it was captured
-        ! with, and the call is refused as long as there is one, but in a capture). With
-        ! setValueUpdates(1) SpGEMM keeps C's pattern, too. 0 after create.
+        ! with, and as long as there is such a graph the call is refused outside of a capture). With
+        ! setValueUpdates(1) SpGEMM also keeps C's pattern.
         !
-        ! Served by TARSIA_SPMV_ALG_CSR, TARSIA_SPMM_ALG_ROW and TARSIA_SPGEMM_ALG_HASH, of which
-        ! DEFAULT is the one of the operation, whatever the effort, for matrices whose values have
-        ! the order of op(A)'s rows: CSR with op N, CSC with op T, and with op C for real values; of
-        ! SpGEMM both factors, or both by columns (CSC with op N, CSR with op T).
+        ! The algorithms TARSIA_SPMV_ALG_CSR, TARSIA_SPMM_ALG_ROW and TARSIA_SPGEMM_ALG_HASH support
+        ! it; DEFAULT then takes the one of the operation, whatever the effort. They do for matrices
+        ! whose values have the order of op(A)'s rows: CSR with op N, CSC with op T, and with op C
+        ! for real values; for SpGEMM both factors, or both by columns (CSC with op N, CSR with op
+        ! T).
         !
         ! On a device a plan of SpMV may then keep columns of its own in 16 bits, which analysis
-        ! makes of the pattern: with fp64 a product moves 10 bytes an entry instead of 12, with fp32
-        ! 6 instead of 8, and has the same bits. They count in planBytes: 2 bytes an entry and,
-        ! where op(A) has more than 65536 columns, 4 a row or 4 for 32 entries. Efforts DEFAULT and
-        ! TUNED make them where that is predicted to pay, which it is not for small matrices and for
-        ! few executes (tarsiaPlan_setExpectedExecutes). Where 16 bits do not hold how far columns
-        ! are apart, or the memory is missing, the plan reads them where they are.
-        ! tarsiaPlan_getInfo says in reason what it does. Offsets are read in place, so that all
+        ! makes from the pattern: with fp64 a product moves 10 bytes per entry instead of 12, with
+        ! fp32 6 instead of 8, and has the same bits. They count in planBytes: 2 bytes per entry
+        ! and, where op(A) has more than 65536 columns, 4 per row or 4 per 32 entries. Efforts
+        ! DEFAULT and TUNED make them where that is predicted to pay, which it does not for small
+        ! matrices and for few executes (tarsiaPlan_setExpectedExecutes). Where 16 bits cannot hold
+        ! the distances between columns, or memory is missing, the plan reads the user's columns.
+        ! tarsiaPlan_getInfo says in reason which it does. Offsets are read in place, so that all
         ! arrays of A must stay.
         !
         ! Statuses: INVALID_VALUE (plan, valuesInPlace not 0 or 1), INVALID_STATE (analyzed
         ! already). tarsiaPlan_analyze returns NOT_SUPPORTED for another algorithm by name, another
-        ! format or op, a matrix in tiles, and an order of rows by name; the text says which, and
-        ! what would serve.
+        ! format or op, a matrix in tiles, and a reordering by name; the text says which, and what
+        ! would be supported.
         function tarsiaPlan_setValuesInPlace(plan, valuesInPlace &
                 ) bind(C, name="tarsiaPlan_setValuesInPlace")
             import :: c_int, c_ptr
@@ -2252,12 +2273,12 @@ module tarsia
     end interface
 
     interface
-        ! How often the plan will be executed (of SpGEMM: its numeric phase). The choice then
-        ! minimises the predicted seconds of analysis and of executes products together, so that a
-        ! plan for few products converts nothing and reads A in place, as effort QUICK; effort TUNED
-        ! builds and times only what may gain more than that takes. A plan may be executed more
-        ! often, or less. 0 (after create): not known; the choice minimises the time of one product
-        ! and leaves out that of analysis, as if it were executed very often.
+        ! Sets how often the plan will be executed (SpGEMM: its numeric phase). The choice then
+        ! minimises the predicted time of analysis and of executes products together, so that a plan
+        ! for few products converts nothing and reads A in place, as with effort QUICK; effort TUNED
+        ! builds and times only candidates that may gain more than that takes. A plan may be
+        ! executed more often, or less. 0 (after create): not known; the choice minimises the time
+        ! of one product and ignores that of analysis, as if the plan were executed very often.
         !
         ! Statuses: INVALID_VALUE (plan, executes < 0), INVALID_STATE (analyzed already).
         function tarsiaPlan_setExpectedExecutes(plan, executes &
@@ -2270,17 +2291,17 @@ module tarsia
     end interface
 
     interface
-        ! Whether SpGEMM sorts the columns of each row of C (1 after create). 0: C = alpha * op(A) *
-        ! op(B) has the same entries with the same bits in every row, but they stand in the order
-        ! that costs least, which may be the ascending one for some rows, or for all, and another
-        ! one in another version and on another backend or device. It is the same in every numeric
-        ! phase, of any alpha, and of other plans of the same problem and settings; with
-        ! tarsiaPlan_setValueUpdates(plan, 1) it is kept with the pattern. For products whose
-        ! readers need no order: a next product, SpMV and SpMM (all of which take unsorted rows),
-        ! multigrid, counts of triangles.
+        ! Sets whether SpGEMM sorts the columns of each row of C (1 after create). 0: every row of C
+        ! = alpha * op(A) * op(B) has the same entries with the same bits, but in the order that
+        ! costs least, which may be ascending for some rows, or for all, and differs between
+        ! versions, backends and devices. The order is the same in every numeric phase, with any
+        ! alpha, and in other plans of the same problem and settings; with
+        ! tarsiaPlan_setValueUpdates(plan, 1) it is kept with the pattern. This suits results whose
+        ! readers need no order: another product, SpMV and SpMM (all of which take unsorted rows),
+        ! multigrid, counting of triangles.
         !
         ! C is then CSR, and DEFAULT takes TARSIA_SPGEMM_ALG_HASH, never TILE. tarsiaSpMatGetSorted
-        ! tells what is known of a matrix.
+        ! says whether a matrix is known to be sorted.
         !
         ! Statuses: INVALID_VALUE (plan is NULL or not of SpGEMM, sortedOutput not 0 or 1),
         ! INVALID_STATE (analyzed already). With 0, tarsiaPlan_analyze returns NOT_SUPPORTED for
@@ -2296,12 +2317,12 @@ module tarsia
     end interface
 
     interface
-        ! The most bytes that the plan may hold at one time, temporary memory of analysis and of
-        ! SpGEMM's phases included, C not; 0 takes the limit away (after create: what the backend's
-        ! memory has left). SpGEMM on a device works part by part where all of an intermediate does
-        ! not fit: some rows of C, or of its tiles, at a time (tarsiaSpGEMM_createPlan says what
-        ! that may do to bits). A call that would need more all the same returns
-        ! INSUFFICIENT_RESOURCES and says how much; the plan stays as it was.
+        ! Sets the most bytes that the plan may hold at one time, including temporary memory of
+        ! analysis and of SpGEMM's phases, but not C; 0 removes the limit (after create: the memory
+        ! that the backend has left). SpGEMM on a device works part by part where an intermediate
+        ! result does not fit as a whole: on some rows of C, or of its tiles, at a time
+        ! (tarsiaSpGEMM_createPlan says how that may change bits). A call that would still need more
+        ! returns INSUFFICIENT_RESOURCES and says how much; the plan stays as it was.
         !
         ! Statuses: INVALID_VALUE (plan), INVALID_STATE (analyzed already).
         function tarsiaPlan_setMemoryLimit(plan, bytes) bind(C, name="tarsiaPlan_setMemoryLimit")
@@ -2314,14 +2335,14 @@ module tarsia
 
     interface
         ! Reads and validates the matrix (offsets ascend and end at nnz, indices are in range),
-        ! chooses algorithm and layout, converts, and grows the handle's own workspace to what
-        ! execute will need. Once per plan; a failure leaves the plan as it was, so that the call
-        ! may be repeated.
+        ! chooses algorithm and layout, converts, and grows the handle's own workspace to the size
+        ! that execute will need. Once per plan; a failure leaves the plan as it was, so that the
+        ! call may be repeated.
         !
-        ! The plan may have copied A's values when this returns, or not: after changing values a
-        ! program calls tarsiaPlan_updateValues, and until then a product may have the old or the
-        ! new ones (tarsiaPlan_setValuesInPlace: the new ones always, and values are not read here).
-        ! With tarsiaSetChecks(handle, 1) it takes fingerprints of the arrays.
+        ! The plan may or may not have copied A's values when this returns: after changing values a
+        ! program calls tarsiaPlan_updateValues, and until then a product may use the old or the new
+        ! values (with tarsiaPlan_setValuesInPlace always the new ones, and values are not read
+        ! here). With tarsiaSetChecks(handle, 1) it takes fingerprints of the arrays.
         !
         ! Blocks; may allocate; not inside a capture. Never reads alpha or beta.
         !
@@ -2340,26 +2361,26 @@ module tarsia
     end interface
 
     interface
-        ! Writes what analysis of a plan has decided into a buffer: the algorithm, where it reads A
-        ! and B from, reordering, blocks, with effort TUNED by what was measured; and the order of
-        ! the rows of op(A) where the host has computed one, which is the slow part of analysis:
-        ! that of a policy by name (tarsiaPlan_setReorder; DCSR's is computed again, which takes
-        ! little), and on the host backend the clusters of SMAT. Clusters that a device finds are
-        ! not among it, no pointers, and none of the values of A. A file, a message or a database
-        ! may keep it: tarsiaPlan_setDecisions gives it to a plan of the same problem, whose
-        ! analysis then builds the same without looking for it.
+        ! Writes the decisions of a plan's analysis into a buffer: the algorithm, the layout or the
+        ! arrays that A and B are read from, reordering and block size, with effort TUNED as
+        ! measured. They include the order of the rows of op(A) where the host has computed one,
+        ! which is the slow part of analysis: the order of a policy by name (tarsiaPlan_setReorder;
+        ! DCSR's is computed again, which takes little), and on the host backend the clusters of
+        ! SMAT. They do not include clusters that a device finds, pointers, or values of A. A file,
+        ! a message or a database may keep the decisions: tarsiaPlan_setDecisions gives them to a
+        ! plan of the same problem, whose analysis then builds the same layout without choosing it.
         !
-        ! buffer: host, of room bytes; NULL asks for the number of bytes alone. bytes: host; the
-        ! size of the decisions: some hundred bytes, with an order of rows 4 bytes a row of op(A)
-        ! more; at most 64 KiB and 4 bytes a row.
+        ! buffer: host, of room bytes; NULL only asks for the number of bytes. bytes: host; the size
+        ! of the decisions: some hundred bytes, and 4 bytes more per row of op(A) with an order of
+        ! rows; at most 64 KiB and 4 bytes per row.
         !
-        ! Reads A's index arrays (SpGEMM: and B's) once, for a fingerprint of 128 bits of their
-        ! contents, which a self-contained plan has kept. Blocks; not inside a capture.
+        ! Reads A's index arrays (SpGEMM: and B's) once, for a 128-bit fingerprint of their
+        ! contents; a self-contained plan has kept it. Blocks; not inside a capture.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, bytes is NULL, handle of another backend
         ! or device), INVALID_STATE (not analyzed; the stream is being captured),
         ! INSUFFICIENT_RESOURCES (buffer is too small; the text says the bytes needed),
-        ! NOT_SUPPORTED (A or B is in tiles, of which nothing is decided).
+        ! NOT_SUPPORTED (A or B is in tiles, for which analysis decides nothing).
         function tarsiaPlan_getDecisions(handle, plan, buffer, room, bytes &
                 ) bind(C, name="tarsiaPlan_getDecisions")
             import :: c_int, c_ptr, c_size_t
@@ -2374,23 +2395,24 @@ module tarsia
 
     interface
         ! Gives a plan, before tarsiaPlan_analyze and after its other settings, the decisions of
-        ! another plan of the same problem. Its analysis then counts nothing, asks no model, times
-        ! nothing and computes no order of rows that is among them, but builds what the other plan
-        ! has, whose products have the same bits (in deterministic mode `swift` and `dense` on a
-        ! device those of that mode). Effort may be another than the other plan's: decisions that
-        ! TUNED has measured may be used with any, and in deterministic mode, but those for
-        ! algorithm `dense` on a device, which have cublasLt's algorithms timed again.
+        ! another plan of the same problem. Its analysis then computes no pattern statistics, uses
+        ! no cost model, times nothing and computes no order of rows that the decisions contain. It
+        ! builds the layout of the other plan, and its products have the same bits (in deterministic
+        ! mode `swift` and `dense` on a device have the bits of that mode). Effort may differ from
+        ! the other plan's: decisions that TUNED has measured may be used with any effort, and in
+        ! deterministic mode, except those for algorithm `dense` on a device, which have cublasLt's
+        ! algorithms timed again.
         !
-        ! The same problem: the same operation, ops, types (computeType too), orders, nHint, format,
-        ! shape, number of entries, index types, index base, contents of the index arrays,
+        ! The same problem means: the same operation, ops, types (computeType too), orders, nHint,
+        ! format, shape, number of entries, index types, index base, contents of the index arrays,
         ! valueUpdates, valuesInPlace, selfContained, expected executes, sortedOutput, reorder and
         ! blocks; and the same version of the library, backend and model of the device or processor.
-        ! Nothing in buffer is believed: data that are damaged, cut off, or for anything else are an
-        ! error whose text says what differs, and the plan stays as it was; an order of rows must
-        ! have each row of op(A) once.
+        ! The contents of buffer are verified: data that are damaged, cut off, or for another
+        ! problem are an error whose text says what differs, and the plan stays as it was; an order
+        ! of rows must have each row of op(A) once.
         !
-        ! buffer: host; NULL with 0 bytes takes decisions back that were given before. bytes: its
-        ! size, as tarsiaPlan_getDecisions said.
+        ! buffer: host; NULL with 0 bytes removes decisions that were given before. bytes: the size
+        ! of buffer, as tarsiaPlan_getDecisions gave it.
         !
         ! Reads the index arrays once. Blocks; not inside a capture.
         !
@@ -2412,7 +2434,8 @@ module tarsia
     end interface
 
     interface
-        ! Bytes of workspace that execute needs with n columns (SpMM; SpMV and SpGEMM ignore n).
+        ! Gets the bytes of workspace that execute needs with n columns (SpMM; SpMV and SpGEMM
+        ! ignore n).
         !
         ! bytes: host.
         !
@@ -2428,9 +2451,9 @@ module tarsia
     end interface
 
     interface
-        ! Makes all that execute will need on this handle: grows its own workspace to the plan's
-        ! need at nHint columns, or checks that the user's is large enough. tarsiaPlan_analyze does
-        ! it for the handle that it is called with; call this for every other handle.
+        ! Prepares this handle for executes of the plan: grows its own workspace to the plan's need
+        ! at nHint columns, or checks that the user's is large enough. tarsiaPlan_analyze does this
+        ! for the handle that it is called with; call this for every other handle.
         !
         ! Blocks; may allocate; not inside a capture.
         !
@@ -2446,30 +2469,30 @@ module tarsia
     end interface
 
     interface tarsiaPlan_updateValues
-        ! New values of A for the same pattern: O(nnz), no new analysis. For SpGEMM, A's; see
-        ! tarsiaSpGEMM_updateValues for both.
+        ! Gives the plan new values of A for the same pattern: O(nnz), no new analysis. For SpGEMM
+        ! these are the values of A alone; tarsiaSpGEMM_updateValues takes those of both factors.
         !
-        ! newValues: in the backend's memory, in the order and type of A's value array; it must stay
-        ! valid until it is replaced, or for the plan's life (a plan may read it in place); of a
+        ! newValues: in the backend's memory, in the order and type of A's value array. It must stay
+        ! valid until it is replaced, or for the plan's life (a plan may read it in place); for a
         ! self-contained plan until the work of this call is done. May be A's own array after the
         ! program changed it.
         !
-        ! After a program has changed values it calls this: until then a product may have the old or
-        ! the new ones, whichever way they changed (in A's array, or by new pointers of the
+        ! After a program has changed values it calls this: until then a product may use the old or
+        ! the new values, whichever way they changed (in A's array, or by new pointers of the
         ! descriptor, which reach no plan). Only a plan of tarsiaPlan_setValuesInPlace needs no call
         ! for values that changed in its array.
         !
         ! With setValueUpdates(1) or setValuesInPlace(1) asynchronous and capturable; else it may
         ! allocate and block. Blocks with tarsiaSetChecks(handle, 1), where it renews the
-        ! fingerprint of the values. Products of other threads come before it or after it as a
-        ! whole: none has some of both.
+        ! fingerprint of the values. Products of other threads use either the old values or the new
+        ! ones, never some of both.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL, misaligned or ordinary
         ! host memory on CUDA, handle of another backend or device), INVALID_STATE (not analyzed;
-        ! while a graph keeps the plan, which goes on with the arrays of its capture: of SpGEMM with
-        ! a factor in tiles; where newValues is another array than the one that the plan reads in
-        ! place, unless the call itself is captured, for the calls after it in its graph; and of a
-        ! plan without setValueUpdates(1) whose own arrays would be others), ALLOC_FAILED.
+        ! and while a graph keeps the plan, which goes on with the arrays of its capture: for SpGEMM
+        ! with a factor in tiles; where newValues is another array than the one that the plan reads
+        ! in place, unless the call itself is captured, for the calls after it in its graph; and for
+        ! a plan without setValueUpdates(1) whose own arrays would be replaced), ALLOC_FAILED.
         function tarsiaPlan_updateValues(handle, plan, newValues &
                 ) bind(C, name="tarsiaPlan_updateValues")
             import :: c_int, c_ptr
@@ -2485,11 +2508,11 @@ module tarsia
     end interface tarsiaPlan_updateValues
 
     interface
-        ! What the plan is and what analysis chose. Allowed before analysis too.
+        ! Gets the plan's settings and the choices of its analysis. Allowed before analysis too.
         !
         ! info: host; the caller sets info->structSize = sizeof(tarsiaPlanInfo_t) first. A smaller
-        ! (older) struct gets its part, of a larger (newer) one the rest is zeroed; structSize
-        ! itself stays.
+        ! (older) struct gets the fields that it has; in a larger (newer) one the rest is zeroed;
+        ! structSize itself stays.
         !
         ! Statuses: INVALID_VALUE (plan, info is NULL, structSize below the first field's end or
         ! above 64 KiB), INVALID_STATE (called by an allocator that a change of this plan has
@@ -2505,14 +2528,14 @@ module tarsia
     interface
         ! Destroys a plan. NULL does nothing.
         !
-        ! Waits for other threads' calls with the plan to return, not for their work on a device:
-        ! the plan's memory, and that of tiles which nobody else has, is used again when its work is
-        ! done. A graph that has captured calls with the plan keeps its memory, and may be launched,
-        ! until the graph is destroyed and its last launch done. A's arrays, where the plan reads
-        ! them in place, and dense operands are the caller's in any case. Streams on which the plan
-        ! has run may be destroyed before, but for plans whose memory comes from
-        ! tarsiaSetAllocator's functions: these are called with the stream that the handle had at
-        ! tarsiaPlan_analyze, which must live.
+        ! Waits for other threads' calls with the plan to return, but not for their work on a
+        ! device: the plan's memory, and that of tiles which nothing else uses, is reused only after
+        ! that work is done. A graph that has captured calls with the plan keeps its memory, and may
+        ! be launched, until the graph is destroyed and its last launch is done. A's arrays, where
+        ! the plan reads them in place, and dense operands are the caller's in any case. Streams on
+        ! which the plan has run may be destroyed before the plan, except for plans whose memory
+        ! comes from tarsiaSetAllocator's functions: these are called with the stream that the
+        ! handle had at tarsiaPlan_analyze, which must still exist.
         !
         ! Statuses: INVALID_VALUE (not a live plan), INVALID_STATE (called by an allocator that a
         ! call with this plan has called; a graph keeps the plan, whose memory is from
@@ -2535,9 +2558,10 @@ module tarsia
         ! lets the library choose.
         !
         ! Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until
-        ! then a product may have the old or the new ones, as the algorithm has a copy of them or
-        ! reads them in place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the
-        ! present ones at every execute, and tarsiaSetChecks finds where a call is missing.
+        ! then a product may use the old or the new values, depending on whether the algorithm has a
+        ! copy of them or reads them in place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan
+        ! that reads the present values at every execute, and tarsiaSetChecks finds where a call is
+        ! missing.
         !
         ! plan: host. Does not read A's arrays. All algorithms here are deterministic.
         !
@@ -2560,7 +2584,7 @@ module tarsia
     end interface
 
     interface tarsiaSpMV
-        ! y = alpha * op(A) * x + beta * y with an analyzed plan.
+        ! Computes y = alpha * op(A) * x + beta * y with an analyzed plan.
         !
         ! x has the columns of op(A), y its rows, both in the types of createPlan and in the
         ! backend's memory, not overlapping; y shares no memory with A's arrays either. alpha and
@@ -2595,23 +2619,23 @@ module tarsia
     end interface tarsiaSpMV
 
     interface tarsiaSpMV_into
-        ! z = alpha * op(A) * x + beta * y with an analyzed plan: tarsiaSpMV with a result of its
-        ! own, for residuals such as b - A * x.
+        ! Computes z = alpha * op(A) * x + beta * y with an analyzed plan: tarsiaSpMV with a
+        ! separate result, for residuals such as b - A * x.
         !
-        ! y and z have the rows of op(A) and the type yType of createPlan. z may be y (then this is
-        ! tarsiaSpMV): that is the same array, whichever descriptors they have, and a const y is
-        ! overwritten then. Else z shares no memory with y, which is only read, nor with x. alpha
-        ! and beta are not in z. beta == 0 never uses y's values, but y is a vector of the right
-        ! length and type all the same. Everything else is as for tarsiaSpMV.
+        ! y and z have the rows of op(A) and the type yType of createPlan. z may be y, that is, the
+        ! same array, whichever descriptors they have: then this is tarsiaSpMV, and also a const y
+        ! is overwritten. Otherwise z shares no memory with y, which is only read, nor with x. alpha
+        ! and beta are not in z. beta == 0 never uses y's values, but y must still be a vector of
+        ! the right length and type. Everything else is as for tarsiaSpMV.
         !
-        ! On CUDA TARSIA_SPMV_ALG_CSR and TARSIA_SPMV_ALG_SELL, on the host backend all algorithms
-        ! read y where it is, in the same pass that writes z. Other algorithms copy y to z first,
-        ! one more pass over both, in the stream's order; so do all on CUDA for a y that kernels of
-        ! the device cannot read. Nothing is copied where z is y, or where beta is 0 in host memory.
-        ! Asynchronous and capturable.
+        ! TARSIA_SPMV_ALG_CSR and TARSIA_SPMV_ALG_SELL on CUDA, and all algorithms on the host
+        ! backend, read y where it is, in the same pass that writes z. Other algorithms copy y to z
+        ! first, one more pass over both, in the stream's order; so do all algorithms on CUDA for a
+        ! y that kernels of the device cannot read. Nothing is copied where z is y, or where beta is
+        ! 0 in host memory. Asynchronous and capturable.
         !
-        ! Statuses: those of tarsiaSpMV, where z is what y is there, and INVALID_VALUE for y of the
-        ! wrong length or type, and for z that shares some of y's memory.
+        ! Statuses: those of tarsiaSpMV, with z in the place of its y, and INVALID_VALUE for y of
+        ! the wrong length or type, and for z that shares some of y's memory.
         function tarsiaSpMV_into(handle, plan, alpha, x, beta, y, z) bind(C, name="tarsiaSpMV_into")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
@@ -2630,15 +2654,16 @@ module tarsia
     end interface tarsiaSpMV_into
 
     interface tarsiaSpMV_once
-        ! y = alpha * op(A) * x + beta * y in one call, for a matrix that is used once.
+        ! Computes y = alpha * op(A) * x + beta * y in one call, for a matrix that is used once.
         !
-        ! The types are those of the descriptors; see tarsiaSpMV for what is read. Deterministic.
+        ! The types are those of the descriptors; tarsiaSpMV says which operands are read.
+        ! Deterministic.
         !
         ! CSR with op N and CSC with op T (for real values also op C) need no conversion: with the
         ! CUDA backend this call then only launches one kernel, asynchronously on the handle's
-        ! stream, may be captured, and does not validate the matrix: one that tarsiaCheckSpMat would
-        ! refuse is undefined behaviour. For any other input, and on the CPU backends, it builds a
-        ! temporary plan, which validates, and blocks.
+        ! stream, may be captured, and does not validate the matrix: a matrix that tarsiaCheckSpMat
+        ! would refuse is undefined behaviour. For any other input, and on the CPU backends, it
+        ! builds a temporary plan, which validates, and blocks.
         !
         ! Statuses: those of tarsiaSpMV_createPlan, tarsiaPlan_analyze and tarsiaSpMV.
         function tarsiaSpMV_once(handle, opA, alpha, A, x, beta, y, computeType &
@@ -2672,13 +2697,14 @@ module tarsia
         ! be rounded to TF32; 32F never does.
         !
         ! Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until
-        ! then a product may have the old or the new ones, as the algorithm has a copy of them or
-        ! reads them in place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the
-        ! present ones at every execute, and tarsiaSetChecks finds where a call is missing.
+        ! then a product may use the old or the new values, depending on whether the algorithm has a
+        ! copy of them or reads them in place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan
+        ! that reads the present values at every execute, and tarsiaSetChecks finds where a call is
+        ! missing.
         !
-        ! plan: host. Does not read A's arrays. All algorithms here are deterministic, but on CUDA
-        ! outside deterministic mode TARSIA_SPMM_ALG_SWIFT, and TARSIA_SPMM_ALG_DENSE where it takes
-        ! cublasLt, whose version says what its bits are.
+        ! plan: host. Does not read A's arrays. All algorithms here are deterministic, except, on
+        ! CUDA outside deterministic mode, TARSIA_SPMM_ALG_SWIFT, and TARSIA_SPMM_ALG_DENSE where it
+        ! uses cublasLt, whose version determines the bits.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value of its type,
         ! nHint < 0), NOT_SUPPORTED (no algorithm takes the combination; the text says which part of
@@ -2703,7 +2729,7 @@ module tarsia
     end interface
 
     interface tarsiaSpMM
-        ! C = alpha * op(A) * op(B) + beta * C with an analyzed plan.
+        ! Computes C = alpha * op(A) * op(B) + beta * C with an analyzed plan.
         !
         ! op(A) is m x k, op(B) k x n, C m x n; B and C have the types and orders of createPlan, any
         ! ld, in the backend's memory, sharing no element. alpha and beta: one value of the compute
@@ -2714,8 +2740,8 @@ module tarsia
         !
         ! Asynchronous on the handle's stream and capturable; never allocates, never synchronises
         ! (synchronous on the CPU backends). Several handles may execute one plan at once, each
-        ! after tarsiaPlan_prepare with it. Deterministic, but for TARSIA_SPMM_ALG_SWIFT and, by
-        ! cublasLt, TARSIA_SPMM_ALG_DENSE on CUDA, outside deterministic mode. With
+        ! after tarsiaPlan_prepare with it. Deterministic, except, on CUDA outside deterministic
+        ! mode, TARSIA_SPMM_ALG_SWIFT and, where it uses cublasLt, TARSIA_SPMM_ALG_DENSE. With
         ! tarsiaSetChecks(handle, 1) it blocks.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, B, beta or C is NULL, of the wrong
@@ -2742,25 +2768,25 @@ module tarsia
     end interface tarsiaSpMM
 
     interface tarsiaSpMM_into
-        ! D = alpha * op(A) * op(B) + beta * C with an analyzed plan: tarsiaSpMM with a result of
-        ! its own.
+        ! Computes D = alpha * op(A) * op(B) + beta * C with an analyzed plan: tarsiaSpMM with a
+        ! separate result.
         !
         ! C and D are m x n, of the type cType and the order cOrder of createPlan, each with an ld
-        ! of its own. D may be C (then this is tarsiaSpMM): that is the same elements, whichever
-        ! descriptors they have, and a const C is overwritten then. Else D shares no element with C,
-        ! which is only read, nor with B. alpha and beta are not in D. beta == 0 never uses C's
-        ! values, but C is a matrix of the right shape and type all the same. Everything else is as
-        ! for tarsiaSpMM.
+        ! of its own. D may be C, that is, have the same elements, whichever descriptors they have:
+        ! then this is tarsiaSpMM, and also a const C is overwritten. Otherwise D shares no element
+        ! with C, which is only read, nor with B. alpha and beta are not in D. beta == 0 never uses
+        ! C's values, but C must still be a matrix of the right shape and type. Everything else is
+        ! as for tarsiaSpMM.
         !
-        ! On CUDA TARSIA_SPMM_ALG_SELL, on the host backend all algorithms read C where it is, in
-        ! the same pass that writes D. Other algorithms copy C to D first, one more pass over both,
-        ! in the stream's order; so does TARSIA_SPMM_ALG_SELL on CUDA for a C that kernels of the
-        ! device cannot read, and for a single column that has gaps in C (an ld above 1 in row
+        ! TARSIA_SPMM_ALG_SELL on CUDA, and all algorithms on the host backend, read C where it is,
+        ! in the same pass that writes D. Other algorithms copy C to D first, one more pass over
+        ! both, in the stream's order; so does TARSIA_SPMM_ALG_SELL on CUDA for a C that kernels of
+        ! the device cannot read, and for a single column that has gaps in C (an ld above 1 in row
         ! order) and none in D. Nothing is copied where D is C, or where beta is 0 in host memory.
         ! Asynchronous and capturable.
         !
-        ! Statuses: those of tarsiaSpMM, where D is what C is there, and INVALID_VALUE for C of the
-        ! wrong shape, type or order, and for D that shares some of C's elements.
+        ! Statuses: those of tarsiaSpMM, with D in the place of its C, and INVALID_VALUE for C of
+        ! the wrong shape, type or order, and for D that shares some of C's elements.
         function tarsiaSpMM_into(handle, plan, alpha, B, beta, C, D) bind(C, name="tarsiaSpMM_into")
             import :: c_int, c_ptr
             type(c_ptr), value, intent(in) :: handle
@@ -2779,25 +2805,25 @@ module tarsia
     end interface tarsiaSpMM_into
 
     interface tarsiaSpMM_once
-        ! C = alpha * op(A) * op(B) + beta * C in one call, for a matrix that is used once.
+        ! Computes C = alpha * op(A) * op(B) + beta * C in one call, for a matrix that is used once.
         !
-        ! Types and orders are those of the descriptors; see tarsiaSpMM for what is read.
+        ! Types and orders are those of the descriptors; tarsiaSpMM says which operands are read.
         ! Deterministic.
         !
         ! CSR with op N and CSC with op T (for real values also op C) need no conversion: with the
-        ! CUDA backend this call then only launches, asynchronously on the handle's stream, may be
-        ! captured, and does not validate the matrix: one that tarsiaCheckSpMat would refuse is
-        ! undefined behaviour. It needs workspace: 16 MiB at most for sums of parts of long rows,
-        ! lists of these parts (6 bytes an entry of A at most), and copies of B and C by rows of 64
-        ! MiB at most, or of 32 columns where these are larger. B is copied where op(B) is
+        ! CUDA backend this call then only launches kernels, asynchronously on the handle's stream,
+        ! may be captured, and does not validate the matrix: a matrix that tarsiaCheckSpMat would
+        ! refuse is undefined behaviour. It needs workspace: at most 16 MiB for partial sums of long
+        ! rows, lists of these parts (at most 6 bytes per entry of A), and copies of B and C by rows
+        ! of at most 64 MiB, or of 32 columns where these are larger. B is copied where op(B) is
         ! contiguous by columns or conjugated and has more than 8 columns, and where its rows are
         ! long, not aligned to 128 bytes, and read often; C where it is in column order and has more
-        ! than 2^19 elements. The handle's own workspace grows to that, and the call that makes it
-        ! grow blocks. If one that tarsiaSetWorkspace has set is too small, the call allocates
-        ! memory of its own and blocks. In a capture neither is possible: call it once before with
-        ! matrices of the same sizes, or the capture gets INVALID_STATE. For any other input, for a
-        ! matrix with more than 2^31 - 1 rows and more than 2^31 - 1 entries, and on the CPU
-        ! backends, it builds a temporary plan, which validates, and blocks.
+        ! than 2^19 elements. The handle's own workspace grows to that size, and the call that makes
+        ! it grow blocks. If a workspace that tarsiaSetWorkspace has set is too small, the call
+        ! allocates memory of its own and blocks. In a capture neither is possible: call it once
+        ! before with matrices of the same sizes, or the call in the capture returns INVALID_STATE.
+        ! For any other input, for a matrix with more than 2^31 - 1 rows and more than 2^31 - 1
+        ! entries, and on the CPU backends, it builds a temporary plan, which validates, and blocks.
         !
         ! Statuses: those of tarsiaSpMM_createPlan, tarsiaPlan_analyze and tarsiaSpMM; INVALID_STATE
         ! (see above).
@@ -2828,16 +2854,14 @@ module tarsia
         ! k x n. C has the compute type as its value type (fp16 and bf16 products give 32-bit C).
         ! The plan copies the descriptors' fields; the arrays of A and B must stay valid, with an
         ! unchanged pattern, for the plan's life (with tarsiaPlan_setSelfContained until it is
-        ! analyzed).
-        !
-        ! There is no beta: C is the product alone, with its pattern. A sum with a sparse matrix has
-        ! another pattern, and is the program's.
-        !
-        ! Values: after a program has changed values of A or B it calls tarsiaSpGEMM_updateValues
-        ! (for A alone: tarsiaPlan_updateValues); until then a product may have the old or the new
-        ! ones, as the algorithm has a copy of them or reads them in place.
-        ! tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present ones at every
-        ! execute, and tarsiaSetChecks finds where a call is missing.
+        ! analyzed). There is no beta: C is the product alone, with its pattern. The sum with
+        ! another sparse matrix would have another pattern, and is left to the program. and is the
+        ! program's. Values: after a program has changed values of A or B it calls
+        ! tarsiaSpGEMM_updateValues (for A alone: tarsiaPlan_updateValues); until then a product may
+        ! use the old or the new values, depending on whether the algorithm has a copy of them or
+        ! reads them in place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the
+        ! present values at every execute, and tarsiaSetChecks finds where a call is missing. ones
+        ! at every execute, and tarsiaSetChecks finds where a call is missing.
         !
         ! plan: host. Does not read the arrays. The order of calls is createPlan,
         ! tarsiaPlan_analyze, tarsiaSpGEMM_symbolic, tarsiaSpGEMM_numeric (as often as wanted). With
@@ -2846,11 +2870,11 @@ module tarsia
         ! hold besides C, and tarsiaPlan_setSortedOutput(plan, 0) leaves out the sorting of C's
         ! rows.
         !
-        ! A factor in tiles is read where it is, without conversion, by TARSIA_SPGEMM_ALG_TILE,
-        ! which DEFAULT then chooses; other algorithms do not take it. Where op transposes it, or
+        ! TARSIA_SPGEMM_ALG_TILE, which DEFAULT then chooses, reads a factor in tiles where it is,
+        ! without conversion; other algorithms do not take it. Where op transposes the factor, or
         ! the tiles of A are by rows and those of B by columns (made from CSC), the plan has a copy
-        ! of one. The plan takes the tiles that the matrix has when it is analyzed, and keeps them
-        ! whatever is put into the matrix, or when it is destroyed.
+        ! of one of them. The plan takes the tiles that the matrix has when it is analyzed, and
+        ! keeps them when the matrix is filled again or destroyed.
         !
         ! Sources of the algorithms: F. G. Gustavson, "Two fast algorithms for sparse matrices", ACM
         ! TOMS 4(3), 1978 (TARSIA_SPGEMM_ALG_HASH); Y. Niu et al., "TileSpGEMM: a tiled algorithm
@@ -2882,9 +2906,9 @@ module tarsia
         ! nnzC: host. Blocks; may allocate, in proportion to the rows of C and the longest row
         ! (TARSIA_SPGEMM_ALG_TILE: to the tiles of C); not inside a capture. A second call returns
         ! the same count without work. For `hash` a device also takes up to 32 bytes for each entry
-        ! of B while it counts, of which the plan keeps half, and 140 for each 1,024 columns that a
-        ! row with many products reaches over; where they are missing, it goes part by part, or
-        ! other ways.
+        ! of B while it counts, of which the plan keeps half, and 140 bytes for each 1,024 columns
+        ! that a row with many products spans; where that memory is missing, it works part by part,
+        ! or by other methods.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan, nnzC is
         ! NULL), INVALID_STATE (not analyzed; with checks on, index arrays of A or B have changed),
@@ -2900,31 +2924,31 @@ module tarsia
     end interface
 
     interface tarsiaSpGEMM_numeric
-        ! C = alpha * op(A) * op(B): writes C's offsets, indices and values.
+        ! Computes C = alpha * op(A) * op(B): writes C's offsets, indices and values.
         !
         ! C: CSR or CSC with room for the nnzC entries of tarsiaSpGEMM_symbolic, any index types
         ! that hold them, either base; rows (columns for CSC) come out sorted, without duplicates.
         ! (With tarsiaPlan_setSortedOutput(plan, 0) C is CSR, and its rows are in the order that
-        ! costs least, the same in every call, without duplicates.) Or, by TARSIA_SPGEMM_ALG_TILE, a
-        ! matrix of tarsiaCreateTile, whose tiles are replaced: in memory of the handle's allocator,
-        ! not counted in the plan's limit; it may be A or B, too. Such a call blocks and is not
-        ! captured. alpha: one value of the compute type, on the host or the device by pointer mode;
-        ! alpha == 0 writes the pattern with zeros and reads no values. C's arrays must not overlap
-        ! A's or B's, and alpha is in none of them.
+        ! costs least, the same in every call, without duplicates.) With TARSIA_SPGEMM_ALG_TILE C
+        ! may also be a matrix of tarsiaCreateTile, whose tiles are replaced: the new ones are in
+        ! memory of the handle's allocator, not counted in the plan's limit, and C may be A or B,
+        ! too. Such a call blocks and cannot be captured. alpha: one value of the compute type, on
+        ! the host or the device by pointer mode; alpha == 0 writes the pattern with zeros and reads
+        ! no values. C's arrays must not overlap A's or B's, and alpha is in none of them.
         !
         ! May allocate and block (not, on a device, once the pattern is kept and reused; a memory
         ! limit may leave no room for it). C by columns of a product that is computed by rows, or
-        ! the reverse, takes 28 bytes or more for each entry of C on a device; where they are
+        ! the reverse, takes 28 bytes or more for each entry of C on a device; where these are
         ! missing, some rows at a time are computed, twice.
         !
         ! Deterministic: the same plan and values give the same bits in every call, with C in the
-        ! same format and, on a device, as much memory that is free. On the host every entry of C is
-        ! summed in the order of A's row. On a device that order depends on the algorithm, on A and
-        ! B, on C's format and on the memory that is free: TARSIA_SPGEMM_ALG_TILE, which DEFAULT may
-        ! be, has an order of its own; TARSIA_SPGEMM_ALG_HASH may sum rows of more than 256 entries
-        ! of A in parts of 128 or more, which it adds in order, and may multiply nearly dense
-        ! factors by matrix units where C has their format and memory suffices. Which sign and
-        ! payload a NaN has is not specified.
+        ! same format and, on a device, with the same amount of free memory. On the host every entry
+        ! of C is summed in the order of A's row. On a device that order depends on the algorithm,
+        ! on A and B, on C's format and on the memory that is free: TARSIA_SPGEMM_ALG_TILE, which
+        ! DEFAULT may choose, has an order of its own; TARSIA_SPGEMM_ALG_HASH may sum rows of more
+        ! than 256 entries of A in parts of 128 or more entries, whose sums it adds in order, and
+        ! may multiply nearly dense factors by matrix units where C has their format and memory
+        ! suffices. The sign and payload of a NaN are not specified.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan, alpha is
         ! NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL array or one in
@@ -2948,24 +2972,24 @@ module tarsia
     end interface tarsiaSpGEMM_numeric
 
     interface
-        ! New values for A and B, same patterns, for the numeric phases that follow; NULL keeps a
-        ! matrix's present values: where A and B have one value array that changed, it is given
-        ! twice. The arrays must stay valid until they are replaced, or for the plan's life.
-        ! Asynchronous for a plan of tarsiaPlan_setValuesInPlace. (tarsiaPlan_updateValues on a
-        ! SpGEMM plan is this call with newValuesB NULL.) For a factor in tiles NULL takes the
-        ! values that the matrix has now, which must have entries at the same places; both may be
-        ! NULL then. Such a call blocks and is not captured; a graph that has captured numeric
-        ! phases of a plan with a factor in tiles must be destroyed before.
+        ! Gives the plan new values of A and B, with the same patterns, for the numeric phases that
+        ! follow. NULL keeps a matrix's present values; where A and B have one value array that
+        ! changed, it is given twice. The arrays must stay valid until they are replaced, or for the
+        ! plan's life. Asynchronous for a plan of tarsiaPlan_setValuesInPlace.
+        ! (tarsiaPlan_updateValues on a SpGEMM plan is this call with newValuesB NULL.) For a factor
+        ! in tiles NULL takes the values that the matrix has now, whose entries must be at the same
+        ! positions; both may be NULL then. Such a call blocks and cannot be captured; a graph that
+        ! has captured numeric phases of a plan with a factor in tiles must be destroyed before.
         !
         ! newValuesA, newValuesB: in the backend's memory, in the order and type of the descriptors'
         ! values.
         !
-        ! A failed call changes nothing, but for ALLOC_FAILED where both arrays were given: the plan
-        ! may have A's new values and B's old ones then, and the call may be repeated.
+        ! A failed call changes nothing, except that after ALLOC_FAILED, where both arrays were
+        ! given, the plan may have A's new values and B's old ones; the call may then be repeated.
         !
         ! Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan, both arrays
         ! are NULL, an array is misaligned or ordinary host memory on CUDA, an array for a factor in
-        ! tiles, tiles with entries at other places), INVALID_STATE (not analyzed; while a graph
+        ! tiles, tiles with entries at other positions), INVALID_STATE (not analyzed; while a graph
         ! keeps the plan, as tarsiaPlan_updateValues says), ALLOC_FAILED.
         function tarsiaSpGEMM_updateValues(handle, plan, newValuesA, newValuesB &
                 ) bind(C, name="tarsiaSpGEMM_updateValues")

@@ -120,16 +120,16 @@
 #define TARSIA_VERSION (0 * 10000 + 2 * 100 + 0)
 
 /**
- * What a call reports. Names and numbers are cuSPARSE's where the meaning is
- * the same; ours start at 100.
+ * Status that a call returns. Names and numbers are cuSPARSE's where the meaning is the same; additional
+ * ones have numbers from 100 on.
  */
 typedef enum {
     /**
-     * The call did what it says.
+     * The call succeeded.
      */
     TARSIA_STATUS_SUCCESS = 0,
     /**
-     * The handle is NULL, destroyed, or of another kind.
+     * The handle is NULL, destroyed, or another kind of object.
      */
     TARSIA_STATUS_NOT_INITIALIZED = 1,
     /**
@@ -153,7 +153,7 @@ typedef enum {
      */
     TARSIA_STATUS_EXECUTION_FAILED = 6,
     /**
-     * A fault of the library itself, or an error of CUDA that has no status of its own.
+     * An internal error of the library, or an error of CUDA that has no status of its own.
      */
     TARSIA_STATUS_INTERNAL_ERROR = 7,
     /**
@@ -169,8 +169,8 @@ typedef enum {
      */
     TARSIA_STATUS_NOT_SUPPORTED = 10,
     /**
-     * A workspace, a buffer or the memory limit is too small, or C is larger than the
-     * device's memory; the message says the bytes needed.
+     * A workspace, a buffer or the memory limit is too small, or C is larger than the device's memory;
+     * the message gives the bytes needed.
      */
     TARSIA_STATUS_INSUFFICIENT_RESOURCES = 11,
     /**
@@ -180,7 +180,7 @@ typedef enum {
 } tarsiaStatus_t;
 
 /**
- * Parts of the version number.
+ * Component of the version number.
  */
 typedef enum {
     /**
@@ -198,7 +198,7 @@ typedef enum {
 } tarsiaProperty_t;
 
 /**
- * Who executes.
+ * Backend that executes a product.
  */
 typedef enum {
     /**
@@ -214,13 +214,13 @@ typedef enum {
      */
     TARSIA_BACKEND_CUDA = 2,
     /**
-     * One thread, obviously right, slow: to check results against.
+     * One thread; slow, but simple enough to check other results against.
      */
     TARSIA_BACKEND_REFERENCE = 3,
 } tarsiaBackend_t;
 
 /**
- * Where alpha and beta live.
+ * Location of the scalars alpha and beta.
  */
 typedef enum {
     /**
@@ -234,7 +234,7 @@ typedef enum {
 } tarsiaPointerMode_t;
 
 /**
- * Weight of a log line.
+ * Severity of a log line.
  */
 typedef enum {
     /**
@@ -242,11 +242,11 @@ typedef enum {
      */
     TARSIA_LOG_ERROR = 1,
     /**
-     * Something works, but not as well as it could.
+     * A call works, but not as well as it could.
      */
     TARSIA_LOG_WARNING = 2,
     /**
-     * What analysis chose, and why.
+     * The choice that analysis made, and the reason.
      */
     TARSIA_LOG_INFO = 3,
 } tarsiaLogLevel_t;
@@ -270,7 +270,7 @@ typedef enum {
 } tarsiaIndexType_t;
 
 /**
- * Number of the first row and column.
+ * Index base: number of the first row and column.
  */
 typedef enum {
     /**
@@ -367,35 +367,35 @@ typedef enum {
 } tarsiaFormat_t;
 
 /**
- * How much analysis may cost.
+ * Effort that analysis may spend.
  */
 typedef enum {
     /**
-     * Choose by the cost model. On a GPU what decides is counted in the pattern
-     * first (for SpMV where the rows of op(A) are stored in place); else, and on
-     * the CPU backends, shapes choose.
+     * Choose by the cost model. On a GPU the statistics that decide are counted in the pattern first
+     * (for SpMV where the rows of op(A) are stored in place); otherwise, and on the CPU backends, the
+     * model uses shapes alone.
      */
     TARSIA_EFFORT_DEFAULT = 0,
     /**
-     * Convert nothing where the format allows it, and look at shapes alone.
+     * Convert nothing where the format allows it, and use shapes alone.
      */
     TARSIA_EFFORT_QUICK = 1,
     /**
-     * Build and time the best candidates of the cost model (SpMV and SpMM); not
-     * reproducible, so deterministic mode refuses it.
+     * Build and time the best candidates of the cost model (SpMV and SpMM); not reproducible, so
+     * deterministic mode refuses it.
      */
     TARSIA_EFFORT_TUNED = 2,
 } tarsiaEffort_t;
 
 /**
- * Row reordering. The policies by name (values from 2 on) say in which order the rows of
- * op(A) are worked on, by SpMV's CSR and by SpMM's ROW and CSR; most are those of Mehrabi et
- * al., "Learning sparse matrix row permutations for efficient SpMM on GPU architectures"
- * (ISPASS 2021, section III), for blocks of 32 warps of which warp i has the rows i, i + 32,
- * i + 64 and so on of the order. A row's *load* is ceil(entries / 32); two rows are as *near* as their
- * entries are in the same blocks of 32 columns (Hamming distance of bit masks). Near rows are
- * found among candidates, in time near linear in the entries, not among all as in the paper.
- * What is still equal goes by the rows' numbers.
+ * Row reordering. The named policies (values from 2 on) give the order in which the rows of op(A) are
+ * processed, by SpMV's CSR and by SpMM's ROW and CSR; most are those of Mehrabi et al., "Learning sparse
+ * matrix row permutations for efficient SpMM on GPU architectures" (ISPASS 2021, section III), for
+ * blocks of 32 warps of which warp i takes the rows i, i + 32, i + 64 and so on of the order. A row's
+ * *load* is ceil(entries / 32); how *near* two rows are is the Hamming distance of their bit masks,
+ * which have a bit for each block of 32 columns, set where the row has an entry. Near rows are searched
+ * among candidates, in time near linear in the entries, not among all rows as in the paper. Remaining
+ * ties are broken by the rows' numbers.
  */
 typedef enum {
     /**
@@ -407,28 +407,28 @@ typedef enum {
      */
     TARSIA_REORDER_NONE = 1,
     /**
-     * By falling load.
+     * Rows by falling load.
      */
     TARSIA_REORDER_PLAIN_SORT = 2,
     /**
-     * By falling load, every second 32 rows backwards.
+     * Rows by falling load, every second group of 32 reversed.
      */
     TARSIA_REORDER_FLIPPED_SORT = 3,
     /**
-     * Longest processing time: by falling load, each row to the warp with the least load so
-     * far that has not its share of rows yet.
+     * Longest processing time: by falling load, each row goes to the warp with the least load so far
+     * that does not have its share of rows yet.
      */
     TARSIA_REORDER_LPT = 4,
     /**
-     * Each row is near to the one 32 positions before it, which the same warp has.
+     * Each row is near to the one 32 positions before it, which the same warp takes.
      */
     TARSIA_REORDER_WARP_AWARE = 5,
     /**
-     * Each row is near to the one before it, which the next warp has.
+     * Each row is near to the one before it, which the previous warp takes.
      */
     TARSIA_REORDER_CTA_AWARE = 6,
     /**
-     * By falling load; of equal loads, each row is near to the one before it.
+     * Rows by falling load; of equal loads, each row is near to the one before it.
      */
     TARSIA_REORDER_HYBRID_1 = 7,
     /**
@@ -452,19 +452,20 @@ typedef enum {
      */
     TARSIA_REORDER_RCM = 12,
     /**
-     * By the numbers of which the masks of the blocks of 32 columns are the Gray codes.
+     * Rows ascending by the numbers whose Gray codes are their bit masks.
      */
     TARSIA_REORDER_GRAY_CODE = 13,
     /**
-     * The one of those above, or the rows' own order, that the product is predicted to take least
-     * time in: by a small network from 24 features of the pattern, learned from times on an H100.
-     * tarsiaPlan_getInfo says which; NOT_SUPPORTED for a product that nothing was learned of.
+     * The order, among those above and the user's, for which the product's time is predicted to be
+     * least, by a small network that takes 24 features of the pattern and was trained on times of an
+     * H100. tarsiaPlan_getInfo reports which; NOT_SUPPORTED for a product for which no network was
+     * trained.
      */
     TARSIA_REORDER_LEARNED = 14,
 } tarsiaReorder_t;
 
 /**
- * What a plan computes.
+ * Operation of a plan.
  */
 typedef enum {
     /**
@@ -482,7 +483,7 @@ typedef enum {
 } tarsiaOpKind_t;
 
 /**
- * What analysis built.
+ * Layout that analysis has built.
  */
 typedef enum {
     /**
@@ -494,7 +495,7 @@ typedef enum {
      */
     TARSIA_LAYOUT_CSR = 1,
     /**
-     * A list of (row, column, value), of the reference backend.
+     * A list of (row, column, value), which the reference backend uses.
      */
     TARSIA_LAYOUT_TRIPLETS = 2,
     /**
@@ -506,7 +507,7 @@ typedef enum {
      */
     TARSIA_LAYOUT_STREAM = 4,
     /**
-     * Rows in classes by length, in blocks of 8 rows and 4 places (DASP).
+     * Rows in classes by length, in blocks of 8 rows and 4 slots per row (DASP).
      */
     TARSIA_LAYOUT_DASP = 5,
     /**
@@ -514,7 +515,7 @@ typedef enum {
      */
     TARSIA_LAYOUT_MASK_BLOCK = 6,
     /**
-     * Windows of rows with the columns that they have, in dense tiles or packed.
+     * Windows of rows with the union of their columns, in dense tiles or packed.
      */
     TARSIA_LAYOUT_WINDOW = 7,
     /**
@@ -536,46 +537,47 @@ typedef enum {
 } tarsiaLayout_t;
 
 /**
- * op(A).
+ * Operation op(A) that is applied to a matrix.
  */
 typedef enum {
     /**
-     * A.
+     * A itself.
      */
     TARSIA_OPERATION_NON_TRANSPOSE = 0,
     /**
-     * The transpose.
+     * The transpose of A.
      */
     TARSIA_OPERATION_TRANSPOSE = 1,
     /**
-     * The conjugate transpose.
+     * The conjugate transpose of A.
      */
     TARSIA_OPERATION_CONJUGATE_TRANSPOSE = 2,
 } tarsiaOperation_t;
 
 /**
- * Type in which products are formed and summed; alpha and beta have it. The
- * numbers are those of cudaDataType, and 100 on.
+ * Type in which products are formed and summed; alpha and beta have it. The numbers are those of
+ * cudaDataType; additional types have numbers from 100 on.
  */
 typedef enum {
     /**
      * 32-bit real; never silently TF32.
      *
-     * A sum of n products of 16-bit values is off by at most 3 (n + 2) · 2^-23 · Σ|a · b|, before
-     * alpha, beta and one rounding to the type of y or C. On CUDA TARSIA_SPMV_ALG_DASP and
-     * TARSIA_SPMM_ALG_WINDOW, SMAT and DENSE (any of them may be DEFAULT), and TARSIA_SPGEMM_ALG_HASH where
-     * both factors are nearly dense, multiply 16-bit values on
-     * tensor cores, which align the products that they add by the exponents of the factors as stored,
-     * and a subnormal is stored with the least exponent. No product is lost, but in this bound a
-     * factor that is not 0 counts there as at least 2^-14 (fp16; bf16: 2^-126) in magnitude: small
-     * terms beside a subnormal times a large one keep fewer digits.
+     * A sum of n products of 16-bit values is off by at most 3 (n + 2) · 2^-23 · Σ|a · b|, before alpha,
+     * beta and one rounding to the type of y or C. On CUDA TARSIA_SPMV_ALG_DASP and
+     * TARSIA_SPMM_ALG_WINDOW, SMAT and DENSE (any of them may be DEFAULT), and TARSIA_SPGEMM_ALG_HASH
+     * where both factors are nearly dense, multiply 16-bit values on tensor cores, which align the
+     * products that they add by the exponents of the factors as stored, and a subnormal is stored with
+     * the least exponent. No product is lost, but in this bound a factor that is not 0 counts there as
+     * at least 2^-14 (fp16; bf16: 2^-126) in magnitude: small terms beside a subnormal times a large one
+     * keep fewer digits.
      *
-     * Values of 32 bits on CUDA: TARSIA_SPMM_ALG_WINDOW, and DENSE where nHint is 48 or more and the product so
-     * large that the device gains by it (both may be DEFAULT), multiply them on tensor
-     * cores, each in three parts of bf16, which are exact; six of the nine products of parts are added. A sum
-     * of n products is off by at most 3 n · 2^-23 · Σ|a · b|, and 2 · 2^-23 · |alpha · sum| for alpha and beta.
-     * Of a factor below 2^-110 in magnitude up to 2^-134 may be lost beside. Else TARSIA_SPMM_ALG_DENSE may take
-     * cublasLt, whose arithmetic is its own (CUBLAS_COMPUTE_32F). All others multiply and add 32-bit reals.
+     * Values of 32 bits on CUDA: TARSIA_SPMM_ALG_WINDOW, and DENSE where nHint is 48 or more and the
+     * product so large that the device gains by it (both may be DEFAULT), multiply them on tensor cores,
+     * each split exactly into three parts of bf16; six of the nine products of parts are added. A sum of
+     * n products is off by at most 3 n · 2^-23 · Σ|a · b|, and 2 · 2^-23 · |alpha · sum| for alpha and
+     * beta. In addition, up to 2^-134 may be lost of a factor below 2^-110 in magnitude. Otherwise
+     * TARSIA_SPMM_ALG_DENSE may use cublasLt, whose arithmetic is its own (CUBLAS_COMPUTE_32F). All
+     * other algorithms multiply and add 32-bit reals.
      */
     TARSIA_COMPUTE_32F = 0,
     /**
@@ -596,28 +598,28 @@ typedef enum {
      */
     TARSIA_COMPUTE_TF32 = 100,
     /**
-     * TARSIA_COMPUTE_32F by IEEE 754 operations of 32-bit reals alone: each product is exact, goes into its
-     * sum without being rounded (FMA; on CUDA always where a sum is kept in registers), or is rounded once;
-     * each addition is rounded to nearest; subnormals count. A sum of n products is off by at most
-     * n · 2^-24 · Σ|a · b| to the first order. No tensor cores, no cublasLt, no atomics: on CUDA
-     * TARSIA_SPMM_ALG_DENSE takes the library's own kernels and TARSIA_SPMM_ALG_SWIFT the form of
-     * deterministic mode. Takes the types of TARSIA_COMPUTE_32F, alpha and beta are as for it.
-     * NOT_SUPPORTED by name on CUDA: TARSIA_SPMM_ALG_WINDOW and SMAT, and for values of 16 bits
-     * TARSIA_SPMM_ALG_DENSE and TARSIA_SPMV_ALG_DASP; DEFAULT chooses among the others. (On CUDA
-     * TARSIA_SPGEMM_ALG_TILE multiplies and adds 32-bit values as doubles, also on tensor cores, and rounds
-     * each sum once.)
+     * TARSIA_COMPUTE_32F by IEEE 754 operations of 32-bit reals alone: each product is exact and added
+     * to its sum without being rounded (FMA; on CUDA always where a sum is kept in registers), or is
+     * rounded once; each addition is rounded to nearest; subnormals count. A sum of n products is off by
+     * at most n · 2^-24 · Σ|a · b| to the first order. No tensor cores, no cublasLt, no atomics: on CUDA
+     * TARSIA_SPMM_ALG_DENSE uses the library's own kernels and TARSIA_SPMM_ALG_SWIFT the form of
+     * deterministic mode. Takes the types of TARSIA_COMPUTE_32F; alpha and beta are as for it.
+     * NOT_SUPPORTED if chosen by name on CUDA: TARSIA_SPMM_ALG_WINDOW and SMAT, and for values of 16
+     * bits TARSIA_SPMM_ALG_DENSE and TARSIA_SPMV_ALG_DASP; DEFAULT chooses among the others. (On CUDA
+     * TARSIA_SPGEMM_ALG_TILE multiplies and adds 32-bit values as doubles, also on tensor cores, and
+     * rounds each sum once.)
      */
     TARSIA_COMPUTE_32F_PEDANTIC = 101,
     /**
-     * TARSIA_COMPUTE_64F by IEEE 754 operations of 64-bit reals alone, as above with 2^-53. Tensor cores
-     * multiply and add doubles by FMA, so that all algorithms of TARSIA_COMPUTE_64F take it, with
-     * DENSE by the library's own kernels and SWIFT in the form of deterministic mode.
+     * TARSIA_COMPUTE_64F by IEEE 754 operations of 64-bit reals alone, with the bound above for 2^-53.
+     * Tensor cores multiply and add doubles by FMA, so that all algorithms of TARSIA_COMPUTE_64F take
+     * it, with DENSE by the library's own kernels and SWIFT in the form of deterministic mode.
      */
     TARSIA_COMPUTE_64F_PEDANTIC = 102,
 } tarsiaComputeType_t;
 
 /**
- * SpMV algorithm. Values from 6 on are reserved for the layouts by name.
+ * SpMV algorithm. Values from 6 on are reserved for further layouts.
  */
 typedef enum {
     /**
@@ -629,36 +631,33 @@ typedef enum {
      */
     TARSIA_SPMV_ALG_CSR = 1,
     /**
-     * Slices of rows that are sorted by length (SELL-C-sigma), with columns of 16
-     * bits where they fit; on CUDA as many lanes a row as its length deserves, and
-     * for large matrices in which few columns have most entries x of those in
-     * shared memory. A copy that analysis makes.
+     * Slices of rows that are sorted by length (SELL-C-sigma), with columns of 16 bits where they fit;
+     * on CUDA longer rows take more lanes, and for large matrices in which few columns have most
+     * entries, x of those columns is kept in shared memory. Analysis makes a copy.
      */
     TARSIA_SPMV_ALG_SELL = 2,
     /**
-     * Equal tiles of nonzeros (merge path, CSR5), with columns of 16 bits where
-     * they fit: the same work for every warp whatever the lengths of the rows. A
-     * copy that analysis makes.
+     * Equal tiles of nonzeros (merge path, CSR5), with columns of 16 bits where they fit: the same work
+     * for every warp whatever the lengths of the rows. Analysis makes a copy.
      */
     TARSIA_SPMV_ALG_STREAM = 3,
     /**
-     * DASP (Lu, Liu 2023): long, medium and short rows, in blocks that matrix units
-     * multiply (fp64, fp16, bf16; other types by fused multiply-adds). A copy that
-     * analysis makes.
+     * DASP (Lu, Liu 2023): long, medium and short rows, in blocks that matrix units multiply (fp64,
+     * fp16, bf16; other types by fused multiply-adds). Analysis makes a copy.
      */
     TARSIA_SPMV_ALG_DASP = 4,
     /**
-     * Blocks of 8 or 4 rows and 4 columns, whichever take fewer bytes: a bit a place
-     * says which entries exist, and only those are stored. Reads least where blocks
-     * are at least a quarter full, as in matrices with several unknowns a node. A
-     * copy that analysis makes. Sums of a row are added in an order of their own, the
-     * same from run to run. Up to 2^31 - 1 rows and columns of op(A).
+     * Blocks of 8 or 4 rows and 4 columns, whichever take fewer bytes: a bit mask says which entries
+     * exist, and only those are stored. Reads the fewest bytes where blocks are at least a quarter full,
+     * as in matrices with several unknowns per node. Analysis makes a copy. The sums of a row are added
+     * in an order different from CSR's, but the same from run to run. Up to 2^31 - 1 rows and columns of
+     * op(A).
      */
     TARSIA_SPMV_ALG_MASK_BLOCK = 5,
 } tarsiaSpMVAlg_t;
 
 /**
- * SpMM algorithm. Other values up to 255 are reserved for the layouts by name.
+ * SpMM algorithm. Other values up to 255 are reserved for further layouts.
  */
 typedef enum {
     /**
@@ -670,67 +669,65 @@ typedef enum {
      */
     TARSIA_SPMM_ALG_ROW = 1,
     /**
-     * Windows of 8, 16, 32 or 64 rows with the columns that they have, for matrix
-     * units: a row of B is read once a window and not once an entry. Half types (fp16,
-     * bf16) in dense tiles with sums in fp32; fp32, TF32 and fp64 as the entries alone,
-     * with a mask for 8 rows and 8 columns. On CUDA rows of like columns are put into the
-     * same windows where a model says that this pays, unless tarsiaPlan_setReorder says
-     * NONE. A copy that analysis makes. Sums of a row are added in an order of their own,
-     * the same from run to run. Up to 2^31 - 1 rows and columns of op(A).
+     * Windows of 8, 16, 32 or 64 rows with the union of their columns, for matrix units: a row of B is
+     * read once per window instead of once per entry. Half types (fp16, bf16) are stored in dense tiles
+     * and summed in fp32; fp32, TF32 and fp64 are stored as the entries alone, with a mask for 8 rows
+     * and 8 columns. On CUDA rows with similar columns are put into the same windows where a model
+     * predicts that this pays, unless tarsiaPlan_setReorder says NONE. Analysis makes a copy. The sums
+     * of a row are added in an order different from CSR's, but the same from run to run. Up to 2^31 - 1
+     * rows and columns of op(A).
      */
     TARSIA_SPMM_ALG_WINDOW = 2,
     /**
-     * BCSR after Okanovic et al., SMaT (SC 2024): blocks of 16 rows and 8 columns, or 16 of
-     * fp16 and bf16, dense, wherever op(A) has an entry in them, multiplied by matrix units;
-     * tarsiaPlan_setBlockDims chooses, or the paper's model of their times (T = T_e · n_e +
-     * T_init). Halves have sums in fp32. Rows of like columns are put into the same blocks
-     * where the model gains by it, unless tarsiaPlan_setReorder says NONE. Best where blocks are well
-     * filled: a block costs the same with one entry as with all. A copy that analysis makes.
-     * Sums of a row are added in an order of their own, the same from run to run. Up to
-     * 2^31 - 1 rows and columns of op(A), less than 2^31 blocks.
+     * BCSR after Okanovic et al., SMaT (SC 2024): dense blocks of 16 rows and 8 columns, or 16 columns
+     * for fp16 and bf16, wherever op(A) has an entry in them, multiplied by matrix units;
+     * tarsiaPlan_setBlockDims chooses the size, or else the paper's time model (T = T_e · n_e + T_init).
+     * Halves are summed in fp32. Rows with similar columns are put into the same blocks where the model
+     * gains by it, unless tarsiaPlan_setReorder says NONE. Best where blocks are well filled: a block
+     * costs the same with one entry as with all. Analysis makes a copy. The sums of a row are added in
+     * an order different from CSR's, but the same from run to run. Up to 2^31 - 1 rows and columns of
+     * op(A), less than 2^31 blocks.
      */
     TARSIA_SPMM_ALG_SMAT = 3,
     /**
-     * op(A) with all its zeros, by a product of dense matrices: for pruned layers. On
-     * CUDA small ones, and values of 32 bits with TARSIA_COMPUTE_32F and an nHint of 48 or more, by kernels of the
-     * library, others by cublasLt where that is installed;
-     * in a plan that is analyzed in deterministic mode (tarsiaSetDeterministic) all by kernels of the
-     * library, and a plan that takes cublasLt is refused there. Real types of one width for A and B. Of a row whose product is not finite, what is not
-     * finite is computed again from the stored entries, so that an Inf in B reaches
-     * only what an entry says. Rows are added in an order of their own, the same from
-     * run to run (of cublasLt, with one version of it). NOT_SUPPORTED where the dense matrix would take more than 64 MiB and
-     * more than 64 times the bytes of the stored entries.
+     * op(A) with all its zeros, by a product of dense matrices: for pruned layers. On CUDA small
+     * products, and values of 32 bits with TARSIA_COMPUTE_32F and an nHint of 48 or more, are computed
+     * by kernels of the library, others by cublasLt where that is installed; in a plan that is analyzed
+     * in deterministic mode (tarsiaSetDeterministic) all are computed by kernels of the library, and a
+     * plan that uses cublasLt is refused there. A and B must have real types of one width. Results that
+     * are not finite are computed again from the stored entries, so that an Inf in B affects only
+     * results that a stored entry multiplies it into. Rows are added in an order different from CSR's,
+     * but the same from run to run (with cublasLt, for one version of it). NOT_SUPPORTED where the dense
+     * matrix would take more than 64 MiB and more than 64 times the bytes of the stored entries.
      */
     TARSIA_SPMM_ALG_DENSE = 4,
     /**
-     * Slices of rows that are sorted by length, with 16-bit columns, as SpMV's; fast for
-     * up to 16 columns. Real types. A copy that analysis makes. Up to 2^31 - 1 rows and
-     * columns of op(A).
+     * Slices of rows that are sorted by length, with 16-bit columns, as for SpMV; fast for up to 16
+     * columns of B. Real types. Analysis makes a copy. Up to 2^31 - 1 rows and columns of op(A).
      */
     TARSIA_SPMM_ALG_SELL = 5,
     /**
-     * Columns of op(A) sorted by length, after Hu et al., Swift: blocks of entries of 32
-     * neighbouring columns, eight of which have their entries added by row before these
-     * sums go to C, and the entries that make no whole block, by columns. fp32 and fp64. On
-     * CUDA sums meet in C by atomics, so that the last bits differ from run to run; a plan
-     * that is analyzed in deterministic mode (tarsiaSetDeterministic) takes bands of 16 rows
-     * instead, whose entries are sorted by column, and a plan that was not is refused there.
-     * A copy that analysis makes. Only by name: the library never chooses it. Up to
-     * 2^31 - 1 rows and columns of op(A).
+     * Columns of op(A) sorted by length, after Hu et al., Swift: blocks with an entry of each of 32
+     * neighbouring columns, eight of which have their entries added by row before these sums are added
+     * to C, and the entries that fill no whole block, by columns. fp32 and fp64. On CUDA sums are added
+     * to C by atomics, so that the last bits differ from run to run; a plan that is analyzed in
+     * deterministic mode (tarsiaSetDeterministic) uses bands of 16 rows instead, whose entries are
+     * sorted by column, and a plan that was not is refused there. Analysis makes a copy. Only by name:
+     * the library never chooses it. Up to 2^31 - 1 rows and columns of op(A).
      */
     TARSIA_SPMM_ALG_SWIFT = 6,
     /**
-     * CSR in the output-stationary form of Mehrabi et al. (2021, algorithm 1): on CUDA a block
-     * of 32 warps has a few columns of B and C and goes over the rows of op(A), row i by warp
-     * i mod 32, lanes along its entries. Made for B and C by columns and for comparing the
-     * orders of tarsiaPlan_setReorder; ROW is faster on nearly all matrices. Chosen by name
-     * only.
+     * CSR in the output-stationary form of Mehrabi et al. (2021, algorithm 1): on CUDA a block of 32
+     * warps takes a few columns of B and C and goes over the rows of op(A), row i by warp i mod 32,
+     * lanes along its entries. Made for B and C in column-major order and for comparing the orders of
+     * tarsiaPlan_setReorder; ROW is faster on nearly all matrices. Only by name: the library never
+     * chooses it.
      */
     TARSIA_SPMM_ALG_CSR = 7,
 } tarsiaSpMMAlg_t;
 
 /**
- * SpGEMM algorithm. Values from 3 on are reserved for the layouts by name.
+ * SpGEMM algorithm. Values from 3 on are reserved for further layouts.
  */
 typedef enum {
     /**
@@ -742,131 +739,128 @@ typedef enum {
      */
     TARSIA_SPGEMM_ALG_HASH = 1,
     /**
-     * Sparse tiles of 16 x 16 after Niu et al., TileSpGEMM (PPoPP 2022): A and B are copied
-     * into tiles with masks of 16 bits a row, the tiles of C are found first, then their masks,
-     * then their values, in registers. Best where tiles hold many entries: a pair of tiles of
-     * one entry costs about as much as one of ten. Sums are the same from run to run; entries of A
-     * or B at one place are added up first. Up to 2^31 - 1 rows and columns, less than 2^32
-     * tiles of A and of B. tarsiaSpGEMM_symbolic takes about 120 bytes for each tile that a tile of
-     * A and one of B may meet in; where they are missing, some rows of tiles at a time.
+     * Sparse tiles of 16 x 16 after Niu et al., TileSpGEMM (PPoPP 2022): A and B are copied into tiles
+     * with masks of 16 bits per row; the tiles of C are found first, then their masks, then their
+     * values, in registers. Best where tiles hold many entries: a pair of tiles of one entry costs about
+     * as much as one of ten. Sums are the same from run to run; entries of A or B with the same row and
+     * column are added up first. Up to 2^31 - 1 rows and columns, less than 2^32 tiles of A and of B.
+     * tarsiaSpGEMM_symbolic takes about 120 bytes for each tile in which a tile of A and one of B may
+     * meet; where that much memory is not available, it processes some rows of tiles at a time.
      */
     TARSIA_SPGEMM_ALG_TILE = 2,
 } tarsiaSpGEMMAlg_t;
 
 /**
- * What tarsiaHandle_t points to; opaque.
+ * Opaque structure behind tarsiaHandle_t.
  */
 typedef struct tarsiaContext tarsiaContext;
 
 /**
- * What tarsiaDnMatDescr_t points to; opaque.
+ * Opaque structure behind tarsiaDnMatDescr_t.
  */
 typedef struct tarsiaDnMatDescr tarsiaDnMatDescr;
 
 /**
- * What tarsiaDnVecDescr_t points to; opaque.
+ * Opaque structure behind tarsiaDnVecDescr_t.
  */
 typedef struct tarsiaDnVecDescr tarsiaDnVecDescr;
 
 /**
- * What tarsiaPlan_t points to; opaque.
+ * Opaque structure behind tarsiaPlan_t.
  */
 typedef struct tarsiaPlan tarsiaPlan;
 
 /**
- * What tarsiaSpMatDescr_t points to; opaque.
+ * Opaque structure behind tarsiaSpMatDescr_t.
  */
 typedef struct tarsiaSpMatDescr tarsiaSpMatDescr;
 
 /**
- * The library's context: backend, stream, modes, allocator, workspace. One
- * handle per concurrent stream.
+ * Handle of the library: backend, stream, modes, allocator, workspace. One handle per concurrent stream.
  */
 typedef tarsiaContext *tarsiaHandle_t;
 
 /**
- * A user's allocation function: at least bytes (> 0) bytes of the backend's
- * memory, aligned to 256 bytes, or NULL on failure (memory with less
- * alignment is passed to the free function at once, and counts as a failure; the call
- * that needed it returns ALLOC_FAILED). ctx is what tarsiaSetAllocator got. stream:
- * for a plan's memory, whenever it is taken, the one that the handle of tarsiaPlan_analyze had
- * then; for other memory the handle's. May be called from any thread that calls the
- * library, and from the library's own, on behalf of the call that waits for them;
- * must not throw.
+ * A user's allocation function. It returns at least bytes (> 0) bytes of the backend's memory, aligned to
+ * 256 bytes, or NULL on failure. Memory with less alignment is passed to the free function at once and
+ * counts as a failure; the call that needed it returns ALLOC_FAILED. ctx is the pointer that
+ * tarsiaSetAllocator got. stream is, for a plan's memory, the stream that the handle of tarsiaPlan_analyze
+ * had then, whenever the memory is taken; for other memory it is the handle's stream. The function may be
+ * called from any thread that calls the library, and from the library's own threads, on behalf of a call
+ * that waits for them. It must not throw.
  *
- * It is called in the midst of a call. It may call the library, with these limits:
- * a call from this thread with the plan that is being made or changed (tarsiaPlan_analyze,
- * new values, tarsiaSpGEMM_symbolic and _numeric, tarsiaPlan_destroy) returns
- * INVALID_STATE, and so does tarsiaDestroy with the call's handle. Such a call
- * changes nothing. Other plans and handles may be used without these limits. What it must not do is wait, for
- * good, for a thread that waits for this call: a getter of another thread with a plan
- * that this call changes waits for its end, so two allocators that ask for each
- * other's plan while both are analyzed hang. The same holds for the
- * logger, where a call of the allocator's is what logs.
+ * The function is called in the midst of a call of the library. It may call the library itself, with these
+ * limits: a call from this thread with the plan that is being made or changed (tarsiaPlan_analyze, new
+ * values, tarsiaSpGEMM_symbolic and _numeric, tarsiaPlan_destroy) returns INVALID_STATE, and so does
+ * tarsiaDestroy with the call's handle. Such a refused call changes nothing. Other plans and handles may be
+ * used without these limits. The function must not wait indefinitely for a thread that waits for this call:
+ * a getter of another thread with a plan that this call changes waits for its end, so two allocators that
+ * ask for each other's plan while both are analyzed hang. The same holds for the logger where it logs a call
+ * that the allocation function made.
  */
 typedef void *(*tarsiaAllocFn_t)(void *ctx, size_t bytes, void *stream);
 
 /**
- * A user's release function for what its allocation function gave when it was asked for bytes
- * bytes. The memory may be used again behind the work that is on stream when the
- * function is called: stream is the one that the allocation function got, and the library has
- * made it wait for what else uses the memory. It may call the library as the allocation function may.
+ * A user's function that frees ptr, memory of bytes bytes (the size that was asked for) from its allocation
+ * function. stream is the stream that the allocation function got. The memory may be used again behind the
+ * work that is on this stream when the function is called; the library has made the stream wait for all
+ * other work that uses the memory. The function may call the library as the allocation function may.
  */
 typedef void (*tarsiaFreeFn_t)(void *ctx, void *ptr, size_t bytes, void *stream);
 
 /**
- * Receives log lines. message ends with 0, has no newline, and lives until the
- * function returns. No lock is held: it may call the library, with the plan and the
- * handle of the call that logs, too, and destroy the plan, but not the handle
- * (INVALID_STATE; in another thread tarsiaDestroy waits for the call's end); must not throw.
+ * A user's function that receives log lines. message ends with 0, has no newline, and lives until the
+ * function returns. No lock is held: the function may call the library, also with the plan and the handle of
+ * the call that logs, and may destroy the plan, but not the handle (INVALID_STATE; in another thread
+ * tarsiaDestroy waits for the call's end). It must not throw.
  */
 typedef void (*tarsiaLogFn_t)(void *ctx, tarsiaLogLevel_t level, const char *message);
 
 /**
- * A sparse matrix: borrows the user's arrays.
+ * Descriptor of a sparse matrix; it borrows the user's arrays.
  */
 typedef tarsiaSpMatDescr *tarsiaSpMatDescr_t;
 
 /**
- * A sparse matrix that is only read.
+ * Descriptor of a sparse matrix that is only read.
  */
 typedef const tarsiaSpMatDescr *tarsiaConstSpMatDescr_t;
 
 /**
- * A dense vector: borrows the user's array.
+ * Descriptor of a dense vector; it borrows the user's array.
  */
 typedef tarsiaDnVecDescr *tarsiaDnVecDescr_t;
 
 /**
- * A dense vector that is only read.
+ * Descriptor of a dense vector that is only read.
  */
 typedef const tarsiaDnVecDescr *tarsiaConstDnVecDescr_t;
 
 /**
- * A dense matrix: borrows the user's array.
+ * Descriptor of a dense matrix; it borrows the user's array.
  */
 typedef tarsiaDnMatDescr *tarsiaDnMatDescr_t;
 
 /**
- * A dense matrix that is only read.
+ * Descriptor of a dense matrix that is only read.
  */
 typedef const tarsiaDnMatDescr *tarsiaConstDnMatDescr_t;
 
 /**
- * An operation on one matrix: analyzed once, executed many times.
+ * Plan of an operation with one sparse matrix (SpGEMM: two): analyzed once, executed many times.
  */
 typedef tarsiaPlan *tarsiaPlan_t;
 
 /**
- * What tarsiaPlan_getInfo tells. Later versions append fields.
+ * Answer of tarsiaPlan_getInfo. Later versions append fields.
  */
 typedef struct {
     /**
-     * In: sizeof(tarsiaPlanInfo_t) of the caller. Must be set before the call.
+     * Input: sizeof(tarsiaPlanInfo_t) of the caller. Must be set before the call.
      */
     size_t structSize;
     /**
-     * What the plan computes.
+     * Operation of the plan.
      */
     tarsiaOpKind_t operation;
     /**
@@ -874,23 +868,23 @@ typedef struct {
      */
     int analyzed;
     /**
-     * Number in the enum of the operation's algorithms; 0 before analysis.
+     * Algorithm as a number of the enum of the operation's algorithms; 0 before analysis.
      */
     int algorithm;
     /**
-     * What analysis built.
+     * Layout that analysis built.
      */
     tarsiaLayout_t layout;
     /**
-     * Row reordering that is in force.
+     * Row reordering in use.
      */
     tarsiaReorder_t reorder;
     /**
-     * Effort that is set.
+     * Effort that was set.
      */
     tarsiaEffort_t effort;
     /**
-     * Whether value updates are set.
+     * 1 if value updates are set, else 0.
      */
     int valueUpdates;
     /**
@@ -906,7 +900,7 @@ typedef struct {
      */
     int64_t cols;
     /**
-     * Stored entries of A (of BSR: values of all stored blocks).
+     * Stored entries of A (BSR: values of all stored blocks).
      */
     int64_t nnz;
     /**
@@ -938,8 +932,7 @@ typedef struct {
      */
     double analysisSeconds;
     /**
-     * Seconds that the cost model expects of one execute, or, with effort
-     * TUNED, that were measured; 0 if it cannot say.
+     * Seconds of one execute: predicted by the cost model, or measured with effort TUNED; 0 if unknown.
      */
     double predictedSeconds;
     /**
@@ -947,8 +940,8 @@ typedef struct {
      */
     char algorithmName[32];
     /**
-     * Why this choice, ended by 0. Of SpMV by a counted pattern: what the layout
-     * moves and is bound by, the seconds expected of every layout, and the counts.
+     * Reason for the choice, ended by 0. For SpMV with pattern statistics: the bytes that the layout moves,
+     * the limit that bounds it, the predicted seconds of every layout, and the statistics.
      */
     char reason[480];
     /**
@@ -956,7 +949,7 @@ typedef struct {
      */
     int64_t expectedExecutes;
     /**
-     * Whether every execute reads the values in the user's arrays.
+     * 1 if every execute reads the values in the user's arrays, else 0.
      */
     int valuesInPlace;
     /**
@@ -964,11 +957,12 @@ typedef struct {
      */
     int checked;
     /**
-     * Whether the rows of C of a SpGEMM plan come out sorted (tarsiaPlan_setSortedOutput); 1 of other plans.
+     * 1 if the rows of C of a SpGEMM plan come out sorted (tarsiaPlan_setSortedOutput), else 0; 1 for other
+     * plans.
      */
     int sortedOutput;
     /**
-     * 0; room for a later version.
+     * Always 0; reserved for a later version.
      */
     int reserved;
 } tarsiaPlanInfo_t;
@@ -978,14 +972,13 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Name of a status, such as "TARSIA_STATUS_INVALID_VALUE"; "unknown status"
- * for any other integer. The string lives as long as the library; never NULL.
+ * Returns the name of a status, such as "TARSIA_STATUS_INVALID_VALUE"; "unknown status" for any other
+ * integer. The string lives as long as the library; never NULL.
  */
 const char *tarsiaGetErrorName(tarsiaStatus_t status);
 
 /**
- * One sentence on what a status means. The string lives as long as the
- * library; never NULL.
+ * Returns one sentence on the meaning of a status. The string lives as long as the library; never NULL.
  */
 const char *tarsiaGetErrorString(tarsiaStatus_t status);
 
@@ -1002,8 +995,8 @@ const char *tarsiaGetErrorString(tarsiaStatus_t status);
 tarsiaStatus_t tarsiaGetLastErrorMessage(char *buf, size_t len);
 
 /**
- * Version of the library as 10000·major + 100·minor + patch. TARSIA_VERSION is the same number of the header
- * that a program was compiled with, TARSIA_VERSION_MAJOR, _MINOR and _PATCH are its parts.
+ * Gets the version of the library as 10000·major + 100·minor + patch. TARSIA_VERSION is the same number for
+ * the header that a program was compiled with; TARSIA_VERSION_MAJOR, _MINOR and _PATCH are its parts.
  *
  * version: host.
  *
@@ -1012,7 +1005,7 @@ tarsiaStatus_t tarsiaGetLastErrorMessage(char *buf, size_t len);
 tarsiaStatus_t tarsiaGetVersion(int *version);
 
 /**
- * One part of the library's version.
+ * Gets one part of the library's version.
  *
  * value: host.
  *
@@ -1021,24 +1014,25 @@ tarsiaStatus_t tarsiaGetVersion(int *version);
 tarsiaStatus_t tarsiaGetProperty(tarsiaProperty_t property, int *value);
 
 /**
- * How many threads the host backend takes for calls that begin from now on, of all handles of the process:
- * n ≥ 1, the calling thread among them for products; 0: the default again, which is TARSIA_NUM_THREADS
- * (an environment variable) or one per core that the process may use. As of that variable at most 64,
- * or four per core where that is more, are taken: a larger n is this number. It changes no result.
+ * Sets how many threads the host backend uses for calls that begin from now on, of all handles of the
+ * process. n ≥ 1: that many threads, the calling thread among them for products. 0: the default, which is
+ * TARSIA_NUM_THREADS (an environment variable) or one per core that the process may use. n, like that
+ * variable, is limited to 64, or to four per core where that is more. The number of threads changes no
+ * result.
  *
  * May be called at any time, from any thread, also while others compute, and from a callback
- * (tarsiaSetAllocator, tarsiaSetLogger): calls that run meanwhile take the one number or the other,
- * from one step to the next. Threads are made when a call first needs them, up to 2 n for a number n that was
- * not in use before, and stay, asleep, for when it is asked for again: a program should ask for few
- * different ones. A child that fork made has the number of its parent.
+ * (tarsiaSetAllocator, tarsiaSetLogger): calls that run meanwhile use the old or the new number, which may
+ * change between their steps. Threads are created when a call first needs them, up to 2 n for a number n
+ * that was not in use before, and stay asleep until the number is set again: a program should use few
+ * different numbers. The child of a fork has its parent's number.
  *
  * Statuses: INVALID_VALUE (n is negative).
  */
 tarsiaStatus_t tarsiaSetNumThreads(int n);
 
 /**
- * How many threads the next call takes: what tarsiaSetNumThreads or the default says, or fewer where so many
- * could not be made.
+ * Gets how many threads the next call uses: the number of tarsiaSetNumThreads or the default, or fewer where
+ * so many could not be created.
  *
  * n: host.
  *
@@ -1047,9 +1041,8 @@ tarsiaStatus_t tarsiaSetNumThreads(int n);
 tarsiaStatus_t tarsiaGetNumThreads(int *n);
 
 /**
- * Creates a handle: on the device of the calling thread's current CUDA
- * context, else on device 0, else (no CUDA driver or device, or a library
- * built without CUDA) on the host.
+ * Creates a handle: on the device of the calling thread's current CUDA context, else on device 0, else (no
+ * CUDA driver or device, or a library built without CUDA) on the host.
  *
  * handle: host. Blocks. One handle per concurrent stream; destroy with
  * tarsiaDestroy.
@@ -1079,12 +1072,13 @@ tarsiaStatus_t tarsiaCreate(tarsiaHandle_t *handle);
 tarsiaStatus_t tarsiaCreateWithBackend(tarsiaHandle_t *handle, tarsiaBackend_t backend, int device);
 
 /**
- * Destroys a handle and its workspace; plans made with it stay usable through
- * other handles of the same backend and device. NULL does nothing.
+ * Destroys a handle and its workspace; plans made with it stay usable through other handles of the same
+ * backend and device. NULL does nothing.
  *
- * Waits for other threads' calls with the handle to return, not for their work on a device: the
- * workspace is used again when that is done, and a graph that has captured calls keeps it until the graph
- * is destroyed and its last launch done. The stream may be destroyed before, but with tarsiaSetAllocator: see there.
+ * Waits for other threads' calls with the handle to return, but not for their work on a device: the
+ * workspace is reused only after that work is done, and a graph that has captured calls keeps it until the
+ * graph is destroyed and its last launch is done. The stream may be destroyed before the handle, except with
+ * tarsiaSetAllocator, which says what must live.
  *
  * Statuses: NOT_INITIALIZED (not a live handle), INVALID_STATE (called from the
  * allocator or the logger while it serves a call of this handle; a graph keeps the workspace, which is
@@ -1097,9 +1091,10 @@ tarsiaStatus_t tarsiaDestroy(tarsiaHandle_t handle);
  * on; NULL is the default stream. The host backend keeps but ignores it.
  *
  *
- * The handle's workspace goes along: the next product begins after the handle's last one on the stream before, by
- * an event. Products that a graph has captured with a handle use its workspace, too, and are ordered by nobody: the
- * graph must not run at the same time as other work of the handle, or as another graph of it.
+ * The handle's workspace moves to the new stream: an event makes the next product begin after the handle's
+ * last one on the previous stream. Products that a graph has captured with a handle use its workspace too,
+ * and the library does not order them: the graph must not run at the same time as other work of the handle,
+ * or as another graph of it.
  *
  * Statuses: NOT_INITIALIZED.
  */
@@ -1107,7 +1102,7 @@ tarsiaStatus_t tarsiaSetStream(tarsiaHandle_t handle,
                                void *stream);
 
 /**
- * The handle's stream.
+ * Gets the handle's stream.
  *
  * stream: host.
  *
@@ -1116,15 +1111,16 @@ tarsiaStatus_t tarsiaSetStream(tarsiaHandle_t handle,
 tarsiaStatus_t tarsiaGetStream(tarsiaHandle_t handle, void **stream);
 
 /**
- * Says where alpha and beta live from now on; HOST after create. On the host
+ * Sets whether alpha and beta are on the host or on the device from now on; HOST after create. On the host
  * backend both are host memory.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (mode is not a tarsiaPointerMode_t).
  */
-tarsiaStatus_t tarsiaSetPointerMode(tarsiaHandle_t handle, tarsiaPointerMode_t mode);
+tarsiaStatus_t tarsiaSetPointerMode(tarsiaHandle_t handle,
+                                    tarsiaPointerMode_t mode);
 
 /**
- * Where alpha and beta live.
+ * Gets whether alpha and beta are on the host or on the device.
  *
  * mode: host.
  *
@@ -1133,17 +1129,18 @@ tarsiaStatus_t tarsiaSetPointerMode(tarsiaHandle_t handle, tarsiaPointerMode_t m
 tarsiaStatus_t tarsiaGetPointerMode(tarsiaHandle_t handle, tarsiaPointerMode_t *mode);
 
 /**
- * Deterministic mode (0 after create): 1 refuses what cannot give the same
- * bits from run to run, such as effort TUNED. On CUDA TARSIA_SPMM_ALG_SWIFT takes another
- * form in a plan that is analyzed in this mode, and TARSIA_SPMM_ALG_DENSE, by name or chosen,
- * the library's own kernels: never cublasLt, whose choice of kernels depends on the
- * version that is installed. Plans of these two that were analyzed outside of the mode and
- * took atomics or cublasLt are refused in it (NOT_SUPPORTED). A plan that effort TUNED has analyzed outside of the
- * mode is taken in it: it repeats its own bits, and only what was chosen may differ between runs.
+ * Sets deterministic mode (0 after create): 1 refuses what cannot give the same bits from run to run, such
+ * as effort TUNED. On CUDA, a plan that is analyzed in this mode uses another form of TARSIA_SPMM_ALG_SWIFT,
+ * and for TARSIA_SPMM_ALG_DENSE, by name or chosen, the library's own kernels: never cublasLt, whose choice
+ * of kernels depends on the version that is installed. Plans of these two algorithms that were analyzed
+ * outside of the mode and use atomics or cublasLt are refused in it (NOT_SUPPORTED). A plan that effort
+ * TUNED has analyzed outside of the mode is accepted in it: it repeats its own bits, and only the choice of
+ * algorithm may differ between runs.
  *
- * Everything else is deterministic in either mode, with two exceptions. Arrays must have the same alignment to 16
- * bytes: one that is aligned to less may be read, and added up, in other pieces. And which of its orders of sums
- * SpGEMM takes on a device depends on C's format and on the memory that is free (tarsiaSpGEMM_createPlan).
+ * Everything else is deterministic in either mode, with two exceptions. Arrays must have the same alignment
+ * to 16 bytes from run to run: an array that is aligned to less may be read, and summed, in other pieces.
+ * And the order in which SpGEMM sums on a device depends on C's format and on the memory that is free
+ * (tarsiaSpGEMM_createPlan).
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (deterministic is not 0 or 1).
  */
@@ -1151,7 +1148,7 @@ tarsiaStatus_t tarsiaSetDeterministic(tarsiaHandle_t handle,
                                       int deterministic);
 
 /**
- * Whether deterministic mode is on (1) or off (0).
+ * Gets whether deterministic mode is on (1) or off (0).
  *
  * deterministic: host.
  *
@@ -1160,30 +1157,31 @@ tarsiaStatus_t tarsiaSetDeterministic(tarsiaHandle_t handle,
 tarsiaStatus_t tarsiaGetDeterministic(tarsiaHandle_t handle, int *deterministic);
 
 /**
- * Checks for development (0 after create): 1 finds values and patterns that were changed without a call that
- * brings them into a plan. tarsiaPlan_analyze then remembers fingerprints of 128 bits of the index arrays
- * and values that the plan has (of a plan of tarsiaPlan_setValuesInPlace: of the index arrays), the calls with
- * new values renew those of the values, and every product with the plan (tarsiaSpGEMM_symbolic: with the index
- * arrays alone) reads the arrays once more, also where alpha is 0, and returns INVALID_STATE before it
- * computes anything if they have changed; the text says which array, and what to call:
- * tarsiaPlan_updateValues for values (tarsiaSpGEMM_updateValues for B's), a new plan for a pattern. The same if
- * the descriptor that the plan was created from still has the plan's index arrays, and got another value
- * array (tarsiaSpMatSetValues) after the plan took values, which reaches no plan. A descriptor that got other
- * index arrays is taken for another matrix, and not compared. Matrices in tiles are not checked.
+ * Sets checks for development (0 after create): 1 finds values and patterns that were changed without a call
+ * that brings them into a plan. tarsiaPlan_analyze then remembers 128-bit fingerprints of the plan's index
+ * arrays and values (with tarsiaPlan_setValuesInPlace: of the index arrays only), and the calls with new
+ * values renew the fingerprints of the values. Every product with the plan reads the arrays once more
+ * (tarsiaSpGEMM_symbolic: the index arrays alone), also where alpha is 0, and returns INVALID_STATE before
+ * it computes anything if they have changed; the text says which array, and which call is needed:
+ * tarsiaPlan_updateValues for values (tarsiaSpGEMM_updateValues for B's), a new plan for a pattern. The same
+ * error is returned if the descriptor that the plan was created from still has the plan's index arrays, but
+ * got another value array (tarsiaSpMatSetValues, which reaches no plan) after the plan took its values. A
+ * descriptor that got other index arrays counts as another matrix and is not compared. Matrices in tiles are
+ * not checked.
  *
- * Every product of a plan that was analyzed while checks were off returns INVALID_STATE on a handle with checks on.
- * A self-contained plan reads none of A's arrays and is not compared with them (tarsiaPlanInfo_t.checked is 0). A
- * plan whose values were updated while they were off returns INVALID_STATE, and says so, until they are updated
- * with checks on.
+ * Every product of a plan that was analyzed while checks were off returns INVALID_STATE on a handle with
+ * checks on. A self-contained plan reads none of A's arrays and is not compared with them
+ * (tarsiaPlanInfo_t.checked is 0). A plan whose values were updated while checks were off returns
+ * INVALID_STATE, and says so, until they are updated with checks on.
  *
  * On CUDA every product, with a plan or without, also asks the driver where its operands are, and returns
- * INVALID_VALUE, which names the argument, before a kernel or the program would fault: for x, y, z, B, C and D in
- * ordinary host memory on a device that cannot use it, for alpha and beta in device memory with
- * TARSIA_POINTER_MODE_HOST, and in ordinary host memory with TARSIA_POINTER_MODE_DEVICE.
+ * INVALID_VALUE, with the argument's name, before a kernel or the program would fault: for x, y, z, B, C and
+ * D in ordinary host memory on a device that cannot use it, for alpha and beta in device memory with
+ * TARSIA_POINTER_MODE_HOST, and for alpha and beta in ordinary host memory with TARSIA_POINTER_MODE_DEVICE.
  *
- * Checked calls block, also in a capture: there the arrays are read at once on a stream of the
- * library's own, so that work which writes them must be done, and the capture goes on; replays of the graph
- * are not checked.
+ * Checked calls block, also in a capture: there the arrays are read at once on a stream of the library's
+ * own, so that work which writes them must be done before, and the capture goes on. Replays of the graph are
+ * not checked.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (checks is not 0 or 1).
  */
@@ -1191,7 +1189,7 @@ tarsiaStatus_t tarsiaSetChecks(tarsiaHandle_t handle,
                                int checks);
 
 /**
- * Whether checks are on (1) or off (0).
+ * Gets whether checks are on (1) or off (0).
  *
  * checks: host.
  *
@@ -1200,28 +1198,30 @@ tarsiaStatus_t tarsiaSetChecks(tarsiaHandle_t handle,
 tarsiaStatus_t tarsiaGetChecks(tarsiaHandle_t handle, int *checks);
 
 /**
- * Keeps what tarsiaPlan_analyze decides in a folder, for the analyses that follow, in later processes
- * too. An analysis with this handle looks there for the decisions of an earlier one of the same problem
- * (all that tarsiaPlan_setDecisions says, effort and deterministic mode); if there are any it builds the
- * same without a survey, a model or a timing, else it decides as always and keeps it. To know a problem
- * it reads A's index arrays (SpGEMM: and B's) once. tarsiaPlan_getInfo's reason says where decisions
- * came from. Plans that were given decisions by tarsiaPlan_setDecisions have no use for the folder.
+ * Sets a folder in which the decisions of tarsiaPlan_analyze are stored for later analyses, also in other
+ * processes. An analysis with this handle looks there for the decisions of an earlier analysis of the same
+ * problem (all that tarsiaPlan_setDecisions lists, effort and deterministic mode). If it finds them, it
+ * builds the same layout without pattern statistics, cost model or timings; else it decides as usual and
+ * stores the decisions. To recognise a problem it reads A's index arrays (SpGEMM: and B's) once.
+ * tarsiaPlan_getInfo's reason says where decisions came from. Plans that were given decisions by
+ * tarsiaPlan_setDecisions do not use the folder.
  *
- * One file a problem, of as many bytes as tarsiaPlan_getDecisions writes; any number of processes, on several
- * machines too, may share the folder, and any file in it may be deleted. A damaged file, or one that is of
- * something else, is logged as a warning and written again; where nothing can be written analysis works as without
- * a folder, logs a warning, and its reason says so.
+ * The folder has one file per problem, as large as tarsiaPlan_getDecisions says. Any number of processes,
+ * also on several machines, may share the folder, and any file in it may be deleted. A damaged file, or one
+ * with other contents, is logged as a warning and written again. Where nothing can be written, analysis
+ * works as without a folder, logs a warning, and says so in its reason.
  *
- * The folder should be one that only those can write to whom the program trusts: its own user's, or a
- * group's that shares its decisions. This is not checked, nor who owns folder and files, nor links on the
- * way to the folder. What is checked: files are made anew under random names and renamed, so that nothing
- * is written through a link; only regular files are read, of at most 64 KiB and 4 bytes a row of op(A), not links,
- * devices or FIFOs; and the contents are believed no more than those of tarsiaPlan_setDecisions. Whoever can write
- * there can thus make plans slow, by decisions that are valid and bad, or have them not kept, and no more.
- * Files that a process left unfinished a day ago and more are removed.
+ * Only users whom the program trusts should be able to write to the folder: the program's own user, or a
+ * group that shares its decisions. This is not checked, nor who owns the folder and its files, nor links on
+ * the path to the folder. These protections exist: files are made anew under random names and renamed, so
+ * that nothing is written through a link; only regular files (no links, devices or FIFOs) of at most 64 KiB
+ * and 4 bytes per row of op(A) are read; and their contents are verified like those of
+ * tarsiaPlan_setDecisions. Whoever can write there can thus make plans slow, by decisions that are valid and
+ * bad, or keep decisions from being stored, and no more. Files that a process left unfinished more than a
+ * day ago are removed.
  *
- * folder: host; a path that ends with 0; a relative one means the folder of this name now, wherever the
- * process goes later. It is made if it does not exist. NULL, as after create: none.
+ * folder: host; a path that ends with 0; a relative path is resolved now, wherever the process goes later.
+ * The folder is created if it does not exist. NULL, as after create: no folder.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (folder: its path is empty, it cannot be made or written to).
  */
@@ -1229,17 +1229,17 @@ tarsiaStatus_t tarsiaSetPlanCache(tarsiaHandle_t handle,
                                   const char *folder);
 
 /**
- * Takes memory for plans, conversions and the handle's own workspace from the user's functions; both NULL goes back
- * to the library's. Allowed until the first plan is created or analyzed with the handle, or the first product
- * without a plan has allocated. An allocation that fails makes the call that needed it return ALLOC_FAILED and
- * leaves every object usable.
+ * Takes memory for plans, conversions and the handle's own workspace from the user's functions; NULL for
+ * both goes back to the library's. Allowed until the first plan is created or analyzed with the handle, or
+ * the first product without a plan has allocated. An allocation that fails makes the call that needed it
+ * return ALLOC_FAILED and leaves every object usable.
  *
- * A plan has all its memory from the handle that tarsiaPlan_analyze gets, also what later calls with
- * other handles take for it. The functions and ctx must stay valid until the handle, all
- * plans that were analyzed with it, and the matrices in tiles that it has filled are destroyed. So must every stream
- * that the handle had when it allocated: memory goes back on the stream that it was taken for, in that stream's
- * order, so that tarsiaDestroy and tarsiaPlan_destroy must not be called while that stream is captured. Some 64 KiB
- * that tarsiaCreate takes for a handle on a GPU are never from these functions.
+ * All memory of a plan comes from the handle that tarsiaPlan_analyze gets, also what later calls with other
+ * handles allocate for the plan. The functions and ctx must stay valid until the handle, all plans that were
+ * analyzed with it, and the matrices in tiles that it has filled are destroyed. So must every stream that
+ * the handle had when it allocated: memory is freed on the stream that it was allocated for, in that
+ * stream's order, so that tarsiaDestroy and tarsiaPlan_destroy must not be called while that stream is
+ * captured. Some 64 KiB that tarsiaCreate allocates for a handle on a GPU never come from these functions.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (one of the functions is NULL),
  * INVALID_STATE (a plan was created or analyzed already, or a product without a plan has allocated).
@@ -1250,10 +1250,11 @@ tarsiaStatus_t tarsiaSetAllocator(tarsiaHandle_t handle,
                                   void *ctx);
 
 /**
- * Sends the handle's log lines to callback: calls with this handle that failed (ERROR), what went wrong and was
- * done without, such as a file of the plan cache (WARNING), what analysis chose and why (INFO). NULL stops it.
- * Calls that take no handle, those on plans and descriptors alone, are not logged; tarsiaGetLastErrorMessage has
- * their text. callback and ctx must stay valid until callback is replaced, or until the handle is destroyed.
+ * Sends the handle's log lines to callback: calls with this handle that failed (ERROR), failures that the
+ * library worked around, such as an unreadable file of the plan cache (WARNING), and what analysis chose and
+ * why (INFO). NULL stops it. Calls that take no handle, those on plans and descriptors alone, are not
+ * logged; tarsiaGetLastErrorMessage has their text. callback and ctx must stay valid until callback is
+ * replaced, or until the handle is destroyed.
  *
  * Statuses: NOT_INITIALIZED.
  */
@@ -1262,18 +1263,19 @@ tarsiaStatus_t tarsiaSetLogger(tarsiaHandle_t handle,
                                void *ctx);
 
 /**
- * Gives execute its scratch memory: bytes bytes of the backend's memory,
- * aligned to 16 bytes, that nothing else uses while the handle's calls run.
- * NULL with 0 bytes goes back to the handle's own, which tarsiaPlan_analyze,
- * tarsiaPlan_prepare and tarsiaSpMM_once grow.
+ * Sets the memory that execute uses as workspace: bytes bytes of the backend's memory, aligned to 16 bytes,
+ * that nothing else uses while the handle's calls run. NULL with 0 bytes goes back to the handle's own
+ * workspace, which tarsiaPlan_analyze, tarsiaPlan_prepare and tarsiaSpMM_once grow.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (ptr without bytes, bytes without
  * ptr, ptr is misaligned, or ordinary host memory on CUDA).
  */
-tarsiaStatus_t tarsiaSetWorkspace(tarsiaHandle_t handle, void *ptr, size_t bytes);
+tarsiaStatus_t tarsiaSetWorkspace(tarsiaHandle_t handle,
+                                  void *ptr,
+                                  size_t bytes);
 
 /**
- * The handle's backend: HOST, CUDA or REFERENCE.
+ * Gets the handle's backend: HOST, CUDA or REFERENCE.
  *
  * backend: host.
  *
@@ -1282,7 +1284,7 @@ tarsiaStatus_t tarsiaSetWorkspace(tarsiaHandle_t handle, void *ptr, size_t bytes
 tarsiaStatus_t tarsiaGetBackend(tarsiaHandle_t handle, tarsiaBackend_t *backend);
 
 /**
- * Number of the handle's device; 0 on the CPU backends.
+ * Gets the number of the handle's device; 0 on the CPU backends.
  *
  * device: host.
  *
@@ -1301,9 +1303,9 @@ tarsiaStatus_t tarsiaGetDevice(tarsiaHandle_t handle, int *device);
 tarsiaStatus_t tarsiaMalloc(tarsiaHandle_t handle, void **ptr, size_t bytes);
 
 /**
- * Frees what tarsiaMalloc gave. NULL does nothing. Returns at once: the memory is used again when all
- * that calls of this library, with any handle, have put on streams by now is done, and all that is on this
- * handle's stream. Work of the program's own on other streams that uses it must be done before.
+ * Frees memory of tarsiaMalloc. NULL does nothing. Returns at once: the memory is reused only after all work
+ * that calls of this library, with any handle, have enqueued by now is done, and all work on this handle's
+ * stream. Work of the program's own on other streams that uses the memory must be done before.
  *
  * Statuses: NOT_INITIALIZED, INVALID_STATE (the handle's stream is being captured).
  */
@@ -1332,8 +1334,8 @@ tarsiaStatus_t tarsiaMemcpyToDevice(tarsiaHandle_t handle,
 tarsiaStatus_t tarsiaMemcpyToHost(tarsiaHandle_t handle, void *dst, const void *src, size_t bytes);
 
 /**
- * Blocks until all work on the handle's stream is done. Nothing to wait for on
- * the CPU backends, where every call is synchronous.
+ * Blocks until all work on the handle's stream is done. Returns at once on the CPU backends, where every
+ * call is synchronous.
  *
  * Statuses: NOT_INITIALIZED, EXECUTION_FAILED (work on the stream failed).
  */
@@ -1367,7 +1369,7 @@ tarsiaStatus_t tarsiaCreateCsr(tarsiaSpMatDescr_t *A,
                                tarsiaDataType_t valueType);
 
 /**
- * As tarsiaCreateCsr, from const arrays: the descriptor cannot be the C of a
+ * Like tarsiaCreateCsr, but from const arrays: the descriptor cannot be the C of a
  * SpGEMM.
  *
  * Statuses: those of tarsiaCreateCsr.
@@ -1412,7 +1414,7 @@ tarsiaStatus_t tarsiaCreateCsc(tarsiaSpMatDescr_t *A,
                                tarsiaDataType_t valueType);
 
 /**
- * As tarsiaCreateCsc, from const arrays: the descriptor cannot be the C of a
+ * Like tarsiaCreateCsc, but from const arrays: the descriptor cannot be the C of a
  * SpGEMM.
  *
  * Statuses: those of tarsiaCreateCsc.
@@ -1455,7 +1457,7 @@ tarsiaStatus_t tarsiaCreateCoo(tarsiaSpMatDescr_t *A,
                                tarsiaDataType_t valueType);
 
 /**
- * As tarsiaCreateCoo, from const arrays.
+ * Like tarsiaCreateCoo, but from const arrays.
  *
  * Statuses: those of tarsiaCreateCoo.
  */
@@ -1504,7 +1506,7 @@ tarsiaStatus_t tarsiaCreateBsr(tarsiaSpMatDescr_t *A,
                                tarsiaOrder_t blockOrder);
 
 /**
- * As tarsiaCreateBsr, from const arrays.
+ * Like tarsiaCreateBsr, but from const arrays.
  *
  * Statuses: those of tarsiaCreateBsr.
  */
@@ -1524,24 +1526,24 @@ tarsiaStatus_t tarsiaCreateConstBsr(tarsiaConstSpMatDescr_t *A,
                                     tarsiaOrder_t blockOrder);
 
 /**
- * Destroys a sparse matrix descriptor, not the arrays; of tarsiaCreateTile also the
- * tiles, once no plan reads them. NULL does nothing. Plans made with it stay
- * usable, as long as the arrays are there.
+ * Destroys a sparse matrix descriptor, but not the arrays; for a matrix of tarsiaCreateTile also the tiles,
+ * once no plan reads them. NULL does nothing. Plans made with the descriptor stay usable, as long as the
+ * arrays are there.
  *
  * Statuses: INVALID_VALUE (not a live descriptor).
  */
 tarsiaStatus_t tarsiaDestroySpMat(tarsiaConstSpMatDescr_t A);
 
 /**
- * Reads the whole pattern of a matrix that is not trusted: offsets start at the
- * base, never decrease and end at base + nnz; indices are in range.
- * tarsiaPlan_analyze does the same; this call tells what else there is to know.
+ * Validates the whole pattern of a matrix that is not trusted: offsets start at the base, never decrease and
+ * end at base + nnz; indices are in range. tarsiaPlan_analyze validates the same; this call also says
+ * whether the matrix is sorted and free of duplicates.
  *
- * sorted, unique: host, each may be NULL. sorted: 1 if indices ascend inside
- * every row (CSR, BSR: of blocks), column (CSC), or entries ascend by (row,
- * column) (COO). unique: 1 if it is sorted and nothing is stored twice. Neither
- * is an error: SpMV, SpMM and SpGEMM take unsorted matrices and add up what is
- * stored twice. tarsiaSpMatGetSorted tells what was found of sorted from then on.
+ * sorted, unique: host, each may be NULL. sorted: 1 if indices ascend inside every row (CSR; BSR: of blocks)
+ * or column (CSC), or entries ascend by (row, column) (COO). unique: 1 if it is sorted and nothing is stored
+ * twice. An unsorted matrix or one with duplicates is not an error: SpMV, SpMM and SpGEMM take unsorted
+ * matrices and add up entries that are stored twice. tarsiaSpMatGetSorted returns this value of sorted from
+ * then on.
  *
  * Blocks; not inside a capture. Does not read the values.
  *
@@ -1555,7 +1557,7 @@ tarsiaStatus_t tarsiaCheckSpMat(tarsiaHandle_t handle,
                                 int *unique);
 
 /**
- * All fields of a CSR descriptor. Answers: host, each may be NULL.
+ * Gets all fields of a CSR descriptor. Answers: host, each may be NULL.
  *
  * Statuses: INVALID_VALUE (A is not a live CSR descriptor, or was made from
  * const arrays; a misaligned answer).
@@ -1573,7 +1575,7 @@ tarsiaStatus_t tarsiaCsrGet(tarsiaSpMatDescr_t A,
                             tarsiaDataType_t *valueType);
 
 /**
- * As tarsiaCsrGet, for any CSR descriptor, with pointers to const.
+ * Like tarsiaCsrGet, but for any CSR descriptor, with pointers to const.
  *
  * Statuses: INVALID_VALUE (A is not a live CSR descriptor; a misaligned answer).
  */
@@ -1590,9 +1592,9 @@ tarsiaStatus_t tarsiaConstCsrGet(tarsiaConstSpMatDescr_t A,
                                  tarsiaDataType_t *valueType);
 
 /**
- * Replaces the arrays of a CSR descriptor; sizes and types stay. A plan
- * copies the descriptor's fields, so this reaches no plan: one that was created keeps
- * its arrays, and tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
+ * Replaces the arrays of a CSR descriptor; sizes and types stay. A plan copies the descriptor's fields,
+ * so this reaches no plan: an existing plan keeps its arrays, and tarsiaPlan_updateValues moves it to
+ * other values. NULL allowed until the matrix is used.
  *
  * Statuses: INVALID_VALUE (A is not a live CSR descriptor, or was made from
  * const arrays; a misaligned array).
@@ -1603,7 +1605,7 @@ tarsiaStatus_t tarsiaCsrSetPointers(tarsiaSpMatDescr_t A,
                                     void *values);
 
 /**
- * All fields of a CSC descriptor. Answers: host, each may be NULL.
+ * Gets all fields of a CSC descriptor. Answers: host, each may be NULL.
  *
  * Statuses: INVALID_VALUE (A is not a live CSC descriptor, or was made from
  * const arrays; a misaligned answer).
@@ -1621,7 +1623,7 @@ tarsiaStatus_t tarsiaCscGet(tarsiaSpMatDescr_t A,
                             tarsiaDataType_t *valueType);
 
 /**
- * As tarsiaCscGet, for any CSC descriptor, with pointers to const.
+ * Like tarsiaCscGet, but for any CSC descriptor, with pointers to const.
  *
  * Statuses: INVALID_VALUE (A is not a live CSC descriptor; a misaligned answer).
  */
@@ -1638,9 +1640,9 @@ tarsiaStatus_t tarsiaConstCscGet(tarsiaConstSpMatDescr_t A,
                                  tarsiaDataType_t *valueType);
 
 /**
- * Replaces the arrays of a CSC descriptor; sizes and types stay. A plan
- * copies the descriptor's fields, so this reaches no plan: one that was created keeps
- * its arrays, and tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
+ * Replaces the arrays of a CSC descriptor; sizes and types stay. A plan copies the descriptor's fields,
+ * so this reaches no plan: an existing plan keeps its arrays, and tarsiaPlan_updateValues moves it to
+ * other values. NULL allowed until the matrix is used.
  *
  * Statuses: INVALID_VALUE (A is not a live CSC descriptor, or was made from
  * const arrays; a misaligned array).
@@ -1651,7 +1653,7 @@ tarsiaStatus_t tarsiaCscSetPointers(tarsiaSpMatDescr_t A,
                                     void *values);
 
 /**
- * All fields of a COO descriptor. Answers: host, each may be NULL.
+ * Gets all fields of a COO descriptor. Answers: host, each may be NULL.
  *
  * Statuses: INVALID_VALUE (A is not a live COO descriptor, or was made from
  * const arrays; a misaligned answer).
@@ -1668,7 +1670,7 @@ tarsiaStatus_t tarsiaCooGet(tarsiaSpMatDescr_t A,
                             tarsiaDataType_t *valueType);
 
 /**
- * As tarsiaCooGet, for any COO descriptor, with pointers to const.
+ * Like tarsiaCooGet, but for any COO descriptor, with pointers to const.
  *
  * Statuses: INVALID_VALUE (A is not a live COO descriptor; a misaligned answer).
  */
@@ -1684,9 +1686,9 @@ tarsiaStatus_t tarsiaConstCooGet(tarsiaConstSpMatDescr_t A,
                                  tarsiaDataType_t *valueType);
 
 /**
- * Replaces the arrays of a COO descriptor; sizes and types stay. A plan
- * copies the descriptor's fields, so this reaches no plan: one that was created keeps
- * its arrays, and tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
+ * Replaces the arrays of a COO descriptor; sizes and types stay. A plan copies the descriptor's fields,
+ * so this reaches no plan: an existing plan keeps its arrays, and tarsiaPlan_updateValues moves it to
+ * other values. NULL allowed until the matrix is used.
  *
  * Statuses: INVALID_VALUE (A is not a live COO descriptor, or was made from
  * const arrays; a misaligned array).
@@ -1697,7 +1699,7 @@ tarsiaStatus_t tarsiaCooSetPointers(tarsiaSpMatDescr_t A,
                                     void *values);
 
 /**
- * All fields of a BSR descriptor. Answers: host, each may be NULL.
+ * Gets all fields of a BSR descriptor. Answers: host, each may be NULL.
  *
  * Statuses: INVALID_VALUE (A is not a live BSR descriptor, or was made from
  * const arrays; a misaligned answer).
@@ -1718,7 +1720,7 @@ tarsiaStatus_t tarsiaBsrGet(tarsiaSpMatDescr_t A,
                             tarsiaOrder_t *blockOrder);
 
 /**
- * As tarsiaBsrGet, for any BSR descriptor, with pointers to const.
+ * Like tarsiaBsrGet, but for any BSR descriptor, with pointers to const.
  *
  * Statuses: INVALID_VALUE (A is not a live BSR descriptor; a misaligned answer).
  */
@@ -1738,9 +1740,9 @@ tarsiaStatus_t tarsiaConstBsrGet(tarsiaConstSpMatDescr_t A,
                                  tarsiaOrder_t *blockOrder);
 
 /**
- * Replaces the arrays of a BSR descriptor; sizes and types stay. A plan
- * copies the descriptor's fields, so this reaches no plan: one that was created keeps
- * its arrays, and tarsiaPlan_updateValues moves it to other values. NULL allowed until the matrix is used.
+ * Replaces the arrays of a BSR descriptor; sizes and types stay. A plan copies the descriptor's fields,
+ * so this reaches no plan: an existing plan keeps its arrays, and tarsiaPlan_updateValues moves it to
+ * other values. NULL allowed until the matrix is used.
  *
  * Statuses: INVALID_VALUE (A is not a live BSR descriptor, or was made from
  * const arrays; a misaligned array).
@@ -1751,8 +1753,8 @@ tarsiaStatus_t tarsiaBsrSetPointers(tarsiaSpMatDescr_t A,
                                     void *values);
 
 /**
- * Rows, columns and stored entries, in scalars also for BSR. Answers: host,
- * each may be NULL.
+ * Gets the numbers of rows, columns and stored entries, in scalars also for BSR. Answers: host, each may be
+ * NULL.
  *
  * Statuses: INVALID_VALUE (A is not a live descriptor; a misaligned answer).
  */
@@ -1762,7 +1764,7 @@ tarsiaStatus_t tarsiaSpMatGetSize(tarsiaConstSpMatDescr_t A,
                                   int64_t *nnz);
 
 /**
- * Format of a descriptor.
+ * Gets the format of a descriptor.
  *
  * format: host.
  *
@@ -1771,7 +1773,7 @@ tarsiaStatus_t tarsiaSpMatGetSize(tarsiaConstSpMatDescr_t A,
 tarsiaStatus_t tarsiaSpMatGetFormat(tarsiaConstSpMatDescr_t A, tarsiaFormat_t *format);
 
 /**
- * Index base of a descriptor.
+ * Gets the index base of a descriptor.
  *
  * base: host.
  *
@@ -1781,21 +1783,21 @@ tarsiaStatus_t tarsiaSpMatGetFormat(tarsiaConstSpMatDescr_t A, tarsiaFormat_t *f
 tarsiaStatus_t tarsiaSpMatGetIndexBase(tarsiaConstSpMatDescr_t A, tarsiaIndexBase_t *base);
 
 /**
- * Whether the indices of each row are known to ascend (CSC: of each column; BSR: of
- * blocks; COO: entries by row and column), as tarsiaCheckSpMat tells it of sorted: an index that
- * is stored twice does not change it.
+ * Gets whether the indices of each row are known to ascend (CSC: of each column; BSR: of blocks; COO:
+ * entries by row and column), in the sense of sorted of tarsiaCheckSpMat: an index that is stored twice does
+ * not change it.
  *
- * sorted: host. 1: the last call of the library that has checked or written the whole pattern
- * of this descriptor found or wrote it so: tarsiaCheckSpMat, tarsiaSpGEMM_numeric of a plan
- * whose output is sorted, tarsiaTileToSparse; of a matrix in tiles always. 0: not known.
- * That is the answer for a descriptor that has just been created, after new pointers
- * (tarsiaCsrSetPointers and so on; not tarsiaSpMatSetValues, which leaves the pattern), after
- * tarsiaCheckSpMat has found another order or an error, and after tarsiaSpGEMM_numeric of a plan of
- * tarsiaPlan_setSortedOutput(plan, 0), whatever order that has left. A call that fails leaves 0, or
- * what was there. tarsiaPlan_analyze changes no descriptor.
+ * sorted: host. 1: the last call of the library that has checked or written the whole pattern of this
+ * descriptor found or wrote it sorted: tarsiaCheckSpMat, tarsiaSpGEMM_numeric of a plan whose output is
+ * sorted, tarsiaTileToSparse; for a matrix in tiles always. 0: not known. That is the answer for a
+ * descriptor that has just been created, after new pointers (tarsiaCsrSetPointers and so on; not
+ * tarsiaSpMatSetValues, which leaves the pattern), after tarsiaCheckSpMat has found another order or an
+ * error, and after tarsiaSpGEMM_numeric of a plan of tarsiaPlan_setSortedOutput(plan, 0), whatever order it
+ * wrote. A call that fails leaves 0, or the previous answer. tarsiaPlan_analyze changes no descriptor.
  *
- * Work on a device that writes the matrix may still be under way when the answer is known. Reads nothing of the
- * matrix: a program that writes indices itself calls tarsiaCheckSpMat again. No operation needs sorted indices.
+ * Work on a device that writes the matrix may still be under way when the answer is known. The call reads
+ * nothing of the matrix: a program that writes indices itself calls tarsiaCheckSpMat again. No operation
+ * needs sorted indices.
  *
  * Statuses: INVALID_VALUE (A is not a live descriptor, sorted is NULL).
  */
@@ -1803,7 +1805,7 @@ tarsiaStatus_t tarsiaSpMatGetSorted(tarsiaConstSpMatDescr_t A,
                                     int *sorted);
 
 /**
- * Value array of a descriptor.
+ * Gets the value array of a descriptor.
  *
  * values: host.
  *
@@ -1813,7 +1815,7 @@ tarsiaStatus_t tarsiaSpMatGetSorted(tarsiaConstSpMatDescr_t A,
 tarsiaStatus_t tarsiaSpMatGetValues(tarsiaSpMatDescr_t A, void **values);
 
 /**
- * Value array of any descriptor, to read.
+ * Gets the value array of any descriptor, as a pointer to const.
  *
  * values: host.
  *
@@ -1823,10 +1825,10 @@ tarsiaStatus_t tarsiaSpMatGetValues(tarsiaSpMatDescr_t A, void **values);
 tarsiaStatus_t tarsiaConstSpMatGetValues(tarsiaConstSpMatDescr_t A, const void **values);
 
 /**
- * Replaces the value array of a descriptor. A plan copies the descriptor's fields, so this reaches no plan: one
- * that was created keeps its array until tarsiaPlan_updateValues (for the second factor of SpGEMM
- * tarsiaSpGEMM_updateValues) gives it another. (After changing values a program calls that in any case; until then
- * a product may have the old or the new ones.)
+ * Replaces the value array of a descriptor. A plan copies the descriptor's fields, so this reaches no plan:
+ * an existing plan keeps its array until tarsiaPlan_updateValues (for the second factor of SpGEMM
+ * tarsiaSpGEMM_updateValues) gives it another. (A program calls that after every change of values; until
+ * then a product may use the old or the new ones.)
  *
  * Statuses: INVALID_VALUE (A is not a live descriptor or was made from const
  * arrays, misaligned values), NOT_SUPPORTED (A is in tiles).
@@ -1835,23 +1837,21 @@ tarsiaStatus_t tarsiaSpMatSetValues(tarsiaSpMatDescr_t A,
                                     void *values);
 
 /**
- * Creates a matrix in sparse tiles of 16 × 16, whose memory is the library's, with nothing
- * in it.
+ * Creates an empty matrix in sparse tiles of 16 × 16, whose memory is the library's.
  *
- * tarsiaSparseToTile and, with TARSIA_SPGEMM_ALG_TILE, tarsiaSpGEMM_numeric fill it, each
- * time anew; a product takes it as A or B without conversion, so that a chain of products
- * (A · A · A, or P^T · (A · P)) stays in tiles; tarsiaTileToSparse makes CSR or CSC of it.
- * tarsiaTileGet and tarsiaSpMatGetSize tell what is in it. tarsiaDestroySpMat destroys it.
- * Functions that need arrays of the user (SpMV, SpMM, tarsiaCheckSpMat, tarsiaCsrGet,
- * tarsiaSpMatGetValues ...) refuse it and say so.
+ * tarsiaSparseToTile and, with TARSIA_SPGEMM_ALG_TILE, tarsiaSpGEMM_numeric fill it, each time anew; a
+ * product takes it as A or B without conversion, so that a chain of products (A · A · A, or P^T · (A · P))
+ * stays in tiles; tarsiaTileToSparse converts it to CSR or CSC. tarsiaTileGet and tarsiaSpMatGetSize give
+ * its numbers of entries and tiles. tarsiaDestroySpMat destroys it. Functions that need arrays of the user
+ * (SpMV, SpMM, tarsiaCheckSpMat, tarsiaCsrGet, tarsiaSpMatGetValues ...) refuse it and say so.
  *
- * A: host. valueType: that of sums, R_32F, R_64F, C_32F or C_64F; fp16 and bf16 matrices
- * become R_32F, exactly. The memory that it is filled with comes from the allocator of the
- * handle that the filling call has; the functions of tarsiaSetAllocator must stay valid, and
- * the stream that the handle has then must live, until the matrix and the plans that read it
- * are destroyed. Neither tarsiaDestroySpMat, nor what fills the matrix anew, nor
- * tarsiaPlan_destroy waits for products that read its tiles: their memory is used again when
- * the last of these products is done. A tile takes 60 bytes, an entry its value and one byte.
+ * A: host. valueType: the type of the values, R_32F, R_64F, C_32F or C_64F; fp16 and bf16 matrices become
+ * R_32F, exactly. The memory that it is filled with comes from the allocator of the handle that the filling
+ * call has; the functions of tarsiaSetAllocator must stay valid, and the stream that the handle has then
+ * must live, until the matrix and the plans that read it are destroyed. Neither tarsiaDestroySpMat, nor
+ * calls that fill the matrix anew, nor tarsiaPlan_destroy wait for products that read its tiles: their
+ * memory is reused only when the last of these products is done. A tile takes 60 bytes, an entry its value
+ * and one byte.
  *
  * Source of the layout: Y. Niu et al., "TileSpGEMM", PPoPP 2022, section 3.2.
  *
@@ -1865,8 +1865,8 @@ tarsiaStatus_t tarsiaCreateTile(tarsiaHandle_t handle,
                                 tarsiaDataType_t valueType);
 
 /**
- * What is in a matrix of tarsiaCreateTile: its stored entries and the tiles that have one, 0
- * before it is filled. Answers: host, each may be NULL.
+ * Gets the sizes of a matrix of tarsiaCreateTile: its stored entries and the tiles that have at least one,
+ * both 0 before it is filled. Answers: host, each may be NULL.
  *
  * Statuses: INVALID_VALUE (A is not a live descriptor or not in tiles; a misaligned answer).
  */
@@ -1878,15 +1878,14 @@ tarsiaStatus_t tarsiaTileGet(tarsiaConstSpMatDescr_t A,
                              tarsiaDataType_t *valueType);
 
 /**
- * B = A, into tiles.
+ * Converts the CSR or CSC matrix A to tiles: B = A.
  *
- * A: CSR or CSC, any index types, either base; unsorted rows are sorted, entries stored twice
- * are added up. B: of tarsiaCreateTile, of A's shape, with A's value type (R_32F for an fp16
- * or bf16 A); what was in it is replaced. Of CSC the tiles are those of the columns, and a
- * product needs no copy of them where both factors have such tiles, or where op transposes
- * this one and not the other.
+ * A: CSR or CSC, any index types, either base; unsorted rows are sorted, entries stored twice are added up.
+ * B: of tarsiaCreateTile, of A's shape, with A's value type (R_32F for an fp16 or bf16 A); its previous
+ * contents are replaced. From CSC the tiles are made by columns; a product needs no copy of such tiles where
+ * both factors have them, or where op transposes this factor and not the other.
  *
- * Blocks, allocates; not inside a capture. Validates A. Plans that read B keep what it had
+ * Blocks, allocates; not inside a capture. Validates A. Plans that read B keep its previous contents
  * (tarsiaSpGEMM_updateValues takes new values of the same pattern).
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (A or B is not a live descriptor, A has a NULL array
@@ -1898,18 +1897,17 @@ tarsiaStatus_t tarsiaSparseToTile(tarsiaHandle_t handle,
                                   tarsiaSpMatDescr_t B);
 
 /**
- * B = A, out of tiles.
+ * Converts the matrix A in tiles to CSR or CSC: B = A.
  *
- * A: of tarsiaCreateTile, filled. B: CSR or CSC of A's shape and value type with room for the
- * entries that tarsiaTileGet tells, any index types that hold them, either base; rows (columns
- * for CSC) come out sorted, without duplicates.
+ * A: of tarsiaCreateTile, filled. B: CSR or CSC of A's shape and value type with room for the number of
+ * entries that tarsiaTileGet gives, any index types that hold them, either base; rows (columns for CSC) come
+ * out sorted, without duplicates.
  *
  * Blocks, may allocate; not inside a capture.
  *
- * Statuses: NOT_INITIALIZED, INVALID_VALUE (A or B is not a live descriptor, A is not in tiles,
- * or of another backend or device; B is const, of another shape, type or number of entries, or
- * has a NULL array), NOT_SUPPORTED (format of B), INVALID_STATE (nothing is in A, a capture),
- * ALLOC_FAILED.
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (A or B is not a live descriptor, A is not in tiles, or of
+ * another backend or device; B is const, of another shape, type or number of entries, or has a NULL array),
+ * NOT_SUPPORTED (format of B), INVALID_STATE (A was never filled, a capture), ALLOC_FAILED.
  */
 tarsiaStatus_t tarsiaTileToSparse(tarsiaHandle_t handle,
                                   tarsiaConstSpMatDescr_t A,
@@ -1931,7 +1929,7 @@ tarsiaStatus_t tarsiaCreateDnVec(tarsiaDnVecDescr_t *x,
                                  tarsiaDataType_t valueType);
 
 /**
- * As tarsiaCreateDnVec, from a const array: the descriptor cannot be y.
+ * Like tarsiaCreateDnVec, but from a const array: the descriptor cannot be y.
  *
  * Statuses: those of tarsiaCreateDnVec.
  */
@@ -1948,7 +1946,7 @@ tarsiaStatus_t tarsiaCreateConstDnVec(tarsiaConstDnVecDescr_t *x,
 tarsiaStatus_t tarsiaDestroyDnVec(tarsiaConstDnVecDescr_t x);
 
 /**
- * All fields of a dense vector descriptor. Answers: host, each may be NULL.
+ * Gets all fields of a dense vector descriptor. Answers: host, each may be NULL.
  *
  * Statuses: INVALID_VALUE (x is not a live descriptor or was made from a const
  * array; a misaligned answer).
@@ -1959,7 +1957,7 @@ tarsiaStatus_t tarsiaDnVecGet(tarsiaDnVecDescr_t x,
                               tarsiaDataType_t *valueType);
 
 /**
- * As tarsiaDnVecGet, for any dense vector descriptor, with a pointer to const.
+ * Like tarsiaDnVecGet, but for any dense vector descriptor, with a pointer to const.
  *
  * Statuses: INVALID_VALUE (x is not a live descriptor; a misaligned answer).
  */
@@ -1969,7 +1967,7 @@ tarsiaStatus_t tarsiaConstDnVecGet(tarsiaConstDnVecDescr_t x,
                                    tarsiaDataType_t *valueType);
 
 /**
- * The array of a dense vector descriptor.
+ * Gets the array of a dense vector descriptor.
  *
  * values: host.
  *
@@ -1979,7 +1977,7 @@ tarsiaStatus_t tarsiaConstDnVecGet(tarsiaConstDnVecDescr_t x,
 tarsiaStatus_t tarsiaDnVecGetValues(tarsiaDnVecDescr_t x, void **values);
 
 /**
- * The array of any dense vector descriptor, to read.
+ * Gets the array of any dense vector descriptor, as a pointer to const.
  *
  * values: host.
  *
@@ -2016,7 +2014,7 @@ tarsiaStatus_t tarsiaCreateDnMat(tarsiaDnMatDescr_t *B,
                                  tarsiaOrder_t order);
 
 /**
- * As tarsiaCreateDnMat, from a const array: the descriptor cannot be C.
+ * Like tarsiaCreateDnMat, but from a const array: the descriptor cannot be C.
  *
  * Statuses: those of tarsiaCreateDnMat.
  */
@@ -2036,7 +2034,7 @@ tarsiaStatus_t tarsiaCreateConstDnMat(tarsiaConstDnMatDescr_t *B,
 tarsiaStatus_t tarsiaDestroyDnMat(tarsiaConstDnMatDescr_t B);
 
 /**
- * All fields of a dense matrix descriptor. Answers: host, each may be NULL.
+ * Gets all fields of a dense matrix descriptor. Answers: host, each may be NULL.
  *
  * Statuses: INVALID_VALUE (B is not a live descriptor or was made from a const
  * array; a misaligned answer).
@@ -2050,7 +2048,7 @@ tarsiaStatus_t tarsiaDnMatGet(tarsiaDnMatDescr_t B,
                               tarsiaOrder_t *order);
 
 /**
- * As tarsiaDnMatGet, for any dense matrix descriptor, with a pointer to const.
+ * Like tarsiaDnMatGet, but for any dense matrix descriptor, with a pointer to const.
  *
  * Statuses: INVALID_VALUE (B is not a live descriptor; a misaligned answer).
  */
@@ -2063,7 +2061,7 @@ tarsiaStatus_t tarsiaConstDnMatGet(tarsiaConstDnMatDescr_t B,
                                    tarsiaOrder_t *order);
 
 /**
- * The array of a dense matrix descriptor.
+ * Gets the array of a dense matrix descriptor.
  *
  * values: host.
  *
@@ -2073,7 +2071,7 @@ tarsiaStatus_t tarsiaConstDnMatGet(tarsiaConstDnMatDescr_t B,
 tarsiaStatus_t tarsiaDnMatGetValues(tarsiaDnMatDescr_t B, void **values);
 
 /**
- * The array of any dense matrix descriptor, to read.
+ * Gets the array of any dense matrix descriptor, as a pointer to const.
  *
  * values: host.
  *
@@ -2090,27 +2088,26 @@ tarsiaStatus_t tarsiaConstDnMatGetValues(tarsiaConstDnMatDescr_t B, const void *
 tarsiaStatus_t tarsiaDnMatSetValues(tarsiaDnMatDescr_t B, void *values);
 
 /**
- * How much tarsiaPlan_analyze may cost; DEFAULT after create.
+ * Sets how much tarsiaPlan_analyze may cost; DEFAULT after create.
  *
  * Statuses: INVALID_VALUE (plan, effort), INVALID_STATE (analyzed already).
  */
 tarsiaStatus_t tarsiaPlan_setEffort(tarsiaPlan_t plan, tarsiaEffort_t effort);
 
 /**
- * Row reordering; AUTO after create. y and C keep the user's order whatever is
- * chosen: kernels write a row where the user has it.
+ * Sets the row reordering; AUTO after create. y and C keep the user's order whatever is chosen: kernels
+ * write a row where the user has it.
  *
- * AUTO lets SpMM's WINDOW and SMAT put rows of like columns together. A policy by name is for
- * SpMV's CSR and SpMM's ROW and CSR, and the library then chooses among these; analysis makes
- * a copy of the matrix with its rows in that order (on CUDA too the order is computed on the
- * host, from a copy of the pattern). tarsiaPlan_updateValues keeps the order, and is as with
- * setValueUpdates(1).
+ * AUTO lets SpMM's WINDOW and SMAT put rows with similar columns together. A policy by name is for SpMV's
+ * CSR and SpMM's ROW and CSR, and the library then chooses among these; analysis makes a copy of the matrix
+ * with its rows in that order (on CUDA too the order is computed on the host, from a copy of the pattern).
+ * tarsiaPlan_updateValues keeps the order, and behaves as with setValueUpdates(1).
  *
- * LEARNED lets analysis count 24 features of the pattern (on CUDA on the host, from a copy of it) and take the
- * policy, or the rows' own order, in which the product is predicted to be the fastest: for SpMV's CSR and for
- * SpMM's ROW (learned with B and C by rows) and CSR (by columns), from times in fp32 and of 128 columns on an
- * H100, which are taken for other types, columns, orders of B and C and machines, too. tarsiaPlan_getInfo says
- * which order it is, and its reason that it was predicted.
+ * LEARNED lets analysis compute 24 features of the pattern (on CUDA on the host, from a copy of it) and use
+ * the policy, or the rows' own order, whose product is predicted to be fastest. It serves SpMV's CSR and
+ * SpMM's ROW (learned with B and C by rows) and CSR (by columns). It was learned from times in fp32 and with
+ * 128 columns on an H100, and is applied to other types, columns, orders of B and C and machines, too.
+ * tarsiaPlan_getInfo says which order it is, and its reason that it was predicted.
  *
  * Statuses: INVALID_VALUE (plan, reorder), INVALID_STATE (analyzed already).
  * tarsiaPlan_analyze returns NOT_SUPPORTED for a policy by name with another algorithm by
@@ -2122,25 +2119,25 @@ tarsiaStatus_t tarsiaPlan_setReorder(tarsiaPlan_t plan,
                                      tarsiaReorder_t reorder);
 
 /**
- * Blocks of TARSIA_SPMM_ALG_SMAT: 16 × 16 (values of 16 bits only) or 16 × 8; 0 × 0
- * (after create) leaves the choice to a model of their times, by how many of each
- * there would be.
+ * Sets the block size of TARSIA_SPMM_ALG_SMAT: 16 × 16 (values of 16 bits only) or 16 × 8. 0 × 0 (after
+ * create) leaves the choice to a cost model, which uses the number of blocks of each size.
  *
  * Statuses: INVALID_VALUE (plan is NULL or not of SpMM, rowBlockDim, colBlockDim),
  * INVALID_STATE (analyzed already). tarsiaPlan_analyze returns NOT_SUPPORTED for a plan
  * of another algorithm, and for blocks that its types do not have.
  */
-tarsiaStatus_t tarsiaPlan_setBlockDims(tarsiaPlan_t plan, int64_t rowBlockDim, int64_t colBlockDim);
+tarsiaStatus_t tarsiaPlan_setBlockDims(tarsiaPlan_t plan,
+                                       int64_t rowBlockDim,
+                                       int64_t colBlockDim);
 
 /**
- * Whether values will change. 1: the plan stores where each value goes, so that
- * tarsiaPlan_updateValues is asynchronous and O(nnz); SpGEMM keeps C's pattern, and on a
- * device, where entries of C have few products, the positions of their factors (8 bytes a
- * product and 4 an entry, up to three times the bytes of C and once those of A and B).
- * 0 (after create): less memory, and values that fit fewer bytes to the bit may be
- * kept in them; updateValues may rebuild and block, and is refused where a graph has captured products
- * that would go on with the arrays before.
- * It says what tarsiaPlan_updateValues costs, not when new values count: that is said there.
+ * Sets whether values will change. 1: the plan stores where each value goes, so that tarsiaPlan_updateValues
+ * is asynchronous and O(nnz); SpGEMM keeps C's pattern, and on a device, where entries of C have few
+ * products, the positions of their factors (8 bytes per product and 4 per entry, up to three times the bytes
+ * of C and once those of A and B). 0 (after create): the plan needs less memory, and may store values in
+ * fewer bytes where that keeps every bit; updateValues may rebuild and block, and is refused while a graph
+ * has captured products that would continue to use the previous arrays. This setting determines what
+ * tarsiaPlan_updateValues costs, not when new values take effect: see there.
  *
  * Statuses: INVALID_VALUE (plan, valueUpdates not 0 or 1), INVALID_STATE
  * (analyzed already).
@@ -2149,57 +2146,57 @@ tarsiaStatus_t tarsiaPlan_setValueUpdates(tarsiaPlan_t plan,
                                           int valueUpdates);
 
 /**
- * Whether the plan is self-contained (0 after create). 1: analysis copies all that the plan needs, so that
- * when tarsiaPlan_analyze has returned the caller may change and free the arrays of A (SpGEMM: and of B).
- * Layouts that are copies in any case take no more memory by it; those that read CSR in place
- * become a copy of it: op(A) with 32-bit columns. tarsiaPlan_updateValues then needs
- * tarsiaPlan_setValueUpdates(plan, 1), since nobody can look in the pattern any more. Factors in tiles are
- * the plan's in any case.
+ * Sets whether the plan is self-contained (0 after create). 1: analysis copies all that the plan needs, so
+ * that when tarsiaPlan_analyze has returned the caller may change and free the arrays of A (SpGEMM: and of
+ * B). Layouts that are copies in any case take no more memory by it; those that read CSR in place become a
+ * copy of op(A) in CSR with 32-bit columns. tarsiaPlan_updateValues then needs
+ * tarsiaPlan_setValueUpdates(plan, 1), since the pattern cannot be read any more. Factors in tiles belong to
+ * the plan in any case.
  *
  * Statuses: INVALID_VALUE (plan, selfContained not 0 or 1), INVALID_STATE (analyzed already).
- * tarsiaPlan_analyze returns NOT_SUPPORTED where op(A) has more than 2^31 - 1 columns, of which there is
- * no copy, and with tarsiaPlan_setValuesInPlace(plan, 1); tarsiaPlan_updateValues INVALID_STATE without
- * setValueUpdates(1).
+ * tarsiaPlan_analyze returns NOT_SUPPORTED where op(A) has more than 2^31 - 1 columns, since such a matrix
+ * is never copied, and with tarsiaPlan_setValuesInPlace(plan, 1); tarsiaPlan_updateValues returns
+ * INVALID_STATE without setValueUpdates(1).
  */
 tarsiaStatus_t tarsiaPlan_setSelfContained(tarsiaPlan_t plan,
                                            int selfContained);
 
 /**
- * Whether every execute reads the values in the user's arrays as they are then. 1: a program may change
- * values in place when the products that it has enqueued with the plan are done, or in the order of their
- * stream, and needs no call for it; analysis reads the
- * pattern alone (the value array must be there; its values may be anything then), and
- * tarsiaPlan_updateValues with another array moves the plan to that one, asynchronously, since only its
- * address changes (a CUDA graph goes on with the address that it was captured with, and the call is refused
- * as long as there is one, but in a capture). With setValueUpdates(1)
- * SpGEMM keeps C's pattern, too. 0 after create.
+ * Sets whether every execute reads the present values of the user's arrays (0 after create). 1: a program
+ * may change values in place when the products that it has enqueued with the plan are done, or in the order
+ * of their stream, and needs no further call. Analysis reads the pattern alone (the value array must exist;
+ * its values may be anything then). tarsiaPlan_updateValues with another array moves the plan to that array,
+ * asynchronously, since only its address changes (a CUDA graph goes on with the address that it was captured
+ * with, and as long as there is such a graph the call is refused outside of a capture). With
+ * setValueUpdates(1) SpGEMM also keeps C's pattern.
  *
- * Served by TARSIA_SPMV_ALG_CSR, TARSIA_SPMM_ALG_ROW and TARSIA_SPGEMM_ALG_HASH, of which DEFAULT is the
- * one of the operation, whatever the effort, for matrices whose values have the order of
- * op(A)'s rows: CSR with op N, CSC with op T, and with op C for real values; of SpGEMM both factors, or both by
- * columns (CSC with op N, CSR with op T).
+ * The algorithms TARSIA_SPMV_ALG_CSR, TARSIA_SPMM_ALG_ROW and TARSIA_SPGEMM_ALG_HASH support it; DEFAULT
+ * then takes the one of the operation, whatever the effort. They do for matrices whose values have the order
+ * of op(A)'s rows: CSR with op N, CSC with op T, and with op C for real values; for SpGEMM both factors, or
+ * both by columns (CSC with op N, CSR with op T).
  *
- * On a device a plan of SpMV may then keep columns of its own in 16 bits, which analysis makes of the pattern:
- * with fp64 a product moves 10 bytes an entry instead of 12, with fp32 6 instead of 8, and has the same bits. They
- * count in planBytes: 2 bytes an entry and, where op(A) has more than 65536 columns, 4 a row or 4 for 32 entries.
- * Efforts DEFAULT and TUNED make them where that is predicted to pay, which it is not for small matrices and for
- * few executes (tarsiaPlan_setExpectedExecutes). Where 16 bits do not hold how far columns are apart, or
- * the memory is missing, the plan reads them where they are. tarsiaPlan_getInfo says in reason what it does. Offsets
- * are read in place, so that all arrays of A must stay.
+ * On a device a plan of SpMV may then keep columns of its own in 16 bits, which analysis makes from the
+ * pattern: with fp64 a product moves 10 bytes per entry instead of 12, with fp32 6 instead of 8, and has the
+ * same bits. They count in planBytes: 2 bytes per entry and, where op(A) has more than 65536 columns, 4 per
+ * row or 4 per 32 entries. Efforts DEFAULT and TUNED make them where that is predicted to pay, which it does
+ * not for small matrices and for few executes (tarsiaPlan_setExpectedExecutes). Where 16 bits cannot hold
+ * the distances between columns, or memory is missing, the plan reads the user's columns. tarsiaPlan_getInfo
+ * says in reason which it does. Offsets are read in place, so that all arrays of A must stay.
  *
  * Statuses: INVALID_VALUE (plan, valuesInPlace not 0 or 1), INVALID_STATE (analyzed already).
  * tarsiaPlan_analyze returns NOT_SUPPORTED for another algorithm by name, another format or op, a matrix in
- * tiles, and an order of rows by name; the text says which, and what would serve.
+ * tiles, and a reordering by name; the text says which, and what would be supported.
  */
 tarsiaStatus_t tarsiaPlan_setValuesInPlace(tarsiaPlan_t plan,
                                            int valuesInPlace);
 
 /**
- * How often the plan will be executed (of SpGEMM: its numeric phase). The choice then minimises the predicted
- * seconds of analysis and of executes products together, so that a plan for few products converts
- * nothing and reads A in place, as effort QUICK; effort TUNED builds and times only what may gain more than that
- * takes. A plan may be executed more often, or less. 0 (after create): not known; the choice minimises
- * the time of one product and leaves out that of analysis, as if it were executed very often.
+ * Sets how often the plan will be executed (SpGEMM: its numeric phase). The choice then minimises the
+ * predicted time of analysis and of executes products together, so that a plan for few products converts
+ * nothing and reads A in place, as with effort QUICK; effort TUNED builds and times only candidates that may
+ * gain more than that takes. A plan may be executed more often, or less. 0 (after create): not known; the
+ * choice minimises the time of one product and ignores that of analysis, as if the plan were executed very
+ * often.
  *
  * Statuses: INVALID_VALUE (plan, executes < 0), INVALID_STATE (analyzed already).
  */
@@ -2207,31 +2204,29 @@ tarsiaStatus_t tarsiaPlan_setExpectedExecutes(tarsiaPlan_t plan,
                                               int64_t executes);
 
 /**
- * Whether SpGEMM sorts the columns of each row of C (1 after create). 0: C = alpha · op(A) · op(B) has the same
- * entries with the same bits in every row, but they stand in the order that costs least, which may be the
- * ascending one for some rows, or for all, and another one in another version and on another backend or
- * device. It is the same in every numeric phase, of any alpha, and of other plans of the same problem and
- * settings; with tarsiaPlan_setValueUpdates(plan, 1) it is kept with the pattern. For products whose
- * readers need no order: a next product, SpMV and SpMM (all of which take unsorted rows), multigrid, counts of
- * triangles.
+ * Sets whether SpGEMM sorts the columns of each row of C (1 after create). 0: every row of C = alpha · op(A)
+ * · op(B) has the same entries with the same bits, but in the order that costs least, which may be ascending
+ * for some rows, or for all, and differs between versions, backends and devices. The order is the same in
+ * every numeric phase, with any alpha, and in other plans of the same problem and settings; with
+ * tarsiaPlan_setValueUpdates(plan, 1) it is kept with the pattern. This suits results whose readers need no
+ * order: another product, SpMV and SpMM (all of which take unsorted rows), multigrid, counting of triangles.
  *
- * C is then CSR, and DEFAULT takes TARSIA_SPGEMM_ALG_HASH, never TILE. tarsiaSpMatGetSorted tells what is known
- * of a matrix.
+ * C is then CSR, and DEFAULT takes TARSIA_SPGEMM_ALG_HASH, never TILE. tarsiaSpMatGetSorted says whether a
+ * matrix is known to be sorted.
  *
- * Statuses: INVALID_VALUE (plan is NULL or not of SpGEMM, sortedOutput not 0 or 1), INVALID_STATE
- * (analyzed already). With 0, tarsiaPlan_analyze returns NOT_SUPPORTED for TARSIA_SPGEMM_ALG_TILE by name and for
- * A or B in tiles, tarsiaSpGEMM_numeric for C in CSC or in tiles.
+ * Statuses: INVALID_VALUE (plan is NULL or not of SpGEMM, sortedOutput not 0 or 1), INVALID_STATE (analyzed
+ * already). With 0, tarsiaPlan_analyze returns NOT_SUPPORTED for TARSIA_SPGEMM_ALG_TILE by name and for A or
+ * B in tiles, tarsiaSpGEMM_numeric for C in CSC or in tiles.
  */
 tarsiaStatus_t tarsiaPlan_setSortedOutput(tarsiaPlan_t plan,
                                           int sortedOutput);
 
 /**
- * The most bytes that the plan may hold at one time, temporary memory of
- * analysis and of SpGEMM's phases included, C not; 0 takes the limit away
- * (after create: what the backend's memory has left). SpGEMM on a device works part by part
- * where all of an intermediate does not fit: some rows of C, or of its tiles, at a
- * time (tarsiaSpGEMM_createPlan says what that may do to bits). A call that would need more all the same returns
- * INSUFFICIENT_RESOURCES and says how much; the plan stays as it was.
+ * Sets the most bytes that the plan may hold at one time, including temporary memory of analysis and of
+ * SpGEMM's phases, but not C; 0 removes the limit (after create: the memory that the backend has left).
+ * SpGEMM on a device works part by part where an intermediate result does not fit as a whole: on some rows
+ * of C, or of its tiles, at a time (tarsiaSpGEMM_createPlan says how that may change bits). A call that
+ * would still need more returns INSUFFICIENT_RESOURCES and says how much; the plan stays as it was.
  *
  * Statuses: INVALID_VALUE (plan), INVALID_STATE (analyzed already).
  */
@@ -2239,14 +2234,13 @@ tarsiaStatus_t tarsiaPlan_setMemoryLimit(tarsiaPlan_t plan,
                                          size_t bytes);
 
 /**
- * Reads and validates the matrix (offsets ascend and end at nnz, indices are in
- * range), chooses algorithm and layout, converts, and grows the handle's own
- * workspace to what execute will need. Once per plan; a failure leaves the plan
- * as it was, so that the call may be repeated.
+ * Reads and validates the matrix (offsets ascend and end at nnz, indices are in range), chooses algorithm
+ * and layout, converts, and grows the handle's own workspace to the size that execute will need. Once per
+ * plan; a failure leaves the plan as it was, so that the call may be repeated.
  *
- * The plan may have copied A's values when this returns, or not: after changing values a program
- * calls tarsiaPlan_updateValues, and until then a product may have the old or the new ones
- * (tarsiaPlan_setValuesInPlace: the new ones always, and values are not read here). With
+ * The plan may or may not have copied A's values when this returns: after changing values a program calls
+ * tarsiaPlan_updateValues, and until then a product may use the old or the new values (with
+ * tarsiaPlan_setValuesInPlace always the new ones, and values are not read here). With
  * tarsiaSetChecks(handle, 1) it takes fingerprints of the arrays.
  *
  * Blocks; may allocate; not inside a capture. Never reads alpha or beta.
@@ -2258,28 +2252,28 @@ tarsiaStatus_t tarsiaPlan_setMemoryLimit(tarsiaPlan_t plan,
  * columns; values that cannot be read in place, where tarsiaPlan_setValuesInPlace asks for it),
  * ALLOC_FAILED, INSUFFICIENT_RESOURCES (memory limit).
  */
-tarsiaStatus_t tarsiaPlan_analyze(tarsiaHandle_t handle, tarsiaPlan_t plan);
+tarsiaStatus_t tarsiaPlan_analyze(tarsiaHandle_t handle,
+                                  tarsiaPlan_t plan);
 
 /**
- * Writes what analysis of a plan has decided into a buffer: the algorithm, where it reads A and B from,
- * reordering, blocks, with effort TUNED by what was measured; and the order of the rows of op(A) where the
- * host has computed one, which is the slow part of analysis: that of a policy by name
- * (tarsiaPlan_setReorder; DCSR's is computed again, which takes little), and on the host backend the
- * clusters of SMAT. Clusters that a device finds are not among it, no pointers, and none of the
- * values of A. A file, a message or a database may keep it: tarsiaPlan_setDecisions gives it to a plan of
- * the same problem, whose analysis then builds the same without looking for it.
+ * Writes the decisions of a plan's analysis into a buffer: the algorithm, the layout or the arrays that A
+ * and B are read from, reordering and block size, with effort TUNED as measured. They include the order of
+ * the rows of op(A) where the host has computed one, which is the slow part of analysis: the order of a
+ * policy by name (tarsiaPlan_setReorder; DCSR's is computed again, which takes little), and on the host
+ * backend the clusters of SMAT. They do not include clusters that a device finds, pointers, or values of A.
+ * A file, a message or a database may keep the decisions: tarsiaPlan_setDecisions gives them to a plan of
+ * the same problem, whose analysis then builds the same layout without choosing it.
  *
- * buffer: host, of room bytes; NULL asks for the number of bytes alone.
- * bytes: host; the size of the decisions: some hundred bytes, with an order of rows 4 bytes a row of op(A) more;
- * at most 64 KiB and 4 bytes a row.
+ * buffer: host, of room bytes; NULL only asks for the number of bytes.
+ * bytes: host; the size of the decisions: some hundred bytes, and 4 bytes more per row of op(A) with an
+ * order of rows; at most 64 KiB and 4 bytes per row.
  *
- * Reads A's index arrays (SpGEMM: and B's) once, for a fingerprint of 128 bits of their contents, which a
- * self-contained plan has kept. Blocks; not inside a capture.
+ * Reads A's index arrays (SpGEMM: and B's) once, for a 128-bit fingerprint of their contents; a
+ * self-contained plan has kept it. Blocks; not inside a capture.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, bytes is NULL, handle of another backend or device),
- * INVALID_STATE (not analyzed; the stream is being captured), INSUFFICIENT_RESOURCES (buffer is too
- * small; the text says the bytes needed), NOT_SUPPORTED (A or B is in tiles, of which nothing is
- * decided).
+ * INVALID_STATE (not analyzed; the stream is being captured), INSUFFICIENT_RESOURCES (buffer is too small;
+ * the text says the bytes needed), NOT_SUPPORTED (A or B is in tiles, for which analysis decides nothing).
  */
 tarsiaStatus_t tarsiaPlan_getDecisions(tarsiaHandle_t handle,
                                        tarsiaPlan_t plan,
@@ -2288,22 +2282,23 @@ tarsiaStatus_t tarsiaPlan_getDecisions(tarsiaHandle_t handle,
                                        size_t *bytes);
 
 /**
- * Gives a plan, before tarsiaPlan_analyze and after its other settings, the decisions of another plan
- * of the same problem. Its analysis then counts nothing, asks no model, times nothing and computes no order
- * of rows that is among them, but builds what the other plan has, whose products have the same bits (in
- * deterministic mode `swift` and `dense` on a device those of that mode). Effort may be another than the other
- * plan's: decisions that TUNED has measured may be used with any, and in deterministic mode, but those
- * for algorithm `dense` on a device, which have cublasLt's algorithms timed again.
+ * Gives a plan, before tarsiaPlan_analyze and after its other settings, the decisions of another plan of the
+ * same problem. Its analysis then computes no pattern statistics, uses no cost model, times nothing and
+ * computes no order of rows that the decisions contain. It builds the layout of the other plan, and its
+ * products have the same bits (in deterministic mode `swift` and `dense` on a device have the bits of that
+ * mode). Effort may differ from the other plan's: decisions that TUNED has measured may be used with any
+ * effort, and in deterministic mode, except those for algorithm `dense` on a device, which have cublasLt's
+ * algorithms timed again.
  *
- * The same problem: the same operation, ops, types (computeType too), orders, nHint, format, shape, number of
- * entries, index types, index base, contents of the index arrays, valueUpdates, valuesInPlace, selfContained,
- * expected executes, sortedOutput, reorder and blocks; and the same
- * version of the library, backend and model of the device or processor. Nothing in buffer is believed:
- * data that are damaged, cut off, or for anything else are an error whose text says what differs, and
- * the plan stays as it was; an order of rows must have each row of op(A) once.
+ * The same problem means: the same operation, ops, types (computeType too), orders, nHint, format, shape,
+ * number of entries, index types, index base, contents of the index arrays, valueUpdates, valuesInPlace,
+ * selfContained, expected executes, sortedOutput, reorder and blocks; and the same version of the library,
+ * backend and model of the device or processor. The contents of buffer are verified: data that are damaged,
+ * cut off, or for another problem are an error whose text says what differs, and the plan stays as it was;
+ * an order of rows must have each row of op(A) once.
  *
- * buffer: host; NULL with 0 bytes takes decisions back that were given before.
- * bytes: its size, as tarsiaPlan_getDecisions said.
+ * buffer: host; NULL with 0 bytes removes decisions that were given before.
+ * bytes: the size of buffer, as tarsiaPlan_getDecisions gave it.
  *
  * Reads the index arrays once. Blocks; not inside a capture.
  *
@@ -2320,8 +2315,7 @@ tarsiaStatus_t tarsiaPlan_setDecisions(tarsiaHandle_t handle,
                                        size_t bytes);
 
 /**
- * Bytes of workspace that execute needs with n columns (SpMM; SpMV and SpGEMM
- * ignore n).
+ * Gets the bytes of workspace that execute needs with n columns (SpMM; SpMV and SpGEMM ignore n).
  *
  * bytes: host.
  *
@@ -2331,10 +2325,9 @@ tarsiaStatus_t tarsiaPlan_setDecisions(tarsiaHandle_t handle,
 tarsiaStatus_t tarsiaPlan_workspaceSize(tarsiaPlan_t plan, int64_t n, size_t *bytes);
 
 /**
- * Makes all that execute will need on this handle: grows its own workspace to
- * the plan's need at nHint columns, or checks that the user's is large enough.
- * tarsiaPlan_analyze does it for the handle that it is called with; call this
- * for every other handle.
+ * Prepares this handle for executes of the plan: grows its own workspace to the plan's need at nHint
+ * columns, or checks that the user's is large enough. tarsiaPlan_analyze does this for the handle that it is
+ * called with; call this for every other handle.
  *
  * Blocks; may allocate; not inside a capture.
  *
@@ -2342,60 +2335,60 @@ tarsiaStatus_t tarsiaPlan_workspaceSize(tarsiaPlan_t plan, int64_t n, size_t *by
  * device), INVALID_STATE (not analyzed), ALLOC_FAILED, INSUFFICIENT_RESOURCES
  * (the user's workspace is too small; the text says the bytes needed).
  */
-tarsiaStatus_t tarsiaPlan_prepare(tarsiaHandle_t handle, tarsiaPlan_t plan);
+tarsiaStatus_t tarsiaPlan_prepare(tarsiaHandle_t handle,
+                                  tarsiaPlan_t plan);
 
 /**
- * New values of A for the same pattern: O(nnz), no new analysis. For SpGEMM,
- * A's; see tarsiaSpGEMM_updateValues for both.
+ * Gives the plan new values of A for the same pattern: O(nnz), no new analysis. For SpGEMM these are the
+ * values of A alone; tarsiaSpGEMM_updateValues takes those of both factors.
  *
- * newValues: in the backend's memory, in the order and type of A's value array;
- * it must stay valid until it is replaced, or for the plan's life (a plan may
- * read it in place); of a self-contained plan until the work of this call is done. May be A's own array after the
- * program changed it.
+ * newValues: in the backend's memory, in the order and type of A's value array. It must stay valid until it
+ * is replaced, or for the plan's life (a plan may read it in place); for a self-contained plan until the
+ * work of this call is done. May be A's own array after the program changed it.
  *
- * After a program has changed values it calls this: until then a product may have the old or the
- * new ones, whichever way they changed (in A's array, or by new pointers of the descriptor, which reach no
- * plan). Only a plan of tarsiaPlan_setValuesInPlace needs no call for values that changed in its array.
+ * After a program has changed values it calls this: until then a product may use the old or the new values,
+ * whichever way they changed (in A's array, or by new pointers of the descriptor, which reach no plan). Only
+ * a plan of tarsiaPlan_setValuesInPlace needs no call for values that changed in its array.
  *
  * With setValueUpdates(1) or setValuesInPlace(1) asynchronous and capturable; else it may allocate and
- * block. Blocks with tarsiaSetChecks(handle, 1), where it renews the fingerprint of the values.
- * Products of other threads come before it or after it as a whole: none has some of both.
+ * block. Blocks with tarsiaSetChecks(handle, 1), where it renews the fingerprint of the values. Products of
+ * other threads use either the old values or the new ones, never some of both.
  *
- * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL, misaligned
- * or ordinary host memory on CUDA, handle of another backend or device), INVALID_STATE (not
- * analyzed; while a graph keeps the plan, which goes on with the arrays of its capture: of SpGEMM with a
- * factor in tiles; where newValues is another array than the one that the plan reads in place, unless the
- * call itself is captured, for the calls after it in its graph; and of a plan without setValueUpdates(1)
- * whose own arrays would be others), ALLOC_FAILED.
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, newValues is NULL, misaligned or ordinary host memory on
+ * CUDA, handle of another backend or device), INVALID_STATE (not analyzed; and while a graph keeps the plan,
+ * which goes on with the arrays of its capture: for SpGEMM with a factor in tiles; where newValues is
+ * another array than the one that the plan reads in place, unless the call itself is captured, for the calls
+ * after it in its graph; and for a plan without setValueUpdates(1) whose own arrays would be replaced),
+ * ALLOC_FAILED.
  */
 tarsiaStatus_t tarsiaPlan_updateValues(tarsiaHandle_t handle,
                                        tarsiaPlan_t plan,
                                        const void *newValues);
 
 /**
- * What the plan is and what analysis chose. Allowed before analysis too.
+ * Gets the plan's settings and the choices of its analysis. Allowed before analysis too.
  *
- * info: host; the caller sets info->structSize = sizeof(tarsiaPlanInfo_t)
- * first. A smaller (older) struct gets its part, of a larger (newer) one the
- * rest is zeroed; structSize itself stays.
+ * info: host; the caller sets info->structSize = sizeof(tarsiaPlanInfo_t) first. A smaller (older) struct
+ * gets the fields that it has; in a larger (newer) one the rest is zeroed; structSize itself stays.
  *
  * Statuses: INVALID_VALUE (plan, info is NULL, structSize below the first
  * field's end or above 64 KiB), INVALID_STATE (called by an allocator that a
  * change of this plan has called).
  */
-tarsiaStatus_t tarsiaPlan_getInfo(tarsiaPlan_t plan, tarsiaPlanInfo_t *info);
+tarsiaStatus_t tarsiaPlan_getInfo(tarsiaPlan_t plan,
+                                  tarsiaPlanInfo_t *info);
 
 /**
  * Destroys a plan. NULL does nothing.
  *
- * Waits for other threads' calls with the plan to return, not for their work on a device: the plan's
- * memory, and that of tiles which nobody else has, is used again when its work is done. A graph that has
- * captured calls with the plan keeps its memory, and may be launched, until the graph is destroyed and its
- * last launch done.
- * A's arrays, where the plan reads them in place, and dense operands are the caller's in any case.
- * Streams on which the plan has run may be destroyed before, but for plans whose memory comes from
+ * Waits for other threads' calls with the plan to return, but not for their work on a device: the plan's
+ * memory, and that of tiles which nothing else uses, is reused only after that work is done. A graph that
+ * has captured calls with the plan keeps its memory, and may be launched, until the graph is destroyed and
+ * its last launch is done.
+ * A's arrays, where the plan reads them in place, and dense operands are the caller's in any case. Streams
+ * on which the plan has run may be destroyed before the plan, except for plans whose memory comes from
  * tarsiaSetAllocator's functions: these are called with the stream that the handle had at
- * tarsiaPlan_analyze, which must live.
+ * tarsiaPlan_analyze, which must still exist.
  *
  * Statuses: INVALID_VALUE (not a live plan), INVALID_STATE (called by an
  * allocator that a call with this plan has called; a graph keeps the plan, whose memory is from
@@ -2413,10 +2406,10 @@ tarsiaStatus_t tarsiaPlan_destroy(tarsiaPlan_t plan);
  * computeType: a combination of the table on this header's first page; half types sum
  * in 32 bits and round once at the store. alg: DEFAULT lets the library choose.
  *
- * Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until then a
- * product may have the old or the new ones, as the algorithm has a copy of them or reads them in
- * place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present ones at every
- * execute, and tarsiaSetChecks finds where a call is missing.
+ * Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until then a product may
+ * use the old or the new values, depending on whether the algorithm has a copy of them or reads them in
+ * place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present values at every execute,
+ * and tarsiaSetChecks finds where a call is missing.
  *
  * plan: host. Does not read A's arrays. All algorithms here are deterministic.
  *
@@ -2434,17 +2427,18 @@ tarsiaStatus_t tarsiaSpMV_createPlan(tarsiaHandle_t handle,
                                      tarsiaSpMVAlg_t alg);
 
 /**
- * y = alpha · op(A) · x + beta · y with an analyzed plan.
+ * Computes y = alpha · op(A) · x + beta · y with an analyzed plan.
  *
  * x has the columns of op(A), y its rows, both in the types of createPlan and in the backend's memory, not
- * overlapping; y shares no memory with A's arrays either. alpha and beta: one value of the compute type each, not
- * in y, on the host or the device by pointer mode. beta == 0 never reads y; alpha == 0 reads neither A's values nor
- * x. Entries that are not stored never contribute; stored zeros count (0 · Inf is NaN).
+ * overlapping; y shares no memory with A's arrays either. alpha and beta: one value of the compute type
+ * each, not in y, on the host or the device by pointer mode. beta == 0 never reads y; alpha == 0 reads
+ * neither A's values nor x. Entries that are not stored never contribute; stored zeros count (0 · Inf is
+ * NaN).
  *
- * Asynchronous on the handle's stream and capturable; never allocates, never
- * synchronises (synchronous on the CPU backends). Several handles may execute
- * one plan at once, each after tarsiaPlan_prepare with it. Deterministic: the same bits from run to run, whatever the
- * number of threads. With tarsiaSetChecks(handle, 1) it blocks.
+ * Asynchronous on the handle's stream and capturable; never allocates, never synchronises (synchronous on
+ * the CPU backends). Several handles may execute one plan at once, each after tarsiaPlan_prepare with it.
+ * Deterministic: the same bits from run to run, whatever the number of threads. With tarsiaSetChecks(handle,
+ * 1) it blocks.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, x, beta or y is NULL,
  * of the wrong length or type, y overlaps x, alpha, beta or an array of A, y is const, handle of
@@ -2462,21 +2456,22 @@ tarsiaStatus_t tarsiaSpMV(tarsiaHandle_t handle,
                           tarsiaDnVecDescr_t y);
 
 /**
- * z = alpha · op(A) · x + beta · y with an analyzed plan: tarsiaSpMV with a result of its own, for residuals
- * such as b − A · x.
+ * Computes z = alpha · op(A) · x + beta · y with an analyzed plan: tarsiaSpMV with a separate result, for
+ * residuals such as b − A · x.
  *
- * y and z have the rows of op(A) and the type yType of createPlan. z may be y (then this is
- * tarsiaSpMV): that is the same array, whichever descriptors they have, and a const y is overwritten then. Else
- * z shares no memory with y, which is only read, nor with x. alpha and beta are not in z. beta == 0 never uses
- * y's values, but y is a vector of the right length and type all the same. Everything else is as for tarsiaSpMV.
+ * y and z have the rows of op(A) and the type yType of createPlan. z may be y, that is, the same array,
+ * whichever descriptors they have: then this is tarsiaSpMV, and also a const y is overwritten. Otherwise z
+ * shares no memory with y, which is only read, nor with x. alpha and beta are not in z. beta == 0 never uses
+ * y's values, but y must still be a vector of the right length and type. Everything else is as for
+ * tarsiaSpMV.
  *
- * On CUDA TARSIA_SPMV_ALG_CSR and TARSIA_SPMV_ALG_SELL, on the host backend all algorithms read y where it is, in the
- * same pass that writes z. Other algorithms copy y to z first, one more pass over both, in the stream's order; so do
- * all on CUDA for a y that kernels of the device cannot read. Nothing is copied where z is y, or where beta is 0 in
- * host memory. Asynchronous and capturable.
+ * TARSIA_SPMV_ALG_CSR and TARSIA_SPMV_ALG_SELL on CUDA, and all algorithms on the host backend, read y where
+ * it is, in the same pass that writes z. Other algorithms copy y to z first, one more pass over both, in the
+ * stream's order; so do all algorithms on CUDA for a y that kernels of the device cannot read. Nothing is
+ * copied where z is y, or where beta is 0 in host memory. Asynchronous and capturable.
  *
- * Statuses: those of tarsiaSpMV, where z is what y is there, and INVALID_VALUE for y of the wrong length or
- * type, and for z that shares some of y's memory.
+ * Statuses: those of tarsiaSpMV, with z in the place of its y, and INVALID_VALUE for y of the wrong length
+ * or type, and for z that shares some of y's memory.
  */
 tarsiaStatus_t tarsiaSpMV_into(tarsiaHandle_t handle,
                                tarsiaPlan_t plan,
@@ -2487,15 +2482,13 @@ tarsiaStatus_t tarsiaSpMV_into(tarsiaHandle_t handle,
                                tarsiaDnVecDescr_t z);
 
 /**
- * y = alpha · op(A) · x + beta · y in one call, for a matrix that is used once.
+ * Computes y = alpha · op(A) · x + beta · y in one call, for a matrix that is used once.
  *
- * The types are those of the descriptors; see tarsiaSpMV for what is read.
- * Deterministic.
+ * The types are those of the descriptors; tarsiaSpMV says which operands are read. Deterministic.
  *
- * CSR with op N and CSC with op T (for real values also op C) need no
- * conversion: with the CUDA backend this call then only launches one kernel,
- * asynchronously on the handle's stream, may be captured, and does not validate
- * the matrix: one that tarsiaCheckSpMat would refuse is undefined behaviour.
+ * CSR with op N and CSC with op T (for real values also op C) need no conversion: with the CUDA backend this
+ * call then only launches one kernel, asynchronously on the handle's stream, may be captured, and does not
+ * validate the matrix: a matrix that tarsiaCheckSpMat would refuse is undefined behaviour.
  * For any other input, and on the CPU backends, it builds a temporary plan,
  * which validates, and blocks.
  *
@@ -2521,14 +2514,14 @@ tarsiaStatus_t tarsiaSpMV_once(tarsiaHandle_t handle,
  * analyzed). bType, cType, computeType: a combination of the table on this header's first page.
  * computeType TF32 allows factors to be rounded to TF32; 32F never does.
  *
- * Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until then a
- * product may have the old or the new ones, as the algorithm has a copy of them or reads them in
- * place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present ones at every
- * execute, and tarsiaSetChecks finds where a call is missing.
+ * Values: after a program has changed values of A it calls tarsiaPlan_updateValues; until then a product may
+ * use the old or the new values, depending on whether the algorithm has a copy of them or reads them in
+ * place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present values at every execute,
+ * and tarsiaSetChecks finds where a call is missing.
  *
- * plan: host. Does not read A's arrays. All algorithms here are deterministic, but on CUDA
- * outside deterministic mode TARSIA_SPMM_ALG_SWIFT, and TARSIA_SPMM_ALG_DENSE where it takes
- * cublasLt, whose version says what its bits are.
+ * plan: host. Does not read A's arrays. All algorithms here are deterministic, except, on CUDA outside
+ * deterministic mode, TARSIA_SPMM_ALG_SWIFT, and TARSIA_SPMM_ALG_DENSE where it uses cublasLt, whose version
+ * determines the bits.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (an argument is NULL or not a value
  * of its type, nHint < 0), NOT_SUPPORTED (no algorithm takes the combination; the
@@ -2548,7 +2541,7 @@ tarsiaStatus_t tarsiaSpMM_createPlan(tarsiaHandle_t handle,
                                      tarsiaSpMMAlg_t alg);
 
 /**
- * C = alpha · op(A) · op(B) + beta · C with an analyzed plan.
+ * Computes C = alpha · op(A) · op(B) + beta · C with an analyzed plan.
  *
  * op(A) is m × k, op(B) k × n, C m × n; B and C have the types and orders of
  * createPlan, any ld, in the backend's memory, sharing no element. alpha and
@@ -2557,11 +2550,10 @@ tarsiaStatus_t tarsiaSpMM_createPlan(tarsiaHandle_t handle,
  * nor B. Entries of A that are not stored never contribute; stored zeros count.
  * Nothing between the columns or rows of C (padding of ld) is touched.
  *
- * Asynchronous on the handle's stream and capturable; never allocates, never
- * synchronises (synchronous on the CPU backends). Several handles may execute
- * one plan at once, each after tarsiaPlan_prepare with it. Deterministic, but for TARSIA_SPMM_ALG_SWIFT and, by
- * cublasLt, TARSIA_SPMM_ALG_DENSE on CUDA, outside deterministic mode. With
- * tarsiaSetChecks(handle, 1) it blocks.
+ * Asynchronous on the handle's stream and capturable; never allocates, never synchronises (synchronous on
+ * the CPU backends). Several handles may execute one plan at once, each after tarsiaPlan_prepare with it.
+ * Deterministic, except, on CUDA outside deterministic mode, TARSIA_SPMM_ALG_SWIFT and, where it uses
+ * cublasLt, TARSIA_SPMM_ALG_DENSE. With tarsiaSetChecks(handle, 1) it blocks.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan, alpha, B, beta or C is NULL,
  * of the wrong shape, type or order, C overlaps B, alpha, beta or an array of A, C is const,
@@ -2580,22 +2572,22 @@ tarsiaStatus_t tarsiaSpMM(tarsiaHandle_t handle,
                           tarsiaDnMatDescr_t C);
 
 /**
- * D = alpha · op(A) · op(B) + beta · C with an analyzed plan: tarsiaSpMM with a result of its own.
+ * Computes D = alpha · op(A) · op(B) + beta · C with an analyzed plan: tarsiaSpMM with a separate result.
  *
- * C and D are m × n, of the type cType and the order cOrder of createPlan, each with an ld of its own. D may be
- * C (then this is tarsiaSpMM): that is the same elements, whichever descriptors they have, and a const C is
- * overwritten then. Else D shares no element with C, which is only read, nor with B. alpha and beta are not in D.
- * beta == 0 never uses C's values, but C is a matrix of the right shape and type all the same. Everything else is
- * as for tarsiaSpMM.
+ * C and D are m × n, of the type cType and the order cOrder of createPlan, each with an ld of its own. D may
+ * be C, that is, have the same elements, whichever descriptors they have: then this is tarsiaSpMM, and also
+ * a const C is overwritten. Otherwise D shares no element with C, which is only read, nor with B. alpha and
+ * beta are not in D. beta == 0 never uses C's values, but C must still be a matrix of the right shape and
+ * type. Everything else is as for tarsiaSpMM.
  *
- * On CUDA TARSIA_SPMM_ALG_SELL, on the host backend all algorithms read C where it is, in the same pass that writes
- * D. Other algorithms copy C to D first, one more pass over both, in the stream's order; so does
- * TARSIA_SPMM_ALG_SELL on CUDA for a C that kernels of the device cannot read, and for a single column that has gaps
- * in C (an ld above 1 in row order) and none in D. Nothing is copied where D is C, or where beta is 0 in host memory.
- * Asynchronous and capturable.
+ * TARSIA_SPMM_ALG_SELL on CUDA, and all algorithms on the host backend, read C where it is, in the same pass
+ * that writes D. Other algorithms copy C to D first, one more pass over both, in the stream's order; so does
+ * TARSIA_SPMM_ALG_SELL on CUDA for a C that kernels of the device cannot read, and for a single column that
+ * has gaps in C (an ld above 1 in row order) and none in D. Nothing is copied where D is C, or where beta is
+ * 0 in host memory. Asynchronous and capturable.
  *
- * Statuses: those of tarsiaSpMM, where D is what C is there, and INVALID_VALUE for C of the wrong shape, type or
- * order, and for D that shares some of C's elements.
+ * Statuses: those of tarsiaSpMM, with D in the place of its C, and INVALID_VALUE for C of the wrong shape,
+ * type or order, and for D that shares some of C's elements.
  */
 tarsiaStatus_t tarsiaSpMM_into(tarsiaHandle_t handle,
                                tarsiaPlan_t plan,
@@ -2606,24 +2598,23 @@ tarsiaStatus_t tarsiaSpMM_into(tarsiaHandle_t handle,
                                tarsiaDnMatDescr_t D);
 
 /**
- * C = alpha · op(A) · op(B) + beta · C in one call, for a matrix that is used
- * once.
+ * Computes C = alpha · op(A) · op(B) + beta · C in one call, for a matrix that is used once.
  *
- * Types and orders are those of the descriptors; see tarsiaSpMM for what is
- * read. Deterministic.
+ * Types and orders are those of the descriptors; tarsiaSpMM says which operands are read. Deterministic.
  *
  * CSR with op N and CSC with op T (for real values also op C) need no conversion: with the CUDA backend this
- * call then only launches, asynchronously on the handle's stream, may be captured, and does not validate the
- * matrix: one that tarsiaCheckSpMat would refuse is undefined behaviour. It needs workspace: 16 MiB at most for
- * sums of parts of long rows, lists of these parts (6 bytes an entry of A at most), and copies of B and C by rows of
- * 64 MiB at most, or of 32 columns where these are larger. B is copied where op(B) is contiguous by columns or
- * conjugated and has more than 8 columns, and where its rows are long, not aligned to 128 bytes, and read often; C
- * where it is in column order and has more than 2^19 elements. The handle's own workspace grows to that, and the
- * call that makes it grow blocks. If one that tarsiaSetWorkspace has set is too small, the call allocates memory of
- * its own and blocks. In a capture neither is possible: call it once before with matrices of the same sizes, or
- * the capture gets INVALID_STATE.
- * For any other input, for a matrix with more than 2^31 - 1 rows and more than 2^31 - 1 entries, and on the CPU
- * backends, it builds a temporary plan, which validates, and blocks.
+ * call then only launches kernels, asynchronously on the handle's stream, may be captured, and does not
+ * validate the matrix: a matrix that tarsiaCheckSpMat would refuse is undefined behaviour. It needs
+ * workspace: at most 16 MiB for partial sums of long rows, lists of these parts (at most 6 bytes per entry
+ * of A), and copies of B and C by rows of at most 64 MiB, or of 32 columns where these are larger. B is
+ * copied where op(B) is contiguous by columns or conjugated and has more than 8 columns, and where its rows
+ * are long, not aligned to 128 bytes, and read often; C where it is in column order and has more than 2^19
+ * elements. The handle's own workspace grows to that size, and the call that makes it grow blocks. If a
+ * workspace that tarsiaSetWorkspace has set is too small, the call allocates memory of its own and blocks.
+ * In a capture neither is possible: call it once before with matrices of the same sizes, or the call in the
+ * capture returns INVALID_STATE.
+ * For any other input, for a matrix with more than 2^31 - 1 rows and more than 2^31 - 1 entries, and on the
+ * CPU backends, it builds a temporary plan, which validates, and blocks.
  *
  * Statuses: those of tarsiaSpMM_createPlan, tarsiaPlan_analyze and tarsiaSpMM; INVALID_STATE (see above).
  */
@@ -2645,13 +2636,13 @@ tarsiaStatus_t tarsiaSpMM_once(tarsiaHandle_t handle,
  * 32-bit C). The plan copies the descriptors' fields; the arrays of A and B must stay
  * valid, with an unchanged pattern, for the plan's life (with tarsiaPlan_setSelfContained
  * until it is analyzed).
- *
- * There is no beta: C is the product alone, with its pattern. A sum with a sparse matrix has another pattern,
+ * There is no beta: C is the product alone, with its pattern. The sum with another sparse matrix would have
+ * another pattern, and is left to the program.
  * and is the program's.
- *
  * Values: after a program has changed values of A or B it calls tarsiaSpGEMM_updateValues (for A alone:
- * tarsiaPlan_updateValues); until then a product may have the old or the new ones, as the algorithm has a
- * copy of them or reads them in place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan that reads the present
+ * tarsiaPlan_updateValues); until then a product may use the old or the new values, depending on whether the
+ * algorithm has a copy of them or reads them in place. tarsiaPlan_setValuesInPlace(plan, 1) makes a plan
+ * that reads the present values at every execute, and tarsiaSetChecks finds where a call is missing.
  * ones at every execute, and tarsiaSetChecks finds where a call is missing.
  *
  * plan: host. Does not read the arrays. The order of calls is createPlan,
@@ -2661,11 +2652,10 @@ tarsiaStatus_t tarsiaSpMM_once(tarsiaHandle_t handle,
  * tarsiaPlan_setMemoryLimit bounds what the plan may hold besides C, and
  * tarsiaPlan_setSortedOutput(plan, 0) leaves out the sorting of C's rows.
  *
- * A factor in tiles is read where it is, without conversion, by TARSIA_SPGEMM_ALG_TILE,
- * which DEFAULT then chooses; other algorithms do not take it. Where op transposes it,
- * or the tiles of A are by rows and those of B by columns (made from CSC), the plan has a
- * copy of one. The plan takes the tiles that the matrix has when it is analyzed, and
- * keeps them whatever is put into the matrix, or when it is destroyed.
+ * TARSIA_SPGEMM_ALG_TILE, which DEFAULT then chooses, reads a factor in tiles where it is, without
+ * conversion; other algorithms do not take it. Where op transposes the factor, or the tiles of A are by rows
+ * and those of B by columns (made from CSC), the plan has a copy of one of them. The plan takes the tiles
+ * that the matrix has when it is analyzed, and keeps them when the matrix is filled again or destroyed.
  *
  * Sources of the algorithms: F. G. Gustavson, "Two fast algorithms for sparse
  * matrices", ACM TOMS 4(3), 1978 (TARSIA_SPGEMM_ALG_HASH); Y. Niu et al.,
@@ -2689,12 +2679,11 @@ tarsiaStatus_t tarsiaSpGEMM_createPlan(tarsiaHandle_t handle,
  * Counts the stored entries of C, so that the caller can allocate it: entries
  * whose sum cancels to zero are stored. Reads the patterns of A and B only.
  *
- * nnzC: host. Blocks; may allocate, in proportion to the rows of C and the
- * longest row (TARSIA_SPGEMM_ALG_TILE: to the tiles of C); not inside a
- * capture. A second call returns the same count without work. For `hash` a device
- * also takes up to 32 bytes for each entry of B while it counts, of which the plan
- * keeps half, and 140 for each 1,024 columns that a row with many products reaches
- * over; where they are missing, it goes part by part, or other ways.
+ * nnzC: host. Blocks; may allocate, in proportion to the rows of C and the longest row
+ * (TARSIA_SPGEMM_ALG_TILE: to the tiles of C); not inside a capture. A second call returns the same count
+ * without work. For `hash` a device also takes up to 32 bytes for each entry of B while it counts, of which
+ * the plan keeps half, and 140 bytes for each 1,024 columns that a row with many products spans; where that
+ * memory is missing, it works part by part, or by other methods.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
  * nnzC is NULL), INVALID_STATE (not analyzed; with checks on, index arrays of A or B
@@ -2702,32 +2691,33 @@ tarsiaStatus_t tarsiaSpGEMM_createPlan(tarsiaHandle_t handle,
  * INSUFFICIENT_RESOURCES (memory limit, or C is larger than the device's
  * memory; the text says the bytes needed).
  */
-tarsiaStatus_t tarsiaSpGEMM_symbolic(tarsiaHandle_t handle, tarsiaPlan_t plan, int64_t *nnzC);
+tarsiaStatus_t tarsiaSpGEMM_symbolic(tarsiaHandle_t handle,
+                                     tarsiaPlan_t plan,
+                                     int64_t *nnzC);
 
 /**
- * C = alpha · op(A) · op(B): writes C's offsets, indices and values.
+ * Computes C = alpha · op(A) · op(B): writes C's offsets, indices and values.
  *
- * C: CSR or CSC with room for the nnzC entries of tarsiaSpGEMM_symbolic, any index types that hold them, either
- * base; rows (columns for CSC) come out sorted, without duplicates. (With tarsiaPlan_setSortedOutput(plan, 0) C is
- * CSR, and its rows are in the order that costs least, the same in every call, without duplicates.) Or, by
- * TARSIA_SPGEMM_ALG_TILE, a matrix of tarsiaCreateTile, whose tiles are replaced: in memory of the handle's
- * allocator, not counted in the plan's limit; it may be A or B, too. Such a call blocks and is not captured. alpha:
- * one value of the compute type, on the host or the device by pointer mode; alpha == 0 writes the pattern with
- * zeros and reads no values. C's arrays must not overlap A's or B's, and alpha is in none of them.
+ * C: CSR or CSC with room for the nnzC entries of tarsiaSpGEMM_symbolic, any index types that hold them,
+ * either base; rows (columns for CSC) come out sorted, without duplicates. (With
+ * tarsiaPlan_setSortedOutput(plan, 0) C is CSR, and its rows are in the order that costs least, the same in
+ * every call, without duplicates.) With TARSIA_SPGEMM_ALG_TILE C may also be a matrix of tarsiaCreateTile,
+ * whose tiles are replaced: the new ones are in memory of the handle's allocator, not counted in the plan's
+ * limit, and C may be A or B, too. Such a call blocks and cannot be captured. alpha: one value of the
+ * compute type, on the host or the device by pointer mode; alpha == 0 writes the pattern with zeros and
+ * reads no values. C's arrays must not overlap A's or B's, and alpha is in none of them.
  *
- * May allocate and block (not, on a device, once the pattern is kept and
- * reused; a memory limit may leave no room for it). C by columns of a product that
- * is computed by rows, or the reverse, takes 28 bytes or more for each entry of C
- * on a device; where they are missing, some rows at a time are computed, twice.
+ * May allocate and block (not, on a device, once the pattern is kept and reused; a memory limit may leave no
+ * room for it). C by columns of a product that is computed by rows, or the reverse, takes 28 bytes or more
+ * for each entry of C on a device; where these are missing, some rows at a time are computed, twice.
  *
- * Deterministic: the same plan and values give the same bits in every call, with C in the same format and, on a
- * device, as much memory that is free. On the host every
- * entry of C is summed in the order of A's row. On a device that order depends on the
- * algorithm, on A and B, on C's format and on the memory that is free: TARSIA_SPGEMM_ALG_TILE,
- * which DEFAULT may be, has an order of its own; TARSIA_SPGEMM_ALG_HASH may sum rows of more
- * than 256 entries of A in parts of 128 or more, which it adds in order, and may multiply
- * nearly dense factors by matrix units where C has their format and memory suffices. Which
- * sign and payload a NaN has is not specified.
+ * Deterministic: the same plan and values give the same bits in every call, with C in the same format and,
+ * on a device, with the same amount of free memory. On the host every entry of C is summed in the order of
+ * A's row. On a device that order depends on the algorithm, on A and B, on C's format and on the memory that
+ * is free: TARSIA_SPGEMM_ALG_TILE, which DEFAULT may choose, has an order of its own; TARSIA_SPGEMM_ALG_HASH
+ * may sum rows of more than 256 entries of A in parts of 128 or more entries, whose sums it adds in order,
+ * and may multiply nearly dense factors by matrix units where C has their format and memory suffices. The
+ * sign and payload of a NaN are not specified.
  *
  * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
  * alpha is NULL, C is NULL, const, of the wrong shape, type or nnz, has a NULL
@@ -2744,27 +2734,24 @@ tarsiaStatus_t tarsiaSpGEMM_numeric(tarsiaHandle_t handle,
                                     tarsiaSpMatDescr_t C);
 
 /**
- * New values for A and B, same patterns, for the numeric phases that follow;
- * NULL keeps a matrix's present values: where A and B have one value array that changed,
- * it is given twice. The arrays must stay valid until they
- * are replaced, or for the plan's life. Asynchronous for a plan of
- * tarsiaPlan_setValuesInPlace. (tarsiaPlan_updateValues on a SpGEMM
- * plan is this call with newValuesB NULL.) For a factor in tiles NULL takes the values
- * that the matrix has now, which must have entries at the same places; both may be
- * NULL then. Such a call blocks and is not captured; a graph that has captured numeric
- * phases of a plan with a factor in tiles must be destroyed before.
+ * Gives the plan new values of A and B, with the same patterns, for the numeric phases that follow. NULL
+ * keeps a matrix's present values; where A and B have one value array that changed, it is given twice. The
+ * arrays must stay valid until they are replaced, or for the plan's life. Asynchronous for a plan of
+ * tarsiaPlan_setValuesInPlace. (tarsiaPlan_updateValues on a SpGEMM plan is this call with newValuesB NULL.)
+ * For a factor in tiles NULL takes the values that the matrix has now, whose entries must be at the same
+ * positions; both may be NULL then. Such a call blocks and cannot be captured; a graph that has captured
+ * numeric phases of a plan with a factor in tiles must be destroyed before.
  *
  * newValuesA, newValuesB: in the backend's memory, in the order and type of the
  * descriptors' values.
  *
- * A failed call changes nothing, but for ALLOC_FAILED where both arrays were given: the plan may have A's new
- * values and B's old ones then, and the call may be repeated.
+ * A failed call changes nothing, except that after ALLOC_FAILED, where both arrays were given, the plan may
+ * have A's new values and B's old ones; the call may then be repeated.
  *
- * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan,
- * both arrays are NULL, an array is misaligned or ordinary host memory on CUDA, an array for a
- * factor in tiles, tiles with entries at other places), INVALID_STATE (not analyzed; while a graph keeps
- * the plan, as tarsiaPlan_updateValues says),
- * ALLOC_FAILED.
+ * Statuses: NOT_INITIALIZED, INVALID_VALUE (plan is NULL or not a SpGEMM plan, both arrays are NULL, an
+ * array is misaligned or ordinary host memory on CUDA, an array for a factor in tiles, tiles with entries at
+ * other positions), INVALID_STATE (not analyzed; while a graph keeps the plan, as tarsiaPlan_updateValues
+ * says), ALLOC_FAILED.
  */
 tarsiaStatus_t tarsiaSpGEMM_updateValues(tarsiaHandle_t handle,
                                          tarsiaPlan_t plan,

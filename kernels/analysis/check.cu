@@ -236,3 +236,29 @@ KERNELS(compressed, (), (check_compressed_32_32, 32, 32), (check_compressed_64_3
         finish(report, out);                                                                       \
     }
 KERNELS(pairs, (), (check_pairs_32, 32), (check_pairs_64, 64))
+
+// Brings counts to the host: out[i] = page[i] for i < count, then the numbers at `first` and
+// `second`, where these are not NULL. `out` is page-locked memory of the host. All kPageWords words
+// of the page become zero for its next user. out[kPageWords] becomes `ticket` when the others are
+// there, so that the host can wait for it without a call of the driver. One block of kPageWords
+// threads. A copy by the driver's copy engine begins 6 to 7 microseconds after the kernel before
+// it (H100), this kernel about one.
+constexpr int kPageWords = 512;
+extern "C" __global__ void __launch_bounds__(kPageWords)
+    read_back(u64 *page, volatile u64 *out, int64_t count, const u64 *first, const u64 *second,
+              u64 ticket) {
+    const int at = threadIdx.x;
+    const u64 word = page[at];
+    if (at < count)
+        out[at] = word;
+    if (word != 0)
+        page[at] = 0;
+    if (at == 0 && first != nullptr)
+        out[count] = *first;
+    if (at == 0 && second != nullptr)
+        out[count + 1] = *second;
+    __threadfence_system();
+    __syncthreads();
+    if (at == 0)
+        out[kPageWords] = ticket;
+}

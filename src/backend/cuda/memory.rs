@@ -10,6 +10,7 @@
 //! is most of the time that the analysis of a small matrix takes. [`Readback`] brings numbers of several
 //! kernels to the host in one wait.
 
+mod cache;
 mod numbers;
 mod readback;
 #[cfg(test)]
@@ -22,10 +23,13 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bytemuck::Pod;
+use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
+use self::cache::Cache;
 use super::device::{Device, Relaxed};
 use super::driver::{self, check, device_ptr, raw, Copy2d, MemPoolProps, Raw};
+use super::launch::Kernel;
 use crate::error::{Error, Result, Status};
 use crate::matrix::Lines;
 use crate::memory::in_flight::Pending;
@@ -47,12 +51,19 @@ pub struct Pool {
     stream: Address,
     /// Released memory that work in flight and graphs may still use. The list is searched for finished work
     /// whenever memory is allocated, or released behind work.
-    kept: Mutex<Vec<(Arc<Pending>, Vec<Address>)>>,
+    kept: Mutex<Vec<(Arc<Pending>, Vec<Piece>)>>,
+    /// Small pieces of released memory that no work uses.
+    cache: Mutex<Cache>,
     /// Bytes of memory of the device.
     total: usize,
     /// Free pages for [`Readback`]s.
     desks: Mutex<Vec<readback::Desk>>,
+    /// Kernel that brings the words of a page to the host.
+    read_back: OnceCell<Kernel>,
 }
+
+/// Memory of a pool and its size in bytes, as it was asked for.
+type Piece = (Address, usize);
 
 impl Pool {
     /// Makes a pool for the device whose context is current.
@@ -86,8 +97,10 @@ impl Pool {
             pool: Address::new(pool),
             stream: Address::new(stream),
             kept: Mutex::default(),
+            cache: Mutex::new(Cache::of_environment()),
             total,
             desks: Mutex::default(),
+            read_back: OnceCell::new(),
         };
         pool.let_allocations_wait(false)?;
         Ok(pool)
@@ -111,12 +124,30 @@ impl Pool {
         check(code, "the memory pool's reuse of memory")
     }
 
+    /// Bytes of memory of the device.
+    pub fn total(&self) -> usize {
+        self.total
+    }
+
     /// Stream on which memory is allocated and released.
     pub fn stream(&self) -> Address {
         self.stream
     }
 
+    /// Returns the kernel of [`Readback::fetch`], which `load` loads once.
+    fn read_back(&self, load: impl FnOnce() -> Result<Kernel>) -> Result<Kernel> {
+        self.read_back.get_or_try_init(load).copied()
+    }
+
+    /// Allocates memory, or takes it from the cache.
     fn allocate(&self, bytes: usize) -> Result<Address> {
+        if let Some(address) = self.cache.lock().take(bytes) {
+            return Ok(address);
+        }
+        self.allocate_of_driver(Cache::capacity(bytes))
+    }
+
+    fn allocate_of_driver(&self, bytes: usize) -> Result<Address> {
         // Such a request never reaches the driver (R580): one beyond the device's memory was seen to end in
         // faults of other threads' kernels.
         if bytes > self.total {
@@ -141,20 +172,33 @@ impl Pool {
         Ok(Address::new(out as usize as *const u8))
     }
 
-    fn release(&self, address: Address) {
+    /// Releases memory that no work uses, or keeps it in the cache.
+    fn release(&self, (address, bytes): Piece) {
+        if !self.cache.lock().keep((address, bytes)) {
+            self.release_to_driver(address);
+        }
+    }
+
+    /// Releases all memory of the cache.
+    fn empty_cache(&self) {
+        let pieces = self.cache.lock().drain();
+        pieces.into_iter().for_each(|address| self.release_to_driver(address));
+    }
+
+    fn release_to_driver(&self, address: Address) {
         // SAFETY: the address belongs to this pool, and nothing uses it any more.
         unsafe { driver::cuMemFreeAsync(device_ptr(address), raw(self.stream)) };
     }
 
     /// Releases memory when the work that may use it is done, on whatever streams and graphs that is.
-    fn release_behind(&self, address: Address, pending: &Arc<Pending>) {
+    fn release_behind(&self, piece: Piece, pending: &Arc<Pending>) {
         if pending.is_done() {
-            return self.release(address);
+            return self.release(piece);
         }
         let mut kept = self.kept.lock();
         match kept.last_mut() {
-            Some((last, addresses)) if Arc::ptr_eq(last, pending) => addresses.push(address),
-            _ => kept.push((Arc::clone(pending), vec![address])),
+            Some((last, pieces)) if Arc::ptr_eq(last, pending) => pieces.push(piece),
+            _ => kept.push((Arc::clone(pending), vec![piece])),
         }
     }
 
@@ -165,22 +209,24 @@ impl Pool {
             if kept.is_empty() {
                 return;
             }
-            let is_done = |(pending, _): &(Arc<Pending>, Vec<Address>)| pending.is_done();
+            let is_done = |(pending, _): &(Arc<Pending>, Vec<Piece>)| pending.is_done();
             let (done, used) = std::mem::take(&mut *kept).into_iter().partition(is_done);
             *kept = used;
             done
         };
-        let done: Vec<(Arc<Pending>, Vec<Address>)> = done;
-        done.into_iter().flat_map(|(_, addresses)| addresses).for_each(|address| self.release(address));
+        let done: Vec<(Arc<Pending>, Vec<Piece>)> = done;
+        done.into_iter().flat_map(|(_, pieces)| pieces).for_each(|piece| self.release(piece));
     }
 
     /// Allocates where memory is short: waits for all memory that was released behind pending work.
     fn allocate_and_wait(&self, bytes: usize) -> Result<Address> {
         self.wait_for_releases()?;
+        self.empty_cache();
+        synchronize(self.stream)?;
         self.let_allocations_wait(true)?;
-        let made = self.allocate(bytes);
+        let made = self.allocate_of_driver(Cache::capacity(bytes));
         if let Err(error) = self.let_allocations_wait(false) {
-            made.into_iter().for_each(|address| self.release(address));
+            made.into_iter().for_each(|address| self.release_to_driver(address));
             return Err(error);
         }
         made
@@ -191,7 +237,7 @@ impl Pool {
         let pending: Vec<_> = self.kept.lock().iter().map(|(pending, _)| Arc::clone(pending)).collect();
         pending.iter().try_for_each(|pending| pending.wait())?;
         self.collect();
-        synchronize(self.stream)
+        Ok(())
     }
 
     /// Releases memory behind the work of another stream: the driver reuses it when that work is done.
@@ -240,7 +286,7 @@ impl RawMemory for CudaMemory {
         let pool = self.0.pool()?;
         pool.collect();
         match pool.allocate(bytes) {
-            // Memory that was released behind work of the stream may be missing.
+            // Memory that was released behind work of the stream, or that the cache has, may be missing.
             Err(error)
                 if error.status == Status::AllocFailed
                     && bytes <= pool.total
@@ -253,22 +299,22 @@ impl RawMemory for CudaMemory {
         }
     }
 
-    fn release(&self, address: Address, _bytes: usize, _stream: Address) {
+    fn release(&self, address: Address, bytes: usize, _stream: Address) {
         // If the context is gone, so is its memory.
         let (Ok(_entered), Ok(pool)) = (self.0.enter(), self.0.pool()) else {
             return;
         };
         let _relaxed = Relaxed::enter();
-        pool.release(address);
+        pool.release((address, bytes));
     }
 
-    fn release_behind(&self, address: Address, _bytes: usize, _stream: Address, pending: &Arc<Pending>) {
+    fn release_behind(&self, address: Address, bytes: usize, _stream: Address, pending: &Arc<Pending>) {
         let (Ok(_entered), Ok(pool)) = (self.0.enter(), self.0.pool()) else {
             return;
         };
         let _relaxed = Relaxed::enter();
         pool.collect();
-        pool.release_behind(address, pending);
+        pool.release_behind((address, bytes), pending);
     }
 
     fn release_after(&self, address: Address, stream: Address) -> bool {

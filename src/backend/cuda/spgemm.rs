@@ -161,6 +161,10 @@ pub fn build(
     Ok(Box::new(CudaSpgemm::new(cx, device, problem, choice, factors)?))
 }
 
+/// Bytes that a plan keeps for wide rows even where there may be no room for C beside them: asking how much memory is
+/// free takes as long as several kernels.
+const MOST_KEPT: usize = 16 << 20;
+
 /// The executor.
 struct CudaSpgemm {
     device: Arc<Device>,
@@ -384,9 +388,17 @@ impl CudaSpgemm {
         }
         // SAFETY: both are the rows + 1 numbers of `offsets`.
         unsafe { rows::scan(cx, &self.kernels, offsets.address(), rows + 1)? };
-        let (binned, nnz) = Binned::by_entries(cx, &self.device, &self.kernels, &self.facts, &offsets)?;
+        let partial_sums = wide.as_ref().map_or(Address::NULL, Wide::number_of_partial_sums);
+        let (binned, [nnz, partial_sums]) =
+            Binned::by_entries(cx, &self.device, &self.kernels, &self.facts, &offsets, partial_sums)?;
         offsets.seal();
-        let wide = wide.map(|mut wide| wide.settle(cx, &self.kernels).map(|()| wide)).transpose()?;
+        let wide = match wide {
+            Some(mut wide) => {
+                wide.settle(cx, &self.kernels, partial_sums as usize)?;
+                Some(wide)
+            }
+            None => None,
+        };
         self.kernels.prepare(&self.numeric_bins(), &binned, wide.is_some())?;
         let dense = match &wide {
             Some(wide) => self.dense(cx, wide, &binned, nnz)?,
@@ -621,7 +633,11 @@ impl SpgemmExecutor for CudaSpgemm {
             // Kept only when all is there: a failure leaves what was before.
             let mut counted = self.count_entries(cx, uncounted)?;
             let (left, right) = self.factors();
-            if target::require_room_for_c(&self.problem, (left.rows, right.cols, counted.nnz))? < 0 {
+            let shape = (left.rows, right.cols, counted.nnz);
+            let needed = target::require_room_for_c(&self.problem, shape, &device)?;
+            let is_large = |wide: &Wide| wide.bytes() > MOST_KEPT;
+            let may_shrink = counted.dense.is_some() || counted.wide.as_ref().is_some_and(is_large);
+            if may_shrink && memory::free_bytes()?.0 as u128 <= needed {
                 // C comes first.
                 counted.dense = None;
                 counted.wide.iter_mut().try_for_each(|wide| wide.shrink(cx))?;

@@ -8,7 +8,7 @@
 //! - [`cg`]: the solver
 //! - [`runs`]: the three products, timed
 //! - [`rows`], [`check`]: which rows are compared with the reference, and how
-//! - [`table`]: output
+//! - [`table`]: printing of the results
 
 pub mod bandwidth;
 mod cg;

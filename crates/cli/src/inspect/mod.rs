@@ -5,7 +5,7 @@
 //! - [`choices`]: plans of each operation, and their information
 //! - [`explain`]: statistics, predictions and choices of the cost model
 //! - [`spy`]: positions of the entries, as text and as a picture
-//! - [`report`]: output
+//! - [`report`]: printing of the results
 
 mod choices;
 mod explain;

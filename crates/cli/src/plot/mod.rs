@@ -1,6 +1,6 @@
 //! Pictures: a canvas that plotters draws on, which needs neither fonts nor libraries of the system.
 //!
-//! - [`font`]: letters
+//! - [`font`]: drawing of letters
 //! - [`png`]: file format
 
 mod font;

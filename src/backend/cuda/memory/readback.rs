@@ -1,13 +1,16 @@
 //! Readback of numbers that kernels count and the host waits for.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytemuck::Pod;
 
 use super::{copy, synchronize, zero, Pool};
 use crate::backend::cuda::device::{Device, Relaxed};
 use crate::backend::cuda::driver::{self, check};
+use crate::backend::cuda::launch::launch;
 use crate::error::Result;
 use crate::memory::Context;
 use crate::types::Address;
@@ -16,13 +19,21 @@ use crate::types::Address;
 const WORDS: usize = 512;
 const BYTES: usize = WORDS * size_of::<u64>();
 
+/// Longest time for which a wait watches the page before it asks the driver to wait: most phases of an
+/// analysis are shorter, and a wait by the driver returns some 3 µs later than the number of the fetch is
+/// there (H100).
+const WATCHED: Duration = Duration::from_micros(300);
+
 /// Words on the device and as many in pinned memory of the host, which the device can write as well. They
 /// live as long as the device, like the pool's stream.
 pub(super) struct Desk {
     device: Address,
+    /// [`WORDS`] words, and one more: the number of the last fetch that has arrived.
     host: Address,
     /// True if words on the device may not be zero.
     is_used: bool,
+    /// Number of the last fetch that was enqueued.
+    fetches: u64,
 }
 
 /// Page of 64-bit words that kernels write and the host reads after one wait: all counts of a phase together,
@@ -31,7 +42,7 @@ pub(super) struct Desk {
 ///
 /// Numbers that one thread knows at its end go straight to [`Readback::host`], without a copy. Words on the
 /// device ([`Readback::at`]) are zero at first, for counts that are added up by atomics; [`Readback::fetch`]
-/// enqueues their copy. [`Readback::wait`] returns both.
+/// enqueues a kernel that copies them, and makes them zero again. [`Readback::wait`] returns both.
 ///
 /// The page is always the library's own, never from the user's allocator, and lent to one analysis at a time,
 /// so nothing is allocated after the first use.
@@ -50,6 +61,8 @@ pub struct Readback {
     stream: Address,
     is_pending: Cell<bool>,
     is_used: Cell<bool>,
+    /// True if a fetch is the last work that was enqueued.
+    is_fetched: Cell<bool>,
 }
 
 impl Readback {
@@ -71,6 +84,7 @@ impl Readback {
             stream: cx.stream,
             is_pending: Cell::new(false),
             is_used: Cell::new(is_used),
+            is_fetched: Cell::new(false),
         };
         if is_used {
             out.is_pending.set(true);
@@ -94,6 +108,7 @@ impl Readback {
     pub fn restored(&self, at: usize) -> Address {
         assert!(at < WORDS);
         self.is_pending.set(true);
+        self.is_fetched.set(false);
         self.desk().device.offset(at * size_of::<u64>())
     }
 
@@ -102,19 +117,62 @@ impl Readback {
     pub fn host(&self, at: usize) -> Address {
         assert!(at < WORDS);
         self.is_pending.set(true);
+        self.is_fetched.set(false);
         self.desk().host.offset(at * size_of::<u64>())
     }
 
-    /// Enqueues a copy of the first `count` words from the device to the host.
-    pub fn fetch(&self, cx: &Context, count: usize) -> Result<()> {
-        assert!(count <= WORDS);
-        copy(self.host(0), self.at(0), count * size_of::<u64>(), cx.stream)
+    /// Enqueues a copy of the first `count` words to the host's, and makes all words on the device zero.
+    pub fn fetch(&mut self, cx: &Context, count: usize) -> Result<()> {
+        self.fetch_with(cx, count, [Address::NULL; 2])
     }
 
-    /// Waits for the stream and returns the words on the host.
+    /// Does the same, and copies the 64-bit numbers at two addresses on the device, where these are not NULL, to
+    /// the words `count` and `count + 1` of the host.
+    pub fn fetch_with(&mut self, cx: &Context, count: usize, [first, second]: [Address; 2]) -> Result<()> {
+        let more = if second.is_null() { usize::from(!first.is_null()) } else { 2 };
+        assert!(count + more <= WORDS);
+        let owner = Arc::clone(&self.owner);
+        let kernel = owner.pool()?.read_back(|| owner.modules().kernel("analysis/check", "read_back"))?;
+        let desk = self.desk.as_mut().expect("there until it is dropped");
+        desk.fetches += 1;
+        self.is_pending.set(true);
+        // SAFETY: the page has WORDS words on the device and one more on the host, and the callers' numbers are
+        // on the device.
+        unsafe {
+            launch!(kernel, 1, WORDS as u32, 0, cx.stream;
+                desk.device, desk.host, count as i64, first, second, desk.fetches)?;
+        }
+        self.is_used.set(false);
+        self.is_fetched.set(true);
+        Ok(())
+    }
+
+    /// Returns whether the last fetch, behind which nothing was enqueued, has arrived within [`WATCHED`].
+    fn arrives_soon(&self) -> bool {
+        let desk = self.desk();
+        // SAFETY: the host's page has this word behind the others, aligned, and lives as long as the device; the
+        // host only reads it here.
+        let arrived = unsafe { AtomicU64::from_ptr(desk.host.offset(BYTES).as_mut_ptr()) };
+        let begin = Instant::now();
+        loop {
+            for _ in 0..32 {
+                if arrived.load(Ordering::Acquire) == desk.fetches {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            if begin.elapsed() > WATCHED {
+                return false;
+            }
+        }
+    }
+
+    /// Waits for the work that was enqueued, and returns the host's words.
     pub fn wait(&mut self, cx: &Context) -> Result<&[u64; WORDS]> {
         if self.is_pending.get() {
-            synchronize(cx.stream)?;
+            if !(self.is_fetched.get() && self.arrives_soon()) {
+                synchronize(cx.stream)?;
+            }
             self.is_pending.set(false);
         }
         // SAFETY: the page has this many words, which were set when it was taken; the stream has run the work
@@ -149,17 +207,17 @@ impl Desk {
 
     fn new(pool: &Pool) -> Result<Self> {
         let _relaxed = Relaxed::enter();
-        let device = pool.allocate(BYTES)?;
+        let device = pool.allocate_of_driver(BYTES)?;
         let mut host: *mut std::ffi::c_void = std::ptr::null_mut();
         // SAFETY: a context is current and `host` is valid for a write.
-        let code = unsafe { driver::cuMemAllocHost_v2(&mut host, BYTES) };
+        let code = unsafe { driver::cuMemAllocHost_v2(&mut host, BYTES + size_of::<u64>()) };
         if let Err(error) = check(code, "allocating page-locked memory") {
-            pool.release(device);
+            pool.release_to_driver(device);
             return Err(error);
         }
         // SAFETY: the page has this many bytes.
-        unsafe { std::ptr::write_bytes(host.cast::<u8>(), 0, BYTES) };
-        Ok(Desk { device, host: Address::new(host), is_used: true })
+        unsafe { std::ptr::write_bytes(host.cast::<u8>(), 0, BYTES + size_of::<u64>()) };
+        Ok(Desk { device, host: Address::new(host), is_used: true, fetches: 0 })
     }
 }
 

@@ -100,7 +100,7 @@ fn an_allocation_does_not_wait_for_the_work_of_another_stream() {
                 });
                 std::thread::sleep(std::time::Duration::from_millis(20));
                 assert!(gate.open());
-                pool.release(made.join().unwrap());
+                pool.release_to_driver(made.join().unwrap());
             });
         } else {
             let array = DeviceBuffer::<u8>::new(&other, BYTES).unwrap();

@@ -422,26 +422,27 @@ impl Binned {
         DeviceBuffer::new(cx, (stride(rows) * RowBin::COUNT as i64).max(rows) as usize)
     }
 
-    /// By their entries; the number of all, which is offsets[rows]. Blocks.
+    /// Sorts rows into bins by their entries; also returns the number of all entries, which is offsets[rows], and
+    /// the number at `more`, if that is not NULL. Blocks.
     pub fn by_entries(
         cx: &Context,
         device: &Arc<Device>,
         kernels: &Kernels,
         facts: &Facts,
         offsets: &DeviceBuffer<i64>,
-    ) -> Result<(Binned, i64)> {
+        more: Address,
+    ) -> Result<(Binned, [i64; 2])> {
         let rows = facts.rows() as usize;
         let list = Self::list(cx, facts.rows())?;
         let mut words = Readback::take(cx, device)?;
         let bins = kernels.numeric_bins(facts.distinct);
         let facts = (facts.at(), rows as i64);
         let enqueued = Self::enqueue(cx, device, kernels, bins, facts, offsets.address(), &words, list)?;
-        words.fetch(cx, word::END)?;
-        memory::copy(words.host(word::END), offsets.at(rows), size_of::<i64>(), cx.stream)?;
+        words.fetch_with(cx, word::END, [offsets.at(rows), more])?;
         let found = words.wait(cx)?;
         let mut binned = enqueued.settle(found);
         binned.list.seal();
-        Ok((binned, found[word::END] as i64))
+        Ok((binned, [found[word::END] as i64, found[word::END + 1] as i64]))
     }
 
     /// Some of a product's rows by their entries. Kernels may read the list after this is dropped.

@@ -11,7 +11,7 @@ use super::Counted;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, launch_beside, Beside};
 use crate::backend::cuda::layouts::same_layout;
-use crate::backend::cuda::memory::{self, DeviceBuffer, Readback};
+use crate::backend::cuda::memory::{DeviceBuffer, Readback};
 use crate::backend::cuda::operand::{RowStats, Rows};
 use crate::error::Result;
 use crate::memory::Context;
@@ -167,8 +167,7 @@ pub fn count(
     }
     // SAFETY: both are the rows + 1 numbers of `offsets`.
     unsafe { rows::scan(cx, kernels, offsets.address(), rows_of_c + 1)? };
-    words.fetch(cx, word::ENTRIES)?;
-    memory::copy(words.host(word::ENTRIES), offsets.at(rows_of_c), size_of::<i64>(), cx.stream)?;
+    words.fetch_with(cx, word::ENTRIES, [offsets.at(rows_of_c), Address::NULL])?;
     let found = words.wait(cx)?;
     if found[word::PRODUCTS + 1] != 0 || found[word::PRODUCTS] > most as u64 {
         return Ok(None);

@@ -7,7 +7,6 @@ use super::rows::Kernels;
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
-use crate::backend::cuda::memory;
 use crate::error::{Error, Result, Status};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
@@ -15,11 +14,11 @@ use crate::problem::SpgemmProblem;
 use crate::types::{Address, IndexType};
 
 /// Refuses what the device cannot hold at all, with the bytes needed: allocating it would fail, and would not say how
-/// much was wanted. The caller may still give memory back, or have C's already: how much more is free than it takes.
-pub fn require_room(needed: u128, what: impl Display) -> Result<i64> {
-    let (free, total) = memory::free_bytes()?;
+/// much was wanted. The caller may still give memory back, or have C's already, so that what is free does not matter.
+pub fn require_room(needed: u128, what: impl Display, device: &Device) -> Result<()> {
+    let total = device.pool()?.total();
     if needed <= total as u128 {
-        return Ok(free as i64 - needed as i64);
+        return Ok(());
     }
     Err(Error::new(
         Status::InsufficientResources,
@@ -27,12 +26,19 @@ pub fn require_room(needed: u128, what: impl Display) -> Result<i64> {
     ))
 }
 
-/// The same for C, of a product with so many rows and columns.
-pub fn require_room_for_c(problem: &SpgemmProblem, (rows, cols, nnz): (i64, i64, i64)) -> Result<i64> {
+/// Returns the bytes of C, of a product with so many rows and columns.
+fn bytes_of_c(problem: &SpgemmProblem, (rows, cols, nnz): (i64, i64, i64)) -> u128 {
     let size = |most: i64| if i32::try_from(most).is_ok() { IndexType::I32 } else { IndexType::I64 }.size();
     let entry = problem.types.y.size() + size(rows.max(cols));
     let offsets = (rows.min(cols) as u128 + 1) * size(nnz) as u128;
-    require_room(nnz as u128 * entry as u128 + offsets, format_args!("its {nnz} entries"))
+    nnz as u128 * entry as u128 + offsets
+}
+
+/// Refuses a C that the device cannot hold at all; otherwise returns its bytes.
+pub fn require_room_for_c(problem: &SpgemmProblem, shape: (i64, i64, i64), device: &Device) -> Result<u128> {
+    let bytes = bytes_of_c(problem, shape);
+    require_room(bytes, format_args!("its {} entries", shape.2), device)?;
+    Ok(bytes)
 }
 
 /// C's offsets, of those of the rows, or columns, that are compressed, which begin at 0. Only launches.

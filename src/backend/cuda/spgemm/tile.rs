@@ -385,7 +385,7 @@ impl CudaTile {
             Some(whole) => whole,
             None => self.find_parts(cx)?,
         };
-        target::require_room_for_c(&self.problem, (self.shape.0, self.shape.1, product.nnz))?;
+        target::require_room_for_c(&self.problem, (self.shape.0, self.shape.1, product.nnz), &self.device)?;
         Ok(product)
     }
 
@@ -459,7 +459,7 @@ impl CudaTile {
     /// Step 2 of so many tiles, and what it leaves.
     fn require_room(&self, met: usize) -> Result<()> {
         let needed = met as u128 * (3 * 4 + 2 * SIDE as u128 + 8);
-        target::require_room(needed, format_args!("{met} tiles")).map(drop)
+        target::require_room(needed, format_args!("{met} tiles"), &self.device)
     }
 
     /// Step 3, into rows of C.

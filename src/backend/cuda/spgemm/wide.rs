@@ -96,12 +96,17 @@ impl Partial {
         PartialAt { before: self.before.address(), sums }
     }
 
-    /// Room for the sums of so many rows, which have been counted. Blocks, until it is settled.
-    fn make_room(&mut self, cx: &Context, rows: usize) -> Result<()> {
+    /// Makes room for the sums of so many rows, which have been counted. Blocks, until it is settled.
+    fn make_room_for_rows(&mut self, cx: &Context, rows: usize) -> Result<()> {
         if self.is_settled {
             return Ok(());
         }
         let sums = self.before.read(rows, 1)?[0] as usize;
+        self.make_room(cx, sums)
+    }
+
+    /// Makes room for so many sums.
+    fn make_room(&mut self, cx: &Context, sums: usize) -> Result<()> {
         let bytes = super::bytes(sums, self.size)?;
         if self.sums.as_ref().map_or(0, DeviceBuffer::bytes) < bytes {
             self.sums = None;
@@ -490,7 +495,7 @@ impl Wide {
             self.find(cx, product, rows, &part, tasks, Address::NULL, Address::NULL)?;
             tasks.sum_parts(cx, product, part.rows.len())?;
             if let Some(partial) = &mut tasks.partial {
-                partial.make_room(cx, part.rows.len())?;
+                partial.make_room_for_rows(cx, part.rows.len())?;
             }
             let count = part.tasks.end - part.tasks.start;
             // The next tasks take the place of these.
@@ -581,12 +586,20 @@ impl Wide {
         }
     }
 
-    /// Room for the sums of rows in parts, if there are any; the stream has been waited for. Blocks.
-    pub fn settle(&mut self, cx: &Context, kernels: &Kernels) -> Result<()> {
+    /// Returns the address of the number of partial sums of split rows, once these have been counted, or NULL where no
+    /// row is split or tasks are not kept.
+    pub fn number_of_partial_sums(&self) -> Address {
+        let partial = self.whole.as_ref().and_then(|tasks| tasks.partial.as_ref());
+        partial.map_or(Address::NULL, |partial| partial.before.at(partial.before.len() - 1))
+    }
+
+    /// Makes room for `sums` partial sums of split rows ([`Wide::number_of_partial_sums`]). The stream has been waited
+    /// for. Blocks where the memory for it is missing.
+    pub fn settle(&mut self, cx: &Context, kernels: &Kernels, sums: usize) -> Result<()> {
         if let Some(tasks) = &mut self.whole {
             if let Some(partial) = &mut tasks.partial {
                 kernels.get(Name::WideParts)?;
-                if optional(partial.make_room(cx, partial.before.len() - 1))?.is_none() {
+                if optional(partial.make_room(cx, sums))?.is_none() {
                     // They are taken part by part.
                     self.whole = None;
                     self.rows.fetch()?;
