@@ -3,7 +3,7 @@
 //
 // A lane reads E elements of a row of B, 32 bytes where there are so many columns: loads
 // of whole sectors by one lane were faster than lanes that read 16 bytes each and the same
-// entries, or hand them to each other by shuffles (benches/NOTES.md). For more columns
+// entries, or hand them to each other by shuffles (docs/algorithms/sell.md). For more columns
 // a group of up to four lanes takes the place of SpMV's lane: a warp has 32 / G of a
 // slice's lanes, a slice G warps of a block, and those that share an item add their sums
 // through shared memory. Columns beyond those of a group are tiles, along y.

@@ -6,7 +6,7 @@
 // multiprocessor keeps x of the hot columns in shared memory: all blocks together collect
 // them from x, each copies them after a barrier of the grid and then takes slices, each of
 // its warps the next one. Loads under way live in what shared memory leaves of L1, so
-// the hot ones must not take all of it (benches/NOTES.md).
+// the hot ones must not take all of it (docs/algorithms/sell.md).
 
 #include "common/copies.cuh"
 #include "common/loads.cuh"

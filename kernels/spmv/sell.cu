@@ -5,7 +5,7 @@
 // next steps before it waits for these ones' x: what bounds a short launch is how
 // many bytes are under way. Many small blocks that end and make room are faster
 // here than resident ones that loop, and loads into registers than bulk copies to
-// shared memory (benches/NOTES.md).
+// shared memory (docs/algorithms/sell.md).
 
 #include "common/slots.cuh"
 #include "spmv/sell.cuh"

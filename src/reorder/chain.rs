@@ -52,7 +52,7 @@ const HASHES: usize = 4;
 /// Lists of rows.
 const LISTS: usize = HASHES + 3;
 /// Rows that are looked at on each side of a place in a list. 4 left 3 to 5 % longer distances in two thirds of
-/// the time, 16 (with two lists by hashes) shorter ones in some and longer ones in others (benches/NOTES.md).
+/// the time, 16 (with two lists by hashes) shorter ones in some and longer ones in others (docs/algorithms/orders.md).
 const STEPS: usize = 8;
 
 /// Facts about rows.

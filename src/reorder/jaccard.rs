@@ -27,7 +27,7 @@
 //! Each cluster is a window, of at most `height` rows; windows are in the order of their first
 //! rows, and rows in a window in their own. All of it is integers in a fixed order, so that the
 //! device comes to the same windows. Measured on small matrices, [`cluster`] has fewer blocks
-//! left than `exact` (benches/NOTES.md): it has the threshold fall by levels, and windows
+//! left than `exact` (docs/algorithms/orders.md): it has the threshold fall by levels, and windows
 //! do not straddle clusters.
 
 use std::sync::Arc;
@@ -48,7 +48,7 @@ use crate::types::Index;
 
 /// Distance below which `exact` joins a row with a cluster, if nothing else is known: 0.8 left
 /// the fewest blocks of 0.3, 0.5, 0.7, 0.8, 0.9 and 0.95 on meshes in random order, 0.5 where only rows
-/// were shuffled (benches/NOTES.md); the paper names none.
+/// were shuffled (docs/algorithms/orders.md); the paper names none.
 #[cfg(test)]
 pub const DISTANCE: f64 = 0.8;
 /// Numbers of a signature. 16 left 4 to 6 % more blocks (cop20k 0.401 and 0.382 of those before).

@@ -1,7 +1,7 @@
 //! The order of rows that an analysis has computed, as decisions keep it for a later one.
 //!
 //! Orders are the slow part of analysis: the host computes them, in about a microsecond a row (RCM,
-//! benches/NOTES.md). What takes little is not kept: the clusters that a device finds for `window` and `smat`,
+//! docs/algorithms/orders.md). What takes little is not kept: the clusters that a device finds for `window` and `smat`,
 //! and [`Reorder::Dcsr`], which is one pass over the lengths of the rows (and whose kernel relies on the rows
 //! without entries being last).
 

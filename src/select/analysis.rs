@@ -139,7 +139,7 @@ pub struct Amortized {
 }
 
 /// Predictions are off by up to this factor: their errors' logarithms have a root mean square of 0.13 to 0.40
-/// (benches/NOTES.md, "Choices that were learned").
+/// (docs/algorithms/choice.md, "Choices that were learned").
 const OFF: f64 = 2.0;
 /// Executes that a measurement is made of, the one that is not timed included.
 const TIMED_EXECUTES: f64 = 6.0;

@@ -46,7 +46,7 @@
 //! other memory: its machine code is the same, and all that changes is the first row of the table. For
 //! other devices the rules are what their data sheets say, not fits. `select::device::fit` compares them with
 //! tables of two devices: on the H200 algorithms are 1.03 to 1.08 times as fast as on the H100, within 4 % of
-//! what is predicted (benches/NOTES.md, "Choices on an H200").
+//! what is predicted (docs/algorithms/choice.md, "Choices on an H200").
 
 use super::roofline::Machine;
 use crate::types::ComputeType;

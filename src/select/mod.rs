@@ -92,7 +92,7 @@ pub fn require_learned(a: &SparseMatrix, op: Operation, rows: &[&'static Row]) -
 }
 
 /// Orders that effort TUNED times where the order is left open: of those of the paper on row permutations what
-/// gained on matrices of files (benches/NOTES.md, what orders gain).
+/// gained on matrices of files (docs/algorithms/orders.md, what orders gain).
 pub const TRIED: [Reorder; 2] = [Reorder::Lpt, Reorder::GrayCode];
 /// Rows beyond which orders take too long to be tried: they are made on the host.
 const MOST_TRIED: i64 = 1 << 18;

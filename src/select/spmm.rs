@@ -316,7 +316,7 @@ const WORTH: f64 = 0.75;
 /// a stencil's clusters were predicted to gain 7 to 15 % and lost 10 to 14, since rows of B that L2 had
 /// were further apart then (poisson160, fp16, N = 128: 1169 and 1333 µs).
 const PAYS: f64 = 0.85;
-/// Seconds that clusters take on an H100, about: to begin with, an entry, and a row (benches/NOTES.md, row
+/// Seconds that clusters take on an H100, about: to begin with, an entry, and a row (docs/algorithms/orders.md, row
 /// clusters).
 pub const CLUSTERS: [f64; 3] = [1.5e-3, 0.15e-9, 1e-9];
 /// Products of [`BUDGET_COLUMNS`] columns that they may take the time of.

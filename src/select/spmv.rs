@@ -198,7 +198,7 @@ pub const H100: Rates = Rates {
 };
 
 /// What another layout must be predicted faster than `sell` by to be preferred: less is
-/// within the errors of the predictions. benches/NOTES.md has what it leaves lying.
+/// within the errors of the predictions. docs/algorithms/choice.md has what it leaves lying.
 pub const MARGIN: f64 = 0.12;
 
 /// What bounds a product.

@@ -36,7 +36,7 @@ const ALGORITHMS: [Algorithm; 5] =
     [Algorithm::Row, Algorithm::SpmmSell, Algorithm::Window, Algorithm::Smat, Algorithm::Dense];
 /// Deeper trees would be beyond what a product's some thousand measurements can tell.
 const DEEPEST: u32 = 8;
-/// Between what bounds must lie: a wider range of factors made choices worse (benches/NOTES.md, "Choices that were
+/// Between what bounds must lie: a wider range of factors made choices worse (docs/algorithms/choice.md, "Choices that were
 /// learned").
 const WIDEST: (f64, f64) = (0.3, 3.0);
 

@@ -1,7 +1,7 @@
 //! Whose kernels multiply op(A) as a dense matrix: the library's own, or cublasLt's.
 //!
-//! Measured on an H100 for 32 shapes from 512 × 512 to 4096 × 4096 with N = 32 to 512 (benches/NOTES.md,
-//! SpMM `dense`): up to some number of multiplications the library's own kernels take as long as
+//! Measured on an H100 for 32 shapes from 512 × 512 to 4096 × 4096 with N = 32 to 512
+//! (docs/algorithms/dense.md): up to some number of multiplications the library's own kernels take as long as
 //! cublasLt with the launch that must follow it; beyond, cublasLt's tiles are better.
 
 pub mod own;

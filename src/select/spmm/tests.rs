@@ -138,7 +138,7 @@ fn the_choice_is_near_the_best() {
 }
 
 /// What the choice loses in geomean, and how often it loses more than a fifth: those of
-/// benches/NOTES.md.
+/// docs/algorithms/choice.md.
 const MEAN: f64 = 1.02;
 const MISSES: usize = 20;
 

@@ -22,7 +22,7 @@ pub fn rules_on_host(_: &Counts) -> Rules {
 /// For `n` columns of B and a device of so many multiprocessors.
 ///
 /// Which algorithm is best is not chosen here: this plan has been made for windows.
-/// The rules are of the 25 comparison matrices (benches/NOTES.md): a warp takes
+/// The rules are of the 25 comparison matrices (docs/algorithms/window.md): a warp takes
 /// windows of few columns of C, else a thread block, which stages rows of B.
 pub fn rules(counts: &Counts, n: usize, multiprocessors: usize) -> Rules {
     let [of_8, of_16, of_64] = [8, 16, 64].map(|height| counts.reuse(height));

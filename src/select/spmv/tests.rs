@@ -99,7 +99,7 @@ fn the_choice_is_near_the_best() {
     }
     assert_eq!(choices, 159);
     assert!(mean < 1.01, "{mean}");
-    // Those of benches/NOTES.md.
+    // Those of docs/algorithms/choice.md.
     assert!(worst.len() <= 8, "{worst:?}");
     // x of hot columns in shared memory is not counted: with it, on one of the matrices, `sell` takes less
     // than predicted.

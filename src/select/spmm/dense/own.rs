@@ -34,7 +34,7 @@ pub struct Kind {
 }
 
 // Times of 32 shapes from 512 × 512 to 4096 × 4096, N = 32, 64, 128 and 512, on an H100
-// (benches/NOTES.md) say the numbers: choices take 1.02 times the best of all tiles and parts
+// (docs/algorithms/dense.md) say the numbers: choices take 1.02 times the best of all tiles and parts
 // in geomean (select::spmm::dense says where they are as fast as cublasLt).
 const HALVES: Kind = Kind {
     tiles: [
