@@ -12,7 +12,7 @@ from data import Verdict
 
 @dataclass(frozen=True)
 class Shape:
-    """What the trees are like; figures are in benches/NOTES.md."""
+    """What the trees are like; figures are in docs/algorithms/choice.md."""
 
     # Factors are held between these.
     bounds: tuple

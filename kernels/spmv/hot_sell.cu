@@ -6,7 +6,7 @@
 // of the hot columns in shared memory: all blocks together collect these elements from x; after a
 // barrier of the grid each block copies them and then processes slices, of which each of its warps
 // draws the next one. Loads in flight live in the part of L1 that shared memory leaves, so the hot
-// columns must not take all of it (benches/NOTES.md).
+// columns must not take all of it (docs/algorithms/sell.md).
 
 #include "common/copies.cuh"
 #include "common/loads.cuh"

@@ -4,7 +4,7 @@
 // A lane loads groups of V columns and the values of K rows there, and those of the next steps
 // before it waits for x of the current ones: a short launch is limited by the number of bytes in
 // flight. Many small blocks that end and make room are faster here than resident ones that loop,
-// and loads into registers are faster than bulk copies to shared memory (benches/NOTES.md).
+// and loads into registers are faster than bulk copies to shared memory (docs/algorithms/sell.md).
 
 #include "common/slots.cuh"
 #include "spmv/sell.cuh"

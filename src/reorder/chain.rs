@@ -54,7 +54,7 @@ const HASHES: usize = 4;
 const LISTS: usize = HASHES + 3;
 /// Number of candidates on each side of a position in a list. 4 left 3 to 5 % longer distances in two thirds
 /// of the time, 16 (with two lists by hashes) shorter ones in some cases and longer ones in others
-/// (benches/NOTES.md).
+/// (docs/algorithms/orders.md).
 const STEPS: usize = 8;
 
 /// Data by which candidates are judged.

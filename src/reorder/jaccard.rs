@@ -25,7 +25,7 @@
 //!
 //! Each cluster is a window, of at most `height` rows; windows are in the order of their first rows, and rows
 //! ascend in a window. All of it is integers in a fixed order, so that the device gets the same windows.
-//! Measured on small matrices, [`cluster`] leaves fewer blocks than `exact` (benches/NOTES.md): its threshold
+//! Measured on small matrices, [`cluster`] leaves fewer blocks than `exact` (docs/algorithms/orders.md): its threshold
 //! falls by levels, and windows do not straddle clusters.
 
 use std::sync::Arc;
@@ -46,7 +46,7 @@ use crate::types::Index;
 
 /// Distance below which `exact` joins a row with a cluster, if nothing else is known. Of 0.3, 0.5, 0.7, 0.8,
 /// 0.9 and 0.95, 0.8 left the fewest blocks on meshes in random order, 0.5 where only rows were shuffled
-/// (benches/NOTES.md); the paper gives no value.
+/// (docs/algorithms/orders.md); the paper gives no value.
 #[cfg(test)]
 pub const DISTANCE: f64 = 0.8;
 /// Number of slots of a signature. 16 left 4 to 6 % more blocks (on cop20k 0.401 of the original blocks

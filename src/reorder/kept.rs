@@ -1,7 +1,7 @@
 //! Order of rows that an analysis has computed, in the form in which decisions keep it for later ones.
 //!
 //! Orders are the slow part of analysis: the host computes them, in about a microsecond per row (RCM,
-//! benches/NOTES.md). Orders that are fast to compute are not kept: the clusters that a device finds for
+//! docs/algorithms/orders.md). Orders that are fast to compute are not kept: the clusters that a device finds for
 //! `window` and `smat`, and [`Reorder::Dcsr`], which is one pass over the lengths of the rows (and whose
 //! kernel relies on the rows without entries being last).
 

@@ -141,7 +141,7 @@ pub struct Amortized {
 }
 
 /// Factor by which predictions may be off: the root mean square of the errors' logarithms is 0.13 to 0.40
-/// (benches/NOTES.md, "Choices that were learned").
+/// (docs/algorithms/choice.md, "Choices that were learned").
 const OFF: f64 = 2.0;
 /// Number of executions of one measurement, including the first one, which is not timed.
 const TIMED_EXECUTES: f64 = 6.0;

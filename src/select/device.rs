@@ -46,7 +46,7 @@
 //! other memory: its machine code is the same, and only the first row of the first table changes. For other
 //! devices the rules are taken from data sheets, not fitted. `select::device::fit` compares them with
 //! measured tables of two devices: on the H200 algorithms are 1.03 to 1.08 times as fast as on the H100,
-//! within 4 % of the prediction (benches/NOTES.md, "Choices on an H200").
+//! within 4 % of the prediction (docs/algorithms/choice.md, "Choices on an H200").
 
 use super::roofline::Machine;
 use crate::types::ComputeType;

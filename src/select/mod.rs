@@ -93,7 +93,7 @@ pub fn require_learned(a: &SparseMatrix, op: Operation, rows: &[&'static Row]) -
 }
 
 /// Row orders that effort TUNED times where the caller leaves the order open: those of the paper on row
-/// permutations that gained on matrices from files (benches/NOTES.md, what orders gain).
+/// permutations that gained on matrices from files (docs/algorithms/orders.md, what orders gain).
 pub const TRIED: [Reorder; 2] = [Reorder::Lpt, Reorder::GrayCode];
 /// Number of rows beyond which orders are not tried: the host computes them, which takes too long.
 const MOST_TRIED: i64 = 1 << 18;

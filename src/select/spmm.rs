@@ -318,7 +318,7 @@ const WORTH: f64 = 0.75;
 /// further apart then (poisson160, fp16, N = 128: 1169 and 1333 µs).
 const PAYS: f64 = 0.85;
 /// Approximate seconds of clustering rows on an H100: a fixed start, per entry, and per row
-/// (benches/NOTES.md, row clusters).
+/// (docs/algorithms/orders.md, row clusters).
 pub const CLUSTERS: [f64; 3] = [1.5e-3, 0.15e-9, 1e-9];
 /// Maximum number of products with [`BUDGET_COLUMNS`] columns whose time clustering may take.
 const BUDGET: f64 = 150.0;

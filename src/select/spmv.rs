@@ -198,7 +198,7 @@ pub const H100: Rates = Rates {
 };
 
 /// Minimum predicted gain over `sell` for another layout to be preferred: less is within the errors of the
-/// predictions. benches/NOTES.md has the loss by this margin.
+/// predictions. docs/algorithms/choice.md has the loss by this margin.
 pub const MARGIN: f64 = 0.12;
 
 /// Resource that bounds a product.

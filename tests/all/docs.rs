@@ -13,8 +13,11 @@ fn root() -> &'static Path {
 
 /// The README, the changes, and the pages of docs/ with their texts, by path from the root.
 fn pages() -> BTreeMap<PathBuf, String> {
-    let docs = std::fs::read_dir(root().join("docs")).unwrap();
-    let docs = docs.map(|entry| Path::new("docs").join(entry.unwrap().file_name()));
+    let files = |folder: &'static str| {
+        let files = std::fs::read_dir(root().join(folder)).unwrap();
+        files.map(move |entry| Path::new(folder).join(entry.unwrap().file_name()))
+    };
+    let docs = files("docs").chain(files("docs/algorithms"));
     let pages = docs.filter(|path| path.extension().is_some_and(|end| end == "md"));
     let more = ["README.md", "CHANGELOG.md", "c_examples/README.md"].map(PathBuf::from);
     let pages: BTreeMap<_, _> = pages
@@ -110,7 +113,7 @@ fn pages_are_found() {
     let summary = &pages[Path::new("docs/SUMMARY.md")];
     let listed: BTreeSet<&str> = links(summary).into_iter().collect();
     for path in pages.keys().filter(|path| path.starts_with("docs") && !path.ends_with("SUMMARY.md")) {
-        let name = path.file_name().unwrap().to_str().unwrap();
+        let name = path.strip_prefix("docs").unwrap().to_str().unwrap();
         assert!(listed.contains(name), "docs/SUMMARY.md does not list {name}");
     }
     let lines = pages[Path::new("README.md")].lines().count();

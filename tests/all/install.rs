@@ -45,15 +45,11 @@ fn expected(libdir: &str) -> Vec<String> {
             .chain(["core", "handle", "matrices", "plans"].map(|part| format!("include/tarsia/{part}.hpp")))
             .chain(["share/fortran/tarsia.f90".to_string()])
             .chain(["docs", "c_examples"].iter().flat_map(|folder| {
-                let files = std::fs::read_dir(root().join(folder)).unwrap();
-                files.map(move |file| {
-                    format!("share/doc/tarsia/{folder}/{}", file.unwrap().file_name().to_str().unwrap())
-                })
+                files(&root().join(folder))
+                    .into_iter()
+                    .map(move |file| format!("share/doc/tarsia/{folder}/{file}"))
             }))
-            .chain(
-                ["NOTES.md", "results/h100-winners.png"]
-                    .map(|name| format!("share/doc/tarsia/benches/{name}")),
-            )
+            .chain(["share/doc/tarsia/benches/results/h100-winners.png".to_string()])
             .chain(
                 [
                     "libtarsia.so",

@@ -1,6 +1,6 @@
 //! Errors of products in single precision against their bounds, by TARSIA_COMPUTE_32F and by
 //! TARSIA_COMPUTE_32F_PEDANTIC. `cargo test --release --test all -- --nocapture precision::` prints the
-//! histograms of benches/NOTES.md, on a device where there is one.
+//! histograms of docs/algorithms/window.md, on a device where there is one.
 
 use client::{Plan, Session, Shape, Sparse};
 use matrices::SplitMix64;

@@ -300,7 +300,7 @@ fn chained() -> impl Iterator<Item = Reorder> {
 
 #[test]
 fn the_near_linear_form_loses_little() {
-    // Measured: benches/NOTES.md.
+    // Measured: docs/algorithms/orders.md.
     for (name, matrix, _) in families() {
         let matrix = first_rows(matrix, GREEDY_ROWS);
         for policy in chained() {

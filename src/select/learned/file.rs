@@ -36,7 +36,7 @@ const ALGORITHMS: [Algorithm; 5] =
     [Algorithm::Row, Algorithm::SpmmSell, Algorithm::Window, Algorithm::Smat, Algorithm::Dense];
 /// Largest depth of a tree: some thousand measurements of products cannot support deeper ones.
 const DEEPEST: u32 = 8;
-/// Range that bounds must lie in: a wider range of factors made choices worse (benches/NOTES.md, "Choices
+/// Range that bounds must lie in: a wider range of factors made choices worse (docs/algorithms/choice.md, "Choices
 /// that were learned").
 const WIDEST: (f64, f64) = (0.3, 3.0);
 

@@ -1,7 +1,7 @@
 //! Decision whether the library's own kernels or cublasLt multiply op(A) as a dense matrix.
 //!
 //! Both were measured on an H100 for 32 shapes from 512 × 512 to 4096 × 4096 with N = 32 to 512
-//! (benches/NOTES.md, SpMM `dense`): up to some number of multiplications the library's own kernels take as
+//! (docs/algorithms/dense.md): up to some number of multiplications the library's own kernels take as
 //! long as cublasLt with the launch that must follow it; beyond, cublasLt's tiles are faster.
 
 pub mod own;

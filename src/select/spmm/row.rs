@@ -379,7 +379,7 @@ pub fn lanes_of_groups(size: usize, n: usize, rows: i64, multiprocessors: i64) -
 
 /// Gain of [`Kernel::Groups`] over the kernels that take any rows, which the rates of `row` describe: for
 /// values of 2, 4 and 8 bytes; for up to 64 columns and for more; and for mean lengths of rows of less than
-/// [`LEAST_OF_GROUPS`], up to 100, and more. Medians over sampled products on an H100 (benches/NOTES.md,
+/// [`LEAST_OF_GROUPS`], up to 100, and more. Medians over sampled products on an H100 (docs/algorithms/choice.md,
 /// "Choices that were learned").
 const GAINS: [[[f64; 3]; 2]; 3] = [
     [[1.2, 1.2, 1.0], [1.0, 1.25, 1.25]],

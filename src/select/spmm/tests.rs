@@ -138,7 +138,7 @@ fn the_choice_is_near_the_best() {
 }
 
 /// Bounds on the geometric mean of the choice's loss, and on the number of losses of more than a fifth, as in
-/// benches/NOTES.md.
+/// docs/algorithms/choice.md.
 const MEAN: f64 = 1.02;
 const MISSES: usize = 20;
 

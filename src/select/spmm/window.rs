@@ -23,7 +23,7 @@ pub fn rules_on_host(_: &Counts) -> Rules {
 /// Rules for `n` columns of B and a device with this number of multiprocessors.
 ///
 /// The plan has been made for `window`; other algorithms are not considered here. The rules follow the 25
-/// comparison matrices (benches/NOTES.md): a warp takes windows for few columns of C, else a thread block,
+/// comparison matrices (docs/algorithms/window.md): a warp takes windows for few columns of C, else a thread block,
 /// which stages rows of B.
 pub fn rules(counts: &Counts, n: usize, multiprocessors: usize) -> Rules {
     let [of_8, of_16, of_64] = [8, 16, 64].map(|height| counts.reuse(height));

@@ -99,7 +99,7 @@ fn the_choice_is_near_the_best() {
     }
     assert_eq!(choices, 159);
     assert!(mean < 1.01, "{mean}");
-    // Number of losses as in benches/NOTES.md.
+    // Number of losses as in docs/algorithms/choice.md.
     assert!(worst.len() <= 8, "{worst:?}");
     // The model leaves out x of hot columns in shared memory, with which `sell` takes less than predicted on
     // one of the matrices.

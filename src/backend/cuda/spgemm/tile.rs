@@ -3,7 +3,7 @@
 //! (kernels/spgemm/tile.cu). The paper's step 3 has two accumulators: tiles of C with less than 192
 //! entries add in packed ones, others in dense ones of 256, both by atomics. Here registers are the
 //! dense accumulator of all tiles, and each sum is one lane's, in order: packed sums up to the
-//! paper's threshold took longer (benches/NOTES.md, SpGEMM `tile`).
+//! paper's threshold took longer (docs/algorithms/tile.md).
 //!
 //! build makes the tiles of A and B; symbolic finds those of C (step 1), which entries they have
 //! (step 2), and where they go in C; numeric launches step 3, which writes into the user's arrays

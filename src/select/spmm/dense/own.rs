@@ -36,7 +36,7 @@ pub struct Kind {
 }
 
 // The thresholds are chosen by times of 32 shapes from 512 × 512 to 4096 × 4096, N = 32, 64, 128 and 512, on
-// an H100 (benches/NOTES.md): choices take 1.02 times the best of all tiles and parts in geomean
+// an H100 (docs/algorithms/dense.md): choices take 1.02 times the best of all tiles and parts in geomean
 // (select::spmm::dense says where they are as fast as cublasLt).
 const HALVES: Kind = Kind {
     tiles: [
