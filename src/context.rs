@@ -435,6 +435,34 @@ impl Handle {
         })
     }
 
+    /// Runs `f`, which only launches, with a workspace that the caller lends for this call. Where it has no bytes, or is lent
+    /// for `graphs_alone`, a call that is not captured gets the handle's. A graph that the stream is captured into gets nothing of the handle's: its counters are the first
+    /// `counter_bytes` of what is lent, and it sets them to zero whenever it runs; what is lent may be too small for
+    /// them, or nothing, and then it has neither counters nor a workspace.
+    pub fn with_lent<R>(
+        &self,
+        (lent, graphs_alone): (Workspace, bool),
+        counter_bytes: usize,
+        f: impl FnOnce(&Context) -> Result<R>,
+    ) -> Result<R> {
+        self.enqueue(|mut cx, enqueuing| {
+            if let Enqueuing::Captured(_) = enqueuing {
+                if lent.bytes >= counter_bytes && !lent.address.is_null() {
+                    self.backend.clear_in_order(&cx, lent.address, counter_bytes)?;
+                    cx.counters = lent.address;
+                    cx.workspace = lent.after(counter_bytes);
+                }
+                return f(&cx);
+            }
+            let scratch = self.scratch()?;
+            let _entry = Entry::new(self.workspace_object(), Access::Exclusive);
+            enqueuing.having(&self.in_flight, &*self.backend)?;
+            cx.workspace = if lent.bytes > 0 && !graphs_alone { lent } else { scratch.workspace() };
+            cx.counters = scratch.base.as_ref().map_or(Address::NULL, Block::address);
+            f(&cx)
+        })
+    }
+
     /// Bytes of the workspace that calls get now.
     pub fn workspace_bytes(&self) -> Result<usize> {
         Ok(self.scratch()?.workspace().bytes)

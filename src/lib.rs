@@ -5,6 +5,7 @@
 //! Where things are:
 //! - [`capi`]: the C functions, one file per C object or operation
 //! - `context`, `plan`: what a handle and a plan are; the state machine
+//! - `direct`: products without a plan and without descriptors, for the drop-in for cuSPARSE
 //! - `operation`: what is computed: SpMV, SpMM, SpGEMM, and what another operation would have to supply
 //! - `inside`: what a thread's calls are in the midst of, for callbacks that call back
 //! - `algorithm`: the table of algorithms, and what each supports
@@ -27,6 +28,7 @@ mod backend;
 pub mod capi;
 mod checksum;
 mod context;
+mod direct;
 mod error;
 #[doc(hidden)]
 pub mod facade;

@@ -204,6 +204,14 @@ impl<O: Operation> Planned<O> {
         Ok(Planned { problem, compute: asked.compute, rows, executor: None, more })
     }
 
+    /// Of a problem whose format and types the table of algorithms is known to have, for products without analysis.
+    pub fn known(mut problem: O::Problem) -> Self {
+        let types = O::parts(&mut problem).types;
+        let asked = *types;
+        *types = asked.plain();
+        Planned { problem, compute: asked.compute, rows: Vec::new(), executor: None, more: O::default() }
+    }
+
     /// Value and compute types as the plan was asked for.
     fn types(&self) -> Types {
         let mut problem = self.problem;

@@ -73,6 +73,8 @@ const HOST_PAGE_TABLES: i32 = 100;
 /// like the modules in it.
 pub struct Device {
     context: Address,
+    /// The number of the context, of which a process has no second.
+    id: u64,
     ordinal: i32,
     properties: Properties,
     machine: Machine,
@@ -165,6 +167,7 @@ impl Device {
         let properties = Properties::read(ordinal)?;
         let device = Arc::new(Device {
             context,
+            id,
             ordinal,
             modules: Modules::new(properties.capability)?,
             machine: Machine::of_device(&properties.attributes()),
@@ -187,6 +190,22 @@ impl Device {
         // context that we hold.
         check(unsafe { driver::cuCtxPushCurrent_v2(driver::raw(self.context)) }, "cuCtxPushCurrent")?;
         Ok(Entered { _private: () })
+    }
+
+    /// Whether the calling thread's current context is the device's. A thread without one has that of device 0 as soon as
+    /// it calls the CUDA runtime.
+    pub fn is_current(&self) -> bool {
+        let (mut context, mut id): (Raw, u64) = (std::ptr::null_mut(), 0);
+        // SAFETY: `context` is valid for a write.
+        if unsafe { driver::cuCtxGetCurrent(&mut context) } != 0 {
+            return false;
+        }
+        if context.is_null() {
+            return self.ordinal == 0;
+        }
+        // SAFETY: the context is current, so that it lives, and `id` is valid for a write.
+        let code = unsafe { driver::cuCtxGetId(context, &mut id) };
+        code == 0 && Address::new(context) == self.context && id == self.id
     }
 
     /// Its number.

@@ -63,7 +63,7 @@ impl Rows {
 }
 
 /// A combination of types of offsets and columns that kernels are compiled for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Widths {
     pub offsets: IndexType,
     pub columns: IndexType,

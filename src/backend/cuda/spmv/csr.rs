@@ -10,7 +10,11 @@ mod narrow;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::sync::Arc;
+
+use once_cell::sync::Lazy;
+use parking_lot::Mutex;
 
 use self::narrow::NarrowColumns;
 use super::look::{self, Looked};
@@ -63,12 +67,14 @@ struct Launch {
 
 impl Launch {
     fn new(device: &Device, types: Types, rows: &Rows, form: Form) -> Result<Self> {
-        let kind = if matches!(form, Form::Rows { .. }) { ROWS } else { BALANCED };
-        let kernel = kind.load(device, (types_name(types), rows.widths()))?;
+        Ok(Launch::of(kernel_of(device, types, rows, form)?, device, types, rows, form))
+    }
+
+    fn of(kernel: Kernel, device: &Device, types: Types, rows: &Rows, form: Form) -> Self {
         let stream = is_streamed(device, types, rows, rows.index_type.size());
         let compute = types.compute.scalar();
         let (order, places) = (Address::NULL, Address::NULL);
-        Ok(Launch { kernel, form, compute, order, narrow: None, stream, places })
+        Launch { kernel, form, compute, order, narrow: None, stream, places }
     }
 
     /// This launch with the kernel that reads the columns of 16 bits which the plan keeps.
@@ -120,6 +126,11 @@ impl Launch {
             },
         }
     }
+}
+
+fn kernel_of(device: &Device, types: Types, rows: &Rows, form: Form) -> Result<Kernel> {
+    let kind = if matches!(form, Form::Rows { .. }) { ROWS } else { BALANCED };
+    kind.load(device, (types_name(types), rows.widths()))
 }
 
 /// Whether values and columns of so many bytes are more than L2 holds beside x and y, so that kernels read them past it.
@@ -266,6 +277,23 @@ impl SpmvExecutor for CsrSpmv {
     }
 }
 
+/// Kernels of products without a plan by the address of their device, which lives as long as the process: to write a
+/// name and to look it up takes as long as the rest of the call but for the launch.
+type Known = HashMap<(usize, Types, Widths, bool), Kernel>;
+static KNOWN: Lazy<Mutex<Known>> = Lazy::new(Mutex::default);
+
+fn kernel_of_once(device: &Device, types: Types, rows: &Rows, form: Form) -> Result<Kernel> {
+    let is_balanced = matches!(form, Form::Balanced { .. });
+    let key = (std::ptr::from_ref(device).addr(), types, rows.widths(), is_balanced);
+    let mut known = KNOWN.lock();
+    if let Some(kernel) = known.get(&key) {
+        return Ok(*kernel);
+    }
+    let kernel = kernel_of(device, types, rows, form)?;
+    known.insert(key, kernel);
+    Ok(kernel)
+}
+
 /// The product without a plan, for a matrix whose rows of op(A) are contiguous
 /// in the user's arrays: nothing but the launch. The context is current.
 pub(crate) fn once(
@@ -282,5 +310,6 @@ pub(crate) fn once(
     let rows = Rows::of(m);
     let most_blocks = balanced_blocks(problem.types.compute.scalar(), device.properties().multiprocessors);
     let form = Form::unanalyzed(rows.rows, rows.nnz, most_blocks);
-    Launch::new(device, problem.types, &rows, form)?.run(cx, &rows, scalars, [x, y, y])
+    let kernel = kernel_of_once(device, problem.types, &rows, form)?;
+    Launch::of(kernel, device, problem.types, &rows, form).run(cx, &rows, scalars, [x, y, y])
 }

@@ -1,0 +1,321 @@
+//! Products without a plan and without descriptors, for the drop-in for cuSPARSE: what `tarsiaSpMV_once` and
+//! `tarsiaSpMM_once` compute on a device, with the caller's buffer as workspace.
+//!
+//! They differ from these functions in three things. They never allocate and never wait: what they would need that for is
+//! refused. An error says whether something was enqueued before it came, so that the caller knows whether another library
+//! may compute the product instead. And what a graph captures uses nothing of the handle's, whose counters the calls
+//! that follow may be using when the graph runs, but the caller's buffer alone.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use once_cell::sync::OnceCell;
+use parking_lot::{Mutex, RwLock};
+
+use crate::backend::cuda::ONCE_WORKSPACE_BYTES;
+use crate::backend::{self, Backend};
+use crate::context::Handle;
+use crate::error::{Error, Result};
+use crate::matrix::compressed::{CSC, CSR};
+use crate::matrix::{check_align, Compressed, Coo, DenseMatrix, DenseVector, SparseArrays, SparseMatrix};
+use crate::memory::{float_env, heap, Workspace, COUNTERS, COUNTER_BYTES};
+use crate::operation::{Operation, Planned, Spmm, Spmv};
+use crate::plan::Plan;
+use crate::problem::{SpmmProblem, SpmvProblem};
+use crate::select;
+use crate::support::Types;
+use crate::types::{Address, BackendKind, DataType, IndexBase, IndexType, OpKind, PointerMode, ScalarsAt};
+
+/// What the caller's buffer is aligned to here: a line of the caches.
+const LINE: usize = 128;
+/// Counters of an SpMV, which has one for each block.
+const SPMV_COUNTER_BYTES: usize = COUNTERS * size_of::<u32>();
+/// Rows up to which the blocks of a launch have numbers, whatever kernel is taken: it is known before the first launch
+/// that none will be refused for its size.
+const MOST_ROWS: i64 = 1 << 27;
+
+/// Bytes of the buffer with which [`Direct::spmv`] can be captured, whatever the matrix.
+pub const SPMV_BUFFER_BYTES: usize = LINE + SPMV_COUNTER_BYTES + ONCE_WORKSPACE_BYTES;
+
+/// What a product has beside its operands.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// Where it is enqueued.
+    pub stream: Address,
+    /// Where alpha and beta are.
+    pub pointer_mode: PointerMode,
+    /// alpha and beta, of the compute type.
+    pub scalars: ScalarsAt,
+    /// Memory of the device, of as many bytes as [`SPMV_BUFFER_BYTES`] or [`Direct::spmm_bytes`] says; NULL: none.
+    pub buffer: Address,
+}
+
+/// Why there is no product.
+#[derive(Debug)]
+pub enum Failure {
+    /// Nothing was enqueued that anybody could notice: the result is as it was.
+    Refused(Error),
+    /// Something was enqueued, and the result may be anything.
+    Broken(Error),
+}
+
+/// What is kept beside a cuSPARSE handle: a device, and what products on it share.
+pub struct Direct {
+    backend: Arc<dyn Backend>,
+    handle: OnceCell<Handle>,
+    /// Combinations of types that the table of algorithms has, as far as they were looked up.
+    known: RwLock<HashSet<(OpKind, Types)>>,
+    /// Held by a product: the stream and the pointer mode of the handle are its own.
+    call: Mutex<()>,
+}
+
+impl Direct {
+    /// For the device of the calling thread's context, as `tarsiaCreate` finds it; `on_host`: for the host, where arrays
+    /// are host memory, for tests of callers. Allocates nothing on the device.
+    pub fn open(on_host: bool) -> Result<Self> {
+        let wanted = if on_host { BackendKind::Host } else { BackendKind::Cuda };
+        let backend = match on_host {
+            true => backend::open(wanted, 0)?,
+            false => backend::cuda::open(None)?,
+        };
+        Ok(Direct { backend, handle: OnceCell::new(), known: RwLock::default(), call: Mutex::default() })
+    }
+
+    /// Whether what the calling thread enqueues now goes to the device.
+    pub fn is_current(&self) -> bool {
+        self.backend.is_current()
+    }
+
+    /// Whether what is enqueued on the stream now goes into a graph, or must not be enqueued.
+    pub fn is_capturing(&self, stream: Address) -> Result<bool> {
+        self.backend.is_capturing(stream)
+    }
+
+    /// Whether [`Self::prepare`] has been called.
+    pub fn is_prepared(&self) -> bool {
+        self.handle.get().is_some()
+    }
+
+    /// Takes the memory that products share. Blocks the first time; not in a capture.
+    pub fn prepare(&self) -> Result<()> {
+        heap::prepare_thread()?;
+        self.handle.get_or_try_init(|| Handle::new(Arc::clone(&self.backend))).map(drop)
+    }
+
+    /// y = alpha · op(A) · x + beta · y by one launch, for a matrix whose rows of op(A) are contiguous: CSR with op N,
+    /// CSC with op T. The buffer is used in a capture alone.
+    pub fn spmv(
+        &self,
+        call: &Call,
+        problem: &SpmvProblem,
+        x: &DenseVector,
+        y: &DenseVector,
+    ) -> std::result::Result<(), Failure> {
+        self.enqueue(call, |handle, begun| {
+            check_matrix(&problem.a)?;
+            x.check()?;
+            y.check()?;
+            let planned = self.planned::<Spmv>(*problem, problem.types)?;
+            if self.is_on_cpu() {
+                return Plan::once(handle, "SpMV", planned, |planned, cx| {
+                    planned.execute(cx, call.scalars, x, None, y)
+                });
+            }
+            let lent = lent(call.buffer, SPMV_BUFFER_BYTES);
+            handle.with_lent((lent, true), SPMV_COUNTER_BYTES, |cx| {
+                let is_done = planned.once(&*self.backend, cx, call.scalars, x, y)?;
+                // The only launch is the last thing that can fail there.
+                begun.set(true);
+                is_done.then_some(()).ok_or_else(not_in_place)
+            })
+        })
+    }
+
+    /// Bytes of the buffer that [`Self::spmm`] needs of this problem; `n_hint` is the columns of C. It depends on nothing
+    /// else, neither on addresses nor on what is captured. May be called in a capture.
+    pub fn spmm_bytes(&self, problem: &SpmmProblem) -> Result<usize> {
+        self.room(problem).map(|room| room.buffer_bytes())
+    }
+
+    fn room(&self, problem: &SpmmProblem) -> Result<Room> {
+        let (m, _, _) = problem.a.shape_of(problem.op);
+        if m > MOST_ROWS {
+            return Err(Error::unsupported(format!("A: {m} rows of op(A) are more than {MOST_ROWS}")));
+        }
+        let makes_offsets = matches!(problem.a.arrays, SparseArrays::Coo(_));
+        let problem = SpmmProblem { a: in_rows(&problem.a, Address::NULL)?, ..*problem };
+        if !select::in_place(&problem.a, problem.op) {
+            return Err(not_in_place());
+        }
+        // The types are looked up before kernels of their names are loaded.
+        self.planned::<Spmm>(problem, problem.types)?;
+        let plain = SpmmProblem { types: problem.types.plain(), ..problem };
+        let workspace = match self.is_on_cpu() {
+            true => 0,
+            false => self.backend.spmm_once_bytes(&plain)?.ok_or_else(not_in_place)?,
+        };
+        let offsets = if makes_offsets { offset_bytes(m) } else { 0 };
+        Ok(Room { offsets, workspace })
+    }
+
+    /// C = alpha · op(A) · op(B) + beta · C by launches alone, for a matrix whose rows of op(A) are contiguous, or COO with op
+    /// N and base 0 whose entries are in the order of their rows.
+    pub fn spmm(
+        &self,
+        call: &Call,
+        problem: &SpmmProblem,
+        b: &DenseMatrix,
+        c: &DenseMatrix,
+    ) -> std::result::Result<(), Failure> {
+        self.enqueue(call, |handle, begun| {
+            check_matrix(&problem.a)?;
+            problem.a.require_arrays("A")?;
+            b.check()?;
+            c.check()?;
+            check_scalars(problem.types, call)?;
+            if self.is_on_cpu() {
+                let planned = self.planned::<Spmm>(*problem, problem.types)?;
+                return Plan::once(handle, "SpMM", planned, |planned, cx| {
+                    planned.execute(cx, call.scalars, b, None, c)
+                });
+            }
+            let room = self.room(problem)?;
+            let lent = lent(call.buffer, room.buffer_bytes());
+            if room.offsets + room.workspace > lent.bytes.max(handle.workspace_bytes()?) {
+                return Err(Error::invalid("externalBuffer", "it is NULL"));
+            }
+            handle.with_lent((lent, false), COUNTER_BYTES, |cx| {
+                cx.workspace.require(room.offsets + room.workspace)?;
+                let offsets = cx.workspace.address;
+                let mut cx = cx.clone();
+                cx.workspace = cx.workspace.after(room.offsets);
+                let a = in_rows(&problem.a, offsets)?;
+                let planned = self.planned::<Spmm>(SpmmProblem { a, ..*problem }, problem.types)?;
+                // All that can be wrong with the operands.
+                planned.check_once(call.scalars, b, c)?;
+                if let SparseArrays::Coo(m) = &problem.a.arrays {
+                    self.backend.row_offsets(&cx, m, offsets)?;
+                }
+                begun.set(true);
+                planned.once(&*self.backend, &cx, call.scalars, b, c)
+            })
+        })
+    }
+
+    fn is_on_cpu(&self) -> bool {
+        self.backend.kind() != BackendKind::Cuda
+    }
+
+    /// A problem whose types the table of algorithms has.
+    fn planned<O: Operation>(&self, problem: O::Problem, types: Types) -> Result<Planned<O>> {
+        let key = (O::KIND, types);
+        if !self.is_on_cpu() && self.known.read().contains(&key) {
+            return Ok(Planned::known(problem));
+        }
+        let planned = Planned::new(self.backend.kind(), problem, None)?;
+        self.known.write().insert(key);
+        Ok(planned)
+    }
+
+    /// Runs `f` with the handle in the state that the call asks for; `f` notes when something that can be noticed has been
+    /// enqueued.
+    fn enqueue(
+        &self,
+        call: &Call,
+        f: impl FnOnce(&Handle, &Cell<bool>) -> Result<()>,
+    ) -> std::result::Result<(), Failure> {
+        let _default = float_env::Default::enter();
+        let begun = Cell::new(false);
+        let run = || {
+            heap::prepare_thread()?;
+            let handle = self.handle.get().ok_or_else(|| Error::state("handle: it is not prepared"))?;
+            let _call = self.call.lock();
+            // A stream may be another one at the address of the last: the handle looks.
+            handle.set_stream(call.stream);
+            handle.set(|modes| modes.pointer_mode = call.pointer_mode);
+            f(handle, &begun)
+        };
+        run().map_err(|error| if begun.get() { Failure::Broken(error) } else { Failure::Refused(error) })
+    }
+}
+
+/// Parts of an SpMM's buffer, in bytes.
+struct Room {
+    /// Of rows, where A has none.
+    offsets: usize,
+    /// Of the product.
+    workspace: usize,
+}
+
+impl Room {
+    /// With counters for a graph. Where no workspace is needed there is nothing to be counted.
+    fn buffer_bytes(&self) -> usize {
+        let counters = if self.workspace > 0 { COUNTER_BYTES } else { 0 };
+        match self.offsets.saturating_add(self.workspace) {
+            0 => 0,
+            bytes => bytes.saturating_add(LINE + counters),
+        }
+    }
+}
+
+/// A buffer of so many bytes from its first line on.
+fn lent(buffer: Address, bytes: usize) -> Workspace {
+    if buffer.is_null() || bytes == 0 {
+        return Workspace { address: Address::NULL, bytes: 0 };
+    }
+    let skipped = buffer.value().next_multiple_of(LINE) - buffer.value();
+    Workspace { address: buffer.offset(skipped), bytes: bytes - skipped }
+}
+
+/// Bytes of the offsets of so many rows, whole lines.
+fn offset_bytes(rows: i64) -> usize {
+    ((rows.unsigned_abs() as usize + 1) * size_of::<i64>()).next_multiple_of(LINE)
+}
+
+fn not_in_place() -> Error {
+    Error::unsupported("A: its rows of op(A) are not contiguous")
+}
+
+/// COO as CSR whose offsets are at an address; other formats as they are.
+fn in_rows(a: &SparseMatrix, offsets: Address) -> Result<SparseMatrix> {
+    let SparseArrays::Coo(m) = &a.arrays else { return Ok(*a) };
+    let &Coo { rows, cols, nnz, col_indices, values, index_type, base, value_type, .. } = m;
+    if base != IndexBase::Zero {
+        return Err(Error::unsupported("A: COO of base 1 is not in rows"));
+    }
+    let arrays = SparseArrays::Csr(Compressed {
+        major: rows,
+        minor: cols,
+        nnz,
+        offsets,
+        indices: col_indices,
+        values,
+        offset_type: IndexType::I64,
+        index_type,
+        base,
+        value_type,
+    });
+    Ok(SparseMatrix { arrays, ..*a })
+}
+
+fn check_matrix(a: &SparseMatrix) -> Result<()> {
+    match &a.arrays {
+        SparseArrays::Csr(m) => m.check(&CSR),
+        SparseArrays::Csc(m) => m.check(&CSC),
+        SparseArrays::Coo(m) => m.check(),
+        SparseArrays::Bsr(_) | SparseArrays::Tile(_) => Err(not_in_place()),
+    }
+}
+
+/// alpha and beta can be read: what is found out later is found out behind a launch.
+fn check_scalars(types: Types, call: &Call) -> Result<()> {
+    let scalar: DataType = types.compute.scalar();
+    let align = match call.pointer_mode {
+        // The host reads them as words.
+        PointerMode::Host => scalar.size().min(size_of::<u64>()),
+        PointerMode::Device => scalar.align(),
+    };
+    check_align("alpha", call.scalars.0, align)?;
+    check_align("beta", call.scalars.1, align)
+}
