@@ -319,3 +319,134 @@ fn check_scalars(types: Types, call: &Call) -> Result<()> {
     check_align("alpha", call.scalars.0, align)?;
     check_align("beta", call.scalars.1, align)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{Operation as Op, Order};
+
+    fn at<T>(array: &[T]) -> Address {
+        Address::new(array.as_ptr())
+    }
+
+    /// [[1, 2], [0, 3]] in CSR, or in COO of a base.
+    struct Arrays {
+        first: Vec<i32>,
+        columns: Vec<i32>,
+        values: [f64; 3],
+    }
+
+    const TYPES: Types = Types {
+        a: DataType::R64F,
+        x: DataType::R64F,
+        y: DataType::R64F,
+        compute: crate::types::ComputeType::R64F,
+    };
+
+    impl Arrays {
+        fn csr() -> Self {
+            Arrays { first: vec![0, 2, 3], columns: vec![0, 1, 1], values: [1.0, 2.0, 3.0] }
+        }
+
+        fn matrix(&self, coo: Option<IndexBase>) -> SparseMatrix {
+            let (index_type, value_type) = (IndexType::I32, DataType::R64F);
+            let arrays = match coo {
+                Some(base) => SparseArrays::Coo(Coo {
+                    rows: 2,
+                    cols: 2,
+                    nnz: 3,
+                    row_indices: at(&self.first),
+                    col_indices: at(&self.columns),
+                    values: at(&self.values),
+                    index_type,
+                    base,
+                    value_type,
+                }),
+                None => SparseArrays::Csr(Compressed {
+                    major: 2,
+                    minor: 2,
+                    nnz: 3,
+                    offsets: at(&self.first),
+                    indices: at(&self.columns),
+                    values: at(&self.values),
+                    offset_type: index_type,
+                    index_type,
+                    base: IndexBase::Zero,
+                    value_type,
+                }),
+            };
+            SparseMatrix { arrays, writable: true, temporary: false }
+        }
+    }
+
+    fn vector(values: &[f64]) -> DenseVector {
+        DenseVector {
+            len: values.len() as i64,
+            values: at(values),
+            value_type: DataType::R64F,
+            writable: true,
+        }
+    }
+
+    fn call(scalars: &[f64; 2]) -> Call {
+        let scalars = (at(&scalars[..1]), at(&scalars[1..]));
+        Call { stream: Address::NULL, pointer_mode: PointerMode::Host, scalars, buffer: Address::NULL }
+    }
+
+    #[test]
+    fn products_are_right_and_what_is_refused_leaves_the_result() {
+        let direct = Direct::open(true).unwrap();
+        let (a, scalars) = (Arrays::csr(), [2.0, -1.0]);
+        let problem =
+            SpmvProblem { op: Op::NonTranspose, a: a.matrix(None), types: TYPES, value_updates: false };
+        let (x, y) = ([10.0, 100.0], [1.0, 2.0]);
+        let refused = |result| matches!(result, Err(Failure::Refused(_)));
+        assert!(!direct.is_prepared());
+        assert!(refused(direct.spmv(&call(&scalars), &problem, &vector(&x), &vector(&y))));
+        direct.prepare().unwrap();
+        assert!(refused(direct.spmv(&call(&scalars), &problem, &vector(&x[..1]), &vector(&y))));
+        assert!(refused(direct.spmv(&call(&scalars), &problem, &vector(&y), &vector(&y))));
+        assert_eq!(y, [1.0, 2.0]);
+        let mut out = y.to_vec();
+        let result = DenseVector { values: Address::new(out.as_mut_ptr()), ..vector(&y) };
+        direct.spmv(&call(&scalars), &problem, &vector(&x), &result).unwrap();
+        assert_eq!(out, [419.0, 598.0]);
+    }
+
+    fn spmm_problem(a: SparseMatrix, rows: i64) -> SpmmProblem {
+        let a = match a.arrays {
+            SparseArrays::Coo(m) => SparseMatrix { arrays: SparseArrays::Coo(Coo { rows, ..m }), ..a },
+            _ => a,
+        };
+        SpmmProblem {
+            op: Op::NonTranspose,
+            op_b: Op::NonTranspose,
+            a,
+            b_order: Order::Row,
+            c_order: Order::Row,
+            n_hint: 4,
+            types: TYPES,
+            value_updates: false,
+        }
+    }
+
+    #[test]
+    fn buffers_have_room_for_offsets_and_alignment() {
+        let direct = Direct::open(true).unwrap();
+        let a = Arrays { first: vec![0, 0, 1], ..Arrays::csr() };
+        assert_eq!(direct.spmm_bytes(&spmm_problem(a.matrix(None), 2)).unwrap(), 0);
+        let coo = |base, rows| direct.spmm_bytes(&spmm_problem(a.matrix(Some(base)), rows));
+        assert_eq!(coo(IndexBase::Zero, 2).unwrap(), 2 * LINE);
+        assert_eq!(coo(IndexBase::Zero, 1000).unwrap(), 1001_usize.next_multiple_of(16) * 8 + LINE);
+        assert!(coo(IndexBase::One, 2).is_err() && coo(IndexBase::Zero, MOST_ROWS + 1).is_err());
+
+        let begin = |address: usize| {
+            let given = Address::new(std::ptr::without_provenance::<u8>(address));
+            let room = lent(given, 1000);
+            assert_eq!(room.address.value() + room.bytes, address + 1000);
+            room.address.value()
+        };
+        assert_eq!([0x1000, 0x1001, 0x107f].map(begin), [0x1000, 0x1080, 0x1080]);
+        assert_eq!(lent(Address::NULL, 1000).bytes, 0);
+    }
+}

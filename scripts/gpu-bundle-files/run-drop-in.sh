@@ -48,7 +48,8 @@ compile() {
             "$folder"/targets/*/lib/libcusparse.so*; do
             [[ -n $cusparse || ! -f $file ]] || cusparse=$file
         done
-        for file in "$folder"/lib64/libcudart.so* "$folder"/lib/libcudart.so* "$folder"/targets/*/lib/libcudart.so*; do
+        for file in "$folder"/lib64/libcudart.so* "$folder"/lib/libcudart.so* "$folder"/targets/*/lib/libcudart.so* \
+            "$folder"/lib64/libcudart_static.a; do
             [[ -n $runtime || ! -f $file ]] || runtime=$file
         done
     done < <(printf '%s\n' "${CUDA_HOME:-/nowhere}" "${CUDA_PATH:-/nowhere}" /usr/local/cuda && packages)
@@ -58,7 +59,7 @@ compile() {
     fi
     [[ $name != traps ]] || echo "compiled with $cusparse and $runtime"
     "${CC:-cc}" -std=c11 -O1 -Wno-deprecated-declarations "$sources/$name.c" "${flags[@]}" "$cusparse" "$runtime" \
-        "-Wl,-rpath,$(dirname "$cusparse"):$(dirname "$runtime")" -Wl,--allow-shlib-undefined -lm -lpthread -ldl \
+        "-Wl,-rpath,$(dirname "$cusparse"):$(dirname "$runtime")" -Wl,--allow-shlib-undefined -lm -lpthread -ldl -lrt \
         -o "$work/$name"
 }
 
@@ -73,6 +74,15 @@ try() {
     }
 }
 
+# A command whose output goes to a file, too.
+keep() {
+    local status=0 file=$1
+    shift
+    "$@" >"$file" || status=$?
+    cat "$file"
+    return "$status"
+}
+
 traps() {
     compile traps || return 1
     local without=0
@@ -82,9 +92,8 @@ traps() {
     ((without == 0)) || echo "== cuSPARSE alone fails: compare the lines"
     try "with the drop-in" env TARSIA_CUSPARSE=summary "LD_PRELOAD=$drop_in" "$work/traps"
     for run in 1 2; do
-        try "every served shape taken, run $run" env TARSIA_CUSPARSE=force "LD_PRELOAD=$drop_in" "$work/traps" \
-            > >(tee "$work/run$run")
-        wait $!
+        try "every served shape taken, run $run" keep "$work/run$run" \
+            env TARSIA_CUSPARSE=force "LD_PRELOAD=$drop_in" "$work/traps"
     done
     if [[ $(grep '^bits' "$work/run1") != "$(grep '^bits' "$work/run2")" ]]; then
         echo "== two processes have other bits"

@@ -1,20 +1,25 @@
 /* A program that computes products by the functions that the drop-in may take, on host memory, for
- * all types, indices, formats and orders, and compares them with sums of its own. It is told
- * whether calls are taken:
+ * all types, indices, formats and orders, and compares them with sums of its own. Its argument says
+ * what is expected:
  *
- *   products taken       every product succeeds, and is right
- *   products forwarded   every product has the stand-in's status, and its result is untouched
- *   products unsized     as taken, but that COO, which needs a buffer of a size that was not told,
- * is forwarded products declined    what is not served has the stand-in's status, and its result is
- * untouched
+ * - taken: every product succeeds, and is right
+ * - forwarded: every product has the stand-in's status, and its result is untouched
+ * - unsized: as taken, but COO, which needs a buffer whose size was not told, is forwarded
+ * - threads: taken, by 8 threads, which have handles of their own or share one
+ * - fork: taken, and in a child that fork makes forwarded
+ * - declined: what is not served has the stand-in's status, and its result is untouched
  */
+#define _GNU_SOURCE
 #include "cusparse.h"
 
 #include <complex.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { R32F = 0, R64F = 1, R16F = 2, R8I = 3, C32F = 4, C64F = 5, R16BF = 14 };
 enum { CSR = 1, CSC = 2, COO = 3 };
@@ -394,6 +399,67 @@ static void declined(Object handle) {
     cusparseDestroyDnMat(mb), cusparseDestroyDnMat(mc);
 }
 
+/* One product that all threads compute, into results of their own. */
+enum { THREADS = 8, CALLS = 300 };
+static Sparse common;
+static double common_x[K], common_y[THREADS][M];
+static Object common_handle = &state;
+
+static int one_product(Object handle, double *y) {
+    double one = 1, zero = 0;
+    Object x, out;
+    cusparseCreateDnVec(&x, K, common_x, R64F);
+    cusparseCreateDnVec(&out, M, y, R64F);
+    int status = cusparseSpMV(handle, 0, &one, common.descriptor, x, &zero, out, R64F, 0, NULL);
+    cusparseDestroyDnVec(x), cusparseDestroyDnVec(out);
+    return status;
+}
+
+static void make_common(void) {
+    const Case c = {CSR, 2, 2, 0, R64F, R64F, R64F, R64F};
+    common = make_sparse(&c);
+    for (int at = 0; at < K; ++at)
+        common_x[at] = creal(number(R64F));
+}
+
+static void *run_thread(void *argument) {
+    double *y = argument;
+    int is_right = 1;
+    /* Its address is all that a handle is here. */
+    for (int at = 0; at < CALLS; ++at) {
+        is_right &= one_product(at % 2 ? (Object)y : common_handle, y) == 0;
+        if (at % 10 == 9)
+            cusparseDestroy(y);
+    }
+    return is_right ? y : NULL;
+}
+
+static void threads(void) {
+    pthread_t ids[THREADS];
+    make_common();
+    for (int at = 0; at < THREADS; ++at)
+        pthread_create(&ids[at], NULL, run_thread, common_y[at]);
+    for (int at = 0; at < THREADS; ++at) {
+        void *is_right;
+        pthread_join(ids[at], &is_right);
+        expect(is_right && memcmp(common_y[at], common_y[0], sizeof common_y[0]) == 0, "SpMV",
+               "in a thread");
+    }
+}
+
+static void forked(void) {
+    int status = 0;
+    make_common();
+    expect(one_product(common_handle, common_y[0]) == 0, "SpMV", "before fork");
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(one_product(common_handle, common_y[1]) == SPMV_STATUS ? 0 : 1);
+    waitpid(child, &status, 0);
+    expect(status == 0, "SpMV", "in the child");
+    expect(one_product(common_handle, common_y[0]) == 0, "SpMV", "after fork");
+}
+
 int main(int count, char **arguments) {
     const char *what = count > 1 ? arguments[1] : "";
     Object handle = &state;
@@ -404,6 +470,10 @@ int main(int count, char **arguments) {
         all(handle, 0, 0, SPMM_STATUS);
     else if (strcmp(what, "forwarded") == 0)
         all(handle, SPMV_STATUS, SPMM_STATUS, SPMM_STATUS);
+    else if (strcmp(what, "threads") == 0)
+        threads();
+    else if (strcmp(what, "fork") == 0)
+        forked();
     else
         declined(handle);
     cusparseDestroy(handle);

@@ -7,7 +7,11 @@ use crate::world::{Outcome, World};
 /// The program of products.c.
 fn world() -> World {
     let world = World::new();
-    world.compile("products.c", "products", &["./libcusparse.so.12", "-Wl,-rpath,$ORIGIN", "-lm"]);
+    world.compile(
+        "products.c",
+        "products",
+        &["./libcusparse.so.12", "-Wl,-rpath,$ORIGIN", "-lm", "-pthread"],
+    );
     world
 }
 
@@ -115,4 +119,19 @@ fn buffers_whose_size_was_not_told_are_not_used() {
     assert!(forwarded > 100, "{with:?}");
     let taken = calls(&with, "cusparseSpMV", "taken") + calls(&with, "cusparseSpMM", "taken");
     assert_eq!(taken + forwarded, count);
+}
+
+#[test]
+fn threads_have_handles_of_their_own_or_share_one() {
+    let with = world().with(&["products", "threads"], &[("TARSIA_CUSPARSE", "summary"), ON_HOST]);
+    assert_eq!(products(&with), 8);
+    assert_eq!(calls(&with, "cusparseSpMV", "taken"), 8 * 300);
+}
+
+/// CUDA does not work in a child of a process that has used it, and another thread of the parent's may have had a lock.
+#[test]
+fn children_of_fork_forward() {
+    let with = world().with(&["products", "fork"], &[("TARSIA_CUSPARSE", "summary"), ON_HOST]);
+    assert_eq!(products(&with), 3);
+    assert_eq!(calls(&with, "cusparseSpMV", "taken"), 2);
 }
