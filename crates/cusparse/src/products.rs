@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use tarsia::facade::{
     Address, Call, ComputeType, DataType, DenseMatrix, DenseVector, Failure, OpKind, Operation as Op,
-    SparseArrays, SparseMatrix, SpmmProblem, SpmvProblem, Types, SPMV_BUFFER_BYTES, TABLE,
+    SparseArrays, SparseMatrix, SpmmProblem, SpmvProblem, Status, Types, SPMV_BUFFER_BYTES, TABLE,
 };
 
 use crate::arguments::{Object, SpmmArguments, SpmvArguments};
@@ -63,7 +63,8 @@ pub fn spmv_buffer_bytes(call: &SpmvArguments) -> Result<usize, Decision> {
     })
 }
 
-/// Tells a size by `tell`. Where that fails with a problem that may be taken later, no buffer can be relied on any more.
+/// Tells a size by `tell`. Where that fails, and the product may be taken later all the same, no buffer can be relied on any
+/// more. What is not supported never is.
 fn told(
     beside: &Beside,
     getters: &Getters,
@@ -71,7 +72,7 @@ fn told(
     tell: impl FnOnce(&Beside) -> Result<usize, Decision>,
 ) -> Result<usize, Decision> {
     let bytes = beside.direct().map_err(Decision::from).and_then(|_| tell(beside));
-    if bytes.is_err() {
+    if bytes.as_ref().is_err_and(|declined| !is_unsupported(declined)) {
         beside.untold.store(true, Ordering::Relaxed);
     }
     // The handle's first call takes memory, unless it is captured.
@@ -79,6 +80,10 @@ fn told(
         let _ = beside.prepared(stream);
     }
     bytes
+}
+
+fn is_unsupported(declined: &Decision) -> bool {
+    matches!(&declined.more, More::Error(error) if error.status == Status::NotSupported)
 }
 
 /// The problem of a call, if its format, operation, types and algorithm are served. alpha and beta, which say nothing of the

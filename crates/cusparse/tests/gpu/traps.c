@@ -633,7 +633,7 @@ static void matrices(cusparseHandle_t handle, const Matrix *m, const Dense *b, D
     Product p = spmm_of(handle, m, N, csr_of(m), NON_TRANSPOSE, CUSPARSE_ORDER_COL,
                         CUSPARSE_ORDER_COL, b, c);
     p.spmm = CUSPARSE_SPMM_CSR_ALG3;
-    size_t bytes;
+    size_t bytes = 0;
     SPARSE(cusparseSpMM_bufferSize(handle, NON_TRANSPOSE, NON_TRANSPOSE, &one, p.a, p.b, &zero, p.c,
                                    CUDA_R_64F, p.spmm, &bytes));
     CUDA(cudaFree(p.buffer));
