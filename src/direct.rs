@@ -17,15 +17,17 @@ use crate::backend::cuda::ONCE_WORKSPACE_BYTES;
 use crate::backend::{self, Backend};
 use crate::context::Handle;
 use crate::error::{Error, Result};
+use crate::matrix::check_align;
 use crate::matrix::compressed::{CSC, CSR};
-use crate::matrix::{check_align, Compressed, Coo, DenseMatrix, DenseVector, SparseArrays, SparseMatrix};
 use crate::memory::{float_env, heap, Workspace, COUNTERS, COUNTER_BYTES};
 use crate::operation::{Operation, Planned, Spmm, Spmv};
 use crate::plan::Plan;
-use crate::problem::{SpmmProblem, SpmvProblem};
 use crate::select;
 use crate::support::Types;
-use crate::types::{Address, BackendKind, DataType, IndexBase, IndexType, OpKind, PointerMode, ScalarsAt};
+use crate::types::{Address, BackendKind, DataType, OpKind, PointerMode, ScalarsAt};
+
+pub use crate::matrix::{Compressed, DenseMatrix, DenseVector, SparseArrays, SparseMatrix};
+pub use crate::problem::{SpmmProblem, SpmvProblem};
 
 /// What the caller's buffer is aligned to here: a line of the caches.
 const LINE: usize = 128;
@@ -54,7 +56,8 @@ pub struct Call {
 /// Why there is no product.
 #[derive(Debug)]
 pub enum Failure {
-    /// Nothing was enqueued that anybody could notice: the result is as it was.
+    /// Nothing was enqueued that anybody could notice: the result is as it was. `INSUFFICIENT_RESOURCES`: it needs the
+    /// buffer.
     Refused(Error),
     /// Something was enqueued, and the result may be anything.
     Broken(Error),
@@ -74,9 +77,8 @@ impl Direct {
     /// For the device of the calling thread's context, as `tarsiaCreate` finds it; `on_host`: for the host, where arrays
     /// are host memory, for tests of callers. Allocates nothing on the device.
     pub fn open(on_host: bool) -> Result<Self> {
-        let wanted = if on_host { BackendKind::Host } else { BackendKind::Cuda };
         let backend = match on_host {
-            true => backend::open(wanted, 0)?,
+            true => backend::open(BackendKind::Host, 0)?,
             false => backend::cuda::open(None)?,
         };
         Ok(Direct { backend, handle: OnceCell::new(), known: RwLock::default(), call: Mutex::default() })
@@ -122,8 +124,10 @@ impl Direct {
                     planned.execute(cx, call.scalars, x, None, y)
                 });
             }
-            let lent = lent(call.buffer, SPMV_BUFFER_BYTES);
-            handle.with_lent((lent, true), SPMV_COUNTER_BYTES, |cx| {
+            let plain = SpmvProblem { types: problem.types.plain(), ..*problem };
+            let needs = (self.backend.spmv_once_bytes(&plain), SPMV_COUNTER_BYTES);
+            handle.with_lent(lent(call.buffer, SPMV_BUFFER_BYTES), needs, |cx| {
+                cx.workspace.require(needs.0)?;
                 let is_done = planned.once(&*self.backend, cx, call.scalars, x, y)?;
                 // The only launch is the last thing that can fail there.
                 begun.set(true);
@@ -135,32 +139,27 @@ impl Direct {
     /// Bytes of the buffer that [`Self::spmm`] needs of this problem; `n_hint` is the columns of C. It depends on nothing
     /// else, neither on addresses nor on what is captured. May be called in a capture.
     pub fn spmm_bytes(&self, problem: &SpmmProblem) -> Result<usize> {
-        self.room(problem).map(|room| room.buffer_bytes())
+        self.spmm_workspace_bytes(problem).map(spmm_buffer_bytes)
     }
 
-    fn room(&self, problem: &SpmmProblem) -> Result<Room> {
+    fn spmm_workspace_bytes(&self, problem: &SpmmProblem) -> Result<usize> {
         let (m, _, _) = problem.a.shape_of(problem.op);
         if m > MOST_ROWS {
             return Err(Error::unsupported(format!("A: {m} rows of op(A) are more than {MOST_ROWS}")));
         }
-        let makes_offsets = matches!(problem.a.arrays, SparseArrays::Coo(_));
-        let problem = SpmmProblem { a: in_rows(&problem.a, Address::NULL)?, ..*problem };
         if !select::in_place(&problem.a, problem.op) {
             return Err(not_in_place());
         }
+        if self.is_on_cpu() {
+            return Ok(0);
+        }
         // The types are looked up before kernels of their names are loaded.
-        self.planned::<Spmm>(problem, problem.types)?;
-        let plain = SpmmProblem { types: problem.types.plain(), ..problem };
-        let workspace = match self.is_on_cpu() {
-            true => 0,
-            false => self.backend.spmm_once_bytes(&plain)?.ok_or_else(not_in_place)?,
-        };
-        let offsets = if makes_offsets { offset_bytes(m) } else { 0 };
-        Ok(Room { offsets, workspace })
+        self.planned::<Spmm>(*problem, problem.types)?;
+        let plain = SpmmProblem { types: problem.types.plain(), ..*problem };
+        self.backend.spmm_once_bytes(&plain)?.ok_or_else(not_in_place)
     }
 
-    /// C = alpha · op(A) · op(B) + beta · C by launches alone, for a matrix whose rows of op(A) are contiguous, or COO with op
-    /// N and base 0 whose entries are in the order of their rows.
+    /// C = alpha · op(A) · op(B) + beta · C by launches alone, for a matrix whose rows of op(A) are contiguous.
     pub fn spmm(
         &self,
         call: &Call,
@@ -174,31 +173,19 @@ impl Direct {
             b.check()?;
             c.check()?;
             check_scalars(problem.types, call)?;
+            let planned = self.planned::<Spmm>(*problem, problem.types)?;
             if self.is_on_cpu() {
-                let planned = self.planned::<Spmm>(*problem, problem.types)?;
                 return Plan::once(handle, "SpMM", planned, |planned, cx| {
                     planned.execute(cx, call.scalars, b, None, c)
                 });
             }
-            let room = self.room(problem)?;
-            let lent = lent(call.buffer, room.buffer_bytes());
-            if room.offsets + room.workspace > lent.bytes.max(handle.workspace_bytes()?) {
-                return Err(Error::invalid("externalBuffer", "it is NULL"));
-            }
-            handle.with_lent((lent, false), COUNTER_BYTES, |cx| {
-                cx.workspace.require(room.offsets + room.workspace)?;
-                let offsets = cx.workspace.address;
-                let mut cx = cx.clone();
-                cx.workspace = cx.workspace.after(room.offsets);
-                let a = in_rows(&problem.a, offsets)?;
-                let planned = self.planned::<Spmm>(SpmmProblem { a, ..*problem }, problem.types)?;
-                // All that can be wrong with the operands.
-                planned.check_once(call.scalars, b, c)?;
-                if let SparseArrays::Coo(m) = &problem.a.arrays {
-                    self.backend.row_offsets(&cx, m, offsets)?;
-                }
+            // All that can be wrong with the operands.
+            planned.check_once(call.scalars, b, c)?;
+            let bytes = self.spmm_workspace_bytes(problem)?;
+            handle.with_lent(lent(call.buffer, spmm_buffer_bytes(bytes)), (bytes, COUNTER_BYTES), |cx| {
+                cx.workspace.require(bytes)?;
                 begun.set(true);
-                planned.once(&*self.backend, &cx, call.scalars, b, c)
+                planned.once(&*self.backend, cx, call.scalars, b, c)
             })
         })
     }
@@ -240,22 +227,12 @@ impl Direct {
     }
 }
 
-/// Parts of an SpMM's buffer, in bytes.
-struct Room {
-    /// Of rows, where A has none.
-    offsets: usize,
-    /// Of the product.
-    workspace: usize,
-}
-
-impl Room {
-    /// With counters for a graph. Where no workspace is needed there is nothing to be counted.
-    fn buffer_bytes(&self) -> usize {
-        let counters = if self.workspace > 0 { COUNTER_BYTES } else { 0 };
-        match self.offsets.saturating_add(self.workspace) {
-            0 => 0,
-            bytes => bytes.saturating_add(LINE + counters),
-        }
+/// Bytes of the buffer of an SpMM that needs so much workspace, with counters for a graph. Where no workspace is needed
+/// there is nothing to be counted.
+fn spmm_buffer_bytes(workspace: usize) -> usize {
+    match workspace {
+        0 => 0,
+        bytes => bytes.saturating_add(LINE + COUNTER_BYTES),
     }
 }
 
@@ -268,43 +245,15 @@ fn lent(buffer: Address, bytes: usize) -> Workspace {
     Workspace { address: buffer.offset(skipped), bytes: bytes - skipped }
 }
 
-/// Bytes of the offsets of so many rows, whole lines.
-fn offset_bytes(rows: i64) -> usize {
-    ((rows.unsigned_abs() as usize + 1) * size_of::<i64>()).next_multiple_of(LINE)
-}
-
 fn not_in_place() -> Error {
     Error::unsupported("A: its rows of op(A) are not contiguous")
-}
-
-/// COO as CSR whose offsets are at an address; other formats as they are.
-fn in_rows(a: &SparseMatrix, offsets: Address) -> Result<SparseMatrix> {
-    let SparseArrays::Coo(m) = &a.arrays else { return Ok(*a) };
-    let &Coo { rows, cols, nnz, col_indices, values, index_type, base, value_type, .. } = m;
-    if base != IndexBase::Zero {
-        return Err(Error::unsupported("A: COO of base 1 is not in rows"));
-    }
-    let arrays = SparseArrays::Csr(Compressed {
-        major: rows,
-        minor: cols,
-        nnz,
-        offsets,
-        indices: col_indices,
-        values,
-        offset_type: IndexType::I64,
-        index_type,
-        base,
-        value_type,
-    });
-    Ok(SparseMatrix { arrays, ..*a })
 }
 
 fn check_matrix(a: &SparseMatrix) -> Result<()> {
     match &a.arrays {
         SparseArrays::Csr(m) => m.check(&CSR),
         SparseArrays::Csc(m) => m.check(&CSC),
-        SparseArrays::Coo(m) => m.check(),
-        SparseArrays::Bsr(_) | SparseArrays::Tile(_) => Err(not_in_place()),
+        SparseArrays::Coo(_) | SparseArrays::Bsr(_) | SparseArrays::Tile(_) => Err(not_in_place()),
     }
 }
 
@@ -323,18 +272,20 @@ fn check_scalars(types: Types, call: &Call) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{Operation as Op, Order};
+    use crate::types::{IndexBase, IndexType, Operation as Op, Order};
 
     fn at<T>(array: &[T]) -> Address {
         Address::new(array.as_ptr())
     }
 
-    /// [[1, 2], [0, 3]] in CSR, or in COO of a base.
+    /// [[1, 2], [0, 3]] in CSR.
     struct Arrays {
-        first: Vec<i32>,
-        columns: Vec<i32>,
+        offsets: [i32; 3],
+        columns: [i32; 3],
         values: [f64; 3],
     }
+
+    const ARRAYS: Arrays = Arrays { offsets: [0, 2, 3], columns: [0, 1, 1], values: [1.0, 2.0, 3.0] };
 
     const TYPES: Types = Types {
         a: DataType::R64F,
@@ -344,37 +295,19 @@ mod tests {
     };
 
     impl Arrays {
-        fn csr() -> Self {
-            Arrays { first: vec![0, 2, 3], columns: vec![0, 1, 1], values: [1.0, 2.0, 3.0] }
-        }
-
-        fn matrix(&self, coo: Option<IndexBase>) -> SparseMatrix {
-            let (index_type, value_type) = (IndexType::I32, DataType::R64F);
-            let arrays = match coo {
-                Some(base) => SparseArrays::Coo(Coo {
-                    rows: 2,
-                    cols: 2,
-                    nnz: 3,
-                    row_indices: at(&self.first),
-                    col_indices: at(&self.columns),
-                    values: at(&self.values),
-                    index_type,
-                    base,
-                    value_type,
-                }),
-                None => SparseArrays::Csr(Compressed {
-                    major: 2,
-                    minor: 2,
-                    nnz: 3,
-                    offsets: at(&self.first),
-                    indices: at(&self.columns),
-                    values: at(&self.values),
-                    offset_type: index_type,
-                    index_type,
-                    base: IndexBase::Zero,
-                    value_type,
-                }),
-            };
+        fn matrix(&self) -> SparseMatrix {
+            let arrays = SparseArrays::Csr(Compressed {
+                major: 2,
+                minor: 2,
+                nnz: 3,
+                offsets: at(&self.offsets),
+                indices: at(&self.columns),
+                values: at(&self.values),
+                offset_type: IndexType::I32,
+                index_type: IndexType::I32,
+                base: IndexBase::Zero,
+                value_type: DataType::R64F,
+            });
             SparseMatrix { arrays, writable: true, temporary: false }
         }
     }
@@ -396,9 +329,8 @@ mod tests {
     #[test]
     fn products_are_right_and_what_is_refused_leaves_the_result() {
         let direct = Direct::open(true).unwrap();
-        let (a, scalars) = (Arrays::csr(), [2.0, -1.0]);
-        let problem =
-            SpmvProblem { op: Op::NonTranspose, a: a.matrix(None), types: TYPES, value_updates: false };
+        let (a, scalars) = (ARRAYS, [2.0, -1.0]);
+        let problem = SpmvProblem { op: Op::NonTranspose, a: a.matrix(), types: TYPES, value_updates: false };
         let (x, y) = ([10.0, 100.0], [1.0, 2.0]);
         let refused = |result| matches!(result, Err(Failure::Refused(_)));
         assert!(!direct.is_prepared());
@@ -413,40 +345,44 @@ mod tests {
         assert_eq!(out, [419.0, 598.0]);
     }
 
+    /// C = A · B by rows, of so many rows.
     fn spmm_problem(a: SparseMatrix, rows: i64) -> SpmmProblem {
-        let a = match a.arrays {
-            SparseArrays::Coo(m) => SparseMatrix { arrays: SparseArrays::Coo(Coo { rows, ..m }), ..a },
-            _ => a,
-        };
+        let SparseArrays::Csr(m) = a.arrays else { unreachable!() };
         SpmmProblem {
             op: Op::NonTranspose,
             op_b: Op::NonTranspose,
-            a,
+            a: SparseMatrix { arrays: SparseArrays::Csr(Compressed { major: rows, ..m }), ..a },
             b_order: Order::Row,
             c_order: Order::Row,
             n_hint: 4,
             types: TYPES,
             value_updates: false,
+            ieee: false,
         }
     }
 
     #[test]
-    fn buffers_have_room_for_offsets_and_alignment() {
+    fn buffers_have_room_for_counters_and_alignment() {
         let direct = Direct::open(true).unwrap();
-        let a = Arrays { first: vec![0, 0, 1], ..Arrays::csr() };
-        assert_eq!(direct.spmm_bytes(&spmm_problem(a.matrix(None), 2)).unwrap(), 0);
-        let coo = |base, rows| direct.spmm_bytes(&spmm_problem(a.matrix(Some(base)), rows));
-        assert_eq!(coo(IndexBase::Zero, 2).unwrap(), 2 * LINE);
-        assert_eq!(coo(IndexBase::Zero, 1000).unwrap(), 1001_usize.next_multiple_of(16) * 8 + LINE);
-        assert!(coo(IndexBase::One, 2).is_err() && coo(IndexBase::Zero, MOST_ROWS + 1).is_err());
+        let a = ARRAYS;
+        assert_eq!(direct.spmm_bytes(&spmm_problem(a.matrix(), 2)).unwrap(), 0);
+        assert!(direct.spmm_bytes(&spmm_problem(a.matrix(), MOST_ROWS + 1)).is_err());
+        assert!(direct
+            .spmm_bytes(&SpmmProblem { op: Op::Transpose, ..spmm_problem(a.matrix(), 2) })
+            .is_err());
 
-        let begin = |address: usize| {
+        let begin = |address: usize, bytes: usize| {
             let given = Address::new(std::ptr::without_provenance::<u8>(address));
-            let room = lent(given, 1000);
-            assert_eq!(room.address.value() + room.bytes, address + 1000);
-            room.address.value()
+            let room = lent(given, bytes);
+            assert_eq!(room.address.value() + room.bytes, address + bytes);
+            room
         };
-        assert_eq!([0x1000, 0x1001, 0x107f].map(begin), [0x1000, 0x1080, 0x1080]);
+        let lines = [0x1000, 0x1001, 0x107f].map(|address| begin(address, 1000).address.value());
+        assert_eq!(lines, [0x1000, 0x1080, 0x1080]);
         assert_eq!(lent(Address::NULL, 1000).bytes, 0);
+        // Whatever the buffer's address, what a graph needs is in it.
+        assert_eq!(spmm_buffer_bytes(0), 0);
+        assert!(begin(0x1001, spmm_buffer_bytes(1000)).bytes >= COUNTER_BYTES + 1000);
+        assert!(begin(0x1001, SPMV_BUFFER_BYTES).bytes >= SPMV_COUNTER_BYTES + ONCE_WORKSPACE_BYTES);
     }
 }

@@ -47,10 +47,8 @@ pub use crate::types::Address;
 pub use crate::backend::cuda::testing::{fill, Gate, Graph, Stream};
 pub use crate::backend::cuda::ONCE_WORKSPACE_BYTES;
 
-// Products of arrays as other libraries' descriptors have them: the drop-in for cuSPARSE.
-pub use crate::direct::{Call, Direct, Failure, SPMV_BUFFER_BYTES};
-pub use crate::matrix::{Compressed, Coo, DenseMatrix, DenseVector, SparseArrays, SparseMatrix};
-pub use crate::problem::{SpmmProblem, SpmvProblem};
+// Products of arrays as other libraries' descriptors have them, a module with its operands: the drop-in for cuSPARSE.
+pub use crate::direct;
 
 // Whether there is a device at all: the drop-in for cuSPARSE.
 pub use crate::backend::cuda::device::count as count_devices;

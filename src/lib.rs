@@ -28,7 +28,8 @@ mod backend;
 pub mod capi;
 mod checksum;
 mod context;
-mod direct;
+#[doc(hidden)]
+pub mod direct;
 mod error;
 #[doc(hidden)]
 pub mod facade;

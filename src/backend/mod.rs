@@ -12,7 +12,7 @@ use once_cell::sync::Lazy;
 
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
-use crate::matrix::{Coo, Lines, SparseMatrix, Structure};
+use crate::matrix::{Lines, SparseMatrix, Structure};
 use crate::memory::in_flight::{GraphReferences, LastWork, Pending};
 use crate::memory::{self, Context};
 use crate::operation::Operations;
@@ -65,7 +65,7 @@ pub trait Backend: Operations + Send + Sync {
     fn is_capturing(&self, _stream: Address) -> Result<bool> {
         Ok(false)
     }
-    /// Whether the context of the calling thread is the backend's, or would be if it made one.
+    /// Whether the calling thread's current context is the backend's.
     fn is_current(&self) -> bool {
         true
     }
@@ -73,10 +73,6 @@ pub trait Backend: Operations + Send + Sync {
     fn clear_in_order(&self, _cx: &Context, address: Address, bytes: usize) -> Result<()> {
         memory::copy::clear(address, bytes);
         Ok(())
-    }
-    /// Enqueues the 64-bit offsets from 0 of the rows of COO whose entries are in the order of their rows. Only launches.
-    fn row_offsets(&self, _cx: &Context, _a: &Coo, _offsets: Address) -> Result<()> {
-        Err(Error::unsupported("A: the backend makes no offsets of rows without analysis"))
     }
     /// `INVALID_STATE` in a process that `fork` has made of one in which the backend was used, if it does not
     /// work there.

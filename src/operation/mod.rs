@@ -209,6 +209,7 @@ impl<O: Operation> Planned<O> {
         let types = O::parts(&mut problem).types;
         let asked = *types;
         *types = asked.plain();
+        O::note_pedantic(&mut problem, asked.compute.is_pedantic());
         Planned { problem, compute: asked.compute, rows: Vec::new(), executor: None, more: O::default() }
     }
 

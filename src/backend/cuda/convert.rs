@@ -716,18 +716,6 @@ impl Tools<'_> {
 }
 
 /// (rows, columns) of op(A) in scalars.
-/// Offsets from 0 of the rows of COO of base 0 whose entries are in the order of their rows, without a look at them: one
-/// launch. The context is current.
-pub fn row_offsets(cx: &Context, device: &Device, m: &Coo, out: Address) -> Result<()> {
-    let kernel = OFFSETS_OF_KEYS.load(device, (8 * m.index_type.size(),))?;
-    let (shift, base) = (0_i32, 0_i64);
-    // SAFETY: the caller has nnz rows, and room for rows + 1 offsets. Searches end inside of the array whatever is in it.
-    unsafe {
-        launch!(kernel, blocks(device, m.rows + 1), 256, 0, cx.stream;
-            m.row_indices, m.nnz, m.rows, shift, base, out)
-    }
-}
-
 fn blocks_shape(m: &Bsr, transposed: bool) -> (i64, i64) {
     if transposed {
         (m.cols(), m.rows())

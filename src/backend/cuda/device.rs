@@ -192,16 +192,13 @@ impl Device {
         Ok(Entered { _private: () })
     }
 
-    /// Whether the calling thread's current context is the device's. A thread without one has that of device 0 as soon as
-    /// it calls the CUDA runtime.
+    /// Whether the calling thread's current context is the device's. A thread without one gets one from the CUDA runtime
+    /// as soon as it needs it, which may be another.
     pub fn is_current(&self) -> bool {
         let (mut context, mut id): (Raw, u64) = (std::ptr::null_mut(), 0);
         // SAFETY: `context` is valid for a write.
-        if unsafe { driver::cuCtxGetCurrent(&mut context) } != 0 {
+        if unsafe { driver::cuCtxGetCurrent(&mut context) } != 0 || context.is_null() {
             return false;
-        }
-        if context.is_null() {
-            return self.ordinal == 0;
         }
         // SAFETY: the context is current, so that it lives, and `id` is valid for a write.
         let code = unsafe { driver::cuCtxGetId(context, &mut id) };

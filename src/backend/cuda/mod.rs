@@ -36,7 +36,7 @@ use self::memory::CudaMemory;
 use crate::backend::Backend;
 use crate::error::{Error, Result, Status};
 use crate::matrix::fingerprint::Fingerprint;
-use crate::matrix::{Coo, Lines, SparseMatrix, Structure};
+use crate::matrix::{Lines, SparseMatrix, Structure};
 use crate::memory::in_flight::{GraphReferences, LastWork, Pending};
 use crate::memory::{Context, RawMemory};
 use crate::reorder::features::FeatureSet;
@@ -139,11 +139,6 @@ impl Backend for Cuda {
     fn clear_in_order(&self, cx: &Context, address: Address, bytes: usize) -> Result<()> {
         let _entered = self.device.enter()?;
         memory::zero(address, bytes, cx.stream)
-    }
-
-    fn row_offsets(&self, cx: &Context, a: &Coo, offsets: Address) -> Result<()> {
-        let _entered = self.device.enter()?;
-        convert::row_offsets(cx, &self.device, a, offsets)
     }
 
     fn last_work(&self, stream: Address) -> Result<Option<Arc<dyn LastWork>>> {

@@ -87,10 +87,7 @@ impl Launch {
 
     /// Bytes of the parts of rows that blocks divide.
     fn workspace_bytes(&self) -> usize {
-        match self.form {
-            Form::Rows { .. } => 0,
-            Form::Balanced { blocks, .. } => 2 * blocks as usize * self.compute.size(),
-        }
+        workspace_bytes(self.form, self.compute)
     }
 
     /// Enqueues it, with y's old values in `old`. The context is current.
@@ -125,6 +122,13 @@ impl Launch {
                     cx.workspace.address, cx.counters)
             },
         }
+    }
+}
+
+fn workspace_bytes(form: Form, compute: DataType) -> usize {
+    match form {
+        Form::Rows { .. } => 0,
+        Form::Balanced { blocks, .. } => 2 * blocks as usize * compute.size(),
     }
 }
 
@@ -294,6 +298,18 @@ fn kernel_of_once(device: &Device, types: Types, rows: &Rows, form: Form) -> Res
     Ok(kernel)
 }
 
+/// The form of a product without a plan.
+fn form_of_once(device: &Device, problem: &SpmvProblem, rows: &Rows) -> Form {
+    let most_blocks = balanced_blocks(problem.types.compute.scalar(), device.properties().multiprocessors);
+    Form::unanalyzed(rows.rows, rows.nnz, most_blocks)
+}
+
+/// Bytes of workspace that [`once`] needs.
+pub(crate) fn once_bytes(device: &Device, problem: &SpmvProblem) -> usize {
+    let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &problem.a.arrays else { return 0 };
+    workspace_bytes(form_of_once(device, problem, &Rows::of(m)), problem.types.compute.scalar())
+}
+
 /// The product without a plan, for a matrix whose rows of op(A) are contiguous
 /// in the user's arrays: nothing but the launch. The context is current.
 pub(crate) fn once(
@@ -308,8 +324,7 @@ pub(crate) fn once(
         return Err(Error::unsupported("A: SpMV without analysis reads CSR and CSC"));
     };
     let rows = Rows::of(m);
-    let most_blocks = balanced_blocks(problem.types.compute.scalar(), device.properties().multiprocessors);
-    let form = Form::unanalyzed(rows.rows, rows.nnz, most_blocks);
+    let form = form_of_once(device, problem, &rows);
     let kernel = kernel_of_once(device, problem.types, &rows, form)?;
     Launch::of(kernel, device, problem.types, &rows, form).run(cx, &rows, scalars, [x, y, y])
 }
