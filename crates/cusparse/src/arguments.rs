@@ -158,9 +158,9 @@ impl SpmmArguments {
     }
 }
 
-/// The first argument, of functions that end or change an object.
-pub fn first(frame: Frame) -> Object {
-    frame.pointer(0)
+/// An object among the first arguments, whose places are the same in all versions.
+pub fn object(frame: Frame, at: usize) -> Object {
+    frame.pointer(at)
 }
 
 /// Raises a size that cuSPARSE has answered.

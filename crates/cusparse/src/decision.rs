@@ -1,11 +1,11 @@
-//! What becomes of a call, and why: it is taken, or forwarded for one of many reasons. The rules by which calls that could
-//! be taken are forwarded are here, too.
+//! What becomes of a call, and why: it is taken, or forwarded for one of many reasons.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
-use tarsia::facade::{Error, Failure, OpKind, Types};
+use tarsia::facade::direct::Failure;
+use tarsia::facade::Error;
 
 use crate::arguments::{self, Frame, SpmmArguments, SpmvArguments};
 use crate::catch;
@@ -14,43 +14,9 @@ use crate::handles;
 use crate::messages;
 use crate::products;
 use crate::real::{self, Cusparse, Missing};
+use crate::rules::Shape;
 use crate::settings::{settings, Mode};
 use crate::summary;
-
-/// A product of which a rule says who computes it faster.
-#[derive(Clone, Copy, Debug)]
-pub struct Shape {
-    /// SpMV or SpMM.
-    pub of: OpKind,
-    /// Rows of op(A).
-    pub rows: i64,
-    /// Columns of op(A).
-    pub cols: i64,
-    /// Stored entries.
-    pub nnz: i64,
-    /// Columns of C; 1 for SpMV.
-    pub columns: i64,
-    /// Types of A, x or B, y or C, and sums.
-    pub types: Types,
-}
-
-impl Shape {
-    /// `1000 × 900, 12345 entries, N = 32, A fp32, …`.
-    fn describe(&self) -> String {
-        let columns = match self.of {
-            OpKind::Spmm => format!(", N = {}", self.columns),
-            _ => String::new(),
-        };
-        let types = self.types.describe();
-        format!("{} × {}, {} entries{columns}, {types}", self.rows, self.cols, self.nnz)
-    }
-}
-
-/// Whether cuSPARSE is known to be faster for a shape, so that the call is forwarded. A rule needs a measurement that is
-/// in this repository; there is none yet.
-pub fn is_slower(_shape: &Shape) -> bool {
-    false
-}
 
 macro_rules! outcomes {
     ($($(#[$doc:meta])* $name:ident = $fate:ident $text:literal;)*) => {
@@ -112,9 +78,9 @@ outcomes! {
     Null = Forwarded "forwarded: a pointer is NULL";
     /// One that does not exist, or is for another format.
     Algorithm = Forwarded "forwarded: the algorithm is none of A's format that Tarsia knows";
-    /// Or a base that COO is not served with.
+    /// A's rows of op(A) are not contiguous, or B is conjugated.
     Operation = Forwarded "forwarded: with this operation A would have to be converted";
-    /// Blocks, and for SpMV COO.
+    /// Blocks and sliced ELL; and COO, whose entries may be in any order: to look takes longer than the product.
     Format = Forwarded "forwarded: a format that is not taken";
     /// Values, indices or sums.
     Types = Forwarded "forwarded: types that are not taken";
@@ -130,11 +96,11 @@ outcomes! {
     Child = Forwarded "forwarded: in a process that fork has made";
     /// The buffer holds what cuSPARSE has put there.
     Preprocessed = Forwarded "forwarded: the program has preprocessed A by cuSPARSE";
-    /// bufferSize was not called with this handle, or not with the same arguments.
+    /// Tarsia needs one, and bufferSize was not called with this handle and the same shapes, types and orders.
     Buffer = Forwarded "forwarded: the buffer may be smaller than Tarsia needs";
     /// Nothing was enqueued.
     Refused = Forwarded "forwarded: Tarsia refuses the arguments";
-    /// By a rule.
+    /// By a rule (rules.rs).
     Slower = Forwarded "forwarded: cuSPARSE is faster for this shape";
     /// Something was enqueued.
     Broken = Failed "answered EXECUTION_FAILED: Tarsia failed in the midst of the product";
@@ -160,8 +126,10 @@ pub struct Decision {
 #[derive(Debug)]
 pub enum More {
     Nothing,
-    /// Of a product that is taken, or that a rule forwards.
+    /// Of a product that is taken, or lacks a buffer.
     Shape(Shape),
+    /// Of a product that a rule forwards: the shape, and why.
+    Rule(Shape, &'static str),
     /// What Tarsia says.
     Error(Error),
 }
@@ -208,6 +176,7 @@ pub fn decide(function: Function, real: Result<NonNull<c_void>, Missing>, frame:
         let more = match more {
             More::Nothing => String::new(),
             More::Shape(shape) => format!(" ({})", shape.describe()),
+            More::Rule(shape, why) => format!(" ({}; {why})", shape.describe()),
             More::Error(error) => format!(" ({})", error.message),
         };
         messages::line(&format!("{} {}{more}", function.name(), outcome.text()));
@@ -218,8 +187,8 @@ pub fn decide(function: Function, real: Result<NonNull<c_void>, Missing>, frame:
 /// Forgets what is kept of an object that the program destroys.
 fn note_end(function: Function, frame: Frame) {
     match function {
-        Function::cusparseDestroy => handles::forget_handle(arguments::first(frame)),
-        Function::cusparseDestroySpMat => handles::forget_matrix(arguments::first(frame)),
+        Function::cusparseDestroy => handles::forget_handle(arguments::object(frame, 0)),
+        Function::cusparseDestroySpMat => handles::forget_matrix(arguments::object(frame, 0)),
         _ => {}
     }
 }
@@ -231,6 +200,12 @@ fn step(
     address: NonNull<c_void>,
     frame: Frame,
 ) -> (Decision, Option<c_int>) {
+    // Whatever may be taken: another operation may be given the same matrix and the same buffer.
+    match function {
+        Function::cusparseSpMV_preprocess => handles::note_preprocessed(arguments::object(frame, 3)),
+        Function::cusparseSpMM_preprocess => handles::note_preprocessed(arguments::object(frame, 4)),
+        _ => {}
+    }
     if !settings().take.contains(&operation) {
         return (Outcome::NotAskedFor.into(), None);
     }
@@ -252,14 +227,6 @@ fn step(
             // SAFETY: it is the address of this function.
             let status = unsafe { call.call(address.as_ptr()) };
             size(status, call.last, || products::spmm_buffer_bytes(&call))
-        }
-        Function::cusparseSpMV_preprocess => {
-            handles::note_preprocessed(SpmvArguments::from(frame).a);
-            (Outcome::NotTaken.into(), None)
-        }
-        Function::cusparseSpMM_preprocess => {
-            handles::note_preprocessed(SpmmArguments::from(frame).a);
-            (Outcome::NotTaken.into(), None)
         }
         _ => (Outcome::NotTaken.into(), None),
     }

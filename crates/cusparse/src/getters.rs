@@ -4,10 +4,8 @@ use std::ffi::{c_int, c_void, CStr};
 use std::ptr::null;
 use std::sync::OnceLock;
 
-use tarsia::facade::{
-    Address, Compressed, Coo, DataType, DenseMatrix, DenseVector, IndexBase, IndexType, Order, PointerMode,
-    SparseArrays, SparseMatrix,
-};
+use tarsia::facade::direct::{Compressed, DenseMatrix, DenseVector, SparseArrays, SparseMatrix};
+use tarsia::facade::{Address, DataType, IndexBase, IndexType, Order, PointerMode};
 
 use crate::arguments::Object;
 use crate::decision::Outcome;
@@ -30,18 +28,6 @@ type GetCompressed = unsafe extern "C" fn(
     *mut c_int,
     *mut c_int,
 ) -> c_int;
-type GetCoo = unsafe extern "C" fn(
-    Object,
-    *mut i64,
-    *mut i64,
-    *mut i64,
-    *mut Pointer,
-    *mut Pointer,
-    *mut Pointer,
-    *mut c_int,
-    *mut c_int,
-    *mut c_int,
-) -> c_int;
 type GetVector = unsafe extern "C" fn(Object, *mut i64, *mut Pointer, *mut c_int) -> c_int;
 type GetMatrix =
     unsafe extern "C" fn(Object, *mut i64, *mut i64, *mut i64, *mut Pointer, *mut c_int, *mut c_int) -> c_int;
@@ -54,7 +40,6 @@ pub struct Getters {
     format: GetInt,
     csr: GetCompressed,
     csc: GetCompressed,
-    coo: GetCoo,
     const_vector: GetVector,
     vector: GetVector,
     const_matrix: GetMatrix,
@@ -93,7 +78,6 @@ impl Getters {
             format: find!(GetInt, c"cusparseSpMatGetFormat"),
             csr: find!(GetCompressed, c"cusparseConstCsrGet"),
             csc: find!(GetCompressed, c"cusparseConstCscGet"),
-            coo: find!(GetCoo, c"cusparseConstCooGet"),
             const_vector: find!(GetVector, c"cusparseConstDnVecGet"),
             vector: find!(GetVector, c"cusparseDnVecGet"),
             const_matrix: find!(GetMatrix, c"cusparseConstDnMatGet"),
@@ -119,7 +103,7 @@ impl Getters {
         PointerMode::from_code(mode).ok_or(Outcome::NotDescribed)
     }
 
-    /// A sparse matrix in CSR, CSC or COO, without batches.
+    /// A sparse matrix in CSR or CSC, without batches.
     pub fn sparse(&self, matrix: Object) -> Result<SparseMatrix, Outcome> {
         let (mut format, mut batches) = (0, 0);
         // SAFETY: as above.
@@ -130,7 +114,6 @@ impl Getters {
                 let m = compressed(self.csc, matrix)?;
                 SparseArrays::Csc(Compressed { major: m.minor, minor: m.major, ..m })
             }
-            3 => SparseArrays::Coo(self.coo(matrix)?),
             _ => return Err(Outcome::Format),
         };
         // SAFETY: as above.
@@ -139,38 +122,6 @@ impl Getters {
             return Err(Outcome::Batches);
         }
         Ok(SparseMatrix { arrays, writable: true, temporary: false })
-    }
-
-    fn coo(&self, matrix: Object) -> Result<Coo, Outcome> {
-        let (mut rows, mut cols, mut nnz) = (0, 0, 0);
-        let (mut row_indices, mut col_indices, mut values) = (null(), null(), null());
-        let (mut index, mut base, mut value) = (0, -1, -1);
-        // SAFETY: as above.
-        answered(unsafe {
-            (self.coo)(
-                matrix,
-                &mut rows,
-                &mut cols,
-                &mut nnz,
-                &mut row_indices,
-                &mut col_indices,
-                &mut values,
-                &mut index,
-                &mut base,
-                &mut value,
-            )
-        })?;
-        Ok(Coo {
-            rows,
-            cols,
-            nnz,
-            row_indices: Address::new(row_indices),
-            col_indices: Address::new(col_indices),
-            values: Address::new(values),
-            index_type: index_type(index)?,
-            base: index_base(base)?,
-            value_type: data_type(value)?,
-        })
     }
 
     /// A dense vector; one that is to be written must not be const.

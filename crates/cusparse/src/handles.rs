@@ -1,29 +1,31 @@
 //! What is kept beside cuSPARSE's handles and descriptors: little, by their addresses, which are all that identifies them.
 //!
 //! An object that is destroyed where the drop-in does not see it leaves what was kept of it to another one that comes at
-//! its address. That costs time at the most: nothing here says anything of what an object describes.
+//! its address. Nothing here says anything of what an object describes, so that no result depends on it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, Once, PoisonError, RwLock};
 
-use tarsia::facade::{Address, Direct};
+use tarsia::facade::direct::Direct;
+use tarsia::facade::Address;
 
 use crate::arguments::Object;
 use crate::decision::Outcome;
+use crate::messages;
+use crate::rules::Shape;
 use crate::settings::settings;
+
+/// Shapes that are remembered of a handle. A program that asks for more asks before each product.
+const MOST_SHAPES: usize = 1024;
 
 /// What is kept beside a handle.
 pub struct Beside {
     /// Products on the handle's device; `None`: Tarsia cannot use it.
     direct: Option<Direct>,
-    /// The most bytes that `cusparseSpMM_bufferSize` with this handle has answered for Tarsia: a buffer cannot be relied on
-    /// to have more.
-    pub told_spmm: AtomicUsize,
-    /// `cusparseSpMV_bufferSize` with this handle has answered what Tarsia needs.
-    pub told_spmv: AtomicBool,
-    /// The size of a buffer could not be told once: a buffer may be too small from then on.
-    pub untold: AtomicBool,
+    /// Products of which a `bufferSize` function with this handle has answered what Tarsia needs. For any other a buffer
+    /// may be too small, whatever was answered for the largest: a program may have asked with fewer columns.
+    told: RwLock<HashSet<Shape>>,
 }
 
 static HANDLES: RwLock<BTreeMap<usize, Arc<Beside>>> = RwLock::new(BTreeMap::new());
@@ -40,13 +42,32 @@ static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
 impl Beside {
     fn new() -> Self {
-        let direct = Direct::open(settings().on_host).ok();
-        Beside {
-            direct,
-            told_spmm: AtomicUsize::new(0),
-            told_spmv: AtomicBool::new(false),
-            untold: AtomicBool::new(false),
+        let direct = match Direct::open(settings().on_host) {
+            Ok(direct) => Some(direct),
+            Err(error) => {
+                static TOLD: Once = Once::new();
+                TOLD.call_once(|| {
+                    let reason = error.message.trim_start_matches("backend: ");
+                    messages::line(&format!("calls are forwarded to cuSPARSE: {reason}"));
+                });
+                None
+            }
+        };
+        Beside { direct, told: RwLock::default() }
+    }
+
+    /// Notes that what Tarsia needs for a product was answered.
+    pub fn tell(&self, shape: &Shape) {
+        let mut told = self.told.write().unwrap_or_else(PoisonError::into_inner);
+        if told.len() >= MOST_SHAPES {
+            told.clear();
         }
+        told.insert(*shape);
+    }
+
+    /// Whether a product's buffer has what Tarsia needs.
+    pub fn is_told(&self, shape: &Shape) -> bool {
+        self.told.read().unwrap_or_else(PoisonError::into_inner).contains(shape)
     }
 
     /// Products on the handle's device, which the calling thread must be on.
@@ -131,5 +152,38 @@ pub fn is_preprocessed(matrix: Object) -> bool {
 pub fn forked() {
     if HANDLES.try_read().map_or(true, |handles| !handles.is_empty()) || PREPROCESSED.try_lock().is_err() {
         IS_CHILD.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::{tests::shape, Dense};
+
+    /// That a larger product's buffer was asked for says nothing of a smaller one's.
+    #[test]
+    fn buffers_are_told_of_one_product_alone() {
+        let beside = Beside { direct: None, told: RwLock::default() };
+        let of = |columns| {
+            let dense = Some(Dense { columns, b_by_rows: true, c_by_rows: true });
+            Shape { dense, ..shape() }
+        };
+        assert!(!beside.is_told(&of(8)));
+        beside.tell(&of(8));
+        assert!(beside.is_told(&of(8)));
+        for other in [of(7), shape(), Shape { nnz: 1, ..of(8) }, Shape { is_preprocessed: true, ..of(8) }] {
+            assert!(!beside.is_told(&other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn few_products_are_remembered() {
+        let beside = Beside { direct: None, told: RwLock::default() };
+        for nnz in 0..3 * MOST_SHAPES as i64 {
+            let shape = Shape { nnz, ..shape() };
+            beside.tell(&shape);
+            assert!(beside.is_told(&shape));
+        }
+        assert!(beside.told.read().unwrap().len() <= MOST_SHAPES);
     }
 }

@@ -10,7 +10,8 @@
 //! - `arguments`: a call's arguments, as registers and stack hold them
 //! - `real`: the real cuSPARSE of this process
 //! - `getters`: what its objects say of themselves
-//! - `decision`: what becomes of a call, and why; the rules by which a call that can be taken is forwarded
+//! - `decision`: what becomes of a call, and why
+//! - `rules`: which products cuSPARSE computes faster, so that calls that could be taken are forwarded
 //! - `products`: calls that are taken: cuSPARSE's arguments as Tarsia's, and Tarsia's products
 //! - `handles`: what is kept beside cuSPARSE's handles and descriptors
 //! - `settings`: the environment variables
@@ -43,6 +44,7 @@ mod messages;
 mod products;
 #[allow(unsafe_code)]
 mod real;
+mod rules;
 mod settings;
 mod summary;
 

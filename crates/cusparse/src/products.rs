@@ -2,181 +2,163 @@
 //! reason, before anything is done, and then cuSPARSE gets the call.
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::Ordering;
 use std::sync::OnceLock;
 
-use tarsia::facade::{
-    Address, Call, ComputeType, DataType, DenseMatrix, DenseVector, Failure, OpKind, Operation as Op,
-    SparseArrays, SparseMatrix, SpmmProblem, SpmvProblem, Status, Types, SPMV_BUFFER_BYTES, TABLE,
+use tarsia::facade::direct::{
+    Call, DenseMatrix, DenseVector, Direct, Failure, SparseArrays, SparseMatrix, SpmmProblem, SpmvProblem,
+    SPMV_BUFFER_BYTES,
 };
+use tarsia::facade::{Address, ComputeType, DataType, OpKind, Operation as Op, Status, Types, TABLE};
 
 use crate::arguments::{Object, SpmmArguments, SpmvArguments};
 use crate::catch;
-use crate::decision::{is_slower, Decision, More, Outcome, Shape};
+use crate::decision::{Decision, More, Outcome};
 use crate::getters::{getters, Getters};
 use crate::handles::{self, Beside};
+use crate::rules::{self, Dense, Shape};
 use crate::settings::settings;
 
 /// cuSPARSE's numbers of algorithms: DEFAULT, CSR_ALG1, CSR_ALG2. Those for COO and sliced ELL are none for CSR and CSC.
 const SPMV_ALGORITHMS: [c_int; 3] = [0, 2, 3];
 /// DEFAULT, CSR_ALG1, CSR_ALG2, CSR_ALG3.
-const SPMM_CSR_ALGORITHMS: [c_int; 4] = [0, 4, 6, 12];
-/// DEFAULT, COO_ALG1 to COO_ALG4.
-const SPMM_COO_ALGORITHMS: [c_int; 5] = [0, 1, 2, 3, 5];
+const SPMM_ALGORITHMS: [c_int; 4] = [0, 4, 6, 12];
 
 /// Takes a call of `cusparseSpMV`.
 pub fn spmv(call: &SpmvArguments) -> Result<Shape, Decision> {
     let getters = getters().ok_or(Outcome::NotDescribed)?;
     not_null(&[call.alpha, call.beta])?;
-    let (problem, x, y) = spmv_problem(getters, call)?;
-    let beside = handles::beside(call.handle)?;
-    let stream = getters.stream(call.handle)?;
-    let direct = beside.prepared(stream)?;
-    let (rows, cols, nnz) = problem.a.shape_of(problem.op);
-    let shape = Shape { of: OpKind::Spmv, rows, cols, nnz, columns: 1, types: problem.types };
-    decide_by_rule(&shape)?;
-    // A graph needs a buffer of the program's, of the size that was answered, and that cuSPARSE has no use for.
-    let has_buffer = beside.told_spmv.load(Ordering::Relaxed)
-        && !beside.untold.load(Ordering::Relaxed)
-        && !handles::is_preprocessed(call.a);
-    let buffer = if has_buffer { Address::new(call.last) } else { Address::NULL };
-    let scalars = (Address::new(call.alpha), Address::new(call.beta));
-    let pointer_mode = getters.pointer_mode(call.handle)?;
-    caught(|| direct.spmv(&Call { stream, pointer_mode, scalars, buffer }, &problem, &x, &y))?;
-    Ok(shape)
-}
-
-/// Runs a product. Of one that panics nobody knows how far it came.
-fn caught(product: impl FnOnce() -> Result<(), Failure>) -> Result<(), Decision> {
-    let result = catch(product).ok_or(Outcome::Broken)?;
-    Ok(result?)
+    let (problem, shape, x, y) = spmv_problem(getters, call)?;
+    take(getters, call.handle, &shape, (call.alpha, call.beta, call.last), |direct, call| {
+        direct.spmv(call, &problem, &x, &y)
+    })
 }
 
 /// The size that a call of `cusparseSpMV_bufferSize` is to answer at least.
 pub fn spmv_buffer_bytes(call: &SpmvArguments) -> Result<usize, Decision> {
     let getters = getters().ok_or(Outcome::NotDescribed)?;
-    spmv_problem(getters, call)?;
-    let beside = handles::beside(call.handle)?;
-    told(&beside, getters, call.handle, |beside| {
-        beside.told_spmv.store(true, Ordering::Relaxed);
-        Ok(SPMV_BUFFER_BYTES)
-    })
+    let (_, shape, ..) = spmv_problem(getters, call)?;
+    tell(getters, call.handle, &shape, |_| Ok(SPMV_BUFFER_BYTES))
 }
 
-/// Tells a size by `tell`. Where that fails, and the product may be taken later all the same, no buffer can be relied on any
-/// more. What is not supported never is.
-fn told(
-    beside: &Beside,
-    getters: &Getters,
-    handle: Object,
-    tell: impl FnOnce(&Beside) -> Result<usize, Decision>,
-) -> Result<usize, Decision> {
-    let bytes = beside.direct().map_err(Decision::from).and_then(|_| tell(beside));
-    if bytes.as_ref().is_err_and(|declined| !is_unsupported(declined)) {
-        beside.untold.store(true, Ordering::Relaxed);
-    }
-    // The handle's first call takes memory, unless it is captured.
-    if let Ok(stream) = getters.stream(handle) {
-        let _ = beside.prepared(stream);
-    }
-    bytes
-}
-
-fn is_unsupported(declined: &Decision) -> bool {
-    matches!(&declined.more, More::Error(error) if error.status == Status::NotSupported)
-}
-
-/// The problem of a call, if its format, operation, types and algorithm are served. alpha and beta, which say nothing of the
-/// size of a buffer, are not looked at: what is declined here is declined by both functions.
+/// The problem of a call, if its format, operation, types and algorithm are served, and no rule forwards it. alpha and
+/// beta, which say nothing of the size of a buffer, are not looked at: what is declined here is declined by both functions.
 fn spmv_problem(
     getters: &Getters,
     call: &SpmvArguments,
-) -> Result<(SpmvProblem, DenseVector, DenseVector), Outcome> {
+) -> Result<(SpmvProblem, Shape, DenseVector, DenseVector), Decision> {
     let &SpmvArguments { handle, op, a, x, y, compute, algorithm, .. } = call;
     not_null(&[handle, a, x, y])?;
     let op = Op::from_code(op).ok_or(Outcome::Operation)?;
     if !SPMV_ALGORITHMS.contains(&algorithm) {
-        return Err(Outcome::Algorithm);
+        return Err(Outcome::Algorithm.into());
     }
-    let a = getters.sparse(a)?;
-    if matches!(a.arrays, SparseArrays::Coo(_)) {
-        return Err(Outcome::Format);
-    }
-    in_place(&a, op)?;
+    let matrix = getters.sparse(a)?;
+    in_place(&matrix, op)?;
     let (x, y) = (getters.vector(x, false)?, getters.vector(y, true)?);
-    let types = types(OpKind::Spmv, [a.value_type(), x.value_type, y.value_type], compute)?;
-    Ok((SpmvProblem { op, a, types, value_updates: false }, x, y))
+    let types = types(OpKind::Spmv, [matrix.value_type(), x.value_type, y.value_type], compute)?;
+    let shape = Shape::new(&matrix, types, None, handles::is_preprocessed(a)).ok_or(Outcome::Format)?;
+    decide_by_rule(&shape)?;
+    Ok((SpmvProblem { op, a: matrix, types, value_updates: false }, shape, x, y))
 }
 
 /// Takes a call of `cusparseSpMM`.
 pub fn spmm(call: &SpmmArguments) -> Result<Shape, Decision> {
     let getters = getters().ok_or(Outcome::NotDescribed)?;
     not_null(&[call.alpha, call.beta])?;
-    let (problem, b, c) = spmm_problem(getters, call)?;
-    if handles::is_preprocessed(call.a) {
-        return Err(Outcome::Preprocessed.into());
-    }
-    let beside = handles::beside(call.handle)?;
-    let stream = getters.stream(call.handle)?;
-    let direct = beside.prepared(stream)?;
-    let (rows, cols, nnz) = problem.a.shape_of(problem.op);
-    let shape = Shape { of: OpKind::Spmm, rows, cols, nnz, columns: c.cols, types: problem.types };
-    decide_by_rule(&shape)?;
-    let bytes = direct.spmm_bytes(&problem).map_err(Failure::Refused)?;
-    if bytes > beside.told_spmm.load(Ordering::Relaxed) || bytes > 0 && beside.untold.load(Ordering::Relaxed)
-    {
-        return Err(Outcome::Buffer.into());
-    }
-    let scalars = (Address::new(call.alpha), Address::new(call.beta));
-    let pointer_mode = getters.pointer_mode(call.handle)?;
-    let buffer = Address::new(call.last);
-    caught(|| direct.spmm(&Call { stream, pointer_mode, scalars, buffer }, &problem, &b, &c))?;
-    Ok(shape)
+    let (problem, shape, b, c) = spmm_problem(getters, call)?;
+    take(getters, call.handle, &shape, (call.alpha, call.beta, call.last), |direct, call| {
+        direct.spmm(call, &problem, &b, &c)
+    })
 }
 
 /// The size that a call of `cusparseSpMM_bufferSize` is to answer at least.
 pub fn spmm_buffer_bytes(call: &SpmmArguments) -> Result<usize, Decision> {
     let getters = getters().ok_or(Outcome::NotDescribed)?;
-    let (problem, _, _) = spmm_problem(getters, call)?;
-    let beside = handles::beside(call.handle)?;
-    told(&beside, getters, call.handle, |beside| {
-        let bytes = beside.direct()?.spmm_bytes(&problem).map_err(Failure::Refused)?;
-        beside.told_spmm.fetch_max(bytes, Ordering::Relaxed);
-        Ok(bytes)
-    })
+    let (problem, shape, ..) = spmm_problem(getters, call)?;
+    tell(getters, call.handle, &shape, |direct| Ok(direct.spmm_bytes(&problem).map_err(Failure::Refused)?))
 }
 
-/// The same of an SpMM.
+/// The same of an SpMM as [`spmv_problem`] of an SpMV.
 fn spmm_problem(
     getters: &Getters,
     call: &SpmmArguments,
-) -> Result<(SpmmProblem, DenseMatrix, DenseMatrix), Outcome> {
+) -> Result<(SpmmProblem, Shape, DenseMatrix, DenseMatrix), Decision> {
     let &SpmmArguments { handle, op_a, op_b, a, b, c, compute, algorithm, .. } = call;
     not_null(&[handle, a, b, c])?;
     let op = Op::from_code(op_a).ok_or(Outcome::Operation)?;
     let op_b = Op::from_code(op_b).filter(|&op| op != Op::ConjugateTranspose).ok_or(Outcome::Operation)?;
-    let a = getters.sparse(a)?;
-    let algorithms = match a.arrays {
-        SparseArrays::Coo(_) => &SPMM_COO_ALGORITHMS[..],
-        _ => &SPMM_CSR_ALGORITHMS[..],
-    };
-    if !algorithms.contains(&algorithm) {
-        return Err(Outcome::Algorithm);
+    if !SPMM_ALGORITHMS.contains(&algorithm) {
+        return Err(Outcome::Algorithm.into());
     }
-    in_place(&a, op)?;
+    let matrix = getters.sparse(a)?;
+    in_place(&matrix, op)?;
     let (b, c) = (getters.matrix(b, false)?, getters.matrix(c, true)?);
-    let types = types(OpKind::Spmm, [a.value_type(), b.value_type, c.value_type], compute)?;
+    let types = types(OpKind::Spmm, [matrix.value_type(), b.value_type, c.value_type], compute)?;
+    // The buffer holds what cuSPARSE has put there.
+    if handles::is_preprocessed(a) {
+        return Err(Outcome::Preprocessed.into());
+    }
+    let dense = Dense::new(c.cols, (op_b, b.order), c.order);
+    let shape = Shape::new(&matrix, types, Some(dense), false).ok_or(Outcome::Format)?;
+    decide_by_rule(&shape)?;
     let problem = SpmmProblem {
         op,
         op_b,
-        a,
+        a: matrix,
         b_order: b.order,
         c_order: c.order,
         n_hint: c.cols,
         types,
         value_updates: false,
+        ieee: !settings().fast_fp32,
     };
-    Ok((problem, b, c))
+    Ok((problem, shape, b, c))
+}
+
+/// Runs a product whose alpha, beta and buffer are given. Of one that panics nobody knows how far it came.
+fn take(
+    getters: &Getters,
+    handle: Object,
+    shape: &Shape,
+    (alpha, beta, buffer): (*const c_void, *const c_void, *mut c_void),
+    product: impl FnOnce(&Direct, &Call) -> Result<(), Failure>,
+) -> Result<Shape, Decision> {
+    let beside = handles::beside(handle)?;
+    let stream = getters.stream(handle)?;
+    let direct = beside.prepared(stream)?;
+    let call = Call {
+        stream,
+        pointer_mode: getters.pointer_mode(handle)?,
+        scalars: (Address::new(alpha), Address::new(beta)),
+        // cuSPARSE's own use of the buffer of a matrix that the program has preprocessed must not be disturbed.
+        buffer: match !shape.is_preprocessed && beside.is_told(shape) {
+            true => Address::new(buffer),
+            false => Address::NULL,
+        },
+    };
+    match catch(|| product(direct, &call)).ok_or(Outcome::Broken)? {
+        Ok(()) => Ok(*shape),
+        Err(Failure::Refused(error)) if error.status == Status::InsufficientResources => {
+            Err(Decision { outcome: Outcome::Buffer, more: More::Shape(*shape) })
+        }
+        Err(failure) => Err(failure.into()),
+    }
+}
+
+/// Tells the size of a product's buffer. The handle's first call takes memory, unless it is captured.
+fn tell(
+    getters: &Getters,
+    handle: Object,
+    shape: &Shape,
+    bytes: impl FnOnce(&Direct) -> Result<usize, Decision>,
+) -> Result<usize, Decision> {
+    let beside: &Beside = &*handles::beside(handle)?;
+    let bytes = bytes(beside.direct()?)?;
+    beside.tell(shape);
+    if let Ok(stream) = getters.stream(handle) {
+        let _ = beside.prepared(stream);
+    }
+    Ok(bytes)
 }
 
 fn not_null(pointers: &[*const c_void]) -> Result<(), Outcome> {
@@ -186,11 +168,10 @@ fn not_null(pointers: &[*const c_void]) -> Result<(), Outcome> {
     }
 }
 
-/// The rows of op(A) must be contiguous in A's arrays, or for COO be in order: what else would take a conversion.
+/// The rows of op(A) must be contiguous in A's arrays: what else would take a conversion.
 fn in_place(a: &SparseMatrix, op: Op) -> Result<(), Outcome> {
     let is_in_place = match &a.arrays {
         SparseArrays::Csr(_) => op == Op::NonTranspose,
-        SparseArrays::Coo(m) => op == Op::NonTranspose && m.base.code() == 0,
         SparseArrays::Csc(m) => {
             op == Op::Transpose || op == Op::ConjugateTranspose && !m.value_type.is_complex()
         }
@@ -229,8 +210,8 @@ fn types(of: OpKind, [a, x, y]: [DataType; 3], compute: c_int) -> Result<Types, 
 }
 
 fn decide_by_rule(shape: &Shape) -> Result<(), Decision> {
-    match !settings().is_forced() && is_slower(shape) {
-        true => Err(Decision { outcome: Outcome::Slower, more: More::Shape(*shape) }),
-        false => Ok(()),
+    match rules::slower(shape).filter(|_| !settings().is_forced()) {
+        Some(why) => Err(Decision { outcome: Outcome::Slower, more: More::Rule(*shape, why) }),
+        None => Ok(()),
     }
 }

@@ -2,9 +2,9 @@
  * all types, indices, formats and orders, and compares them with sums of its own. Its argument says
  * what is expected:
  *
- * - taken: every product succeeds, and is right
+ * - taken: every product succeeds, and is right, but those of COO, which have the stand-in's status
  * - forwarded: every product has the stand-in's status, and its result is untouched
- * - unsized: as taken, but COO, which needs a buffer whose size was not told, is forwarded
+ * - rules: products that cuSPARSE computes faster are forwarded, others taken
  * - threads: taken, by 8 threads, which have handles of their own or share one
  * - fork: taken, and in a child that fork makes forwarded
  * - declined: what is not served has the stand-in's status, and its result is untouched
@@ -298,7 +298,7 @@ static const int TYPES[][4] = {
 };
 static const int WIDTHS[][2] = {{2, 2}, {3, 2}, {3, 3}};
 
-static void all(Object handle, int spmv_status, int spmm_status, int coo_status) {
+static void all(Object handle, int spmv_status, int spmm_status) {
     for (size_t types = 0; types < sizeof TYPES / sizeof *TYPES; ++types) {
         for (int width = 0; width < 3; ++width) {
             for (int form = 0; form < 6; ++form) {
@@ -311,17 +311,17 @@ static void all(Object handle, int spmv_status, int spmm_status, int coo_status)
                           t[1],
                           t[2],
                           t[3]};
-                /* COO has one type of indices, and is served from 0. */
-                if (c.format == COO && (c.offset_type != c.index_type || c.base))
+                /* COO has one type of indices, and is never taken. */
+                int is_coo = c.format == COO;
+                if (is_coo && c.offset_type != c.index_type)
                     continue;
                 int op = c.format == CSC ? 1 : 0;
                 Number beta = form % 2 ? -1.5 : 0;
-                if (c.format != COO)
-                    spmv(handle, &c, op, spmv_status, 0.5, beta);
+                spmv(handle, &c, op, is_coo ? SPMV_STATUS : spmv_status, 0.5, beta);
                 for (int orders = 0; orders < 8; ++orders) {
                     const int both[2] = {1 + orders % 2, 1 + orders / 2 % 2};
                     spmm(handle, &c, op, orders / 4, both, 1 + 6 * (orders % 3),
-                         c.format == COO ? coo_status : spmm_status, 2, beta);
+                         is_coo ? SPMM_STATUS : spmm_status, 2, beta);
                 }
             }
         }
@@ -399,6 +399,27 @@ static void declined(Object handle) {
     cusparseDestroyDnMat(mb), cusparseDestroyDnMat(mc);
 }
 
+/* SpMM with few entries, and SpMV after preprocess. */
+static void rules(Object handle) {
+    const Case c = {CSR, 2, 2, 0, R64F, R64F, R64F, R64F};
+    const Case single = {CSR, 2, 2, 0, R32F, R32F, R32F, R32F};
+    const int rows[2] = {2, 2};
+    spmm(handle, &single, 0, 0, rows, 32, SPMM_STATUS, 1, 0);
+    spmv(handle, &single, 0, 0, 1, 0);
+    Sparse a = make_sparse(&c);
+    double x[K] = {0}, y[M] = {0}, one = 1;
+    Object vx, vy;
+    cusparseCreateDnVec(&vx, K, x, R64F);
+    cusparseCreateDnVec(&vy, M, y, R64F);
+    expect(cusparseSpMV(handle, 0, &one, a.descriptor, vx, &one, vy, R64F, 0, NULL) == 0, "SpMV",
+           "before preprocess");
+    cusparseSpMV_preprocess(handle, 0, &one, a.descriptor, vx, &one, vy, R64F, 0, NULL);
+    expect(cusparseSpMV(handle, 0, &one, a.descriptor, vx, &one, vy, R64F, 0, NULL) == SPMV_STATUS,
+           "SpMV", "after preprocess");
+    cusparseDestroyDnVec(vx), cusparseDestroyDnVec(vy);
+    end_sparse(&a);
+}
+
 /* One product that all threads compute, into results of their own. */
 enum { THREADS = 8, CALLS = 300 };
 static Sparse common;
@@ -465,11 +486,11 @@ int main(int count, char **arguments) {
     Object handle = &state;
     make_pattern();
     if (strcmp(what, "taken") == 0)
-        all(handle, 0, 0, 0);
-    else if (strcmp(what, "unsized") == 0)
-        all(handle, 0, 0, SPMM_STATUS);
+        all(handle, 0, 0);
     else if (strcmp(what, "forwarded") == 0)
-        all(handle, SPMV_STATUS, SPMM_STATUS, SPMM_STATUS);
+        all(handle, SPMV_STATUS, SPMM_STATUS);
+    else if (strcmp(what, "rules") == 0)
+        rules(handle);
     else if (strcmp(what, "threads") == 0)
         threads();
     else if (strcmp(what, "fork") == 0)
