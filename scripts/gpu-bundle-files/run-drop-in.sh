@@ -99,12 +99,18 @@ traps() {
         echo "== two processes have other bits"
         failed=1
     fi
+    # cuSPARSE promises nothing of these: the lines are to be compared.
+    echo
+    echo "== descriptors that say less than the arrays have: cuSPARSE alone, and with the drop-in"
+    "$work/traps" views || true
+    env "LD_PRELOAD=$drop_in" "$work/traps" views || true
 }
 
 host_time() {
     compile host_time || return 1
     try "cuSPARSE alone" "$work/host_time"
     try "forwarded" env TARSIA_CUSPARSE_TAKE=spgemm "LD_PRELOAD=$drop_in" "$work/host_time"
+    try "taken, SpMM forwarded by a rule" env "LD_PRELOAD=$drop_in" "$work/host_time"
     try "taken" env TARSIA_CUSPARSE=force "LD_PRELOAD=$drop_in" "$work/host_time"
 }
 

@@ -21,12 +21,13 @@
         }                                                                                          \
     } while (0)
 
-/* Small, so that the device has nothing to do. */
-enum { ROWS = 256, N = 32, RUNS = 31, CALLS = 200 };
+/* Small, so that the device has nothing to do; the other matrix is divided among blocks evenly,
+ * which takes counters, and the device a few microseconds. */
+enum { ROWS = 256, MANY_ROWS = 100000, N = 32, RUNS = 31, CALLS = 200 };
 
 static cusparseHandle_t handle;
-static cusparseSpMatDescr_t a;
-static cusparseDnVecDescr_t x, y;
+static cusparseSpMatDescr_t a, many;
+static cusparseDnVecDescr_t x, y, many_x, many_y;
 static cusparseDnMatDescr_t b, c;
 static void *buffer;
 static const float one = 1, zero = 0;
@@ -34,6 +35,11 @@ static const float one = 1, zero = 0;
 static int spmv(void) {
     return cusparseSpMV(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, a, x, &zero, y, CUDA_R_32F,
                         CUSPARSE_SPMV_ALG_DEFAULT, buffer);
+}
+
+static int spmv_of_many(void) {
+    return cusparseSpMV(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, many, many_x, &zero, many_y,
+                        CUDA_R_32F, CUSPARSE_SPMV_ALG_DEFAULT, buffer);
 }
 
 static int spmm(void) {
@@ -65,37 +71,59 @@ static void measure(const char *name, int (*call)(void)) {
     printf("%-24s %6.2f us\n", name, times[RUNS / 2]);
 }
 
-int main(void) {
-    int offsets[ROWS + 1], columns[ROWS], *d_offsets, *d_columns;
-    float values[ROWS], *d_values, *dense;
-    for (int row = 0; row < ROWS; ++row)
-        offsets[row] = columns[row] = row, values[row] = 1;
-    offsets[ROWS] = ROWS;
-    CHECK(cudaMalloc((void **)&d_offsets, sizeof offsets));
-    CHECK(cudaMalloc((void **)&d_columns, sizeof columns));
-    CHECK(cudaMalloc((void **)&d_values, sizeof values));
-    CHECK(cudaMalloc((void **)&dense, 2 * ROWS * N * sizeof(float)));
-    CHECK(cudaMemset(dense, 0, 2 * ROWS * N * sizeof(float)));
-    CHECK(cudaMemcpy(d_offsets, offsets, sizeof offsets, cudaMemcpyHostToDevice));
-    CHECK(cudaMemcpy(d_columns, columns, sizeof columns, cudaMemcpyHostToDevice));
-    CHECK(cudaMemcpy(d_values, values, sizeof values, cudaMemcpyHostToDevice));
-    CHECK(cusparseCreate(&handle));
-    CHECK(cusparseCreateCsr(&a, ROWS, ROWS, ROWS, d_offsets, d_columns, d_values,
+/* A diagonal matrix on the device. */
+static cusparseSpMatDescr_t diagonal(int rows) {
+    cusparseSpMatDescr_t made;
+    size_t count = (size_t)rows;
+    int *offsets = malloc((count + 1) * sizeof(int)), *d_offsets, *d_columns;
+    float *values = malloc(count * sizeof(float)), *d_values;
+    for (int row = 0; row < rows; ++row)
+        offsets[row] = row, values[row] = 1;
+    offsets[rows] = rows;
+    CHECK(cudaMalloc((void **)&d_offsets, (count + 1) * sizeof(int)));
+    CHECK(cudaMalloc((void **)&d_columns, count * sizeof(int)));
+    CHECK(cudaMalloc((void **)&d_values, count * sizeof(float)));
+    CHECK(cudaMemcpy(d_offsets, offsets, (count + 1) * sizeof(int), cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy(d_columns, offsets, count * sizeof(int), cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy(d_values, values, count * sizeof(float), cudaMemcpyHostToDevice));
+    CHECK(cusparseCreateCsr(&made, rows, rows, rows, d_offsets, d_columns, d_values,
                             CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO,
                             CUDA_R_32F));
+    free(offsets), free(values);
+    return made;
+}
+
+/* A vector of zeros on the device. */
+static float *zeros(size_t count) {
+    float *made;
+    CHECK(cudaMalloc((void **)&made, count * sizeof(float)));
+    CHECK(cudaMemset(made, 0, count * sizeof(float)));
+    return made;
+}
+
+int main(void) {
+    float *dense = zeros(2 * ROWS * N), *vectors = zeros(2 * MANY_ROWS);
+    CHECK(cusparseCreate(&handle));
+    a = diagonal(ROWS);
+    many = diagonal(MANY_ROWS);
     CHECK(cusparseCreateDnVec(&x, ROWS, dense, CUDA_R_32F));
     CHECK(cusparseCreateDnVec(&y, ROWS, dense + ROWS * N, CUDA_R_32F));
+    CHECK(cusparseCreateDnVec(&many_x, MANY_ROWS, vectors, CUDA_R_32F));
+    CHECK(cusparseCreateDnVec(&many_y, MANY_ROWS, vectors + MANY_ROWS, CUDA_R_32F));
     CHECK(cusparseCreateDnMat(&b, ROWS, N, N, dense, CUDA_R_32F, CUSPARSE_ORDER_ROW));
     CHECK(cusparseCreateDnMat(&c, ROWS, N, N, dense + ROWS * N, CUDA_R_32F, CUSPARSE_ORDER_ROW));
-    size_t of_spmv, of_spmm;
+    size_t of_spmv, of_many, of_spmm;
     CHECK(cusparseSpMV_bufferSize(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, a, x, &zero, y,
                                   CUDA_R_32F, CUSPARSE_SPMV_ALG_DEFAULT, &of_spmv));
+    CHECK(cusparseSpMV_bufferSize(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, many, many_x,
+                                  &zero, many_y, CUDA_R_32F, CUSPARSE_SPMV_ALG_DEFAULT, &of_many));
     CHECK(cusparseSpMM_bufferSize(handle, CUSPARSE_OPERATION_NON_TRANSPOSE,
                                   CUSPARSE_OPERATION_NON_TRANSPOSE, &one, a, b, &zero, c,
                                   CUDA_R_32F, CUSPARSE_SPMM_ALG_DEFAULT, &of_spmm));
     printf("buffers: SpMV %zu, SpMM %zu bytes\n", of_spmv, of_spmm);
-    CHECK(cudaMalloc(&buffer, of_spmv + of_spmm + 1));
+    CHECK(cudaMalloc(&buffer, of_spmv + of_many + of_spmm + 1));
     measure("cusparseSpMV", spmv);
+    measure("cusparseSpMV, 100,000", spmv_of_many);
     measure("cusparseSpMM, N = 32", spmm);
     CHECK(cusparseDestroy(handle));
     return 0;

@@ -1,7 +1,12 @@
 /* What programs do with cuSPARSE that a library in front of it might get wrong. One line a trap,
- * and the exit code 1 if one has failed. It is right with cuSPARSE alone, too: run it with and
- * without the drop-in preloaded, and with TARSIA_CUSPARSE=force. The last line is a hash of the
- * bits of all results that have the same bits each time, to compare runs of the same library with.
+ * and the exit code 1 if one has failed. Lines of "right" or "other" are of what cuSPARSE does not
+ * promise: they fail nothing, but should be the same with and without the drop-in. It is right with
+ * cuSPARSE alone, too: run it with and without the drop-in preloaded, and with
+ * TARSIA_CUSPARSE=force. The last line but one is a hash of the bits of all results that have the
+ * same bits each time, to compare runs of the same library with.
+ *
+ * With the argument `views` it computes products of descriptors that say less than the arrays have,
+ * which may end it.
  *
  * cc -std=c11 -O1 traps.c -I$CUDA/include -L$CUDA/lib64 -lcusparse -lcudart -lm -lpthread -ldl
  */
@@ -54,6 +59,17 @@ static void trap(const char *name, int is_right) {
     printf("%s %s\n", is_right ? "ok    " : "FAILED", name);
     fflush(stdout);
     failures += !is_right;
+}
+
+/* What cuSPARSE does not promise: to compare with cuSPARSE alone. It fails nothing. */
+static void note(const char *name, int is_right) {
+    cudaError_t error = cudaDeviceSynchronize();
+    if (error != cudaSuccess) {
+        printf("FAILED %s: %s\n", name, cudaGetErrorString(error));
+        exit(1);
+    }
+    printf("%s %s\n", is_right ? "right " : "other ", name);
+    fflush(stdout);
 }
 
 static double drawn(uint64_t *state) {
@@ -677,6 +693,88 @@ static void matrices(cusparseHandle_t handle, const Matrix *m, const Dense *b, D
     end_product(&p);
 }
 
+/* COO whose entries are in no order, and a buffer that was asked for with fewer columns. */
+static void orders_and_buffers(cusparseHandle_t handle, const Matrix *m, const Dense *b, Dense *c) {
+    const double one = 1, zero = 0;
+    Matrix mixed = *m;
+    size_t bytes = (size_t)m->nnz * sizeof(int);
+    mixed.row_of = malloc(bytes), mixed.columns = malloc(bytes);
+    mixed.values = malloc((size_t)m->nnz * sizeof(double));
+    /* 7919 is prime, and does not divide nnz: every entry has one place. */
+    for (int at = 0; at < m->nnz; ++at) {
+        int to = (int)((int64_t)at * 7919 % m->nnz);
+        mixed.row_of[to] = m->row_of[at], mixed.columns[to] = m->columns[at];
+        mixed.values[to] = m->values[at];
+    }
+    allocate(&mixed);
+    upload(&mixed);
+    for (int n = 1; n <= N; n += N - 1) {
+        cusparseSpMatDescr_t a;
+        SPARSE(cusparseCreateCoo(&a, m->rows, m->cols, m->nnz, mixed.d_row_of, mixed.d_columns,
+                                 mixed.d_values, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO,
+                                 CUDA_R_64F));
+        Dense part_b = *b, part_c = *c;
+        part_b.count = (size_t)COLS * (size_t)n;
+        part_c.count = (size_t)ROWS * (size_t)n;
+        Product p = spmm_of(handle, m, n, a, NON_TRANSPOSE, CUSPARSE_ORDER_COL, CUSPARSE_ORDER_COL,
+                            &part_b, &part_c);
+        SPARSE(spmm(handle, &p, &one, &zero));
+        note(n == 1 ? "SpMM, COO in no order, N = 1" : "SpMM, COO in no order, N = 33",
+             is_spmm(m, NON_TRANSPOSE, CUSPARSE_ORDER_COL, CUSPARSE_ORDER_COL, n, 1, &part_b, 0,
+                     &part_c));
+        end_product(&p);
+    }
+    release(&mixed);
+    free(mixed.row_of), free(mixed.columns), free(mixed.values);
+
+    for (int order = 0; order < 2; ++order) {
+        cusparseOrder_t by = order ? CUSPARSE_ORDER_ROW : CUSPARSE_ORDER_COL;
+        Product p = spmm_of(handle, m, 2, csr_of(m), NON_TRANSPOSE, by, by, b, c);
+        Product wide = spmm_of(handle, m, N, csr_of(m), NON_TRANSPOSE, by, by, b, c);
+        /* What a larger product was told is no matter: this buffer has what two columns need. */
+        char *buffer = wide.buffer;
+        wide.buffer = p.buffer;
+        Product other = wide;
+        SPARSE(cusparseDestroyDnMat(wide.c));
+        SPARSE(cusparseDestroyDnMat(wide.b));
+        int n = N - 1;
+        SPARSE(cusparseCreateDnMat(&other.b, m->cols, n, order ? n : m->cols, b->device, CUDA_R_64F,
+                                   by));
+        SPARSE(cusparseCreateDnMat(&other.c, m->rows, n, order ? n : m->rows, c->device, CUDA_R_64F,
+                                   by));
+        Dense part_b = *b, part_c = *c;
+        part_b.count = (size_t)COLS * (size_t)n;
+        part_c.count = (size_t)ROWS * (size_t)n;
+        SPARSE(spmm(handle, &other, &one, &zero));
+        trap(order ? "SpMM by rows, a buffer that was asked for with fewer columns"
+                   : "SpMM by columns, a buffer that was asked for with fewer columns",
+             is_spmm(m, NON_TRANSPOSE, by, by, n, 1, &part_b, 0, &part_c) && is_guarded(&p));
+        other.buffer = buffer;
+        end_product(&other);
+        end_product(&p);
+    }
+}
+
+/* Descriptors that say less than the arrays have: cuSPARSE asks for offsets that begin at the base
+ * and end at nnz. */
+static void views(cusparseHandle_t handle, const Matrix *m, const Dense *x, Dense *y) {
+    const double one = 1, zero = 0;
+    Matrix part = *m;
+    part.rows = ROWS / 2;
+    Dense half = *y;
+    half.count = ROWS / 2;
+    Product p = spmv_of(handle, &part, x, &half);
+    SPARSE(spmv(handle, &p, &one, &zero));
+    note("SpMV, nnz is more than the last offset", is_spmv(&part, 1, x, 0, &half));
+    end_product(&p);
+    part.offsets += ROWS / 2, part.d_offsets += ROWS / 2;
+    part.nnz = m->nnz - part.offsets[0];
+    p = spmv_of(handle, &part, x, &half);
+    SPARSE(spmv(handle, &p, &one, &zero));
+    note("SpMV, offsets that begin behind the base", is_spmv(&part, 1, x, 0, &half));
+    end_product(&p);
+}
+
 /* The same bits from call to call. */
 static void repeated(cusparseHandle_t handle, const Matrix *m, const Dense *x, const Dense *b,
                      const Dense *y, const Dense *c) {
@@ -708,7 +806,7 @@ static void repeated(cusparseHandle_t handle, const Matrix *m, const Dense *x, c
     end_product(&p), end_product(&q);
 }
 
-int main(void) {
+int main(int count, char **arguments) {
     Dl_info info;
     void *function = dlsym(RTLD_DEFAULT, "cusparseSpMV");
     if (function && dladdr(function, &info))
@@ -716,6 +814,13 @@ int main(void) {
     Matrix m = make(1);
     Dense x = dense(COLS, 2), y = dense(ROWS, 3);
     Dense b = dense((size_t)COLS * N, 4), c = dense((size_t)ROWS * N, 5);
+    if (count > 1 && strcmp(arguments[1], "views") == 0) {
+        cusparseHandle_t handle;
+        SPARSE(cusparseCreate(&handle));
+        views(handle, &m, &x, &y);
+        SPARSE(cusparseDestroy(handle));
+        return 0;
+    }
     /* Before any other handle has been used. */
     graph(&m, &x, &b, 1);
     graph(&m, &x, &b, 0);
@@ -728,6 +833,7 @@ int main(void) {
     threads(handle, &m, &x, &b);
     matrices(handle, &m, &b, &c);
     repeated(handle, &m, &x, &b, &y, &c);
+    orders_and_buffers(handle, &m, &b, &c);
     SPARSE(cusparseDestroy(handle));
     printf("bits %016llx\n", (unsigned long long)bits);
     printf("%d failures\n", failures);
