@@ -44,7 +44,7 @@ fn what_is_served_is_taken_and_right() {
         // COO is forwarded, whatever the order of its entries.
         let coo: u64 = count("forwarded: a format that is not taken").iter().sum();
         assert_eq!(spmv + spmm + coo, products(&with), "{:?}", with.messages);
-        assert!(spmv >= 100 && spmm >= 1000 && coo >= 100, "{spmv} {spmm} {coo}");
+        assert!(spmv >= 100 && spmm >= 800 && coo >= 100, "{spmv} {spmm} {coo}");
         with.message(&format!("{} taken", spmv + spmm));
         // cuSPARSE is asked for the size of every buffer.
         let sized = ["cusparseSpMV_bufferSize", "cusparseSpMM_bufferSize"];
