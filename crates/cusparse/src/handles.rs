@@ -26,6 +26,9 @@ pub struct Beside {
     /// Products of which a `bufferSize` function with this handle has answered what Tarsia needs. For any other a buffer
     /// may be too small, whatever was answered for the largest: a program may have asked with fewer columns.
     told: RwLock<HashSet<Shape>>,
+    /// What Tarsia needs could not be answered once, where the product may be taken later all the same: no buffer is relied
+    /// on any more.
+    untold: AtomicBool,
 }
 
 static HANDLES: RwLock<BTreeMap<usize, Arc<Beside>>> = RwLock::new(BTreeMap::new());
@@ -53,7 +56,7 @@ impl Beside {
                 None
             }
         };
-        Beside { direct, told: RwLock::default() }
+        Beside { direct, told: RwLock::default(), untold: AtomicBool::new(false) }
     }
 
     /// Notes that what Tarsia needs for a product was answered.
@@ -65,8 +68,16 @@ impl Beside {
         told.insert(*shape);
     }
 
+    /// Notes that what Tarsia needs for some product could not be answered.
+    pub fn fail_to_tell(&self) {
+        self.untold.store(true, Ordering::Relaxed);
+    }
+
     /// Whether a product's buffer has what Tarsia needs.
     pub fn is_told(&self, shape: &Shape) -> bool {
+        if self.untold.load(Ordering::Relaxed) {
+            return false;
+        }
         self.told.read().unwrap_or_else(PoisonError::into_inner).contains(shape)
     }
 
@@ -160,10 +171,14 @@ mod tests {
     use super::*;
     use crate::rules::{tests::shape, Dense};
 
+    fn beside_nothing() -> Beside {
+        Beside { direct: None, told: RwLock::default(), untold: AtomicBool::new(false) }
+    }
+
     /// That a larger product's buffer was asked for says nothing of a smaller one's.
     #[test]
     fn buffers_are_told_of_one_product_alone() {
-        let beside = Beside { direct: None, told: RwLock::default() };
+        let beside = beside_nothing();
         let of = |columns| {
             let dense = Some(Dense { columns, b_by_rows: true, c_by_rows: true });
             Shape { dense, ..shape() }
@@ -171,14 +186,16 @@ mod tests {
         assert!(!beside.is_told(&of(8)));
         beside.tell(&of(8));
         assert!(beside.is_told(&of(8)));
-        for other in [of(7), shape(), Shape { nnz: 1, ..of(8) }, Shape { is_preprocessed: true, ..of(8) }] {
+        for other in [of(7), shape(), Shape { nnz: 1, ..of(8) }] {
             assert!(!beside.is_told(&other), "{other:?}");
         }
+        beside.fail_to_tell();
+        assert!(!beside.is_told(&of(8)));
     }
 
     #[test]
     fn few_products_are_remembered() {
-        let beside = Beside { direct: None, told: RwLock::default() };
+        let beside = beside_nothing();
         for nnz in 0..3 * MOST_SHAPES as i64 {
             let shape = Shape { nnz, ..shape() };
             beside.tell(&shape);

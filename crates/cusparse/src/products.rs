@@ -2,6 +2,7 @@
 //! reason, before anything is done, and then cuSPARSE gets the call.
 
 use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
 use std::sync::OnceLock;
 
 use tarsia::facade::direct::{
@@ -15,7 +16,7 @@ use crate::catch;
 use crate::decision::{Decision, More, Outcome};
 use crate::getters::{getters, Getters};
 use crate::handles::{self, Beside};
-use crate::rules::{self, Dense, Shape};
+use crate::rules::{self, Dense, Preprocessed, Shape};
 use crate::settings::settings;
 
 /// cuSPARSE's numbers of algorithms: DEFAULT, CSR_ALG1, CSR_ALG2. Those for COO and sliced ELL are none for CSR and CSC.
@@ -28,7 +29,11 @@ pub fn spmv(call: &SpmvArguments) -> Result<Shape, Decision> {
     let getters = getters().ok_or(Outcome::NotDescribed)?;
     not_null(&[call.alpha, call.beta])?;
     let (problem, shape, x, y) = spmv_problem(getters, call)?;
-    take(getters, call.handle, &shape, (call.alpha, call.beta, call.last), |direct, call| {
+    let preprocessed = Preprocessed(handles::is_preprocessed(call.a));
+    decide_by_rule(&shape, preprocessed)?;
+    // cuSPARSE's own use of the buffer of a matrix that the program has preprocessed must not be disturbed.
+    let buffer = if preprocessed.0 { null_mut() } else { call.last };
+    take(getters, call.handle, &shape, (call.alpha, call.beta, buffer), |direct, call| {
         direct.spmv(call, &problem, &x, &y)
     })
 }
@@ -40,8 +45,9 @@ pub fn spmv_buffer_bytes(call: &SpmvArguments) -> Result<usize, Decision> {
     tell(getters, call.handle, &shape, |_| Ok(SPMV_BUFFER_BYTES))
 }
 
-/// The problem of a call, if its format, operation, types and algorithm are served, and no rule forwards it. alpha and
-/// beta, which say nothing of the size of a buffer, are not looked at: what is declined here is declined by both functions.
+/// The problem of a call, if its format, operation, types and algorithm are served. alpha, beta, and what the program has
+/// preprocessed, which say nothing of the size of a buffer, are not looked at: what is declined here is declined by both
+/// functions.
 fn spmv_problem(
     getters: &Getters,
     call: &SpmvArguments,
@@ -56,8 +62,7 @@ fn spmv_problem(
     in_place(&matrix, op)?;
     let (x, y) = (getters.vector(x, false)?, getters.vector(y, true)?);
     let types = types(OpKind::Spmv, [matrix.value_type(), x.value_type, y.value_type], compute)?;
-    let shape = Shape::new(&matrix, types, None, handles::is_preprocessed(a)).ok_or(Outcome::Format)?;
-    decide_by_rule(&shape)?;
+    let shape = Shape::new(&matrix, types, None).ok_or(Outcome::Format)?;
     Ok((SpmvProblem { op, a: matrix, types, value_updates: false }, shape, x, y))
 }
 
@@ -66,6 +71,11 @@ pub fn spmm(call: &SpmmArguments) -> Result<Shape, Decision> {
     let getters = getters().ok_or(Outcome::NotDescribed)?;
     not_null(&[call.alpha, call.beta])?;
     let (problem, shape, b, c) = spmm_problem(getters, call)?;
+    // The buffer holds what cuSPARSE has put there.
+    if handles::is_preprocessed(call.a) {
+        return Err(Outcome::Preprocessed.into());
+    }
+    decide_by_rule(&shape, Preprocessed(false))?;
     take(getters, call.handle, &shape, (call.alpha, call.beta, call.last), |direct, call| {
         direct.spmm(call, &problem, &b, &c)
     })
@@ -94,13 +104,8 @@ fn spmm_problem(
     in_place(&matrix, op)?;
     let (b, c) = (getters.matrix(b, false)?, getters.matrix(c, true)?);
     let types = types(OpKind::Spmm, [matrix.value_type(), b.value_type, c.value_type], compute)?;
-    // The buffer holds what cuSPARSE has put there.
-    if handles::is_preprocessed(a) {
-        return Err(Outcome::Preprocessed.into());
-    }
     let dense = Dense::new(c.cols, (op_b, b.order), c.order);
-    let shape = Shape::new(&matrix, types, Some(dense), false).ok_or(Outcome::Format)?;
-    decide_by_rule(&shape)?;
+    let shape = Shape::new(&matrix, types, Some(dense)).ok_or(Outcome::Format)?;
     let problem = SpmmProblem {
         op,
         op_b,
@@ -130,8 +135,7 @@ fn take(
         stream,
         pointer_mode: getters.pointer_mode(handle)?,
         scalars: (Address::new(alpha), Address::new(beta)),
-        // cuSPARSE's own use of the buffer of a matrix that the program has preprocessed must not be disturbed.
-        buffer: match !shape.is_preprocessed && beside.is_told(shape) {
+        buffer: match beside.is_told(shape) {
             true => Address::new(buffer),
             false => Address::NULL,
         },
@@ -152,13 +156,28 @@ fn tell(
     shape: &Shape,
     bytes: impl FnOnce(&Direct) -> Result<usize, Decision>,
 ) -> Result<usize, Decision> {
+    decide_by_rule(shape, Preprocessed(false))?;
     let beside: &Beside = &*handles::beside(handle)?;
-    let bytes = bytes(beside.direct()?)?;
+    let told = catch(|| bytes(beside.direct()?)).unwrap_or_else(|| Err(Outcome::Refused.into()));
+    let bytes = match told {
+        Ok(bytes) => bytes,
+        Err(declined) => {
+            // What is not supported never is.
+            if !is_unsupported(&declined) {
+                beside.fail_to_tell();
+            }
+            return Err(declined);
+        }
+    };
     beside.tell(shape);
     if let Ok(stream) = getters.stream(handle) {
         let _ = beside.prepared(stream);
     }
     Ok(bytes)
+}
+
+fn is_unsupported(declined: &Decision) -> bool {
+    matches!(&declined.more, More::Error(error) if error.status == Status::NotSupported)
 }
 
 fn not_null(pointers: &[*const c_void]) -> Result<(), Outcome> {
@@ -209,8 +228,8 @@ fn types(of: OpKind, [a, x, y]: [DataType; 3], compute: c_int) -> Result<Types, 
     Ok(Types { compute, ..plain })
 }
 
-fn decide_by_rule(shape: &Shape) -> Result<(), Decision> {
-    match rules::slower(shape).filter(|_| !settings().is_forced()) {
+fn decide_by_rule(shape: &Shape, preprocessed: Preprocessed) -> Result<(), Decision> {
+    match rules::slower(shape, preprocessed).filter(|_| !settings().is_forced()) {
         Some(why) => Err(Decision { outcome: Outcome::Slower, more: More::Rule(*shape, why) }),
         None => Ok(()),
     }

@@ -30,7 +30,7 @@ impl Dense {
     }
 }
 
-/// A product, as rules see it, and as the size of its buffer depends on it.
+/// A product, as rules see it. The size of its buffer depends on nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// Rows of op(A).
@@ -45,16 +45,14 @@ pub struct Shape {
     pub types: Types,
     /// Of an SpMM; `None`: SpMV.
     pub dense: Option<Dense>,
-    /// The program has had cuSPARSE preprocess A.
-    pub is_preprocessed: bool,
 }
 
 impl Shape {
     /// Of a matrix whose rows of op(A) are contiguous; `None`: it is in another format than CSR and CSC.
-    pub fn new(a: &SparseMatrix, types: Types, dense: Option<Dense>, is_preprocessed: bool) -> Option<Self> {
+    pub fn new(a: &SparseMatrix, types: Types, dense: Option<Dense>) -> Option<Self> {
         let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &a.arrays else { return None };
         let &Compressed { major: rows, minor: cols, nnz, offset_type, index_type, .. } = m;
-        Some(Shape { rows, cols, nnz, indices: [offset_type, index_type], types, dense, is_preprocessed })
+        Some(Shape { rows, cols, nnz, indices: [offset_type, index_type], types, dense })
     }
 
     /// `1000 × 900, 12345 entries, N = 32, B by columns, C by rows, A fp32, …`.
@@ -68,10 +66,14 @@ impl Shape {
     }
 }
 
+/// The program has had cuSPARSE preprocess A.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preprocessed(pub bool);
+
 /// A condition under which cuSPARSE is faster.
 struct Rule {
     /// Whether a product meets it.
-    is_met: fn(&Shape) -> bool,
+    is_met: fn(&Shape, Preprocessed) -> bool,
     /// What was measured, and where it is written.
     why: &'static str,
 }
@@ -79,15 +81,15 @@ struct Rule {
 /// All rules; the first that is met says why. To fill in: one line for each, with the figure in `why`.
 const RULES: &[Rule] = &[
     Rule {
-        is_met: |shape| shape.dense.is_none() && shape.is_preprocessed,
+        is_met: |shape, preprocessed| shape.dense.is_none() && preprocessed.0,
         why: "SpMV after preprocess: 0.97 (fp64), 0.89 (fp32), 1.00 (fp16) of cuSPARSE's speed in the mean, H100",
     },
     Rule {
-        is_met: |shape| shape.dense.is_some() && shape.nnz <= 100_000,
+        is_met: |shape, _| shape.dense.is_some() && shape.nnz <= 100_000,
         why: "SpMM with up to 100,000 entries: 0.65 to 0.85, H100 (benches/NOTES.md, SpMM without analysis)",
     },
     Rule {
-        is_met: |shape| {
+        is_met: |shape, _| {
             shape.dense.is_some_and(|dense| dense.columns <= 8 && !dense.b_by_rows && !dense.c_by_rows)
         },
         why: "SpMM by columns with N <= 8: 0.46 to 0.7, H100 (benches/NOTES.md, SpMM without analysis)",
@@ -95,8 +97,8 @@ const RULES: &[Rule] = &[
 ];
 
 /// Why cuSPARSE is faster for a product, if a rule says so.
-pub fn slower(shape: &Shape) -> Option<&'static str> {
-    RULES.iter().find(|rule| (rule.is_met)(shape)).map(|rule| rule.why)
+pub fn slower(shape: &Shape, preprocessed: Preprocessed) -> Option<&'static str> {
+    RULES.iter().find(|rule| (rule.is_met)(shape, preprocessed)).map(|rule| rule.why)
 }
 
 #[cfg(test)]
@@ -114,25 +116,27 @@ pub mod tests {
             indices: [IndexType::I32; 2],
             types: Types { a: real, x: real, y: real, compute: ComputeType::R64F },
             dense: None,
-            is_preprocessed: false,
         }
     }
 
+    const PLAIN: Preprocessed = Preprocessed(false);
     const BY_COLUMNS: Dense = Dense { columns: 32, b_by_rows: false, c_by_rows: false };
 
     #[test]
     fn what_no_rule_names_is_taken() {
         for dense in [None, Some(BY_COLUMNS), Some(Dense { columns: 1, b_by_rows: true, c_by_rows: true })] {
-            assert_eq!(slower(&Shape { dense, ..shape() }), None);
+            assert_eq!(slower(&Shape { dense, ..shape() }, PLAIN), None);
         }
         // Few entries are a matter of SpMM's.
-        assert_eq!(slower(&Shape { nnz: 10, ..shape() }), None);
+        assert_eq!(slower(&Shape { nnz: 10, ..shape() }, PLAIN), None);
     }
 
     #[test]
     fn rules_hold_up_to_their_limits() {
-        let why = |shape: Shape| slower(&shape).unwrap_or_default();
-        assert!(why(Shape { is_preprocessed: true, ..shape() }).starts_with("SpMV after preprocess"));
+        let why = |shape: Shape| slower(&shape, PLAIN).unwrap_or_default();
+        assert!(slower(&shape(), Preprocessed(true))
+            .unwrap_or_default()
+            .starts_with("SpMV after preprocess"));
         let dense = Some(BY_COLUMNS);
         assert!(why(Shape { nnz: 100_000, dense, ..shape() }).contains("100,000 entries"));
         assert_eq!(why(Shape { nnz: 100_001, dense, ..shape() }), "");
