@@ -440,6 +440,43 @@ impl Handle {
         })
     }
 
+    /// Runs `f`, which only launches, with a workspace of so many bytes: the handle's where it is large enough, else
+    /// what the caller lends for this call, which may be too small or nothing.
+    ///
+    /// A graph into which the stream is captured gets nothing of the handle's, since it may run beside later calls: the
+    /// first `counter_bytes` of what is lent are its counters, set to zero whenever it runs, and the rest its
+    /// workspace. Where that is not enough, it has neither. A call without workspace leaves no event behind, as
+    /// nothing has to be in order with it.
+    pub fn with_lent<R>(
+        &self,
+        lent: Workspace,
+        (bytes, counter_bytes): (usize, usize),
+        f: impl FnOnce(&Context) -> Result<R>,
+    ) -> Result<R> {
+        if bytes == 0 {
+            return f(&self.context());
+        }
+        self.enqueue(|mut cx, enqueuing| {
+            if let Enqueuing::Captured(_) = enqueuing {
+                if lent.bytes >= bytes.saturating_add(counter_bytes) {
+                    self.backend.clear_in_order(&cx, lent.address, counter_bytes)?;
+                    cx.counters = lent.address;
+                    cx.workspace = lent.after(counter_bytes);
+                }
+                return f(&cx);
+            }
+            let scratch = self.scratch()?;
+            let _entry = Entry::new(self.workspace_object(), Access::Exclusive);
+            enqueuing.having(&self.in_flight, &*self.backend)?;
+            cx.workspace = scratch.workspace();
+            if cx.workspace.bytes < bytes {
+                cx.workspace = lent;
+            }
+            cx.counters = scratch.base.as_ref().map_or(Address::NULL, Block::address);
+            f(&cx)
+        })
+    }
+
     /// Returns the size in bytes of the workspace that calls get now.
     pub fn workspace_bytes(&self) -> Result<usize> {
         Ok(self.scratch()?.workspace().bytes)

@@ -48,6 +48,9 @@ pub use crate::types::Address;
 pub use crate::backend::cuda::testing::{fill, Gate, Graph, Stream};
 pub use crate::backend::cuda::ONCE_WORKSPACE_BYTES;
 
+// Products of arrays as other libraries' descriptors have them, a module with its operands: the drop-in for cuSPARSE.
+pub use crate::direct;
+
 // Number of devices. User: the drop-in for cuSPARSE.
 pub use crate::backend::cuda::device::count as count_devices;
 

@@ -5,6 +5,7 @@
 //! Modules:
 //! - [`capi`]: the C functions, one file per C object or operation
 //! - `context`, `plan`: handles and plans, with the states of a plan
+//! - `direct`: products without a plan and without descriptors, for the drop-in for cuSPARSE
 //! - `operation`: SpMV, SpMM and SpGEMM, and the trait that another operation would have to implement
 //! - `inside`: record of a thread's running calls, for callbacks that call the library again
 //! - `algorithm`: the table of algorithms with the formats, types and backends of each
@@ -28,6 +29,8 @@ mod backend;
 pub mod capi;
 mod checksum;
 mod context;
+#[doc(hidden)]
+pub mod direct;
 mod error;
 #[doc(hidden)]
 pub mod facade;

@@ -66,6 +66,15 @@ pub trait Backend: Operations + Send + Sync {
     fn is_capturing(&self, _stream: Address) -> Result<bool> {
         Ok(false)
     }
+    /// Whether the calling thread's current context is the backend's.
+    fn is_current(&self) -> bool {
+        true
+    }
+    /// Sets memory to zero bytes in the order of the stream. Asynchronous and capturable.
+    fn clear_in_order(&self, _cx: &Context, address: Address, bytes: usize) -> Result<()> {
+        memory::copy::clear(address, bytes);
+        Ok(())
+    }
     /// Returns `INVALID_STATE` in a child process that `fork` made after the backend had been used, if the
     /// backend does not work there.
     fn check_process(&self) -> Result<()> {

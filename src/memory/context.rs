@@ -41,6 +41,11 @@ pub struct Workspace {
 }
 
 impl Workspace {
+    /// What is left of it behind so many bytes, which it has.
+    pub fn after(&self, bytes: usize) -> Self {
+        Workspace { address: self.address.offset(bytes), bytes: self.bytes - bytes }
+    }
+
     /// Returns an error if the workspace has less than `needed` bytes.
     pub fn require(&self, needed: usize) -> Result<()> {
         if self.bytes >= needed {

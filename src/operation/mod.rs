@@ -209,6 +209,15 @@ impl<O: Operation> Planned<O> {
         Ok(Planned { problem, compute: asked.compute, rows, executor: None, more })
     }
 
+    /// Of a problem whose format and types the table of algorithms is known to have, for products without analysis.
+    pub fn known(mut problem: O::Problem) -> Self {
+        let types = O::parts(&mut problem).types;
+        let asked = *types;
+        *types = asked.plain();
+        O::note_pedantic(&mut problem, asked.compute.is_pedantic());
+        Planned { problem, compute: asked.compute, rows: Vec::new(), executor: None, more: O::default() }
+    }
+
     /// Returns the value and compute types that the user asked for.
     fn types(&self) -> Types {
         let mut problem = self.problem;

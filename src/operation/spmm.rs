@@ -325,6 +325,13 @@ impl Planned<Spmm> {
         backend.spmm_once_bytes(problem)
     }
 
+    /// Checks all arguments of the product without analysis.
+    pub fn check_once(&self, scalars: ScalarsAt, b: &DenseMatrix, c: &DenseMatrix) -> Result<()> {
+        self.problem.a.require_arrays("A")?;
+        self.check(b, c, "C")?;
+        check_scalars(self.problem.types.compute, scalars, "C", &c.lines())
+    }
+
     /// Computes the product without analysis, after [`Self::once_bytes`].
     pub fn once(
         &self,

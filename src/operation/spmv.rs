@@ -34,6 +34,10 @@ pub trait SpmvBackend {
         choice: &Choice,
         surveyed: Option<&Surveyed>,
     ) -> Result<Box<dyn SpmvExecutor>>;
+    /// Bytes of workspace that [`Self::spmv_once`] needs for this problem: [`Backend::once_workspace_bytes`] at most.
+    fn spmv_once_bytes(&self, _problem: &SpmvProblem) -> usize {
+        0
+    }
     /// Computes y = alpha · op(A) · x + beta · y without analysis, for a matrix that is read in place. Like a
     /// plan's execute it only launches kernels, and it uses a workspace of [`Backend::once_workspace_bytes`].
     /// The pattern is not validated. Returns false if the backend cannot do this.

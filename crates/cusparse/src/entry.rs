@@ -4,10 +4,12 @@
 //! registers back and jumps there, so that the function gets the arguments, the stack and the return address that
 //! the program's call made. No signature is needed for that, and none would do: versions of cuSPARSE have given one
 //! name different ones (`cusparseSpMVOp_createDescr` has 8 arguments in 12.7.2, 9 in 12.7.10, 10 in 12.9.4), and calls
-//! of versions that are not known yet must reach cuSPARSE whole, too.
+//! of versions that are not known yet must reach cuSPARSE whole, too. A call that is taken goes to a function that
+//! returns the status which [`enter`] gives.
 
 use std::ffi::{c_int, c_void};
 
+use crate::arguments::Frame;
 use crate::catch;
 use crate::decision;
 use crate::functions::{with_functions, Function};
@@ -18,12 +20,27 @@ const NOT_INITIALIZED: c_int = 1;
 /// `CUSPARSE_STATUS_NOT_SUPPORTED`
 const NOT_SUPPORTED: c_int = 10;
 
-extern "C" fn not_initialized() -> c_int {
-    NOT_INITIALIZED
+/// Where a call goes on, as `route` gets it in two registers.
+#[repr(C)]
+pub struct Next {
+    address: *const c_void,
+    /// What [`answer`] returns; nothing to other functions.
+    status: usize,
 }
 
-extern "C" fn not_supported() -> c_int {
-    NOT_SUPPORTED
+impl Next {
+    fn answer(status: c_int) -> Self {
+        Next { address: answer as *const c_void, status: status as u32 as usize }
+    }
+}
+
+/// Returns the status that `route` has left.
+#[unsafe(naked)]
+extern "C" fn answer() {
+    #[cfg(target_arch = "x86_64")]
+    std::arch::naked_asm!("endbr64", "ret");
+    #[cfg(target_arch = "aarch64")]
+    std::arch::naked_asm!("hint #34", "mov w0, w17", "ret");
 }
 
 /// Makes the exported functions.
@@ -89,8 +106,10 @@ pub extern "C" fn route() {
         "movsd [rsp + 96], xmm6",
         "movsd [rsp + 104], xmm7",
         "mov rdi, r11",
+        "mov rsi, rsp",
         "call {enter}",
         "mov r11, rax",
+        "mov rax, rdx",
         "movsd xmm7, [rsp + 104]",
         "movsd xmm6, [rsp + 96]",
         "movsd xmm5, [rsp + 88]",
@@ -137,8 +156,10 @@ pub extern "C" fn route() {
         "stp d4, d5, [sp, #112]",
         "stp d6, d7, [sp, #128]",
         "mov w0, w17",
+        "mov x1, sp",
         "bl {enter}",
         "mov x16, x0",
+        "mov x17, x1",
         "ldp d6, d7, [sp, #128]",
         "ldp d4, d5, [sp, #112]",
         "ldp d2, d3, [sp, #96]",
@@ -157,14 +178,19 @@ pub extern "C" fn route() {
     )
 }
 
-/// The address that the call of a function goes on to. A panic ends here: the call is forwarded if it can be.
-extern "C" fn enter(number: usize) -> *const c_void {
+/// Where the call of a function goes on; `saved` is what `route` has saved. A panic ends here: the call is forwarded if it
+/// can be.
+extern "C" fn enter(number: usize, saved: *const u64) -> Next {
     let function = Function::ALL[number];
     let real = catch(|| real::find(function)).unwrap_or(Err(Missing::Library));
-    catch(|| decision::note(function, real));
+    // SAFETY: `route` keeps what it has saved until this returns. Only those arguments are read that the function has.
+    let frame = unsafe { Frame::new(saved) };
+    if let Some(Some(status)) = catch(|| decision::decide(function, real, frame)) {
+        return Next::answer(status);
+    }
     match real {
-        Ok(address) => address.as_ptr(),
-        Err(Missing::Library) => not_initialized as *const c_void,
-        Err(Missing::Function) => not_supported as *const c_void,
+        Ok(address) => Next { address: address.as_ptr(), status: 0 },
+        Err(Missing::Library) => Next::answer(NOT_INITIALIZED),
+        Err(Missing::Function) => Next::answer(NOT_SUPPORTED),
     }
 }

@@ -1,12 +1,19 @@
 //! libtarsia_cusparse.so: functions of cuSPARSE's names, which programs call in cuSPARSE's place when this library is
 //! preloaded or linked in front of it. docs/drop-in.md is the user's page.
 //!
-//! This version takes no call: each goes on to the real cuSPARSE as it came, and a summary says what was called.
+//! Products of some calls are computed by Tarsia; every other call goes on to the real cuSPARSE as it came, and a summary
+//! says what was called. Any call can be forwarded at any time: objects stay cuSPARSE's own, and what Tarsia keeps beside
+//! them says nothing of what is in the program's arrays.
 //!
 //! - `functions`: cuSPARSE's functions that come this way
 //! - `entry`: the exported functions. Each asks `decision`, and then jumps to the address that it is given
+//! - `arguments`: a call's arguments, as registers and stack hold them
 //! - `real`: the real cuSPARSE of this process
-//! - `decision`: why a call is forwarded
+//! - `getters`: what its objects say of themselves
+//! - `decision`: what becomes of a call, and why
+//! - `rules`: which products cuSPARSE computes faster, so that calls that could be taken are forwarded
+//! - `products`: calls that are taken: cuSPARSE's arguments as Tarsia's, and Tarsia's products
+//! - `handles`: what is kept beside cuSPARSE's handles and descriptors
 //! - `settings`: the environment variables
 //! - `summary`: how often what was called, told at exit
 //! - `messages`: lines on stderr
@@ -20,16 +27,24 @@ compile_error!("the drop-in for cuSPARSE is for Linux on x86-64 and AArch64");
 #[cfg(panic = "abort")]
 compile_error!("the drop-in needs panic = \"unwind\": a panic in it must not end the program");
 
+#[allow(unsafe_code)]
+mod arguments;
+#[allow(unsafe_code)]
 mod decision;
 #[allow(unsafe_code)]
 mod entry;
 mod functions;
 #[allow(unsafe_code)]
+mod getters;
+mod handles;
+#[allow(unsafe_code)]
 mod load;
 #[allow(unsafe_code)]
 mod messages;
+mod products;
 #[allow(unsafe_code)]
 mod real;
+mod rules;
 mod settings;
 mod summary;
 

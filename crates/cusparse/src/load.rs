@@ -1,6 +1,6 @@
 //! What the loader runs when the library is loaded and when the process exits.
 
-use crate::{catch, settings, summary};
+use crate::{catch, handles, settings, summary};
 
 #[used]
 #[link_section = ".init_array"]
@@ -9,6 +9,7 @@ static LOADED: extern "C" fn() = {
         catch(settings::settings);
         extern "C" fn forked() {
             catch(summary::forget);
+            catch(handles::forked);
         }
         // SAFETY: the function may run in a child, as it only stores to atomics, and it stays where it is: the library
         // is linked with -z nodelete. Where there is no memory for it a child's summary counts its parent's calls.

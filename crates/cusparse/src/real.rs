@@ -45,7 +45,7 @@ pub fn find(function: Function) -> Result<NonNull<c_void>, Missing> {
     }
     let cusparse = cusparse().ok_or(Missing::Library)?;
     let name = CStr::from_bytes_with_nul(function.c_name().as_bytes()).map_err(|_| Missing::Function)?;
-    let address = symbol(cusparse.handle, name).ok_or(Missing::Function)?;
+    let address = cusparse.function(name).ok_or(Missing::Function)?;
     slot.store(address.as_ptr(), Ordering::Release);
     Ok(address)
 }
@@ -92,6 +92,11 @@ fn look_for_cusparse() -> Option<Cusparse> {
 }
 
 impl Cusparse {
+    /// The address of a function of it.
+    pub fn function(&self, name: &CStr) -> Option<NonNull<c_void>> {
+        symbol(self.handle, name)
+    }
+
     /// `None`: there is no cuSPARSE behind the handle, but, say, this library under cuSPARSE's name.
     fn at(handle: *mut c_void) -> Option<Self> {
         let get_property = symbol(handle, c"cusparseGetProperty")?;

@@ -1,4 +1,4 @@
-//! The environment variables `TARSIA_CUSPARSE` and `TARSIA_CUSPARSE_TAKE`.
+//! The environment variables `TARSIA_CUSPARSE`, `TARSIA_CUSPARSE_TAKE`, `TARSIA_CUSPARSE_FP32`, and one for tests.
 
 use std::sync::OnceLock;
 
@@ -16,6 +16,8 @@ pub enum Mode {
     Summary,
     /// Each call is told, and the summary.
     Trace,
+    /// The summary; every call that can be taken is, whatever rules say.
+    Force,
 }
 
 /// What the environment asks for.
@@ -24,8 +26,19 @@ pub struct Settings {
     pub mode: Mode,
     /// The operations whose calls may be taken.
     pub take: Vec<Operation>,
+    /// Products of 32 bits need not be sums of IEEE operations alone.
+    pub fast_fp32: bool,
+    /// For tests without a device: products are computed by the host, on host memory, as cuSPARSE's stand-in has it.
+    pub on_host: bool,
     /// What is wrong with the variables.
     pub problems: Vec<String>,
+}
+
+impl Settings {
+    /// Whether rules that forward what cuSPARSE does faster are passed over.
+    pub fn is_forced(&self) -> bool {
+        self.mode == Mode::Force
+    }
 }
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
@@ -34,22 +47,24 @@ static SETTINGS: OnceLock<Settings> = OnceLock::new();
 pub fn settings() -> &'static Settings {
     SETTINGS.get_or_init(|| {
         let variable = |name: &str| std::env::var_os(name).unwrap_or_default().to_string_lossy().into_owned();
-        read(&variable("TARSIA_CUSPARSE"), &variable("TARSIA_CUSPARSE_TAKE"))
+        let of_products = [variable("TARSIA_CUSPARSE_FP32"), variable("TARSIA_CUSPARSE_TEST_ON_HOST")];
+        read(&variable("TARSIA_CUSPARSE"), &variable("TARSIA_CUSPARSE_TAKE"), &of_products)
     })
 }
 
-/// What the two variables' texts ask for; an empty one is as none.
-fn read(mode: &str, take: &str) -> Settings {
+/// What the variables' texts ask for; an empty one is as none.
+fn read(mode: &str, take: &str, [fp32, on_host]: &[String; 2]) -> Settings {
     let mut problems = Vec::new();
     let mode = match mode.trim() {
         "" => Mode::Quiet,
         "off" => Mode::Off,
         "summary" => Mode::Summary,
         "trace" => Mode::Trace,
+        "force" => Mode::Force,
         other => {
             let other = beginning(other);
             problems.push(format!(
-                "TARSIA_CUSPARSE is `{other}`: it can be off, summary or trace; as if it were not set"
+                "TARSIA_CUSPARSE is `{other}`: it can be off, summary, trace or force; as if it were not set"
             ));
             Mode::Quiet
         }
@@ -67,7 +82,18 @@ fn read(mode: &str, take: &str) -> Settings {
     }
     let all = take.trim().is_empty();
     let take = Operation::ALL.into_iter().filter(|operation| all || taken.contains(operation)).collect();
-    Settings { mode, take, problems }
+    let fast_fp32 = match fp32.trim() {
+        "" | "pedantic" => false,
+        "fast" => true,
+        other => {
+            let other = beginning(other);
+            problems.push(format!(
+                "TARSIA_CUSPARSE_FP32 is `{other}`: it can be pedantic or fast; as if it were not set"
+            ));
+            false
+        }
+    };
+    Settings { mode, take, fast_fp32, on_host: on_host.trim() == "1", problems }
 }
 
 /// The beginning of a text that may have any length.
@@ -79,19 +105,31 @@ fn beginning(text: &str) -> String {
 mod tests {
     use super::*;
 
+    /// Of the first two variables.
+    fn read(mode: &str, take: &str) -> Settings {
+        super::read(mode, take, &Default::default())
+    }
+
     #[test]
     fn what_is_not_set_asks_for_nothing() {
         for blank in ["", "  "] {
             let settings = read(blank, blank);
-            let expected =
-                Settings { mode: Mode::Quiet, take: Operation::ALL.to_vec(), problems: Vec::new() };
+            let expected = Settings {
+                mode: Mode::Quiet,
+                take: Operation::ALL.to_vec(),
+                fast_fp32: false,
+                on_host: false,
+                problems: Vec::new(),
+            };
             assert_eq!(settings, expected);
         }
     }
 
     #[test]
     fn modes_have_names() {
-        for (text, mode) in [("off", Mode::Off), (" summary ", Mode::Summary), ("trace", Mode::Trace)] {
+        for (text, mode) in
+            [("off", Mode::Off), (" summary ", Mode::Summary), ("trace", Mode::Trace), ("force", Mode::Force)]
+        {
             assert_eq!(read(text, ""), Settings { mode, ..read("", "") }, "{text}");
         }
         for text in ["OFF", "1", "off,trace"] {
@@ -100,6 +138,14 @@ mod tests {
             assert_eq!(settings.problems.len(), 1, "{text}");
             assert!(settings.problems[0].contains(text), "{}", settings.problems[0]);
         }
+    }
+
+    #[test]
+    fn fp32_is_pedantic_unless_it_is_to_be_fast() {
+        let of = |text: &str| super::read("", "", &[text.to_string(), String::new()]);
+        assert_eq!((of("fast").fast_fp32, of(" pedantic ").fast_fp32), (true, false));
+        let wrong = of("tf32");
+        assert!(!wrong.fast_fp32 && wrong.problems[0].contains("`tf32`"), "{wrong:?}");
     }
 
     #[test]

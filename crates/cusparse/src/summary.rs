@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::decision::{version, Outcome};
+use crate::decision::{version, Fate, Outcome};
 use crate::functions::Function;
 use crate::messages;
 use crate::real;
@@ -33,7 +33,7 @@ pub fn tell() {
         return;
     }
     messages::problems();
-    if matches!(settings.mode, Mode::Summary | Mode::Trace) {
+    if matches!(settings.mode, Mode::Summary | Mode::Trace | Mode::Force) {
         let lines = text(settings, &counts);
         messages::lines(lines.iter().map(String::as_str));
     }
@@ -45,13 +45,13 @@ fn counts() -> impl Iterator<Item = (Function, Outcome, u64)> {
             let calls = calls.load(Ordering::Relaxed);
             (calls > 0).then_some((function, outcome, calls))
         };
-        Outcome::ALL.into_iter().zip(calls).filter_map(of_outcome)
+        Outcome::ALL.iter().copied().zip(calls).filter_map(of_outcome)
     })
 }
 
 fn text(settings: &Settings, counts: &[(Function, Outcome, u64)]) -> Vec<String> {
-    let sum = |forwarded: bool| -> u64 {
-        let counted = counts.iter().filter(|(_, outcome, _)| outcome.is_forwarded() == forwarded);
+    let sum = |fate: Fate| -> u64 {
+        let counted = counts.iter().filter(|(_, outcome, _)| outcome.fate() == fate);
         counted.map(|(_, _, calls)| calls).sum()
     };
     if counts.is_empty() {
@@ -66,7 +66,12 @@ fn text(settings: &Settings, counts: &[(Function, Outcome, u64)]) -> Vec<String>
     let take = if take.is_empty() { "nothing".to_string() } else { take.join(",") };
     let mut lines = vec![
         format!("summary: {}; may take {take}", cusparse.as_deref().unwrap_or("no cuSPARSE")),
-        format!("summary: 0 taken, {} forwarded, {} answered with an error", sum(true), sum(false)),
+        format!(
+            "summary: {} taken, {} forwarded, {} answered with an error",
+            sum(Fate::Taken),
+            sum(Fate::Forwarded),
+            sum(Fate::Failed)
+        ),
     ];
     lines.extend(counts.iter().map(|(function, outcome, calls)| {
         format!("summary: {calls:>9} {} {}", function.name(), outcome.text())

@@ -75,6 +75,9 @@ const HOST_PAGE_TABLES: i32 = 100;
 /// it.
 pub struct Device {
     context: Address,
+    /// The number of the context, of which a process has no second.
+    id: u64,
+    is_primary: OnceCell<bool>,
     ordinal: i32,
     properties: Properties,
     machine: Machine,
@@ -168,6 +171,8 @@ impl Device {
         let properties = Properties::read(ordinal)?;
         let device = Arc::new(Device {
             context,
+            id,
+            is_primary: OnceCell::new(),
             ordinal,
             modules: Modules::new(properties.capability)?,
             machine: Machine::of_device(&properties.attributes()),
@@ -190,6 +195,32 @@ impl Device {
         // hold a reference.
         check(unsafe { driver::cuCtxPushCurrent_v2(driver::raw(self.context)) }, "cuCtxPushCurrent")?;
         Ok(Entered { _private: () })
+    }
+
+    /// Whether the calling thread's current context is the device's. A thread without one has the primary context of
+    /// device 0 as soon as it calls the CUDA runtime.
+    pub fn is_current(&self) -> bool {
+        let (mut context, mut id): (Raw, u64) = (std::ptr::null_mut(), 0);
+        // SAFETY: `context` is valid for a write.
+        if unsafe { driver::cuCtxGetCurrent(&mut context) } != 0 {
+            return false;
+        }
+        if context.is_null() {
+            return self.ordinal == 0 && self.is_primary();
+        }
+        // SAFETY: the context is current, so that it lives, and `id` is valid for a write.
+        let code = unsafe { driver::cuCtxGetId(context, &mut id) };
+        code == 0 && Address::new(context) == self.context && id == self.id
+    }
+
+    /// Whether its context is the primary one. Asked once: the reference that the driver gives is kept for good.
+    fn is_primary(&self) -> bool {
+        *self.is_primary.get_or_init(|| {
+            let mut context: Raw = std::ptr::null_mut();
+            // SAFETY: `context` is valid for a write.
+            let code = unsafe { driver::cuDevicePrimaryCtxRetain(&mut context, self.ordinal) };
+            code == 0 && Address::new(context) == self.context
+        })
     }
 
     /// Number of the device.

@@ -132,6 +132,15 @@ impl Backend for Cuda {
         self.device.enter().map(drop)
     }
 
+    fn is_current(&self) -> bool {
+        self.device.is_current()
+    }
+
+    fn clear_in_order(&self, cx: &Context, address: Address, bytes: usize) -> Result<()> {
+        let _entered = self.device.enter()?;
+        memory::zero(address, bytes, cx.stream)
+    }
+
     fn last_work(&self, stream: Address) -> Result<Option<Arc<dyn LastWork>>> {
         let _entered = self.device.enter()?;
         let work = Arc::new(StreamEvent::new(&self.device, stream)?);

@@ -63,7 +63,7 @@ impl Rows {
 }
 
 /// Combination of types of row offsets and column indices that kernels are compiled for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Widths {
     pub offsets: IndexType,
     pub columns: IndexType,

@@ -4,6 +4,9 @@
  * SPMVOP says which version's SpMVOp: 0 (none: before 12.7), 1270 (12.7.0), 1271 (12.7.10), 1290
  * (12.9).
  */
+#ifndef STAND_IN_CUSPARSE_H
+#define STAND_IN_CUSPARSE_H
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +19,22 @@ typedef const void *Object;
 int cusparseCreate(Object *handle);
 int cusparseGetProperty(int which, int *value);
 int cusparseDestroy(Object handle);
+int cusparseSetStream(Object handle, void *stream);
+int cusparseSetPointerMode(Object handle, int mode);
+int cusparseCreateCsr(Object *matrix, int64_t rows, int64_t cols, int64_t nnz, void *offsets,
+                      void *indices, void *values, int offset_type, int index_type, int base,
+                      int value_type);
+int cusparseCreateCsc(Object *matrix, int64_t rows, int64_t cols, int64_t nnz, void *offsets,
+                      void *indices, void *values, int offset_type, int index_type, int base,
+                      int value_type);
+int cusparseCreateCoo(Object *matrix, int64_t rows, int64_t cols, int64_t nnz, void *row_indices,
+                      void *indices, void *values, int index_type, int base, int value_type);
+int cusparseCreateDnVec(Object *vector, int64_t size, void *values, int value_type);
+int cusparseCreateDnMat(Object *matrix, int64_t rows, int64_t cols, int64_t ld, void *values,
+                        int value_type, int order);
+int cusparseDnMatSetStridedBatch(Object matrix, int batches, int64_t distance);
+int cusparseDestroyDnVec(Object vector);
+int cusparseDestroyDnMat(Object matrix);
 int cusparseDestroySpMat(Object matrix);
 int cusparseCsrSetPointers(Object matrix, void *offsets, void *columns, void *values);
 int cusparseSpMatSetValues(Object matrix, void *values);
@@ -88,3 +107,5 @@ int cusparseSpGEMMreuse_copy(Object handle, int op_a, int op_b, Object a, Object
 int cusparseSpGEMMreuse_compute(Object handle, int op_a, int op_b, const void *alpha, Object a,
                                 Object b, const void *beta, Object c, int type, int algorithm,
                                 Object description);
+
+#endif

@@ -1,9 +1,11 @@
 /* Stands in for libcusparse.so.12: it computes nothing, but writes every call with its arguments to
- * the file that STAND_IN_LOG names, and returns a status that no other of its functions returns.
+ * the file that STAND_IN_LOG names, and returns a status that no other of its functions returns;
+ * but sizes of buffers, which succeed where STAND_IN_SIZES is set. What makes and describes objects
+ * is in objects.h.
  *
  * MAJOR, MINOR and PATCH are its version.
  */
-#include "cusparse.h"
+#include "objects.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +75,9 @@ static void answer_object(FILE *log, Object *out) {
         Object *: answer_object,                                                                   \
         default: pointer)(log, value)
 
+/* The status of a function that answers a size. */
+static int sized(int status) { return getenv("STAND_IN_SIZES") ? 0 : status; }
+
 /* A function's body. */
 #define CALLED(status, arguments)                                                                  \
     FILE *log = begin(__func__);                                                                   \
@@ -88,7 +93,10 @@ int cusparseGetProperty(int which, int *value) {
 
 int cusparseDestroy(Object handle) { CALLED(101, A(handle)); }
 
-int cusparseDestroySpMat(Object matrix) { CALLED(102, A(matrix)); }
+int cusparseDestroySpMat(Object matrix) {
+    end_object(matrix);
+    CALLED(102, A(matrix));
+}
 
 int cusparseCsrSetPointers(Object matrix, void *offsets, void *columns, void *values) {
     CALLED(103, (A(matrix), A(offsets), A(columns), A(values)));
@@ -104,8 +112,8 @@ int cusparseSpMV(Object handle, int op, const void *alpha, Object a, Object x, c
 
 int cusparseSpMV_bufferSize(Object handle, int op, const void *alpha, Object a, Object x,
                             const void *beta, Object y, int type, int algorithm, size_t *bytes) {
-    CALLED(106, (A(handle), A(op), A(alpha), A(a), A(x), A(beta), A(y), A(type), A(algorithm),
-                 A(bytes)));
+    CALLED(sized(106), (A(handle), A(op), A(alpha), A(a), A(x), A(beta), A(y), A(type),
+                        A(algorithm), A(bytes)));
 }
 
 int cusparseSpMV_preprocess(Object handle, int op, const void *alpha, Object a, Object x,
@@ -172,8 +180,8 @@ int cusparseSpMM(Object handle, int op_a, int op_b, const void *alpha, Object a,
 int cusparseSpMM_bufferSize(Object handle, int op_a, int op_b, const void *alpha, Object a,
                             Object b, const void *beta, Object c, int type, int algorithm,
                             size_t *bytes) {
-    CALLED(116, (A(handle), A(op_a), A(op_b), A(alpha), A(a), A(b), A(beta), A(c), A(type),
-                 A(algorithm), A(bytes)));
+    CALLED(sized(116), (A(handle), A(op_a), A(op_b), A(alpha), A(a), A(b), A(beta), A(c), A(type),
+                        A(algorithm), A(bytes)));
 }
 
 /* As the real one, it calls exported functions of its own. */

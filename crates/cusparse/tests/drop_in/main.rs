@@ -4,4 +4,5 @@
 mod exports;
 mod forwarding;
 mod messages;
+mod products;
 mod world;

@@ -17,6 +17,7 @@ fn outcome_of(outcome: &Outcome, name: &str) -> String {
     found[0].2.clone()
 }
 
+const NO_OPERATION: &str = "forwarded: with this operation A would have to be converted";
 const NOT_TAKEN: &str = "forwarded: not taken by this version of Tarsia";
 
 #[test]
@@ -34,9 +35,12 @@ fn summary_has_every_function_and_reason() {
     assert!(with.messages.iter().all(|line| line.starts_with("summary: ")), "{with:?}");
     let first = format!("summary: cuSPARSE 12.9.4 ({}); may take spmv,spmm,spgemm", cusparse(&world));
     assert_eq!(with.messages[0], first);
-    for name in ["cusparseSpMV", "cusparseSpMM_bufferSize", "cusparseSpGEMM_copy", "cusparseSpMVOp"] {
+    for name in ["cusparseSpMV_preprocess", "cusparseSpGEMM_copy", "cusparseSpMVOp"] {
         assert_eq!(outcome_of(&with, name), NOT_TAKEN, "{name}");
     }
+    // The client's operation is none.
+    assert_eq!(outcome_of(&with, "cusparseSpMV"), NO_OPERATION);
+    assert_eq!(outcome_of(&with, "cusparseSpMM_bufferSize"), "forwarded: cuSPARSE refuses the arguments");
     for name in ["cusparseDestroySpMat", "cusparseCsrSetPointers", "cusparseSpGEMMreuse_nnz"] {
         assert_eq!(outcome_of(&with, name), "forwarded: cuSPARSE always gets this call", "{name}");
     }
@@ -56,7 +60,7 @@ fn operations_that_are_not_to_be_taken_are_named() {
     let left_out = "forwarded: TARSIA_CUSPARSE_TAKE leaves the operation out";
     assert_eq!(outcome_of(&with, "cusparseSpMV"), left_out);
     assert_eq!(outcome_of(&with, "cusparseSpMVOp"), left_out);
-    assert_eq!(outcome_of(&with, "cusparseSpMM"), NOT_TAKEN);
+    assert_eq!(outcome_of(&with, "cusparseSpMM"), NO_OPERATION);
     assert_eq!(outcome_of(&with, "cusparseSpGEMM_compute"), NOT_TAKEN);
 }
 
@@ -66,7 +70,7 @@ fn trace_has_a_line_a_call_in_order() {
     let with = world.with(&["client"], &[("TARSIA_CUSPARSE", "trace")]);
     let (summary, calls): (Vec<_>, Vec<_>) =
         with.messages.iter().partition(|line| line.starts_with("summary: "));
-    assert_eq!(calls[0], &format!("cusparseSpMV_bufferSize {NOT_TAKEN}"));
+    assert_eq!(calls[0], "cusparseSpMV_bufferSize forwarded: cuSPARSE refuses the arguments");
     assert_eq!(calls[calls.len() - 1], "cusparseDestroy forwarded: cuSPARSE always gets this call");
     assert_eq!(calls.len(), with.counts().len());
     assert_eq!(summary.len(), calls.len() + 2);
@@ -81,7 +85,7 @@ fn wrong_values_are_told_once() {
     let with = world.with(&["client"], &variables);
     assert_eq!((&with.output, &with.log), (&without.output, &without.log));
     assert_eq!(with.messages.len(), 2, "{with:?}");
-    with.message("TARSIA_CUSPARSE is `tracing`: it can be off, summary or trace");
+    with.message("TARSIA_CUSPARSE is `tracing`: it can be off, summary, trace or force");
     with.message("TARSIA_CUSPARSE_TAKE: `spgem` is none of spmv, spmm, spgemm");
     // Programs without cuSPARSE, such as a shell between, are not bothered.
     world.host();

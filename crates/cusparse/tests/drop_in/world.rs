@@ -166,6 +166,7 @@ impl World {
         command.args(&program[1..]).env("STAND_IN_LOG", &log);
         // None of the developer's own; a driver is the one of the folder or none.
         command.env_remove("TARSIA_CUSPARSE").env_remove("TARSIA_CUSPARSE_TAKE");
+        command.env_remove("TARSIA_CUSPARSE_FP32").env_remove("TARSIA_CUSPARSE_TEST_ON_HOST");
         command.env("LD_LIBRARY_PATH", self.path("driver"));
         change(&mut command);
         let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));

@@ -9,7 +9,11 @@ mod narrow;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::sync::Arc;
+
+use once_cell::sync::Lazy;
+use parking_lot::Mutex;
 
 use self::narrow::NarrowColumns;
 use super::look::{self, Looked};
@@ -62,12 +66,14 @@ struct Launch {
 
 impl Launch {
     fn new(device: &Device, types: Types, rows: &Rows, form: Form) -> Result<Self> {
-        let kind = if matches!(form, Form::Rows { .. }) { ROWS } else { BALANCED };
-        let kernel = kind.load(device, (types_name(types), rows.widths()))?;
+        Ok(Launch::of(kernel_of(device, types, rows, form)?, device, types, rows, form))
+    }
+
+    fn of(kernel: Kernel, device: &Device, types: Types, rows: &Rows, form: Form) -> Self {
         let stream = is_streamed(device, types, rows, rows.index_type.size());
         let compute = types.compute.scalar();
         let (order, places) = (Address::NULL, Address::NULL);
-        Ok(Launch { kernel, form, compute, order, narrow: None, stream, places })
+        Launch { kernel, form, compute, order, narrow: None, stream, places }
     }
 
     /// Returns this launch with the kernel that reads the 16-bit columns which the plan keeps.
@@ -80,10 +86,7 @@ impl Launch {
 
     /// Bytes of the partial sums of rows that blocks share.
     fn workspace_bytes(&self) -> usize {
-        match self.form {
-            Form::Rows { .. } => 0,
-            Form::Balanced { blocks, .. } => 2 * blocks as usize * self.compute.size(),
-        }
+        workspace_bytes(self.form, self.compute)
     }
 
     /// Enqueues the product; `old` has the old values of y. The context must be current.
@@ -120,6 +123,18 @@ impl Launch {
             },
         }
     }
+}
+
+fn workspace_bytes(form: Form, compute: DataType) -> usize {
+    match form {
+        Form::Rows { .. } => 0,
+        Form::Balanced { blocks, .. } => 2 * blocks as usize * compute.size(),
+    }
+}
+
+fn kernel_of(device: &Device, types: Types, rows: &Rows, form: Form) -> Result<Kernel> {
+    let kind = if matches!(form, Form::Rows { .. }) { ROWS } else { BALANCED };
+    kind.load(device, (types_name(types), rows.widths()))
 }
 
 /// Returns whether values, and columns of so many bytes, exceed what L2 holds beside x and y, so that kernels
@@ -268,6 +283,35 @@ impl SpmvExecutor for CsrSpmv {
     }
 }
 
+/// Kernels of products without a plan by the address of their device, which lives as long as the process: to write a
+/// name and to look it up takes as long as the rest of the call but for the launch.
+type Known = HashMap<(usize, Types, Widths, bool), Kernel>;
+static KNOWN: Lazy<Mutex<Known>> = Lazy::new(Mutex::default);
+
+fn kernel_of_once(device: &Device, types: Types, rows: &Rows, form: Form) -> Result<Kernel> {
+    let is_balanced = matches!(form, Form::Balanced { .. });
+    let key = (std::ptr::from_ref(device).addr(), types, rows.widths(), is_balanced);
+    let mut known = KNOWN.lock();
+    if let Some(kernel) = known.get(&key) {
+        return Ok(*kernel);
+    }
+    let kernel = kernel_of(device, types, rows, form)?;
+    known.insert(key, kernel);
+    Ok(kernel)
+}
+
+/// The form of a product without a plan.
+fn form_of_once(device: &Device, problem: &SpmvProblem, rows: &Rows) -> Form {
+    let most_blocks = balanced_blocks(problem.types.compute.scalar(), device.properties().multiprocessors);
+    Form::unanalyzed(rows.rows, rows.nnz, most_blocks)
+}
+
+/// Bytes of workspace that [`once`] needs.
+pub(crate) fn once_bytes(device: &Device, problem: &SpmvProblem) -> usize {
+    let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &problem.a.arrays else { return 0 };
+    workspace_bytes(form_of_once(device, problem, &Rows::of(m)), problem.types.compute.scalar())
+}
+
 /// Multiplies without a plan, for a matrix whose rows of op(A) are contiguous in the user's arrays: it only
 /// launches. The context must be current.
 pub(crate) fn once(
@@ -282,7 +326,7 @@ pub(crate) fn once(
         return Err(Error::unsupported("A: SpMV without analysis reads CSR and CSC"));
     };
     let rows = Rows::of(m);
-    let most_blocks = balanced_blocks(problem.types.compute.scalar(), device.properties().multiprocessors);
-    let form = Form::unanalyzed(rows.rows, rows.nnz, most_blocks);
-    Launch::new(device, problem.types, &rows, form)?.run(cx, &rows, scalars, [x, y, y])
+    let form = form_of_once(device, problem, &rows);
+    let kernel = kernel_of_once(device, problem.types, &rows, form)?;
+    Launch::of(kernel, device, problem.types, &rows, form).run(cx, &rows, scalars, [x, y, y])
 }

@@ -50,6 +50,10 @@ impl SpmvBackend for Cuda {
         build(cx, &self.device, problem, choice, surveyed)
     }
 
+    fn spmv_once_bytes(&self, problem: &SpmvProblem) -> usize {
+        csr::once_bytes(&self.device, problem)
+    }
+
     fn spmv_once(
         &self,
         cx: &Context,

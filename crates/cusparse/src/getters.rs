@@ -1,0 +1,207 @@
+//! What cuSPARSE's own objects say of themselves, by its public getters, which are asked at each call.
+
+use std::ffi::{c_int, c_void, CStr};
+use std::ptr::null;
+use std::sync::OnceLock;
+
+use tarsia::facade::direct::{Compressed, DenseMatrix, DenseVector, SparseArrays, SparseMatrix};
+use tarsia::facade::{Address, DataType, IndexBase, IndexType, Order, PointerMode};
+
+use crate::arguments::Object;
+use crate::decision::Outcome;
+use crate::real;
+
+type Pointer = *const c_void;
+type GetStream = unsafe extern "C" fn(Object, *mut Pointer) -> c_int;
+type GetInt = unsafe extern "C" fn(Object, *mut c_int) -> c_int;
+/// CSR and CSC: the two arrays of indices have types of their own.
+type GetCompressed = unsafe extern "C" fn(
+    Object,
+    *mut i64,
+    *mut i64,
+    *mut i64,
+    *mut Pointer,
+    *mut Pointer,
+    *mut Pointer,
+    *mut c_int,
+    *mut c_int,
+    *mut c_int,
+    *mut c_int,
+) -> c_int;
+type GetVector = unsafe extern "C" fn(Object, *mut i64, *mut Pointer, *mut c_int) -> c_int;
+type GetMatrix =
+    unsafe extern "C" fn(Object, *mut i64, *mut i64, *mut i64, *mut Pointer, *mut c_int, *mut c_int) -> c_int;
+type GetBatches = unsafe extern "C" fn(Object, *mut c_int, *mut i64) -> c_int;
+
+/// The getters of the real cuSPARSE.
+pub struct Getters {
+    stream: GetStream,
+    pointer_mode: GetInt,
+    format: GetInt,
+    csr: GetCompressed,
+    csc: GetCompressed,
+    const_vector: GetVector,
+    vector: GetVector,
+    const_matrix: GetMatrix,
+    matrix: GetMatrix,
+    sparse_batches: GetInt,
+    dense_batches: GetBatches,
+}
+
+/// The getters, looked up once; `None`: this cuSPARSE lacks one.
+pub fn getters() -> Option<&'static Getters> {
+    static GETTERS: OnceLock<Option<Getters>> = OnceLock::new();
+    GETTERS.get_or_init(Getters::find).as_ref()
+}
+
+/// A getter's answer; another status than success is none.
+fn answered(status: c_int) -> Result<(), Outcome> {
+    if status == 0 {
+        Ok(())
+    } else {
+        Err(Outcome::NotDescribed)
+    }
+}
+
+impl Getters {
+    fn find() -> Option<Self> {
+        let cusparse = real::cusparse()?;
+        macro_rules! find {
+            ($function:ty, $name:literal) => {
+                // SAFETY: the function of this name has this type in all versions that are known, see decision.rs.
+                unsafe { std::mem::transmute::<Pointer, $function>(named(cusparse, $name)?) }
+            };
+        }
+        Some(Getters {
+            stream: find!(GetStream, c"cusparseGetStream"),
+            pointer_mode: find!(GetInt, c"cusparseGetPointerMode"),
+            format: find!(GetInt, c"cusparseSpMatGetFormat"),
+            csr: find!(GetCompressed, c"cusparseConstCsrGet"),
+            csc: find!(GetCompressed, c"cusparseConstCscGet"),
+            const_vector: find!(GetVector, c"cusparseConstDnVecGet"),
+            vector: find!(GetVector, c"cusparseDnVecGet"),
+            const_matrix: find!(GetMatrix, c"cusparseConstDnMatGet"),
+            matrix: find!(GetMatrix, c"cusparseDnMatGet"),
+            sparse_batches: find!(GetInt, c"cusparseSpMatGetStridedBatch"),
+            dense_batches: find!(GetBatches, c"cusparseDnMatGetStridedBatch"),
+        })
+    }
+
+    /// The stream of a handle.
+    pub fn stream(&self, handle: Object) -> Result<Address, Outcome> {
+        let mut stream = null();
+        // SAFETY: the handle is the program's, which is not NULL, and the answer valid for a write. So in all that follow.
+        answered(unsafe { (self.stream)(handle, &mut stream) })?;
+        Ok(Address::new(stream))
+    }
+
+    /// Where a handle says that alpha and beta are.
+    pub fn pointer_mode(&self, handle: Object) -> Result<PointerMode, Outcome> {
+        let mut mode = -1;
+        // SAFETY: as above.
+        answered(unsafe { (self.pointer_mode)(handle, &mut mode) })?;
+        PointerMode::from_code(mode).ok_or(Outcome::NotDescribed)
+    }
+
+    /// A sparse matrix in CSR or CSC, without batches.
+    pub fn sparse(&self, matrix: Object) -> Result<SparseMatrix, Outcome> {
+        let (mut format, mut batches) = (0, 0);
+        // SAFETY: as above.
+        answered(unsafe { (self.format)(matrix, &mut format) })?;
+        let arrays = match format {
+            1 => SparseArrays::Csr(compressed(self.csr, matrix)?),
+            2 => {
+                let m = compressed(self.csc, matrix)?;
+                SparseArrays::Csc(Compressed { major: m.minor, minor: m.major, ..m })
+            }
+            _ => return Err(Outcome::Format),
+        };
+        // SAFETY: as above.
+        answered(unsafe { (self.sparse_batches)(matrix, &mut batches) })?;
+        if batches > 1 {
+            return Err(Outcome::Batches);
+        }
+        Ok(SparseMatrix { arrays, writable: true, temporary: false })
+    }
+
+    /// A dense vector; one that is to be written must not be const.
+    pub fn vector(&self, vector: Object, to_write: bool) -> Result<DenseVector, Outcome> {
+        let get = if to_write { self.vector } else { self.const_vector };
+        let (mut len, mut values, mut value) = (0, null(), -1);
+        // SAFETY: as above.
+        answered(unsafe { get(vector, &mut len, &mut values, &mut value) })?;
+        let (values, value_type) = (Address::new(values), data_type(value)?);
+        Ok(DenseVector { len, values, value_type, writable: to_write })
+    }
+
+    /// A dense matrix without batches; one that is to be written must not be const.
+    pub fn matrix(&self, matrix: Object, to_write: bool) -> Result<DenseMatrix, Outcome> {
+        let get = if to_write { self.matrix } else { self.const_matrix };
+        let (mut rows, mut cols, mut ld, mut values) = (0, 0, 0, null());
+        let (mut value, mut order, mut batches, mut distance) = (-1, 0, 0, 0);
+        // SAFETY: as above.
+        unsafe {
+            answered(get(matrix, &mut rows, &mut cols, &mut ld, &mut values, &mut value, &mut order))?;
+            answered((self.dense_batches)(matrix, &mut batches, &mut distance))?;
+        }
+        if batches > 1 {
+            return Err(Outcome::Batches);
+        }
+        let order = Order::from_code(order).ok_or(Outcome::NotDescribed)?;
+        let (values, value_type) = (Address::new(values), data_type(value)?);
+        Ok(DenseMatrix { rows, cols, ld, values, value_type, order, writable: to_write })
+    }
+}
+
+/// A function of cuSPARSE's.
+fn named(cusparse: &real::Cusparse, name: &CStr) -> Option<Pointer> {
+    cusparse.function(name).map(|function| function.as_ptr().cast_const())
+}
+
+/// As if the rows were what is compressed.
+fn compressed(get: GetCompressed, matrix: Object) -> Result<Compressed, Outcome> {
+    let (mut rows, mut cols, mut nnz) = (0, 0, 0);
+    let (mut offsets, mut indices, mut values) = (null(), null(), null());
+    let (mut offset, mut index, mut base, mut value) = (0, 0, -1, -1);
+    // SAFETY: the matrix is the program's, which is not NULL, and the answers are valid for writes.
+    answered(unsafe {
+        get(
+            matrix,
+            &mut rows,
+            &mut cols,
+            &mut nnz,
+            &mut offsets,
+            &mut indices,
+            &mut values,
+            &mut offset,
+            &mut index,
+            &mut base,
+            &mut value,
+        )
+    })?;
+    Ok(Compressed {
+        major: rows,
+        minor: cols,
+        nnz,
+        offsets: Address::new(offsets),
+        indices: Address::new(indices),
+        values: Address::new(values),
+        offset_type: index_type(offset)?,
+        index_type: index_type(index)?,
+        base: index_base(base)?,
+        value_type: data_type(value)?,
+    })
+}
+
+/// cuSPARSE's numbers of types are Tarsia's.
+fn data_type(code: c_int) -> Result<DataType, Outcome> {
+    DataType::from_code(code).ok_or(Outcome::Types)
+}
+
+fn index_type(code: c_int) -> Result<IndexType, Outcome> {
+    IndexType::from_code(code).filter(|&index| index != IndexType::U16).ok_or(Outcome::Types)
+}
+
+fn index_base(code: c_int) -> Result<IndexBase, Outcome> {
+    IndexBase::from_code(code).ok_or(Outcome::NotDescribed)
+}

@@ -1,0 +1,236 @@
+//! Calls that are taken: cuSPARSE's arguments as Tarsia's, and Tarsia's products. What is not served is declined, with the
+//! reason, before anything is done, and then cuSPARSE gets the call.
+
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+
+use tarsia::facade::direct::{
+    Call, DenseMatrix, DenseVector, Direct, Failure, SparseArrays, SparseMatrix, SpmmProblem, SpmvProblem,
+    SPMV_BUFFER_BYTES,
+};
+use tarsia::facade::{Address, ComputeType, DataType, OpKind, Operation as Op, Status, Types, TABLE};
+
+use crate::arguments::{Object, SpmmArguments, SpmvArguments};
+use crate::catch;
+use crate::decision::{Decision, More, Outcome};
+use crate::getters::{getters, Getters};
+use crate::handles::{self, Beside};
+use crate::rules::{self, Dense, Preprocessed, Shape};
+use crate::settings::settings;
+
+/// cuSPARSE's numbers of algorithms: DEFAULT, CSR_ALG1, CSR_ALG2. Those for COO and sliced ELL are none for CSR and CSC.
+const SPMV_ALGORITHMS: [c_int; 3] = [0, 2, 3];
+/// DEFAULT, CSR_ALG1, CSR_ALG2, CSR_ALG3.
+const SPMM_ALGORITHMS: [c_int; 4] = [0, 4, 6, 12];
+
+/// Takes a call of `cusparseSpMV`.
+pub fn spmv(call: &SpmvArguments) -> Result<Shape, Decision> {
+    let getters = getters().ok_or(Outcome::NotDescribed)?;
+    not_null(&[call.alpha, call.beta])?;
+    let (problem, shape, x, y) = spmv_problem(getters, call)?;
+    let preprocessed = Preprocessed(handles::is_preprocessed(call.a));
+    decide_by_rule(&shape, preprocessed)?;
+    // cuSPARSE's own use of the buffer of a matrix that the program has preprocessed must not be disturbed.
+    let buffer = if preprocessed.0 { null_mut() } else { call.last };
+    take(getters, call.handle, &shape, (call.alpha, call.beta, buffer), |direct, call| {
+        direct.spmv(call, &problem, &x, &y)
+    })
+}
+
+/// The size that a call of `cusparseSpMV_bufferSize` is to answer at least.
+pub fn spmv_buffer_bytes(call: &SpmvArguments) -> Result<usize, Decision> {
+    let getters = getters().ok_or(Outcome::NotDescribed)?;
+    let (_, shape, ..) = spmv_problem(getters, call)?;
+    tell(getters, call.handle, &shape, |_| Ok(SPMV_BUFFER_BYTES))
+}
+
+/// The problem of a call, if its format, operation, types and algorithm are served. alpha, beta, and what the program has
+/// preprocessed, which say nothing of the size of a buffer, are not looked at: what is declined here is declined by both
+/// functions.
+fn spmv_problem(
+    getters: &Getters,
+    call: &SpmvArguments,
+) -> Result<(SpmvProblem, Shape, DenseVector, DenseVector), Decision> {
+    let &SpmvArguments { handle, op, a, x, y, compute, algorithm, .. } = call;
+    not_null(&[handle, a, x, y])?;
+    let op = Op::from_code(op).ok_or(Outcome::Operation)?;
+    if !SPMV_ALGORITHMS.contains(&algorithm) {
+        return Err(Outcome::Algorithm.into());
+    }
+    let matrix = getters.sparse(a)?;
+    in_place(&matrix, op)?;
+    let (x, y) = (getters.vector(x, false)?, getters.vector(y, true)?);
+    let types = types(OpKind::Spmv, [matrix.value_type(), x.value_type, y.value_type], compute)?;
+    let shape = Shape::new(&matrix, types, None).ok_or(Outcome::Format)?;
+    Ok((SpmvProblem { op, a: matrix, types, value_updates: false }, shape, x, y))
+}
+
+/// Takes a call of `cusparseSpMM`.
+pub fn spmm(call: &SpmmArguments) -> Result<Shape, Decision> {
+    let getters = getters().ok_or(Outcome::NotDescribed)?;
+    not_null(&[call.alpha, call.beta])?;
+    let (problem, shape, b, c) = spmm_problem(getters, call)?;
+    // The buffer holds what cuSPARSE has put there.
+    if handles::is_preprocessed(call.a) {
+        return Err(Outcome::Preprocessed.into());
+    }
+    decide_by_rule(&shape, Preprocessed(false))?;
+    take(getters, call.handle, &shape, (call.alpha, call.beta, call.last), |direct, call| {
+        direct.spmm(call, &problem, &b, &c)
+    })
+}
+
+/// The size that a call of `cusparseSpMM_bufferSize` is to answer at least.
+pub fn spmm_buffer_bytes(call: &SpmmArguments) -> Result<usize, Decision> {
+    let getters = getters().ok_or(Outcome::NotDescribed)?;
+    let (problem, shape, ..) = spmm_problem(getters, call)?;
+    tell(getters, call.handle, &shape, |direct| Ok(direct.spmm_bytes(&problem).map_err(Failure::Refused)?))
+}
+
+/// The same of an SpMM as [`spmv_problem`] of an SpMV.
+fn spmm_problem(
+    getters: &Getters,
+    call: &SpmmArguments,
+) -> Result<(SpmmProblem, Shape, DenseMatrix, DenseMatrix), Decision> {
+    let &SpmmArguments { handle, op_a, op_b, a, b, c, compute, algorithm, .. } = call;
+    not_null(&[handle, a, b, c])?;
+    let op = Op::from_code(op_a).ok_or(Outcome::Operation)?;
+    let op_b = Op::from_code(op_b).filter(|&op| op != Op::ConjugateTranspose).ok_or(Outcome::Operation)?;
+    if !SPMM_ALGORITHMS.contains(&algorithm) {
+        return Err(Outcome::Algorithm.into());
+    }
+    let matrix = getters.sparse(a)?;
+    in_place(&matrix, op)?;
+    let (b, c) = (getters.matrix(b, false)?, getters.matrix(c, true)?);
+    let types = types(OpKind::Spmm, [matrix.value_type(), b.value_type, c.value_type], compute)?;
+    let dense = Dense::new(c.cols, (op_b, b.order), c.order);
+    let shape = Shape::new(&matrix, types, Some(dense)).ok_or(Outcome::Format)?;
+    let problem = SpmmProblem {
+        op,
+        op_b,
+        a: matrix,
+        b_order: b.order,
+        c_order: c.order,
+        n_hint: c.cols,
+        types,
+        value_updates: false,
+        ieee: !settings().fast_fp32,
+    };
+    Ok((problem, shape, b, c))
+}
+
+/// Runs a product whose alpha, beta and buffer are given. Of one that panics nobody knows how far it came.
+fn take(
+    getters: &Getters,
+    handle: Object,
+    shape: &Shape,
+    (alpha, beta, buffer): (*const c_void, *const c_void, *mut c_void),
+    product: impl FnOnce(&Direct, &Call) -> Result<(), Failure>,
+) -> Result<Shape, Decision> {
+    let beside = handles::beside(handle)?;
+    let stream = getters.stream(handle)?;
+    let direct = beside.prepared(stream)?;
+    let call = Call {
+        stream,
+        pointer_mode: getters.pointer_mode(handle)?,
+        scalars: (Address::new(alpha), Address::new(beta)),
+        buffer: match beside.is_told(shape) {
+            true => Address::new(buffer),
+            false => Address::NULL,
+        },
+    };
+    match catch(|| product(direct, &call)).ok_or(Outcome::Broken)? {
+        Ok(()) => Ok(*shape),
+        Err(Failure::Refused(error)) if error.status == Status::InsufficientResources => {
+            Err(Decision { outcome: Outcome::Buffer, more: More::Shape(*shape) })
+        }
+        Err(failure) => Err(failure.into()),
+    }
+}
+
+/// Tells the size of a product's buffer. The handle's first call takes memory, unless it is captured.
+fn tell(
+    getters: &Getters,
+    handle: Object,
+    shape: &Shape,
+    bytes: impl FnOnce(&Direct) -> Result<usize, Decision>,
+) -> Result<usize, Decision> {
+    decide_by_rule(shape, Preprocessed(false))?;
+    let beside: &Beside = &*handles::beside(handle)?;
+    let told = catch(|| bytes(beside.direct()?)).unwrap_or_else(|| Err(Outcome::Refused.into()));
+    let bytes = match told {
+        Ok(bytes) => bytes,
+        Err(declined) => {
+            // What is not supported never is.
+            if !is_unsupported(&declined) {
+                beside.fail_to_tell();
+            }
+            return Err(declined);
+        }
+    };
+    beside.tell(shape);
+    if let Ok(stream) = getters.stream(handle) {
+        let _ = beside.prepared(stream);
+    }
+    Ok(bytes)
+}
+
+fn is_unsupported(declined: &Decision) -> bool {
+    matches!(&declined.more, More::Error(error) if error.status == Status::NotSupported)
+}
+
+fn not_null(pointers: &[*const c_void]) -> Result<(), Outcome> {
+    match pointers.iter().any(|pointer| pointer.is_null()) {
+        true => Err(Outcome::Null),
+        false => Ok(()),
+    }
+}
+
+/// The rows of op(A) must be contiguous in A's arrays: what else would take a conversion.
+fn in_place(a: &SparseMatrix, op: Op) -> Result<(), Outcome> {
+    let is_in_place = match &a.arrays {
+        SparseArrays::Csr(_) => op == Op::NonTranspose,
+        SparseArrays::Csc(m) => {
+            op == Op::Transpose || op == Op::ConjugateTranspose && !m.value_type.is_complex()
+        }
+        _ => return Err(Outcome::Format),
+    };
+    match is_in_place {
+        true => Ok(()),
+        false => Err(Outcome::Operation),
+    }
+}
+
+/// The types of a product, if the kernels without a plan have them. Sums of 32 bits are by IEEE operations alone, unless
+/// the environment asks for what is faster.
+fn types(of: OpKind, [a, x, y]: [DataType; 3], compute: c_int) -> Result<Types, Outcome> {
+    static SERVED: OnceLock<[&[Types]; 2]> = OnceLock::new();
+    let served = SERVED.get_or_init(|| {
+        // Those of the algorithm that is taken without a plan, by its name.
+        let of_algorithm = |of: OpKind, name: &str| {
+            let row = TABLE.iter().find(|row| row.op == of && row.name == name);
+            row.map_or(&[][..], |row| row.types)
+        };
+        [of_algorithm(OpKind::Spmv, "csr"), of_algorithm(OpKind::Spmm, "row")]
+    });
+    let compute = ComputeType::from_code(compute).ok_or(Outcome::Types)?;
+    let plain = Types { a, x, y, compute };
+    if !matches!(compute, ComputeType::R32F | ComputeType::R64F | ComputeType::C32F | ComputeType::C64F)
+        || !served[usize::from(of == OpKind::Spmm)].contains(&plain)
+    {
+        return Err(Outcome::Types);
+    }
+    let compute = match compute {
+        ComputeType::R32F if !settings().fast_fp32 => ComputeType::R32FPedantic,
+        other => other,
+    };
+    Ok(Types { compute, ..plain })
+}
+
+fn decide_by_rule(shape: &Shape, preprocessed: Preprocessed) -> Result<(), Decision> {
+    match rules::slower(shape, preprocessed).filter(|_| !settings().is_forced()) {
+        Some(why) => Err(Decision { outcome: Outcome::Slower, more: More::Rule(*shape, why) }),
+        None => Ok(()),
+    }
+}

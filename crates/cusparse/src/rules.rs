@@ -1,0 +1,165 @@
+//! Rules by which products that Tarsia could compute are forwarded, because cuSPARSE is known to be faster: a table, and
+//! nothing else. `TARSIA_CUSPARSE=force` passes over it.
+//!
+//! A rule is written for what was measured on a device, which its `why` tells. It sees what a call's descriptors say,
+//! neither arrays nor pointers.
+
+use tarsia::facade::direct::{Compressed, SparseArrays, SparseMatrix};
+use tarsia::facade::{IndexType, Operation, Order, Types};
+
+/// Orders of the dense matrices of an SpMM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Dense {
+    /// Columns of C.
+    pub columns: i64,
+    /// op(B) lies by rows: as B does, or B is transposed and lies by columns.
+    pub b_by_rows: bool,
+    /// C lies by rows.
+    pub c_by_rows: bool,
+}
+
+impl Dense {
+    /// Of C with so many columns, op(B) and C in these orders.
+    pub fn new(columns: i64, (op_b, b_order): (Operation, Order), c_order: Order) -> Self {
+        let is_transposed = op_b != Operation::NonTranspose;
+        Dense {
+            columns,
+            b_by_rows: (b_order == Order::Row) != is_transposed,
+            c_by_rows: c_order == Order::Row,
+        }
+    }
+}
+
+/// A product, as rules see it. The size of its buffer depends on nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// Rows of op(A).
+    pub rows: i64,
+    /// Columns of op(A).
+    pub cols: i64,
+    /// Stored entries.
+    pub nnz: i64,
+    /// Types of A's offsets and indices.
+    pub indices: [IndexType; 2],
+    /// Types of A, x or B, y or C, and sums.
+    pub types: Types,
+    /// Of an SpMM; `None`: SpMV.
+    pub dense: Option<Dense>,
+}
+
+impl Shape {
+    /// Of a matrix whose rows of op(A) are contiguous; `None`: it is in another format than CSR and CSC.
+    pub fn new(a: &SparseMatrix, types: Types, dense: Option<Dense>) -> Option<Self> {
+        let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &a.arrays else { return None };
+        let &Compressed { major: rows, minor: cols, nnz, offset_type, index_type, .. } = m;
+        Some(Shape { rows, cols, nnz, indices: [offset_type, index_type], types, dense })
+    }
+
+    /// `1000 × 900, 12345 entries, N = 32, B by columns, C by rows, A fp32, …`.
+    pub fn describe(&self) -> String {
+        let by = |by_rows: bool| if by_rows { "rows" } else { "columns" };
+        let dense = self.dense.map_or(String::new(), |dense| {
+            let (b, c) = (by(dense.b_by_rows), by(dense.c_by_rows));
+            format!(", N = {}, op(B) by {b}, C by {c}", dense.columns)
+        });
+        format!("{} × {}, {} entries{dense}, {}", self.rows, self.cols, self.nnz, self.types.describe())
+    }
+}
+
+/// The program has had cuSPARSE preprocess A.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preprocessed(pub bool);
+
+/// A condition under which cuSPARSE is faster.
+struct Rule {
+    /// Whether a product meets it.
+    is_met: fn(&Shape, Preprocessed) -> bool,
+    /// What was measured, and where it is written.
+    why: &'static str,
+}
+
+/// All rules; the first that is met says why. To fill in: one line for each, with the figure in `why`.
+const RULES: &[Rule] = &[
+    Rule {
+        is_met: |shape, preprocessed| shape.dense.is_none() && preprocessed.0,
+        why: "SpMV after preprocess: 0.97 (fp64), 0.89 (fp32), 1.00 (fp16) of cuSPARSE's speed in the mean, H100",
+    },
+    Rule {
+        is_met: |shape, _| shape.dense.is_some() && shape.nnz <= 100_000,
+        why: "SpMM with up to 100,000 entries: 0.65 to 0.85, H100 (benches/NOTES.md, SpMM without analysis)",
+    },
+    Rule {
+        is_met: |shape, _| {
+            shape.dense.is_some_and(|dense| dense.columns <= 8 && !dense.b_by_rows && !dense.c_by_rows)
+        },
+        why: "SpMM by columns with N <= 8: 0.46 to 0.7, H100 (benches/NOTES.md, SpMM without analysis)",
+    },
+];
+
+/// Why cuSPARSE is faster for a product, if a rule says so.
+pub fn slower(shape: &Shape, preprocessed: Preprocessed) -> Option<&'static str> {
+    RULES.iter().find(|rule| (rule.is_met)(shape, preprocessed)).map(|rule| rule.why)
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use tarsia::facade::{ComputeType, DataType};
+
+    /// One that no rule names.
+    pub fn shape() -> Shape {
+        let real = DataType::R64F;
+        Shape {
+            rows: 1 << 20,
+            cols: 1 << 20,
+            nnz: 7 << 20,
+            indices: [IndexType::I32; 2],
+            types: Types { a: real, x: real, y: real, compute: ComputeType::R64F },
+            dense: None,
+        }
+    }
+
+    const PLAIN: Preprocessed = Preprocessed(false);
+    const BY_COLUMNS: Dense = Dense { columns: 32, b_by_rows: false, c_by_rows: false };
+
+    #[test]
+    fn what_no_rule_names_is_taken() {
+        for dense in [None, Some(BY_COLUMNS), Some(Dense { columns: 1, b_by_rows: true, c_by_rows: true })] {
+            assert_eq!(slower(&Shape { dense, ..shape() }, PLAIN), None);
+        }
+        // Few entries are a matter of SpMM's.
+        assert_eq!(slower(&Shape { nnz: 10, ..shape() }, PLAIN), None);
+    }
+
+    #[test]
+    fn rules_hold_up_to_their_limits() {
+        let why = |shape: Shape| slower(&shape, PLAIN).unwrap_or_default();
+        assert!(slower(&shape(), Preprocessed(true))
+            .unwrap_or_default()
+            .starts_with("SpMV after preprocess"));
+        let dense = Some(BY_COLUMNS);
+        assert!(why(Shape { nnz: 100_000, dense, ..shape() }).contains("100,000 entries"));
+        assert_eq!(why(Shape { nnz: 100_001, dense, ..shape() }), "");
+        let narrow = |columns| Shape { dense: Some(Dense { columns, ..BY_COLUMNS }), ..shape() };
+        assert!(why(narrow(8)).contains("by columns"));
+        assert_eq!(why(narrow(9)), "");
+    }
+
+    #[test]
+    fn rules_say_where_they_are_from() {
+        assert!(RULES.iter().all(|rule| rule.why.contains("H100") && rule.why.is_ascii()));
+    }
+
+    #[test]
+    fn a_transposed_b_lies_the_other_way_round() {
+        use Operation::{NonTranspose, Transpose};
+        for (op, order, by_rows) in [
+            (NonTranspose, Order::Row, true),
+            (NonTranspose, Order::Col, false),
+            (Transpose, Order::Row, false),
+            (Transpose, Order::Col, true),
+        ] {
+            assert_eq!(Dense::new(3, (op, order), Order::Col).b_by_rows, by_rows, "{op:?} {order:?}");
+        }
+    }
+}

@@ -1,0 +1,503 @@
+/* A program that computes products by the functions that the drop-in may take, on host memory, for
+ * all types, indices, formats and orders, and compares them with sums of its own. Its argument says
+ * what is expected:
+ *
+ * - taken: every product succeeds, and is right, but those of COO, which have the stand-in's status
+ * - forwarded: every product has the stand-in's status, and its result is untouched
+ * - rules: products that cuSPARSE computes faster are forwarded, others taken
+ * - threads: taken, by 8 threads, which have handles of their own or share one
+ * - fork: taken, and in a child that fork makes forwarded
+ * - declined: what is not served has the stand-in's status, and its result is untouched
+ */
+#define _GNU_SOURCE
+#include "cusparse.h"
+
+#include <complex.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { R32F = 0, R64F = 1, R16F = 2, R8I = 3, C32F = 4, C64F = 5, R16BF = 14 };
+enum { CSR = 1, CSC = 2, COO = 3 };
+enum { SPMV_STATUS = 105, SPMM_STATUS = 115 };
+typedef double complex Number;
+
+static int failures, products;
+
+static void expect(int is_right, const char *what, const char *more) {
+    ++products;
+    if (!is_right) {
+        ++failures;
+        printf("%s: %s\n", what, more);
+    }
+}
+
+static size_t size_of(int type) {
+    switch (type) {
+    case R16F:
+    case R16BF:
+        return 2;
+    case R32F:
+        return 4;
+    case C64F:
+        return 16;
+    default:
+        return 8;
+    }
+}
+
+/* Multiples of 1/4 below 2048: exact in all types but bf16, which loses the last bits of results.
+ */
+static uint16_t half_of(double value) {
+    if (value == 0)
+        return 0;
+    int exponent;
+    double fraction = frexp(fabs(value), &exponent);
+    uint16_t bits = (uint16_t)((exponent + 14) << 10 | (int)lrint((2 * fraction - 1) * 1024));
+    return value < 0 ? bits | 0x8000 : bits;
+}
+
+static double value_of_half(uint16_t bits) {
+    double value = ldexp((bits & 0x3ff) | (bits & 0x7c00 ? 0x400 : 0), ((bits >> 10 & 31) - 25));
+    return bits & 0x8000 ? -value : value;
+}
+
+static void put(int type, void *array, int64_t at, Number value) {
+    float single = (float)creal(value);
+    uint32_t bits;
+    switch (type) {
+    case R32F:
+        ((float *)array)[at] = single;
+        break;
+    case R64F:
+        ((double *)array)[at] = creal(value);
+        break;
+    case R16F:
+        ((uint16_t *)array)[at] = half_of(creal(value));
+        break;
+    case R16BF:
+        memcpy(&bits, &single, 4);
+        ((uint16_t *)array)[at] = (uint16_t)(bits >> 16);
+        break;
+    case C32F:
+        ((float complex *)array)[at] = (float complex)value;
+        break;
+    default:
+        ((Number *)array)[at] = value;
+    }
+}
+
+static Number get(int type, const void *array, int64_t at) {
+    float single;
+    uint32_t bits;
+    switch (type) {
+    case R32F:
+        return ((const float *)array)[at];
+    case R64F:
+        return ((const double *)array)[at];
+    case R16F:
+        return value_of_half(((const uint16_t *)array)[at]);
+    case R16BF:
+        bits = (uint32_t)((const uint16_t *)array)[at] << 16;
+        memcpy(&single, &bits, 4);
+        return single;
+    case C32F:
+        return ((const float complex *)array)[at];
+    default:
+        return ((const Number *)array)[at];
+    }
+}
+
+static unsigned state = 1;
+
+static int drawn(int below) {
+    state = state * 1664525u + 1013904223u;
+    return (int)(state >> 8) % below;
+}
+
+/* A multiple of 1/4 in [-2, 2]. */
+static Number number(int type) {
+    double real = (drawn(17) - 8) / 4.0;
+    return type == C32F || type == C64F ? real + I * (drawn(17) - 8) / 4.0 : real;
+}
+
+static void *array_of(int type, int64_t count) {
+    void *array = malloc((size_t)count * size_of(type) + 16);
+    for (int64_t at = 0; at < count; ++at)
+        put(type, array, at, number(type));
+    return array;
+}
+
+enum { M = 37, K = 23, MOST = 400 };
+/* op(A), by rows. */
+static int row_of[MOST], col_of[MOST], row_begin[M + 1], nnz;
+
+static void make_pattern(void) {
+    nnz = 0;
+    for (int row = 0; row < M; ++row) {
+        row_begin[row] = nnz;
+        /* Empty rows, and a full one. */
+        for (int col = 0; col < K; ++col) {
+            if (row == 5 || (row % 7 && drawn(4) == 0)) {
+                row_of[nnz] = row;
+                col_of[nnz++] = col;
+            }
+        }
+    }
+    row_begin[M] = nnz;
+}
+
+typedef struct {
+    int format, offset_type, index_type, base, a, x, y, compute;
+} Case;
+
+static void put_index(int type, void *array, int at, int64_t value) {
+    if (type == 2)
+        ((int32_t *)array)[at] = (int32_t)value;
+    else
+        ((int64_t *)array)[at] = value;
+}
+
+/* Arrays of A, whose rows of op(A) are in order. */
+typedef struct {
+    void *first, *indices, *values;
+    Object descriptor;
+} Sparse;
+
+static Sparse make_sparse(const Case *c) {
+    Sparse a = {malloc(8 * (MOST + M + 1)), malloc(8 * MOST), array_of(c->a, MOST), NULL};
+    for (int at = 0; at < nnz; ++at)
+        put_index(c->index_type, a.indices, at, col_of[at] + c->base);
+    if (c->format == COO) {
+        for (int at = 0; at < nnz; ++at)
+            put_index(c->index_type, a.first, at, row_of[at] + c->base);
+        cusparseCreateCoo(&a.descriptor, M, K, nnz, a.first, a.indices, a.values, c->index_type,
+                          c->base, c->a);
+        return a;
+    }
+    for (int row = 0; row <= M; ++row)
+        put_index(c->offset_type, a.first, row, row_begin[row] + c->base);
+    if (c->format == CSR)
+        cusparseCreateCsr(&a.descriptor, M, K, nnz, a.first, a.indices, a.values, c->offset_type,
+                          c->index_type, c->base, c->a);
+    else
+        cusparseCreateCsc(&a.descriptor, K, M, nnz, a.first, a.indices, a.values, c->offset_type,
+                          c->index_type, c->base, c->a);
+    return a;
+}
+
+static void end_sparse(Sparse *a) {
+    cusparseDestroySpMat(a->descriptor);
+    free(a->first), free(a->indices), free(a->values);
+}
+
+static int are_close(int type, Number found, Number expected, double scale) {
+    double unit = type == R16BF ? 1.0 / 128 : type == R16F ? 1.0 / 1024 : 0;
+    return cabs(found - expected) <= unit * scale;
+}
+
+static char text[200];
+
+static const char *describe(const Case *c) {
+    snprintf(text, sizeof text, "format %d, offsets %d, indices %d, base %d, types %d %d %d %d",
+             c->format, c->offset_type, c->index_type, c->base, c->a, c->x, c->y, c->compute);
+    return text;
+}
+
+static Number scalars[2];
+
+static void spmv(Object handle, const Case *c, int op, int status, Number alpha, Number beta) {
+    Sparse a = make_sparse(c);
+    void *x = array_of(c->x, K), *y = array_of(c->y, M), *before = malloc(M * 16);
+    memcpy(before, y, M * size_of(c->y));
+    put(c->compute, &scalars[0], 0, alpha);
+    put(c->compute, &scalars[1], 0, beta);
+    Object vx, vy;
+    cusparseCreateDnVec(&vx, K, x, c->x);
+    cusparseCreateDnVec(&vy, M, y, c->y);
+    size_t bytes = 0;
+    cusparseSpMV_bufferSize(handle, op, &scalars[0], a.descriptor, vx, &scalars[1], vy, c->compute,
+                            0, &bytes);
+    void *buffer = malloc(bytes + 1);
+    int found = cusparseSpMV(handle, op, &scalars[0], a.descriptor, vx, &scalars[1], vy, c->compute,
+                             2, buffer);
+    int is_right = found == status;
+    for (int row = 0; row < M; ++row) {
+        Number old = get(c->y, before, row), sum = 0;
+        for (int at = row_begin[row]; at < row_begin[row + 1]; ++at)
+            sum += get(c->a, a.values, at) * get(c->x, x, col_of[at]);
+        Number expected = status ? old : alpha * sum + (beta == 0 ? 0 : beta * old);
+        is_right &= are_close(c->y, get(c->y, y, row), expected, cabs(alpha * sum) + 8);
+    }
+    expect(is_right, "SpMV", describe(c));
+    cusparseDestroyDnVec(vx), cusparseDestroyDnVec(vy);
+    free(x), free(y), free(before), free(buffer);
+    end_sparse(&a);
+}
+
+/* orders: of B and C; 1: columns, 2: rows. */
+static void spmm(Object handle, const Case *c, int op_a, int op_b, const int orders[2], int n,
+                 int status, Number alpha, Number beta) {
+    Sparse a = make_sparse(c);
+    int b_rows = op_b ? n : K, b_cols = op_b ? K : n;
+    /* Lines with room behind them. */
+    int b_ld = (orders[0] == 1 ? b_rows : b_cols) + 3, c_ld = (orders[1] == 1 ? M : n) + 1;
+    int b_count = b_ld * (orders[0] == 1 ? b_cols : b_rows);
+    int c_count = c_ld * (orders[1] == 1 ? n : M);
+    void *b = array_of(c->x, b_count), *out = array_of(c->y, c_count);
+    void *before = malloc((size_t)c_count * 16);
+    memcpy(before, out, (size_t)c_count * size_of(c->y));
+    put(c->compute, &scalars[0], 0, alpha);
+    put(c->compute, &scalars[1], 0, beta);
+    Object mb, mc;
+    cusparseCreateDnMat(&mb, b_rows, b_cols, b_ld, b, c->x, orders[0]);
+    cusparseCreateDnMat(&mc, M, n, c_ld, out, c->y, orders[1]);
+    size_t bytes = 0;
+    cusparseSpMM_bufferSize(handle, op_a, op_b, &scalars[0], a.descriptor, mb, &scalars[1], mc,
+                            c->compute, 0, &bytes);
+    void *buffer = malloc(bytes + 1);
+    int found = cusparseSpMM(handle, op_a, op_b, &scalars[0], a.descriptor, mb, &scalars[1], mc,
+                             c->compute, 0, buffer);
+    int is_right = found == status;
+    Number *expected = malloc((size_t)c_count * sizeof *expected);
+    double *scale = calloc((size_t)c_count, sizeof *scale);
+    for (int at = 0; at < c_count; ++at)
+        expected[at] = get(c->y, before, at);
+    for (int row = 0; !status && row < M; ++row) {
+        for (int col = 0; col < n; ++col) {
+            Number sum = 0;
+            for (int at = row_begin[row]; at < row_begin[row + 1]; ++at) {
+                int i = op_b ? col : col_of[at], j = op_b ? col_of[at] : col;
+                sum += get(c->a, a.values, at) *
+                       get(c->x, b, orders[0] == 1 ? i + j * b_ld : i * b_ld + j);
+            }
+            int at = orders[1] == 1 ? row + col * c_ld : row * c_ld + col;
+            expected[at] = alpha * sum + (beta == 0 ? 0 : beta * expected[at]);
+            scale[at] = cabs(alpha * sum) + 8;
+        }
+    }
+    for (int at = 0; at < c_count; ++at)
+        is_right &= are_close(c->y, get(c->y, out, at), expected[at], scale[at]);
+    char more[260];
+    snprintf(more, sizeof more, "%s, op(B) %d, orders %d %d, N = %d", describe(c), op_b, orders[0],
+             orders[1], n);
+    expect(is_right, "SpMM", more);
+    cusparseDestroyDnMat(mb), cusparseDestroyDnMat(mc);
+    free(b), free(out), free(before), free(expected), free(scale), free(buffer);
+    end_sparse(&a);
+}
+
+static const int TYPES[][4] = {
+    {R32F, R32F, R32F, R32F}, {R64F, R64F, R64F, R64F},    {R16F, R16F, R16F, R32F},
+    {R16F, R16F, R32F, R32F}, {R16BF, R16BF, R16BF, R32F}, {R16BF, R16BF, R32F, R32F},
+    {C32F, C32F, C32F, C32F}, {C64F, C64F, C64F, C64F},    {R32F, R64F, R64F, R64F},
+};
+static const int WIDTHS[][2] = {{2, 2}, {3, 2}, {3, 3}};
+
+static void all(Object handle, int spmv_status, int spmm_status) {
+    for (size_t types = 0; types < sizeof TYPES / sizeof *TYPES; ++types) {
+        for (int width = 0; width < 3; ++width) {
+            for (int form = 0; form < 6; ++form) {
+                const int *t = TYPES[types];
+                Case c = {CSR + form % 3,
+                          WIDTHS[width][0],
+                          WIDTHS[width][1],
+                          form / 3,
+                          t[0],
+                          t[1],
+                          t[2],
+                          t[3]};
+                /* COO has one type of indices, and is never taken. */
+                int is_coo = c.format == COO;
+                if (is_coo && c.offset_type != c.index_type)
+                    continue;
+                int op = c.format == CSC ? 1 : 0;
+                Number beta = form % 2 ? -1.5 : 0;
+                spmv(handle, &c, op, is_coo ? SPMV_STATUS : spmv_status, 0.5, beta);
+                for (int orders = 0; orders < 8; ++orders) {
+                    const int both[2] = {1 + orders % 2, 1 + orders / 2 % 2};
+                    spmm(handle, &c, op, orders / 4, both, 1 + 6 * (orders % 3),
+                         is_coo ? SPMM_STATUS : spmm_status, 2, beta);
+                }
+            }
+        }
+    }
+}
+
+/* What is not served, one deviation at a time from what is. */
+static void declined(Object handle) {
+    const Case real = {CSR, 2, 2, 0, R64F, R64F, R64F, R64F};
+    const int rows[2] = {2, 2};
+    Case c = real;
+    c.format = COO;
+    spmv(handle, &c, 0, SPMV_STATUS, 1, 0);
+    c.base = 1;
+    spmm(handle, &c, 0, 0, rows, 4, SPMM_STATUS, 1, 0);
+    c = real;
+    c.compute = R32F;
+    spmv(handle, &c, 0, SPMV_STATUS, 1, 0);
+    spmm(handle, &c, 0, 0, rows, 4, SPMM_STATUS, 1, 0);
+    c = real;
+    spmm(handle, &c, 0, 2, rows, 4, SPMM_STATUS, 1, 0);
+    /* op T of CSR, op N of CSC, and a number that is no operation. */
+    spmv(handle, &c, 1, SPMV_STATUS, 1, 0);
+    spmm(handle, &c, 1, 0, rows, 4, SPMM_STATUS, 1, 0);
+    spmv(handle, &c, 7, SPMV_STATUS, 1, 0);
+    c.format = CSC;
+    spmv(handle, &c, 0, SPMV_STATUS, 1, 0);
+    /* The conjugate of complex values, which no array has. */
+    c.a = c.x = c.y = c.compute = C64F;
+    spmv(handle, &c, 2, SPMV_STATUS, 1, 0);
+
+    c = real;
+    Sparse a = make_sparse(&c);
+    double x[K] = {0}, y[M * 4] = {0}, b[K * 4] = {0}, one = 1;
+    Object vx, vy, mb, mc;
+    cusparseCreateDnVec(&vx, K, x, R64F);
+    cusparseCreateDnVec(&vy, M, y, R64F);
+    cusparseCreateDnMat(&mb, K, 4, 4, b, R64F, 2);
+    cusparseCreateDnMat(&mc, M, 4, 4, y, R64F, 2);
+#define SPMV(handle, alpha, a, x, beta, y, algorithm)                                              \
+    expect(cusparseSpMV(handle, 0, alpha, a, x, beta, y, R64F, algorithm, NULL) == SPMV_STATUS,    \
+           "SpMV", #handle ", " #alpha ", " #a ", " #x ", " #beta ", " #y ", " #algorithm)
+#define SPMM(alpha, a, b, beta, c, algorithm)                                                      \
+    expect(cusparseSpMM(handle, 0, 0, alpha, a, b, beta, c, R64F, algorithm, NULL) == SPMM_STATUS, \
+           "SpMM", #alpha ", " #a ", " #b ", " #beta ", " #c ", " #algorithm)
+    SPMV(NULL, &one, a.descriptor, vx, &one, vy, 0);
+    SPMV(handle, NULL, a.descriptor, vx, &one, vy, 0);
+    SPMV(handle, &one, NULL, vx, &one, vy, 0);
+    SPMV(handle, &one, a.descriptor, NULL, &one, vy, 0);
+    SPMV(handle, &one, a.descriptor, vx, NULL, vy, 0);
+    SPMV(handle, &one, a.descriptor, vx, &one, NULL, 0);
+    /* An algorithm for COO, one that does not exist, and vectors of the wrong length. */
+    SPMV(handle, &one, a.descriptor, vx, &one, vy, 1);
+    SPMV(handle, &one, a.descriptor, vx, &one, vy, 77);
+    SPMV(handle, &one, a.descriptor, vy, &one, vx, 0);
+    /* x is y: no length is right, and no two arrays may share memory. */
+    SPMV(handle, &one, a.descriptor, vx, &one, vx, 0);
+    SPMM(NULL, a.descriptor, mb, &one, mc, 0);
+    SPMM(&one, a.descriptor, mb, &one, NULL, 0);
+    SPMM(&one, a.descriptor, mc, &one, mb, 0);
+    SPMM(&one, a.descriptor, mb, &one, mc, 13);
+    cusparseDnMatSetStridedBatch(mb, 2, 100);
+    SPMM(&one, a.descriptor, mb, &one, mc, 0);
+    cusparseDnMatSetStridedBatch(mb, 1, 0);
+    /* What the program has preprocessed keeps its buffer for cuSPARSE, as long as the matrix lives.
+     */
+    cusparseSpMM_preprocess(handle, 0, 0, &one, a.descriptor, mb, &one, mc, R64F, 0, NULL);
+    SPMM(&one, a.descriptor, mb, &one, mc, 0);
+    Sparse other = make_sparse(&c);
+    expect(cusparseSpMM(handle, 0, 0, &one, other.descriptor, mb, &one, mc, R64F, 0, NULL) == 0,
+           "SpMM", "of another matrix than the preprocessed one");
+    end_sparse(&a);
+    end_sparse(&other);
+    cusparseDestroyDnVec(vx), cusparseDestroyDnVec(vy);
+    cusparseDestroyDnMat(mb), cusparseDestroyDnMat(mc);
+}
+
+/* SpMM with few entries, and SpMV after preprocess. */
+static void rules(Object handle) {
+    const Case c = {CSR, 2, 2, 0, R64F, R64F, R64F, R64F};
+    const Case single = {CSR, 2, 2, 0, R32F, R32F, R32F, R32F};
+    const int rows[2] = {2, 2};
+    spmm(handle, &single, 0, 0, rows, 32, SPMM_STATUS, 1, 0);
+    spmv(handle, &single, 0, 0, 1, 0);
+    Sparse a = make_sparse(&c);
+    double x[K] = {0}, y[M] = {0}, one = 1;
+    Object vx, vy;
+    cusparseCreateDnVec(&vx, K, x, R64F);
+    cusparseCreateDnVec(&vy, M, y, R64F);
+    expect(cusparseSpMV(handle, 0, &one, a.descriptor, vx, &one, vy, R64F, 0, NULL) == 0, "SpMV",
+           "before preprocess");
+    cusparseSpMV_preprocess(handle, 0, &one, a.descriptor, vx, &one, vy, R64F, 0, NULL);
+    expect(cusparseSpMV(handle, 0, &one, a.descriptor, vx, &one, vy, R64F, 0, NULL) == SPMV_STATUS,
+           "SpMV", "after preprocess");
+    cusparseDestroyDnVec(vx), cusparseDestroyDnVec(vy);
+    end_sparse(&a);
+}
+
+/* One product that all threads compute, into results of their own. */
+enum { THREADS = 8, CALLS = 300 };
+static Sparse common;
+static double common_x[K], common_y[THREADS][M];
+static Object common_handle = &state;
+
+static int one_product(Object handle, double *y) {
+    double one = 1, zero = 0;
+    Object x, out;
+    cusparseCreateDnVec(&x, K, common_x, R64F);
+    cusparseCreateDnVec(&out, M, y, R64F);
+    int status = cusparseSpMV(handle, 0, &one, common.descriptor, x, &zero, out, R64F, 0, NULL);
+    cusparseDestroyDnVec(x), cusparseDestroyDnVec(out);
+    return status;
+}
+
+static void make_common(void) {
+    const Case c = {CSR, 2, 2, 0, R64F, R64F, R64F, R64F};
+    common = make_sparse(&c);
+    for (int at = 0; at < K; ++at)
+        common_x[at] = creal(number(R64F));
+}
+
+static void *run_thread(void *argument) {
+    double *y = argument;
+    int is_right = 1;
+    /* Its address is all that a handle is here. */
+    for (int at = 0; at < CALLS; ++at) {
+        is_right &= one_product(at % 2 ? (Object)y : common_handle, y) == 0;
+        if (at % 10 == 9)
+            cusparseDestroy(y);
+    }
+    return is_right ? y : NULL;
+}
+
+static void threads(void) {
+    pthread_t ids[THREADS];
+    make_common();
+    for (int at = 0; at < THREADS; ++at)
+        pthread_create(&ids[at], NULL, run_thread, common_y[at]);
+    for (int at = 0; at < THREADS; ++at) {
+        void *is_right;
+        pthread_join(ids[at], &is_right);
+        expect(is_right && memcmp(common_y[at], common_y[0], sizeof common_y[0]) == 0, "SpMV",
+               "in a thread");
+    }
+}
+
+static void forked(void) {
+    int status = 0;
+    make_common();
+    expect(one_product(common_handle, common_y[0]) == 0, "SpMV", "before fork");
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(one_product(common_handle, common_y[1]) == SPMV_STATUS ? 0 : 1);
+    waitpid(child, &status, 0);
+    expect(status == 0, "SpMV", "in the child");
+    expect(one_product(common_handle, common_y[0]) == 0, "SpMV", "after fork");
+}
+
+int main(int count, char **arguments) {
+    const char *what = count > 1 ? arguments[1] : "";
+    Object handle = &state;
+    make_pattern();
+    if (strcmp(what, "taken") == 0)
+        all(handle, 0, 0);
+    else if (strcmp(what, "forwarded") == 0)
+        all(handle, SPMV_STATUS, SPMM_STATUS);
+    else if (strcmp(what, "rules") == 0)
+        rules(handle);
+    else if (strcmp(what, "threads") == 0)
+        threads();
+    else if (strcmp(what, "fork") == 0)
+        forked();
+    else
+        declined(handle);
+    cusparseDestroy(handle);
+    printf("%d products, %d failures\n", products, failures);
+    return failures > 0;
+}

@@ -1,0 +1,149 @@
+//! Calls that are taken give right products, and nothing else is taken. There is no device: the products are computed by
+//! Tarsia's host backend on the stand-in's memory, as the variable TARSIA_CUSPARSE_TEST_ON_HOST asks for. What the drop-in
+//! makes of cuSPARSE's arguments is the same on a device.
+
+use crate::world::{Outcome, World};
+
+/// The program of products.c.
+fn world() -> World {
+    let world = World::new();
+    world.compile(
+        "products.c",
+        "products",
+        &["./libcusparse.so.12", "-Wl,-rpath,$ORIGIN", "-lm", "-pthread"],
+    );
+    world
+}
+
+const ON_HOST: (&str, &str) = ("TARSIA_CUSPARSE_TEST_ON_HOST", "1");
+const SIZES: (&str, &str) = ("STAND_IN_SIZES", "1");
+const FORCE: (&str, &str) = ("TARSIA_CUSPARSE", "force");
+
+/// Products that the program has computed, all as it expects.
+fn products(outcome: &Outcome) -> u64 {
+    let line = outcome.output.lines().last().unwrap();
+    let (count, rest) = line.split_once(' ').unwrap();
+    assert_eq!(rest, "products, 0 failures", "{outcome:?}");
+    count.parse().unwrap()
+}
+
+/// Calls of a function with this outcome.
+fn calls(outcome: &Outcome, name: &str, text: &str) -> u64 {
+    let counts = outcome.counts().into_iter();
+    counts.filter(|(found, _, what)| found == name && what.starts_with(text)).map(|(_, calls, _)| calls).sum()
+}
+
+#[test]
+fn what_is_served_is_taken_and_right() {
+    let world = world();
+    // On the host no product needs a buffer, so that the answer of bufferSize is no matter.
+    for sizes in [SIZES, ("STAND_IN_SIZES_OF_NO_USE", "1")] {
+        let with = world.with(&["products", "taken"], &[FORCE, ON_HOST, sizes]);
+        let count = |text: &str| ["cusparseSpMV", "cusparseSpMM"].map(|name| calls(&with, name, text));
+        let [spmv, spmm] = count("taken");
+        // COO is forwarded, whatever the order of its entries.
+        let coo: u64 = count("forwarded: a format that is not taken").iter().sum();
+        assert_eq!(spmv + spmm + coo, products(&with), "{:?}", with.messages);
+        assert!(spmv >= 100 && spmm >= 800 && coo >= 100, "{spmv} {spmm} {coo}");
+        with.message(&format!("{} taken", spmv + spmm));
+        // cuSPARSE is asked for the size of every buffer.
+        let sized = ["cusparseSpMV_bufferSize", "cusparseSpMM_bufferSize"];
+        let sized: u64 = sized.iter().map(|name| calls(&with, name, "forwarded: and the size raised")).sum();
+        assert_eq!(sized, if sizes == SIZES { spmv + spmm } else { 0 });
+    }
+}
+
+/// What a rule forwards is not sized, either.
+#[test]
+fn rules_forward_what_cusparse_does_faster() {
+    let world = world();
+    let with = world.with(&["products", "rules"], &[("TARSIA_CUSPARSE", "trace"), ON_HOST, SIZES]);
+    assert_eq!(products(&with), 4);
+    for (name, count) in [("cusparseSpMV", 1), ("cusparseSpMM", 1), ("cusparseSpMM_bufferSize", 1)] {
+        assert_eq!(calls(&with, name, "forwarded: cuSPARSE is faster for this shape"), count, "{name}");
+    }
+    let line = "cusparseSpMM forwarded: cuSPARSE is faster for this shape (37 × 23";
+    let rule = |found: &&String| found.starts_with(line) && found.contains("up to 100,000 entries");
+    assert_eq!(with.messages.iter().filter(rule).count(), 1, "{:?}", with.messages);
+}
+
+#[test]
+fn fp32_may_be_fast() {
+    let world = world();
+    let trace = ("TARSIA_CUSPARSE", "trace");
+    for (fp32, compute) in [("", "fp32 pedantic"), ("pedantic", "fp32 pedantic"), ("fast", "fp32")] {
+        let variables = [trace, ("TARSIA_CUSPARSE_FP32", fp32), ON_HOST, SIZES];
+        let with = world.with(&["products", "rules"], &variables);
+        products(&with);
+        let line = "cusparseSpMV taken (37 × 23";
+        let types = format!("A fp32, input fp32, output fp32, compute {compute})");
+        assert!(
+            with.messages.iter().any(|found| found.starts_with(line) && found.ends_with(&types)),
+            "{types}: {:?}",
+            with.messages
+        );
+    }
+}
+
+/// The functions that the stand-in got, in order; addresses differ from run to run.
+fn names(outcome: &Outcome) -> Vec<&str> {
+    outcome.log.lines().map(|line| line.split(' ').next().unwrap()).collect()
+}
+
+#[test]
+fn everything_can_be_forwarded() {
+    let world = world();
+    let program = ["products", "forwarded"];
+    let without = world.without(&program);
+    let count = products(&without);
+    // Without a device, by the environment, and where the size of a buffer cannot be known.
+    let none = [("TARSIA_CUSPARSE_TAKE", "spgemm"), ON_HOST];
+    for variables in [&[][..], &[("TARSIA_CUSPARSE", "off"), ON_HOST], &none] {
+        let with = world.with(&program, variables);
+        assert_eq!(names(&with), names(&without));
+        assert_eq!(products(&with), count);
+    }
+}
+
+#[test]
+fn what_is_not_served_is_forwarded_with_a_reason() {
+    let world = world();
+    let with = world.with(&["products", "declined"], &[FORCE, ON_HOST, SIZES]);
+    products(&with);
+    for (name, reason, count) in [
+        ("cusparseSpMV", "a format that is not taken", 1),
+        ("cusparseSpMV", "types that are not taken", 1),
+        ("cusparseSpMV", "with this operation A would have to be converted", 4),
+        ("cusparseSpMV", "a pointer is NULL", 6),
+        ("cusparseSpMV", "the algorithm is none of A's format", 2),
+        ("cusparseSpMV", "Tarsia refuses the arguments", 2),
+        ("cusparseSpMM", "with this operation A would have to be converted", 2),
+        ("cusparseSpMM", "a format that is not taken", 1),
+        ("cusparseSpMM", "types that are not taken", 1),
+        ("cusparseSpMM", "a pointer is NULL", 2),
+        ("cusparseSpMM", "Tarsia refuses the arguments", 1),
+        ("cusparseSpMM", "the algorithm is none of A's format", 1),
+        ("cusparseSpMM", "batches", 1),
+        ("cusparseSpMM", "the program has preprocessed A", 1),
+        ("cusparseSpMM_preprocess", "not taken by this version", 1),
+    ] {
+        let found = calls(&with, name, &format!("forwarded: {reason}"));
+        assert_eq!(found, count, "{name}, {reason}: {:#?}", with.messages);
+    }
+    assert_eq!(calls(&with, "cusparseSpMM", "taken"), 1);
+}
+
+#[test]
+fn threads_have_handles_of_their_own_or_share_one() {
+    let with = world().with(&["products", "threads"], &[("TARSIA_CUSPARSE", "summary"), ON_HOST]);
+    assert_eq!(products(&with), 8);
+    assert_eq!(calls(&with, "cusparseSpMV", "taken"), 8 * 300);
+}
+
+/// CUDA does not work in a child of a process that has used it, and another thread of the parent's may have had a lock.
+#[test]
+fn children_of_fork_forward() {
+    let with = world().with(&["products", "fork"], &[("TARSIA_CUSPARSE", "summary"), ON_HOST]);
+    assert_eq!(products(&with), 3);
+    assert_eq!(calls(&with, "cusparseSpMV", "taken"), 2);
+}

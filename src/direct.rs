@@ -1,0 +1,388 @@
+//! Products without a plan and without descriptors, for the drop-in for cuSPARSE: what `tarsiaSpMV_once` and
+//! `tarsiaSpMM_once` compute on a device, with the caller's buffer as workspace.
+//!
+//! They differ from these functions in three things. They never allocate and never wait: what they would need that for is
+//! refused. An error says whether something was enqueued before it came, so that the caller knows whether another library
+//! may compute the product instead. And what a graph captures uses nothing of the handle's, whose counters the calls
+//! that follow may be using when the graph runs, but the caller's buffer alone.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use once_cell::sync::OnceCell;
+use parking_lot::{Mutex, RwLock};
+
+use crate::backend::cuda::ONCE_WORKSPACE_BYTES;
+use crate::backend::{self, Backend};
+use crate::context::Handle;
+use crate::error::{Error, Result};
+use crate::matrix::check_align;
+use crate::matrix::compressed::{CSC, CSR};
+use crate::memory::{float_env, heap, Workspace, COUNTERS, COUNTER_BYTES};
+use crate::operation::{Operation, Planned, Spmm, Spmv};
+use crate::plan::Plan;
+use crate::select;
+use crate::support::Types;
+use crate::types::{Address, BackendKind, DataType, OpKind, PointerMode, ScalarsAt};
+
+pub use crate::matrix::{Compressed, DenseMatrix, DenseVector, SparseArrays, SparseMatrix};
+pub use crate::problem::{SpmmProblem, SpmvProblem};
+
+/// What the caller's buffer is aligned to here: a line of the caches.
+const LINE: usize = 128;
+/// Counters of an SpMV, which has one for each block.
+const SPMV_COUNTER_BYTES: usize = COUNTERS * size_of::<u32>();
+/// Rows up to which the blocks of a launch have numbers, whatever kernel is taken: it is known before the first launch
+/// that none will be refused for its size.
+const MOST_ROWS: i64 = 1 << 27;
+
+/// Bytes of the buffer with which [`Direct::spmv`] can be captured, whatever the matrix.
+pub const SPMV_BUFFER_BYTES: usize = LINE + SPMV_COUNTER_BYTES + ONCE_WORKSPACE_BYTES;
+
+/// What a product has beside its operands.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// Where it is enqueued.
+    pub stream: Address,
+    /// Where alpha and beta are.
+    pub pointer_mode: PointerMode,
+    /// alpha and beta, of the compute type.
+    pub scalars: ScalarsAt,
+    /// Memory of the device, of as many bytes as [`SPMV_BUFFER_BYTES`] or [`Direct::spmm_bytes`] says; NULL: none.
+    pub buffer: Address,
+}
+
+/// Why there is no product.
+#[derive(Debug)]
+pub enum Failure {
+    /// Nothing was enqueued that anybody could notice: the result is as it was. `INSUFFICIENT_RESOURCES`: it needs the
+    /// buffer.
+    Refused(Error),
+    /// Something was enqueued, and the result may be anything.
+    Broken(Error),
+}
+
+/// What is kept beside a cuSPARSE handle: a device, and what products on it share.
+pub struct Direct {
+    backend: Arc<dyn Backend>,
+    handle: OnceCell<Handle>,
+    /// Combinations of types that the table of algorithms has, as far as they were looked up.
+    known: RwLock<HashSet<(OpKind, Types)>>,
+    /// Held by a product: the stream and the pointer mode of the handle are its own.
+    call: Mutex<()>,
+}
+
+impl Direct {
+    /// For the device of the calling thread's context, as `tarsiaCreate` finds it; `on_host`: for the host, where arrays
+    /// are host memory, for tests of callers. Allocates nothing on the device.
+    pub fn open(on_host: bool) -> Result<Self> {
+        let backend = match on_host {
+            true => backend::open(BackendKind::Host, 0)?,
+            false => backend::cuda::open(None)?,
+        };
+        Ok(Direct { backend, handle: OnceCell::new(), known: RwLock::default(), call: Mutex::default() })
+    }
+
+    /// Whether what the calling thread enqueues now goes to the device.
+    pub fn is_current(&self) -> bool {
+        self.backend.is_current()
+    }
+
+    /// Whether what is enqueued on the stream now goes into a graph, or must not be enqueued.
+    pub fn is_capturing(&self, stream: Address) -> Result<bool> {
+        self.backend.is_capturing(stream)
+    }
+
+    /// Whether [`Self::prepare`] has been called.
+    pub fn is_prepared(&self) -> bool {
+        self.handle.get().is_some()
+    }
+
+    /// Takes the memory that products share. Blocks the first time; not in a capture.
+    pub fn prepare(&self) -> Result<()> {
+        heap::prepare_thread()?;
+        self.handle.get_or_try_init(|| Handle::new(Arc::clone(&self.backend))).map(drop)
+    }
+
+    /// y = alpha · op(A) · x + beta · y by one launch, for a matrix whose rows of op(A) are contiguous: CSR with op N,
+    /// CSC with op T. The buffer is used in a capture alone.
+    pub fn spmv(
+        &self,
+        call: &Call,
+        problem: &SpmvProblem,
+        x: &DenseVector,
+        y: &DenseVector,
+    ) -> std::result::Result<(), Failure> {
+        self.enqueue(call, |handle, begun| {
+            check_matrix(&problem.a)?;
+            x.check()?;
+            y.check()?;
+            let planned = self.planned::<Spmv>(*problem, problem.types)?;
+            if self.is_on_cpu() {
+                return Plan::once(handle, "SpMV", planned, |planned, cx| {
+                    planned.execute(cx, call.scalars, x, None, y)
+                });
+            }
+            let plain = SpmvProblem { types: problem.types.plain(), ..*problem };
+            let needs = (self.backend.spmv_once_bytes(&plain), SPMV_COUNTER_BYTES);
+            handle.with_lent(lent(call.buffer, SPMV_BUFFER_BYTES), needs, |cx| {
+                cx.workspace.require(needs.0)?;
+                let is_done = planned.once(&*self.backend, cx, call.scalars, x, y)?;
+                // The only launch is the last thing that can fail there.
+                begun.set(true);
+                is_done.then_some(()).ok_or_else(not_in_place)
+            })
+        })
+    }
+
+    /// Bytes of the buffer that [`Self::spmm`] needs of this problem; `n_hint` is the columns of C. It depends on nothing
+    /// else, neither on addresses nor on what is captured. May be called in a capture.
+    pub fn spmm_bytes(&self, problem: &SpmmProblem) -> Result<usize> {
+        self.spmm_workspace_bytes(problem).map(spmm_buffer_bytes)
+    }
+
+    fn spmm_workspace_bytes(&self, problem: &SpmmProblem) -> Result<usize> {
+        let (m, _, _) = problem.a.shape_of(problem.op);
+        if m > MOST_ROWS {
+            return Err(Error::unsupported(format!("A: {m} rows of op(A) are more than {MOST_ROWS}")));
+        }
+        if !select::in_place(&problem.a, problem.op) {
+            return Err(not_in_place());
+        }
+        if self.is_on_cpu() {
+            return Ok(0);
+        }
+        // The types are looked up before kernels of their names are loaded.
+        self.planned::<Spmm>(*problem, problem.types)?;
+        let plain = SpmmProblem { types: problem.types.plain(), ..*problem };
+        self.backend.spmm_once_bytes(&plain)?.ok_or_else(not_in_place)
+    }
+
+    /// C = alpha · op(A) · op(B) + beta · C by launches alone, for a matrix whose rows of op(A) are contiguous.
+    pub fn spmm(
+        &self,
+        call: &Call,
+        problem: &SpmmProblem,
+        b: &DenseMatrix,
+        c: &DenseMatrix,
+    ) -> std::result::Result<(), Failure> {
+        self.enqueue(call, |handle, begun| {
+            check_matrix(&problem.a)?;
+            problem.a.require_arrays("A")?;
+            b.check()?;
+            c.check()?;
+            check_scalars(problem.types, call)?;
+            let planned = self.planned::<Spmm>(*problem, problem.types)?;
+            if self.is_on_cpu() {
+                return Plan::once(handle, "SpMM", planned, |planned, cx| {
+                    planned.execute(cx, call.scalars, b, None, c)
+                });
+            }
+            // All that can be wrong with the operands.
+            planned.check_once(call.scalars, b, c)?;
+            let bytes = self.spmm_workspace_bytes(problem)?;
+            handle.with_lent(lent(call.buffer, spmm_buffer_bytes(bytes)), (bytes, COUNTER_BYTES), |cx| {
+                cx.workspace.require(bytes)?;
+                begun.set(true);
+                planned.once(&*self.backend, cx, call.scalars, b, c)
+            })
+        })
+    }
+
+    fn is_on_cpu(&self) -> bool {
+        self.backend.kind() != BackendKind::Cuda
+    }
+
+    /// A problem whose types the table of algorithms has.
+    fn planned<O: Operation>(&self, problem: O::Problem, types: Types) -> Result<Planned<O>> {
+        let key = (O::KIND, types);
+        if !self.is_on_cpu() && self.known.read().contains(&key) {
+            return Ok(Planned::known(problem));
+        }
+        let planned = Planned::new(self.backend.kind(), problem, None)?;
+        self.known.write().insert(key);
+        Ok(planned)
+    }
+
+    /// Runs `f` with the handle in the state that the call asks for; `f` notes when something that can be noticed has been
+    /// enqueued.
+    fn enqueue(
+        &self,
+        call: &Call,
+        f: impl FnOnce(&Handle, &Cell<bool>) -> Result<()>,
+    ) -> std::result::Result<(), Failure> {
+        let _default = float_env::Default::enter();
+        let begun = Cell::new(false);
+        let run = || {
+            heap::prepare_thread()?;
+            let handle = self.handle.get().ok_or_else(|| Error::state("handle: it is not prepared"))?;
+            let _call = self.call.lock();
+            // A stream may be another one at the address of the last: the handle looks.
+            handle.set_stream(call.stream);
+            handle.set(|modes| modes.pointer_mode = call.pointer_mode);
+            f(handle, &begun)
+        };
+        run().map_err(|error| if begun.get() { Failure::Broken(error) } else { Failure::Refused(error) })
+    }
+}
+
+/// Bytes of the buffer of an SpMM that needs so much workspace, with counters for a graph. Where no workspace is needed
+/// there is nothing to be counted.
+fn spmm_buffer_bytes(workspace: usize) -> usize {
+    match workspace {
+        0 => 0,
+        bytes => bytes.saturating_add(LINE + COUNTER_BYTES),
+    }
+}
+
+/// A buffer of so many bytes from its first line on.
+fn lent(buffer: Address, bytes: usize) -> Workspace {
+    if buffer.is_null() || bytes == 0 {
+        return Workspace { address: Address::NULL, bytes: 0 };
+    }
+    let skipped = buffer.value().next_multiple_of(LINE) - buffer.value();
+    Workspace { address: buffer.offset(skipped), bytes: bytes - skipped }
+}
+
+fn not_in_place() -> Error {
+    Error::unsupported("A: its rows of op(A) are not contiguous")
+}
+
+fn check_matrix(a: &SparseMatrix) -> Result<()> {
+    match &a.arrays {
+        SparseArrays::Csr(m) => m.check(&CSR),
+        SparseArrays::Csc(m) => m.check(&CSC),
+        SparseArrays::Coo(_) | SparseArrays::Bsr(_) | SparseArrays::Tile(_) => Err(not_in_place()),
+    }
+}
+
+/// alpha and beta can be read: what is found out later is found out behind a launch.
+fn check_scalars(types: Types, call: &Call) -> Result<()> {
+    let scalar: DataType = types.compute.scalar();
+    let align = match call.pointer_mode {
+        // The host reads them as words.
+        PointerMode::Host => scalar.size().min(size_of::<u64>()),
+        PointerMode::Device => scalar.align(),
+    };
+    check_align("alpha", call.scalars.0, align)?;
+    check_align("beta", call.scalars.1, align)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{IndexBase, IndexType, Operation as Op, Order};
+
+    fn at<T>(array: &[T]) -> Address {
+        Address::new(array.as_ptr())
+    }
+
+    /// [[1, 2], [0, 3]] in CSR.
+    struct Arrays {
+        offsets: [i32; 3],
+        columns: [i32; 3],
+        values: [f64; 3],
+    }
+
+    const ARRAYS: Arrays = Arrays { offsets: [0, 2, 3], columns: [0, 1, 1], values: [1.0, 2.0, 3.0] };
+
+    const TYPES: Types = Types {
+        a: DataType::R64F,
+        x: DataType::R64F,
+        y: DataType::R64F,
+        compute: crate::types::ComputeType::R64F,
+    };
+
+    impl Arrays {
+        fn matrix(&self) -> SparseMatrix {
+            let arrays = SparseArrays::Csr(Compressed {
+                major: 2,
+                minor: 2,
+                nnz: 3,
+                offsets: at(&self.offsets),
+                indices: at(&self.columns),
+                values: at(&self.values),
+                offset_type: IndexType::I32,
+                index_type: IndexType::I32,
+                base: IndexBase::Zero,
+                value_type: DataType::R64F,
+            });
+            SparseMatrix { arrays, writable: true, temporary: false }
+        }
+    }
+
+    fn vector(values: &[f64]) -> DenseVector {
+        DenseVector {
+            len: values.len() as i64,
+            values: at(values),
+            value_type: DataType::R64F,
+            writable: true,
+        }
+    }
+
+    fn call(scalars: &[f64; 2]) -> Call {
+        let scalars = (at(&scalars[..1]), at(&scalars[1..]));
+        Call { stream: Address::NULL, pointer_mode: PointerMode::Host, scalars, buffer: Address::NULL }
+    }
+
+    #[test]
+    fn products_are_right_and_what_is_refused_leaves_the_result() {
+        let direct = Direct::open(true).unwrap();
+        let (a, scalars) = (ARRAYS, [2.0, -1.0]);
+        let problem = SpmvProblem { op: Op::NonTranspose, a: a.matrix(), types: TYPES, value_updates: false };
+        let (x, y) = ([10.0, 100.0], [1.0, 2.0]);
+        let refused = |result| matches!(result, Err(Failure::Refused(_)));
+        assert!(!direct.is_prepared());
+        assert!(refused(direct.spmv(&call(&scalars), &problem, &vector(&x), &vector(&y))));
+        direct.prepare().unwrap();
+        assert!(refused(direct.spmv(&call(&scalars), &problem, &vector(&x[..1]), &vector(&y))));
+        assert!(refused(direct.spmv(&call(&scalars), &problem, &vector(&y), &vector(&y))));
+        assert_eq!(y, [1.0, 2.0]);
+        let mut out = y.to_vec();
+        let result = DenseVector { values: Address::new(out.as_mut_ptr()), ..vector(&y) };
+        direct.spmv(&call(&scalars), &problem, &vector(&x), &result).unwrap();
+        assert_eq!(out, [419.0, 598.0]);
+    }
+
+    /// C = A · B by rows, of so many rows.
+    fn spmm_problem(a: SparseMatrix, rows: i64) -> SpmmProblem {
+        let SparseArrays::Csr(m) = a.arrays else { unreachable!() };
+        SpmmProblem {
+            op: Op::NonTranspose,
+            op_b: Op::NonTranspose,
+            a: SparseMatrix { arrays: SparseArrays::Csr(Compressed { major: rows, ..m }), ..a },
+            b_order: Order::Row,
+            c_order: Order::Row,
+            n_hint: 4,
+            types: TYPES,
+            value_updates: false,
+            ieee: false,
+        }
+    }
+
+    #[test]
+    fn buffers_have_room_for_counters_and_alignment() {
+        let direct = Direct::open(true).unwrap();
+        let a = ARRAYS;
+        assert_eq!(direct.spmm_bytes(&spmm_problem(a.matrix(), 2)).unwrap(), 0);
+        assert!(direct.spmm_bytes(&spmm_problem(a.matrix(), MOST_ROWS + 1)).is_err());
+        assert!(direct
+            .spmm_bytes(&SpmmProblem { op: Op::Transpose, ..spmm_problem(a.matrix(), 2) })
+            .is_err());
+
+        let begin = |address: usize, bytes: usize| {
+            let given = Address::new(std::ptr::without_provenance::<u8>(address));
+            let room = lent(given, bytes);
+            assert_eq!(room.address.value() + room.bytes, address + bytes);
+            room
+        };
+        let lines = [0x1000, 0x1001, 0x107f].map(|address| begin(address, 1000).address.value());
+        assert_eq!(lines, [0x1000, 0x1080, 0x1080]);
+        assert_eq!(lent(Address::NULL, 1000).bytes, 0);
+        // Whatever the buffer's address, what a graph needs is in it.
+        assert_eq!(spmm_buffer_bytes(0), 0);
+        assert!(begin(0x1001, spmm_buffer_bytes(1000)).bytes >= COUNTER_BYTES + 1000);
+        assert!(begin(0x1001, SPMV_BUFFER_BYTES).bytes >= SPMV_COUNTER_BYTES + ONCE_WORKSPACE_BYTES);
+    }
+}
