@@ -219,8 +219,8 @@ struct Kept {
 }
 
 impl Kept {
-/// Waits until newly allocated memory has been filled, so that other streams may use it.
-fn settle(&mut self, cx: &Context) -> Result<()> {
+    /// Waits until newly allocated memory has been filled, so that other streams may use it.
+    fn settle(&mut self, cx: &Context) -> Result<()> {
         if self.fresh {
             memory::synchronize(cx.stream)?;
             self.columns.iter_mut().chain(&mut self.values).for_each(DeviceBuffer::seal);

@@ -107,25 +107,25 @@ same_layout!(Cut = "spgemm/common.cuh Cut" { longest, part });
 
 /// Statistics of each row of the product, in the device's memory.
 pub struct Facts {
-/// Number of multiplications of each row.
-products: DeviceBuffer<i64>,
-/// First column, and width, of the column range of each row that has many products.
-extents: Option<[DeviceBuffer<i64>; 2]>,
-/// Number of rows of the group that begins with each row.
-groups: Option<DeviceBuffer<u8>>,
-/// Marks of the rows of the right factor that have the same columns as the row before.
-repeats: Option<DeviceBuffer<u8>>,
-/// Number of rows of the slide that begins with each row.
-slides: Option<DeviceBuffer<u8>>,
-wide: bool,
-/// Maximum number of products of a row that a single warp takes.
-alone_work: i64,
-/// Limits for splitting wide rows.
-cut: Cut,
-/// Row offsets of the left factor.
-left: Ints,
-/// True if the rows of the right factor are sorted and have each column once.
-pub distinct: bool,
+    /// Number of multiplications of each row.
+    products: DeviceBuffer<i64>,
+    /// First column, and width, of the column range of each row that has many products.
+    extents: Option<[DeviceBuffer<i64>; 2]>,
+    /// Number of rows of the group that begins with each row.
+    groups: Option<DeviceBuffer<u8>>,
+    /// Marks of the rows of the right factor that have the same columns as the row before.
+    repeats: Option<DeviceBuffer<u8>>,
+    /// Number of rows of the slide that begins with each row.
+    slides: Option<DeviceBuffer<u8>>,
+    wide: bool,
+    /// Maximum number of products of a row that a single warp takes.
+    alone_work: i64,
+    /// Limits for splitting wide rows.
+    cut: Cut,
+    /// Row offsets of the left factor.
+    left: Ints,
+    /// True if the rows of the right factor are sorted and have each column once.
+    pub distinct: bool,
 }
 
 /// Word numbers of the readback page of the analysis.
@@ -376,9 +376,9 @@ impl Facts {
 
 /// List of the rows that have products, sorted by bin.
 pub struct Binned {
-list: DeviceBuffer<u32>,
-/// Range of each bin in `list`.
-ranges: [Range<usize>; RowBin::COUNT],
+    list: DeviceBuffer<u32>,
+    /// Range of each bin in `list`.
+    ranges: [Range<usize>; RowBin::COUNT],
 /// Number of windows of the wide rows; those of a split row count once for each of its pieces.
     pub windows: usize,
 }

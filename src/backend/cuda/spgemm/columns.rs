@@ -40,8 +40,8 @@ pub fn allowance(cx: &Context, problem: &SpgemmProblem, c: &Compressed) -> usize
 
 /// Permutation of the entries of a pattern from row order to column order.
 pub struct Transposition {
-/// Positions of the entries in row order, sorted by column and then row; 32-bit if they fit.
-from: Numbers,
+    /// Positions of the entries in row order, sorted by column and then row; 32-bit if they fit.
+    from: Numbers,
 /// Column offsets (cols + 1), base 0.
     offsets: DeviceBuffer<i64>,
     entries: usize,
@@ -142,10 +142,10 @@ impl Sorter<'_> {
 /// Range of consecutive rows of C that are processed together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-/// Range of row numbers.
-pub rows: Range<usize>,
-/// Range of the positions of the rows' entries in C.
-pub entries: Range<i64>,
+    /// Range of row numbers.
+    pub rows: Range<usize>,
+    /// Range of the positions of the rows' entries in C.
+    pub entries: Range<i64>,
 }
 
 impl Part {
@@ -176,10 +176,10 @@ impl Part {
 /// Requested result of the computation of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-/// Column indices only, to count the entries of each column.
-Pattern,
-/// Column indices and values.
-Product,
+    /// Column indices only, to count the entries of each column.
+    Pattern,
+    /// Column indices and values.
+    Product,
 }
 
 /// Function that computes the rows of a part. It writes the column index and value of each entry at the
@@ -188,8 +188,8 @@ pub type Compute<'a> = dyn FnMut(&Part, Wanted, [Address; 2]) -> Result<()> + 'a
 
 /// Source of the rows that are transposed.
 pub enum Origin<'a, 'f> {
-/// Column indices (base 0) and values of all rows, in the plan's memory.
-Staged([Address; 2]),
+    /// Column indices (base 0) and values of all rows, in the plan's memory.
+    Staged([Address; 2]),
 /// Function that computes the rows part by part, with column indices of base 0. Each part is computed twice,
 /// since the number of entries of each column of C is known only after all parts.
     Computed(&'a mut Compute<'f>),

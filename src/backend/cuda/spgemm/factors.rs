@@ -20,12 +20,13 @@ use crate::types::{Address, Operation};
 
 /// One factor of the product, as its rows are read.
 pub struct Side {
-/// Arrays of the factor's rows.
-pub operand: Operand,
-/// Statistics of the row lengths.
-pub stats: RowStats,
-/// Known order of the column indices ([`rows::SORTED`], [`rows::DISTINCT`]); `None` if it must be determined.
-pub order: Option<i32>,
+    /// Arrays of the factor's rows.
+    pub operand: Operand,
+    /// Statistics of the row lengths.
+    pub stats: RowStats,
+    /// Known order of the column indices ([`rows::SORTED`], [`rows::DISTINCT`]); `None` if it must be
+    /// determined.
+    pub order: Option<i32>,
 }
 
 /// Both factors, A and B.
