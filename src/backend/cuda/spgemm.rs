@@ -191,7 +191,7 @@ struct CudaSpgemm {
 
 /// Results of the symbolic phase.
 struct Counted {
-/// Row offsets of the product, base 0.
+    /// Row offsets of the product, base 0.
     offsets: DeviceBuffer<i64>,
     nnz: i64,
     binned: Binned,

@@ -379,7 +379,7 @@ pub struct Binned {
     list: DeviceBuffer<u32>,
     /// Range of each bin in `list`.
     ranges: [Range<usize>; RowBin::COUNT],
-/// Number of windows of the wide rows; those of a split row count once for each of its pieces.
+    /// Number of windows of the wide rows; those of a split row count once for each of its pieces.
     pub windows: usize,
 }
 

@@ -42,7 +42,7 @@ pub fn allowance(cx: &Context, problem: &SpgemmProblem, c: &Compressed) -> usize
 pub struct Transposition {
     /// Positions of the entries in row order, sorted by column and then row; 32-bit if they fit.
     from: Numbers,
-/// Column offsets (cols + 1), base 0.
+    /// Column offsets (cols + 1), base 0.
     offsets: DeviceBuffer<i64>,
     entries: usize,
 }
@@ -190,8 +190,8 @@ pub type Compute<'a> = dyn FnMut(&Part, Wanted, [Address; 2]) -> Result<()> + 'a
 pub enum Origin<'a, 'f> {
     /// Column indices (base 0) and values of all rows, in the plan's memory.
     Staged([Address; 2]),
-/// Function that computes the rows part by part, with column indices of base 0. Each part is computed twice,
-/// since the number of entries of each column of C is known only after all parts.
+    /// Function that computes the rows part by part, with column indices of base 0. Each part is computed
+    /// twice, since the number of entries of each column of C is known only after all parts.
     Computed(&'a mut Compute<'f>),
 }
 
