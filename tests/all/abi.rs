@@ -130,7 +130,7 @@ fn header_is_cpp17_without_warnings() {
     }
 }
 
-/// The compilers and flags with which the header is accepted reject a wrong program.
+/// The flags with which the header is compiled turn every warning into an error.
 #[test]
 fn warnings_are_errors() {
     let directory = tempfile::tempdir().unwrap();
