@@ -279,7 +279,7 @@ fn logger_that_panics() {
                 let code = plan::tarsiaPlan_analyze(world.handle, plan);
                 failed(code, Status::InternalError).unwrap();
                 assert_eq!(last_message(), "internal error: the logger gave up");
-                // The plan is as it was.
+                // The plan is unchanged.
                 let info = info(plan);
                 assert_eq!((info.analyzed, info.planBytes, info.layout as i32), (0, 0, 0));
             }

@@ -139,7 +139,7 @@ fn blocks_that_do_not_exist() {
                 plan::tarsiaPlan_setBlockDims(plan, rows, cols)
             });
         }
-        // The plan is of the default algorithm.
+        // The plan has the default algorithm.
         accepts("16 × 8", plan::tarsiaPlan_setBlockDims(plan, 16, 8));
         refuses("by default", Status::NotSupported, "colBlockDim", || {
             plan::tarsiaPlan_analyze(world.handle, plan)

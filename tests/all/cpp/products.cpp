@@ -166,7 +166,7 @@ void products(const tarsia::Handle &handle, std::int64_t m, std::int64_t n, std:
     spmv(handle, coo, a, random);
     spmm(handle, coo, a, random);
 
-    // A full matrix of blocks of 2 x 1, by columns inside.
+    // BSR with all blocks of 2 x 1, in column-major order inside.
     Dense<T> full(2 * 5, 3);
     full.values = numbers<T>(full.values.size(), random);
     std::vector<Index> blockOffsets{0}, blockCols;
