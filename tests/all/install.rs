@@ -226,7 +226,7 @@ fn wrong_calls_say_what_is_wrong() {
         (vec![there, "another"], 2, "two PREFIXes"),
         (vec![""], 2, "PREFIX is empty"),
         (vec![], 2, "PREFIX is missing"),
-        // A library of another version.
+        // A file that is not a library of this version.
         (vec!["--lib", "/bin/sh", there], 1, "SONAME"),
     ] {
         if text == "SONAME" && !has("readelf") {
@@ -406,7 +406,7 @@ fn pkg_config_finds_the_tree() {
         assert!(flags.split_whitespace().any(|flag| flag == "-ltarsia"), "{flags}");
     };
     check(&tree.prefix());
-    // The tree may be moved.
+    // The tree works after it has been moved.
     let moved = tree.directory.path().join("moved elsewhere");
     std::fs::rename(tree.prefix(), &moved).unwrap();
     check(&moved);

@@ -76,7 +76,7 @@ static World open_world(tarsiaHandle_t handle, int exponents) {
     for (int i = 0; i <= ROWS; i++)
         offsets[i] = i * PER_ROW;
     for (int p = 0; p < NNZ; p++) {
-        /* Columns of a row ascend: each is at most 2000 after the one before. */
+        /* Columns of a row ascend: there is one in each of nine ranges of 2000 columns. */
         int first = p / PER_ROW * 7 % 2000;
         columns[p] = first + p % PER_ROW * 2000 + (int)((unsigned)p * 2654435761u % 1999u);
         if (columns[p] >= ROWS)

@@ -34,7 +34,7 @@ fn parts(values: &Array, value: DataType) -> Vec<f64> {
     }
 }
 
-/// Returns the matrix with every value replaced by `of` of it, such as |re| + |im|.
+/// Returns the matrix with `of` applied to every value, such as |re| + |im|.
 fn absolute<V: Value>(a: &Stored, of: impl FnMut(V) -> V) -> Stored {
     let values: Vec<V> = numbers(&a.arrays[2]).into_iter().map(of).collect();
     let mut out = a.clone();
