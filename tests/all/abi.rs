@@ -1,4 +1,4 @@
-//! The shared library as a linker, a loader and a C compiler see it.
+//! Tests of the shared library and the header as a linker, a loader and a C compiler see them.
 
 pub mod frozen;
 pub mod tools;
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use crate::generated::header;
 use tools::{compile, library, listing, run, soname, Compiler};
 
-/// Libraries that every glibc system has. Others would have to be installed
-/// with ours; libcuda must never be among them.
+/// Libraries that the library may depend on: those that every glibc system has. Others would have to be
+/// installed with it; libcuda must never be among them.
 const ALLOWED: &[&str] = &[
     "libc.so.6",
     "libm.so.6",
@@ -23,7 +23,8 @@ const ALLOWED: &[&str] = &[
     "ld-linux-aarch64.so.1",
 ];
 
-/// Names that `nm` lists with these flags, versions (`@GLIBC_2.34`) cut off; none without `nm`.
+/// Returns the symbols that `nm` lists with these flags, without versions (`@GLIBC_2.34`); `None` without
+/// `nm`.
 fn symbols(flags: &[&str], library: &Path) -> Option<BTreeSet<String>> {
     let listing = listing("nm", "symbols of the library", |nm| nm.args(flags).arg(library))?;
     // Some versions of GNU ld list the name of a symbol version itself, as an absolute symbol.
@@ -55,7 +56,7 @@ fn imports_nothing_of_cuda() {
     assert!(cuda.is_empty(), "{cuda:?}");
 }
 
-/// Entries of the dynamic section with this tag, such as `(NEEDED)`.
+/// Returns the entries of the dynamic section with this tag, such as `(NEEDED)`.
 fn dynamic(section: &str, tag: &str) -> Vec<String> {
     let lines = section.lines().filter(|line| line.contains(tag));
     let value = |line: &str| match line.split_once('[') {
@@ -80,7 +81,7 @@ fn dynamic_section_is_what_a_shared_library_needs() {
     let has = |flag: &str| flags.split_whitespace().any(|found| found == flag);
     assert!(has("NODELETE"), "its threads would run in unmapped code after dlclose: {flags}");
     assert!(has("BIND_NOW") && has("NOW"), "a missing symbol must show when it is loaded: {flags}");
-    // A search path would be one of the machine that built it.
+    // A search path would name folders of the machine that built the library.
     assert!(dynamic(&section, "(RPATH)").is_empty() && dynamic(&section, "(RUNPATH)").is_empty());
 }
 
@@ -93,7 +94,7 @@ fn stack_is_not_executable_and_relocations_are_read_only() {
     assert!(segments.contains("GNU_RELRO"), "{segments}");
 }
 
-/// A source file that includes the header twice and uses it.
+/// Writes a source file that includes the header twice and uses it.
 fn source(directory: &Path, name: &str) -> PathBuf {
     let file = directory.join(name);
     let text = "#include \"tarsia.h\"\n#include \"tarsia.h\"\n\
@@ -129,7 +130,7 @@ fn header_is_cpp17_without_warnings() {
     }
 }
 
-/// The compiler that accepts the header would also notice a wrong one.
+/// The flags with which the header is compiled turn every warning into an error.
 #[test]
 fn warnings_are_errors() {
     let directory = tempfile::tempdir().unwrap();
@@ -209,7 +210,7 @@ FIELDS
 }
 "#;
 
-/// C's size and offsets of the struct are Rust's.
+/// The struct has the same size and field offsets in C and in Rust.
 #[test]
 fn plan_info_has_one_layout_in_c_and_in_rust() {
     use std::mem::{offset_of, size_of};

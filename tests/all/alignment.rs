@@ -1,10 +1,8 @@
-//! Arrays anywhere that the API allows: at each multiple of what their elements are aligned to,
-//! which of complex numbers are their parts. Kernels read several elements, or both parts of a
-//! complex number, by one access; on a device an access that is not aligned ends the launch and
-//! with it the process's context.
+//! Tests with arrays at every alignment that the API allows: multiples of the size of an element, or of a
+//! part of a complex element. Kernels read several elements, or both parts of a complex number, by one
+//! access; on a device a misaligned access ends the launch and with it the process's context.
 //!
-//! All operations run on such copies of the arrays of the other tests, and are compared with the
-//! naive loops as there.
+//! All operations run on such copies of the arrays of the other tests, and are compared with the naive loops.
 
 use std::ptr::null_mut;
 
@@ -26,20 +24,21 @@ use crate::properties::cases::{formats_of, types_of, MatrixCase, Places, Scalar,
 use crate::properties::{self, spgemm, spmm, spmv};
 use crate::tiles;
 
-/// The widest access of a thread, in bytes: an array is as good at one multiple of it as at another.
+/// Bytes of the widest access of a thread: alignment beyond its multiples makes no difference.
 const WIDEST: usize = 16;
 
-/// All places of arrays of elements that are aligned to so many bytes or more, but the best.
+/// Returns all placements of arrays whose elements are aligned to at least `align` bytes, except the best
+/// one.
 fn places(align: usize) -> impl Iterator<Item = Placement> {
     (1..WIDEST / align).map(Placement::Behind)
 }
 
-/// The same for the arrays of a product.
+/// Returns all placements for the arrays of a product, except the best one.
 fn places_of(types: Types) -> impl Iterator<Item = Placement> {
     places(types.a.align().min(types.x.align()).min(types.y.align()))
 }
 
-/// Choices that all kinds of accesses should meet in some combination, from a seed.
+/// Random choices from a seed, which together should cover all kinds of accesses.
 struct Choices(SplitMix64);
 
 impl Choices {
@@ -47,7 +46,7 @@ impl Choices {
         all[self.0.below(all.len() as u64) as usize]
     }
 
-    /// About 40 × 40 in this format, with a long row and empty ones.
+    /// Returns a matrix of about 40 × 40 in this format, with a long row and empty rows.
     fn matrix(&mut self, format: Format) -> MatrixCase {
         let style = Style {
             format,
@@ -76,14 +75,14 @@ impl Choices {
     }
 }
 
-/// Runs a test at a placement; a failure says what of.
+/// Runs a test at a placement; the text of a failure has both.
 fn run_at(placement: Placement, what: impl FnOnce() -> String, test: impl FnOnce() -> Outcome) {
     if let Err(error) = placed(placement, test) {
         panic!("{placement:?}, {}: {error}", what());
     }
 }
 
-/// The library's choice, and the algorithms that take these types.
+/// Returns whether an algorithm, or with `None` the library's choice, supports these types.
 fn takes(op: OpKind, algorithm: Option<Algorithm>, types: Types) -> bool {
     let is_meant = |row: &Algorithm| algorithm.is_none_or(|algorithm| algorithm == *row);
     TABLE.iter().any(|row| row.op == op && is_meant(&row.algorithm) && row.types.contains(&types))
@@ -120,7 +119,8 @@ fn spmv_at_every_alignment() {
     }
 }
 
-/// Columns on both sides of what kernels treat as few; rows of B and C next to each other and not.
+/// SpMM with fewer and more columns than kernels treat as few, and with and without padding between rows of B
+/// and C.
 #[test]
 fn spmm_at_every_alignment() {
     let mut seed = 0;
@@ -137,7 +137,8 @@ fn spmm_at_every_alignment() {
                             let formats = formats_of(OpKind::Spmm);
                             let case = spmm::Case {
                                 types,
-                                // Each op with each n, order and padding in three algorithms, which all types have.
+                                // Three algorithms, which all types have, together cover each op with each n,
+                                // order and padding.
                                 ops: (choices.of(Operation::ALL), Operation::ALL[seed as usize % 3]),
                                 a: choices.matrix(formats[seed as usize % formats.len()]),
                                 n,
@@ -176,7 +177,7 @@ fn spgemm_at_every_alignment() {
                 for alg in SpgemmAlg::ALL {
                     seed += 1;
                     let mut choices = Choices(SplitMix64::new(seed));
-                    // Square ones, so that every op suits.
+                    // Square matrices, so that every op fits.
                     let mut target = |format| Target {
                         format,
                         widths: choices.of(&Widths::ALL),
@@ -206,7 +207,7 @@ fn spgemm_at_every_alignment() {
     }
 }
 
-/// CSR and CSC into tiles and out of them, bit for bit, and products of tiles with both.
+/// Conversions of CSR and CSC to tiles and back, bit for bit, and products of tiles with both.
 #[test]
 fn tiles_at_every_alignment() {
     for kind in backends() {
@@ -227,7 +228,7 @@ fn tiles_at_every_alignment() {
     }
 }
 
-/// What tarsiaCheckSpMat finds is the same wherever the arrays are.
+/// tarsiaCheckSpMat finds the same faults wherever the arrays are.
 #[test]
 fn checks_at_every_alignment() {
     for kind in backends() {
@@ -250,7 +251,7 @@ fn checks_at_every_alignment() {
     }
 }
 
-/// As many random products of each operation, each array of which is somewhere else.
+/// Returns the number of random products of each operation, whose arrays each have a placement of their own.
 fn cases() -> u32 {
     if is_small() {
         100
@@ -280,7 +281,7 @@ fn random_spgemm_at_any_alignment() {
     });
 }
 
-/// Descriptors take complex values at multiples of the size of a part, and nothing less.
+/// Descriptors accept complex values at multiples of the size of a part, and no others.
 #[test]
 fn complex_values_are_aligned_to_their_parts() {
     let vector = |at: usize, values: DataType| -> Result<()> {

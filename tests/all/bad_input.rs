@@ -1,11 +1,9 @@
-//! Every function of the API with every bad argument: the status is the one
-//! that the header promises, the message names the argument, no answer is
-//! written, and everything still works afterwards.
+//! Tests of every function of the API with every bad argument: the status is the one that the header
+//! promises, the message names the argument, no result is written, and everything still works afterwards.
 //!
-//! - here: what follows from the types of the header's arguments. A function or
-//!   an argument that is added to the header is tested, or fails the tests,
-//!   without a change here.
-//! - the modules: what follows from values.
+//! - this file: bad arguments that follow from the types of the header's arguments. A function or an argument
+//!   that is added to the header is tested, or fails the tests, without a change here.
+//! - the modules: bad arguments that follow from their meaning.
 
 pub mod bad;
 mod calls;
@@ -32,7 +30,7 @@ use world::World;
 /// Functions that return a text instead of a status.
 const TEXTS: [&str; 2] = ["tarsiaGetErrorName", "tarsiaGetErrorString"];
 
-/// What a bad argument is.
+/// Bad value of an argument, and the expected answer of the library.
 #[derive(Clone, Debug)]
 struct Case {
     what: String,
@@ -40,20 +38,20 @@ struct Case {
     expected: Expected,
 }
 
-/// What the library must say to a bad argument.
+/// Expected answer of the library to a bad argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
-    /// The value is allowed after all.
+    /// Success: the value is allowed after all.
     Success,
-    /// This status; the text starts with the argument's name.
+    /// Failure with this status and a text that starts with the argument's name.
     Names(Status),
-    /// This status; the text has the argument's name somewhere.
+    /// Failure with this status and a text that has the argument's name somewhere.
     Mentions(Status),
-    /// This status; what the text says is tested in a module.
+    /// Failure with this status; a module tests the text.
     Fails(Status),
 }
 
-/// Kind of an object: place in [`World::stale`].
+/// Returns the index in [`World::stale`] of objects of this C type.
 fn object_kind(c: &str) -> Option<usize> {
     match c {
         "tarsiaHandle_t" => Some(0),
@@ -65,14 +63,14 @@ fn object_kind(c: &str) -> Option<usize> {
     }
 }
 
-/// Getters whose answers may be NULL.
+/// Returns whether this is an output argument of a getter that may be NULL.
 fn optional(function: &str, c: &str) -> bool {
     let all_fields =
         function.ends_with("Get") || ["tarsiaCheckSpMat", "tarsiaSpMatGetSize"].contains(&function);
     all_fields && c.ends_with('*') && object_kind(c).is_none()
 }
 
-/// Arguments of which NULL is a value.
+/// Returns whether NULL is a valid value of this argument.
 fn may_be_null(function: &str, name: &str) -> bool {
     let array = ["rowOffsets", "colOffsets", "rowInd", "colInd", "values"].contains(&name);
     let described = function.starts_with("tarsiaCreate") || function.contains("Set");
@@ -85,7 +83,7 @@ fn may_be_null(function: &str, name: &str) -> bool {
         || ["newValuesA", "newValuesB"].contains(&name)
 }
 
-/// All bad values of an argument, by its type in the header.
+/// Returns all bad values of an argument, by its type in the header.
 fn cases(world: &World, header: &header::Header, function: &str, c: &str, name: &str) -> Vec<Case> {
     let refused = Expected::Names(Status::InvalidValue);
     let bits = |what: &str, bits: usize, expected| Case {
@@ -124,12 +122,12 @@ fn cases(world: &World, header: &header::Header, function: &str, c: &str, name: 
         "char*" | "const char*" | "void*" | "const void*" => vec![null(may_be_null(function, name))],
         "tarsiaLogFn_t" => vec![null(may_be_null(function, name))],
         "tarsiaAllocFn_t" | "tarsiaFreeFn_t" => vec![null(false)],
-        // What is too large is so for a reason that may be another argument.
+        // A number may be too large because of another argument.
         "int64_t" if ["n", "nHint", "executes"].contains(&name) => {
             vec![bits("-1", usize::MAX, refused), bits("2^63 - 1", i64::MAX as usize, Expected::Success)]
         }
         "int64_t" => {
-            // ld · cols elements are too many: the text names ld.
+            // If ld · cols elements are too many, the text names ld.
             let product = function.ends_with("DnMat") && name != "ld";
             let most = if product { Expected::Fails } else { Expected::Mentions }(Status::InvalidValue);
             vec![
@@ -144,7 +142,7 @@ fn cases(world: &World, header: &header::Header, function: &str, c: &str, name: 
         }
         "int" if function == "tarsiaSetNumThreads" => vec![bits("-1", usize::MAX, refused)],
         "int" => vec![bits("-1", usize::MAX, refused), bits("2", 2, refused)],
-        // Every number is a number of bytes; the modules test those that lie.
+        // Every number is a valid number of bytes; the modules test wrong ones.
         "size_t" => Vec::new(),
         c if c.ends_with('*') => {
             let misaligned = Case { what: "misaligned".into(), value: Value::Misaligned, expected: refused };
@@ -154,7 +152,7 @@ fn cases(world: &World, header: &header::Header, function: &str, c: &str, name: 
     }
 }
 
-/// Gives back what a call that succeeded has made.
+/// Destroys the object that a successful call has made.
 fn undo(function: &header::Function, bad: &Bad) {
     let made =
         function.args.iter().find(|(c, _)| c.strip_suffix('*').is_some_and(|c| object_kind(c).is_some()));
@@ -171,7 +169,7 @@ fn undo(function: &header::Function, bad: &Bad) {
     accepts(&format!("destroying what {} made", function.name), code);
 }
 
-/// The good call: it succeeds and writes every answer.
+/// Makes the good call, which must succeed and write every result.
 fn good(world: &World, function: &header::Function, call: &Call) {
     let bad = Bad::none();
     let code = (call.call)(world, &bad);
@@ -186,7 +184,7 @@ fn good(world: &World, function: &header::Function, call: &Call) {
     world.tidy();
 }
 
-/// One bad call; `Err` says what the library did wrong.
+/// Makes one bad call; `Err` says what the library did wrong.
 fn one_case(
     world: &World,
     function: &header::Function,
@@ -211,7 +209,7 @@ fn one_case(
     result
 }
 
-/// The function's bad calls, each followed by the good one.
+/// Makes all bad calls of a function, each followed by the good one.
 fn sweep(
     world: &World,
     header: &header::Header,
@@ -249,12 +247,12 @@ fn every_argument_of_every_function() {
         }
     }
     assert!(faults.is_empty(), "{} of {count} bad calls:\n{}", faults.len(), faults.join("\n"));
-    // What is lost here would be lost silently.
+    // Otherwise cases could get lost unnoticed.
     assert!(count > 1500, "only {count} bad calls");
 }
 
-/// Fails when a function of the header, or one of its arguments, has no call
-/// here, and when a call here has left the header.
+/// Fails if a function of the header, or one of its arguments, has no call here, or if a function with a call
+/// here is no longer in the header.
 #[test]
 fn every_function_of_the_header_is_covered() {
     let (header, calls) = (header::parse(), calls::all());
@@ -297,7 +295,7 @@ fn buffer_for_the_message_without_bytes() {
     assert_eq!(text, [7]);
 }
 
-/// Statuses are compared as such in all of these tests.
+/// The helpers of these tests report a wrong name and a wrong status.
 #[test]
 fn helpers_notice_a_wrong_name_and_a_wrong_status() {
     let call = || -> tarsiaStatus_t {

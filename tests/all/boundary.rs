@@ -1,4 +1,4 @@
-//! Where the library ends: panics, the last message, callbacks.
+//! Tests of the boundary of the C interface: panics, the last message, callbacks.
 
 mod callbacks;
 
@@ -21,12 +21,12 @@ use crate::bad_input::bad::{accepts, failed};
 use crate::bad_input::world::World;
 use crate::common::backends;
 
-/// The status of a closure at the boundary.
+/// Runs a closure as a C function of the library would, and returns the result of the call.
 pub(crate) fn at_boundary(f: impl FnOnce() -> tarsia::facade::Result<()>) -> tarsia::facade::Result<()> {
     check(guard(f))
 }
 
-/// An error with this text, through the boundary.
+/// Makes a call fail with this text.
 fn fail(text: &str) {
     let error = at_boundary(|| Err(Error::new(Status::InvalidValue, text))).expect_err("it fails");
     assert_eq!((error.status, error.message.as_str()), (Status::InvalidValue, text));
@@ -46,7 +46,7 @@ fn panics_become_internal_errors() {
         assert_eq!(error.status, Status::InternalError);
         assert_eq!(error.message, format!("internal error: {text}"));
     }
-    // What the library checks of itself ends here too.
+    // Panics of the library's own checks end here, too.
     let index = std::hint::black_box(3);
     let error = at_boundary(|| Err(Error::invalid("x", [1, 2][index]))).expect_err("it panics");
     assert_eq!(error.status, Status::InternalError);
@@ -76,11 +76,11 @@ fn panics_of_the_librarys_threads_come_back() {
         (error.status, error.message.as_str()),
         (Status::InternalError, "internal error: in the pool")
     );
-    // The threads live on.
+    // The threads still work.
     assert_eq!(tarsia::facade::run_in_pool(|| 7), 7);
 }
 
-/// The last message in `len` bytes, with what stands behind them.
+/// Reads the last message into `len` bytes; also returns the bytes behind them.
 fn message_in(len: usize) -> (String, Vec<u8>) {
     let mut bytes = vec![0xa5_u8; len + 16];
     // SAFETY: the buffer has that many bytes.
@@ -110,14 +110,14 @@ fn message_is_cut_to_fit_and_always_ends() {
         assert!(cut.len() + 3 >= (len - 1).min(text.len()), "{len} bytes: more would fit than `{cut}`");
     }
     assert_eq!(message_in(64).0, text);
-    // Long texts are kept whole.
+    // Long texts are not truncated.
     let long = "x".repeat(100_000);
     fail_long(&long);
     assert_eq!(message_in(100_001).0, long);
     assert_eq!(message_in(100_000).0, long[..99_999]);
 }
 
-/// As `fail`, for texts that are longer than the client's buffer.
+/// Makes a call fail with a text that is longer than the client's buffer.
 fn fail_long(text: &str) {
     at_boundary(|| Err(Error::new(Status::InvalidValue, text))).expect_err("it fails");
 }
@@ -130,7 +130,7 @@ fn success_leaves_the_message() {
     accepts("GetVersion", unsafe { status::tarsiaGetVersion(&mut version) });
     accepts("Destroy", handle::tarsiaDestroy(std::ptr::null_mut()));
     assert_eq!(message_in(64).0, "the first");
-    // Reading it leaves it too.
+    // Reading the message does not change it.
     assert_eq!(message_in(64).0, "the first");
     // A later failure replaces it, the failure to read it among them.
     // SAFETY: NULL is refused.
@@ -151,7 +151,7 @@ fn message_belongs_to_the_thread() {
     assert_eq!(message_in(64).0, "of this thread");
 }
 
-/// A program may call the library while a thread gives up its own variables.
+/// A program may call the library while a thread's local variables are destroyed.
 #[test]
 fn calls_while_a_thread_ends() {
     struct Last(mpsc::Sender<(tarsiaStatus_t, tarsiaStatus_t, u8)>);
@@ -174,7 +174,7 @@ fn calls_while_a_thread_ends() {
     for order in [false, true] {
         let sender = sender.clone();
         std::thread::spawn(move || {
-            // The order in which variables are made decides which go first.
+            // Variables are destroyed in an order that depends on the order of their creation.
             if order {
                 fail("makes the library's variable first");
             }
@@ -216,7 +216,7 @@ fn every_status_has_a_name_and_a_text() {
     }
 }
 
-/// Log lines: level, text.
+/// Log lines: level and text.
 type Lines = Mutex<Vec<(i32, String)>>;
 
 unsafe extern "C-unwind" fn keep_line(ctx: *mut c_void, level: tarsiaLogLevel_t, message: *const c_char) {
@@ -262,7 +262,7 @@ fn log_lines_say_what_failed_and_what_was_chosen() {
         assert_eq!(found, [(1, format!("TARSIA_STATUS_INVALID_STATE: {}", last_message()))]);
         world.verify();
         assert_eq!(*lines.lock().unwrap(), [], "what succeeds, logs nothing");
-        // Nobody listens any more.
+        // Without a logger, nothing is recorded.
         set_logger(world.handle, None, std::ptr::null());
         failed(plan::tarsiaPlan_analyze(world.handle, plan), Status::InvalidState).unwrap();
         assert_eq!(*lines.lock().unwrap(), []);
@@ -279,7 +279,7 @@ fn logger_that_panics() {
                 let code = plan::tarsiaPlan_analyze(world.handle, plan);
                 failed(code, Status::InternalError).unwrap();
                 assert_eq!(last_message(), "internal error: the logger gave up");
-                // The plan is as it was.
+                // The plan is unchanged.
                 let info = info(plan);
                 assert_eq!((info.analyzed, info.planBytes, info.layout as i32), (0, 0, 0));
             }
@@ -287,7 +287,7 @@ fn logger_that_panics() {
             let code = handle::tarsiaSetDeterministic(world.handle, 7);
             failed(code, Status::InternalError).unwrap();
             assert_eq!(last_message(), "internal error: the logger gave up");
-            // What succeeds, logs nothing.
+            // A call that succeeds logs nothing.
             accepts("SetDeterministic", handle::tarsiaSetDeterministic(world.handle, 0));
             world.verify();
             set_logger(world.handle, None, std::ptr::null());
@@ -298,7 +298,7 @@ fn logger_that_panics() {
     }
 }
 
-/// What a logger that calls the library works with, and what it found.
+/// Objects that a logger uses for calls of the library, and the results of these.
 struct Caller {
     handle: tarsiaHandle_t,
     plan: tarsiaPlan_t,
@@ -317,7 +317,7 @@ unsafe extern "C-unwind" fn calling_logger(ctx: *mut c_void, level: tarsiaLogLev
     // SAFETY: the answer is valid for a write.
     let code = unsafe { plan::tarsiaPlan_workspaceSize(caller.plan, 1, &mut bytes) };
     caller.found.lock().unwrap().push((level as i32, format!("{} {}", info.analyzed, code as i32)));
-    // The message of a call inside is not the one of the call outside.
+    // The failure of a call inside the logger must not change the message of the call outside.
     fail("inside the logger");
 }
 
@@ -345,7 +345,7 @@ fn logger_that_calls_the_library() {
             let caller = Caller { handle: world.handle, plan, found: Mutex::default() };
             set_logger(world.handle, Some(calling_logger), (&raw const caller).cast());
             accepts("analyze", plan::tarsiaPlan_analyze(world.handle, plan));
-            // The plan is ready when the line says so.
+            // The plan is ready when the line is logged.
             assert_eq!(std::mem::take(&mut *caller.found.lock().unwrap()), [(3, "1 0".to_string())]);
             failed(plan::tarsiaPlan_analyze(world.handle, plan), Status::InvalidState).unwrap();
             assert!(last_message().starts_with("plan: it is analyzed already"), "{}", last_message());
@@ -364,7 +364,7 @@ unsafe extern "C-unwind" fn no_release(_: *mut c_void, _: *mut c_void, _: usize,
     panic!("nothing was allocated");
 }
 
-/// The text of a panic may be anything; a log line is one line.
+/// A panic whose text has several lines is logged as one line.
 #[test]
 fn allocator_that_panics_is_one_log_line() {
     for kind in backends() {
@@ -385,7 +385,7 @@ fn allocator_that_panics_is_one_log_line() {
         let [(1, line)] = &found[..] else { panic!("one line of ERROR: {found:?}") };
         assert!(line.starts_with("TARSIA_STATUS_INTERNAL_ERROR: internal error: no memory"), "{line}");
         assert!(!line.contains(['\n', '\r']), "{line:?} is more than one line");
-        // The plan is free of the handle's allocator: another handle analyzes it.
+        // The plan does not depend on the handle's allocator: another handle can analyze it.
         accepts("analyze", plan::tarsiaPlan_analyze(world.handle, plan));
         world.verify();
         set_logger(handle, None, std::ptr::null());
@@ -412,7 +412,7 @@ fn a_callback_cannot_destroy_its_own_handle() {
     let error = cell.lock().unwrap().1.take().expect("the logger ran and was refused");
     assert_eq!(error.status, Status::InvalidState);
     assert!(error.message.starts_with("handle:"), "{error}");
-    // The handle lives, until it is destroyed from outside.
+    // The handle lives until it is destroyed outside of the logger.
     check(handle::tarsiaSetDeterministic(raw, 0)).unwrap();
     check(handle::tarsiaDestroy(raw)).unwrap();
     assert!(check(handle::tarsiaDestroy(raw)).is_err());

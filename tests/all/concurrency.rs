@@ -1,4 +1,4 @@
-//! Several threads, several handles, one plan.
+//! Tests of one plan in several threads with several handles.
 
 mod lifetimes;
 mod thread_counts;
@@ -26,8 +26,7 @@ const THREADS: usize = 8;
 const CUDA: BackendKind = BackendKind::Cuda;
 const N: Operation = Operation::NonTranspose;
 
-/// A random matrix with two rows of `long` entries, which the host cuts into
-/// pieces whose sums meet in the workspace.
+/// Random matrix with two rows of `long` entries, which the host splits, with partial sums in the workspace.
 struct LongRows<V> {
     pub pattern: Pattern,
     pub values: Vec<V>,
@@ -63,15 +62,14 @@ fn spmv_plan<'a>(session: &Session, a: &'a Stored<f64>, effort: Effort) -> Plan<
     plan
 }
 
-/// `execute(session, which)` gives the bits of result number `which`; eight
-/// threads, each with a handle and a result of its own, get the bits that one
-/// thread got before.
+/// Checks that eight threads, each with a handle and a result of its own, get the same bits as one thread
+/// before. `execute(session, which)` returns the bits of result number `which`.
 fn same_bits_from_all_threads(
     plan: &Plan<'_>,
     session: &Session,
     execute: impl Fn(&Session, usize) -> Vec<u8> + Sync,
 ) {
-    // What a device needs is its kernels' business.
+    // On a device the workspace depends on the kernels.
     let bytes = plan.info().unwrap().workspaceBytes;
     assert!(bytes > 0 || backend() == CUDA, "the test is about plans that need workspace");
     let alone: Vec<_> = (0..THREADS).map(|which| execute(session, which)).collect();
@@ -200,7 +198,7 @@ fn new_values_come_between_executions() {
     }
 }
 
-/// Everything from create to destroy, in many threads at once.
+/// Many threads create, use and destroy handles and plans at once.
 #[test]
 fn handles_and_plans_come_and_go_in_parallel() {
     let style = Style::PLAIN;

@@ -1,6 +1,7 @@
-//! include/tarsia.hpp: programs in C++ that use it, by every compiler and standard that is promised.
+//! Tests of include/tarsia.hpp by C++ programs that use it, with every compiler and standard that is
+//! supported.
 //!
-//! They run on the host backend; those of a GPU bundle run on a device. Without a C++ compiler they are skipped.
+//! They run on the host backend, and in a GPU bundle on a device. Without a C++ compiler they are skipped.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,12 +11,12 @@ use crate::abi::tools::{Compiler, Programs};
 use crate::common::{root, skip};
 use crate::generated::header;
 
-/// A program of tests/all/cpp.
+/// Returns the path of a program in tests/all/cpp.
 fn source(name: &str) -> PathBuf {
     root().join("tests/all/cpp").join(name)
 }
 
-/// Compiles the programs, runs them, and believes their counts of checks.
+/// Compiles and runs the programs, and checks the numbers of checks that they print.
 fn programs_pass(compiler: Compiler, standard: &str) {
     let programs = Programs::new();
     for (name, least) in [("products", 800), ("behaviour", 100)] {
@@ -53,8 +54,8 @@ fn programs_pass_as_cpp20_by_clang() {
     programs_pass(Compiler::Clang, "-std=c++20");
 }
 
-/// Nothing in it is defined twice where several files of a program include it, and each more than once, in
-/// whatever standard.
+/// Several files of a program may include the header, each more than once, in any standard, without anything
+/// being defined twice.
 #[test]
 fn files_of_one_program_include_the_header() {
     let programs = Programs::new();
@@ -73,7 +74,7 @@ fn files_of_one_program_include_the_header() {
     }
 }
 
-/// What the compiler says to a program that must not compile; None where there is no compiler.
+/// Returns the compiler's message for a program that must not compile; `None` if there is no compiler.
 fn refused(standard: &str, code: &str) -> Option<String> {
     let program = Compiler::Cpp.program().ok()?;
     let folder = tempfile::tempdir().unwrap();
@@ -86,7 +87,7 @@ fn refused(standard: &str, code: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// Wrong programs do not compile, and are told what is wrong.
+/// Wrong programs do not compile, and the compiler's message says what is wrong.
 #[test]
 fn compilers_say_what_is_wrong() {
     for (statement, words) in [
@@ -125,7 +126,7 @@ fn compilers_say_what_is_wrong() {
     assert!(said.contains("tarsia.hpp needs C++17"), "{said}");
 }
 
-/// CUDA's own 16-bit types are known where their headers are included first.
+/// CUDA's own 16-bit types are known if their headers are included first.
 #[test]
 fn types_of_cuda_are_known() {
     let toolkits = ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(std::env::var_os).map(PathBuf::from);
@@ -149,7 +150,7 @@ fn types_of_cuda_are_known() {
     }
 }
 
-/// C functions that have nothing in tarsia.hpp, which is for a reason: programs call them with get().
+/// C functions without a counterpart in tarsia.hpp, by reason: programs call them with get().
 const LEFT_TO_C: &[(&str, &[&str])] = &[
     ("names and sentences of statuses, of which Error has the first", &["tarsiaGetErrorString"]),
     ("the parts of the version, of which version() is made", &["tarsiaGetProperty"]),
@@ -167,14 +168,14 @@ const LEFT_TO_C: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Files of the C++ interface.
+/// Returns the header files of the C++ interface.
 fn headers() -> Vec<PathBuf> {
     let folder = std::fs::read_dir(root().join("include/tarsia")).unwrap();
     let parts = folder.map(|entry| entry.unwrap().path());
     parts.chain([root().join("include/tarsia.hpp")]).collect()
 }
 
-/// A function that is new in tarsia.h gets its form in tarsia.hpp, or a reason above why it has none.
+/// Every function of tarsia.h has a counterpart in tarsia.hpp, or a reason above why it has none.
 #[test]
 fn every_c_function_is_used_or_left_out_for_a_reason() {
     let text: String = headers().iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
@@ -199,7 +200,7 @@ fn every_c_function_is_used_or_left_out_for_a_reason() {
     }
 }
 
-/// Each call that throws names the function that it has called.
+/// Each call that throws names the C function that failed.
 #[test]
 fn errors_name_the_function_that_failed() {
     let text = std::fs::read_to_string(root().join("include/tarsia/plans.hpp")).unwrap();

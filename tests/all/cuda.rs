@@ -1,5 +1,5 @@
-//! What only the CUDA backend has: streams, scalars on the device, and (in
-//! [`capture`]) graphs. Runs where TARSIA_TEST_BACKEND is cuda.
+//! Tests of features that only the CUDA backend has: streams, scalars on the device, and (in [`capture`])
+//! graphs. They run if TARSIA_TEST_BACKEND is cuda.
 
 mod capture;
 mod in_flight;
@@ -32,7 +32,7 @@ use testkit::{dense_product, sparse_product, Factor, Number as _, Sum};
 const CUDA: BackendKind = BackendKind::Cuda;
 const N: Operation = Operation::NonTranspose;
 
-/// Whether the tests of CUDA cannot run; says so.
+/// Returns whether the tests of CUDA cannot run, and prints that they are skipped.
 fn is_skipped(test: &str) -> bool {
     let skipped = backend() != CUDA;
     if skipped {
@@ -41,7 +41,7 @@ fn is_skipped(test: &str) -> bool {
     skipped
 }
 
-/// Runs the ignored tests of a module one by one in a process of their own; there are so many.
+/// Runs the `count` ignored tests of a module one by one in a process of their own.
 fn run_alone(module: &str, count: usize) {
     let module = module.split_once("::").expect("inside a crate").1;
     let output = Command::new(std::env::current_exe().unwrap())
@@ -53,7 +53,7 @@ fn run_alone(module: &str, count: usize) {
     assert!(text.contains(&format!(" {count} passed")), "{text}");
 }
 
-/// A handle with a stream of its own, which does not wait for the NULL stream.
+/// Handle with a stream of its own, which does not wait for the NULL stream.
 struct Lane {
     session: Session,
     stream: Stream,
@@ -67,7 +67,7 @@ impl Lane {
     }
 }
 
-/// A matrix with empty rows, two long rows, and rows of all lengths between.
+/// Matrix with empty rows, two long rows, and rows of all lengths in between.
 struct Problem<V> {
     pattern: Pattern,
     entries: Vec<(usize, usize)>,
@@ -83,7 +83,7 @@ impl<V: Value> Problem<V> {
     fn new((rows, cols): (usize, usize), count: usize, long: usize) -> Self {
         let mut rng = SplitMix64::new(5);
         let mut below = |n: usize| rng.below(n as u64) as usize;
-        // No entry in the last eighth of the rows.
+        // The last eighth of the rows is empty.
         let used = rows - rows / 8;
         let mut places: Vec<_> =
             (0..count).map(|_| (below(used) * below(used) / used, below(cols))).collect();
@@ -95,7 +95,7 @@ impl<V: Value> Problem<V> {
         Problem { pattern, entries, values }
     }
 
-    /// In device memory, whatever stream looks.
+    /// Copies the matrix to device memory, ready for any stream.
     fn store(&self) -> Stored<V> {
         let stored = self.pattern.store(CUDA, &self.values);
         memory(CUDA).synchronize().unwrap();
@@ -106,7 +106,7 @@ impl<V: Value> Problem<V> {
         factor(&self.entries, &self.values, N)
     }
 
-    /// A · x.
+    /// Computes A · x.
     fn times(&self, x: &[V]) -> Vec<Sum<V::Wide>> {
         dense_product(&self.factor(), (self.pattern.rows, 1), |k, _| x[k].widen())
     }
@@ -163,7 +163,7 @@ fn devices_that_are_not_there() {
     }
 }
 
-/// One plan on several streams at once, nobody waiting for anybody.
+/// One plan works on several streams at once, without waits between them.
 #[test]
 fn streams_share_a_plan() {
     if is_skipped("streams_share_a_plan") {
@@ -194,7 +194,7 @@ fn streams_share_a_plan() {
     }
 }
 
-/// Each thread with a stream and a handle, one plan.
+/// Threads with a stream and a handle each share one plan.
 #[test]
 fn threads_with_streams_share_a_plan() {
     if is_skipped("threads_with_streams_share_a_plan") {
@@ -238,7 +238,7 @@ fn scalars_on_the_device() {
     let plan = spmv_plan::<F64>(session, &stored, Effort::Default);
     let (device_x, mut scalars) = (session.upload(&x).unwrap(), session.upload(&[0.0, 0.0]).unwrap());
     for (alpha, beta) in [(0.3, 0.7), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0), (-1.0, 1.0)] {
-        // beta of 0 must not read y.
+        // With beta = 0, y must not be read.
         let old = if beta == 0.0 { vec![f64::NAN; 3000] } else { y.clone() };
         let mut device_y = session.upload(&old).unwrap();
         scalars.write(0, &[alpha, beta]).unwrap();
@@ -320,14 +320,14 @@ fn deterministic_mode_has_a_form_of_swift() {
     for _ in 0..20 {
         assert!(run(&plan).unwrap() == first);
     }
-    // Either is taken outside of that mode.
+    // Outside of that mode, both are accepted.
     session.set_deterministic(false).unwrap();
     run(&other).unwrap();
     assert!(run(&plan).unwrap() == first);
 }
 
-/// What cublasLt multiplies is refused in deterministic mode; a plan that is analyzed in it takes the library's
-/// own kernels, by name and by default.
+/// Plans that use cublasLt are refused in deterministic mode; a plan that is analyzed in that mode uses the
+/// library's own kernels, by name and by default.
 #[test]
 fn dense_in_deterministic_mode() {
     if is_skipped("dense_in_deterministic_mode") {
@@ -370,8 +370,8 @@ fn dense_in_deterministic_mode() {
     }
 }
 
-/// The user's allocator on streams of the program: its memory serves all three
-/// products, it is told the handle's stream, and everything comes back to it.
+/// With a user's allocator and the program's streams, its memory is used for all three products, it is passed
+/// the handle's stream, and all memory is freed by it.
 #[test]
 fn a_users_allocator_on_streams() {
     if is_skipped("a_users_allocator_on_streams") {

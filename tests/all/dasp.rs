@@ -1,5 +1,4 @@
-//! SpMV by TARSIA_SPMV_ALG_DASP: what getInfo says of it, and that nothing else
-//! chooses it.
+//! Tests of SpMV with TARSIA_SPMV_ALG_DASP: its information from getInfo, and that it is used only by name.
 
 use std::ffi::CStr;
 
@@ -11,7 +10,7 @@ use tarsia::facade::{BackendKind, ComputeType, DataType, Effort, IndexBase, Oper
 use crate::common::backends;
 use crate::common::staged::Staging;
 
-/// Entries of the rows: 2 long, 8 medium, 4 short, 1 empty.
+/// Numbers of entries of the rows: 2 long, 8 medium, 4 short, 1 empty.
 const LENGTHS: [usize; 15] = [300, 9, 9, 9, 9, 1100, 9, 9, 9, 9, 1, 2, 0, 3, 1];
 const COLS: usize = 1100;
 
@@ -20,7 +19,7 @@ fn text(field: &[std::ffi::c_char]) -> String {
     CStr::from_bytes_until_nul(&bytes).expect("ended by 0").to_str().expect("UTF-8").to_string()
 }
 
-/// What a plan says, and y = A · x for x = 1.
+/// Returns the plan's information, and y = A · x for x = 1.
 fn run(backend: BackendKind, alg: SpmvAlg, effort: Effort) -> (tarsiaPlanInfo_t, Vec<f64>) {
     let session = Session::new(backend).unwrap();
     let mut offsets = vec![0_i32];
@@ -67,7 +66,7 @@ fn the_plan_says_what_it_holds() {
         assert!(reason.ends_with(&expected), "{reason}");
         let (filled, entries) = (slots.iter().sum::<usize>(), LENGTHS.iter().sum::<usize>());
         assert_eq!(info.fill, filled as f64 / entries as f64);
-        // The row of 1100 entries is two tasks.
+        // The row of 1100 entries is split into two tasks.
         assert_eq!(info.workspaceBytes, 2 * size_of::<f64>());
     }
 }

@@ -1,5 +1,5 @@
-//! Decisions of a plan that another plan of the same problem is given: the same bits; and whatever else
-//! the bytes may be, an error that changes nothing.
+//! Tests of decisions of a plan that are passed to another plan of the same problem, which then has the same
+//! bits. Any other bytes are an error that changes nothing.
 
 mod cache;
 mod orders;
@@ -22,7 +22,7 @@ const N: Operation = Operation::NonTranspose;
 /// Columns of B and C in SpMM.
 const COLUMNS: usize = 5;
 
-/// A matrix in a backend's memory.
+/// Matrix in a backend's memory.
 pub(crate) struct Stored {
     pub(crate) kind: BackendKind,
     pub(crate) shape: (usize, usize),
@@ -49,7 +49,7 @@ impl Stored {
     }
 }
 
-/// A product, of a square matrix.
+/// Product with a square matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Product {
     Spmv(SpmvAlg),
@@ -76,7 +76,7 @@ impl Product {
         }
     }
 
-    /// The bits of the product with operands that are the same every time.
+    /// Returns the bits of the product, with the same operands every time.
     pub(crate) fn bits(self, plan: &Plan<'_>, session: &Session, a: &Stored) -> Vec<u64> {
         let (kind, (rows, cols)) = (a.kind, a.shape);
         let dense = |count: usize| -> Vec<f64> { (0..count).map(|at| 1.0 / (at + 3) as f64).collect() };
@@ -124,10 +124,10 @@ fn reason(plan: &Plan<'_>) -> String {
     info.reason.iter().take_while(|&&byte| byte != 0).map(|&byte| byte as u8 as char).collect()
 }
 
-/// What the layout is, and what it holds.
+/// Returns a description of the plan's layout.
 fn made(plan: &Plan<'_>) -> String {
     let info = plan.info().unwrap();
-    // The reference holds what it holds; its layout is one.
+    // The reference has only one layout.
     format!(
         "algorithm {} layout {:?} reorder {:?} in place {} fill {} bytes {} workspace {}",
         info.algorithm,
@@ -155,7 +155,7 @@ pub(crate) fn matrices() -> Vec<(&'static str, OwnedCsr<f64>)> {
         ("uniform", gallery::uniform(300, 300, 9, 3).unwrap()),
         ("empty", gallery::empty(7, 7).unwrap()),
     ];
-    // Rows of one kind lie apart: these are put in clusters.
+    // Rows of one kind are far apart, so that clustering moves them together.
     let entries = (0..256_i32)
         .flat_map(|row| (0..12).map(move |k| (row, (row % 16) * 16 + k, 0.5 + f64::from(row * k))));
     out.push(("combed", OwnedCsr::from_triplets(256, 256, entries.collect()).unwrap()));
@@ -165,7 +165,7 @@ pub(crate) fn matrices() -> Vec<(&'static str, OwnedCsr<f64>)> {
 fn round_trip(kind: BackendKind, name: &str, a: &OwnedCsr<f64>, product: Product, effort: Effort) {
     let swift = product == Product::Spmm(SpmmAlg::Swift);
     for deterministic in [false, true] {
-        // Atomics on C may add in another order the next time.
+        // Atomic additions to C may have another order the next time.
         let same_bits = deterministic || !swift || kind == BackendKind::Host;
         if !deterministic || swift {
             round_trip_of(kind, name, a, product, effort, (deterministic, same_bits));
@@ -196,21 +196,21 @@ fn round_trip_of(
     let bytes = first.decisions(&session).unwrap();
     let expected = product.bits(&first, &session, &stored);
 
-    // Arrays elsewhere, another handle, another effort.
+    // Other arrays, another handle, another effort.
     let (other, elsewhere) = (session_of(), Stored::new(kind, a));
     let sparse = elsewhere.sparse();
     let second = product.plan(&other, &sparse).unwrap();
     second.set_decisions(&other, &bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
     second.analyze(&other).unwrap_or_else(|error| panic!("{what}: {error}"));
     assert!(reason(&second).starts_with("by decisions that were given: "), "{what}: {}", reason(&second));
-    // Before numeric phases, of which more may be kept.
+    // Compared before numeric phases, which may keep more memory.
     if !matches!(product, Product::Spgemm(_)) {
         assert_eq!(made(&second), made(&first), "{what}");
     }
     let found = product.bits(&second, &other, &elsewhere);
     assert!(!same_bits || found == expected, "{what}");
     assert_eq!(found.len(), expected.len(), "{what}");
-    // And theirs are the same decisions, but for the effort.
+    // The second plan's decisions are the same except for the effort.
     if effort == Effort::Default {
         assert_eq!(second.decisions(&other).unwrap(), bytes, "{what}");
     }
@@ -252,7 +252,7 @@ proptest! {
     }
 }
 
-/// A plan's decisions, and a plan that takes them.
+/// Runs `check` with a plan and the decisions of another plan of the same problem.
 fn with_decisions(check: impl Fn(&Session, &Plan<'_>, &[u8])) {
     for kind in backends() {
         let session = Session::new(kind).unwrap();
@@ -268,7 +268,7 @@ fn with_decisions(check: impl Fn(&Session, &Plan<'_>, &[u8])) {
             let bytes = first.decisions(&session).unwrap();
             let second = product.plan(&session, &sparse).unwrap();
             check(&session, &second, &bytes);
-            // Whatever was refused, the plan takes what is right, or nothing.
+            // After refusals, the plan still accepts the right decisions.
             second.set_decisions(&session, &bytes).unwrap();
             second.set_decisions(&session, &[]).unwrap();
             second.analyze(&session).unwrap();
@@ -302,7 +302,7 @@ fn every_damaged_byte_and_every_missing_one() {
 
 #[test]
 fn every_sealed_change_is_refused_or_harmless() {
-    // Behind a right checksum anything may be written: what is taken is an algorithm that the plan has.
+    // With a right checksum, other bytes are accepted only if they name an algorithm that the plan may have.
     let a = gallery::banded(60, 3, 7).unwrap();
     for kind in backends() {
         let session = Session::new(kind).unwrap();
@@ -344,7 +344,7 @@ fn every_sealed_change_is_refused_or_harmless() {
     }
 }
 
-/// Refused by name: all that makes a problem another.
+/// Decisions of another problem are refused with the name of what differs.
 #[test]
 fn another_problem_is_named() {
     let invalid = Status::InvalidValue;
@@ -387,7 +387,7 @@ fn another_problem_is_named() {
         updated.set_value_updates(true).unwrap();
         refused(&updated, &session, &bytes, invalid, "valueUpdates is 0 there and 1 in the plan");
 
-        // Settings that change afterwards are found by analysis.
+        // Analysis finds settings that were changed afterwards.
         let changed = spmm(&session, 8, Order::Row);
         changed.set_decisions(&session, &bytes).unwrap();
         changed.set_value_updates(true).unwrap();
@@ -409,7 +409,7 @@ fn another_problem_is_named() {
                 Plan::spmm(&session, (N, N), &sparse, orders, 8, (F64, F64), R64, SpmmAlg::Default).unwrap();
             refused(&plan, &session, &bytes, invalid, text);
         }
-        // New values are no other problem.
+        // New values do not make it another problem.
         let mut same = Stored::new(kind, &a);
         same.values.write(0, &vec![7.25; a.nnz()]).unwrap();
         let same_sparse = same.sparse();
@@ -423,7 +423,7 @@ fn another_problem_is_named() {
     }
 }
 
-/// Matrices that are not this one, and what tells them apart.
+/// Returns matrices that differ from this one, with what differs.
 fn other_matrices(a: &OwnedCsr<f64>) -> Vec<(&'static str, OwnedCsr<f64>)> {
     let triplets = |rows: usize, cols: usize, change: &dyn Fn(i32, i32) -> (i32, i32)| {
         let mut entries = Vec::new();
@@ -435,11 +435,11 @@ fn other_matrices(a: &OwnedCsr<f64>) -> Vec<(&'static str, OwnedCsr<f64>)> {
         }
         OwnedCsr::from_triplets(rows, cols, entries).unwrap()
     };
-    // The last entry of the first row, one column further: the same offsets.
+    // The last entry of the first row is moved by one column: offsets are the same.
     let last = *a.row(0).0.last().unwrap();
     let moved =
         triplets(a.rows, a.cols, &|row, col| (row, if row == 0 && col == last { col + 1 } else { col }));
-    // An entry of the first row in the second: the same columns in another order at the most.
+    // An entry is moved from the first row to the second: the same column indices, at most in another order.
     let lower = triplets(a.rows, a.cols, &|row, col| if row == 0 && col == 0 { (59, 0) } else { (row, col) });
     let same = |row: i32, col: i32| (row, col);
     vec![
@@ -451,7 +451,7 @@ fn other_matrices(a: &OwnedCsr<f64>) -> Vec<(&'static str, OwnedCsr<f64>)> {
     ]
 }
 
-/// Bytes with other numbers at a place, behind a right checksum.
+/// Returns the bytes with other numbers at a position, and a right checksum.
 fn patched(bytes: &[u8], at: usize, with: &[u8]) -> Vec<u8> {
     let mut out = bytes.to_vec();
     out[at..at + with.len()].copy_from_slice(with);
@@ -483,7 +483,7 @@ fn an_algorithm_that_the_plan_was_not_created_for() {
     let bytes = first.decisions(&session).unwrap();
     let second = Product::Spmv(SpmvAlg::Csr).plan(&session, &sparse).unwrap();
     refused(&second, &session, &bytes, Status::InvalidValue, "its decisions are dasp on");
-    // One that lets the library choose takes them.
+    // A plan that lets the library choose accepts them.
     let third = Product::Spmv(SpmvAlg::Default).plan(&session, &sparse).unwrap();
     third.set_decisions(&session, &bytes).unwrap();
     third.analyze(&session).unwrap();

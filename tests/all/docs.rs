@@ -1,5 +1,5 @@
-//! The README and the pages of docs/: links lead somewhere, programs in them compile and print what they say, and
-//! commands are ones that there are.
+//! Tests of the README and the pages of docs/: links have targets, programs compile and print what the pages
+//! say, and commands exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The README, the changes, and the pages of docs/ with their texts, by path from the root.
+/// Returns the texts of the README, the changes, and the pages of docs/, by path from the root.
 fn pages() -> BTreeMap<PathBuf, String> {
     let files = |folder: &'static str| {
         let files = std::fs::read_dir(root().join(folder)).unwrap();
@@ -28,7 +28,8 @@ fn pages() -> BTreeMap<PathBuf, String> {
     pages
 }
 
-/// Blocks of code by the language behind ```, and what is indented by four spaces as `sh`; prose without them.
+/// Splits a page into blocks of code, with the language behind ``` (`sh` for lines indented by four spaces),
+/// and the prose without them.
 fn split(text: &str) -> (Vec<(&str, String)>, String) {
     let (mut blocks, mut prose) = (Vec::<(&str, String)>::new(), String::new());
     let (mut fenced, mut indented) = (false, false);
@@ -57,12 +58,12 @@ fn split(text: &str) -> (Vec<(&str, String)>, String) {
     (blocks, prose)
 }
 
-/// Targets of `[text](target)`.
+/// Returns the targets of links `[text](target)`.
 fn links(prose: &str) -> Vec<&str> {
     prose.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()).collect()
 }
 
-/// Anchors of headings, as they are made of their texts.
+/// Returns the anchors of a page's headings.
 fn anchors(text: &str) -> BTreeSet<String> {
     let (_, prose) = split(text);
     let headings = prose.lines().filter(|line| line.starts_with('#'));
@@ -106,7 +107,7 @@ fn links_without_a_target_are_found() {
     assert_eq!(anchors(text), BTreeSet::from(["one-two-three".to_string()]));
 }
 
-/// A reader finds every page from the summary, and the README in one sitting.
+/// The summary has every page, and the README is short.
 #[test]
 fn pages_are_found() {
     let pages = pages();
@@ -120,8 +121,8 @@ fn pages_are_found() {
     assert!(lines <= 150, "README.md has {lines} lines; 150 is the most");
 }
 
-/// C programs of the pages compile without a warning and run; the comment behind a printf of numbers is what it
-/// prints.
+/// C programs of the pages compile without warnings and run; a printf of numbers prints what the comment
+/// behind it says.
 #[test]
 fn programs_do_what_they_say() {
     let programs = Programs::new();
@@ -144,14 +145,14 @@ fn programs_do_what_they_say() {
     assert!(count >= 2, "programs are lost");
 }
 
-/// What a command says of its options.
+/// Returns the help text of a command.
 fn help(command: &mut Command) -> String {
     let output = command.arg("--help").output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Scripts of the pages are there, and know the options that they are given.
+/// Scripts that the pages mention exist, and know the options that are used there.
 #[test]
 fn scripts_are_there() {
     let mut count = 0;

@@ -1,18 +1,18 @@
-//! The library without a CUDA driver, with one that says no, and beside a
-//! program that has functions of the driver's names.
+//! Tests of the library without a CUDA driver, with a driver that returns errors, and in a program that has
+//! functions with the driver's names.
 
 use std::path::{Path, PathBuf};
 
 use crate::abi::tools::{compile, Compiler, Programs};
 use tarsia::facade::Status;
 
-/// What a client program found.
+/// Output of a client program.
 struct Outcome {
     cuda: String,
     device7: String,
     auto: String,
     own_driver_called: bool,
-    /// Functions of the fake driver that were called, in order.
+    /// Names of the fake driver's functions that were called, in order.
     calls: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ impl World {
         self.programs.path(name)
     }
 
-    /// Runs a client; every symbol is bound when it is loaded.
+    /// Runs a client, with every symbol bound when it is loaded.
     fn run(&self, client: &str, environment: &[(&str, &str)]) -> Outcome {
         let log = self.path("log");
         let _ = std::fs::remove_file(&log);
@@ -70,17 +70,18 @@ fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/driver").join(name)
 }
 
-/// The line of a client that failed with this status and text.
+/// Returns whether this is the line of a client that failed with this status and text.
 fn is_error(line: &str, status: Status, text: &str) -> bool {
     line.starts_with(&format!("{} backend 0 ", status.code())) && line.contains(text)
 }
 
-/// `tarsiaCreate` gave a handle of the host.
+/// Returns whether this line says that `tarsiaCreate` returned a handle of the host backend.
 fn is_host(line: &str) -> bool {
     line.trim() == "0 backend 1"
 }
 
-/// Whether the build has kernels; a build without has one answer to everything.
+/// Returns whether the build has kernels; a build without them gives the same error to everything, which is
+/// checked.
 fn kernels(outcome: &Outcome) -> bool {
     if cfg!(tarsia_kernels) {
         return true;
@@ -94,8 +95,8 @@ fn kernels(outcome: &Outcome) -> bool {
 #[test]
 fn without_a_driver_there_is_the_host_and_a_clear_error() {
     let world = World::new();
-    // A library that cannot be loaded stands in for none, so that the test says
-    // the same on a machine with a driver.
+    // A library that cannot be loaded replaces the driver, so that a machine with a driver behaves like one
+    // without.
     std::fs::write(world.path("libcuda.so.1"), "not a library").unwrap();
     let outcome = world.run("client", &[]);
     if kernels(&outcome) {
@@ -127,7 +128,7 @@ fn a_code_that_nobody_knows_is_an_error_like_any_other() {
 #[test]
 fn old_drivers_and_devices_are_told_and_not_taken_for_none() {
     let world = World::with_driver();
-    // What the compiler of the kernels asks for.
+    // Driver version that the kernels' compiler requires.
     let (old, of, name) = match option_env!("TARSIA_KERNELS_CUDA").unwrap_or_default() {
         cuda if cuda.starts_with("12.") => ("11080", "11.8", "R525"),
         _ => ("12090", "12.9", "R580"),
@@ -145,7 +146,7 @@ fn old_drivers_and_devices_are_told_and_not_taken_for_none() {
         assert!(is_error(line, Status::NotSupported, "compute capability is 7.5"), "{line}");
     }
     assert!(is_error(&outcome.device7, Status::InvalidValue, "device: 7"), "{}", outcome.device7);
-    // No device counts as none.
+    // A driver with no devices.
     let outcome = world.run("client", &[("FAKE_COUNT", "0")]);
     assert!(is_error(&outcome.cuda, Status::NotInitialized, "no CUDA device"), "{}", outcome.cuda);
     assert!(is_host(&outcome.auto), "{}", outcome.auto);
@@ -154,7 +155,7 @@ fn old_drivers_and_devices_are_told_and_not_taken_for_none() {
 #[test]
 fn contexts_are_left_as_they_were() {
     let world = World::with_driver();
-    // A driver that lacks what memory needs: create fails after it has entered.
+    // A driver without the functions for memory: create fails after it has entered the context.
     let outcome = world.run("client", &[]);
     if kernels(&outcome) {
         let count = |name: &str| outcome.calls.iter().filter(|call| *call == name).count();

@@ -1,4 +1,4 @@
-//! The programs of c_examples/ in an install tree as a user gets it.
+//! Tests of the programs of c_examples/ with an installed library.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,12 +6,12 @@ use std::process::Command;
 use crate::abi::tools::{has, library};
 use crate::common::skip;
 
-/// A program of scripts/.
+/// Returns the path of a script in scripts/.
 pub fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(name)
 }
 
-/// Runs a script that must succeed, and shows what it prints.
+/// Runs a script that must succeed, and returns and prints its output.
 pub fn run_script(name: &str, arguments: &[&Path]) -> String {
     let output = Command::new(script(name)).args(arguments).output();
     let output = output.unwrap_or_else(|error| panic!("{}: {error}", script(name).display()));
@@ -21,21 +21,21 @@ pub fn run_script(name: &str, arguments: &[&Path]) -> String {
     text
 }
 
-/// An install tree of this build's library, whose path has a space in it.
+/// Install tree of this build's library, whose path has a space in it.
 pub struct Tree {
-    /// What it is in.
+    /// Temporary folder that contains the tree.
     pub directory: tempfile::TempDir,
 }
 
 impl Tree {
-    /// Installed anew.
+    /// Installs the library.
     pub fn new() -> Self {
         let tree = Tree { directory: tempfile::Builder::new().prefix("install tree ").tempdir().unwrap() };
         run_script("install", &[Path::new("--lib"), &library(), &tree.prefix()]);
         tree
     }
 
-    /// Where it is.
+    /// Returns the prefix of the installation.
     pub fn prefix(&self) -> PathBuf {
         self.directory.path().join("prefix")
     }
@@ -45,7 +45,7 @@ impl Tree {
     }
 }
 
-/// Programs in c_examples.
+/// Returns the names of the programs in c_examples.
 fn sources() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("c_examples");
     let names =
@@ -56,8 +56,8 @@ fn sources() -> Vec<String> {
     names
 }
 
-/// Every program passed, or was skipped because its compiler (or a device) is
-/// missing; the ones in C that need neither are never skipped.
+/// Checks that every program passed, or was skipped because its compiler or a device is missing. Programs in
+/// C that need no device must not be skipped.
 fn check_programs(log: &str) {
     let sources = sources();
     assert!(sources.len() >= 5, "examples are lost: {sources:?}");
@@ -88,7 +88,7 @@ fn examples_are_clean_under_valgrind() {
     check_programs(&run_script("examples", &[&tree.prefix(), &tree.build(), Path::new("--valgrind")]));
 }
 
-/// The script that all of this relies on does notice a program that fails.
+/// The script that runs the examples reports a program that fails.
 #[test]
 fn examples_script_reports_a_failure() {
     let tree = Tree::new();

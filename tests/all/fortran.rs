@@ -1,18 +1,19 @@
-//! include/tarsia.f90: a program in Fortran that uses its forms for Fortran's own scalars, strings and arrays.
+//! Tests of include/tarsia.f90 by a Fortran program that uses its overloads for Fortran's own scalars,
+//! strings and arrays.
 //!
-//! What the module declares is compared with the header in `generated`; c_examples/cg.f90 is run with the other
-//! examples. Without a Fortran compiler this is skipped.
+//! The module's declarations are compared with the header in `generated`; c_examples/cg.f90 is run with the
+//! other examples. Without a Fortran compiler this is skipped.
 
 use crate::abi::tools::{has, library, run, Programs};
 use crate::common::{root, skip};
 
-/// `$FC`, else gfortran.
+/// Returns the Fortran compiler: `$FC`, or else gfortran.
 fn compiler() -> Option<String> {
     let program = std::env::var("FC").unwrap_or_else(|_| "gfortran".to_string());
     has(&program).then_some(program)
 }
 
-/// Compiles the module and a program with every warning an error; its path.
+/// Compiles the module and a program with every warning as an error, and returns the program's path.
 fn compile(compiler: &str, programs: &Programs, name: &str) -> String {
     let program = programs.path(name);
     run(compiler, |command| {
@@ -42,7 +43,7 @@ fn forms_for_fortran_pass() {
     assert!(checks.is_some_and(|checks| checks >= 200), "{said}");
 }
 
-/// A mistake in types is an error of the compiler: there is no form for it.
+/// Wrong argument types are compile errors: there is no overload for them.
 #[test]
 fn wrong_types_do_not_compile() {
     let Some(compiler) = compiler() else {
@@ -61,7 +62,7 @@ fn wrong_types_do_not_compile() {
         ("status = tarsiaSpMV(p, p, 1, p, 0, p)", false),
         ("status = tarsiaSpMV(p, p, 1.0_c_double, p, 0.0_c_double, p)", true),
         ("status = tarsiaSpMV(p, p, p, p, p, p)", true),
-        // Indices of two widths, and an array of what is no type of the library.
+        // Indices of two widths, and an array of a type that the library does not have.
         ("status = tarsiaCreateCsr(p, 1_c_int64_t, 1_c_int64_t, narrow, wide, values, 1)", false),
         ("status = tarsiaCreateCsr(p, 1_c_int64_t, 1_c_int64_t, wide, wide, values, 1)", true),
         ("status = tarsiaCreateDnVec(p, words)", false),

@@ -1,7 +1,7 @@
-//! What is generated and committed is what this build generates.
+//! Tests that committed generated files are those that this build generates.
 //!
-//! `scripts/update-generated` runs the tests here whose names end with
-//! `_is_current` with UPDATE_GENERATED=1: they then write instead of comparing.
+//! `scripts/update-generated` runs the tests here whose names end with `_is_current` with UPDATE_GENERATED=1:
+//! they then write the files instead of comparing them.
 
 pub mod fortran;
 pub mod header;
@@ -11,7 +11,7 @@ pub mod third_party;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Compares a file with what it should be, or writes it.
+/// Compares a file with its expected contents, or writes these.
 fn current(path: &Path, expected: &str) {
     let found = std::fs::read_to_string(path).unwrap_or_default();
     if found == expected {
@@ -45,7 +45,7 @@ fn third_party_file_is_current() {
     current(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("THIRD-PARTY.md"), &third_party::notices());
 }
 
-/// The page with this table between the markers, each on a line of its own.
+/// Returns the page with this table between its markers, which are lines of their own.
 fn with_table(page: &str, table: &str) -> String {
     let (open, close) = ("<!-- support table -->\n", "<!-- /support table -->");
     let (before, rest) = page.split_once(open).expect("the page has the line `<!-- support table -->`");
@@ -67,7 +67,7 @@ fn table_goes_between_the_markers() {
     assert_eq!(with_table(text, "x\ny\n"), "a\n<!-- support table -->\nx\ny\n<!-- /support table -->\nb\n");
 }
 
-/// Enum → enumerator → value, as the inside of the library has them.
+/// Returns the values of enumerators by enum and name, as the library's Rust code has them.
 fn inner_enums() -> BTreeMap<String, BTreeMap<String, i32>> {
     let enums = tarsia::capi::enums::all().into_iter();
     let values =
@@ -132,7 +132,7 @@ fn version() -> [i64; 3] {
         .map(|part| part.parse().expect("a number"))
 }
 
-/// Fortran's type of a C scalar.
+/// Returns the Fortran type of a C scalar.
 fn scalar(header: &header::Header, c: &str) -> Option<&'static str> {
     Some(match c {
         "int" => "integer(c_int)",
@@ -147,12 +147,12 @@ fn scalar(header: &header::Header, c: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a Fortran declaration is what a C argument needs.
+/// Returns whether a Fortran declaration fits a C argument.
 fn matches(header: &header::Header, c: &str, fortran: &str) -> bool {
     let by_value = fortran.contains(", value");
     let expected = match c.strip_suffix('*') {
         None => return by_value && scalar(header, c).is_some_and(|kind| fortran.starts_with(kind)),
-        // An address that the caller has.
+        // An address that the caller passes by value.
         Some("void" | "const void" | "const char") => return by_value && fortran.starts_with("type(c_ptr)"),
         Some("const void*" | "void*") => "type(c_ptr)".to_string(),
         Some(target) if header.structs.iter().any(|(name, _)| name == target) => format!("type({target})"),
@@ -210,7 +210,7 @@ fn structs_of_the_fortran_module_are_the_headers() {
 
 #[test]
 fn every_status_of_a_function_is_returned_as_one() {
-    // Only the two that return text do not return a status.
+    // All functions except the two that return a text return a status.
     for function in header::parse().functions {
         let text = ["tarsiaGetErrorName", "tarsiaGetErrorString"].contains(&function.name.as_str());
         assert_eq!(

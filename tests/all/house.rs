@@ -1,13 +1,13 @@
-//! Where things stand in src: what is below never imports what is above.
+//! Tests of the layers of src: a lower layer never imports a higher one.
 //!
-//! capi → plan → operation → select → format, reorder → matrix, memory → types. A backend carries out what the choice
-//! says: it reads the choice, implements what the operations ask of it, and imports no plan and no handle.
+//! capi → plan → operation → select → format, reorder → matrix, memory → types. A backend executes a choice:
+//! it reads the choice, implements the traits of the operations, and imports no plan and no handle.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file or folder of src, and modules that it does not import.
+/// Files or folders of src, with the modules that they must not import.
 const FORBIDDEN: &[(&str, &[&str])] = &[
     (
         "types.rs",
@@ -40,7 +40,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("reorder", &["backend", "capi", "context", "format", "operation", "plan", "select"]),
     ("select", &["backend", "capi", "context", "operation", "plan"]),
     ("backend", &["capi", "context", "plan"]),
-    // Beside what operations ask of a backend: SpmvBackend, SpmvExecutor and the like.
+    // Backends may import the traits that operations need: SpmvBackend, SpmvExecutor and the like.
     ("backend", &["operation::Operation", "operation::Planned", "operation::Report", "operation::Task"]),
     ("operation", &["capi", "context", "plan"]),
     ("backend/host", &["backend::cuda", "backend::reference"]),
@@ -60,14 +60,14 @@ fn files(at: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// The lines of a file without its comments and its tests, which come last.
+/// Returns a file's text without comments and without tests, which come last.
 fn code(text: &str) -> String {
     let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
     let code: Vec<&str> = code.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
     code.join(" ")
 }
 
-/// Paths that a text names from the root of the crate, `use` lists written out, tests left out.
+/// Returns the paths from the crate's root in a text, with `use` lists expanded and without tests.
 fn paths(text: &str) -> Vec<String> {
     let code = code(text);
     let mut out = Vec::new();
@@ -83,7 +83,7 @@ fn paths(text: &str) -> Vec<String> {
     out
 }
 
-/// `a::{b, c::{d, e}}` as `a::b`, `a::c::d`, `a::c::e`.
+/// Expands `a::{b, c::{d, e}}` to `a::b`, `a::c::d`, `a::c::e`.
 fn expand(path: &str, before: &str, out: &mut Vec<String>) {
     let Some((head, list)) = path.split_once('{') else {
         out.push(format!("{before}{}", path.trim()));
@@ -111,7 +111,7 @@ fn nothing_imports_what_stands_above_it() {
         files(&src.join(place), &mut all);
         for file in all {
             let name = file.strip_prefix(&src).unwrap().to_str().unwrap().to_string();
-            // Tests may compare with anything.
+            // Tests may import anything.
             if name.contains("tests") || name.contains("testing") {
                 continue;
             }
@@ -130,8 +130,8 @@ fn nothing_imports_what_stands_above_it() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Formats describe arrays and orders describe rows: what suits a machine is chosen in src/select, which is told of the
-/// machine by numbers.
+/// Formats and orders do not depend on the machine: choices for a machine are made in src/select, which gets
+/// the machine's properties as numbers.
 #[test]
 fn formats_and_orders_know_no_machine() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -151,8 +151,8 @@ fn formats_and_orders_know_no_machine() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a kernel can do is asked of the kernel (`Kernel::is_of_90`) and not of the device: kernels that a driver compiles
-/// from PTX for an older device know nothing of what this one has more.
+/// Features of a kernel are queried from the kernel (`Kernel::is_of_90`) and not from the device: kernels
+/// that a driver compiles from PTX of an older architecture do not have the features of a newer device.
 #[test]
 fn launches_ask_kernels_what_they_can_do() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/backend/cuda");
@@ -166,8 +166,8 @@ fn launches_ask_kernels_what_they_can_do() {
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-/// A number that was measured decides something, and what suits a machine is chosen in src/select: who carries a choice
-/// out on a device has no measured times in its comments.
+/// Measured numbers belong to choices, which are made in src/select: code that executes a choice on a device
+/// has no measured times in its comments.
 #[test]
 fn executors_on_devices_have_no_measured_numbers() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -193,12 +193,12 @@ fn executors_on_devices_have_no_measured_numbers() {
     let cuda = ["spmv", "spmm", "spmm.rs", "spgemm", "spgemm.rs"].map(|name| format!("backend/cuda/{name}"));
     let wrong = reporting(&cuda.each_ref().map(String::as_str), 40);
     assert!(wrong.is_empty(), "{wrong:?}");
-    // Where such numbers belong they are found.
+    // Such numbers are found in src/select, where they belong.
     assert!(reporting(&["select/spmv", "select/spmm", "select/spgemm"], 20).len() > 10);
 }
 
-/// How many blocks, warps or lanes a device runs at one time is a choice: who carries it out hands the number of
-/// multiprocessors to src/select, and does not reckon with it. Only what measures devices does.
+/// Numbers of blocks, warps or lanes for a device are choices: code that executes them passes the number of
+/// multiprocessors to src/select and does not calculate with it. Only code that measures devices does.
 #[test]
 fn executors_on_devices_do_not_reckon_with_multiprocessors() {
     let cuda = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/backend/cuda");
@@ -216,7 +216,7 @@ fn executors_on_devices_do_not_reckon_with_multiprocessors() {
     assert!(all.is_empty(), "{all:?}");
 }
 
-/// A plan knows of its operation what `Operation` asks for, whichever it is: another operation is none of its business.
+/// A plan uses its operation only through the trait `Operation`, and does not distinguish operations.
 #[test]
 fn plans_do_not_tell_operations_apart() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -232,7 +232,7 @@ fn plans_do_not_tell_operations_apart() {
     }
 }
 
-/// The names that src/facade.rs has, as others write them.
+/// Returns the names that src/facade.rs exports.
 fn names_of_the_facade(root: &Path) -> Vec<String> {
     let text = code(&fs::read_to_string(root.join("src/facade.rs")).unwrap());
     let mut paths = Vec::new();
@@ -244,7 +244,7 @@ fn names_of_the_facade(root: &Path) -> Vec<String> {
     paths.iter().map(name).collect()
 }
 
-/// What is not the C interface is for few, and for somebody: no globs, and no names that nobody asks for.
+/// The facade, which is not the C interface, exports no globs and no names without a user.
 #[test]
 fn the_facade_has_few_names_and_a_user_for_each() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,5 +1,5 @@
-//! What scripts/install makes, and what it refuses. What needs CMake is in .ci/install: the tests need
-//! Rust and a C compiler alone.
+//! Tests of scripts/install: the tree that it makes, and errors. Tests that need CMake are in .ci/install,
+//! since these need only Rust and a C compiler.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use crate::abi::tools::{compile, has, interface_version, library, run, soname, C
 use crate::common::{root, skip};
 use crate::examples::{run_script, script, Tree};
 
-/// The script with this build's library.
+/// Runs the script with this build's library.
 fn install(arguments: &[&str], destdir: Option<&Path>) -> Output {
     let mut command = Command::new(script("install"));
     command.arg("--lib").arg(library()).args(arguments).env_remove("DESTDIR");
     command.envs(destdir.map(|destdir| ("DESTDIR", destdir))).output().unwrap()
 }
 
-/// Files of a tree, relative to it, sorted.
+/// Returns the sorted paths of the files in a tree, relative to it.
 fn files(folder: &Path) -> Vec<String> {
     let mut all = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -34,7 +34,7 @@ fn files(folder: &Path) -> Vec<String> {
     all
 }
 
-/// What a tree has, with the library in this folder and without the program.
+/// Returns the expected files of a tree with the library in this folder and without the program.
 fn expected(libdir: &str) -> Vec<String> {
     let version = env!("CARGO_PKG_VERSION");
     let mut all: Vec<String> =
@@ -67,7 +67,7 @@ fn expected(libdir: &str) -> Vec<String> {
     all
 }
 
-/// A program that is linked by plain flags runs with the library of this tree.
+/// Checks that a program that is linked by plain flags runs with the library of this tree.
 fn plain_consumer_runs(tree: &Path, libdir: &str) {
     let build = tempfile::tempdir().unwrap();
     let (source, program) = (build.path().join("consumer.c"), build.path().join("consumer"));
@@ -75,7 +75,7 @@ fn plain_consumer_runs(tree: &Path, libdir: &str) {
                 int main(void)\n{\n    int version = 0;\n    tarsiaStatus_t status = tarsiaGetVersion(&version);\n\
                 \x20   printf(\"%d\\n\", version);\n    return status != TARSIA_STATUS_SUCCESS;\n}\n";
     std::fs::write(&source, text).unwrap();
-    // The header of the tree, beside the source, goes before any other.
+    // The tree's header, beside the source, is found before any other.
     std::fs::copy(tree.join("include/tarsia.h"), build.path().join("tarsia.h")).unwrap();
     let lib = tree.join(libdir).display().to_string();
     let flags = ["-std=c11", &format!("-L{lib}"), "-ltarsia", &format!("-Wl,-rpath,{lib}")];
@@ -99,13 +99,13 @@ fn destdir_goes_before_the_prefix() {
     assert_eq!(files(&tree), expected("lib"));
     assert_eq!(files(&stage).len(), files(&tree).len(), "something is beside the prefix");
     plain_consumer_runs(&tree, "lib");
-    // Nothing names where the tree was made.
+    // No file names the folder where the tree was made.
     for file in files(&tree).iter().filter(|file| file.ends_with(".pc") || file.ends_with(".cmake")) {
         let text = std::fs::read_to_string(tree.join(file)).unwrap();
         assert!(!text.contains("of this") && !text.contains("staged tree"), "{file}:\n{text}");
         assert!(!text.contains('@'), "a template is not filled, {file}:\n{text}");
     }
-    // Below a relative PREFIX there is nothing to put it before.
+    // DESTDIR cannot be put before a relative PREFIX.
     let output = install(&["opt"], Some(&stage));
     assert_eq!(output.status.code(), Some(2), "{output:?}");
 }
@@ -122,7 +122,7 @@ fn libdir_says_where_the_library_goes() {
         assert!(output.status.success(), "{output:?}");
         assert_eq!(files(Path::new(&prefix)), expected(libdir));
         plain_consumer_runs(Path::new(&prefix), libdir);
-        // From where the file is to the prefix.
+        // Relative path from the file's folder to the prefix.
         let up = "/..".repeat(libdir.split('/').count());
         let read = |name: &str| std::fs::read_to_string(Path::new(&prefix).join(libdir).join(name)).unwrap();
         let pc = read("pkgconfig/tarsia.pc");
@@ -144,7 +144,7 @@ fn libdir_says_where_the_library_goes() {
 #[test]
 fn program_is_installed_where_it_is_given() {
     let folder = tempfile::tempdir().unwrap();
-    // In its place a script: it is for another package's tests to build the program.
+    // A script replaces the program, which the tests of another package build.
     let given = tempfile::tempdir().unwrap();
     let given = given.path().join("program");
     std::fs::write(&given, "#!/bin/sh\necho \"the program, $*\"\n").unwrap();
@@ -173,7 +173,7 @@ fn help_is_no_error() {
     }
 }
 
-/// Compiling the kernels takes minutes, and less for fewer architectures, which is to be read where one begins to.
+/// Build instructions say that compiling the kernels takes minutes, and less for fewer architectures.
 #[test]
 fn documents_say_how_long_kernels_take() {
     let page = std::fs::read_to_string(root().join("docs/install.md")).unwrap();
@@ -194,7 +194,7 @@ fn documents_say_how_long_kernels_take() {
     }
 }
 
-/// A new minor version is a new name of the library, of which the README and others tell.
+/// A new minor version changes the library's SONAME, which the README and other documents mention.
 #[test]
 fn documents_name_this_interface() {
     let interface = interface_version();
@@ -226,7 +226,7 @@ fn wrong_calls_say_what_is_wrong() {
         (vec![there, "another"], 2, "two PREFIXes"),
         (vec![""], 2, "PREFIX is empty"),
         (vec![], 2, "PREFIX is missing"),
-        // A library that is none of this version.
+        // A file that is not a library of this version.
         (vec!["--lib", "/bin/sh", there], 1, "SONAME"),
     ] {
         if text == "SONAME" && !has("readelf") {
@@ -248,7 +248,7 @@ fn wrong_calls_say_what_is_wrong() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "something was installed");
 }
 
-/// A library whose symbols have no version, as a linker makes it that build.rs does not know.
+/// A library whose symbols have no version is refused; linkers that build.rs does not know make such ones.
 #[test]
 fn library_without_versions_is_refused() {
     if !has("readelf") {
@@ -304,13 +304,13 @@ fn install_tree_has_what_a_linker_and_a_loader_look_for() {
     assert!(read(moved.join("lib/libtarsia.so")) == read(library()));
 }
 
-/// What follows a text, up to the next of these letters.
+/// Returns the text between `start` and the next of these characters.
 fn after<'a>(text: &'a str, start: &str, end: &[char]) -> &'a str {
     let at = text.find(start).unwrap_or_else(|| panic!("no `{start}` in:\n{text}")) + start.len();
     text[at..].split(|letter| end.contains(&letter)).next().unwrap().trim()
 }
 
-/// The library has one version, and Cargo.toml says which: everything else that names it says the same.
+/// All files that name the library's version have that of Cargo.toml.
 #[test]
 fn everything_has_one_version() {
     let tree = Tree::new();
@@ -338,7 +338,7 @@ fn everything_has_one_version() {
     ] {
         assert_eq!(found, version, "{what}");
     }
-    // The other packages take the workspace's.
+    // The other packages inherit the workspace's version.
     let packages = std::fs::read_dir(root().join("crates")).unwrap();
     let manifests: Vec<_> = packages.map(|entry| entry.unwrap().path().join("Cargo.toml")).collect();
     assert!(manifests.len() >= 4, "{manifests:?}");
@@ -348,7 +348,7 @@ fn everything_has_one_version() {
     }
 }
 
-/// Whoever finds one of these files alone sees under which licences it is.
+/// Each installed file names its licences.
 #[test]
 fn installed_files_name_their_licence() {
     let tree = Tree::new();
@@ -364,7 +364,7 @@ fn installed_files_name_their_licence() {
     }
 }
 
-/// The papers whose algorithms are here, and how they are named here.
+/// The citation file has the papers whose algorithms the library implements.
 #[test]
 fn citation_has_the_five_papers() {
     let text = std::fs::read_to_string(root().join("CITATION.cff")).unwrap();
@@ -389,13 +389,13 @@ fn pkg_config_finds_the_tree() {
         let text = run("pkg-config", |pkg_config| {
             pkg_config.env("PKG_CONFIG_LIBDIR", folder).env_remove("PKG_CONFIG_PATH").args(what).arg("tarsia")
         });
-        // A space in a path comes with a backslash.
+        // Spaces in paths are escaped by a backslash.
         text.trim().replace("\\ ", " ")
     };
     let check = |prefix: &Path| {
         assert_eq!(ask(prefix, &["--modversion"]), env!("CARGO_PKG_VERSION"));
         let flags = ask(prefix, &["--cflags", "--libs"]);
-        // The folders are told relative to the file: compare what they are.
+        // The folders are relative to the file, so canonical paths are compared.
         let folder = |flag: &str| {
             let start = flags.find(flag).unwrap_or_else(|| panic!("no {flag} in `{flags}`")) + flag.len();
             let rest = &flags[start..];
@@ -406,7 +406,7 @@ fn pkg_config_finds_the_tree() {
         assert!(flags.split_whitespace().any(|flag| flag == "-ltarsia"), "{flags}");
     };
     check(&tree.prefix());
-    // The tree may be moved.
+    // The tree works after it has been moved.
     let moved = tree.directory.path().join("moved elsewhere");
     std::fs::rename(tree.prefix(), &moved).unwrap();
     check(&moved);

@@ -1,5 +1,5 @@
-//! Products with a result of their own: z = alpha · op(A) · x + beta · y has the bits of the product in place on
-//! a copy of y, and leaves y alone.
+//! Tests of products with a separate result: z = alpha · op(A) · x + beta · y has the bits of the product in
+//! place on a copy of y, and does not change y.
 
 use crate::common::number::{C64, F16F32, F32, F64};
 use client::{Plan, Session};
@@ -28,7 +28,7 @@ fn of_places(shape: (usize, usize), mut places: Vec<(usize, usize)>) -> Pattern 
     Pattern::new(Style::PLAIN, shape, &places)
 }
 
-/// Rows of a few entries, of none, and one of all.
+/// Returns a pattern with rows of few entries, empty rows, and a full row.
 fn pattern() -> Pattern {
     let mut rng = SplitMix64::new(8);
     let mut below = |n: usize| rng.below(n as u64) as usize;
@@ -38,7 +38,8 @@ fn pattern() -> Pattern {
     of_places((ROWS, COLS), places)
 }
 
-/// Rows that are cut into parts, the first and the last among them, with rows of a few entries and of none between.
+/// Returns a pattern with long rows, which are split, the first and the last among them, and with short and
+/// empty rows in between.
 fn long_rows() -> Pattern {
     let (rows, cols) = (301, 20_000);
     let mut rng = SplitMix64::new(9);
@@ -52,7 +53,7 @@ fn long_rows() -> Pattern {
     of_places((rows, cols), places)
 }
 
-/// So many rows side by side with the same columns.
+/// Returns a pattern in which each `together` neighbouring rows have the same columns.
 fn shared_columns(together: usize) -> Pattern {
     let (rows, cols) = (600, 500);
     let mut rng = SplitMix64::new(10);
@@ -62,13 +63,13 @@ fn shared_columns(together: usize) -> Pattern {
     of_places((rows, cols), blocks.into_iter().flat_map(rows_of).collect())
 }
 
-/// Many rows of at most four entries.
+/// Returns a pattern with many rows of at most four entries.
 fn short_rows(rows: usize) -> Pattern {
     let entries = |row: usize| (0..row * 7 % 5).map(move |entry| (row, (row + entry * 11) % 1000));
     of_places((rows, 1000), (0..rows).flat_map(entries).collect())
 }
 
-/// Pairs of alpha and beta; of beta 0 the old values are NaN.
+/// Returns pairs of alpha and beta; for a beta of 0 the old values are NaN.
 fn scalars<C: Numbers>() -> [(C::S, C::S); 4] {
     let number = |x: f64| C::S::narrow(C::Wide::new(x, 0.0));
     let (zero, one) = (number(0.0), number(1.0));
@@ -117,7 +118,7 @@ fn vectors<C: Numbers>(kind: BackendKind, mode: PointerMode, pattern: &Pattern) 
     assert!(tested >= 2);
 }
 
-/// Of n columns; `padding`: elements between the lines of C and of D.
+/// Tests SpMM with `n` columns, and `padding` elements between the lines of C and of D.
 fn matrices<C: Numbers>(
     kind: BackendKind,
     (b_order, order): (Order, Order),
@@ -142,14 +143,15 @@ fn matrices<C: Numbers>(
         let Ok(plan) = made else { continue };
         plan.analyze(&session).unwrap();
         for (at, (alpha, beta)) in scalars::<C>().into_iter().enumerate() {
-            // Lines of C and D at other distances, and NaN between them.
+            // C and D have different leading dimensions, with NaN in the padding.
             let [mut c, mut d] = padding.map(|padding| Dense::<C::Y>::new((rows, n), order, padding));
             let mut rng = SplitMix64::new(6);
             if at != 2 {
                 c.fill(|_, _| C::Y::random(&mut rng));
             }
             let expected = {
-                // In D's lines: a kernel for a column without gaps may have other bits than one for any ld.
+                // Computed with D's ld: a kernel for a contiguous column may have other bits than one for any
+                // ld.
                 let mut expected = d.clone();
                 expected.fill(|i, j| c.get(i, j));
                 let mut there = Staged::new(kind, &expected.values[..]);
@@ -169,7 +171,7 @@ fn matrices<C: Numbers>(
             let what = format!("{kind:?} {alg:?} {} {orders} {rows} x {n}, case {at}", types.describe());
             for (i, j) in (0..rows).flat_map(|i| (0..n).map(move |j| (i, j))) {
                 assert!(bits(&[d.get(i, j)]) == bits(&[expected.get(i, j)]), "{what}: element ({i}, {j})");
-                // What is left are the lines' distances.
+                // The remaining differences are those of the leading dimensions.
                 let at = d.at(i, j);
                 d.values[at] = before.values[at];
             }
@@ -195,7 +197,7 @@ fn vectors_have_the_bits_of_a_product_in_place() {
     }
 }
 
-/// So many that a GPU's warps take more than one group of rows each.
+/// There are so many rows that each warp of a GPU processes several groups of rows.
 #[test]
 fn vectors_of_many_short_rows() {
     vectors::<F16F32>(backend(), PointerMode::Host, &short_rows(300_000));
@@ -214,8 +216,8 @@ fn matrices_have_the_bits_of_a_product_in_place() {
     }
 }
 
-/// Few columns and many, one without gaps, and lines that are aligned for wide stores of C alone, of D alone, and of
-/// both.
+/// Few and many columns, a contiguous column, and leading dimensions that are aligned for wide accesses of
+/// only C, of only D, and of both.
 #[test]
 fn matrices_of_any_width_and_ld() {
     let kind = backend();
@@ -239,7 +241,7 @@ fn matrices_of_any_width_and_ld() {
     }
 }
 
-/// Rows in parts, and a C by columns that is large enough for sums to be stored elsewhere first.
+/// Split rows, and a column-major C that is large enough for sums to be stored elsewhere first.
 #[test]
 fn matrices_of_long_rows_and_of_many() {
     let kind = backend();
@@ -252,7 +254,7 @@ fn matrices_of_long_rows_and_of_many() {
     }
 }
 
-/// Ordinary memory of the host is none that a GPU's kernels read: the old values are copied.
+/// Old values in ordinary host memory, which a GPU's kernels cannot read, are copied.
 #[test]
 fn old_values_in_ordinary_memory() {
     let (kind, session) = (backend(), Session::new(backend()).unwrap());
@@ -274,7 +276,7 @@ fn old_values_in_ordinary_memory() {
     }
 }
 
-/// z may be y, and shares nothing with it otherwise; errors name the argument.
+/// z may be the array of y, but must not overlap it otherwise; errors name the argument.
 #[test]
 fn results_that_share_memory() {
     let (kind, session) = (backend(), Session::new(backend()).unwrap());
@@ -303,7 +305,7 @@ fn results_that_share_memory() {
         assert!(error.status == Status::InvalidValue && error.message.starts_with("z: "), "{error}");
     }
     into(first.wrapping_add(ROWS), first).unwrap();
-    // Not written before all is known to be right.
+    // Nothing is written before all arguments have been checked.
     let before = memory.download().unwrap();
     let short = raw::spmv_into(
         &session,
@@ -316,7 +318,7 @@ fn results_that_share_memory() {
     assert!(bits(&memory.download().unwrap()) == bits(&before));
 }
 
-/// Scalars in the result would be overwritten by the old values before they are read.
+/// Scalars in the result are refused, since the old values would overwrite them before they are read.
 #[test]
 fn scalars_in_the_result_are_refused() {
     for kind in [BackendKind::Reference, backend()] {
@@ -346,7 +348,7 @@ fn scalars_in_the_result_are_refused() {
             }
         }
         assert!(bits(&memory.download().unwrap()) == bits(&before));
-        // Beside it, and in y, they are read.
+        // Scalars beside the result, or in y, are accepted.
         into(behind, behind.wrapping_add(1)).unwrap();
         into(y, y.wrapping_add(ROWS - 1)).unwrap();
         session.synchronize().unwrap();
@@ -354,8 +356,8 @@ fn scalars_in_the_result_are_refused() {
     }
 }
 
-/// What counts are the elements: those of one column are the same whatever ld says, and columns
-/// that lie between others share none with them.
+/// Overlaps are those of elements: a single column has the same elements for any ld, and columns that lie
+/// between others have no element in common with them.
 #[test]
 fn elements_say_what_is_shared() {
     let kind = backend();
@@ -369,7 +371,7 @@ fn elements_say_what_is_shared() {
     plan.analyze(&session).unwrap();
     let b = Staged::new(kind, &random::<f64>(2 * COLS, 2));
     let old = random::<f64>(2 * ROWS, 3);
-    // The columns of D, after C's columns were put where they are said to be.
+    // Returns the columns of D, after C's columns have been stored at the given position.
     let run = |cols: usize, (c, ldc): (usize, usize), (d, ldd): (usize, usize)| {
         let mut values = vec![0.25; 8 * ROWS];
         for col in 0..cols {
@@ -386,7 +388,7 @@ fn elements_say_what_is_shared() {
         Ok(bits(&columns).to_vec())
     };
     let apart = |cols| run(cols, (0, ROWS), (4 * ROWS, ROWS)).unwrap();
-    // One column, with another ld: C itself.
+    // One column with another ld is C itself.
     assert!(run(1, (0, ROWS), (0, ROWS + 2)).unwrap() == apart(1));
     // Columns of D between those of C, whose ld is another.
     assert!(run(2, (0, 4 * ROWS), (ROWS, 2 * ROWS)).unwrap() == apart(2));
@@ -399,7 +401,7 @@ fn elements_say_what_is_shared() {
 }
 
 mod raw {
-    //! Calls with addresses, which may share what the client's arrays cannot.
+    //! Calls with addresses, which may overlap in ways that the client's arrays cannot.
     use client::{arg, check, Plan, Session};
     use tarsia::capi::{dnmat, dnvec, spmm, spmv};
     use tarsia::facade::{DataType, Order, Result};
@@ -414,7 +416,7 @@ mod raw {
         spmv_at(session, plan, (&raw const alpha, &raw const beta), x, result)
     }
 
-    /// The same with scalars at addresses.
+    /// Calls SpMV with a separate result and with scalars at these addresses.
     pub fn spmv_at(
         session: &Session,
         plan: &Plan<'_>,
@@ -424,7 +426,8 @@ mod raw {
     ) -> Result<()> {
         let mut made = [std::ptr::null_mut(); 3];
         for (descr, (address, len)) in made.iter_mut().zip([(x.cast_mut(), cols), (y, rows), (z, rows)]) {
-            // SAFETY: the answer is valid for a write; the arrays have that many elements where they are read.
+            // SAFETY: the answer is valid for a write; the arrays have that many elements where they are
+            // read.
             check(unsafe {
                 dnvec::tarsiaCreateDnVec(descr, len as i64, address.cast(), arg(DataType::R64F))
             })?;
@@ -439,7 +442,7 @@ mod raw {
         result
     }
 
-    /// B, C and D by columns: address, rows, columns, ld.
+    /// Calls SpMM with a separate result. B, C and D are column-major: address, rows, columns, ld.
     pub fn spmm_into(
         session: &Session,
         plan: &Plan<'_>,

@@ -1,5 +1,5 @@
-//! What can be known of the CUDA kernels without a device: that they keep their
-//! values in registers, and which architectures they are compiled for.
+//! Tests of the compiled CUDA kernels without a device: that they keep their values in registers, and for
+//! which architectures they are compiled.
 
 use std::collections::BTreeSet;
 
@@ -19,11 +19,11 @@ mod nvcc;
 
 include!(concat!(env!("OUT_DIR"), "/ptxas.rs"));
 
-/// Kernels that may use local memory: file, beginning of the kernel's name, why.
+/// Kernels that may use local memory: file, beginning of the kernel's name, reason.
 const MAY_SPILL: &[(&str, &str, &str)] =
     &[("format/device_wide", "", "CUB's kernels, which run in analysis only")];
 
-/// What ptxas says of one kernel for one architecture.
+/// Local memory of one kernel for one architecture, as reported by ptxas.
 #[derive(Debug, PartialEq)]
 struct Usage {
     kernel: String,
@@ -94,7 +94,7 @@ fn kernels_do_not_spill() {
     assert!(spilling.is_empty(), "kernels use local memory:\n{}", spilling.join("\n"));
 }
 
-/// Every file under kernels/ is in the library.
+/// Every file of kernels is compiled into the library.
 #[test]
 fn every_kernel_file_has_a_report() {
     if !cfg!(tarsia_kernels) {
@@ -243,13 +243,13 @@ fn row_bins_follow_each_other() {
     assert!(kernel_names::row_bins("ROW_BIN(TABLE)").is_err());
 }
 
-/// Names in the report's lines "Compiling entry function 'NAME' for 'ARCH'".
+/// Returns the names in the report's lines "Compiling entry function 'NAME' for 'ARCH'".
 fn entry_functions(report: &str) -> impl Iterator<Item = String> + '_ {
     let after = report.lines().filter_map(|line| line.split_once("Compiling entry function '"));
     after.filter_map(|(_, rest)| rest.split('\'').next()).map(str::to_string)
 }
 
-/// What ptxas has compiled is what the lists say.
+/// The kernels that ptxas has compiled are those of the lists.
 #[test]
 fn compiled_kernels_are_those_of_the_lists() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
@@ -292,7 +292,7 @@ fn the_compilers_version_decides_how_kernels_are_compressed() {
     assert_eq!(read("V13.0.88"), None);
     // 12.10 would come after 12.9, and 12.4 is too old.
     assert!((12, 10) > nvcc::OLDEST && (12, 4) < nvcc::OLDEST && (13, 0) > nvcc::OLDEST);
-    // A driver before R550 cannot read the other form.
+    // A driver before R550 cannot read the other compression format.
     assert_eq!(nvcc::compression((12, 9)), "--compress-mode=speed");
     assert_eq!(nvcc::compression((13, 0)), "--compress-mode=size");
 }

@@ -1,9 +1,8 @@
-//! One test executable, a module per surface.
+//! Test executable of all tests, with a module for each subject.
 //!
-//! TARSIA_TEST_BACKEND says which backend is tested beside the reference: host
-//! (without it) or cuda. All arrays are copied to that backend's memory and
-//! back (see `common::staged`), on the host too. What is about the host alone
-//! says so and stays there.
+//! TARSIA_TEST_BACKEND says which backend is tested in addition to the reference: host (the default) or cuda.
+//! All arrays are copied to that backend's memory and back (see `common::staged`), on the host, too. Tests
+//! that concern only the host say so.
 
 mod abi;
 mod alignment;

@@ -1,4 +1,4 @@
-//! Memory: every allocation fails once, limits, workspaces, tarsiaMalloc.
+//! Tests of memory: failures of every allocation, limits, workspaces, tarsiaMalloc.
 
 pub mod heap;
 mod limits;
@@ -83,7 +83,7 @@ fn unsafe_free(handle: tarsiaHandle_t, pointer: *mut c_void) -> tarsia::capi::en
     unsafe { memory::tarsiaFree(handle, pointer) }
 }
 
-/// One handle allocates, another of the same backend frees.
+/// Memory from one handle can be freed by another handle of the same backend.
 #[test]
 fn free_through_another_handle() {
     for kind in backends() {
@@ -117,7 +117,7 @@ fn copies_of_nothing_of_too_much_and_onto_themselves() {
                 for huge in [usize::MAX, isize::MAX as usize + 1] {
                     invalid("too much", "bytes", || copy(h, p.cast(), p.cast(), huge));
                 }
-                // Between a host and a device nothing overlaps.
+                // Host and device memory do not overlap.
                 if CPU.contains(&kind) {
                     accepts("overlapping", copy(h, p.add(2).cast(), p.cast(), 6));
                     assert_eq!(bytes, [0, 1, 0, 1, 2, 3, 4, 5]);
@@ -129,7 +129,7 @@ fn copies_of_nothing_of_too_much_and_onto_themselves() {
     }
 }
 
-/// tarsiaMalloc is for the user's arrays: it does not ask the user for memory.
+/// tarsiaMalloc, which is for the user's arrays, does not call the user's allocator.
 #[test]
 fn malloc_does_not_use_the_users_allocator() {
     for kind in backends() {
@@ -165,7 +165,7 @@ fn allocator_functions_come_in_pairs() {
         let session = Session::new(kind).unwrap();
         let heap = Heap::new(kind);
         heap.serve(session.raw());
-        // Only both or none; what was set before stays.
+        // Both functions must be given or none; after an error the earlier ones stay.
         // SAFETY: neither function is kept.
         let code = unsafe { handle::tarsiaSetAllocator(session.raw(), None, Some(unused_free), null_mut()) };
         names(code, Status::InvalidValue, "alloc").unwrap();
@@ -176,7 +176,7 @@ fn allocator_functions_come_in_pairs() {
         assert!(heap.calls() > 0, "the first allocator is gone");
         heap.check_empty_after(session);
 
-        // Both NULL: the library's own again.
+        // With both NULL, the library's own allocator is used again.
         let session = Session::new(kind).unwrap();
         heap.fail(heap::Fail::Never);
         heap.serve(session.raw());
@@ -187,8 +187,8 @@ fn allocator_functions_come_in_pairs() {
     }
 }
 
-/// A plan has its memory from the handle that analyzes it, which cannot get another allocator from then on, and
-/// whoever updates its values.
+/// A plan gets its memory from the handle that analyzes it, also if another handle updates its values. The
+/// analyzing handle's allocator cannot be changed from then on.
 #[test]
 fn memory_is_of_the_handle_that_analyzes() {
     for kind in backends() {
@@ -220,21 +220,21 @@ unsafe extern "C-unwind" fn unused_alloc(_: *mut c_void, _: usize, _: *mut c_voi
 
 unsafe extern "C-unwind" fn unused_free(_: *mut c_void, _: *mut c_void, _: usize, _: *mut c_void) {}
 
-/// The allocator is told the stream of the handle at the time of the call.
+/// The allocator is passed the stream that the handle has at the time of the call.
 #[test]
 fn allocator_gets_the_handles_stream() {
     for kind in CPU {
         let (heap, session) = (Heap::new(kind), Session::new(kind).unwrap());
         heap.serve(session.raw());
-        // The CPU backends keep but ignore it.
+        // The CPU backends store the stream but ignore it.
         for stream in [0x1110_usize, 0x2220] {
             let pointer = std::ptr::without_provenance_mut(stream);
             accepts("SetStream", handle::tarsiaSetStream(session.raw(), pointer));
             scenarios::plan_of_a_long_row(&session);
             let streams = heap.streams();
             assert!(!streams.is_empty());
-            // What the first plan left to the handle, its workspace, may come
-            // back with the stream that it was made with.
+            // The workspace, which the first plan left to the handle, may be freed with the stream with which
+            // it was allocated.
             let allowed = |found: &usize| *found == stream || *found == 0x1110;
             assert!(streams.contains(&stream) && streams.iter().all(allowed), "{streams:x?}");
         }
@@ -242,7 +242,7 @@ fn allocator_gets_the_handles_stream() {
     }
 }
 
-/// The tests' own guards: a write behind an array is noticed in any memory.
+/// The guards of the tests notice a write behind an array in any memory.
 #[test]
 fn writes_outside_of_an_array_are_noticed() {
     for kind in backends() {

@@ -1,4 +1,4 @@
-//! Values that fit fewer bytes: what getInfo says, and that nobody can tell by y.
+//! Tests of plans that store fp64 values in fewer bytes: getInfo reports it, and y has the same bits.
 
 use std::ffi::CStr;
 
@@ -11,7 +11,7 @@ use crate::common::number::bits;
 use crate::common::staged::Staging;
 
 const ROWS: usize = 4000;
-/// Short enough for one order of summation, whatever the form.
+/// Entries of a row: few enough that all forms sum in the same order.
 const ENTRIES: usize = 5;
 const COLS: usize = 70_000;
 
@@ -20,7 +20,7 @@ fn text(field: &[std::ffi::c_char]) -> String {
     CStr::from_bytes_until_nul(&bytes).expect("ended by 0").to_str().expect("UTF-8").to_string()
 }
 
-/// What values of fp64 fit.
+/// Narrowest type in which fp64 values are exact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Form {
     Ones,
@@ -30,7 +30,7 @@ enum Form {
 }
 
 impl Form {
-    /// What the plan's information says of it, and the bytes of a value.
+    /// Returns the word for this form in the plan's information, and the bytes of a value.
     fn kept(self) -> (&'static str, usize) {
         match self {
             Form::Ones => ("no values kept: all are 1", 0),
@@ -41,7 +41,7 @@ impl Form {
     }
 }
 
-/// The narrowest form that gives every value back.
+/// Returns the narrowest form in which every value is exact.
 fn narrowest(values: &[f64]) -> Form {
     let all = |fits: fn(f64) -> bool| values.iter().all(|&value| fits(value));
     if all(|value| value == 1.0) {
@@ -67,8 +67,8 @@ fn values(form: Form) -> Vec<f64> {
     values
 }
 
-/// Whether the processor widens fp16 by itself; the host backend keeps no values as fp16 where
-/// it does not.
+/// Returns whether the processor has instructions that widen fp16; without them the host backend stores no
+/// values as fp16.
 fn host_has_half() -> bool {
     #[cfg(target_arch = "x86_64")]
     return is_x86_feature_detected!("avx2")

@@ -1,6 +1,5 @@
-//! Every case of `tests/data/scipy.json`, on the reference and the backend under
-//! test, in every width of offsets and indices, with alpha and beta on the host
-//! and on the device.
+//! Tests of every case of `tests/data/scipy.json`, on the reference and the backend under test, with every
+//! width of offsets and indices, and with alpha and beta on the host and on the device.
 
 mod schema;
 
@@ -77,8 +76,8 @@ fn run<C: Numbers>(case: &Case, session: &Session, widths: Widths) -> Outcome {
     }
 }
 
-/// SciPy's numbers with the terms and magnitudes of the naive loops, which say
-/// how far from them a result may be. The loops themselves must agree, too.
+/// Combines SciPy's results with the numbers of terms and magnitudes of the naive loops, which determine the
+/// tolerance. The loops' results must agree, too.
 fn scipy<W: Wide>(naive: &[Sum<W>], values: Vec<W>) -> Outcome<Vec<Sum<W>>> {
     ensure!(naive.len() == values.len(), "{} sums, SciPy has {}", naive.len(), values.len());
     let sums = naive.iter().zip(values).map(|(sum, value)| {
@@ -201,12 +200,12 @@ fn run_spgemm<C: Numbers>(
     Ok(())
 }
 
-/// Whether SpGEMM takes a format, by the support table.
+/// Returns whether SpGEMM supports a format, by the support table.
 fn is_taken(format: Format) -> bool {
     TABLE.iter().any(|row| row.op == OpKind::Spgemm && row.formats.contains(&format))
 }
 
-/// The matrix as SpGEMM takes it: as it is, or in CSR.
+/// Returns the matrix in a format that SpGEMM supports: unchanged, or in CSR.
 fn as_taken<V: Value>(pattern: Pattern, values: Vec<V>) -> (Pattern, Vec<V>) {
     if is_taken(pattern.style.format) {
         (pattern, values)
@@ -215,7 +214,7 @@ fn as_taken<V: Value>(pattern: Pattern, values: Vec<V>) -> (Pattern, Vec<V>) {
     }
 }
 
-/// If a format is not taken, createPlan says which argument has it.
+/// Checks that createPlan names the argument whose format is not supported.
 fn refused_by_name<C: Numbers>(
     session: &Session,
     (op_a, a, a_values): (Operation, &Pattern, &[C::A]),

@@ -1,5 +1,5 @@
-//! Orders of rows by name (tarsiaPlan_setReorder): what takes them, what they leave as it is, and what
-//! refuses them.
+//! Tests of row orders by name (tarsiaPlan_setReorder): algorithms that support them, results, and errors of
+//! the others.
 
 use client::{Plan, Session, Shape, Sparse};
 use matrices::gallery;
@@ -18,7 +18,7 @@ const ROWS: usize = 150;
 const COLUMNS: usize = 6;
 const FP64: (DataType, DataType) = (DataType::R64F, DataType::R64F);
 
-/// Offsets, columns and values of a square matrix with rows of all lengths, some empty.
+/// Returns offsets, columns and values of a square matrix with rows of all lengths, some of them empty.
 fn matrix() -> (Vec<i32>, Vec<i32>, Vec<f64>) {
     let (mut offsets, mut indices) = (vec![0], vec![]);
     for row in 0..ROWS {
@@ -37,7 +37,7 @@ fn dense(rows: usize, cols: usize) -> Vec<f64> {
     (0..rows * cols).map(|at| (at as f64 + 0.5).sin()).collect()
 }
 
-/// Calls `f` with a session and the matrix, of so many columns.
+/// Calls `f` with a session and the matrix, which is given `cols` columns.
 fn with_matrix<R>(backend: BackendKind, cols: usize, f: impl FnOnce(&Session, &Sparse<'_>) -> R) -> R {
     let session = Session::new(backend).unwrap();
     let (offsets, indices, values) = matrix();
@@ -51,7 +51,7 @@ fn with_matrix<R>(backend: BackendKind, cols: usize, f: impl FnOnce(&Session, &S
     f(&session, &a)
 }
 
-/// y and the order that is in force.
+/// Computes an SpMV; returns y and the order in use.
 fn spmv(
     backend: BackendKind,
     alg: SpmvAlg,
@@ -69,7 +69,7 @@ fn spmv(
     })
 }
 
-/// What analysis of an SpMM says.
+/// Analyzes an SpMM; returns the algorithm and the order in use.
 fn spmm(backend: BackendKind, cols: usize, alg: SpmmAlg, reorder: Reorder) -> Result<(i32, i32), Error> {
     with_matrix(backend, cols, |session, a| {
         let orders = (Order::Col, Order::Col);
@@ -81,7 +81,7 @@ fn spmm(backend: BackendKind, cols: usize, alg: SpmmAlg, reorder: Reorder) -> Re
     })
 }
 
-/// The orders that are one each; the learned one may be any of them.
+/// Returns the orders that name one policy each; the learned order may be any of them.
 fn named() -> impl Iterator<Item = Reorder> {
     Reorder::ALL.iter().copied().filter(|&reorder| reorder.is_named() && reorder != Reorder::Learned)
 }
@@ -100,7 +100,7 @@ fn results_are_in_the_users_order() {
                     BackendKind::Reference => assert_eq!(in_force, Reorder::None.code()),
                     _ => assert_eq!(in_force, reorder.code()),
                 }
-                // A row's sum depends on its entries alone, whose order stays.
+                // A row's sum depends only on its entries, whose order does not change.
                 assert!(backend == BackendKind::Cuda || y == own, "{reorder:?}");
             }
         }
@@ -118,7 +118,7 @@ fn the_library_chooses_among_what_takes_orders() {
                 assert!(backend == BackendKind::Reference || in_force == reorder.code());
             }
         }
-        // Csr is chosen by name only.
+        // Algorithm `csr` is chosen only by name.
         let (algorithm, _) = spmm(backend, ROWS, SpmmAlg::Default, Reorder::Auto).unwrap();
         assert_ne!(algorithm, SpmmAlg::Csr.code());
     }
@@ -154,17 +154,17 @@ fn other_algorithms_refuse_orders() {
     }
 }
 
-/// A product in fp64 whose rows are in the learned order.
+/// Results of a product in fp64 whose rows are in the learned order.
 struct Learned {
-    /// The order that is in force.
+    /// Order in use.
     reorder: i32,
     reason: String,
     result: Vec<f64>,
-    /// The same of values that are twice as large.
+    /// Result with all values doubled.
     doubled: Vec<f64>,
 }
 
-/// Products that take orders of rows.
+/// Products that support row orders.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Form {
     SpmvCsr,
@@ -172,7 +172,7 @@ enum Form {
     SpmmCsr,
 }
 
-/// The product of op(A), which is square, with dense operands that are the same each time.
+/// Computes the product of op(A), which is square, with the same dense operands each time.
 fn learned(
     session: &Session,
     form: Form,
@@ -214,7 +214,7 @@ fn learned(
     Learned { reorder: info.reorder as i32, reason, result, doubled: run() }
 }
 
-/// A matrix of the gallery with values.
+/// Returns a matrix of the gallery with values.
 fn of_gallery(name: &str) -> OwnedCsr<f64> {
     let mut at = 0;
     let value = |()| {
@@ -224,7 +224,7 @@ fn of_gallery(name: &str) -> OwnedCsr<f64> {
     gallery::named(name).unwrap().map_values(value).unwrap()
 }
 
-/// Rows by columns of B, summed up in their own order.
+/// Computes the product with `columns` columns of B, with each row summed in its own order.
 fn expected(a: &OwnedCsr<f64>, columns: usize) -> Vec<f64> {
     let b = dense(a.cols, columns);
     let mut out = vec![0.0; a.rows * columns];
@@ -236,9 +236,9 @@ fn expected(a: &OwnedCsr<f64>, columns: usize) -> Vec<f64> {
     out
 }
 
-/// 62 of 1,240 rows have entries: `csr` gains much by DCSR.
+/// Matrix with entries in 62 of 1,240 rows: `csr` gains much by DCSR.
 const FEW_ROWS: &str = "hypersparse:1240x1240:62:25:1600";
-/// Lengths of rows differ much.
+/// Matrix with rows of very different lengths.
 const UNEVEN: &str = "rmat:10:45:69098";
 
 #[test]
@@ -287,7 +287,7 @@ fn the_learned_order_is_a_policy_or_the_rows_own() {
     }
 }
 
-/// The features are those of the rows of op(A), however they are stored.
+/// The learned order is chosen by features of the rows of op(A), in whatever format these are stored.
 #[test]
 fn the_learned_order_is_that_of_the_rows_of_op_a() {
     use Operation::Transpose as T;
@@ -316,7 +316,7 @@ fn the_learned_order_is_that_of_the_rows_of_op_a() {
             let found = learned(&session, Form::SpmmCsr, op, sparse, values, a.rows);
             (found.reorder, found.result)
         };
-        // Of A: its rows, its columns with op N, and columns of Aᵀ or rows of it with op T.
+        // The rows of A as CSR and as CSC with op N, and as those of Aᵀ with op T.
         let of_a = [
             run(N, &csr(0), &a.values),
             run(N, &csc(1), &b.values),
@@ -337,14 +337,14 @@ fn the_learned_order_is_that_of_the_rows_of_op_a() {
     }
 }
 
-/// The shape of a dense matrix by columns.
+/// Returns the shape of a column-major dense matrix.
 fn by_columns(cols: usize) -> Shape {
     Shape { rows: ROWS as i64, cols: cols as i64, ld: ROWS as i64, order: Order::Col }
 }
 
 #[test]
 fn new_values_keep_the_order() {
-    // Not announced, and yet in order: an order keeps where values come from.
+    // Value updates are not announced, but work: a row order keeps the positions from which values come.
     for backend in backends() {
         for reorder in [Reorder::Lpt, Reorder::CtaAware] {
             let found = with_matrix(backend, ROWS, |session, a| {
@@ -405,7 +405,7 @@ fn effort_tuned_times_orders_where_they_are_left_open() {
                 let reason: String = reason.map(|&byte| byte as u8 as char).collect();
                 (reason, before, after)
             });
-            // The reference has one way for everything, and says so.
+            // The reference has one algorithm for everything, and says so.
             let tries = reorder == Reorder::Auto && backend != BackendKind::Reference;
             for order in [Reorder::Lpt, Reorder::GrayCode] {
                 assert_eq!(reason.contains(order.c_name()), tries, "{reason}");

@@ -20,7 +20,7 @@ const COLS: usize = 512;
 const COLUMNS: usize = 32;
 const EPS: f64 = 1.0 / (1 << 23) as f64;
 
-/// Where the exponents of A's and B's factors lie: the least, and how many there are.
+/// Exponents of A's and B's values: the least, and their number.
 #[derive(Clone, Copy, Debug)]
 struct Family {
     name: &'static str,
@@ -36,7 +36,8 @@ const FAMILIES: [Family; 5] = [
     Family { name: "B subnormal beside normal factors", a: (40, 20), b: (-149, 60) },
 ];
 
-/// Full mantissas with these exponents; what is subnormal has the bits that are left.
+/// Returns a random number with a full mantissa and one of these exponents; subnormal numbers have fewer
+/// bits.
 fn factor(rng: &mut SplitMix64, (least, count): (i32, i32)) -> f32 {
     let exponent = least + (rng.next_u64() % count as u64) as i32;
     let magnitude = (1.0 + (rng.next_u64() >> 12) as f64 / (1_u64 << 52) as f64) * f64::from(exponent).exp2();
@@ -56,7 +57,8 @@ struct Case {
 }
 
 impl Case {
-    /// Rows of 1 to 256 entries, in runs of rows that share most columns, as windows want them.
+    /// Creates a matrix with rows of 1 to 256 entries, in runs of rows that share most columns, which suits
+    /// windows.
     fn new(family: Family) -> Self {
         let mut rng = SplitMix64::new(0x5eed);
         let (mut offsets, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
@@ -82,7 +84,7 @@ impl Case {
         let shape = (ROWS as i64, COLS as i64);
         let a = Sparse::csr(shape, &offsets, &indices, &values, IndexBase::Zero).unwrap();
         let orders = (Order::Row, Order::Row);
-        // For so many columns `dense` takes the matrix units of a device.
+        // With this many columns, `dense` uses the matrix units of a device.
         let n_hint = if alg == SpmmAlg::Dense { 512 } else { COLUMNS };
         let plan = Plan::spmm(&session, (N, N), &a, orders, n_hint as i64, F32, compute, alg).unwrap();
         plan.analyze(&session).unwrap();
@@ -93,7 +95,8 @@ impl Case {
         c.download().unwrap()
     }
 
-    /// For each element of C: entries of its row, the sum, the sum of magnitudes, and the largest other factor.
+    /// Returns for each element of C the entries of its row, the sum, the sum of magnitudes, and the largest
+    /// magnitude of a factor.
     fn exact(&self) -> Vec<(f64, f64, f64, f64)> {
         let mut out = Vec::new();
         for row in 0..ROWS {
@@ -102,7 +105,7 @@ impl Case {
                 let (mut sum, mut rest, mut all, mut largest) = (0.0_f64, 0.0_f64, 0.0_f64, 0.0_f64);
                 for at in entries.clone() {
                     let (a, b) = (self.values[at], self.b[self.indices[at] as usize * COLUMNS + col]);
-                    // Exact; the sum in two doubles (Knuth's TwoSum).
+                    // The product is exact, and the sum is kept in two doubles (Knuth's TwoSum).
                     let product = f64::from(a) * f64::from(b);
                     let next = sum + product;
                     let back = next - sum;
@@ -118,7 +121,8 @@ impl Case {
     }
 }
 
-/// Counts of errors over eps · Σ|ab| by powers of two, from 2^-8 on; the first are those below, 0 among them.
+/// Counts errors relative to eps · Σ|ab| by powers of two, from 2^-8 on; the first count is of smaller ones,
+/// 0 among them.
 fn histogram(errors: &[(f64, f64)]) -> [usize; 14] {
     let mut out = [0; 14];
     for &(_, error) in errors {
@@ -147,7 +151,7 @@ fn errors_are_within_their_bounds() {
             let mut errors = Vec::new();
             for (&found, &(n, sum, all, largest)) in found.iter().zip(&exact) {
                 let error = (f64::from(found) - sum).abs();
-                // Results, and sums on the way, that underflow; parts of bf16 that do.
+                // Allowance for results, intermediate sums and bf16 parts that underflow.
                 let tiny = match pedantic {
                     true => n * (-149.0_f64).exp2(),
                     false => n * (-149.0_f64).exp2() + 4.0 * n * largest * (-134.0_f64).exp2(),
@@ -166,7 +170,7 @@ fn errors_are_within_their_bounds() {
     }
 }
 
-/// The factors that are tested are what they are said to be.
+/// The tested families contain subnormal numbers and graded magnitudes.
 #[test]
 fn families_have_subnormals_and_grades() {
     let subnormal = |values: &[f32]| values.iter().filter(|value| value.is_subnormal()).count();
@@ -180,7 +184,8 @@ fn families_have_subnormals_and_grades() {
     assert_eq!((exponents(&one.b), exponents(&graded.b)), (0, 80));
 }
 
-/// Decisions of one compute type are none of the other's, and alpha and beta have the same type.
+/// Decisions of plans with one compute type are refused by plans with the other; alpha and beta have the same
+/// type in both.
 #[test]
 fn pedantic_plans_are_other_plans() {
     let offsets = [0, 2, 3, 5];
@@ -214,7 +219,7 @@ fn pedantic_plans_are_other_plans() {
     }
 }
 
-/// What multiplies on tensor cores that are not IEEE's is refused by name, and never chosen.
+/// Algorithms that multiply on tensor cores not conforming to IEEE 754 are refused by name and never chosen.
 #[test]
 fn which_algorithms_are_pedantic() {
     use tarsia::facade::Algorithm;

@@ -1,17 +1,17 @@
-//! What may happen to the process that a library lives in: it has no threads to give, no memory, it forks,
-//! its floating-point environment is not the default one. In C programs of their own, on the host backend;
-//! `fork cuda` runs with the tests of a GPU bundle.
+//! Tests of the library in unusual processes: threads cannot be created, memory is missing, the process
+//! forks, or the floating-point environment is not the default one. They are C programs of their own, on the
+//! host backend; `fork cuda` runs with the tests of a GPU bundle.
 
 use crate::abi::tools::Programs;
 
 fn programs() -> Programs {
     let programs = Programs::new();
     programs.add("fork", "process/fork.c", &[]);
-    // It has a pthread_create of its own, which the library must find first.
+    // The program has a pthread_create of its own, which the library must find first.
     programs.add("threads", "process/threads.c", &["-rdynamic", "-ldl", "-lpthread"]);
     programs.add("num_threads", "process/num_threads.c", &["-rdynamic", "-ldl", "-lpthread"]);
     programs.add("environment", "process/environment.c", &["-lm"]);
-    // As pthread_create above: malloc and the others are its own.
+    // Like pthread_create above, malloc and related functions are the program's own.
     if cfg!(target_env = "gnu") {
         programs.add("small_allocations", "process/small_allocations.c", &["-rdynamic"]);
     }
@@ -33,8 +33,8 @@ fn without_threads_the_caller_does_the_work() {
     }
 }
 
-/// Another number of threads at any time: products have the same bits, threads are made for the number that was
-/// asked for, once.
+/// The number of threads may change at any time: products have the same bits, and threads are created once
+/// for the requested number.
 #[test]
 fn the_number_of_threads_changes_at_any_time() {
     let text = programs().run("num_threads", |command| command.env("TARSIA_NUM_THREADS", "3"));
@@ -76,9 +76,9 @@ fn floating_point_environments_change_no_bit_and_come_back() {
     }
 }
 
-/// Every allocation of a scenario with all operations fails once, and once with all that follow it. What
-/// became of the process before the library had a reserve, and what becomes of it now, is listed in
-/// process/small_allocations.txt.
+/// Every allocation of a scenario with all operations fails once alone, and once with all that follow it.
+/// process/small_allocations.txt lists the effects on the process, before the library had a reserve of memory
+/// and since then.
 #[test]
 #[cfg_attr(
     not(target_env = "gnu"),
@@ -98,8 +98,8 @@ fn allocations_that_fail_end_no_process() {
             let words: Vec<&str> = line.split_whitespace().collect();
             let counts: Vec<usize> = words[1..4].iter().map(|word| word.parse().unwrap()).collect();
             tried += counts.iter().sum::<usize>();
-            // While the C library and Rust's own note a thread: the caller's, or the pool's and the team's,
-            // which these calls are the first to need.
+            // Allocations of the C library and of Rust's own for a thread: the caller's, or those of the pool
+            // and the team, which these calls need first.
             let most = match (words[0], threads) {
                 ("tarsiaCreateWithBackend", _) => 8,
                 ("tarsiaCheckSpMat" | "tarsiaSpGEMM_symbolic", "3") => 80,

@@ -1,4 +1,4 @@
-//! Random problems on every backend against the naive loops.
+//! Tests of random problems on every backend against the naive loops.
 //!
 //! Every run is the same unless TARSIA_TEST_SEED (an integer) says otherwise;
 //! TARSIA_TEST_CASES sets the number of random cases of each property.

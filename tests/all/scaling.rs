@@ -1,5 +1,6 @@
-//! y = alpha · (A · x) + beta · y as it is written: alpha multiplies a whole sum, once. Products of alpha
-//! and a part of a sum may overflow where the sum does not, and a row without entries has a sum, too.
+//! Tests that y = alpha · (A · x) + beta · y is computed as written: alpha multiplies the whole sum, once.
+//! Products of alpha and a part of a sum may overflow when the whole does not, and empty rows have a sum,
+//! too.
 
 use crate::common::number::{F16F32, F32, F64};
 use bytemuck::Pod;
@@ -11,13 +12,13 @@ use crate::common::number::Numbers;
 use crate::common::staged::upload;
 
 const N: Operation = Operation::NonTranspose;
-/// Rows and columns of A.
+/// Number of rows and columns of A.
 const SIDE: usize = 200;
-/// Rows without entries: every fifth.
+/// Distance of empty rows: every fifth row is empty.
 const EMPTY: usize = 5;
 
-/// Rows of as many entries `huge` as `-huge`, which are exact in any order: row 0 is full, the others have
-/// two to sixteen entries, or none.
+/// Matrix whose rows have as many entries `huge` as `-huge`, so that sums are exact in any order: row 0 is
+/// full, and the others have two to sixteen entries or none.
 struct Matrix<V> {
     offsets: Vec<i32>,
     columns: Vec<i32>,
@@ -33,7 +34,7 @@ impl<V: Copy> Matrix<V> {
                 _ if row % EMPTY == 1 => 0,
                 _ => 2 + 2 * (row % 8),
             };
-            // Far apart, so that algorithms which work by columns have them in several parts.
+            // Columns are far apart, so that algorithms which divide columns have them in several parts.
             let mut columns: Vec<_> = (0..count).map(|at| ((row + at * 53) % SIDE) as i32).collect();
             columns.sort_unstable();
             out.values.extend((0..count).map(|at| if at % 2 == 0 { huge } else { minus_huge }));
@@ -44,7 +45,7 @@ impl<V: Copy> Matrix<V> {
     }
 }
 
-/// alpha and beta; what all rows are of 3.0 before, but with `NAN` for any NaN.
+/// Returns alpha, beta, and the expected value of all rows whose old value is 3.0 (`NAN` for any NaN).
 fn cases<S: Copy>(huge: S, numbers: [S; 3]) -> [(S, S, f64); 4] {
     let [zero, one, infinity] = numbers;
     [(huge, zero, 0.0), (huge, one, 3.0), (infinity, zero, f64::NAN), (infinity, one, f64::NAN)]
@@ -57,7 +58,7 @@ fn check(what: &str, found: impl Iterator<Item = f64>, expected: f64) {
     }
 }
 
-/// `values` are huge, minus huge and 1 of A's type; alpha · huge overflows.
+/// Tests products whose alpha · huge overflows. `values` are huge, −huge and 1 in A's type.
 fn products<A, S>(types: Types, values: [A; 3], alpha: S, numbers: [S; 3])
 where
     A: Element + Pod,

@@ -1,5 +1,5 @@
-//! Self-contained plans (tarsiaPlan_setSelfContained): whatever happens to the arrays of A and B after
-//! analysis, products are those of what they were.
+//! Tests of self-contained plans (tarsiaPlan_setSelfContained): whatever happens to the arrays of A and B
+//! after analysis, products are those of the matrices at analysis.
 
 use crate::common::number::{C64, F16F32, F32, F64};
 use client::{arg, check, Plan, Session};
@@ -46,7 +46,7 @@ fn places((rows, cols): (usize, usize), seed: u64) -> Vec<(usize, usize)> {
     out
 }
 
-/// CSR and CSC that could be read in place, and what is copied in any case.
+/// Returns styles that could be read in place (CSR and CSC), and others that are always copied.
 fn styles() -> impl Iterator<Item = Style> {
     let base = IndexBase::One;
     let formats = [Format::Csr, Format::Csc, Format::Coo];
@@ -54,7 +54,7 @@ fn styles() -> impl Iterator<Item = Style> {
     plain.chain([Style { base, widths: Widths::Wide, ..Style::PLAIN }])
 }
 
-/// A matrix, its arrays in the backend's memory, and new values for it.
+/// Matrix, its arrays in the backend's memory, and new values for it.
 struct Problem<V: Value> {
     kind: BackendKind,
     pattern: Pattern,
@@ -80,7 +80,7 @@ impl<V: Value> Problem<V> {
     }
 }
 
-/// Analysis of a self-contained plan, after which the arrays are overwritten.
+/// Analyzes a self-contained plan and then overwrites the arrays.
 fn analyzed<V: Value>(session: &Session, plan: &Plan<'_>, arrays: &[&Stored<V>]) {
     plan.set_self_contained(true).unwrap();
     plan.analyze(session).unwrap();
@@ -88,7 +88,8 @@ fn analyzed<V: Value>(session: &Session, plan: &Plan<'_>, arrays: &[&Stored<V>])
     arrays.iter().for_each(|stored| stored.spoil(session));
 }
 
-/// New values, which need to know where they go.
+/// Updates the values; returns false if the plan refuses that since value updates were not announced before
+/// analysis.
 fn renewed<V: Value>(session: &Session, plan: &Plan<'_>, values: &Staged<V>) -> bool {
     match plan.update_values(session, values.view()) {
         Ok(()) => true,
@@ -244,7 +245,7 @@ fn values_cannot_be_read_where_they_may_be_gone() {
     assert_eq!(late.status, Status::InvalidState);
 }
 
-/// C may have the memory that A had: what is gone shares nothing.
+/// C may use A's memory if the plan is self-contained.
 #[test]
 fn a_result_may_have_the_place_of_a_factor() {
     let (kind, session) = (backend(), Session::new(backend()).unwrap());
@@ -252,7 +253,7 @@ fn a_result_may_have_the_place_of_a_factor() {
     let stored = a.store();
     let open = stored.open().unwrap();
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
-    // The one that overwrites A comes last.
+    // The case that overwrites A comes last.
     for is_self_contained in [false, true] {
         let plan = Plan::spgemm(&session, ops, &open, &open, F64::TYPES.compute, SpgemmAlg::Hash).unwrap();
         plan.set_self_contained(is_self_contained).unwrap();
@@ -294,7 +295,7 @@ fn a_result_may_have_the_place_of_a_factor() {
     }
 }
 
-/// Checks compare a plan with arrays that may be gone neither in analysis nor in a product, and the plan says so.
+/// With tarsiaSetChecks, a self-contained plan is not compared with arrays that may be gone, and says so.
 #[test]
 fn checks_leave_self_contained_plans_alone() {
     for kind in [BackendKind::Reference, backend()] {

@@ -1,6 +1,6 @@
-//! fp16 factors that are subnormal: the bounds that the header states at TARSIA_COMPUTE_32F hold for
-//! every algorithm. Tensor cores count a subnormal factor as 2^-14 when they align the products that
-//! they add up; everything else has the bound of its true magnitude.
+//! Tests with subnormal fp16 factors: the error bounds that the header states at TARSIA_COMPUTE_32F hold for
+//! every algorithm. When tensor cores align the products that they sum, a subnormal factor counts as 2^-14;
+//! elsewhere bounds follow from its true magnitude.
 
 use client::{Plan, Session, Sparse};
 use half::f16;
@@ -12,16 +12,17 @@ use crate::common::dense::Dense;
 use crate::common::staged::Staging;
 
 const N: Operation = Operation::NonTranspose;
-/// Rows and columns of A: dense enough in their blocks for every algorithm to take its usual kernels.
+/// Number of rows and columns of A, whose blocks are dense enough for every algorithm to use its usual
+/// kernels.
 const SIDE: usize = 512;
 
-/// A kind of fp16: (least, greatest) bit pattern without the sign.
+/// Range of fp16 numbers: (least, greatest) bit pattern without the sign.
 type Kind = (u64, u64);
 const TINY: Kind = (1, 3);
 const SUBNORMAL: Kind = (1, 0x3ff);
-/// From 2^-14 to below 2^11.
+/// Numbers from 2^-14 to below 2^11.
 const WIDE: Kind = (0x0400, 0x65ff);
-/// All finite ones below 1, subnormal or not.
+/// All numbers below 1, subnormal or not.
 const BELOW_1: Kind = (1, 0x3bff);
 
 fn values(count: usize, (least, greatest): Kind, rng: &mut SplitMix64) -> Vec<f16> {
@@ -32,7 +33,7 @@ fn values(count: usize, (least, greatest): Kind, rng: &mut SplitMix64) -> Vec<f1
     (0..count).map(|_| value(rng.next_u64())).collect()
 }
 
-/// Exact value and the sum of the bound, of one element of a result.
+/// Exact value of one element of a result, and sum of magnitudes for its bound.
 #[derive(Clone, Copy, Default)]
 struct Expected {
     value: f64,
@@ -47,12 +48,12 @@ struct Matrix {
 }
 
 impl Matrix {
-    /// `entries` a row, among 64 columns that 64 rows share.
+    /// Creates a matrix with `entries` entries per row, among 64 columns that each 64 rows share.
     fn new(entries: usize, kind: Kind, rng: &mut SplitMix64) -> Self {
         let offsets = (0..=SIDE).map(|row| (row * entries) as i32).collect();
         let mut columns = Vec::new();
         for row in 0..SIDE {
-            // A few of the 64, in order.
+            // Some of the 64 columns, in ascending order.
             let mut left = entries as u64;
             for column in 0..64_u64 {
                 if left > 0 && rng.next_u64() % (64 - column) < left {
@@ -65,25 +66,25 @@ impl Matrix {
         Matrix { offsets, columns, values, entries }
     }
 
-    /// (A · b)_row for one column b, with every factor's magnitude as `counted` has it.
+    /// Computes (A · b)_row for one column b, with every factor's magnitude as `counted` returns it.
     fn row(&self, row: usize, b: impl Fn(usize) -> f16, counted: fn(f64) -> f64) -> Expected {
         let mut out = Expected::default();
         for at in row * self.entries..(row + 1) * self.entries {
             let (a, b) = (self.values[at].to_f64(), b(self.columns[at] as usize).to_f64());
-            // Exact: products have 22 bits, and these few of them lie within 2^±48.
+            // The sum is exact: products have 22 bits, and these few of them are within 2^±48.
             out.value += a * b;
             out.magnitude += counted(a.abs()) * counted(b.abs());
         }
         out
     }
 
-    /// The header's bound: 3 (n + 2) 2^-23 times the sum of magnitudes.
+    /// Returns the header's bound: 3 (n + 2) 2^-23 times the sum of magnitudes.
     fn bound(&self, expected: Expected) -> f64 {
         3.0 * (self.entries + 2) as f64 * (-23_f64).exp2() * expected.magnitude
     }
 }
 
-/// How an algorithm counts a factor's magnitude in the bound.
+/// Returns the function by which an algorithm counts a factor's magnitude in the bound.
 fn counting(on_tensor_cores: bool) -> fn(f64) -> f64 {
     if on_tensor_cores && backend() == BackendKind::Cuda {
         |factor| if factor == 0.0 { 0.0 } else { factor.max((-14_f64).exp2()) }
@@ -95,7 +96,7 @@ fn counting(on_tensor_cores: bool) -> fn(f64) -> f64 {
 const KINDS: &[(Kind, Kind)] =
     &[(TINY, WIDE), (WIDE, TINY), (SUBNORMAL, WIDE), (BELOW_1, BELOW_1), (SUBNORMAL, SUBNORMAL)];
 
-/// All of these, and what is wrong with the first bad one.
+/// Checks all elements of a result; the error describes the first wrong one.
 fn check(
     what: &str,
     found: impl Iterator<Item = (f32, Expected)>,
@@ -112,7 +113,7 @@ fn check(
     }
 }
 
-/// Rounding to fp16 at the store.
+/// Returns the error bound of rounding to fp16 when a result is stored.
 fn rounding(value: f64) -> f64 {
     (value.abs() * (-10_f64).exp2()).max((-24_f64).exp2())
 }
@@ -162,7 +163,7 @@ fn spmm_with_subnormal_halves_keeps_its_bound() {
                 let numbers = values(SIDE * columns, of_b, &mut rng);
                 b.fill(|i, j| numbers[i * columns + j]);
                 for &alg in SpmmAlg::ALL {
-                    // `swift` has no halves.
+                    // `swift` does not support halves.
                     if alg == SpmmAlg::Swift {
                         continue;
                     }
@@ -189,7 +190,7 @@ fn spmm_with_subnormal_halves_keeps_its_bound() {
                     let mut c = Dense::<f16>::new((SIDE, columns), Order::Row, 0);
                     plan(DataType::R16F).spmm(&session, 1.0_f32, &b, 0.0, &mut c).unwrap();
                     let found = (0..SIDE * columns).map(|at| c.get(at / columns, at % columns).to_f32());
-                    // Those that overflow fp16 say nothing here.
+                    // Elements that overflow fp16 are not compared.
                     let finite = found.zip(expected).filter(|(_, expected)| expected.value.abs() < 65_000.0);
                     check(&what, finite, |e| a.bound(e), rounding);
                 }

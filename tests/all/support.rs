@@ -1,5 +1,5 @@
-//! The support table is what the library does: every combination in it works,
-//! every other one is refused by name.
+//! Tests that the support table is right: every combination in it works, and every other one is refused by
+//! name.
 
 use std::ptr::null;
 
@@ -28,8 +28,8 @@ fn rows(op: OpKind) -> impl Iterator<Item = &'static Row> {
     TABLE.iter().filter(move |row| row.op == op)
 }
 
-/// What design/api.md promises, in words; a change of the table is a change of
-/// the API and shows here.
+/// The table has what design/api.md promises; a change of the table is a change of the API and fails this
+/// test.
 #[test]
 fn the_table_is_what_the_api_promises() {
     let dense = [
@@ -62,14 +62,14 @@ fn the_table_is_what_the_api_promises() {
             assert_eq!(row.formats, [formats, tiles].concat(), "formats of {}", op.short());
             assert!(CPU.iter().all(|backend| row.backends.contains(backend)), "{row:?}");
             assert!(CPU.iter().all(|backend| row.deterministic.contains(backend)), "{row:?}");
-            // Elsewhere in deterministic mode alone: by atomics, and by a vendor's library.
+            // On a device only in deterministic mode, since they use atomics or a vendor's library.
             let by_mode = [Algorithm::Dense, Algorithm::Swift].contains(&row.algorithm);
             assert_eq!(row.deterministic.contains(&BackendKind::Cuda), !by_mode, "{row:?}");
         }
     }
 }
 
-/// A kernel is found by its operation and its algorithm's name.
+/// Every algorithm has a file of kernels with the name of the operation and of the algorithm.
 #[test]
 fn every_algorithm_has_a_file_of_kernels() {
     for row in TABLE {
@@ -78,7 +78,7 @@ fn every_algorithm_has_a_file_of_kernels() {
     }
 }
 
-/// A 5 × 7 matrix (for BSR of 5 × 7 blocks) with an empty row.
+/// Returns a 5 × 7 matrix (BSR: of 5 × 7 blocks) with an empty row.
 fn tiny(format: Format, widths: Widths, base: IndexBase) -> MatrixCase {
     let style = Style { format, widths, base, block: (2, 3), block_order: Order::Col };
     let places = [(0, 0), (0, 60_000), (20_000, 30_000), (50_000, 10_000), (65_535, 65_535), (0, 0)];
@@ -170,7 +170,7 @@ fn spmm_does_all_that_the_table_says() {
 #[test]
 fn spgemm_does_all_that_the_table_says() {
     for_each_supported(OpKind::Spgemm, |types, op, a, seed| {
-        // A · Aᵀ of op(A), from every pair of formats into every format.
+        // The product op(A) · op(A)ᵀ, from every pair of formats into every format.
         let op_b = if op == N { Operation::Transpose } else { N };
         let formats = formats_of(OpKind::Spgemm);
         for (at, format) in formats.iter().enumerate() {
@@ -197,7 +197,7 @@ fn spgemm_does_all_that_the_table_says() {
     });
 }
 
-/// A 1 × 1 matrix without entries.
+/// Returns a 1 × 1 matrix without entries.
 fn empty<V: Element>(format: Format) -> Sparse<'static> {
     let (shape, base) = ((1, 1), IndexBase::Zero);
     let (offsets, none, values): (&[i32], &[i32], &[V]) = (&[0, 0], &[], &[]);
@@ -211,7 +211,7 @@ fn empty<V: Element>(format: Format) -> Sparse<'static> {
     .unwrap()
 }
 
-/// An empty matrix with values of a type; none of integers (see below).
+/// Returns an empty matrix with values of a type; `None` for integers (see below).
 fn empty_of(format: Format, values: DataType) -> Option<Sparse<'static>> {
     Some(match values {
         DataType::R64F => empty::<f64>(format),
@@ -227,7 +227,7 @@ fn empty_of(format: Format, values: DataType) -> Option<Sparse<'static>> {
 /// Formats of the user's arrays; tests of matrices in tiles are in [`crate::tiles`].
 const ARRAYS: [Format; 4] = [Format::Csr, Format::Csc, Format::Coo, Format::Bsr];
 
-/// All combinations of value types, with a matrix in every format.
+/// Calls `f` with all combinations of value types, and a matrix in every format.
 fn for_each_combination(mut f: impl FnMut(&Sparse<'_>, Format, Types)) {
     for format in ARRAYS {
         for a in DataType::ALL {
@@ -241,8 +241,8 @@ fn for_each_combination(mut f: impl FnMut(&Sparse<'_>, Format, Types)) {
     }
 }
 
-/// What createPlan must say: nothing, or NOT_SUPPORTED that names the format of
-/// a matrix or the types, whichever is not in the table.
+/// Checks the result of createPlan: success, or NOT_SUPPORTED with a text that names the format of a matrix
+/// or the types, whichever is not in the table.
 fn verify(
     (op, algorithm): (OpKind, Option<Algorithm>),
     backend: BackendKind,
@@ -291,7 +291,7 @@ fn verify(
     false
 }
 
-/// Both answers must occur, or the loops above are wrong.
+/// Runs a test on each backend, in which both supported and refused combinations must occur.
 fn for_each_backend(run: impl Fn(&Session, BackendKind, &mut dyn FnMut(bool))) {
     for backend in backends() {
         let (mut taken, mut refused) = (0, 0);
@@ -368,7 +368,7 @@ fn spgemm_refuses_everything_else_by_name() {
     });
 }
 
-/// No matrix of integers can be described, in any format.
+/// Descriptors of matrices of integers are refused in every format.
 #[test]
 fn matrices_of_integers_are_refused_by_name() {
     let (i32s, base) = (tarsia::facade::IndexType::I32, IndexBase::Zero);
@@ -442,7 +442,8 @@ fn matrices_of_integers_are_refused_by_name() {
     }
 }
 
-/// Who asks for pedantic arithmetic is answered with combinations that have it, and complex values with why not.
+/// Errors for pedantic compute types name combinations that have one, and for complex values the reason why
+/// there is none.
 #[test]
 fn refused_pedantic_types_are_answered_with_pedantic_ones() {
     use DataType::{C32F, R16BF, R16F, R32F, R64F};
@@ -488,8 +489,8 @@ fn refused_pedantic_types_are_answered_with_pedantic_ones() {
     assert!(count > 100, "{count}");
 }
 
-/// The text that refuses types names each combination once, the closest first, in the 512 bytes that
-/// the header tells callers to have ready.
+/// The text that refuses types names supported combinations once each, the closest first, within the 512
+/// bytes that the header recommends for messages.
 #[test]
 fn refused_types_are_answered_with_the_closest_ones() {
     let refused = |op, algorithm, [a, x, y]: [DataType; 3], compute| {
@@ -520,7 +521,7 @@ fn refused_types_are_answered_with_the_closest_ones() {
                 distinct.dedup();
                 assert_eq!(distinct.len(), named.len(), "{message}");
                 assert!(!named.is_empty() && named.iter().all(|name| name.starts_with("A ")), "{message}");
-                // As many as are not named; all that are named can be had.
+                // The text counts those that are not named; all that are named are supported.
                 let row_takes = |row: &&Row| {
                     row.op == op
                         && row.backends.contains(&BackendKind::Host)

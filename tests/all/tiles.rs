@@ -1,5 +1,4 @@
-//! Matrices in tiles that the library owns: conversions, chains of products, values that change,
-//! and what refuses them.
+//! Tests of matrices in tiles that the library owns: conversions, chains of products, new values, and errors.
 
 use std::ptr::{null, null_mut};
 
@@ -22,17 +21,17 @@ const N: Operation = Operation::NonTranspose;
 const T: Operation = Operation::Transpose;
 const C: Operation = Operation::ConjugateTranspose;
 
-/// All elements of an array.
+/// Borrows the elements of an array.
 fn all<T: bytemuck::Pod>(array: &Staged<T>, len: usize) -> View<'_, T> {
     array.part(0..len)
 }
 
-/// The same, to write.
+/// Borrows the elements of an array mutably.
 fn all_mut<T: bytemuck::Pod>(array: &mut Staged<T>, len: usize) -> ViewMut<'_, T> {
     array.part_mut(0..len)
 }
 
-/// CSR or CSC in host memory.
+/// CSR or CSC matrix in host memory.
 #[derive(Clone, Debug, PartialEq)]
 struct Stored<V> {
     format: Format,
@@ -44,7 +43,7 @@ struct Stored<V> {
 }
 
 impl<V: Value> Stored<V> {
-    /// Entries (row, column, value) in the order given inside each row or column.
+    /// Stores entries (row, column, value), which keep their order inside each row or column.
     fn of(format: Format, shape: (i64, i64), base: IndexBase, entries: &[(usize, usize, V)]) -> Self {
         let first = i64::from(base == IndexBase::One);
         let by_columns = format == Format::Csc;
@@ -62,7 +61,7 @@ impl<V: Value> Stored<V> {
         Stored { format, shape, base, offsets, indices, values }
     }
 
-    /// Calls `f` with the descriptor, in the session's memory, of these index types.
+    /// Calls `f` with a descriptor of the matrix in the session's memory, with these index types.
     fn with<I: Index, J: Index, R>(&self, session: &Session, f: impl FnOnce(&Sparse<'_>) -> R) -> R {
         let offsets: Vec<I> = self.offsets.iter().map(|&i| I::from_i64(i)).collect();
         let indices: Vec<J> = self.indices.iter().map(|&j| J::from_i64(j)).collect();
@@ -79,7 +78,7 @@ impl<V: Value> Stored<V> {
         f(&made)
     }
 
-    /// The same matrix in this format, base 0.
+    /// Converts the matrix to this format, base 0.
     fn turned(&self, format: Format) -> Self {
         assert_eq!((self.format, self.base), (Format::Csr, IndexBase::Zero));
         let mut entries = Vec::new();
@@ -91,7 +90,7 @@ impl<V: Value> Stored<V> {
         Stored::of(format, self.shape, self.base, &entries)
     }
 
-    /// Tiles of it.
+    /// Converts the matrix to tiles.
     fn tiles(&self, session: &Session, value_type: DataType) -> Sparse<'static> {
         let made = Sparse::tile(session, self.shape, value_type).unwrap();
         self.with::<i32, i32, _>(session, |a| made.take(session, a)).unwrap();
@@ -99,7 +98,7 @@ impl<V: Value> Stored<V> {
     }
 }
 
-/// What is in tiles, in CSR or CSC of these index types.
+/// Converts a matrix in tiles to CSR or CSC with these index types.
 fn out_of<V: Value, I: Index, J: Index>(
     session: &Session,
     a: &Sparse<'_>,
@@ -145,7 +144,7 @@ fn csr_of<V: Value>(session: &Session, a: &Sparse<'_>) -> Stored<V> {
     out_of::<V, i32, i32>(session, a, Format::Csr, IndexBase::Zero)
 }
 
-/// alpha · op(A) · op(B) by algorithm tile into CSR.
+/// Computes alpha · op(A) · op(B) by algorithm `tile` into CSR.
 fn product<V: Value + Scalar>(
     session: &Session,
     ops: (Operation, Operation),
@@ -173,7 +172,7 @@ fn product<V: Value + Scalar>(
     }
 }
 
-/// The same into tiles.
+/// Computes alpha · op(A) · op(B) by algorithm `tile` into tiles.
 fn product_in_tiles<V: Value + Scalar>(
     session: &Session,
     ops: (Operation, Operation),
@@ -194,7 +193,7 @@ fn bits<V: bytemuck::Pod>(values: &[V]) -> &[u8] {
     bytemuck::cast_slice(values)
 }
 
-/// The same pattern, and the same values to the bit.
+/// Checks that both matrices have the same pattern, and the same values to the bit.
 fn check_same<V: Value>(what: &str, found: &Stored<V>, wanted: &Stored<V>) {
     assert_eq!((found.format, found.shape), (wanted.format, wanted.shape), "{what}");
     assert_eq!(found.offsets, wanted.offsets, "{what}: offsets");
@@ -202,8 +201,8 @@ fn check_same<V: Value>(what: &str, found: &Stored<V>, wanted: &Stored<V>) {
     assert!(bits(&found.values) == bits(&wanted.values), "{what}: values");
 }
 
-/// Entries of a square matrix, each once, by rows: a tile of 256, some of a row or a column, scattered
-/// ones, empty rows.
+/// Returns entries of a square matrix, each once, row by row: a full tile of 256, tiles of one row or one
+/// column, scattered entries, and empty rows.
 fn entries<V: Value>(rng: &mut SplitMix64, n: usize) -> Vec<(usize, usize, V)> {
     let mut out = Vec::new();
     for row in 0..n {
@@ -222,13 +221,13 @@ fn entries<V: Value>(rng: &mut SplitMix64, n: usize) -> Vec<(usize, usize, V)> {
 const SIDE: usize = 75;
 const SHAPE: (i64, i64) = (SIDE as i64, SIDE as i64);
 
-/// CSR and CSC into tiles and back, in all index types.
+/// Tests the conversion of CSR and CSC to tiles and back, with all index types.
 pub fn round_trip<V: Value>(session: &Session, seed: u64) {
     let mut rng = SplitMix64::new(seed);
     let entries = entries::<V>(&mut rng, SIDE);
     let full = (entries.iter()).filter(|(row, col, _)| row / 16 == 1 && col / 16 == 2).count();
     assert_eq!(full, 256);
-    // Back to front, so that rows are not sorted.
+    // Reversed, so that rows are not sorted.
     let unsorted: Vec<_> = entries.iter().rev().copied().collect();
     for (format, base) in [Format::Csr, Format::Csc].into_iter().zip([IndexBase::One, IndexBase::Zero]) {
         let a = Stored::of(format, SHAPE, base, &unsorted);
@@ -259,7 +258,7 @@ fn conversions_keep_every_entry() {
     }
 }
 
-/// Entries stored twice are added up; halves become fp32, exactly; matrices may be empty.
+/// Conversions add up entries that are stored twice, widen halves to fp32, and accept empty matrices.
 #[test]
 fn conversions_add_and_widen() {
     for kind in backends() {
@@ -283,7 +282,8 @@ fn conversions_add_and_widen() {
     }
 }
 
-/// Products of three in tiles, out of them and with factors in arrays, against those in arrays.
+/// Compares products of three matrices in tiles, also converted to arrays and with factors in arrays, with
+/// those in arrays.
 pub fn chain<V: Value + Scalar>(session: &Session, compute: ComputeType, format: Format, seed: u64) {
     let mut rng = SplitMix64::new(seed);
     let a = Stored::of(format, SHAPE, IndexBase::One, &entries::<V>(&mut rng, SIDE));
@@ -296,11 +296,11 @@ pub fn chain<V: Value + Scalar>(session: &Session, compute: ComputeType, format:
     a.with::<i32, i32, _>(session, |csr| {
         let plain = product(session, (N, N), (csr, csr), SHAPE, (compute, alpha));
         check_same(&what, &csr_of(session, &square), &plain);
-        // By columns all of it is, where A is: sums are added in the same order.
+        // If A is stored by columns, all matrices are, so that products are summed in the same order.
         plain.turned(format).with::<i64, i32, _>(session, |plain| {
             let plain = product(session, (N, N), (plain, csr), SHAPE, (compute, alpha));
             check_same(&what, &csr_of(session, &cube), &plain);
-            // Out of tiles at the end, and one factor in tiles alone.
+            // Conversion to arrays at the end, and products with only one factor in tiles.
             let last = product(session, (N, N), (&square, &tiles), SHAPE, (compute, alpha));
             check_same(&what, &last, &plain);
             let mixed = product(session, (N, N), (&square, csr), SHAPE, (compute, alpha));
@@ -310,7 +310,7 @@ pub fn chain<V: Value + Scalar>(session: &Session, compute: ComputeType, format:
             let plain = product(session, ops, (csr, csr), SHAPE, (compute, alpha));
             let found = product(session, ops, both, SHAPE, (compute, alpha));
             let text = format!("{what}: {ops:?}");
-            // Sums may be in another order where one side computes columns.
+            // Sums may have another order if one of the two computes columns.
             assert_eq!((&found.offsets, &found.indices), (&plain.offsets, &plain.indices), "{text}");
             for (x, y) in found.values.iter().zip(&plain.values) {
                 let (x, y) = (x.widen(), y.widen());
@@ -336,7 +336,7 @@ fn chains_in_tiles_are_those_in_csr() {
     }
 }
 
-/// A rectangular A: A · Aᵀ and Aᵀ · A, with the transpose in tiles of its own and by op.
+/// A · Aᵀ and Aᵀ · A of a rectangular A, with the transpose in tiles of its own and by op.
 #[test]
 fn rectangular_products_with_their_transposes() {
     for kind in backends() {
@@ -355,7 +355,7 @@ fn rectangular_products_with_their_transposes() {
         let by_op = product::<f64>(&session, (T, N), (&tiles, &tiles), (33, 33), scale);
         let by_hand = product::<f64>(&session, (N, N), (&turned, &tiles), (33, 33), scale);
         check_same("Aᵀ·A", &by_op, &by_hand);
-        // Galerkin: Aᵀ · (B · A) with B = A · Aᵀ.
+        // Galerkin product Aᵀ · (B · A) with B = A · Aᵀ.
         let b = product_in_tiles::<f64>(&session, (N, T), (&tiles, &tiles), (70, 70), scale);
         let ba = product_in_tiles::<f64>(&session, (N, N), (&b, &tiles), shape, scale);
         let galerkin = product_in_tiles::<f64>(&session, (T, N), (&tiles, &ba), (33, 33), scale);
@@ -363,7 +363,7 @@ fn rectangular_products_with_their_transposes() {
     }
 }
 
-/// fp16 and bf16 products are those of the same matrices in tiles of fp32.
+/// Products of fp16 and bf16 matrices have the bits of products of the same matrices in tiles of fp32.
 #[test]
 fn halves_in_tiles_are_single() {
     for kind in backends() {
@@ -380,8 +380,8 @@ fn halves_in_tiles_are_single() {
     }
 }
 
-/// New values of the same pattern come with updateValues, another pattern is refused, and a plan
-/// outlives the matrices that it was made with.
+/// New values of the same pattern are taken by updateValues, another pattern is refused, and a plan outlives
+/// the matrices that it was made with.
 #[test]
 fn values_change_and_matrices_go() {
     for (kind, ops) in backends().into_iter().flat_map(|kind| [(kind, (N, N)), (kind, (T, N))]) {
@@ -403,7 +403,7 @@ fn values_change_and_matrices_go() {
         check_same("first values", &csr_of(&session, &c), &old);
 
         renewed.with::<i32, i32, _>(&session, |renewed| tiles.take(&session, renewed)).unwrap();
-        // Until it is told, the plan keeps what it had.
+        // Until the call, the plan uses the old values.
         plan.numeric_tile(&session, scale.1, &c).unwrap();
         check_same("kept values", &csr_of(&session, &c), &old);
         plan.take_tiles(&session).unwrap();
@@ -414,7 +414,7 @@ fn values_change_and_matrices_go() {
         let less = Stored::of(Format::Csr, SHAPE, IndexBase::Zero, &second[1..]);
         less.with::<i32, i32, _>(&session, |less| tiles.take(&session, less)).unwrap();
         refused(plan.take_tiles(&session), Status::InvalidValue, "A: its tiles have entries at other places");
-        // C may be a factor, and a factor may go.
+        // C may be a factor, and a factor may be destroyed.
         drop(tiles);
         plan.numeric_tile(&session, scale.1, &c).unwrap();
         check_same("without the matrix", &csr_of(&session, &c), &new);
@@ -427,7 +427,8 @@ fn values_change_and_matrices_go() {
     }
 }
 
-/// alpha == 0 writes the pattern with zeros and reads no values; Inf and NaN reach what they meet.
+/// alpha = 0 writes the pattern with zeros and reads no values; Inf and NaN only reach the sums that they are
+/// part of.
 #[test]
 fn alpha_zero_and_what_is_not_finite() {
     for kind in backends() {
@@ -447,7 +448,7 @@ fn alpha_zero_and_what_is_not_finite() {
         let product =
             csr_of::<f64>(&session, &product_in_tiles(&session, (N, N), (&tiles, &tiles), SHAPE, one));
         assert_eq!((&product.offsets, &product.indices), (&found.offsets, &found.indices));
-        // Whether a sum meets one that is not finite.
+        // Marks the sums that have a value which is not finite.
         let mut wild = vec![false; SIDE * SIDE];
         let of_row = |row: usize| entries.iter().filter(move |entry| entry.0 == row);
         for &(row, k, left) in &entries {
@@ -486,7 +487,7 @@ fn wrong_use_is_refused() {
         let info = a.tile_info().unwrap();
         assert_eq!((info.nnz, info.tiles), (0, 0));
 
-        // Nothing that needs arrays takes it.
+        // Functions that need arrays refuse a matrix in tiles.
         let (sv, sm) = (SpmvAlg::Default, SpmmAlg::Default);
         let plan = Plan::spmv(&session, N, &a, (real, real), ComputeType::R64F, sv);
         refused(plan, Status::NotSupported, "A: SpMV does not take format tile");

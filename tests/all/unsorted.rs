@@ -1,5 +1,6 @@
-//! tarsiaPlan_setSortedOutput(plan, 0): rows of C are those of a plan that sorts them, with the same bits, in an
-//! order that is the same in every call; and tarsiaSpMatGetSorted, which tells what is known of a matrix.
+//! Tests of tarsiaPlan_setSortedOutput(plan, 0), with which rows of C have the same entries and bits as those
+//! of a plan that sorts them, in an order that is the same in every call; and of tarsiaSpMatGetSorted, which
+//! tells whether a matrix is known to be sorted.
 
 use client::{arg, check, Plan, Session, Sparse};
 use matrices::SplitMix64;
@@ -23,7 +24,7 @@ const N: Operation = Operation::NonTranspose;
 const T: Operation = Operation::Transpose;
 const H: Operation = Operation::ConjugateTranspose;
 const OPS: [Operation; 3] = [N, T, H];
-/// Rows of op(A), columns of op(A), columns of op(B).
+/// Number of rows of op(A), of columns of op(A), and of columns of op(B).
 const SHAPE: (usize, usize, usize) = (260, 170, 4000);
 
 fn random<V: Value>(count: usize, seed: u64) -> Vec<V> {
@@ -35,8 +36,8 @@ fn scalar<C: Numbers>(value: f64) -> C::S {
     C::S::narrow(C::Wide::new(value, 0.0))
 }
 
-/// Places of op(A) or op(B), unsorted, one of them stored twice: empty rows, rows with the columns of the row before
-/// or those next to them, scattered rows, and rows whose columns lie near each other.
+/// Returns unsorted places of op(A) or op(B), one of them twice: empty rows, rows with the columns of the row
+/// before or those shifted by one, scattered rows, and rows whose columns are near each other.
 fn places((rows, cols): (usize, usize), seed: u64) -> Vec<(usize, usize)> {
     let mut rng = SplitMix64::new(seed);
     let mut out = Vec::new();
@@ -49,7 +50,7 @@ fn places((rows, cols): (usize, usize), seed: u64) -> Vec<(usize, usize)> {
             2 => (0..5).map(|k| (row + k * 31) % cols).collect(),
             _ => (0..20).map(|_| (row * cols / rows + below(40)) % cols).collect(),
         };
-        // What is random may be there twice, and has to be there once but for one.
+        // Removes repeated random places; one place is repeated on purpose.
         let mut seen = std::collections::BTreeSet::new();
         out.extend(columns.into_iter().filter(|&col| seen.insert(col)).map(|col| (row, col)));
     }
@@ -57,7 +58,7 @@ fn places((rows, cols): (usize, usize), seed: u64) -> Vec<(usize, usize)> {
     out
 }
 
-/// A matrix that op makes a factor of, with its values and other ones.
+/// Matrix whose op is a factor, with two sets of values.
 struct Operand<V> {
     pattern: Pattern,
     entries: Vec<(usize, usize)>,
@@ -81,7 +82,7 @@ impl<V: Value> Operand<V> {
     }
 }
 
-/// An analyzed plan with the entries of C counted.
+/// Returns an analyzed plan after its symbolic phase.
 fn analyzed<'a>(
     session: &Session,
     ops: (Operation, Operation),
@@ -96,7 +97,7 @@ fn analyzed<'a>(
     (plan, nnz)
 }
 
-/// C, or what is wrong.
+/// Runs the numeric phase, and returns C.
 fn product<C: Numbers>(session: &Session, plan: &Plan<'_>, alpha: f64, mut c: Output<C::Y>) -> Output<C::Y> {
     c.compute(session, plan, scalar::<C>(alpha)).unwrap();
     c
@@ -106,7 +107,7 @@ fn text(field: &[libc::c_char]) -> String {
     field.iter().take_while(|&&byte| byte != 0).map(|&byte| byte as u8 as char).collect()
 }
 
-/// Each op, base, and width, with the pattern kept and not.
+/// Tests each op, base and width, with the pattern kept and not.
 fn rows_of<C: Numbers>(kind: BackendKind) {
     let session = Session::new(kind).unwrap();
     let (m, k, n) = SHAPE;
@@ -144,14 +145,15 @@ fn rows_of<C: Numbers>(kind: BackendKind) {
         let (in_order, rows) = found.in_order();
         in_order.same_bits(&expected).unwrap_or_else(|error| panic!("{what}: {error}"));
         turned += rows;
-        // The host's columns of C, which are computed of two factors by columns, come out of a transposition.
+        // If both factors are stored by columns, the host computes columns of C, and rows result from a
+        // transposition.
         let by_columns = reason.contains("the columns of C");
         if kind == BackendKind::Host {
             assert_eq!(rows > 0, !by_columns, "{what}: {rows} rows are not sorted");
         }
         let again = product::<C>(&session, &free, 1.5, room.clone());
         again.same_bits(&found).unwrap_or_else(|error| panic!("{what}: once more: {error}"));
-        // alpha = 0 reads no values, and has the pattern.
+        // With alpha = 0 no values are read, and C has its pattern.
         let zeros = product::<C>(&session, &free, 0.0, room);
         assert!(zeros.same_pattern(&found), "{what}: another order for alpha = 0");
     }
@@ -170,7 +172,7 @@ fn rows_are_the_sorted_ones_in_another_order() {
     }
 }
 
-/// The factors A and B in CSR, fp64.
+/// Factors A and B in CSR and fp64.
 struct Factors {
     kind: BackendKind,
     session: Session,
@@ -195,7 +197,7 @@ impl Factors {
         Output::new(target, (SHAPE.0, SHAPE.2), nnz)
     }
 
-    /// C of a plan that does not sort.
+    /// Computes C by a plan that does not sort.
     fn unsorted(&self) -> Output<f64> {
         let (a, b) = self.stored();
         let (a, b) = (a.open().unwrap(), b.open().unwrap());
@@ -205,8 +207,8 @@ impl Factors {
     }
 }
 
-/// The order is one: of each call, plan and handle, of any alpha, with the pattern kept and not, and whatever the
-/// number of threads.
+/// The order is the same in each call, plan and handle, with any alpha and number of threads, and with the
+/// pattern kept and not.
 #[test]
 fn the_order_is_the_same_in_twenty_runs() {
     for kind in backends() {
@@ -266,7 +268,7 @@ fn a_kept_pattern_keeps_its_order() {
     }
 }
 
-/// Products take C with its rows as they are: as A and as B of SpGEMM by each algorithm, in SpMV and in SpMM.
+/// Products accept an unsorted C as a factor: as A and as B of SpGEMM by each algorithm, in SpMV and in SpMM.
 #[test]
 fn products_take_a_matrix_without_order() {
     for kind in backends() {
@@ -348,7 +350,7 @@ fn products_take_a_matrix_without_order() {
     }
 }
 
-/// Shapes without rows, columns or entries.
+/// Products without rows, columns or entries.
 #[test]
 fn empty_products() {
     for kind in backends() {
@@ -373,7 +375,7 @@ fn refused(result: Result<()>, status: Status, words: &[&str]) {
     words.iter().for_each(|word| assert!(message.contains(word), "`{message}` says nothing of {word}"));
 }
 
-/// What is wrong is said, and the plan can be used when it is right.
+/// Wrong calls are refused with the reason, and the plan can still be used.
 #[test]
 fn what_is_not_for_such_plans() {
     for kind in backends() {
@@ -409,7 +411,7 @@ fn what_is_not_for_such_plans() {
         let error = by_columns.compute(session, &by_default, 1.0).unwrap_err();
         let error = error.downcast::<Error>().unwrap();
         refused(Err(*error), Status::NotSupported, &["C: ", "CSC", "setSortedOutput"]);
-        // The plan is as it was.
+        // The plan is unchanged.
         product::<F64>(session, &by_default, 1.0, factors.room(Format::Csr, nnz));
 
         if !offers(OpKind::Spgemm, Algorithm::from_spgemm(SpgemmAlg::Tile), kind) {
@@ -429,7 +431,7 @@ fn what_is_not_for_such_plans() {
         let of_a = Sparse::tile(session, (SHAPE.0 as i64, SHAPE.1 as i64), DataType::R64F).unwrap();
         of_a.take(session, &a).unwrap();
         let of_tiles = Plan::spgemm(session, (N, N), &of_a, &b, compute, SpgemmAlg::Default);
-        // B in arrays beside A in tiles is for `tile`, too.
+        // A product of A in tiles and B in arrays needs `tile`, too.
         let of_tiles = of_tiles.unwrap();
         of_tiles.set_sorted_output(false).unwrap();
         refused(of_tiles.analyze(session), Status::NotSupported, &words);
@@ -438,7 +440,8 @@ fn what_is_not_for_such_plans() {
     }
 }
 
-/// Decisions are for plans that sort alike; nobody gets `tile` out of changed ones.
+/// Decisions are accepted only by plans with the same setting, and changed ones cannot make such a plan use
+/// `tile`.
 #[test]
 fn decisions_know_the_order() {
     for kind in backends() {
@@ -464,7 +467,7 @@ fn decisions_know_the_order() {
         let found = product::<F64>(session, &other, 1.0, factors.room(Format::Csr, nnz));
         found.same_bits(&factors.unsorted()).unwrap();
 
-        // The number of an algorithm is somewhere among them.
+        // The number of the algorithm is one of the bytes.
         let (hash, tile) = (SpgemmAlg::Hash.code() as u8, SpgemmAlg::Tile.code() as u8);
         let mut refusals = 0;
         for at in (8..bytes.len() - 8).filter(|&at| bytes[at] == hash) {
@@ -491,7 +494,7 @@ fn decisions_know_the_order() {
     }
 }
 
-/// A writable descriptor of an empty C in CSR.
+/// Writable CSR descriptor for C.
 struct Target64<'a> {
     raw: tarsiaSpMatDescr_t,
     arrays: (&'a mut Staged<i32>, &'a mut Staged<i32>, &'a mut Staged<f64>),
@@ -583,7 +586,7 @@ fn descriptors_know_what_was_found_or_written() {
             analyzed(session, (N, N), (&a, &b), F64::TYPES, |plan| plan.set_sorted_output(is_sorted))
         };
         let ((ordered, nnz), (free, _)) = (of(true), of(false));
-        // Analysis changes no descriptor, and a check tells what it has found.
+        // Analysis does not change descriptors, and a check records its result.
         assert!(!a.is_sorted().unwrap() && !b.is_sorted().unwrap());
         let (found, _) = session.check_sparse(&a).unwrap();
         assert_eq!((found, a.is_sorted().unwrap()), (false, false));
@@ -611,7 +614,7 @@ fn descriptors_know_what_was_found_or_written() {
         assert!(kind != BackendKind::Host || found == 0, "the host leaves rows as they are found");
         c.numeric(session, &ordered).unwrap();
         assert_eq!(c.is_sorted(), 1);
-        // What fails may have written half of it.
+        // A call that fails may have written a part of C.
         let early = Plan::spgemm(session, (N, N), &a, &b, F64::TYPES.compute, SpgemmAlg::Default).unwrap();
         refused(c.numeric(session, &early), Status::InvalidState, &["plan: "]);
         assert_eq!(c.is_sorted(), 0);
@@ -623,7 +626,7 @@ fn descriptors_know_what_was_found_or_written() {
         if !offers(OpKind::Spgemm, Algorithm::from_spgemm(SpgemmAlg::Tile), kind) {
             continue;
         }
-        // Tiles have no other order, and what is made of them is sorted.
+        // Tiles are always sorted, and so are matrices converted from them.
         let tiles = Sparse::tile(session, (m as i64, SHAPE.1 as i64), DataType::R64F).unwrap();
         assert!(tiles.is_sorted().unwrap());
         tiles.take(session, &a).unwrap();

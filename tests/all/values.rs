@@ -1,6 +1,6 @@
-//! Values of a matrix that change after analysis: one rule for every algorithm. After changing them a program
-//! calls tarsiaPlan_updateValues; until then a product may have the old or the new ones. Plans of
-//! tarsiaPlan_setValuesInPlace always have the new ones, and tarsiaSetChecks finds a call that is missing.
+//! Tests of values of a matrix that change after analysis, with one rule for every algorithm: after changing
+//! them a program calls tarsiaPlan_updateValues, and until then a product may use the old or the new ones.
+//! Plans with tarsiaPlan_setValuesInPlace always use the new ones, and tarsiaSetChecks finds a missing call.
 
 mod checks;
 mod descriptor;
@@ -27,13 +27,13 @@ use crate::common::staged::{upload, Staged};
 const F64: DataType = DataType::R64F;
 const R64: ComputeType = ComputeType::R64F;
 const N: Operation = Operation::NonTranspose;
-/// Rows and columns, of whole blocks.
+/// Number of rows and columns, which are whole blocks.
 const SIZE: usize = 120;
-/// More entries than those below which a device takes SpMM's `row` without a look.
+/// Number of entries, more than those up to which a device chooses SpMM's `row` without gathering statistics.
 const ENTRIES: usize = 1500;
-/// Columns of B and C of SpMM.
+/// Number of columns of B and C of SpMM.
 const COLUMNS: usize = 5;
-/// Rows and columns of a block of BSR.
+/// Number of rows and columns of a block of BSR.
 const BLOCK: (usize, usize) = (2, 3);
 
 /// Overwrites memory that a plan borrows, in the order of the handle's stream.
@@ -44,7 +44,7 @@ fn overwrite<V: Pod>(session: &Session, place: View<'_, V>, values: &[V]) {
     check(unsafe { tarsiaMemcpyToDevice(session.raw(), dst, src, size_of_val(values)) }).unwrap();
 }
 
-/// A product that a plan computes.
+/// Product that a plan computes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Product {
     Spmv(SpmvAlg),
@@ -53,7 +53,8 @@ enum Product {
 }
 
 impl Product {
-    /// Every algorithm of the support table that takes fp64 on a backend, and the library's choices.
+    /// Returns every algorithm of the support table that supports fp64 on a backend, and the library's
+    /// choices.
     fn all(backend: BackendKind) -> Vec<Product> {
         let algorithms: Vec<Product> = SpmvAlg::ALL
             .iter()
@@ -73,7 +74,7 @@ impl Product {
         let ops = [OpKind::Spmv, OpKind::Spmm, OpKind::Spgemm];
         let of_these = |row: &&Row| ops.contains(&row.op) && row.backends.contains(&backend);
         let in_table = TABLE.iter().filter(of_these).count();
-        // Each row of the table, and a choice for each operation.
+        // Each row of the table, and the library's choice for each operation.
         assert_eq!(found.len(), in_table + ops.len(), "the loop misses an algorithm: {found:?}");
         found
     }
@@ -86,7 +87,7 @@ impl Product {
         }
     }
 
-    /// The algorithm by name.
+    /// Returns the algorithm; `None` for the library's choice.
     fn named(self) -> Option<Algorithm> {
         match self {
             Product::Spmv(alg) => Algorithm::from_spmv(alg),
@@ -95,7 +96,7 @@ impl Product {
         }
     }
 
-    /// Formats of A.
+    /// Returns the formats of A.
     fn formats(self) -> Vec<Format> {
         let formats = [Format::Csr, Format::Csc, Format::Coo, Format::Bsr];
         formats.into_iter().take(if self.op() == OpKind::Spgemm { 2 } else { 4 }).collect()
@@ -112,7 +113,7 @@ impl Product {
         }
     }
 
-    /// The product, zeros and all, by the library.
+    /// Computes the product by the library, as a dense array.
     fn run(self, session: &Session, plan: &Plan<'_>) -> Result<Vec<f64>> {
         let kind = session.kind();
         match self {
@@ -153,7 +154,7 @@ impl Product {
         }
     }
 
-    /// The same by loops: whole numbers, so that every order of additions gives the same.
+    /// Computes the product by loops. Numbers are integers, so that sums are exact in any order.
     fn expected(self, op: Operation, entries: &[(usize, usize)], values: &[f64]) -> Vec<f64> {
         let columns = match self {
             Product::Spmv(_) => 1,
@@ -181,12 +182,12 @@ impl Product {
     }
 }
 
-/// x, or B of SpMM.
+/// Returns x, or B of SpMM.
 fn operand(columns: usize) -> Vec<f64> {
     (0..SIZE * columns).map(|at| (at % 7 + 1) as f64).collect()
 }
 
-/// Places of entries of a matrix of blocks, each once; a row is empty.
+/// Returns places of blocks, each once; a row is empty.
 fn blocks(seed: u64) -> Vec<(usize, usize)> {
     let (height, width) = (SIZE / BLOCK.0, SIZE / BLOCK.1);
     let mut rng = SplitMix64::new(seed);
@@ -200,7 +201,7 @@ fn blocks(seed: u64) -> Vec<(usize, usize)> {
     out
 }
 
-/// The same of entries.
+/// Returns places of entries, each once; a row is empty.
 fn places(seed: u64) -> Vec<(usize, usize)> {
     let inside = |(row, col): (usize, usize)| {
         (0..BLOCK.0 * BLOCK.1).map(move |at| (row * BLOCK.0 + at / BLOCK.1, col * BLOCK.1 + at % BLOCK.1))
@@ -208,12 +209,12 @@ fn places(seed: u64) -> Vec<(usize, usize)> {
     blocks(seed).into_iter().flat_map(inside).collect()
 }
 
-/// Values that are whole numbers; those of each generation differ in every place.
+/// Returns values that are integers; those of each generation differ in every place.
 fn numbers(count: usize, generation: usize) -> Vec<f64> {
     (0..count).map(|at| (at % 9 + 2 + 10 * generation) as f64).collect()
 }
 
-/// The matrix in a format.
+/// Returns the matrix in a format.
 fn pattern(format: Format) -> Pattern {
     let style = Style { format, block: BLOCK, ..Style::PLAIN };
     match format {
@@ -222,22 +223,22 @@ fn pattern(format: Format) -> Pattern {
     }
 }
 
-/// The other factor of SpGEMM, in a backend's memory.
+/// Returns the other factor of SpGEMM, in a backend's memory.
 fn other_factor(kind: BackendKind, format: Format) -> Stored<f64> {
     other_factor_of(kind, format, |number| number)
 }
 
-/// The other factor of SpGEMM with values of another type.
+/// Returns the other factor of SpGEMM with values of another type.
 fn other_factor_of<V: Pod>(kind: BackendKind, format: Format, of: impl Fn(f64) -> V) -> Stored<V> {
     let style = Style { format, ..Style::PLAIN };
     let pattern = Pattern::new(style, (SIZE, SIZE), &places(2));
-    // Values belong to places, whatever the order in which a format has them.
+    // Each place has the same value in every format.
     let known: HashMap<_, f64> = places(2).into_iter().zip(numbers(ENTRIES, 0)).collect();
     let values: Vec<V> = pattern.entries().iter().map(|place| of(known[place])).collect();
     pattern.store(kind, &values)
 }
 
-/// A way to make a plan.
+/// Parameters of a plan.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     kind: BackendKind,
@@ -249,7 +250,8 @@ struct Case {
 }
 
 impl Case {
-    /// All that there are: every effort for A in CSR with op N, the default for the other formats and ops.
+    /// Calls `run` with all cases: every effort for A in CSR with op N, and the default for other formats and
+    /// ops.
     fn each(mut run: impl FnMut(Case)) {
         for kind in backends() {
             for product in Product::all(kind) {
@@ -267,7 +269,7 @@ impl Case {
         }
     }
 
-    /// The format of the other factor: columns are computed where both are stored by them.
+    /// Returns the format of the other factor; if both are stored by columns, columns of C are computed.
     fn other_format(&self) -> Format {
         if self.product.op() == OpKind::Spgemm {
             self.format
@@ -276,7 +278,7 @@ impl Case {
         }
     }
 
-    /// Whether a plan that reads values in place serves it.
+    /// Returns whether a plan can read the values in place.
     fn is_in_place(&self) -> bool {
         let serves = match self.product {
             Product::Spmv(_) => Algorithm::Csr,
@@ -286,14 +288,14 @@ impl Case {
         let by_rows =
             matches!((self.format, self.op), (Format::Csr, N) | (Format::Csc, Operation::Transpose));
         let fits = match self.product.op() {
-            // B has op N: A and B by rows, or both by columns.
+            // B has op N, and A and B are both stored by rows or both by columns.
             OpKind::Spgemm => self.op == N,
             _ => by_rows,
         };
         fits && self.product.named().is_none_or(|named| named == serves)
     }
 
-    /// A plan that is not analyzed.
+    /// Creates a plan without analysis.
     fn plan<'a>(&self, session: &Session, a: &Sparse<'a>, b: &Sparse<'a>) -> Plan<'a> {
         let plan = self.product.plan(session, self.op, a, b).unwrap();
         plan.set_effort(self.effort).unwrap();
@@ -310,7 +312,7 @@ fn refused(result: Result<impl Sized>, status: Status, texts: &[&str]) -> Error 
     error
 }
 
-/// Values that are overwritten in place: the trial that went wrong.
+/// Until the call, products have the old values or the new ones, which have overwritten them.
 #[test]
 fn until_the_call_a_product_has_old_values_or_new_ones() {
     let mut taken = 0;
@@ -339,7 +341,7 @@ fn until_the_call_a_product_has_old_values_or_new_ones() {
     assert!(taken > 500, "{taken} cases");
 }
 
-/// The same with checks: an error until the call, and then the new values.
+/// With checks, products return an error until the call, and then have the new values.
 #[test]
 fn with_checks_a_missing_call_is_an_error() {
     Case::each(|case| {
@@ -360,7 +362,7 @@ fn with_checks_a_missing_call_is_an_error() {
         refused(found, Status::InvalidState, &["the values of A have changed", "tarsiaPlan_updateValues"]);
         plan.update_values(&session, a.values()).unwrap();
         assert!(case.product.run(&session, &plan).unwrap() == expected(1), "{case:?}");
-        // Another array: the plan is moved to it.
+        // The plan is moved to another array.
         let other = Staged::new(case.kind, &generation(2));
         let other: View<'_, f64> = other.view();
         // SAFETY (of lifetimes): `other` outlives every use of the plan below.
@@ -377,7 +379,7 @@ fn with_checks_a_missing_call_is_an_error() {
     });
 }
 
-/// `tarsiaPlan_updateValues` with an array that lives as long as the caller takes care of.
+/// Calls `tarsiaPlan_updateValues` with an array that the caller keeps while the plan uses it.
 fn moved(session: &Session, plan: &Plan<'_>, values: View<'_, f64>) {
     // SAFETY: the array has as many elements as A's, and callers keep it while they use the plan.
     check(unsafe {

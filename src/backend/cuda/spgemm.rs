@@ -1,41 +1,40 @@
-//! SpGEMM on a device, algorithm `hash`: C = alpha · op(A) · op(B) by rows
-//! (Gustavson 1978). What takes a row depends on what it is like:
-//! - few products for a table in shared memory: a team of lanes
-//!   (kernels/spgemm/team.cu), or a warp (hash.cu) where a row of the right factor
-//!   may have a column twice;
-//! - a short range of columns: a warp with a bitmap, for a group of rows that have
-//!   the same pattern (group.cu);
-//! - the columns of the row before, one further, as have the rows that it meets: a
+//! SpGEMM on a device, algorithm `hash`: C = alpha · op(A) · op(B) row by row (Gustavson 1978). The
+//! kernel that computes a row of C depends on the structure of the row:
+//! - few products, which fit a hash table in shared memory: a team of lanes (kernels/spgemm/team.cu), or a
+//!   warp (hash.cu) if a row of the right factor may have a column twice;
+//! - columns within a short range: a warp with a bitmap, for a group of rows with the same pattern
+//!   (group.cu);
+//! - the columns of the previous row shifted by one, also in the rows of the right factor that it meets: a
 //!   warp for up to 32 such rows (slide.cu);
-//! - many products for the range of its columns: a warp for each window of them,
-//!   with a sum for each column (wide.cu);
-//! - few products an entry, and more entries than a warp sorts: a block with one
-//!   table (block.cu);
-//! - one entry of the left factor: it is a row of the right one (single.cu);
-//! - all others: a block with a bitmap of the columns (window.cu), or several where
-//!   such rows are few.
+//! - many products compared with the range of its columns: a warp for each window of columns, with a sum for
+//!   each column (wide.cu);
+//! - few products per entry, and more entries than a warp sorts: a block with one hash table (block.cu);
+//! - one entry in the left factor, so that the row is a scaled row of the right factor (single.cu);
+//! - all other rows: a block with a bitmap of the columns (window.cu), or several blocks per row if there
+//!   are few such rows.
 //!
-//! None needs memory that grows with the products. Sums are added in the order of
-//! the left factor's row.
+//! None of these kernels needs memory that grows with the number of products. Products are summed in the
+//! order of the left factor's row.
 //!
-//! build counts the multiplications of each row and sorts the rows into bins;
-//! symbolic counts the entries of C, and sorts them again; numeric only launches, where C is stored by what is
-//! computed (rows of C, or with `transposed_product` its columns). Otherwise the
-//! rows are put into the plan's memory and transposed. With value updates the
-//! columns stay in the plan, and numeric phases after the first do not allocate.
+//! The build phase counts the multiplications of each row and sorts the rows into bins. The symbolic phase
+//! counts the entries of C and sorts the rows again by these. The numeric phase only launches kernels if C
+//! is stored by the dimension that is computed (rows of C, or its columns with `transposed_product`);
+//! otherwise the computed rows are staged in the plan's memory and transposed. With value updates the column
+//! indices stay in the plan, and numeric phases after the first do not allocate.
 //!
-//! - [`factors`]: A and B as kernels read them, looked at once
-//! - [`rows`]: the factors' rows, kernels and the shape of their launches
-//! - [`bins`]: what rows are like, and which of them one launch takes
-//! - [`dense`]: wide rows of nearly dense factors
-//! - [`small`]: products whose rows go to bins by their products alone
-//! - [`wide`]: windows of rows with many products for the range of their columns
-//! - [`map`]: where the factors of each product are, to be multiplied again
-//! - [`numeric`]: C's arrays from what is computed
-//! - [`target`]: C's arrays, and room for them
-//! - [`columns`]: C by columns where rows were computed, or the reverse
-//! - [`parts`]: some rows of a product at a time, where memory is short
-//! - [`tile`]: algorithm `tile`, on [`tiles`]; those that the library owns: [`tile_matrix`]
+//! - [`factors`]: A and B as kernels read them, with statistics of their patterns
+//! - [`rows`]: parameters of kernels, and the shapes of launches
+//! - [`bins`]: statistics of the rows of C, and the bins of rows, each of which one launch processes
+//! - [`dense`]: wide rows of nearly dense factors, multiplied as dense matrices
+//! - [`small`]: small products, whose rows are put into bins by their products alone
+//! - [`wide`]: wide rows, processed by windows of columns
+//! - [`map`]: positions of the factors of every product, for numeric phases with new values
+//! - [`numeric`]: the numeric phase, with all rows at one time
+//! - [`target`]: checks of C's arrays and of the memory for them, and C's offsets
+//! - [`columns`]: C by columns from computed rows, or by rows from computed columns
+//! - [`parts`]: the numeric phase with some rows at a time, if memory is short
+//! - [`tile`]: algorithm `tile`, on sparse tiles ([`tiles`]); matrices in tiles that the library owns are in
+//!   [`tile_matrix`]
 
 mod bins;
 mod columns;
@@ -142,8 +141,9 @@ impl SpgemmBackend for Cuda {
     }
 }
 
-/// Validates A and B and takes them as `choice` says, or takes what was surveyed of them,
-/// and counts the multiplications. Blocks. The context is current.
+/// Builds the executor for `choice` and counts the multiplications. A and B are validated and read as
+/// `choice` says, unless [`survey`] has done so and its `factors` are given. Blocks. The context must be
+/// current.
 pub fn build(
     cx: &Context,
     device: &Arc<Device>,
@@ -161,64 +161,65 @@ pub fn build(
     Ok(Box::new(CudaSpgemm::new(cx, device, problem, choice, factors)?))
 }
 
-/// Bytes that a plan keeps for wide rows even where there may be no room for C beside them: asking how much memory is
-/// free takes as long as several kernels.
+/// Maximum number of bytes that a plan keeps for wide rows without checking that the free memory also has
+/// room for C: asking for the free memory takes as long as several kernels.
 const MOST_KEPT: usize = 16 << 20;
 
-/// The executor.
+/// Executor of SpGEMM `hash` on a device.
 struct CudaSpgemm {
     device: Arc<Device>,
     problem: SpgemmProblem,
     a: Operand,
     b: Operand,
-    /// The product is Cᵀ = op(B)ᵀ · op(A)ᵀ: B is the left factor.
+    /// True if Cᵀ = op(B)ᵀ · op(A)ᵀ is computed, with B as the left factor.
     transposed: bool,
     kernels: Kernels,
-    /// What is known of the order of the right factor's columns.
+    /// Known order of the right factor's columns: [`rows::SORTED`] and [`rows::DISTINCT`].
     order: i32,
-    /// Lanes that take a row of the right factor.
+    /// Number of lanes that process a row of the right factor.
     part: i32,
-    /// Rows of the right factor are short in the mean.
+    /// True if the rows of the right factor are short in the mean.
     right_is_short: bool,
     products: i64,
-    /// What the product's rows are like.
+    /// Statistics of the product's rows.
     facts: bins::Facts,
-    /// Rows by products, until the entries have been counted.
+    /// Bins of the rows by products, until the entries have been counted.
     uncounted: Option<Binned>,
     counted: Option<Counted>,
     kept: Option<Kept>,
 }
 
-/// What the symbolic phase found.
+/// Results of the symbolic phase.
 struct Counted {
-    /// Offsets of the rows of the product, and their last.
+    /// Row offsets of the product, base 0.
     offsets: DeviceBuffer<i64>,
     nnz: i64,
     binned: Binned,
     wide: Option<Wide>,
-    /// Takes the wide rows, where C is stored by what is computed.
+    /// Dense multiplication of the wide rows, used if C is stored by the dimension that is computed.
     dense: Option<Dense>,
 }
 
-/// What numeric phases work with; with value updates it stays in the plan.
+/// Memory of numeric phases; with value updates it stays in the plan.
 #[derive(Default)]
 struct Kept {
-    /// Columns of the product, base 0, as wide as the right factor's.
+    /// Column indices of the product, base 0, of the right factor's index type.
     columns: Option<DeviceBuffer<u8>>,
-    /// The columns have been found.
+    /// True if `columns` has been filled.
     known: bool,
-    /// Values of the product, to be transposed into C.
+    /// Values of the product, before they are transposed into C.
     values: Option<DeviceBuffer<u8>>,
     transposition: Option<Transposition>,
-    /// Where the factors of each product are, where that is worth its memory.
+    /// Positions of the factors of every product, if they are worth their memory.
     map: Option<Map>,
-    /// Room for some of the wide rows' tasks, where the symbolic phase kept none.
+    /// Memory for some of the wide rows' tasks, if the symbolic phase kept none.
     tasks: Option<Tasks>,
-    /// Something was allocated since the stream was last waited for.
+    /// True if something was allocated since the stream was last synchronized.
     fresh: bool,
 }
 
 impl Kept {
+    /// Waits until newly allocated memory has been filled, so that other streams may use it.
     fn settle(&mut self, cx: &Context) -> Result<()> {
         if self.fresh {
             memory::synchronize(cx.stream)?;
@@ -232,15 +233,15 @@ impl Kept {
     }
 }
 
-/// Rows that are computed together.
+/// Rows of C that [`CudaSpgemm::multiply`] computes.
 struct Job<'a> {
     left: Rows,
     right: Rows,
     facts: FactsAt,
     binned: &'a Binned,
-    /// Others take those that are wide.
+    /// True if the wide rows are computed elsewhere.
     wide_apart: bool,
-    /// The kernels of the phase.
+    /// Sequence in which the kernels of the phase run side by side.
     beside: Beside,
 }
 
@@ -270,7 +271,7 @@ impl CudaSpgemm {
             None => rows::order(bins::order_flags(cx, device, &kernels, &right, &right_stats)?),
         };
         let (of_left, of_right) = ((&left, &left_stats), (&right, &right_stats));
-        // Both block, so that all of the analysis is done.
+        // Both block, so that all work of the analysis has been done afterwards.
         let (facts, uncounted, counted, products) =
             match small::count(cx, device, &kernels, of_left, of_right, order)? {
                 Some((facts, counted, products)) => (facts, None, Some(counted), products),
@@ -299,7 +300,7 @@ impl CudaSpgemm {
         })
     }
 
-    /// The left and the right factor.
+    /// Returns the left and the right factor of the product that is computed.
     fn factors(&self) -> (Rows, Rows) {
         let (a, b) = (self.a.rows(), self.b.rows());
         if self.transposed {
@@ -309,17 +310,17 @@ impl CudaSpgemm {
         }
     }
 
-    /// What wide rows of the product are made of.
+    /// Returns the parameters for the wide rows of the product of `left` and `right`.
     fn wide_product<'a>(&'a self, left: &'a Rows, right: &'a Rows, facts: FactsAt) -> wide::Product<'a> {
         wide::Product { device: &self.device, kernels: &self.kernels, left, right, facts }
     }
 
-    /// For the kernels of a phase.
+    /// Begins a sequence of kernels that run side by side.
     fn beside(&self) -> Result<Beside> {
         Ok(Beside::new(self.kernels.are_of_90()?))
     }
 
-    /// Counts the entries of C. Blocks.
+    /// Counts the entries of C, sorts the rows into bins by them, and prepares the numeric phase. Blocks.
     fn count_entries(&self, cx: &Context, binned: &Binned) -> Result<Counted> {
         let (left, right) = self.factors();
         let rows = left.rows as usize;
@@ -338,7 +339,7 @@ impl CudaSpgemm {
         let threads = rows::WARPS_BLOCK;
         let beside = &self.beside()?;
         if self.facts.distinct {
-            // SAFETY: each row has products and a place in `offsets`.
+            // SAFETY: each row has its number of products and an element of `offsets`.
             unsafe {
                 launch!(self.kernels.get(Name::SingleCounts)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
                     left_factor, facts.products, left.rows, offsets.address())?;
@@ -346,9 +347,8 @@ impl CudaSpgemm {
         }
         for (bin, list, count) in binned.with_rows(bins.of(RowBin::SamePattern)) {
             let span = bins.limit(RowBin::SamePattern, bin);
-            // SAFETY: the patterns have been validated, the bin lists the first rows
-            // of groups whose columns are in a range of up to `span`, and `offsets`
-            // has a place for each row.
+            // SAFETY: the patterns have been validated, the bin lists the first rows of groups whose
+            // columns are in a range of up to `span`, and `offsets` has an element for each row.
             unsafe {
                 launch_beside!(beside, self.kernels.get(Name::GroupCount)?, rows::warp_blocks(count, threads), threads,
                     Kernels::group_count_shared(span), cx.stream;
@@ -372,7 +372,8 @@ impl CudaSpgemm {
             let slices = self.slices(count, right.cols)?;
             let window = count_window(right.cols, threads, slices);
             let grid = rows::grid(count * i64::from(slices))?;
-            // SAFETY: as above, and each place is zero; the shared memory is what the kernel says.
+            // SAFETY: as above, and all elements of `offsets` are zero; the shared memory is what the kernel
+            // needs.
             unsafe {
                 launch_beside!(beside, self.kernels.get(Name::WindowCount)?, grid, threads, window.shared, cx.stream;
                     left_factor, right_factor, self.order, right.cols, Listed::new(list, count), window.bits,
@@ -380,7 +381,7 @@ impl CudaSpgemm {
             }
         }
         if !facts.slides.is_null() {
-            // SAFETY: each row has a number in `slides` and in `offsets`.
+            // SAFETY: each row has an element of `slides` and of `offsets`.
             unsafe {
                 launch!(self.kernels.get(Name::SlideCounts)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
                     facts.slides, left.rows, offsets.address())?;
@@ -407,15 +408,15 @@ impl CudaSpgemm {
         Ok(Counted { offsets, nnz, binned, wide, dense })
     }
 
-    /// What multiplies the wide rows as dense matrices are, where these are most of all and it is faster, in as many bytes
-    /// as C and the factors take.
+    /// Prepares the dense multiplication of the wide rows, if at least half of all rows are wide and if it is
+    /// faster and takes no more bytes than C and the factors.
     fn dense(&self, cx: &Context, wide: &Wide, binned: &Binned, nnz: i64) -> Result<Option<Dense>> {
         let (left, right) = self.factors();
         let (_, wide_rows) = binned.bin(RowBin::DenseWindows.bins().start);
         if wide.whole().is_none() || 2 * wide_rows < left.rows {
             return Ok(None);
         }
-        // Matrix units add products of halves less precisely than IEEE says.
+        // Matrix units sum products of halves less precisely than IEEE 754 requires.
         if self.problem.ieee && self.problem.types.a.size() == 2 {
             return Ok(None);
         }
@@ -424,7 +425,7 @@ impl CudaSpgemm {
             shape: (left.rows as usize, left.cols as usize, right.cols as usize),
             products: self.products,
             entries: nnz + left.nnz + right.nnz,
-            // Offsets, bins and what is known of each row.
+            // With row offsets, bins and statistics of each row.
             kept: wide.bytes() + left.rows as usize * 64,
         };
         let mut dense = Dense::new(cx, &self.device, &self.kernels, &wanted)?;
@@ -435,13 +436,13 @@ impl CudaSpgemm {
         Ok(dense)
     }
 
-    /// Blocks that take a row together, of so many.
+    /// Returns the number of blocks that share each of `rows` rows with a bitmap.
     fn slices(&self, rows: i64, cols: i64) -> Result<u32> {
         let multiprocessors = i64::from(self.device.properties().multiprocessors);
         Ok(slices(multiprocessors, self.kernels.are_of_90()?, rows, cols))
     }
 
-    /// The rows of small bins.
+    /// Counts the entries of the rows with hash tables of a team or warp ([`RowBin::Table`]).
     fn count_small(
         &self,
         cx: &Context,
@@ -454,9 +455,9 @@ impl CudaSpgemm {
         let (left, right) = (Factor::of(&left), Factor::of(&right));
         let threads = rows::WARPS_BLOCK;
         for (bin, list, count) in binned.with_rows(bins.of(RowBin::Table)) {
-            // SAFETY: the patterns have been validated, the bin lists rows whose
-            // products fit the table (without one: at most 32), and `offsets` has a
-            // place for each row; teams take rows of distinct columns.
+            // SAFETY: the patterns have been validated, the bin lists rows whose products fit the table
+            // (at most 32 for the kernel without one), and `offsets` has an element for each row; teams
+            // are used only if columns are distinct.
             unsafe {
                 if bins.by_teams() {
                     let part = count_part(self.part);
@@ -482,14 +483,15 @@ impl CudaSpgemm {
         Ok(())
     }
 
-    /// Bins whose rows a block with a bitmap takes, the largest rows first: they take longest. Wide rows
-    /// are among them where there was no memory for their windows.
+    /// Returns the bins whose rows are processed by blocks with a bitmap, with the largest rows first, since
+    /// they take longest. Wide rows are among them unless `wide_apart`: there was no memory for their windows
+    /// then.
     fn bitmap_bins(wide_apart: bool) -> impl Iterator<Item = usize> {
         let wide = if wide_apart { 0..0 } else { RowBin::DenseWindows.bins() };
         wide.chain(RowBin::Bitmap.bins().rev())
     }
 
-    /// Threads of such a block.
+    /// Returns the number of threads of a block with a bitmap for the rows of `bin`.
     fn bitmap_threads(bin: usize) -> u32 {
         if bin == RowBin::Bitmap.bins().start {
             SMALL_BLOCK
@@ -498,7 +500,7 @@ impl CudaSpgemm {
         }
     }
 
-    /// Launches the kernels of all bins.
+    /// Computes the rows of all bins; only launches kernels.
     fn multiply(&self, cx: &Context, alpha: Scalar, job: &Job<'_>, output: &Output) -> Result<()> {
         let Job { left, right, facts, binned, wide_apart, ref beside } = *job;
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
@@ -508,11 +510,10 @@ impl CudaSpgemm {
             let slices = self.slices(count, right.cols)?;
             let window = self.kernels.multiply_window(&self.device, right.cols, threads, slices);
             let grid = rows::grid(count * i64::from(slices))?;
-            // Fewer threads need less of the shared memory.
+            // `window.shared` is enough: fewer threads need less of it.
             let threads = self.kernels.multiply_threads(threads);
-            // SAFETY: the patterns have been validated, C has been checked and
-            // has room for the entries that were counted, the plan's own arrays
-            // as well, and the shared memory is what the kernel says.
+            // SAFETY: the patterns have been validated, C has been checked and, like the plan's own arrays,
+            // has room for the entries that were counted, and the shared memory is what the kernel needs.
             unsafe {
                 launch_beside!(beside, self.kernels.get(Name::WindowMultiply)?, (grid, slices), threads, window.shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, self.order, right.cols, list,
@@ -522,8 +523,8 @@ impl CudaSpgemm {
         for (bin, list, count) in binned.with_rows(bins.of(RowBin::SamePattern).rev()) {
             let bytes = bins.limit(RowBin::SamePattern, bin);
             let shape = Kernels::group_shape(&self.device, bytes);
-            // SAFETY: as above; the bin lists the first rows of groups that need
-            // so many bytes for a warp.
+            // SAFETY: as above; the bin lists the first rows of groups for which a warp needs up to `bytes`
+            // bytes.
             unsafe {
                 launch_beside!(beside, self.kernels.get(Name::GroupMultiply)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, facts.groups,
@@ -559,8 +560,8 @@ impl CudaSpgemm {
                 return Ok(());
             }
             let blocks = if together { (count as u64).div_ceil(256) as u32 } else { rows::grid(count)? };
-            // SAFETY: as above; the bin's rows have one factor each, and those of which warps
-            // take 32 have few entries.
+            // SAFETY: as above; each row of the bin has one entry in the left factor, and rows of which a
+            // warp processes 32 have few entries.
             unsafe {
                 launch_beside!(beside, self.kernels.get(Name::SingleMultiply)?, blocks, 256, 0, cx.stream;
                     left_factor, right_factor, left.values, right.values, alpha, list, count,
@@ -573,12 +574,12 @@ impl CudaSpgemm {
         singles(short, true)
     }
 
-    /// Bins by entries.
+    /// Returns the limits of the numeric phase's bins, by entries of C.
     fn numeric_bins(&self) -> Bins {
         self.kernels.numeric_bins(self.facts.distinct)
     }
 
-    /// The rows of small bins.
+    /// Computes the rows with hash tables of a team or warp ([`RowBin::Table`]).
     fn multiply_small(
         &self,
         cx: &Context,
@@ -593,10 +594,9 @@ impl CudaSpgemm {
         let threads = rows::WARPS_BLOCK;
         for (bin, list, count) in binned.with_rows(bins.of(RowBin::Table).rev()) {
             let most = bins.limit(RowBin::Table, bin);
-            // SAFETY: the patterns have been validated, C has been checked and has
-            // room for the entries that were counted, and so have the plan's own
-            // arrays; the bin's rows have at most `most` entries (without a table: 32
-            // products); teams take rows of distinct columns.
+            // SAFETY: the patterns have been validated, C has been checked and, like the plan's own arrays,
+            // has room for the entries that were counted; the bin's rows have at most `most` entries (32
+            // products for the kernel without a table); teams are used only if columns are distinct.
             unsafe {
                 if bins.by_teams() {
                     let shape = self.kernels.team_multiply_shape(&self.device, most, count);
@@ -619,18 +619,19 @@ impl CudaSpgemm {
     }
 }
 
+/// Returns the bytes of `count` elements of `size` bytes; an error if the number overflows.
 fn bytes(count: usize, size: usize) -> Result<usize> {
     count.checked_mul(size).ok_or_else(|| Error::out_of_memory(usize::MAX))
 }
 
 impl SpgemmExecutor for CudaSpgemm {
-    /// Nothing is lost where C does not fit: the count stays, and the call can
+    /// Counts the entries of C. If this fails for lack of memory, the bins by products stay, and the call can
     /// be repeated when more memory is free.
     fn symbolic(&mut self, cx: &Context) -> Result<i64> {
         let device = Arc::clone(&self.device);
         let _entered = device.enter()?;
         if let Some(uncounted) = &self.uncounted {
-            // Kept only when all is there: a failure leaves what was before.
+            // The results are stored only when they are complete, so that a failure changes nothing.
             let mut counted = self.count_entries(cx, uncounted)?;
             let (left, right) = self.factors();
             let shape = (left.rows, right.cols, counted.nnz);
@@ -638,7 +639,8 @@ impl SpgemmExecutor for CudaSpgemm {
             let is_large = |wide: &Wide| wide.bytes() > MOST_KEPT;
             let may_shrink = counted.dense.is_some() || counted.wide.as_ref().is_some_and(is_large);
             if may_shrink && memory::free_bytes()?.0 as u128 <= needed {
-                // C comes first.
+                // Memory for C is more important than that for wide rows, which the numeric phase can do
+                // without.
                 counted.dense = None;
                 counted.wide.iter_mut().try_for_each(|wide| wide.shrink(cx))?;
             }
@@ -658,13 +660,13 @@ impl SpgemmExecutor for CudaSpgemm {
         let shape = (left.rows, right.cols, counted.nnz);
         let arrays = target::check(&device, &self.problem, self.transposed, c, shape)?;
         let alpha = Scalar::of_argument(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
-        // C's compressed dimension is that of the rows that are computed.
+        // True if C's compressed dimension is that of the rows that are computed.
         let direct = (c.format() == Format::Csc) == self.transposed;
         let mut kept = self.kept.take().unwrap_or_default();
         let before = kept.known;
         let result = self.write(cx, alpha, &arrays, direct, &mut kept);
-        // A failure leaves what was there before; what is not kept waits for the
-        // stream as it is dropped.
+        // After a failure the plan keeps what it had before. Buffers that are not kept wait for the stream
+        // when they are dropped.
         if self.problem.value_updates && kept.known && (before || result.is_ok()) {
             let settled = kept.settle(cx);
             if settled.is_ok() {
@@ -675,8 +677,8 @@ impl SpgemmExecutor for CudaSpgemm {
         result
     }
 
-    /// A's values first: if B's fail (out of memory), A's new ones stay, and
-    /// the call can be repeated.
+    /// Updates A's values first: if B's then fail (out of memory), A's new values stay, and the call can be
+    /// repeated.
     fn update_values(&mut self, cx: &Context, a: Address, b: Address) -> Result<()> {
         let device = Arc::clone(&self.device);
         let _entered = device.enter()?;
@@ -704,12 +706,13 @@ impl SpgemmExecutor for CudaSpgemm {
         let Some(binned) = &self.uncounted else { return Ok(None) };
         let bins = self.kernels.symbolic_bins(self.facts.distinct);
         let (_, wide_rows) = binned.bin(RowBin::DenseWindows.bins().start);
-        // Those that blocks take.
+        // Rows that blocks process, with a bitmap or one table.
         let scattered = Self::bitmap_bins(true).chain(bins.of(RowBin::BlockTable));
         let scattered_rows = scattered.map(|bin| binned.bin(bin).1).sum();
         let entries = [left.nnz, right.nnz];
         let facts = Facts { rows: left.rows, wide_rows, scattered_rows, products: self.products, entries };
-        // Matrix units multiply nearly dense factors by rows, too. What tiles of complex numbers take has not been measured.
+        // `hash` multiplies nearly dense factors with matrix units, too. The cost of tiles of complex numbers
+        // has not been measured.
         let shape = [left.rows, left.cols, right.cols];
         let ratios = self.device.machine().ratios(self.problem.types.compute);
         let is_dense =

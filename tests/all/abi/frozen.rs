@@ -1,7 +1,8 @@
-//! Numbers of the interface that are compiled into programs: constants, and the layout of structs.
+//! Tests that the numbers of the interface that are compiled into programs stay as they are: constants, and
+//! the layout of structs.
 //!
-//! tests/data/interface.txt has them as they are promised. Nothing writes it: a new constant is a
-//! line that someone adds to it, and a changed one is an error until someone changes the line.
+//! tests/data/interface.txt lists them as promised. No program writes it: a new constant is a line that
+//! someone adds to it, and a changed one is an error until someone changes the line.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,10 +11,11 @@ use std::path::Path;
 use super::tools::{compile, run, Compiler};
 use crate::generated::header;
 
-/// `enum tarsiaOrder_t TARSIA_ORDER_COL` → `1`; `struct tarsiaPlanInfo_t rows` → `offset 40, 8 bytes`.
+/// Numbers by key: `enum tarsiaOrder_t TARSIA_ORDER_COL` → `1`, `struct tarsiaPlanInfo_t rows` →
+/// `offset 40, 8 bytes`.
 type Numbers = BTreeMap<String, String>;
 
-/// A C program that prints a line `key: number` for each of them.
+/// Returns a C program that prints a line `key: number` for each number of the header.
 fn program(header: &header::Header) -> String {
     let mut prints = String::new();
     for (kind, values) in &header.enums {
@@ -38,11 +40,11 @@ fn program(header: &header::Header) -> String {
     )
 }
 
-/// The numbers of this header, by the C compiler.
+/// Returns the numbers of a header, as computed by the C compiler.
 fn compiled(text: &str) -> Numbers {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str| directory.path().join(name);
-    // A header beside the source goes before that of the include folder.
+    // A header beside the source is found before that of the include folder.
     std::fs::write(file("tarsia.h"), text).unwrap();
     std::fs::write(file("numbers.c"), program(&header::parse_text(text))).unwrap();
     compile(Compiler::C, &["-std=c11"], &file("numbers.c"), &file("numbers")).unwrap();
@@ -60,7 +62,7 @@ fn parse(text: &str) -> Numbers {
     numbers
 }
 
-/// What the header has otherwise than the table, a line each.
+/// Returns a line for each difference between the header and the table.
 fn differences(table: &Numbers, header: &Numbers) -> Vec<String> {
     let mut out = Vec::new();
     for (key, number) in header {

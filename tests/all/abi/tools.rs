@@ -1,22 +1,22 @@
-//! The library that belongs to this test executable, and the tools that look
-//! at it.
+//! Helpers that find the shared library of this test executable, and that run compilers and tools of
+//! binutils.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-/// libtarsia.so of the build that this executable belongs to.
+/// Returns the path of libtarsia.so of the build that this executable belongs to.
 ///
-/// Cargo makes the shared library and the Rust library that is linked into
-/// this executable in one run of rustc, both in the executable's own folder.
-/// (`target/<profile>/libtarsia.so` is a copy that only `cargo build` renews.)
+/// Cargo makes the shared library and the Rust library that is linked into this executable in one run of
+/// rustc, both in the executable's own folder. (`target/<profile>/libtarsia.so` is a copy that only
+/// `cargo build` renews.)
 pub fn library() -> PathBuf {
     let executable = std::env::current_exe().expect("the test knows its own path");
     of_one_build(executable.parent().expect("it is in a folder")).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What changes with the interface: programs that were linked with one version start with no other.
-/// While the version is 0.x that is each minor version.
+/// Returns the version of the interface: a program that was linked with one version starts with no other.
+/// While the library's version is 0.x, each minor version has an interface version of its own.
 pub fn interface_version() -> String {
     match (env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR")) {
         ("0", minor) => format!("0.{minor}"),
@@ -24,12 +24,12 @@ pub fn interface_version() -> String {
     }
 }
 
-/// The name by which programs ask the loader for the library.
+/// Returns the SONAME, by which programs ask the loader for the library.
 pub fn soname() -> String {
     format!("libtarsia.so.{}", interface_version())
 }
 
-/// The shared library in a folder, if it is as old as the Rust library there.
+/// Returns the shared library in a folder, if it is as old as the Rust library there.
 fn of_one_build(folder: &Path) -> Result<PathBuf, String> {
     let time = |name: &str| {
         let path = folder.join(name);
@@ -62,13 +62,13 @@ fn stale_libraries_are_noticed() {
     }
 }
 
-/// Whether a program can be found.
+/// Returns whether a program is installed.
 pub fn has(program: &str) -> bool {
     let probe = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     probe.is_ok()
 }
 
-/// Runs a program that must succeed; its standard output.
+/// Runs a program that must succeed, and returns its standard output.
 pub fn run(program: &str, arguments: impl FnOnce(&mut Command) -> &mut Command) -> String {
     let mut command = Command::new(program);
     // The listing must not depend on the language of the user.
@@ -80,8 +80,9 @@ pub fn run(program: &str, arguments: impl FnOnce(&mut Command) -> &mut Command) 
     text
 }
 
-/// What a tool of binutils (`nm`, `readelf`) prints, or none, visibly, on a machine without it: the tests need Rust and
-/// a C compiler alone. `.ci/run` installs both.
+/// Returns the output of a tool of binutils (`nm`, `readelf`); on a machine without it prints that the test
+/// is skipped and returns `None`, since the tests need only Rust and a C compiler. `.ci/run` installs both
+/// tools.
 pub fn listing(
     tool: &str,
     skipped: &str,
@@ -94,19 +95,19 @@ pub fn listing(
     None
 }
 
-/// A compiler.
+/// Compiler of C or C++.
 #[derive(Clone, Copy, Debug)]
 pub enum Compiler {
-    /// `$CC`, else `cc`: there, since rustc links with it.
+    /// `$CC`, or else `cc`, which exists since rustc links with it.
     C,
-    /// `$CXX`, else `c++`: may be missing.
+    /// `$CXX`, or else `c++`; may be missing.
     Cpp,
-    /// `clang++`: may be missing.
+    /// `clang++`; may be missing.
     Clang,
 }
 
 impl Compiler {
-    /// The program, or why it cannot be run.
+    /// Returns the program, or the reason why it cannot be run.
     pub fn program(self) -> Result<String, String> {
         let named =
             |variable: &str, default: &str| std::env::var(variable).unwrap_or_else(|_| default.to_string());
@@ -123,8 +124,8 @@ impl Compiler {
     }
 }
 
-/// Compiles a file that includes tarsia.h with every warning an error; `Err`
-/// if there is no such compiler.
+/// Compiles a file that includes tarsia.h, with every warning as an error; `Err` if there is no such
+/// compiler.
 pub fn compile(compiler: Compiler, flags: &[&str], source: &Path, output: &Path) -> Result<(), String> {
     let program = compiler.program()?;
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
@@ -136,21 +137,21 @@ pub fn compile(compiler: Compiler, flags: &[&str], source: &Path, output: &Path)
     Ok(())
 }
 
-/// C and C++ programs that are linked with the library, in a folder of their own, where they find it under its
-/// SONAME.
+/// C and C++ programs that are linked with the library, in a folder of their own, where they find it under
+/// its SONAME.
 pub struct Programs {
     folder: tempfile::TempDir,
 }
 
 impl Programs {
-    /// None yet.
+    /// Makes an empty folder for programs.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(library(), folder.path().join(soname())).unwrap();
         Programs { folder }
     }
 
-    /// A file beside the programs.
+    /// Returns the path of a file beside the programs.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -173,7 +174,7 @@ impl Programs {
         compile(compiler, &[&[folder.as_str(), "-ltarsia"], flags].concat(), source, &self.path(name))
     }
 
-    /// Runs a program that must succeed; its standard output.
+    /// Runs a program that must succeed, and returns its standard output.
     pub fn run(&self, name: &str, arguments: impl FnOnce(&mut Command) -> &mut Command) -> String {
         run(&self.path(name).display().to_string(), |command| {
             arguments(command.env("LD_LIBRARY_PATH", self.folder.path()))

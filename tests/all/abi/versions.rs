@@ -1,4 +1,4 @@
-//! Versions of the exported symbols: `tarsiaCreate@@TARSIA_0.2`.
+//! Tests of the versions of the exported symbols, such as `tarsiaCreate@@TARSIA_0.2`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use super::tools::{compile, has, interface_version, library, run, soname, Compiler};
 use crate::common::skip;
 
-/// Symbols that a shared library defines for others, as readelf shows them: `name@@version`.
+/// Returns the symbols that a shared library exports, as readelf shows them: `name@@version`.
 fn defined(library: &Path) -> Vec<String> {
     let listing = run("readelf", |readelf| readelf.args(["--dyn-syms", "-W"]).arg(library));
     let fields = listing.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -15,7 +15,7 @@ fn defined(library: &Path) -> Vec<String> {
     defined.map(|fields| fields[7].to_string()).collect()
 }
 
-/// Names of the versions that a shared library defines; the first is its own name.
+/// Returns the names of the versions that a shared library defines; the first is its own name.
 fn definitions(library: &Path) -> Vec<String> {
     let listing = run("readelf", |readelf| readelf.args(["-V", "-W"]).arg(library));
     let section = listing.split("Version definition section").nth(1).unwrap_or_default();
@@ -24,7 +24,7 @@ fn definitions(library: &Path) -> Vec<String> {
     names.map(|name| name.trim().to_string()).collect()
 }
 
-/// Whether readelf, which lists the versions of symbols, is installed; says so where it is not.
+/// Returns whether readelf, which lists the versions of symbols, is installed; prints a line if it is not.
 fn readelf() -> bool {
     if !has("readelf") {
         skip("versions of symbols: no readelf");
@@ -32,7 +32,7 @@ fn readelf() -> bool {
     has("readelf")
 }
 
-/// Whether the library of this build can have versions: not with every compiler that links.
+/// Returns the version of this build's symbols; `None` if the compiler that links cannot give them versions.
 fn version() -> Option<String> {
     let version = env!("TARSIA_SYMBOL_VERSION");
     if version.is_empty() {
@@ -56,7 +56,7 @@ fn every_exported_symbol_has_the_version_of_the_interface() {
     assert_eq!(definitions(&library()), [soname(), version]);
 }
 
-/// A library that has the function and the name, but another version, is not taken for this one.
+/// The loader does not accept a library with the same name and functions but another version.
 #[test]
 fn programs_do_not_start_with_another_interface() {
     let Some(version) = version() else { return };
@@ -97,7 +97,7 @@ fn programs_do_not_start_with_another_interface() {
     );
 }
 
-/// A C library with one function, linked as rustc links: with a version script that has no name.
+/// C library with one function, linked as rustc links: with a version script that has no name.
 struct Linked {
     folder: tempfile::TempDir,
 }
@@ -113,7 +113,7 @@ impl Linked {
         self.folder.path().join(name)
     }
 
-    /// Symbols and versions of the library; the arguments come directly, or in a file.
+    /// Links the library, with the arguments directly or in a file, and returns its symbols and versions.
     fn link(&self, flags: &[String], in_a_file: bool) -> (Vec<String>, Vec<String>) {
         std::fs::write(self.path("list"), "{\n  global:\n    one;\n\n  local:\n    *;\n};\n").unwrap();
         let (script, output) = (self.path("list"), self.path("libone.so"));
@@ -137,7 +137,7 @@ impl Linked {
     }
 }
 
-/// rustc's own lld, which is the linker on x86-64 since 1.90.
+/// Returns the flags that select rustc's own lld, its linker on x86-64 since 1.90.
 fn lld() -> Option<Vec<String>> {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_string());
     let sysroot = Command::new(rustc).args(["--print", "sysroot"]).output().ok()?;
@@ -159,7 +159,7 @@ fn each_linker_gives_the_version() {
         return;
     }
     let mut linkers = vec![("the default linker", Vec::new())];
-    // Each is there or not; one of them is the default.
+    // Either may be missing; one of them is the default.
     for (name, flags) in [("GNU ld", Some(vec!["-fuse-ld=bfd".to_string()])), ("lld", lld())] {
         let Some(flags) = flags else { continue };
         let probe = Command::new("cc").args(&flags).args(["-Wl,--version"]).output().unwrap();
@@ -182,7 +182,8 @@ fn each_linker_gives_the_version() {
     }
 }
 
-/// What a compiler that knows no `-wrapper` is given in front of it, and a script that has a name.
+/// The wrapper script for compilers without `-wrapper`: a version script without a name gets one, and one
+/// with a name keeps it.
 #[test]
 fn script_names_what_has_no_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -202,7 +203,7 @@ fn script_names_what_has_no_name() {
     let usage = Command::new("sh").arg(&script).arg("V_1").output().unwrap();
     assert_eq!(usage.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&usage.stderr).contains("usage: build/symbol-version"));
-    // The linker's failure is the script's.
+    // The script fails as the linker does.
     let failed = Command::new("sh").arg(&script).args(["V_1", "sh", "-c", "exit 3"]).status().unwrap();
     assert_eq!(failed.code(), Some(3));
 }

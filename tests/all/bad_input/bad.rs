@@ -1,4 +1,4 @@
-//! A call with one bad argument, and what the library must say to it.
+//! Calls with one bad argument, and checks of the library's answer.
 
 use std::cell::{Cell, RefCell};
 
@@ -6,7 +6,7 @@ use client::{check, last_message};
 use tarsia::capi::enums::tarsiaStatus_t;
 use tarsia::facade::{Error, Status};
 
-/// One argument of a call that is bad, and the answers that the call may write.
+/// Bad argument of a call, and memory for the results that the call may write.
 pub struct Bad {
     name: Option<&'static str>,
     value: Value,
@@ -14,16 +14,16 @@ pub struct Bad {
     answers: RefCell<Vec<Answer>>,
 }
 
-/// What is passed instead of the good value.
+/// Value that is passed instead of the good one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// These bits, cut to the argument's size.
+    /// Value with these bits, cut to the argument's size.
     Bits(u64),
-    /// The good pointer and one byte.
+    /// Good pointer plus one byte.
     Misaligned,
 }
 
-/// Memory for an answer: words that hold a pattern until the call writes them.
+/// Memory for a result: words that hold a pattern until the call writes them.
 struct Answer(*mut [u64; 4]);
 
 const FILL: u64 = 0xa5a5_a5a5_a5a5_a5a5;
@@ -43,17 +43,17 @@ impl Drop for Answer {
 }
 
 impl Bad {
-    /// A good call.
+    /// Describes a call without a bad argument.
     pub fn none() -> Self {
         Bad { name: None, value: Value::Bits(0), used: Cell::new(true), answers: RefCell::default() }
     }
 
-    /// A call whose argument `name` is bad.
+    /// Describes a call whose argument `name` is bad.
     pub fn one(name: &'static str, value: Value) -> Self {
         Bad { name: Some(name), value, used: Cell::new(false), answers: RefCell::default() }
     }
 
-    /// The argument `name`, which is `good` unless it is the bad one.
+    /// Returns the argument `name`: `good` unless it is the bad one.
     pub fn arg<T: Copy>(&self, name: &str, good: T) -> T {
         const { assert!(cfg!(target_endian = "little") && (size_of::<T>() == 4 || size_of::<T>() == 8)) };
         if self.name != Some(name) {
@@ -76,7 +76,7 @@ impl Bad {
         unsafe { bits.as_ptr().cast::<T>().read_unaligned() }
     }
 
-    /// Memory for an answer.
+    /// Returns memory for a result.
     pub fn answer<T>(&self) -> *mut T {
         const { assert!(size_of::<T>() <= 8) };
         let words = Box::into_raw(Box::new([FILL; 4]));
@@ -84,28 +84,28 @@ impl Bad {
         words.cast()
     }
 
-    /// Whether the bad argument was passed at all.
+    /// Returns whether the bad argument was passed at all.
     pub fn was_used(&self) -> bool {
         self.used.get()
     }
 
-    /// Answers that hold something else than at first.
+    /// Returns the number of results that the call has written.
     pub fn written(&self) -> usize {
         self.answers.borrow().iter().filter(|answer| answer.words() != [FILL; 4]).count()
     }
 
-    /// Answers that the call could have written.
+    /// Returns the number of results that the call could have written.
     pub fn answers(&self) -> usize {
         self.answers.borrow().len()
     }
 
-    /// The first word of the first answer.
+    /// Returns the first word of the first result.
     pub fn first(&self) -> usize {
         self.answers.borrow()[0].words()[0] as usize
     }
 }
 
-/// Text that is the last message before every bad call.
+/// Text of the last message before every bad call.
 const STALE_TEXT: &str = "the message of an earlier call";
 
 /// Makes [`STALE_TEXT`] the last message.
@@ -114,7 +114,7 @@ pub fn forget_message() {
     crate::boundary::at_boundary(earlier).expect_err("it says so");
 }
 
-/// The call failed with this status.
+/// Checks that the call failed with this status.
 pub fn failed(code: tarsiaStatus_t, status: Status) -> Result<(), String> {
     if Status::from_code(code as i32) == Some(status) {
         return Ok(());
@@ -122,8 +122,8 @@ pub fn failed(code: tarsiaStatus_t, status: Status) -> Result<(), String> {
     Err(format!("{code:?} (`{}`), expected {}", last_message(), status.c_name()))
 }
 
-/// The call failed with this status and a text that starts with the names of
-/// the wrong arguments, among them `name`.
+/// Checks that the call failed with this status and a text that starts with the names of the wrong arguments,
+/// among them `name`.
 pub fn names(code: tarsiaStatus_t, status: Status, name: &str) -> Result<(), String> {
     failed(code, status)?;
     let message = last_message();
@@ -134,7 +134,7 @@ pub fn names(code: tarsiaStatus_t, status: Status, name: &str) -> Result<(), Str
     Err(format!("`{message}` does not start with {name}"))
 }
 
-/// The call failed with this status and a text with this word in it.
+/// Checks that the call failed with this status and a text with this word in it.
 pub fn mentions(code: tarsiaStatus_t, status: Status, word: &str) -> Result<(), String> {
     failed(code, status)?;
     let message = last_message();
@@ -144,7 +144,7 @@ pub fn mentions(code: tarsiaStatus_t, status: Status, word: &str) -> Result<(), 
     Err(format!("`{message}` does not mention {word}"))
 }
 
-/// A call that must fail with `status` and name the argument `name`.
+/// Makes a call that must fail with `status` and name the argument `name`.
 #[track_caller]
 pub fn refuses(what: &str, status: Status, name: &str, call: impl FnOnce() -> tarsiaStatus_t) {
     forget_message();
@@ -159,7 +159,7 @@ pub fn invalid(what: &str, name: &str, call: impl FnOnce() -> tarsiaStatus_t) {
     refuses(what, Status::InvalidValue, name, call);
 }
 
-/// A call that must succeed.
+/// Makes a call that must succeed.
 #[track_caller]
 pub fn accepts(what: &str, code: tarsiaStatus_t) {
     if let Err(error) = check(code) {

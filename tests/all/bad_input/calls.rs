@@ -1,5 +1,4 @@
-//! A good call of every function that returns a status; [`Bad::arg`] makes one
-//! argument of it bad.
+//! Good calls of every function that returns a status; [`Bad::arg`] makes one argument of them bad.
 
 use std::ptr::null_mut;
 
@@ -14,13 +13,13 @@ use tarsia::facade::{
 use super::bad::Bad;
 use super::world::World;
 
-/// A function of the API.
+/// Function of the API.
 pub struct Call {
-    /// Its name.
+    /// Name of the function.
     pub name: &'static str,
     /// Names of its arguments.
     pub args: &'static [&'static str],
-    /// Calls it.
+    /// Calls the function with good arguments except the bad one.
     pub call: fn(&World, &Bad) -> tarsiaStatus_t,
 }
 
@@ -67,7 +66,7 @@ unsafe extern "C-unwind" fn release(_: *mut c_void, pointer: *mut c_void, _: usi
 
 unsafe extern "C-unwind" fn log(_: *mut c_void, _: tarsiaLogLevel_t, _: *const libc::c_char) {}
 
-/// All functions but the two that return a text.
+/// Returns all functions except the two that return a text.
 pub fn all() -> Vec<Call> {
     let mut out = basics();
     out.extend(sparse());

@@ -1,4 +1,4 @@
-//! Dense vectors and matrices: sizes, leading dimensions, alignment.
+//! Tests of bad descriptors of dense vectors and matrices: sizes, leading dimensions, alignment.
 
 use std::ptr::{null, null_mut};
 
@@ -16,7 +16,7 @@ fn at(address: usize) -> *mut c_void {
     std::ptr::without_provenance_mut(address)
 }
 
-/// Both creating functions, of a vector.
+/// Calls both functions that create a vector.
 #[track_caller]
 fn vector(size: i64, address: usize, value: DataType, expected: Option<(Status, &str)>) {
     let (mut x, mut y) = (null_mut(), null());
@@ -59,7 +59,7 @@ fn vectors() {
     }
 }
 
-/// Both creating functions, of a matrix.
+/// Calls both functions that create a matrix.
 #[track_caller]
 fn matrix(
     (rows, cols, ld): (i64, i64, i64),
@@ -94,13 +94,13 @@ fn matrix(
 fn matrices() {
     use Order::{Col, Row};
     let invalid = |name| Some((Status::InvalidValue, name));
-    // The leading dimension spans the contiguous one.
+    // The leading dimension is at least the extent of the contiguous dimension.
     matrix((3, 5, 3), Col, 0, F64, None);
     matrix((3, 5, 2), Col, 0, F64, invalid("ld"));
     matrix((3, 5, 5), Row, 0, F64, None);
     matrix((3, 5, 4), Row, 0, F64, invalid("ld"));
     matrix((3, 5, 3), Row, 0, F64, invalid("ld"));
-    // It is at least 1, also where there is nothing to span.
+    // It is at least 1, even if that extent is 0.
     for order in [Col, Row] {
         matrix((0, 0, 1), order, 0, F64, None);
         matrix((0, 0, 0), order, 0, F64, invalid("ld"));

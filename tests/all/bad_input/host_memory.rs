@@ -1,6 +1,6 @@
-//! Ordinary host memory, which a device cannot use: the library must say so, because a kernel that tried would take
-//! the device's context with it. Of matrices, new values and workspaces always, of the operands of products with
-//! tarsiaSetChecks.
+//! Tests with ordinary host memory, which a device cannot use: the library must refuse it, since a kernel
+//! that accessed it would destroy the device's context. Arrays of matrices, new values and workspaces are
+//! always checked, the operands of products with tarsiaSetChecks.
 
 use std::ptr::{null, null_mut};
 
@@ -24,7 +24,7 @@ const F64: DataType = DataType::R64F;
 const N: Operation = Operation::NonTranspose;
 const R64: ComputeType = ComputeType::R64F;
 
-/// Whether the backend under test is a device that cannot read host memory.
+/// Returns whether to skip these tests: they need a device that cannot read host memory.
 fn is_skipped() -> bool {
     if backend() != BackendKind::Cuda {
         skip("host_memory: TARSIA_TEST_BACKEND is not cuda");
@@ -44,7 +44,7 @@ fn matrices_in_host_memory() {
     }
     let world = World::new(BackendKind::Cuda);
     let h = world.handle;
-    // 4 × 4 with one entry a row; in COO the offsets are indices.
+    // A 4 × 4 matrix with one entry per row; for COO the offsets serve as row indices.
     let (offsets, indices, values) = (vec![0_i32, 1, 2, 3, 4], vec![0_i32, 1, 2, 3], vec![1.0_f64; 4]);
     let host = [
         offsets.as_ptr().expose_provenance(),
@@ -116,7 +116,7 @@ fn matrices_in_host_memory() {
     }
 }
 
-/// The call is refused because this argument is where the device or the host cannot use it.
+/// Checks that the call is refused because the device, or the host, cannot use the memory of this argument.
 #[track_caller]
 fn is_refused(what: &str, name: &str, word: &str, call: impl FnOnce() -> tarsiaStatus_t) {
     forget_message();
@@ -156,7 +156,8 @@ fn new_values_and_workspaces_in_host_memory() {
     world.verify();
 }
 
-/// What checks find before a kernel does, and where a host's scalar is device memory.
+/// With checks, operands in host memory are refused before a kernel reads them, and so are scalars in device
+/// memory that are read on the host.
 #[test]
 fn operands_in_host_memory_with_checks() {
     if is_skipped() {
@@ -182,7 +183,7 @@ fn operands_in_host_memory_with_checks() {
     };
     let (b, c) = (matrix(4, host.as_mut_ptr()), matrix(3, host.as_mut_ptr()));
     accepts("checks", handle::tarsiaSetChecks(h, 1));
-    // Plans that were analyzed with checks on.
+    // The plans were analyzed with checks on.
     // SAFETY: answers are valid for a write.
     let (spmv, spmm, spgemm) = unsafe {
         (
@@ -268,8 +269,8 @@ fn operands_in_host_memory_with_checks() {
     world.verify();
 }
 
-/// Nothing is read through the arrays of a matrix without entries and through vectors without elements. New values of
-/// such a matrix, NULL too, are as good as others.
+/// Arrays of matrices without entries and of vectors without elements may be anywhere, since they are never
+/// read. New values of such a matrix may be anywhere, too, or NULL.
 #[test]
 fn arrays_without_elements_are_anywhere() {
     for kind in backends() {

@@ -1,4 +1,4 @@
-//! tarsiaPlan_getInfo and its structSize.
+//! Tests of tarsiaPlan_getInfo with different values of structSize.
 
 use std::mem::offset_of;
 
@@ -12,7 +12,7 @@ use crate::common::{backend, backends};
 
 const SIZE: usize = size_of::<tarsiaPlanInfo_t>();
 
-/// Memory of a caller whose struct has `size` bytes, and what comes after it.
+/// Memory of a caller's struct, and of the bytes after it.
 struct Caller(Vec<u64>);
 
 impl Caller {
@@ -48,7 +48,8 @@ fn sizes_of_the_struct() {
         });
         assert_eq!(caller.bytes(), before, "structSize {size}: something was written");
     }
-    // Older structs end after any field, newer ones have more; 13 cuts a field.
+    // Structs of older versions end after any field, and those of newer ones are larger; 13 bytes cut a
+    // field.
     for size in [8, 13, offset_of!(tarsiaPlanInfo_t, rows), SIZE - 1, SIZE, SIZE + 1, SIZE + 64, 1 << 16] {
         let mut caller = Caller::new(size);
         // SAFETY: the memory has the size that it says.
@@ -91,7 +92,7 @@ fn facts_before_and_after_analysis() {
         assert!(after.layout as i32 > 0 && after.fill >= 1.0 && after.analysisSeconds > 0.0);
         assert!(after.peakBytes >= after.planBytes);
         assert_eq!(text(&before.algorithmName), "none");
-        // A device chooses by itself.
+        // A device makes choices of its own.
         if kind != BackendKind::Cuda {
             assert_eq!((after.algorithm, text(&after.algorithmName).as_str()), (2, "sell"));
         }

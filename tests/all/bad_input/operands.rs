@@ -1,5 +1,5 @@
-//! Operands that do not fit a plan: shapes, types, orders, const, overlaps;
-//! and plans for products that do not exist.
+//! Tests of operands that do not fit a plan (shapes, types, orders, const, overlaps), and of plans for
+//! products that do not exist.
 
 use std::ptr::null_mut;
 
@@ -24,14 +24,14 @@ const N: Operation = Operation::NonTranspose;
 const T: Operation = Operation::Transpose;
 const R64: ComputeType = ComputeType::R64F;
 
-/// The last message has this word.
+/// Checks that the last message has this word.
 #[track_caller]
 fn says(what: &str, status: Status, word: &str, call: impl FnOnce() -> tarsiaStatus_t) {
     forget_message();
     mentions(call(), status, word).unwrap_or_else(|error| panic!("{what}: {error}"));
 }
 
-/// A vector that is gone at the end of the scope.
+/// Vector descriptor that is destroyed at the end of the scope.
 struct Vector(tarsiaDnVecDescr_t);
 
 impl Vector {
@@ -47,7 +47,7 @@ impl Drop for Vector {
     }
 }
 
-/// A matrix, likewise.
+/// Matrix descriptor that is destroyed at the end of the scope.
 struct Matrix(tarsiaDnMatDescr_t);
 
 impl Matrix {
@@ -65,7 +65,7 @@ impl Drop for Matrix {
     }
 }
 
-/// The plan's call and the one without a plan, which must agree.
+/// SpMV with a plan and without one, whose answers must agree.
 struct Spmv<'a> {
     world: &'a World,
     plan: tarsiaPlan_t,
@@ -118,8 +118,8 @@ fn vectors_that_do_not_fit() {
         spmv.refused("y without array", "y", x, Vector::new(3, null_mut(), F64).0);
         spmv.refused("const y", "y", x, world.const_y.cast_mut());
 
-        // The types are the plan's; without a plan they are the descriptors',
-        // and then the combination is what is wrong.
+        // With a plan, the descriptors' types must be the plan's; without one, their combination is not
+        // supported.
         let (x32, y32) = (Vector::new(4, m, F32), Vector::new(3, m, F32));
         invalid("x of another type", "x", || spmv.calls(x32.0, y)[0]);
         invalid("y of another type", "y", || spmv.calls(x, y32.0)[0]);
@@ -169,7 +169,8 @@ fn vectors_that_share_memory() {
     }
 }
 
-/// Where kernels read the scalars they would be overwritten before all have read them.
+/// Scalars in the result's memory are refused if kernels read them, since the result would overwrite them
+/// before all kernels have read them.
 #[test]
 fn scalars_in_the_result() {
     for kind in backends() {
@@ -224,7 +225,7 @@ fn scalars_in_the_result() {
     }
 }
 
-/// The array of a matrix's values.
+/// Returns the address of a matrix's values.
 fn values_of(a: tarsiaSpMatDescr_t) -> *mut f64 {
     let mut values: *mut c_void = null_mut();
     // SAFETY: the answer is valid for a write.
@@ -232,7 +233,7 @@ fn values_of(a: tarsiaSpMatDescr_t) -> *mut f64 {
     values.cast()
 }
 
-/// The plan's call and the one without a plan.
+/// SpMM with a plan and without one.
 struct Spmm<'a> {
     world: &'a World,
     plan: tarsiaPlan_t,
@@ -318,11 +319,12 @@ fn matrices_that_do_not_fit() {
         spmm.refused("B without array", "B", Matrix::new((4, 2, 4), Col, null_mut(), F64).0, c);
         spmm.refused("C without array", "C", b, Matrix::new((3, 2, 3), Col, null_mut(), F64).0);
         spmm.refused("const C", "C", b, world.const_c.cast_mut());
-        // Other columns than nHint are fine.
+        // The number of columns may differ from nHint.
         spmm.accepted("3 columns", of(4, 3).0, Matrix::new((3, 3, 3), Col, m, F64).0);
         spmm.accepted("no column", of(4, 0).0, Matrix::new((3, 0, 3), Col, null_mut(), F64).0);
 
-        // Types and orders are the plan's, or without a plan the descriptors'.
+        // With a plan, types and orders must be the plan's; without one, the descriptors' combination is what
+        // counts.
         let (b32, c32) = (Matrix::new((4, 2, 4), Col, m, F32), Matrix::new((3, 2, 3), Col, m, F32));
         invalid("B of another type", "B", || spmm.call(b32.0, c));
         invalid("C of another type", "C", || spmm.call(b, c32.0));
@@ -335,7 +337,7 @@ fn matrices_that_do_not_fit() {
         accepts("C of another order, once", spmm.once(b, c_row.0));
         world.verify();
 
-        // opB: the rows of op(B) are what must fit.
+        // With opB, the number of rows of op(B) must fit.
         let transposed = Spmm::new(&world, world.csr, T, (Row, Col));
         let b_row = Matrix::new((2, 4, 4), Row, m, F64);
         transposed.accepted("Bᵀ", b_row.0, c);
@@ -377,7 +379,7 @@ fn matrices_that_share_memory() {
     }
 }
 
-/// The plan's C with other fields.
+/// tarsiaSpGEMM_numeric with descriptors of C that differ from the right one.
 struct Product<'a> {
     world: &'a World,
     create: Create,
@@ -398,7 +400,7 @@ impl<'a> Product<'a> {
         Product { world, create: Create { shape: (3, 3), arrays, block: (1, 1), ..Create::new(Format::Csr) } }
     }
 
-    /// tarsiaSpGEMM_numeric with `create` as C.
+    /// Calls tarsiaSpGEMM_numeric with a C of these arguments.
     fn call(&self, create: Create) -> tarsiaStatus_t {
         let mut c = null_mut();
         accepts("create C", create.call(&mut c));
@@ -446,7 +448,7 @@ fn products_that_do_not_fit() {
             let create = Create { format, ..good };
             refuses("C of another format", Status::NotSupported, "C", || product.call(create));
         }
-        // Every array of C, put where an array of A, of B or of C is.
+        // Every array of C in turn is put where an array of A, of B or another one of C is.
         // SAFETY: the world's arrays live.
         let others = unsafe {
             let a = world.a();
@@ -463,7 +465,7 @@ fn products_that_do_not_fit() {
             for other in others.into_iter().chain((0..3).filter(|&at| at != array).map(|at| good.arrays[at]))
             {
                 let mut arrays = good.arrays;
-                // Values need an even place; they overlap from 8 bytes further on too.
+                // Values must be aligned to 8 bytes; moved up to there, they still overlap.
                 arrays[array] = other.next_multiple_of(8);
                 product.refused("shares memory", Create { arrays, ..good });
             }
@@ -472,7 +474,7 @@ fn products_that_do_not_fit() {
     }
 }
 
-/// Everything that createPlan must refuse of matrices that are fine.
+/// createPlan refuses products of valid matrices that do not exist.
 #[test]
 fn plans_of_products_that_do_not_exist() {
     for kind in backends() {
@@ -564,7 +566,7 @@ fn new_values_that_cannot_be_read() {
                 invalid("misaligned", "newValues", || plan::tarsiaPlan_updateValues(world.handle, plan, odd));
                 invalid("NULL", "newValues", || plan::tarsiaPlan_updateValues(world.handle, plan, null));
             }
-            // For SpGEMM too the argument is called as in the function's header.
+            // For SpGEMM, too, the error calls the argument by its name in the header.
             let update = |values| plan::tarsiaPlan_updateValues(world.handle, world.spgemm, values);
             invalid("misaligned", "newValues", || update(odd));
             invalid("NULL", "newValues", || update(null));

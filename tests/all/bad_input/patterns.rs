@@ -1,5 +1,5 @@
-//! Matrices whose arrays are wrong: found by analysis, by tarsiaCheckSpMat and
-//! by the calls without a plan, in every format, on every backend.
+//! Tests of matrices with wrong arrays, which analysis, tarsiaCheckSpMat and the calls without a plan must
+//! find, in every format and on every backend.
 
 use std::ptr::null_mut;
 
@@ -19,8 +19,7 @@ use super::world::{made, World};
 use crate::common::backends;
 use crate::common::staged::upload;
 
-/// Offsets or indices of either width, which the test changes behind the
-/// descriptor's back.
+/// Offsets or indices of either width, which the test changes after the descriptor was made.
 enum Ints {
     I32(Array<'static, i32>),
     I64(Array<'static, i64>),
@@ -44,7 +43,7 @@ impl Ints {
         }
     }
 
-    /// Puts a number that fits at a position; what was there.
+    /// Replaces the number at a position by one that fits the width, and returns the old one.
     fn swap(&mut self, at: usize, number: i64) -> i64 {
         match self {
             Ints::I32(numbers) => i64::from(swap(numbers, at, number as i32)),
@@ -73,7 +72,7 @@ fn swap<T: Pod>(array: &mut Array<'static, T>, at: usize, value: T) -> T {
     before
 }
 
-/// A 4 × 4 matrix (BSR: 2 × 2 blocks of 2 × 2) with arrays of its own:
+/// 4 × 4 matrix (BSR: 2 × 2 blocks of 2 × 2) with arrays of its own:
 ///
 /// ```text
 ///     1 . 2 .
@@ -121,8 +120,8 @@ impl Matrix {
         })
     }
 
-    /// Faults: array (0 outer, 1 inner), position, wrong number, text that the
-    /// message must have.
+    /// Returns faults to test: array (0 outer, 1 inner), position, wrong number, and text that the message
+    /// must have.
     fn faults(&self) -> Vec<(usize, usize, i64, String)> {
         let (base, nnz) = (i64::from(self.create.base.code()), self.create.nnz);
         let [outer, inner, _] = self.create.names();
@@ -132,8 +131,8 @@ impl Matrix {
         let mut add = |array: usize, at: usize, number: i64| {
             out.push((array, at, number, format!("{}[{at}] = {number}", [outer, inner][array])));
         };
-        // One index below the first and above the last, at the ends of the
-        // array, and the numbers that overflow when the base is taken off.
+        // An index below the first and one above the last, at the ends of the array, and the numbers that
+        // overflow when the base is subtracted.
         for number in [base - 1, base + major, self.inner.least(), self.inner.most()] {
             add(1, 0, number);
             add(1, last, number);
@@ -149,13 +148,13 @@ impl Matrix {
         for number in [1 - base, base + 1, self.outer.least()] {
             add(0, 0, number);
         }
-        // An offset that is less than the one before.
+        // An offset less than the one before it.
         add(0, rows, base + 1);
         add(0, rows - 1, self.outer.least());
-        // One that is more than there are entries.
+        // An offset greater than the number of entries.
         add(0, 1, base + nnz + 1);
         add(0, 1, self.outer.most());
-        // The last says how many there are: neither less nor more.
+        // A last offset that is not the number of entries.
         add(0, rows, base + nnz - 1);
         add(0, rows, base + nnz + 1);
         add(0, rows, self.outer.most());
@@ -172,10 +171,10 @@ const N: Operation = Operation::NonTranspose;
 const T: Operation = Operation::Transpose;
 const R64: ComputeType = ComputeType::R64F;
 
-/// One way to make the library read a matrix.
+/// Call that makes the library read a matrix.
 struct Reader<'a> {
     what: &'static str,
-    /// The argument that an error must name.
+    /// Argument that an error must name.
     name: &'static str,
     call: Box<dyn Fn() -> tarsiaStatus_t + 'a>,
     plan: Option<tarsiaPlan_t>,
@@ -189,7 +188,7 @@ impl Drop for Reader<'_> {
     }
 }
 
-/// All ways to read matrix `a`; `good` is a matrix without faults.
+/// Returns all calls that read matrix `a`; `good` is a matrix without faults.
 fn readers<'a>(
     world: &'a World,
     a: tarsiaSpMatDescr_t,
@@ -263,8 +262,8 @@ fn readers<'a>(
         let (x, y) = (std::ptr::without_provenance(x), std::ptr::without_provenance_mut(y));
         // SAFETY: as above.
         let call = move || unsafe { spmv::tarsiaSpMV_once(handle, arg(op), one, a, x, zero, y, arg(R64)) };
-        // On CUDA these calls only launch where rows of op(A) are contiguous:
-        // nothing looks at the pattern, as their comments in the header say.
+        // On CUDA these calls only launch if rows of op(A) are contiguous, and do not check the pattern, as
+        // their comments in the header say.
         let unchecked = matches!((format, op), (Format::Csr, N) | (Format::Csc, T));
         if world.kind != BackendKind::Cuda || !unchecked {
             read("SpMV_once", "A", None, Box::new(call));
@@ -280,7 +279,7 @@ fn readers<'a>(
     out
 }
 
-/// Tokens of vectors x, y and matrices B, C that fit a 4 × 4 matrix.
+/// Returns tokens of vectors x, y and of matrices B, C that fit a 4 × 4 matrix.
 fn dense(values: &mut Array<'static, f64>) -> [[usize; 2]; 2] {
     // SAFETY: the arrays outlive the descriptors; answers are valid for a write.
     let vector =
@@ -320,13 +319,13 @@ fn all_faults(kind: BackendKind, format: Format, types: (IndexType, IndexType), 
                 })
                 .unwrap_or_else(|error| panic!("{what}: {error}"));
             let message = client::last_message();
-            // The place is that of the fault, or of the neighbour that it contradicts.
+            // The message may give the position of the fault or of the neighbour that it contradicts.
             let mut places = [at.saturating_sub(1), at, at + 1].into_iter();
             let array = place.split('[').next().unwrap_or_default();
             assert!(places.any(|at| message.contains(&format!("{array}[{at}]"))), "{what}: `{message}`");
             count += 1;
         }
-        // With the right number the same calls succeed: nothing is broken.
+        // With the right number the same calls succeed.
         matrix.array(array).swap(at, right);
         for reader in &readers {
             accepts(reader.what, (reader.call)());
@@ -344,7 +343,7 @@ fn all_faults(kind: BackendKind, format: Format, types: (IndexType, IndexType), 
     count
 }
 
-/// All index types and bases of a format.
+/// Tests a format with all index types and bases.
 fn all_types(format: Format, least: usize) {
     use IndexType::{I32, I64};
     let types: &[(IndexType, IndexType)] =
@@ -380,8 +379,7 @@ fn faults_of_bsr() {
     all_types(Format::Bsr, 1500);
 }
 
-/// The first wrong entry is the one that is told, also in a matrix that is
-/// large enough for several threads.
+/// The message names the first wrong entry, also of a matrix that is large enough for several threads.
 #[test]
 fn first_fault_of_a_large_matrix() {
     let n = 100_000_i64;

@@ -1,5 +1,5 @@
-//! Calls in an order that is not allowed, plans of another backend, and
-//! workspaces that are too small.
+//! Tests of calls in an order that is not allowed, of plans of another backend, and of workspaces that are
+//! too small.
 
 use std::ptr::null_mut;
 
@@ -21,7 +21,7 @@ use crate::common::{backend, backends};
 const F64: DataType = DataType::R64F;
 const N: Operation = Operation::NonTranspose;
 
-/// A call that must fail with `INVALID_STATE` and say why.
+/// Makes a call that must fail with `INVALID_STATE` and this reason.
 #[track_caller]
 fn not_now(what: &str, name: &str, call: impl FnOnce() -> tarsiaStatus_t) {
     refuses(what, Status::InvalidState, name, call);
@@ -50,7 +50,7 @@ fn calls_before_analysis() {
                 not_now("updateValues", "plan", || plan::tarsiaPlan_updateValues(h, plan, values));
             }
             assert_eq!((bytes, nnz), (7, 7), "an answer was written");
-            // Numeric needs symbolic, also after analysis.
+            // The numeric phase needs the symbolic one, also after analysis.
             for plan in [spmv, spmm, spgemm] {
                 accepts("analyze", plan::tarsiaPlan_analyze(h, plan));
             }
@@ -139,7 +139,7 @@ fn blocks_that_do_not_exist() {
                 plan::tarsiaPlan_setBlockDims(plan, rows, cols)
             });
         }
-        // The plan is of the default algorithm.
+        // The plan has the default algorithm.
         accepts("16 × 8", plan::tarsiaPlan_setBlockDims(plan, 16, 8));
         refuses("by default", Status::NotSupported, "colBlockDim", || {
             plan::tarsiaPlan_analyze(world.handle, plan)
@@ -201,8 +201,8 @@ fn backends_and_devices_that_are_not_there() {
         });
         assert!(made.is_null());
     }
-    // What this build can do with CUDA depends on the machine: a handle, or a
-    // reason that is not a fault of the library.
+    // Support for CUDA depends on the machine: the call returns a handle, or an error that is not the
+    // library's fault.
     let mut made = null_mut();
     forget_message();
     // SAFETY: the answer is valid for a write.
@@ -210,14 +210,14 @@ fn backends_and_devices_that_are_not_there() {
     if code == tarsiaStatus_t::TARSIA_STATUS_SUCCESS {
         accepts("destroy", handle::tarsiaDestroy(made));
     } else {
-        // A driver that is missing, or kernels.
+        // The driver is missing, or the build has no kernels.
         let status = if cfg!(tarsia_kernels) { Status::NotInitialized } else { Status::NotSupported };
         failed(code, status).unwrap();
         assert!(made.is_null() && last_message().contains("CUDA"), "{}", last_message());
     }
 }
 
-/// After the first plan the allocator is fixed.
+/// The allocator of a handle cannot be changed after its first plan.
 #[test]
 fn allocator_after_a_plan() {
     for kind in backends() {
@@ -227,7 +227,7 @@ fn allocator_after_a_plan() {
         let set = |handle| unsafe { handle::tarsiaSetAllocator(handle, None, None, null_mut()) };
         not_now("SetAllocator", "handle", || set(h));
         accepts("SetAllocator", set(fresh));
-        // A plan that is destroyed counts too.
+        // It stays fixed after the plan is destroyed.
         accepts("destroy", plan::tarsiaPlan_destroy(world.new_spmv()));
         not_now("SetAllocator", "handle", || set(h));
         world.verify();
@@ -248,7 +248,7 @@ fn effort_that_deterministic_mode_forbids() {
     }
 }
 
-/// One row that is so long that every backend sums it in pieces.
+/// Entries of a row that is so long that every backend splits it.
 const LONG: usize = 70_000;
 
 struct LongRow {
@@ -258,7 +258,7 @@ struct LongRow {
 }
 
 impl LongRow {
-    /// Plans for SpMV and, with 2 columns, SpMM; not analyzed.
+    /// Creates plans for SpMV and for SpMM with 2 columns, without analysis.
     fn new(world: &World) -> Self {
         let kind = world.kind;
         let indices: Vec<i32> = (0..LONG as i32).collect();
@@ -312,7 +312,7 @@ impl LongRow {
         bytes
     }
 
-    /// Executes with `n` columns; the result must be right.
+    /// Executes a product with `n` columns, whose result must be right.
     fn execute(
         &self,
         handle: tarsia::capi::objects::tarsiaHandle_t,
@@ -358,7 +358,7 @@ impl Drop for LongRow {
     }
 }
 
-/// `INSUFFICIENT_RESOURCES`, with the bytes in the text.
+/// Makes a call that must fail with `INSUFFICIENT_RESOURCES` and the bytes in the text.
 #[track_caller]
 fn too_small(what: &str, bytes: usize, call: impl FnOnce() -> tarsiaStatus_t) {
     forget_message();
@@ -376,7 +376,7 @@ fn workspaces_that_are_too_small() {
         let long = LongRow::new(&world);
         // Analysis of the world's own plans has grown the workspace of its handle.
         let handle = world.fresh_handle();
-        // The user's workspace is there before analysis, which leaves it alone.
+        // The user's workspace is set before analysis, which does not change it.
         let set = |bytes: usize, memory: *mut u8| {
             let memory = if bytes == 0 { null_mut() } else { memory };
             // SAFETY: the memory has at least that many bytes.
@@ -410,7 +410,7 @@ fn workspaces_that_are_too_small() {
             accepts("prepare", plan::tarsiaPlan_prepare(handle, plan));
             set(1, memory);
         }
-        // Back to the handle's own, which nothing has grown so far.
+        // Back to the handle's own workspace, which has not grown so far.
         set(0, memory);
         let needed = [long.workspace(0, 1), long.workspace(1, 2)];
         if needed[0] > first_workspace(kind) {
@@ -420,13 +420,13 @@ fn workspaces_that_are_too_small() {
         accepts("own", long.execute(handle, 0, 1));
         accepts("prepare", plan::tarsiaPlan_prepare(handle, long.plan[1]));
         accepts("own", long.execute(handle, 1, 2));
-        // Smaller needs than before are met.
+        // A product that needs less workspace than before succeeds.
         accepts("own", long.execute(handle, 0, 1));
         world.verify();
     }
 }
 
-/// Every handle that executes needs to be prepared, but for the one that analyzed.
+/// Every handle that executes must be prepared, except the one that analyzed.
 #[test]
 fn handles_that_were_not_prepared() {
     for kind in backends() {

@@ -1,4 +1,4 @@
-//! Sparse matrix descriptors: sizes, types, alignment, formats.
+//! Tests of bad sparse matrix descriptors: sizes, types, alignment, formats.
 
 use std::ptr::{null, null_mut};
 
@@ -16,30 +16,30 @@ use crate::common::backends;
 /// Arguments of a `tarsiaCreate…` function of any format.
 #[derive(Clone, Copy, Debug)]
 pub struct Create {
-    /// Which function.
+    /// Format, which says which function is called.
     pub format: Format,
-    /// The function for const arrays.
+    /// True for the function for const arrays.
     pub constant: bool,
-    /// Rows, columns (BSR: of blocks).
+    /// Number of rows and of columns (BSR: of blocks).
     pub shape: (i64, i64),
-    /// Entries (BSR: blocks).
+    /// Number of entries (BSR: of blocks).
     pub nnz: i64,
-    /// BSR: rows and columns of a block.
+    /// Rows and columns of a block of BSR.
     pub block: (i64, i64),
-    /// Offsets (COO: row indices), indices, values.
+    /// Addresses of offsets (COO: row indices), indices and values.
     pub arrays: [usize; 3],
     /// Type of offsets.
     pub offset: IndexType,
     /// Type of indices.
     pub index: IndexType,
-    /// Base.
+    /// Index base.
     pub base: IndexBase,
     /// Type of values.
     pub value: DataType,
 }
 
 impl Create {
-    /// A 3 × 4 matrix of 5 entries without arrays.
+    /// Describes a 3 × 4 matrix of 5 entries without arrays.
     pub fn new(format: Format) -> Self {
         Create {
             format,
@@ -55,7 +55,7 @@ impl Create {
         }
     }
 
-    /// Names of (rows, columns, entries) in the header.
+    /// Returns the names of (rows, columns, entries) in the header.
     pub fn sizes(&self) -> [&'static str; 3] {
         match self.format {
             Format::Bsr => ["blockRows", "blockCols", "blockNnz"],
@@ -63,7 +63,7 @@ impl Create {
         }
     }
 
-    /// Names of the arrays in the header.
+    /// Returns the names of the arrays in the header.
     pub fn names(&self) -> [&'static str; 3] {
         match self.format {
             Format::Tile => unreachable!("a matrix in tiles has no arrays"),
@@ -115,7 +115,7 @@ impl Create {
         code
     }
 
-    /// Both functions of the format must succeed.
+    /// Calls both functions of the format, which must succeed.
     #[track_caller]
     fn accepted(self) {
         for constant in [false, true] {
@@ -126,7 +126,7 @@ impl Create {
         }
     }
 
-    /// Both functions of the format must fail and name an argument.
+    /// Calls both functions of the format, which must fail and name an argument.
     #[track_caller]
     fn refused(self, status: Status, name: &str) {
         for constant in [false, true] {
@@ -142,7 +142,7 @@ const ALL: [Format; 4] = [Format::Csr, Format::Csc, Format::Coo, Format::Bsr];
 const COMPRESSED: [Format; 3] = [Format::Csr, Format::Csc, Format::Bsr];
 const I32_MAX: i64 = i32::MAX as i64;
 
-/// The dimension that indices number: the columns of CSR, the rows of CSC.
+/// Sets the dimension that indices number (columns of CSR, rows of CSC), and returns its argument's name.
 fn with_minor(create: Create, minor: i64) -> (Create, &'static str) {
     let [rows, cols, _] = create.sizes();
     match create.format {
@@ -163,7 +163,7 @@ fn dimensions_that_indices_cannot_number() {
             Create { offset: IndexType::I64, index: IndexType::I64, ..create }.accepted();
         }
     }
-    // Both dimensions of COO are numbered.
+    // COO has indices for both dimensions.
     let tall = Create { shape: (I32_MAX + 1, 4), ..Create::new(Format::Coo) };
     tall.refused(Status::InvalidValue, "rows");
     Create { index: IndexType::I64, ..tall }.accepted();
@@ -223,7 +223,7 @@ fn blocks_without_size_and_blocks_that_are_too_large() {
     // 3 · 2^62 rows, 4 · 2^61 columns do not fit 64 bits.
     Create { block: (1 << 62, 1), ..create }.refused(Status::InvalidValue, "rowBlockSize");
     Create { block: (1, 1 << 61), ..create }.refused(Status::InvalidValue, "colBlockSize");
-    // 2^60 rows and columns do, 5 · 2^60 values do not.
+    // 2^60 rows and columns fit, 5 · 2^60 values do not.
     Create { block: (1 << 30, 1 << 30), ..create }.refused(Status::InvalidValue, "blockNnz");
     Create { block: (1 << 40, 1 << 40), ..create }.refused(Status::InvalidValue, "blockNnz");
     Create { block: (1 << 20, 1 << 20), ..create }.accepted();
@@ -257,7 +257,7 @@ fn misaligned_arrays() {
             ..Create::new(format)
         };
         create.accepted();
-        // Of COO, what stands in the place of the offsets are indices.
+        // COO has row indices instead of offsets.
         let offset = if format == Format::Coo { 2 } else { 4 };
         for (array, shift) in [(0, offset), (1, 2), (2, 4)] {
             let mut arrays = create.arrays;
@@ -288,7 +288,7 @@ fn set_pointers(format: Format) -> SetPointers {
     }
 }
 
-/// The value array that a descriptor has now.
+/// Returns the value array that a descriptor has now.
 fn values_of(a: tarsiaSpMatDescr_t) -> usize {
     let mut values = null_mut();
     // SAFETY: the answer is valid for a write.

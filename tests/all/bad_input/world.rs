@@ -1,5 +1,4 @@
-//! Objects of every kind on one backend, small enough to check all results by
-//! hand, and the good calls that bad ones are made from.
+//! Objects of every kind on one backend, small enough to check all results by hand, which the good calls use.
 
 use std::cell::RefCell;
 use std::ffi::CString;
@@ -19,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::common::staged::memory as memory_of;
 
-/// The user's arrays, in the backend's memory. A is 3 × 4 with 5 entries:
+/// User's arrays in the backend's memory. A is 3 × 4 with 5 entries:
 ///
 /// ```text
 ///     1 . 2 .        CSR 0 2 3 5 | 0 2 1 0 3
@@ -51,44 +50,44 @@ pub struct Arrays {
     pub scratch: [u128; 16],
 }
 
-/// Memory of the program itself.
+/// Memory that the library reads and writes as the program's own.
 pub struct Buffers {
     pub copied: [f64; 4],
     pub text: [u8; 1024],
 }
 
-/// A · Aᵀ: offsets, columns, values.
+/// Offsets, columns and values of A · Aᵀ.
 const PRODUCT: ([i32; 4], [i32; 5], [f64; 5]) = ([0, 2, 3, 5], [0, 2, 1, 0, 2], [5.0, 4.0, 9.0, 4.0, 41.0]);
-/// A · (1, 10, 100, 1000).
+/// Result of A · (1, 10, 100, 1000).
 const AX: [f64; 3] = [201.0, 30.0, 5004.0];
 
 /// Objects of one backend.
 pub struct World {
     pub kind: BackendKind,
-    /// The user's arrays, which tarsiaMalloc gave.
+    /// User's arrays, from tarsiaMalloc.
     arrays: *mut Arrays,
-    /// Made and freed by hand, since calls hold pointers into it.
+    /// Program's memory, allocated and freed by hand, since calls hold pointers into it.
     buffers: *mut Buffers,
-    /// For a plan cache.
+    /// Folder for a plan cache.
     pub folder: CString,
-    /// Keeps it.
+    /// Owner of the folder.
     _folder: TempDir,
     pub handle: tarsiaHandle_t,
     pub csr: tarsiaSpMatDescr_t,
     pub csc: tarsiaSpMatDescr_t,
     pub coo: tarsiaSpMatDescr_t,
     pub bsr: tarsiaSpMatDescr_t,
-    /// Aᵀ, CSR.
+    /// Aᵀ in CSR.
     pub transposed: tarsiaSpMatDescr_t,
-    /// C of SpGEMM, CSR.
+    /// C of SpGEMM in CSR.
     pub product: tarsiaSpMatDescr_t,
     pub const_csr: tarsiaConstSpMatDescr_t,
     pub x: tarsiaDnVecDescr_t,
     pub y: tarsiaDnVecDescr_t,
     pub const_y: tarsiaConstDnVecDescr_t,
-    /// 4 × 2, by columns.
+    /// Matrix of 4 × 2 in column-major order.
     pub b: tarsiaDnMatDescr_t,
-    /// 3 × 2, by columns.
+    /// Matrix of 3 × 2 in column-major order.
     pub c: tarsiaDnMatDescr_t,
     pub const_c: tarsiaConstDnMatDescr_t,
     pub spmv: tarsiaPlan_t,
@@ -99,12 +98,12 @@ pub struct World {
     pub one: f64,
     pub zero: f64,
     pub info: RefCell<MaybeUninit<tarsiaPlanInfo_t>>,
-    /// Those of `spmv`.
+    /// Decisions of the plan `spmv`.
     pub decisions: Vec<u8>,
     temporary: RefCell<Vec<Temporary>>,
 }
 
-/// An object that lives until the end of a call.
+/// Object that lives until the end of a call.
 enum Temporary {
     Handle(tarsiaHandle_t),
     Sparse(tarsiaSpMatDescr_t),
@@ -113,7 +112,7 @@ enum Temporary {
     Plan(tarsiaPlan_t),
 }
 
-/// Runs a creating call that must succeed; what it made.
+/// Runs a creating call that must succeed, and returns what it made.
 pub fn made<T: Copy>(create: impl FnOnce(*mut T) -> tarsiaStatus_t) -> T {
     let mut out = MaybeUninit::<T>::zeroed();
     check(create(out.as_mut_ptr())).expect("the call is a good one");
@@ -227,17 +226,17 @@ impl World {
         }
     }
 
-    /// The user's arrays, for descriptors.
+    /// Returns the user's arrays, for descriptors.
     pub fn a(&self) -> *mut Arrays {
         self.arrays
     }
 
-    /// Memory that the library reads and writes as a program's own.
+    /// Returns the program's memory.
     pub fn buffers(&self) -> *mut Buffers {
         self.buffers
     }
 
-    /// A copy of the user's arrays.
+    /// Returns a copy of the user's arrays.
     fn read(&self) -> Arrays {
         let mut out = MaybeUninit::<Arrays>::uninit();
         let (h, bytes) = (memory_of(self.kind).raw(), size_of::<Arrays>());
@@ -253,24 +252,24 @@ impl World {
         object
     }
 
-    /// A new handle that lives until [`World::tidy`].
+    /// Creates a handle that lives until [`World::tidy`], like the other `fresh` objects.
     pub fn fresh_handle(&self) -> tarsiaHandle_t {
         // SAFETY: the answer is valid for a write.
         let made = made(|out| unsafe { handle::tarsiaCreateWithBackend(out, arg(self.kind), 0) });
         self.keep(made, Temporary::Handle)
     }
 
-    /// A new CSR descriptor, likewise.
+    /// Creates a CSR descriptor.
     pub fn fresh_csr(&self) -> tarsiaSpMatDescr_t {
         self.keep(csr(self.a(), 3, 4), Temporary::Sparse)
     }
 
-    /// A new descriptor that `make` makes of the arrays, likewise.
+    /// Creates a descriptor of the arrays by `make`.
     pub fn fresh(&self, make: fn(*mut Arrays) -> tarsiaSpMatDescr_t) -> tarsiaSpMatDescr_t {
         self.keep(make(self.a()), Temporary::Sparse)
     }
 
-    /// The CSR matrix in tiles.
+    /// Creates a matrix in tiles from the CSR matrix.
     pub fn fresh_tile(&self) -> tarsiaSpMatDescr_t {
         // SAFETY: the answer is valid for a write; A's arrays live as long as the world.
         let made = unsafe {
@@ -281,20 +280,20 @@ impl World {
         self.keep(made, Temporary::Sparse)
     }
 
-    /// A new vector of 4 elements, likewise.
+    /// Creates a vector of 4 elements.
     pub fn fresh_vector(&self) -> tarsiaDnVecDescr_t {
         // SAFETY: it is the place of an array, which nothing reads here.
         self.vector_of(unsafe { &raw mut (*self.a()).x })
     }
 
-    /// A new vector of one of the arrays, likewise.
+    /// Creates a vector of one of the arrays.
     pub fn vector_of<const LEN: usize>(&self, values: *mut [f64; LEN]) -> tarsiaDnVecDescr_t {
         // SAFETY: the answer is valid for a write; the array lives as long as the world.
         let made = made(|out| unsafe { dnvec::tarsiaCreateDnVec(out, LEN as i64, values.cast(), arg(F64)) });
         self.keep(made, Temporary::Vector)
     }
 
-    /// A new 4 × 2 matrix, likewise.
+    /// Creates a 4 × 2 matrix.
     pub fn fresh_matrix(&self) -> tarsiaDnMatDescr_t {
         // SAFETY: the array lives as long as the world.
         let made = made(|out| unsafe {
@@ -304,33 +303,33 @@ impl World {
         self.keep(made, Temporary::Matrix)
     }
 
-    /// A new SpMV plan that is not analyzed, likewise.
+    /// Creates an SpMV plan that is not analyzed.
     pub fn fresh_plan(&self) -> tarsiaPlan_t {
         self.keep(self.new_spmv(), Temporary::Plan)
     }
 
-    /// A new SpMM plan, likewise.
+    /// Creates an SpMM plan that is not analyzed.
     pub fn fresh_spmm(&self) -> tarsiaPlan_t {
         self.keep(self.new_spmm(), Temporary::Plan)
     }
 
-    /// A new SpGEMM plan, likewise.
+    /// Creates an SpGEMM plan that is not analyzed.
     pub fn early_spgemm(&self) -> tarsiaPlan_t {
         self.keep(self.new_spgemm(), Temporary::Plan)
     }
 
-    /// A new SpGEMM plan that has been analyzed, but has no symbolic phase yet.
+    /// Creates an SpGEMM plan that has been analyzed, without a symbolic phase.
     pub fn fresh_spgemm(&self) -> tarsiaPlan_t {
         self.analyzed(self.new_spgemm())
     }
 
-    /// A plan of any operation, analyzed, likewise.
+    /// Analyzes a plan of any operation, and keeps it until [`World::tidy`].
     pub fn analyzed(&self, plan: tarsiaPlan_t) -> tarsiaPlan_t {
         check(plan::tarsiaPlan_analyze(self.handle, plan)).unwrap();
         self.keep(plan, Temporary::Plan)
     }
 
-    /// Destroys what the `fresh_` functions made; a call may have done it already.
+    /// Destroys the objects that the `fresh_` functions made, unless a call has done so already.
     pub fn tidy(&self) {
         for object in self.temporary.take() {
             match object {
@@ -381,7 +380,7 @@ impl World {
         })
     }
 
-    /// A pointer to an info struct whose size is set.
+    /// Returns a pointer to an info struct whose size is set.
     pub fn info(&self) -> *mut tarsiaPlanInfo_t {
         let mut info = self.info.borrow_mut();
         let pointer = info.as_mut_ptr();
@@ -390,7 +389,7 @@ impl World {
         pointer
     }
 
-    /// All three products, with right results: nothing is broken.
+    /// Runs all three products, whose results must be right.
     pub fn verify(&self) {
         let (one, zero) = ((&raw const self.one).cast(), (&raw const self.zero).cast());
         let nan = f64::NAN;
@@ -454,7 +453,7 @@ fn void<T>(pointer: *mut T) -> *mut c_void {
     pointer.cast()
 }
 
-/// A as CSR, or what else the arrays are taken for.
+/// Describes the arrays of A as CSR of this shape.
 pub fn csr(a: *mut Arrays, rows: i64, cols: i64) -> tarsiaSpMatDescr_t {
     let (i, zero, f) = (arg(I32), arg(IndexBase::Zero), arg(F64));
     // SAFETY: the arrays live as long as the world; nothing is read here.
@@ -475,7 +474,7 @@ fn const_csr(a: *mut Arrays) -> tarsiaConstSpMatDescr_t {
     })
 }
 
-/// A as CSC.
+/// Describes A as CSC.
 pub fn csc(a: *mut Arrays) -> tarsiaSpMatDescr_t {
     let (i, zero, f) = (arg(I32), arg(IndexBase::Zero), arg(F64));
     // SAFETY: as in `csr`.
@@ -489,7 +488,7 @@ pub fn csc(a: *mut Arrays) -> tarsiaSpMatDescr_t {
     })
 }
 
-/// Aᵀ as CSR: the arrays of A as CSC.
+/// Describes Aᵀ as CSR, with the arrays of A as CSC.
 pub fn transposed(a: *mut Arrays) -> tarsiaSpMatDescr_t {
     let (i, zero, f) = (arg(I32), arg(IndexBase::Zero), arg(F64));
     // SAFETY: as in `csr`.
@@ -503,7 +502,7 @@ pub fn transposed(a: *mut Arrays) -> tarsiaSpMatDescr_t {
     })
 }
 
-/// C = A · Aᵀ as CSR.
+/// Describes C = A · Aᵀ as CSR.
 pub fn product(a: *mut Arrays) -> tarsiaSpMatDescr_t {
     let (i, zero, f) = (arg(I32), arg(IndexBase::Zero), arg(F64));
     // SAFETY: as in `csr`.
@@ -514,7 +513,7 @@ pub fn product(a: *mut Arrays) -> tarsiaSpMatDescr_t {
     })
 }
 
-/// A as COO.
+/// Describes A as COO.
 pub fn coo(a: *mut Arrays) -> tarsiaSpMatDescr_t {
     // SAFETY: as in `csr`.
     made(|out| unsafe {
@@ -524,7 +523,7 @@ pub fn coo(a: *mut Arrays) -> tarsiaSpMatDescr_t {
     })
 }
 
-/// The BSR matrix.
+/// Describes the BSR matrix.
 pub fn bsr(a: *mut Arrays) -> tarsiaSpMatDescr_t {
     let (i, zero, f, order) = (arg(I32), arg(IndexBase::Zero), arg(F64), arg(Order::Row));
     // SAFETY: as in `csr`.

@@ -1,5 +1,5 @@
-//! Loggers and allocators that call the library back, with the very plan and handle of the call that they
-//! are part of: nothing waits for itself. Each test is a process with a time limit.
+//! Tests of loggers and allocators that call the library with the plan and handle of the call that has called
+//! them: there must be no deadlock. Each test runs in a process with a time limit.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,27 +29,27 @@ const OK: i32 = 0;
 const INVALID_VALUE: i32 = Status::InvalidValue as i32;
 const STATE: i32 = Status::InvalidState as i32;
 
-/// The calls of the library that a callback makes.
+/// Set of calls of the library that a callback makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Calls {
-    /// None: it is an allocator, or a logger, and no more.
+    /// No calls.
     None,
-    /// Those that keep the plan.
+    /// Calls that do not destroy the plan.
     Keeping,
-    /// [`Self::Keeping`], and those that destroy the handle and the plan.
+    /// Calls of [`Self::Keeping`], and those that destroy the handle and the plan.
     All,
-    /// It destroys the plan.
+    /// Call that destroys the plan.
     Destroy,
 }
 
-/// Function → statuses, each with how often it was returned.
+/// Statuses that each function returned, with their numbers.
 type Found = BTreeMap<&'static str, BTreeMap<i32, usize>>;
 
-/// What a callback calls the library with, and what it found.
+/// Objects that a callback uses for calls of the library, and the results of these.
 struct Caller {
     kind: BackendKind,
     handle: tarsiaHandle_t,
-    /// Its address.
+    /// Address of the plan.
     plan: AtomicUsize,
     /// Operands of a square matrix of this size.
     x: tarsiaDnVecDescr_t,
@@ -58,14 +58,14 @@ struct Caller {
     c: tarsiaDnMatDescr_t,
     values: *const c_void,
     calls: Mutex<Calls>,
-    /// A callback of a callback's call makes no calls.
+    /// True during the calls of a callback, in which further callbacks make no calls.
     is_inside: AtomicBool,
     found: Mutex<Found>,
     lines: Mutex<Vec<String>>,
 }
 
 impl Caller {
-    /// Lives as long as the process: what it serves may be destroyed last.
+    /// Creates a caller that lives as long as the process, since objects that use it may be destroyed last.
     fn new(session: &Session, stored: &Stored) -> &'static Self {
         let (kind, n) = (session.kind(), stored.shape.0);
         let room = |count: usize| -> *mut c_void {
@@ -100,7 +100,7 @@ impl Caller {
         }))
     }
 
-    /// What `f` makes the callbacks find, which make these calls.
+    /// Runs `f` with callbacks that make these calls, and returns the results of both.
     fn during<T>(&self, calls: Calls, f: impl FnOnce() -> T) -> (T, Found) {
         *self.calls.lock().unwrap() = calls;
         self.found.lock().unwrap().clear();
@@ -152,7 +152,7 @@ impl Caller {
         self.is_inside.store(false, Ordering::SeqCst);
     }
 
-    /// Has the session's memory come from here.
+    /// Sets the session's allocator to this caller's functions.
     fn serve(&self) {
         let ctx = std::ptr::from_ref(self).cast_mut().cast();
         // SAFETY: the tests keep the caller until the handle and its plans are gone.
@@ -200,8 +200,8 @@ fn an_allocator_that_calls_the_library_never_waits_for_itself() {
     alone::run(module_path!(), "allocators");
 }
 
-/// Every function, from the functions of the allocator, in the midst of each call that changes the plan:
-/// INVALID_STATE. What the callbacks are part of succeeds, and computes the same bits.
+/// Every function that the allocator calls during a call that changes the plan returns INVALID_STATE. The
+/// call itself succeeds, and products have the same bits.
 #[test]
 #[ignore = "the test above runs it, in a process of its own"]
 fn allocators() {
@@ -209,23 +209,23 @@ fn allocators() {
     for kind in backends() {
         for (name, a) in &matrices() {
             let stored = Stored::new(kind, a);
-            // Values that there are none of cannot be updated.
+            // A matrix without values cannot be updated.
             for product in Product::all().into_iter().filter(|_| !a.values.is_empty()) {
                 allocators_of(&format!("{kind:?} {name} {product:?}"), &stored, product, &called);
             }
         }
     }
     for call in ["analyze", "updateValues", "symbolic", "numeric", "destroy"] {
-        // On a device announced values are taken over without an allocation, as the header's table says.
+        // On a device, announced values are updated without an allocation, as the header's table says.
         let expected = call != "updateValues" || backends().contains(&BackendKind::Host);
         assert_eq!(called.borrow().contains(call), expected, "functions of the allocator called in {call}");
     }
 }
 
-/// Steps in which a function of the allocator was called.
+/// Names of the steps in which a function of the allocator was called.
 type Called = RefCell<BTreeSet<&'static str>>;
 
-/// A step of the test: its name, and what it does.
+/// Step of the test: its name and its function.
 type Step<'a> = (&'static str, &'a mut dyn FnMut() -> Result<()>);
 
 fn allocators_of(what: &str, stored: &Stored, product: Product, called: &Called) {
@@ -277,7 +277,7 @@ fn allocators_of(what: &str, stored: &Stored, product: Product, called: &Called)
     assert_eq!(plan.workspace_size(1).unwrap_err().status, Status::InvalidValue, "{what}");
 }
 
-/// In the midst of a plan's analysis others are free: an allocator may work with another plan.
+/// During the analysis of a plan, its allocator may use another plan.
 #[test]
 fn an_allocator_may_use_another_plan() {
     alone::run(module_path!(), "other_plan");
@@ -312,8 +312,8 @@ fn a_logger_that_calls_the_library_never_waits_for_itself() {
     alone::run(module_path!(), "loggers");
 }
 
-/// The plan cache's three warnings, at each of which the logger calls every function: the plan is ready,
-/// since no lock is held.
+/// At each of the plan cache's three warnings the logger calls every function, with success, since the plan
+/// is ready and no lock is held.
 #[test]
 #[ignore = "the test above runs it, in a process of its own"]
 fn loggers() {
@@ -338,7 +338,7 @@ fn logger_of(kind: BackendKind, calls: Calls, line: &str, product: Product) {
     let plain = Session::new(kind).unwrap();
     plain.set_plan_cache(Some(&path)).unwrap();
     product.plan(&plain, &sparse).unwrap().analyze(&plain).unwrap();
-    // Which allocation fails, where one is to fail: of some of them the plan is built in spite of it.
+    // Number of the allocation that fails; the plan is built in spite of some of these failures.
     for failing in 1..40 {
         let (heap, session) = (Heap::new(kind), Session::new(kind).unwrap());
         session.set_plan_cache(Some(&path)).unwrap();
@@ -364,7 +364,7 @@ fn logger_of(kind: BackendKind, calls: Calls, line: &str, product: Product) {
         set_logger(caller, false);
         let lines = std::mem::take(&mut *caller.lines.lock().unwrap());
         if !lines.iter().any(|text| text.contains(line)) {
-            // Another allocation failed, which is an error, or none did.
+            // Another allocation failed, so that the call did, or none did.
             assert!(line == "cannot be built" && failing < 39, "{what}: {lines:?}");
             drop((plan, session));
             continue;

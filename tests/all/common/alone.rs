@@ -1,5 +1,5 @@
-//! Tests that may hang, or fill the memory, where the library is wrong: each runs in a process of its own
-//! with limits, so that it fails and stops no other test.
+//! Runner for tests that may hang or fill the memory if the library is wrong: each runs in a process of its
+//! own with limits, so that a failure does not stop other tests.
 
 use std::fs::File;
 use std::process::{Command, ExitStatus, Stdio};
@@ -9,11 +9,11 @@ use tarsia::facade::BackendKind;
 
 use super::backend;
 
-/// How long a test may take.
+/// Time limit of a test, in seconds.
 const SECONDS: u64 = 120;
 
-/// Address space in KiB: more than the tests need, and far less than a machine has. A device's driver
-/// reserves more than any machine has.
+/// Limit of the address space, in KiB: more than the tests need, and far less than a machine's memory. It is
+/// not set for a device, whose driver reserves more than any machine has.
 const ADDRESS_SPACE: usize = 6 << 20;
 
 /// Runs the ignored test of this name in a process of its own, which is ended after [`SECONDS`].

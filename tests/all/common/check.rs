@@ -1,4 +1,4 @@
-//! The one comparison of a result with what the naive loops expect.
+//! Comparison of results with those of the naive loops, used by all tests.
 
 use tarsia::facade::{BackendKind, ComputeType};
 use testkit::{Number, Rounding, Sum};
@@ -6,7 +6,7 @@ use testkit::{Number, Rounding, Sum};
 use super::number::Numbers;
 use super::{ensure, Outcome};
 
-/// How a backend rounds. The reference promises to sum in 64 bits whatever the types.
+/// Returns how a backend rounds. The reference sums in 64 bits for all types.
 fn rounding<C: Numbers>(backend: BackendKind) -> Rounding {
     let sums = match backend {
         BackendKind::Reference => f64::ROUNDOFF,
@@ -17,12 +17,12 @@ fn rounding<C: Numbers>(backend: BackendKind) -> Rounding {
     Rounding { sums, factors }
 }
 
-/// The result is as expected: within tolerance, or Inf or NaN as expected.
+/// Checks that a result is within tolerance, or Inf or NaN as expected.
 pub fn close<C: Numbers>(backend: BackendKind, found: C::Y, expected: &Sum<C::Wide>) -> Outcome {
     Ok(rounding::<C>(backend).close(found, expected)?)
 }
 
-/// As `close` for a whole vector; the text says which element.
+/// Checks a whole vector as [`close`] does; the text of an error names the element.
 pub fn all_close<C: Numbers>(
     backend: BackendKind,
     found: impl IntoIterator<Item = C::Y>,

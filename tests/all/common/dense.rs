@@ -1,5 +1,4 @@
-//! Vectors and dense matrices, with memory around and between their elements
-//! that must stay as it is.
+//! Vectors and dense matrices, with memory around and between their elements that must not be written.
 
 use std::ops::{Deref, DerefMut, Range};
 
@@ -10,8 +9,8 @@ use super::number::{bits, Value, Wide};
 use super::staged::{Operand, OperandMut};
 use super::{ensure, Outcome};
 
-/// Elements in the middle of memory that is NaN otherwise. They are aligned
-/// to no more than an element, unless the guard happens to be a multiple.
+/// Elements in the middle of memory that is otherwise NaN (the guards). They have the alignment of an element
+/// only, unless the size of the guard is a multiple of a larger one.
 #[derive(Clone, Debug)]
 pub struct Guarded<V> {
     memory: Vec<V>,
@@ -19,13 +18,13 @@ pub struct Guarded<V> {
 }
 
 impl<V: Value> Guarded<V> {
-    /// These elements, with `guard` elements on either side.
+    /// Stores these elements with `guard` elements on either side.
     pub fn new(values: &[V], guard: usize) -> Self {
         let nan = vec![V::nan(); guard];
         Guarded { memory: [&nan, values, &nan].concat(), guard }
     }
 
-    /// The guards are as they were.
+    /// Checks that the guards are unchanged.
     pub fn same_guards(&self) -> Outcome {
         let len = self.len();
         let guards = [&self.memory[..self.guard], &self.memory[self.guard + len..]].concat();
@@ -66,18 +65,17 @@ impl<V: Value> OperandMut for Guarded<V> {
     }
 }
 
-/// A dense matrix and its memory, the last line's padding included.
+/// Dense matrix and its memory, the last line's padding included.
 #[derive(Clone, Debug)]
 pub struct Dense<V> {
     /// Shape, leading dimension, order.
     pub shape: Shape,
-    /// The memory.
+    /// Memory of the elements and of the padding.
     pub values: Guarded<V>,
 }
 
 impl<V: Value> Dense<V> {
-    /// Memory that is NaN all over; `padding` elements are between the lines
-    /// and around all of them.
+    /// Creates a matrix filled with NaN, with `padding` elements between its lines and around all of them.
     pub fn new((rows, cols): (usize, usize), order: Order, padding: usize) -> Self {
         let (inner, outer) = if order == Order::Row { (cols, rows) } else { (rows, cols) };
         let ld = (inner + padding).max(1);
@@ -85,7 +83,7 @@ impl<V: Value> Dense<V> {
         Dense { shape, values: Guarded::new(&vec![V::nan(); ld * outer], padding) }
     }
 
-    /// Where element (i, j) is.
+    /// Returns the position of element (i, j).
     pub fn at(&self, i: usize, j: usize) -> usize {
         let ld = self.shape.ld as usize;
         match self.shape.order {
@@ -94,12 +92,12 @@ impl<V: Value> Dense<V> {
         }
     }
 
-    /// Element (i, j).
+    /// Returns element (i, j).
     pub fn get(&self, i: usize, j: usize) -> V {
         self.values[self.at(i, j)]
     }
 
-    /// Element (i, j) of op of the matrix.
+    /// Returns element (i, j) of op of the matrix.
     pub fn get_op(&self, op: Operation, i: usize, j: usize) -> V::Wide {
         match op {
             Operation::NonTranspose => self.get(i, j).widen(),
@@ -108,7 +106,7 @@ impl<V: Value> Dense<V> {
         }
     }
 
-    /// All places, row by row.
+    /// Iterates over all (row, column) pairs, row by row.
     pub fn places(&self) -> impl Iterator<Item = (usize, usize)> {
         let (rows, cols) = (self.shape.rows as usize, self.shape.cols as usize);
         (0..rows).flat_map(move |i| (0..cols).map(move |j| (i, j)))
@@ -122,7 +120,7 @@ impl<V: Value> Dense<V> {
         }
     }
 
-    /// What is no element has the bits that it had before.
+    /// Checks that all memory outside of the elements has the same bits as in `before`.
     pub fn same_padding(&self, before: &Self) -> Outcome {
         self.values.same_guards()?;
         let mut is_element = vec![false; self.values.len()];

@@ -1,6 +1,5 @@
-//! What the tests of results share: numbers, patterns in every format, dense
-//! matrices, the naive loops, the comparison, and the few raw C calls that the
-//! safe client does not make.
+//! Helpers of the tests of results: numbers, patterns in every format, dense matrices, the naive loops, the
+//! comparison, and the few raw C calls that the safe client does not make.
 
 pub mod alone;
 pub mod check;
@@ -16,16 +15,16 @@ use std::path::PathBuf;
 pub use staged::{backend, backends};
 use tarsia::facade::{Algorithm, BackendKind, OpKind, TABLE};
 
-/// A test's answer; the text says what was wrong.
+/// Result of a test; the error's text says what was wrong.
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
-/// The folder that holds include/ and the rest: TARSIA_TEST_ROOT where the
-/// tests run on another machine than the one that built them.
+/// Returns the root folder of the repository: TARSIA_TEST_ROOT if the tests run on another machine than the
+/// one that built them.
 pub fn root() -> PathBuf {
     std::env::var_os("TARSIA_TEST_ROOT").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)
 }
 
-/// Whether a backend has an algorithm, or any where the library chooses.
+/// Returns whether a backend has an algorithm, or with `None` any algorithm, for an operation.
 pub fn offers(op: OpKind, algorithm: Option<Algorithm>, backend: BackendKind) -> bool {
     TABLE.iter().any(|row| {
         row.op == op
@@ -34,17 +33,16 @@ pub fn offers(op: OpKind, algorithm: Option<Algorithm>, backend: BackendKind) ->
     })
 }
 
-/// Whether TARSIA_TEST_SMALL asks for small matrices, as under tools that slow
-/// everything down.
+/// Returns whether TARSIA_TEST_SMALL asks for small matrices, for tools that slow everything down.
 pub fn is_small() -> bool {
     std::env::var_os("TARSIA_TEST_SMALL").is_some()
 }
 
-/// Says what is not tested on this machine, and why. Written past the test
-/// harness, which keeps what a test that passes prints to itself.
+/// Prints what is not tested on this machine, and why. It bypasses the test harness, which hides the output
+/// of tests that pass.
 pub fn skip(what: impl std::fmt::Display) {
     use std::io::Write;
-    // Nothing is lost where standard error is closed but the line itself.
+    // If standard error is closed, only this line is lost.
     let _ = writeln!(std::io::stderr(), "SKIP {what}");
 }
 
@@ -59,8 +57,8 @@ macro_rules! ensure {
 }
 pub(crate) use ensure;
 
-/// Runs `$body` with `$C`, the marker type of `$types` (see `number`).
-/// Types that a new row of the support table brings must be added here.
+/// Runs `$body` with `$C`, the marker type of `$types` (see `number`). If a new row of the support table has
+/// new types, they must be added here.
 macro_rules! with_types {
     ($types:expr, $C:ident => $body:expr) => {
         $crate::common::with_types!(@ $types, $C => $body;

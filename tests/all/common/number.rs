@@ -1,4 +1,4 @@
-//! Numbers of the products that are tested.
+//! Number types of the products that are tested.
 
 use half::{bf16, f16};
 use num_complex::{Complex32, Complex64};
@@ -6,24 +6,24 @@ use tarsia::facade::{ComputeType, Element, Operation, Types};
 pub use testkit::{bits, Number, Wide};
 use testkit::{Factor, Op};
 
-/// A number that the library takes.
+/// Number type that the library supports.
 pub trait Value: Number + Element {}
 
 impl<V: Number + Element> Value for V {}
 
-/// The types of one product, as the tests compute with them.
+/// Types of one product, as the tests compute with them.
 pub trait Numbers: Copy + Send + Sync + 'static {
-    /// What all of them widen to.
+    /// Type to which all others are widened.
     type Wide: Wide;
-    /// Values of A.
+    /// Type of values of A.
     type A: Value<Wide = Self::Wide>;
-    /// Values of x and B.
+    /// Type of values of x and B.
     type X: Value<Wide = Self::Wide>;
-    /// Values of y and C.
+    /// Type of values of y and C.
     type Y: Value<Wide = Self::Wide>;
-    /// alpha, beta and sums.
+    /// Type of alpha, beta and sums.
     type S: Value<Wide = Self::Wide>;
-    /// The same at run time.
+    /// Types as values at run time.
     const TYPES: Types;
 }
 
@@ -61,7 +61,7 @@ products! {
     C64: Complex64, Complex64, Complex64, Complex64, C64F;
 }
 
-/// A sparse operand of the naive loops.
+/// Returns a sparse operand of the naive loops.
 pub fn factor<'a, V>(entries: &'a [(usize, usize)], values: &'a [V], op: Operation) -> Factor<'a, V> {
     let op = match op {
         Operation::NonTranspose => Op::Plain,

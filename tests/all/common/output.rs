@@ -1,4 +1,4 @@
-//! The sparse result of a SpGEMM.
+//! Sparse results of SpGEMM.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::staged::{written, Scalars};
 use super::{ensure, raw, Outcome};
 use testkit::Sum;
 
-/// How C is to be stored.
+/// Format, index types and base of C.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     /// CSR or CSC.
@@ -23,10 +23,10 @@ pub struct Target {
     pub base: IndexBase,
 }
 
-/// C's arrays.
+/// Arrays of C.
 #[derive(Clone, Debug)]
 pub struct Output<Y> {
-    /// How they are stored.
+    /// Format, index types and base.
     pub target: Target,
     /// Rows and columns.
     pub shape: (usize, usize),
@@ -39,7 +39,7 @@ pub struct Output<Y> {
 }
 
 impl<Y: Value> Output<Y> {
-    /// Room for `nnz` entries, full of rubbish.
+    /// Allocates arrays for `nnz` entries, filled with arbitrary numbers.
     pub fn new(target: Target, shape: (usize, usize), nnz: usize) -> Self {
         let outer = if target.format == Format::Csr { shape.0 } else { shape.1 };
         let rubbish = |width, len| Ints::new(width, std::iter::repeat_n(-77, len));
@@ -65,7 +65,8 @@ impl<Y: Value> Output<Y> {
         Ok(())
     }
 
-    /// The same with the indices of each row (CSC: column) in order, and how many were not.
+    /// Returns a copy with the indices of each row (CSC: column) sorted, and the number of rows that were
+    /// not.
     pub fn in_order(&self) -> (Self, usize) {
         let base = i64::from(self.target.base.code());
         let offsets: Vec<usize> =
@@ -83,13 +84,13 @@ impl<Y: Value> Output<Y> {
         (Output { indices, values, ..self.clone() }, turned)
     }
 
-    /// Offsets and indices are the same, in the same order.
+    /// Returns whether offsets and indices are the same, in the same order.
     pub fn same_pattern(&self, other: &Self) -> bool {
         self.offsets == other.offsets && self.indices == other.indices
     }
 
-    /// The arrays have the same bits, but for the sign and payload of a NaN: IEEE 754 leaves them
-    /// open, and kernels that sum in the same order differ in them.
+    /// Checks that the arrays have the same bits, except for the sign and payload of a NaN, which IEEE 754
+    /// leaves open and in which kernels that sum in the same order differ.
     pub fn same_bits(&self, other: &Self) -> Outcome {
         ensure!(self.offsets == other.offsets, "offsets {:?} and {:?}", self.offsets, other.offsets);
         ensure!(self.indices == other.indices, "indices {:?} and {:?}", self.indices, other.indices);
@@ -107,15 +108,15 @@ impl<Y: Value> Output<Y> {
         Ok(())
     }
 
-    /// The structure is that of `expected`, sorted and without duplicates, and
-    /// the values are close.
+    /// Checks that the pattern is that of `expected`, sorted and without duplicates, and that the values are
+    /// close.
     pub fn verify<C: Numbers<Y = Y>>(
         &self,
         backend: BackendKind,
         expected: &BTreeMap<(usize, usize), Sum<C::Wide>>,
     ) -> Outcome {
         let by_columns = self.target.format == Format::Csc;
-        // In the order of the arrays: by (outer, inner).
+        // Sorted as in the arrays, by (outer, inner).
         let mut ordered: Vec<_> = expected
             .iter()
             .map(|(&(row, col), sum)| (if by_columns { (col, row) } else { (row, col) }, sum))
@@ -142,7 +143,7 @@ impl<Y: Value> Output<Y> {
     }
 }
 
-/// `tarsiaSpGEMM_numeric` into copies of these arrays, which are copied back.
+/// Calls `tarsiaSpGEMM_numeric` with copies of these arrays, which are copied back.
 fn numeric<S: Element, I: Index, J: Index, Y: Value>(
     session: &Session,
     plan: &Plan<'_>,

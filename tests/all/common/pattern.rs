@@ -1,5 +1,5 @@
-//! Sparse patterns in every format, index width and base, with the arrays that
-//! a user would pass, and the one decoder that the naive loops read them by.
+//! Sparse patterns in every format, index width and base, with the arrays that a user would pass, and the
+//! decoder by which the naive loops read them.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub enum Ints {
 }
 
 impl Ints {
-    /// Numbers of a width.
+    /// Stores numbers in this width.
     pub fn new(width: IndexType, numbers: impl IntoIterator<Item = i64>) -> Self {
         let numbers = numbers.into_iter();
         match width {
@@ -30,7 +30,7 @@ impl Ints {
         }
     }
 
-    /// The number at a position.
+    /// Returns the number at a position.
     pub fn get(&self, at: usize) -> i64 {
         match self {
             Ints::I32(numbers) => i64::from(numbers[at]),
@@ -38,7 +38,7 @@ impl Ints {
         }
     }
 
-    /// How many there are.
+    /// Returns the count of numbers.
     pub fn len(&self) -> usize {
         match self {
             Ints::I32(numbers) => numbers.len(),
@@ -46,28 +46,28 @@ impl Ints {
         }
     }
 
-    /// All of them.
+    /// Returns all numbers.
     pub fn to_vec(&self) -> Vec<i64> {
         (0..self.len()).map(|at| self.get(at)).collect()
     }
 }
 
-/// (offset, index) types that the library accepts.
+/// Combination of offset and index types that the library accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Widths {
-    /// 32/32.
+    /// Offsets and indices of 32 bits.
     Narrow,
-    /// 64/32.
+    /// Offsets of 64 bits, indices of 32.
     Mixed,
-    /// 64/64.
+    /// Offsets and indices of 64 bits.
     Wide,
 }
 
 impl Widths {
-    /// All three.
+    /// All combinations.
     pub const ALL: [Widths; 3] = [Widths::Narrow, Widths::Mixed, Widths::Wide];
 
-    /// Type of offsets.
+    /// Returns the type of offsets.
     pub fn offset(self) -> IndexType {
         match self {
             Widths::Narrow => i32::TYPE,
@@ -75,7 +75,7 @@ impl Widths {
         }
     }
 
-    /// Type of indices.
+    /// Returns the type of indices.
     pub fn index(self) -> IndexType {
         match self {
             Widths::Narrow | Widths::Mixed => i32::TYPE,
@@ -84,7 +84,7 @@ impl Widths {
     }
 }
 
-/// How a pattern is stored.
+/// Format of a pattern, with index types, base and blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     /// Format.
@@ -93,14 +93,14 @@ pub struct Style {
     pub widths: Widths,
     /// Index base.
     pub base: IndexBase,
-    /// BSR: rows and columns of a block.
+    /// Rows and columns of a block of BSR.
     pub block: (usize, usize),
-    /// BSR: order inside a block.
+    /// Order inside a block of BSR.
     pub block_order: Order,
 }
 
 impl Style {
-    /// CSR, 32 bits, base 0.
+    /// CSR with 32-bit numbers and base 0.
     pub const PLAIN: Style = Style {
         format: Format::Csr,
         widths: Widths::Narrow,
@@ -110,24 +110,24 @@ impl Style {
     };
 }
 
-/// A sparse matrix without its values.
+/// Pattern of a sparse matrix, with its arrays.
 #[derive(Clone, Debug)]
 pub struct Pattern {
-    /// How it is stored.
+    /// Format, index types and base.
     pub style: Style,
-    /// Rows, in scalars.
+    /// Number of rows, in scalars.
     pub rows: usize,
-    /// Columns, in scalars.
+    /// Number of columns, in scalars.
     pub cols: usize,
-    /// Offsets; of COO the row indices.
+    /// Offsets (COO: row indices).
     pub outer: Ints,
     /// Column indices (CSC: row indices; BSR: block columns).
     pub inner: Ints,
 }
 
 impl Pattern {
-    /// Stores entries at these places, in this order where the format has no
-    /// order of its own. For BSR the shape and the places are of blocks.
+    /// Stores entries at these (row, column) places, in this order if the format prescribes none. For BSR,
+    /// shape and places are those of blocks.
     pub fn new(style: Style, (rows, cols): (usize, usize), places: &[(usize, usize)]) -> Self {
         let base = i64::from(style.base.code());
         let (offset, index) = (style.widths.offset(), style.widths.index());
@@ -160,7 +160,7 @@ impl Pattern {
         Pattern { style, rows: rows * height, cols: cols * width, outer, inner }
     }
 
-    /// (row, column) of every stored value, in the order of the value array.
+    /// Returns (row, column) of every stored value, in the order of the value array.
     pub fn entries(&self) -> Vec<(usize, usize)> {
         let base = i64::from(self.style.base.code());
         let number = |ints: &Ints, at: usize| (ints.get(at) - base) as usize;
@@ -194,8 +194,7 @@ impl Pattern {
         }
     }
 
-    /// The same matrix in CSR, entries of a row in the order in which they are
-    /// stored, and its values.
+    /// Converts the matrix to CSR, with the entries of a row in the order in which they are stored.
     pub fn to_csr<V: Copy>(&self, values: &[V]) -> (Pattern, Vec<V>) {
         let entries = self.entries();
         let mut order: Vec<usize> = (0..entries.len()).collect();
@@ -205,7 +204,7 @@ impl Pattern {
         (pattern, order.into_iter().map(|at| values[at]).collect())
     }
 
-    /// Copies of the arrays, with these values, in a backend's memory.
+    /// Copies the arrays, with these values, to a backend's memory.
     pub fn store<V: Operand + ?Sized>(&self, kind: BackendKind, values: &V) -> Stored<V::Item> {
         let stage = |ints: &Ints| match ints {
             Ints::I32(numbers) => StagedInts::I32(Staged::new(kind, numbers)),
@@ -231,19 +230,19 @@ impl StagedInts {
     }
 }
 
-/// A sparse matrix in a backend's memory.
+/// Sparse matrix in a backend's memory.
 pub struct Stored<V: Pod> {
     style: Style,
     shape: (i64, i64),
     outer: StagedInts,
     inner: StagedInts,
     values: Staged<V>,
-    /// The values in their memory.
+    /// Range of the values in their memory.
     range: Range<usize>,
 }
 
 impl<V: Element> Stored<V> {
-    /// The library's descriptor.
+    /// Creates the library's descriptor.
     pub fn open(&self) -> Outcome<Sparse<'_>> {
         let is_coo = self.style.format == Format::Coo;
         match (&self.outer, &self.inner) {
@@ -256,14 +255,14 @@ impl<V: Element> Stored<V> {
         }
     }
 
-    /// Overwrites all three arrays, as a caller may who needs them no more: with bytes of 0xff.
+    /// Overwrites all three arrays with bytes of 0xff, as a caller may who no longer needs them.
     pub fn spoil(&self, session: &Session) {
         self.outer.spoil(session);
         self.inner.spoil(session);
         self.values.spoil(session);
     }
 
-    /// Where the offsets are (COO: the row indices).
+    /// Returns the address of the offsets (COO: of the row indices).
     pub fn offsets_address(&self) -> *const libc::c_void {
         match &self.outer {
             StagedInts::I32(array) => array.view().as_ptr().cast(),
@@ -271,7 +270,7 @@ impl<V: Element> Stored<V> {
         }
     }
 
-    /// The array of values.
+    /// Returns the array of values.
     pub fn values(&self) -> View<'_, V> {
         self.values.part(self.range.clone())
     }

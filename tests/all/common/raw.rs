@@ -1,4 +1,4 @@
-//! Calls that the safe client does not make, on the C functions themselves.
+//! Calls of C functions that the safe client does not make.
 
 use std::ptr::{null, null_mut};
 
@@ -12,8 +12,7 @@ use super::dense::Dense;
 use super::number::Value;
 use super::staged::{written, Operand, OperandMut, Scalars, Staged};
 
-/// A dense vector descriptor. It is made from a pointer to mutable memory;
-/// only y is ever written through it.
+/// Dense vector descriptor, made from a pointer to mutable memory, through which only y is written.
 struct Vector(tarsiaConstDnVecDescr_t);
 
 impl Vector {
@@ -31,7 +30,7 @@ impl Drop for Vector {
     }
 }
 
-/// As `Vector`, for a dense matrix.
+/// Dense matrix descriptor, like `Vector`.
 struct Matrix(tarsiaConstDnMatDescr_t);
 
 impl Matrix {
@@ -59,14 +58,14 @@ impl Drop for Matrix {
     }
 }
 
-/// Workspace that the test brings, until it is dropped.
+/// Workspace of the user, which a handle has until this is dropped.
 pub struct UserWorkspace<'a> {
     session: &'a Session,
     _memory: Staged<u128>,
 }
 
 impl<'a> UserWorkspace<'a> {
-    /// `tarsiaSetWorkspace` with this many bytes; with 0 the handle's own stays.
+    /// Calls `tarsiaSetWorkspace` with this many bytes; with 0 the handle keeps its own workspace.
     pub fn new(session: &'a Session, bytes: usize) -> Result<Self> {
         let mut memory = Staged::new(session.kind(), &vec![u128::MAX; bytes.div_ceil(16)]);
         let pointer = if bytes == 0 { null_mut() } else { memory.view_mut().as_mut_ptr().cast() };
@@ -84,7 +83,7 @@ impl Drop for UserWorkspace<'_> {
     }
 }
 
-/// `tarsiaSpMV_once`.
+/// Calls `tarsiaSpMV_once`.
 pub fn spmv_once<S: Element, X: Operand + ?Sized, Y: OperandMut + ?Sized>(
     session: &Session,
     op: Operation,
@@ -113,7 +112,7 @@ where
     })
 }
 
-/// `tarsiaSpMM_once`.
+/// Calls `tarsiaSpMM_once`.
 pub fn spmm_once<S: Element, X: Value, Y: Value>(
     session: &Session,
     (op_a, op_b): (Operation, Operation),
@@ -147,8 +146,8 @@ pub fn spmm_once<S: Element, X: Value, Y: Value>(
     })
 }
 
-/// `tarsiaSpGEMM_numeric` into a CSC matrix; alpha is an address of the compute
-/// type where the handle's pointer mode says.
+/// Calls `tarsiaSpGEMM_numeric` with a CSC matrix as C. alpha is the address of a number of the compute type,
+/// in the memory that the handle's pointer mode says.
 pub fn numeric_csc<I: Index, J: Index, Y: Element>(
     session: &Session,
     plan: &Plan<'_>,
@@ -182,7 +181,7 @@ pub fn numeric_csc<I: Index, J: Index, Y: Element>(
     result
 }
 
-/// `tarsiaSpGEMM_updateValues`; both arrays must be as long as the plan's.
+/// Calls `tarsiaSpGEMM_updateValues`; both arrays must be as long as the plan's.
 pub fn update_spgemm<'a, A: Element, B: Element>(
     session: &Session,
     plan: &Plan<'a>,

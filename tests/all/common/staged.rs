@@ -1,6 +1,5 @@
-//! The backend under test, and the memory that it works on: a call of the
-//! library gets copies of the test's arrays in that backend's memory, and what
-//! it wrote is copied back. On the host the same happens in host memory.
+//! The backend under test and its memory: calls of the library get copies of the test's arrays in that
+//! memory, and results are copied back. For the host backend the copies are in host memory.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -16,8 +15,7 @@ use tarsia::facade::{BackendKind, Element, Error, PointerMode, Result, Status};
 use super::dense::Dense;
 use super::number::Value;
 
-/// The backend under test: what TARSIA_TEST_BACKEND says, host or cuda; the
-/// host without it.
+/// Returns the backend under test: that of TARSIA_TEST_BACKEND (host or cuda), or else the host.
 pub fn backend() -> BackendKind {
     match std::env::var("TARSIA_TEST_BACKEND").as_deref() {
         Err(std::env::VarError::NotPresent) | Ok("host") => BackendKind::Host,
@@ -26,13 +24,13 @@ pub fn backend() -> BackendKind {
     }
 }
 
-/// The reference and the backend under test; the reference first, so that a
-/// fault of the other shows as one of the other.
+/// Returns the reference and the backend under test. The reference is first, so that faults which both have
+/// are reported of the reference.
 pub fn backends() -> [BackendKind; 2] {
     [BackendKind::Reference, backend()]
 }
 
-/// Bytes of workspace that every handle has before anything is prepared.
+/// Returns the bytes of workspace that every handle has from the start.
 pub fn first_workspace(kind: BackendKind) -> usize {
     if kind == BackendKind::Cuda {
         tarsia::facade::ONCE_WORKSPACE_BYTES
@@ -41,8 +39,8 @@ pub fn first_workspace(kind: BackendKind) -> usize {
     }
 }
 
-/// The handle through which arrays are copied. It lives as long as the process,
-/// so that arrays need no handle that outlives them.
+/// Returns the handle through which arrays are copied. It lives as long as the process, so that it outlives
+/// all arrays.
 pub fn memory(kind: BackendKind) -> &'static Session {
     static SESSIONS: [OnceLock<Session>; 3] = [const { OnceLock::new() }; 3];
     let which = match kind {
@@ -54,36 +52,35 @@ pub fn memory(kind: BackendKind) -> &'static Session {
     SESSIONS[which].get_or_init(create)
 }
 
-/// A copy in the backend's memory.
+/// Copies values to the backend's memory.
 pub fn upload<T: Pod>(kind: BackendKind, values: &[T]) -> Array<'static, T> {
     memory(kind).upload(values).expect("there is memory for a test's array")
 }
 
-/// Bytes around every copy: whole cache lines, so that what is aligned to a
-/// line stays so.
+/// Bytes of the guards around every copy: whole cache lines, so that they do not change its alignment.
 const GUARD: usize = 64;
 
-/// Where copies begin. The library asks no more of an array than that it is aligned to its
-/// elements, of complex numbers to their parts; this is the unit below.
+/// Alignment of copies. The library requires arrays to be aligned to their elements, or to the parts of
+/// complex elements; the unit below is the size of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// All at multiples of a cache line.
+    /// All copies begin at a multiple of a cache line.
     Lines,
-    /// All so many units behind one.
+    /// All copies begin this many units behind such a multiple.
     Behind(usize),
-    /// Half of them at one, the others anywhere behind, as this seed says: all of one length alike, so that
-    /// what is run twice gives the same bits.
+    /// Half of the copies begin at such a multiple, the others anywhere behind one, by this seed. Copies of
+    /// one length are placed alike, so that repeated runs give the same bits.
     Anywhere(u64),
 }
 
 thread_local! {
-    /// Where this thread places the copies that it makes.
+    /// Placement of the copies that this thread makes.
     static PLACEMENT: Cell<Placement> = const { Cell::new(Placement::Lines) };
 }
 
-/// Runs a test whose copies are placed so.
+/// Runs a test with this placement of copies.
 pub fn placed<R>(placement: Placement, test: impl FnOnce() -> R) -> R {
-    /// Puts it back, also when the test panics.
+    /// Restores the placement, also if the test panics.
     struct Before(Placement);
     impl Drop for Before {
         fn drop(&mut self) {
@@ -94,7 +91,7 @@ pub fn placed<R>(placement: Placement, test: impl FnOnce() -> R) -> R {
     test()
 }
 
-/// Bytes between a line and a copy of so many elements that are aligned to so many bytes.
+/// Returns the bytes between a multiple of a cache line and a copy of `len` elements with this alignment.
 fn shift(len: usize, align: usize) -> usize {
     let units = match PLACEMENT.get() {
         Placement::Lines => 0,
@@ -112,55 +109,55 @@ fn shift(len: usize, align: usize) -> usize {
     units * align
 }
 
-/// A copy of an array in the backend's memory, with guards around it.
+/// Copy of an array in the backend's memory, with guards around it.
 pub struct Staged<T: Pod> {
-    /// Guard, what the placement adds, elements, guard.
+    /// Guard, bytes that the placement adds, elements, guard.
     bytes: Array<'static, u8>,
-    /// Where the elements begin.
+    /// Position at which the elements begin.
     at: usize,
     len: usize,
     elements: PhantomData<T>,
 }
 
-/// All bits set: −1, or NaN of any type.
+/// Byte of the guards. All bits are set, which is −1 or NaN in any type.
 const GUARDED: u8 = 0xff;
 
 impl<T: Pod> Staged<T> {
-    /// A copy.
+    /// Copies values to the backend's memory.
     pub fn new(kind: BackendKind, values: &[T]) -> Self {
         let at = GUARD + shift(values.len(), align_of::<T>());
         let memory = [&vec![GUARDED; at], bytemuck::cast_slice(values), &[GUARDED; GUARD]].concat();
         Staged { bytes: upload(kind, &memory), at, len: values.len(), elements: PhantomData }
     }
 
-    /// Bytes of elements in the memory.
+    /// Returns the range of bytes of these elements.
     fn bytes_of(&self, range: Range<usize>) -> Range<usize> {
         assert!(range.end <= self.len, "{range:?} of {} elements", self.len);
         self.at + range.start * size_of::<T>()..self.at + range.end * size_of::<T>()
     }
 
-    /// A part of it.
+    /// Borrows a part of the copy.
     pub fn part(&self, range: Range<usize>) -> View<'_, T> {
         self.bytes.part(self.bytes_of(range)).cast()
     }
 
-    /// All of it.
+    /// Borrows the whole copy.
     pub fn view(&self) -> View<'_, T> {
         self.part(0..self.len)
     }
 
-    /// A part of it, to write.
+    /// Borrows a part of the copy mutably.
     pub fn part_mut(&mut self, range: Range<usize>) -> ViewMut<'_, T> {
         let range = self.bytes_of(range);
         self.bytes.part_mut(range).cast()
     }
 
-    /// All of it, to write.
+    /// Borrows the whole copy mutably.
     pub fn view_mut(&mut self) -> ViewMut<'_, T> {
         self.part_mut(0..self.len)
     }
 
-    /// Overwrites the elements with bytes of 0xff, whoever has borrowed them.
+    /// Overwrites the elements with bytes of 0xff, even while they are borrowed.
     pub fn spoil(&self, session: &Session) {
         let view = self.bytes.part(self.bytes_of(0..self.len));
         let bytes = vec![GUARDED; view.len()];
@@ -172,14 +169,14 @@ impl<T: Pod> Staged<T> {
         .unwrap();
     }
 
-    /// The elements; an error if the guards were written.
+    /// Returns the elements; an error if the guards were written.
     pub fn download(&self) -> Result<Vec<T>> {
         let mut values = vec![T::zeroed(); self.len];
         self.take_back(&mut values)?;
         Ok(values)
     }
 
-    /// Copies it back; an error if the guards were written.
+    /// Copies the elements back to `values`; an error if the guards were written.
     pub fn take_back(&self, values: &mut [T]) -> Result<()> {
         let memory = self.bytes.download()?;
         let elements = self.bytes_of(0..self.len);
@@ -193,25 +190,25 @@ impl<T: Pod> Staged<T> {
     }
 }
 
-/// What the library reads: elements somewhere in memory of the test.
+/// Array that the library reads, possibly within larger memory of the test.
 pub trait Operand {
-    /// An element.
+    /// Type of an element.
     type Item: Pod;
-    /// The memory.
+    /// Returns the memory.
     fn memory(&self) -> &[Self::Item];
-    /// The elements in it.
+    /// Returns the range of the elements in it.
     fn range(&self) -> Range<usize> {
         0..self.memory().len()
     }
-    /// A copy of the memory.
+    /// Copies the memory to a backend.
     fn stage(&self, kind: BackendKind) -> Staged<Self::Item> {
         Staged::new(kind, self.memory())
     }
 }
 
-/// What the library writes.
+/// Array that the library writes.
 pub trait OperandMut: Operand {
-    /// The memory.
+    /// Returns the memory.
     fn memory_mut(&mut self) -> &mut [Self::Item];
 }
 
@@ -236,16 +233,16 @@ slices! {
     [const N: usize] [T; N];
 }
 
-/// alpha and beta where the handle's pointer mode says that they are.
+/// alpha and beta in the memory that the handle's pointer mode says.
 pub enum Scalars<S: Pod> {
-    /// Numbers of the host.
+    /// In host memory.
     Host(S, S),
-    /// The backend's memory.
+    /// In the backend's memory.
     Device(Staged<S>),
 }
 
 impl<S: Element> Scalars<S> {
-    /// (alpha, beta) for a call with the handle.
+    /// Stores alpha and beta for a call with the session's handle.
     pub fn new(session: &Session, alpha: S, beta: S) -> Result<Self> {
         Ok(match session.pointer_mode()? {
             PointerMode::Host => Scalars::Host(alpha, beta),
@@ -253,7 +250,7 @@ impl<S: Element> Scalars<S> {
         })
     }
 
-    /// Addresses, valid while this is borrowed.
+    /// Returns the addresses of alpha and beta, which are valid while this is borrowed.
     pub fn addresses(&self) -> [*const libc::c_void; 2] {
         match self {
             Scalars::Host(alpha, beta) => [alpha.address(), beta.address()],
@@ -262,9 +259,9 @@ impl<S: Element> Scalars<S> {
     }
 }
 
-/// The client's calls, with arrays of the test.
+/// Calls of the client with the test's arrays.
 pub trait Staging {
-    /// `tarsiaSpMV`, finished.
+    /// Calls `tarsiaSpMV` and waits for the result.
     fn spmv<S: Element, X: Operand + ?Sized, Y: OperandMut + ?Sized>(
         &self,
         session: &Session,
@@ -277,7 +274,7 @@ pub trait Staging {
         X::Item: Element,
         Y::Item: Element;
 
-    /// `tarsiaSpMM`, finished.
+    /// Calls `tarsiaSpMM` and waits for the result.
     fn spmm<S: Element, X: Value, Y: Value>(
         &self,
         session: &Session,
@@ -288,8 +285,8 @@ pub trait Staging {
     ) -> Result<()>;
 }
 
-/// Runs a call on a copy of what it writes, waits, and copies back, whatever
-/// the call said.
+/// Runs a call on a copy of the array that it writes, waits, and copies the array back, whatever the call
+/// returned.
 pub fn written<Y: OperandMut + ?Sized>(
     session: &Session,
     y: &mut Y,
@@ -297,7 +294,7 @@ pub fn written<Y: OperandMut + ?Sized>(
 ) -> Result<()> {
     let (range, mut staged) = (y.range(), y.stage(session.kind()));
     let result = call(staged.part_mut(range));
-    // A handle that another thread has destroyed in the meantime has waited.
+    // If another thread has destroyed the handle in the meantime, that has waited.
     let waited = if result.is_ok() { session.synchronize() } else { Ok(()) };
     staged.take_back(y.memory_mut())?;
     result.and(waited.or_else(|error| match error.status {

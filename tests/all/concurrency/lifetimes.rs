@@ -1,5 +1,5 @@
-//! What destroy promises: it waits for calls in flight, and afterwards the
-//! library touches nothing of the user's.
+//! Tests of what the destroy functions promise: they wait for calls in flight, and afterwards the library
+//! does not access the user's memory.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,9 +19,8 @@ use crate::common::number::{bits, Numbers};
 use crate::common::pattern::Style;
 use crate::common::staged::{memory, upload, Staging};
 
-/// Threads execute until `destroy` has taken what they need away: every call
-/// gives the right bits or the status `dead`, and none succeeds that starts
-/// after `destroy` has returned.
+/// Threads execute products until `destroy` has destroyed what they need. Every call gives the right bits or
+/// the status `dead`, and none that starts after `destroy` has returned succeeds.
 fn destroy_while_others_execute(dead: Status, destroy: impl Fn(&Plan<'_>, &[Session])) {
     let a = LongRows::new(Style::PLAIN, (2000, 1000), 10_000, 70_000);
     let (x, stored) = (&a.values[..1000], a.store(backend()));
@@ -79,9 +78,9 @@ fn handles_may_be_destroyed_while_others_execute_with_them() {
     });
 }
 
-/// The program may reuse A's memory when destroy has returned, on a device in the order of the streams
-/// that the plan has run on (here the NULL stream): a call that another thread had begun before has
-/// either finished or finds no plan.
+/// The program may reuse A's memory when destroy has returned, on a device in the order of the streams that
+/// the plan has run on (here the NULL stream): a call that another thread had begun before has either
+/// finished or fails since the plan is gone.
 #[test]
 fn nobody_reads_the_matrix_after_its_plan_is_destroyed() {
     const NNZ: usize = 64;
@@ -129,16 +128,16 @@ fn nobody_reads_the_matrix_after_its_plan_is_destroyed() {
     }
 }
 
-/// An allocator that lets calls of the library wait in the middle.
+/// Allocator that makes calls of the library wait in their middle.
 #[derive(Default)]
 struct Gate {
-    /// (somebody waits, it may go on)
+    /// True if a call is waiting, and true if it may go on.
     state: Mutex<(bool, bool)>,
     changed: Condvar,
 }
 
 impl Gate {
-    /// Called by the library: waits until the gate is open.
+    /// Allocation function, which waits until the gate is open.
     unsafe extern "C-unwind" fn allocate(
         gate: *mut c_void,
         bytes: usize,
@@ -176,8 +175,7 @@ impl Gate {
     }
 }
 
-/// While an analysis is in flight, `destroy` of the plan or of the handle must
-/// not return.
+/// Checks that `destroy` of the plan or of the handle does not return while an analysis is in flight.
 fn destroy_waits(destroy: impl Fn(&Session, &Plan<'_>) + Sync) {
     let gate = Gate::default();
     let a = LongRows::<f64>::new(Style::PLAIN, (50, 40), 200, 0);
@@ -199,7 +197,7 @@ fn destroy_waits(destroy: impl Fn(&Session, &Plan<'_>) + Sync) {
             destroy(&session, &plan);
             has_returned.store(true, Ordering::SeqCst);
         });
-        // Long enough for a destroy that does not wait.
+        // Long enough for a destroy that does not wait to return.
         thread::sleep(Duration::from_millis(100));
         let returned_early = has_returned.load(Ordering::SeqCst);
         gate.open();

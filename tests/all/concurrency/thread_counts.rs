@@ -1,5 +1,5 @@
-//! The same bits whatever the number of threads. A process has one number of
-//! threads, so the test runs this executable again, with one test only.
+//! Test that results have the same bits with any number of threads. It runs this executable again with other
+//! numbers of threads, with one test only.
 
 use std::process::Command;
 
@@ -19,7 +19,7 @@ use crate::common::staged::Staging;
 use crate::common::with_types;
 
 const HOST: BackendKind = BackendKind::Host;
-/// What the lines of the child's answer start with.
+/// Beginning of the lines of results in the child's output.
 const LINE: &str = "bits of ";
 
 #[test]
@@ -63,7 +63,7 @@ fn print_bits() {
     }
 }
 
-/// FNV-1a, 64 bits (Fowler, Noll, Vo).
+/// Prints a line with the hash of a result (FNV-1a of Fowler, Noll and Vo, 64 bits).
 fn print(what: &str, types: tarsia::facade::Types, bits: &[u8]) {
     let hash = bits.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)

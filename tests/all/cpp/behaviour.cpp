@@ -1,5 +1,5 @@
-// What tarsia.hpp does beside products: errors and their texts, moves, ends, settings, callbacks,
-// memory.
+// Tests of tarsia.hpp apart from products: errors and their texts, moves, destruction, settings,
+// callbacks, memory.
 //
 // usage: behaviour BACKEND FOLDER
 //
@@ -26,7 +26,7 @@ void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
 
 namespace {
 
-// ---- what the compiler knows ----
+// ---- checks at compile time ----
 
 template <class T>
 constexpr bool isMoveOnly =
@@ -39,11 +39,11 @@ static_assert(isMoveOnly<tarsia::DenseVector> && isMoveOnly<tarsia::ConstDenseVe
 static_assert(isMoveOnly<tarsia::DenseMatrix> && isMoveOnly<tarsia::ConstDenseMatrix>);
 static_assert(isMoveOnly<tarsia::SpMVPlan> && isMoveOnly<tarsia::SpMMPlan> &&
               isMoveOnly<tarsia::SpGEMMPlan>);
-// No plan, and no descriptor, is cut down to what they have in common.
+// Plans and descriptors cannot be sliced to their common base class.
 static_assert(!std::is_constructible_v<tarsia::Plan, tarsia::SpMVPlan> &&
               !std::is_constructible_v<tarsia::AnyDenseVector, tarsia::DenseVector>);
 
-// A descriptor of a temporary would point to nothing.
+// There are no descriptors of temporaries, which would dangle.
 using Vector = std::vector<double>;
 static_assert(std::is_constructible_v<tarsia::DenseVector, Vector &>);
 static_assert(!std::is_constructible_v<tarsia::DenseVector, Vector>);
@@ -52,7 +52,7 @@ static_assert(std::is_constructible_v<tarsia::DenseVector, tarsia::span<double>>
 static_assert(!std::is_constructible_v<tarsia::DenseMatrix, int, int, Vector, tarsiaOrder_t>);
 static_assert(std::is_constructible_v<tarsia::DenseMatrix, int, int, Vector &, tarsiaOrder_t>);
 
-// What a ConstDenseVector describes is not y.
+// A ConstDenseVector cannot be y.
 template <class Y, class = void> struct CanBeY : std::false_type {};
 template <class Y>
 struct CanBeY<Y, std::void_t<decltype(std::declval<const tarsia::SpMVPlan &>().execute(
@@ -113,7 +113,7 @@ void errors(tarsiaBackend_t backend) {
            "");
     THROWS(plan.execute(p.handle, 1.0, tarsia::ConstDenseVector(2, p.x.data()), 0.0, p.vecY),
            "tarsiaSpMV", invalid, "x");
-    // What this header refuses itself.
+    // Errors of the C++ header itself.
     THROWS(plan.execute(p.handle, std::complex<double>(1, 2), p.vecX, 0.0, p.vecY), "tarsiaSpMV",
            invalid, "alpha has an imaginary part");
     const tarsia::DeviceBuffer one(p.handle, std::vector<float>{1});
@@ -157,19 +157,18 @@ void errors(tarsiaBackend_t backend) {
     THROWS(p.x.copyTo(four), "tarsia::DeviceBuffer::copyTo", invalid, "");
     THROWS(tarsia::DeviceBuffer<double>(p.handle, static_cast<std::size_t>(-1)),
            "tarsia::DeviceBuffer", TARSIA_STATUS_ALLOC_FAILED, "more than memory");
-    // A wrong pattern is told where it is.
+    // The error of a wrong pattern names the position.
     const tarsia::DeviceBuffer wrong(p.handle, std::array<int, 3>{0, 2, 7});
     const auto outside = tarsia::ConstSparseMatrix::csr(2, 3, p.offsets, wrong, p.values);
     THROWS(outside.checkPattern(p.handle), "tarsiaCheckSpMat", invalid, "colInd[2] = 7");
     THROWS(tarsia::Handle(TARSIA_BACKEND_HOST, 7), "tarsiaCreateWithBackend", invalid, "device");
     THROWS(tarsia::check(tarsiaSetNumThreads(-1), "my call"), "my call", invalid, "n");
-    // A text that is longer than what the first buffer holds arrives whole: the folder's name is in
-    // it.
+    // A text that is longer than the first buffer is not truncated: it has the folder's name.
     const std::string folder = "/proc/" + std::string(700, 'a');
     THROWS(p.handle.setPlanCache(folder), "tarsiaSetPlanCache", invalid, folder);
 }
 
-// One that was moved from throws, and does not crash.
+// Use of a moved-from object throws and does not crash.
 void moves(tarsiaBackend_t backend) {
     Problem p(backend);
     const auto invalid = TARSIA_STATUS_INVALID_VALUE, none = TARSIA_STATUS_NOT_INITIALIZED;
@@ -220,7 +219,7 @@ void moves(tarsiaBackend_t backend) {
     p.x = std::move(other);
     CHECK(p.x.data() == data && (p.x.toVector() == Vector{1, 10, 100}));
 
-    // Handles: what was made with one knows it where it goes.
+    // Handles: objects that were made with one still know it after a move.
     tarsia::Handle handle(std::move(p.handle));
     THROWS(p.handle.backend(), "tarsiaGetBackend", none, "handle");
     THROWS(p.handle.setStream(nullptr), "tarsiaSetStream", none, "handle");
@@ -233,7 +232,7 @@ void moves(tarsiaBackend_t backend) {
     CHECK(p.handle.backend() == backend);
 }
 
-// Objects end in any order that the header allows, and a wrong one is no crash.
+// Objects may be destroyed in any order that the header allows, and a wrong order does not crash.
 void ends(tarsiaBackend_t backend) {
     // A plan outlives its descriptors and its handle.
     tarsia::Handle later(backend);
@@ -260,8 +259,8 @@ void ends(tarsiaBackend_t backend) {
     CHECK(plan.get() == nullptr);
     THROWS(plan.info(), "tarsiaPlan_getInfo", TARSIA_STATUS_INVALID_VALUE, "plan");
 
-    // A buffer whose handle is gone keeps its memory (the program is wrong), and says so where it
-    // can.
+    // A buffer whose handle was destroyed (an error of the program) leaks its memory, and reports
+    // that if it can.
     tarsia::DeviceBuffer<double> orphan;
     {
         const tarsia::Handle handle(backend);
@@ -269,7 +268,7 @@ void ends(tarsiaBackend_t backend) {
     }
     THROWS(orphan.toVector(), "tarsiaMemcpyToHost", TARSIA_STATUS_NOT_INITIALIZED, "handle");
 
-    // Objects of C code.
+    // Objects created by C code.
     tarsiaHandle_t raw = nullptr;
     tarsia::check(tarsiaCreateWithBackend(&raw, backend, 0), "tarsiaCreateWithBackend");
     const auto adopted = tarsia::Handle::adopt(raw);
@@ -332,7 +331,7 @@ void settings(tarsiaBackend_t backend, const std::string &folder) {
     own.analyze(p.handle);
     CHECK(backend == TARSIA_BACKEND_REFERENCE || own.info().reorder == TARSIA_REORDER_PLAIN_SORT);
 
-    // Decisions go from plan to plan, and through the folder.
+    // Decisions are passed from plan to plan, and through the folder.
     const auto decisions = plan.decisions(p.handle);
     CHECK(!decisions.empty());
     auto next = p.plan();
@@ -354,7 +353,7 @@ void settings(tarsiaBackend_t backend, const std::string &folder) {
           std::string(cached.info().reason).find(folder) != std::string::npos);
     p.handle.setPlanCache(nullptr);
 
-    // A workspace of the program's; too small a one is an error.
+    // The program's own workspace; one that is too small is an error.
     const tarsia::DeviceBuffer<unsigned char> workspace(p.handle, 4096);
     p.handle.setWorkspace(const_cast<unsigned char *>(workspace.data()), workspace.bytes());
     plan.prepare(p.handle);
@@ -376,12 +375,12 @@ void callbacks(tarsiaBackend_t backend) {
     auto plan = p.plan();
     plan.analyze(logged);
     CHECK(!lines.empty() && lines.front().rfind("3 ", 0) == 0);
-    // It goes with the handle, and ends with its replacement.
+    // The logger moves with the handle, and is destroyed when it is replaced.
     tarsia::Handle handle(std::move(logged));
     const auto before = lines.size();
     THROWS(plan.analyze(handle), "tarsiaPlan_analyze", TARSIA_STATUS_INVALID_STATE, "");
     CHECK(lines.size() == before + 1 && lines.back().rfind("1 ", 0) == 0);
-    // What a logger throws goes nowhere.
+    // Exceptions of a logger are discarded.
     int calls = 0;
     handle.setLogger([&](tarsiaLogLevel_t, std::string_view) {
         ++calls;
@@ -392,7 +391,7 @@ void callbacks(tarsiaBackend_t backend) {
     handle.setLogger({});
     THROWS(plan.analyze(handle), "tarsiaPlan_analyze", TARSIA_STATUS_INVALID_STATE, "");
     CHECK(calls == 1);
-    // One handle goes into another that has a logger.
+    // A handle is move-assigned to another one that has a logger.
     tarsia::Handle another(backend);
     another.setLogger([&](tarsiaLogLevel_t, std::string_view) { ++calls; });
     handle = std::move(another);
@@ -426,8 +425,8 @@ void callbacks(tarsiaBackend_t backend) {
     CHECK(given == taken && (taken > 0 || backend == TARSIA_BACKEND_REFERENCE));
 }
 
-// Products call new nowhere, whatever the form of alpha and beta, and leave the pointer mode of C
-// calls.
+// Products do not call operator new, whatever the form of alpha and beta, and keep the pointer mode
+// of C calls.
 void products(tarsiaBackend_t backend) {
     Problem p(backend);
     auto plan = p.plan();
@@ -446,7 +445,7 @@ void products(tarsiaBackend_t backend) {
     tarsiaPointerMode_t mode = TARSIA_POINTER_MODE_HOST;
     tarsia::check(tarsiaGetPointerMode(p.handle.get(), &mode), "tarsiaGetPointerMode");
     CHECK(mode == TARSIA_POINTER_MODE_DEVICE);
-    // A call that fails leaves it, too.
+    // A call that fails keeps it, too.
     THROWS(plan.execute(p.handle, 1.0, p.vecY, 0.0, p.vecY), "tarsiaSpMV",
            TARSIA_STATUS_INVALID_VALUE, "x");
     mode = TARSIA_POINTER_MODE_HOST;

@@ -1,4 +1,4 @@
-// What the programs of this folder share: counted checks, and matrices as plain loops see them.
+// Helpers of the programs in this folder: counted checks, and matrices for plain loops.
 
 #ifndef CHECK_HPP
 #define CHECK_HPP
@@ -25,7 +25,8 @@ inline int checks = 0;
         }                                                                                          \
     } while (false)
 
-// The expression throws a tarsia::Error of this function and status whose text has these words.
+// Checks that the expression throws a tarsia::Error of this function and status whose text has
+// these words.
 #define THROWS(expression, functionName, statusCode, words)                                        \
     do {                                                                                           \
         bool thrown = false;                                                                       \
@@ -53,7 +54,7 @@ inline tarsiaBackend_t backendOf(const std::string &name) {
 template <class T> struct RealOf { using type = T; };
 template <class T> struct RealOf<std::complex<T>> { using type = T; };
 
-// A number with a full mantissa, both parts where it is complex.
+// Returns a random number with a full mantissa, in both parts if it is complex.
 template <class T> T number(std::mt19937_64 &random) {
     std::uniform_real_distribution<typename RealOf<T>::type> part(-1, 1);
     if constexpr (std::is_floating_point_v<T>)
@@ -78,7 +79,7 @@ template <class T> std::vector<T> numbers(std::size_t count, std::mt19937_64 &ra
     return all;
 }
 
-// A matrix with all its zeros, by rows.
+// Dense matrix in row-major order.
 template <class T> struct Dense {
     std::int64_t rows, cols;
     std::vector<T> values;
@@ -88,7 +89,7 @@ template <class T> struct Dense {
     const T &at(std::int64_t i, std::int64_t j) const {
         return values[static_cast<std::size_t>(i * cols + j)];
     }
-    // op(this).
+    // Returns op(this).
     Dense op(tarsiaOperation_t operation) const {
         if (operation == TARSIA_OPERATION_NON_TRANSPOSE)
             return *this;
@@ -110,7 +111,7 @@ template <class T> Dense<T> product(const Dense<T> &a, const Dense<T> &b) {
     return c;
 }
 
-// About one entry in four, and a row without any.
+// Returns a random matrix with about a quarter of its elements nonzero, and an empty row.
 template <class T> Dense<T> sparse(std::int64_t rows, std::int64_t cols, std::mt19937_64 &random) {
     Dense<T> a(rows, cols);
     for (std::int64_t i = 0; i < rows; ++i)
@@ -120,7 +121,7 @@ template <class T> Dense<T> sparse(std::int64_t rows, std::int64_t cols, std::mt
     return a;
 }
 
-// The entries that are not 0, by rows or by columns.
+// CSR or CSC arrays of the elements that are not 0.
 template <class Index, class T> struct Compressed {
     std::vector<Index> offsets, indices;
     std::vector<T> values;
@@ -138,7 +139,7 @@ template <class Index, class T> struct Compressed {
     }
 };
 
-// Numbers of some hundred roundings apart at the most: sums here have some ten terms.
+// Returns whether numbers differ by some hundred roundings at most; sums here have some ten terms.
 template <class T> bool near(const std::vector<T> &found, const std::vector<T> &expected) {
     if (found.size() != expected.size())
         return false;

@@ -1,5 +1,5 @@
-// The products of tarsia.hpp against plain loops: value types, formats, operations, scalars in host
-// and device memory.
+// Tests of the products of tarsia.hpp against plain loops: value types, formats, operations,
+// scalars in host and device memory.
 //
 // usage: products BACKEND
 
@@ -13,7 +13,7 @@ constexpr std::array<tarsiaOperation_t, 3> operations = {TARSIA_OPERATION_NON_TR
                                                          TARSIA_OPERATION_TRANSPOSE,
                                                          TARSIA_OPERATION_CONJUGATE_TRANSPOSE};
 
-// alpha a + beta b.
+// Returns alpha a + beta b.
 template <class T>
 std::vector<T> combine(T alpha, const std::vector<T> &a, T beta, const std::vector<T> &b) {
     std::vector<T> out(a.size());
@@ -50,7 +50,7 @@ void spmv(const tarsia::Handle &handle, const tarsia::AnySparseMatrix &matA, con
         const tarsia::DeviceScalar deviceAlpha(dAlpha.data()), deviceBeta(dAlpha.data() + 1);
         plan.execute(handle, deviceAlpha, vecX, deviceBeta, vecY);
         CHECK(near(dY.toVector(), expected));
-        // The handle reads alpha and beta of C calls where it did before.
+        // The pointer mode of C calls is unchanged.
         tarsiaPointerMode_t mode = TARSIA_POINTER_MODE_DEVICE;
         tarsia::check(tarsiaGetPointerMode(handle.get(), &mode), "tarsiaGetPointerMode");
         CHECK(mode == TARSIA_POINTER_MODE_HOST);
@@ -73,7 +73,7 @@ void spmv(const tarsia::Handle &handle, const tarsia::AnySparseMatrix &matA, con
     }
 }
 
-// B by rows, C by columns with room between its columns.
+// SpMM with B in row-major order, and C in column-major order with padding between its columns.
 template <class T>
 void spmm(const tarsia::Handle &handle, const tarsia::AnySparseMatrix &matA, const Dense<T> &a,
           std::mt19937_64 &random) {
@@ -149,7 +149,7 @@ void products(const tarsia::Handle &handle, std::int64_t m, std::int64_t n, std:
     spmv(handle, csc, a, random);
     spmm(handle, csc, a, random);
 
-    // Backwards, and the first entry in two halves.
+    // COO in reverse order, with the first entry stored as two halves.
     std::vector<Index> cooRows, cooCols;
     std::vector<T> cooValues;
     for (std::int64_t i = m; i-- > 0;)
@@ -166,7 +166,7 @@ void products(const tarsia::Handle &handle, std::int64_t m, std::int64_t n, std:
     spmv(handle, coo, a, random);
     spmm(handle, coo, a, random);
 
-    // A full matrix of blocks of 2 x 1, by columns inside.
+    // BSR with all blocks of 2 x 1, in column-major order inside.
     Dense<T> full(2 * 5, 3);
     full.values = numbers<T>(full.values.size(), random);
     std::vector<Index> blockOffsets{0}, blockCols;
@@ -186,7 +186,7 @@ void products(const tarsia::Handle &handle, std::int64_t m, std::int64_t n, std:
     spmv(handle, bsr, full, random);
 }
 
-// C = alpha A B, its values again with other values of A and B, and through tiles.
+// C = alpha A B, then with new values of A and B, and with matrices in tiles.
 template <class T> void spgemm(const tarsia::Handle &handle, std::uint64_t seed) {
     std::mt19937_64 random(seed);
     const Dense<T> a = sparse<T>(20, 15, random), b = sparse<T>(20, 12, random);
@@ -208,7 +208,7 @@ template <class T> void spgemm(const tarsia::Handle &handle, std::uint64_t seed)
     tarsia::DeviceBuffer<T> values(handle, nnz);
     const auto matC = tarsia::SparseMatrix::csr(15, 12, offsets, indices, values);
 
-    // C in full, 0 where there is no entry.
+    // Returns C as a dense matrix.
     const auto result = [&] {
         Dense<T> c(15, 12);
         const auto o = offsets.toVector(), i = indices.toVector();
@@ -251,7 +251,7 @@ template <class T> void spgemm(const tarsia::Handle &handle, std::uint64_t seed)
     THROWS(plan.updateValues(handle, vB2, vB2), "tarsia::SpGEMMPlan::updateValues",
            TARSIA_STATUS_INVALID_VALUE, "valuesA: ");
 
-    // Rows of C in an order of the library's.
+    // Rows of C may be unsorted.
     CHECK(matC.sorted());
     tarsia::SpGEMMPlan unsorted(handle, TARSIA_OPERATION_TRANSPOSE, TARSIA_OPERATION_NON_TRANSPOSE,
                                 matA, matB);
@@ -265,7 +265,7 @@ template <class T> void spgemm(const tarsia::Handle &handle, std::uint64_t seed)
     const bool isSorted = matC.checkPattern(handle).sorted;
     CHECK(matC.sorted() == isSorted);
 
-    // A and B in tiles, C in tiles, and out of them.
+    // A, B and C in tiles, and conversion of C to CSR.
     const auto tileA = tarsia::SparseMatrix::tile(handle, 20, 15, tarsia::dataTypeOf<T>);
     const auto tileB = tarsia::SparseMatrix::tile(handle, 20, 12, tarsia::dataTypeOf<T>);
     const auto tileC = tarsia::SparseMatrix::tile(handle, 15, 12, tarsia::dataTypeOf<T>);
@@ -286,7 +286,7 @@ template <class T> void spgemm(const tarsia::Handle &handle, std::uint64_t seed)
     CHECK(near(result(), expected(alpha, T(2), T(1))));
 }
 
-// A type of this program with the representation of IEEE's half.
+// This program's own type with the representation of an IEEE half.
 struct MyHalf {
     std::uint16_t bits;
 };
@@ -353,7 +353,7 @@ void mixed(const tarsia::Handle &handle) {
                           tarsia::dataTypeOf<float>, TARSIA_COMPUTE_TF32, TARSIA_SPMM_ALG_SMAT);
     tf32.setBlockDims(16, 8);
     tf32.analyze(handle);
-    // alpha in 32 bits is what a compute type of 32 bits takes from the device.
+    // With a compute type of 32 bits, alpha on the device must have 32 bits.
     const tarsia::DeviceBuffer wide(handle, std::vector<double>{1.0, 0.0});
     const tarsia::DeviceScalar one(wide.data()), zero(wide.data() + 1);
     THROWS(pedantic.execute(handle, one, vecX, zero, vecY), "tarsiaSpMV",

@@ -1,6 +1,5 @@
-//! Stream capture and graphs. While a stream is captured no thread of the
-//! process may wait for the device, so these tests run one by one in a process
-//! of their own.
+//! Tests of stream capture and graphs. While a stream is captured, no thread of the process may wait for the
+//! device, so these tests run one by one in a process of their own.
 
 use client::{Array, View};
 use tarsia::capi::memory::tarsiaMemcpyToDevice;
@@ -18,7 +17,7 @@ fn captures_in_a_process_of_their_own() {
     run_alone(concat!(module_path!(), "::alone"), 18);
 }
 
-/// Captures what `enqueue` does and makes a graph of it.
+/// Captures the work that `enqueue` enqueues, and makes a graph of it.
 fn capture(lane: &Lane, enqueue: impl FnOnce()) -> Graph {
     Graph::begin(&lane.stream).unwrap();
     enqueue();
@@ -33,7 +32,7 @@ fn overwrite<V: Element>(session: &Session, place: View<'_, V>, values: &[V]) {
     check(unsafe { tarsiaMemcpyToDevice(session.raw(), dst, src, size_of_val(values)) }).unwrap();
 }
 
-/// How often a graph is replayed.
+/// Number of replays of a graph.
 const REPLAYS: u64 = 1000;
 const ROWS: usize = 300;
 const COLS: usize = 200;
@@ -87,13 +86,13 @@ mod alone {
         assert!(y.download().unwrap().iter().all(|y| y.is_nan()), "captured work has run");
         graph.launch(&lane.stream).unwrap();
         all_close::<F64>(CUDA, y.download().unwrap(), &problem.times(&x)).unwrap();
-        // What was refused is possible now.
+        // The call that was refused during the capture succeeds now.
         new.analyze(session).unwrap();
         assert!(product.symbolic(session).unwrap() > 0);
         session.check_sparse(&a).unwrap();
         drop(graph);
 
-        // Nothing waits for the device when a plan is destroyed, so that no capture minds.
+        // Destroying a plan does not wait for the device, so it does not disturb a capture.
         let other = spmv_plan::<F64>(session, &stored, Effort::Default);
         other.run_spmv(session, 1.0, &device_x, 0.0, &mut y).unwrap();
         y.write(0, &[f64::NAN; ROWS]).unwrap();
@@ -105,7 +104,7 @@ mod alone {
         all_close::<F64>(CUDA, y.download().unwrap(), &problem.times(&x)).unwrap();
     }
 
-    /// Graphs keep the memory of plans and handles that they have captured.
+    /// Graphs keep the memory of plans and handles whose work they have captured.
     #[test]
     #[ignore = "captures need a process of their own"]
     fn graphs_outlive_plans_and_handles() {
@@ -123,7 +122,7 @@ mod alone {
             capture(&lane, || plan.run_spmv(&lane.session, 1.0, &device_x, 0.0, &mut y).unwrap())
         };
         for round in 0..20 {
-            // Memory that was given back would be in these by now.
+            // These arrays would reuse memory that was freed too early.
             let sizes = [1_000, 5_000, 20_000, 80_000, 500_000];
             let others: Vec<_> =
                 sizes.iter().map(|&size| keeper.session.upload(&vec![f64::NAN; size]).unwrap()).collect();
@@ -134,7 +133,7 @@ mod alone {
             drop(others);
         }
 
-        // Memory of the user's functions cannot be kept: destroying waits for its turn.
+        // Memory from the user's functions cannot be kept: destruction waits until it is no longer used.
         let heap = Heap::new(CUDA);
         {
             let lane = Lane::new();
@@ -214,8 +213,8 @@ mod alone {
         }
     }
 
-    /// Values that are read in place, by plans that read columns where they are, and that keep columns of 16 bits:
-    /// the small matrix is too small for them, the other large enough.
+    /// Values that are read in place, by plans that also read columns in place (the small matrix), and by
+    /// plans that keep 16-bit columns (the large one).
     #[test]
     #[ignore = "captures need a process of their own"]
     fn spmv_with_values_in_place() {
@@ -272,8 +271,9 @@ mod alone {
         }
     }
 
-    /// Without analysis, too: with the user's workspace in the first call of the process, which loads the kernels,
-    /// and with the handle's own once it is there. With rows in parts, B and C by rows and by columns.
+    /// Products without a plan, in the first call of the process, which loads the kernels, with the user's
+    /// workspace, and with the handle's own workspace once there is one. Some rows are split, and B and C are
+    /// row-major and column-major.
     #[test]
     #[ignore = "captures need a process of their own"]
     fn spmm_without_a_plan() {
@@ -294,7 +294,8 @@ mod alone {
             let lent = (order == Order::Row)
                 .then(|| crate::common::raw::UserWorkspace::new(session, 128 << 20).unwrap());
             if order == Order::Col {
-                // The first call of a size brings the workspace for copies, which a capture cannot.
+                // The first call of a size allocates the workspace for copies, which is not possible in a
+                // capture.
                 Graph::begin(&lane.stream).unwrap();
                 let error = multiply().unwrap_err();
                 Graph::end(&lane.stream).unwrap();
@@ -324,7 +325,7 @@ mod alone {
         }
     }
 
-    /// Checked calls read the arrays at once, beside the capture, which stays valid.
+    /// Calls with checks read the arrays at once, outside of the capture, which stays valid.
     #[test]
     #[ignore = "captures need a process of their own"]
     fn checks_inside_a_capture() {
@@ -375,8 +376,7 @@ mod alone {
         let mut numeric = || {
             plan.numeric_csr(session, 1.0, (100, 90), &mut offsets, &mut indices, &mut values, base).unwrap();
         };
-        // The first numeric phase keeps the pattern; from the second on it may
-        // be captured.
+        // The first numeric phase stores the pattern; later ones may be captured.
         numeric();
         let graph = capture(&lane, || {
             let new = a_values.part(0..a_values.len()).as_ptr();
@@ -399,7 +399,7 @@ mod alone {
         drop(graph);
     }
 
-    /// The same of every product; a numeric phase of SpGEMM, too.
+    /// New values and products in one graph, for every product, numeric phases of SpGEMM included.
     #[test]
     #[ignore = "captures need a process of their own"]
     fn checks_of_every_product_inside_a_capture() {
@@ -410,7 +410,7 @@ mod alone {
         let session = &lane.session;
         session.set_checks(true).unwrap();
         for (round, product) in world.products().into_iter().enumerate() {
-            // What the product before has left.
+            // Undoes the effects of the product before.
             overwrite(session, world.stored.values(), &world.a.values);
             let what = product.name;
             let plan = (product.plan)(session);
@@ -437,7 +437,7 @@ mod alone {
         }
     }
 
-    /// A plan with values in place is captured once: each replay has the values that are there then.
+    /// A plan with values in place is captured once; each replay uses the present values.
     #[test]
     #[ignore = "captures need a process of their own"]
     fn values_in_place_that_are_overwritten() {
@@ -478,7 +478,7 @@ mod alone {
         drop(graph);
     }
 
-    /// Results that are apart from what beta scales.
+    /// Products whose result is not the operand that beta scales.
     #[test]
     #[ignore = "captures need a process of their own"]
     fn separate_outputs() {
@@ -514,13 +514,14 @@ mod alone {
             all_close::<F64>(CUDA, z.download().unwrap(), &expected(problem.times(&new_b[..COLS]))).unwrap();
             let sums = dense_product(&problem.factor(), (ROWS, n), |k, j| new_b[k * n + j]);
             all_close::<F64>(CUDA, d.download().unwrap(), &expected(sums)).unwrap();
-            // What is only read stays.
+            // Operands that are only read do not change.
             assert!(added.download().unwrap() == new_c, "C or y was written");
         }
         drop(graph);
     }
 
-    /// A graph keeps tiles whose plan and matrices are gone; while there is one, a plan takes no others.
+    /// A graph keeps tiles whose plan and matrices are destroyed; while it exists, a plan refuses other
+    /// tiles.
     #[test]
     #[ignore = "captures need a process of their own"]
     fn graphs_outlive_matrices_in_tiles() {
@@ -541,7 +542,7 @@ mod alone {
                 graph
             };
             for round in 0..20 {
-                // Memory that was given back would be in these by now.
+                // These arrays would reuse memory that was freed too early.
                 let sizes = [1_000, 5_000, 20_000, 80_000, 500_000];
                 let others: Vec<_> =
                     sizes.iter().map(|&size| keeper.session.upload(&vec![f64::NAN; size]).unwrap()).collect();
@@ -575,8 +576,8 @@ mod alone {
         all_close::<F64>(CUDA, result.download().unwrap(), &expected).unwrap();
     }
 
-    /// Tiles in memory of the user's functions, which cannot be kept for a graph: their plan stays until the graph
-    /// is gone, whether it or their matrix is the last that has them, and all memory goes back after that.
+    /// Tiles in memory from the user's functions cannot be kept for a graph: they stay until the graph is
+    /// destroyed, whether the plan or the matrix is their last owner, and all memory is freed after that.
     #[test]
     #[ignore = "captures need a process of their own"]
     fn graphs_keep_plans_of_tiles_in_a_users_memory() {

@@ -1,9 +1,9 @@
-//! Work in flight: nothing that gives memory back waits for it, and streams wait for each other where one
-//! changes what the other reads. A stream is held by work that is not done before the test says so; a call
-//! that waits for the stream finds that it has opened by itself after [`Gate::PATIENCE`].
+//! Tests with work in flight: calls that free memory do not wait for it, and streams wait for each other if
+//! one changes what the other reads. A stream is blocked by work that the test ends; if a call waits for the
+//! stream, this work ends by itself after [`Gate::PATIENCE`], which the test notices.
 //!
-//! The tests run one by one in a process of their own: where another thread of the process makes the driver wait for
-//! the device, as the first launch of a kernel does, calls of these tests wait for that thread.
+//! The tests run one by one in a process of their own: if another thread of the process made the driver wait
+//! for the device, as the first launch of a kernel does, calls of these tests would wait for that thread.
 
 use client::Array;
 use libc::c_void;
@@ -22,19 +22,19 @@ fn nothing_waits_in_a_process_of_its_own() {
 
 const ROWS: usize = 3000;
 const COLS: usize = 2000;
-/// Elements of arrays that may get memory which was given back.
+/// Lengths of arrays that may reuse freed memory.
 const SIZES: [usize; 6] = [500, 2_000, 8_000, 30_000, 100_000, 400_000];
 
 fn problem() -> Problem<f64> {
     Problem::new((ROWS, COLS), 30_000, 1500)
 }
 
-/// One call of everything that the tests call while a stream is held: the driver loads kernels when they are
-/// first needed, and waits for the device then.
+/// Makes every call once that the tests make while a stream is blocked: the driver loads kernels when they
+/// are first needed, and waits for the device then.
 fn warm_up(problem: &Problem<f64>, stored: &Stored<f64>) {
     let lane = Lane::new();
     let values = lane.session.upload(&problem.values).unwrap();
-    // The driver takes memory for copies of this size, too.
+    // The driver also allocates memory for copies of this size.
     drop(SIZES.map(|size| lane.session.upload(&vec![f64::NAN; size]).unwrap()));
     for effort in [Effort::Quick, Effort::Default] {
         let plan = spmv_plan::<F64>(&lane.session, stored, effort);
@@ -46,8 +46,8 @@ fn warm_up(problem: &Problem<f64>, stored: &Stored<f64>) {
     }
 }
 
-/// Plans, handles, memory and streams go while work that uses them waits; the work gets what it needs, and
-/// others work on.
+/// Plans, handles, memory and streams are destroyed while work that uses them is waiting. This work
+/// completes, and other work continues.
 #[test]
 #[ignore = "the test above runs it, in a process of its own"]
 fn destroying_waits_for_no_work() {
@@ -75,10 +75,10 @@ fn destroying_waits_for_no_work() {
         let Lane { session, stream } = held;
         drop(session);
         held_by("Destroy");
-        // The driver lets its work come to its end.
+        // The driver completes the work of the stream.
         drop(stream);
         held_by("cuStreamDestroy");
-        // What was given back may be in other hands when its work is done, and not before.
+        // Freed memory may be reused only after the work that uses it.
         let others: Vec<_> =
             SIZES.iter().map(|&size| keeper.session.upload(&vec![f64::NAN; size]).unwrap()).collect();
         held_by("Malloc and MemcpyToDevice");
@@ -97,13 +97,13 @@ fn destroying_waits_for_no_work() {
     }
 }
 
-/// A plan, and what `let_go` destroys after it, go while a product waits on a stream of theirs.
+/// Destroys a plan, and what `let_go` destroys after it, while a product waits on a stream of theirs.
 fn is_destroyed_while_it_works(world: &World, product: &Product<'_>, let_go: impl Fn()) {
     let keeper = Lane::new();
     let expected = (product.expected)(&world.a.values);
     let result = || keeper.session.upload(&vec![f64::NAN; expected.len()]).unwrap();
     let others = || SIZES.map(|size| keeper.session.upload(&vec![f64::NAN; size]).unwrap());
-    // Kernels are loaded, and memory is taken, when they are first needed.
+    // Kernels are loaded and memory is allocated when they are first needed.
     {
         let lane = Lane::new();
         let (plan, mut first) = ((product.plan)(&lane.session), result());
@@ -127,8 +127,8 @@ fn is_destroyed_while_it_works(world: &World, product: &Product<'_>, let_go: imp
     let Lane { session, stream } = held;
     drop(session);
     held_by("Destroy");
-    // The stream lives until the work is done: cuStreamDestroy, the driver's own call, waits for some products.
-    // Memory that was given back too early would be in these.
+    // The stream lives until the work is done: cuStreamDestroy, the driver's own call, waits for some
+    // products. These arrays would reuse memory that was freed too early.
     let others = others();
     held_by("Malloc and MemcpyToDevice");
     assert!(found.download().unwrap().iter().all(|value| value.is_nan()), "{name}: the stream was not held");
@@ -151,7 +151,7 @@ fn destroying_plans_of_every_product_waits_for_no_work() {
     }
 }
 
-/// Tiles have several owners: the plan is the last of them, or their matrix is, which is destroyed after it.
+/// Tiles have several owners, of which the last may be the plan, or the matrix, if that is destroyed later.
 #[test]
 #[ignore = "the test above runs it, in a process of its own"]
 fn destroying_plans_and_matrices_in_tiles_waits_for_no_work() {
@@ -165,7 +165,7 @@ fn destroying_plans_and_matrices_in_tiles_waits_for_no_work() {
     }
 }
 
-/// Until the result is there; its stream is gone.
+/// Waits until the result is there; its stream has been destroyed.
 fn wait_for(y: &Array<'_, f64>) {
     let start = std::time::Instant::now();
     while y.download().unwrap().iter().any(|y| y.is_nan()) {
@@ -173,7 +173,7 @@ fn wait_for(y: &Array<'_, f64>) {
     }
 }
 
-/// An allocator that never uses memory again, and remembers on which stream it may.
+/// Allocator that never reuses memory, and records the stream with which it was freed.
 #[derive(Default)]
 struct Freed {
     state: std::sync::Mutex<Vec<(usize, usize, usize)>>,
@@ -208,7 +208,7 @@ impl Freed {
     }
 }
 
-/// Memory of the user's functions goes back at once, on a stream that waits.
+/// Memory from the user's functions is freed at once, with a stream that is made to wait.
 #[test]
 #[ignore = "the test above runs it, in a process of its own"]
 fn a_users_memory_goes_back_in_order() {
@@ -233,7 +233,7 @@ fn a_users_memory_goes_back_in_order() {
     assert!(!all.is_empty(), "the memory was not given back");
     for &(address, bytes, stream) in &all {
         assert_eq!(stream, owner.stream.address().value());
-        // That stream has to wait, so that this comes behind the product.
+        // That stream has to wait, so that this write comes after the product.
         // SAFETY: the plan had it and has let go of it.
         unsafe { fill(&owner.stream, address, bytes).unwrap() };
     }
@@ -244,8 +244,8 @@ fn a_users_memory_goes_back_in_order() {
     all_close::<F64>(CUDA, y.download().unwrap(), &problem.times(&x)).unwrap();
 }
 
-/// A handle that goes to another stream takes its workspace along: its next product begins after the last one on the
-/// stream before, which has the workspace still.
+/// A handle that changes its stream keeps its workspace: its next product begins after the last one on the
+/// previous stream, which still uses the workspace.
 #[test]
 #[ignore = "the test above runs it, in a process of its own"]
 fn a_handles_workspace_goes_from_stream_to_stream_in_order() {
@@ -327,8 +327,8 @@ fn new_values_are_in_order_with_products_of_other_streams() {
     }
 }
 
-/// The same of every product. A numeric phase of SpGEMM changes the plan, so that it is in order with all that
-/// was enqueued before it.
+/// New values and products on different streams, for every product. A numeric phase of SpGEMM changes the
+/// plan, so it comes after all that was enqueued before it.
 #[test]
 #[ignore = "the test above runs it, in a process of its own"]
 fn new_values_are_in_order_with_every_product_of_other_streams() {

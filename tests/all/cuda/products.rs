@@ -1,4 +1,5 @@
-//! Every product as tests of streams and graphs see it: how its plan is made, what enqueues it, and what it gives.
+//! Products for the tests of streams and graphs: functions that create the plan, enqueue the product, and
+//! compute the expected result.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,41 +15,42 @@ const COLS: usize = 700;
 /// Columns of B and C of SpMM.
 const N_DENSE: usize = 9;
 
-/// Enqueues a product into an array of its results.
+/// Function that enqueues a product with this array for the result.
 type Enqueue<'a> = Box<dyn Fn(&Session, &Plan<'a>, &mut Array<'_, f64>) -> tarsia::facade::Result<()> + 'a>;
 
-/// Gives the expected result of a product for values of A.
+/// Function that returns the expected result of a product for these values of A.
 type Expected<'a> = Box<dyn Fn(&[f64]) -> Vec<Sum<f64>> + 'a>;
 
-/// A product that a plan computes.
+/// Product that a plan computes.
 pub struct Product<'a> {
     pub name: &'static str,
-    /// A plan that is analyzed, with value updates, and ready for [`Self::enqueue`] to do nothing else.
+    /// Function that creates a plan with value updates, analyzed and warmed up so that [`Self::enqueue`] only
+    /// enqueues.
     pub plan: Box<dyn Fn(&Session) -> Plan<'a> + 'a>,
     run: Enqueue<'a>,
-    /// The expected result of the product with these values of A.
+    /// Function that returns the expected result for these values of A.
     pub expected: Expected<'a>,
 }
 
 impl<'a> Product<'a> {
-    /// Enqueues it.
+    /// Enqueues the product, which must succeed.
     pub fn enqueue(&self, session: &Session, plan: &Plan<'a>, result: &mut Array<'_, f64>) {
         (self.run)(session, plan, result).unwrap_or_else(|error| panic!("{}: {error}", self.name));
     }
 
-    /// The error of a call that is refused.
+    /// Enqueues the product, which must fail, and returns the error.
     pub fn refused(&self, session: &Session, plan: &Plan<'a>, result: &mut Array<'_, f64>) -> Error {
         (self.run)(session, plan, result).expect_err(self.name)
     }
 }
 
-/// The matrices.
+/// Matrices of all products.
 pub struct World {
     pub a: Problem<f64>,
     b: Problem<f64>,
     pub stored: Stored<f64>,
     b_stored: Stored<f64>,
-    /// B of SpMM, by rows, or x.
+    /// B of SpMM in row-major order, or x.
     dense: Vec<f64>,
     on_device: Array<'static, f64>,
 }
@@ -63,7 +65,7 @@ impl World {
         World { a, b, stored, b_stored, dense, on_device }
     }
 
-    /// All products whose values change by tarsiaPlan_updateValues.
+    /// Returns all products whose values change by tarsiaPlan_updateValues.
     pub fn products(&self) -> Vec<Product<'_>> {
         let spgemm = [("SpGEMM hash", SpgemmAlg::Hash), ("SpGEMM tile", SpgemmAlg::Tile)];
         let mut out =
@@ -116,8 +118,9 @@ impl World {
         })
     }
 
-    /// A and B in tiles, which are made with the plan. The plan's descriptors go at once where it is `alone`; else
-    /// the answer's second part has those of the last plan until it is told to let them go.
+    /// Returns the product of A and B in tiles, which are made with the plan. If `alone`, the plan's
+    /// descriptors are destroyed at once; otherwise the second result keeps those of the last plan until it
+    /// is cleared.
     pub fn of_tiles(&self, alone: bool) -> (Product<'_>, Rc<RefCell<Vec<Sparse<'static>>>>) {
         let kept = Rc::<RefCell<Vec<Sparse<'static>>>>::default();
         let keep = Rc::clone(&kept);
@@ -131,7 +134,7 @@ impl World {
             let plan =
                 Plan::spgemm(session, (N, N), &tiles[0], &tiles[1], F64::TYPES.compute, SpgemmAlg::Tile)
                     .unwrap();
-            // Analysis takes what is in them then.
+            // Analysis uses the values that the tiles have then.
             plan.set_value_updates(true).unwrap();
             plan.analyze(session).unwrap();
             keep.borrow_mut().clear();
@@ -167,7 +170,7 @@ impl World {
                     plan.analyze(session).unwrap();
                 }
                 assert_eq!(plan.symbolic(session).unwrap() as usize, nnz);
-                // The first numeric phase keeps what those after it need.
+                // The first numeric phase stores what later ones need.
                 let mut values = session.upload(&vec![f64::NAN; nnz]).unwrap();
                 first(session, &plan, &mut values).unwrap();
                 session.synchronize().unwrap();

@@ -1,5 +1,5 @@
-//! A folder that keeps decisions: the next plan of the same problem is built without choosing anew,
-//! whatever is wrong with the folder costs no product.
+//! Tests of the plan cache, a folder that keeps decisions: the next plan of the same problem is built without
+//! choosing again, and products succeed whatever is wrong with the folder.
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -36,7 +36,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
-/// A plan that is analyzed, its reason, and the bits of its product.
+/// Analyzes a plan, and returns the reason of its choice and the bits of its product.
 fn run(session: &Session, stored: &Stored, product: Product) -> (String, Vec<u64>) {
     let sparse = stored.sparse();
     let plan = product.plan(session, &sparse).unwrap();
@@ -102,7 +102,7 @@ fn what_decisions_depend_on_has_a_file_of_its_own() {
         is_new(product.plan(&session, &sparse).unwrap(), "deterministic mode");
         session.set_deterministic(false).unwrap();
 
-        // Decisions that were given come first, and without a folder nothing is kept.
+        // Decisions that were passed to the plan take precedence, and without a folder nothing is kept.
         let first = product.plan(&session, &sparse).unwrap();
         first.analyze(&session).unwrap();
         assert!(reason(&first).starts_with(FROM_CACHE));
@@ -153,7 +153,7 @@ fn folders_that_cannot_be_used() {
             assert_eq!(error.status, Status::InvalidValue);
             assert!(error.message.starts_with("folder: "), "{error}");
         }
-        // One that goes away: products as without it, and the reason says so.
+        // A folder that is removed: products are as without it, and the reason says so.
         let stored = Stored::new(kind, &gallery::banded(60, 3, 7).unwrap());
         let below = folder.path().join("below");
         let session = session_with(kind, &below);
@@ -179,7 +179,7 @@ fn threads_share_a_folder() {
     }
 }
 
-/// What a user has elsewhere, which nothing may change.
+/// Contents of the user's file elsewhere, which must not change.
 const PRECIOUS: &[u8] = b"what a user has elsewhere";
 
 unsafe extern "C-unwind" fn keep_line(ctx: *mut c_void, _: tarsiaLogLevel_t, message: *const c_char) {
@@ -188,7 +188,7 @@ unsafe extern "C-unwind" fn keep_line(ctx: *mut c_void, _: tarsiaLogLevel_t, mes
     lines.lock().unwrap().push(text.to_str().unwrap().to_string());
 }
 
-/// A run with a handle of its own, and the lines that it logs but for the one of what analysis chose.
+/// Runs with a handle of its own; also returns the lines that it logs, except the one with analysis's choice.
 fn run_logged(kind: BackendKind, folder: &Path, stored: &Stored) -> (String, Vec<u64>, Vec<String>) {
     let session = session_with(kind, folder);
     let lines = Mutex::new(Vec::<String>::new());
@@ -209,8 +209,8 @@ fn what_somebody_put_in_place_of_a_file_is_not_used() {
     alone::run(module_path!(), "planted");
 }
 
-/// Each of these is as if there was no file, but for one warning, and the file is written again; what a
-/// link points to stays as it was.
+/// Each of these files is treated as missing, with one warning, and is written again; the target of a link
+/// does not change.
 #[test]
 #[ignore = "the test above runs it, in a process of its own"]
 fn planted() {
@@ -252,7 +252,7 @@ fn planted() {
                 assert!(text.contains("not in the plan cache: "), "{kind:?}: {text}");
                 fs::remove_dir(&file).unwrap();
             }
-            // Nothing unfinished is left, and the next run finds what this one wrote.
+            // No unfinished files are left, and the next run finds what this one wrote.
             if what != "a folder" {
                 assert!(fs::symlink_metadata(&file).unwrap().is_file(), "{kind:?}, {what}");
                 assert_eq!(files(folder.path()), std::slice::from_ref(&file), "{kind:?}, {what}");
@@ -269,8 +269,8 @@ fn names_of_unfinished_files_cannot_be_taken() {
     alone::run(module_path!(), "planted_unfinished");
 }
 
-/// In a process of its own, whose counters begin at 0: links at the names that an earlier version gave to
-/// the files that it had not finished yet, which are made of the process's number and a counter.
+/// Links at the names that an earlier version gave to unfinished files, which consist of the process's number
+/// and a counter. It runs in a process of its own, whose counters begin at 0.
 #[test]
 #[ignore = "the test above runs it, in a process of its own"]
 fn planted_unfinished() {
@@ -290,8 +290,8 @@ fn planted_unfinished() {
     }
 }
 
-/// A process that ended in the midst of writing leaves a file, which a later handle removes, but not one
-/// that another process may be writing now.
+/// A later handle removes the file of a process that ended while it was writing, but not one that another
+/// process may be writing now.
 #[test]
 fn unfinished_files_of_long_ago_are_removed() {
     let folder = tempfile::tempdir().unwrap();
@@ -309,7 +309,7 @@ fn unfinished_files_of_long_ago_are_removed() {
     }
 }
 
-/// Bytes of a file in [`write_and_read`].
+/// Returns the bytes of a file in [`write_and_read`].
 fn payload(number: u64) -> Vec<u8> {
     number.to_le_bytes().repeat(100 + (number % 400) as usize)
 }
@@ -331,11 +331,12 @@ fn processes_share_a_folder() {
         let passed = output.status.success() && text.contains("1 passed");
         assert!(passed, "{text}{}", String::from_utf8_lossy(&output.stderr));
     }
-    // The last of each, and nothing unfinished.
+    // One file for each problem, and no unfinished ones.
     assert_eq!(files(folder.path()).len(), 3);
 }
 
-/// Writes and reads the files of three problems, as others do: each is whole at any time.
+/// Writes and reads the files of three problems while other processes do the same: each file is complete at
+/// any time.
 #[test]
 #[ignore = "the test above runs it, in processes of their own"]
 fn write_and_read() {

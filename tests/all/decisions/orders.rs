@@ -1,4 +1,4 @@
-//! Orders of rows among decisions: the later analysis takes the order that the earlier one has computed.
+//! Tests of row orders in decisions: the later analysis uses the order that the earlier one has computed.
 
 use client::{Plan, Session};
 use tarsia::facade::{seal_decisions, BackendKind, Reorder, SpmmAlg, SpmvAlg, Status};
@@ -6,23 +6,23 @@ use tarsia::facade::{seal_decisions, BackendKind, Reorder, SpmmAlg, SpmvAlg, Sta
 use super::{made, matrices, refused, Product, Stored};
 use crate::common::backends;
 
-/// Products whose rows may be in an order by name.
+/// Products that support row orders by name.
 const IN_ORDER: [Product; 3] =
     [Product::Spmv(SpmvAlg::Csr), Product::Spmm(SpmmAlg::Row), Product::Spmm(SpmmAlg::Csr)];
 const CHECKSUM: usize = 8;
 
-/// Orders by name, whose products have more than one.
+/// Returns the orders by name.
 fn policies() -> impl Iterator<Item = Reorder> {
     Reorder::ALL.iter().copied().filter(|reorder| !matches!(reorder, Reorder::Auto | Reorder::None))
 }
 
-/// Where the order of so many rows is among the bytes.
+/// Returns the range of the bytes that have the order of `rows` rows.
 fn order_in(bytes: &[u8], rows: usize) -> std::ops::Range<usize> {
     let end = bytes.len() - CHECKSUM;
     end - 4 * rows..end
 }
 
-/// Backends that put rows in orders; the oracle has none.
+/// Returns the backends that reorder rows; the reference does not.
 fn in_orders() -> impl Iterator<Item = BackendKind> {
     backends().into_iter().filter(|&kind| kind != BackendKind::Reference)
 }
@@ -70,7 +70,7 @@ fn the_same_bits_in_every_order() {
     }
 }
 
-/// An order that no policy has, behind a right checksum, is what the plan then has.
+/// A plan uses the order in its decisions even if no policy would compute it, given a right checksum.
 #[test]
 fn the_order_that_is_given_is_taken() {
     for kind in in_orders() {
@@ -98,7 +98,8 @@ fn the_order_that_is_given_is_taken() {
     }
 }
 
-/// `smat` on the host backend has its clusters from the host, on a device from the device.
+/// Decisions of `smat` on the host backend contain its clusters, which a later plan keeps. On a device they
+/// do not contain them, and a later plan has the same clusters, too.
 #[test]
 fn clusters_of_the_host_are_kept() {
     let product = Product::Spmm(SpmmAlg::Smat);
@@ -108,7 +109,7 @@ fn clusters_of_the_host_are_kept() {
         let stored = Stored::new(kind, &a);
         let first = reordered(product, &session, &stored, Reorder::Auto);
         first.analyze(&session).unwrap();
-        // A device may find that they do not pay for this one.
+        // A device may find that clusters do not pay for this matrix.
         let in_clusters = first.info().unwrap().reorder as i32 == Reorder::Auto.code();
         assert!(in_clusters || kind != BackendKind::Host, "{kind:?}: rows are in clusters");
         let bytes = first.decisions(&session).unwrap();
@@ -120,11 +121,11 @@ fn clusters_of_the_host_are_kept() {
         assert_eq!(second.decisions(&session).unwrap(), bytes);
         let expected = product.bits(&first, &session, &stored);
         assert!(product.bits(&second, &session, &stored) == expected, "{kind:?}");
-        // New values, for which blocks are made again, in the same clusters.
+        // New values, with which blocks are built again in the same clusters.
         second.update_values(&session, &stored.values).unwrap();
         assert!(product.bits(&second, &session, &stored) == expected, "{kind:?}");
         if kind == BackendKind::Host {
-            // One window of all rows is none of smat's, which have 16 at the most.
+            // A window of all rows is not valid for smat, whose windows have at most 16 rows.
             let mut one = bytes.clone();
             let order = order_in(&one, a.rows);
             for (position, row) in one[order].chunks_exact_mut(4).enumerate() {

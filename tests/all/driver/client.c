@@ -1,4 +1,4 @@
-/* Creates handles and prints what comes of it. With -DOWN_DRIVER it has a
+/* Creates handles and prints the results. With -DOWN_DRIVER it has a
  * cuInit of its own, exported, which the library must leave alone. */
 #include <stdio.h>
 

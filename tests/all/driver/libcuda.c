@@ -1,4 +1,4 @@
-/* A driver without a device, to see what the library asks of one. Environment:
+/* Fake driver, which records the functions that the library calls. Environment:
  * FAKE_LOG names a file for the functions that were called, FAKE_INIT is what
  * cuInit answers, FAKE_VERSION the driver's version, FAKE_COUNT its devices,
  * FAKE_CAPABILITY their compute capability (75 for 7.5). */

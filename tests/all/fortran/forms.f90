@@ -1,5 +1,5 @@
-! The forms of tarsia.f90 for Fortran's own scalars, strings and arrays, on the host backend: every kind, and
-! what they refuse.
+! Tests of the overloads of tarsia.f90 for Fortran's own scalars, strings and arrays, on the host backend: every
+! kind, and what they refuse.
 !
 ! usage: forms FOLDER       an empty one, for the decisions of plans
 program forms
@@ -8,12 +8,12 @@ program forms
     use tarsia
     implicit none
 
-    ! [[1, 0, 2], [0, 3, 0]], by rows, by columns, and as coordinates.
+    ! [[1, 0, 2], [0, 3, 0]] in CSR, CSC and COO.
     integer(c_int32_t), target :: offsets(3) = [1, 3, 4], columns(3) = [1, 3, 2], rows(3) = [1, 1, 2]
     integer(c_int64_t), target :: wide_offsets(3) = [1, 3, 4], wide_columns(3) = [1, 3, 2]
     integer(c_int32_t), target :: column_offsets(4) = [1, 2, 3, 4], row_indices(3) = [1, 2, 1]
     integer(c_int64_t), parameter :: m = 2, n = 3
-    ! Numbers here are small integers and their halves: no result is rounded.
+    ! Numbers are small integers and their halves, so that no result is rounded.
     real, parameter :: exact = tiny(1.0)
     integer :: checks = 0
     type(c_ptr) :: handle
@@ -51,7 +51,7 @@ contains
         error stop 1
     end subroutine expect
 
-    ! A plan of A, analyzed; both are destroyed by the caller.
+    ! Creates an analyzed SpMV plan of A; the caller destroys both.
     subroutine make_plan(A, data_type, compute_type, plan)
         type(c_ptr), intent(in) :: A
         integer(c_int), intent(in) :: data_type, compute_type
@@ -63,7 +63,7 @@ contains
         call check(tarsiaPlan_analyze(handle, plan), "analyze")
     end subroutine make_plan
 
-    ! A plan of A times a dense matrix.
+    ! Creates an SpMM plan of A.
     subroutine make_wide_plan(A, data_type, compute_type, plan)
         type(c_ptr), intent(in) :: A
         integer(c_int), intent(in) :: data_type, compute_type
@@ -259,7 +259,7 @@ contains
         call check(tarsiaDestroySpMat(A), "A")
     end subroutine products_complex64
 
-    ! Every format from arrays; const ones, and indices of 8 bytes.
+    ! Descriptors of every format from arrays, also const ones and with indices of 8 bytes.
     subroutine formats()
         real(c_double), target :: values(3) = [1, 2, 3], by_columns(3) = [1, 3, 2]
         type(c_ptr) :: A
@@ -282,7 +282,7 @@ contains
         call expect_matrix(A, "ConstCsr")
     end subroutine formats
 
-    ! A is the matrix above; destroyed here.
+    ! Checks that A is the matrix above, and destroys it.
     subroutine expect_matrix(A, what)
         type(c_ptr), intent(in) :: A
         character(len=*), intent(in) :: what
@@ -299,7 +299,7 @@ contains
         call check(tarsiaDestroySpMat(A), what)
     end subroutine expect_matrix
 
-    ! To the backend's memory and back: kinds, ranks, sections, nothing.
+    ! Copies to the backend's memory and back: kinds, ranks, sections, empty arrays.
     subroutine copies()
         integer(c_int32_t) :: i32(2, 3), i32_back(2, 3)
         integer(c_int64_t) :: i64(4), i64_back(4)
@@ -360,7 +360,7 @@ contains
         call check(tarsiaDestroySpMat(C), "C")
     end subroutine sparse_product
 
-    ! What cannot be borrowed, and sizes that do not fit.
+    ! Arrays that cannot be borrowed, and sizes that do not fit.
     subroutine refusals()
         real(c_double), target :: values(6) = 1, wide(4, 3) = 1
         type(c_ptr) :: object
@@ -378,7 +378,7 @@ contains
             TARSIA_INDEX_BASE_ONE), object, "too few rows")
         call refused(tarsiaCreateDnVec(object, values(1:6:2)), object, "a vector with gaps")
         call refused(tarsiaCreateDnMat(object, wide(1:2, :)), object, "a matrix with gaps")
-        ! This is how a part of the rows is described.
+        ! A part of the rows is described by its number of rows.
         call check(tarsiaCreateDnMat(object, wide, rows=2_c_int64_t), "two of four rows")
         call check(tarsiaDnMatGet(object, rows=found_rows, ld=ld), "tarsiaDnMatGet")
         call expect(found_rows == 2 .and. ld == 4, "two of four rows")

@@ -1,38 +1,38 @@
-//! A reader of include/tarsia.f90, as far as scripts/fortran-module.py writes it.
+//! Parser of include/tarsia.f90, for the subset of Fortran that scripts/fortran-module.py writes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// What the module declares.
+/// Declarations of the module.
 #[derive(Debug, Default)]
 pub struct Module {
     /// Named constants.
     pub parameters: HashMap<String, i64>,
-    /// `bind(C)` types: name, (Fortran type, component).
+    /// `bind(C)` types: name and (Fortran type, component).
     pub types: Vec<(String, Vec<(String, String)>)>,
     /// Interfaces of C functions.
     pub functions: Vec<Interface>,
 }
 
-/// An interface with `bind(C, name=…)`.
+/// Interface with `bind(C, name=…)`.
 #[derive(Debug)]
 pub struct Interface {
-    /// The C function that it calls.
+    /// C function that it calls.
     pub binding: String,
-    /// Its Fortran name.
+    /// Fortran name.
     pub name: String,
-    /// Fortran type with its attributes, argument.
+    /// Arguments: Fortran type with its attributes, and name.
     pub args: Vec<(String, String)>,
     /// Fortran type of the result.
     pub result: String,
 }
 
-/// include/tarsia.f90.
+/// Returns the path of include/tarsia.f90.
 pub fn path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("include/tarsia.f90")
 }
 
-/// The declarations of a module.
+/// Parses the declarations of a module.
 pub fn parse(text: &str) -> Module {
     let mut module = Module::default();
     let mut lines = lines(text).into_iter();
@@ -40,7 +40,7 @@ pub fn parse(text: &str) -> Module {
         if line.contains("parameter, public ::") {
             let (name, value) =
                 line.split_once("::").expect("just found").1.split_once('=').expect("a constant has a value");
-            // The probe of a struct's size is not a number.
+            // The expression for a struct's size is not a number.
             if let Ok(value) = value.trim().parse() {
                 module.parameters.insert(name.trim().to_string(), value);
             }
@@ -59,7 +59,7 @@ pub fn parse(text: &str) -> Module {
             for line in lines.by_ref().take_while(|line| !line.starts_with("end function")) {
                 if line.contains("::") && !line.starts_with("import") {
                     let (kind, name) = declaration(&line);
-                    // An array of any length is what C's pointer is.
+                    // An array of any length corresponds to a pointer in C.
                     types.insert(name.trim_end_matches("(*)").to_string(), kind);
                 }
             }
@@ -76,7 +76,7 @@ pub fn parse(text: &str) -> Module {
     module
 }
 
-/// Source lines without comments, continued lines joined.
+/// Returns source lines without comments, with continued lines joined.
 fn lines(text: &str) -> Vec<String> {
     let (mut out, mut line) = (Vec::new(), String::new());
     for part in text.lines() {
@@ -90,7 +90,7 @@ fn lines(text: &str) -> Vec<String> {
     out
 }
 
-/// `integer(c_int), value, intent(in) :: n = 0` as (`integer(c_int), value, intent(in)`, `n`).
+/// Splits `integer(c_int), value, intent(in) :: n = 0` into (`integer(c_int), value, intent(in)`, `n`).
 fn declaration(line: &str) -> (String, String) {
     let (kind, name) = line.split_once("::").unwrap_or_else(|| panic!("not a declaration: {line}"));
     let name = name.split('=').next().unwrap_or_default().trim();

@@ -1,41 +1,41 @@
-//! A reader of include/tarsia.h: as much C as cbindgen writes there. What it
-//! does not understand is a panic, so that nothing is left out silently.
+//! Parser of include/tarsia.h, for the subset of C that cbindgen writes there. It panics at anything else, so
+//! that nothing is left out silently.
 
-/// What a header declares.
+/// Declarations of a header.
 #[derive(Debug, Default)]
 pub struct Header {
     /// Functions in the order of the header.
     pub functions: Vec<Function>,
-    /// Enums: name, (enumerator, value).
+    /// Enums: name and (enumerator, value).
     pub enums: Vec<(String, Vec<(String, i32)>)>,
-    /// Structs with fields: name, (C type, field); `char name[32]` is `char[32]`.
+    /// Structs with fields: name and (C type, field); the type of `char name[32]` is `char[32]`.
     pub structs: Vec<(String, Vec<(String, String)>)>,
     /// Other type names: opaque objects, pointers to them, callbacks.
     pub others: Vec<String>,
 }
 
-/// A function.
+/// Declaration of a function.
 #[derive(Clone, Debug)]
 pub struct Function {
     /// C type that it returns.
     pub returns: String,
-    /// Name.
+    /// Name of the function.
     pub name: String,
-    /// Arguments: C type without spaces before `*`, name.
+    /// Arguments: C type without spaces before `*`, and name.
     pub args: Vec<(String, String)>,
 }
 
-/// include/tarsia.h as it is committed.
+/// Returns the path of the committed include/tarsia.h.
 pub fn path() -> std::path::PathBuf {
     crate::common::root().join("include/tarsia.h")
 }
 
-/// The declarations of the header of this build.
+/// Parses the header of this build.
 pub fn parse() -> Header {
     parse_text(tarsia::capi::HEADER)
 }
 
-/// The declarations of a header.
+/// Parses a header.
 pub fn parse_text(text: &str) -> Header {
     let mut header = Header::default();
     for statement in statements(&without_comments(text)) {
@@ -44,7 +44,7 @@ pub fn parse_text(text: &str) -> Header {
     header
 }
 
-/// Without comments and preprocessor lines.
+/// Removes comments and preprocessor lines.
 fn without_comments(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -58,7 +58,7 @@ fn without_comments(text: &str) -> String {
     lines.filter(|line| !line.trim_start().starts_with('#')).collect::<Vec<_>>().join("\n")
 }
 
-/// Statements that end with `;` outside braces, with single spaces.
+/// Splits a text into statements that end with `;` outside of braces, with single spaces.
 fn statements(text: &str) -> Vec<String> {
     let text = text.replacen("extern \"C\" {", "", 1);
     let (mut out, mut statement, mut depth) = (Vec::new(), String::new(), 0i32);
@@ -80,7 +80,7 @@ fn statements(text: &str) -> Vec<String> {
     out
 }
 
-/// `const void **name` as (`const void**`, `name`); `char name[32]` as (`char[32]`, `name`).
+/// Splits `const void **name` into (`const void**`, `name`), and `char name[32]` into (`char[32]`, `name`).
 fn declarator(text: &str) -> (String, String) {
     let text = text.trim();
     let (text, array) = match text.split_once('[') {

@@ -1,9 +1,9 @@
-//! The table of what is supported, for docs/formats-and-types.md.
+//! Generator of the support table in docs/formats-and-types.md.
 
 use tarsia::facade::{BackendKind, ComputeType, Row, Types, TABLE};
 
-/// The table of algorithms as Markdown, as it stands in docs/formats-and-types.md. An algorithm whose bits are the same from run to run on
-/// some backends alone has a line for these and one for the others.
+/// Returns the table of algorithms in docs/formats-and-types.md as Markdown. An algorithm that is
+/// deterministic only on some backends has a line for these and one for the others.
 pub fn text() -> String {
     let mut out = String::from(
         "| operation | algorithm | formats | types (A, x or B → y or C; compute) | backends | deterministic | pedantic, of real types |\n\
@@ -21,7 +21,7 @@ pub fn text() -> String {
     out
 }
 
-/// A line of that table: a row, on some of its backends.
+/// Returns a line of the table: a row of the support table, on some of its backends.
 fn line(row: &Row, backends: &[BackendKind], deterministic: bool) -> String {
     let formats: Vec<_> = row.formats.iter().map(|format| format.short()).collect();
     let types: Vec<_> = row.types.iter().map(types_text).collect();
@@ -39,7 +39,7 @@ fn line(row: &Row, backends: &[BackendKind], deterministic: bool) -> String {
     )
 }
 
-/// Types of a row, as that table has them.
+/// Returns the text of a row's types.
 fn types_text(t: &Types) -> String {
     if t.a == t.x && t.x == t.y && t.compute.scalar() == t.a && t.compute != ComputeType::Tf32 {
         t.a.short().to_string()
@@ -48,8 +48,8 @@ fn types_text(t: &Types) -> String {
     }
 }
 
-/// For which of its real types a row takes TARSIA_COMPUTE_32F_PEDANTIC or 64F_PEDANTIC on all of these backends, as
-/// that table has it.
+/// Returns the text that says for which of its real types a row supports TARSIA_COMPUTE_32F_PEDANTIC or
+/// 64F_PEDANTIC on all of these backends.
 fn pedantic_text(row: &Row, backends: &[BackendKind]) -> String {
     let asked = |t: &&Types| matches!(t.compute, ComputeType::R32F | ComputeType::R64F);
     let takes = |t: &&Types| backends.iter().all(|&backend| row.algorithm.is_pedantic(backend, **t));

@@ -1,7 +1,8 @@
-//! THIRD-PARTY.md: what of others is linked into the library and the program, with its licences.
+//! Generator of THIRD-PARTY.md, which lists the third-party code in the library and the program, with its
+//! licences.
 //!
-//! Crates are those that `cargo tree` lists as normal dependencies (no build scripts, procedural macros or tests),
-//! copyright lines those of their licence files. The parts of CUDA are few, and written here.
+//! Crates are those that `cargo tree` lists as normal dependencies (no build scripts, procedural macros or
+//! tests); copyright lines are those of their licence files. The few parts of CUDA are listed here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -10,17 +11,17 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Where a text is in no file of a crate's archive.
+/// Text for licences that are in no file of a crate's archive.
 const NO_FILE: &str = "no file in the archive";
 
-/// A crate that is linked.
+/// Crate that is linked.
 #[derive(Debug, Default)]
 struct Linked {
-    /// Its licence expression.
+    /// Licence expression.
     licence: String,
-    /// Its repository.
+    /// Address of the repository.
     repository: String,
-    /// In the library as well as in the program.
+    /// True if the crate is in the library as well as in the program.
     in_library: bool,
 }
 
@@ -40,7 +41,7 @@ fn root() -> PathBuf {
     env!("CARGO_MANIFEST_DIR").into()
 }
 
-/// The crates of others, by name and version.
+/// Returns the third-party crates, by name and version.
 fn linked() -> BTreeMap<(String, String), Linked> {
     let mut all: BTreeMap<(String, String), Linked> = BTreeMap::new();
     for package in ["tarsia-cli", "tarsia"] {
@@ -65,7 +66,7 @@ fn linked() -> BTreeMap<(String, String), Linked> {
     all
 }
 
-/// The folder of each crate's archive, by name and version.
+/// Returns the folder of each crate's archive, by name and version.
 fn folders() -> BTreeMap<(String, String), PathBuf> {
     let metadata =
         cargo(&["metadata", "--format-version", "1", "--filter-platform", "x86_64-unknown-linux-gnu"]);
@@ -80,7 +81,7 @@ fn folders() -> BTreeMap<(String, String), PathBuf> {
         .collect()
 }
 
-/// The licence of an expression that is made use of: MIT where it is offered.
+/// Returns the licence of an expression under which a crate is used: MIT if it is offered.
 fn taken(expression: &str) -> &str {
     let mut offered = expression.split(" OR ").map(str::trim);
     if offered.clone().any(|licence| licence == "MIT") {
@@ -89,7 +90,7 @@ fn taken(expression: &str) -> &str {
     offered.next().unwrap()
 }
 
-/// The file of a crate that has the text of a licence.
+/// Returns the file of a crate that has the text of a licence.
 fn licence_file(folder: &Path, licence: &str) -> Option<String> {
     let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let names: BTreeSet<String> =
@@ -99,7 +100,7 @@ fn licence_file(folder: &Path, licence: &str) -> Option<String> {
     candidates.iter().find(|name| names.contains(**name)).map(ToString::to_string)
 }
 
-/// Lines that say whose the copyright is.
+/// Returns the copyright lines of a licence text.
 fn copyright(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines().map(|line| line.trim().trim_end_matches(['.', ' '])) {
@@ -114,7 +115,7 @@ fn copyright(text: &str) -> Vec<String> {
     lines
 }
 
-/// CUB's licence, as its headers have it.
+/// Text of CUB's licence in its headers.
 const CUB: &str = "\
 Copyright (c) 2011, Duane Merrill. All rights reserved.
 Copyright (c) 2011-2018, NVIDIA CORPORATION. All rights reserved.
@@ -172,7 +173,7 @@ const OTHERS: &str = "
 Apache-2.0 is in LICENSE-APACHE.
 ";
 
-/// THIRD-PARTY.md as it should be.
+/// Returns the expected contents of THIRD-PARTY.md.
 pub fn notices() -> String {
     let (linked, folders) = (linked(), folders());
     let mut out = HEAD.to_string();
@@ -209,7 +210,7 @@ pub fn notices() -> String {
     out
 }
 
-/// Licences that deny.toml allows to be linked.
+/// Returns the licences that deny.toml allows.
 fn allowed() -> BTreeSet<String> {
     let text = std::fs::read_to_string(root().join("deny.toml")).unwrap();
     let list = text.split("allow = [").nth(1).and_then(|rest| rest.split(']').next()).unwrap();
@@ -225,7 +226,7 @@ fn licences_that_are_taken_are_allowed() {
         let licence = taken(&of.licence);
         assert!(allowed.contains(licence), "{name} is under {licence}, which deny.toml does not allow");
     }
-    // What the library has is also in the program, and less.
+    // The library has fewer crates than the program.
     let library = linked.values().filter(|of| of.in_library).count();
     assert!(library > 15 && library < linked.len(), "{library} of {}", linked.len());
     let is_there = |name: &str, in_library| {

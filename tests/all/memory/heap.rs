@@ -1,4 +1,4 @@
-//! A user's allocator that counts, checks and fails on command.
+//! User's allocator that counts, checks, and fails when it is told to.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -11,47 +11,47 @@ use tarsia::facade::BackendKind;
 
 use crate::common::staged::memory as source;
 
-/// When allocations fail.
+/// Allocations that fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fail {
-    /// The n-th, counted from 1 on, returns NULL.
+    /// The n-th allocation, counted from 1, returns NULL.
     Once(usize),
-    /// All from the n-th on return NULL.
+    /// All allocations from the n-th on return NULL.
     From(usize),
-    /// The n-th panics.
+    /// The n-th allocation panics.
     Panic(usize),
-    /// The n-th is not aligned.
+    /// The n-th allocation is not aligned.
     Misalign(usize),
-    /// None.
+    /// No allocation fails.
     Never,
 }
 
 /// Text of [`Fail::Panic`].
 pub const PANIC: &str = "the allocator gave up";
 
-/// What the functions of the allocator get as ctx.
+/// Allocator, whose functions get it as ctx.
 pub struct Heap(Mutex<State>);
 
 struct State {
-    /// Whose memory it gives out: that of another handle of the same backend.
+    /// Backend whose memory it allocates, through another handle.
     kind: BackendKind,
-    /// Address → bytes asked for.
+    /// Requested bytes of each address that has not been freed.
     live: HashMap<usize, usize>,
     calls: usize,
     fail: Fail,
     failures: usize,
-    /// What the library did wrong.
+    /// Errors of the library.
     faults: Vec<String>,
-    /// Streams that were passed.
+    /// Streams that were passed to the functions.
     streams: Vec<usize>,
 }
 
-/// Bytes behind every allocation that nobody may write.
+/// Bytes behind every allocation that must not be written.
 const GUARD: usize = 64;
 const GUARD_BYTE: u8 = 0xc3;
 
 impl Heap {
-    /// An allocator that never fails.
+    /// Creates an allocator that never fails.
     pub fn new(kind: BackendKind) -> Box<Self> {
         Box::new(Heap(Mutex::new(State {
             kind,
@@ -68,39 +68,39 @@ impl Heap {
         self.0.lock().expect("no function panics while it holds the lock")
     }
 
-    /// Starts to count again, and to fail like this.
+    /// Resets the counts, and lets these allocations fail.
     pub fn fail(&self, fail: Fail) {
         let mut state = self.state();
         (state.calls, state.fail, state.failures) = (0, fail, 0);
     }
 
-    /// Never fails from now on; counts stay.
+    /// Lets no allocation fail from now on; counts stay.
     pub fn relax(&self) {
         self.state().fail = Fail::Never;
     }
 
-    /// Allocations that were asked for.
+    /// Returns the number of requested allocations.
     pub fn calls(&self) -> usize {
         self.state().calls
     }
 
-    /// Allocations that failed.
+    /// Returns the number of allocations that failed.
     pub fn failures(&self) -> usize {
         self.state().failures
     }
 
-    /// Allocations that were not given back, and their bytes.
+    /// Returns the number of allocations that have not been freed, and their bytes.
     pub fn live(&self) -> (usize, usize) {
         let state = self.state();
         (state.live.len(), state.live.values().sum())
     }
 
-    /// Streams of the calls so far.
+    /// Returns the streams that were passed so far.
     pub fn streams(&self) -> Vec<usize> {
         std::mem::take(&mut self.state().streams)
     }
 
-    /// All was given back, each once, and nothing was written behind its end.
+    /// Checks that every allocation was freed exactly once and that nothing was written behind its end.
     #[track_caller]
     pub fn check_empty(&self) {
         let state = self.state();
@@ -108,7 +108,7 @@ impl Heap {
         assert!(state.live.is_empty(), "not given back: {:?} bytes", state.live.values());
     }
 
-    /// Gives the handle this allocator.
+    /// Sets this allocator for the handle.
     pub fn serve(&self, handle: tarsiaHandle_t) {
         let ctx = std::ptr::from_ref(self).cast_mut().cast();
         // SAFETY: the tests keep the heap until the handle and its plans are gone.
@@ -144,7 +144,7 @@ unsafe extern "C-unwind" fn allocate(ctx: *mut c_void, bytes: usize, stream: *mu
     }
     let shift = if fails { 8 } else { 0 };
     let mut memory = std::ptr::null_mut();
-    // What is not set must not be read as if it were zeros.
+    // New memory is not zero, so that reads before writes are noticed.
     let content = [vec![0x5a; shift + bytes], vec![GUARD_BYTE; GUARD]].concat();
     let h = source(state.kind).raw();
     // SAFETY: the answer is valid for a write, and the allocation has room for
@@ -180,7 +180,7 @@ unsafe extern "C-unwind" fn release(
         state.faults.push(format!("{bytes} bytes were given back as {size}"));
     }
     let h = source(state.kind).raw();
-    // What is on the stream may still use it.
+    // Work on the stream may still use the memory.
     let on_stream = Session::new(state.kind).unwrap();
     check(handle::tarsiaSetStream(on_stream.raw(), stream)).unwrap();
     on_stream.synchronize().unwrap();
@@ -190,7 +190,7 @@ unsafe extern "C-unwind" fn release(
     unsafe {
         let behind = pointer.wrapping_byte_add(bytes);
         check(memory::tarsiaMemcpyToHost(h, guard.as_mut_ptr().cast(), behind, GUARD)).unwrap();
-        // What is given back must not be read any more.
+        // Freed memory is overwritten, so that later reads are noticed.
         check(memory::tarsiaMemcpyToDevice(h, pointer, freed.as_ptr().cast(), bytes)).unwrap();
         let shift = pointer.addr() % 64;
         check(memory::tarsiaFree(h, pointer.wrapping_byte_sub(shift))).unwrap();
@@ -201,7 +201,7 @@ unsafe extern "C-unwind" fn release(
 }
 
 impl Heap {
-    /// [`Heap::check_empty`] when the handle, the last that was served, is gone.
+    /// Calls [`Heap::check_empty`] after the last handle with this allocator is destroyed.
     #[track_caller]
     pub fn check_empty_after(&self, session: client::Session) {
         drop(session);

@@ -1,4 +1,4 @@
-//! tarsiaPlan_setMemoryLimit, and the bytes that a plan says it holds.
+//! Tests of tarsiaPlan_setMemoryLimit, and of the bytes that a plan reports.
 
 use client::{Plan, Session};
 use tarsia::facade::{
@@ -15,8 +15,8 @@ const F64: DataType = DataType::R64F;
 const N: Operation = Operation::NonTranspose;
 const R64: ComputeType = ComputeType::R64F;
 
-/// `INSUFFICIENT_RESOURCES`; the text says the bytes needed, more than the
-/// limit, and the limit.
+/// Checks that the error is `INSUFFICIENT_RESOURCES`, with the needed bytes, more than the limit, and the
+/// limit in its text.
 fn says_bytes(error: &Error, limit: usize) {
     assert_eq!(error.status, Status::InsufficientResources, "{error}");
     let numbers: Vec<usize> =
@@ -25,8 +25,8 @@ fn says_bytes(error: &Error, limit: usize) {
     assert!(numbers.iter().any(|&bytes| bytes > limit), "{error}: no number of bytes that are needed");
 }
 
-/// The least and the most that a plan needs, from a run without a limit; then
-/// one byte less must fail, and exactly as much must do.
+/// Finds the minimum and maximum memory of a plan in a run without a limit. Then a limit of one byte less
+/// must fail, and one of exactly as much must suffice.
 fn limited(
     session: &Session,
     heap: &Heap,
@@ -51,7 +51,7 @@ fn limited(
         let info = small.info().unwrap();
         assert!(info.peakBytes <= limit, "{} bytes were held with a limit of {limit}", info.peakBytes);
         if info.analyzed == 0 {
-            // As if nothing had happened: the limit may be raised.
+            // The plan is unchanged, and the limit may be raised.
             assert_eq!(heap.live(), before, "the plan kept memory after a failed analysis");
             small.set_memory_limit(peak).unwrap();
             run(&small).unwrap();
@@ -66,14 +66,14 @@ fn limited(
         run(&enough).unwrap();
         let info = enough.info().unwrap();
         assert!(limit == 0 || info.peakBytes <= limit);
-        // What only makes it faster may find no room under a limit.
+        // Optional data that only make products faster may not fit under a limit.
         let fits = info.planBytes == held || (frugal && limit != 0 && info.planBytes < held);
         assert!(fits, "the plan holds {} bytes, {held} without a limit", info.planBytes);
     }
     let _ = session;
 }
 
-/// A leaked value, so that plans need no lifetime. A few kilobytes a test run.
+/// Leaks a value, so that plans need no lifetime (a few kilobytes per test run).
 fn forever<T>(value: T) -> &'static T {
     Box::leak(Box::new(value))
 }
@@ -118,7 +118,7 @@ fn limits_of_spgemm() {
             let (heap, session) = (Heap::new(kind), Session::new(kind).unwrap());
             heap.serve(session.raw());
             let plan = || {
-                // One in place, one converted.
+                // A is read in place, B is converted.
                 let (a, b) = (a.describe(false, false), b.describe(true, false));
                 let plan = Plan::spgemm(&session, (N, N), &a, &b, R64, SpgemmAlg::Default)?;
                 plan.set_value_updates(updates)?;
@@ -139,7 +139,7 @@ fn limits_of_spgemm() {
     }
 }
 
-/// What the plan says it holds is what it has taken.
+/// The bytes that a plan reports are those that it has allocated.
 #[test]
 fn plan_bytes_are_the_allocators() {
     let coo = LongCoo::new(LONG);
@@ -149,14 +149,14 @@ fn plan_bytes_are_the_allocators() {
         heap.serve(session.raw());
         let a = stored.describe();
         let plan = || Plan::spmv(&session, N, &a, (F64, F64), R64, SpmvAlg::Default).unwrap();
-        // The first analysis also makes the handle's workspace.
+        // The first analysis also allocates the handle's workspace.
         plan().analyze(&session).unwrap();
         let workspace = heap.live().1;
         let plan = plan();
         plan.analyze(&session).unwrap();
         let info = plan.info().unwrap();
         assert_eq!(info.planBytes, heap.live().1 - workspace);
-        // A little workspace every handle has from the start.
+        // Every handle has a small workspace from the start.
         if info.workspaceBytes > first_workspace(kind) {
             assert_eq!(info.workspaceBytes, workspace);
         }

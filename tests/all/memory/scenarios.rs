@@ -1,5 +1,5 @@
-//! Whole programs in which every allocation fails once: the call that needed
-//! it says so, nothing is lost, and the call repeated with memory is right.
+//! Tests of whole programs in which every allocation fails once: the call that needed it returns an error,
+//! nothing leaks, and the call gives the right result when it is repeated with memory.
 
 use client::{Array, Memory, Plan, Session, Shape, Sparse};
 use tarsia::facade::{
@@ -18,7 +18,7 @@ const T: Operation = Operation::Transpose;
 const R64: ComputeType = ComputeType::R64F;
 const BASE: IndexBase = IndexBase::Zero;
 
-/// A program under a heap that fails.
+/// Program whose allocator fails.
 pub struct Program<'a> {
     heap: &'a Heap,
     fail: Fail,
@@ -26,13 +26,13 @@ pub struct Program<'a> {
 }
 
 impl Program<'_> {
-    /// A call that may allocate. If it fails for that reason, what it must say
-    /// and leave is checked, and it is called again.
+    /// Makes a call that may allocate. If it fails for lack of memory, its error and its effects are checked,
+    /// and it is made again.
     pub fn step<R>(&self, name: &str, call: impl FnMut() -> Result<R>) -> R {
         self.attempt(name, false, call)
     }
 
-    /// A call that may also find a way that needs less. What it does then, the caller checks.
+    /// Makes a call that may also succeed in a way that needs less memory, whose results the caller checks.
     pub fn frugal_step<R>(&self, name: &str, call: impl FnMut() -> Result<R>) -> R {
         self.attempt(name, true, call)
     }
@@ -67,7 +67,7 @@ impl Program<'_> {
         call().unwrap_or_else(|error| panic!("{what}, again with memory: {error}"))
     }
 
-    /// A call that must not allocate, however little memory there is.
+    /// Makes a call that must not allocate.
     pub fn without_memory<R>(&self, name: &str, call: impl FnOnce() -> Result<R>) -> R {
         let before = (self.heap.calls(), self.heap.live());
         let result = call().unwrap_or_else(|error| panic!("{}: {name}: {error}", self.what));
@@ -76,7 +76,7 @@ impl Program<'_> {
     }
 }
 
-/// Runs a program with every allocation failing in every way.
+/// Runs a program once for every allocation and every way in which it can fail.
 fn every_failure(kind: BackendKind, name: &str, least: usize, program: impl Fn(&Heap, &Program)) {
     let ways: [fn(usize) -> Fail; 4] = [Fail::Once, Fail::From, Fail::Panic, Fail::Misalign];
     for way in ways {
@@ -99,10 +99,10 @@ fn every_failure(kind: BackendKind, name: &str, least: usize, program: impl Fn(&
 
 /// Entries of a row that no backend sums in one piece in SpMV (65 536).
 pub const LONG: usize = 66_000;
-/// The same for SpMM (16 384).
+/// Entries of a row that no backend sums in one piece in SpMM (16 384).
 pub const LONG_SPMM: usize = 17_000;
 
-/// COO, not sorted, with a long row: 3 rows, an entry in each column.
+/// Unsorted COO matrix with a long row: 3 rows, and an entry in each column.
 pub struct LongCoo {
     pub rows: Vec<i32>,
     pub cols: Vec<i32>,
@@ -112,8 +112,7 @@ pub struct LongCoo {
 impl LongCoo {
     pub fn new(len: usize) -> Self {
         let mut out = LongCoo { rows: Vec::new(), cols: Vec::new(), values: Vec::new() };
-        // Every column once, from the last to the first: an order that must be
-        // sorted, and that does not take long to sort.
+        // Columns descend, so that they must be sorted, which does not take long.
         for col in (0..len).rev() {
             let row = if col % 5000 == 7 { 1 + (col / 5000) % 2 } else { 0 };
             out.rows.push(row as i32);
@@ -131,7 +130,7 @@ impl LongCoo {
         }
     }
 
-    /// A · x for x[j] = j mod 3, with values `factor` times as large.
+    /// Computes A · x for x[j] = j mod 3, with values `factor` times as large.
     pub fn times(&self, factor: f64) -> [f64; 3] {
         let mut y = [0.0; 3];
         for ((&row, &col), &value) in self.rows.iter().zip(&self.cols).zip(&self.values) {
@@ -141,7 +140,7 @@ impl LongCoo {
     }
 }
 
-/// The same in a backend's memory.
+/// Long COO matrix in a backend's memory.
 pub struct StoredCoo {
     rows: Array<'static, i32>,
     cols: Array<'static, i32>,
@@ -158,12 +157,12 @@ fn x(len: usize) -> Vec<f64> {
     (0..len).map(|j| (j % 3) as f64).collect()
 }
 
-/// Whether a plan needs workspace; what a device needs is its kernels' business.
+/// Returns whether a plan needs workspace; on a device that depends on the kernels.
 fn has_workspace(plan: &Plan<'_>, n: i64) -> bool {
     backend() == BackendKind::Cuda || plan.workspace_size(n).unwrap() > 0
 }
 
-/// Analyzes a plan and lets it go.
+/// Analyzes a plan of a matrix with a long row, and destroys it.
 pub fn plan_of_a_long_row(session: &Session) {
     let coo = LongCoo::new(LONG).store(session.kind());
     let a = coo.describe();
@@ -253,7 +252,7 @@ fn spmm_of_csc_with_long_rows() {
     }
 }
 
-/// A small matrix, dense and compressed by rows and by columns.
+/// Small matrix, dense, in CSR and in CSC.
 pub struct Small {
     pub rows: usize,
     pub cols: usize,
@@ -271,8 +270,8 @@ pub struct Arrays {
 }
 
 impl Small {
-    /// About a tenth of the entries are stored; values are small integers, so
-    /// that every sum is exact.
+    /// Returns a random matrix with about a tenth of its elements stored; values are small integers, so that
+    /// every sum is exact.
     pub fn random(rows: usize, cols: usize, seed: u64) -> Self {
         let mut next = testkit::sequence(seed);
         let value = |random: usize| if random % 10 == 0 { (random / 10 % 9 + 1) as f64 } else { 0.0 };
@@ -296,7 +295,7 @@ impl Small {
         Small { rows, cols, dense, csr, csc }
     }
 
-    /// The product; all values are positive, so that no sum cancels.
+    /// Computes the product; all values are positive, so that no sum cancels.
     pub fn times(&self, other: &Small) -> Small {
         let mut dense = vec![0.0; self.rows * other.cols];
         for i in 0..self.rows {
@@ -320,7 +319,7 @@ impl Small {
     }
 }
 
-/// The compressed arrays in a backend's memory.
+/// CSR and CSC arrays in a backend's memory.
 pub struct StoredSmall {
     rows: usize,
     cols: usize,
@@ -343,7 +342,7 @@ impl StoredSmall {
         }
     }
 
-    /// The matrix, or its transpose as a matrix of its own.
+    /// Creates a descriptor of the matrix, or of its transpose as a matrix of its own.
     pub fn describe(&self, by_columns: bool, transposed: bool) -> Sparse<'_> {
         let (rows, cols) = (self.rows as i64, self.cols as i64);
         let arrays = self.arrays(by_columns);
@@ -358,7 +357,7 @@ impl StoredSmall {
     }
 }
 
-/// tarsiaSpGEMM_numeric into new arrays, CSR or CSC.
+/// Calls tarsiaSpGEMM_numeric with new arrays in CSR or CSC.
 pub fn numeric(
     session: &Session,
     plan: &Plan<'_>,
@@ -379,7 +378,7 @@ pub fn numeric(
                 if by_columns {
                     raw::numeric_csc(session, plan, scalars.addresses()[0], shape, (o, i, v), BASE)
                 } else {
-                    // The tests of memory leave the pointer mode as it is.
+                    // The tests of memory do not change the pointer mode.
                     plan.numeric_csr(session, 1.0, shape, o, i, v, BASE)
                 }
             })
@@ -396,7 +395,7 @@ fn spgemm_into_csc_and_csr() {
         Small::new(50, 40, b.dense.iter().map(|value| 3.0 * value).collect()),
     );
     let (product, last) = (a.times(&b), a2.times(&b3));
-    // Formats of A, B and C by columns, and op: all ways to read and to write.
+    // For A, B and C whether they are CSC, and op: all ways to read and to write.
     let ways = [
         (false, false, true, N),
         (true, true, false, N),
@@ -414,7 +413,8 @@ fn spgemm_into_csc_and_csr() {
         for updates in [false, true] {
             for (a_cols, b_cols, c_cols, op) in ways {
                 let name = format!("SpGEMM {op:?}, by columns {a_cols} {b_cols} {c_cols}, updates {updates}");
-                // Small products on a device make few allocations: they are counted with their analysis.
+                // Small products on a device make few allocations, since their entries are counted by
+                // analysis.
                 let least = if kind == BackendKind::Cuda { 3 } else { 5 };
                 every_failure(kind, &name, least, |heap, program| {
                     let session = Session::new(kind).unwrap();
@@ -425,7 +425,7 @@ fn spgemm_into_csc_and_csr() {
                         Plan::spgemm(&session, (op, op), &ad, &bd, R64, SpgemmAlg::Default)
                     });
                     plan.set_value_updates(updates).unwrap();
-                    // What the plan says it holds stays true, whatever has failed.
+                    // The bytes that the plan reports are right after any failure.
                     let holds =
                         || assert_eq!(plan.info().unwrap().planBytes, heap.live().1, "{}", program.what);
                     program.step("analyze", || plan.analyze(&session));
@@ -439,7 +439,7 @@ fn spgemm_into_csc_and_csr() {
                     for round in 0..2 {
                         let c = numeric_step(program, &|| numeric(&session, &plan, shape, nnz, c_cols));
                         assert_eq!(c, expected(&product), "{}, round {round}", program.what);
-                        // Only a plan for value updates keeps C's pattern.
+                        // Only a plan with value updates keeps C's pattern.
                         let now = heap.live();
                         assert!(
                             updates || now == before,
@@ -461,7 +461,7 @@ fn spgemm_into_csc_and_csr() {
     }
 }
 
-/// tarsiaSpMV_once builds a plan of its own where it must convert.
+/// tarsiaSpMV_once builds a plan of its own if it must convert the matrix.
 #[test]
 fn products_without_a_plan() {
     let (coo, x) = (LongCoo::new(LONG), x(LONG));

@@ -1,4 +1,4 @@
-//! The file of cases, as `tests/data/README.md` describes it.
+//! Schema of the file of cases, which `tests/data/README.md` describes.
 
 use client::Shape;
 use serde::Deserialize;
@@ -27,7 +27,7 @@ pub struct Case {
     pub product: Product,
 }
 
-/// What A is multiplied by, and what must come out.
+/// Operation of a case, with the other operands and the expected result.
 #[derive(Deserialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 pub enum Product {
@@ -61,7 +61,7 @@ pub struct DenseMatrix {
     values: Vec<f64>,
 }
 
-/// CSR, base 0, sorted, without duplicates.
+/// Sparse result: CSR, base 0, sorted, without duplicates.
 #[derive(Deserialize)]
 pub struct SparseResult {
     pub rows: usize,
@@ -71,7 +71,7 @@ pub struct SparseResult {
     pub values: Vec<f64>,
 }
 
-/// N, T or C.
+/// Returns the operation with the name N, T or C.
 pub fn operation(name: &str) -> Operation {
     match name {
         "N" => Operation::NonTranspose,
@@ -89,13 +89,13 @@ fn order(name: &str) -> Order {
     }
 }
 
-/// Numbers of a flat array: re, im, re, im if they are complex.
+/// Reads the numbers of a flat array: re, im, re, im if they are complex.
 pub fn wide<V: Value>(flat: &[f64]) -> Vec<V::Wide> {
     let width = if V::TYPE.is_complex() { 2 } else { 1 };
     flat.chunks_exact(width).map(|parts| V::Wide::new(parts[0], parts[width - 1])).collect()
 }
 
-/// Inputs of a flat array, which are in the precision of the case.
+/// Reads the inputs of a flat array, which are exact in the precision of the case.
 pub fn stored<V: Value>(flat: &[f64]) -> Vec<V> {
     let store = |number: V::Wide| {
         let value = V::narrow(number);
@@ -120,7 +120,7 @@ impl Case {
         operation(&self.op_a)
     }
 
-    /// (alpha, beta).
+    /// Returns (alpha, beta).
     pub fn scalars<S: Value>(&self) -> (S, S) {
         (stored(&self.alpha)[0], stored(&self.beta)[0])
     }
@@ -166,7 +166,7 @@ impl DenseMatrix {
 }
 
 impl SparseResult {
-    /// (row, column) of every value.
+    /// Returns (row, column) of every value.
     pub fn places(&self) -> Vec<(usize, usize)> {
         let row = |i: usize| self.indices[self.offsets[i]..self.offsets[i + 1]].iter().map(move |&j| (i, j));
         (0..self.rows).flat_map(row).collect()

@@ -36,7 +36,7 @@ static void set_mode(const char *mode) {
 
 static int callbacks, wrong;
 
-/* What a function of the program's finds is the default environment; what it leaves is none. */
+/* Checks that a callback runs in the default environment, and leaves another one. */
 static void spoil(void) {
     callbacks++;
     wrong += fegetround() != FE_TONEAREST || fegetexcept() != 0;
@@ -70,13 +70,13 @@ static void log_line(void *context, tarsiaLogLevel_t level, const char *message)
     spoil();
 }
 
-/* All of the environment that a program can see. */
+/* Returns all of the environment that a program can see. */
 static fenv_t environment(void) {
     fenv_t now;
     memset(&now, 0, sizeof now);
     fegetenv(&now);
 #if defined __x86_64__
-    /* fegetenv masks the x87 exceptions; fesetenv brings back what it read. */
+    /* fegetenv masks the x87 exceptions; fesetenv restores the environment that was read. */
     fesetenv(&now);
 #endif
     return now;
@@ -102,7 +102,7 @@ int main(int count, char **arguments) {
         CHECK(tarsiaPlan_destroy(plan));
     }
     if (strcmp(mode, "callbacks") == 0) {
-        /* A handle of its own: an allocator is set before the first plan. */
+        /* A new handle, since an allocator must be set before the first plan. */
         CHECK(tarsiaDestroy(handle));
         CHECK(tarsiaCreateWithBackend(&handle, TARSIA_BACKEND_HOST, 0));
         w.handle = handle;

@@ -12,7 +12,7 @@
 
 enum { CHILDREN = 30 };
 
-/* The call fails with this status and with this word in its text. */
+/* Checks that the call has failed with this status and with this word in its text. */
 static void refused(tarsiaStatus_t status, tarsiaStatus_t expected, const char *word,
                     const char *call) {
     tarsiaGetLastErrorMessage(last_message, sizeof last_message);
@@ -24,7 +24,7 @@ static void refused(tarsiaStatus_t status, tarsiaStatus_t expected, const char *
 }
 #define REFUSED(call, status, word) refused((call), (status), (word), #call)
 
-/* What a child does; its exit code is 0 if all is right. */
+/* Runs the checks of a child, whose exit code is 0 if all is right. */
 static void host_child(const World *w, tarsiaPlan_t plan, uint64_t expected, uint64_t all,
                        int number) {
     World own;
@@ -74,7 +74,7 @@ int main(int count, char **arguments) {
     expected = spmv(&w, plan);
     all = cuda ? 0 : all_products(&w);
     for (int i = 0; i < CHILDREN; i++) {
-        /* Some while the library's threads still look for work, some when they sleep. */
+        /* Some children are made while the library's threads spin, some when they sleep. */
         if (i % 3 == 0)
             usleep(30000);
         else if (spmv(&w, plan) != expected)
@@ -94,7 +94,7 @@ int main(int count, char **arguments) {
                 host_child(&w, plan, expected, all, i);
             _exit(0);
         }
-        /* Half of them run beside their siblings. */
+        /* Half of the children run at the same time as their siblings. */
         if (i % 2 == 1) {
             for (int j = i - 1; j <= i; j++) {
                 int status;

@@ -15,7 +15,7 @@
 
 static atomic_int made;
 
-/* In front of the C library's, for the shared library too: the program exports it (-rdynamic). */
+/* Replaces the C library's function, also for the shared library: it is exported (-rdynamic). */
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *),
                    void *argument) {
     static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
@@ -38,7 +38,7 @@ static int threads(void) {
     return n;
 }
 
-/* The bits of products by slices, which analysis makes. */
+/* Returns a hash of the bits of products by slices, which analysis makes. */
 static uint64_t products_of(const World *w) {
     tarsiaPlan_t plan = spmv_plan(w, TARSIA_EFFORT_DEFAULT, TARSIA_SPMV_ALG_SELL);
     uint64_t bits = 0;
@@ -48,7 +48,7 @@ static uint64_t products_of(const World *w) {
     return bits;
 }
 
-/* The same in a world of its own, and how many threads were made meanwhile. */
+/* Returns such a hash of a new world, and the number of threads that were made meanwhile. */
 static uint64_t products(int *new_threads) {
     tarsiaHandle_t handle;
     const int before = made;
@@ -78,7 +78,7 @@ static void *compute(void *unused) {
 
 static atomic_int inside;
 
-/* The number goes up and down between any two steps of the call that allocates. */
+/* Changes the number of threads between steps of the call that allocates. */
 static void *allocate(void *context, size_t bytes, void *stream) {
     void *out = NULL;
     (void)context, (void)stream;
@@ -119,7 +119,7 @@ int main(void) {
     expect(products(&new_threads) == expected, 1, "bits with four threads again");
     expect(new_threads, 0, "threads made for four again");
 
-    /* The default, and what is refused or cut. */
+    /* The default, and numbers that are refused or reduced. */
     CHECK(tarsiaSetNumThreads(0));
     expect(threads(), 3, "the default again");
     expect(products(&new_threads) == expected, 1, "bits with the default");
@@ -137,7 +137,7 @@ int main(void) {
         }
     }
 
-    /* While others compute. */
+    /* While other threads compute. */
     for (int i = 0; i < 2; i++)
         if (pthread_create(&computing[i], NULL, compute, NULL) != 0)
             return 6;
@@ -160,7 +160,7 @@ int main(void) {
         return 7;
     }
 
-    /* In a child. */
+    /* In a child of fork. */
     CHECK(tarsiaSetNumThreads(2));
     child = fork();
     if (child == 0) {

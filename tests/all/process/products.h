@@ -1,5 +1,5 @@
-/* Products of one matrix with every operation and effort, on any backend, and a hash of their bits:
- * what the programs of this folder do before and after something happened to their process. */
+/* Products of one matrix with every operation and effort, on any backend, and a hash of their bits.
+ * The programs of this folder run them before and after an event in their process. */
 #ifndef PRODUCTS_H
 #define PRODUCTS_H
 
@@ -25,7 +25,7 @@ static void check(tarsiaStatus_t status, const char *call) {
 }
 #define CHECK(call) check((call), #call)
 
-/* FNV-1a, 64 bits (Fowler, Noll, Vo). */
+/* Returns the FNV-1a hash (Fowler, Noll, Vo) of 64 bits. */
 static uint64_t hash_of(uint64_t hash, const void *bytes, size_t count) {
     const unsigned char *byte = bytes;
     while (count--)
@@ -51,8 +51,8 @@ static void *array(tarsiaHandle_t handle, const void *host, size_t bytes) {
     return device;
 }
 
-/* Full mantissas in (-1, 1), times a power of 2 between 2^-exponents and 1, from a number by
- * splitmix64. Large exponents make subnormals and products that underflow. */
+/* Returns a number with a full mantissa in (-1, 1), times a power of 2 between 2^-exponents and 1,
+ * made of the seed by splitmix64. Large exponents make subnormals and products that underflow. */
 static double number(uint64_t seed, int exponents) {
     uint64_t z = seed * 0x9e3779b97f4a7c15u + 0x123456789u;
     double value;
@@ -76,7 +76,7 @@ static World open_world(tarsiaHandle_t handle, int exponents) {
     for (int i = 0; i <= ROWS; i++)
         offsets[i] = i * PER_ROW;
     for (int p = 0; p < NNZ; p++) {
-        /* Sorted: a step of at most 2000 after the one before, in a row of 9. */
+        /* Columns of a row ascend: there is one in each of nine ranges of 2000 columns. */
         int first = p / PER_ROW * 7 % 2000;
         columns[p] = first + p % PER_ROW * 2000 + (int)((unsigned)p * 2654435761u % 1999u);
         if (columns[p] >= ROWS)
@@ -120,7 +120,7 @@ static void close_world(World *w) {
         CHECK(tarsiaFree(w->handle, arrays[i]));
 }
 
-/* Bits of an array of the backend. */
+/* Adds the bits of a backend's array to a hash. */
 static uint64_t hash_array(const World *w, uint64_t hash, const void *device, size_t bytes) {
     void *host = malloc(bytes ? bytes : 1);
     if (!host)
@@ -140,14 +140,14 @@ static tarsiaPlan_t spmv_plan(const World *w, tarsiaEffort_t effort, tarsiaSpMVA
     return plan;
 }
 
-/* y = A x by a plan that is analyzed; the bits of y. */
+/* Computes y = A x by an analyzed plan, and returns a hash of the bits of y. */
 static uint64_t spmv(const World *w, tarsiaPlan_t plan) {
     const double one = 1, zero = 0;
     CHECK(tarsiaSpMV(w->handle, plan, &one, w->x_descr, &zero, w->y_descr));
     return hash_array(w, HASH_START, w->y, ROWS * sizeof *w->y);
 }
 
-/* C = A B by a new plan. */
+/* Computes C = A B by a new plan, and returns a hash of the bits of C. */
 static uint64_t spmm(const World *w, tarsiaSpMMAlg_t algorithm) {
     const double one = 1, zero = 0;
     tarsiaPlan_t plan;
@@ -161,7 +161,7 @@ static uint64_t spmm(const World *w, tarsiaSpMMAlg_t algorithm) {
     return hash_array(w, HASH_START, w->C, (size_t)ROWS * COLUMNS * sizeof *w->C);
 }
 
-/* A A by a new plan. */
+/* Computes C = A A by a new plan, and returns a hash of the bits of C. */
 static uint64_t spgemm(const World *w, tarsiaSpGEMMAlg_t algorithm) {
     const double one = 1;
     uint64_t hash = HASH_START;
@@ -191,7 +191,7 @@ static uint64_t spgemm(const World *w, tarsiaSpGEMMAlg_t algorithm) {
     return hash;
 }
 
-/* Every operation by each of its algorithms for the type; the bits of all results. */
+/* Runs every operation by each algorithm for the type, and returns a hash of all results. */
 static inline uint64_t all_products(const World *w) {
     const tarsiaSpMVAlg_t spmv_algs[] = {TARSIA_SPMV_ALG_DEFAULT, TARSIA_SPMV_ALG_CSR,
                                          TARSIA_SPMV_ALG_SELL,    TARSIA_SPMV_ALG_STREAM,

@@ -1,5 +1,5 @@
-/* What the library does where the system has no memory: every allocation of a scenario that has all
- * operations in it fails once, in a process of its own.
+/* Test of the library when the system has no memory: every allocation of a scenario with all
+ * operations fails once, in a process of its own.
  *
  *   small_allocations once    the n-th allocation fails, for each n
  *   small_allocations from    the n-th and all after it fail, until a call has returned an error
@@ -7,8 +7,8 @@
  * Two numbers behind it, STEP and FIRST: every STEP-th, from the FIRST on.
  *
  * A call may succeed, or return TARSIA_STATUS_ALLOC_FAILED with a text; then memory comes back, the
- * same call succeeds, and all results have the bits that they have without failures. What else
- * happens (the process ends, another status, other bits) is printed with the call's name, and is a
+ * same call succeeds, and all results have the bits that they have without failures. Anything else
+ * (the process ends, another status, other bits) is printed with the call's name, and is a
  * failure.
  *
  * malloc and the others are this program's own, in front of the C library's (glibc). */
@@ -38,7 +38,7 @@ static struct {
     int told;
 } * shared;
 
-/* Inside a call of the library; the number of the allocation that fails; all after it fail, too. */
+/* Whether a call of the library is running; whether all allocations after the failing one fail. */
 static volatile int inside, onward;
 static volatile long allocation, fails = -1;
 
@@ -47,7 +47,7 @@ extern void *__libc_calloc(size_t count, size_t bytes);
 extern void *__libc_realloc(void *pointer, size_t bytes);
 extern void *__libc_memalign(size_t alignment, size_t bytes);
 
-/* Whether this allocation is one that fails. */
+/* Returns whether this allocation must fail. */
 static int refused(size_t bytes) {
     long number;
     if (!__atomic_load_n(&inside, __ATOMIC_RELAXED))
@@ -85,7 +85,7 @@ int posix_memalign(void **pointer, size_t alignment, size_t bytes) {
     return 0;
 }
 
-/* Ends the process: the library did what it must not. */
+/* Ends the process after an error of the library. */
 static void wrong(const char *what, const char *text) {
     fprintf(stderr, "    %s: %s: %s\n", shared->call, what, text);
     _exit(1);
@@ -97,7 +97,7 @@ static void enter(const char *call) {
     inside = 1;
 }
 
-/* Whether the call is to be repeated. `expected` is what it returns while there is memory. */
+/* Returns whether the call must be repeated. `expected` is its status when there is memory. */
 static int leave(tarsiaStatus_t status, tarsiaStatus_t expected) {
     char text[1024] = "";
     inside = 0;
@@ -112,7 +112,7 @@ static int leave(tarsiaStatus_t status, tarsiaStatus_t expected) {
         wrong(tarsiaGetErrorName(status), text);
     if (!strstr(text, "alloc") && !strstr(text, "memory"))
         wrong("the text does not speak of memory", text);
-    /* There is memory again. */
+    /* From now on no allocation fails. */
     shared->told = 1;
     fails = 0;
     onward = 0;
@@ -125,7 +125,7 @@ static int leave(tarsiaStatus_t status, tarsiaStatus_t expected) {
     while (leave((call), (expected)))
 #define DO(call) RETURNS(TARSIA_STATUS_SUCCESS, call)
 
-/* FNV-1a, 64 bits (Fowler, Noll, Vo). */
+/* Returns the FNV-1a hash (Fowler, Noll, Vo) of 64 bits. */
 static uint64_t hash_of(uint64_t hash, const void *bytes, size_t count) {
     const unsigned char *byte = bytes;
     while (count--)
@@ -153,7 +153,7 @@ static const tarsiaSpMMAlg_t spmm_algs[] = {
 static const tarsiaSpGEMMAlg_t spgemm_algs[] = {TARSIA_SPGEMM_ALG_DEFAULT, TARSIA_SPGEMM_ALG_HASH,
                                                 TARSIA_SPGEMM_ALG_TILE};
 
-/* All operations; the bits of all results. */
+/* Runs all operations, and returns a hash of the bits of all results. */
 static uint64_t scenario(void) {
     const tarsiaOperation_t N = TARSIA_OPERATION_NON_TRANSPOSE;
     const double one = 1, zero = 0;
@@ -262,7 +262,7 @@ static uint64_t scenario(void) {
     return hash;
 }
 
-/* Runs the scenario in a child; 0 if the library did what it must. */
+/* Runs the scenario in a child; returns 0 if the library behaved correctly. */
 static int run(long number, int all, uint64_t *hash) {
     int status, fields[2];
     uint64_t found = 0;
@@ -290,7 +290,7 @@ static int run(long number, int all, uint64_t *hash) {
 
 int main(int count, char **arguments) {
     const int all = count > 1 && strcmp(arguments[1], "from") == 0;
-    /* How often it went wrong, the smallest and the largest allocation, by call. */
+    /* Number of failures, and the smallest and the largest allocation, by call. */
     static struct {
         char call[80];
         long served, told, failed;

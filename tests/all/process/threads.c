@@ -2,7 +2,7 @@
  *
  *   threads refused    pthread_create fails: the library's calls reach the one of this program
  *   threads memory     RLIMIT_AS leaves no room for a thread's stack
- *   threads number     only prints what the library warns of, for values of TARSIA_NUM_THREADS
+ *   threads number     only prints the library's warnings, for values of TARSIA_NUM_THREADS
  *
  * Products are right with and without threads, one warning tells, and a later call makes them.
  */
@@ -17,7 +17,7 @@
 
 static int refuse, asked, made;
 
-/* In front of the C library's, for the shared library too: the program exports it (-rdynamic). */
+/* Replaces the C library's function, also for the shared library: it is exported (-rdynamic). */
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *),
                    void *argument) {
     static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
@@ -42,7 +42,7 @@ static void log_line(void *context, tarsiaLogLevel_t level, const char *message)
     }
 }
 
-/* Bytes of address space in use. */
+/* Returns the bytes of address space in use. */
 static rlim_t address_space(void) {
     unsigned long pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
@@ -73,7 +73,7 @@ int main(int count, char **arguments) {
         return 0;
     }
     if (memory) {
-        /* What one product needs is taken from the heap beforehand, and stays there. */
+        /* The heap grows beforehand by the memory of one product, and keeps it. */
         void *room = malloc(1 << 26);
         if (!room || getrlimit(RLIMIT_AS, &limit) != 0)
             return 2;

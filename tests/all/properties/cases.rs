@@ -1,4 +1,4 @@
-//! What random cases of all operations are made of.
+//! Generators of random cases for all operations.
 
 use client::{Plan, Session};
 use matrices::SplitMix64;
@@ -13,7 +13,7 @@ use crate::common::number::{Value, Wide};
 use crate::common::pattern::{Pattern, Style, Widths};
 use crate::common::{backends, ensure, Outcome};
 
-/// What all backends take of the things that an operation takes.
+/// Returns the items of the support table's rows of an operation that all backends support.
 fn taken<T: Copy + PartialEq + 'static>(op: OpKind, of: impl Fn(&'static Row) -> &'static [T]) -> Vec<T> {
     let mut out: Vec<T> = Vec::new();
     for row in TABLE.iter().filter(|row| row.op == op) {
@@ -28,12 +28,12 @@ fn taken<T: Copy + PartialEq + 'static>(op: OpKind, of: impl Fn(&'static Row) ->
     out
 }
 
-/// All combinations of types that an operation takes.
+/// Returns all combinations of types that an operation supports.
 pub fn types_of(op: OpKind) -> Vec<Types> {
     taken(op, |row| row.types)
 }
 
-/// All formats of the user's arrays that an operation takes.
+/// Returns all formats of the user's arrays that an operation supports.
 pub fn formats_of(op: OpKind) -> Vec<Format> {
     let mut formats = taken(op, |row| row.formats);
     formats.retain(|format| *format != Format::Tile);
@@ -52,7 +52,7 @@ pub fn effort() -> impl Strategy<Value = Effort> {
     select(Effort::ALL)
 }
 
-/// The order of rows to ask for: one by name only where that is taken.
+/// Returns the row order to request: one by name only if the algorithm supports it.
 pub fn reorder(asked: Reorder, takes_orders: bool, pattern: &Pattern) -> Reorder {
     match asked {
         Reorder::Rcm if pattern.rows != pattern.cols => Reorder::None,
@@ -61,7 +61,7 @@ pub fn reorder(asked: Reorder, takes_orders: bool, pattern: &Pattern) -> Reorder
     }
 }
 
-/// A plan after analysis; every third one by the decisions of another one that was analyzed.
+/// Analyzes a plan, in every third case with the decisions of another plan.
 pub fn analyzed<'a>(
     session: &Session,
     seed: u64,
@@ -82,7 +82,7 @@ pub fn analyzed<'a>(
     Ok(second)
 }
 
-/// What is known of a plan after analysis, but for bytes, seconds and words.
+/// Returns the information of an analyzed plan, without bytes, seconds and texts.
 fn said(plan: &Plan<'_>) -> Result<String> {
     let info = plan.info()?;
     Ok(format!(
@@ -100,7 +100,7 @@ fn said(plan: &Plan<'_>) -> Result<String> {
     ))
 }
 
-/// A plan says of an order by name that it is in force; the oracle has no orders.
+/// Checks that the plan reports a requested order by name as in use; the reference has no orders.
 pub fn is_in_order(plan: &Plan<'_>, backend: BackendKind, reorder: Reorder) -> Outcome {
     let expected = if backend == BackendKind::Reference { Reorder::None } else { reorder };
     let found = plan.info()?.reorder as i32;
@@ -114,7 +114,7 @@ pub fn is_in_order(plan: &Plan<'_>, backend: BackendKind, reorder: Reorder) -> O
     Ok(())
 }
 
-/// alpha or beta.
+/// Value of alpha or beta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scalar {
     Zero,
@@ -143,7 +143,7 @@ pub fn scalar() -> impl Strategy<Value = Scalar> {
     select(vec![Scalar::Random, Scalar::Zero, Scalar::One, Scalar::MinusOne])
 }
 
-/// What happens to the values between analysis and the product.
+/// Updates of the values between analysis and the product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Updates {
     /// setValueUpdates(0) and no update.
@@ -157,12 +157,12 @@ pub enum Updates {
 }
 
 impl Updates {
-    /// What setValueUpdates gets.
+    /// Returns the argument of setValueUpdates.
     pub fn announced(self) -> bool {
         matches!(self, Updates::Unused | Updates::Announced)
     }
 
-    /// Whether new values come.
+    /// Returns whether the values are updated.
     pub fn happen(self) -> bool {
         matches!(self, Updates::Unannounced | Updates::Announced)
     }
@@ -172,30 +172,31 @@ pub fn updates() -> impl Strategy<Value = Updates> {
     select(vec![Updates::Never, Updates::Unannounced, Updates::Unused, Updates::Announced])
 }
 
-/// A dimension: mostly small, now and then 0 or 1.
+/// Generates dimensions: mostly small, sometimes 0 or 1.
 pub fn dimension() -> impl Strategy<Value = usize> {
     prop_oneof![1 => Just(0), 2 => Just(1), 12 => 2..=40_usize]
 }
 
-/// Where entries are, before the shape is known.
+/// Places of entries, independent of the shape.
 #[derive(Clone, Debug)]
 pub enum Places {
     /// (row, column) as fractions of the shape in 1/65536.
     Listed(Vec<(u16, u16)>),
-    /// This many from a seed: most rows (or columns) are short or empty, a few
-    /// long, and number `long.0` has `long.1` entries besides.
+    /// `count` entries from a seed: most rows (or columns) are short or empty, a few are long, and row number
+    /// `long.0` has `long.1` further entries.
     Skewed { count: usize, long: (usize, usize), by_columns: bool, seed: u64 },
-    /// `long.0` rows (or columns), spread over the matrix, of `long.1` entries each, and `count` entries anywhere.
+    /// `long.0` rows (or columns), spread over the matrix, of `long.1` entries each, and `count` entries
+    /// anywhere.
     FewLong { count: usize, long: (usize, usize), by_columns: bool, seed: u64 },
 }
 
-/// A random sparse matrix without its values.
+/// Random sparse matrix without values.
 #[derive(Clone, Debug)]
 pub struct MatrixCase {
     pub style: Style,
-    /// Rows and columns; of BSR in blocks.
+    /// Number of rows and columns (BSR: of blocks).
     pub shape: (usize, usize),
-    /// Entries are sorted, and none is stored twice.
+    /// True if entries are sorted and none is stored twice.
     pub tidy: bool,
     pub places: Places,
 }
@@ -228,7 +229,7 @@ impl MatrixCase {
     }
 }
 
-/// What is made by rows, of a matrix or of its transpose.
+/// Generates places row by row, of the matrix or of its transpose.
 fn by_rows(
     (rows, cols): (usize, usize),
     is_transposed: bool,
@@ -272,7 +273,7 @@ fn skewed(
     places
 }
 
-/// A style in one of these formats.
+/// Generates styles in these formats.
 pub fn style(formats: Vec<Format>) -> impl Strategy<Value = Style> {
     let block = (1..=4_usize, 1..=4_usize);
     (select(formats), select(&Widths::ALL[..]), select(IndexBase::ALL), block, order()).prop_map(
@@ -280,7 +281,7 @@ pub fn style(formats: Vec<Format>) -> impl Strategy<Value = Style> {
     )
 }
 
-/// A matrix in one of these formats, of a shape that `shape` gives.
+/// Generates matrices in these formats, with shapes from `shape`.
 pub fn matrix(
     formats: Vec<Format>,
     shape: impl Strategy<Value = (usize, usize)>,
@@ -288,16 +289,16 @@ pub fn matrix(
     let places = prop::collection::vec(any::<(u16, u16)>(), 0..=160);
     (style(formats), shape, any::<bool>(), places).prop_map(|(style, shape, tidy, places)| {
         let (height, width) = if style.format == Format::Bsr { style.block } else { (1, 1) };
-        // In scalars a BSR matrix has about the same shape as the others.
+        // In scalars, a BSR matrix has about the same shape as one of another format.
         let shape = (shape.0.div_ceil(height), shape.1.div_ceil(width));
         MatrixCase { style, shape, tidy, places: Places::Listed(places) }
     })
 }
 
-/// Numbers of one case, from its seed.
+/// Random numbers of one case, from its seed.
 pub struct Source {
     pub rng: SplitMix64,
-    /// Inf, NaN and zeros are among the numbers.
+    /// True if Inf, NaN and zeros are among the numbers.
     wild: bool,
 }
 
@@ -306,8 +307,7 @@ impl Source {
         Source { rng: SplitMix64::new(seed), wild }
     }
 
-    /// A number; a wild one is 0 in a quarter of the cases, and now and then
-    /// not finite.
+    /// Returns a number; if `wild`, a quarter of them are 0, and some are not finite.
     pub fn number<V: Value>(&mut self) -> V {
         let special = match (self.wild, self.rng.below(64)) {
             (true, 0) => f64::INFINITY,
@@ -319,12 +319,12 @@ impl Source {
         V::narrow(V::Wide::new(special, 0.0))
     }
 
-    /// Many numbers.
+    /// Returns `count` numbers.
     pub fn numbers<V: Value>(&mut self, count: usize) -> Vec<V> {
         (0..count).map(|_| self.number()).collect()
     }
 
-    /// What must never be read: NaN or Inf.
+    /// Returns NaN or Inf, for places that must never be read.
     pub fn trap<V: Value>(&mut self) -> V {
         let re = if self.rng.below(2) == 0 { f64::NAN } else { f64::INFINITY };
         V::narrow(V::Wide::new(re, re))

@@ -1,5 +1,5 @@
-//! What the API promises of special numbers and of rounding, on small matrices
-//! whose results can be told by hand.
+//! Tests of what the API promises about special numbers and rounding, on small matrices with results that can
+//! be computed by hand.
 
 use crate::common::number::{Bf16, Bf16F32, Tf32, C64, F16, F16F32, F32, F32F64, F64};
 use client::{Plan, Session};
@@ -19,22 +19,22 @@ use testkit::sparse_product;
 const INF: f64 = f64::INFINITY;
 const NAN: f64 = f64::NAN;
 
-/// A small matrix in every format: the same entries in the same order.
+/// Returns a small matrix in every format, with the same entries in the same order.
 fn in_every_format(shape: (usize, usize), places: &[(usize, usize)]) -> Vec<Pattern> {
     let style = |format: &Format| Style { format: *format, ..Style::PLAIN };
     let has_arrays = |format: &&Format| **format != Format::Tile;
     Format::ALL.iter().filter(has_arrays).map(|format| Pattern::new(style(format), shape, places)).collect()
 }
 
-/// Numbers as values.
+/// Converts numbers to values.
 fn of<V: Value>(numbers: &[f64]) -> Vec<V> {
     numbers.iter().map(|&re| V::narrow(V::Wide::new(re, 0.0))).collect()
 }
 
-/// y = alpha · A · x + beta · y.
+/// Problem y = alpha · A · x + beta · y with its expected result.
 struct Problem<'a> {
     shape: (usize, usize),
-    /// (row, column, value), by rows.
+    /// Entries (row, column, value), row by row.
     entries: &'a [(usize, usize, f64)],
     alpha: f64,
     beta: f64,
@@ -44,12 +44,12 @@ struct Problem<'a> {
 }
 
 impl Problem<'_> {
-    /// Exactly as expected: in every format, on every backend, by SpMV, by
-    /// SpMM whose every column is the same, and by both without a plan.
+    /// Checks that the result is exactly the expected one in every format and on every backend, by SpMV, by
+    /// SpMM with equal columns, and by both without a plan.
     fn check<C: Numbers>(&self) {
         let places: Vec<_> = self.entries.iter().map(|&(row, col, _)| (row, col)).collect();
         for pattern in in_every_format(self.shape, &places) {
-            // CSC stores by columns: the values follow.
+            // CSC stores entries by columns, so the values are permuted.
             let mut order: Vec<usize> = (0..places.len()).collect();
             if pattern.style.format == Format::Csc {
                 order.sort_by_key(|&at| places[at].1);
@@ -119,7 +119,7 @@ impl Problem<'_> {
         Ok(())
     }
 
-    /// With all real types that SpMV or SpMM takes.
+    /// Checks the result with all real types that SpMV or SpMM supports.
     fn check_real(&self) {
         for op in [OpKind::Spmv, OpKind::Spmm] {
             for types in types_of(op).into_iter().filter(|types| !types.a.is_complex()) {
@@ -129,7 +129,7 @@ impl Problem<'_> {
     }
 }
 
-/// Rows of 3, 0, 1 and 5 entries; nobody stores columns 0, 3 and 7.
+/// Matrix with rows of 3, 0, 1 and 5 entries, without entries in columns 0, 3 and 7.
 const SPARSE: [(usize, usize, f64); 9] = [
     (0, 1, 2.0),
     (0, 2, -1.0),
@@ -162,9 +162,9 @@ fn what_is_stored_contributes_even_if_it_is_zero() {
 fn beta_zero_does_not_read_y_and_empty_rows_are_written() {
     let x = [1.0; 8];
     sparse(&x, &[NAN, INF, -INF, 7.0], &[1.5, 0.0, 4.0, 3.5]).check_real();
-    // −0 is a beta of 0, too.
+    // A beta of −0 is 0, too.
     Problem { beta: -0.0, ..sparse(&x, &[NAN; 4], &[1.5, 0.0, 4.0, 3.5]) }.check_real();
-    // Any other beta does.
+    // With any other beta, y is read.
     Problem { beta: 2.0, ..sparse(&x, &[NAN, 3.0, -INF, 0.5], &[NAN, 6.0, -INF, 4.5]) }.check_real();
 }
 
@@ -202,7 +202,8 @@ fn duplicates_add_up_one_by_one() {
     problem(&[4.0, INF], &[NAN, 2.0]).check_real();
 }
 
-/// One row of `count` entries, the first `first` and the others 1, times ones.
+/// Checks the result of one row of `count` entries, the first of which is `first` and the others 1, times a
+/// vector of `x`.
 fn row_sum<C: Numbers>(count: usize, first: f64, x: f64, beta: f64, y: f64, expected: f64) {
     let value = |at| if at == 0 { first } else { 1.0 };
     let entries: Vec<_> = (0..count).map(|at| (0, at, value(at))).collect();
@@ -229,8 +230,8 @@ fn half_types_sum_in_32_bits() {
 
 #[test]
 fn half_types_round_once() {
-    // 2048 + 1 is a tie that rounds down to even, and a half of y more tips it
-    // up; rounded before y is added, the sum would be 2048 + 0.5, which is 2048.
+    // 2048 + 1 is a tie that rounds down to even, and beta · y = 0.5 more makes it round up. If it were
+    // rounded before y is added, the sum would be 2048 + 0.5, which is 2048.
     row_sum::<F16>(2, 2048.0, 1.0, 0.5, 1.0, 2050.0);
     row_sum::<Bf16>(2, 256.0, 1.0, 0.5, 1.0, 258.0);
     assert_eq!(
@@ -241,13 +242,12 @@ fn half_types_round_once() {
 
 #[test]
 fn nothing_is_computed_in_fewer_bits_than_asked_for() {
-    // A factor rounded to TF32 (11 bits) loses the small term; a sum in fp32
-    // loses that of fp64.
+    // A factor rounded to TF32 (11 bits) loses its small term, and so does an fp64 factor in an fp32 sum.
     let (single, double) = (1.0 + f64::powi(2.0, -20), 1.0 + f64::powi(2.0, -50));
     row_sum::<F32>(1, single, single, 0.0, NAN, f64::from((single * single) as f32));
     row_sum::<F32F64>(1, single, double, 0.0, NAN, single * double);
     row_sum::<F64>(1, double, double, 0.0, NAN, double * double);
-    // 2^40 + 1 in 64 bits.
+    // 2^40 + 1 needs a sum in 64 bits.
     row_sum::<F32F64>(2, f64::powi(2.0, 40), 1.0, 0.0, NAN, f64::powi(2.0, 40) + 1.0);
 }
 
@@ -298,8 +298,8 @@ fn spgemm_keeps_entries_that_cancel() {
     }
 }
 
-/// Columns that 32 bits do not number. (The reference keeps a number for every
-/// column and has no room.)
+/// SpGEMM with column numbers that do not fit 32 bits. (The reference is not tested: it stores a number for
+/// every column, for which there is no memory.)
 #[test]
 fn spgemm_takes_matrices_wider_than_32_bits() {
     let cols = (1_usize << 33) + 5;

@@ -1,6 +1,6 @@
-//! Matrices of thousands of rows with skewed lengths and one row so long that
-//! it is cut into pieces: what small random cases never reach. One problem for
-//! every combination of types and format; op, widths, settings go round.
+//! Tests of matrices with thousands of rows of skewed lengths and one row that is so long that it is split,
+//! which small random cases do not have. There is one problem for every combination of types and format; op,
+//! widths and settings take turns.
 
 use tarsia::facade::{
     Effort, Format, IndexBase, OpKind, Operation, Order, PointerMode, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
@@ -12,12 +12,12 @@ use crate::common::output::Target;
 use crate::common::pattern::{Style, Widths};
 use crate::common::{is_small, Outcome};
 
-/// The item of a list whose turn it is.
+/// Returns the item of a list whose turn it is.
 fn turn<T: Copy>(list: &[T], at: usize) -> T {
     list[at % list.len()]
 }
 
-/// A matrix whose op has `shape`, about `count` entries and one long row.
+/// Returns a matrix whose op has this shape, about `count` entries and one long row.
 fn skewed(
     at: usize,
     format: Format,
@@ -47,7 +47,7 @@ fn skewed(
     MatrixCase { style, shape: (rows as usize, cols as usize), tidy: at % 5 == 4, places }
 }
 
-/// Runs a problem for every combination, and says which failed.
+/// Runs a problem for every combination of types and formats, and panics with the first that failed.
 fn for_every_combination(op: OpKind, run: impl Fn(usize, tarsia::facade::Types, Format) -> Outcome) {
     let mut at = 0;
     for types in types_of(op) {
@@ -112,9 +112,9 @@ fn long_rows_spmm() {
     });
 }
 
-/// Rows of B that begin inside a cache line, of several tiles: kernels may copy
-/// them, or take the tiles in another order. Of two matrices, one has few entries
-/// a row and the other many a column.
+/// SpMM with rows of B that begin inside a cache line and are several tiles long: kernels may copy them, or
+/// process the tiles in another order. One of the two matrices has few entries per row, the other many per
+/// column.
 #[test]
 fn many_columns_spmm() {
     for_every_combination(OpKind::Spmm, |at, types, format| {
@@ -173,7 +173,7 @@ fn long_rows_spgemm() {
     });
 }
 
-/// Rows of the left factor so long that a device takes them in parts.
+/// SpGEMM with rows of the left factor that are so long that a device splits them.
 #[test]
 fn rows_in_parts_spgemm() {
     for_every_combination(OpKind::Spgemm, |at, types, format| {
@@ -203,10 +203,10 @@ fn rows_in_parts_spgemm() {
     });
 }
 
-/// What a wide or tall product is of: op(A), op(B), both factors, and a text that says which it is.
+/// Wide or tall product: its description, op(A) and op(B), and both factors.
 type Few = (String, (Operation, Operation), MatrixCase, MatrixCase);
 
-/// A factor in CSR.
+/// Returns a factor in CSR.
 fn in_csr(at: usize, shape: (usize, usize), places: Places) -> MatrixCase {
     let style = Style {
         format: Format::Csr,
@@ -218,7 +218,7 @@ fn in_csr(at: usize, shape: (usize, usize), places: Places) -> MatrixCase {
     MatrixCase { style, shape, tidy: at % 2 == 0, places }
 }
 
-/// Rows of very different lengths times columns of very different lengths.
+/// Returns products of rows of very different lengths with columns of very different lengths.
 fn skewed_and_wide() -> Vec<Few> {
     const SHAPES: [((usize, usize), usize); 5] = [
         ((18, 93_261), 70_000),
@@ -241,10 +241,11 @@ fn skewed_and_wide() -> Vec<Few> {
     (0..SHAPES.len()).map(|at| product(at, turn(&[(n, t), (t, n)], at))).collect()
 }
 
-/// A wide matrix with long rows times its transpose, and a tall matrix' transpose times that, as in normal equations; a
-/// square matrix that has a few such rows times itself. The factors share the pattern; both have values of their own.
+/// Returns products of a wide matrix with long rows and its transpose, also as that of a tall matrix'
+/// transpose and the tall matrix, as in normal equations, and squares of matrices with a few such rows. Both
+/// factors have the same pattern and values of their own.
 fn few_long_rows() -> Vec<Few> {
-    /// Rows, columns, entries of a row.
+    /// Numbers of rows, of columns, and of entries per row.
     const WIDE: [(usize, usize, usize); 5] = [
         (12, 20_000, 4_000),
         (10, 100_000, 10_000),
@@ -252,18 +253,18 @@ fn few_long_rows() -> Vec<Few> {
         (30, 50_000, 1_000),
         (60, 40_000, 1_000),
     ];
-    /// Rows and columns, long rows, entries of such a row.
+    /// Numbers of rows and columns, of long rows, and of entries per long row.
     const SQUARE: [(usize, usize, usize); 3] =
         [(10_000, 10, 1_000), (20_000, 12, 2_000), (100_000, 3, 8_000)];
     let (n, t) = (Operation::NonTranspose, Operation::Transpose);
     let less = if is_small() { 8 } else { 1 };
     let mut out = Vec::new();
     for (at, (rows, cols, length)) in WIDE.into_iter().enumerate() {
-        // Of a tall matrix, which is the wide one's transpose, every second time.
+        // Every second product is that of the tall matrix, which is the wide one's transpose.
         let (ops, by_columns) = turn(&[((n, t), false), ((t, n), true)], at);
         let shape = if by_columns { (cols, rows) } else { (rows, cols) };
         let places = Places::FewLong { count: 0, long: (rows, length / less), by_columns, seed: at as u64 };
-        // Widths, bases and order of entries have other turns than ops.
+        // Widths, bases and orders of entries change at another rate than ops.
         let factor = in_csr(at / 2, shape, places);
         out.push((format!("{rows} rows of {length} in {cols}, {ops:?}"), ops, factor.clone(), factor));
     }
@@ -280,7 +281,7 @@ fn few_long_rows() -> Vec<Few> {
     out
 }
 
-/// Few huge rows, in the left factor of short ones or in both.
+/// SpGEMM with few huge rows, in the left factor or in both.
 #[test]
 fn wide_and_tall_factors_spgemm() {
     for (at, (what, ops, a, b)) in skewed_and_wide().into_iter().chain(few_long_rows()).enumerate() {

@@ -1,4 +1,4 @@
-//! Random SpGEMMs.
+//! Tests of random SpGEMMs.
 
 use std::collections::BTreeMap;
 
@@ -18,13 +18,13 @@ use crate::common::pattern::{Pattern, Widths};
 use crate::common::{backends, ensure, raw, with_types, Outcome};
 use testkit::{sparse_product, sparse_product_of_merged, Factor, Number as _, Sum};
 
-/// Which values are replaced between two numeric phases.
+/// Values that are replaced between two numeric phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renewed {
     A,
     B,
     Both,
-    /// A's, by tarsiaPlan_updateValues.
+    /// Values of A, by tarsiaPlan_updateValues.
     AByPlan,
 }
 
@@ -34,14 +34,15 @@ pub struct Case {
     pub ops: (Operation, Operation),
     pub a: MatrixCase,
     pub b: MatrixCase,
-    /// Where the first and the later numeric phases write.
+    /// Forms of C in the first and in the later numeric phases.
     pub targets: (Target, Target),
     pub alpha: Scalar,
-    /// Where alpha is.
+    /// Memory in which alpha is.
     pub mode: PointerMode,
     pub effort: Effort,
     pub value_updates: bool,
-    /// The columns of each row of C may be in any order, where the algorithm and the formats of C allow it.
+    /// True if the columns of each row of C may be in any order, if the algorithm and the formats of C allow
+    /// it.
     pub unsorted: bool,
     pub renewed: Renewed,
     pub alg: SpgemmAlg,
@@ -64,7 +65,7 @@ fn factors(
     (cases::matrix(formats.clone(), stored(op_a, m, k)), cases::matrix(formats, stored(op_b, k, n)))
 }
 
-/// Now and then more than 2^16, where accumulators change.
+/// Generates numbers of rows or columns, sometimes more than 2^16, from which on other accumulators are used.
 fn rows_or_columns() -> impl Strategy<Value = usize> {
     prop_oneof![120 => cases::dimension(), 1 => Just(70_000)]
 }
@@ -109,7 +110,7 @@ pub fn run(case: &Case) -> Outcome {
     with_types!(case.types, C => Problem::<C>::new(case).run())
 }
 
-/// A matrix with the values of both rounds.
+/// Matrix with the values of both rounds.
 struct Operand<V> {
     op: Operation,
     pattern: Pattern,
@@ -148,7 +149,7 @@ impl<V: Value> Operand<V> {
 
 type Sums<W> = BTreeMap<(usize, usize), Sum<W>>;
 
-/// A case with its arrays and the expected results of both rounds.
+/// Case with its arrays and the expected results of both rounds.
 struct Problem<'a, C: Numbers> {
     case: &'a Case,
     a: Operand<C::A>,
@@ -156,7 +157,7 @@ struct Problem<'a, C: Numbers> {
     alpha: C::S,
     expected: Sums<C::Wide>,
     renewed: Sums<C::Wide>,
-    /// The same where that is what algorithm tile computes, which adds up entries at one place first.
+    /// Expected results of algorithm `tile`, if they differ: it first adds up entries at one place.
     of_tiles: Option<[Sums<C::Wide>; 2]>,
 }
 
@@ -167,7 +168,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
         let mut a = Operand::new(&case.a, case.ops.0, &mut source, case.renewed != Renewed::B);
         let b_is_renewed = matches!(case.renewed, Renewed::B | Renewed::Both);
         let mut b: Operand<C::X> = Operand::new(&case.b, case.ops.1, &mut source, b_is_renewed);
-        // Traps where the other factor has nothing, or everywhere if alpha is 0.
+        // Traps are put where the other factor has no entries, or everywhere if alpha is 0.
         let everywhere = case.alpha == Scalar::Zero;
         let k = a.shape().1;
         let (mut met_by_a, mut met_by_b) = (vec![false; k], vec![false; k]);
@@ -235,7 +236,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
         ensure!(info.nnzC == self.expected.len() as i64, "getInfo says nnzC = {}", info.nnzC);
 
         let (first, later) = case.targets;
-        // The oracle has one way for all algorithms.
+        // The reference has one algorithm for all.
         let of_tiles = self.of_tiles.as_ref().filter(|_| backend != BackendKind::Reference);
         let [expected, renewed] = match of_tiles {
             Some([expected, renewed]) => [expected, renewed],
@@ -257,7 +258,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
         Ok(())
     }
 
-    /// Two numeric phases: as expected, and with the same bits.
+    /// Runs two numeric phases, whose results must be as expected and have the same bits.
     fn compute(
         &self,
         backend: BackendKind,

@@ -1,4 +1,4 @@
-//! Random SpMMs.
+//! Tests of random SpMMs.
 
 use client::{Plan, Session};
 use proptest::prelude::*;
@@ -19,14 +19,14 @@ use crate::common::staged::{first_workspace, Staging};
 use crate::common::{backends, ensure, raw, with_types, Outcome};
 use testkit::{dense_product, Number as _, Sum};
 
-/// Columns of C: none, one, and both sides of what kernels block by.
+/// Numbers of columns of C: 0, 1, and values around the block sizes of kernels.
 const COLUMNS: [usize; 10] = [0, 1, 2, 3, 7, 8, 31, 32, 33, 64];
 
-/// How B or C is stored.
+/// Order and padding of B or C.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     pub order: Order,
-    /// Elements between lines.
+    /// Number of elements between lines.
     pub padding: usize,
 }
 
@@ -41,11 +41,11 @@ pub struct Case {
     pub c: Layout,
     pub alpha: Scalar,
     pub beta: Scalar,
-    /// Where alpha and beta are.
+    /// Memory in which alpha and beta are.
     pub mode: PointerMode,
     pub effort: Effort,
     pub updates: Updates,
-    /// The order of rows that is asked for where the algorithm takes orders.
+    /// Requested row order, if the algorithm supports orders.
     pub reorder: Reorder,
     pub alg: SpmmAlg,
     pub wild: bool,
@@ -53,8 +53,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// The algorithm that is asked for: the library's choice where that of the case
-    /// does not take the types.
+    /// Returns the requested algorithm: the library's choice if that of the case does not support the types.
     fn algorithm(&self) -> SpmmAlg {
         let takes =
             |algorithm| TABLE.iter().any(|row| row.algorithm == algorithm && row.types.contains(&self.types));
@@ -115,11 +114,11 @@ pub fn run(case: &Case) -> Outcome {
     with_types!(case.types, C => Problem::<C>::new(case).run())
 }
 
-/// A case with its arrays and the expected result, row by row.
+/// Case with its arrays and the expected result, row by row.
 struct Problem<'a, C: Numbers> {
     case: &'a Case,
     pattern: Pattern,
-    /// Values at analysis, and those that count in the end.
+    /// Values at analysis; `values` are those of the product.
     first_values: Vec<C::A>,
     values: Vec<C::A>,
     alpha: C::S,
@@ -187,7 +186,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
         Ok(c)
     }
 
-    /// Without `bytes` bytes of workspace nothing is computed.
+    /// Checks that the product is refused with less than `bytes` bytes of workspace.
     fn is_refused_for_lack_of(&self, bytes: usize, session: &Session, plan: &Plan<'_>) -> Outcome {
         let mut c = self.c.clone();
         let result = plan.spmm(session, self.alpha, &self.b, self.beta, &mut c);
@@ -210,7 +209,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
         let (orders, types) = ((case.b.order, case.c.order), (C::TYPES.x, C::TYPES.y));
         let session = Session::new(backend)?;
         session.set_pointer_mode(case.mode)?;
-        // Whose last bits may differ outside deterministic mode.
+        // Its last bits may differ outside of deterministic mode.
         let differs = backend == BackendKind::Cuda && case.algorithm() == SpmmAlg::Swift;
         let deterministic = case.effort != Effort::Tuned && case.seed % 2 == 0;
         session.set_deterministic(deterministic)?;
@@ -235,7 +234,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
         // The plan has copied what the descriptor says.
         drop(a);
         cases::is_in_order(&plan, backend, reorder)?;
-        // The handle has room for nHint columns; for more the user must bring it.
+        // The handle has workspace for nHint columns; for more columns the user must provide it.
         let needed = plan.workspace_size(case.n as i64)?;
         let has = plan.workspace_size(case.n_hint as i64)?.max(first_workspace(backend));
         if needed > has {
@@ -244,7 +243,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
         }
         let _workspace = raw::UserWorkspace::new(&session, needed)?;
         if case.updates.happen() {
-            // Once before the update, so that there is something to go stale.
+            // Executed once before the update, so that stale results would be noticed.
             self.execute(&session, &plan)?;
             plan.update_values(&session, last.values())?;
         }
@@ -268,20 +267,20 @@ impl<'a, C: Numbers> Problem<'a, C> {
         raw::spmm_once(&session, case.ops, scalars, &a, &self.b, &mut once, compute)?;
         self.verify(backend, &once).map_err(|error| format!("SpMM_once: {error}"))?;
         let is_quick = case.effort == Effort::Quick && !reorder.is_named();
-        // On a device there is no analysis without a plan, and rows are cut elsewhere.
+        // On a device, calls without a plan have no analysis, and split rows at other places.
         let in_place = matches!(
             (case.a.style.format, case.ops.0.transposes()),
             (Format::Csr, false) | (Format::Csc, true)
         );
         let same_path = backend != BackendKind::Cuda || !in_place;
         if is_quick && same_path && matches!(case.algorithm(), SpmmAlg::Default | SpmmAlg::Row) {
-            // The same path, hence the same bits.
+            // Both run the same kernels, so the bits are the same.
             ensure!(bits(&c.values) == bits(&once.values), "SpMM_once has other bits than the plan");
         }
         Ok(())
     }
 
-    /// Where beta is 0, 1 or −1, beta · C has no rounding.
+    /// Checks that the result is exactly beta · C for a beta of 0, 1 or −1, which needs no rounding.
     fn is_exactly_beta_c(&self, found: &Dense<C::Y>) -> Outcome {
         let elements: Vec<_> = found.places().map(|(i, j)| found.get(i, j)).collect();
         let sign = match self.case.beta {

@@ -1,4 +1,4 @@
-//! Random SpMVs.
+//! Tests of random SpMVs.
 
 use client::{Plan, Session};
 use proptest::prelude::*;
@@ -24,15 +24,15 @@ pub struct Case {
     pub a: MatrixCase,
     pub alpha: Scalar,
     pub beta: Scalar,
-    /// Where alpha and beta are.
+    /// Memory in which alpha and beta are.
     pub mode: PointerMode,
     pub effort: Effort,
     pub updates: Updates,
-    /// The order of rows that is asked for where the algorithm takes orders.
+    /// Requested row order, if the algorithm supports orders.
     pub reorder: Reorder,
     pub alg: SpmvAlg,
     pub wild: bool,
-    /// Elements of memory around x, y and A's values.
+    /// Number of guard elements around x, y and A's values.
     pub guard: usize,
     pub seed: u64,
 }
@@ -66,11 +66,11 @@ pub fn run(case: &Case) -> Outcome {
     with_types!(case.types, C => Problem::<C>::new(case).run())
 }
 
-/// A case with its arrays and the expected result.
+/// Case with its arrays and the expected result.
 struct Problem<'a, C: Numbers> {
     case: &'a Case,
     pattern: Pattern,
-    /// Values at analysis, and those that count in the end.
+    /// Values at analysis; `values` are those of the product.
     first_values: Guarded<C::A>,
     values: Guarded<C::A>,
     alpha: C::S,
@@ -162,7 +162,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
         drop(a);
         cases::is_in_order(&plan, backend, reorder)?;
         if case.updates.happen() {
-            // Once before the update, so that there is something to go stale.
+            // Executed once before the update, so that stale results would be noticed.
             plan.spmv(&session, self.alpha, &self.x, self.beta, &mut self.y.clone())?;
             plan.update_values(&session, last.values())?;
         }
@@ -189,14 +189,14 @@ impl<'a, C: Numbers> Problem<'a, C> {
             && !reorder.is_named()
             && matches!(case.alg, SpmvAlg::Default | SpmvAlg::Csr);
         if same_path && backend != BackendKind::Cuda {
-            // The same path, hence the same bits. On CUDA a plan knows the
-            // lengths of the rows and may add them in another order.
+            // Both run the same code, so the bits are the same. On CUDA a plan knows the lengths of the rows
+            // and may sum in another order.
             ensure!(bits(&y) == bits(&once), "SpMV_once has other bits: {once:?}, the plan {y:?}");
         }
         Ok(())
     }
 
-    /// Where beta is 0, 1 or −1, beta · y has no rounding.
+    /// Checks that the result is exactly beta · y for a beta of 0, 1 or −1, which needs no rounding.
     fn is_exactly_beta_y(&self, found: &[C::Y]) -> Outcome {
         let sign = match self.case.beta {
             Scalar::Zero => return all_zero(found),
@@ -211,7 +211,7 @@ impl<'a, C: Numbers> Problem<'a, C> {
     }
 }
 
-/// Every element is 0.
+/// Checks that every element is 0.
 pub fn all_zero<V: Value>(found: &[V]) -> Outcome {
     match found.iter().position(|value| value.widen() != V::Wide::zero()) {
         Some(at) => Err(format!("element {at} is {:?}, expected 0", found[at]).into()),

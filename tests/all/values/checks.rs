@@ -1,9 +1,9 @@
-//! tarsiaSetChecks: what it finds, and what it cannot check.
+//! Tests of tarsiaSetChecks: changes that it finds, and changes that it cannot find.
 
 use super::*;
 use client::Array;
 
-/// A plan, of a product that takes A in CSR, and its matrices.
+/// Plan of a product with A in CSR, and its matrices.
 struct World {
     offsets: Array<'static, i32>,
     indices: Array<'static, i32>,
@@ -58,7 +58,7 @@ fn a_getter_says_what_is_set() {
     }
 }
 
-/// Another pattern, valid as it is, in the plan's arrays: also where the plan reads values in place.
+/// Another valid pattern in the plan's arrays is an error, also if the plan reads values in place.
 #[test]
 fn a_pattern_that_changes_needs_a_new_plan() {
     each(|product, world, a| {
@@ -70,7 +70,7 @@ fn a_pattern_that_changes_needs_a_new_plan() {
             plan.analyze(session).unwrap();
             product.run(session, &plan).unwrap();
             let old = indices.clone();
-            // A column that the row does not have: no entry becomes one that is there twice.
+            // A column that the row does not have, so that no entry is there twice.
             indices[0] = (0..SIZE as i32).find(|col| !indices[..40].contains(col)).unwrap();
             overwrite(session, world.indices.part(0..indices.len()), &indices);
             let texts = ["index arrays (rowOffsets or colInd) of A", "a new plan"];
@@ -78,14 +78,14 @@ fn a_pattern_that_changes_needs_a_new_plan() {
             if let Product::Spgemm(_) = product {
                 refused(plan.symbolic(session), Status::InvalidState, &texts);
             }
-            // With checks off nobody looks.
+            // With checks off, the change is not noticed.
             overwrite(session, world.indices.part(0..old.len()), &old);
             product.run(session, &plan).unwrap();
         }
     });
 }
 
-/// What happened while nobody looked cannot be known.
+/// Changes that were made while checks were off cannot be found.
 #[test]
 fn what_was_not_seen_cannot_be_checked() {
     each(|product, world, a| {
@@ -119,7 +119,7 @@ fn what_was_not_seen_cannot_be_checked() {
     });
 }
 
-/// New values of one factor are not those of the other, where both are one array.
+/// If both factors are one array, new values of one factor are not those of the other.
 #[test]
 fn each_factor_of_a_sparse_product_has_its_own_call() {
     for kind in backends() {
@@ -132,7 +132,7 @@ fn each_factor_of_a_sparse_product_has_its_own_call() {
         product.run(session, &plan).unwrap();
         let values = world.values.part(0..ENTRIES);
         overwrite(session, values, &numbers(ENTRIES, 1));
-        // It reads patterns alone.
+        // The symbolic phase reads only patterns.
         plan.symbolic(session).unwrap();
         let update = |a: Option<View<'_, f64>>, b: Option<View<'_, f64>>| {
             let [a, b] =

@@ -1,6 +1,6 @@
-//! Programs as they are written for cuSPARSE, where the descriptor that a product gets says where the values
-//! are: here a plan copies the descriptor's fields, and new pointers reach no plan. With every algorithm by name
-//! and every effort, in fp64 and fp32.
+//! Tests of programs as written for cuSPARSE, where the descriptor that is passed to a product has the
+//! address of the values. Here a plan copies the descriptor's fields, and new pointers in it do not reach the
+//! plan. They run with every algorithm by name and every effort, in fp64 and fp32.
 
 use std::ptr::null_mut;
 
@@ -12,7 +12,7 @@ use tarsia::capi::objects::{tarsiaPlan_t, tarsiaSpMatDescr_t};
 use tarsia::capi::{dnmat, dnvec, plan, spgemm, spmat, spmat_access, spmm, spmv};
 use tarsia::facade::{Reorder, Types};
 
-/// A type of values and sums.
+/// Real type of values and sums.
 trait Real: Value {
     const COMPUTE: ComputeType;
     fn of(number: f64) -> Self;
@@ -39,17 +39,18 @@ impl Real for f32 {
     }
 }
 
-/// Whole numbers, which every type has.
+/// Converts integers, which are exact in every type.
 fn typed<V: Real>(numbers: &[f64]) -> Vec<V> {
     numbers.iter().map(|&number| V::of(number)).collect()
 }
 
-/// The array of so many numbers' generation.
+/// Returns an array with a generation of values.
 fn array<V: Real>(kind: BackendKind, generation: usize) -> Array<'static, V> {
     upload(kind, &typed(&numbers(ENTRIES, generation)))
 }
 
-/// Every algorithm of a backend by name that takes these types, and the library's choices, with every effort.
+/// Calls `run` with every algorithm of a backend that supports these types, and the library's choices, with
+/// every effort.
 fn each<V: Real>(mut run: impl FnMut(&Session, Case)) {
     for kind in backends() {
         for product in Product::all(kind) {
@@ -70,18 +71,18 @@ fn each<V: Real>(mut run: impl FnMut(&Session, Case)) {
     }
 }
 
-/// A matrix whose descriptor can be changed, and a plan that was made with it.
+/// Matrix with a writable descriptor, and a plan that was made with it.
 struct Program<'a, V: Real> {
     session: &'a Session,
     product: Product,
     a: tarsiaSpMatDescr_t,
     plan: tarsiaPlan_t,
-    /// What the descriptor and the plan borrow.
+    /// Offsets and indices that the descriptor and the plan borrow.
     _arrays: [Array<'static, i32>; 2],
     _factor: Stored<V>,
 }
 
-/// The address of an array.
+/// Returns the address of an array.
 fn address<T: bytemuck::Pod>(array: &Array<'_, T>) -> *mut c_void {
     array.part(0..array.len()).as_ptr().cast_mut().cast()
 }
@@ -106,12 +107,12 @@ fn matrix<V: Real>(
 }
 
 impl<'a, V: Real> Program<'a, V> {
-    /// With the case's settings.
+    /// Creates a program with the case's settings.
     fn new(session: &'a Session, case: Case, values: &Array<'_, V>, in_place: bool) -> Self {
         Self::in_order(session, case, values, in_place, Reorder::Auto)
     }
 
-    /// A program with the case's settings whose plan puts rows in an order.
+    /// Creates a program with the case's settings whose plan reorders rows.
     fn in_order(
         session: &'a Session,
         case: Case,
@@ -172,10 +173,11 @@ impl<'a, V: Real> Program<'a, V> {
         Program { session, product, a, plan: out, _arrays: [offsets, indices], _factor: stored }
     }
 
-    /// The algorithm, and why it was chosen.
+    /// Returns the algorithm and the reason of the choice.
     fn choice(&self) -> String {
         let mut info = std::mem::MaybeUninit::<plan::tarsiaPlanInfo_t>::zeroed();
-        // SAFETY: the first field is structSize; the call fills the rest, and zeros suit every field until then.
+        // SAFETY: the first field is structSize; the call fills the rest, and zeros suit every field until
+        // then.
         let info = unsafe {
             info.as_mut_ptr().cast::<usize>().write(size_of::<plan::tarsiaPlanInfo_t>());
             check(plan::tarsiaPlan_getInfo(self.plan, info.as_mut_ptr())).unwrap();
@@ -185,7 +187,7 @@ impl<'a, V: Real> Program<'a, V> {
         format!("algorithm {} because {reason}", info.algorithm)
     }
 
-    /// As cusparseSpMatSetValues.
+    /// Sets the values of the descriptor, as cusparseSpMatSetValues does.
     fn set_values(&self, values: &Array<'_, V>) {
         // SAFETY: the array has A's length and outlives the program.
         check(unsafe { spmat_access::tarsiaSpMatSetValues(self.a, address(values)) }).unwrap();
@@ -199,7 +201,7 @@ impl<'a, V: Real> Program<'a, V> {
         .unwrap();
     }
 
-    /// The product, zeros and all.
+    /// Computes the product, as a dense array.
     fn run(&self) -> Result<Vec<f64>> {
         self.multiply().map(|found| found.into_iter().map(V::wide).collect())
     }
@@ -255,7 +257,7 @@ impl<'a, V: Real> Program<'a, V> {
                 let mut out = vec![V::of(0.0); SIZE * SIZE];
                 for row in 0..SIZE {
                     for at in offsets[row] as usize..offsets[row + 1] as usize {
-                        // A place is there once.
+                        // Each place has one entry.
                         out[row * SIZE + indices[at] as usize] = values[at];
                     }
                 }
@@ -274,7 +276,8 @@ impl<V: Real> Drop for Program<'_, V> {
     }
 }
 
-/// Another array of the descriptor reaches no plan, in place or not, and checks say so; the call does it.
+/// Tests that another array in the descriptor does not reach a plan, in place or not, which checks report,
+/// and that tarsiaPlan_updateValues does.
 fn new_pointers<V: Real>() {
     let entries = pattern(Format::Csr).entries();
     each::<V>(|session, case| {
@@ -310,8 +313,8 @@ fn new_pointers_of_a_descriptor_reach_no_plan_in_fp32() {
     new_pointers::<f32>();
 }
 
-/// New values reach rows in an order, which have other places in the plan than in A's array, whether analysis
-/// was told of new values or not.
+/// New values reach plans that reorder rows, whose values have other positions than in A's array, whether
+/// value updates were announced or not.
 #[test]
 fn new_values_reach_rows_in_every_order() {
     let entries = pattern(Format::Csr).entries();
@@ -339,20 +342,20 @@ fn new_values_reach_rows_in_every_order() {
     assert!(taken >= 3 * 2 * 8, "{taken} cases");
 }
 
-/// How a Newton loop brings its new values.
+/// Way in which a Newton loop passes its new values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Renewal {
-    /// By turns in two arrays; the descriptor gets the new one, and the plan by the call.
+    /// In two arrays by turns; the descriptor gets the new one, and the plan gets it by the call.
     Turns,
-    /// In one array, and the call.
+    /// In one array, with the call.
     Overwritten,
-    /// In one array, by a plan of tarsiaPlan_setValuesInPlace, without a call.
+    /// In one array, with a plan that reads values in place, without a call.
     InPlace,
 }
 
-/// Newton's method as it is written for cuSPARSE: the Jacobian's values are renewed in every step. Until the call
-/// a product has the old ones or the new ones, all of them; after it, and always of a plan in place, every step
-/// multiplies by the present Jacobian.
+/// Newton's method as written for cuSPARSE, with new values of the Jacobian in every step. Until the call, a
+/// product has either all old values or all new ones. After it, and always with a plan that reads values in
+/// place, every step multiplies by the present Jacobian.
 fn newton<V: Real>(renewal: Renewal) {
     let entries = pattern(Format::Csr).entries();
     let (mut taken, in_place) = (0, renewal == Renewal::InPlace);
@@ -360,7 +363,7 @@ fn newton<V: Real>(renewal: Renewal) {
         if in_place && !case.is_in_place() {
             return;
         }
-        // A call that is missing is an error then, which other tests look for.
+        // With checks, a missing call would be an error, which other tests test.
         let checked = renewal == Renewal::Turns && case.updates;
         session.set_checks(checked).unwrap();
         let mut arrays = [0, 0].map(|generation| array::<V>(case.kind, generation));
@@ -374,7 +377,7 @@ fn newton<V: Real>(renewal: Renewal) {
             let wrong = (0..y.len()).filter(|&at| y[at] != old[at]).map(|at| (at, y[at], old[at]));
             let wrong: Vec<_> = wrong.take(5).collect();
             assert!(wrong.is_empty(), "{what}: not the present Jacobian: {wrong:?}, {}", program.choice());
-            // Whatever the residual says: whole numbers, so that products are exact.
+            // Arbitrary integers instead of a real Jacobian, so that products are exact.
             for (at, value) in jacobian.iter_mut().enumerate() {
                 *value = ((at as f64 * 3.0 + y[at % SIZE] + step as f64) % 17.0) + 1.0;
             }

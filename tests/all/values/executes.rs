@@ -1,4 +1,4 @@
-//! tarsiaPlan_setExpectedExecutes: what a plan for few products takes, and a plan for many.
+//! Tests of tarsiaPlan_setExpectedExecutes: choices of plans for few products and for many.
 
 use super::*;
 use matrices::gallery;
@@ -12,7 +12,7 @@ fn reason(info: &tarsiaPlanInfo_t) -> String {
 
 const MANY: i64 = 1 << 50;
 
-/// A matrix that is worth a conversion for many products.
+/// Returns a matrix whose conversion pays for many products.
 fn large(kind: BackendKind) -> Square {
     Square::new(kind, &gallery::banded(20_000, 9, 3).unwrap())
 }
@@ -52,12 +52,12 @@ fn few_executes_convert_nothing_and_many_take_what_is_best() {
                 assert!(!reason(&unknown).contains("execute "), "{}", reason(&unknown));
             }
         }
-        // The host's SpMV: the one where the answers differ.
+        // The host's SpMV is the product whose choice depends on the number.
         let spmv = Of::Spmv(SpmvAlg::Default);
         if kind == BackendKind::Host {
             let of = |executes| analyzed(spmv, &stored, executes, Effort::Default).algorithm;
             assert_eq!((of(1), of(MANY)), (SpmvAlg::Csr as i32, SpmvAlg::Sell as i32));
-            // Once conversion pays it does so for more.
+            // If conversion pays for some number of products, it pays for more.
             let answers: Vec<_> = (0..40).map(|log| of(1 << log)).collect();
             let turn = answers.iter().position(|&found| found == SpmvAlg::Sell as i32).unwrap();
             assert!(answers[turn..].iter().all(|&found| found == SpmvAlg::Sell as i32), "{answers:?}");
@@ -66,7 +66,7 @@ fn few_executes_convert_nothing_and_many_take_what_is_best() {
     }
 }
 
-/// TUNED builds and times nothing that cannot pay.
+/// TUNED does not build or time candidates that cannot pay.
 #[test]
 fn timing_is_for_what_may_gain() {
     let kind = backends()[1];
@@ -104,14 +104,14 @@ fn numbers_that_are_none_and_decisions_for_another_number() {
         refused(other.set_decisions(&session, &bytes), Status::InvalidValue, &[text]);
         other.set_expected_executes(1).unwrap();
         other.set_decisions(&session, &bytes).unwrap();
-        // A setting that changes afterwards is found by analysis.
+        // Analysis finds a setting that was changed afterwards.
         other.set_expected_executes(2).unwrap();
         refused(other.analyze(&session), Status::InvalidValue, &["expectedExecutes is 1 there and 2"]);
         other.set_expected_executes(1).unwrap();
         other.analyze(&session).unwrap();
         assert_eq!(other.info().unwrap().algorithm, first.info().unwrap().algorithm);
 
-        // Of a plan that reads values in place, too.
+        // Also for plans that read values in place.
         let (ours, theirs) = (plan(), plan());
         ours.set_values_in_place(true).unwrap();
         ours.analyze(&session).unwrap();
@@ -125,7 +125,7 @@ fn numbers_that_are_none_and_decisions_for_another_number() {
     }
 }
 
-/// A plan cache has a file for each number, and one for values in place.
+/// A plan cache has a file for each number of products, and one for values in place.
 #[test]
 fn the_plan_cache_keeps_numbers_apart() {
     for kind in backends() {

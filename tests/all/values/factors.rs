@@ -1,4 +1,4 @@
-//! New values of both factors of SpGEMM in one call.
+//! Tests of new values of both factors of SpGEMM in one call.
 
 use client::{Plan, Session, Sparse};
 use tarsia::facade::{IndexBase, SpgemmAlg, Status};
@@ -6,11 +6,11 @@ use tarsia::facade::{IndexBase, SpgemmAlg, Status};
 use super::{refused, N, R64};
 use crate::common::backends;
 
-/// A is 2 × 3 and B is 3 × 2: where their entries are.
+/// Offsets and columns of A, which is 2 × 3; B is 3 × 2.
 const A: ([i32; 3], [i32; 3]) = ([0, 2, 3], [0, 2, 1]);
 const B: ([i32; 4], [i32; 4]) = ([0, 1, 2, 4], [0, 1, 0, 1]);
 
-/// The three entries of A·B.
+/// Returns the three entries of A·B.
 fn product(a: [f64; 3], b: [f64; 4]) -> Vec<f64> {
     vec![a[0] * b[0] + a[1] * b[2], a[1] * b[3], a[2] * b[1]]
 }
@@ -42,7 +42,7 @@ fn both_factors_get_new_values_of_their_lengths() {
         assert_eq!(run(), product(old.0, old.1), "{kind:?}");
         plan.update_both_values(&session, &a_new, &b_new).unwrap();
         assert_eq!(run(), product(new.0, new.1), "{kind:?}");
-        // An array of the other factor's length is no array of this one's values.
+        // An array with the other factor's length is refused.
         refused(
             plan.update_both_values(&session, &b_new, &b_new),
             Status::InvalidValue,

@@ -1,11 +1,11 @@
-//! tarsiaPlan_setValuesInPlace: always the values that are there.
+//! Tests of tarsiaPlan_setValuesInPlace, with which products always have the present values.
 
 use super::*;
 use crate::common::alone;
 use crate::common::skip;
 use tarsia::facade::Reorder;
 
-/// What analysis must not take for values.
+/// Returns values for analysis, which must not use them.
 fn nonsense(count: usize) -> Vec<f64> {
     vec![f64::NAN; count]
 }
@@ -29,7 +29,7 @@ fn every_execute_has_the_values_that_are_there() {
         if !case.is_in_place() {
             refused(analyzed, Status::NotSupported, &["valuesInPlace: "]);
             refusals += 1;
-            // The setting is taken back, and all is as ever.
+            // Without the setting, values are copied again.
             plan.set_values_in_place(false).unwrap();
             overwrite(&session, a.values(), &generation(0));
             plan.analyze(&session).unwrap();
@@ -45,7 +45,7 @@ fn every_execute_has_the_values_that_are_there() {
             overwrite(&session, a.values(), &generation(now));
             assert!(run() == expected(now), "{case:?}: not the values that are there");
         }
-        // The call moves the plan to another array, where it reads what is there then.
+        // The call moves the plan to another array, whose present values it uses from then on.
         let other = Staged::new(case.kind, &nonsense(entries.len()));
         moved(&session, &plan, other.view());
         for now in 3..5 {
@@ -59,7 +59,7 @@ fn every_execute_has_the_values_that_are_there() {
     assert!(taken > 40 && refusals > taken, "{taken} taken, {refusals} refused");
 }
 
-/// Both factors of SpGEMM, also where they are one array.
+/// Values of both factors of SpGEMM are read in place, also if they are one array.
 #[test]
 fn both_factors_of_a_sparse_product() {
     for kind in backends() {
@@ -91,7 +91,7 @@ fn both_factors_of_a_sparse_product() {
     }
 }
 
-/// What stands in the way is named, and what would serve.
+/// Errors name what prevents reading in place, and what would make it possible.
 #[test]
 fn refusals_say_what_would_serve() {
     for kind in backends() {
@@ -142,7 +142,7 @@ fn refusals_say_what_would_serve() {
     }
 }
 
-/// Pages of host memory that nobody may read until they are opened.
+/// Pages of host memory that cannot be read until they are opened.
 struct Pages {
     at: *mut libc::c_void,
     bytes: usize,
@@ -174,7 +174,7 @@ impl Drop for Pages {
     }
 }
 
-/// Analysis that read a value of an in-place plan would end this process.
+/// If analysis read a value of an in-place plan, this process would end.
 #[test]
 #[ignore = "a fault ends the process: run by the test below"]
 fn analysis_reads_no_value() {

@@ -1,5 +1,5 @@
-//! SpMV `csr` of plans in place may keep columns of its own in 16 bits, made of the pattern alone: products have the
-//! bits of those that read columns where they are, of the values that are there.
+//! Tests of SpMV `csr` with values in place, whose plans may store 16-bit columns, which depend only on the
+//! pattern: products have the bits of those that read columns in place, with the present values.
 
 use super::*;
 use crate::common::check::all_close;
@@ -9,14 +9,14 @@ use crate::common::number::{
 use crate::common::pattern::Widths;
 use testkit::{dense_product, Number as _};
 
-/// How rows and columns are.
+/// Structure of the rows and columns of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     /// Rows of one length, no column beyond 16 bits.
     EvenFew,
     /// Rows of one length, columns beyond 16 bits, those of a row near each other.
     EvenNear,
-    /// Such rows, and the last one has a column that is far from its others.
+    /// Rows as in `EvenNear`, except that the last one has a column far from its others.
     EvenFar,
     /// Empty rows and a long one, no column beyond 16 bits.
     SkewedFew,
@@ -27,7 +27,7 @@ enum Kind {
 impl Kind {
     const ALL: [Kind; 5] = [Kind::EvenFew, Kind::EvenNear, Kind::EvenFar, Kind::SkewedFew, Kind::SkewedNear];
 
-    /// What the plan says on a device, where columns of 16 bits pay.
+    /// Returns the plan's words for its columns on a device, where 16-bit columns pay.
     fn says(self) -> &'static str {
         match self {
             Kind::EvenFew | Kind::SkewedFew => "in 16 bits, counted from 0",
@@ -37,7 +37,7 @@ impl Kind {
         }
     }
 
-    /// Columns of a row descend: none is sorted.
+    /// Returns the pattern; columns of a row descend, so that no row is sorted.
     fn pattern(self, rows: usize, widths: Widths, base: IndexBase) -> Pattern {
         let few = matches!(self, Kind::EvenFew | Kind::SkewedFew);
         let cols = if few { 1 << 16 } else { 300_000 };
@@ -60,7 +60,8 @@ impl Kind {
     }
 }
 
-/// Rows: enough on a device; elsewhere no plan has columns of its own.
+/// Returns the number of rows: enough for 16-bit columns on a device, and few elsewhere, where there are
+/// none.
 fn rows_on(kind: BackendKind) -> usize {
     if kind == BackendKind::Cuda {
         80_000
@@ -97,7 +98,7 @@ fn new_values<C: Numbers>(kind: BackendKind, shape: Kind, widths: Widths, base: 
     let efforts = [Effort::Quick, Effort::Default, Effort::Tuned];
     let plans = efforts.map(|effort| in_place::<C>(&session, &a, effort));
     plans.iter().for_each(|plan| plan.analyze(&session).unwrap());
-    // Decisions are of the algorithm; who takes them makes columns as well.
+    // Decisions contain only the algorithm; a plan that takes them makes 16-bit columns, too.
     let decided = in_place::<C>(&session, &a, Effort::Default);
     decided.set_decisions(&session, &plans[1].decisions(&session).unwrap()).unwrap();
     decided.analyze(&session).unwrap();
@@ -108,7 +109,7 @@ fn new_values<C: Numbers>(kind: BackendKind, shape: Kind, widths: Widths, base: 
     for plan in [&quick, &once] {
         assert!(!says(plan).contains("16 bits"), "{what}: {}", says(plan));
     }
-    // Other types gain less, and on some devices nothing.
+    // Other types gain less, on some devices nothing.
     if kind == BackendKind::Cuda && C::TYPES == F64::TYPES {
         for plan in [&default, &tuned, &decided] {
             assert!(says(plan).contains(shape.says()), "{what}: {}", says(plan));
@@ -139,7 +140,7 @@ fn new_values<C: Numbers>(kind: BackendKind, shape: Kind, widths: Widths, base: 
             assert!(bits(&product(plan)) == bits(&expected), "{what}: other bits, {}", says(plan));
         }
     }
-    // Moved to another array.
+    // The plan is moved to another array.
     let values: Vec<C::A> = random(entries.len(), 20);
     let other = Staged::new(kind, &values);
     for plan in [&quick, &default] {

@@ -1,5 +1,4 @@
-//! What the rows of a product are like, and the bins of rows that one launch
-//! takes.
+//! Statistics of the rows of a product, and the bins of rows, each of which one launch processes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,7 +27,7 @@ use crate::types::Address;
 include!(concat!(env!("OUT_DIR"), "/row_bins.rs"));
 
 impl Bins {
-    /// Bins of this kind that are used.
+    /// Returns the numbers of the bins of this kind that are used.
     pub fn of(&self, kind: RowBin) -> Range<usize> {
         let all = kind.bins();
         let used = match kind {
@@ -41,8 +40,9 @@ impl Bins {
         all.start..all.start + used as usize
     }
 
-    /// The limit of a bin: entries of a row at the most, or products where entries are not known; of
-    /// [`RowBin::SamePattern`] the range of columns, or the bytes, of a group.
+    /// Returns the limit of a bin: the maximum number of entries of a row, or of products in the symbolic
+    /// phase; for [`RowBin::SamePattern`] the maximum column range of a group, or its bytes in the numeric
+    /// phase.
     pub fn limit(&self, kind: RowBin, bin: usize) -> u32 {
         let at = bin - kind.bins().start;
         (match kind {
@@ -54,13 +54,13 @@ impl Bins {
         }) as u32
     }
 
-    /// The largest limit of a kind.
+    /// Returns the largest limit of the bins of a kind.
     pub fn largest(&self, kind: RowBin) -> u32 {
         self.of(kind).map(|bin| self.limit(kind, bin)).max().unwrap_or(0)
     }
 }
 
-/// The kernels' `Facts`.
+/// Addresses and limits of the row statistics; the kernels' `Facts`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FactsAt {
@@ -71,16 +71,17 @@ pub struct FactsAt {
     pub slides: Address,
     group_work: i64,
     alone_work: i64,
-    /// Multiplications by halves, where `alone_work` is the least and its share is still to be found.
+    /// Low and high halves of the sum of all multiplications, from which the kernels compute a higher limit
+    /// than `alone_work`; NULL if `alone_work` is final.
     totals: Address,
     wide: i64,
-    /// Offsets of the left factor, where its rows with one entry are apart.
+    /// Row offsets of the left factor, if its rows with one entry have bins of their own.
     pub left: Ints,
     pub cut: Cut,
 }
 
 impl FactsAt {
-    /// Of the rows from `row` on, which begins a cut.
+    /// Returns the statistics of the rows from `row` on, which must be a multiple of [`GROUP_CUT`].
     pub fn after(self, row: usize) -> Self {
         debug_assert!(row % GROUP_CUT == 0);
         let at = |facts: Address, size: usize| match facts.is_null() {
@@ -92,7 +93,7 @@ impl FactsAt {
             lows: at(self.lows, 8),
             spans: at(self.spans, 8),
             groups: at(self.groups, 1),
-            // A slide may go over the cut: each of its rows is taken alone.
+            // A slide may cross `row`, so its rows are processed one by one.
             slides: Address::NULL,
             left: self.left.after(row),
             ..self
@@ -104,31 +105,30 @@ same_layout!(Bins = "spgemm/rows.cu Bins" { limits, count, few, medium, group_li
 same_layout!(FactsAt = "spgemm/rows.cu Facts" { products, lows, spans, groups, slides, group_work, alone_work, totals, wide, left, cut });
 same_layout!(Cut = "spgemm/common.cuh Cut" { longest, part });
 
-/// What is known of each row of the product.
+/// Statistics of each row of the product, in the device's memory.
 pub struct Facts {
-    /// Multiplications.
+    /// Number of multiplications of each row.
     products: DeviceBuffer<i64>,
-    /// First column and columns of the range that the row's are in, where it has
-    /// many products.
+    /// First column, and width, of the column range of each row that has many products.
     extents: Option<[DeviceBuffer<i64>; 2]>,
-    /// Rows of the group that the row begins.
+    /// Number of rows of the group that begins with each row.
     groups: Option<DeviceBuffer<u8>>,
-    /// Rows of the right factor that have the columns of the one before.
+    /// Marks of the rows of the right factor that have the same columns as the row before.
     repeats: Option<DeviceBuffer<u8>>,
-    /// Rows of the slide that the row begins.
+    /// Number of rows of the slide that begins with each row.
     slides: Option<DeviceBuffer<u8>>,
     wide: bool,
-    /// Products of a row that a warp takes alone.
+    /// Maximum number of products of a row that a single warp takes.
     alone_work: i64,
-    /// How wide rows are cut into parts.
+    /// Limits for splitting wide rows.
     cut: Cut,
-    /// Offsets of the left factor.
+    /// Row offsets of the left factor.
     left: Ints,
-    /// Columns of each row of the right factor are distinct.
+    /// True if the rows of the right factor are sorted and have each column once.
     pub distinct: bool,
 }
 
-/// Words of the page that analysis reads.
+/// Word numbers of the readback page of the analysis.
 mod word {
     use super::RowBin;
     /// Low and high halves of the multiplications.
@@ -138,7 +138,7 @@ mod word {
     pub const END: usize = CURSORS + RowBin::COUNT;
 }
 
-/// Flags of kernel `spgemm_order` for rows that nothing is known of. Blocks.
+/// Runs kernel `spgemm_order` on rows whose order is unknown, and returns its flags. Blocks.
 pub fn order_flags(
     cx: &Context,
     device: &Arc<Device>,
@@ -160,8 +160,8 @@ pub fn order_flags(
 }
 
 impl Facts {
-    /// Looks at the factors' patterns, and sorts the rows into bins for the
-    /// symbolic phase; the multiplications of all. Blocks.
+    /// Gathers statistics of the product's rows and sorts the rows into bins for the symbolic phase. Returns
+    /// both, and the number of all multiplications. Blocks.
     pub fn new(
         cx: &Context,
         device: &Arc<Device>,
@@ -179,7 +179,8 @@ impl Facts {
         let bytes = |count: i64| DeviceBuffer::<u8>::new(cx, count as usize);
         let products = DeviceBuffer::new(cx, rows)?;
         let list = Binned::list(cx, left.rows)?;
-        // What rows are like is looked for where there is memory for it; the others are needed.
+        // The structures below are searched for only if there is memory for them; `products` and `list` are
+        // always needed.
         let extents = match looks {
             true => optional(Self::extents(cx, rows))?,
             false => None,
@@ -228,14 +229,14 @@ impl Facts {
                 let lanes = lanes(rows, mean, multiprocessors);
                 (lanes, grids::of_rows(rows, lanes, multiprocessors))
             });
-        // Sums of slices must fit.
+        // Slices of a row add up its products by atomics, so their sum must not overflow.
         let slices = match left_stats.max.checked_mul(right_stats.max) {
             Some(_) => slices_of_looks(left_blocks, left_stats.max, multiprocessors),
             None => 1,
         };
-        // SAFETY: the patterns have been validated; there are `rows` products and
-        // two sums, and as many lows, spans, groups and slides; repeats are those of
-        // the rows of a factor, and each factor's where they are read.
+        // SAFETY: the patterns have been validated; `products`, `lows`, `spans`, `groups` and `slides` have
+        // an element for each row of C, and there are two words for the sum; `repeats` and `moved` have one
+        // for each row of the factor that they are filled for or read with.
         unsafe {
             if slices > 1 {
                 memory::zero(facts.products.address(), facts.products.bytes(), cx.stream)?;
@@ -243,7 +244,7 @@ impl Facts {
             launch!(kernels.get(Name::Products)?, (left_blocks, slices), 256, 0, cx.stream;
                 left_factor, right_factor, left.rows, left_lanes, facts.products.address(),
                 words.at(word::PRODUCTS), SmallBins::NONE)?;
-            // Which rows of a factor have the columns of the one before, or these one further.
+            // Marks the rows of a factor that have the columns of the row before, or these shifted by one.
             type Side = (Factor, i64, i32, u32);
             let repeats_of = |(factor, count, lanes, blocks): Side, repeats: Address, moved: Address| launch!(kernels.get(Name::Repeats)?, blocks, 256, 0, cx.stream; factor, count, lanes, repeats, moved);
             let address =
@@ -272,7 +273,7 @@ impl Facts {
             if let Some([lows, spans]) = &facts.extents {
                 let slides = facts.slides.as_ref().map_or(Address::NULL, DeviceBuffer::address);
                 if slices > 1 {
-                    // A large number, and −1.
+                    // Initial values of a minimum and of a maximum: a large number, and −1.
                     memory::fill(lows.address(), 0x7f, lows.bytes(), cx.stream)?;
                     memory::fill(spans.address(), 0xff, spans.bytes(), cx.stream)?;
                 }
@@ -300,7 +301,7 @@ impl Facts {
         let mut binned = binned.settle(found);
         binned.list.seal();
         let products = u128::from(found[word::PRODUCTS]) + (u128::from(found[word::PRODUCTS + 1]) << 32);
-        // Rows are counted up to 2^63 − 1.
+        // The numbers of products of rows are capped at 2^63 − 1.
         let products = i64::try_from(products).ok().filter(|&count| count < i64::MAX);
         let Some(products) = products else {
             return Err(Error::unsupported("A, B: the product needs more than 2^63 − 1 multiplications"));
@@ -310,8 +311,8 @@ impl Facts {
         Ok((facts, binned, products))
     }
 
-    /// Of a product of which only the multiplications of each row are known, for which the stream has been waited. Rows
-    /// of both factors are sorted, and have each column once.
+    /// Statistics of a product of which only the multiplications of each row are known. The stream has been
+    /// synchronized since these were counted. Rows of both factors are sorted and have each column once.
     pub fn of_products(mut products: DeviceBuffer<i64>, left: &Rows) -> Facts {
         products.seal();
         Facts {
@@ -328,12 +329,12 @@ impl Facts {
         }
     }
 
-    /// First columns and ranges of rows.
+    /// Allocates the first columns and widths of the rows' column ranges.
     fn extents(cx: &Context, rows: usize) -> Result<[DeviceBuffer<i64>; 2]> {
         Ok([DeviceBuffer::new(cx, rows)?, DeviceBuffer::new(cx, rows)?])
     }
 
-    /// The same for kernels.
+    /// Returns the statistics as a kernel parameter.
     pub fn at(&self) -> FactsAt {
         let [lows, spans] = match &self.extents {
             Some([lows, spans]) => [lows.address(), spans.address()],
@@ -345,7 +346,7 @@ impl Facts {
             spans,
             groups: self.groups.as_ref().map_or(Address::NULL, DeviceBuffer::address),
             slides: self.slides.as_ref().map_or(Address::NULL, DeviceBuffer::address),
-            // Without groups, rows are not taken one by one either.
+            // Without groups, no row is processed as a group of one row either.
             group_work: if self.groups.is_some() { GROUP_WORK } else { 0 },
             alone_work: self.alone_work,
             totals: Address::NULL,
@@ -355,7 +356,8 @@ impl Facts {
         }
     }
 
-    /// Which rows of the right factor have the columns of the one before.
+    /// Returns the marks of the rows of the right factor that have the same columns as the row before, or
+    /// NULL.
     pub fn repeats(&self) -> Address {
         self.repeats.as_ref().map_or(Address::NULL, DeviceBuffer::address)
     }
@@ -366,28 +368,27 @@ impl Facts {
         self.groups.iter_mut().chain(&mut self.repeats).chain(&mut self.slides).for_each(DeviceBuffer::seal);
     }
 
-    /// Rows.
+    /// Returns the number of rows of the product.
     pub fn rows(&self) -> i64 {
         self.products.len() as i64
     }
 }
 
-/// Rows that have products, by bins.
+/// List of the rows that have products, sorted by bin.
 pub struct Binned {
     list: DeviceBuffer<u32>,
-    /// Where those of each bin are.
+    /// Range of each bin in `list`.
     ranges: [Range<usize>; RowBin::COUNT],
-    /// Windows of the wide rows, as many times as a row has parts.
+    /// Number of windows of the wide rows; those of a split row count once for each of its pieces.
     pub windows: usize,
 }
 
-/// Rows by bins whose numbers are on the way.
+/// List of rows by bins whose sizes have not been read back yet, and the stride of its bins.
 pub struct Enqueued(DeviceBuffer<u32>, i64);
 
 impl Binned {
-    /// Sorts rows into bins by what is known of them, and by their entries where
-    /// `offsets` is not NULL. The counts are on a page, whose first two words are
-    /// others', after it has been fetched.
+    /// Launches the kernels that sort rows into bins by their statistics, and by their entries if `offsets`
+    /// is not NULL. The sizes of the bins go to the words from `COUNTS` on of the readback page.
     #[allow(clippy::too_many_arguments)]
     fn enqueue(
         cx: &Context,
@@ -401,11 +402,11 @@ impl Binned {
     ) -> Result<Enqueued> {
         let (counts, cursors) = (words.at(word::COUNTS), words.at(word::CURSORS));
         let stride = stride(rows);
-        // A grid has one at the least.
+        // A grid has at least one block.
         let blocks = grids::of_rows(rows, 1, device.properties().multiprocessors).max(1);
-        // SAFETY: facts have `rows` of each array, there are rows + 1 offsets, as
-        // many counts and cursors as the kernel has bins, and the list has a place
-        // for each row, in each bin where these have a stride.
+        // SAFETY: each array of `facts` has `rows` elements, there are rows + 1 offsets and as many counts
+        // and cursors as the kernel has bins, and the list has an element for each row, or with a stride one
+        // for each row in each bin.
         unsafe {
             if stride == 0 {
                 launch!(kernels.get(Name::CountBins)?, blocks, 256, 0, cx.stream;
@@ -417,13 +418,13 @@ impl Binned {
         Ok(Enqueued(list, stride))
     }
 
-    /// A list for so many rows.
+    /// Allocates a list for `rows` rows.
     fn list(cx: &Context, rows: i64) -> Result<DeviceBuffer<u32>> {
         DeviceBuffer::new(cx, (stride(rows) * RowBin::COUNT as i64).max(rows) as usize)
     }
 
-    /// Sorts rows into bins by their entries; also returns the number of all entries, which is offsets[rows], and
-    /// the number at `more`, if that is not NULL. Blocks.
+    /// Sorts all rows into bins by their entries. Also returns the number of all entries, offsets[rows], and
+    /// the number at the device address `more` if that is not NULL. Blocks.
     pub fn by_entries(
         cx: &Context,
         device: &Arc<Device>,
@@ -445,8 +446,8 @@ impl Binned {
         Ok((binned, [found[word::END] as i64, found[word::END + 1] as i64]))
     }
 
-    /// Some of a product's rows by their entries. Kernels may read the list after this is dropped.
-    /// Blocks.
+    /// Sorts some of a product's rows into bins by their entries. Kernels that were launched before this is
+    /// dropped may still read the list. Blocks.
     pub fn of_rows(
         cx: &Context,
         device: &Arc<Device>,
@@ -462,7 +463,8 @@ impl Binned {
         Ok(enqueued.settle(words.wait(cx)?))
     }
 
-    /// Those of these bins that have rows, with the rows and their number.
+    /// Iterates over those of `bins` that have rows: bin, address of the first row number, and number of
+    /// rows.
     pub fn with_rows<'a>(
         &'a self,
         bins: impl Iterator<Item = usize> + 'a,
@@ -471,25 +473,26 @@ impl Binned {
         all.filter(|(_, (_, count))| *count > 0).map(|(bin, (list, count))| (bin, list, count))
     }
 
-    /// The rows of a bin and their number.
+    /// Returns the address of the first row number of a bin, and the number of its rows.
     pub fn bin(&self, bin: usize) -> (Address, i64) {
         let range = &self.ranges[bin];
         (self.list.at(range.start), range.len() as i64)
     }
 
-    /// A list whose bins are not known yet, without wide rows.
+    /// Returns a list with all bins empty, to be set by [`Binned::put`], and no wide rows.
     pub fn empty(list: DeviceBuffer<u32>) -> Binned {
         Binned { list, ranges: [const { 0..0 }; RowBin::COUNT], windows: 0 }
     }
 
-    /// The rows of a bin are so many from there on.
+    /// Sets the range of a bin in the list: `count` elements from `start` on.
     pub fn put(&mut self, bin: usize, start: usize, count: usize) {
         self.ranges[bin] = start..start + count;
     }
 }
 
 impl Enqueued {
-    /// With the page's words, for which the stream has been waited for. The list is not sealed.
+    /// Returns the bins, given the words of the readback page after the stream was synchronized. The list is
+    /// not sealed.
     fn settle(self, words: &[u64]) -> Binned {
         let mut binned = Binned::empty(self.0);
         let counts = &words[word::COUNTS..];

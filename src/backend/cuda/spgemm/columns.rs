@@ -1,8 +1,7 @@
-//! C by columns where its rows were computed, or by rows where its columns
-//! were: a stable sort of the entries by column, of all at one time, or of some
-//! rows after the others where that takes more memory than a product may
-//! ([`allowance`]) or than there is. The rows are computed twice only where there is
-//! no memory for all of them either.
+//! Transposition of a computed product: C by columns if its rows were computed, or by rows if its columns
+//! were. The entries are sorted stably by column: all at one time, or some rows after the others if that
+//! would take more memory than a product may take ([`allowance`]) or than there is. The rows are computed
+//! twice only if there is no memory to stage all of them either.
 
 use std::ops::Range;
 
@@ -21,9 +20,9 @@ use crate::problem::SpgemmProblem;
 use crate::select::spgemm::columns::{Staging, SLACK};
 use crate::types::{Address, IndexType};
 
-/// Bytes that a product may still take: at the peak C, and what the plan has, are at most twice
-/// C's bytes and those of the factors, as they are given. For plans that keep nothing for the next
-/// values.
+/// Returns the bytes that a numeric phase may still allocate. With them, all of the library's live memory is
+/// as large as C and the factors as the user stores them, plus [`SLACK`], so that the peak with C included is
+/// at most twice that. It applies to plans that keep nothing for later values.
 pub fn allowance(cx: &Context, problem: &SpgemmProblem, c: &Compressed) -> usize {
     let stored = |m: &Compressed| {
         let offsets = (m.major as usize + 1).saturating_mul(m.offset_type.size());
@@ -39,18 +38,18 @@ pub fn allowance(cx: &Context, problem: &SpgemmProblem, c: &Compressed) -> usize
     bound.saturating_sub(cx.allocator.live_bytes())
 }
 
-/// Positions of the entries of a pattern, by column and then row.
+/// Permutation of the entries of a pattern from row order to column order.
 pub struct Transposition {
-    /// 32 bits where they number the entries.
+    /// Positions of the entries in row order, sorted by column and then row; 32-bit if they fit.
     from: Numbers,
-    /// cols + 1 offsets of the columns, base 0.
+    /// Column offsets (cols + 1), base 0.
     offsets: DeviceBuffer<i64>,
     entries: usize,
 }
 
 impl Transposition {
-    /// Of a pattern with these columns, base 0, in the order of the rows. Blocks;
-    /// needs twice the memory of a key and a position for each entry.
+    /// Sorts the entries of a pattern with these column indices (base 0, in row order) by column. Blocks.
+    /// Takes memory for two keys and two positions per entry.
     pub fn new(
         cx: &Context,
         device: &Device,
@@ -69,7 +68,7 @@ impl Transposition {
         Ok(Transposition { from, offsets, entries })
     }
 
-    /// Writes C from rows with these offsets and values of so many bytes.
+    /// Writes C from the values of the product in row order (`value_bytes` each) and its row offsets.
     pub fn write(
         &self,
         cx: &Context,
@@ -93,13 +92,14 @@ impl Transposition {
         }
     }
 
-    /// The stream has been waited for.
+    /// Records that the stream has been synchronized.
     pub fn seal(&mut self) {
         self.offsets.seal();
         self.from.seal();
     }
 }
 
+/// Inputs of the sort of [`Transposition::new`].
 struct Sorter<'a> {
     cx: &'a Context,
     device: &'a Device,
@@ -111,7 +111,7 @@ struct Sorter<'a> {
 }
 
 impl Sorter<'_> {
-    /// The positions; fills the offsets.
+    /// Returns the sorted positions, and fills the column offsets.
     fn sort<P: Pair>(&self) -> Result<DeviceBuffer<P::Position>> {
         let &Sorter { cx, device, kernels, columns, entries, cols, offsets } = self;
         let count = entries as i64;
@@ -139,19 +139,19 @@ impl Sorter<'_> {
     }
 }
 
-/// Some rows of C.
+/// Range of consecutive rows of C that are processed together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Their numbers.
+    /// Range of row numbers.
     pub rows: Range<usize>,
-    /// Numbers of their entries.
+    /// Range of the positions of the rows' entries in C.
     pub entries: Range<i64>,
 }
 
 impl Part {
-    /// Rows from the first to the last in parts of up to `most` entries; rows between multiples of
-    /// `step` stay together, however many they have. `offsets` are those of all rows, and their
-    /// last.
+    /// Divides all rows into parts of up to `most` entries. A part begins at a multiple of `step`; the rows
+    /// from one multiple to the next stay together, however many entries they have. `offsets` are the row
+    /// offsets.
     pub fn cut(offsets: &[i64], step: usize, most: i64) -> Vec<Part> {
         let rows = offsets.len() - 1;
         let mut parts = Vec::<Part>::new();
@@ -167,49 +167,50 @@ impl Part {
         parts
     }
 
-    /// Entries.
+    /// Returns the number of entries.
     pub fn count(&self) -> i64 {
         self.entries.end - self.entries.start
     }
 }
 
-/// What a part is computed for.
+/// Requested result of the computation of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// Columns, to count them.
+    /// Column indices only, to count the entries of each column.
     Pattern,
-    /// Columns and values.
+    /// Column indices and values.
     Product,
 }
 
-/// Columns and values of a part, at the addresses of the entries' numbers.
+/// Function that computes the rows of a part. It writes the column index and value of each entry at the
+/// entry's position in C, counted from the two addresses.
 pub type Compute<'a> = dyn FnMut(&Part, Wanted, [Address; 2]) -> Result<()> + 'a;
 
-/// Where rows come from.
+/// Source of the rows that are transposed.
 pub enum Origin<'a, 'f> {
-    /// Columns (base 0) and values of all, in the plan's memory.
+    /// Column indices (base 0) and values of all rows, in the plan's memory.
     Staged([Address; 2]),
-    /// They are computed part by part, twice: how many entries a column has is known only after
-    /// all. Columns are of base 0.
+    /// Function that computes the rows part by part, with column indices of base 0. Each part is computed
+    /// twice, since the number of entries of each column of C is known only after all parts.
     Computed(&'a mut Compute<'f>),
 }
 
-/// C by columns from rows, part by part.
+/// Transposition of the rows of a product into C, part by part.
 pub struct ByParts<'a> {
     pub cx: &'a Context,
     pub device: &'a Device,
     pub kernels: &'a Kernels,
     pub rows: Staging,
-    /// Offsets of the rows.
+    /// Row offsets of the product.
     pub offsets: &'a DeviceBuffer<i64>,
-    /// Rows between multiples of this are computed together.
+    /// Parts begin at multiples of this number of rows.
     pub step: usize,
-    /// Bytes that this may take.
+    /// Maximum number of bytes that the transposition may allocate.
     pub room: usize,
 }
 
 impl ByParts<'_> {
-    /// Writes C. Less memory, smaller parts. Blocks.
+    /// Writes C, with smaller parts if memory is missing. Blocks.
     pub fn write(&self, c: &Compressed, mut origin: Origin<'_, '_>) -> Result<()> {
         let narrow = i32::try_from(self.rows.cols).is_ok();
         let host = self.offsets.read(0, self.offsets.len())?;
@@ -254,7 +255,7 @@ impl ByParts<'_> {
         let wide_key = size_of::<P::Key>() == 8;
         let key_type = if wide_key { IndexType::I64 } else { IndexType::I32 };
         let bits = 64 - (cols.max(2) as u64 - 1).leading_zeros();
-        // Where the columns of C go on, and where those of a part begin.
+        // Position at which each column of C continues, and start of each column in the sorted part.
         let places = DeviceBuffer::<i64>::zeroed(cx, cols as usize + 1)?;
         let starts = DeviceBuffer::<i64>::new(cx, cols as usize + 1)?;
         let computed = if matches!(origin, Origin::Computed(_)) { most } else { 0 };
@@ -262,7 +263,7 @@ impl ByParts<'_> {
         let values = DeviceBuffer::<u8>::new(cx, computed * value)?;
         let keys = [DeviceBuffer::<P::Key>::new(cx, most)?, DeviceBuffer::new(cx, most)?];
         let positions = [DeviceBuffer::<u32>::new(cx, most)?, DeviceBuffer::new(cx, most)?];
-        // Addresses of a part's columns and values, once they are there.
+        // Provides the columns and values of a part, and returns their addresses.
         let mut take = |part: &Part, wanted: Wanted| -> Result<[Address; 2]> {
             let first = part.entries.start as usize;
             match origin {
@@ -279,7 +280,7 @@ impl ByParts<'_> {
         };
         let count_columns = |columns: Address, count: i64| -> Result<()> {
             let found = Ints::new(columns, index);
-            // SAFETY: there are so many columns, each of which has a count.
+            // SAFETY: there are `count` column indices, and `places` has an element for each column.
             unsafe {
                 launch!(kernels.get(Name::ColumnCounts)?, blocks(device, count), 256, 0, cx.stream;
                     found, count, places.address())
@@ -289,7 +290,7 @@ impl ByParts<'_> {
             let [columns, _] = take(part, Wanted::Pattern)?;
             count_columns(columns, part.count())?;
         }
-        // SAFETY: there are cols + 1 places, and C has room for its offsets, by its descriptor.
+        // SAFETY: `places` has cols + 1 elements, and C has room for its offsets, by its descriptor.
         unsafe {
             exclusive_scan(cx, places.address(), places.address(), cols as usize + 1)?;
         }
@@ -306,8 +307,8 @@ impl ByParts<'_> {
             let sorted = sort_pairs::<P>(cx, [&keys[0], &keys[1]], pairs, count as usize, bits)?;
             let sorted_keys = Ints::new(keys[sorted].address(), key_type);
             let (rows, first) = (part.rows.len() as i64, part.rows.start);
-            // SAFETY: there are starts of all columns, and C has room for the entries of every
-            // column, as they were counted, by its descriptor; positions are those of the part.
+            // SAFETY: `starts` has an element for each column and one more, and C has room for the entries
+            // that were counted for each column, by its descriptor; positions are within the part.
             unsafe {
                 launch!(kernels.get(Name::ColumnOffsets)?, blocks(device, cols + 1), 256, 0, cx.stream;
                     sorted_keys, count, cols, starts.address())?;

@@ -1,5 +1,6 @@
-//! Wide rows of a product of nearly dense factors: both are written out, zeros and all, and multiplied as dense matrices
-//! are, a panel of rows and of columns at a time; C's pattern is what the symbolic phase has found.
+//! Wide rows of a product of nearly dense factors: both factors are copied into dense panels, zeros included,
+//! which are multiplied as dense matrices, a panel of rows and a panel of columns at a time. C's pattern is
+//! that of the symbolic phase.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use crate::select::spmm::dense::own::Plan;
 use crate::support::Types;
 use crate::types::Address;
 
-/// The kernels' `Panel`.
+/// Dense copy of some rows and columns of a matrix; the kernels' `Panel`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Panel {
@@ -37,21 +38,22 @@ pub struct Panel {
 
 same_layout!(Panel = "spgemm/dense.cu Panel" { data, first_row, rows, first_column, columns, ld });
 
-/// Multiplies the factors as dense matrices, panel by panel, and writes the product's wide rows.
+/// Dense multiplication, panel by panel, of the wide rows of a product.
 pub struct Dense {
     device: Arc<Device>,
     types: Types,
     own: Own,
     plan: Plan,
     panels: Panels,
-    /// Panels of the left factor, of the right one, and of the product.
+    /// Memory of one panel each of the left factor, of the right factor and of the product.
     left: DeviceBuffer<u8>,
     right: DeviceBuffer<u8>,
     product: DeviceBuffer<u8>,
 }
 
 impl Dense {
-    /// For such a product, if that is faster and there is memory for it.
+    /// Prepares the dense multiplication of the product `wanted`; `None` if it would not be faster or there
+    /// is no memory for it.
     pub fn new(
         cx: &Context,
         device: &Arc<Device>,
@@ -78,7 +80,7 @@ impl Dense {
         Ok(Some(Dense { device, types, own, plan, panels, left, right, product }))
     }
 
-    /// Columns and values of the rows of these tasks. Only launches.
+    /// Writes column indices and values of the rows of `tasks`. Only launches.
     pub fn multiply(
         &self,
         cx: &Context,
@@ -111,6 +113,8 @@ impl Dense {
         Ok(())
     }
 
+    /// Describes the panel in `buffer`, given first row and number of rows, the same of columns, and bytes of
+    /// a value.
     fn panel(
         &self,
         buffer: &DeviceBuffer<u8>,
@@ -128,15 +132,18 @@ impl Dense {
         }
     }
 
+    /// Copies the part of `matrix` that the panel covers into it.
     fn fill(&self, cx: &Context, product: &Product<'_>, matrix: &Rows, panel: &Panel) -> Result<()> {
         let blocks = grids::of_rows(panel.rows, 32, self.device.properties().multiprocessors);
-        // SAFETY: the pattern has been validated, its columns are distinct, and the panel has room for its rows.
+        // SAFETY: the pattern has been validated, its columns are distinct, and the panel has room for its
+        // rows.
         unsafe {
             launch!(product.kernels.get(Name::DenseFill)?, blocks, 256, 0, cx.stream;
                 Factor::of(matrix), matrix.values, *panel)
         }
     }
 
+    /// Writes the entries of C that the product's panel covers.
     fn take(
         &self,
         cx: &Context,
@@ -149,7 +156,7 @@ impl Dense {
         let Product { kernels, left, right, .. } = *product;
         let blocks = (count as u64).div_ceil(4) as u32;
         let [places, masks, before] = tasks.addresses();
-        // SAFETY: as above; C has room for what was counted, by these masks.
+        // SAFETY: as in `fill`; C has room for the entries that were counted by these masks.
         unsafe {
             launch!(kernels.get(Name::DenseTake)?, blocks, 128, 0, cx.stream;
                 Factor::of(left), Factor::of(right), left.values, right.values, alpha, *panel, places, count, masks,
@@ -157,7 +164,7 @@ impl Dense {
         }
     }
 
-    /// The stream has been waited for.
+    /// Records that the stream has been synchronized.
     pub fn seal(&mut self) {
         [&mut self.left, &mut self.right, &mut self.product].into_iter().for_each(DeviceBuffer::seal);
     }

@@ -1,4 +1,5 @@
-//! A and B as kernels read them, looked at once, whatever multiplies them then.
+//! A and B as kernels read them, with statistics of their patterns, and the statistics by which `hash` or
+//! `tile` is chosen. Both algorithms start from these, so that A and B are checked only once.
 
 use std::sync::Arc;
 
@@ -17,22 +18,23 @@ use crate::select::spgemm::{Counts, Lengths};
 use crate::select::{grids, Choice, Source, SpgemmSurveyed};
 use crate::types::{Address, Operation};
 
-/// A factor.
+/// One factor of the product, as its rows are read.
 pub struct Side {
-    /// Its rows.
+    /// Arrays of the factor's rows.
     pub operand: Operand,
-    /// Their lengths.
+    /// Statistics of the row lengths.
     pub stats: RowStats,
-    /// What is known of the order of their columns; `None`: that has to be looked for.
+    /// Known order of the column indices ([`rows::SORTED`], [`rows::DISTINCT`]); `None` if it must be
+    /// determined.
     pub order: Option<i32>,
 }
 
-/// A and B.
+/// Both factors, A and B.
 pub struct Factors([Side; 2]);
 
 impl Factors {
-    /// Validates A and B and takes them as `choice` says. A pattern that both have is looked at
-    /// once. Blocks.
+    /// Validates A and B and prepares them as `choice` says. If both share one pattern, it is checked once.
+    /// Blocks.
     pub fn new(cx: &Context, device: &Arc<Device>, problem: &SpgemmProblem, choice: &Choice) -> Result<Self> {
         if choice.method.is_transposed() && (choice.a, choice.b) != (Source::InPlace, Source::InPlace) {
             return Err(Error::unsupported("A, B: columns of C are computed from arrays in place only"));
@@ -55,7 +57,7 @@ impl Factors {
         let side = |matrix, op, source, findings: check::Findings| -> Result<_> {
             let keep = problem.value_updates;
             let (operand, stats) = Operand::inspected(cx, device, matrix, op, source, keep, &findings)?;
-            // A copy is sorted, but may have columns twice that were apart.
+            // A copy is sorted, but may have equal columns that were not neighbours in the original.
             let order = match (findings.structure.sorted, findings.structure.unique) {
                 (true, true) => Some(rows::SORTED | rows::DISTINCT),
                 (true, false) => Some(rows::SORTED),
@@ -67,7 +69,7 @@ impl Factors {
         Ok(Factors([side(a, problem.op_a, choice.a, of_a)?, side(b, problem.op_b, choice.b, of_b)?]))
     }
 
-    /// The left and the right factor: A and B, or where the product is `transposed` B and A.
+    /// Returns the left and the right factor: A and B, or B and A if the product is `transposed`.
     pub fn sides(&self, transposed: bool) -> (&Side, &Side) {
         let [a, b] = &self.0;
         if transposed {
@@ -77,7 +79,7 @@ impl Factors {
         }
     }
 
-    /// The operands of A and B. The stream has been waited for since they were made.
+    /// Returns the operands of A and B. The stream must have been synchronized since they were made.
     pub fn sealed(self) -> [Operand; 2] {
         self.0.map(|Side { mut operand, .. }| {
             operand.seal();
@@ -86,7 +88,7 @@ impl Factors {
     }
 }
 
-/// Whether both are stored in the same arrays.
+/// Returns whether `a` and `b` share their offsets and indices, with the same format, shape and types.
 fn same_pattern(a: &SparseMatrix, b: &SparseMatrix) -> bool {
     match (&a.arrays, &b.arrays) {
         (SparseArrays::Csr(x), SparseArrays::Csr(y)) | (SparseArrays::Csc(x), SparseArrays::Csc(y)) => {
@@ -98,7 +100,7 @@ fn same_pattern(a: &SparseMatrix, b: &SparseMatrix) -> bool {
     }
 }
 
-/// Words of the page, as kernels/spgemm/survey.cu numbers them.
+/// Word numbers of the readback page, as in kernels/spgemm/survey.cu.
 mod word {
     pub const RIGHT_TILES: usize = 0;
     pub const TILES: usize = 1;
@@ -109,11 +111,12 @@ mod word {
     pub const END: usize = 6;
 }
 
-/// Threads of a block of the kernels that count.
+/// Threads of a block of the kernels in kernels/spgemm/survey.cu.
 const BLOCK: u32 = 256;
 
 impl Factors {
-    /// What the choice is made by without a further look.
+    /// Returns the sizes and row lengths, by which [`Lengths::may_suit_tiles`] decides whether tiles are
+    /// counted.
     pub fn lengths(&self, transposed: bool) -> Lengths {
         let (left, right) = self.sides(transposed);
         let [of_left, of_right] = [left.operand.rows(), right.operand.rows()];
@@ -124,7 +127,8 @@ impl Factors {
         }
     }
 
-    /// Counts tiles and products of factors that may suit tiles. Blocks.
+    /// Counts the tiles, pairs of tiles and products of factors for which [`Lengths::may_suit_tiles`].
+    /// Blocks.
     pub fn count(&self, cx: &Context, device: &Arc<Device>, transposed: bool) -> Result<Counts> {
         let (left, right) = self.sides(transposed);
         let [left, right] = [left.operand.rows(), right.operand.rows()];
@@ -135,8 +139,8 @@ impl Factors {
         let grid = |rows: &Rows| grids::blocks(tile_rows(rows) as u64, 1, multiprocessors);
         let right_tiles = DeviceBuffer::<u32>::new(cx, tile_rows(&right))?;
         let mut words = Readback::take(cx, device)?;
-        // SAFETY: the patterns have been validated, rows and columns are as few as the kernels take,
-        // each row of tiles of the right factor has a count, and the page has the words.
+        // SAFETY: the patterns have been validated, rows and columns are no more than the kernels support,
+        // `right_tiles` has an element for each row of tiles of the right factor, and the page has the words.
         unsafe {
             launch!(tiles, grid(&right), BLOCK, 0, cx.stream;
                 Factor::of(&right), right.rows, right_tiles.address(), words.at(0))?;
@@ -155,8 +159,9 @@ impl Factors {
     }
 }
 
-/// Takes the values of a factor anew from `values`, where `matrix` has them from then on; does nothing if that is NULL.
-/// `matrix` stays what it was if this fails, so that the call can be repeated. `name` is the argument's in errors.
+/// Replaces the values of a factor by those at `values`, which becomes the value array of `matrix`; does
+/// nothing if that is NULL. If this fails, `matrix` is unchanged and the call can be repeated. Errors call
+/// the argument `name`.
 pub fn renew_values(
     cx: &Context,
     operand: &mut Operand,
@@ -172,7 +177,8 @@ pub fn renew_values(
     Ok(())
 }
 
-/// Looks at A and B, and at their tiles where these may be faster. Blocks. The context is current.
+/// Gathers statistics of A and B, and of their tiles if these may be faster, for the choice between `hash`
+/// and `tile`. Blocks. The context must be current.
 pub fn survey(
     cx: &Context,
     device: &Arc<Device>,
@@ -182,7 +188,7 @@ pub fn survey(
     let factors = Factors::new(cx, device, problem, choice)?;
     let transposed = choice.method.is_transposed();
     let lengths = factors.lengths(transposed);
-    // What tiles of complex numbers take has not been measured.
+    // The cost of tiles of complex numbers has not been measured.
     let ratios = device.machine().ratios(problem.types.compute);
     let gain = if lengths.may_suit_tiles(&ratios) && !problem.types.y.is_complex() {
         optional(factors.count(cx, device, transposed))?.and_then(|counts| lengths.gain(&counts, &ratios))

@@ -1,4 +1,4 @@
-//! The kernels of a product by rows: what each is called, and which of them take the rows of a bin.
+//! Names of the kernels of SpGEMM `hash`, and which of them process the rows of each bin.
 
 use std::ops::Range;
 
@@ -56,7 +56,7 @@ kernel_kinds! {
 
 macro_rules! names {
     ($($name:ident),* $(,)?) => {
-        /// A kernel.
+        /// Kernel of SpGEMM `hash`, without the types of its values and indices.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Name { $($name),* }
 
@@ -75,7 +75,7 @@ names! {
 }
 
 impl Name {
-    /// For values of these types and a right factor with columns of this one.
+    /// Loads the kernel for values of these types and a right factor with this column index type.
     pub fn load(self, device: &Device, types: &'static str, columns: IndexType) -> Result<Kernel> {
         let plain = |file, name| device.modules().kernel(file, name);
         match self {
@@ -133,8 +133,8 @@ impl Name {
     }
 }
 
-/// The kernels of the numeric phase, by bins that have rows. Rows of [`RowBin::DenseWindows`] are taken as
-/// those of bitmaps without `wide_apart`.
+/// Returns the kernels that the numeric phase needs for the bins that have rows. Rows of
+/// [`RowBin::DenseWindows`] have the kernel of windows if `wide_apart`, and else that of bitmaps.
 pub fn of_numeric(bins: &Bins, has_rows: impl Fn(usize) -> bool, wide_apart: bool) -> Vec<Name> {
     let mut names = vec![Name::WriteOffsets];
     let mut add = |name, mut bins: Range<usize>| {
@@ -160,7 +160,7 @@ pub fn of_numeric(bins: &Bins, has_rows: impl Fn(usize) -> bool, wide_apart: boo
 }
 
 impl Kernels {
-    /// Fetches the kernels of the numeric phase, which then only launches. The context is current.
+    /// Loads the kernels of the numeric phase, so that it only launches. The context must be current.
     pub fn prepare(&self, bins: &Bins, binned: &Binned, wide_apart: bool) -> Result<()> {
         let names = of_numeric(bins, |bin| binned.bin(bin).1 > 0, wide_apart);
         names.into_iter().try_for_each(|name| self.get(name).map(drop))
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_bin_that_is_not_used_asks_for_nothing() {
-        // Blocks with one table are for right factors of many columns.
+        // Blocks with one table are used only for right factors of many columns.
         let near = Bins::numeric(true, 4, 8, false);
         assert_eq!(
             of_numeric(&near, |bin| RowBin::BlockTable.bins().contains(&bin), true),

@@ -1,5 +1,5 @@
-//! A product whose pattern is known: the positions of the factors of every product, entry by entry
-//! of C (kernels/spgemm/map.cu), so that a numeric phase looks nothing up.
+//! Map of a product whose pattern is known: for each entry of C, the positions of the factors of its products
+//! (kernels/spgemm/map.cu). With it, numeric phases need not search for the entry that a product is added to.
 
 use std::sync::Arc;
 
@@ -20,45 +20,46 @@ use crate::select::spgemm::map::{fits, have_few, lanes, pays, LONG_ROW};
 use crate::select::spgemm::wide::Cut;
 use crate::types::Address;
 
-/// Lists of products.
+/// Lists of the products of each entry of C, in the device's memory.
 pub struct Map {
-    /// Where the list of each entry ends.
+    /// End of each entry's list in `pairs`.
     ends: DeviceBuffer<u32>,
-    /// Positions in the left and in the right factor, 32 bits each; the highest of the former says where another part of
-    /// a row begins.
+    /// Positions of a product's factors in the left and in the right factor, 32 bits each. The highest bit of
+    /// the former is set if the product is the first of another piece of a split row.
     pairs: DeviceBuffer<u64>,
-    /// There are such rows.
+    /// True if some rows are split.
     has_parts: bool,
-    /// The kernel for it.
+    /// Kernel that multiplies with this map.
     kernel: Name,
 }
 
-/// What a map is made of.
+/// Inputs from which a map is made.
 pub struct Known<'a> {
     pub left: &'a Rows,
     pub right: &'a Rows,
-    /// Lanes of the team that makes the lists of a row.
+    /// Number of lanes of the team that makes the lists of a row.
     pub lanes: i32,
-    /// Products of each row, and of all.
+    /// Number of products of each row (in the device's memory), and of all rows.
     pub products: (Address, i64),
-    /// Offsets of the rows of C, and the last of them.
+    /// Row offsets of C, and the last of them.
     pub offsets: (Address, i64),
-    /// Columns of C, base 0, ascending in each row.
+    /// Column indices of C, base 0, ascending in each row.
     pub columns: Ints,
-    /// Rows that are in parts where they are long enough, and how many; none: no row is.
+    /// List of the rows that are split if they are long enough, their number, and the limits for splitting;
+    /// `None` if no row is split.
     pub in_parts: Option<(Address, i64, Cut)>,
 }
 
 impl Known<'_> {
-    /// Bytes of the map; `None`: positions do not fit it.
+    /// Returns the bytes of the map; `None` if some positions do not fit into its elements.
     pub fn bytes(&self) -> Option<u64> {
-        // The kernel goes through them 128 at a time in 32 bits.
+        // The kernel advances its 32-bit positions by 128 at a time, which must not overflow.
         let most = i64::from(u32::MAX) - 1024;
         let fits = self.left.nnz <= i64::from(i32::MAX) && self.right.nnz <= most && self.products.1 <= most;
         fits.then(|| 8 * self.products.1 as u64 + 4 * self.offsets.1 as u64)
     }
 
-    /// A mark for each row, where some are in parts.
+    /// Returns a mark for each row that says whether it is split; `None` if no row is.
     fn rows_in_parts(
         &self,
         cx: &Context,
@@ -67,7 +68,7 @@ impl Known<'_> {
     ) -> Result<Option<DeviceBuffer<u8>>> {
         let Some((list, count, cut)) = self.in_parts else { return Ok(None) };
         let marks = DeviceBuffer::<u8>::zeroed(cx, self.left.rows as usize)?;
-        // SAFETY: the list has so many rows of the left factor.
+        // SAFETY: the list has `count` rows of the left factor.
         unsafe {
             launch!(kernels.get(Name::MapRowsInParts)?, check::blocks(device, count), 256, 0, cx.stream;
                 Factor::of(self.left), list, count, cut, marks.address())?;
@@ -77,7 +78,7 @@ impl Known<'_> {
 }
 
 impl Map {
-    /// Makes it. Columns of a row of the right factor are distinct. Blocks.
+    /// Makes the map. Rows of the right factor must have each column at most once. Blocks.
     pub fn make(cx: &Context, device: &Arc<Device>, kernels: &Kernels, known: &Known<'_>) -> Result<Self> {
         let Known {
             left, right, lanes, products: (products, all), offsets: (offsets, entries), columns, ..
@@ -96,7 +97,7 @@ impl Map {
         };
         let before = DeviceBuffer::<i64>::new(cx, rows as usize)?;
         let list = DeviceBuffer::<u32>::new(cx, (all / LONG_ROW) as usize)?;
-        // Numeric phases only launch it.
+        // Loaded now, since numeric phases only launch.
         kernels.get(kernel)?;
         let blocks = (rows as u64).div_ceil(256 / lanes as u64);
         let marks = known.rows_in_parts(cx, device, kernels)?;
@@ -104,8 +105,8 @@ impl Map {
         let part = known.in_parts.map_or(0, |(.., cut)| cut.part);
         let mut words = Readback::take(cx, device)?;
         let (left, right) = (Factor::of(left), Factor::of(right));
-        // SAFETY: there are `rows` counts of products, of which so many rows at the most have
-        // LONG_ROW.
+        // SAFETY: `products` has an element for each row, and `list` one for each row that can have LONG_ROW
+        // products.
         unsafe {
             exclusive_scan(cx, products, before.address(), rows as usize)?;
             launch!(kernels.get(Name::MapLongRows)?, check::blocks(device, rows), 256, 0, cx.stream;
@@ -113,8 +114,8 @@ impl Map {
         }
         words.fetch(cx, 1)?;
         let long = words.wait(cx)?[0] as u32;
-        // SAFETY: the patterns have been validated, C's is theirs, and there is a place for each
-        // entry and each product.
+        // SAFETY: the patterns have been validated, C's is that of their product, and the map has an element
+        // for each entry and each product.
         unsafe {
             launch!(kernels.get(Name::MapMakeLong)?, long, 512, 0, cx.stream;
                 left, right, list.address(), before.address(), in_parts, part, offsets, columns,
@@ -126,7 +127,7 @@ impl Map {
         Ok(map)
     }
 
-    /// Columns and values of C. Only launches.
+    /// Writes column indices and values of C. Only launches.
     pub fn multiply(
         &self,
         cx: &Context,
@@ -138,8 +139,8 @@ impl Map {
     ) -> Result<()> {
         let entries = self.ends.len() as i64;
         let blocks = (entries as u64).div_ceil(256).min(i32::MAX as u64) as u32;
-        // SAFETY: positions are those of values, C has been checked, or is the plan's, and has a
-        // place for each entry.
+        // SAFETY: the positions are within the value arrays, and C has been checked, or is the plan's own,
+        // and has room for each entry.
         unsafe {
             launch!(kernels.get(self.kernel)?, blocks, 256, 0, cx.stream;
                 left_values, right_values, alpha, self.ends.address(), self.pairs.address(),
@@ -147,7 +148,7 @@ impl Map {
         }
     }
 
-    /// The stream has been waited for.
+    /// Records that the stream has been synchronized.
     pub fn seal(&mut self) {
         self.ends.seal();
         self.pairs.seal();
@@ -155,8 +156,8 @@ impl Map {
 }
 
 impl CudaSpgemm {
-    /// Where the factors of each product are, if that is worth its memory and there is as much. `wide_apart`: the wide
-    /// rows have been taken by windows.
+    /// Makes the map of the product, if it is worth its memory and there is enough. `wide_apart` says that
+    /// the wide rows were processed by windows.
     pub(super) fn map(
         &self,
         cx: &Context,
@@ -168,7 +169,7 @@ impl CudaSpgemm {
         let facts = self.facts.at();
         let has_parts = counted.wide.as_ref().is_some_and(|wide| wide.has_parts(&facts));
         if has_parts && !wide_apart {
-            // Memory was missing for sums of parts, which later phases may have.
+            // There was no memory for partial sums, but later phases may have it, whose sums have other bits.
             return Ok(None);
         }
         let (list, count) = counted.binned.bin(RowBin::DenseWindows.bins().start);

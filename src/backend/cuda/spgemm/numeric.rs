@@ -1,5 +1,5 @@
-//! C's arrays from rows of the product: they are C's own where it is stored by what
-//! is computed, or they are staged in the plan's memory and become columns.
+//! The numeric phase. Computed rows go directly into C's arrays if C is stored by the dimension that is
+//! computed; otherwise they are staged in the plan's memory and transposed.
 
 use super::columns::{allowance, ByParts, Origin, Transposition};
 use super::rows::{self, Output};
@@ -14,8 +14,8 @@ use crate::select::spgemm::columns::{Staging, Way};
 use crate::types::Address;
 
 impl CudaSpgemm {
-    /// The numeric phase with this memory, which it fills where it is empty; part by part where
-    /// that cannot be had, or is more than a product may take.
+    /// Runs the numeric phase with the memory in `kept`, which it allocates if it is missing. It works part
+    /// by part if there is too little memory, or if staging would take more than a product may take.
     pub(super) fn write(
         &self,
         cx: &Context,
@@ -27,7 +27,7 @@ impl CudaSpgemm {
         let Some(counted) = &self.counted else {
             return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
         };
-        // What is kept is paid for by the phases after this one.
+        // Memory that is kept for later phases is not limited: they gain from it.
         let room = match direct || self.problem.value_updates {
             true => usize::MAX,
             false => allowance(cx, &self.problem, c),
@@ -46,7 +46,8 @@ impl CudaSpgemm {
         self.write_parts(cx, alpha, c, counted, room)
     }
 
-    /// The same of all rows at one time, which become columns in so many bytes.
+    /// Computes all rows at one time; if C is stored by the other dimension, transposes them in up to `room`
+    /// bytes.
     fn write_whole(
         &self,
         cx: &Context,
@@ -61,7 +62,7 @@ impl CudaSpgemm {
         if kept.columns.is_none() && (self.problem.value_updates || !direct) {
             kept.fresh = true;
             let columns = DeviceBuffer::new(cx, bytes(nnz, right.index_type.size())?);
-            // Where they cannot be kept they are found each time.
+            // If there is no memory to keep them, each phase computes them again.
             kept.columns = if direct { optional(columns)? } else { Some(columns?) };
         }
         if kept.values.is_none() && !direct {
@@ -78,7 +79,7 @@ impl CudaSpgemm {
             wide: c.index_type.wide(),
             base: i64::from(c.base.code()),
             known: i64::from(kept.known),
-            // What finds products in a pattern that is kept, and what transposes C, reads sorted rows.
+            // Phases with a kept pattern and the transposition need sorted rows.
             sorted: i64::from(self.problem.sorted_output || self.problem.value_updates || !direct),
         };
         let found = rows::Ints::new(columns, right.index_type);
@@ -108,7 +109,8 @@ impl CudaSpgemm {
             if let (Some(wide), true, None) = (&counted.wide, wide_apart, dense) {
                 wide.add_parts(cx, &self.wide_product(&left, &right, facts), alpha, &output)?;
             }
-            // Where C is dense in part, phases into the caller's arrays have tensor cores, whose bits a map has not.
+            // If C is dense in part, phases that write into the caller's arrays use tensor cores, and a map
+            // would give other bits.
             let makes_map = self.problem.value_updates && !kept.known && kept.columns.is_some();
             if makes_map && counted.dense.is_none() {
                 kept.map = self.map(cx, counted, wide_apart, found)?;
@@ -143,7 +145,7 @@ impl CudaSpgemm {
         by_parts.write(c, Origin::Staged([columns, staged]))
     }
 
-    /// Rows of C that become its columns.
+    /// Returns the sizes of the staged rows, from which the way of the transposition is chosen.
     pub(super) fn staging(&self, counted: &Counted) -> Staging {
         let (_, right) = self.factors();
         let (index, value) = (right.index_type, self.problem.types.y.size());

@@ -1,5 +1,5 @@
-//! C by columns where its rows are computed, or the reverse, with less memory than
-//! all of them take: some rows at a time, each part a product by itself.
+//! The numeric phase of a C that is stored by the dimension that is not computed (C by columns from rows, or
+//! the reverse), with little memory: some rows at a time, as a product of their own.
 
 use super::bins::{Binned, RowBin, GROUP_CUT};
 use super::columns::{ByParts, Origin, Part, Wanted};
@@ -13,7 +13,7 @@ use crate::memory::Context;
 use crate::types::Address;
 
 impl CudaSpgemm {
-    /// C, whose compressed dimension is not that of the rows that are computed, in so many bytes.
+    /// Writes C, whose compressed dimension is not that of the computed rows, with up to `room` bytes.
     /// Blocks.
     pub(super) fn write_parts(
         &self,
@@ -43,7 +43,7 @@ impl CudaSpgemm {
         by_parts.write(c, Origin::Computed(compute))
     }
 
-    /// Rows of C: columns of base 0, and values.
+    /// Computes the rows of a part: column indices of base 0, and values.
     fn multiply_part(
         &self,
         cx: &Context,

@@ -1,5 +1,5 @@
-//! The factors as kernels take them, and the kernels with the shapes of their
-//! launches.
+//! Parameters of the kernels of SpGEMM `hash` (factors, lists of rows, output arrays), and the kernels with
+//! the shapes of their launches.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::select::spgemm::windows::{count_window, multiply_window, window_budge
 use crate::support::Types;
 use crate::types::{Address, DataType, IndexType};
 
-/// Offsets or columns of either width: the kernels' `Ints`.
+/// Array of offsets or column indices of 32 or 64 bits; the kernels' `Ints`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Ints {
@@ -32,15 +32,15 @@ pub struct Ints {
 }
 
 impl Ints {
-    /// Of this type.
+    /// Refers to an array of numbers of this type.
     pub fn new(data: Address, index: IndexType) -> Self {
         Ints { data, wide: index.wide() }
     }
 
-    /// No numbers.
+    /// NULL, without numbers.
     pub const NONE: Ints = Ints { data: Address::NULL, wide: 0 };
 
-    /// Those from the `at`-th on.
+    /// Refers to the numbers from index `at` on.
     pub fn after(self, at: usize) -> Self {
         match self.data.is_null() {
             true => self,
@@ -49,7 +49,7 @@ impl Ints {
     }
 }
 
-/// A factor's pattern: the kernels' `Factor`.
+/// Pattern of a factor; the kernels' `Factor`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Factor {
@@ -59,7 +59,7 @@ pub struct Factor {
 }
 
 impl Factor {
-    /// The pattern of these rows.
+    /// Returns the pattern of these rows.
     pub fn of(rows: &operand::Rows) -> Self {
         Factor {
             offsets: Ints::new(rows.offsets, rows.offset_type),
@@ -68,61 +68,63 @@ impl Factor {
         }
     }
 
-    /// Where its rows begin.
+    /// Returns the row offsets.
     pub fn offsets(&self) -> Ints {
         self.offsets
     }
 }
 
-/// Rows of a bin: the kernels' `Listed`.
+/// List of the rows of a bin; the kernels' `Listed`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Listed {
     pub rows: Address,
     pub count: i64,
-    /// How many there are, where only the device knows; else NULL.
+    /// Address of the number of rows if only the device knows it, or else NULL.
     pub counted: Address,
-    /// Low and high halves of the sum of all products: there are no rows if they are more than `most`.
+    /// Low and high halves of the sum of all products. If it is more than `most`, kernels take the list as
+    /// empty.
     pub products: Address,
     pub most: i64,
 }
 
 impl Listed {
-    /// So many rows.
+    /// Refers to a list of `count` rows.
     pub fn new(rows: Address, count: i64) -> Self {
         Listed { rows, count, counted: Address::NULL, products: Address::NULL, most: 0 }
     }
 }
 
-/// Where columns and values go: the kernels' `Output`.
+/// Arrays that receive column indices and values; the kernels' `Output`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
-    /// Offsets of the rows of the product.
+    /// Row offsets of the product.
     pub offsets: Address,
-    /// The user's columns, or NULL.
+    /// The user's column indices, or NULL.
     pub columns: Address,
-    /// The plan's columns, or NULL.
+    /// The plan's column indices (base 0), or NULL.
     pub kept: Address,
-    /// Values.
+    /// Values of the product.
     pub values: Address,
-    /// The user's columns have 64 bits.
+    /// 1 if the user's column indices have 64 bits.
     pub wide: i64,
-    /// The user's index base.
+    /// Index base of the user's column indices.
     pub base: i64,
-    /// `kept` has been filled before.
+    /// 1 if `kept` has been filled before.
     pub known: i64,
-    /// Columns of a row ascend; else they are in the order that costs least, always the same.
+    /// 1 if the columns of a row must ascend; otherwise they may be in the order that costs least, which is
+    /// always the same.
     pub sorted: i64,
 }
 
-/// Bits of the order of a factor's columns: none descends in its row.
+/// Flag of a factor's order: in each row, no column is less than the one before it.
 pub const SORTED: i32 = 1;
-/// None is twice in its row.
+/// Flag of a factor's order: no row has a column twice.
 pub const DISTINCT: i32 = 2;
 
-/// What is known where kernel `spgemm_order` found these flags. Columns that
-/// descend somewhere may be there twice without following each other.
+/// Returns the order of a factor for which kernel `spgemm_order` returned these flags. Columns that descend
+/// somewhere may also be repeated, since equal ones need not be neighbours.
 pub fn order(flags: u32) -> i32 {
     match flags {
         0 => SORTED | DISTINCT,
@@ -136,33 +138,33 @@ same_layout!(Factor = "spgemm/common.cuh Factor" { offsets, indices, base });
 same_layout!(Listed = "spgemm/common.cuh Listed" { rows, count, counted, products, most });
 same_layout!(Output = "spgemm/common.cuh Output" { offsets, columns, kept, values, wide, base, known, sorted });
 
-/// Numbers at the most that one block sums up (`scan_in_block` in kernels/spgemm/common.cuh).
+/// Maximum count of numbers that one block scans (`scan_in_block` in kernels/spgemm/common.cuh).
 pub const SCANNED_BY_A_BLOCK: usize = 4096;
 
-/// Each of the numbers becomes the sum of those before it. Only launches.
+/// Replaces each number by the sum of those before it. Only launches.
 ///
 /// # Safety
-/// There are `count` numbers on the device of the current context.
+/// There must be `count` numbers on the device of the current context.
 pub unsafe fn scan(cx: &Context, kernels: &Kernels, numbers: Address, count: usize) -> Result<()> {
     if count > SCANNED_BY_A_BLOCK {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees.
         return unsafe { device_wide::exclusive_scan(cx, numbers, numbers, count) };
     }
-    // SAFETY: the same; as many as the kernel takes.
+    // SAFETY: as above; the kernel scans that many numbers.
     unsafe { launch!(kernels.get(Name::ScanFew)?, 1, 1024, 0, cx.stream; numbers, count as i32) }
 }
 
-/// A grid of one block a row.
+/// Returns a grid with one block for each of `count` rows; an error if a launch takes fewer.
 pub fn grid(count: i64) -> Result<u32> {
     i32::try_from(count)
         .map(|count| count as u32)
         .map_err(|_| Error::unsupported(format!("C: {count} long rows are more than a launch takes")))
 }
 
-/// Threads of a block of the kernels with a warp a row.
+/// Threads of a block of the kernels in which a warp processes a row.
 pub const WARPS_BLOCK: u32 = 128;
 
-/// Launch of a kernel with a warp a row and a table in shared memory.
+/// Launch shape of a kernel in which a warp processes a row, with a table in shared memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Threads of a block.
@@ -174,19 +176,19 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Four warps, or as many as the shared memory serves.
+    /// Blocks of four warps, or of as many as fit into shared memory with `bytes` each.
     fn new(device: &Device, table: u32, bytes: usize) -> Self {
         let (threads, shared) = warps_that_fit(device, bytes);
         Shape { threads, shared, table: table as i32 }
     }
 
-    /// Blocks for this many rows.
+    /// Returns the number of blocks for `count` rows.
     pub fn blocks(&self, count: i64) -> u32 {
         warp_blocks(count, self.threads)
     }
 }
 
-/// Launch of a kernel with a team a row.
+/// Launch shape of a kernel in which a team of lanes processes a row.
 #[derive(Clone, Copy, Debug)]
 pub struct Teams {
     /// Lanes of a team.
@@ -200,52 +202,56 @@ pub struct Teams {
 }
 
 impl Teams {
-    /// Of so many lanes, with a table of so many slots in `bytes`.
+    /// Teams of `lanes` lanes, each with a table of `table` slots in `bytes` bytes.
     fn new(device: &Device, lanes: i32, table: usize, bytes: usize) -> Self {
         let (threads, shared) = warps_that_fit(device, 32 / lanes as usize * bytes);
         Teams { lanes, table: table as i32, threads, shared }
     }
 
-    /// Blocks for this many rows (less than 2^32).
+    /// Returns the number of blocks for `count` rows (less than 2^32).
     pub fn blocks(&self, count: i64) -> u32 {
         (count as u64).div_ceil(u64::from(self.threads) / self.lanes as u64) as u32
     }
 }
 
-/// Threads of a block of four warps that take these bytes each, or of as many as the
-/// shared memory serves, and the block's bytes.
+/// Returns the threads and the bytes of shared memory of a block whose warps need `bytes` each: four warps,
+/// or as many as fit.
 fn warps_that_fit(device: &Device, bytes: usize) -> (u32, u32) {
     let warps = (device.properties().shared_bytes / bytes).clamp(1, WARPS_BLOCK as usize / 32);
     (32 * warps as u32, (warps * bytes) as u32)
 }
 
-/// Blocks of so many threads for this many rows (less than 2^32), a warp each.
+/// Returns the number of blocks of `threads` threads for `count` rows (less than 2^32), one warp per row.
 pub fn warp_blocks(count: i64, threads: u32) -> u32 {
     (count as u64).div_ceil(u64::from(threads / 32)) as u32
 }
 
-/// Bytes that a block of the hash kernels needs for a warp: `table` sums and
-/// keys, and `most` keys to sort.
+/// Returns the bytes of shared memory of a warp of the hash kernels: `table` sums and keys, and `most` keys
+/// to sort.
 fn warp_bytes(table: usize, most: usize, key: usize, value: usize) -> usize {
     table * (key + value) + most * key
 }
 
-/// The kernels of one product, each fetched when it is first needed: most products have rows for few.
+/// Kernels of one product. Each is loaded when it is first needed, since most products have rows for few of
+/// them.
 pub struct Kernels {
     device: Arc<Device>,
-    /// As kernels have them: the types of values, and of the right factor's columns.
+    /// Types of values, as in kernel names.
     types: &'static str,
+    /// Type of the right factor's column indices.
     columns: IndexType,
-    /// By [`Name`].
+    /// Loaded kernels, indexed by [`Name`].
     loaded: [OnceCell<Kernel>; Name::COUNT],
+    /// Bytes of a column index.
     key: usize,
+    /// Bytes of a value of C.
     value: usize,
-    /// Blocks with a bitmap would look at many windows of the right factor's columns.
+    /// True if blocks with a bitmap would go through many windows of the right factor's columns.
     far: bool,
 }
 
 impl Kernels {
-    /// None is loaded yet.
+    /// Prepares the kernels for a right factor without loading any.
     pub fn new(device: &Arc<Device>, types: Types, right: &operand::Rows) -> Self {
         Kernels {
             device: Arc::clone(device),
@@ -265,17 +271,19 @@ impl Kernels {
         }
     }
 
-    /// Bytes of a value of C.
+    /// Returns the bytes of a value of C.
     pub fn value_size(&self) -> usize {
         self.value
     }
 
-    /// Whether blocks of the kernels can be in clusters, and begin early ([`Kernel::is_of_90`]). The context is current.
+    /// Returns whether the kernels can use thread block clusters and begin early ([`Kernel::is_of_90`]). The
+    /// context must be current.
     pub fn are_of_90(&self) -> Result<bool> {
         Ok(self.get(Name::Products)?.is_of_90())
     }
 
-    /// A kernel, which is allowed the shared memory that launches ask for. The context is current.
+    /// Returns a kernel, loaded if necessary and with the shared memory that its launches need allowed. The
+    /// context must be current.
     pub fn get(&self, name: Name) -> Result<Kernel> {
         let load = || {
             let kernel = name.load(&self.device, self.types, self.columns)?;
@@ -287,8 +295,8 @@ impl Kernels {
         self.loaded[name as usize].get_or_try_init(load).copied()
     }
 
-    /// Most dynamic shared memory of a launch, where it may be more than any kernel has. Plans share the
-    /// kernels, so it must not depend on the matrices.
+    /// Returns the maximum dynamic shared memory of a launch, for kernels that may need more than the default
+    /// limit. Plans share the kernels, so it must not depend on the matrices.
     fn most_shared(&self, name: Name) -> Option<u32> {
         let device = &self.device;
         let (symbolic, numeric) = (self.symbolic_bins(false), self.numeric_bins(false));
@@ -326,35 +334,37 @@ impl Kernels {
         })
     }
 
-    /// A warp that counts rows of up to `most` products.
+    /// Returns the launch shape of the hash kernel that counts rows of up to `most` products.
     pub fn hash_count_shape(&self, device: &Device, most: u32) -> Shape {
         Shape::new(device, 2 * most, 2 * most as usize * self.key)
     }
 
-    /// A warp that computes rows of up to `most` entries.
+    /// Returns the launch shape of the hash kernel that computes rows of up to `most` entries.
     pub fn hash_multiply_shape(&self, device: &Device, most: u32) -> Shape {
         let most_entries = most as usize;
         Shape::new(device, 2 * most, warp_bytes(2 * most_entries, most_entries, self.key, self.value))
     }
 
-    /// Teams that count so many rows of up to `most` products, at least `part` lanes each.
+    /// Returns the launch shape of teams of at least `part` lanes that count `rows` rows of up to `most`
+    /// products.
     pub fn team_count_shape(&self, device: &Device, part: i32, most: u32, rows: i64) -> Teams {
         let table = 2 * most as usize;
         let lanes = lanes_that_count(part, most, rows, device.properties().multiprocessors);
         Teams::new(device, lanes, table, table * self.key)
     }
 
-    /// Teams that compute so many rows of up to `most` entries.
+    /// Returns the launch shape of teams that compute `rows` rows of up to `most` entries.
     pub fn team_multiply_shape(&self, device: &Device, most: u32, rows: i64) -> Teams {
         let lanes = lanes_that_multiply(most, rows, device.properties().multiprocessors);
-        // A warp has an entry for each lane.
+        // A whole warp has room for at least one entry per lane.
         let entries = if lanes == 32 { most.max(32) } else { most } as usize;
         let table = 2 * entries;
         Teams::new(device, lanes, table, table * (self.key + self.value) + 2 * entries)
     }
 
-    /// Threads of a block that computes, of a bin whose blocks have so many: complex fp64 with 64-bit
-    /// columns fits the registers of half as many; kernels/spgemm/window.cu has the same.
+    /// Returns the number of threads of a block with a bitmap that computes a row, in a bin whose blocks
+    /// otherwise have `threads`: with complex fp64 and 64-bit column indices, the registers suffice for half
+    /// as many as [`LARGE_BLOCK`]. kernels/spgemm/window.cu has the same limit.
     pub fn multiply_threads(&self, threads: u32) -> u32 {
         if self.value > 8 && self.key > 4 {
             threads.min(LARGE_BLOCK / 2)
@@ -363,61 +373,62 @@ impl Kernels {
         }
     }
 
-    /// A block that computes.
+    /// Returns the window of a block with a bitmap that computes a row.
     pub fn multiply_window(&self, device: &Device, cols: i64, threads: u32, slices: u32) -> Window {
         multiply_window(device.properties().shared_bytes, cols, threads, slices, self.value)
     }
 
-    /// Bytes of shared memory of a block that counts groups whose columns are in
-    /// a range of `span`.
+    /// Returns the bytes of shared memory of a block that counts groups whose columns are in a range of
+    /// `span`.
     pub fn group_count_shared(span: u32) -> u32 {
         debug_assert!(i64::from(span) <= GROUP_SPAN);
         WARPS_BLOCK / 32 * span.div_ceil(32) * 4
     }
 
-    /// Warps of `bytes` that sum groups.
+    /// Returns the launch shape of warps with `bytes` of shared memory each that compute groups.
     pub fn group_shape(device: &Device, bytes: u32) -> Shape {
         Shape::new(device, 0, bytes as usize)
     }
 
-    /// Bytes that a warp has for the sums of slides of rows of up to `most` entries:
-    /// of several rows where they are short.
+    /// Returns the bytes that a warp has for the sums of slides whose rows have up to `most` entries; several
+    /// short rows share them.
     pub fn slide_sums(&self, most: u32) -> u32 {
         most.max(128) * self.value as u32
     }
 
-    /// Warps that sum slides of rows of up to `most` entries; kernels/spgemm/slide.cu
-    /// has the same.
+    /// Returns the launch shape of warps that compute slides whose rows have up to `most` entries.
+    /// kernels/spgemm/slide.cu has the same sizes.
     pub fn slide_shape(&self, device: &Device, most: u32) -> Shape {
         let (factors, products) = (64 * 16, 1024 * 2);
         let entries = most as usize * (3 * self.key + 4);
         Shape::new(device, 0, factors + products + entries + self.slide_sums(most) as usize)
     }
 
-    /// Threads and bytes of shared memory of a block that counts a row of up to `most`
+    /// Returns the threads and the bytes of shared memory of a block that counts a row of up to `most`
     /// products with one table.
     pub fn block_count_shape(&self, most: u32) -> (u32, u32) {
         let threads = threads_that_count(most);
         (threads, threads * 12 + 2 * most * self.key as u32)
     }
 
-    /// The same where it computes a row of up to `most` entries.
+    /// Returns the threads and the bytes of shared memory of a block that computes a row of up to `most`
+    /// entries with one table.
     pub fn block_multiply_shape(&self, most: u32) -> (u32, u32) {
         let threads = threads_that_multiply(most);
         (threads, threads * 12 + 2 * most * (self.key + self.value + 4) as u32)
     }
 
-    /// Bins of rows whose products are known.
+    /// Returns the limits of the symbolic phase's bins, by products.
     pub fn symbolic_bins(&self, distinct: bool) -> Bins {
         Bins::symbolic(distinct, self.far)
     }
 
-    /// Bins of rows whose entries are known.
+    /// Returns the limits of the numeric phase's bins, by entries of C.
     pub fn numeric_bins(&self, distinct: bool) -> Bins {
         Bins::numeric(distinct, self.key, self.value, self.far)
     }
 
-    /// Bytes of shared memory of a block that sums windows of wide rows.
+    /// Returns the bytes of shared memory of a block that computes windows of wide rows.
     pub fn wide_shared(&self) -> u32 {
         WARPS_BLOCK / 32 * (WINDOW as usize * self.value) as u32
     }

@@ -1,6 +1,7 @@
-//! Small products: what launches and waits cost is most of what they take. Rows are put into bins by their products
-//! alone as these are counted, the entries of C are counted at once, from lists whose lengths only the device knows, and
-//! the host waits for all of it together. The numeric phase takes rows by the same bins.
+//! Small products, whose time is mostly that of launches and waits. The kernel that counts the products of
+//! the rows also puts the rows into bins, by these numbers alone. The entries of C are counted right after
+//! it, from lists whose lengths only the device knows, and the host waits once for all results. The numeric
+//! phase uses the same bins.
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ use crate::select::spgemm::small::{
 use crate::select::spgemm::windows::{count_window, LARGE_BLOCK, SMALL_BLOCK};
 use crate::types::Address;
 
-/// The kernels' `SmallBins`.
+/// Bins of a small product's rows; the kernels' `SmallBins`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct SmallBins {
@@ -37,19 +38,20 @@ pub struct SmallBins {
 same_layout!(SmallBins = "spgemm/rows.cu SmallBins" { limits, counts, list, stride });
 
 impl SmallBins {
-    /// Rows are not put into bins.
+    /// NULL addresses, with which rows are not put into bins.
     pub const NONE: SmallBins =
         SmallBins { limits: LIMITS, counts: Address::NULL, list: Address::NULL, stride: 0 };
 }
 
-/// Words of the page that the host waits for: the halves of the sum of all products, rows of each bin, entries of C.
+/// Word numbers of the readback page: halves of the sum of all products, number of rows of each bin, number
+/// of entries of C.
 mod word {
     pub const PRODUCTS: usize = 0;
     pub const COUNTS: usize = 2;
     pub const ENTRIES: usize = COUNTS + super::BINS;
 }
 
-/// The bins that these are in the numeric phase.
+/// Returns the number that each of the small product's bins has among the bins of the numeric phase.
 fn numeric_bins(bins: &Bins) -> [usize; BINS] {
     let table = |limit: i64| {
         let at = bins.limits.iter().position(|&most| most == limit);
@@ -61,7 +63,8 @@ fn numeric_bins(bins: &Bins) -> [usize; BINS] {
     })
 }
 
-/// Unit tests have small matrices: their products are taken as larger ones are, but inside of [`testing::taken_apart`].
+/// Switch for unit tests. Their matrices are small, and are processed as larger ones except inside of
+/// [`testing::taken_apart`].
 #[cfg(test)]
 pub mod testing {
     use std::cell::Cell;
@@ -71,7 +74,7 @@ pub mod testing {
         static TAKEN: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// Runs `what` with small products taken as such, as they are in the library; how many were.
+    /// Runs `what` with small products processed as such, as in the library, and returns their number.
     pub fn taken_apart(what: impl FnOnce()) -> usize {
         let before = TAKEN.get();
         ARE_APART.set(true);
@@ -98,11 +101,12 @@ mod testing {
     pub fn note() {}
 }
 
-/// A factor's rows, and their lengths.
+/// Rows of a factor, and statistics of their lengths.
 type Side<'a> = (&'a Rows, &'a RowStats);
 
-/// Looks at the rows of a small product and counts the entries of C; `None` for another, of which as little as possible
-/// has been done. Blocks.
+/// Sorts the rows of a small product into bins and counts the entries of C. Returns the statistics, the
+/// result of the symbolic phase and the number of multiplications; `None` if the product is not small, which
+/// is found out with as little work as possible. Blocks.
 pub fn count(
     cx: &Context,
     device: &Arc<Device>,
@@ -128,8 +132,8 @@ pub fn count(
     let blocks = grids::of_rows(left.rows, lanes, multiprocessors);
     let (counts, totals) = (words.at(word::COUNTS), words.at(word::PRODUCTS));
     let bins = SmallBins { limits: LIMITS, counts, list: list.address(), stride: left.rows };
-    // SAFETY: the patterns have been validated; there are as many products as rows, two sums, and a place for each row
-    // in each bin.
+    // SAFETY: the patterns have been validated; `products` has an element for each row, there are two words
+    // for the sum, and the list has an element for each row in each bin.
     unsafe {
         launch!(kernels.get(Name::Products)?, (blocks, 1), 256, 0, cx.stream;
             left_factor, right_factor, left.rows, lanes, products.address(), totals, bins)?;
@@ -146,10 +150,10 @@ pub fn count(
         if bin < TABLES {
             let part = count_part(part(right_stats.mean()));
             let shape = kernels.team_count_shape(device, part, LIMITS[bin] as u32, i64::MAX);
-            // The kernel gives them more lanes where rows are few.
+            // The kernel gives teams more lanes if rows are few.
             let threads = threads_at_once(multiprocessors);
             let grid = team_blocks(shape.blocks(most_rows(bin, left.rows)), multiprocessors);
-            // SAFETY: as above; rows of the bin fit the table, and each has a place in `offsets`.
+            // SAFETY: as above; rows of the bin fit the table, and each has an element of `offsets`.
             unsafe {
                 launch_beside!(beside, kernels.get(Name::TeamCount)?, grid, shape.threads, shape.shared, cx.stream;
                     left_factor, right_factor, shape.lanes, threads, part, listed(bin), shape.table, offsets.address())?;
@@ -158,7 +162,7 @@ pub fn count(
             let threads = if bin == TABLES { SMALL_BLOCK } else { LARGE_BLOCK };
             let window = count_window(right.cols, threads, 1);
             let grid = window_blocks(most_rows(bin, left.rows), threads, multiprocessors);
-            // SAFETY: as above; the shared memory is what the kernel says.
+            // SAFETY: as above; the shared memory is what the kernel needs.
             unsafe {
                 launch_beside!(beside, kernels.get(Name::WindowCount)?, grid, threads, window.shared, cx.stream;
                     left_factor, right_factor, order, right.cols, listed(bin), window.bits, 1i32, offsets.address())?;

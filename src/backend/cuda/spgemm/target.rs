@@ -1,4 +1,5 @@
-//! C as a user stores it, whatever multiplies: room for it, its arrays with what kernels rely on, and its offsets.
+//! C as the user stores it, for both algorithms: checks of the memory for it and of its arrays, and its
+//! offsets.
 
 use std::fmt::Display;
 
@@ -13,8 +14,9 @@ use crate::memory::Context;
 use crate::problem::SpgemmProblem;
 use crate::types::{Address, IndexType};
 
-/// Refuses what the device cannot hold at all, with the bytes needed: allocating it would fail, and would not say how
-/// much was wanted. The caller may still give memory back, or have C's already, so that what is free does not matter.
+/// Returns an error with the number of bytes if the device cannot hold `needed` bytes at all: an allocation
+/// would fail without saying how much was needed. The free memory does not matter, since the caller may still
+/// free memory, or may have allocated C already.
 pub fn require_room(needed: u128, what: impl Display, device: &Device) -> Result<()> {
     let total = device.pool()?.total();
     if needed <= total as u128 {
@@ -26,7 +28,7 @@ pub fn require_room(needed: u128, what: impl Display, device: &Device) -> Result
     ))
 }
 
-/// Returns the bytes of C, of a product with so many rows and columns.
+/// Returns the bytes of C with this shape, in the smallest index types.
 fn bytes_of_c(problem: &SpgemmProblem, (rows, cols, nnz): (i64, i64, i64)) -> u128 {
     let size = |most: i64| if i32::try_from(most).is_ok() { IndexType::I32 } else { IndexType::I64 }.size();
     let entry = problem.types.y.size() + size(rows.max(cols));
@@ -34,14 +36,14 @@ fn bytes_of_c(problem: &SpgemmProblem, (rows, cols, nnz): (i64, i64, i64)) -> u1
     nnz as u128 * entry as u128 + offsets
 }
 
-/// Refuses a C that the device cannot hold at all; otherwise returns its bytes.
+/// Returns the bytes of C; an error if the device cannot hold it at all.
 pub fn require_room_for_c(problem: &SpgemmProblem, shape: (i64, i64, i64), device: &Device) -> Result<u128> {
     let bytes = bytes_of_c(problem, shape);
     require_room(bytes, format_args!("its {} entries", shape.2), device)?;
     Ok(bytes)
 }
 
-/// C's offsets, of those of the rows, or columns, that are compressed, which begin at 0. Only launches.
+/// Writes C's offsets from those of the computed product, which have base 0. Only launches.
 pub fn write_offsets(
     cx: &Context,
     device: &Device,
@@ -53,15 +55,16 @@ pub fn write_offsets(
         return Ok(());
     }
     let (kernel, count) = (kernels.get(Name::WriteOffsets)?, c.major + 1);
-    // SAFETY: C has room for the offsets, by its descriptor, and there are as many.
+    // SAFETY: C has room for `count` offsets, by its descriptor, and there are as many at `offsets`.
     unsafe {
         launch!(kernel, blocks(device, count), 256, 0, cx.stream;
             offsets, count, c.offsets, c.offset_type.wide(), i64::from(c.base.code()))
     }
 }
 
-/// C's arrays. The plan has checked C and its creation that its numbers fit its index types. `rows`, `cols` and `nnz` are
-/// those of the product of the left and the right factor, of which C is the transpose where it is `transposed`.
+/// Checks that C fits the product, and returns its arrays. The plan has checked C's descriptor before, whose
+/// creation has checked that its sizes fit its index types. `rows`, `cols` and `nnz` are those of the product
+/// of the left and the right factor, of which C is the transpose if `transposed`.
 pub fn check(
     device: &Device,
     problem: &SpgemmProblem,

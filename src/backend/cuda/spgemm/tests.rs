@@ -1,6 +1,6 @@
-//! Against the host's executor, to the bit: both sum in the order of the left
-//! factor's row, and round each product and sum. Without a device the tests say
-//! so and pass.
+//! Tests of SpGEMM on a device against the host's executor. Results must agree to the bit: both sum in the
+//! order of the left factor's row, and round each product and each sum. Without a device the tests say so and
+//! pass.
 
 mod bound;
 mod classes;
@@ -39,7 +39,7 @@ const FORMATS: [Format; 2] = [Format::Csr, Format::Csc];
 const WIDTHS: [(IndexType, IndexType); 3] =
     [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
 
-/// A device with a stream, or `None` where there is none.
+/// Returns a device with a stream, or `None` if there is no device.
 fn device() -> Option<(Arc<Device>, Stream)> {
     let device = testing::device()?;
     let stream = Stream::new(device.ordinal()).unwrap();
@@ -64,7 +64,7 @@ fn on_device(device: &Arc<Device>, stream: &Stream, limit: usize) -> Context {
     context(Arc::new(CudaMemory(Arc::clone(device))), stream.address(), limit)
 }
 
-/// Values of every type.
+/// Type of values, with random numbers.
 trait Value: Element {
     fn random(random: &mut Random) -> Self;
 }
@@ -82,7 +82,7 @@ values! {
     Complex32: |r: &mut Random| Complex32::new(r.real() as f32, r.real() as f32);
 }
 
-/// Bytes as a user would hold an array, aligned to 8.
+/// User's array of any type, aligned to 8 bytes.
 #[derive(Clone, Debug, PartialEq)]
 struct Array {
     words: Vec<u64>,
@@ -112,7 +112,7 @@ impl Array {
     }
 }
 
-/// A CSR or CSC matrix in host memory.
+/// CSR or CSC matrix in host memory.
 #[derive(Clone, Debug, PartialEq)]
 struct Stored {
     format: Format,
@@ -124,7 +124,7 @@ struct Stored {
 }
 
 impl Stored {
-    /// Rows (columns for CSC) with these numbers of entries.
+    /// Returns a matrix whose rows (columns for CSC) have these numbers of entries.
     fn random<V: Value>(
         random: &mut Random,
         format: Format,
@@ -153,7 +153,7 @@ impl Stored {
         Stored::of_rows::<V>(random, format, minor, &rows, base, widths)
     }
 
-    /// Rows (columns for CSC) with these columns, of base 0.
+    /// Returns a matrix whose rows (columns for CSC) have these columns, of base 0.
     fn of_rows<V: Value>(
         random: &mut Random,
         format: Format,
@@ -183,7 +183,7 @@ impl Stored {
         }
     }
 
-    /// Room for C, filled with what is no result.
+    /// Returns arrays for C, filled with bits that no result has.
     fn room<V: Value>(
         format: Format,
         shape: (i64, i64),
@@ -235,7 +235,7 @@ impl Stored {
         Uploaded { arrays, matrix }
     }
 
-    /// What became of the arrays on the device.
+    /// Copies the arrays back from the device.
     fn download(&self, cx: &Context, from: &Uploaded) -> Stored {
         let mut out = self.clone();
         for (array, buffer) in out.arrays.iter_mut().zip(&from.arrays) {
@@ -288,7 +288,7 @@ fn problem<C: Combo>(
     }
 }
 
-/// The host's C, of the given form.
+/// Computes C on the host, in this format, base and index types.
 fn expected<C: Combo>(
     ops: (Operation, Operation),
     a: &Stored,
@@ -310,7 +310,7 @@ where
     c
 }
 
-/// The executor of `hash`.
+/// Builds the executor of `hash`.
 fn by_hash(
     cx: &Context,
     device: &Arc<Device>,
@@ -328,7 +328,7 @@ fn shape(ops: (Operation, Operation), a: &Stored, b: &Stored) -> (i64, i64) {
     (of(ops.0, a).0, of(ops.1, b).1)
 }
 
-/// Compares a product in every way of computing it with the host's.
+/// Compares a product with the host's, in every way of computing it, small products' among them.
 fn compare<C: Combo>(
     what: &str,
     ops: (Operation, Operation),
@@ -344,7 +344,8 @@ fn compare<C: Combo>(
     small::testing::taken_apart(|| compare_with::<C>(what, ops, a, b, alpha, turn, wanted));
 }
 
-/// The same with C of a form as it is `wanted`.
+/// Compares a product in every way of computing it with the C that `wanted` returns for a format, base and
+/// index types.
 fn compare_with<C: Combo>(
     what: &str,
     ops: (Operation, Operation),
@@ -386,7 +387,7 @@ fn compare_with<C: Combo>(
     }
 }
 
-/// Lengths of rows: most short, every seventh empty, some long ones.
+/// Returns lengths of rows: most are short, every seventh row is empty, and some have the lengths `long`.
 fn lengths(random: &mut Random, rows: usize, mean: i64, long: &[usize]) -> Vec<usize> {
     let mut out: Vec<usize> =
         (0..rows).map(|row| if row % 7 == 3 { 0 } else { random.below(2 * mean + 1) as usize }).collect();
@@ -419,7 +420,7 @@ fn every_op_format_and_width_in_complex() {
     }
 }
 
-/// A skewed product: rows of all bins.
+/// Compares a product with rows in all bins.
 fn skewed<C: Combo>(alpha: C::Acc, kind: Kind, cols: i64, turn: usize)
 where
     C::A: Value,
@@ -429,7 +430,7 @@ where
     let mut rng = Random::new(11 + turn as u64);
     let (rows, inner) = (300, 500);
     let (zero, one) = (IndexBase::Zero, IndexBase::One);
-    // More would be taken in parts, with other bits than the host's.
+    // Longer rows would be split, with other bits than the host's.
     let long = [20, 60, 100, 180, 240, 250];
     let a = lengths(&mut rng, rows, 3, &long);
     let a = Stored::random::<C::A>(&mut rng, Format::Csr, inner, &a, kind, one, WIDTHS[turn % 3]);
@@ -450,8 +451,8 @@ fn every_type() {
     }
 }
 
-/// Rows with more entries than shared memory has room for: windows of fewer
-/// columns, and sums in C itself.
+/// Rows with more entries than sums fit into shared memory: windows have fewer columns, or sums are in C
+/// itself.
 #[test]
 fn huge_rows() {
     for (turn, (cols, kind)) in [
@@ -481,7 +482,7 @@ fn columns_beyond_32_bits() {
     let far = 1_i64 << 31;
     for kind in [Kind::Any, Kind::Distinct] {
         let mut rng = Random::new(5);
-        // `below` gives 31 bits: spread them over 40.
+        // `below` returns 31 bits, which are spread over 40.
         let mut b = Stored::random::<f64>(
             &mut rng,
             Format::Csr,
@@ -565,8 +566,8 @@ fn zero_alpha_reads_no_values() {
     }
 }
 
-/// The pattern is reused without memory, under capture, with alpha on the
-/// device and new values.
+/// Later numeric phases reuse the pattern without allocating, under capture, with alpha on the device, and
+/// with new values.
 #[test]
 fn reuse_only_launches() {
     let Some((device, stream)) = device() else { return };
@@ -649,8 +650,7 @@ fn limits_and_wrong_calls() {
     assert!(c.download(&cx, &on_c) == wanted);
 }
 
-/// 200 equal rows of A choose the same 200 rows of B: 4 million products,
-/// 20,000 entries.
+/// 200 equal rows of A meet the same 200 rows of B: 4 million products for 20,000 entries.
 #[test]
 fn memory_follows_rows_not_products() {
     let Some((device, stream)) = device() else { return };

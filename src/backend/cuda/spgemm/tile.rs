@@ -1,15 +1,16 @@
 //! SpGEMM on a device, algorithm `tile`: C = alpha · op(A) · op(B) on sparse tiles of 16 × 16
 //! (src/format/tile.rs), in the three steps of Niu et al., TileSpGEMM (PPoPP 2022), section 3.3
-//! (kernels/spgemm/tile.cu). The paper's step 3 has two accumulators: tiles of C with less than 192
-//! entries add in packed ones, others in dense ones of 256, both by atomics. Here registers are the
-//! dense accumulator of all tiles, and each sum is one lane's, in order: packed sums up to the
-//! paper's threshold took longer (docs/algorithms/tile.md).
+//! (kernels/spgemm/tile.cu). The paper's step 3 has two accumulators: a packed one for tiles of C with less
+//! than 192 entries, and a dense one of 256 sums for the others; both are updated by atomics. Here all tiles
+//! have a dense accumulator in registers, and each sum belongs to one lane, which adds in order: packed sums
+//! up to the paper's threshold took longer (docs/algorithms/tile.md).
 //!
-//! build makes the tiles of A and B; symbolic finds those of C (step 1), which entries they have
-//! (step 2), and where they go in C; numeric launches step 3, which writes into the user's arrays
-//! where C is stored by what is computed (rows of C, or with `transposed_product` its columns).
-//! Otherwise the rows are put into the plan's memory and transposed. Where there is no memory for
-//! all tiles of C at one time, both phases take some rows of tiles after the others ([`parts`]).
+//! The build phase makes the tiles of A and B. The symbolic phase finds the tiles of C (step 1), their
+//! entries (step 2), and the positions of these in C. The numeric phase launches step 3, which writes into
+//! the user's arrays if C is stored by the dimension that is computed (rows of C, or its columns with
+//! `transposed_product`). Otherwise the rows are staged in the plan's memory and transposed. If there is no
+//! memory for all tiles of C at one time, both phases process some rows of tiles after the others
+//! ([`parts`]).
 
 mod parts;
 
@@ -43,12 +44,12 @@ use crate::select::spgemm::tiles::{lanes, SetShape};
 use crate::select::{Choice, Source};
 use crate::types::{Address, DataType, Format, IndexBase, IndexType, LayoutKind};
 
-/// Threads of a block of step 1; of a block of steps 2 and 3, in which a warp has a tile of C.
+/// Threads of a block of step 1, and of steps 2 and 3, in which a warp processes a tile of C.
 const BLOCK: u32 = 128;
-/// Warps of such a block.
+/// Warps of a block of steps 2 and 3.
 const WARPS: usize = 4;
 
-/// `Output` of kernels/spgemm/tile.cu.
+/// Arrays that receive the entries of C; `Output` of kernels/spgemm/tile.cu.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct Output {
@@ -64,10 +65,11 @@ same_layout!(Output = "spgemm/tile.cu Output" { row_starts, places, columns, val
 
 kernel_kinds! { "spgemm/tile" {
     MULTIPLY(&'static str) = "multiply" for [["f64", "f32", "c32", "c64"]];
-    /// By tensor cores.
+    /// Kernels of step 3 on tensor cores.
     MMA(&'static str) = "mma" for [["f64", "f32"]];
 } }
 
+/// Kernels of the product of tiles.
 struct Kernels {
     products: Kernel,
     count: Kernel,
@@ -106,24 +108,24 @@ impl Kernels {
     }
 }
 
-/// Tiles of C.
+/// Pattern of C, in tiles: the result of the symbolic phase.
 struct Product {
     tiles: usize,
-    /// Row and column of tiles of each, and its rows as masks.
+    /// Row of tiles and column of tiles of each tile, and masks of the columns in its rows.
     tile_rows: DeviceBuffer<u32>,
     columns: DeviceBuffer<u32>,
     masks: DeviceBuffer<u16>,
-    /// Entries of each row of a tile's row of tiles that come before the tile.
+    /// For each of the 16 rows of each tile, the number of entries that this row of C has before the tile.
     places: DeviceBuffer<u32>,
-    /// Offsets of the rows of C, and their last.
+    /// Row offsets of C, base 0.
     row_starts: DeviceBuffer<i64>,
     nnz: i64,
-    /// The tiles were too many for the memory: none are here, the numeric phase finds them again.
+    /// True if there was no memory for all tiles: none are stored, and the numeric phase finds them again.
     by_parts: bool,
 }
 
 impl Product {
-    /// The stream has been waited for.
+    /// Records that the stream has been synchronized.
     fn seal(&mut self) {
         self.tile_rows.seal();
         self.columns.seal();
@@ -133,49 +135,50 @@ impl Product {
     }
 }
 
-/// C by rows in the plan's memory, to be transposed into the user's.
+/// Rows of C in the plan's memory, before they are transposed into the user's arrays.
 struct Staged {
     columns: DeviceBuffer<i32>,
     values: DeviceBuffer<u8>,
     transposition: Option<Transposition>,
 }
 
-/// The executor.
+/// Executor of SpGEMM `tile` on a device.
 pub struct CudaTile {
     device: Arc<Device>,
     problem: SpgemmProblem,
-    /// The arrays of A and B; none of a matrix in tiles.
+    /// Arrays of A and B; `None` for a matrix that the user passes in tiles.
     a: Option<Operand>,
     b: Option<Operand>,
-    /// How A and B are read.
+    /// Choice of the plan, which says how A and B are read.
     choice: Choice,
-    /// The product is Cᵀ = op(B)ᵀ · op(A)ᵀ: B is the left factor.
+    /// True if Cᵀ = op(B)ᵀ · op(A)ᵀ is computed, with B as the left factor.
     transposed: bool,
     kernels: Kernels,
     shared_kernels: rows::Kernels,
     left: Arc<DeviceTiles>,
-    /// None: the left factor's are the right one's, too.
+    /// Tiles of the right factor; `None` if they are those of the left factor.
     right: Option<Arc<DeviceTiles>>,
     by_columns: ByColumns,
-    /// Rows of the left factor and columns of the right one.
+    /// Number of rows of the left factor and of columns of the right factor.
     shape: (i64, i64),
     products: i64,
     product: Option<Product>,
     staged: Option<Staged>,
 }
 
-/// A grid of so many blocks; `what` needs it.
+/// Returns a grid of `blocks` blocks; an error if a launch takes fewer. `what` names the work in the error.
 fn grid(blocks: usize, what: &str) -> Result<u32> {
     i32::try_from(blocks).map(|count| count as u32).map_err(|_| {
         Error::unsupported(format!("C: algorithm tile cannot launch {blocks} blocks for {what}"))
     })
 }
 
+/// Returns the error for new values of a matrix that the user passed in tiles.
 fn no_values(name: &str) -> Error {
     Error::invalid(name, "it is in tiles and takes no array of values")
 }
 
-/// Whether rows of both are the same arrays.
+/// Returns whether `a` and `b` are the same arrays, values included.
 fn same(a: &Rows, b: &Rows) -> bool {
     (a.offsets, a.indices, a.values) == (b.offsets, b.indices, b.values)
         && (a.rows, a.cols, a.nnz, a.base) == (b.rows, b.cols, b.nnz, b.base)
@@ -183,7 +186,7 @@ fn same(a: &Rows, b: &Rows) -> bool {
 }
 
 impl CudaTile {
-    /// Makes tiles of A and B. Blocks. The context is current.
+    /// Makes the tiles of A and B and counts the multiplications. Blocks. The context must be current.
     pub fn new(
         cx: &Context,
         device: &Arc<Device>,
@@ -205,7 +208,7 @@ impl CudaTile {
         let entries = left.0.nnz as f64 * right.0.nnz as f64;
         let pattern = [Factor::of(&left.0), Factor::of(&right.0)];
         let nnz = left.0.nnz;
-        // A · A is made once, but where one factor's values may be renewed at any time.
+        // For A · A, tiles are made once, unless the values of one factor may be renewed at any time.
         let shared = !keep && left.2 == right.2 && same(&left.0, &right.0);
         let mut right = if shared { None } else { Some(convert(&right)?) };
         let mut left = convert(&left)?;
@@ -213,7 +216,7 @@ impl CudaTile {
         let dense = takes_matrix_units(entries, tiles);
         let kernels = Kernels::new(device, problem.types.y, dense, left.kernels())?;
         let report = DeviceBuffer::<u64>::zeroed(cx, 2)?;
-        // SAFETY: the patterns have been validated, and there are two sums.
+        // SAFETY: the patterns have been validated, and there are two words for the sum.
         unsafe {
             launch!(kernels.products, blocks(device, nnz), 256, 0, cx.stream;
                 pattern[0], pattern[1], nnz, report.address())?;
@@ -224,7 +227,7 @@ impl CudaTile {
             return Err(Error::unsupported("A, B: the product needs more than 2^63 − 1 multiplications"));
         };
         let by_columns = ByColumns::build(cx, device, right.as_ref().unwrap_or(&left))?;
-        // The builders have waited for the stream.
+        // The builders have synchronized the stream.
         let [a, b] = factors.sealed();
         left.seal();
         right.iter_mut().for_each(DeviceTiles::seal);
@@ -247,7 +250,7 @@ impl CudaTile {
         })
     }
 
-    /// The same where A or B is in tiles. Blocks. The context is current.
+    /// Builds the executor if the user passes A or B in tiles. Blocks. The context must be current.
     pub fn of_tiles(
         cx: &Context,
         device: &Arc<Device>,
@@ -263,7 +266,7 @@ impl CudaTile {
         ];
         let mut made = Vec::with_capacity(2);
         for (tiles, matrix, op, source, name) in sides {
-            // Rows and columns of op(A), and where columns of C are computed of its transpose.
+            // Shape of op(A) or op(B), or of its transpose if columns of C are computed.
             let (rows, cols, _) = matrix.shape();
             let (rows, cols) = op.shape(rows, cols);
             let shape = if transposed { (cols, rows) } else { (rows, cols) };
@@ -296,7 +299,7 @@ impl CudaTile {
         let tiles = left.tiles as f64 * right.tiles as f64;
         let dense = takes_matrix_units(left.entries(cx)? as f64 * right.entries(cx)? as f64, tiles);
         let kernels = Kernels::new(device, problem.types.y, dense, left.kernels())?;
-        // Of the kernels that turn C, which have 32-bit columns here.
+        // Only for the types of the kernels that transpose C, which has 32-bit column indices here.
         let columns = Compressed {
             major: shape.0,
             minor: shape.1,
@@ -332,11 +335,13 @@ impl CudaTile {
         })
     }
 
+    /// Returns the tiles of the right factor.
     fn right(&self) -> &DeviceTiles {
         self.right.as_ref().unwrap_or(&self.left)
     }
 
-    /// Makes the right factor's own tiles, of its present values. Blocks.
+    /// Gives the right factor tiles of its own, with its present values, if it shares those of the left
+    /// factor. Blocks.
     fn part(&mut self, cx: &Context) -> Result<()> {
         let (operand, values, name) = if self.transposed {
             (&self.a, self.problem.types.a, "A")
@@ -357,19 +362,19 @@ impl CudaTile {
         Ok(())
     }
 
-    /// Threads that take a tile of the left factor in step 1.
+    /// Returns the number of lanes that process a tile of the left factor in step 1.
     fn lanes(&self) -> i32 {
         lanes(self.right().tiles, self.right().tile_rows)
     }
 
-    /// Tiles that C may have in the rows of tiles before each, and in all.
+    /// Counts the tiles that C may have: returns the number of those before each row of tiles, and of all.
     fn count_tiles(&self, cx: &Context) -> Result<DeviceBuffer<i64>> {
         let (left, right) = (self.left.view(), self.right().view());
         let (tile_rows, set) = (self.left.tile_rows, SetShape::of(self.right().tile_cols));
         let lanes = self.lanes();
         let rows = DeviceBuffer::<i64>::zeroed(cx, tile_rows + 1)?;
-        // SAFETY: rows of tiles of the left factor are as the kernel reads them, there is a count
-        // for each and one more, and the shared memory is what the kernel says.
+        // SAFETY: the factors' tiles are as the kernel reads them, `rows` has an element for each row of
+        // tiles and one more, and the shared memory is what the kernel needs.
         unsafe {
             launch!(self.kernels.count, tile_rows as u32, BLOCK, set.count, cx.stream;
                 left.rows, left.columns, right.rows, right.columns, lanes, set.bits, rows.address())?;
@@ -378,7 +383,7 @@ impl CudaTile {
         Ok(rows)
     }
 
-    /// Steps 1 and 2, and where the entries of C go. Blocks.
+    /// Runs steps 1 and 2 and computes the positions of the entries of C. Blocks.
     fn find(&self, cx: &Context) -> Result<Product> {
         let whole = optional(self.find_whole(cx))?;
         let product = match whole {
@@ -389,6 +394,7 @@ impl CudaTile {
         Ok(product)
     }
 
+    /// Runs [`Self::find`] for all tiles of C at one time.
     fn find_whole(&self, cx: &Context) -> Result<Product> {
         let (left, right) = (self.left.view(), self.right().view());
         let (tile_rows, set) = (self.left.tile_rows, SetShape::of(self.right().tile_cols));
@@ -418,11 +424,12 @@ impl CudaTile {
         let (found_rows, found_columns, masks) = if tiles == met {
             (met_rows, met_columns, met_masks)
         } else {
-            // Tiles without entries go.
+            // Removes tiles without entries.
             let found_rows = DeviceBuffer::<u32>::new(cx, tiles)?;
             let found_columns = DeviceBuffer::<u32>::new(cx, tiles)?;
             let masks = DeviceBuffer::<u16>::new(cx, tiles * SIDE)?;
-            // SAFETY: there is room for every tile with entries; rows are counted from ranks.
+            // SAFETY: there is room for every tile with entries, and each row of tiles has its offset in
+            // `rows`.
             unsafe {
                 launch!(self.kernels.compact, blocks(&self.device, count), 256, 0, cx.stream;
                     ranks.address(), counts.address(), count, met_rows.address(), met_columns.address(),
@@ -435,7 +442,7 @@ impl CudaTile {
         let (m, _) = self.shape;
         let places = DeviceBuffer::<u32>::new(cx, bytes(tiles, SIDE)?)?;
         let row_starts = DeviceBuffer::<i64>::zeroed(cx, m as usize + 1)?;
-        // SAFETY: there are places for the rows of every tile, and a count for each row and one more.
+        // SAFETY: `places` has 16 elements for each tile, and `row_starts` one for each row and one more.
         unsafe {
             launch!(self.kernels.places, tile_rows as u32, 256, 0, cx.stream;
                 rows.address(), masks.address(), m, places.address(), row_starts.address())?;
@@ -456,17 +463,17 @@ impl CudaTile {
         Ok(product)
     }
 
-    /// Step 2 of so many tiles, and what it leaves.
+    /// Returns an error if the device cannot hold the arrays of step 2 for `met` tiles at all.
     fn require_room(&self, met: usize) -> Result<()> {
         let needed = met as u128 * (3 * 4 + 2 * SIDE as u128 + 8);
         target::require_room(needed, format_args!("{met} tiles"), &self.device)
     }
 
-    /// Step 3, into rows of C.
+    /// Launches step 3, which writes the rows of C.
     fn multiply(&self, cx: &Context, alpha: Scalar, product: &Product, out: &Output) -> Result<()> {
         let many = grid(product.tiles.div_ceil(WARPS), "the tiles of C")?;
-        // SAFETY: the tiles are what the kernels of this file made, and C has been checked, or is
-        // the plan's, and has room for the entries that were counted.
+        // SAFETY: the tiles were made by this file's kernels, and C has been checked, or is the plan's own,
+        // and has room for the entries that were counted.
         unsafe {
             launch!(self.kernels.multiply, many, 32 * WARPS as u32, 0, cx.stream;
                 self.left.view(), self.right().view(), self.by_columns.view(), self.left.values.address(),
@@ -475,7 +482,7 @@ impl CudaTile {
         }
     }
 
-    /// Step 3 and C's arrays, part by part where memory is missing for all at one time.
+    /// Runs step 3 and writes C's arrays, part by part if there is no memory for all tiles at one time.
     fn write(
         &self,
         cx: &Context,
@@ -494,13 +501,13 @@ impl CudaTile {
         self.write_parts(cx, alpha, c, direct, product)
     }
 
-    /// Rows of C that become its columns.
+    /// Returns the sizes of the staged rows, from which the way of the transposition is chosen.
     fn staging(&self, product: &Product) -> Staging {
         let (value, cols) = (self.problem.types.y.size(), self.shape.1);
         Staging { index: IndexType::I32, value, cols, entries: product.nnz as usize }
     }
 
-    /// The same of all. What is staged is made where it is missing.
+    /// Runs [`Self::write`] for all tiles at one time. `staged` is allocated if it is needed and missing.
     fn write_whole(
         &self,
         cx: &Context,
@@ -525,7 +532,7 @@ impl CudaTile {
             let starts = product.row_starts.address();
             return target::write_offsets(cx, &self.device, &self.shared_kernels, starts, c);
         }
-        // What is kept is paid for by the phases after this one.
+        // Memory that is kept for later phases is not limited: they gain from it.
         let room = match self.problem.value_updates {
             true => usize::MAX,
             false => allowance(cx, &self.problem, c),
@@ -560,7 +567,7 @@ impl CudaTile {
             let columns = Ints::new(there.columns.address(), IndexType::I32);
             let (kernels, cols) = (&self.shared_kernels, self.shape.1);
             let mut made = Transposition::new(cx, &self.device, kernels, columns, nnz, cols)?;
-            // Sorting has waited for the stream; its last kernels have not been.
+            // The sort has synchronized the stream, but not after its last kernels.
             memory::synchronize(cx.stream)?;
             made.seal();
             there.columns.seal();
@@ -594,11 +601,11 @@ impl SpgemmExecutor for CudaTile {
         let shape = (self.shape.0, self.shape.1, product.nnz);
         let arrays = target::check(&device, &self.problem, self.transposed, c, shape)?;
         let alpha = Scalar::of_argument(cx, "alpha", self.problem.types.compute.scalar(), alpha)?;
-        // C's compressed dimension is that of the rows that are computed.
+        // True if C's compressed dimension is that of the rows that are computed.
         let direct = (c.format() == Format::Csc) == self.transposed;
         let mut staged = self.staged.take();
         let result = self.write(cx, alpha, &arrays, direct, product, &mut staged);
-        // What is half made goes, behind its work; without value updates nothing stays.
+        // Incomplete memory is dropped after the work on it has ended; without value updates nothing is kept.
         let complete = staged.as_ref().is_some_and(|there| there.transposition.is_some());
         if self.problem.value_updates && complete {
             self.staged = staged;
@@ -608,7 +615,7 @@ impl SpgemmExecutor for CudaTile {
         result
     }
 
-    /// A's values first: if B's fail (out of memory), A's new ones stay, and the call can be
+    /// Updates A's values first: if B's then fail (out of memory), A's new values stay, and the call can be
     /// repeated.
     fn update_values(&mut self, cx: &Context, a: Address, b: Address) -> Result<()> {
         let device = Arc::clone(&self.device);
@@ -671,7 +678,8 @@ impl SpgemmExecutor for CudaTile {
         tile_matrix::contents(cx, tiles, self.shape, self.problem.types.y, self.transposed)
     }
 
-    /// The old contents go when what runs on this stream has read them.
+    /// Replaces the tiles of the factors. The old ones are dropped after the work on this stream has read
+    /// them.
     fn update_tiles(&mut self, cx: &Context, factors: &TileFactors) -> Result<()> {
         let device = Arc::clone(&self.device);
         let _entered = device.enter()?;

@@ -1,5 +1,5 @@
-//! Matrices in tiles that the library owns (src/matrix/tiles.rs), on a device: from CSR and CSC,
-//! back to them, and as factors of algorithm `tile`.
+//! Matrices in tiles that the library owns (src/matrix/tiles.rs), on a device: conversion from and to CSR and
+//! CSC, and their use as factors of algorithm `tile`.
 
 use std::sync::Arc;
 
@@ -22,7 +22,8 @@ use crate::select::Source;
 use crate::support::Types;
 use crate::types::{ComputeType, DataType, Format, IndexBase, IndexType, Operation};
 
-/// Tiles as contents, of values of this type.
+/// Wraps tiles with values of type `value_type` as a matrix. `by_columns` says that they are the tiles of its
+/// transpose, whose shape is given.
 pub fn contents(
     cx: &Context,
     mut tiles: DeviceTiles,
@@ -37,7 +38,7 @@ pub fn contents(
     Ok(Tiles { shape, contents: Box::new(Arc::new(tiles)) })
 }
 
-/// The tiles of contents.
+/// Returns the device's tiles of a matrix; an error if they are those of another backend.
 pub fn tiles_of(tiles: &Tiles, name: &str) -> Result<Arc<DeviceTiles>> {
     tiles
         .contents
@@ -46,7 +47,7 @@ pub fn tiles_of(tiles: &Tiles, name: &str) -> Result<Arc<DeviceTiles>> {
         .ok_or_else(|| Error::invalid(name, "its tiles are of another backend than the plan's"))
 }
 
-/// Type of the sums of a product of such values.
+/// Returns the type of sums of products of values of this type.
 fn sums(values: DataType) -> DataType {
     match values {
         DataType::R16F | DataType::R16BF => DataType::R32F,
@@ -54,7 +55,7 @@ fn sums(values: DataType) -> DataType {
     }
 }
 
-/// See [`crate::backend::Backend::make_tiles`]. The context is current.
+/// Converts a CSR or CSC matrix; see [`crate::backend::Backend::make_tiles`]. The context must be current.
 pub fn make(cx: &Context, device: &Arc<Device>, a: &SparseMatrix) -> Result<Tiles> {
     let (mut operand, _) =
         Operand::build(cx, device, a, Operation::NonTranspose, Source::InPlace, "A", false)?;
@@ -65,12 +66,12 @@ pub fn make(cx: &Context, device: &Arc<Device>, a: &SparseMatrix) -> Result<Tile
     contents(cx, tiles, (rows.rows, rows.cols), values, a.format() == Format::Csc)
 }
 
-/// Offsets of the rows of tiles of a matrix of `rows` rows, and where in its row each row of a tile
-/// begins. Blocks.
+/// Returns the row offsets of a matrix of `rows` rows in tiles, and for each of the 16 rows of each tile the
+/// number of entries that the matrix's row has before the tile. Blocks.
 fn places(cx: &Context, tiles: &DeviceTiles, rows: i64) -> Result<(DeviceBuffer<i64>, DeviceBuffer<u32>)> {
     let row_starts = DeviceBuffer::<i64>::zeroed(cx, rows as usize + 1)?;
     let places = DeviceBuffer::<u32>::new(cx, bytes(tiles.tiles, SIDE)?)?;
-    // SAFETY: there are places for the rows of every tile, and a count for each row and one more.
+    // SAFETY: `places` has 16 elements for each tile, and `row_starts` one for each row and one more.
     unsafe {
         launch!(tiles.kernels().places, tiles.tile_rows as u32, 256, 0, cx.stream;
             tiles.rows.address(), tiles.masks.address(), rows, places.address(), row_starts.address())?;
@@ -80,8 +81,8 @@ fn places(cx: &Context, tiles: &DeviceTiles, rows: i64) -> Result<(DeviceBuffer<
     Ok((row_starts, places))
 }
 
-/// Writes tiles into the columns and values of CSR whose rows begin at `row_starts`, and of CSC where
-/// the tiles are by columns.
+/// Writes the entries of tiles into the indices and values of CSR, or of CSC if the tiles are by columns.
+/// `row_starts` and `places` are the result of [`places`].
 fn write_rows(
     cx: &Context,
     device: &Arc<Device>,
@@ -91,7 +92,7 @@ fn write_rows(
 ) -> Result<()> {
     let count = tiles.tiles as i64;
     let wide = m.index_type.wide();
-    // SAFETY: there is room for every entry, at the places that were counted.
+    // SAFETY: there is room for every entry at the positions that were counted.
     unsafe {
         launch!(tiles.kernels().to_rows, blocks(device, 32 * count), 256, 0, cx.stream;
             tiles.view(), tiles.tile_row(), tiles.index.address(), tiles.values.address(), count,
@@ -99,7 +100,7 @@ fn write_rows(
     }
 }
 
-/// Contents as CSR of base 0, or CSC where they are by columns.
+/// Copy of a matrix in tiles as CSR of base 0, or as CSC if the tiles are by columns.
 struct Plain {
     arrays: Compressed,
     matrix: SparseMatrix,
@@ -109,7 +110,7 @@ struct Plain {
 }
 
 impl Plain {
-    /// A copy. Blocks.
+    /// Copies a matrix; errors call the argument `name`. Blocks.
     fn of(cx: &Context, device: &Arc<Device>, of: &Tiles, name: &str) -> Result<Self> {
         let tiles = tiles_of(of, name)?;
         let TileShape { rows, cols, nnz, value_type, by_columns, .. } = of.shape;
@@ -140,7 +141,8 @@ impl Plain {
     }
 }
 
-/// See [`crate::backend::Backend::write_tiles`]. The context is current.
+/// Writes a matrix in tiles to CSR or CSC; see [`crate::backend::Backend::write_tiles`]. The context must be
+/// current.
 pub fn write(cx: &Context, device: &Arc<Device>, tiles: &Tiles, b: &SparseMatrix) -> Result<()> {
     let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = b.arrays else {
         return Err(Error::unsupported(format!("B: tiles do not become {}", b.format().short())));
@@ -169,7 +171,8 @@ pub fn write(cx: &Context, device: &Arc<Device>, tiles: &Tiles, b: &SparseMatrix
     memory::synchronize(cx.stream)
 }
 
-/// The tiles of op(A) where A is in tiles: themselves where they are `in_place`. Blocks.
+/// Returns the tiles of op(A) for an A in tiles: A's own if they are read `in_place`, or else converted ones.
+/// Blocks.
 pub fn factor(
     cx: &Context,
     device: &Arc<Device>,
@@ -191,7 +194,7 @@ pub fn factor(
     Ok(Arc::new(made))
 }
 
-/// Multiplications of entries of `left` with those of `right`, which has `rows` rows. Blocks.
+/// Counts the multiplications of the product of `left` and `right`, which has `rows` rows. Blocks.
 pub fn count_products(
     cx: &Context,
     device: &Arc<Device>,
@@ -202,7 +205,7 @@ pub fn count_products(
     let (row_starts, _) = places(cx, right, rows)?;
     let report = DeviceBuffer::<u64>::zeroed(cx, 2)?;
     let count = left.tiles as i64;
-    // SAFETY: columns of the left factor are rows of the right one; there are two sums.
+    // SAFETY: columns of the left factor are rows of the right factor; there are two words for the sum.
     unsafe {
         launch!(left.kernels().products, blocks(device, 32 * count), 256, 0, cx.stream;
             left.view(), left.index.address(), count, row_starts.address(), report.address())?;

@@ -1,5 +1,5 @@
-//! Sparse tiles on the device (src/format/tile.rs): from CSR (kernels/format/tile.cu), and their
-//! order by columns of tiles.
+//! Sparse tiles on the device (src/format/tile.rs): conversion from CSR (kernels/format/tile.cu), and the
+//! list of tiles by columns of tiles.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::memory::Context;
 use crate::select::spgemm::tiles::SetShape;
 use crate::types::{Address, DataType};
 
-/// Threads of a block that has a row of tiles; the kernels have the same.
+/// Threads of a block that processes a row of tiles; the kernels have the same constant.
 const BLOCK: u32 = 128;
 
-/// The kernels' `Tiles`.
+/// Addresses of a matrix in tiles; the kernels' `Tiles`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct TilesView {
@@ -33,7 +33,7 @@ pub struct TilesView {
     pub used: Address,
 }
 
-/// The kernels' `TileColumns`.
+/// Addresses of a list of tiles by columns; the kernels' `TileColumns`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnsView {
@@ -42,7 +42,7 @@ pub struct ColumnsView {
     tiles: Address,
 }
 
-/// `Out` of kernels/format/tile.cu.
+/// Output arrays of the conversion to tiles; `Out` of kernels/format/tile.cu.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct Out {
@@ -69,7 +69,7 @@ kernel_kinds! { "format/tile" {
     TO_ROWS(&'static str) = "to_rows" for [["f32", "f64", "c32", "c64"]];
 } }
 
-/// Kernels of the conversion.
+/// Kernels that convert matrices to tiles and back.
 #[derive(Clone, Copy)]
 pub struct ConvertKernels {
     count: Kernel,
@@ -84,7 +84,7 @@ pub struct ConvertKernels {
 }
 
 impl ConvertKernels {
-    /// For values of this type.
+    /// Loads the kernels for matrices with values of this type.
     pub fn new(device: &Device, values: DataType) -> Result<Self> {
         let types = match values {
             DataType::R64F => "f64",
@@ -106,7 +106,7 @@ impl ConvertKernels {
             to_rows: TO_ROWS.load(
                 device,
                 match types {
-                    // Tiles of 16-bit values have sums of 32 bits.
+                    // Tiles made from 16-bit values store 32-bit ones, the type of sums.
                     "f16f32" | "bf16f32" => ("f32",),
                     _ => (types,),
                 },
@@ -118,13 +118,14 @@ impl ConvertKernels {
     }
 }
 
-/// Tiles before each row of tiles, and in all. Less than 2^31 rows and columns.
+/// Returns the number of tiles before each row of tiles, and of all, of a matrix with less than 2^31 rows and
+/// columns.
 fn count_rows(cx: &Context, kernels: &ConvertKernels, matrix: &Rows) -> Result<DeviceBuffer<i64>> {
     let tile_rows = (matrix.rows as usize).div_ceil(SIDE);
     let shape = SetShape::of((matrix.cols as usize).div_ceil(SIDE));
     let rows = DeviceBuffer::<i64>::zeroed(cx, tile_rows + 1)?;
-    // SAFETY: the pattern has been validated, there is a count for each row of tiles and one
-    // more, and the shared memory is what the kernel says.
+    // SAFETY: the pattern has been validated, `rows` has an element for each row of tiles and one more, and
+    // the shared memory is what the kernel needs.
     unsafe {
         launch!(kernels.count, tile_rows as u32, BLOCK, shape.count, cx.stream;
             Factor::of(matrix), matrix.rows, shape.bits, rows.address())?;
@@ -133,7 +134,7 @@ fn count_rows(cx: &Context, kernels: &ConvertKernels, matrix: &Rows) -> Result<D
     Ok(rows)
 }
 
-/// Tiles of a matrix; more than there can be where rows or columns are too many for them. Blocks.
+/// Counts the tiles of a matrix; `usize::MAX` if it has too many rows or columns for tiles. Blocks.
 pub fn count(cx: &Context, kernels: &ConvertKernels, matrix: &Rows) -> Result<usize> {
     if matrix.rows.max(matrix.cols) > i64::from(i32::MAX) {
         return Ok(usize::MAX);
@@ -142,7 +143,7 @@ pub fn count(cx: &Context, kernels: &ConvertKernels, matrix: &Rows) -> Result<us
     Ok(rows.read(rows.len() - 1, 1)?[0] as usize)
 }
 
-/// A matrix in tiles.
+/// Matrix in tiles, in the device's memory (src/format/tile.rs describes the arrays).
 pub struct DeviceTiles {
     kernels: ConvertKernels,
     shape: SetShape,
@@ -160,13 +161,13 @@ pub struct DeviceTiles {
     pub(super) values: DeviceBuffer<u8>,
     counts: DeviceBuffer<i64>,
     flags: DeviceBuffer<u32>,
-    /// First entry of each row of tiles, where entries were added up.
+    /// First entry of each row of tiles, if entries at equal positions were added up.
     firsts: Option<DeviceBuffer<i64>>,
 }
 
 impl DeviceTiles {
-    /// Converts rows of a valid pattern; values become `value_bytes` wide. Less than 2^31 rows and
-    /// columns; errors name the argument `name`. Blocks. The context is current.
+    /// Converts a matrix with a valid pattern; values get `value_bytes` bytes. It must have less than 2^31
+    /// rows and columns; errors call the argument `name`. Blocks. The context must be current.
     pub fn build(
         cx: &Context,
         kernels: ConvertKernels,
@@ -213,7 +214,7 @@ impl DeviceTiles {
         built.fill(cx, matrix)?;
         if built.flags.read(0, 1)?[0] != 0 {
             let firsts = DeviceBuffer::<i64>::new(cx, tile_rows + 1)?;
-            // SAFETY: both have a number for each row of tiles and one more.
+            // SAFETY: both have an element for each row of tiles and one more.
             unsafe { exclusive_scan(cx, built.counts.address(), firsts.address(), tile_rows + 1)? };
             built.firsts = Some(firsts);
             built.fill(cx, matrix)?;
@@ -222,8 +223,9 @@ impl DeviceTiles {
         Ok(built)
     }
 
-    /// The tiles whose rows of tiles (ascending), columns and masks are given, and that have entries:
-    /// copies, and what follows from them. Index and values are not set. Blocks.
+    /// Builds a matrix from the tiles whose rows of tiles (ascending), columns of tiles and masks are given;
+    /// each tile must have an entry. Copies these arrays and computes the others, except `index` and
+    /// `values`, which are only allocated. Blocks.
     pub fn of_masks(
         cx: &Context,
         device: &Arc<Device>,
@@ -257,8 +259,8 @@ impl DeviceTiles {
         memory::copy(built.masks.address(), masks, built.masks.bytes(), cx.stream)?;
         memory::copy(built.tile_row.address(), tile_rows, built.tile_row.bytes(), cx.stream)?;
         let (count, rows) = (tiles as i64, rows_of_tiles as i64);
-        // SAFETY: there are three arrays with an element, or 16, for each tile, a start for each
-        // and one more, and a number for each row of tiles and one more.
+        // SAFETY: arrays have an element or 16 for each tile, `starts` one for each tile and one more, and
+        // `rows` one for each row of tiles and one more.
         unsafe {
             launch!(kernels.columns, blocks(device, rows + 1), 256, 0, cx.stream;
                 built.tile_row.address(), count, rows, built.rows.address())?;
@@ -273,17 +275,17 @@ impl DeviceTiles {
         Ok(built)
     }
 
-    /// Stored entries. Blocks.
+    /// Returns the number of stored entries. Blocks.
     pub fn entries(&self, cx: &Context) -> Result<i64> {
         Ok(memory::download(self.starts.at(self.tiles), 1, cx.stream)?[0])
     }
 
-    /// Row of tiles of each tile.
+    /// Returns the address of the array with the row of tiles of each tile.
     pub fn tile_row(&self) -> Address {
         self.tile_row.address()
     }
 
-    /// Whether both have entries at the same places. Blocks; the patterns come to the host.
+    /// Returns whether both have the same pattern. Blocks, and copies the patterns to the host.
     pub fn same_pattern(&self, cx: &Context, other: &Self) -> Result<bool> {
         fn same<T: bytemuck::Pod + PartialEq>(
             cx: &Context,
@@ -300,7 +302,7 @@ impl DeviceTiles {
             && same(cx, &self.masks, &other.masks)?)
     }
 
-    /// All but the rows of tiles: also for new values of the same pattern. Only launches.
+    /// Fills all arrays except `rows`; also used for new values of the same pattern. Only launches.
     pub fn fill(&self, cx: &Context, matrix: &Rows) -> Result<()> {
         let out = Out {
             rows: self.rows.address(),
@@ -316,20 +318,20 @@ impl DeviceTiles {
             flags: self.flags.address(),
             firsts: self.firsts.as_ref().map_or(Address::NULL, DeviceBuffer::address),
         };
-        // SAFETY: the pattern has been validated, the arrays are as large as the first pass
-        // counted, and the shared memory is what the kernel says.
+        // SAFETY: the pattern has been validated, the arrays are as large as was counted, and the shared
+        // memory is what the kernel needs.
         unsafe {
             launch!(self.kernels.fill, self.tile_rows as u32, BLOCK, self.shape.fill, cx.stream;
                 Factor::of(matrix), matrix.values, matrix.rows, self.shape.bits, out)
         }
     }
 
-    /// The kernels that made it.
+    /// Returns the kernels with which the matrix was made.
     pub fn kernels(&self) -> &ConvertKernels {
         &self.kernels
     }
 
-    /// As kernels read it.
+    /// Returns the addresses as a kernel parameter.
     pub fn view(&self) -> TilesView {
         TilesView {
             rows: self.rows.address(),
@@ -341,7 +343,7 @@ impl DeviceTiles {
         }
     }
 
-    /// The stream has been waited for.
+    /// Records that the stream has been synchronized.
     pub fn seal(&mut self) {
         self.rows.seal();
         self.columns.seal();
@@ -358,7 +360,7 @@ impl DeviceTiles {
     }
 }
 
-/// Tiles by columns of tiles.
+/// List of the tiles of a matrix by columns of tiles.
 pub struct ByColumns {
     pub(super) starts: DeviceBuffer<i64>,
     pub(super) rows: DeviceBuffer<u32>,
@@ -366,7 +368,7 @@ pub struct ByColumns {
 }
 
 impl ByColumns {
-    /// Sorts the tiles, not their entries. Blocks.
+    /// Sorts the tiles by column; their entries stay as they are. Blocks.
     pub fn build(cx: &Context, device: &Arc<Device>, of: &DeviceTiles) -> Result<Self> {
         let (kernels, count) = (&of.kernels, of.tiles as i64);
         let keys = [DeviceBuffer::<u32>::new(cx, of.tiles)?, DeviceBuffer::new(cx, of.tiles)?];
@@ -383,7 +385,7 @@ impl ByColumns {
         let rows = DeviceBuffer::<u32>::new(cx, of.tiles)?;
         let [first, second] = numbers;
         let tiles = if sorted == 0 { first } else { second };
-        // SAFETY: as above, and there is a start for each column of tiles and one more.
+        // SAFETY: as above, and `starts` has an element for each column of tiles and one more.
         unsafe {
             let columns = of.tile_cols as i64;
             launch!(kernels.columns, blocks(device, columns + 1), 256, 0, cx.stream;
@@ -399,13 +401,13 @@ impl ByColumns {
         Ok(built)
     }
 
-    /// As kernels read it.
+    /// Returns the addresses as a kernel parameter.
     pub fn view(&self) -> ColumnsView {
         ColumnsView { starts: self.starts.address(), rows: self.rows.address(), tiles: self.tiles.address() }
     }
 }
 
-/// The size of an array; one that no memory holds is an error.
+/// Returns the bytes of an array of `count` elements; an error if the number overflows.
 pub fn bytes(count: usize, size: usize) -> Result<usize> {
     count.checked_mul(size).ok_or_else(|| Error::out_of_memory(usize::MAX))
 }

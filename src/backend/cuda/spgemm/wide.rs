@@ -1,7 +1,7 @@
-//! Wide rows: windows of columns, each a warp's task, with what the symbolic
-//! phase finds for the numeric one. Where there is no memory for all tasks at one
-//! time, both phases take them part by part, and the numeric one finds again what
-//! was not kept.
+//! Wide rows of C, which are processed by windows of columns: a task is one window of one row and is
+//! processed by a warp. The symbolic phase finds the columns of each task, and keeps them for the numeric
+//! phase. If there is no memory for all tasks at one time, both phases process them part by part, and the
+//! numeric phase finds the columns again.
 
 use std::ops::Range;
 
@@ -23,14 +23,14 @@ use crate::select::spgemm::rows::is_short;
 use crate::select::spgemm::wide::{bits_pay, starts_pay, Cut};
 use crate::types::Address;
 
-/// Columns of a window; kernels/spgemm/wide.cu has the same.
+/// Number of columns of a window; kernels/spgemm/tasks.cuh has the same constant.
 pub const WINDOW: i64 = 1024;
-/// Words of bits of a window.
+/// Number of 32-bit words of the bit mask of a window.
 const WORDS: usize = WINDOW as usize / 32;
-/// Bytes of a task: what it is, columns, entries before.
+/// Bytes that are stored for a task: [`Task`], mask of its columns, number of entries before it.
 const TASK_BYTES: usize = size_of::<Task>() + 4 * WORDS + 4;
 
-/// The kernels' `Task`.
+/// Window of a row, or of a piece of a split row; the kernels' `Task`.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Task {
@@ -41,19 +41,19 @@ struct Task {
 }
 same_elements!(Task = "spgemm/tasks.cuh Task" { row, window, part, index });
 
-/// Windows of the columns of the right factor.
+/// Returns the number of windows of the right factor's columns.
 pub fn windows(right: &Rows) -> i64 {
-    // Not `div_ceil` of i64, which is not stable.
+    // `div_ceil` of i64 is not stable.
     (right.cols as u64).div_ceil(WINDOW as u64) as i64
 }
 
-/// Whether the starts of windows are worth their memory. Columns fit 32 bits, since so
-/// do the entries of a row then.
+/// Returns whether rows can be processed by windows: whether the starts of windows in the right factor's rows
+/// are worth their memory, and columns fit into 32 bits, so that the number of entries of a row does, too.
 pub fn is_possible(right: &Rows) -> bool {
     u32::try_from(right.cols).is_ok() && starts_pay((right.rows, windows(right)), right.nnz)
 }
 
-/// The kernels' `Starts`.
+/// Starts of windows in the rows of the right factor; the kernels' `Starts`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct StartsAt {
@@ -63,7 +63,7 @@ struct StartsAt {
 
 same_layout!(StartsAt = "spgemm/wide.cu Starts" { data, windows });
 
-/// The kernels' `Partial`.
+/// Addresses of partial sums; the kernels' `Partial`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct PartialAt {
@@ -73,15 +73,15 @@ struct PartialAt {
 
 same_layout!(PartialAt = "spgemm/wide.cu Partial" { before, sums });
 
-/// Sums of the parts after the first of rows that are cut.
+/// Partial sums of split rows. The first piece of a row has none: it writes into C.
 struct Partial {
-    /// How many come before each row of the list, and all.
+    /// Number of partial sums before each row of the list, and of all.
     before: DeviceBuffer<i64>,
-    /// None while there is no room for any.
+    /// Memory for the sums; `None` until there is some.
     sums: Option<DeviceBuffer<u8>>,
     /// Bytes of a sum.
     size: usize,
-    /// There is room for all that will be.
+    /// True if `sums` is large enough for all rows.
     is_settled: bool,
 }
 
@@ -96,7 +96,7 @@ impl Partial {
         PartialAt { before: self.before.address(), sums }
     }
 
-    /// Makes room for the sums of so many rows, which have been counted. Blocks, until it is settled.
+    /// Makes room for the sums of the first `rows` rows, which have been counted. Blocks unless settled.
     fn make_room_for_rows(&mut self, cx: &Context, rows: usize) -> Result<()> {
         if self.is_settled {
             return Ok(());
@@ -105,7 +105,7 @@ impl Partial {
         self.make_room(cx, sums)
     }
 
-    /// Makes room for so many sums.
+    /// Makes room for `sums` sums.
     fn make_room(&mut self, cx: &Context, sums: usize) -> Result<()> {
         let bytes = super::bytes(sums, self.size)?;
         if self.sums.as_ref().map_or(0, DeviceBuffer::bytes) < bytes {
@@ -116,7 +116,7 @@ impl Partial {
     }
 }
 
-/// What a product's tasks are made of.
+/// Product whose wide rows are computed: its factors, the statistics of its rows, and the kernels.
 #[derive(Clone, Copy)]
 pub struct Product<'a> {
     pub device: &'a Device,
@@ -127,30 +127,31 @@ pub struct Product<'a> {
 }
 
 impl Product<'_> {
-    /// Offsets of the left factor, and how its rows are cut, for kernels.
+    /// Returns the row offsets of the left factor and the limits for splitting its rows, as kernel
+    /// parameters.
     fn cut(&self) -> (Ints, Cut) {
         (Factor::of(self.left).offsets(), self.facts.cut)
     }
 
-    /// Whether some rows of the left factor are cut into parts.
+    /// Returns whether some rows of the left factor are split.
     fn is_cut(&self) -> bool {
         self.facts.cut != Cut::NONE
     }
 }
 
-/// Rows and what is found of their windows, for some of them at a time.
+/// Memory for the tasks of all wide rows or of some at a time.
 pub struct Tasks {
     tasks: DeviceBuffer<Task>,
-    /// Columns that the task's row has in its window.
+    /// Mask of the columns that each task's row has in its window.
     masks: DeviceBuffer<u32>,
-    /// Entries of the row before the window.
+    /// Number of entries that each task's row has before its window.
     before: DeviceBuffer<u32>,
-    /// Where some rows are cut.
+    /// Partial sums, if some rows are split.
     partial: Option<Partial>,
 }
 
 impl Tasks {
-    /// So many, of up to so many rows.
+    /// Allocates memory for `count` tasks of up to `rows` rows.
     fn new(cx: &Context, product: &Product<'_>, count: usize, rows: usize) -> Result<Self> {
         let partial = if product.is_cut() { Some(Partial::new(cx, product, rows)?) } else { None };
         Ok(Tasks {
@@ -161,11 +162,12 @@ impl Tasks {
         })
     }
 
-    /// How many entries the parts after the first of so many rows have, to their places. Only launches.
+    /// Turns the numbers of partial sums of `rows` rows into the position of each row's first one. Only
+    /// launches.
     fn sum_parts(&self, cx: &Context, product: &Product<'_>, rows: usize) -> Result<()> {
         if let Some(partial) = &self.partial {
             let before = partial.before.address();
-            // SAFETY: there is a number for each row and one more.
+            // SAFETY: `before` has an element for each row and one more.
             unsafe { scan(cx, product.kernels, before, rows + 1)? };
         }
         Ok(())
@@ -175,12 +177,14 @@ impl Tasks {
         self.partial.as_ref().map_or(PartialAt { before: Address::NULL, sums: Address::NULL }, Partial::at)
     }
 
-    /// The tasks, their columns, and the entries before each.
+    /// Returns the addresses of the tasks, of the masks of their columns, and of the numbers of entries
+    /// before them.
     pub fn addresses(&self) -> [Address; 3] {
         [self.tasks.address(), self.masks.address(), self.before.address()]
     }
 
-    /// Room for as many as there is memory for, up to `most`, of up to so many rows; `None`: for less than `least`.
+    /// Allocates memory for as many tasks as fit, up to `most`, of up to `rows` rows; `None` if less than
+    /// `least` fit.
     fn fit(
         cx: &Context,
         product: &Product<'_>,
@@ -197,6 +201,7 @@ impl Tasks {
         Ok(None)
     }
 
+    /// Records that the stream has been synchronized.
     pub fn seal(&mut self) {
         self.tasks.seal();
         self.masks.seal();
@@ -208,26 +213,26 @@ impl Tasks {
     }
 }
 
-/// Some of the rows of a list, and their tasks.
+/// Range of the rows of a list, and range of their tasks.
 struct Part {
     rows: Range<usize>,
     tasks: Range<i64>,
 }
 
-/// Wide rows, with the number of the first task of each.
+/// List of wide rows, with the number of the first task of each.
 struct Listed {
-    /// A copy, where the list is another's and goes before this.
+    /// Copy of the list, if the original is dropped before this.
     copy: Option<DeviceBuffer<u32>>,
     list: Address,
     first: DeviceBuffer<i64>,
-    /// The same on the host, where tasks are taken part by part.
+    /// Copy of `first` on the host, if tasks are processed part by part.
     firsts: Vec<i64>,
 }
 
 impl Listed {
-    /// The windows of the rows of a list.
+    /// Counts the windows of the rows of a list, and numbers their tasks.
     fn new(cx: &Context, product: &Product<'_>, (list, rows): (Address, i64)) -> Result<Self> {
-        // One number more than rows, for the sum of all.
+        // `first` has one element more than rows, for the number of all tasks.
         let few = rows < SCANNED_BY_A_BLOCK as i64;
         let first = match few {
             true => DeviceBuffer::<i64>::new(cx, rows as usize + 1)?,
@@ -236,8 +241,8 @@ impl Listed {
         let (blocks, threads) = if few { (1, 1024) } else { ((rows as u64).div_ceil(256) as u32, 256) };
         let facts = &product.facts;
         let (offsets, cut) = product.cut();
-        // SAFETY: the list has so many rows, of which there are facts, and there is a
-        // number for each and one more.
+        // SAFETY: the list has `rows` rows, of which there are statistics, and `first` has an element for
+        // each and one more.
         unsafe {
             launch!(product.kernels.get(Name::WideWindows)?, blocks, threads, 0, cx.stream;
                 offsets, cut, list, rows, facts.lows, facts.spans, i32::from(few), first.address())?;
@@ -248,7 +253,7 @@ impl Listed {
         Ok(Listed { copy: None, list, first, firsts: Vec::new() })
     }
 
-    /// Brings the numbers to the host. Blocks.
+    /// Copies the numbers of the first tasks to the host. Blocks.
     fn fetch(&mut self) -> Result<()> {
         if self.firsts.is_empty() {
             self.firsts = self.first.read(0, self.first.len())?;
@@ -256,7 +261,7 @@ impl Listed {
         Ok(())
     }
 
-    /// The list becomes this one's own.
+    /// Copies the list, so that the original may be dropped.
     fn own(&mut self, cx: &Context) -> Result<()> {
         let copy = DeviceBuffer::<u32>::new(cx, self.first.len() - 1)?;
         memory::copy(copy.address(), self.list, copy.bytes(), cx.stream)?;
@@ -265,12 +270,12 @@ impl Listed {
         Ok(())
     }
 
-    /// Most windows of a row.
+    /// Returns the number of tasks of the row with the most.
     fn longest(&self) -> usize {
         self.firsts.windows(2).map(|row| (row[1] - row[0]) as usize).max().unwrap_or(0)
     }
 
-    /// Rows whose tasks are up to `most`, which each row's own are.
+    /// Divides the rows into parts of up to `most` tasks; no row may have more.
     fn parts(&self, most: usize) -> impl Iterator<Item = Part> + '_ {
         let rows = self.firsts.len() - 1;
         let mut begin = 0;
@@ -286,28 +291,28 @@ impl Listed {
         })
     }
 
-    /// All rows.
+    /// Returns the part of all rows, which have `count` tasks.
     fn all(&self, count: i64) -> Part {
         Part { rows: 0..self.first.len() - 1, tasks: 0..count }
     }
 }
 
-/// Wide rows of a product.
+/// Wide rows of a product, as the symbolic phase has found them.
 pub struct Wide {
-    /// Starts of windows in the rows of the right factor, where there are several.
+    /// Starts of windows in the rows of the right factor, if there are several windows.
     starts: Option<DeviceBuffer<u32>>,
     windows: i64,
-    /// Tasks of all rows.
+    /// Number of tasks of all rows.
     count: i64,
     rows: Listed,
-    /// Of all rows, where they are kept.
+    /// Tasks of all rows, if they are kept.
     whole: Option<Tasks>,
 }
 
 impl Wide {
-    /// Counts the entries of the wide rows into `counts`; `None` if there are none, or
-    /// the memory for it is missing, so that another way must be taken. `list` has
-    /// those rows, with `count` windows.
+    /// Counts the entries of the wide rows, to `counts`. `list` has these rows, with `count` tasks. Returns
+    /// `None` if there are no such rows, or no memory for their windows, so that blocks with a bitmap must
+    /// process them.
     pub fn count(
         cx: &Context,
         product: &Product<'_>,
@@ -337,15 +342,15 @@ impl Wide {
         let rows = Listed::new(cx, product, list)?;
         let mut wide = Wide { starts, windows, count: count as i64, rows, whole: None };
         let words = right.rows.saturating_mul(windows).saturating_mul(WORDS as i64);
-        // Only faster with them, so their memory may be missing.
+        // The bits only make it faster, so it does without them if there is no memory.
         let bits = match bits_pay(words, right.nnz) {
             true => optional(DeviceBuffer::<u32>::zeroed(cx, words as usize))?,
             false => None,
         };
         let bits = bits.as_ref().map_or(Address::NULL, DeviceBuffer::address);
         let of_right = Factor::of(right);
-        // SAFETY: the pattern has been validated and its columns ascend; the arrays have
-        // a number and words for each row and window.
+        // SAFETY: the pattern has been validated and its columns ascend; `starts` has an element for each
+        // window of each row and one more per row, and `bits` has WORDS words for each.
         unsafe {
             if let Some(starts) = &wide.starts {
                 launch!(kernels.get(Name::WideStarts)?, blocks(device, starts.len() as i64), 256, 0, cx.stream;
@@ -374,8 +379,8 @@ impl Wide {
         Ok(Some(wide))
     }
 
-    /// The tasks of some rows: their columns, the entries before them, and those of
-    /// the rows in `counts`, unless that is NULL. Only launches.
+    /// Finds the tasks of some rows: their columns, and the numbers of entries before them. The numbers of
+    /// entries of the rows go to `counts`, unless that is NULL. Only launches.
     #[allow(clippy::too_many_arguments)]
     fn find(
         &self,
@@ -395,14 +400,14 @@ impl Wide {
         let first = rows.first.at(part.rows.start);
         let (blocks, warps) = (warp_blocks(listed, 256), warp_blocks(count, WARPS_BLOCK));
         let before = part.tasks.start as usize;
-        // Tasks are numbered from the first of all rows.
+        // Tasks are numbered from the first of all rows, so the addresses of the part's arrays are moved
+        // back.
         let (places, sums) = (
             tasks.tasks.address().rebased(before * size_of::<Task>()),
             tasks.before.address().rebased(before * 4),
         );
-        // SAFETY: the patterns have been validated, and the right factor's columns
-        // ascend; each array has the elements that the kernels say, by the number of
-        // windows that was counted for the rows of the list, less those before.
+        // SAFETY: the patterns have been validated, and the right factor's columns ascend; each array has the
+        // elements that the kernels access, by the number of tasks that was counted for the part.
         unsafe {
             launch!(kernels.get(Name::WideTasks)?, blocks, 256, 0, cx.stream;
                 offsets, cut, list, listed, facts.lows, first, places)?;
@@ -423,8 +428,8 @@ impl Wide {
         StartsAt { data, windows: self.windows }
     }
 
-    /// Gives back what the numeric phase can find again. `list` has the rows as
-    /// before; it may go afterwards. Blocks.
+    /// Frees the tasks, which the numeric phase can find again. The list that [`Wide::count`] was given must
+    /// still exist, and may be dropped afterwards. Blocks.
     pub fn shrink(&mut self, cx: &Context) -> Result<()> {
         if self.whole.is_some() {
             self.rows.fetch()?;
@@ -437,9 +442,10 @@ impl Wide {
         Ok(())
     }
 
-    /// Columns and values of the wide rows; false, and nothing is done, where the memory
-    /// for it is missing, which rows in parts need more of. `kept` is for what is made on the way. Only
-    /// launches, but where memory is. Then [`Wide::add_parts`].
+    /// Writes column indices and values of the wide rows, up to the partial sums of split rows, which
+    /// [`Wide::add_parts`] adds afterwards. Returns false, without having written anything, if there is no
+    /// memory for the tasks. Only launches if the tasks are kept; otherwise `kept` receives memory for some
+    /// of them.
     pub fn multiply(
         &self,
         cx: &Context,
@@ -456,7 +462,8 @@ impl Wide {
         self.multiply_parts(cx, product, &self.rows, alpha, output, kept)
     }
 
-    /// The same of other rows, some of the product's, whose numbers begin elsewhere.
+    /// Writes column indices and values of the wide rows in `list`, partial sums included, for a part of the
+    /// product whose rows have numbers of their own. Returns false if there is no memory for the tasks.
     pub fn multiply_listed(
         &self,
         cx: &Context,
@@ -475,6 +482,7 @@ impl Wide {
         self.multiply_parts(cx, product, &rows, alpha, output, &mut None)
     }
 
+    /// Processes the tasks of `rows` part by part, with the memory in `kept`.
     fn multiply_parts(
         &self,
         cx: &Context,
@@ -498,7 +506,7 @@ impl Wide {
                 partial.make_room_for_rows(cx, part.rows.len())?;
             }
             let count = part.tasks.end - part.tasks.start;
-            // The next tasks take the place of these.
+            // Not beside other kernels, since the next part overwrites these tasks.
             self.multiply_tasks(cx, product, alpha, output, (tasks, count), &Beside::new(false))?;
             self.add_parts_of(cx, product, alpha, output, (tasks, count))?;
         }
@@ -519,8 +527,8 @@ impl Wide {
         let blocks = warp_blocks(count, WARPS_BLOCK);
         let short = is_short(right.nnz as f64 / (right.rows as f64 * self.windows as f64));
         let partial = tasks.partial();
-        // SAFETY: the patterns have been validated and C has room for what was
-        // counted, by these masks; the shared memory is what the kernel says.
+        // SAFETY: the patterns have been validated and C has room for the entries that were counted by these
+        // masks; the shared memory is what the kernel needs.
         unsafe {
             launch_beside!(beside, kernels.get(Name::WideMultiply)?, blocks, WARPS_BLOCK, kernels.wide_shared(), cx.stream;
                 Factor::of(left), Factor::of(right), left.values, right.values, alpha, facts.cut, self.starts(),
@@ -529,12 +537,12 @@ impl Wide {
         }
     }
 
-    /// All tasks, where they are kept.
+    /// Returns all tasks and their number, if they are kept.
     pub fn whole(&self) -> Option<(&Tasks, i64)> {
         self.whole.as_ref().map(|tasks| (tasks, self.count))
     }
 
-    /// Bytes of what is kept.
+    /// Returns the bytes of the memory that is kept.
     pub fn bytes(&self) -> usize {
         let of_tasks = |tasks: &Tasks| {
             let partial = tasks.partial.as_ref().and_then(|partial| partial.sums.as_ref());
@@ -543,7 +551,8 @@ impl Wide {
         self.starts.as_ref().map_or(0, DeviceBuffer::bytes) + self.whole.as_ref().map_or(0, of_tasks)
     }
 
-    /// After [`Wide::multiply`] and whatever other rows are taken by: adds up the sums of rows in parts.
+    /// Adds the partial sums of split rows to C, if all tasks are kept. Runs after [`Wide::multiply`], and
+    /// after the kernels of the other rows, so that these can run beside it.
     pub fn add_parts(
         &self,
         cx: &Context,
@@ -570,7 +579,7 @@ impl Wide {
             return Ok(());
         }
         let (offsets, cut) = product.cut();
-        // SAFETY: as above; the parts have written their sums.
+        // SAFETY: as above; the kernels before have written the partial sums.
         unsafe {
             launch!(product.kernels.get(Name::WideParts)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK, 0, cx.stream;
                 offsets, alpha, cut, tasks.tasks.address(), count, tasks.masks.address(), tasks.before.address(),
@@ -578,7 +587,7 @@ impl Wide {
         }
     }
 
-    /// Some rows are in parts, whose sums have an order of their own.
+    /// Returns whether some rows are split, whose sums are added in another order.
     pub fn has_parts(&self, facts: &FactsAt) -> bool {
         match &self.whole {
             Some(tasks) => !tasks.partial().sums.is_null(),
@@ -586,21 +595,21 @@ impl Wide {
         }
     }
 
-    /// Returns the address of the number of partial sums of split rows, once these have been counted, or NULL where no
-    /// row is split or tasks are not kept.
+    /// Returns the address of the number of partial sums of split rows, after these have been counted, or
+    /// NULL if no row is split or tasks are not kept.
     pub fn number_of_partial_sums(&self) -> Address {
         let partial = self.whole.as_ref().and_then(|tasks| tasks.partial.as_ref());
         partial.map_or(Address::NULL, |partial| partial.before.at(partial.before.len() - 1))
     }
 
-    /// Makes room for `sums` partial sums of split rows ([`Wide::number_of_partial_sums`]). The stream has been waited
-    /// for. Blocks where the memory for it is missing.
+    /// Makes room for `sums` partial sums of split rows ([`Wide::number_of_partial_sums`]). The stream must
+    /// have been synchronized. Blocks if there is no memory for them.
     pub fn settle(&mut self, cx: &Context, kernels: &Kernels, sums: usize) -> Result<()> {
         if let Some(tasks) = &mut self.whole {
             if let Some(partial) = &mut tasks.partial {
                 kernels.get(Name::WideParts)?;
                 if optional(partial.make_room(cx, sums))?.is_none() {
-                    // They are taken part by part.
+                    // Tasks are then processed part by part.
                     self.whole = None;
                     self.rows.fetch()?;
                     if self.rows.copy.is_none() {
@@ -613,7 +622,7 @@ impl Wide {
         Ok(())
     }
 
-    /// The stream has been waited for.
+    /// Records that the stream has been synchronized.
     fn seal(&mut self) {
         self.starts.iter_mut().for_each(DeviceBuffer::seal);
         self.rows.first.seal();

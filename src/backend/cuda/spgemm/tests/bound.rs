@@ -1,5 +1,5 @@
-//! What a product takes where C is stored by columns and rows are computed, or the reverse: at the
-//! peak, C included, no more than twice C's bytes and those of the factors.
+//! Memory of a product whose C is stored by columns while rows are computed, or the reverse: its peak, C
+//! included, is at most twice the bytes of C and the factors.
 
 use super::tile::choose_tile;
 use super::*;
@@ -9,8 +9,8 @@ fn stored(matrix: &Stored) -> usize {
     matrix.arrays.iter().map(|array| array.bytes).sum()
 }
 
-/// A product of more entries than all of them could be sorted at one time; with value updates,
-/// where they are, it has the same bits.
+/// Tests a product with too many entries to sort them all at one time. With value updates, for which they are
+/// all sorted, it has the same bits.
 fn product<C: Combo>(
     what: &str,
     ops: (Operation, Operation),
@@ -26,7 +26,7 @@ fn product<C: Combo>(
     product_like::<C>(what, ops, (a, b), format, alpha, by_tiles, host);
 }
 
-/// The same, with the host's product where that has the same bits.
+/// Tests such a product, also against the host's if that has the same bits.
 fn product_like<C: Combo>(
     what: &str,
     ops: (Operation, Operation),
@@ -67,14 +67,14 @@ fn product_like<C: Combo>(
 fn factors<V: Value>(format: Format) -> (Stored, Stored) {
     let mut rng = Random::new(83);
     let mut factor = || {
-        // Rows are too short for parts, whose sums the host adds in another order.
+        // Rows are too short to be split; the host would add the sums of split rows in another order.
         let lengths = lengths(&mut rng, 20_000, 16, &[250]);
         Stored::random::<V>(&mut rng, format, 20_000, &lengths, Kind::Distinct, IndexBase::Zero, WIDTHS[0])
     };
     (factor(), factor())
 }
 
-/// Columns and rows whose product has all entries.
+/// Returns a column of A and a row of B, whose product has all entries.
 fn outer<V: Value>() -> (Stored, Stored) {
     let mut rng = Random::new(89);
     let mut full = |rows: usize, cols: i64| {
@@ -95,7 +95,7 @@ fn scattered_rows() {
     product::<F32>("columns", (N, N), (&a, &b), Format::Csr, 0.7, false);
 }
 
-/// Long rows are in the same parts, however many rows are computed at one time.
+/// Long rows are split alike, however many rows are computed at one time.
 #[test]
 fn rows_in_parts() {
     let mut rng = Random::new(84);

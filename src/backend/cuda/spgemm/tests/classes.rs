@@ -1,10 +1,10 @@
-//! Groups of rows with the same columns, and wide rows.
+//! Tests of groups of rows with the same columns, and of wide rows.
 
 use super::*;
 use crate::backend::cuda::spgemm::bins::{Bins, RowBin};
 
-/// A row and a column for each of `unknowns` unknowns of each node of a line,
-/// where a node meets those at these distances.
+/// Returns the columns of the rows of a matrix of `unknowns` unknowns for each of `count` nodes on a line,
+/// where a node is coupled to those at these distances.
 pub(super) fn nodes(count: i64, unknowns: i64, distances: &[i64]) -> Vec<Vec<i64>> {
     let columns = |node: i64| -> Vec<i64> {
         let mut met: Vec<i64> =
@@ -15,8 +15,8 @@ pub(super) fn nodes(count: i64, unknowns: i64, distances: &[i64]) -> Vec<Vec<i64
     (0..count * unknowns).map(|row| columns(row / unknowns)).collect()
 }
 
-/// Rows of the groups and windows of the wide rows that the symbolic phase takes,
-/// and rows of the groups of the numeric one.
+/// Returns the number of groups and of windows of wide rows in the symbolic phase, and of groups in the
+/// numeric phase.
 fn classes(a: &Stored, b: &Stored) -> Option<[usize; 3]> {
     let (device, stream) = device()?;
     let _entered = device.enter().unwrap();
@@ -60,7 +60,7 @@ fn groups_of_every_size() {
         group::<F64>(count, unknowns, &FAR, -1.0, turn);
         group::<F32>(count, unknowns, &FAR, 0.3, turn + 1);
     }
-    // Rows that are all the same.
+    // All rows have the same columns.
     group::<F64>(1, 101, &[0], 1.5, 0);
     // Ranges of more columns than bitmaps of 2^11 and of 2^14 hold.
     for (count, far) in [(900, 700), (2100, 2000), (5000, 2400)] {
@@ -79,7 +79,7 @@ fn groups_of_every_type() {
     }
 }
 
-/// Rows of A whose runs of columns are cut, and rows of B that repeat or nearly do.
+/// Rows of A whose runs of columns have gaps, and rows of B that repeat the row before or nearly do.
 #[test]
 fn runs_of_rows_that_are_cut() {
     let mut rng = Random::new(9);
@@ -102,8 +102,8 @@ fn runs_of_rows_that_are_cut() {
     }
 }
 
-/// Products of a row meet a narrow range, which reaches over windows' borders; and
-/// such a product whose windows are too many for bits of B's rows.
+/// Returns factors of a product whose rows have many products in a narrow range of columns, which crosses
+/// borders of windows. With `many`, there are too many windows for bits of B's rows.
 pub(super) fn wide_factors<A: Value, B: Value>(many: bool, turn: usize) -> (Stored, Stored) {
     let mut rng = Random::new(77 + turn as u64);
     let (inner, cols) = if many { (3000, 40_000) } else { (2500, 2500) };
@@ -156,8 +156,8 @@ fn wide_rows() {
     }
 }
 
-/// With less memory than windows take, wide rows go another way, and with less
-/// than that the call fails; C is the same to the bit where there is one.
+/// With less memory than windows take, wide rows are computed in another way, and with less than that takes,
+/// the call fails. If it succeeds, C has the same bits.
 #[test]
 fn wide_rows_without_memory() {
     let Some((device, stream)) = device() else { return };

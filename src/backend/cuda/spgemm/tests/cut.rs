@@ -1,4 +1,5 @@
-//! Rows of very many factors, of which several warps take a part each: the host's sums of the same parts, to the bit.
+//! Tests of split rows, whose pieces several warps process: results agree to the bit with sums of the same
+//! pieces on the host.
 
 use super::*;
 use crate::select::spgemm::wide::{in_long_rows, starts_pay, Cut};
@@ -23,8 +24,8 @@ fn columns_of(m: &Stored) -> Vec<i64> {
     columns.into_iter().take(m.head.2 as usize).map(|at| at - base).collect()
 }
 
-/// Entries of a part of each row of `a`: all, but of the long rows that warps take by windows of columns. Columns of
-/// both are sorted and distinct.
+/// Returns the entries of a piece of each row of `a` that is split, which are long rows that warps process by
+/// windows of columns, and `None` for the others. Columns of both factors are sorted and distinct.
 fn parts_of(a: &Stored, b: &Stored) -> Vec<Option<i64>> {
     let (offsets, columns) = (offsets_of(a), columns_of(a));
     let (of_b, columns_of_b) = (offsets_of(b), columns_of(b));
@@ -45,7 +46,8 @@ fn parts_of(a: &Stored, b: &Stored) -> Vec<Option<i64>> {
     offsets.windows(2).map(part_of).collect()
 }
 
-/// The host's product with the rows of `a` cut as the device cuts them: S · (L · b). Both are CSR.
+/// Computes the product on the host with the rows of `a` split as on the device: S · (L · b), where L has the
+/// pieces as rows, and S adds them up. Both factors are CSR.
 pub(super) fn expected<C: Combo, S: Combo<Acc = C::Acc>>(
     (a, b): (&Stored, &Stored),
     (one, alpha): (C::Acc, C::Acc),
@@ -92,7 +94,7 @@ where
     super::expected::<S>((N, N), &sums, &middle, alpha, format, base, widths)
 }
 
-/// A product whose left factor may have long rows, and the host's.
+/// Compares a product whose left factor may have long rows with the host's.
 pub(super) fn check<C: Combo, S: Combo<Acc = C::Acc>>(
     what: &str,
     (a, b, kind): (&Stored, &Stored, Kind),
@@ -106,7 +108,7 @@ pub(super) fn check<C: Combo, S: Combo<Acc = C::Acc>>(
         Kind::Distinct => compare_with::<C>(what, (N, N), a, b, alpha, turn, |format, base, widths| {
             expected::<C, S>((a, b), (one, alpha), format, base, widths)
         }),
-        // Rows are taken whole.
+        // Rows are not split.
         _ => compare::<C>(what, (N, N), a, b, alpha, turn),
     }
 }
@@ -143,7 +145,7 @@ fn parts_of_every_type() {
     }
 }
 
-/// Rows of the left factor are columns of B where both factors are stored by columns.
+/// If both factors are stored by columns, rows of the left factor are columns of B.
 #[test]
 fn columns_of_c_are_computed_from_parts_of_columns_of_b() {
     let mut rng = Random::new(3);
@@ -168,7 +170,7 @@ fn columns_of_c_are_computed_from_parts_of_columns_of_b() {
     );
     let by_columns = |m: &Stored| Stored { format: Format::Csc, ..m.clone() };
     let flipped = |format| if format == Format::Csr { Format::Csc } else { Format::Csr };
-    // (b · a)ᵀ = aᵀ · bᵀ, and what is CSR of one is CSC of the other.
+    // (b · a)ᵀ = aᵀ · bᵀ, and CSR of a matrix is CSC of its transpose.
     let (left, right) = (by_columns(&a), by_columns(&b));
     compare_with::<F64>("by columns", (N, N), &left, &right, 0.7, 0, |format, base, widths| Stored {
         format,
@@ -176,7 +178,7 @@ fn columns_of_c_are_computed_from_parts_of_columns_of_b() {
     });
 }
 
-/// New values, in graphs, too: nothing is allocated after the first numeric phase.
+/// Numeric phases with new values, also in graphs, allocate nothing after the first one.
 #[test]
 fn values_again() {
     let Some((device, stream)) = device() else { return };
@@ -217,13 +219,13 @@ fn values_again() {
     assert_eq!(c.download(&cx, &on_c), wanted);
 }
 
-/// Where memory has no room for the products of the parts, rows are taken whole.
+/// If there is no memory for partial sums, rows are not split.
 #[test]
 fn without_memory_rows_are_whole() {
     let Some((device, stream)) = device() else { return };
     let _entered = device.enter().unwrap();
     let mut rng = Random::new(19);
-    // Each part has nearly all columns of C.
+    // Each piece has nearly all columns of C.
     let rows = [40_000, 1];
     let of_b = vec![30; 50_000];
     let (zero, kind) = (IndexBase::Zero, Kind::Distinct);

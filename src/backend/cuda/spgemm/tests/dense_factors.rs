@@ -1,9 +1,9 @@
-//! Products of nearly dense factors, which are multiplied as dense matrices are: the host's patterns to the bit, and its
-//! values but for the order of sums.
+//! Tests of products of nearly dense factors, which are multiplied as dense matrices: patterns are the
+//! host's, and values agree except for the order of sums.
 
 use super::*;
 
-/// A matrix in CSR of which every row has some `percent` of all columns.
+/// Returns a CSR matrix whose rows have about `percent` percent of all columns.
 pub(super) fn pruned<V: Value>(
     rng: &mut Random,
     (rows, cols): (i64, i64),
@@ -20,7 +20,8 @@ fn values<V: Value + Element>(stored: &Stored) -> Vec<V> {
     bytemuck::cast_slice(&bytemuck::cast_slice::<u64, u8>(&array.words)[..array.bytes]).to_vec()
 }
 
-/// Compares the product with the host's; whether it was multiplied so. `exact`: as close as the type is.
+/// Compares the product with the host's to a relative error of `exact`, and returns whether the factors were
+/// multiplied as dense matrices.
 pub(super) fn compare_close<C: Combo>(
     what: &str,
     (a, b): (&Stored, &Stored),
@@ -78,7 +79,8 @@ fn real_types() {
     assert!(compare_close::<Bf16F32>("bf16", (&a, &b), 0.0, 1e-3));
 }
 
-/// Factors that take more memory, written out, than C and they themselves: several panels of each.
+/// Factors whose dense copies would take more memory than the factors and C, so that there are several
+/// panels.
 #[test]
 fn panels() {
     let mut rng = Random::new(96);
@@ -86,7 +88,8 @@ fn panels() {
     assert!(compare_close::<F64>("panels", (&a, &a), 1.0, 1e-11));
 }
 
-/// Infinities and NaNs stay where they belong, though zeros that are not stored meet them.
+/// Infinities and NaNs only reach the entries whose products have them, although the panels have zeros that
+/// are not stored.
 #[test]
 fn what_is_not_finite_spoils_nothing_else() {
     let mut rng = Random::new(97);
@@ -100,7 +103,7 @@ fn what_is_not_finite_spoils_nothing_else() {
     assert!(compare_close::<F64>("not finite", (&a, &b), 2.0, 1e-11));
 }
 
-/// A pedantic compute type keeps halves from matrix units; singles and doubles are multiplied by FMA anyway.
+/// With a pedantic compute type, halves are not multiplied by matrix units, and so not as dense matrices.
 #[test]
 fn pedantic_halves_are_multiplied_entry_by_entry() {
     let Some((device, stream)) = device() else { return };

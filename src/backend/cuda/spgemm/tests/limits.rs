@@ -1,21 +1,22 @@
-//! Memory limits: C is the same to the bit, or the error says the bytes, and the plan goes on.
+//! Tests of memory limits: either C has the same bits, or the call fails with an error that says the bytes,
+//! and succeeds when it is repeated with more memory.
 
 use super::tile::choose_tile;
 use super::*;
 
-/// What came of the limits.
+/// Results of a product under all limits.
 #[derive(Debug, Default)]
 struct Outcomes {
-    /// Calls that failed.
+    /// Number of calls that failed.
     failed: usize,
-    /// Products that took less memory than without a limit.
+    /// Number of limits, less than the memory taken without one, under which all calls succeeded.
     frugal: usize,
 }
 
-/// Goes from nothing to what the product takes without a limit.
+/// Runs a product under limits from 0 bytes to the memory that it takes without a limit.
 fn sweep(what: &str, by_tiles: bool, a: &Stored, b: &Stored, format: Format) -> Outcomes {
     let mut outcomes = Outcomes::default();
-    // Without a device nothing is found, and nothing is asked for.
+    // Without a device, returns numbers with which the tests pass.
     let Some((device, stream)) = device() else { return Outcomes { failed: 99, frugal: 99 } };
     let _entered = device.enter().unwrap();
     let arrays = on_device(&device, &stream, usize::MAX);
@@ -78,7 +79,7 @@ fn sweep(what: &str, by_tiles: bool, a: &Stored, b: &Stored, format: Format) -> 
     outcomes
 }
 
-/// Rows of every bin.
+/// Returns the factors of a product with rows in all bins.
 fn skewed_factors(kind: Kind) -> (Stored, Stored) {
     let mut rng = Random::new(61);
     let a = lengths(&mut rng, 200, 3, &[20, 60, 100, 300]);

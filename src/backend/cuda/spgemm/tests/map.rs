@@ -1,21 +1,21 @@
-//! Numeric phases by a map of the products.
+//! Tests of numeric phases with a map of the products.
 
 use super::*;
 use crate::types::Accumulator;
 
-/// Rows of A and of B.
+/// Sizes of A and of B: number of rows, mean length, and lengths of long rows.
 pub(super) struct Shape<'a> {
     pub of_a: (usize, i64, &'a [usize]),
     pub of_b: (usize, i64, &'a [usize]),
     pub cols: i64,
 }
 
-/// Rows of A and of B that are long, rows of many products, and empty ones.
+/// Returns sizes with long rows in A and in B, rows with many products, and empty rows.
 fn scattered(cols: i64) -> Shape<'static> {
     Shape { of_a: (120, 3, &[4500, 900, 40]), of_b: (5000, 3, &[700, 90, 33]), cols }
 }
 
-/// Numeric phases with value updates, of which those after the first know where every product is.
+/// Tests numeric phases with value updates, which use the map after the first one.
 pub(super) fn again<C: Combo, S: Combo<Acc = C::Acc>>(scalars: (C::Acc, C::Acc), of: &Shape, turn: usize)
 where
     C::A: Value,
@@ -73,7 +73,7 @@ fn products_are_where_they_were() {
     for (turn, cols) in [300_000, 50_000, 2_000_000].into_iter().enumerate() {
         again::<F64, F64>((1.0, 0.3), &scattered(cols), turn);
     }
-    // Several products an entry.
+    // Entries have several products each.
     again::<F64, F64>((1.0, 0.3), &Shape { of_a: (400, 6, &[20]), of_b: (300, 60, &[100]), cols: 150 }, 0);
     again::<F32, F32>((1.0, -1.7), &scattered(60_000), 3);
     again::<F16F32, F32>((1.0, 0.3), &scattered(300_000), 4);
@@ -83,7 +83,7 @@ fn products_are_where_they_were() {
     again::<C64, C64>((c64, Complex64::new(-0.5, 1.0)), &scattered(60_000), 7);
 }
 
-/// Rows that are cut into parts; entries of the longest have a hundred products and more.
+/// Split rows; the entries of the longest have a hundred products and more.
 #[test]
 fn parts_and_long_lists() {
     let of =

@@ -1,9 +1,9 @@
-//! Each kernel with rows few enough for compute-sanitizer.
+//! Tests that run each kernel with few enough rows for compute-sanitizer.
 
 use super::*;
 use crate::select::spgemm::looks::SLIDE_ROWS;
 
-/// Rows of most bins; the kernels of tables, or of teams where columns are distinct.
+/// Returns factors with rows in most bins, for the kernels of tables, or of teams if columns are distinct.
 fn rows_of_bins(kind: Kind) -> (Stored, Stored) {
     let mut rng = Random::new(91);
     let a = lengths(&mut rng, 40, 3, &[20, 60, 190]);
@@ -38,7 +38,7 @@ fn sanitizer_singles() {
     compare::<F64>("singles", (N, N), &a, &b, 0.5, 1);
 }
 
-/// Rows whose columns several blocks share.
+/// Rows whose columns are divided among several blocks.
 #[test]
 fn sanitizer_windows() {
     let mut rng = Random::new(94);
@@ -66,7 +66,7 @@ fn sanitizer_wide_rows() {
     compare::<F64>("wide", (N, N), &a, &b, 1.25, 2);
 }
 
-/// Rows in parts, of one window and of several, and very long ones, which are looked at in slices.
+/// Split rows of one window and of several, and very long rows, whose statistics are gathered in slices.
 #[test]
 fn sanitizer_parts() {
     let mut rng = Random::new(95);
@@ -90,7 +90,8 @@ fn sanitizer_tiles() {
     tile::compare_tile::<F64>("tiles", (N, N), (&a, &b), (0.5, 0.5), (1000, 1));
 }
 
-/// Nearly dense factors, multiplied as dense matrices; what is not finite is computed again.
+/// Nearly dense factors, which are multiplied as dense matrices; entries that are not finite are computed
+/// again.
 #[test]
 fn sanitizer_dense_factors() {
     let mut rng = Random::new(96);
@@ -100,7 +101,7 @@ fn sanitizer_dense_factors() {
     assert!(dense_factors::compare_close::<F64>("dense", (&a, &b), 0.5, 1e-11));
 }
 
-/// A small product, whose bins are lists of rows that only the device knows the lengths of.
+/// Small product, whose bins are lists of rows with lengths that only the device knows.
 #[test]
 fn sanitizer_small_products() {
     if device().is_none() {
@@ -117,7 +118,8 @@ fn sanitizer_small_products() {
     assert!(small_products::is_taken("small", &a, &b));
 }
 
-/// Lists of products, with which later numeric phases multiply: of few and of many products an entry, and of parts of rows.
+/// Maps of products, with which later numeric phases multiply: with few and with many products per entry, and
+/// with split rows.
 #[test]
 fn sanitizer_lists_of_products() {
     let few = map::Shape { of_a: (60, 6, &[20]), of_b: (40, 20, &[100]), cols: 2000 };

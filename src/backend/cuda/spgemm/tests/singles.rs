@@ -1,8 +1,9 @@
-//! Rows of A with one entry, and rows whose columns several blocks share.
+//! Tests of rows of A with one entry, and of rows whose columns are divided among several blocks.
 
 use super::*;
 
-/// Most rows of A have one entry, some none, and some several; rows of B are of all lengths.
+/// Returns an A most of whose rows have one entry, some none and some several, and a B with rows of all
+/// lengths.
 pub(super) fn factors<A: Value, B: Value>(rows: usize, longest: usize, cols: i64) -> (Stored, Stored) {
     let mut rng = Random::new(57);
     let inner = 600;
@@ -46,7 +47,7 @@ fn rows_of_one_factor() {
     }
 }
 
-/// Scalings on either side, where every row has one factor or every product its column.
+/// Diagonal A, where every row has one factor, or diagonal B, where every product has a column of its own.
 #[test]
 fn diagonal_factors() {
     let mut rng = Random::new(58);

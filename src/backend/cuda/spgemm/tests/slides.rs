@@ -1,9 +1,9 @@
-//! Slides, and rows of many entries that are far apart.
+//! Tests of slides, and of rows with many entries that are far apart.
 
 use super::*;
 use crate::backend::cuda::spgemm::bins::{Bins, RowBin};
 
-/// A point's neighbours on a grid, for each point.
+/// Returns the neighbours at these offsets of each point of a grid.
 pub(super) fn grid([width, height, depth]: [i64; 3], offsets: &[[i64; 3]]) -> Vec<Vec<i64>> {
     let mut rows = Vec::new();
     for z in 0..depth {
@@ -22,7 +22,7 @@ pub(super) fn grid([width, height, depth]: [i64; 3], offsets: &[[i64; 3]]) -> Ve
     rows
 }
 
-/// Steps of up to `far` in each direction, of at most so many in all.
+/// Returns all offsets of up to `far` in each direction, whose absolute values sum up to at most `sum`.
 pub(super) fn steps(far: i64, sum: i64) -> Vec<[i64; 3]> {
     let each = -far..=far;
     let all = each.clone().flat_map(|z| {
@@ -46,7 +46,7 @@ where
     compare::<C>(&format!("{} {what}", C::TYPES.describe()), (N, N), &a, &b, alpha, turn);
 }
 
-/// Rows of A · A that the numeric phase has in each of these bins.
+/// Returns the number of rows of A · A in each of these bins of the numeric phase.
 fn listed(rows: &[Vec<i64>], bins: impl Fn(&Bins) -> Vec<usize>) -> Option<Vec<i64>> {
     let (device, stream) = device()?;
     let _entered = device.enter().unwrap();
@@ -99,8 +99,7 @@ fn slides_of_every_type() {
     product::<C64>("grid", (&rows, &rows), order, Complex64::new(-0.5, 1.0), 3);
 }
 
-/// A slides over a B that does so only in part, has other columns than A, and rows
-/// without entries.
+/// An A of slides, and a B that has slides only in part, other columns than A, and rows without entries.
 #[test]
 fn slides_of_two_factors() {
     let a: Vec<Vec<i64>> = (0..4500_i64).map(|i| vec![i / 900 * 7 + i, i + 40, i + 41, i + 90]).collect();
@@ -116,8 +115,8 @@ fn slides_of_two_factors() {
     }
 }
 
-/// More entries than a warp sorts, where columns meet seldom, and where so many
-/// meet that the products take turns.
+/// Rows with more entries than a warp sorts, with few products per entry, and with so many that the products
+/// take turns.
 #[test]
 fn rows_of_one_table() {
     let mut rng = Random::new(31);

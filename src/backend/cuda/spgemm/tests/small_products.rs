@@ -1,20 +1,20 @@
-//! Small products, whose rows go to bins by their products alone.
+//! Tests of small products, whose rows are put into bins by their products alone.
 
 use super::*;
 use crate::select::spgemm::small::{is_small, LIMITS, MOST_PRODUCTS};
 
-/// A matrix in CSR whose rows have these columns.
+/// Returns a CSR matrix whose rows have these columns.
 pub(super) fn csr(rng: &mut Random, cols: i64, rows: &[Vec<i64>]) -> Stored {
     Stored::of_rows::<f64>(rng, Format::Csr, cols, rows, IndexBase::Zero, WIDTHS[0])
 }
 
-/// Compares the product with the host's; whether it was taken as a small one.
+/// Compares the product with the host's, and returns whether it was processed as a small one.
 pub(super) fn is_taken(what: &str, a: &Stored, b: &Stored) -> bool {
     let wanted = |format, base, widths| expected::<F64>((N, N), a, b, 2.0, format, base, widths);
     small::testing::taken_apart(|| compare_with::<F64>(what, (N, N), a, b, 2.0, 1, wanted)) > 0
 }
 
-/// Rows with as many products as each bin takes, one more, and far more.
+/// Rows with the maximum number of products of each bin, with one more, and with far more.
 #[test]
 fn every_bin_has_rows() {
     if device().is_none() {
@@ -35,7 +35,7 @@ fn every_bin_has_rows() {
     assert!(is_taken("every bin", &a, &b));
 }
 
-/// One column is full, and meets a row that is long: few products are expected, and there are many.
+/// A full column of A meets a long row of B, so that there are many more products than expected.
 #[test]
 fn a_product_that_is_larger_than_it_looked_is_taken_as_others_are() {
     if device().is_none() {
@@ -44,7 +44,7 @@ fn a_product_that_is_larger_than_it_looked_is_taken_as_others_are() {
     let n = 70_000i64;
     let rows: Vec<Vec<i64>> =
         (0..n).map(|row| if row == 0 { (0..250).collect() } else { vec![0, row] }).collect();
-    // By its entries it is expected to be small, and it is not.
+    // The product is expected to be small by its entries, but is not.
     let entries = 250 + 2 * (n - 1);
     assert!(is_small([n; 2], [entries; 2], 250) && 250 * n > MOST_PRODUCTS);
     let mut rng = Random::new(71);
@@ -52,7 +52,7 @@ fn a_product_that_is_larger_than_it_looked_is_taken_as_others_are() {
     assert!(!is_taken("a full column", &a, &a));
 }
 
-/// Nothing is lost where memory is short: the call can be repeated with more.
+/// After a failure for lack of memory, the call can be repeated with more.
 #[test]
 fn memory_that_is_short_is_an_error() {
     let Some((device, stream)) = device() else { return };

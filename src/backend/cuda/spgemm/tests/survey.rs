@@ -1,10 +1,10 @@
-//! What the choice between `hash` and `tile` is made by, against the host's counts.
+//! Tests of the statistics for the choice between `hash` and `tile`, against counts on the host.
 
 use super::*;
 use crate::format::tile::SIDE;
 use crate::select::spgemm::Counts;
 
-/// Rows of distinct columns, some without any, one with nearly all.
+/// Returns rows of distinct columns, some of them empty, and one with nearly all columns.
 fn pattern(rng: &mut Random, rows: usize, cols: i64) -> Vec<Vec<i64>> {
     (0..rows)
         .map(|row| {
@@ -20,7 +20,7 @@ fn pattern(rng: &mut Random, rows: usize, cols: i64) -> Vec<Vec<i64>> {
         .collect()
 }
 
-/// For each row of tiles the sum over its tiles of what their columns stand for.
+/// Returns for each row of tiles the sum of `of_column` over the columns of its tiles.
 fn of_tiles(rows: &[Vec<i64>], of_column: impl Fn(usize) -> u64) -> Vec<u64> {
     let columns = |rows: &[Vec<i64>]| {
         let mut columns: Vec<_> = rows.iter().flatten().map(|&column| column as usize / SIDE).collect();
@@ -78,7 +78,7 @@ fn tiles_and_products_are_counted() {
     }
 }
 
-/// Full blocks on the diagonal, which `hash` is slow for, in both formats and times themselves transposed.
+/// Full blocks on the diagonal, for which `hash` is slow, in both formats, and multiplied by their transpose.
 #[test]
 fn tiles_are_chosen_and_reuse_what_was_seen() {
     let Some((device, stream)) = device() else { return };

@@ -1,5 +1,5 @@
-//! Algorithm `tile` against the host: patterns and tiles to the bit, sums within the bound of
-//! their rounding, since matrix units add in an order of their own.
+//! Tests of algorithm `tile` against the host. Patterns and tiles agree to the bit, and sums within their
+//! rounding errors, since matrix units add in another order.
 
 use super::*;
 use crate::backend::cuda::operand::Rows;
@@ -20,13 +20,13 @@ fn by_tile(cx: &Context, device: &Arc<Device>, problem: &SpgemmProblem) -> Resul
     CudaTile::new(cx, device, problem, &choice, Factors::new(cx, device, problem, &choice)?)
 }
 
-/// An array's elements.
+/// Returns the elements of an array.
 fn numbers<T: bytemuck::Pod>(array: &Array) -> Vec<T> {
     let bytes = &bytemuck::cast_slice::<u64, u8>(&array.words)[..array.bytes];
     bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect()
 }
 
-/// Real and imaginary parts of values.
+/// Returns the real and imaginary parts of values.
 fn parts(values: &Array, value: DataType) -> Vec<f64> {
     match value {
         DataType::R64F | DataType::C64F => numbers(values),
@@ -34,7 +34,7 @@ fn parts(values: &Array, value: DataType) -> Vec<f64> {
     }
 }
 
-/// The matrix with |re| + |im| of every value.
+/// Returns the matrix with `of` applied to every value, such as |re| + |im|.
 fn absolute<V: Value>(a: &Stored, of: impl FnMut(V) -> V) -> Stored {
     let values: Vec<V> = numbers(&a.arrays[2]).into_iter().map(of).collect();
     let mut out = a.clone();
@@ -42,7 +42,7 @@ fn absolute<V: Value>(a: &Stored, of: impl FnMut(V) -> V) -> Stored {
     out
 }
 
-/// What a type's values are for bounds.
+/// Value type with magnitudes, from which error bounds are computed.
 pub(super) trait Bounded: Value {
     fn magnitude(self) -> Self;
 }
@@ -60,8 +60,8 @@ bounded! {
     Complex32: |v: Complex32| Complex32::new(v.re.abs() + v.im.abs(), 0.0);
 }
 
-/// The same pattern, and every value as near to `wanted` as sums of `most` terms with these
-/// magnitudes are.
+/// Checks that `found` has the pattern of `wanted`, and that values differ no more than the rounding errors
+/// of sums of `most` terms, whose magnitudes sum up to `bound`.
 fn check_product(what: &str, found: &Stored, wanted: &Stored, bound: &Stored, most: usize) {
     assert!(found.arrays[0] == wanted.arrays[0], "{what}: offsets");
     assert!(found.arrays[1] == wanted.arrays[1], "{what}: indices");
@@ -78,7 +78,7 @@ fn check_product(what: &str, found: &Stored, wanted: &Stored, bound: &Stored, mo
     }
 }
 
-/// A product into CSR and CSC, with and without value updates, again and again.
+/// Tests a product into CSR and CSC, with and without value updates, several times each.
 pub(super) fn compare_tile<C: Combo>(
     what: &str,
     ops: (Operation, Operation),
@@ -151,7 +151,8 @@ fn every_op_format_and_width_in_complex() {
     }
 }
 
-/// Tiles from empty to full, more of a row than a chunk of the conversion has, and scattered ones.
+/// Tests products with tiles from empty to full, with more tiles in a row than a chunk of the conversion has,
+/// and with scattered ones.
 fn filled<C: Combo>(alpha: (C::Acc, C::Acc), kind: Kind, cols: i64, turn: usize)
 where
     C::A: Bounded,
@@ -197,7 +198,7 @@ fn shapes_at_the_edge() {
     }
 }
 
-/// More tile columns than a set in shared memory has.
+/// Matrix with more tile columns than a set in shared memory has.
 #[test]
 fn wide_matrices() {
     let mut rng = Random::new(23);
@@ -216,7 +217,7 @@ fn wide_matrices() {
     compare_tile::<F64>("wide", (N, N), (&a, &b), (1.0, 1.0), (100, 1));
 }
 
-/// Arrays of the device are those of the host.
+/// Checks that conversion on the device yields the same arrays as on the host.
 fn same_tiles<V: Value + Storage<f64>>(rows: usize, cols: i64, mean: i64, kind: Kind, long: &[usize]) {
     let Some((device, stream)) = device() else { return };
     let _entered = device.enter().unwrap();
@@ -280,7 +281,7 @@ fn tiles_are_those_of_the_host() {
         same_tiles::<f64>(1, 1, 3, kind, &[]);
         same_tiles::<f64>(50, 40, 30, kind, &[]);
         same_tiles::<f64>(333, 5000, 20, kind, &[4000, 5000]);
-        // More tiles in a row than a chunk has, and more columns than a set.
+        // A row has more tiles than a chunk, and the matrix more columns than a set.
         same_tiles::<f64>(70, 100_000, 9, kind, &[30_000, 20_000, 9_000]);
         same_tiles::<f64>(40, 9_000_000, 9, kind, &[2_000]);
     }
@@ -323,7 +324,7 @@ fn what_is_not_stored_multiplies_nothing() {
     let found = parts(&c.download(&cx, &on_c).arrays[2], DataType::R64F);
     assert_eq!((found[0], found[1], found[2], found[4]), (2.0, inf, 3.0, 0.0));
     assert!(found[3].is_nan() && found.len() == 5, "{found:?}");
-    // alpha = 0 reads no values.
+    // With alpha = 0, no values are read.
     executor.numeric(&cx, address(&0.0), &on_c.matrix).unwrap();
     let found = parts(&c.download(&cx, &on_c).arrays[2], DataType::R64F);
     assert!(found.iter().all(|value| value.to_bits() == 0));
@@ -339,7 +340,7 @@ fn new_values_are_taken() {
         [(Format::Csr, Kind::Distinct), (Format::Csc, Kind::Distinct), (Format::Csr, Kind::Any)]
     {
         let stored = |seed: u64| {
-            // The same pattern, for the columns come first.
+            // The pattern is the same, since the columns are drawn first.
             let mut pattern = Random::new(77);
             let like =
                 Stored::random::<f64>(&mut pattern, format, 120, &lengths, kind, IndexBase::Zero, WIDTHS[1]);
@@ -366,7 +367,7 @@ fn new_values_are_taken() {
     }
 }
 
-/// C of 120 rows and columns by rows.
+/// Returns C, of 120 rows and columns, in CSR.
 fn product(executor: &mut dyn SpgemmExecutor, cx: &Context) -> Stored {
     let nnz = executor.symbolic(cx).unwrap();
     let c = Stored::room::<f64>(Format::Csr, (120, 120), nnz, IndexBase::Zero, WIDTHS[0]);

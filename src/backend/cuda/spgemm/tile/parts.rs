@@ -1,5 +1,5 @@
-//! Algorithm `tile` with less memory than all tiles of C take: some rows of tiles at a time. Their
-//! tiles are found in the symbolic phase, to count entries, and again in the numeric one.
+//! Algorithm `tile` with less memory than all tiles of C take: some rows of tiles at a time. The symbolic
+//! phase finds their tiles to count the entries, and the numeric phase finds them again.
 
 use std::ops::Range;
 
@@ -18,10 +18,10 @@ use crate::memory::Context;
 use crate::select::spgemm::tiles::SetShape;
 use crate::types::Address;
 
-/// Bytes of a tile that C may have: its column and row, masks, entries, and their places.
+/// Bytes of a tile that C may have: column and row, masks, number of entries, and places of its rows.
 const TILE_BYTES: usize = 4 + 4 + 2 * SIDE + 4 + 4 * SIDE;
 
-/// Tiles of C in the rows of tiles before each, on the device and on the host.
+/// Number of tiles that C may have before each row of tiles, and in all, on the device and on the host.
 struct Met {
     rows: DeviceBuffer<i64>,
     host: Vec<i64>,
@@ -35,12 +35,13 @@ struct Work {
     masks: DeviceBuffer<u16>,
     counts: DeviceBuffer<u32>,
     places: DeviceBuffer<u32>,
-    /// Entries of the rows of C, which the numeric phase knows already.
+    /// Receives the number of entries of each row of C, which the numeric phase knows already.
     entries: DeviceBuffer<i64>,
 }
 
 impl Work {
-    /// For so many tiles, of so many rows of tiles in all: parts may begin anywhere.
+    /// Allocates memory for `most` tiles. `rows` is the number of all rows of tiles, since a part may have
+    /// any.
     fn new(cx: &Context, most: usize, rows: usize) -> Result<Self> {
         Ok(Work {
             most,
@@ -53,7 +54,8 @@ impl Work {
         })
     }
 
-    /// As large as there is memory for, up to what all need.
+    /// Allocates memory for as many tiles as fit into a `share`-th of the free memory, at least those of the
+    /// longest row of tiles, at most all.
     fn fit(cx: &Context, met: &[i64], share: usize) -> Result<Self> {
         let (rows, all) = (met.len() - 1, met[met.len() - 1] as usize);
         let longest = met.windows(2).map(|row| (row[1] - row[0]) as usize).max().unwrap_or(0);
@@ -77,19 +79,21 @@ impl Work {
 }
 
 impl CudaTile {
+    /// Counts the tiles that C may have. Blocks.
     fn met(&self, cx: &Context) -> Result<Met> {
         let rows = self.count_tiles(cx)?;
         let host = rows.read(0, rows.len())?;
         Ok(Met { rows, host })
     }
 
-    /// The left factor's tiles from a row of tiles on.
+    /// Returns the left factor's tiles from a row of tiles on.
     fn left_from(&self, tile_row: usize) -> TilesView {
         let view = self.left.view();
         TilesView { rows: view.rows.offset(tile_row * size_of::<i64>()), ..view }
     }
 
-    /// Steps 1 and 2 of some rows of tiles, and the entries of their rows of C.
+    /// Runs steps 1 and 2 for some rows of tiles, and writes the number of entries of their rows of C to
+    /// `entries`.
     fn find_part(&self, cx: &Context, met: &Met, part: &Part, work: &Work, entries: Address) -> Result<()> {
         let (left, right) = (self.left_from(part.rows.start), self.right().view());
         let set = SetShape::of(self.right().tile_cols);
@@ -98,10 +102,10 @@ impl CudaTile {
         let many = grid((count as usize).div_ceil(WARPS), "the tiles of C")?;
         let m = self.shape.0 - (part.rows.start * SIDE) as i64;
         let tile_rows = part.rows.len() as u32;
-        // SAFETY: rows of tiles of the left factor are as the kernels read them, from the part's
-        // first on; tiles are numbered from the first of all, so that arrays for those of the part
-        // begin before; they have room for what was counted; the shared memory is what the kernel
-        // says.
+        // SAFETY: rows of tiles of the left factor are as the kernels read them, from the part's first on;
+        // tiles are numbered from the first of all, so the addresses of the part's arrays are moved back
+        // accordingly; the arrays have room for the tiles that were counted; the shared memory is what the
+        // kernel needs.
         unsafe {
             launch!(self.kernels.fill, tile_rows, BLOCK, set.fill, cx.stream;
                 left.rows, left.columns, right.rows, right.columns, self.lanes(), set.bits, rows,
@@ -115,7 +119,7 @@ impl CudaTile {
         }
     }
 
-    /// The symbolic phase. Blocks.
+    /// Runs the symbolic phase part by part. Blocks.
     pub(super) fn find_parts(&self, cx: &Context) -> Result<Product> {
         let met = self.met(cx)?;
         let m = self.shape.0 as usize;
@@ -124,7 +128,7 @@ impl CudaTile {
         for part in Part::cut(&met.host, 1, work.most as i64) {
             self.find_part(cx, &met, &part, &work, row_starts.at(part.rows.start * SIDE))?;
         }
-        // SAFETY: there is a count for each row of C and one more.
+        // SAFETY: `row_starts` has an element for each row of C and one more.
         unsafe { exclusive_scan(cx, row_starts.address(), row_starts.address(), m + 1)? };
         let nnz = row_starts.read(m, 1)?[0];
         let mut product = Product {
@@ -141,7 +145,7 @@ impl CudaTile {
         Ok(product)
     }
 
-    /// Rows of C from some rows of tiles.
+    /// Computes the rows of C of some rows of tiles, as many at a time as there is memory for.
     fn multiply_parts(
         &self,
         cx: &Context,
@@ -160,8 +164,8 @@ impl CudaTile {
                 places: work.places.address(),
                 ..*out
             };
-            // SAFETY: the tiles are what the kernels made of these rows, and where the entries go
-            // has room for those that were counted.
+            // SAFETY: the kernels made the tiles of these rows, and the output arrays have room for the
+            // entries that were counted.
             unsafe {
                 launch!(self.kernels.multiply, many, 32 * WARPS as u32, 0, cx.stream;
                     self.left_from(part.rows.start), self.right().view(), self.by_columns.view(),
@@ -172,7 +176,7 @@ impl CudaTile {
         Ok(())
     }
 
-    /// The numeric phase. Blocks.
+    /// Runs the numeric phase part by part. Blocks.
     pub(super) fn write_parts(
         &self,
         cx: &Context,
@@ -183,7 +187,7 @@ impl CudaTile {
     ) -> Result<()> {
         let base = i64::from(c.base.code());
         let met = self.met(cx)?;
-        // Rows of C that are transposed need as much as their tiles.
+        // Rows of C that are transposed need memory as well as their tiles.
         let work = Work::fit(cx, &met.host, if direct { 1 } else { 3 })?;
         let out = Output {
             row_starts: Address::NULL,

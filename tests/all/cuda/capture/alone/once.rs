@@ -1,4 +1,4 @@
-//! SpMM without a plan, captured and replayed: types of values, widths of indices, orders and ops of B.
+//! Tests of SpMM without a plan, captured and replayed: value types, index widths, orders and ops of B.
 
 use super::*;
 use crate::common::number::{Bf16, F16F32};

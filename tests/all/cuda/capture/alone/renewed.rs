@@ -1,10 +1,10 @@
-//! New values of plans that a graph has captured.
+//! Tests of new values for plans that a graph has captured.
 
 use super::*;
 
-/// New values while a graph reads the arrays: it goes on with them where they are written in place of the old ones, or
-/// come in the array that the plan reads; where other arrays would come they are refused. An Inf in B has `dense` sum
-/// again what the entry meets, from A's stored entries.
+/// New values while a graph reads a plan's arrays: the graph uses them if they overwrite the old ones, or are
+/// in the array that the plan reads; if other arrays would be needed, they are refused. For an Inf in B,
+/// `dense` sums the elements that it reaches again, from A's stored entries.
 #[test]
 #[ignore = "captures need a process of their own"]
 fn new_values_where_a_graph_reads_the_arrays() {
@@ -108,7 +108,8 @@ fn new_values_where_a_graph_reads_the_arrays() {
     }
 }
 
-/// A numeric phase of SpGEMM reads A and B where they are: each by itself may get other values in its array alone.
+/// A numeric phase of SpGEMM reads A and B in place: new values of a factor that is read in place are
+/// accepted only in its present array.
 #[test]
 #[ignore = "captures need a process of their own"]
 fn new_arrays_of_spgemm_where_a_graph_reads_the_old_ones() {
@@ -135,7 +136,8 @@ fn new_arrays_of_spgemm_where_a_graph_reads_the_old_ones() {
         numeric();
         let graph = capture(&lane, &mut numeric);
         let update = |[a, b]: [*const f64; 2]| {
-            // SAFETY: as many values as the matrices have, which outlive the plan; NULL keeps the present ones.
+            // SAFETY: as many values as the matrices have, which outlive the plan; NULL keeps the present
+            // ones.
             check(unsafe { spgemm::tarsiaSpGEMM_updateValues(session.raw(), plan.raw(), a.cast(), b.cast()) })
         };
         let pointers = [0, 1].map(|at| others[at].part(0..others[at].len()).as_ptr());
@@ -161,7 +163,8 @@ fn new_arrays_of_spgemm_where_a_graph_reads_the_old_ones() {
     }
 }
 
-/// Without value updates new values may make new arrays: not while a graph reads those that there are.
+/// Without announced value updates, new values may need new arrays, which is refused while a graph reads the
+/// present ones.
 #[test]
 #[ignore = "captures need a process of their own"]
 fn new_values_do_not_take_arrays_away_from_a_graph() {
@@ -184,7 +187,7 @@ fn new_values_do_not_take_arrays_away_from_a_graph() {
         plan.prepare(session).unwrap();
         let graph = capture(&lane, || plan.run_spmv(session, 1.0, &device_x, 0.0, &mut y).unwrap());
         let updated = plan.update_values(session, &values);
-        // Where the positions are kept, the graph goes on with the same arrays.
+        // If positions are kept, the graph continues with the same arrays.
         if updates {
             updated.unwrap();
         } else {
