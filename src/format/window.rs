@@ -31,14 +31,14 @@
 //! The inverse is `Window::for_each_entry`. The CUDA backend builds the arrays on the device
 //! (src/backend/cuda/spmm/window.rs), bit for bit as [`Window::build`] does.
 
-pub mod survey;
+pub mod statistics;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 
-pub use self::survey::{Counts, Shape};
+pub use self::statistics::{Counts, Shape};
 pub use super::fill_ratio;
 use super::masked_window;
 use super::sell::Origin;
@@ -309,7 +309,7 @@ impl<V: Element, T: Tiles> WindowLayout<V, T> {
         let height = rules.height;
 
         // All windows of this height are counted, for the first block of each.
-        let (at, mut counts) = (survey::place(height), Counts::default());
+        let (at, mut counts) = (statistics::place(height), Counts::default());
         let mut before = Buffer::<u64>::zeroed(allocator, rows.div_ceil(height) + 1)?;
         for (number, rows) in windows(rows, height).enumerate() {
             counts.add(at, gather(pattern, rows, &mut scratch).iter(), T::SHAPE);

@@ -16,7 +16,7 @@ use crate::matrix::tiles::{Contents, TileFactors, TileMatrix, Tiles};
 use crate::matrix::{Array, Lines, SparseMatrix};
 use crate::memory::{Allocator, Context};
 use crate::problem::SpgemmProblem;
-use crate::select::{self, in_place, roofline, Choice, SpgemmSurveyed};
+use crate::select::{self, in_place, roofline, Choice, SpgemmInspection};
 use crate::settings::Settings;
 use crate::types::{Address, Effort, Format, OpKind, Reorder};
 
@@ -24,22 +24,22 @@ use crate::types::{Address, Effort, Format, OpKind, Reorder};
 pub trait SpgemmBackend {
     /// Gathers statistics of the factors as `choice` reads them, for the choice between the algorithms `hash`
     /// and `tile`. Backends that always choose `hash` return `None`. Errors name `A` or `B`. Blocks.
-    fn survey_spgemm(
+    fn inspect_spgemm(
         &self,
         _cx: &Context,
         _problem: &SpgemmProblem,
         _choice: &Choice,
-    ) -> Result<Option<SpgemmSurveyed>> {
+    ) -> Result<Option<SpgemmInspection>> {
         Ok(None)
     }
-    /// Builds the executor for `choice`. `surveyed` is the result of [`Self::survey_spgemm`] for this problem
-    /// and a choice that reads the factors in the same way, if it was called.
+    /// Builds the executor for `choice`. `inspection` is the result of [`Self::inspect_spgemm`] for this
+    /// problem and a choice that reads the factors in the same way, if it was called.
     fn build_spgemm(
         &self,
         cx: &Context,
         problem: &SpgemmProblem,
         choice: &Choice,
-        surveyed: Option<SpgemmSurveyed>,
+        inspection: Option<SpgemmInspection>,
     ) -> Result<Box<dyn SpgemmExecutor>>;
     /// Builds the executor of algorithm `tile` for a problem in which A or B is in tiles.
     fn build_spgemm_of_tiles(
@@ -270,7 +270,7 @@ impl Planned<Spgemm> {
         if !matches!(factors, [None, None]) {
             return Ok((backend.build_spgemm_of_tiles(cx, &self.problem, &choice, factors)?, choice));
         }
-        let build = |choice: &Choice, surveyed| backend.build_spgemm(cx, &self.problem, choice, surveyed);
+        let build = |choice: &Choice, inspection| backend.build_spgemm(cx, &self.problem, choice, inspection);
         let tile = choices.into_iter().find(|choice| choice.algorithm() == Algorithm::Tile);
         let machine = backend.machine();
         let amortized = analysis.amortized(&self.problem.a, self.problem.op_a);
@@ -284,16 +284,16 @@ impl Planned<Spgemm> {
             Err(error) if error.lacks_memory() => Ok(None),
             built => built.map(Some),
         };
-        let mut surveyed = backend.survey_spgemm(cx, &self.problem, &choice)?;
-        let gain = surveyed.as_ref().and_then(|surveyed| surveyed.gain);
+        let mut inspection = backend.inspect_spgemm(cx, &self.problem, &choice)?;
+        let gain = inspection.as_ref().and_then(|inspection| inspection.gain);
         if let Some(gain) = gain.filter(|&gain| amortized.takes_tiles(execute, gain)) {
-            if let Some(executor) = if_it_fits(build(&tile, surveyed.take()))? {
+            if let Some(executor) = if_it_fits(build(&tile, inspection.take()))? {
                 tile.reason.push_str(&format!("; hash is predicted to take {gain:.1} times as long"));
                 return Ok((executor, tile));
             }
             return Ok((build(&choice, None)?, choice));
         }
-        let mut executor = build(&choice, surveyed)?;
+        let mut executor = build(&choice, inspection)?;
         let execute = roofline::products_seconds(machine, executor.products());
         // The gain is unknown here, so the most optimistic one is assumed.
         let may_gain = gain.is_none() && amortized.takes_tiles(execute, f64::INFINITY);

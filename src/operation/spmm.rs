@@ -13,7 +13,7 @@ use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::reorder::KeptOrder;
-use crate::select::{self, in_place, Choice, SpmmSurveyed};
+use crate::select::{self, in_place, Choice, SpmmInspection};
 use crate::settings::Settings;
 use crate::types::{Address, DataType, Effort, OpKind, Order, Reorder, ScalarsAt};
 
@@ -30,22 +30,22 @@ pub trait SpmmBackend {
     /// place are converted for it. Returns `None` on the CPU backends, where the shape alone decides. If
     /// `among` is not empty, the choice is among these algorithms, and rows may be clustered if windows of
     /// clustered rows are likely to pay off; if it is empty, rows are not clustered.
-    fn survey_spmm(
+    fn inspect_spmm(
         &self,
         _cx: &Context,
         _problem: &SpmmProblem,
         _among: &[Algorithm],
-    ) -> Result<Option<SpmmSurveyed>> {
+    ) -> Result<Option<SpmmInspection>> {
         Ok(None)
     }
-    /// Builds the executor for `choice`. `surveyed` is the result of [`Self::survey_spmm`] for this problem,
-    /// if it was called.
+    /// Builds the executor for `choice`. `inspection` is the result of [`Self::inspect_spmm`] for this
+    /// problem, if it was called.
     fn build_spmm(
         &self,
         cx: &Context,
         problem: &SpmmProblem,
         choice: &Choice,
-        surveyed: Option<&SpmmSurveyed>,
+        inspection: Option<&SpmmInspection>,
     ) -> Result<Box<dyn SpmmExecutor>>;
     /// Returns the bytes of workspace that [`Self::spmm_once`] needs for this problem with nHint columns;
     /// `None` if the backend cannot multiply it without analysis.
@@ -268,12 +268,12 @@ impl Planned<Spmm> {
         let clusters =
             settings.reorder == Reorder::Auto && amortized.may_cluster(least, select::spmm::CLUSTERS[0]);
         let among = if clusters { &all[..] } else { &[] };
-        let surveyed = if decides { backend.survey_spmm(cx, problem, among)? } else { None };
+        let inspection = if decides { backend.inspect_spmm(cx, problem, among)? } else { None };
         let priced = Settings { deterministic: self.by_own_kernels(settings), ..*settings };
-        let choices = select::spmm(problem, &rows, &priced, machine, surveyed.as_ref())?;
+        let choices = select::spmm(problem, &rows, &priced, machine, inspection.as_ref())?;
         let (m, _, _) = problem.a.shape_of(problem.op);
         let build =
-            |choice: &Choice| backend.build_spmm(cx, &self.problem_of(choice), choice, surveyed.as_ref());
+            |choice: &Choice| backend.build_spmm(cx, &self.problem_of(choice), choice, inspection.as_ref());
         analysis.pick(&amortized, (choices, TIMED, m), build, |executor| {
             backend.time_spmm(cx, problem, &**executor)
         })

@@ -10,7 +10,7 @@ use crate::matrix::DenseVector;
 use crate::memory::Context;
 use crate::problem::SpmvProblem;
 use crate::reorder::KeptOrder;
-use crate::select::{self, in_place, Choice, Surveyed};
+use crate::select::{self, in_place, Choice, SpmvInspection};
 use crate::types::{Address, DataType, Effort, OpKind, Reorder, ScalarsAt};
 
 /// Maximum number of layouts that effort TUNED times.
@@ -22,17 +22,17 @@ pub trait SpmvBackend {
     /// place, so that no conversion is needed. Returns `None` if the shape alone decides: always on the CPU
     /// backends, whose machine model has no rates for pattern statistics. The pattern is validated; errors
     /// name `A`. Blocks.
-    fn survey_spmv(&self, _cx: &Context, _problem: &SpmvProblem) -> Result<Option<Surveyed>> {
+    fn inspect_spmv(&self, _cx: &Context, _problem: &SpmvProblem) -> Result<Option<SpmvInspection>> {
         Ok(None)
     }
-    /// Builds the executor for `choice`. `surveyed` is the result of [`Self::survey_spmv`] for this problem,
-    /// if it was called.
+    /// Builds the executor for `choice`. `inspection` is the result of [`Self::inspect_spmv`] for this
+    /// problem, if it was called.
     fn build_spmv(
         &self,
         cx: &Context,
         problem: &SpmvProblem,
         choice: &Choice,
-        surveyed: Option<&Surveyed>,
+        inspection: Option<&SpmvInspection>,
     ) -> Result<Box<dyn SpmvExecutor>>;
     /// Computes y = alpha · op(A) · x + beta · y without analysis, for a matrix that is read in place. Like a
     /// plan's execute it only launches kernels, and it uses a workspace of [`Backend::once_workspace_bytes`].
@@ -149,13 +149,14 @@ impl Operation for Spmv {
         }
         let least = select::seconds_by_shape(&problem.a, problem.op, 1, problem.types, machine);
         let decides = rows.len() > 1 && settings.effort != Effort::Quick && amortized.may_look_spmv(least);
-        let surveyed = if decides { backend.survey_spmv(cx, problem)? } else { None };
-        let survey = surveyed.as_ref().map(|surveyed| &surveyed.survey);
+        let inspection = if decides { backend.inspect_spmv(cx, problem)? } else { None };
+        let statistics = inspection.as_ref().map(|inspection| &inspection.statistics);
         let times = (settings.effort, settings.expected_executes);
-        let choices = select::spmv_times(problem, &rows, times, machine, survey)?;
+        let choices = select::spmv_times(problem, &rows, times, machine, statistics)?;
         let (m, _, _) = problem.a.shape_of(problem.op);
-        let build =
-            |choice: &Choice| backend.build_spmv(cx, &planned.problem_of(choice), choice, surveyed.as_ref());
+        let build = |choice: &Choice| {
+            backend.build_spmv(cx, &planned.problem_of(choice), choice, inspection.as_ref())
+        };
         analysis.pick(&amortized, (choices, TIMED, m), build, |executor| {
             backend.time_spmv(cx, problem, &**executor)
         })

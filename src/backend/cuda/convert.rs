@@ -11,8 +11,8 @@
 //! Keys have as many bits as rows and columns need. BSR is sorted by blocks and then expanded.
 
 pub mod device_wide;
+pub mod statistics;
 pub mod stream;
-pub mod survey;
 #[cfg(test)]
 pub(super) mod testing;
 #[cfg(test)]

@@ -84,16 +84,16 @@ use crate::select::spgemm::dense::Wanted;
 use crate::select::spgemm::rows::{count_part, is_short, part, slices};
 use crate::select::spgemm::windows::{count_window, LARGE_BLOCK, SMALL_BLOCK};
 use crate::select::spgemm::Facts;
-use crate::select::{Choice, SpgemmSurveyed};
+use crate::select::{Choice, SpgemmInspection};
 use crate::types::{Address, Format, LayoutKind};
 
 impl SpgemmBackend for Cuda {
-    fn survey_spgemm(
+    fn inspect_spgemm(
         &self,
         cx: &Context,
         problem: &SpgemmProblem,
         choice: &Choice,
-    ) -> Result<Option<SpgemmSurveyed>> {
+    ) -> Result<Option<SpgemmInspection>> {
         let _entered = self.device.enter()?;
         self.require_on_device(&problem.a, "A")?;
         self.require_on_device(&problem.b, "B")?;
@@ -105,14 +105,14 @@ impl SpgemmBackend for Cuda {
         cx: &Context,
         problem: &SpgemmProblem,
         choice: &Choice,
-        surveyed: Option<SpgemmSurveyed>,
+        inspection: Option<SpgemmInspection>,
     ) -> Result<Box<dyn SpgemmExecutor>> {
         let _entered = self.device.enter()?;
-        if surveyed.is_none() {
+        if inspection.is_none() {
             self.require_on_device(&problem.a, "A")?;
             self.require_on_device(&problem.b, "B")?;
         }
-        let factors = surveyed.and_then(|surveyed| surveyed.seen.downcast().ok());
+        let factors = inspection.and_then(|inspection| inspection.seen.downcast().ok());
         build(cx, &self.device, problem, choice, factors.map(|factors| *factors))
     }
 

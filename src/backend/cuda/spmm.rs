@@ -51,7 +51,7 @@ use crate::select::spmm::copies::{row_aligns, row_needs_rows, LINE};
 use crate::select::spmm::reach::Reach;
 use crate::select::spmm::row::{self, groups, Plan, RowsOfB, Step};
 use crate::select::spmm::tiles;
-use crate::select::{self, Choice, Method, Source, SpmmSurveyed};
+use crate::select::{self, Choice, Method, Source, SpmmInspection};
 use crate::support::Types;
 use crate::types::{Address, DataType, IndexType, Operation, Order, Reorder, ScalarsAt};
 
@@ -92,15 +92,15 @@ fn pack_kernel(device: &Device, value_type: DataType) -> Result<Kernel> {
 }
 
 impl SpmmBackend for Cuda {
-    fn survey_spmm(
+    fn inspect_spmm(
         &self,
         cx: &Context,
         problem: &SpmmProblem,
         among: &[Algorithm],
-    ) -> Result<Option<SpmmSurveyed>> {
+    ) -> Result<Option<SpmmInspection>> {
         let _entered = self.device.enter()?;
         self.require_on_device(&problem.a, "A")?;
-        survey(cx, &self.device, problem, among).map(Some)
+        inspect(cx, &self.device, problem, among).map(Some)
     }
 
     fn build_spmm(
@@ -108,11 +108,11 @@ impl SpmmBackend for Cuda {
         cx: &Context,
         problem: &SpmmProblem,
         choice: &Choice,
-        surveyed: Option<&SpmmSurveyed>,
+        inspection: Option<&SpmmInspection>,
     ) -> Result<Box<dyn SpmmExecutor>> {
         let _entered = self.device.enter()?;
         self.require_on_device(&problem.a, "A")?;
-        build(cx, &self.device, problem, choice, surveyed)
+        build(cx, &self.device, problem, choice, inspection)
     }
 
     fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
@@ -142,16 +142,16 @@ impl SpmmBackend for Cuda {
 }
 
 /// Computes the statistics of the pattern that the choice of an algorithm uses. Blocks.
-fn survey(
+fn inspect(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpmmProblem,
     among: &[Algorithm],
-) -> Result<SpmmSurveyed> {
+) -> Result<SpmmInspection> {
     let seen = Seen::new(device);
     let analysis = Analysis { cx, device, problem, seen: &seen };
-    let (survey, clustered) = (analysis.survey()?, analysis.clustered_survey(among)?);
-    Ok(SpmmSurveyed { survey, clustered, seen: Box::new(seen) })
+    let (statistics, clustered) = (analysis.statistics()?, analysis.clustered_statistics(among)?);
+    Ok(SpmmInspection { statistics, clustered, seen: Box::new(seen) })
 }
 
 /// Builds the executor of the chosen method. The context must be current.
@@ -160,10 +160,10 @@ pub(super) fn build(
     device: &Arc<Device>,
     problem: &SpmmProblem,
     choice: &Choice,
-    surveyed: Option<&SpmmSurveyed>,
+    inspection: Option<&SpmmInspection>,
 ) -> Result<Box<dyn SpmmExecutor>> {
     let unseen = Seen::new(device);
-    let seen = surveyed.and_then(|surveyed| surveyed.seen.downcast_ref()).unwrap_or(&unseen);
+    let seen = inspection.and_then(|inspection| inspection.seen.downcast_ref()).unwrap_or(&unseen);
     let analysis = Analysis { cx, device, problem, seen };
     Ok(match &choice.method {
         Method::Window(clusters) => {

@@ -31,7 +31,7 @@ use crate::memory::{self, Context};
 use crate::operation::SpmmBackend;
 use crate::problem::SpmmProblem;
 use crate::reorder::KeptOrder;
-use crate::select::{Choice, Method, SpmmSurveyed};
+use crate::select::{Choice, Method, SpmmInspection};
 use crate::support::{self, Combo, ComboVisitor, Types};
 use crate::types::{
     Accumulator, Address, ComputeType, Element, Operation, Order, Reorder, ScalarsAt, Storage,
@@ -43,7 +43,7 @@ impl SpmmBackend for Host {
         cx: &Context,
         problem: &SpmmProblem,
         choice: &Choice,
-        _surveyed: Option<&SpmmSurveyed>,
+        _inspection: Option<&SpmmInspection>,
     ) -> Result<Box<dyn SpmmExecutor>> {
         build(cx, problem, choice)
     }

@@ -26,7 +26,7 @@ use crate::memory::{self, Context};
 use crate::operation::SpmvBackend;
 use crate::problem::SpmvProblem;
 use crate::reorder::KeptOrder;
-use crate::select::{Choice, Method, Surveyed};
+use crate::select::{Choice, Method, SpmvInspection};
 use crate::support::{self, Combo, ComboVisitor};
 use crate::types::{Accumulator, Address, Index, Reorder, ScalarsAt, Storage};
 
@@ -36,7 +36,7 @@ impl SpmvBackend for Host {
         cx: &Context,
         problem: &SpmvProblem,
         choice: &Choice,
-        _surveyed: Option<&Surveyed>,
+        _inspection: Option<&SpmvInspection>,
     ) -> Result<Box<dyn SpmvExecutor>> {
         build(cx, problem, choice)
     }

@@ -176,7 +176,7 @@ fn a_sample_of_a_large_matrix_is_counted() {
     let pattern = matrix.pattern();
     let mut scratch = vec![[0; 2]; 64 * 40];
     let counts = Counts::of(&pattern, rows, SHAPE, &mut scratch);
-    assert_eq!(survey::samples(rows, matrix.values.len()), (20_000, Some(11)));
+    assert_eq!(statistics::samples(rows, matrix.values.len()), (20_000, Some(11)));
     assert!((64 * 2048..64 * 2048 + 64 * 39 * 64).contains(&counts.looked));
     assert_eq!(counts.all_columns(8), matrix.values.len() as f64 / counts.reuse(8));
     let (blocks, tiles) = counts.all_blocks(16, SHAPE);
@@ -190,11 +190,11 @@ fn a_sample_of_a_large_matrix_is_counted() {
 #[test]
 fn a_window_of_each_part_is_looked_at() {
     for (rows, nnz) in [(64 * 2048, 1), (64 * 2049, 1), (64 * 3000 - 5, 64 * 3000), (100_000, 1 << 28)] {
-        let (windows, log2) = survey::samples(rows, nnz);
+        let (windows, log2) = statistics::samples(rows, nnz);
         assert_eq!(windows, rows.div_ceil(64));
         let count = log2.map_or(windows, |log2| 1 << log2);
         assert!(count <= windows && (128.min(windows)..=2048).contains(&count));
-        let found: Vec<_> = (0..count).map(|k| survey::window_of(k, log2, windows)).collect();
+        let found: Vec<_> = (0..count).map(|k| statistics::window_of(k, log2, windows)).collect();
         assert!(found.is_sorted_by(|a, b| a < b) && found[count - 1] < windows);
     }
 }

@@ -232,24 +232,24 @@ fn fit() {
 #[test]
 #[ignore = "reads tables of two devices"]
 fn of_a_second_device() {
-    use super::tests::{surveys, ALGORITHMS};
+    use super::tests::{corpus_statistics, ALGORITHMS};
     use crate::select::counted::CountedProblem;
     use crate::select::device::fit::{compare, types, Product};
     use crate::types::BackendKind;
-    let surveys = surveys();
+    let corpus_statistics = corpus_statistics();
     let known = |product: &Product| {
         let types = types(&product.0)?;
-        Some((types, surveys.get(&product.1[..])?[usize::from(types.a.size() > 2)]))
+        Some((types, corpus_statistics.get(&product.1[..])?[usize::from(types.a.size() > 2)]))
     };
     let seconds = |machine: &Machine, product: &Product, name: &str| {
-        let (types, survey) = known(product)?;
+        let (types, statistics) = known(product)?;
         let algorithm = *ALGORITHMS.iter().find(|algorithm| algorithm.name() == name)?;
-        Some(estimate(machine.spmm_rates()?, &survey, algorithm, types, product.2).seconds)
+        Some(estimate(machine.spmm_rates()?, &statistics, algorithm, types, product.2).seconds)
     };
     compare("spmm", seconds, |machine, product| {
-        let (types, survey) = known(product)?;
-        let (rows, nnz) = (survey.counts.rows, survey.counts.nnz);
-        let problem = CountedProblem { rows, cols: survey.cols, nnz, types, backend: BackendKind::Cuda };
-        problem.spmm_on(machine, &survey, product.2).ok()
+        let (types, statistics) = known(product)?;
+        let (rows, nnz) = (statistics.counts.rows, statistics.counts.nnz);
+        let problem = CountedProblem { rows, cols: statistics.cols, nnz, types, backend: BackendKind::Cuda };
+        problem.spmm_on(machine, &statistics, product.2).ok()
     });
 }

@@ -7,7 +7,7 @@ use matrices::owned::OwnedCsr;
 use serde::Serialize;
 use tarsia::facade::{
     run_in_pool, BackendKind, Choice, ComputeType, CountedProblem, DataType, Element as _, Operation,
-    SpmmSurvey, Survey,
+    SpmmStatistics, SpmvStatistics,
 };
 
 use super::choices::Number;
@@ -56,8 +56,8 @@ fn in_type<V: Sync>(
 ) -> Result<Vec<Explanation>> {
     let pattern = layouts::pattern(a);
     let asked = Asked {
-        survey: run_in_pool(|| Survey::of(&pattern, value_type.size())),
-        windows: run_in_pool(|| SpmmSurvey::of(&pattern, value_type)),
+        statistics: run_in_pool(|| SpmvStatistics::of(&pattern, value_type.size())),
+        windows: run_in_pool(|| SpmmStatistics::of(&pattern, value_type)),
         problem: |backend| layouts::counted(a, backend, (value_type, compute)),
         precision,
     };
@@ -73,8 +73,8 @@ fn in_type<V: Sync>(
 
 /// Statistics and settings that do not depend on the machine.
 struct Asked<P> {
-    survey: Survey,
-    windows: SpmmSurvey,
+    statistics: SpmvStatistics,
+    windows: SpmmStatistics,
     problem: P,
     precision: &'static str,
 }
@@ -104,17 +104,17 @@ impl<P: Fn(BackendKind) -> CountedProblem> Asked<P> {
     }
 
     fn spmv(&self, name: &'static str, backend: BackendKind) -> Result<Explanation> {
-        let choices = (self.problem)(backend).spmv(&self.survey)?;
-        let survey = &self.survey;
+        let choices = (self.problem)(backend).spmv(&self.statistics)?;
+        let statistics = &self.statistics;
         let features = features(&[
-            ("entries of a row, mean", survey.mean()),
-            ("entries of the longest row", survey.longest() as f64),
-            ("empty rows", survey.empty_rows() as f64),
-            ("share of runs with 16-bit columns", survey.narrow()),
-            ("sectors of x for 32 entries along a row", survey.sectors_along()),
-            ("sectors of x for 32 rows", survey.sectors_across()),
-            ("entries of a block of 8 x 4", survey.entries_of_block()),
-            ("entries of a block of 4 x 4", survey.entries_of_half_block()),
+            ("entries of a row, mean", statistics.mean()),
+            ("entries of the longest row", statistics.longest() as f64),
+            ("empty rows", statistics.empty_rows() as f64),
+            ("share of runs with 16-bit columns", statistics.narrow()),
+            ("sectors of x for 32 entries along a row", statistics.sectors_along()),
+            ("sectors of x for 32 rows", statistics.sectors_across()),
+            ("entries of a block of 8 x 4", statistics.entries_of_block()),
+            ("entries of a block of 4 x 4", statistics.entries_of_half_block()),
         ]);
         Ok(self.explanation("SpMV".into(), name, features, &choices))
     }

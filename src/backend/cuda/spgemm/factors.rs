@@ -14,7 +14,7 @@ use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
 use crate::problem::SpgemmProblem;
 use crate::select::spgemm::{Counts, Lengths};
-use crate::select::{grids, Choice, Source, SpgemmSurveyed};
+use crate::select::{grids, Choice, Source, SpgemmInspection};
 use crate::types::{Address, Operation};
 
 /// A factor.
@@ -98,7 +98,7 @@ fn same_pattern(a: &SparseMatrix, b: &SparseMatrix) -> bool {
     }
 }
 
-/// Words of the page, as kernels/spgemm/survey.cu numbers them.
+/// Words of the page, as kernels/spgemm/statistics.cu numbers them.
 mod word {
     pub const RIGHT_TILES: usize = 0;
     pub const TILES: usize = 1;
@@ -128,8 +128,8 @@ impl Factors {
     pub fn count(&self, cx: &Context, device: &Arc<Device>, transposed: bool) -> Result<Counts> {
         let (left, right) = self.sides(transposed);
         let [left, right] = [left.operand.rows(), right.operand.rows()];
-        let kernel = |name: &str| device.modules().kernel("spgemm/survey", name);
-        let (tiles, pairs) = (kernel("spgemm_survey_tiles")?, kernel("spgemm_survey_pairs")?);
+        let kernel = |name: &str| device.modules().kernel("spgemm/statistics", name);
+        let (tiles, pairs) = (kernel("spgemm_tile_statistics")?, kernel("spgemm_pair_statistics")?);
         let tile_rows = |rows: &Rows| (rows.rows as usize).div_ceil(SIDE).max(1);
         let multiprocessors = device.properties().multiprocessors;
         let grid = |rows: &Rows| grids::blocks(tile_rows(rows) as u64, 1, multiprocessors);
@@ -178,7 +178,7 @@ pub fn survey(
     device: &Arc<Device>,
     problem: &SpgemmProblem,
     choice: &Choice,
-) -> Result<SpgemmSurveyed> {
+) -> Result<SpgemmInspection> {
     let factors = Factors::new(cx, device, problem, choice)?;
     let transposed = choice.method.is_transposed();
     let lengths = factors.lengths(transposed);
@@ -189,5 +189,5 @@ pub fn survey(
     } else {
         None
     };
-    Ok(SpgemmSurveyed { gain, seen: Box::new(factors) })
+    Ok(SpgemmInspection { gain, seen: Box::new(factors) })
 }

@@ -18,7 +18,7 @@ use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::reorder::jaccard::When;
 use crate::select::spmm::window::CLUSTER;
-use crate::select::spmm::{clusters_gain, clusters_may_pay, Survey};
+use crate::select::spmm::{clusters_gain, clusters_may_pay, SpmmStatistics};
 use crate::select::{self, Clusters, RowOrder, Source};
 use crate::types::Reorder;
 
@@ -167,8 +167,9 @@ impl Analysis<'_> {
         if let Some((_, counts)) = self.seen.counts.get().filter(|(of, _)| *of == shape) {
             return Ok(counts);
         }
-        let counts = self
-            .with_rows(|operand, _| window::number::survey(self.cx, self.device, &operand.rows(), shape))?;
+        let counts = self.with_rows(|operand, _| {
+            window::number::count_windows(self.cx, self.device, &operand.rows(), shape)
+        })?;
         self.seen.counts.set(Some((shape, counts)));
         Ok(counts)
     }
@@ -205,8 +206,10 @@ impl Analysis<'_> {
             Clusters::No => Ok(false),
             Clusters::Yes | Clusters::Kept(_) => Ok(self.clusters()?.is_some()),
             Clusters::IfFaster => {
-                let Some(clustered) = self.clustered_survey(&[Algorithm::Window])? else { return Ok(false) };
-                Ok(clusters_gain(self.device.machine(), self.problem, &clustered, &self.survey()?))
+                let Some(clustered) = self.clustered_statistics(&[Algorithm::Window])? else {
+                    return Ok(false);
+                };
+                Ok(clusters_gain(self.device.machine(), self.problem, &clustered, &self.statistics()?))
             }
         }
     }
@@ -237,33 +240,33 @@ impl Analysis<'_> {
         if let Some((_, counts)) = counts.get().filter(|(of, _)| *of == shape) {
             return Ok(counts);
         }
-        let all = window::number::survey(self.cx, self.device, &operand.rows(), shape)?;
+        let all = window::number::count_windows(self.cx, self.device, &operand.rows(), shape)?;
         counts.set(Some((shape, all)));
         Ok(all)
     }
 
     /// Returns the pattern statistics, with rows clustered, for the choice among these algorithms; `None`
     /// where clusters are not worth their time. Blocks.
-    pub(super) fn clustered_survey(&self, among: &[Algorithm]) -> Result<Option<Survey>> {
+    pub(super) fn clustered_statistics(&self, among: &[Algorithm]) -> Result<Option<SpmmStatistics>> {
         let SpmmProblem { types, n_hint, .. } = *self.problem;
-        let survey = self.survey()?;
+        let statistics = self.statistics()?;
         let Some(rates) = self.device.machine().spmm_rates() else { return Ok(None) };
-        if self.seen.clusters.get().is_none() && !clusters_may_pay(rates, &survey, types, n_hint, among) {
+        if self.seen.clusters.get().is_none() && !clusters_may_pay(rates, &statistics, types, n_hint, among) {
             return Ok(None);
         }
         if self.clusters()?.is_none() {
             return Ok(None);
         }
         let counts = self.window_counts(true, crate::select::spmm::shape(types.a))?;
-        Ok(Some(Survey { counts, ..survey }))
+        Ok(Some(SpmmStatistics { counts, ..statistics }))
     }
 
     /// Returns the pattern statistics for the choice of an algorithm.
-    pub(super) fn survey(&self) -> Result<Survey> {
+    pub(super) fn statistics(&self) -> Result<SpmmStatistics> {
         let counts = self.counts(crate::select::spmm::shape(self.problem.types.a))?;
         let rows = self.seen.rows.borrow();
         let Looked { operand, stats, .. } = rows.as_ref().expect("rows were looked at");
         let (cols, longest) = (operand.rows().cols as usize, stats.max as usize);
-        Ok(Survey { cols, longest, counts })
+        Ok(SpmmStatistics { cols, longest, counts })
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::sell;
 use crate::backend::cuda::check::{self, Findings};
-use crate::backend::cuda::convert::{survey, values};
+use crate::backend::cuda::convert::{statistics, values};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{DeviceBuffer, Readback};
@@ -20,8 +20,8 @@ use crate::matrix::SparseArrays;
 use crate::memory::Context;
 use crate::problem::SpmvProblem;
 use crate::select::spmv::sell::{looked_rows_log2, may_share};
-use crate::select::spmv::survey::{Survey, SHARED, WORDS};
-use crate::select::{self, grids, Source, Surveyed};
+use crate::select::spmv::statistics::{SpmvStatistics, SHARED, WORDS};
+use crate::select::{self, grids, Source, SpmvInspection};
 use crate::types::{Address, IndexType};
 
 kernel_kinds! { "analysis/shared" {
@@ -153,7 +153,11 @@ impl Seen {
 }
 
 /// Inspects a matrix whose rows of op(A) are in place, and validates its pattern. Blocks.
-pub(super) fn look(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<(Looked, Survey)> {
+pub(super) fn look(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpmvProblem,
+) -> Result<(Looked, SpmvStatistics)> {
     let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &problem.a.arrays else {
         unreachable!("rows are in place in compressed arrays only")
     };
@@ -161,16 +165,16 @@ pub(super) fn look(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) ->
     let mut words = Readback::take(cx, device)?;
     check::enqueue(cx, device, &problem.a, problem.op, &words, CHECK)?;
     let x_bytes = problem.types.x.size();
-    survey::enqueue(cx, device, &rows, x_bytes, words.at(0))?;
+    statistics::enqueue(cx, device, &rows, x_bytes, words.at(0))?;
     let same = enqueue(cx, device, problem, &rows, &words)?;
     words.fetch(cx, FETCHED)?;
     let words = words.wait(cx)?;
     let findings = check::findings(cx, &problem.a, problem.op, "A", &words[CHECK..][..check::WORDS])?;
     let sizes = (rows.rows as u64, rows.cols as u64, rows.nnz as u64);
-    let survey = Survey::new(sizes, x_bytes, words[..WORDS].to_vec());
-    let adjacent = survey.is_adjacent();
+    let statistics = SpmvStatistics::new(sizes, x_bytes, words[..WORDS].to_vec());
+    let adjacent = statistics.is_adjacent();
     let seen = Seen { adjacent, ..Seen::new(problem, rows.nnz, same, words) };
-    Ok((Looked { device: Arc::clone(device), findings, seen }, survey))
+    Ok((Looked { device: Arc::clone(device), findings, seen }, statistics))
 }
 
 /// Inspects a matrix if its rows of op(A) are in place; otherwise returns `None`.
@@ -182,9 +186,9 @@ pub(super) fn in_place(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem
 }
 
 /// Inspects a matrix whose rows of op(A) are in place, for the choice of an algorithm.
-pub(crate) fn survey(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<Surveyed> {
-    let (looked, survey) = look(cx, device, problem)?;
-    Ok(Surveyed { survey, seen: Box::new(looked) })
+pub(crate) fn inspect(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<SpmvInspection> {
+    let (looked, statistics) = look(cx, device, problem)?;
+    Ok(SpmvInspection { statistics, seen: Box::new(looked) })
 }
 
 /// Takes the operand of a problem from the source that depends on the pattern's properties; blocks if the

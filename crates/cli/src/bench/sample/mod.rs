@@ -26,7 +26,7 @@ use flate2::write::GzEncoder;
 use flate2::Compression;
 use matrices::gallery;
 use rayon::ThreadPoolBuilder;
-use tarsia::facade::{Algorithm, BackendKind, FeatureSet, SpmmSurvey};
+use tarsia::facade::{Algorithm, BackendKind, FeatureSet, SpmmStatistics};
 
 use self::again::Products;
 use self::draw::Draw;
@@ -339,10 +339,10 @@ fn head(out: &mut Out, args: &Args, session: &Session) -> Result<()> {
     out.line(&format!(
         "# seed {seed} · groups {groups} · repeat {repeat} · features {} · numbers {}",
         FeatureSet::VERSION,
-        SpmmSurvey::VERSION
+        SpmmStatistics::VERSION
     ))?;
     let names: [(&str, &[&str]); 3] =
-        [("matrix", &FeatureSet::NAMES), ("spmm", &SpmmSurvey::NAMES), ("spgemm", &facts::SPGEMM)];
+        [("matrix", &FeatureSet::NAMES), ("spmm", &SpmmStatistics::NAMES), ("spgemm", &facts::SPGEMM)];
     for (op, names) in names {
         out.line(&format!("# names {op} {}", names.join(" ")))?;
     }

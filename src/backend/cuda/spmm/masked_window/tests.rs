@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 
-use super::super::window::number::survey;
+use super::super::window::number::count_windows;
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::format::masked_window::tests::all_rules;
@@ -151,7 +151,7 @@ fn the_device_counts_what_the_cpu_counts() {
     for cols in [997, 40] {
         let matrix = sample(0, 1000, cols);
         let uploaded = Uploaded::new(&cx, &matrix, WIDTHS[0], |v| v);
-        let found = survey(&cx, &device, &uploaded.rows, SHAPE).unwrap();
+        let found = count_windows(&cx, &device, &uploaded.rows, SHAPE).unwrap();
         crate::format::masked_window::tests::build(&matrix, |counts| {
             assert_eq!(*counts, found);
             crate::select::spmm::masked_window::rules_on_host(counts)

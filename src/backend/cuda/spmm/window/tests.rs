@@ -4,7 +4,7 @@
 use bytemuck::Pod;
 use half::f16;
 
-use super::number::survey;
+use super::number::count_windows;
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::backend::cuda::memory::DeviceBuffer;
@@ -194,7 +194,7 @@ fn the_device_counts_what_the_cpu_counts() {
     let large = Rows64::new(0, 300_000, &lengths, |row, entry| (row + entry * entry) % 300_000);
     for matrix in [sample(0, 1000, 997), sample(1, 1000, 40), sample(0, 3000, 1 << 30), large] {
         let uploaded = Uploaded::new(&cx, &matrix, WIDTHS[1]);
-        let found = survey(&cx, &device, &uploaded.rows, SHAPE).unwrap();
+        let found = count_windows(&cx, &device, &uploaded.rows, SHAPE).unwrap();
         crate::format::window::tests::build(&matrix, |counts| {
             assert_eq!(*counts, found);
             select::spmm::window::rules_on_host(counts)

@@ -68,9 +68,9 @@ fn one_wait<V>(device: &Arc<Device>, cx: &Context, name: &str, a: &OwnedCsr<V>) 
     let stored = Stored::new(cx, a, thirds);
     let SparseArrays::Csr(m) = &stored.problem.a.arrays else { unreachable!() };
     let rows = Rows::of(m);
-    let (looked, survey) = look(cx, device, &stored.problem).unwrap();
-    let expected = Survey::of(&pattern(a), 8);
-    assert_eq!(survey, expected, "{name}");
+    let (looked, statistics) = look(cx, device, &stored.problem).unwrap();
+    let expected = SpmvStatistics::of(&pattern(a), 8);
+    assert_eq!(statistics, expected, "{name}");
     assert_eq!(looked.seen.adjacent, expected.is_adjacent(), "{name}");
     assert_eq!(looked.seen.shared.map(|entries| entries as u64), expected.shared(), "{name}");
     assert_eq!(looked.seen.form, Form::Full, "{name}");
@@ -119,7 +119,7 @@ fn an_error_leaves_nothing_behind() {
     let mut stored = Stored::new(&cx, &a, thirds);
     let before = cx.allocator.live_bytes();
     let problem = stored.problem;
-    let text = |result: Result<(Looked, Survey)>| match result {
+    let text = |result: Result<(Looked, SpmvStatistics)>| match result {
         Ok(_) => panic!("it is wrong"),
         Err(error) => (error.status, error.to_string()),
     };
@@ -195,18 +195,19 @@ fn phases() {
             check::inspect(&cx, &device, &problem.a, problem.op, "A").unwrap();
             lap(0, &mut times);
             let start = Instant::now();
-            let surveyed = survey(&cx, &device, &problem).unwrap();
+            let inspection = inspect(&cx, &device, &problem).unwrap();
             lap(1, &mut times);
             let machine = &crate::select::roofline::Machine::H100;
             let choices =
-                select::spmv(&problem, &rows, Effort::Default, machine, Some(&surveyed.survey)).unwrap();
+                select::spmv(&problem, &rows, Effort::Default, machine, Some(&inspection.statistics))
+                    .unwrap();
             chosen = choices[0].algorithm();
             lap(2, &mut times);
             let plan: Box<dyn SpmvExecutor> =
-                crate::backend::cuda::spmv::build(&cx, &device, &problem, &choices[0], Some(&surveyed))
+                crate::backend::cuda::spmv::build(&cx, &device, &problem, &choices[0], Some(&inspection))
                     .unwrap();
             lap(3, &mut times);
-            drop(surveyed);
+            drop(inspection);
             lap(4, &mut times);
             if round >= 5 {
                 times[5].push(start.elapsed().as_secs_f64() * 1e6);

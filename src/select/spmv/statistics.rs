@@ -6,10 +6,10 @@
 //! Cost: reading the offsets twice, some kilobytes a run, the last columns of rows as long as the one before,
 //! and all columns of those that end alike.
 //!
-//! [`Survey::of`] counts on the CPU. The CUDA backend counts on the device (kernels/analysis/survey.cu and
-//! shared.cu) and gets exactly the same numbers. Statistics are counted before the pattern is validated, so
-//! that neither trusts it: rows are clipped to the array's length, and columns are compared but never used as
-//! indices.
+//! [`SpmvStatistics::of`] counts on the CPU. The CUDA backend counts on the device
+//! (kernels/analysis/statistics.cu and shared.cu) and gets exactly the same numbers. Statistics are counted
+//! before the pattern is validated, so that neither trusts it: rows are clipped to the array's length, and
+//! columns are compared but never used as indices.
 
 use std::ops::Range;
 
@@ -38,7 +38,7 @@ const BLOCK_LOG2: u32 = 2;
 /// Number of columns that 16 bits can tell apart.
 const NARROW: i64 = 1 << 16;
 
-/// Indices of the counts after the histogram; kernels/analysis/survey.cu has the same order.
+/// Indices of the counts after the histogram; kernels/analysis/statistics.cu has the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     /// Longest row.
@@ -80,7 +80,7 @@ pub const SHARED: usize = Word::Twos as usize;
 
 /// Pattern statistics of a matrix for SpMV.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Survey {
+pub struct SpmvStatistics {
     /// Rows of op(A).
     pub rows: u64,
     /// Columns of op(A).
@@ -150,7 +150,7 @@ fn distinct(mut keys: Vec<i64>) -> u64 {
     keys.len() as u64
 }
 
-impl Survey {
+impl SpmvStatistics {
     /// Counts the statistics of rows of op(A) on the threads of the caller's pool; `x_bytes` is the size of
     /// an element of x.
     pub fn of<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, x_bytes: usize) -> Self {
@@ -182,13 +182,13 @@ impl Survey {
                 words[word as usize] = windows.map(|number| entries(number * window)).sum();
             }
         }
-        Survey::new((rows as u64, pattern.minor as u64, pattern.indices.len() as u64), x_bytes, words)
+        SpmvStatistics::new((rows as u64, pattern.minor as u64, pattern.indices.len() as u64), x_bytes, words)
     }
 
     /// Statistics from (rows, columns, entries) of op(A) and [`WORDS`] counts.
     pub fn new((rows, cols, nnz): (u64, u64, u64), x_bytes: usize, words: Vec<u64>) -> Self {
         assert_eq!(words.len(), WORDS);
-        Survey { rows, cols, nnz, sector_log2: sector_log2(x_bytes), words }
+        SpmvStatistics { rows, cols, nnz, sector_log2: sector_log2(x_bytes), words }
     }
 
     /// All counts, starting with the histogram.
