@@ -107,8 +107,8 @@ __device__ int distinct(int64_t key, bool present) {
 
 // Adds the statistics of one run of 32 rows; called by a whole warp.
 template <class O, class J>
-__device__ void look(const O *offsets, const J *indices, int64_t base, int64_t rows, int64_t nnz,
-                     int64_t run, int sector_log2, u64 *words) {
+__device__ void sample_run(const O *offsets, const J *indices, int64_t base, int64_t rows,
+                           int64_t nnz, int64_t run, int sector_log2, u64 *words) {
     constexpr int64_t MOST = INT64_MAX;
     const int lane = threadIdx.x % 32;
     const auto count = [&](int word, u64 found) {
@@ -241,7 +241,7 @@ __device__ void statistics(const O *offsets, const J *indices, int64_t base, int
     const int64_t sample = int64_t(threadIdx.x / 32) * gridDim.x + blockIdx.x;
     if (sample < samples) {
         const int64_t run = run_of(u64(sample), u64(samples), u64(runs));
-        look(offsets, indices, base, rows, nnz, run, sector_log2, words);
+        sample_run(offsets, indices, base, rows, nnz, run, sector_log2, words);
     }
 
     __syncthreads();

@@ -18,10 +18,10 @@ constexpr int THREADS = 256;
 constexpr int BLOCK = 16;
 constexpr int LANES = 32;
 // Words of the statistics for each height; behind these is the number of entries in the sample.
-constexpr int STATISTICS_STEP = 16, LOOKED = 4 * STATISTICS_STEP;
+constexpr int STATISTICS_STEP = 16, SAMPLED_NNZ = 4 * STATISTICS_STEP;
 // Most entries of a sampled window of 64 rows; a longer one is left out, since it would outlast all
 // others.
-constexpr int64_t MOST_LOOKED = 1 << 17;
+constexpr int64_t MOST_WINDOW_ENTRIES = 1 << 17;
 
 // Returns which window of 64 rows sample k is. The matrix is cut into 2^samples_log2 equal parts,
 // each with one sample; with samples_log2 < 0, sample k is window k.
@@ -41,7 +41,7 @@ __device__ void statistics(Pattern<O, J> a, int32_t samples_log2, int64_t window
     const int64_t row = window_of(blockIdx.x, samples_log2, windows) * MOST_ROWS;
     const int64_t end = min(row + MOST_ROWS, a.rows);
     const int64_t entries = a.start(end) - a.start(row);
-    if (entries <= 0 || entries > MOST_LOOKED)
+    if (entries <= 0 || entries > MOST_WINDOW_ENTRIES)
         return;
     shape.height = MOST_ROWS >> blockIdx.y;
     unsigned long long columns = 0, blocks = 0, tiles = 0, of_16 = 0, of_8 = 0;
@@ -62,7 +62,7 @@ __device__ void statistics(Pattern<O, J> a, int32_t samples_log2, int64_t window
         atomicAdd(own + 3, of_16);
         atomicAdd(own + 4, of_8);
         if (blockIdx.y == 0)
-            atomicAdd(words + LOOKED, static_cast<unsigned long long>(entries));
+            atomicAdd(words + SAMPLED_NNZ, static_cast<unsigned long long>(entries));
     }
 }
 

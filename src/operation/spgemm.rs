@@ -275,8 +275,8 @@ impl Planned<Spgemm> {
         let machine = backend.machine();
         let amortized = analysis.amortized(&self.problem.a, self.problem.op_a);
         let execute = roofline::products_seconds(machine, self.products_by_shape());
-        let looks = settings.effort != Effort::Quick && amortized.may_look_spgemm(execute);
-        let Some(mut tile) = tile.filter(|_| looks) else {
+        let inspects = settings.effort != Effort::Quick && amortized.may_inspect_spgemm(execute);
+        let Some(mut tile) = tile.filter(|_| inspects) else {
             return Ok((build(&choice, None)?, choice));
         };
         // Tiles take more memory: if it is missing, the other algorithm is used.

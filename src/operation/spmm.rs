@@ -263,7 +263,7 @@ impl Planned<Spmm> {
         let least =
             select::seconds_by_shape(&problem.a, problem.op, problem.n_hint.max(1), problem.types, machine);
         let decides =
-            rows.len() > 1 && !is_quick && !settings.reorder.is_named() && amortized.may_look_spmm(least);
+            rows.len() > 1 && !is_quick && !settings.reorder.is_named() && amortized.may_inspect_spmm(least);
         let all: Vec<_> = rows.iter().map(|row| row.algorithm).collect();
         let clusters =
             settings.reorder == Reorder::Auto && amortized.may_cluster(least, select::spmm::CLUSTERS[0]);

@@ -148,7 +148,7 @@ impl Operation for Spmv {
             return Ok((backend.build_spmv(cx, problem, &choice, None)?, choice));
         }
         let least = select::seconds_by_shape(&problem.a, problem.op, 1, problem.types, machine);
-        let decides = rows.len() > 1 && settings.effort != Effort::Quick && amortized.may_look_spmv(least);
+        let decides = rows.len() > 1 && settings.effort != Effort::Quick && amortized.may_inspect_spmv(least);
         let inspection = if decides { backend.inspect_spmv(cx, problem)? } else { None };
         let statistics = inspection.as_ref().map(|inspection| &inspection.statistics);
         let times = (settings.effort, settings.expected_executes);

@@ -197,7 +197,7 @@ impl Amortized {
     /// Returns whether counting the pattern statistics may pay, given `execute`, the least predicted seconds
     /// of a product by the simplest algorithm: all executions together, even if each takes 2 · [`OFF`] times
     /// as long as predicted, must exceed the counting and the cheapest conversion.
-    fn may_look(&self, execute: f64, counting: f64, simplest: Algorithm, others: &[Algorithm]) -> bool {
+    fn may_inspect(&self, execute: f64, counting: f64, simplest: Algorithm, others: &[Algorithm]) -> bool {
         let seconds = |algorithm| self.costs.of(algorithm).seconds(&self.size, self.memory);
         let cheapest = others.iter().map(|&other| seconds(other)).fold(f64::INFINITY, f64::min);
         let more = (cheapest - seconds(simplest)).max(0.0);
@@ -205,20 +205,20 @@ impl Amortized {
     }
 
     /// Returns whether counting the pattern statistics of SpMV may pay.
-    pub fn may_look_spmv(&self, execute: f64) -> bool {
+    pub fn may_inspect_spmv(&self, execute: f64) -> bool {
         use Algorithm::{Csr, Dasp, MaskBlock, Sell, Stream};
-        self.may_look(execute, self.costs.statistics[0], Csr, &[Sell, Stream, Dasp, MaskBlock])
+        self.may_inspect(execute, self.costs.statistics[0], Csr, &[Sell, Stream, Dasp, MaskBlock])
     }
 
     /// Returns whether counting the pattern statistics of SpMM may pay.
-    pub fn may_look_spmm(&self, execute: f64) -> bool {
+    pub fn may_inspect_spmm(&self, execute: f64) -> bool {
         use Algorithm::{Dense, Row, SpmmSell, Window};
-        self.may_look(execute, self.costs.statistics[1], Row, &[SpmmSell, Window, Dense])
+        self.may_inspect(execute, self.costs.statistics[1], Row, &[SpmmSell, Window, Dense])
     }
 
     /// Returns whether counting the pattern statistics of SpGEMM may pay, given the seconds of `hash`.
-    pub fn may_look_spgemm(&self, execute: f64) -> bool {
-        self.may_look(execute, self.costs.statistics[2], Algorithm::Hash, &[Algorithm::Tile])
+    pub fn may_inspect_spgemm(&self, execute: f64) -> bool {
+        self.may_inspect(execute, self.costs.statistics[2], Algorithm::Hash, &[Algorithm::Tile])
     }
 
     /// Returns whether 16-bit columns that save `gain` seconds of each execution pay for themselves.

@@ -103,7 +103,8 @@ impl CountedProblem {
         };
         let settings = Settings { reorder: Reorder::None, ..Settings::default() };
         // Rows are put in clusters on a device only.
-        let inspection = SpmmInspection { statistics: *statistics, clustered: None, seen: Box::new(()) };
+        let inspection =
+            SpmmInspection { statistics: *statistics, clustered: None, backend_state: Box::new(()) };
         super::spmm(&problem, &rows, &settings, machine, Some(&inspection))
     }
 

@@ -9,7 +9,7 @@ pub struct SpmvInspection {
     /// Statistics of the pattern.
     pub statistics: SpmvStatistics,
     /// Backend's by-products of counting, reused when it builds the choice.
-    pub seen: Box<dyn Any>,
+    pub backend_state: Box<dyn Any>,
 }
 
 /// Inspection of the pattern of an SpMM problem, for the choice of its algorithm.
@@ -19,7 +19,7 @@ pub struct SpmmInspection {
     /// Statistics of the rows in clusters, if these were computed.
     pub clustered: Option<super::spmm::SpmmStatistics>,
     /// Backend's by-products of counting, reused when it builds the choice.
-    pub seen: Box<dyn Any>,
+    pub backend_state: Box<dyn Any>,
 }
 
 /// Inspection of the pattern of an SpGEMM problem, for the choice of its algorithm.
@@ -27,5 +27,5 @@ pub struct SpgemmInspection {
     /// Predicted time of `hash` over that of `tile`, if `hash` takes longer.
     pub gain: Option<f64>,
     /// Backend's by-products of counting, reused when it builds the choice.
-    pub seen: Box<dyn Any>,
+    pub backend_state: Box<dyn Any>,
 }

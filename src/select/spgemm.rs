@@ -18,8 +18,8 @@
 pub mod bins;
 pub mod columns;
 pub mod dense;
-pub mod looks;
 pub mod map;
+pub mod row_structures;
 pub mod rows;
 pub mod small;
 pub mod tiles;

@@ -345,7 +345,7 @@ pub fn clusters_may_pay(
     n: i64,
     among: &[Algorithm],
 ) -> bool {
-    if !among.contains(&Algorithm::Window) || statistics.counts.looked == 0 {
+    if !among.contains(&Algorithm::Window) || statistics.counts.sampled_nnz == 0 {
         return false;
     }
     let hoped = SpmmStatistics { counts: statistics.counts.hoped(HOPED), ..*statistics };

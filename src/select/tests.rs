@@ -193,7 +193,7 @@ fn deterministic_plans_price_their_own_kernels() {
             ieee: false,
         };
         let statistics = spmm::SpmmStatistics::of(&pattern(&a), types.a);
-        let inspection = SpmmInspection { statistics, clustered: None, seen: Box::new(()) };
+        let inspection = SpmmInspection { statistics, clustered: None, backend_state: Box::new(()) };
         let choices = |deterministic| {
             let settings = Settings { deterministic, ..Settings::default() };
             super::spmm(&problem, &rows, &settings, &machine, Some(&inspection)).unwrap()

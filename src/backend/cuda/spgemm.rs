@@ -112,7 +112,7 @@ impl SpgemmBackend for Cuda {
             self.require_on_device(&problem.a, "A")?;
             self.require_on_device(&problem.b, "B")?;
         }
-        let factors = inspection.and_then(|inspection| inspection.seen.downcast().ok());
+        let factors = inspection.and_then(|inspection| inspection.backend_state.downcast().ok());
         build(cx, &self.device, problem, choice, factors.map(|factors| *factors))
     }
 

@@ -8,6 +8,7 @@
 //! are contiguous from sums in the workspace. Without a plan ([`once`]) a launch before the product makes the
 //! lists.
 
+mod analysis;
 mod csr;
 pub mod dense;
 mod groups;
@@ -18,7 +19,6 @@ mod packing;
 mod parts;
 mod reach;
 mod schedule;
-mod seen;
 mod sell;
 mod smat;
 mod swift;
@@ -28,8 +28,8 @@ mod window;
 
 use std::sync::Arc;
 
+use self::analysis::{Analysis, InspectedRows, SharedResults};
 use self::schedule::Schedule;
-use self::seen::{Analysis, Looked, Seen};
 use super::device::Device;
 use super::launch::{blocks_of_grid, launch, launch_early, Kernel};
 use super::memory;
@@ -148,10 +148,10 @@ fn inspect(
     problem: &SpmmProblem,
     among: &[Algorithm],
 ) -> Result<SpmmInspection> {
-    let seen = Seen::new(device);
-    let analysis = Analysis { cx, device, problem, seen: &seen };
+    let shared = SharedResults::new(device);
+    let analysis = Analysis { cx, device, problem, shared: &shared };
     let (statistics, clustered) = (analysis.statistics()?, analysis.clustered_statistics(among)?);
-    Ok(SpmmInspection { statistics, clustered, seen: Box::new(seen) })
+    Ok(SpmmInspection { statistics, clustered, backend_state: Box::new(shared) })
 }
 
 /// Builds the executor of the chosen method. The context must be current.
@@ -162,9 +162,9 @@ pub(super) fn build(
     choice: &Choice,
     inspection: Option<&SpmmInspection>,
 ) -> Result<Box<dyn SpmmExecutor>> {
-    let unseen = Seen::new(device);
-    let seen = inspection.and_then(|inspection| inspection.seen.downcast_ref()).unwrap_or(&unseen);
-    let analysis = Analysis { cx, device, problem, seen };
+    let fresh = SharedResults::new(device);
+    let shared = inspection.and_then(|inspection| inspection.backend_state.downcast_ref()).unwrap_or(&fresh);
+    let analysis = Analysis { cx, device, problem, shared };
     Ok(match &choice.method {
         Method::Window(clusters) => {
             let clusters = analysis.takes_clusters(clusters)?;
@@ -276,7 +276,7 @@ fn lines(bytes: usize) -> usize {
 impl RowSpmm {
     fn build(analysis: &Analysis<'_>, source: Source, order: &select::RowOrder) -> Result<Self> {
         let &Analysis { cx, device, problem, .. } = analysis;
-        let Looked { operand, stats, .. } = analysis.rows_in_order(source, order)?;
+        let InspectedRows { operand, stats, .. } = analysis.rows_in_order(source, order)?;
         let (mut operand, mut order) = RowOrder::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
         let mean = rows.nnz / rows.rows.max(1);
@@ -286,7 +286,7 @@ impl RowSpmm {
             row::lanes_of_groups(problem.types.x.size(), problem.columns(), rows.rows, multiprocessors)
         });
         let mut schedule = Schedule::build(cx, device, &rows, &stats, lanes)?;
-        let reach = reach::look(cx, device, &rows, &stats)?;
+        let reach = reach::measure(cx, device, &rows, &stats)?;
         let mut kernels = Kernels::load(device, problem.types, rows.index_type)?;
         if schedule.has_groups() {
             kernels.groups = groups::load(device, problem.types)?;

@@ -177,14 +177,14 @@ fn a_sample_of_a_large_matrix_is_counted() {
     let mut scratch = vec![[0; 2]; 64 * 40];
     let counts = Counts::of(&pattern, rows, SHAPE, &mut scratch);
     assert_eq!(statistics::samples(rows, matrix.values.len()), (20_000, Some(11)));
-    assert!((64 * 2048..64 * 2048 + 64 * 39 * 64).contains(&counts.looked));
+    assert!((64 * 2048..64 * 2048 + 64 * 39 * 64).contains(&counts.sampled_nnz));
     assert_eq!(counts.all_columns(8), matrix.values.len() as f64 / counts.reuse(8));
     let (blocks, tiles) = counts.all_blocks(16, SHAPE);
     assert!(blocks == tiles && (blocks / (rows as f64 / 16.0) - 1.0).abs() < 0.1, "{blocks}");
     // Windows of too many entries are not sampled.
     let dense = Matrix::new(0, 3000, &[2100; 64], |_, entry| entry);
     let counts = Counts::of(&dense.pattern(), 64, SHAPE, &mut []);
-    assert_eq!((counts.looked, counts.reuse(64), counts.all_columns(64)), (0, 1.0, 64.0 * 2100.0));
+    assert_eq!((counts.sampled_nnz, counts.reuse(64), counts.all_columns(64)), (0, 1.0, 64.0 * 2100.0));
 }
 
 #[test]

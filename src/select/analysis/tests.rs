@@ -115,7 +115,7 @@ fn the_sum_of_products_with_matrices_is_least() {
             ieee: false,
         };
         let statistics = crate::select::spmm::SpmmStatistics::of(&pattern(&a), types.a);
-        let inspection = SpmmInspection { statistics, clustered: None, seen: Box::new(()) };
+        let inspection = SpmmInspection { statistics, clustered: None, backend_state: Box::new(()) };
         let of = |expected_executes| {
             let settings = Settings { expected_executes, ..Settings::default() };
             crate::select::spmm(&problem, &all, &settings, machine, Some(&inspection)).unwrap()
@@ -137,9 +137,17 @@ fn a_look_is_for_what_may_pay_for_it() {
     let (machine, problem) = (&Machine::H100, problem((60_000, 60_000, 4_000_000)));
     let of = |executes| Amortized::new(machine, &problem.a, problem.op, executes);
     let execute = crate::select::seconds_by_shape(&problem.a, problem.op, 1, problem.types, machine);
-    assert!(of(0).may_look_spmv(execute) && of(MANY).may_look_spmv(execute) && !of(1).may_look_spmv(execute));
-    assert!(of(0).may_look_spmm(execute) && of(MANY).may_look_spmm(execute) && !of(1).may_look_spmm(execute));
-    assert!(of(0).may_look_spgemm(execute) && of(MANY).may_look_spgemm(execute));
+    assert!(
+        of(0).may_inspect_spmv(execute)
+            && of(MANY).may_inspect_spmv(execute)
+            && !of(1).may_inspect_spmv(execute)
+    );
+    assert!(
+        of(0).may_inspect_spmm(execute)
+            && of(MANY).may_inspect_spmm(execute)
+            && !of(1).may_inspect_spmm(execute)
+    );
+    assert!(of(0).may_inspect_spgemm(execute) && of(MANY).may_inspect_spgemm(execute));
     // Tiles that are twice as fast pay for many products only.
     assert!(of(0).takes_tiles(1e-3, 2.0) && of(MANY).takes_tiles(1e-3, 2.0) && !of(1).takes_tiles(1e-5, 2.0));
     assert!(of(0).may_cluster(1e-5, 1.5e-3) && !of(1).may_cluster(1e-5, 1.5e-3));

@@ -61,7 +61,7 @@ pub(crate) fn corpus_statistics() -> BTreeMap<&'static str, [SpmmStatistics; 2]>
             counts: Counts {
                 rows: number(fields[1]),
                 nnz: number(fields[3]),
-                looked: number(fields[5]),
+                sampled_nnz: number(fields[5]),
                 columns: list(6),
                 blocks: list(blocks),
                 tiles: list(tiles),
@@ -188,7 +188,7 @@ fn of_the_corpus() {
         let of_16 = Counts::of(&p, rows, SHAPE, &mut scratch);
         let of_8 = Counts::of(&p, rows, Shape { block: 8, group: 8 }, &mut scratch);
         let longest = (0..rows).map(|row| p.range(row).len()).max().unwrap_or(0);
-        write!(out, "{name}\t{rows}\t{}\t{}\t{longest}\t{}", p.minor, of_16.nnz, of_16.looked).unwrap();
+        write!(out, "{name}\t{rows}\t{}\t{}\t{longest}\t{}", p.minor, of_16.nnz, of_16.sampled_nnz).unwrap();
         for list in
             [of_16.columns, of_16.blocks, of_16.tiles, of_16.spans_16, of_16.spans_8, of_8.blocks, of_8.tiles]
         {

@@ -170,7 +170,7 @@ impl SpmvStatistics {
         let sampled =
             (0..samples as usize).into_par_iter().with_min_len(16).fold(none, |mut words: Vec<u64>, k| {
                 let first = run_of(k as u64, samples, runs) as usize * RUN;
-                look(&lines, first..rows.min(first + RUN), sector_log2, &mut words);
+                sample_run(&lines, first..rows.min(first + RUN), sector_log2, &mut words);
                 words
             });
         let mut words = add(lengths, sampled.reduce(none, add));
@@ -322,7 +322,7 @@ impl SpmvStatistics {
         let place_rows = self.rows as f64 / window as f64;
         // Lengths of the window's rows, longest first: one for each `place_rows` rows of the matrix.
         let mut lengths = Vec::with_capacity(window as usize);
-        let (mut long, mut parts, mut seen) = (0.0, 0.0, 0);
+        let (mut long, mut parts, mut passed) = (0.0, 0.0, 0);
         // Positions of long rows, which are in no slice of the others.
         let mut none = 0;
         for (length, rows) in self.histogram().rev() {
@@ -331,9 +331,9 @@ impl SpmvStatistics {
                 let (blocks, _) = rules.cut(length as usize);
                 parts += (rows as usize * blocks * warp_sell::BLOCK_PARTS) as f64;
             }
-            seen += rows;
+            passed += rows;
             // Position p of the window is row (p + ½) · place_rows of the sorted matrix.
-            let end = ((seen as f64 / place_rows + 0.5) as usize).min(window as usize);
+            let end = ((passed as f64 / place_rows + 0.5) as usize).min(window as usize);
             let places = end.saturating_sub(none + lengths.len());
             match length > limit {
                 true => none += places,
@@ -479,7 +479,7 @@ fn shared<I: Index, J: Index>(lines: &Lines<'_, I, J>, rows: Range<usize>, k: us
 }
 
 /// Adds the statistics of a sampled run of rows.
-fn look<I: Index, J: Index>(
+fn sample_run<I: Index, J: Index>(
     lines: &Lines<'_, I, J>,
     rows: Range<usize>,
     sector_log2: u32,

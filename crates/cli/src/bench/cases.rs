@@ -125,7 +125,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
 
     /// Runs all cases of one matrix.
     pub fn input(&mut self, input: &Input) -> Result<()> {
-        self.vendor.look(&input.pattern)?;
+        self.vendor.set_matrix(&input.pattern)?;
         for &precision in &self.args.types {
             match precision {
                 Precision::F64 => self.matrix::<f64>(input, precision)?,
@@ -139,7 +139,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
 
     /// Runs SpGEMM of two matrices, in the precisions that SpGEMM has.
     pub fn pair(&mut self, pair: &Pair) -> Result<()> {
-        self.vendor.look(&pair.a)?;
+        self.vendor.set_matrix(&pair.a)?;
         for &precision in &self.args.types {
             match precision {
                 Precision::F64 => self.factors::<f64>(pair, precision)?,

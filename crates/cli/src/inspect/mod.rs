@@ -190,13 +190,13 @@ pub fn run(args: &Args) -> Result<bool> {
         features: None,
     };
     match &matrix.values {
-        MarketValues::Real(a) => look(args, &session, a, &mut report)?,
-        MarketValues::Complex(a) => look(args, &session, a, &mut report)?,
+        MarketValues::Real(a) => report_on(args, &session, a, &mut report)?,
+        MarketValues::Complex(a) => report_on(args, &session, a, &mut report)?,
     }
     Ok(true)
 }
 
-fn look<T: Number>(args: &Args, session: &Session, a: &OwnedCsr<T>, report: &mut Report) -> Result<()> {
+fn report_on<T: Number>(args: &Args, session: &Session, a: &OwnedCsr<T>, report: &mut Report) -> Result<()> {
     report.facts = step("looking at the pattern", || Facts::of(a))?;
     if !report.has_values {
         // The values of a pattern are made up, all of them 1.

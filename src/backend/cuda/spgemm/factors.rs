@@ -45,18 +45,22 @@ impl Factors {
             check::enqueue(cx, device, b, problem.op_b, &words, check::DEVICE_WORDS)?;
         }
         let found = words.wait(cx)?;
-        let of_a = check::findings(cx, a, problem.op_a, "A", &found[..check::WORDS])?;
+        let of_a = check::pattern_report(cx, a, problem.op_a, "A", &found[..check::WORDS])?;
         let of_b = match same {
             true => of_a,
-            false => {
-                check::findings(cx, b, problem.op_b, "B", &found[check::DEVICE_WORDS..][..check::WORDS])?
-            }
+            false => check::pattern_report(
+                cx,
+                b,
+                problem.op_b,
+                "B",
+                &found[check::DEVICE_WORDS..][..check::WORDS],
+            )?,
         };
-        let side = |matrix, op, source, findings: check::Findings| -> Result<_> {
+        let side = |matrix, op, source, report: check::PatternReport| -> Result<_> {
             let keep = problem.value_updates;
-            let (operand, stats) = Operand::inspected(cx, device, matrix, op, source, keep, &findings)?;
+            let (operand, stats) = Operand::inspected(cx, device, matrix, op, source, keep, &report)?;
             // A copy is sorted, but may have columns twice that were apart.
-            let order = match (findings.structure.sorted, findings.structure.unique) {
+            let order = match (report.structure.sorted, report.structure.unique) {
                 (true, true) => Some(rows::SORTED | rows::DISTINCT),
                 (true, false) => Some(rows::SORTED),
                 _ if source == Source::InPlace => Some(0),
@@ -189,5 +193,5 @@ pub fn survey(
     } else {
         None
     };
-    Ok(SpgemmInspection { gain, seen: Box::new(factors) })
+    Ok(SpgemmInspection { gain, backend_state: Box::new(factors) })
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use self::lt::{Lt, Trial};
 use self::own::Own;
 use self::packs::padded;
-use super::seen::{Analysis, Looked};
+use super::analysis::{Analysis, InspectedRows};
 use super::{lines, product, Strides};
 use crate::backend::cuda::cublaslt::{Factor, Sizes};
 use crate::backend::cuda::device::Device;
@@ -208,7 +208,7 @@ impl DenseSpmm {
             }
             false => (Strides { row: shape.ld as i64, col: 1 }, shape.elements()),
         };
-        let Looked { operand, findings, .. } = match problem.a.temporary {
+        let InspectedRows { operand, report, .. } = match problem.a.temporary {
             true => analysis.rows_from(select::Source::Canonical)?,
             false => analysis.take_rows()?,
         };
@@ -222,11 +222,11 @@ impl DenseSpmm {
             shape,
             values: DeviceBuffer::zeroed(cx, product(&[elements, size]))?,
             strides,
-            special: match findings.structure.unique && !has_parts {
+            special: match report.structure.unique && !has_parts {
                 true => None,
                 false => Some(DeviceBuffer::zeroed(cx, 1)?),
             },
-            repeats: !findings.structure.unique,
+            repeats: !report.structure.unique,
             engine,
             fill: FILL.load(device, (types_name(of_a), widths))?,
             repair: REPAIR.load(device, (types_name(problem.types),))?,

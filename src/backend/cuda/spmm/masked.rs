@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
+use super::analysis::{reorder_of, Analysis, SharedResults};
 use super::masked_window::Arrays;
 use super::packing::{is_wide, Packing};
 use super::parts::Join;
-use super::seen::{reorder_of, Analysis, Seen};
 use super::window::Dense;
 use super::{grid_x, grid_y, lines, product};
 use crate::backend::cuda::device::Device;
@@ -317,8 +317,8 @@ impl SpmmExecutor for MaskedSpmm {
         let problem = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
         if !self.arrays.refill(cx, &self.device, values)? {
             // The same pattern leads to the same rules.
-            let (device, seen) = (&self.device, &Seen::new(&self.device));
-            let analysis = Analysis { cx, device, problem: &problem, seen };
+            let (device, shared) = (&self.device, &SharedResults::new(&self.device));
+            let analysis = Analysis { cx, device, problem: &problem, shared };
             (self.arrays, self.order) = arrange(&analysis, self.order.is_some(), self.rules)?;
         }
         self.problem = problem;

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::seen::Analysis;
+use super::analysis::Analysis;
 use super::{grid_x, grid_y, lines, product, Strides, THREADS};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};

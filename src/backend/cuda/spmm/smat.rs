@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use build::{Arrays, Source};
 
+use super::analysis::{reorder_of, Analysis, SharedResults};
 use super::packing::{is_wide, Packed, Packing};
 use super::parts::Join;
-use super::seen::{reorder_of, Analysis, Seen};
 use super::{lines, product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::{values, Positions};
@@ -315,8 +315,8 @@ impl SpmmExecutor for SmatSpmm {
                 }
             }
             None => {
-                let (device, seen) = (&self.device, &Seen::new(&self.device));
-                let analysis = Analysis { cx, device, problem: &problem, seen };
+                let (device, shared) = (&self.device, &SharedResults::new(&self.device));
+                let analysis = Analysis { cx, device, problem: &problem, shared };
                 let clusters = if self.arrays.order.is_some() { Clusters::Yes } else { Clusters::No };
                 let wanted = (&clusters, Some(self.arrays.width));
                 let arrays =

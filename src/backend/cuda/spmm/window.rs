@@ -11,9 +11,9 @@ pub(super) mod number;
 use std::sync::Arc;
 
 use self::arrays::Arrays;
+use super::analysis::{reorder_of, Analysis, SharedResults};
 use super::packing::{is_wide, Packing};
 use super::parts::Join;
-use super::seen::{reorder_of, Analysis, Seen};
 use super::{grid_x, grid_y, lines, product};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::values;
@@ -327,8 +327,8 @@ impl SpmmExecutor for WindowSpmm {
                 }
             }
             None => {
-                let (device, seen) = (&self.device, &Seen::new(&self.device));
-                let analysis = Analysis { cx, device, problem: &problem, seen };
+                let (device, shared) = (&self.device, &SharedResults::new(&self.device));
+                let analysis = Analysis { cx, device, problem: &problem, shared };
                 (self.arrays, self.order) = arrange(&analysis, self.order.is_some(), self.rules)?;
             }
         }

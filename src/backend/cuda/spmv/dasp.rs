@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 
 use self::build::DeviceDasp;
-use super::look::{self, Looked};
+use super::inspection::{self, InspectedMatrix};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel, Parameter};
 use crate::backend::cuda::memory;
@@ -154,9 +154,9 @@ impl DaspSpmv {
         cx: &Context,
         device: &Arc<Device>,
         problem: &SpmvProblem,
-        looked: Option<&Looked>,
+        inspected: Option<&InspectedMatrix>,
     ) -> Result<Self> {
-        let (operand, _) = look::operand(cx, device, problem, looked, look::nearest(problem))?;
+        let (operand, _) = inspection::operand(cx, device, problem, inspected, inspection::nearest(problem))?;
         let mut built = DeviceDasp::build(cx, device, &operand, problem.types.a, problem.value_updates)?;
         built.conjugate = problem.op.conjugates() && problem.types.a.is_complex();
         drop(operand);
@@ -198,7 +198,8 @@ impl SpmvExecutor for DaspSpmv {
         let _entered = self.device.enter()?;
         let renewed = SpmvProblem { a: self.problem.a.with_values(values), ..self.problem };
         if !self.built.refill(cx, values)? {
-            let (operand, _) = look::operand(cx, &self.device, &renewed, None, look::nearest(&renewed))?;
+            let (operand, _) =
+                inspection::operand(cx, &self.device, &renewed, None, inspection::nearest(&renewed))?;
             self.built.rebuild(cx, &operand)?;
         }
         self.problem = renewed;

@@ -3,7 +3,7 @@
 mod csr;
 mod dasp;
 mod hot_sell;
-mod look;
+mod inspection;
 pub(super) mod mask_block;
 pub(super) mod sell;
 mod stream;
@@ -23,8 +23,8 @@ use crate::types::ScalarsAt;
 
 use csr::once;
 #[cfg(test)]
-pub(super) use look::enqueue_shared;
-use look::inspect;
+pub(super) use inspection::enqueue_shared;
+use inspection::inspect;
 
 impl SpmvBackend for Cuda {
     fn inspect_spmv(&self, cx: &Context, problem: &SpmvProblem) -> Result<Option<SpmvInspection>> {
@@ -77,20 +77,24 @@ pub(super) fn build(
     choice: &Choice,
     inspection: Option<&SpmvInspection>,
 ) -> Result<Box<dyn SpmvExecutor>> {
-    let looked = inspection.and_then(|inspection| inspection.seen.downcast_ref());
+    let inspected = inspection.and_then(|inspection| inspection.backend_state.downcast_ref());
     Ok(match &choice.method {
-        Method::Dasp => Box::new(dasp::DaspSpmv::build(cx, device, problem, looked)?),
+        Method::Dasp => Box::new(dasp::DaspSpmv::build(cx, device, problem, inspected)?),
         Method::Sell => {
-            let mine = if looked.is_none() { look::in_place(cx, device, problem)? } else { None };
-            let looked = looked.or(mine.as_ref());
-            match hot_sell::HotSellSpmv::build(cx, device, problem, looked)? {
+            let mine = if inspected.is_none() {
+                inspection::inspect_if_in_place(cx, device, problem)?
+            } else {
+                None
+            };
+            let inspected = inspected.or(mine.as_ref());
+            match hot_sell::HotSellSpmv::build(cx, device, problem, inspected)? {
                 Some(executor) => Box::new(executor),
-                None => Box::new(sell::SellSpmv::build(cx, device, problem, looked)?),
+                None => Box::new(sell::SellSpmv::build(cx, device, problem, inspected)?),
             }
         }
-        Method::Stream => Box::new(stream::StreamSpmv::build(cx, device, problem, looked)?),
-        Method::MaskBlock => Box::new(mask_block::MaskBlockSpmv::build(cx, device, problem, looked)?),
-        Method::Csr(order) => Box::new(csr::CsrSpmv::build(cx, device, problem, (choice, order), looked)?),
+        Method::Stream => Box::new(stream::StreamSpmv::build(cx, device, problem, inspected)?),
+        Method::MaskBlock => Box::new(mask_block::MaskBlockSpmv::build(cx, device, problem, inspected)?),
+        Method::Csr(order) => Box::new(csr::CsrSpmv::build(cx, device, problem, (choice, order), inspected)?),
         other => return Err(other.is_of_another_operation()),
     })
 }

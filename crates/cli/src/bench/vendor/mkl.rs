@@ -226,7 +226,7 @@ impl Vendor for Mkl {
         word.split('-').next().unwrap_or(word).into()
     }
 
-    fn look(&mut self, _: &OwnedCsr<()>) -> Result<()> {
+    fn set_matrix(&mut self, _: &OwnedCsr<()>) -> Result<()> {
         Ok(())
     }
 

@@ -98,8 +98,8 @@ pub trait Vendor {
     /// Returns the version's number.
     fn number(&self) -> String;
 
-    /// Announces the matrix that the next calls are about.
-    fn look(&mut self, pattern: &OwnedCsr<()>) -> Result<()>;
+    /// Sets the matrix that the next calls are about.
+    fn set_matrix(&mut self, pattern: &OwnedCsr<()>) -> Result<()>;
 
     /// Lists the ways to compute a product of this matrix as it is stored, with dense operands of this
     /// layout, in the order in which they are timed. Empty if the vendor has no such product.
@@ -154,7 +154,7 @@ impl Vendor for Nobody {
         String::new()
     }
 
-    fn look(&mut self, _: &OwnedCsr<()>) -> Result<()> {
+    fn set_matrix(&mut self, _: &OwnedCsr<()>) -> Result<()> {
         Ok(())
     }
 

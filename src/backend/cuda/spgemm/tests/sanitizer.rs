@@ -1,7 +1,7 @@
 //! Each kernel with rows few enough for compute-sanitizer.
 
 use super::*;
-use crate::select::spgemm::looks::SLIDE_ROWS;
+use crate::select::spgemm::row_structures::SLIDE_ROWS;
 
 /// Rows of most bins; the kernels of tables, or of teams where columns are distinct.
 fn rows_of_bins(kind: Kind) -> (Stored, Stored) {

@@ -3,7 +3,7 @@
 
 use half::{bf16, f16};
 
-use super::super::seen::Seen;
+use super::super::analysis::SharedResults;
 use super::lt::Copied;
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
@@ -117,9 +117,9 @@ impl By {
             let copied = Copied { widened: self == By::Copies, deepened: Lt::deepens(problem) };
             Engine::Lt(Lt::new(device, library, problem.types.x, copied).unwrap())
         };
-        let seen = &Seen::new(device);
+        let shared = &SharedResults::new(device);
         let mut executor =
-            DenseSpmm::build(&Analysis { cx, device, problem, seen }, engine, by_columns).unwrap();
+            DenseSpmm::build(&Analysis { cx, device, problem, shared }, engine, by_columns).unwrap();
         if self == By::Tuned {
             executor.tune(cx).unwrap();
         }
@@ -137,7 +137,7 @@ fn build_in(
     problem: &SpmmProblem,
     deterministic: bool,
 ) -> Result<DenseSpmm> {
-    let analysis = Analysis { cx, device, problem, seen: &Seen::new(device) };
+    let analysis = Analysis { cx, device, problem, shared: &SharedResults::new(device) };
     build_from(
         &analysis,
         select::spmm::dense::multiplier(problem.types, sizes(problem), deterministic, false),

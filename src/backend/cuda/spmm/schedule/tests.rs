@@ -1,7 +1,7 @@
 //! Tests of products by lists of rows against sums in double precision. Skipped without a device.
 
 use super::super::testing::{self, check_all, check_types, sample, Product};
-use super::super::{Analysis, RowSpmm, Seen, Strides};
+use super::super::{Analysis, RowSpmm, SharedResults, Strides};
 use crate::algorithm::Algorithm;
 use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::cuda::memory::DeviceBuffer;
@@ -125,8 +125,8 @@ fn aligned_rows_of_b_and_c_are_for_groups() {
             value_updates: false,
             ieee: false,
         };
-        let seen = Seen::new(&device);
-        let analysis = Analysis { cx: &cx, device: &device, problem: &problem, seen: &seen };
+        let shared = SharedResults::new(&device);
+        let analysis = Analysis { cx: &cx, device: &device, problem: &problem, shared: &shared };
         let plan = RowSpmm::build(&analysis, Source::Canonical, &RowOrder::new(Reorder::None)).unwrap();
         let lanes = |n: usize, at: usize, packs_c: bool| {
             let rows = Strides { row: n as i64, col: 1 };

@@ -285,7 +285,7 @@ impl Product {
         let arrays = Arrays::build(cx, device, source, &cut, counted, rules).unwrap();
         let mut executor = SmatSpmm::new(device, &problem, arrays).unwrap();
         if clustered {
-            let analysis = Analysis { cx, device, problem: &problem, seen: &Seen::new(device) };
+            let analysis = Analysis { cx, device, problem: &problem, shared: &SharedResults::new(device) };
             executor = build_from(&analysis, (&Clusters::IfFaster, None)).unwrap();
             assert!(executor.details().ends_with("rows clustered"), "{what}: {}", executor.details());
         }

@@ -53,9 +53,9 @@ pub(super) fn with_columns<R>(
     f: impl FnOnce(&Sorted<'_>) -> Result<R>,
 ) -> Result<R> {
     let (a, op) = (&problem.a, problem.op.flipped());
-    let findings = check::inspect(cx, device, a, op, "A")?;
+    let report = check::inspect(cx, device, a, op, "A")?;
     let updates = problem.value_updates;
-    let (operand, stats) = Operand::inspected(cx, device, a, op, Source::Canonical, updates, &findings)?;
+    let (operand, stats) = Operand::inspected(cx, device, a, op, Source::Canonical, updates, &report)?;
     let positions = updates.then_some(match &operand {
         Operand::InPlace(_) => None,
         Operand::Canonical(copy) => Some(copy.positions()),

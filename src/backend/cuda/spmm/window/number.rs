@@ -110,7 +110,7 @@ fn counts(rows: &Rows, words: &[u64]) -> Counts {
     Counts {
         rows: rows.rows as usize,
         nnz: rows.nnz as usize,
-        looked: words[STATISTICS_WORDS - 1] as usize,
+        sampled_nnz: words[STATISTICS_WORDS - 1] as usize,
         columns: of(0),
         blocks: of(1),
         tiles: of(2),

@@ -348,7 +348,7 @@ impl Product {
             value_updates: updated && n > 30,
             ieee: false,
         };
-        let analysis = Analysis { cx, device, problem: &problem, seen: &Seen::new(device) };
+        let analysis = Analysis { cx, device, problem: &problem, shared: &SharedResults::new(device) };
         let mut executor = WindowSpmm::new(&analysis, clustered, rules).unwrap();
         assert_eq!(executor.details().contains("in clusters"), clustered, "{what}");
         if updated {

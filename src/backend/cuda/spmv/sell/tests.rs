@@ -23,7 +23,7 @@ fn elements<T: Pod>(bytes: &DeviceBuffer<u8>) -> Vec<T> {
 /// Marks the rows with the columns of the row before, and counts the entries of items of 2 and of 3 rows.
 fn marks(cx: &Context, device: &Arc<Device>, rows: &Rows) -> (DeviceBuffer<u8>, [usize; 2]) {
     let mut words = Readback::take(cx, device).unwrap();
-    let same = look::enqueue_shared(cx, device, rows, words.at(5)).unwrap();
+    let same = inspection::enqueue_shared(cx, device, rows, words.at(5)).unwrap();
     words.fetch(cx, 7).unwrap();
     let found = words.wait(cx).unwrap();
     (same, [found[5] as usize, found[6] as usize])
