@@ -112,7 +112,7 @@ enum Engine {
 }
 
 /// Workspace offsets, in bytes, and how many columns use them at a time.
-struct Places {
+struct DenseWorkspaceOffsets {
     engine: usize,
     packed_b: usize,
     products: usize,
@@ -354,7 +354,7 @@ impl DenseSpmm {
         }
     }
 
-    fn places(&self, n: usize) -> Places {
+    fn workspace_offsets(&self, n: usize) -> DenseWorkspaceOffsets {
         let Shape { rows: m, cols: k, .. } = self.shape;
         let columns = select::spmm::dense::columns_at_once(product(&[m, self.sum_size()]), n);
         let (engine, packed, parts) = match &self.engine {
@@ -369,7 +369,7 @@ impl DenseSpmm {
         let packed_b = lines(engine);
         let products = packed_b.saturating_add(lines(packed));
         let total = products.saturating_add(lines(self.products_bytes(columns).saturating_mul(parts)));
-        Places { engine: 0, packed_b, products, total, columns }
+        DenseWorkspaceOffsets { engine: 0, packed_b, products, total, columns }
     }
 
     /// Computes D = alpha · op(A) · op(B) for these columns by cublasLt; returns false if it cannot.
@@ -481,9 +481,9 @@ impl DenseSpmm {
         if m == 0 || n == 0 {
             return Ok(());
         }
-        let places = self.places(n);
-        cx.workspace.require(places.total)?;
-        let place = |at: usize| cx.workspace.address.offset(at);
+        let offsets = self.workspace_offsets(n);
+        cx.workspace.require(offsets.total)?;
+        let workspace_at = |offset: usize| cx.workspace.address.offset(offset);
         let types = self.problem.types;
         let b_strides = Strides::new(b.order, self.problem.op_b.transposes(), b.ld);
         let b = Matrix { at: b.values, strides: b_strides, value: types.x };
@@ -500,16 +500,16 @@ impl DenseSpmm {
             Engine::Lt(lt) => {
                 let depth = lt.depth(k, types.a.size());
                 let b = match lt.copies(&self.problem, n) {
-                    Some(packs) => packs.copy(cx, b, (k, depth, n), place(places.packed_b))?,
+                    Some(packs) => packs.copy(cx, b, (k, depth, n), workspace_at(offsets.packed_b))?,
                     None => b,
                 };
                 (b, lt.widens(&self.problem, n))
             }
-            Engine::Own(own) => (own.prepare(cx, b, k, n, place(places.packed_b))?, false),
+            Engine::Own(own) => (own.prepare(cx, b, k, n, workspace_at(offsets.packed_b))?, false),
         };
         if alpha.on_host().is_some() && beta.is(0.0) && !widens {
             let multiplied = match &self.engine {
-                Engine::Lt(_) => self.multiply(cx, place(places.engine), n, &alpha, prepared, c)?,
+                Engine::Lt(_) => self.multiply(cx, workspace_at(offsets.engine), n, &alpha, prepared, c)?,
                 Engine::Own(own) => {
                     let plan = own.plan(&self.device, m, k, n);
                     if plan.parts == 1 {
@@ -524,11 +524,11 @@ impl DenseSpmm {
         }
         let by_rows = c.is_by_rows();
         let one = Scalar::real(types.compute.scalar(), 1.0);
-        for first in (0..n).step_by(places.columns) {
-            let columns = places.columns.min(n - first);
+        for first in (0..n).step_by(offsets.columns) {
+            let columns = offsets.columns.min(n - first);
             let ld = self.products_ld(columns) as i64;
             let strides = if by_rows { Strides { row: ld, col: 1 } } else { Strides { row: 1, col: ld } };
-            let sums = Matrix { at: place(places.products), strides, value: self.sum_type() };
+            let sums = Matrix { at: workspace_at(offsets.products), strides, value: self.sum_type() };
             let (b, c) = (b.skip_columns(first), c.skip_columns(first));
             let stride = (self.products_bytes(columns) / self.sum_size()) as i64;
             let parts = match &self.engine {
@@ -536,14 +536,14 @@ impl DenseSpmm {
                     // The sums of padding columns are sums of zeros, and nothing reads them.
                     let width = self.width(widens, columns);
                     let b = prepared.skip_columns(first);
-                    match self.multiply(cx, place(places.engine), width, &one, b, sums)? {
+                    match self.multiply(cx, workspace_at(offsets.engine), width, &one, b, sums)? {
                         true => 1,
                         false => -1,
                     }
                 }
                 Engine::Own(own) => {
                     let (plan, b) =
-                        (own.plan(&self.device, m, k, places.columns), prepared.skip_columns(first));
+                        (own.plan(&self.device, m, k, offsets.columns), prepared.skip_columns(first));
                     own.multiply(cx, &plan, a, b, (sums, columns, stride), one)?;
                     plan.parts as i64
                 }
@@ -573,7 +573,7 @@ impl SpmmExecutor for DenseSpmm {
     }
 
     fn workspace_bytes(&self, n: usize) -> usize {
-        self.places(n).total
+        self.workspace_offsets(n).total
     }
 
     fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {

@@ -145,7 +145,7 @@ impl Forms {
 }
 
 /// Workspace offsets, in bytes.
-struct Places {
+struct MaskedWorkspaceOffsets {
     sums: usize,
     packed_b: usize,
     raw_c: usize,
@@ -218,7 +218,7 @@ impl MaskedSpmm {
         tiles::at_once(self.arrays.cut as usize, tiles::COUNTERS)
     }
 
-    fn places(&self, n: usize) -> Places {
+    fn workspace_offsets(&self, n: usize) -> MaskedWorkspaceOffsets {
         let acc = self.problem.types.compute.scalar().size();
         let columns = self.forms.of(n).0.columns;
         let tiles = n.div_ceil(columns).min(self.tiles_at_once());
@@ -229,13 +229,13 @@ impl MaskedSpmm {
         };
         let packed_b = lines(sums);
         let raw_c = packed_b.saturating_add(lines(self.packing.bytes(n)));
-        Places { sums: 0, packed_b, raw_c, total: raw_c.saturating_add(lines(raw)) }
+        MaskedWorkspaceOffsets { sums: 0, packed_b, raw_c, total: raw_c.saturating_add(lines(raw)) }
     }
 }
 
 impl SpmmExecutor for MaskedSpmm {
     fn workspace_bytes(&self, n: usize) -> usize {
-        self.places(n).total
+        self.workspace_offsets(n).total
     }
 
     fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
@@ -246,13 +246,13 @@ impl SpmmExecutor for MaskedSpmm {
         if arrays.row_count == 0 || n == 0 {
             return Ok(());
         }
-        let places = self.places(n);
-        cx.workspace.require(places.total)?;
-        let place = |at: usize| cx.workspace.address.offset(at);
-        let packed = self.packing.take(cx, b, n, place(places.packed_b), "window")?;
+        let offsets = self.workspace_offsets(n);
+        cx.workspace.require(offsets.total)?;
+        let workspace_at = |offset: usize| cx.workspace.address.offset(offset);
+        let packed = self.packing.take(cx, b, n, workspace_at(offsets.packed_b), "window")?;
         let raw = self.finishes_c();
         let (c_at, ldc, c_size) = match raw {
-            true => (place(places.raw_c), n as i64, accumulator.size()),
+            true => (workspace_at(offsets.raw_c), n as i64, accumulator.size()),
             false => (c.values, c.ld, c.value_type.size()),
         };
         let b_size = b.value_type.size();
@@ -271,7 +271,7 @@ impl SpmmExecutor for MaskedSpmm {
             order: self.order.as_ref().map_or(Address::NULL, |order| order.address()),
         };
         let join = Join {
-            sums: place(places.sums),
+            sums: workspace_at(offsets.sums),
             counters: cx.counters,
             part_count: arrays.parts.len() as i64,
             counter_count: arrays.cut,

@@ -143,7 +143,7 @@ fn staged_shape(height: usize, columns: usize) -> (u32, u32) {
 }
 
 /// Workspace offsets, in bytes.
-struct Places {
+struct WindowWorkspaceOffsets {
     sums: usize,
     packed_b: usize,
     raw_c: usize,
@@ -227,7 +227,7 @@ impl WindowSpmm {
         self.problem.op.shape(rows, cols).0
     }
 
-    fn places(&self, n: usize) -> Places {
+    fn workspace_offsets(&self, n: usize) -> WindowWorkspaceOffsets {
         let form = self.forms.of(n);
         let tiles = n.div_ceil(form.columns).min(self.tiles_at_once());
         let part = [tiles, self.arrays.parts.len(), self.arrays.height, form.columns, size_of::<f32>()];
@@ -237,13 +237,13 @@ impl WindowSpmm {
         };
         let packed_b = lines(product(&part));
         let raw_c = packed_b.saturating_add(lines(self.packing.bytes(n)));
-        Places { sums: 0, packed_b, raw_c, total: raw_c.saturating_add(lines(raw)) }
+        WindowWorkspaceOffsets { sums: 0, packed_b, raw_c, total: raw_c.saturating_add(lines(raw)) }
     }
 }
 
 impl SpmmExecutor for WindowSpmm {
     fn workspace_bytes(&self, n: usize) -> usize {
-        self.places(n).total
+        self.workspace_offsets(n).total
     }
 
     fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
@@ -253,13 +253,13 @@ impl SpmmExecutor for WindowSpmm {
         if arrays.row_count == 0 || n == 0 {
             return Ok(());
         }
-        let places = self.places(n);
-        cx.workspace.require(places.total)?;
-        let place = |at: usize| cx.workspace.address.offset(at);
-        let packed = self.packing.take(cx, b, n, place(places.packed_b), "window")?;
+        let offsets = self.workspace_offsets(n);
+        cx.workspace.require(offsets.total)?;
+        let workspace_at = |offset: usize| cx.workspace.address.offset(offset);
+        let packed = self.packing.take(cx, b, n, workspace_at(offsets.packed_b), "window")?;
         let raw = self.finishes_c();
         let (c_at, ldc, c_size) = match raw {
-            true => (place(places.raw_c), n as i64, size_of::<f32>()),
+            true => (workspace_at(offsets.raw_c), n as i64, size_of::<f32>()),
             false => (c.values, c.ld, c.value_type.size()),
         };
         let flags = i64::from(is_wide(packed.address, packed.ld, 2))
@@ -278,7 +278,7 @@ impl SpmmExecutor for WindowSpmm {
             order: self.order.as_ref().map_or(Address::NULL, |order| order.address()),
         };
         let join = Join {
-            sums: place(places.sums),
+            sums: workspace_at(offsets.sums),
             counters: cx.counters,
             part_count: arrays.parts.len() as i64,
             counter_count: arrays.cut,

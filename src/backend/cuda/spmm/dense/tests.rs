@@ -523,7 +523,7 @@ fn products_wait_in_the_workspace_some_columns_at_a_time() {
         product.check(&cx, &device, &matrix);
         let made = product.make(&cx, &matrix);
         let executor = build(&cx, &device, &made.problem).unwrap();
-        assert_eq!(executor.places(150).columns, 128);
+        assert_eq!(executor.workspace_offsets(150).columns, 128);
     }
 }
 
