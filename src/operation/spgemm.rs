@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::facts::{self, Facts};
+use super::arguments::{self, PlanArguments};
 use super::{
     check_inner, check_new_values, check_shape, check_type, check_writable, not_analyzed, Analysis, Built,
     Operation, Parts, Planned,
@@ -128,13 +128,13 @@ impl Operation for Spgemm {
         check_inner(k, b_rows)
     }
 
-    fn facts(planned: &Planned<Self>, facts: &mut Facts) {
+    fn arguments(planned: &Planned<Self>, arguments: &mut PlanArguments) {
         let SpgemmProblem { op_a, op_b, a, b, .. } = &planned.problem;
-        facts::operation(facts, "opA", *op_a);
-        facts::operation(facts, "opB", *op_b);
-        facts::matrix(facts, "A", a);
-        facts::matrix(facts, "B", b);
-        facts::types(facts, planned.types(), ["B's values", "C's values"]);
+        arguments::operation(arguments, "opA", *op_a);
+        arguments::operation(arguments, "opB", *op_b);
+        arguments::matrix(arguments, "A", a);
+        arguments::matrix(arguments, "B", b);
+        arguments::types(arguments, planned.types(), ["B's values", "C's values"]);
     }
 
     fn check_settings(planned: &Planned<Self>, settings: &Settings) -> Result<()> {

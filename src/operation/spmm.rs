@@ -1,6 +1,6 @@
 //! SpMM: C = alpha · op(A) · op(B) + beta · C, B and C dense.
 
-use super::facts::{self, Facts};
+use super::arguments::{self, PlanArguments};
 use super::{
     check_apart, check_inner, check_scalars, check_shape, check_type, check_writable, into, Analysis, Built,
     Operation, Parts, Planned,
@@ -155,15 +155,15 @@ impl Operation for Spmm {
         problem.ieee = is_pedantic;
     }
 
-    fn facts(planned: &Planned<Self>, facts: &mut Facts) {
+    fn arguments(planned: &Planned<Self>, arguments: &mut PlanArguments) {
         let SpmmProblem { op, op_b, a, b_order, c_order, n_hint, .. } = &planned.problem;
-        facts::operation(facts, "opA", *op);
-        facts::operation(facts, "opB", *op_b);
-        facts::matrix(facts, "A", a);
-        facts.push(("bOrder".into(), b_order.code().into()));
-        facts.push(("cOrder".into(), c_order.code().into()));
-        facts.push(("nHint".into(), *n_hint));
-        facts::types(facts, planned.types(), ["bType", "cType"]);
+        arguments::operation(arguments, "opA", *op);
+        arguments::operation(arguments, "opB", *op_b);
+        arguments::matrix(arguments, "A", a);
+        arguments.push(("bOrder".into(), b_order.code().into()));
+        arguments.push(("cOrder".into(), c_order.code().into()));
+        arguments.push(("nHint".into(), *n_hint));
+        arguments::types(arguments, planned.types(), ["bType", "cType"]);
     }
 
     fn check_settings(planned: &Planned<Self>, settings: &Settings) -> Result<()> {

@@ -1,6 +1,6 @@
 //! SpMV: y = alpha · op(A) · x + beta · y.
 
-use super::facts::{self, Facts};
+use super::arguments::{self, PlanArguments};
 use super::{
     check_apart, check_scalars, check_type, check_writable, into, Analysis, Built, Operation, Parts, Planned,
 };
@@ -117,11 +117,11 @@ impl Operation for Spmv {
         Parts { factors: vec![("A", *op, a)], types, value_updates }
     }
 
-    fn facts(planned: &Planned<Self>, facts: &mut Facts) {
+    fn arguments(planned: &Planned<Self>, arguments: &mut PlanArguments) {
         let SpmvProblem { op, a, .. } = &planned.problem;
-        facts::operation(facts, "opA", *op);
-        facts::matrix(facts, "A", a);
-        facts::types(facts, planned.types(), ["xType", "yType"]);
+        arguments::operation(arguments, "opA", *op);
+        arguments::matrix(arguments, "A", a);
+        arguments::types(arguments, planned.types(), ["xType", "yType"]);
     }
 
     fn analyze(

@@ -603,7 +603,7 @@ fn is_by_columns(a: &SparseMatrix, op: Operation) -> bool {
 }
 
 /// Choices for SpGEMM, best first; never empty. `hash` comes before `tile`, since shapes do not say how full
-/// tiles would be ([`spgemm::Facts`] does).
+/// tiles would be ([`spgemm::ProductStatistics`] does).
 ///
 /// Gustavson's algorithm reads rows of op(A) and of op(B). Where both are stored by columns, the rows of Cᵀ
 /// need no conversion at all.

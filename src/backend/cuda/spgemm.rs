@@ -83,7 +83,7 @@ use crate::problem::SpgemmProblem;
 use crate::select::spgemm::dense::Wanted;
 use crate::select::spgemm::rows::{count_part, is_short, part, slices};
 use crate::select::spgemm::windows::{count_window, LARGE_BLOCK, SMALL_BLOCK};
-use crate::select::spgemm::Facts;
+use crate::select::spgemm::ProductStatistics;
 use crate::select::{Choice, SpgemmInspection};
 use crate::types::{Address, Format, LayoutKind};
 
@@ -708,7 +708,13 @@ impl SpgemmExecutor for CudaSpgemm {
         let scattered = Self::bitmap_bins(true).chain(bins.of(RowBin::BlockTable));
         let scattered_rows = scattered.map(|bin| binned.bin(bin).1).sum();
         let entries = [left.nnz, right.nnz];
-        let facts = Facts { rows: left.rows, wide_rows, scattered_rows, products: self.products, entries };
+        let facts = ProductStatistics {
+            rows: left.rows,
+            wide_rows,
+            scattered_rows,
+            products: self.products,
+            entries,
+        };
         // Matrix units multiply nearly dense factors by rows, too. What tiles of complex numbers take has not been measured.
         let shape = [left.rows, left.cols, right.cols];
         let ratios = self.device.machine().ratios(self.problem.types.compute);

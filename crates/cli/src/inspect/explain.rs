@@ -11,8 +11,8 @@ use tarsia::facade::{
 };
 
 use super::choices::Number;
-use super::facts::Facts;
 use super::layouts;
+use super::statistics::MatrixStatistics;
 use crate::demo::table::{note, size};
 use crate::features::{Feature, Features};
 use crate::Result;
@@ -41,15 +41,15 @@ pub struct Candidate {
 }
 
 /// Explains the choices for a matrix and for its copy in half as many bits, SpMM with `n` columns.
-pub fn of<T: Number>(a: &OwnedCsr<T>, facts: &Facts, n: i64) -> Result<Vec<Explanation>> {
-    let mut out = in_type(a, facts, n, (T::TYPE, T::COMPUTE), T::NAME)?;
-    out.extend(in_type(a, facts, n, (T::Half::TYPE, T::HALF_COMPUTE), T::HALF_NAME)?);
+pub fn of<T: Number>(a: &OwnedCsr<T>, statistics: &MatrixStatistics, n: i64) -> Result<Vec<Explanation>> {
+    let mut out = in_type(a, statistics, n, (T::TYPE, T::COMPUTE), T::NAME)?;
+    out.extend(in_type(a, statistics, n, (T::Half::TYPE, T::HALF_COMPUTE), T::HALF_NAME)?);
     Ok(out)
 }
 
 fn in_type<V: Sync>(
     a: &OwnedCsr<V>,
-    facts: &Facts,
+    statistics: &MatrixStatistics,
     n: i64,
     (value_type, compute): (DataType, ComputeType),
     precision: &'static str,
@@ -66,7 +66,7 @@ fn in_type<V: Sync>(
     for (name, backend) in machines {
         out.push(asked.spmv(name, backend)?);
         out.push(asked.spmm(name, backend, n)?);
-        out.push(asked.spgemm(name, backend, facts)?);
+        out.push(asked.spgemm(name, backend, statistics)?);
     }
     Ok(out)
 }
@@ -132,9 +132,15 @@ impl<P: Fn(BackendKind) -> CountedProblem> Asked<P> {
         Ok(self.explanation(format!("SpMM, N = {n}"), name, features, &choices))
     }
 
-    fn spgemm(&self, name: &'static str, backend: BackendKind, facts: &Facts) -> Result<Explanation> {
-        let op = if facts.rows == facts.cols { Operation::NonTranspose } else { Operation::Transpose };
-        let found = &facts.spgemm;
+    fn spgemm(
+        &self,
+        name: &'static str,
+        backend: BackendKind,
+        statistics: &MatrixStatistics,
+    ) -> Result<Explanation> {
+        let op =
+            if statistics.rows == statistics.cols { Operation::NonTranspose } else { Operation::Transpose };
+        let found = &statistics.spgemm;
         let products = i64::try_from(found.products).unwrap_or(i64::MAX);
         let choices = (self.problem)(backend).spgemm(op, products)?;
         let features = features(&[

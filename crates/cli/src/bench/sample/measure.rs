@@ -10,7 +10,7 @@ use tarsia::facade::{
     seal_decisions, Accumulator, Effort, IndexBase, IndexType, Operation, Order, Reorder, SpmmAlg, SpmvAlg,
 };
 
-use super::facts::{Case, Form, Group, Matrix, RowOrder};
+use super::cases::{Case, Form, Group, Matrix, RowOrder};
 use crate::bench::args::{spgemm_alg, spmm_alg, spmv_alg};
 use crate::bench::is_declined;
 use crate::bench::number::{value, values, Number, Precision, Values};

@@ -2,14 +2,14 @@
 //!
 //! - [`again`]: matrices and products of an older table
 //! - [`draw`]: matrices with sampled parameters
-//! - [`facts`]: statistics and predictions for each matrix
+//! - [`cases`]: statistics and predictions for each matrix
 //! - [`measure`]: times of each candidate
 //!
 //! Other threads make and count the next matrices while one is measured.
 
 mod again;
+mod cases;
 mod draw;
-mod facts;
 mod measure;
 
 use std::fs::File;
@@ -29,8 +29,8 @@ use rayon::ThreadPoolBuilder;
 use tarsia::facade::{Algorithm, BackendKind, FeatureSet, SpmmStatistics};
 
 use self::again::Products;
+use self::cases::{Case, Matrix, Wanted};
 use self::draw::Draw;
-use self::facts::{Case, Matrix, Wanted};
 use self::measure::{Meter, Time};
 use super::args::Backend;
 use super::{input, machine, timer};
@@ -161,9 +161,9 @@ impl Args {
         if !positive(self.least) || !positive(self.most) || self.least > self.most {
             return Err("--least, --most: they are numbers of entries, the first at most the second".into());
         }
-        let is_candidate = |name: &str| facts::ALGORITHMS.iter().any(|algorithm| algorithm.name() == name);
+        let is_candidate = |name: &str| cases::ALGORITHMS.iter().any(|algorithm| algorithm.name() == name);
         if let Some(name) = self.algorithms.iter().find(|name| !is_candidate(name)) {
-            let all = facts::ALGORITHMS.map(Algorithm::name).join(", ");
+            let all = cases::ALGORITHMS.map(Algorithm::name).join(", ");
             return Err(format!("--algorithms {name}: what can be measured is {all}").into());
         }
         let files = self.files.iter().cloned().map(Source::File);
@@ -342,7 +342,7 @@ fn head(out: &mut Out, args: &Args, session: &Session) -> Result<()> {
         SpmmStatistics::VERSION
     ))?;
     let names: [(&str, &[&str]); 3] =
-        [("matrix", &FeatureSet::NAMES), ("spmm", &SpmmStatistics::NAMES), ("spgemm", &facts::SPGEMM)];
+        [("matrix", &FeatureSet::NAMES), ("spmm", &SpmmStatistics::NAMES), ("spgemm", &cases::SPGEMM)];
     for (op, names) in names {
         out.line(&format!("# names {op} {}", names.join(" ")))?;
     }
