@@ -46,7 +46,7 @@ pub trait Operation: Default + Send + Sync + 'static {
     type Executor: Send + Sync;
 
     /// Returns references to the fields that all problems have.
-    fn parts(problem: &mut Self::Problem) -> Parts<'_>;
+    fn parts(problem: &mut Self::Problem) -> ProblemFields<'_>;
 
     /// Notes whether a pedantic compute type was asked for, for operations whose kernels depend on it. The
     /// problem's `types` never say so, and the table of algorithms already excludes algorithms that are not
@@ -129,7 +129,7 @@ pub trait Operation: Default + Send + Sync + 'static {
 }
 
 /// References to the fields that all problems have.
-pub struct Parts<'a> {
+pub struct ProblemFields<'a> {
     /// Sparse operands as (name of the argument, op, matrix), A first.
     pub factors: Vec<(&'static str, Op, &'a mut SparseMatrix)>,
     /// Value and compute types.
@@ -191,7 +191,7 @@ pub struct Planned<O: Operation> {
 impl<O: Operation> Planned<O> {
     /// Creates it from a problem and looks up the supporting algorithms in the table.
     pub fn new(backend: BackendKind, mut problem: O::Problem, algorithm: Option<Algorithm>) -> Result<Self> {
-        let Parts { factors, types, .. } = O::parts(&mut problem);
+        let ProblemFields { factors, types, .. } = O::parts(&mut problem);
         let asked = *types;
         let mut rows: Option<Vec<&Row>> = None;
         for (name, _, a) in factors {
@@ -241,7 +241,7 @@ impl<O: Operation> Planned<O> {
         values: Address,
         update: impl FnOnce(&mut O::Executor) -> Result<()>,
     ) -> Result<()> {
-        let Parts { factors, value_updates, .. } = O::parts(&mut self.problem);
+        let ProblemFields { factors, value_updates, .. } = O::parts(&mut self.problem);
         check_new_values("newValues", factors[0].2, values, *value_updates)?;
         update(self.executor_mut()?)?;
         let a = &mut O::parts(&mut self.problem).factors[0].2;

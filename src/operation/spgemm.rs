@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::arguments::{self, PlanArguments};
 use super::{
     check_inner, check_new_values, check_shape, check_type, check_writable, not_analyzed, Analysis, Built,
-    Operation, Parts, Planned,
+    Operation, Planned, ProblemFields,
 };
 use crate::algorithm::{Algorithm, Row};
 use crate::backend::LayoutInfo;
@@ -102,7 +102,7 @@ pub struct Spgemm {
 }
 
 /// The built executor, with the count of the symbolic phase.
-pub struct Product {
+pub struct BuiltProduct {
     executor: Box<dyn SpgemmExecutor>,
     algorithm: Algorithm,
     nnz_c: Option<i64>,
@@ -111,11 +111,11 @@ pub struct Product {
 impl Operation for Spgemm {
     const KIND: OpKind = OpKind::Spgemm;
     type Problem = SpgemmProblem;
-    type Executor = Product;
+    type Executor = BuiltProduct;
 
-    fn parts(problem: &mut SpgemmProblem) -> Parts<'_> {
+    fn parts(problem: &mut SpgemmProblem) -> ProblemFields<'_> {
         let SpgemmProblem { op_a, op_b, a, b, types, value_updates, .. } = problem;
-        Parts { factors: vec![("A", *op_a, a), ("B", *op_b, b)], types, value_updates }
+        ProblemFields { factors: vec![("A", *op_a, a), ("B", *op_b, b)], types, value_updates }
     }
 
     fn note_pedantic(problem: &mut SpgemmProblem, is_pedantic: bool) {
@@ -145,7 +145,7 @@ impl Operation for Spgemm {
         planned: &mut Planned<Self>,
         analysis: &Analysis<'_>,
         decided: Option<&Choice>,
-    ) -> Result<(Product, Choice)> {
+    ) -> Result<(BuiltProduct, Choice)> {
         let contents = planned.more.contents()?;
         planned.more.shared = memory_of(&contents);
         let factors = tiles_of(contents);
@@ -172,14 +172,14 @@ impl Operation for Spgemm {
                 choice.reason.push_str("; columns of a row of C in any order (setSortedOutput)");
             }
         }
-        Ok((Product { executor, algorithm: choice.algorithm(), nnz_c: None }, choice))
+        Ok((BuiltProduct { executor, algorithm: choice.algorithm(), nnz_c: None }, choice))
     }
 
     fn admits(planned: &Planned<Self>, choice: &Choice) -> Result<()> {
         select::admits_spgemm(&planned.problem, &planned.rows, choice)
     }
 
-    fn built(product: &Product) -> Built {
+    fn built(product: &BuiltProduct) -> Built {
         Built {
             layout: product.executor.layout(),
             reorder: Reorder::None,
@@ -187,7 +187,7 @@ impl Operation for Spgemm {
         }
     }
 
-    fn reads_values(product: &Product) -> [bool; 2] {
+    fn reads_values(product: &BuiltProduct) -> [bool; 2] {
         product.executor.reads_values()
     }
 
@@ -195,7 +195,7 @@ impl Operation for Spgemm {
         planned.update_values(cx, [("newValues", values), ("newValues", Address::NULL)])
     }
 
-    fn counts(product: &Product) -> (i64, Option<i64>) {
+    fn counts(product: &BuiltProduct) -> (i64, Option<i64>) {
         (product.executor.products(), product.nnz_c)
     }
 

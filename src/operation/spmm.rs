@@ -3,7 +3,7 @@
 use super::arguments::{self, PlanArguments};
 use super::{
     check_apart, check_inner, check_scalars, check_shape, check_type, check_writable, into, Analysis, Built,
-    Operation, Parts, Planned,
+    Operation, Planned, ProblemFields,
 };
 use crate::algorithm::Algorithm;
 use crate::backend::{Backend, LayoutInfo};
@@ -139,9 +139,9 @@ impl Operation for Spmm {
     type Problem = SpmmProblem;
     type Executor = Box<dyn SpmmExecutor>;
 
-    fn parts(problem: &mut SpmmProblem) -> Parts<'_> {
+    fn parts(problem: &mut SpmmProblem) -> ProblemFields<'_> {
         let SpmmProblem { op, a, types, value_updates, .. } = problem;
-        Parts { factors: vec![("A", *op, a)], types, value_updates }
+        ProblemFields { factors: vec![("A", *op, a)], types, value_updates }
     }
 
     fn check(problem: &SpmmProblem) -> Result<()> {

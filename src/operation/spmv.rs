@@ -2,7 +2,8 @@
 
 use super::arguments::{self, PlanArguments};
 use super::{
-    check_apart, check_scalars, check_type, check_writable, into, Analysis, Built, Operation, Parts, Planned,
+    check_apart, check_scalars, check_type, check_writable, into, Analysis, Built, Operation, Planned,
+    ProblemFields,
 };
 use crate::backend::{Backend, LayoutInfo};
 use crate::error::{Error, Result};
@@ -112,9 +113,9 @@ impl Operation for Spmv {
     type Problem = SpmvProblem;
     type Executor = Box<dyn SpmvExecutor>;
 
-    fn parts(problem: &mut SpmvProblem) -> Parts<'_> {
+    fn parts(problem: &mut SpmvProblem) -> ProblemFields<'_> {
         let SpmvProblem { op, a, types, value_updates } = problem;
-        Parts { factors: vec![("A", *op, a)], types, value_updates }
+        ProblemFields { factors: vec![("A", *op, a)], types, value_updates }
     }
 
     fn arguments(planned: &Planned<Self>, arguments: &mut PlanArguments) {

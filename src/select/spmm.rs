@@ -34,7 +34,7 @@ use super::device::Ratios;
 use super::roofline::Machine;
 use crate::algorithm::Algorithm;
 use crate::format;
-use crate::format::window::{Counts, Shape, HEIGHTS};
+use crate::format::window::{Counts, WindowShape, HEIGHTS};
 use crate::matrix::compressed::Pattern;
 use crate::problem::SpmmProblem;
 use crate::support::Types;
@@ -76,7 +76,7 @@ impl SpmmStatistics {
 }
 
 /// Shape of blocks and tiles of windows with values of this type.
-pub fn shape(value: DataType) -> Shape {
+pub fn shape(value: DataType) -> WindowShape {
     match value.size() {
         2 => format::window::SHAPE,
         _ => format::masked_window::SHAPE,

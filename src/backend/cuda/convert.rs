@@ -381,7 +381,7 @@ macro_rules! with_pair {
 
 /// Shape of op(A) and its number of entries.
 #[derive(Clone, Copy)]
-struct Shape {
+struct OperandShape {
     rows: i64,
     cols: i64,
     nnz: i64,
@@ -437,7 +437,7 @@ impl Tools<'_> {
     /// Sorts a compressed pattern. `across`: the rows of op(A) are the dimension that is not compressed.
     fn compressed(&self, m: &Compressed, across: bool, report: &PatternReport) -> Result<Sorted> {
         let (rows, cols) = if across { (m.minor, m.major) } else { (m.major, m.minor) };
-        let shape = Shape { rows, cols, nnz: m.nnz };
+        let shape = OperandShape { rows, cols, nnz: m.nnz };
         if m.nnz == 0 {
             return self.empty(rows);
         }
@@ -487,9 +487,9 @@ impl Tools<'_> {
         let indices = |address| Indices { address, index_type: m.index_type, base };
         let (first, second) = (indices(m.row_indices), indices(m.col_indices));
         let (shape, major, minor) = if transposed {
-            (Shape { rows: m.cols, cols: m.rows, nnz: m.nnz }, second, first)
+            (OperandShape { rows: m.cols, cols: m.rows, nnz: m.nnz }, second, first)
         } else {
-            (Shape { rows: m.rows, cols: m.cols, nnz: m.nnz }, first, second)
+            (OperandShape { rows: m.rows, cols: m.cols, nnz: m.nnz }, first, second)
         };
         if m.nnz == 0 {
             return self.empty(shape.rows);
@@ -547,7 +547,7 @@ impl Tools<'_> {
         Ok(Sorted { offsets, indices, source })
     }
 
-    fn in_order(&self, shape: Shape, columns: Indices, offsets: DeviceBuffer<i64>) -> Result<Sorted> {
+    fn in_order(&self, shape: OperandShape, columns: Indices, offsets: DeviceBuffer<i64>) -> Result<Sorted> {
         let indices = DeviceBuffer::<i32>::new(self.cx, shape.nnz as usize)?;
         let source = Source::Identity;
         self.gather_columns(columns.address, columns.index_type, columns.base, &source, shape.nnz, &indices)?;
@@ -555,7 +555,7 @@ impl Tools<'_> {
     }
 
     /// Bits of a sort key of row and column.
-    fn key_bits(&self, shape: Shape) -> Result<u32> {
+    fn key_bits(&self, shape: OperandShape) -> Result<u32> {
         let bits = bits_of(shape.rows) + bits_of(shape.cols);
         if bits > 64 {
             return Err(Error::unsupported(format!(
@@ -569,7 +569,7 @@ impl Tools<'_> {
     /// Sorts by a key of row and column; `keys(pair, keys, positions)` fills the arrays.
     fn sort_by_both<P: Pair>(
         &self,
-        shape: Shape,
+        shape: OperandShape,
         offsets: DeviceBuffer<i64>,
         keys: &dyn Fn([usize; 2], Address, Address) -> Result<()>,
     ) -> Result<Sorted>
@@ -593,7 +593,7 @@ impl Tools<'_> {
     /// Sorts by row alone; `columns(source, out)` gathers the column indices.
     fn sort_by_row<P: Pair>(
         &self,
-        shape: Shape,
+        shape: OperandShape,
         rows: Indices,
         offsets: DeviceBuffer<i64>,
         columns: &dyn Fn(&Source, &DeviceBuffer<i32>) -> Result<()>,
@@ -656,7 +656,7 @@ impl Tools<'_> {
         &self,
         key_bits: usize,
         keys: Address,
-        shape: Shape,
+        shape: OperandShape,
         shift: u32,
         base: i64,
         out: &DeviceBuffer<i64>,

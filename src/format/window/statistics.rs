@@ -21,7 +21,7 @@ const MOST_WINDOW_ENTRIES: usize = 1 << 17;
 
 /// Columns of a block, and rows of a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct WindowShape {
     /// Number of columns of a block: 8 or 16.
     pub block: usize,
     /// Number of rows of a tile: 8 or 16; windows of fewer rows have tiles of their height.
@@ -72,7 +72,7 @@ impl Counts {
     pub(crate) fn of<I: Index, J: Index>(
         pattern: &Pattern<'_, I, J>,
         rows: usize,
-        shape: Shape,
+        shape: WindowShape,
         scratch: &mut [Entry],
     ) -> Self {
         let mut out = Counts { rows, nnz: pattern.indices.len(), ..Counts::default() };
@@ -96,7 +96,12 @@ impl Counts {
     }
 
     /// Adds the counts of one window, whose entries are sorted, to those of height `HEIGHTS[at]`.
-    pub(super) fn add<'a>(&mut self, at: usize, entries: impl Iterator<Item = &'a Entry>, shape: Shape) {
+    pub(super) fn add<'a>(
+        &mut self,
+        at: usize,
+        entries: impl Iterator<Item = &'a Entry>,
+        shape: WindowShape,
+    ) {
         // Heights and groups are powers of two.
         let (row_bits, group_log2) = (HEIGHTS[at] - 1, shape.group.min(HEIGHTS[at]).ilog2());
         let (mut columns, mut mask) = (0, 0_u32);
@@ -162,7 +167,7 @@ impl Counts {
     }
 
     /// Returns the estimated numbers of blocks and of tiles of all windows of a height.
-    pub fn all_blocks(&self, height: usize, shape: Shape) -> (f64, f64) {
+    pub fn all_blocks(&self, height: usize, shape: WindowShape) -> (f64, f64) {
         let unknown = self.nnz as f64 / shape.block as f64;
         let at = place(height);
         (self.scaled(self.blocks[at], unknown), self.scaled(self.tiles[at], unknown))

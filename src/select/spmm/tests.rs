@@ -186,7 +186,7 @@ fn of_the_corpus() {
             .max();
         let mut scratch = vec![[0_u64; 2]; most.unwrap_or(0)];
         let of_16 = Counts::of(&p, rows, SHAPE, &mut scratch);
-        let of_8 = Counts::of(&p, rows, Shape { block: 8, group: 8 }, &mut scratch);
+        let of_8 = Counts::of(&p, rows, WindowShape { block: 8, group: 8 }, &mut scratch);
         let longest = (0..rows).map(|row| p.range(row).len()).max().unwrap_or(0);
         write!(out, "{name}\t{rows}\t{}\t{}\t{longest}\t{}", p.minor, of_16.nnz, of_16.sampled_nnz).unwrap();
         for list in

@@ -141,14 +141,14 @@ fn fit() {
 #[ignore = "reads tables of two devices"]
 fn of_a_second_device() {
     use crate::select::counted::CountedProblem;
-    use crate::select::device::fit::{compare, types, Product};
+    use crate::select::device::fit::{compare, types, ProductKey};
     use crate::select::roofline::Machine;
     use crate::types::BackendKind;
-    let known = |product: &Product| {
+    let known = |product: &ProductKey| {
         let types = types(&product.0)?;
         Some((types, corpus_statistics(types.x.size()).remove(&product.1[..])?))
     };
-    let seconds = |machine: &Machine, product: &Product, name: &str| {
+    let seconds = |machine: &Machine, product: &ProductKey, name: &str| {
         let (types, statistics) = known(product)?;
         let algorithm = *ALL.iter().find(|algorithm| algorithm.name() == name)?;
         Some(

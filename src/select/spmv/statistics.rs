@@ -405,7 +405,8 @@ impl SpmvStatistics {
             irregular += left;
         }
         let groups = self.count(Word::LongGroups) as usize;
-        let shape = dasp::Shape::new(dasp::Classes::new(&keys), groups, blocks as usize, irregular as usize);
+        let shape =
+            dasp::DaspShape::new(dasp::Classes::new(&keys), groups, blocks as usize, irregular as usize);
         (shape.slot_count() as u64, shape.result_count() as u64)
     }
 }

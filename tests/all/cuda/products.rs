@@ -21,7 +21,7 @@ type Enqueue<'a> = Box<dyn Fn(&Session, &Plan<'a>, &mut Array<'_, f64>) -> tarsi
 type Expected<'a> = Box<dyn Fn(&[f64]) -> Vec<Sum<f64>> + 'a>;
 
 /// A product that a plan computes.
-pub struct Product<'a> {
+pub struct DeviceProduct<'a> {
     pub name: &'static str,
     /// A plan that is analyzed, with value updates, and ready for [`Self::enqueue`] to do nothing else.
     pub plan: Box<dyn Fn(&Session) -> Plan<'a> + 'a>,
@@ -30,7 +30,7 @@ pub struct Product<'a> {
     pub expected: Expected<'a>,
 }
 
-impl<'a> Product<'a> {
+impl<'a> DeviceProduct<'a> {
     /// Enqueues it.
     pub fn enqueue(&self, session: &Session, plan: &Plan<'a>, result: &mut Array<'_, f64>) {
         (self.run)(session, plan, result).unwrap_or_else(|error| panic!("{}: {error}", self.name));
@@ -64,7 +64,7 @@ impl World {
     }
 
     /// All products whose values change by tarsiaPlan_updateValues.
-    pub fn products(&self) -> Vec<Product<'_>> {
+    pub fn products(&self) -> Vec<DeviceProduct<'_>> {
         let spgemm = [("SpGEMM hash", SpgemmAlg::Hash), ("SpGEMM tile", SpgemmAlg::Tile)];
         let mut out =
             vec![self.spmv(), self.spmm("SpMM", SpmmAlg::Default), self.spmm("SpMM row", SpmmAlg::Row)];
@@ -72,8 +72,8 @@ impl World {
         out
     }
 
-    fn spmv(&self) -> Product<'_> {
-        Product {
+    fn spmv(&self) -> DeviceProduct<'_> {
+        DeviceProduct {
             name: "SpMV",
             plan: Box::new(move |session| spmv_plan::<F64>(session, &self.stored, Effort::Default)),
             run: Box::new(move |session, plan, y| {
@@ -85,9 +85,9 @@ impl World {
         }
     }
 
-    fn spmm(&self, name: &'static str, alg: SpmmAlg) -> Product<'_> {
+    fn spmm(&self, name: &'static str, alg: SpmmAlg) -> DeviceProduct<'_> {
         let shape = |rows: usize| Dense::<f64>::new((rows, N_DENSE), Order::Row, 0).shape;
-        Product {
+        DeviceProduct {
             name,
             plan: Box::new(move |session| {
                 let (a, orders) = (self.stored.open().unwrap(), (Order::Row, Order::Row));
@@ -109,7 +109,7 @@ impl World {
         }
     }
 
-    fn spgemm(&self, name: &'static str, alg: SpgemmAlg) -> Product<'_> {
+    fn spgemm(&self, name: &'static str, alg: SpgemmAlg) -> DeviceProduct<'_> {
         self.spgemm_of(name, move |session| {
             let (a, b) = (self.stored.open().unwrap(), self.b_stored.open().unwrap());
             Plan::spgemm(session, (N, N), &a, &b, F64::TYPES.compute, alg).unwrap()
@@ -118,7 +118,7 @@ impl World {
 
     /// A and B in tiles, which are made with the plan. The plan's descriptors go at once where it is `alone`; else
     /// the answer's second part has those of the last plan until it is told to let them go.
-    pub fn of_tiles(&self, alone: bool) -> (Product<'_>, Rc<RefCell<Vec<Sparse<'static>>>>) {
+    pub fn of_tiles(&self, alone: bool) -> (DeviceProduct<'_>, Rc<RefCell<Vec<Sparse<'static>>>>) {
         let kept = Rc::<RefCell<Vec<Sparse<'static>>>>::default();
         let keep = Rc::clone(&kept);
         let product = self.spgemm_of("SpGEMM of tiles", move |session| {
@@ -143,7 +143,11 @@ impl World {
         (product, kept)
     }
 
-    fn spgemm_of<'a>(&'a self, name: &'static str, make: impl Fn(&Session) -> Plan<'a> + 'a) -> Product<'a> {
+    fn spgemm_of<'a>(
+        &'a self,
+        name: &'static str,
+        make: impl Fn(&Session) -> Plan<'a> + 'a,
+    ) -> DeviceProduct<'a> {
         let expected = move |values: &[f64]| {
             let a = factor(&self.a.entries, values, N);
             sparse_product(&a, &self.b.factor()).into_values().collect::<Vec<_>>()
@@ -158,7 +162,7 @@ impl World {
             plan.numeric_csr(session, 1.0, shape, offsets, indices, values, C_TARGET.base)
         };
         let first = numeric.clone();
-        Product {
+        DeviceProduct {
             name,
             plan: Box::new(move |session| {
                 let plan = make(session);

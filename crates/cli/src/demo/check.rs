@@ -9,7 +9,7 @@ use matrices::owned::OwnedCsr;
 use tarsia::facade::{BackendKind, Operation};
 
 use super::products;
-use super::rows::{largest, row_lengths, row_products, Rows};
+use super::rows::{largest, row_lengths, row_products, RowSample};
 use super::scalar::Scalar;
 use super::table::grouped;
 use crate::Result;
@@ -111,9 +111,9 @@ impl Oracle {
         let costs: Vec<u64> =
             row_lengths(a, Operation::NonTranspose).iter().map(|&len| len * n as u64).collect();
         let rows = if costs.iter().sum::<u64>() < FULL {
-            Rows::all(a.rows)
+            RowSample::all(a.rows)
         } else {
-            Rows::sample(&costs, largest(&costs).as_slice(), BUDGET)
+            RowSample::sample(&costs, largest(&costs).as_slice(), BUDGET)
         };
         let part = rows.of(a);
         let a = part.as_ref().unwrap_or(a);
@@ -154,11 +154,11 @@ impl Oracle {
         let b_lengths = row_lengths(b, op_b);
         let costs = row_products(a, &b_lengths);
         let rows = if costs.iter().sum::<u64>() < FULL {
-            Rows::all(a.rows)
+            RowSample::all(a.rows)
         } else {
             let longest = largest(&row_lengths(a, Operation::NonTranspose));
             let always: Vec<usize> = longest.into_iter().chain(largest(&costs)).collect();
-            Rows::sample(&costs, &always, BUDGET)
+            RowSample::sample(&costs, &always, BUDGET)
         };
         let sound = "C's offsets ascend, its columns are sorted, in range, without duplicates";
         let mut results = vec![
@@ -171,7 +171,7 @@ impl Oracle {
         Ok(results)
     }
 
-    fn check_rows<T: Scalar>(&self, product: &Computed<'_, T>, rows: &Rows) -> Result<CheckResult> {
+    fn check_rows<T: Scalar>(&self, product: &Computed<'_, T>, rows: &RowSample) -> Result<CheckResult> {
         let Computed { a, b, op_b, c } = *product;
         let part = rows.of(a);
         let a = part.as_ref().unwrap_or(a);
@@ -225,7 +225,10 @@ impl Oracle {
             let terms = (of_a + of_c + longest as f64 + of_a) / 2.0;
             worst.take(row, scaled_error(found[row], expected[row], terms, scale[row]));
         }
-        Ok(CheckResult::numbers::<T>(format!("C·v against A·(B·v), {}", Rows::all(a.rows).describe()), worst))
+        Ok(CheckResult::numbers::<T>(
+            format!("C·v against A·(B·v), {}", RowSample::all(a.rows).describe()),
+            worst,
+        ))
     }
 
     fn apply<T: Scalar>(&self, b: &OwnedCsr<T>, op_b: Operation, v: &[T]) -> Result<Vec<T>> {
@@ -274,7 +277,7 @@ mod tests {
             let costs = row_products(&a, &row_lengths(&b, op_b));
             let always = [largest(&row_lengths(&a, Operation::NonTranspose)), largest(&costs)];
             let always: Vec<usize> = always.into_iter().flatten().collect();
-            !Rows::sample(&costs, &always, BUDGET).iter().any(|picked| picked == row)
+            !RowSample::sample(&costs, &always, BUDGET).iter().any(|picked| picked == row)
         });
         c.values[c.offsets[outside.unwrap()] as usize] += 1e-6;
         assert_eq!(verdict(&c), [true, true, false]);

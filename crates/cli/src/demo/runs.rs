@@ -9,7 +9,7 @@ use tarsia::facade::Operation;
 
 use super::check::{CheckResult, Computed, Oracle, BUDGET};
 use super::products::{self, median, median_seconds, row_major, timed, zeros, Info, SparseProduct, Stored};
-use super::rows::{largest, row_lengths, row_products, Rows};
+use super::rows::{largest, row_lengths, row_products, RowSample};
 use super::scalar::Scalar;
 use super::table::{self, grouped, note, size, Timing};
 use crate::progress::step;
@@ -151,13 +151,13 @@ impl<T: Scalar> Setting<'_, T> {
     }
 
     /// Selects rows of A whose product is small enough to be made and to be compared.
-    fn affordable(&self, op_b: Operation) -> Rows {
+    fn affordable(&self, op_b: Operation) -> RowSample {
         let a = self.a;
         let costs = row_products(a, &row_lengths(a, op_b));
         let longest = largest(&row_lengths(a, Operation::NonTranspose));
         // A multiplication adds at most one entry.
         let entries = self.max_c_bytes / entry_bytes::<T>();
-        Rows::sample(&costs, longest.as_slice(), BUDGET.min(entries as u64))
+        RowSample::sample(&costs, longest.as_slice(), BUDGET.min(entries as u64))
     }
 
     /// Runs A · op(B) with B the whole matrix, unless C is too large.

@@ -13,7 +13,7 @@ use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::{Operand, RowStats, Rows};
 use crate::backend::cuda::reorder::cluster;
 use crate::error::Result;
-use crate::format::window::{Counts, Shape};
+use crate::format::window::{Counts, WindowShape};
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::reorder::jaccard::When;
@@ -27,7 +27,7 @@ pub(crate) struct SharedResults {
     device: Arc<Device>,
     /// Rows of op(A); `None` before they are needed and after an executor has taken them.
     rows: RefCell<Option<InspectedRows>>,
-    counts: Cell<Option<(Shape, Counts)>>,
+    counts: Cell<Option<(WindowShape, Counts)>>,
     clusters: OnceCell<Option<ClusteredRows>>,
 }
 
@@ -37,7 +37,7 @@ struct ClusteredRows {
     operand: Operand,
     /// Row of C for each of them, or [`Windows::HOLE`](crate::reorder::Windows::HOLE).
     order: Arc<DeviceBuffer<u32>>,
-    counts: Cell<Option<(Shape, Counts)>>,
+    counts: Cell<Option<(WindowShape, Counts)>>,
 }
 
 /// Order of rows that a plan reports.
@@ -163,7 +163,7 @@ impl Analysis<'_> {
     }
 
     /// Returns the counts in windows of a shape. Blocks unless they are known.
-    pub(super) fn counts(&self, shape: Shape) -> Result<Counts> {
+    pub(super) fn counts(&self, shape: WindowShape) -> Result<Counts> {
         if let Some((_, counts)) = self.shared.counts.get().filter(|(of, _)| *of == shape) {
             return Ok(counts);
         }
@@ -234,7 +234,7 @@ impl Analysis<'_> {
     }
 
     /// Returns the counts on which the rules for windows are based. Blocks unless they are known.
-    pub(super) fn window_counts(&self, clusters: bool, shape: Shape) -> Result<Counts> {
+    pub(super) fn window_counts(&self, clusters: bool, shape: WindowShape) -> Result<Counts> {
         let found = if clusters { self.clusters()? } else { None };
         let Some(ClusteredRows { operand, counts, .. }) = found else { return self.counts(shape) };
         if let Some((_, counts)) = counts.get().filter(|(of, _)| *of == shape) {

@@ -34,7 +34,7 @@ use crate::backend::cuda::timing;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
-use crate::format::dense::Shape;
+use crate::format::dense::DenseShape;
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, Workspace};
 use crate::problem::SpmmProblem;
@@ -123,21 +123,21 @@ struct DenseWorkspaceOffsets {
 
 /// Dense operand as a product reads or writes it: element (i, j) is at i · row + j · col.
 #[derive(Clone, Copy)]
-pub struct Matrix {
+pub struct DenseOperand {
     at: Address,
     strides: Strides,
     value: DataType,
 }
 
-impl Matrix {
+impl DenseOperand {
     /// Makes a matrix of contiguous rows with leading dimension `ld`.
     pub fn by_rows(at: Address, ld: i64, value: DataType) -> Self {
-        Matrix { at, strides: Strides { row: ld, col: 1 }, value }
+        DenseOperand { at, strides: Strides { row: ld, col: 1 }, value }
     }
 
     /// Returns the matrix without the columns before `first`.
     fn skip_columns(self, first: usize) -> Self {
-        Matrix { at: self.at.offset(first * self.strides.col as usize * self.value.size()), ..self }
+        DenseOperand { at: self.at.offset(first * self.strides.col as usize * self.value.size()), ..self }
     }
 
     fn ld(&self) -> i64 {
@@ -154,7 +154,7 @@ pub(super) struct DenseSpmm {
     device: Arc<Device>,
     problem: SpmmProblem,
     operand: Operand,
-    shape: Shape,
+    shape: DenseShape,
     /// Elements of op(A): element (i, j) at i · row + j · col.
     values: DeviceBuffer<u8>,
     strides: Strides,
@@ -200,7 +200,7 @@ impl DenseSpmm {
         let (op, size) = (problem.op, problem.types.a.size());
         let (rows, cols, nnz) = problem.a.shape();
         let (rows, cols) = op.shape(rows, cols);
-        let shape = Shape::new(rows as usize, cols as usize, nnz as usize, size)?;
+        let shape = DenseShape::new(rows as usize, cols as usize, nnz as usize, size)?;
         let (strides, elements) = match by_columns {
             true => {
                 let ld = padded(shape.rows, size);
@@ -355,7 +355,7 @@ impl DenseSpmm {
     }
 
     fn workspace_offsets(&self, n: usize) -> DenseWorkspaceOffsets {
-        let Shape { rows: m, cols: k, .. } = self.shape;
+        let DenseShape { rows: m, cols: k, .. } = self.shape;
         let columns = select::spmm::dense::columns_at_once(product(&[m, self.sum_size()]), n);
         let (engine, packed, parts) = match &self.engine {
             Engine::Lt(lt) => {
@@ -379,8 +379,8 @@ impl DenseSpmm {
         workspace: Address,
         n: usize,
         alpha: &Scalar,
-        b: Matrix,
-        d: Matrix,
+        b: DenseOperand,
+        d: DenseOperand,
     ) -> Result<bool> {
         let (Engine::Lt(lt), Some(alpha)) = (&self.engine, alpha.on_host()) else { return Ok(false) };
         // Rows of A have zeros behind the last column.
@@ -440,7 +440,7 @@ impl DenseSpmm {
         self.finish.is_of_90() && self.repair.is_of_90()
     }
 
-    fn lines(&self, c: Matrix, n: usize) -> Lines {
+    fn lines(&self, c: DenseOperand, n: usize) -> Lines {
         let (m, by_rows) = (self.shape.rows as i64, c.is_by_rows());
         let (outer, inner) = if by_rows { (m, n as i64) } else { (n as i64, m) };
         let (size, ldc) = (c.value.size(), if by_rows { c.strides.row } else { c.strides.col });
@@ -450,14 +450,14 @@ impl DenseSpmm {
         Lines { outer, inner, ldc, rows_are_outer: i64::from(by_rows), wide: i64::from(wide), across, deep }
     }
 
-    fn right(b: Matrix) -> Right {
+    fn right(b: DenseOperand) -> Right {
         Right { data: b.at, row: b.strides.row, col: b.strides.col }
     }
 
     fn finish(
         &self,
         cx: &Context,
-        (b, c): (Matrix, Matrix),
+        (b, c): (DenseOperand, DenseOperand),
         n: usize,
         products: Products,
         (alpha, beta): (Scalar, Scalar),
@@ -486,9 +486,9 @@ impl DenseSpmm {
         let workspace_at = |offset: usize| cx.workspace.address.offset(offset);
         let types = self.problem.types;
         let b_strides = Strides::new(b.order, self.problem.op_b.transposes(), b.ld);
-        let b = Matrix { at: b.values, strides: b_strides, value: types.x };
+        let b = DenseOperand { at: b.values, strides: b_strides, value: types.x };
         let c_strides = Strides::new(c.order, false, c.ld);
-        let c = Matrix { at: c.values, strides: c_strides, value: types.y };
+        let c = DenseOperand { at: c.values, strides: c_strides, value: types.y };
         let none = Products { data: Address::NULL, ld: 0, parts: 0, stride: 0 };
         let nnz = self.operand.rows().nnz;
         if k == 0 || nnz == 0 || alpha.is(0.0) {
@@ -528,7 +528,7 @@ impl DenseSpmm {
             let columns = offsets.columns.min(n - first);
             let ld = self.products_ld(columns) as i64;
             let strides = if by_rows { Strides { row: ld, col: 1 } } else { Strides { row: 1, col: ld } };
-            let sums = Matrix { at: workspace_at(offsets.products), strides, value: self.sum_type() };
+            let sums = DenseOperand { at: workspace_at(offsets.products), strides, value: self.sum_type() };
             let (b, c) = (b.skip_columns(first), c.skip_columns(first));
             let stride = (self.products_bytes(columns) / self.sum_size()) as i64;
             let parts = match &self.engine {
@@ -554,7 +554,7 @@ impl DenseSpmm {
         Ok(())
     }
 
-    fn repair(&self, cx: &Context, b: Matrix, c: Matrix, n: usize, alpha: Scalar) -> Result<()> {
+    fn repair(&self, cx: &Context, b: DenseOperand, c: DenseOperand, n: usize, alpha: Scalar) -> Result<()> {
         let lines = self.lines(c, n);
         let most = select::spmm::dense::most_blocks_that_repair(self.device.properties().multiprocessors);
         let blocks = (lines.outer as u64).min(u64::from(most)) as u32;

@@ -22,7 +22,7 @@ use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::{SpmmProblem, SpmvProblem};
 use crate::select::spmm::copies::sell_reads_b;
-use crate::select::spmm::sell::{kernels, takes_spmv, Shape, Slots};
+use crate::select::spmm::sell::{kernels, takes_spmv, LaneShape, Slots};
 use crate::select::spmm::tiles;
 use crate::types::{Address, LayoutKind, ScalarsAt};
 
@@ -123,8 +123,8 @@ impl SellSpmm {
         })
     }
 
-    fn shape(&self, n: usize) -> Shape {
-        Shape::new(n, self.problem.types.x.size(), self.shares)
+    fn shape(&self, n: usize) -> LaneShape {
+        LaneShape::new(n, self.problem.types.x.size(), self.shares)
     }
 
     /// Number of columns of op(A), which is that of rows of op(B).

@@ -50,7 +50,7 @@ const WARPS: usize = 4;
 /// Layout of the matrix, laid out as the kernels' `Matrix`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Matrix {
+struct SmatMatrix {
     items: Address,
     parts: Address,
     columns: Address,
@@ -61,7 +61,7 @@ struct Matrix {
     rows: i64,
     cols: i64,
 }
-same_layout!(Matrix = "spmm/smat.cuh Matrix" { items, parts, columns, values, masks, order, item_count, rows, cols });
+same_layout!(SmatMatrix = "spmm/smat.cuh Matrix" { items, parts, columns, values, masks, order, item_count, rows, cols });
 
 /// Dense operands, laid out as the kernels' `Dense`.
 #[derive(Clone, Copy)]
@@ -254,7 +254,7 @@ impl SpmmExecutor for SmatSpmm {
             | i64::from(from.padded) << 2;
         let address =
             |buffer: Option<&DeviceBuffer<u32>>| buffer.map_or(Address::NULL, DeviceBuffer::address);
-        let matrix = Matrix {
+        let matrix = SmatMatrix {
             items: arrays.items.address(),
             parts: arrays.parts.address(),
             columns: arrays.columns.address(),

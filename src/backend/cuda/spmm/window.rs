@@ -43,7 +43,7 @@ const THREADS: u32 = 256;
 /// Layout of the matrix, laid out as the kernels' `Matrix`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Matrix {
+struct WindowMatrix {
     items: Address,
     parts: Address,
     columns: Address,
@@ -54,7 +54,7 @@ struct Matrix {
     rows: i64,
     order: Address,
 }
-same_layout!(Matrix = "spmm/window.cuh Matrix" { items, parts, columns, tiles, values, stored, item_count, rows, order });
+same_layout!(WindowMatrix = "spmm/window.cuh Matrix" { items, parts, columns, tiles, values, stored, item_count, rows, order });
 
 /// Dense operands, laid out as the kernels' `Dense`, which both kinds of windows use.
 #[derive(Clone, Copy)]
@@ -266,7 +266,7 @@ impl SpmmExecutor for WindowSpmm {
             | i64::from(is_wide(c_at, ldc, c_size)) << 1
             | i64::from(raw) << 2
             | i64::from(packed.padded) << 3;
-        let matrix = Matrix {
+        let matrix = WindowMatrix {
             items: arrays.items.address(),
             parts: arrays.parts.address(),
             columns: arrays.columns.address(),

@@ -98,7 +98,7 @@ struct Counted {
 }
 
 /// Number of pieces of split slabs, and number of split slabs, before each slab.
-struct Parts {
+struct SplitSlabs {
     parts: DeviceBuffer<i64>,
     cuts: DeviceBuffer<i64>,
     count: i64,
@@ -165,7 +165,7 @@ impl<'a> Build<'a> {
     }
 
     /// Counts the pieces of split slabs; `None` if no slab is split.
-    fn parts(&self, counted: &Counted) -> Result<Option<Parts>> {
+    fn parts(&self, counted: &Counted) -> Result<Option<SplitSlabs>> {
         let cx = self.cx;
         let &Counted { block_rows, slabs, rules, .. } = counted;
         if self.pieces.is_none() && counted.longest <= rules.limit() as i64 {
@@ -187,7 +187,7 @@ impl<'a> Build<'a> {
                 rules.limit()
             )));
         }
-        Ok(Some(Parts { parts, cuts, count }))
+        Ok(Some(SplitSlabs { parts, cuts, count }))
     }
 
     /// Makes the columns of the heads in their final width from 32-bit columns.

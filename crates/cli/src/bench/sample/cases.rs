@@ -193,7 +193,7 @@ pub struct Case {
 }
 
 /// A matrix that is ready to be measured.
-pub struct Matrix {
+pub struct SampledMatrix {
     /// Number of the sampled matrix; -1 if it was named.
     pub number: i64,
     /// Name from which it is made.
@@ -217,12 +217,18 @@ pub struct RowOrder {
     pub rows: Option<Vec<u32>>,
 }
 
-impl Matrix {
+impl SampledMatrix {
     /// Computes the statistics that these groups need; groups that do not suit the matrix are left out.
     pub fn new(number: i64, name: &str, pattern: OwnedCsr<()>, wanted: Wanted<'_>) -> Result<Self> {
         let features = FeatureSet::of(&rows(&pattern)).numbers().map(|number| number as f32).to_vec();
-        let mut out =
-            Matrix { number, name: name.into(), pattern, features, cases: Vec::new(), orders: Vec::new() };
+        let mut out = SampledMatrix {
+            number,
+            name: name.into(),
+            pattern,
+            features,
+            cases: Vec::new(),
+            orders: Vec::new(),
+        };
         match wanted {
             Wanted::Orders => out.add_orders()?,
             Wanted::All => {
@@ -458,7 +464,8 @@ mod tests {
 
     #[test]
     fn all_groups_have_numbers_and_candidates() {
-        let matrix = Matrix::new(3, "rmat:8:6", gallery::named("rmat:8:6").unwrap(), Wanted::All).unwrap();
+        let matrix =
+            SampledMatrix::new(3, "rmat:8:6", gallery::named("rmat:8:6").unwrap(), Wanted::All).unwrap();
         assert_eq!(matrix.cases.iter().map(|case| case.group).collect::<Vec<_>>(), GROUPS.map(|all| all.0));
         assert_eq!(matrix.features.len(), FeatureSet::NAMES.len());
         for case in &matrix.cases {
@@ -477,7 +484,7 @@ mod tests {
         for (name, expected) in [("rmat:8:6", 13), ("uniform:60x40:3", 12)] {
             let pattern = gallery::named(name).unwrap();
             let count = pattern.rows as u32;
-            let matrix = Matrix::new(3, name, pattern, Wanted::Orders).unwrap();
+            let matrix = SampledMatrix::new(3, name, pattern, Wanted::Orders).unwrap();
             let groups: Vec<_> = matrix.cases.iter().map(|case| case.group).collect();
             assert_eq!(groups, FORMS.map(Group::Orders));
             assert!(matrix.cases.iter().all(|case| case.candidates.len() == expected));
@@ -520,7 +527,7 @@ mod tests {
         let of = |number| {
             let pattern = gallery::named("uniform:60x40:3").unwrap();
             let mut draw = Draw::new(1, number);
-            let matrix = Matrix::new(number as i64, "", pattern, Wanted::Some(2, &mut draw)).unwrap();
+            let matrix = SampledMatrix::new(number as i64, "", pattern, Wanted::Some(2, &mut draw)).unwrap();
             matrix.cases.iter().map(|case| case.group).collect::<Vec<_>>()
         };
         assert!((0..20).all(|number| of(number).len() == 2 && of(number) == of(number)));

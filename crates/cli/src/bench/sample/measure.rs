@@ -10,7 +10,7 @@ use tarsia::facade::{
     seal_decisions, Accumulator, Effort, IndexBase, IndexType, Operation, Order, Reorder, SpmmAlg, SpmvAlg,
 };
 
-use super::cases::{Case, Form, Group, Matrix, RowOrder};
+use super::cases::{Case, Form, Group, RowOrder, SampledMatrix};
 use crate::bench::args::{spgemm_alg, spmm_alg, spmv_alg};
 use crate::bench::is_declined;
 use crate::bench::number::{value, values, Number, Precision, Values};
@@ -127,7 +127,7 @@ impl<'s> Meter<'s> {
     }
 
     /// Times all candidates that can be built.
-    pub fn case(&mut self, matrix: &Matrix, case: &Case) -> Result<Vec<Time>> {
+    pub fn case(&mut self, matrix: &SampledMatrix, case: &Case) -> Result<Vec<Time>> {
         let Meter { session, timer, repeat, .. } = *self;
         let shot = Shot { session, timer, repeat, matrix, case };
         let pairs = &mut self.pairs;
@@ -150,7 +150,7 @@ struct Shot<'s, 'm> {
     session: &'s Session,
     timer: &'s dyn Timer,
     repeat: usize,
-    matrix: &'m Matrix,
+    matrix: &'m SampledMatrix,
     case: &'m Case,
 }
 

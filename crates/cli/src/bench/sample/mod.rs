@@ -29,7 +29,7 @@ use rayon::ThreadPoolBuilder;
 use tarsia::facade::{Algorithm, BackendKind, FeatureSet, SpmmStatistics};
 
 use self::again::Products;
-use self::cases::{Case, Matrix, Wanted};
+use self::cases::{Case, SampledMatrix, Wanted};
 use self::draw::Draw;
 use self::measure::{Meter, Time};
 use super::args::Backend;
@@ -176,7 +176,7 @@ impl Args {
         Ok(files.chain(named).chain(drawn).chain(again.into_iter().map(Source::Again)).collect())
     }
 
-    fn make(&self, source: &Source) -> Result<Matrix> {
+    fn make(&self, source: &Source) -> Result<SampledMatrix> {
         let mut made = self.make_all(source)?;
         if !self.algorithms.is_empty() {
             made.keep(&self.algorithms);
@@ -184,7 +184,7 @@ impl Args {
         Ok(made)
     }
 
-    fn make_all(&self, source: &Source) -> Result<Matrix> {
+    fn make_all(&self, source: &Source) -> Result<SampledMatrix> {
         let (name, pattern) = match source {
             Source::File(path) => {
                 let found = input::read(path)?;
@@ -199,14 +199,14 @@ impl Args {
                     true => Wanted::Orders,
                     false => Wanted::Some(self.groups as usize, &mut draw),
                 };
-                return Matrix::new(*number as i64, &name, pattern, wanted);
+                return SampledMatrix::new(*number as i64, &name, pattern, wanted);
             }
             Source::Again(Products { number, matrix, groups }) => {
                 let pattern = gallery::named(matrix).map_err(|error| format!("{matrix}: {error}"))?;
-                return Matrix::new(*number, matrix, pattern, Wanted::These(groups));
+                return SampledMatrix::new(*number, matrix, pattern, Wanted::These(groups));
             }
         };
-        Matrix::new(-1, &name, pattern, if self.orders { Wanted::Orders } else { Wanted::All })
+        SampledMatrix::new(-1, &name, pattern, if self.orders { Wanted::Orders } else { Wanted::All })
     }
 
     fn kind(&self) -> BackendKind {
@@ -276,7 +276,7 @@ fn work(
     args: &Args,
     sources: &[Source],
     next: &AtomicU64,
-    sender: &SyncSender<std::result::Result<Matrix, String>>,
+    sender: &SyncSender<std::result::Result<SampledMatrix, String>>,
 ) {
     // A pool of one thread per worker: there are as many workers as threads are wanted.
     let pool = ThreadPoolBuilder::new().num_threads(1).build().ok();
@@ -350,7 +350,7 @@ fn head(out: &mut Out, args: &Args, session: &Session) -> Result<()> {
 }
 
 /// Writes the lines of a matrix.
-fn lines(out: &mut Out, matrix: &Matrix, meter: &mut Meter<'_>) -> Result<()> {
+fn lines(out: &mut Out, matrix: &SampledMatrix, meter: &mut Meter<'_>) -> Result<()> {
     let a = &matrix.pattern;
     let start = format!("{}\t{}\t{}\t{}\t{}", matrix.number, matrix.name, a.rows, a.cols, a.nnz());
     out.line(&format!("{start}\tmatrix\t-\t0\t{}\t", joined(&matrix.features)))?;

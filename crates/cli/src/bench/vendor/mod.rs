@@ -15,7 +15,7 @@ pub mod formats;
 pub mod library;
 pub mod mkl;
 
-use client::{Array, Shape};
+use client::{Array, DenseLayout};
 use matrices::owned::OwnedCsr;
 
 use super::number::Number;
@@ -60,7 +60,7 @@ pub struct Dense<'a, T: bytemuck::Pod> {
 
 impl<T: bytemuck::Pod> Dense<'_, T> {
     /// Returns the shape of the matrix that is stored.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> DenseLayout {
         self.layout.b_shape(self.rows, self.cols)
     }
 }

@@ -12,7 +12,7 @@ use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
 use crate::error::Result;
 use crate::format::window::statistics::samples;
-use crate::format::window::{check_count, Counts, Item, Part, Shape, HEIGHTS, MOST_CUT};
+use crate::format::window::{check_count, Counts, Item, WindowPart, WindowShape, HEIGHTS, MOST_CUT};
 use crate::memory::Context;
 use crate::select::spmm::window::{keys_at_once, threads_of};
 use crate::types::Address;
@@ -52,7 +52,7 @@ same_layout!(KernelShape = "format/window_ranks.cuh Shape" { height, block_log2,
 
 impl KernelShape {
     /// Makes the parameter for rows of `cols` columns; also returns the bytes of shared memory.
-    fn new(shape: Shape, height: usize, cols: i64) -> (Self, u32) {
+    fn new(shape: WindowShape, height: usize, cols: i64) -> (Self, u32) {
         let keys = keys_at_once(cols);
         // One bit per key, a sum for every four words of bits, a mask per block, and one mask that two chunks
         // share.
@@ -75,7 +75,12 @@ kernel_kinds! { "format/window" {
 } }
 
 /// Counts the pattern statistics by which heights are chosen, in rows that are sorted. Blocks.
-pub(crate) fn count_windows(cx: &Context, device: &Arc<Device>, rows: &Rows, shape: Shape) -> Result<Counts> {
+pub(crate) fn count_windows(
+    cx: &Context,
+    device: &Arc<Device>,
+    rows: &Rows,
+    shape: WindowShape,
+) -> Result<Counts> {
     let mut words = Readback::take(cx, device)?;
     enqueue_statistics(cx, device, rows, shape, words.at(0))?;
     words.fetch(cx, STATISTICS_WORDS)?;
@@ -87,7 +92,7 @@ fn enqueue_statistics(
     cx: &Context,
     device: &Device,
     rows: &Rows,
-    shape: Shape,
+    shape: WindowShape,
     words: Address,
 ) -> Result<()> {
     if rows.nnz == 0 {
@@ -141,7 +146,7 @@ pub(crate) struct Numbering {
     /// Number of windows that are cut into pieces.
     pub(crate) cut: i64,
     pub(crate) items: DeviceBuffer<Item>,
-    pub(crate) parts: DeviceBuffer<Part>,
+    pub(crate) parts: DeviceBuffer<WindowPart>,
     /// For each entry, the rank of its column among its window's columns.
     ranks: DeviceBuffer<u32>,
     /// Columns of each window, stored from the position of its first entry on.
@@ -163,7 +168,7 @@ impl Numbering {
         cx: &Context,
         device: &Arc<Device>,
         rows: &Rows,
-        shape: Shape,
+        shape: WindowShape,
         height: usize,
         most: usize,
     ) -> Result<Self> {
@@ -200,7 +205,7 @@ impl Numbering {
         check_count("blocks", blocks as usize)?;
         check_count("tiles", tiles as usize)?;
         let items = DeviceBuffer::<Item>::new(cx, part_count as usize + windows as usize - cut as usize)?;
-        let parts = DeviceBuffer::<Part>::new(cx, part_count as usize)?;
+        let parts = DeviceBuffer::<WindowPart>::new(cx, part_count as usize)?;
         // SAFETY: the sums say where each window's items and pieces go.
         unsafe {
             launch!(kernel_of("window_items")?, threads(windows)?, THREADS, 0, cx.stream;
@@ -234,7 +239,7 @@ impl Numbering {
     }
 
     /// Keeps only the lists of items and of pieces.
-    pub(crate) fn schedule(self) -> (DeviceBuffer<Item>, DeviceBuffer<Part>) {
+    pub(crate) fn schedule(self) -> (DeviceBuffer<Item>, DeviceBuffer<WindowPart>) {
         (self.items, self.parts)
     }
 }

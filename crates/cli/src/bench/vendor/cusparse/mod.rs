@@ -247,8 +247,8 @@ impl Vendor for Cusparse<'_> {
         b: Option<&'a Operands<'_, T>>,
     ) -> Result<Box<dyn SparseProduct<T> + 'a>> {
         match what {
-            What::Reuse { .. } => Ok(Box::new(reuse::Product::new(self, *what, a, b)?)),
-            _ => Ok(Box::new(sparse::Product::new(self, *what, a, b)?)),
+            What::Reuse { .. } => Ok(Box::new(reuse::ReuseProduct::new(self, *what, a, b)?)),
+            _ => Ok(Box::new(sparse::CusparseProduct::new(self, *what, a, b)?)),
         }
     }
 }
