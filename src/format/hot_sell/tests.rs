@@ -7,8 +7,8 @@ use testkit::sequence;
 
 pub(crate) const SMALL: Rules = Rules { entries: 4, limit: 64 };
 
-/// WarpSellTestMatrix of rows of up to some hundred entries, most of them short, with most entries in a few
-/// columns that are spread over all.
+/// Matrix of rows of up to some hundred entries, most of them short, with most entries in a few columns that
+/// are spread over all.
 pub(crate) fn skewed(base: i64, rows: usize, cols: usize, longest: usize) -> WarpSellTestMatrix {
     let mut next = sequence((rows + cols) as u64);
     let lengths: Vec<usize> = (0..rows)
