@@ -35,7 +35,7 @@ pub struct Row {
     pub is_converted: bool,
     /// True if the library chooses the algorithm only after it has gathered pattern statistics of op(A),
     /// because the shape alone does not predict its cost. A caller may still name it.
-    pub needs_survey: bool,
+    pub needs_statistics: bool,
     /// True if the algorithm is used only when the caller names it: its cost cannot be predicted, or its bits
     /// differ from run to run.
     pub only_by_name: bool,
@@ -101,7 +101,7 @@ const fn plain(algorithm: Algorithm, name: &'static str, op: OpKind, code: i32) 
         deterministic: &EVERYWHERE,
         not_ieee_on_cuda: &[],
         is_converted: false,
-        needs_survey: false,
+        needs_statistics: false,
         only_by_name: false,
         takes_orders: false,
         values_in_place: false,
@@ -129,18 +129,18 @@ table! {
     Sell = spmv(SpmvAlg::Sell, "sell") { is_converted: true }
 
     /// SpMV with tiles of equally many nonzeros.
-    Stream = spmv(SpmvAlg::Stream, "stream") { is_converted: true, needs_survey: true }
+    Stream = spmv(SpmvAlg::Stream, "stream") { is_converted: true, needs_statistics: true }
 
     /// SpMV with rows in classes by length, DASP.
     Dasp = spmv(SpmvAlg::Dasp, "dasp") {
         // Tensor cores truncate the addends of sums of 16-bit types; sums of doubles follow IEEE.
         not_ieee_on_cuda: &HALVES,
         is_converted: true,
-        needs_survey: true,
+        needs_statistics: true,
     }
 
     /// SpMV with blocks of 8 × 4 or 4 × 4 whose entries are marked in bit masks.
-    MaskBlock = spmv(SpmvAlg::MaskBlock, "mask_block") { is_converted: true, needs_survey: true }
+    MaskBlock = spmv(SpmvAlg::MaskBlock, "mask_block") { is_converted: true, needs_statistics: true }
 
     /// SpMM with the rows in CSR.
     Row = spmm(SpmmAlg::Row, "row") { types: &FP_AND_TF32, takes_orders: true, values_in_place: true }
@@ -151,7 +151,7 @@ table! {
         // 16-bit types as in `dasp`; an fp32 factor is split into three bf16 numbers.
         not_ieee_on_cuda: &HALVES_AND_F32,
         is_converted: true,
-        needs_survey: true,
+        needs_statistics: true,
     }
 
     /// SpMM with dense blocks, SMaT.
@@ -160,7 +160,7 @@ table! {
         // The row has no fp32 (TARSIA_COMPUTE_32F) today; the kernels would split it as those of `window` do.
         not_ieee_on_cuda: &HALVES_AND_F32,
         is_converted: true,
-        needs_survey: true,
+        needs_statistics: true,
     }
 
     /// SpMM with op(A) stored as a dense matrix, zeros included.
@@ -171,11 +171,11 @@ table! {
         // This holds for the form of deterministic mode, which does not use cublasLt.
         not_ieee_on_cuda: &HALVES,
         is_converted: true,
-        needs_survey: true,
+        needs_statistics: true,
     }
 
     /// SpMM with slices of rows sorted by length, for few columns of B.
-    SpmmSell = spmm(SpmmAlg::Sell, "sell") { types: &REAL, is_converted: true, needs_survey: true }
+    SpmmSell = spmm(SpmmAlg::Sell, "sell") { types: &REAL, is_converted: true, needs_statistics: true }
 
     /// SpMM with sorted columns in blocks and segmented sums, Swift.
     Swift = spmm(SpmmAlg::Swift, "swift") {
@@ -183,12 +183,12 @@ table! {
         // On CUDA the partial sums are added in C by atomics; deterministic mode has a form without atomics.
         deterministic: &CPU,
         is_converted: true,
-        needs_survey: true,
+        needs_statistics: true,
         only_by_name: true,
     }
 
     /// SpMM with the CSR rows of a block distributed over its warps.
-    SpmmCsr = spmm(SpmmAlg::Csr, "csr") { needs_survey: true, only_by_name: true, takes_orders: true }
+    SpmmCsr = spmm(SpmmAlg::Csr, "csr") { needs_statistics: true, only_by_name: true, takes_orders: true }
 
     /// SpGEMM with hash or dense accumulators.
     Hash = spgemm(SpgemmAlg::Hash, "hash") { values_in_place: true }
@@ -197,7 +197,7 @@ table! {
     Tile = spgemm(SpgemmAlg::Tile, "tile") {
         formats: &[Format::Csr, Format::Csc, Format::Tile],
         is_converted: true,
-        needs_survey: true,
+        needs_statistics: true,
     }
 }
 
@@ -243,9 +243,9 @@ impl Algorithm {
         self.row().is_converted
     }
 
-    /// Returns [`Row::needs_survey`].
-    pub fn needs_survey(self) -> bool {
-        self.row().needs_survey
+    /// Returns [`Row::needs_statistics`].
+    pub fn needs_statistics(self) -> bool {
+        self.row().needs_statistics
     }
 
     /// Returns [`Row::takes_orders`].

@@ -30,8 +30,8 @@ pub use crate::memory::pool::{run as run_in_pool, size as pool_size};
 pub use crate::matrix::compressed::Pattern;
 pub use crate::select::counted::CountedProblem;
 pub use crate::select::learned::SENSIBLE;
-pub use crate::select::spmm::Survey as SpmmSurvey;
-pub use crate::select::spmv::survey::Survey;
+pub use crate::select::spmm::SpmmStatistics;
+pub use crate::select::spmv::statistics::SpmvStatistics;
 pub use crate::select::Choice;
 
 // Features for learned row orders, and matrices with reordered rows. Users: `inspect` and `sample`.

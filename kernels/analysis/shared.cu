@@ -1,6 +1,6 @@
 // Finds rows that have the same columns as the row before, and counts the entries in groups of such
 // rows, which src/format/warp_sell.rs stores as one item. Runs before the pattern has been
-// validated, for the choice of a layout (src/select/spmv/survey.rs) and for `sell`.
+// validated, for the choice of a layout (src/select/spmv/statistics.rs) and for `sell`.
 
 #include "common/kernels.cuh"
 #include "format/windows.cuh"
@@ -8,7 +8,7 @@
 namespace tarsia::convert {
 
 // Start of a row, clamped to the array's length, since the pattern need not be valid;
-// src/select/spmv/survey.rs clamps in the same way.
+// src/select/spmv/statistics.rs clamps in the same way.
 template <class O>
 __device__ __forceinline__ int64_t cut_start(const O *offsets, int64_t base, int64_t nnz,
                                              int64_t row) {

@@ -18,10 +18,10 @@ constexpr int THREADS = 256;
 constexpr int BLOCK = 16;
 constexpr int LANES = 32;
 // Words of the statistics for each height; behind these is the number of entries in the sample.
-constexpr int SURVEY_STEP = 16, LOOKED = 4 * SURVEY_STEP;
+constexpr int STATISTICS_STEP = 16, SAMPLED_NNZ = 4 * STATISTICS_STEP;
 // Most entries of a sampled window of 64 rows; a longer one is left out, since it would outlast all
 // others.
-constexpr int64_t MOST_LOOKED = 1 << 17;
+constexpr int64_t MOST_WINDOW_ENTRIES = 1 << 17;
 
 // Returns which window of 64 rows sample k is. The matrix is cut into 2^samples_log2 equal parts,
 // each with one sample; with samples_log2 < 0, sample k is window k.
@@ -35,13 +35,13 @@ __device__ int64_t window_of(int64_t k, int samples_log2, int64_t windows) {
 
 // Counts columns, blocks and tiles of the windows of 64 >> blockIdx.y rows in sample blockIdx.x.
 template <class O, class J>
-__device__ void survey(Pattern<O, J> a, int32_t samples_log2, int64_t windows, Shape shape,
-                       unsigned long long *words) {
+__device__ void statistics(Pattern<O, J> a, int32_t samples_log2, int64_t windows, Shape shape,
+                           unsigned long long *words) {
     extern __shared__ __align__(16) uint32_t room[];
     const int64_t row = window_of(blockIdx.x, samples_log2, windows) * MOST_ROWS;
     const int64_t end = min(row + MOST_ROWS, a.rows);
     const int64_t entries = a.start(end) - a.start(row);
-    if (entries <= 0 || entries > MOST_LOOKED)
+    if (entries <= 0 || entries > MOST_WINDOW_ENTRIES)
         return;
     shape.height = MOST_ROWS >> blockIdx.y;
     unsigned long long columns = 0, blocks = 0, tiles = 0, of_16 = 0, of_8 = 0;
@@ -55,14 +55,14 @@ __device__ void survey(Pattern<O, J> a, int32_t samples_log2, int64_t windows, S
     }
     if (threadIdx.x == 0) {
         // Words are stored by height, beginning with 8 rows.
-        unsigned long long *const own = words + (3 - blockIdx.y) * SURVEY_STEP;
+        unsigned long long *const own = words + (3 - blockIdx.y) * STATISTICS_STEP;
         atomicAdd(own, columns);
         atomicAdd(own + 1, blocks);
         atomicAdd(own + 2, tiles);
         atomicAdd(own + 3, of_16);
         atomicAdd(own + 4, of_8);
         if (blockIdx.y == 0)
-            atomicAdd(words + LOOKED, static_cast<unsigned long long>(entries));
+            atomicAdd(words + SAMPLED_NNZ, static_cast<unsigned long long>(entries));
     }
 }
 
@@ -299,15 +299,15 @@ using namespace tarsia::convert;
 // spills.
 #define GLOBAL extern "C" __global__ void __launch_bounds__(THREADS, 4)
 
-#define KERNEL_survey(name, O, J)                                                                  \
+#define KERNEL_statistics(name, O, J)                                                              \
     GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
                 int64_t nnz, int32_t samples_log2, int64_t windows, Shape shape,                   \
                 unsigned long long *words) {                                                       \
-        survey(Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows, nnz}, samples_log2,   \
-               windows, shape, words);                                                             \
+        statistics(Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows, nnz},             \
+                   samples_log2, windows, shape, words);                                           \
     }
-KERNELS(survey, (), (window_survey_32_32, 32, 32), (window_survey_64_32, 64, 32),
-        (window_survey_64_64, 64, 64))
+KERNELS(statistics, (), (window_statistics_32_32, 32, 32), (window_statistics_64_32, 64, 32),
+        (window_statistics_64_64, 64, 64))
 #define KERNEL_ranks(name, O, J)                                                                   \
     GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
                 int64_t nnz, int64_t windows, Shape shape, uint32_t *ranks, uint32_t *list,        \

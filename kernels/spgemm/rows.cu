@@ -318,8 +318,8 @@ struct Bins {
 };
 
 // Number of warps that take rows alone at one time, twice as many as an H100 has room for: a row
-// with more than this share of all products would determine the time. (src/select/spgemm/looks.rs
-// has the same constant.)
+// with more than this share of all products would determine the time.
+// (src/select/spgemm/row_structures.rs has the same constant.)
 constexpr int64_t ALONE_SHARE = 4096;
 
 // Properties of rows besides their products. `spans` may be NULL; so may `groups` and `slides`, if

@@ -181,7 +181,7 @@ template <int V, class A, class X, class Acc> struct ShortSlice {
         }
     }
     __device__ __forceinline__ void gather(const SliceHead &head, const X *x) {
-        length = item.look();
+        length = item.begin();
         x += head.base + (head.flags & RUNS ? threadIdx.x % WARP : 0);
 #pragma unroll
         for (int u = 0; u < STEPS; ++u) {

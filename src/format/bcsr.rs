@@ -28,7 +28,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::sell::Origin;
-use super::window::{self, fill_ratio, Item, Part};
+use super::window::{self, fill_ratio, Item, WindowPart};
 use crate::error::{Error, Result};
 use crate::matrix::compressed::Pattern;
 use crate::memory::{Allocator, Buffer};
@@ -119,7 +119,7 @@ pub struct Bcsr<V: Element> {
     /// Work items: whole row blocks and pieces of split ones.
     pub items: Buffer<Item>,
     /// Pieces of split row blocks.
-    pub parts: Buffer<Part>,
+    pub parts: Buffer<WindowPart>,
     /// First column of each block, divided by the width.
     pub columns: Buffer<u32>,
     /// Values of all blocks, slot by slot.

@@ -16,8 +16,9 @@
 //!   whole blocks; left-over rows of 3 are padded to 4, left-over rows of 1 form a part of their own, and
 //!   rows of 4 are stored as they are. Rows without entries are only listed.
 //!
-//! Slots of `values` and `columns`, part after part ([`Part`]). Padding has value 0 and column [`NO_COLUMN`],
-//! by which kernels recognize it: it must never multiply an element of x, which may be Inf or NaN.
+//! Slots of `values` and `columns`, part after part ([`DaspPart`]). Padding has value 0 and column
+//! [`NO_COLUMN`], by which kernels recognize it: it must never multiply an element of x, which may be Inf or
+//! NaN.
 //! - long: groups of [`GROUP`] slots in the order of the row
 //! - pieced 1 & 3, pieced 2 & 2, rows of 4, regular: blocks of 8 rows and 4 slots per row. Two neighbouring
 //!   blocks (in the regular part, of the row-blocks of one warp, see [`loops`]) are stored interleaved, so
@@ -146,7 +147,7 @@ pub struct Split {
 
 /// Parts of the slots, in the order in which they are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum DaspPart {
     /// Groups of long rows.
     Long,
     /// Rows of 1 and 3 pieced together.
@@ -227,10 +228,10 @@ impl Classes {
 
 /// Sizes of the layout: where each part of the slots and of `order` starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct DaspShape {
     /// Number of rows in each class.
     pub classes: Classes,
-    /// Start of each [`Part`], and the end.
+    /// Start of each [`DaspPart`], and the end.
     slots: [usize; 8],
     /// Start of each of [`Results`], and the end.
     results: [usize; 7],
@@ -245,7 +246,7 @@ fn starts<const N: usize>(sizes: &[usize]) -> [usize; N] {
     out
 }
 
-impl Shape {
+impl DaspShape {
     /// Computes the sizes from the row classes, the groups of long rows, the blocks of the regular part and
     /// the entries of the irregular part.
     pub fn new(rows: Classes, groups: usize, blocks: usize, irregular: usize) -> Self {
@@ -259,27 +260,27 @@ impl Shape {
             (rows.of_length(1) - rows.pairs()).next_multiple_of(UNIT),
             irregular,
         ];
-        let size = |part: Part| slots[part as usize];
+        let size = |part: DaspPart| slots[part as usize];
         let results = [
-            size(Part::OneThree) / 2,
-            size(Part::TwoTwo) / 2,
-            size(Part::Four) / PLACES,
-            size(Part::Single),
+            size(DaspPart::OneThree) / 2,
+            size(DaspPart::TwoTwo) / 2,
+            size(DaspPart::Four) / PLACES,
+            size(DaspPart::Single),
             (rows.row_blocks() * ROWS).next_multiple_of(RUN),
             rows.of_length(0),
         ];
-        Shape { classes: rows, slots: starts(&slots), results: starts(&results) }
+        DaspShape { classes: rows, slots: starts(&slots), results: starts(&results) }
     }
 
     /// Returns the slots of a part.
     #[inline(always)]
-    pub fn slots(&self, part: Part) -> Range<usize> {
+    pub fn slots(&self, part: DaspPart) -> Range<usize> {
         self.slots[part as usize]..self.slots[part as usize + 1]
     }
 
     /// Returns the number of slots of all parts.
     pub fn slot_count(&self) -> usize {
-        self.slots(Part::Irregular).end
+        self.slots(DaspPart::Irregular).end
     }
 
     /// Returns the range of `order` that a part of the results takes.
@@ -294,7 +295,7 @@ impl Shape {
     }
 
     /// Returns, for each of [`Results`], where its rows are among the sorted rows: the first and their
-    /// number. For pieced 1 & 3 these are the rows of 1; [`Shape::threes`] has those of 3.
+    /// number. For pieced 1 & 3 these are the rows of 1; [`DaspShape::threes`] has those of 3.
     pub fn sources(&self) -> [(usize, usize); 6] {
         let rows = &self.classes;
         let pairs = rows.pairs();
@@ -322,17 +323,17 @@ impl Shape {
     pub fn describe(&self) -> String {
         let rows = &self.classes;
         let short: usize = rows.short[..SHORT].iter().sum();
-        let slots = |parts: &[Part]| parts.iter().map(|&part| self.slots(part).len()).sum::<usize>();
+        let slots = |parts: &[DaspPart]| parts.iter().map(|&part| self.slots(part).len()).sum::<usize>();
         format!(
             "rows: {} long, {} medium, {short} short, {} empty; slots: {} long, {} + {} medium (regular + \
              irregular), {} short",
             rows.long,
             rows.medium,
             rows.of_length(0),
-            slots(&[Part::Long]),
-            slots(&[Part::Regular]),
-            slots(&[Part::Irregular]),
-            slots(&[Part::OneThree, Part::TwoTwo, Part::Four, Part::Single]),
+            slots(&[DaspPart::Long]),
+            slots(&[DaspPart::Regular]),
+            slots(&[DaspPart::Irregular]),
+            slots(&[DaspPart::OneThree, DaspPart::TwoTwo, DaspPart::Four, DaspPart::Single]),
         )
     }
 }
@@ -343,7 +344,7 @@ pub struct DaspLayout<V: Element> {
     /// Number of rows of op(A).
     pub row_count: usize,
     /// Sizes and starts of all parts.
-    pub shape: Shape,
+    pub shape: DaspShape,
     /// Value of each slot.
     pub values: Buffer<V>,
     /// Column of each slot.
@@ -404,8 +405,8 @@ impl<V: Element> DaspLayout<V> {
         let block = |row_block: usize| self.regular[row_block] as usize;
         let (origin, of_warp) = (block(warp), block(warp_end) - block(warp));
         let (before, blocks) = (block(row_block) - origin, block(row_block + 1) - block(row_block));
-        let base = self.shape.slots(Part::Regular).start + origin * BLOCK;
-        let start = self.shape.slots(Part::Irregular).start + self.irregular[row_block] as usize;
+        let base = self.shape.slots(DaspPart::Regular).start + origin * BLOCK;
+        let start = self.shape.slots(DaspPart::Irregular).start + self.irregular[row_block] as usize;
         let end = |r: usize| usize::from(self.ends[row_block * ROWS + r]);
         let rest = start + if r == 0 { 0 } else { end(r - 1) }..start + end(r);
         let places = 0..blocks * PLACES;
@@ -414,7 +415,12 @@ impl<V: Element> DaspLayout<V> {
 
     /// Returns the slots `places` of row `row` of a short part; rows are counted over all blocks of the part.
     #[inline(always)]
-    pub fn short_slots(&self, part: Part, row: usize, places: Range<usize>) -> impl Iterator<Item = usize> {
+    pub fn short_slots(
+        &self,
+        part: DaspPart,
+        row: usize,
+        places: Range<usize>,
+    ) -> impl Iterator<Item = usize> {
         let slots = self.shape.slots(part);
         places.map(move |k| slots.start + slot(slots.len() / BLOCK, row / ROWS, row % ROWS, k))
     }
@@ -448,7 +454,7 @@ impl<V: Element> DaspLayout<V> {
                 }
             }
         }
-        for (at, slot) in shape.slots(Part::Single).enumerate() {
+        for (at, slot) in shape.slots(DaspPart::Single).enumerate() {
             if let Some(row) = self.row(Results::Single, at) {
                 f(row, 0, &mut std::iter::once(slot));
             }
@@ -474,10 +480,10 @@ impl<V: Element> DaspLayout<V> {
 pub type Cut = Option<usize>;
 
 /// Short parts, their results and how their rows are pieced together.
-pub const PIECES: [(Results, Part, Cut); 3] = [
-    (Results::OneThree, Part::OneThree, Some(1)),
-    (Results::TwoTwo, Part::TwoTwo, Some(2)),
-    (Results::Four, Part::Four, None),
+pub const PIECES: [(Results, DaspPart, Cut); 3] = [
+    (Results::OneThree, DaspPart::OneThree, Some(1)),
+    (Results::TwoTwo, DaspPart::TwoTwo, Some(2)),
+    (Results::Four, DaspPart::Four, None),
 ];
 
 /// Returns the block row of result `at` of a short part, and its slots there.

@@ -23,7 +23,7 @@ const ALWAYS: usize = 64 << 20;
 
 /// Sizes of the dense layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct DenseShape {
     /// Number of rows of op(A).
     pub rows: usize,
     /// Number of columns of op(A).
@@ -32,7 +32,7 @@ pub struct Shape {
     pub ld: usize,
 }
 
-impl Shape {
+impl DenseShape {
     /// Computes the sizes for values of `size` bytes. Fails with `NOT_SUPPORTED`, naming the bytes, where the
     /// matrix would be too large for `nnz` stored entries.
     pub fn new(rows: usize, cols: usize, nnz: usize, size: usize) -> Result<Self> {
@@ -42,7 +42,7 @@ impl Shape {
         let limit = sparse.saturating_mul(MOST_FILL).max(ALWAYS);
         let bytes = rows.checked_mul(ld).and_then(|elements| elements.checked_mul(size));
         match bytes {
-            Some(bytes) if bytes <= limit => Ok(Shape { rows, cols, ld }),
+            Some(bytes) if bytes <= limit => Ok(DenseShape { rows, cols, ld }),
             _ => Err(Error::unsupported(format!(
                 "A: algorithm dense would take {} bytes for its {rows} × {cols} elements; for {nnz} entries it may \
                  take {limit}",
@@ -73,7 +73,7 @@ impl Shape {
 #[derive(Debug)]
 pub struct Dense<V: bytemuck::Pod> {
     /// Sizes of the layout.
-    pub shape: Shape,
+    pub shape: DenseShape,
     /// Elements, row by row.
     pub values: Buffer<V>,
 }
@@ -86,7 +86,7 @@ impl<V: Accumulator> Dense<V> {
         pattern: &Pattern<'_, I, J>,
         values: &[C::A],
     ) -> Result<Self> {
-        let shape = Shape::new(pattern.major, pattern.minor, values.len(), size_of::<C::A>())?;
+        let shape = DenseShape::new(pattern.major, pattern.minor, values.len(), size_of::<C::A>())?;
         let mut dense = Dense { shape, values: Buffer::zeroed(allocator, shape.elements())? };
         dense.fill::<C, I, J>(pattern, values);
         Ok(dense)
@@ -132,7 +132,7 @@ mod tests {
         };
         let values: Vec<_> = [1.0, 2.0, 1.0 / 4096.0, 4.0, 0.0].map(half::f16::from_f32).to_vec();
         let mut dense = Dense::build::<F16, _, _>(&allocator, &pattern, &values).unwrap();
-        assert_eq!(dense.shape, Shape { rows: 3, cols: 9, ld: 16 });
+        assert_eq!(dense.shape, DenseShape { rows: 3, cols: 9, ld: 16 });
         let mut expected = [0.0_f32; 48];
         // A column that is stored twice has a sum that fp16 cannot represent.
         (expected[1], expected[8], expected[32]) = (1.0 + 1.0 / 4096.0, 2.0, 4.0);
@@ -145,17 +145,17 @@ mod tests {
     #[test]
     fn what_takes_too_much_is_refused() {
         // 64 MiB are always allowed; more only with entries of 1/64 of those bytes.
-        assert!(Shape::new(4096, 8192, 0, 2).is_ok());
-        let text = Shape::new(4097, 8192, 0, 2).unwrap_err().message;
+        assert!(DenseShape::new(4096, 8192, 0, 2).is_ok());
+        let text = DenseShape::new(4097, 8192, 0, 2).unwrap_err().message;
         assert!(text.contains("67125248 bytes") && text.contains("may take 67108864"), "{text}");
         let nnz = 4097 * 8192 / 128;
-        assert!(Shape::new(4097, 8192, nnz, 2).is_ok());
-        assert!(Shape::new(1 << 20, 1 << 20, 10 << 20, 8).is_err());
+        assert!(DenseShape::new(4097, 8192, nnz, 2).is_ok());
+        assert!(DenseShape::new(1 << 20, 1 << 20, 10 << 20, 8).is_err());
         for huge in [i64::MAX as usize, usize::MAX] {
-            let text = Shape::new(huge, huge, 5, 8).unwrap_err().message;
+            let text = DenseShape::new(huge, huge, 5, 8).unwrap_err().message;
             assert!(text.contains("more than 2^64"), "{text}");
         }
-        let empty = Shape::new(0, 0, 0, 8).unwrap();
+        let empty = DenseShape::new(0, 0, 0, 8).unwrap();
         assert_eq!((empty.elements(), empty.fill(0)), (0, 1.0));
     }
 }

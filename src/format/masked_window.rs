@@ -29,14 +29,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use super::window::Rules;
-use super::window::{Shape, Tiles, WindowLayout};
+use super::window::{Tiles, WindowLayout, WindowShape};
 use crate::error::{Error, Result};
 use crate::memory::{Allocator, Buffer};
 
 /// Number of columns of a block, and of rows of a tile.
 pub const BLOCK: usize = 8;
 /// Shape of blocks and tiles.
-pub const SHAPE: Shape = Shape { block: BLOCK, group: BLOCK };
+pub const SHAPE: WindowShape = WindowShape { block: BLOCK, group: BLOCK };
 
 /// Returns the bit of row `row` and column `k` in a tile's mask.
 pub fn bit(row: usize, k: usize) -> usize {
@@ -72,7 +72,7 @@ pub fn check_entries(count: usize) -> Result<()> {
 }
 
 impl Tiles for MaskedTiles {
-    const SHAPE: Shape = SHAPE;
+    const SHAPE: WindowShape = SHAPE;
 
     fn new(
         allocator: &Arc<Allocator>,

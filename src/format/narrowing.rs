@@ -161,7 +161,7 @@ pub fn narrowest<V: Element>(values: &[V], reader: Reader) -> Form {
 /// Returns the forms of the set `all` that do not hold all of the values, and those that are `refused`.
 fn lost<B: Copy + Sync>(all: u32, refused: u32, values: &[B], holds: impl Fn(Form, B) -> bool + Sync) -> u32 {
     let lost = AtomicU32::new(refused & all);
-    let look = |values: &[B]| {
+    let test_values = |values: &[B]| {
         for block in values.chunks(BLOCK) {
             let known = lost.load(Ordering::Relaxed);
             if known == all {
@@ -185,10 +185,10 @@ fn lost<B: Copy + Sync>(all: u32, refused: u32, values: &[B], holds: impl Fn(For
     };
     // Most arrays fit no narrow form, and the first values show it.
     let (first, others) = values.split_at(values.len().min(GRAIN));
-    look(first);
+    test_values(first);
     if !others.is_empty() && lost.load(Ordering::Relaxed) != all {
         pool::for_each(others.len().div_ceil(GRAIN), &|at| {
-            look(&others[at * GRAIN..others.len().min((at + 1) * GRAIN)]);
+            test_values(&others[at * GRAIN..others.len().min((at + 1) * GRAIN)]);
         });
     }
     lost.into_inner()

@@ -146,13 +146,13 @@ pub struct StreamLayout<V: Element> {
     pub values: Buffer<V>,
     /// Split rows.
     pub splits: Buffer<Split>,
-    positions: Places,
+    positions: SlotPositions,
     entries: usize,
 }
 
 /// Mapping from slots to the user's value array.
 #[derive(Debug)]
-enum Places {
+enum SlotPositions {
     /// Not kept, since values will not be updated.
     Dropped,
     /// Slot i takes value i.
@@ -207,7 +207,7 @@ impl<V: Element> StreamLayout<V> {
             highs: Buffer::zeroed(allocator, 0)?,
             values: Buffer::zeroed(allocator, slots)?,
             splits: Buffer::zeroed(allocator, 0)?,
-            positions: Places::Dropped,
+            positions: SlotPositions::Dropped,
             entries: pattern.indices.len(),
         };
         let source = fill::Source { pattern, starts: &starts, tile: Self::TILE };
@@ -216,11 +216,11 @@ impl<V: Element> StreamLayout<V> {
         out.link(allocator, &starts)?;
         if origin.keep {
             out.positions = if origin.positions.is_none() && empty_rows == 0 {
-                Places::Identity
+                SlotPositions::Identity
             } else {
                 let mut positions = Buffer::<i64>::zeroed(allocator, slots)?;
                 source.fill_positions(origin.positions, &mut positions);
-                Places::Kept(positions)
+                SlotPositions::Kept(positions)
             };
         }
         Ok(out)
@@ -231,13 +231,15 @@ impl<V: Element> StreamLayout<V> {
     pub fn refill(&mut self, values: &[V], conjugate: bool) -> bool {
         let filled = &mut self.values;
         match &self.positions {
-            Places::Dropped => return false,
-            Places::Identity => pieces::for_each(pieces::chunks(filled, GRAIN), |at, slots| {
+            SlotPositions::Dropped => return false,
+            SlotPositions::Identity => pieces::for_each(pieces::chunks(filled, GRAIN), |at, slots| {
                 for (slot, &value) in slots.iter_mut().zip(&values[at * GRAIN..]) {
                     *slot = if conjugate { value.conjugate() } else { value };
                 }
             }),
-            Places::Kept(positions) => return super::refill(filled, Some(positions), values, conjugate),
+            SlotPositions::Kept(positions) => {
+                return super::refill(filled, Some(positions), values, conjugate)
+            }
         }
         true
     }

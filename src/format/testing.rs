@@ -13,14 +13,14 @@ pub(crate) fn allocator() -> Arc<Allocator> {
 }
 
 /// CSR arrays with base 0 or 1, unsorted and with duplicates.
-pub(crate) struct Rows<I, J> {
+pub(crate) struct TestRows<I, J> {
     pub cols: usize,
     pub base: i64,
     pub offsets: Vec<I>,
     pub columns: Vec<J>,
 }
 
-impl<I: Index, J: Index> Rows<I, J> {
+impl<I: Index, J: Index> TestRows<I, J> {
     /// Builds a matrix whose row i has `lengths[i]` entries at the columns that `column(i, k)` returns.
     pub fn new(
         base: i64,
@@ -28,7 +28,7 @@ impl<I: Index, J: Index> Rows<I, J> {
         lengths: &[usize],
         mut column: impl FnMut(usize, usize) -> usize,
     ) -> Self {
-        let mut rows = Rows { cols, base, offsets: vec![I::from_i64(base)], columns: vec![] };
+        let mut rows = TestRows { cols, base, offsets: vec![I::from_i64(base)], columns: vec![] };
         for (row, &length) in lengths.iter().enumerate() {
             for entry in 0..length {
                 let column = column(row, entry);
@@ -65,7 +65,7 @@ impl<I: Index, J: Index> Rows<I, J> {
 
 /// CSR matrix whose row i has `lengths[i]` entries at the columns that `column(i, k)` returns, sorted.
 #[derive(Clone)]
-pub(crate) struct Matrix {
+pub(crate) struct TestMatrix {
     pub cols: usize,
     pub base: i64,
     pub offsets: Vec<i64>,
@@ -73,14 +73,14 @@ pub(crate) struct Matrix {
     pub values: Vec<f64>,
 }
 
-impl Matrix {
+impl TestMatrix {
     pub(crate) fn new(
         base: i64,
         cols: usize,
         lengths: &[usize],
         column: impl Fn(usize, usize) -> usize,
     ) -> Self {
-        let mut matrix = Matrix { cols, base, offsets: vec![base], indices: vec![], values: vec![] };
+        let mut matrix = TestMatrix { cols, base, offsets: vec![base], indices: vec![], values: vec![] };
         for (row, &length) in lengths.iter().enumerate() {
             let mut columns: Vec<_> = (0..length).map(|entry| column(row, entry)).collect();
             columns.sort_unstable();

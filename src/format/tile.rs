@@ -129,13 +129,13 @@ impl TilePattern {
         // column's tile in its row.
         let mut marks = Buffer::<u32>::zeroed(allocator, tile_cols.saturating_mul(shares.len()))?;
         {
-            struct Part<'a>(Range<usize>, &'a mut [u32], &'a mut [i64]);
+            struct TileShare<'a>(Range<usize>, &'a mut [u32], &'a mut [i64]);
             let (mut rest, mut counts) = (&mut marks[..], &mut rows[1..]);
             let part = |rows: &Range<usize>| {
-                Part(rows.clone(), cut(&mut rest, tile_cols), cut(&mut counts, rows.len()))
+                TileShare(rows.clone(), cut(&mut rest, tile_cols), cut(&mut counts, rows.len()))
             };
             let mut parts: Vec<_> = shares.iter().map(part).collect();
-            let count = |Part(rows, marks, counts): &mut Part| {
+            let count = |TileShare(rows, marks, counts): &mut TileShare| {
                 for (row, count) in rows.clone().zip(counts.iter_mut()) {
                     let stamp = row as u32 + 1;
                     source.for_each_column(row, |column| {
@@ -153,7 +153,7 @@ impl TilePattern {
         let mut row_ptr = Buffer::<u8>::zeroed(allocator, tiles.saturating_mul(SIDE))?;
         let mut masks = Buffer::<u16>::zeroed(allocator, tiles.saturating_mul(SIDE))?;
         {
-            struct Part<'a> {
+            struct TileShare<'a> {
                 rows: Range<usize>,
                 marks: &'a mut [u32],
                 columns: &'a mut [u32],
@@ -165,7 +165,7 @@ impl TilePattern {
             let (mut to_ptr, mut to_masks) = (&mut row_ptr[..], &mut masks[..]);
             let part = |range: &Range<usize>| {
                 let tiles = (rows[range.end] - rows[range.start]) as usize;
-                Part {
+                TileShare {
                     rows: range.clone(),
                     marks: cut(&mut rest, tile_cols),
                     columns: cut(&mut to_columns, tiles),
@@ -175,7 +175,7 @@ impl TilePattern {
                 }
             };
             let mut parts: Vec<_> = shares.iter().map(part).collect();
-            let fill = |part: &mut Part| {
+            let fill = |part: &mut TileShare| {
                 let (mut columns, mut masks) = (&mut part.columns[..], &mut part.masks[..]);
                 for row in part.rows.clone() {
                     let tiles = (rows[row + 1] - rows[row]) as usize;
@@ -272,16 +272,16 @@ impl TilePattern {
 }
 
 /// Tile source for a matrix in CSR.
-struct Rows<'a, I, J>(&'a Pattern<'a, I, J>);
+struct CsrRows<'a, I, J>(&'a Pattern<'a, I, J>);
 
-impl<I: Index, J: Index> Rows<'_, I, J> {
+impl<I: Index, J: Index> CsrRows<'_, I, J> {
     fn positions(&self, tile_row: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
         let rows = tile_row * SIDE..((tile_row + 1) * SIDE).min(self.0.major);
         rows.flat_map(|row| self.0.range(row).map(move |at| (row % SIDE, at)))
     }
 }
 
-impl<I: Index, J: Index> TileSource for Rows<'_, I, J> {
+impl<I: Index, J: Index> TileSource for CsrRows<'_, I, J> {
     fn weight(&self, tile_row: usize) -> usize {
         let last = ((tile_row + 1) * SIDE).min(self.0.major) - 1;
         self.0.range(last).end - self.0.range(tile_row * SIDE).start
@@ -308,7 +308,7 @@ impl<T: Accumulator> TileLayout<T> {
         values: &[V],
     ) -> Result<Self> {
         let rows = matrix.major;
-        let pattern = TilePattern::build(allocator, (rows, matrix.minor), &Rows(matrix))?;
+        let pattern = TilePattern::build(allocator, (rows, matrix.minor), &CsrRows(matrix))?;
         let places = Buffer::<T>::zeroed(allocator, pattern.nnz())?;
         let mut layout = TileLayout { pattern: Arc::new(pattern), values: places };
         layout.refill(allocator, matrix, values)?;
@@ -322,19 +322,19 @@ impl<T: Accumulator> TileLayout<T> {
         matrix: &Pattern<'_, I, J>,
         values: &[V],
     ) -> Result<()> {
-        let (pattern, rows) = (&self.pattern, Rows(matrix));
+        let (pattern, rows) = (&self.pattern, CsrRows(matrix));
         let shares = shares(pattern.tile_rows(), |row| rows.weight(row));
         let tile_cols = pattern.tile_cols();
         let mut tiles_of = Buffer::<u64>::zeroed(allocator, tile_cols.saturating_mul(shares.len()))?;
-        struct Part<'a, T>(Range<usize>, &'a mut [u64], &'a mut [T]);
+        struct TileShare<'a, T>(Range<usize>, &'a mut [u64], &'a mut [T]);
         let (mut rest, mut places) = (&mut tiles_of[..], &mut self.values[..]);
         let part = |range: &Range<usize>| {
             let entries = pattern.starts[pattern.rows[range.end] as usize]
                 - pattern.starts[pattern.rows[range.start] as usize];
-            Part(range.clone(), cut(&mut rest, tile_cols), cut(&mut places, entries as usize))
+            TileShare(range.clone(), cut(&mut rest, tile_cols), cut(&mut places, entries as usize))
         };
         let mut parts: Vec<_> = shares.iter().map(part).collect();
-        let fill = |Part(range, tiles_of, places): &mut Part<T>| {
+        let fill = |TileShare(range, tiles_of, places): &mut TileShare<T>| {
             let shift = pattern.entries(range.start).start;
             for row in range.clone() {
                 for tile in pattern.tiles(row) {

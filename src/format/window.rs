@@ -16,7 +16,7 @@
 //!   than [`Rules::limit`]. First come the pieces, window after window, piece p at index p; then windows of
 //!   more than [`long_from`] blocks, which should start first; then the others. Each class is in the order of
 //!   the rows, since neighbours share rows of B.
-//! - `parts`: a [`Part`] per piece of a split window
+//! - `parts`: a [`WindowPart`] per piece of a split window
 //! - `columns`: u32, [`BLOCK`] per block; with [`PADDING`] set: the window's last column again, for which the
 //!   block has no entry
 //! - `tiles` (h > 16): u32 per block: 16 · its first tile, plus a bit for each 16 rows that have a tile;
@@ -31,14 +31,14 @@
 //! The inverse is `Window::for_each_entry`. The CUDA backend builds the arrays on the device
 //! (src/backend/cuda/spmm/window.rs), bit for bit as [`Window::build`] does.
 
-pub mod survey;
+pub mod statistics;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 
-pub use self::survey::{Counts, Shape};
+pub use self::statistics::{Counts, WindowShape};
 pub use super::fill_ratio;
 use super::masked_window;
 use super::sell::Origin;
@@ -50,7 +50,7 @@ use crate::types::{Element, Index};
 /// Number of columns of a block.
 pub const BLOCK: usize = 16;
 /// Shape of blocks and tiles.
-pub const SHAPE: Shape = Shape { block: BLOCK, group: 16 };
+pub const SHAPE: WindowShape = WindowShape { block: BLOCK, group: 16 };
 /// Number of lanes that hold a tile.
 pub const LANES: usize = 32;
 /// Heights that windows may have.
@@ -81,7 +81,7 @@ pub struct Item {
 /// Piece of a split window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
-pub struct Part {
+pub struct WindowPart {
     /// The window.
     pub window: u32,
     /// First piece of the window.
@@ -151,7 +151,7 @@ pub fn place(height: usize, row: usize, k: usize) -> (usize, usize) {
 /// Storage of a window's tiles, which records which slots hold an entry.
 pub trait Tiles: Sized {
     /// Shape of blocks and tiles.
-    const SHAPE: Shape;
+    const SHAPE: WindowShape;
 
     /// Allocates the storage for windows of `height` rows that have `blocks` blocks, `tiles` tiles and `nnz`
     /// entries, and returns it with the number of values.
@@ -195,7 +195,7 @@ pub struct WindowLayout<V: Element, T> {
     /// Work items: whole windows and pieces of split ones.
     pub items: Buffer<Item>,
     /// Pieces of split windows.
-    pub parts: Buffer<Part>,
+    pub parts: Buffer<WindowPart>,
     /// Columns of the blocks.
     pub columns: Buffer<u32>,
     /// Record of the slots that hold entries.
@@ -309,7 +309,7 @@ impl<V: Element, T: Tiles> WindowLayout<V, T> {
         let height = rules.height;
 
         // All windows of this height are counted, for the first block of each.
-        let (at, mut counts) = (survey::place(height), Counts::default());
+        let (at, mut counts) = (statistics::place(height), Counts::default());
         let mut before = Buffer::<u64>::zeroed(allocator, rows.div_ceil(height) + 1)?;
         for (number, rows) in windows(rows, height).enumerate() {
             counts.add(at, gather(pattern, rows, &mut scratch).iter(), T::SHAPE);
@@ -422,7 +422,7 @@ impl DenseTiles {
 }
 
 impl Tiles for DenseTiles {
-    const SHAPE: Shape = SHAPE;
+    const SHAPE: WindowShape = SHAPE;
 
     fn new(
         allocator: &Arc<Allocator>,
@@ -489,7 +489,7 @@ impl Tiles for DenseTiles {
 
 /// Returns the window of a work item, and all blocks of it; `None` for pieces of a split window but the
 /// first.
-pub(super) fn window_at(items: &[Item], parts: &[Part], item: usize) -> Option<(usize, Range<usize>)> {
+pub(super) fn window_at(items: &[Item], parts: &[WindowPart], item: usize) -> Option<(usize, Range<usize>)> {
     let Item { window, first, mut end, part } = items[item];
     if part != WHOLE {
         let own = parts[part as usize];
@@ -506,7 +506,7 @@ pub(super) fn schedule(
     allocator: &Arc<Allocator>,
     starts: &[u64],
     limit: usize,
-) -> Result<(Buffer<Item>, Buffer<Part>)> {
+) -> Result<(Buffer<Item>, Buffer<WindowPart>)> {
     let counts = || starts.windows(2).map(|pair| (pair[1] - pair[0]) as usize);
     let window_count = starts.len() - 1;
     let long_from = long_from(starts[window_count] as usize, window_count);
@@ -515,14 +515,14 @@ pub(super) fn schedule(
     let cut = counts().filter(|&count| count > limit).count();
     let long = counts().filter(|&count| count <= limit && is_long(count)).count();
     let mut items = Buffer::<Item>::zeroed(allocator, part_count + window_count - cut)?;
-    let mut parts = Buffer::<Part>::zeroed(allocator, part_count)?;
+    let mut parts = Buffer::<WindowPart>::zeroed(allocator, part_count)?;
     let (mut part, mut counter, mut long_at, mut at) = (0, 0, part_count, part_count + long);
     for (window, count) in counts().enumerate() {
         let (first, end) = (starts[window] as usize, starts[window + 1] as usize);
         let (own, size) = deal(count, limit);
         let window = window as u32;
         if own > 0 {
-            let head = Part { window, first: part as u32, count: own as u32, counter };
+            let head = WindowPart { window, first: part as u32, count: own as u32, counter };
             for number in 0..own {
                 parts[part] = head;
                 items[part] = Item {

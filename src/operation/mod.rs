@@ -1,7 +1,7 @@
 //! The operations of the library, one file each. A plan ([`crate::plan`]) uses an operation only through the
 //! trait [`Operation`]; docs/adding-an-operation.md describes the steps of adding one.
 
-pub mod facts;
+pub mod arguments;
 mod into;
 mod learned;
 mod report;
@@ -12,7 +12,7 @@ pub mod spmv;
 use std::any::Any;
 use std::sync::Arc;
 
-pub use self::facts::Facts;
+pub use self::arguments::PlanArguments;
 pub use self::report::{Built, Report};
 pub use self::spgemm::{Spgemm, SpgemmBackend, SpgemmExecutor};
 pub use self::spmm::{Spmm, SpmmBackend, SpmmExecutor};
@@ -46,7 +46,7 @@ pub trait Operation: Default + Send + Sync + 'static {
     type Executor: Send + Sync;
 
     /// Returns references to the fields that all problems have.
-    fn parts(problem: &mut Self::Problem) -> Parts<'_>;
+    fn parts(problem: &mut Self::Problem) -> ProblemFields<'_>;
 
     /// Notes whether a pedantic compute type was asked for, for operations whose kernels depend on it. The
     /// problem's `types` never say so, and the table of algorithms already excludes algorithms that are not
@@ -60,7 +60,7 @@ pub trait Operation: Default + Send + Sync + 'static {
 
     /// Lists the arguments of createPlan as numbers with names. Decisions apply only to plans with the same
     /// numbers in the same order, so the order must never change.
-    fn facts(planned: &Planned<Self>, facts: &mut Facts);
+    fn arguments(planned: &Planned<Self>, arguments: &mut PlanArguments);
 
     /// Returns `NOT_SUPPORTED` for settings that the operation, or the algorithm that the caller named, does
     /// not support.
@@ -129,7 +129,7 @@ pub trait Operation: Default + Send + Sync + 'static {
 }
 
 /// References to the fields that all problems have.
-pub struct Parts<'a> {
+pub struct ProblemFields<'a> {
     /// Sparse operands as (name of the argument, op, matrix), A first.
     pub factors: Vec<(&'static str, Op, &'a mut SparseMatrix)>,
     /// Value and compute types.
@@ -191,7 +191,7 @@ pub struct Planned<O: Operation> {
 impl<O: Operation> Planned<O> {
     /// Creates it from a problem and looks up the supporting algorithms in the table.
     pub fn new(backend: BackendKind, mut problem: O::Problem, algorithm: Option<Algorithm>) -> Result<Self> {
-        let Parts { factors, types, .. } = O::parts(&mut problem);
+        let ProblemFields { factors, types, .. } = O::parts(&mut problem);
         let asked = *types;
         let mut rows: Option<Vec<&Row>> = None;
         for (name, _, a) in factors {
@@ -250,7 +250,7 @@ impl<O: Operation> Planned<O> {
         values: Address,
         update: impl FnOnce(&mut O::Executor) -> Result<()>,
     ) -> Result<()> {
-        let Parts { factors, value_updates, .. } = O::parts(&mut self.problem);
+        let ProblemFields { factors, value_updates, .. } = O::parts(&mut self.problem);
         check_new_values("newValues", factors[0].2, values, *value_updates)?;
         update(self.executor_mut()?)?;
         let a = &mut O::parts(&mut self.problem).factors[0].2;
@@ -269,8 +269,8 @@ pub trait Task: Send + Sync {
     fn kind(&self) -> OpKind;
     /// Returns the rows of the table of algorithms from which analysis chooses.
     fn rows(&self) -> &[&'static Row];
-    /// Returns the numbers that [`Operation::facts`] lists.
-    fn facts(&self) -> Facts;
+    /// Returns the numbers that [`Operation::arguments`] lists.
+    fn arguments(&self) -> PlanArguments;
     /// Returns the sparse operands as (name of the argument, op, matrix), A first.
     fn factors(&self) -> Vec<(&'static str, Op, SparseMatrix)>;
     /// Returns (rows, columns) of op(A) and the stored entries of A.
@@ -324,10 +324,10 @@ impl<O: Operation> Task for Planned<O> {
         &self.rows
     }
 
-    fn facts(&self) -> Facts {
-        let mut facts = Vec::new();
-        O::facts(self, &mut facts);
-        facts
+    fn arguments(&self) -> PlanArguments {
+        let mut arguments = Vec::new();
+        O::arguments(self, &mut arguments);
+        arguments
     }
 
     fn factors(&self) -> Vec<(&'static str, Op, SparseMatrix)> {

@@ -4,10 +4,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::facts::{self, Facts};
+use super::arguments::{self, PlanArguments};
 use super::{
     check_inner, check_new_values, check_shape, check_type, check_writable, not_analyzed, Analysis, Built,
-    Operation, Parts, Planned,
+    Operation, Planned, ProblemFields,
 };
 use crate::algorithm::{Algorithm, Row};
 use crate::backend::LayoutInfo;
@@ -16,7 +16,7 @@ use crate::matrix::tiles::{Contents, TileFactors, TileMatrix, Tiles};
 use crate::matrix::{Array, Lines, SparseMatrix};
 use crate::memory::{Allocator, Context};
 use crate::problem::SpgemmProblem;
-use crate::select::{self, in_place, roofline, Choice, SpgemmSurveyed};
+use crate::select::{self, in_place, roofline, Choice, SpgemmInspection};
 use crate::settings::Settings;
 use crate::types::{Address, Effort, Format, OpKind, Reorder};
 
@@ -24,22 +24,22 @@ use crate::types::{Address, Effort, Format, OpKind, Reorder};
 pub trait SpgemmBackend {
     /// Gathers statistics of the factors as `choice` reads them, for the choice between the algorithms `hash`
     /// and `tile`. Backends that always choose `hash` return `None`. Errors name `A` or `B`. Blocks.
-    fn survey_spgemm(
+    fn inspect_spgemm(
         &self,
         _cx: &Context,
         _problem: &SpgemmProblem,
         _choice: &Choice,
-    ) -> Result<Option<SpgemmSurveyed>> {
+    ) -> Result<Option<SpgemmInspection>> {
         Ok(None)
     }
-    /// Builds the executor for `choice`. `surveyed` is the result of [`Self::survey_spgemm`] for this problem
-    /// and a choice that reads the factors in the same way, if it was called.
+    /// Builds the executor for `choice`. `inspection` is the result of [`Self::inspect_spgemm`] for this
+    /// problem and a choice that reads the factors in the same way, if it was called.
     fn build_spgemm(
         &self,
         cx: &Context,
         problem: &SpgemmProblem,
         choice: &Choice,
-        surveyed: Option<SpgemmSurveyed>,
+        inspection: Option<SpgemmInspection>,
     ) -> Result<Box<dyn SpgemmExecutor>>;
     /// Builds the executor of algorithm `tile` for a problem in which A or B is in tiles.
     fn build_spgemm_of_tiles(
@@ -102,7 +102,7 @@ pub struct Spgemm {
 }
 
 /// The built executor, with the count of the symbolic phase.
-pub struct Product {
+pub struct BuiltProduct {
     executor: Box<dyn SpgemmExecutor>,
     algorithm: Algorithm,
     nnz_c: Option<i64>,
@@ -111,11 +111,11 @@ pub struct Product {
 impl Operation for Spgemm {
     const KIND: OpKind = OpKind::Spgemm;
     type Problem = SpgemmProblem;
-    type Executor = Product;
+    type Executor = BuiltProduct;
 
-    fn parts(problem: &mut SpgemmProblem) -> Parts<'_> {
+    fn parts(problem: &mut SpgemmProblem) -> ProblemFields<'_> {
         let SpgemmProblem { op_a, op_b, a, b, types, value_updates, .. } = problem;
-        Parts { factors: vec![("A", *op_a, a), ("B", *op_b, b)], types, value_updates }
+        ProblemFields { factors: vec![("A", *op_a, a), ("B", *op_b, b)], types, value_updates }
     }
 
     fn note_pedantic(problem: &mut SpgemmProblem, is_pedantic: bool) {
@@ -128,13 +128,13 @@ impl Operation for Spgemm {
         check_inner(k, b_rows)
     }
 
-    fn facts(planned: &Planned<Self>, facts: &mut Facts) {
+    fn arguments(planned: &Planned<Self>, arguments: &mut PlanArguments) {
         let SpgemmProblem { op_a, op_b, a, b, .. } = &planned.problem;
-        facts::operation(facts, "opA", *op_a);
-        facts::operation(facts, "opB", *op_b);
-        facts::matrix(facts, "A", a);
-        facts::matrix(facts, "B", b);
-        facts::types(facts, planned.types(), ["B's values", "C's values"]);
+        arguments::operation(arguments, "opA", *op_a);
+        arguments::operation(arguments, "opB", *op_b);
+        arguments::matrix(arguments, "A", a);
+        arguments::matrix(arguments, "B", b);
+        arguments::types(arguments, planned.types(), ["B's values", "C's values"]);
     }
 
     fn check_settings(planned: &Planned<Self>, settings: &Settings) -> Result<()> {
@@ -145,7 +145,7 @@ impl Operation for Spgemm {
         planned: &mut Planned<Self>,
         analysis: &Analysis<'_>,
         decided: Option<&Choice>,
-    ) -> Result<(Product, Choice)> {
+    ) -> Result<(BuiltProduct, Choice)> {
         let contents = planned.more.contents()?;
         planned.more.shared = memory_of(&contents);
         let factors = tiles_of(contents);
@@ -172,14 +172,14 @@ impl Operation for Spgemm {
                 choice.reason.push_str("; columns of a row of C in any order (setSortedOutput)");
             }
         }
-        Ok((Product { executor, algorithm: choice.algorithm(), nnz_c: None }, choice))
+        Ok((BuiltProduct { executor, algorithm: choice.algorithm(), nnz_c: None }, choice))
     }
 
     fn admits(planned: &Planned<Self>, choice: &Choice) -> Result<()> {
         select::admits_spgemm(&planned.problem, &planned.rows, choice)
     }
 
-    fn built(product: &Product) -> Built {
+    fn built(product: &BuiltProduct) -> Built {
         Built {
             layout: product.executor.layout(),
             reorder: Reorder::None,
@@ -187,7 +187,7 @@ impl Operation for Spgemm {
         }
     }
 
-    fn reads_values(product: &Product) -> [bool; 2] {
+    fn reads_values(product: &BuiltProduct) -> [bool; 2] {
         product.executor.reads_values()
     }
 
@@ -195,7 +195,7 @@ impl Operation for Spgemm {
         planned.update_values(cx, [("newValues", values), ("newValues", Address::NULL)])
     }
 
-    fn counts(product: &Product) -> (i64, Option<i64>) {
+    fn counts(product: &BuiltProduct) -> (i64, Option<i64>) {
         (product.executor.products(), product.nnz_c)
     }
 
@@ -270,13 +270,13 @@ impl Planned<Spgemm> {
         if !matches!(factors, [None, None]) {
             return Ok((backend.build_spgemm_of_tiles(cx, &self.problem, &choice, factors)?, choice));
         }
-        let build = |choice: &Choice, surveyed| backend.build_spgemm(cx, &self.problem, choice, surveyed);
+        let build = |choice: &Choice, inspection| backend.build_spgemm(cx, &self.problem, choice, inspection);
         let tile = choices.into_iter().find(|choice| choice.algorithm() == Algorithm::Tile);
         let machine = backend.machine();
         let amortized = analysis.amortized(&self.problem.a, self.problem.op_a);
         let execute = roofline::products_seconds(machine, self.products_by_shape());
-        let looks = settings.effort != Effort::Quick && amortized.may_look_spgemm(execute);
-        let Some(mut tile) = tile.filter(|_| looks) else {
+        let inspects = settings.effort != Effort::Quick && amortized.may_inspect_spgemm(execute);
+        let Some(mut tile) = tile.filter(|_| inspects) else {
             return Ok((build(&choice, None)?, choice));
         };
         // Tiles take more memory: if it is missing, the other algorithm is used.
@@ -284,16 +284,16 @@ impl Planned<Spgemm> {
             Err(error) if error.lacks_memory() => Ok(None),
             built => built.map(Some),
         };
-        let mut surveyed = backend.survey_spgemm(cx, &self.problem, &choice)?;
-        let gain = surveyed.as_ref().and_then(|surveyed| surveyed.gain);
+        let mut inspection = backend.inspect_spgemm(cx, &self.problem, &choice)?;
+        let gain = inspection.as_ref().and_then(|inspection| inspection.gain);
         if let Some(gain) = gain.filter(|&gain| amortized.takes_tiles(execute, gain)) {
-            if let Some(executor) = if_it_fits(build(&tile, surveyed.take()))? {
+            if let Some(executor) = if_it_fits(build(&tile, inspection.take()))? {
                 tile.reason.push_str(&format!("; hash is predicted to take {gain:.1} times as long"));
                 return Ok((executor, tile));
             }
             return Ok((build(&choice, None)?, choice));
         }
-        let mut executor = build(&choice, surveyed)?;
+        let mut executor = build(&choice, inspection)?;
         let execute = roofline::products_seconds(machine, executor.products());
         // The gain is unknown here, so the most optimistic one is assumed.
         let may_gain = gain.is_none() && amortized.takes_tiles(execute, f64::INFINITY);

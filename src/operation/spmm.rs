@@ -1,9 +1,9 @@
 //! SpMM: C = alpha · op(A) · op(B) + beta · C, B and C dense.
 
-use super::facts::{self, Facts};
+use super::arguments::{self, PlanArguments};
 use super::{
     check_apart, check_inner, check_scalars, check_shape, check_type, check_writable, into, Analysis, Built,
-    Operation, Parts, Planned,
+    Operation, Planned, ProblemFields,
 };
 use crate::algorithm::Algorithm;
 use crate::backend::{Backend, LayoutInfo};
@@ -13,7 +13,7 @@ use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::reorder::KeptOrder;
-use crate::select::{self, in_place, Choice, SpmmSurveyed};
+use crate::select::{self, in_place, Choice, SpmmInspection};
 use crate::settings::Settings;
 use crate::types::{Address, DataType, Effort, OpKind, Order, Reorder, ScalarsAt};
 
@@ -30,22 +30,22 @@ pub trait SpmmBackend {
     /// place are converted for it. Returns `None` on the CPU backends, where the shape alone decides. If
     /// `among` is not empty, the choice is among these algorithms, and rows may be clustered if windows of
     /// clustered rows are likely to pay off; if it is empty, rows are not clustered.
-    fn survey_spmm(
+    fn inspect_spmm(
         &self,
         _cx: &Context,
         _problem: &SpmmProblem,
         _among: &[Algorithm],
-    ) -> Result<Option<SpmmSurveyed>> {
+    ) -> Result<Option<SpmmInspection>> {
         Ok(None)
     }
-    /// Builds the executor for `choice`. `surveyed` is the result of [`Self::survey_spmm`] for this problem,
-    /// if it was called.
+    /// Builds the executor for `choice`. `inspection` is the result of [`Self::inspect_spmm`] for this
+    /// problem, if it was called.
     fn build_spmm(
         &self,
         cx: &Context,
         problem: &SpmmProblem,
         choice: &Choice,
-        surveyed: Option<&SpmmSurveyed>,
+        inspection: Option<&SpmmInspection>,
     ) -> Result<Box<dyn SpmmExecutor>>;
     /// Returns the bytes of workspace that [`Self::spmm_once`] needs for this problem with nHint columns;
     /// `None` if the backend cannot multiply it without analysis.
@@ -139,9 +139,9 @@ impl Operation for Spmm {
     type Problem = SpmmProblem;
     type Executor = Box<dyn SpmmExecutor>;
 
-    fn parts(problem: &mut SpmmProblem) -> Parts<'_> {
+    fn parts(problem: &mut SpmmProblem) -> ProblemFields<'_> {
         let SpmmProblem { op, a, types, value_updates, .. } = problem;
-        Parts { factors: vec![("A", *op, a)], types, value_updates }
+        ProblemFields { factors: vec![("A", *op, a)], types, value_updates }
     }
 
     fn check(problem: &SpmmProblem) -> Result<()> {
@@ -155,15 +155,15 @@ impl Operation for Spmm {
         problem.ieee = is_pedantic;
     }
 
-    fn facts(planned: &Planned<Self>, facts: &mut Facts) {
+    fn arguments(planned: &Planned<Self>, arguments: &mut PlanArguments) {
         let SpmmProblem { op, op_b, a, b_order, c_order, n_hint, .. } = &planned.problem;
-        facts::operation(facts, "opA", *op);
-        facts::operation(facts, "opB", *op_b);
-        facts::matrix(facts, "A", a);
-        facts.push(("bOrder".into(), b_order.code().into()));
-        facts.push(("cOrder".into(), c_order.code().into()));
-        facts.push(("nHint".into(), *n_hint));
-        facts::types(facts, planned.types(), ["bType", "cType"]);
+        arguments::operation(arguments, "opA", *op);
+        arguments::operation(arguments, "opB", *op_b);
+        arguments::matrix(arguments, "A", a);
+        arguments.push(("bOrder".into(), b_order.code().into()));
+        arguments.push(("cOrder".into(), c_order.code().into()));
+        arguments.push(("nHint".into(), *n_hint));
+        arguments::types(arguments, planned.types(), ["bType", "cType"]);
     }
 
     fn check_settings(planned: &Planned<Self>, settings: &Settings) -> Result<()> {
@@ -263,17 +263,17 @@ impl Planned<Spmm> {
         let least =
             select::seconds_by_shape(&problem.a, problem.op, problem.n_hint.max(1), problem.types, machine);
         let decides =
-            rows.len() > 1 && !is_quick && !settings.reorder.is_named() && amortized.may_look_spmm(least);
+            rows.len() > 1 && !is_quick && !settings.reorder.is_named() && amortized.may_inspect_spmm(least);
         let all: Vec<_> = rows.iter().map(|row| row.algorithm).collect();
         let clusters =
             settings.reorder == Reorder::Auto && amortized.may_cluster(least, select::spmm::CLUSTERS[0]);
         let among = if clusters { &all[..] } else { &[] };
-        let surveyed = if decides { backend.survey_spmm(cx, problem, among)? } else { None };
+        let inspection = if decides { backend.inspect_spmm(cx, problem, among)? } else { None };
         let priced = Settings { deterministic: self.by_own_kernels(settings), ..*settings };
-        let choices = select::spmm(problem, &rows, &priced, machine, surveyed.as_ref())?;
+        let choices = select::spmm(problem, &rows, &priced, machine, inspection.as_ref())?;
         let (m, _, _) = problem.a.shape_of(problem.op);
         let build =
-            |choice: &Choice| backend.build_spmm(cx, &self.problem_of(choice), choice, surveyed.as_ref());
+            |choice: &Choice| backend.build_spmm(cx, &self.problem_of(choice), choice, inspection.as_ref());
         analysis.pick(&amortized, (choices, TIMED, m), build, |executor| {
             backend.time_spmm(cx, problem, &**executor)
         })

@@ -1,8 +1,9 @@
 //! SpMV: y = alpha · op(A) · x + beta · y.
 
-use super::facts::{self, Facts};
+use super::arguments::{self, PlanArguments};
 use super::{
-    check_apart, check_scalars, check_type, check_writable, into, Analysis, Built, Operation, Parts, Planned,
+    check_apart, check_scalars, check_type, check_writable, into, Analysis, Built, Operation, Planned,
+    ProblemFields,
 };
 use crate::backend::{Backend, LayoutInfo};
 use crate::error::{Error, Result};
@@ -10,7 +11,7 @@ use crate::matrix::DenseVector;
 use crate::memory::Context;
 use crate::problem::SpmvProblem;
 use crate::reorder::KeptOrder;
-use crate::select::{self, in_place, Choice, Surveyed};
+use crate::select::{self, in_place, Choice, SpmvInspection};
 use crate::types::{Address, DataType, Effort, OpKind, Reorder, ScalarsAt};
 
 /// Maximum number of layouts that effort TUNED times.
@@ -22,17 +23,17 @@ pub trait SpmvBackend {
     /// place, so that no conversion is needed. Returns `None` if the shape alone decides: always on the CPU
     /// backends, whose machine model has no rates for pattern statistics. The pattern is validated; errors
     /// name `A`. Blocks.
-    fn survey_spmv(&self, _cx: &Context, _problem: &SpmvProblem) -> Result<Option<Surveyed>> {
+    fn inspect_spmv(&self, _cx: &Context, _problem: &SpmvProblem) -> Result<Option<SpmvInspection>> {
         Ok(None)
     }
-    /// Builds the executor for `choice`. `surveyed` is the result of [`Self::survey_spmv`] for this problem,
-    /// if it was called.
+    /// Builds the executor for `choice`. `inspection` is the result of [`Self::inspect_spmv`] for this
+    /// problem, if it was called.
     fn build_spmv(
         &self,
         cx: &Context,
         problem: &SpmvProblem,
         choice: &Choice,
-        surveyed: Option<&Surveyed>,
+        inspection: Option<&SpmvInspection>,
     ) -> Result<Box<dyn SpmvExecutor>>;
     /// Bytes of workspace that [`Self::spmv_once`] needs for this problem: [`Backend::once_workspace_bytes`] at most.
     fn spmv_once_bytes(&self, _problem: &SpmvProblem) -> usize {
@@ -116,16 +117,16 @@ impl Operation for Spmv {
     type Problem = SpmvProblem;
     type Executor = Box<dyn SpmvExecutor>;
 
-    fn parts(problem: &mut SpmvProblem) -> Parts<'_> {
+    fn parts(problem: &mut SpmvProblem) -> ProblemFields<'_> {
         let SpmvProblem { op, a, types, value_updates } = problem;
-        Parts { factors: vec![("A", *op, a)], types, value_updates }
+        ProblemFields { factors: vec![("A", *op, a)], types, value_updates }
     }
 
-    fn facts(planned: &Planned<Self>, facts: &mut Facts) {
+    fn arguments(planned: &Planned<Self>, arguments: &mut PlanArguments) {
         let SpmvProblem { op, a, .. } = &planned.problem;
-        facts::operation(facts, "opA", *op);
-        facts::matrix(facts, "A", a);
-        facts::types(facts, planned.types(), ["xType", "yType"]);
+        arguments::operation(arguments, "opA", *op);
+        arguments::matrix(arguments, "A", a);
+        arguments::types(arguments, planned.types(), ["xType", "yType"]);
     }
 
     fn analyze(
@@ -152,14 +153,15 @@ impl Operation for Spmv {
             return Ok((backend.build_spmv(cx, problem, &choice, None)?, choice));
         }
         let least = select::seconds_by_shape(&problem.a, problem.op, 1, problem.types, machine);
-        let decides = rows.len() > 1 && settings.effort != Effort::Quick && amortized.may_look_spmv(least);
-        let surveyed = if decides { backend.survey_spmv(cx, problem)? } else { None };
-        let survey = surveyed.as_ref().map(|surveyed| &surveyed.survey);
+        let decides = rows.len() > 1 && settings.effort != Effort::Quick && amortized.may_inspect_spmv(least);
+        let inspection = if decides { backend.inspect_spmv(cx, problem)? } else { None };
+        let statistics = inspection.as_ref().map(|inspection| &inspection.statistics);
         let times = (settings.effort, settings.expected_executes);
-        let choices = select::spmv_times(problem, &rows, times, machine, survey)?;
+        let choices = select::spmv_times(problem, &rows, times, machine, statistics)?;
         let (m, _, _) = problem.a.shape_of(problem.op);
-        let build =
-            |choice: &Choice| backend.build_spmv(cx, &planned.problem_of(choice), choice, surveyed.as_ref());
+        let build = |choice: &Choice| {
+            backend.build_spmv(cx, &planned.problem_of(choice), choice, inspection.as_ref())
+        };
         analysis.pick(&amortized, (choices, TIMED, m), build, |executor| {
             backend.time_spmv(cx, problem, &**executor)
         })

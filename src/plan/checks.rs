@@ -34,7 +34,7 @@ enum Values {
 
 /// The known state of a matrix.
 #[derive(Clone, Copy, Debug)]
-struct Matrix {
+struct MatrixState {
     name: &'static str,
     pattern: Fingerprint,
     values: Values,
@@ -45,7 +45,7 @@ struct Matrix {
 /// State of the sparse operands for later checks. It omits matrices in tiles, which the library owns, and
 /// those that the plan has copied (tarsiaPlan_setSelfContained).
 #[derive(Debug)]
-pub(super) struct Remembered(Vec<Matrix>);
+pub(super) struct Remembered(Vec<MatrixState>);
 
 /// Descriptors from which a plan was created: a number for each matrix, and a function that looks the
 /// descriptor up by it.
@@ -88,7 +88,12 @@ impl Remembered {
                 true => Values::InPlace,
                 false => Values::Known(backend.fingerprint_values(cx, &a, name)?),
             };
-            out.push(Matrix { name, pattern: backend.fingerprint(cx, &a, name)?, values, described: None });
+            out.push(MatrixState {
+                name,
+                pattern: backend.fingerprint(cx, &a, name)?,
+                values,
+                described: None,
+            });
         }
         Ok(Remembered(out))
     }

@@ -58,13 +58,13 @@ const LISTS: usize = HASHES + 3;
 const STEPS: usize = 8;
 
 /// Data by which candidates are judged.
-struct Facts<'a> {
+struct Criteria<'a> {
     masks: &'a Masks,
     loads: &'a [u32],
     rule: &'a Rule,
 }
 
-impl Facts<'_> {
+impl Criteria<'_> {
     /// Returns the cost of a candidate for position `at`, of which the least is taken; a row whose distance
     /// is above that of `best` gets the greatest cost.
     fn judge(&self, order: &[u32], at: usize, row: u32, best: (u32, u32, u32)) -> (u32, u32, u32) {
@@ -96,8 +96,8 @@ pub(super) fn order(
     sorted: &[u32],
     rule: &Rule,
 ) -> Result<Buffer<u32>> {
-    let facts = Facts { masks, loads, rule };
-    let mut left = Near::new(allocator, &facts)?;
+    let criteria = Criteria { masks, loads, rule };
+    let mut left = Near::new(allocator, &criteria)?;
     let mut order = Buffer::<u32>::zeroed(allocator, sorted.len())?;
     let mut at = 0;
     let same_load = |a: &u32, b: &u32| loads[*a as usize] == loads[*b as usize];
@@ -115,7 +115,7 @@ pub(super) fn order(
         while at < end {
             let before = at.checked_sub(rule.reach).map(|before| order[before]);
             let mut best = (u32::MAX, u32::MAX, u32::MAX);
-            left.candidates(before, |row| best = best.min(facts.judge(&order, at, row, best)));
+            left.candidates(before, |row| best = best.min(criteria.judge(&order, at, row, best)));
             left.take(best.2);
             order[at] = best.2;
             at += 1;
@@ -151,12 +151,12 @@ impl List {
     /// Builds the list of rows sorted by falling load, if `by_load`, then by `key`, then by number.
     fn new(
         allocator: &Arc<Allocator>,
-        facts: &Facts<'_>,
+        criteria: &Criteria<'_>,
         key: impl Fn(u32, u32) -> std::cmp::Ordering + Sync,
     ) -> Result<Self> {
-        let count = facts.loads.len();
+        let count = criteria.loads.len();
         let mut rows = numbers(allocator, count)?;
-        let class = |row: u32| if facts.rule.by_load { !facts.loads[row as usize] } else { 0 };
+        let class = |row: u32| if criteria.rule.by_load { !criteria.loads[row as usize] } else { 0 };
         pool::run(|| {
             rows.par_sort_unstable_by(|&a, &b| {
                 class(a).cmp(&class(b)).then_with(|| key(a, b)).then(a.cmp(&b))
@@ -220,8 +220,8 @@ struct Near {
 const BY_ONES: usize = LISTS - 1;
 
 impl Near {
-    fn new(allocator: &Arc<Allocator>, facts: &Facts<'_>) -> Result<Self> {
-        let masks = facts.masks;
+    fn new(allocator: &Arc<Allocator>, criteria: &Criteria<'_>) -> Result<Self> {
+        let masks = criteria.masks;
         let rows = masks.rows();
         let mut hashes = Buffer::<[u32; HASHES]>::zeroed(allocator, rows)?;
         pieces::for_each(pieces::each(&mut hashes), |row, least| *least = hashes_of(masks.of(row as u32)));
@@ -231,11 +231,11 @@ impl Near {
         };
         let mut lists = Vec::with_capacity(LISTS);
         for at in 0..HASHES {
-            lists.push(List::new(allocator, facts, |a, b| three(a, at).cmp(&three(b, at)))?);
+            lists.push(List::new(allocator, criteria, |a, b| three(a, at).cmp(&three(b, at)))?);
         }
-        lists.push(List::new(allocator, facts, |a, b| gray::compare(masks.of(a), masks.of(b)))?);
-        lists.push(List::new(allocator, facts, |_, _| std::cmp::Ordering::Equal)?);
-        lists.push(List::new(allocator, facts, |a, b| masks.of(a).len().cmp(&masks.of(b).len()))?);
+        lists.push(List::new(allocator, criteria, |a, b| gray::compare(masks.of(a), masks.of(b)))?);
+        lists.push(List::new(allocator, criteria, |_, _| std::cmp::Ordering::Equal)?);
+        lists.push(List::new(allocator, criteria, |a, b| masks.of(a).len().cmp(&masks.of(b).len()))?);
         Ok(Near { lists, class: 0..0, seen: Buffer::zeroed(allocator, rows)?, now: 0 })
     }
 

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::jaccard::{Signature, TILE};
 use super::promise::Promise;
-use super::{block_columns, numbers, row_count, Permutation, Shape, Windows};
+use super::{block_columns, numbers, row_count, BlockShape, Permutation, Windows};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
 use crate::memory::{pieces, Allocator, Buffer};
@@ -34,7 +34,7 @@ impl Clusters {
     pub(super) fn new<I: Index, J: Index>(
         allocator: &Arc<Allocator>,
         pattern: &Pattern<'_, I, J>,
-        shape: Shape,
+        shape: BlockShape,
     ) -> Result<Self> {
         let rows = row_count(pattern)?;
         let mut out = Clusters {

@@ -36,7 +36,7 @@ use super::clusters::Clusters;
 use super::promise::Promise;
 #[cfg(test)]
 use super::{block_columns, numbers, row_count, Permutation};
-use super::{blocks, Shape, Windows};
+use super::{blocks, BlockShape, Windows};
 use crate::error::Result;
 use crate::matrix::compressed::Pattern;
 #[cfg(test)]
@@ -189,7 +189,7 @@ impl When {
 pub fn cluster<I: Index, J: Index>(
     allocator: &Arc<Allocator>,
     pattern: &Pattern<'_, I, J>,
-    shape: Shape,
+    shape: BlockShape,
     when: When,
 ) -> Result<Clustered> {
     #[cfg(test)]
@@ -228,7 +228,7 @@ pub fn cluster<I: Index, J: Index>(
 pub fn promise<I: Index, J: Index>(
     allocator: &Arc<Allocator>,
     pattern: &Pattern<'_, I, J>,
-    shape: Shape,
+    shape: BlockShape,
 ) -> Result<Promise> {
     shape.check()?;
     pool::run(|| Ok(Clusters::new(allocator, pattern, shape)?.promise()))
@@ -241,7 +241,7 @@ pub fn promise<I: Index, J: Index>(
 pub fn exact<I: Index, J: Index>(
     allocator: &Arc<Allocator>,
     pattern: &Pattern<'_, I, J>,
-    shape: Shape,
+    shape: BlockShape,
     distance: f64,
 ) -> Result<Permutation> {
     shape.check()?;

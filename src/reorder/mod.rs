@@ -1,6 +1,6 @@
 //! Orders of rows that bring rows with similar columns together.
 //!
-//! The time of a product on dense blocks ([`Shape`]: h rows × w columns, the operands of matrix units)
+//! The time of a product on dense blocks ([`BlockShape`]: h rows × w columns, the operands of matrix units)
 //! depends on the number of blocks that hold an entry. So rows that have entries in the same block columns
 //! should be in the same window of h rows: [`jaccard`] finds such rows. Nothing changes for the user: the
 //! kernel writes its result for position p to row [`Windows::order`]`[p]` of C.
@@ -41,14 +41,14 @@ use crate::types::Index;
 
 /// Rows and columns of a dense block; blocks start at multiples of `width`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Number of rows of a window, 1 to [`Shape::MOST_ROWS`].
+pub struct BlockShape {
+    /// Number of rows of a window, 1 to [`BlockShape::MOST_ROWS`].
     pub height: usize,
     /// Number of columns of a block, at least 1.
     pub width: usize,
 }
 
-impl Shape {
+impl BlockShape {
     /// Largest number of rows of a window.
     pub const MOST_ROWS: usize = 64;
 
@@ -111,7 +111,7 @@ pub fn blocks<I: Index, J: Index>(
     allocator: &Arc<Allocator>,
     pattern: &Pattern<'_, I, J>,
     windows: Option<&Windows>,
-    shape: Shape,
+    shape: BlockShape,
 ) -> Result<u64> {
     shape.check()?;
     let rows = row_count(pattern)?;

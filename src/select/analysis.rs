@@ -54,10 +54,10 @@ pub struct Costs {
     /// Costs of ordering rows by length (LPT), and of any other order by name (measured in Gray code order).
     orders: [Cost; 2],
     /// Seconds of counting the pattern statistics of SpMV, SpMM and SpGEMM.
-    surveys: [f64; 3],
+    statistics: [f64; 3],
 }
 
-/// Costs on an H100. `surveys` is the median of what the default takes beyond the same algorithm by name;
+/// Costs on an H100. `statistics` has the medians of what the default takes beyond the same algorithm by name;
 /// SpGEMM's is from docs/choosing.md. Two are estimates: `copy`, from the 0.2 ms and more that analyses with
 /// a sort of the columns take beyond those without, and 20 passes over 12 bytes an entry; `columns`, from two
 /// passes over 4 bytes an entry and one over 2, in newly allocated memory, with a launch and a wait.
@@ -81,7 +81,7 @@ pub const H100: Costs = Costs {
     copy: cost(200.0, 80.0, 50.0),
     columns: cost(30.0, 7.0, 5.0),
     orders: [cost(331.0, 0.0, 67_300.0), cost(1522.0, 2355.0, 59_600.0)],
-    surveys: [61e-6, 150e-6, 100e-6],
+    statistics: [61e-6, 150e-6, 100e-6],
 };
 
 /// Costs on two threads of a server processor. Measured are `sell` as SpMV's default, `row` as SpMM's and
@@ -109,7 +109,7 @@ pub const HOST: Costs = Costs {
     copy: cost(50.0, 2121.0, 560.0),
     columns: cost(12.0, 530.0, 140.0),
     orders: [cost(331.0, 0.0, 67_300.0), cost(1522.0, 2355.0, 59_600.0)],
-    surveys: [0.0; 3],
+    statistics: [0.0; 3],
 };
 
 impl Costs {
@@ -197,28 +197,28 @@ impl Amortized {
     /// Returns whether counting the pattern statistics may pay, given `execute`, the least predicted seconds
     /// of a product by the simplest algorithm: all executions together, even if each takes 2 · [`OFF`] times
     /// as long as predicted, must exceed the counting and the cheapest conversion.
-    fn may_look(&self, execute: f64, survey: f64, simplest: Algorithm, others: &[Algorithm]) -> bool {
+    fn may_inspect(&self, execute: f64, counting: f64, simplest: Algorithm, others: &[Algorithm]) -> bool {
         let seconds = |algorithm| self.costs.of(algorithm).seconds(&self.size, self.memory);
         let cheapest = others.iter().map(|&other| seconds(other)).fold(f64::INFINITY, f64::min);
         let more = (cheapest - seconds(simplest)).max(0.0);
-        !self.is_known() || self.executes as f64 * execute * 2.0 * OFF > survey + more
+        !self.is_known() || self.executes as f64 * execute * 2.0 * OFF > counting + more
     }
 
     /// Returns whether counting the pattern statistics of SpMV may pay.
-    pub fn may_look_spmv(&self, execute: f64) -> bool {
+    pub fn may_inspect_spmv(&self, execute: f64) -> bool {
         use Algorithm::{Csr, Dasp, MaskBlock, Sell, Stream};
-        self.may_look(execute, self.costs.surveys[0], Csr, &[Sell, Stream, Dasp, MaskBlock])
+        self.may_inspect(execute, self.costs.statistics[0], Csr, &[Sell, Stream, Dasp, MaskBlock])
     }
 
     /// Returns whether counting the pattern statistics of SpMM may pay.
-    pub fn may_look_spmm(&self, execute: f64) -> bool {
+    pub fn may_inspect_spmm(&self, execute: f64) -> bool {
         use Algorithm::{Dense, Row, SpmmSell, Window};
-        self.may_look(execute, self.costs.surveys[1], Row, &[SpmmSell, Window, Dense])
+        self.may_inspect(execute, self.costs.statistics[1], Row, &[SpmmSell, Window, Dense])
     }
 
     /// Returns whether counting the pattern statistics of SpGEMM may pay, given the seconds of `hash`.
-    pub fn may_look_spgemm(&self, execute: f64) -> bool {
-        self.may_look(execute, self.costs.surveys[2], Algorithm::Hash, &[Algorithm::Tile])
+    pub fn may_inspect_spgemm(&self, execute: f64) -> bool {
+        self.may_inspect(execute, self.costs.statistics[2], Algorithm::Hash, &[Algorithm::Tile])
     }
 
     /// Returns whether 16-bit columns that save `gain` seconds of each execution pay for themselves.

@@ -3,13 +3,13 @@
 //! reads no arrays.
 
 use super::roofline::{self, Machine};
-use super::spmv::survey::Survey;
+use super::spmv::statistics::SpmvStatistics;
 use super::{spmm, spmv, Choice};
 use crate::algorithm::{Algorithm, Query, Row};
 use crate::error::Result;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::problem::{SpgemmProblem, SpmmProblem, SpmvProblem};
-use crate::select::SpmmSurveyed;
+use crate::select::SpmmInspection;
 use crate::settings::Settings;
 use crate::support::Types;
 use crate::types::{
@@ -66,24 +66,29 @@ impl CountedProblem {
     }
 
     /// Choices of SpMV at effort DEFAULT, best first.
-    pub fn spmv(&self, survey: &Survey) -> Result<Vec<Choice>> {
-        self.spmv_on(&self.machine(), survey)
+    pub fn spmv(&self, statistics: &SpmvStatistics) -> Result<Vec<Choice>> {
+        self.spmv_on(&self.machine(), statistics)
     }
 
     /// Choices of SpMV on `machine`, best first.
-    pub(super) fn spmv_on(&self, machine: &Machine, survey: &Survey) -> Result<Vec<Choice>> {
+    pub(super) fn spmv_on(&self, machine: &Machine, statistics: &SpmvStatistics) -> Result<Vec<Choice>> {
         let rows = self.candidates(OpKind::Spmv)?;
         let problem = SpmvProblem { op: N, a: self.matrix(), types: self.types, value_updates: false };
-        super::spmv(&problem, &rows, Effort::Default, machine, Some(survey))
+        super::spmv(&problem, &rows, Effort::Default, machine, Some(statistics))
     }
 
     /// Choices of SpMM for `n` columns stored by rows, best first; rows of A stay in their order.
-    pub fn spmm(&self, survey: &spmm::Survey, n: i64) -> Result<Vec<Choice>> {
-        self.spmm_on(&self.machine(), survey, n)
+    pub fn spmm(&self, statistics: &spmm::SpmmStatistics, n: i64) -> Result<Vec<Choice>> {
+        self.spmm_on(&self.machine(), statistics, n)
     }
 
     /// Choices of SpMM with `n` columns on `machine`, best first.
-    pub(super) fn spmm_on(&self, machine: &Machine, survey: &spmm::Survey, n: i64) -> Result<Vec<Choice>> {
+    pub(super) fn spmm_on(
+        &self,
+        machine: &Machine,
+        statistics: &spmm::SpmmStatistics,
+        n: i64,
+    ) -> Result<Vec<Choice>> {
         let rows = self.candidates(OpKind::Spmm)?;
         let problem = SpmmProblem {
             op: N,
@@ -98,8 +103,9 @@ impl CountedProblem {
         };
         let settings = Settings { reorder: Reorder::None, ..Settings::default() };
         // Rows are put in clusters on a device only.
-        let surveyed = SpmmSurveyed { survey: *survey, clustered: None, seen: Box::new(()) };
-        super::spmm(&problem, &rows, &settings, machine, Some(&surveyed))
+        let inspection =
+            SpmmInspection { statistics: *statistics, clustered: None, backend_state: Box::new(()) };
+        super::spmm(&problem, &rows, &settings, machine, Some(&inspection))
     }
 
     /// Choices of SpGEMM A · op(A) with this number of multiplications.
@@ -135,13 +141,13 @@ impl CountedProblem {
     }
 
     /// Predicted seconds of an SpMV layout on an H100, with 32-bit indices.
-    pub fn spmv_seconds(&self, survey: &Survey, algorithm: Algorithm) -> f64 {
+    pub fn spmv_seconds(&self, statistics: &SpmvStatistics, algorithm: Algorithm) -> f64 {
         let widths = spmv::Widths { types: self.types, index: (4, 4) };
-        spmv::estimate(&spmv::H100, survey, algorithm, &widths).seconds
+        spmv::estimate(&spmv::H100, statistics, algorithm, &widths).seconds
     }
 
     /// Predicted seconds of an SpMM algorithm on an H100 for `n` columns.
-    pub fn spmm_seconds(&self, survey: &spmm::Survey, algorithm: Algorithm, n: i64) -> f64 {
-        spmm::estimate(&spmm::H100, survey, algorithm, self.types, n).seconds
+    pub fn spmm_seconds(&self, statistics: &spmm::SpmmStatistics, algorithm: Algorithm, n: i64) -> f64 {
+        spmm::estimate(&spmm::H100, statistics, algorithm, self.types, n).seconds
     }
 }

@@ -29,9 +29,9 @@
 //!
 //! | constants | why |
 //! |---|---|
-//! | `spgemm::wide` AT_ONCE, `spgemm::looks` ALONE_SHARE | how rows are split decides the bits of results, which are the same on all devices |
+//! | `spgemm::wide` AT_ONCE, `spgemm::row_structures` ALONE_SHARE | how rows are split decides the bits of results, which are the same on all devices |
 //! | `spgemm` LEAST_PRODUCTS | selects one of two ways to choose; it is no rate |
-//! | `spmv::survey` SAMPLES | sample size: the statistics are the same on all devices |
+//! | `spmv::statistics` SAMPLES | sample size: the statistics are the same on all devices |
 //! | `spmm::dense` Limits, copies that pay | compare the library's kernels with cublasLt's on one device; only H100s were timed |
 //! | `spmm::dense` PRODUCTS, 64 MiB (L2 has 50) | part of the workspace's size |
 //! | `spmv::hot_sell` DEMANDS | gain of shared memory over L2, which no attribute reports |

@@ -15,17 +15,17 @@
 pub(super) mod file;
 
 use super::spmm::copies::PACK;
-use super::spmm::{shape, Survey};
+use super::spmm::{shape, SpmmStatistics};
 use crate::algorithm::Algorithm;
 use crate::support::Types;
 use crate::types::ComputeType;
 
-/// Count of the numbers of a product ([`Survey::numbers`]), and positions of two of them.
+/// Count of the numbers of a product ([`SpmmStatistics::numbers`]), and positions of two of them.
 const NUMBERS: usize = 20;
 const COLS: usize = 1;
 const VALUE_BYTES: usize = 3;
 
-impl Survey {
+impl SpmmStatistics {
     /// Version of the numbers; raised when a name of [`Self::NAMES`] is added, removed or counted in another
     /// way.
     pub const VERSION: u32 = 1;
@@ -124,8 +124,9 @@ pub struct Learned {
 }
 
 impl Learned {
-    /// Number of inputs of the trees: [`Survey::NAMES`], the algorithm's predicted time in microseconds and
-    /// its ratio to the best one's, one for each of [`Self::relative`], and [`ends_inside_pack`].
+    /// Number of inputs of the trees: [`SpmmStatistics::NAMES`], the algorithm's predicted time in
+    /// microseconds and its ratio to the best one's, one for each of [`Self::relative`], and
+    /// [`ends_inside_pack`].
     fn inputs(&self) -> usize {
         NUMBERS + 3 + self.relative.len()
     }
@@ -171,7 +172,7 @@ fn is_measured(types: Types) -> bool {
 #[derive(Debug)]
 pub struct Correction<'a> {
     learned: &'a Learned,
-    /// Statistics of the product ([`Survey::numbers`]).
+    /// Statistics of the product ([`SpmmStatistics::numbers`]).
     numbers: Vec<f32>,
     /// Predicted seconds by algorithm.
     predicted: Vec<(Algorithm, f64)>,
@@ -190,13 +191,13 @@ impl<'a> Correction<'a> {
     /// algorithms; `None` if nothing was learned of such products.
     pub fn spmm(
         learned: Option<&'a Learned>,
-        survey: &Survey,
+        statistics: &SpmmStatistics,
         types: Types,
         n: i64,
         predicted: &[(Algorithm, f64)],
     ) -> Option<Self> {
         let learned = learned.filter(|_| is_measured(types))?;
-        Correction::new(learned, &survey.numbers(types, n), predicted)
+        Correction::new(learned, &statistics.numbers(types, n), predicted)
     }
 
     fn is_sensible(&self, predicted: f64) -> bool {

@@ -1,6 +1,6 @@
 //! Selection of the algorithm of a plan, and of where it reads its matrices, with the reason as text. These
 //! are pure functions of the problem: nothing here times anything (except [`autotune`]), reads memory (except
-//! the pattern statistics, such as [`spmv::survey`], which read a pattern), or looks at the environment.
+//! the pattern statistics, such as [`spmv::statistics`], which read a pattern), or looks at the environment.
 
 pub mod analysis;
 pub mod autotune;
@@ -9,22 +9,22 @@ pub mod counted;
 pub mod device;
 pub mod grids;
 pub mod in_place;
+pub mod inspection;
 pub mod learned;
 pub mod orders;
 pub mod roofline;
 pub mod spgemm;
 pub mod spmm;
 pub mod spmv;
-pub mod surveyed;
 
 use self::analysis::Amortized;
 pub use self::choice::{Choice, Clusters, Decided, Method, Multiplier, RowOrder, Source};
 use self::device::Ratios;
+pub use self::inspection::{SpgemmInspection, SpmmInspection, SpmvInspection};
 use self::learned::Correction;
 use self::roofline::Machine;
-use self::spmv::survey::Survey;
+use self::spmv::statistics::SpmvStatistics;
 use self::spmv::{estimate, Widths};
-pub use self::surveyed::{SpgemmSurveyed, SpmmSurveyed, Surveyed};
 use crate::algorithm::{Algorithm, Row};
 use crate::error::{Error, Result};
 use crate::matrix::{SparseArrays, SparseMatrix};
@@ -174,14 +174,14 @@ fn sources(a: &SparseMatrix, op: Operation, name: &str) -> Result<Vec<Source>> {
 fn seconds_of_row(
     problem: &SpmmProblem,
     source: Source,
-    survey: &spmm::Survey,
+    statistics: &spmm::SpmmStatistics,
     (by_rates, corrected): (f64, Option<f64>),
 ) -> f64 {
     let width = match (source, &problem.a.arrays) {
         (Source::InPlace, SparseArrays::Csr(m) | SparseArrays::Csc(m)) => m.index_type,
         _ => IndexType::I32,
     };
-    let mean = (survey.counts.nnz / survey.counts.rows.max(1)) as i64;
+    let mean = (statistics.counts.nnz / statistics.counts.rows.max(1)) as i64;
     let gain = spmm::row::gain_of_groups(problem, mean);
     match (corrected, spmm::row::is_for_groups(problem, width, mean)) {
         (Some(seconds), true) => seconds,
@@ -316,7 +316,7 @@ fn explain_by_shapes(choices: &mut [Choice], effort: Effort, is_named: bool, mor
     }
 }
 
-/// Choices for SpMV, best first; never empty. With pattern statistics (`survey`), and on machines whose rates
+/// Choices for SpMV, best first; never empty. With pattern `statistics`, and on machines whose rates
 /// are known, choices are ranked by the predicted time of each layout; else by shapes alone, among `csr` and
 /// `sell`, since shapes say too little about the other layouts.
 pub fn spmv(
@@ -324,9 +324,9 @@ pub fn spmv(
     rows: &[&'static Row],
     effort: Effort,
     machine: &Machine,
-    survey: Option<&Survey>,
+    statistics: Option<&SpmvStatistics>,
 ) -> Result<Vec<Choice>> {
-    spmv_times(problem, rows, (effort, 0), machine, survey)
+    spmv_times(problem, rows, (effort, 0), machine, statistics)
 }
 
 /// Same as [`spmv()`] for a plan that is executed `executes` times (0: unknown): choices are ranked by analysis
@@ -336,25 +336,26 @@ pub fn spmv_times(
     rows: &[&'static Row],
     (effort, executes): (Effort, i64),
     machine: &Machine,
-    survey: Option<&Survey>,
+    statistics: Option<&SpmvStatistics>,
 ) -> Result<Vec<Choice>> {
     let types = problem.types;
     let amortized = &Amortized::new(machine, &problem.a, problem.op, executes);
     // An algorithm asked for by name leaves one row of the table.
     let named = rows.len() == 1;
     let rates = machine.spmv.as_ref();
-    if let (Some(survey), Some(rates), false, false) = (survey, rates, named, effort == Effort::Quick) {
+    if let (Some(statistics), Some(rates), false, false) = (statistics, rates, named, effort == Effort::Quick)
+    {
         let mut bounds = Vec::new();
         let mut choices =
             dense_choices(&problem.a, problem.op, rows, effort, Some(amortized), |algorithm, source| {
-                let found = estimate(rates, survey, algorithm, &Widths::of(problem, source));
+                let found = estimate(rates, statistics, algorithm, &Widths::of(problem, source));
                 bounds.push((algorithm, source, found.bound));
                 (found.bytes, found.seconds)
             })?;
         prefer(&mut choices, Algorithm::Sell, spmv::MARGIN, Some(amortized));
         let mut choices = different_first(choices);
         let all = described(&choices) + &amortized.compare(&choices);
-        let numbers = survey.describe();
+        let numbers = statistics.describe();
         for choice in &mut choices {
             let known = bounds.iter().find(|known| (known.0, known.1) == (choice.algorithm(), choice.a));
             choice.reason = format!(
@@ -367,7 +368,8 @@ pub fn spmv_times(
         }
         return Ok(choices);
     }
-    let known: Vec<_> = rows.iter().copied().filter(|row| named || !row.algorithm.needs_survey()).collect();
+    let known: Vec<_> =
+        rows.iter().copied().filter(|row| named || !row.algorithm.needs_statistics()).collect();
     let mut choices =
         dense_choices(&problem.a, problem.op, &known, effort, Some(amortized), |algorithm, source| {
             let matrix = match algorithm.is_converted() {
@@ -425,20 +427,20 @@ fn described(choices: &[Choice]) -> String {
     out
 }
 
-/// Choices for SpMM, best first; never empty. With pattern statistics (`surveyed`), choices are ranked by the
+/// Choices for SpMM, best first; never empty. With an `inspection` of the pattern, choices are ranked by the
 /// predicted time of each algorithm; else by shapes alone, among the algorithms that shapes say enough about.
 pub fn spmm(
     problem: &SpmmProblem,
     rows: &[&'static Row],
     settings: &Settings,
     machine: &Machine,
-    surveyed: Option<&SpmmSurveyed>,
+    inspection: Option<&SpmmInspection>,
 ) -> Result<Vec<Choice>> {
     let types = problem.types;
     let ratios = &machine.ratios(types.compute);
     let amortized = &Amortized::new(machine, &problem.a, problem.op, settings.expected_executes);
     let named = rows.len() == 1;
-    if let (Some(surveyed), Some(rates), false) = (surveyed, machine.spmm_rates(), named) {
+    if let (Some(inspection), Some(rates), false) = (inspection, machine.spmm_rates(), named) {
         // The rates of `dense` are cublasLt's, which neither deterministic plans nor products in three bf16
         // parts use.
         let own_kernels = if spmm::dense::is_in_parts(types, problem.ieee, dense_sizes(problem), ratios) {
@@ -448,35 +450,37 @@ pub fn spmm(
         } else {
             1.0
         };
-        let of = |survey, algorithm| {
-            let found = spmm::estimate(rates, survey, algorithm, types, problem.n_hint);
+        let of = |statistics, algorithm| {
+            let found = spmm::estimate(rates, statistics, algorithm, types, problem.n_hint);
             let slower = if algorithm == Algorithm::Dense { own_kernels } else { 1.0 };
             spmm::Estimate { seconds: found.seconds * slower, ..found }
         };
-        let clustered = surveyed.clustered.as_ref().map(|survey| (survey, of(survey, Algorithm::Window)));
-        let in_order = rows.iter().map(|row| (row.algorithm, of(&surveyed.survey, row.algorithm).seconds));
+        let clustered =
+            inspection.clustered.as_ref().map(|statistics| (statistics, of(statistics, Algorithm::Window)));
+        let in_order =
+            rows.iter().map(|row| (row.algorithm, of(&inspection.statistics, row.algorithm).seconds));
         let in_order: Vec<_> = in_order.collect();
         let best = in_order.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
         let gains = clustered.as_ref().filter(|(_, found)| spmm::clusters_pay(found.seconds, best));
         let trees = machine.learned.map(|trees| trees());
-        let learned = |survey, all: &[_]| Correction::spmm(trees, survey, types, problem.n_hint, all);
-        let own = learned(&surveyed.survey, &in_order);
-        let of_clusters = gains.and_then(|(survey, found)| {
+        let learned = |statistics, all: &[_]| Correction::spmm(trees, statistics, types, problem.n_hint, all);
+        let own = learned(&inspection.statistics, &in_order);
+        let of_clusters = gains.and_then(|(statistics, found)| {
             let mut all = in_order.clone();
             let window = all.iter_mut().filter(|(algorithm, _)| *algorithm == Algorithm::Window);
             window.for_each(|(_, seconds)| *seconds = found.seconds);
-            learned(survey, &all)
+            learned(statistics, &all)
         });
         let (a, effort) = (&problem.a, settings.effort);
         let choices = dense_choices(a, problem.op, rows, effort, Some(amortized), |algorithm, source| {
             let (found, correction) = match (algorithm, gains) {
                 (Algorithm::Window, Some((_, found))) => (*found, &of_clusters),
-                _ => (of(&surveyed.survey, algorithm), &own),
+                _ => (of(&inspection.statistics, algorithm), &own),
             };
             let corrected = correction.as_ref().map(|known| known.seconds(algorithm, found.seconds));
             let seconds = match algorithm {
                 Algorithm::Row => {
-                    seconds_of_row(problem, source, &surveyed.survey, (found.seconds, corrected))
+                    seconds_of_row(problem, source, &inspection.statistics, (found.seconds, corrected))
                 }
                 _ => corrected.unwrap_or(found.seconds),
             };
@@ -488,9 +492,9 @@ pub fn spmm(
             _ => Clusters::No,
         };
         let all = described(&choices) + &amortized.compare(&choices);
-        let mut numbers = surveyed.survey.describe();
-        if let Some((survey, _)) = clustered {
-            numbers = format!("{numbers}; rows in clusters: {}", survey.describe());
+        let mut numbers = inspection.statistics.describe();
+        if let Some((statistics, _)) = clustered {
+            numbers = format!("{numbers}; rows in clusters: {}", statistics.describe());
         }
         for choice in &mut choices {
             choice.method = method(problem, settings, choice.algorithm(), found.clone(), ratios);
@@ -506,7 +510,7 @@ pub fn spmm(
     // Algorithms that are timed need no prediction; but dense blocks with their zeros may exceed the memory.
     let is_compact = |row: &Row| !matches!(row.algorithm, Algorithm::Dense | Algorithm::Smat);
     let timed = |row: &Row| settings.effort == Effort::Tuned && is_compact(row);
-    let is_known = |row: &&'static Row| named || timed(row) || !row.algorithm.needs_survey();
+    let is_known = |row: &&'static Row| named || timed(row) || !row.algorithm.needs_statistics();
     let known: Vec<_> = rows.iter().copied().filter(is_known).collect();
     let (a, effort) = (&problem.a, settings.effort);
     let mut choices = dense_choices(a, problem.op, &known, effort, Some(amortized), |_, source| {
@@ -599,7 +603,7 @@ fn is_by_columns(a: &SparseMatrix, op: Operation) -> bool {
 }
 
 /// Choices for SpGEMM, best first; never empty. `hash` comes before `tile`, since shapes do not say how full
-/// tiles would be ([`spgemm::Facts`] does).
+/// tiles would be ([`spgemm::ProductStatistics`] does).
 ///
 /// Gustavson's algorithm reads rows of op(A) and of op(B). Where both are stored by columns, the rows of Cᵀ
 /// need no conversion at all.

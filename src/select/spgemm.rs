@@ -18,8 +18,8 @@
 pub mod bins;
 pub mod columns;
 pub mod dense;
-pub mod looks;
 pub mod map;
+pub mod row_structures;
 pub mod rows;
 pub mod small;
 pub mod tiles;
@@ -110,7 +110,7 @@ impl Lengths {
     }
 
     /// Ratio of `hash`'s predicted time to that of `tile`, if `hash` takes longer. Larger products are left
-    /// to [`Facts`].
+    /// to [`ProductStatistics`].
     pub fn gain(&self, counts: &Counts, device: &Ratios) -> Option<f64> {
         let [hash, tile] = self.predicted(counts, device);
         (self.may_suit_tiles(device) && counts.products < LEAST_PRODUCTS as u64 && hash > tile)
@@ -152,7 +152,7 @@ const TILE_OF_C: f64 = 860e-6;
 
 /// Statistics of a product after `hash` has examined its rows.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts {
+pub struct ProductStatistics {
     /// Rows of the product.
     pub rows: i64,
     /// Rows with many products for each column of their range.
@@ -184,7 +184,7 @@ fn least_of_pair(on_h100: f64, product: f64, device: &Ratios) -> f64 {
     on_h100 * (of_pair(pair, device) / pair) / (of_product(product, device) / product)
 }
 
-impl Facts {
+impl ProductStatistics {
     /// Returns whether tiles may be faster, so that they are worth counting.
     pub fn may_suit_tiles(&self) -> bool {
         self.products >= LEAST_PRODUCTS && 2 * (self.wide_rows + self.scattered_rows) >= self.rows
@@ -239,18 +239,19 @@ mod tests {
     /// The 24 µs that band64 would gain are less than counting costs.
     const LEFT: [&str; 1] = ["band64"];
 
-    impl Facts {
+    impl ProductStatistics {
         /// Statistics of a measured product; only rows of si41 are scattered with many products.
-        fn measured(matrix: &str, [rows, wide_rows, products, entries, _]: [i64; 5]) -> Facts {
+        fn measured(matrix: &str, [rows, wide_rows, products, entries, _]: [i64; 5]) -> ProductStatistics {
             let scattered_rows = if matrix == "si41" { rows - wide_rows } else { 0 };
-            Facts { rows, wide_rows, scattered_rows, products, entries: [entries; 2] }
+            ProductStatistics { rows, wide_rows, scattered_rows, products, entries: [entries; 2] }
         }
     }
 
     #[test]
     fn the_better_one_is_chosen() {
         for (matrix, numbers, [hash, tile]) in MEASURED {
-            let suits = Facts::measured(matrix, numbers).suits_tiles([numbers[4] as usize; 2], &Ratios::SAME);
+            let suits = ProductStatistics::measured(matrix, numbers)
+                .suits_tiles([numbers[4] as usize; 2], &Ratios::SAME);
             let chosen = if suits { tile } else { hash };
             let best = hash.min(tile);
             assert!(chosen == best || LEFT.contains(&matrix), "{matrix}: {chosen} of {best}");
@@ -554,11 +555,13 @@ mod tests {
 
     #[test]
     fn tiles_are_counted_where_they_may_be_chosen() {
-        let counted =
-            MEASURED.iter().filter(|(matrix, numbers, _)| Facts::measured(matrix, *numbers).may_suit_tiles());
+        let counted = MEASURED
+            .iter()
+            .filter(|(matrix, numbers, _)| ProductStatistics::measured(matrix, *numbers).may_suit_tiles());
         let counted: Vec<_> = counted.map(|(matrix, ..)| *matrix).collect();
         assert_eq!(counted, ["si41", "gupta3", "tsopf", "band256", "dnn90", "dnn80"]);
-        let nothing = Facts { rows: 0, wide_rows: 0, scattered_rows: 0, products: 0, entries: [0; 2] };
+        let nothing =
+            ProductStatistics { rows: 0, wide_rows: 0, scattered_rows: 0, products: 0, entries: [0; 2] };
         assert!(!nothing.suits_tiles([0; 2], &Ratios::SAME));
     }
 
@@ -588,8 +591,8 @@ mod tests {
         // For large products: the tiles of si41 are nearly empty, those of tsopf full.
         let suits = |name: &str, device, compute| {
             let (matrix, numbers, _) = MEASURED.iter().find(|(matrix, ..)| *matrix == name).unwrap();
-            let facts = Facts::measured(matrix, *numbers);
-            facts.suits_tiles([numbers[4] as usize; 2], &ratios(device, compute))
+            let statistics = ProductStatistics::measured(matrix, *numbers);
+            statistics.suits_tiles([numbers[4] as usize; 2], &ratios(device, compute))
         };
         for device in [&FITTED, &H200, &HALVES[0], &HALVES[1]] {
             assert!(["si41", "tsopf", "gupta3", "band256"].iter().all(|name| suits(

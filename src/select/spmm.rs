@@ -1,4 +1,4 @@
-//! Cost model of SpMM: seconds of each algorithm, from the pattern statistics in a [`Survey`].
+//! Cost model of SpMM: seconds of each algorithm, from the pattern statistics in a [`SpmmStatistics`].
 //!
 //! seconds = start + serial · (entries of the longest row) + bytes of A, B and C / memory
 //!           + bytes of rows of B as often as they are fetched / fetch
@@ -34,7 +34,7 @@ use super::device::Ratios;
 use super::roofline::Machine;
 use crate::algorithm::Algorithm;
 use crate::format;
-use crate::format::window::{Counts, Shape, HEIGHTS};
+use crate::format::window::{Counts, WindowShape, HEIGHTS};
 use crate::matrix::compressed::Pattern;
 use crate::problem::SpmmProblem;
 use crate::support::Types;
@@ -42,7 +42,7 @@ use crate::types::{ComputeType, DataType, Index};
 
 /// Pattern statistics of a matrix for SpMM.
 #[derive(Clone, Copy, Debug)]
-pub struct Survey {
+pub struct SpmmStatistics {
     /// Columns of op(A).
     pub cols: usize,
     /// Entries of the longest row.
@@ -51,7 +51,7 @@ pub struct Survey {
     pub counts: Counts,
 }
 
-impl Survey {
+impl SpmmStatistics {
     /// Counts the statistics of a valid pattern of sorted rows in memory, for values of this type.
     pub fn of<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, value: DataType) -> Self {
         let rows = if pattern.offsets.is_empty() { 0 } else { pattern.major };
@@ -61,7 +61,7 @@ impl Survey {
         let mut scratch = vec![[0; 2]; most.unwrap_or(0)];
         let counts = Counts::of(pattern, rows, shape(value), &mut scratch);
         let longest = (0..rows).map(|row| pattern.range(row).len()).max().unwrap_or(0);
-        Survey { cols: pattern.minor, longest, counts }
+        SpmmStatistics { cols: pattern.minor, longest, counts }
     }
 
     /// Statistics as text, for the reason of a choice.
@@ -76,7 +76,7 @@ impl Survey {
 }
 
 /// Shape of blocks and tiles of windows with values of this type.
-pub fn shape(value: DataType) -> Shape {
+pub fn shape(value: DataType) -> WindowShape {
     match value.size() {
         2 => format::window::SHAPE,
         _ => format::masked_window::SHAPE,
@@ -224,15 +224,21 @@ impl Kernel {
 }
 
 /// Work of an algorithm for `n` columns of C on a device with this many multiprocessors.
-pub fn work(survey: &Survey, algorithm: Algorithm, types: Types, n: i64, multiprocessors: usize) -> Work {
-    let counts = &survey.counts;
-    let (rows, cols, nnz) = (counts.rows as f64, survey.cols as f64, counts.nnz as f64);
+pub fn work(
+    statistics: &SpmmStatistics,
+    algorithm: Algorithm,
+    types: Types,
+    n: i64,
+    multiprocessors: usize,
+) -> Work {
+    let counts = &statistics.counts;
+    let (rows, cols, nnz) = (counts.rows as f64, statistics.cols as f64, counts.nnz as f64);
     let (value, columns) = (types.a.size() as f64, n.max(1) as f64);
     let row_of_b = (columns * types.x.size() as f64).max(SECTOR);
     // Kernels compute at least a tile of 32 columns.
     let tiles = (columns / 32.0).max(1.0);
     let dense = columns * (cols * types.x.size() as f64 + rows * types.y.size() as f64);
-    let mut longest = survey.longest as f64;
+    let mut longest = statistics.longest as f64;
     let mut near = counts.all_columns(64);
     let (matrix, fetched, work, units, slots) = match algorithm {
         Algorithm::Window => {
@@ -294,8 +300,14 @@ fn height(counts: &Counts, types: Types, n: i64, multiprocessors: usize) -> usiz
 }
 
 /// Predicted traffic and time of an algorithm on a machine with these rates.
-pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, types: Types, n: i64) -> Estimate {
-    let work = work(survey, algorithm, types, n, rates.multiprocessors);
+pub fn estimate(
+    rates: &Rates,
+    statistics: &SpmmStatistics,
+    algorithm: Algorithm,
+    types: Types,
+    n: i64,
+) -> Estimate {
+    let work = work(statistics, algorithm, types, n, rates.multiprocessors);
     let kernel = rates.of(algorithm, types, n);
     let [plain, by_matrix_units] = rates.doubles;
     let doubles = match (types.compute, algorithm) {
@@ -326,16 +338,22 @@ const BUDGET_COLUMNS: i64 = 128;
 
 /// Returns whether clustering rows may be worth its time if the choice is among these algorithms, by the time
 /// that `window` could save for `n` columns of C and the cost of clustering.
-pub fn clusters_may_pay(rates: &Rates, survey: &Survey, types: Types, n: i64, among: &[Algorithm]) -> bool {
-    if !among.contains(&Algorithm::Window) || survey.counts.looked == 0 {
+pub fn clusters_may_pay(
+    rates: &Rates,
+    statistics: &SpmmStatistics,
+    types: Types,
+    n: i64,
+    among: &[Algorithm],
+) -> bool {
+    if !among.contains(&Algorithm::Window) || statistics.counts.sampled_nnz == 0 {
         return false;
     }
-    let hoped = Survey { counts: survey.counts.hoped(HOPED), ..*survey };
+    let hoped = SpmmStatistics { counts: statistics.counts.hoped(HOPED), ..*statistics };
     let window = |n| estimate(rates, &hoped, Algorithm::Window, types, n).seconds;
-    let all = among.iter().map(|&algorithm| estimate(rates, survey, algorithm, types, n).seconds);
+    let all = among.iter().map(|&algorithm| estimate(rates, statistics, algorithm, types, n).seconds);
     let best = all.fold(f64::INFINITY, f64::min);
     let [start, entry, row] = rates.clusters;
-    let cost = start + entry * survey.counts.nnz as f64 + row * survey.counts.rows as f64;
+    let cost = start + entry * statistics.counts.nnz as f64 + row * statistics.counts.rows as f64;
     window(n) < WORTH * best && cost < BUDGET * window(BUDGET_COLUMNS)
 }
 
@@ -350,11 +368,12 @@ pub fn clusters_pay(clustered: f64, in_order: f64) -> bool {
 pub fn clusters_gain(
     machine: &Machine,
     problem: &SpmmProblem,
-    clustered: &Survey,
-    in_order: &Survey,
+    clustered: &SpmmStatistics,
+    in_order: &SpmmStatistics,
 ) -> bool {
     let Some(rates) = machine.spmm_rates() else { return false };
-    let seconds = |survey| estimate(rates, survey, Algorithm::Window, problem.types, problem.n_hint).seconds;
+    let seconds =
+        |statistics| estimate(rates, statistics, Algorithm::Window, problem.types, problem.n_hint).seconds;
     clusters_pay(seconds(clustered), seconds(in_order))
 }
 

@@ -1,5 +1,5 @@
-//! Cost model of SpMV: seconds in each layout, from the pattern statistics in a [`Survey`]: exact bytes,
-//! sectors of x and pieces of work, over measured rates.
+//! Cost model of SpMV: seconds in each layout, from the pattern statistics in a [`SpmvStatistics`]: exact
+//! bytes, sectors of x and pieces of work, over measured rates.
 //!
 //! seconds = start + long · (long rows) + wide · (share of wide columns)
 //!           + serial · (longest medium row) + max(bytes / bandwidth, sectors, work)
@@ -15,9 +15,9 @@ pub mod dasp;
 pub mod hot_sell;
 pub mod mask_block;
 pub mod sell;
-pub mod survey;
+pub mod statistics;
 
-use self::survey::Survey;
+use self::statistics::SpmvStatistics;
 use super::device::Ratios;
 use super::{index_bytes, Source};
 use crate::algorithm::Algorithm;
@@ -263,22 +263,27 @@ impl Widths {
 }
 
 /// Predicted traffic and time of an SpMV algorithm on a machine with these rates.
-pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, widths: &Widths) -> Estimate {
+pub fn estimate(
+    rates: &Rates,
+    statistics: &SpmvStatistics,
+    algorithm: Algorithm,
+    widths: &Widths,
+) -> Estimate {
     let value = widths.types.a.size();
-    let (rows, nnz) = (survey.rows as f64, survey.nnz as f64);
-    let wide = 1.0 - survey.narrow();
+    let (rows, nnz) = (statistics.rows as f64, statistics.nnz as f64);
+    let wide = 1.0 - statistics.narrow();
     let column = 2.0 + 2.0 * wide;
     // Neighbouring lanes are in different rows if rows are short, and in one row if they are long.
-    let mixed = (survey.sectors_along() * survey.sectors_across()).sqrt();
+    let mixed = (statistics.sectors_along() * statistics.sectors_across()).sqrt();
     let (layout, work) = match algorithm {
         Algorithm::Sell => {
-            let (count, entries) = (survey.rows as usize, survey.nnz as usize);
+            let (count, entries) = (statistics.rows as usize, statistics.nnz as usize);
             let (shared, adjacent) = match widths.types.a.is_complex() {
                 true => ([0, 0], false),
-                false => (survey.shared().map(|entries| entries as usize), survey.is_adjacent()),
+                false => (statistics.shared().map(|entries| entries as usize), statistics.is_adjacent()),
             };
             let rules = sell::rules(count, entries, value, rates.lanes, SLOTS, shared, adjacent);
-            let (slots, slices) = survey.sell_slots(&rules);
+            let (slots, slices) = statistics.sell_slots(&rules);
             // Share of the columns that are stored, and of the elements of x that are read: an item of K rows
             // has them once.
             let once = match rules.item_rows {
@@ -286,49 +291,49 @@ pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, widths: &W
                 k => 1.0 - shared[k - 2] as f64 / nnz.max(1.0) * (1.0 - 1.0 / k as f64),
             };
             // Slices with one lane per row may derive their columns from those of lane 0.
-            let is_single = survey.mean() <= rules.entries as f64;
-            let told = if is_single { 1.0 - survey.shifted() } else { 1.0 };
+            let is_single = statistics.mean() <= rules.entries as f64;
+            let told = if is_single { 1.0 - statistics.shifted() } else { 1.0 };
             let bytes = slots * (value as f64 + column * told * once)
                 + slices * size_of::<SliceHead>() as f64
                 + rows * 4.0 * told;
-            let has_long = survey.longest() > rules.limit() as u64;
+            let has_long = statistics.longest() > rules.limit() as u64;
             (rates.sell, Work { bytes, sectors: mixed * once, entries: slots, units: slices, has_long })
         }
         Algorithm::Stream => {
             let slots = tile_slots(value) as f64;
-            let taken = nnz + survey.empty_rows() as f64;
-            let marks = if survey.empty_rows() > 0 { 2.0 } else { 1.0 };
+            let taken = nnz + statistics.empty_rows() as f64;
+            let marks = if statistics.empty_rows() > 0 { 2.0 } else { 1.0 };
             let tile = slots * (value as f64 + column) + marks * slots / 8.0 + size_of::<Tile>() as f64;
             let bytes = (taken / slots).ceil() * tile;
-            let has_long = survey.longest() > overhang(value) as u64;
-            let sectors = survey.sectors_along();
+            let has_long = statistics.longest() > overhang(value) as u64;
+            let sectors = statistics.sectors_along();
             (rates.stream, Work { bytes, sectors, entries: taken, units: rows, has_long })
         }
         Algorithm::Dasp => {
-            let (slots, results) = survey.dasp_slots();
-            let (slots, medium) = (slots as f64, survey.medium_rows() as f64);
+            let (slots, results) = statistics.dasp_slots();
+            let (slots, medium) = (slots as f64, statistics.medium_rows() as f64);
             // 8 rows have two numbers of 8 bytes and 8 row ends.
             let bytes = slots * (value + 4) as f64 + results as f64 * 4.0 + medium * 4.0;
-            let has_long = survey.longest() > (TASK_GROUPS * GROUP) as u64;
+            let has_long = statistics.longest() > (TASK_GROUPS * GROUP) as u64;
             (rates.dasp, Work { bytes, sectors: mixed, entries: slots, units: rows, has_long })
         }
         Algorithm::MaskBlock => {
-            let blocks = nnz / survey.entries_of_block();
+            let blocks = nnz / statistics.entries_of_block();
             let slabs = rows / MOST_ROWS as f64;
             let bytes = nnz * value as f64 + blocks * (4.0 + column) + slabs * size_of::<BlockHead>() as f64;
-            let sectors = survey.sectors_across();
+            let sectors = statistics.sectors_across();
             (rates.mask_block, Work { bytes, sectors, entries: blocks, units: slabs, has_long: false })
         }
         _ => {
             let (index, offset) = widths.index;
             let bytes = nnz * (value + index) as f64 + (rows + 1.0) * offset as f64;
             // No row of an even matrix is split.
-            let has_long = survey.longest() as f64 > 2.0 * survey.mean();
-            let sectors = survey.sectors_along();
+            let has_long = statistics.longest() as f64 > 2.0 * statistics.mean();
+            let sectors = statistics.sectors_along();
             (rates.csr, Work { bytes, sectors, entries: nnz, units: rows, has_long })
         }
     };
-    let x_bytes = survey.cols as f64 * widths.types.x.size() as f64;
+    let x_bytes = statistics.cols as f64 * widths.types.x.size() as f64;
     let bytes = work.bytes + x_bytes + rows * widths.types.y.size() as f64;
     let far = (1.0 - rates.near_bytes / x_bytes.max(1.0)).max(0.0);
     let sectors = nnz * work.sectors;
@@ -346,7 +351,7 @@ pub fn estimate(rates: &Rates, survey: &Survey, algorithm: Algorithm, widths: &W
     let seconds = layout.start
         + if work.has_long { layout.long } else { 0.0 }
         + layout.wide * wide
-        + layout.serial * survey.longest_up_to(MAX_LEN) as f64
+        + layout.serial * statistics.longest_up_to(MAX_LEN) as f64
         + most;
     Estimate { bytes, seconds, bound }
 }

@@ -33,12 +33,12 @@ fn rows(backend: BackendKind, algorithm: Option<Algorithm>) -> Vec<&'static Row>
     Query { op: OpKind::Spmv, format, types, backend, algorithm }.rows().unwrap()
 }
 
-fn of<V>(a: &OwnedCsr<V>) -> (SpmvProblem, Survey) {
+fn of<V>(a: &OwnedCsr<V>) -> (SpmvProblem, SpmvStatistics) {
     let shape = (a.rows as i64, a.cols as i64, a.nnz() as i64);
-    (problem(shape, Operation::NonTranspose), Survey::of(&pattern(a), 8))
+    (problem(shape, Operation::NonTranspose), SpmvStatistics::of(&pattern(a), 8))
 }
 
-fn corpus() -> Vec<(SpmvProblem, Survey)> {
+fn corpus() -> Vec<(SpmvProblem, SpmvStatistics)> {
     let named = ["webbase", "scircuit", "dc2", "band64", "cant", "mc2depi", "rmat16"];
     let mut out: Vec<_> = named.iter().map(|name| of(&gallery::named(name).unwrap())).collect();
     out.push(of(&gallery::empty(0, 0).unwrap()));
@@ -50,9 +50,9 @@ fn corpus() -> Vec<(SpmvProblem, Survey)> {
 #[test]
 fn every_choice_is_explained() {
     let all = rows(BackendKind::Cuda, None);
-    for (problem, survey) in corpus() {
+    for (problem, statistics) in corpus() {
         for effort in [Effort::Default, Effort::Tuned] {
-            let choices = spmv(&problem, &all, effort, &Machine::H100, Some(&survey)).unwrap();
+            let choices = spmv(&problem, &all, effort, &Machine::H100, Some(&statistics)).unwrap();
             // `csr` comes twice: in place and as a copy.
             assert_eq!(choices.len(), all.len() + 1);
             let sell = choices.iter().find(|choice| choice.algorithm() == Algorithm::Sell).unwrap();
@@ -77,9 +77,10 @@ fn every_choice_is_explained() {
 fn quick_converts_nothing_in_place() {
     for backend in [BackendKind::Cuda, BackendKind::Host] {
         let machine = if backend == BackendKind::Cuda { Machine::H100 } else { Machine::HOST };
-        for (problem, survey) in corpus() {
-            for survey in [None, Some(&survey)] {
-                let choices = spmv(&problem, &rows(backend, None), Effort::Quick, &machine, survey).unwrap();
+        for (problem, statistics) in corpus() {
+            for statistics in [None, Some(&statistics)] {
+                let choices =
+                    spmv(&problem, &rows(backend, None), Effort::Quick, &machine, statistics).unwrap();
                 assert_eq!((choices[0].a, choices[0].algorithm()), (Source::InPlace, Algorithm::Csr));
                 assert!(choices[0].reason.contains("QUICK converts nothing"));
             }
@@ -88,13 +89,14 @@ fn quick_converts_nothing_in_place() {
 }
 
 #[test]
-fn without_a_survey_shapes_choose_between_two() {
-    for (problem, survey) in corpus() {
-        for (machine, survey) in
-            [(Machine::H100, None), (Machine::HOST, None), (Machine::HOST, Some(&survey))]
+fn without_statistics_shapes_choose_between_two() {
+    for (problem, statistics) in corpus() {
+        for (machine, statistics) in
+            [(Machine::H100, None), (Machine::HOST, None), (Machine::HOST, Some(&statistics))]
         {
             let choices =
-                spmv(&problem, &rows(BackendKind::Host, None), Effort::Default, &machine, survey).unwrap();
+                spmv(&problem, &rows(BackendKind::Host, None), Effort::Default, &machine, statistics)
+                    .unwrap();
             let is_known = |choice: &Choice| matches!(choice.algorithm(), Algorithm::Csr | Algorithm::Sell);
             assert!(choices.iter().all(is_known));
             assert!(choices.is_sorted_by(|a, b| a.predicted_seconds <= b.predicted_seconds));
@@ -110,7 +112,7 @@ fn without_a_survey_shapes_choose_between_two() {
 
 #[test]
 fn what_a_layout_cannot_hold_is_no_candidate() {
-    let (_, survey) = of(&gallery::uniform(50, 7, 3, 1).unwrap());
+    let (_, statistics) = of(&gallery::uniform(50, 7, 3, 1).unwrap());
     let all = rows(BackendKind::Cuda, None);
     for (shape, converted, canonical) in [
         ((1 << 31, 10, 5), false, true),
@@ -118,8 +120,8 @@ fn what_a_layout_cannot_hold_is_no_candidate() {
         ((1 << 20, 1 << 20, 1 << 33), true, true),
     ] {
         let problem = problem(shape, Operation::NonTranspose);
-        for survey in [None, Some(&survey)] {
-            let choices = spmv(&problem, &all, Effort::Default, &Machine::H100, survey).unwrap();
+        for statistics in [None, Some(&statistics)] {
+            let choices = spmv(&problem, &all, Effort::Default, &Machine::H100, statistics).unwrap();
             assert_eq!(choices.iter().any(|choice| choice.algorithm().is_converted()), converted);
             assert_eq!(choices.iter().any(|choice| choice.a == Source::Canonical), canonical);
         }
@@ -129,7 +131,8 @@ fn what_a_layout_cannot_hold_is_no_candidate() {
     // An algorithm asked for by name is the only candidate.
     for row in &all {
         let named = rows(BackendKind::Cuda, Some(row.algorithm));
-        let choices = spmv(&corpus()[0].0, &named, Effort::Default, &Machine::H100, Some(&survey)).unwrap();
+        let choices =
+            spmv(&corpus()[0].0, &named, Effort::Default, &Machine::H100, Some(&statistics)).unwrap();
         assert!(choices.iter().all(|choice| choice.algorithm() == row.algorithm));
     }
 }
@@ -137,8 +140,8 @@ fn what_a_layout_cannot_hold_is_no_candidate() {
 #[test]
 fn orders_are_tried_behind_what_is_timed() {
     let all = rows(BackendKind::Cuda, None);
-    let (problem, survey) = of(&gallery::named("webbase").unwrap());
-    let choices = spmv(&problem, &all, Effort::Tuned, &Machine::H100, Some(&survey)).unwrap();
+    let (problem, statistics) = of(&gallery::named("webbase").unwrap());
+    let choices = spmv(&problem, &all, Effort::Tuned, &Machine::H100, Some(&statistics)).unwrap();
     let csr = choices.iter().position(|choice| choice.algorithm() == Algorithm::Csr).unwrap();
     let tried = |most, rows| {
         let mut out = choices.clone();
@@ -189,11 +192,11 @@ fn deterministic_plans_price_their_own_kernels() {
             value_updates: false,
             ieee: false,
         };
-        let survey = spmm::Survey::of(&pattern(&a), types.a);
-        let surveyed = SpmmSurveyed { survey, clustered: None, seen: Box::new(()) };
+        let statistics = spmm::SpmmStatistics::of(&pattern(&a), types.a);
+        let inspection = SpmmInspection { statistics, clustered: None, backend_state: Box::new(()) };
         let choices = |deterministic| {
             let settings = Settings { deterministic, ..Settings::default() };
-            super::spmm(&problem, &rows, &settings, &machine, Some(&surveyed)).unwrap()
+            super::spmm(&problem, &rows, &settings, &machine, Some(&inspection)).unwrap()
         };
         let (all, own) = (choices(false), choices(true));
         let seconds = |choices: &[Choice], algorithm| {

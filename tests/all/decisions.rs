@@ -4,7 +4,7 @@
 mod cache;
 mod orders;
 
-use client::{Array, Plan, Session, Shape, Sparse};
+use client::{Array, DenseLayout, Plan, Session, Sparse};
 use matrices::gallery;
 use matrices::owned::OwnedCsr;
 use proptest::prelude::*;
@@ -51,28 +51,28 @@ impl Stored {
 
 /// Product with a square matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Product {
+pub(crate) enum PlannedProduct {
     Spmv(SpmvAlg),
     Spmm(SpmmAlg),
     Spgemm(SpgemmAlg),
 }
 
-impl Product {
-    pub(crate) fn all() -> Vec<Product> {
-        let mut out: Vec<_> = SpmvAlg::ALL.iter().map(|&alg| Product::Spmv(alg)).collect();
-        out.extend(SpmmAlg::ALL.iter().map(|&alg| Product::Spmm(alg)));
-        out.extend(SpgemmAlg::ALL.iter().map(|&alg| Product::Spgemm(alg)));
+impl PlannedProduct {
+    pub(crate) fn all() -> Vec<PlannedProduct> {
+        let mut out: Vec<_> = SpmvAlg::ALL.iter().map(|&alg| PlannedProduct::Spmv(alg)).collect();
+        out.extend(SpmmAlg::ALL.iter().map(|&alg| PlannedProduct::Spmm(alg)));
+        out.extend(SpgemmAlg::ALL.iter().map(|&alg| PlannedProduct::Spgemm(alg)));
         out
     }
 
     pub(crate) fn plan<'a>(self, session: &Session, a: &Sparse<'a>) -> Result<Plan<'a>> {
         match self {
-            Product::Spmv(alg) => Plan::spmv(session, N, a, (F64, F64), R64, alg),
-            Product::Spmm(alg) => {
+            PlannedProduct::Spmv(alg) => Plan::spmv(session, N, a, (F64, F64), R64, alg),
+            PlannedProduct::Spmm(alg) => {
                 let orders = (Order::Row, Order::Row);
                 Plan::spmm(session, (N, N), a, orders, COLUMNS as i64, (F64, F64), R64, alg)
             }
-            Product::Spgemm(alg) => Plan::spgemm(session, (N, N), a, a, R64, alg),
+            PlannedProduct::Spgemm(alg) => Plan::spgemm(session, (N, N), a, a, R64, alg),
         }
     }
 
@@ -83,15 +83,15 @@ impl Product {
         let bits = |values: Vec<f64>| values.into_iter().map(f64::to_bits).collect::<Vec<_>>();
         let nans = |count: usize| vec![f64::NAN; count];
         match self {
-            Product::Spmv(_) => {
+            PlannedProduct::Spmv(_) => {
                 let (x, mut y) = (upload(kind, &dense(cols)), upload(kind, &nans(rows)));
                 plan.run_spmv(session, 1.5, &x, 0.0, &mut y).unwrap();
                 session.synchronize().unwrap();
                 bits(y.download().unwrap())
             }
-            Product::Spmm(_) => {
+            PlannedProduct::Spmm(_) => {
                 let (b, mut c) = (upload(kind, &dense(cols * COLUMNS)), upload(kind, &nans(rows * COLUMNS)));
-                let shape = |rows: usize| Shape {
+                let shape = |rows: usize| DenseLayout {
                     rows: rows as i64,
                     cols: COLUMNS as i64,
                     ld: COLUMNS as i64,
@@ -101,7 +101,7 @@ impl Product {
                 session.synchronize().unwrap();
                 bits(c.download().unwrap())
             }
-            Product::Spgemm(_) => {
+            PlannedProduct::Spgemm(_) => {
                 let nnz = plan.symbolic(session).unwrap() as usize;
                 let mut offsets = upload(kind, &vec![0_i32; rows + 1]);
                 let mut indices = upload(kind, &vec![0_i32; nnz]);
@@ -162,8 +162,8 @@ pub(crate) fn matrices() -> Vec<(&'static str, OwnedCsr<f64>)> {
     out
 }
 
-fn round_trip(kind: BackendKind, name: &str, a: &OwnedCsr<f64>, product: Product, effort: Effort) {
-    let swift = product == Product::Spmm(SpmmAlg::Swift);
+fn round_trip(kind: BackendKind, name: &str, a: &OwnedCsr<f64>, product: PlannedProduct, effort: Effort) {
+    let swift = product == PlannedProduct::Spmm(SpmmAlg::Swift);
     for deterministic in [false, true] {
         // Atomic additions to C may have another order the next time.
         let same_bits = deterministic || !swift || kind == BackendKind::Host;
@@ -177,7 +177,7 @@ fn round_trip_of(
     kind: BackendKind,
     name: &str,
     a: &OwnedCsr<f64>,
-    product: Product,
+    product: PlannedProduct,
     effort: Effort,
     (deterministic, same_bits): (bool, bool),
 ) {
@@ -204,7 +204,7 @@ fn round_trip_of(
     second.analyze(&other).unwrap_or_else(|error| panic!("{what}: {error}"));
     assert!(reason(&second).starts_with("by decisions that were given: "), "{what}: {}", reason(&second));
     // Compared before numeric phases, which may keep more memory.
-    if !matches!(product, Product::Spgemm(_)) {
+    if !matches!(product, PlannedProduct::Spgemm(_)) {
         assert_eq!(made(&second), made(&first), "{what}");
     }
     let found = product.bits(&second, &other, &elsewhere);
@@ -220,7 +220,7 @@ fn round_trip_of(
 fn the_same_bits_by_every_algorithm() {
     for kind in backends() {
         for (name, a) in &matrices() {
-            for product in Product::all() {
+            for product in PlannedProduct::all() {
                 round_trip(kind, name, a, product, Effort::Default);
             }
         }
@@ -231,7 +231,7 @@ fn the_same_bits_by_every_algorithm() {
 fn what_was_measured_serves_without_timing() {
     let a = gallery::uniform(300, 300, 9, 3).unwrap();
     for kind in backends() {
-        for product in [Product::Spmv(SpmvAlg::Default), Product::Spmm(SpmmAlg::Default)] {
+        for product in [PlannedProduct::Spmv(SpmvAlg::Default), PlannedProduct::Spmm(SpmmAlg::Default)] {
             round_trip(kind, "uniform", &a, product, Effort::Tuned);
         }
     }
@@ -245,7 +245,7 @@ proptest! {
         at in 0..100_usize,
     ) {
         let a = OwnedCsr::from_triplets(40, 40, entries).unwrap();
-        let all = Product::all();
+        let all = PlannedProduct::all();
         for kind in backends() {
             round_trip(kind, "any", &a, all[at % all.len()], Effort::Default);
         }
@@ -259,9 +259,9 @@ fn with_decisions(check: impl Fn(&Session, &Plan<'_>, &[u8])) {
         let stored = Stored::new(kind, &gallery::banded(60, 3, 7).unwrap());
         let sparse = stored.sparse();
         for product in [
-            Product::Spmv(SpmvAlg::Default),
-            Product::Spmm(SpmmAlg::Default),
-            Product::Spgemm(SpgemmAlg::Default),
+            PlannedProduct::Spmv(SpmvAlg::Default),
+            PlannedProduct::Spmm(SpmmAlg::Default),
+            PlannedProduct::Spgemm(SpgemmAlg::Default),
         ] {
             let first = product.plan(&session, &sparse).unwrap();
             first.analyze(&session).unwrap();
@@ -309,9 +309,9 @@ fn every_sealed_change_is_refused_or_harmless() {
         let stored = Stored::new(kind, &a);
         let sparse = stored.sparse();
         for product in [
-            Product::Spmv(SpmvAlg::Default),
-            Product::Spmm(SpmmAlg::Smat),
-            Product::Spgemm(SpgemmAlg::Default),
+            PlannedProduct::Spmv(SpmvAlg::Default),
+            PlannedProduct::Spmm(SpmmAlg::Smat),
+            PlannedProduct::Spgemm(SpgemmAlg::Default),
         ] {
             let first = product.plan(&session, &sparse).unwrap();
             first.analyze(&session).unwrap();
@@ -329,7 +329,7 @@ fn every_sealed_change_is_refused_or_harmless() {
                     plan.analyze(&session).unwrap();
                     let found = product.bits(&plan, &session, &stored);
                     assert_eq!(found.len(), expected.len());
-                    if !matches!(product, Product::Spgemm(_)) {
+                    if !matches!(product, PlannedProduct::Spgemm(_)) {
                         for (found, expected) in found.iter().zip(&expected) {
                             let (found, expected) = (f64::from_bits(*found), f64::from_bits(*expected));
                             assert!(
@@ -381,7 +381,7 @@ fn another_problem_is_named() {
             Plan::spmm(&session, ops, &sparse, orders, 8, (F64, F64), R64, SpmmAlg::Default).unwrap()
         };
         refused(&transposed, &session, &bytes, invalid, "opA is 0 there and 1 in the plan");
-        let spmv = Product::Spmv(SpmvAlg::Default).plan(&session, &sparse).unwrap();
+        let spmv = PlannedProduct::Spmv(SpmvAlg::Default).plan(&session, &sparse).unwrap();
         refused(&spmv, &session, &bytes, invalid, "the operation is SpMM there and SpMV in the plan");
         let updated = spmm(&session, 8, Order::Row);
         updated.set_value_updates(true).unwrap();
@@ -413,7 +413,7 @@ fn another_problem_is_named() {
         let mut same = Stored::new(kind, &a);
         same.values.write(0, &vec![7.25; a.nnz()]).unwrap();
         let same_sparse = same.sparse();
-        let product = Product::Spmm(SpmmAlg::Default);
+        let product = PlannedProduct::Spmm(SpmmAlg::Default);
         let orders = (Order::Row, Order::Row);
         let plan =
             Plan::spmm(&session, (N, N), &same_sparse, orders, 8, (F64, F64), R64, SpmmAlg::Default).unwrap();
@@ -478,13 +478,13 @@ fn an_algorithm_that_the_plan_was_not_created_for() {
     let session = Session::new(crate::common::backend()).unwrap();
     let stored = Stored::new(session.kind(), &gallery::banded(60, 3, 7).unwrap());
     let sparse = stored.sparse();
-    let first = Product::Spmv(SpmvAlg::Dasp).plan(&session, &sparse).unwrap();
+    let first = PlannedProduct::Spmv(SpmvAlg::Dasp).plan(&session, &sparse).unwrap();
     first.analyze(&session).unwrap();
     let bytes = first.decisions(&session).unwrap();
-    let second = Product::Spmv(SpmvAlg::Csr).plan(&session, &sparse).unwrap();
+    let second = PlannedProduct::Spmv(SpmvAlg::Csr).plan(&session, &sparse).unwrap();
     refused(&second, &session, &bytes, Status::InvalidValue, "its decisions are dasp on");
     // A plan that lets the library choose accepts them.
-    let third = Product::Spmv(SpmvAlg::Default).plan(&session, &sparse).unwrap();
+    let third = PlannedProduct::Spmv(SpmvAlg::Default).plan(&session, &sparse).unwrap();
     third.set_decisions(&session, &bytes).unwrap();
     third.analyze(&session).unwrap();
     assert_eq!(third.info().unwrap().algorithm, SpmvAlg::Dasp.code());
@@ -497,7 +497,7 @@ fn sizes_of_the_buffer() {
     let session = Session::new(crate::common::backend()).unwrap();
     let stored = Stored::new(session.kind(), &gallery::banded(60, 3, 7).unwrap());
     let sparse = stored.sparse();
-    let plan = Product::Spmv(SpmvAlg::Default).plan(&session, &sparse).unwrap();
+    let plan = PlannedProduct::Spmv(SpmvAlg::Default).plan(&session, &sparse).unwrap();
     let (mut buffer, mut bytes) = (vec![0xaa_u8; 4096], 0);
     let get = |buffer: *mut u8, room: usize, bytes: &mut usize| -> Result<()> {
         // SAFETY: NULL or an array of at least `room` bytes.
@@ -517,7 +517,7 @@ fn sizes_of_the_buffer() {
     get(buffer.as_mut_ptr(), buffer.len(), &mut bytes).unwrap();
     assert_eq!(bytes, needed);
     assert!(buffer[needed..].iter().all(|&byte| byte == 0xaa));
-    let other = Product::Spmv(SpmvAlg::Default).plan(&session, &sparse).unwrap();
+    let other = PlannedProduct::Spmv(SpmvAlg::Default).plan(&session, &sparse).unwrap();
     for (pointer, size, text) in
         [(std::ptr::null(), 5, "buffer: it is NULL"), (buffer.as_ptr(), 0, "bytes: it is 0")]
     {

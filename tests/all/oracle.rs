@@ -18,10 +18,10 @@ use crate::common::output::{Output, Target};
 use crate::common::pattern::{Pattern, Widths};
 use crate::common::staged::Staging;
 use crate::common::{backends, ensure, with_types, Outcome};
-use schema::{operation, stored, wide, Case, DenseMatrix, File, Product, Sparse, SparseResult};
+use schema::{operation, stored, wide, Case, DenseMatrix, File, OracleProduct, Sparse, SparseResult};
 use testkit::{dense_product, sparse_product, Number as _, Sum};
 
-fn run_all(is_wanted: impl Fn(&Product) -> bool) {
+fn run_all(is_wanted: impl Fn(&OracleProduct) -> bool) {
     let text = include_str!("../data/scipy.json");
     let file: File = serde_json::from_str(text).expect("the file is as its README says");
     let (mut count, mut faults) = (0, Vec::new());
@@ -51,26 +51,26 @@ fn widths_and_modes() -> impl Iterator<Item = (Widths, PointerMode)> {
 
 #[test]
 fn spmv() {
-    run_all(|product| matches!(product, Product::Spmv { .. }));
+    run_all(|product| matches!(product, OracleProduct::Spmv { .. }));
 }
 
 #[test]
 fn spmm() {
-    run_all(|product| matches!(product, Product::Spmm { .. }));
+    run_all(|product| matches!(product, OracleProduct::Spmm { .. }));
 }
 
 #[test]
 fn spgemm() {
-    run_all(|product| matches!(product, Product::Spgemm { .. }));
+    run_all(|product| matches!(product, OracleProduct::Spgemm { .. }));
 }
 
 fn run<C: Numbers>(case: &Case, session: &Session, widths: Widths) -> Outcome {
     match &case.product {
-        Product::Spmv { x, y, expected } => run_spmv::<C>(case, session, widths, (x, y, expected)),
-        Product::Spmm { op_b, b, c, expected } => {
+        OracleProduct::Spmv { x, y, expected } => run_spmv::<C>(case, session, widths, (x, y, expected)),
+        OracleProduct::Spmm { op_b, b, c, expected } => {
             run_spmm::<C>(case, session, widths, operation(op_b), (b, c, expected))
         }
-        Product::Spgemm { op_b, b, expected } => {
+        OracleProduct::Spgemm { op_b, b, expected } => {
             run_spgemm::<C>(case, session, widths, operation(op_b), (b, expected))
         }
     }

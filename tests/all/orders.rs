@@ -1,7 +1,7 @@
 //! Tests of row orders by name (tarsiaPlan_setReorder): algorithms that support them, results, and errors of
 //! the others.
 
-use client::{Plan, Session, Shape, Sparse};
+use client::{DenseLayout, Plan, Session, Sparse};
 use matrices::gallery;
 use matrices::owned::OwnedCsr;
 use tarsia::facade::{
@@ -198,7 +198,7 @@ fn learned(
     let reason = info.reason.iter().take_while(|&&byte| byte != 0).map(|&byte| byte as u8 as char).collect();
     let b = session.upload(&dense(rows, columns)).unwrap();
     let mut c = session.upload(&vec![f64::NAN; rows * columns]).unwrap();
-    let shape = Shape { rows: rows as i64, cols: columns as i64, ld: rows as i64, order: Order::Col };
+    let shape = DenseLayout { rows: rows as i64, cols: columns as i64, ld: rows as i64, order: Order::Col };
     let mut run = || {
         match form {
             Form::SpmvCsr => plan.run_spmv(session, 1.0, &b, 0.0, &mut c).unwrap(),
@@ -338,8 +338,8 @@ fn the_learned_order_is_that_of_the_rows_of_op_a() {
 }
 
 /// Returns the shape of a column-major dense matrix.
-fn by_columns(cols: usize) -> Shape {
-    Shape { rows: ROWS as i64, cols: cols as i64, ld: ROWS as i64, order: Order::Col }
+fn by_columns(cols: usize) -> DenseLayout {
+    DenseLayout { rows: ROWS as i64, cols: cols as i64, ld: ROWS as i64, order: Order::Col }
 }
 
 #[test]

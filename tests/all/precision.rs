@@ -2,7 +2,7 @@
 //! TARSIA_COMPUTE_32F_PEDANTIC. `cargo test --release --test all -- --nocapture precision::` prints the
 //! histograms of docs/algorithms/window.md, on a device where there is one.
 
-use client::{Plan, Session, Shape, Sparse};
+use client::{DenseLayout, Plan, Session, Sparse};
 use matrices::SplitMix64;
 use tarsia::facade::{
     BackendKind, ComputeType, DataType, IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg, Status,
@@ -89,7 +89,7 @@ impl Case {
         let plan = Plan::spmm(&session, (N, N), &a, orders, n_hint as i64, F32, compute, alg).unwrap();
         plan.analyze(&session).unwrap();
         let ld = COLUMNS as i64;
-        let of = |rows: usize| Shape { rows: rows as i64, cols: ld, ld, order: Order::Row };
+        let of = |rows: usize| DenseLayout { rows: rows as i64, cols: ld, ld, order: Order::Row };
         plan.run_spmm(&session, 1.0_f32, (&b, of(COLS)), 0.0_f32, (&mut c, of(ROWS))).unwrap();
         session.synchronize().unwrap();
         c.download().unwrap()

@@ -4,7 +4,7 @@
 
 use crate::common::number::{F16F32, F32, F64};
 use bytemuck::Pod;
-use client::{Plan, Scalar, Session, Shape, Sparse};
+use client::{DenseLayout, Plan, Scalar, Session, Sparse};
 use tarsia::facade::{Effort, Element, IndexBase, Operation, Order, SpmmAlg, SpmvAlg, Types};
 
 use crate::common::backend;
@@ -19,15 +19,15 @@ const EMPTY: usize = 5;
 
 /// Matrix whose rows have as many entries `huge` as `-huge`, so that sums are exact in any order: row 0 is
 /// full, and the others have two to sixteen entries or none.
-struct Matrix<V> {
+struct CsrArrays<V> {
     offsets: Vec<i32>,
     columns: Vec<i32>,
     values: Vec<V>,
 }
 
-impl<V: Copy> Matrix<V> {
+impl<V: Copy> CsrArrays<V> {
     fn new(huge: V, minus_huge: V) -> Self {
-        let mut out = Matrix { offsets: vec![0], columns: Vec::new(), values: Vec::new() };
+        let mut out = CsrArrays { offsets: vec![0], columns: Vec::new(), values: Vec::new() };
         for row in 0..SIDE {
             let count = match row {
                 0 => SIDE,
@@ -66,7 +66,7 @@ where
 {
     let (kind, session) = (backend(), Session::new(backend()).unwrap());
     let [huge, minus_huge, one] = values;
-    let a = Matrix::new(huge, minus_huge);
+    let a = CsrArrays::new(huge, minus_huge);
     let (offsets, columns) = (upload(kind, &a.offsets), upload(kind, &a.columns));
     let stored = upload(kind, &a.values);
     let shape = (SIDE as i64, SIDE as i64);
@@ -101,7 +101,7 @@ where
                 plan.set_effort(Effort::Default).unwrap();
                 plan.analyze(&session).unwrap();
                 let ld = if order == Order::Row { n } else { SIDE as i64 };
-                let dense = Shape { rows: SIDE as i64, cols: n, ld, order };
+                let dense = DenseLayout { rows: SIDE as i64, cols: n, ld, order };
                 let b = upload(kind, &vec![one; SIDE * n as usize]);
                 for (alpha, beta, expected) in cases {
                     let of = types.describe();

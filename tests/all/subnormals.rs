@@ -40,14 +40,14 @@ struct Expected {
     magnitude: f64,
 }
 
-struct Matrix {
+struct SubnormalMatrix {
     offsets: Vec<i32>,
     columns: Vec<i32>,
     values: Vec<f16>,
     entries: usize,
 }
 
-impl Matrix {
+impl SubnormalMatrix {
     /// Creates a matrix with `entries` entries per row, among 64 columns that each 64 rows share.
     fn new(entries: usize, kind: Kind, rng: &mut SplitMix64) -> Self {
         let offsets = (0..=SIDE).map(|row| (row * entries) as i32).collect();
@@ -63,7 +63,7 @@ impl Matrix {
             }
         }
         let values = values(SIDE * entries, kind, rng);
-        Matrix { offsets, columns, values, entries }
+        SubnormalMatrix { offsets, columns, values, entries }
     }
 
     /// Computes (A · b)_row for one column b, with every factor's magnitude as `counted` returns it.
@@ -124,7 +124,7 @@ fn spmv_with_subnormal_halves_keeps_its_bound() {
     let mut rng = SplitMix64::new(13);
     for entries in [1, 3, 16] {
         for &(of_a, of_x) in KINDS {
-            let a = Matrix::new(entries, of_a, &mut rng);
+            let a = SubnormalMatrix::new(entries, of_a, &mut rng);
             let x = values(SIDE, of_x, &mut rng);
             let arrays = (session.upload(&a.offsets).unwrap(), session.upload(&a.columns).unwrap());
             let stored = session.upload(&a.values).unwrap();
@@ -152,7 +152,7 @@ fn spmm_with_subnormal_halves_keeps_its_bound() {
     let mut rng = SplitMix64::new(14);
     for entries in [1, 3, 16] {
         for &(of_a, of_b) in KINDS {
-            let a = Matrix::new(entries, of_a, &mut rng);
+            let a = SubnormalMatrix::new(entries, of_a, &mut rng);
             let arrays = (session.upload(&a.offsets).unwrap(), session.upload(&a.columns).unwrap());
             let stored = session.upload(&a.values).unwrap();
             let shape = (SIDE as i64, SIDE as i64);

@@ -12,7 +12,7 @@ mod narrow_columns;
 use std::collections::HashMap;
 
 use bytemuck::Pod;
-use client::{check, Plan, Session, Shape, Sparse, View};
+use client::{check, DenseLayout, Plan, Session, Sparse, View};
 use matrices::SplitMix64;
 use tarsia::capi::memory::tarsiaMemcpyToDevice;
 use tarsia::facade::{
@@ -46,23 +46,23 @@ fn overwrite<V: Pod>(session: &Session, place: View<'_, V>, values: &[V]) {
 
 /// Product that a plan computes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Product {
+enum ProductKind {
     Spmv(SpmvAlg),
     Spmm(SpmmAlg),
     Spgemm(SpgemmAlg),
 }
 
-impl Product {
+impl ProductKind {
     /// Returns every algorithm of the support table that supports fp64 on a backend, and the library's
     /// choices.
-    fn all(backend: BackendKind) -> Vec<Product> {
-        let algorithms: Vec<Product> = SpmvAlg::ALL
+    fn all(backend: BackendKind) -> Vec<ProductKind> {
+        let algorithms: Vec<ProductKind> = SpmvAlg::ALL
             .iter()
-            .map(|&alg| Product::Spmv(alg))
-            .chain(SpmmAlg::ALL.iter().map(|&alg| Product::Spmm(alg)))
-            .chain(SpgemmAlg::ALL.iter().map(|&alg| Product::Spgemm(alg)))
+            .map(|&alg| ProductKind::Spmv(alg))
+            .chain(SpmmAlg::ALL.iter().map(|&alg| ProductKind::Spmm(alg)))
+            .chain(SpgemmAlg::ALL.iter().map(|&alg| ProductKind::Spgemm(alg)))
             .collect();
-        let served = |product: &Product| {
+        let served = |product: &ProductKind| {
             TABLE.iter().any(|row| {
                 row.op == product.op()
                     && row.backends.contains(&backend)
@@ -81,18 +81,18 @@ impl Product {
 
     fn op(self) -> OpKind {
         match self {
-            Product::Spmv(_) => OpKind::Spmv,
-            Product::Spmm(_) => OpKind::Spmm,
-            Product::Spgemm(_) => OpKind::Spgemm,
+            ProductKind::Spmv(_) => OpKind::Spmv,
+            ProductKind::Spmm(_) => OpKind::Spmm,
+            ProductKind::Spgemm(_) => OpKind::Spgemm,
         }
     }
 
     /// Returns the algorithm; `None` for the library's choice.
     fn named(self) -> Option<Algorithm> {
         match self {
-            Product::Spmv(alg) => Algorithm::from_spmv(alg),
-            Product::Spmm(alg) => Algorithm::from_spmm(alg),
-            Product::Spgemm(alg) => Algorithm::from_spgemm(alg),
+            ProductKind::Spmv(alg) => Algorithm::from_spmv(alg),
+            ProductKind::Spmm(alg) => Algorithm::from_spmm(alg),
+            ProductKind::Spgemm(alg) => Algorithm::from_spgemm(alg),
         }
     }
 
@@ -104,12 +104,12 @@ impl Product {
 
     fn plan<'a>(self, session: &Session, op: Operation, a: &Sparse<'a>, b: &Sparse<'a>) -> Result<Plan<'a>> {
         match self {
-            Product::Spmv(alg) => Plan::spmv(session, op, a, (F64, F64), R64, alg),
-            Product::Spmm(alg) => {
+            ProductKind::Spmv(alg) => Plan::spmv(session, op, a, (F64, F64), R64, alg),
+            ProductKind::Spmm(alg) => {
                 let orders = (Order::Row, Order::Row);
                 Plan::spmm(session, (op, N), a, orders, COLUMNS as i64, (F64, F64), R64, alg)
             }
-            Product::Spgemm(alg) => Plan::spgemm(session, (op, N), a, b, R64, alg),
+            ProductKind::Spgemm(alg) => Plan::spgemm(session, (op, N), a, b, R64, alg),
         }
     }
 
@@ -117,22 +117,22 @@ impl Product {
     fn run(self, session: &Session, plan: &Plan<'_>) -> Result<Vec<f64>> {
         let kind = session.kind();
         match self {
-            Product::Spmv(_) => {
+            ProductKind::Spmv(_) => {
                 let (x, mut y) = (upload(kind, &operand(1)), upload(kind, &vec![f64::NAN; SIZE]));
                 plan.run_spmv(session, 1.0, &x, 0.0, &mut y)?;
                 session.synchronize()?;
                 y.download()
             }
-            Product::Spmm(_) => {
+            ProductKind::Spmm(_) => {
                 let (b, mut c) =
                     (upload(kind, &operand(COLUMNS)), upload(kind, &vec![f64::NAN; SIZE * COLUMNS]));
                 let (rows, cols) = (SIZE as i64, COLUMNS as i64);
-                let shape = Shape { rows, cols, ld: cols, order: Order::Row };
+                let shape = DenseLayout { rows, cols, ld: cols, order: Order::Row };
                 plan.run_spmm(session, 1.0, (&b, shape), 0.0, (&mut c, shape))?;
                 session.synchronize()?;
                 c.download()
             }
-            Product::Spgemm(_) => {
+            ProductKind::Spgemm(_) => {
                 let nnz = plan.symbolic(session)? as usize;
                 let mut offsets = upload(kind, &vec![0_i32; SIZE + 1]);
                 let (mut indices, mut values) =
@@ -157,19 +157,19 @@ impl Product {
     /// Computes the product by loops. Numbers are integers, so that sums are exact in any order.
     fn expected(self, op: Operation, entries: &[(usize, usize)], values: &[f64]) -> Vec<f64> {
         let columns = match self {
-            Product::Spmv(_) => 1,
-            Product::Spmm(_) => COLUMNS,
-            Product::Spgemm(_) => SIZE,
+            ProductKind::Spmv(_) => 1,
+            ProductKind::Spmm(_) => COLUMNS,
+            ProductKind::Spgemm(_) => SIZE,
         };
         let b = match self {
-            Product::Spgemm(_) => {
+            ProductKind::Spgemm(_) => {
                 let mut b = vec![0.0; SIZE * SIZE];
                 let places = places(2);
                 let numbers = numbers(places.len(), 0);
                 places.iter().zip(numbers).for_each(|(&(row, col), value)| b[row * SIZE + col] += value);
                 b
             }
-            Product::Spmv(_) | Product::Spmm(_) => operand(columns),
+            ProductKind::Spmv(_) | ProductKind::Spmm(_) => operand(columns),
         };
         let mut out = vec![0.0; SIZE * columns];
         for (&(row, col), value) in entries.iter().zip(values) {
@@ -242,7 +242,7 @@ fn other_factor_of<V: Pod>(kind: BackendKind, format: Format, of: impl Fn(f64) -
 #[derive(Clone, Copy, Debug)]
 struct Case {
     kind: BackendKind,
-    product: Product,
+    product: ProductKind,
     format: Format,
     op: Operation,
     effort: Effort,
@@ -254,7 +254,7 @@ impl Case {
     /// ops.
     fn each(mut run: impl FnMut(Case)) {
         for kind in backends() {
-            for product in Product::all(kind) {
+            for product in ProductKind::all(kind) {
                 for format in product.formats() {
                     for (effort, updates) in Effort::ALL.iter().flat_map(|e| [(e, false), (e, true)]) {
                         for op in [N, Operation::Transpose] {
@@ -281,9 +281,9 @@ impl Case {
     /// Returns whether a plan can read the values in place.
     fn is_in_place(&self) -> bool {
         let serves = match self.product {
-            Product::Spmv(_) => Algorithm::Csr,
-            Product::Spmm(_) => Algorithm::Row,
-            Product::Spgemm(_) => Algorithm::Hash,
+            ProductKind::Spmv(_) => Algorithm::Csr,
+            ProductKind::Spmm(_) => Algorithm::Row,
+            ProductKind::Spgemm(_) => Algorithm::Hash,
         };
         let by_rows =
             matches!((self.format, self.op), (Format::Csr, N) | (Format::Csc, Operation::Transpose));

@@ -276,9 +276,9 @@ fn make(target: &Target, args: &Args) -> Result<()> {
     let (rows, cols, nnz) = (matrix.rows, matrix.cols, matrix.nnz());
     let file = open(path, args.force)?;
     let valued = |pattern| match args.values {
-        None => Ok(Matrix::Pattern(pattern)),
-        Some(Values::Random) => with_values(pattern, args.seed.unwrap_or(1)).map(Matrix::Real),
-        Some(Values::Laplacian) => laplacian(name, pattern).map(Matrix::Real),
+        None => Ok(GeneratedMatrix::Pattern(pattern)),
+        Some(Values::Random) => with_values(pattern, args.seed.unwrap_or(1)).map(GeneratedMatrix::Real),
+        Some(Values::Laplacian) => laplacian(name, pattern).map(GeneratedMatrix::Real),
     };
     let write = || write(file, &valued(matrix)?, *format);
     step(&format!("writing {}", path.display()), write).map_err(|error| {
@@ -308,22 +308,22 @@ fn open(path: &Path, force: bool) -> Result<File> {
 }
 
 /// A matrix to be written: its pattern alone, or with values.
-enum Matrix {
+enum GeneratedMatrix {
     Pattern(OwnedCsr<()>),
     Real(OwnedCsr<f64>),
 }
 
-fn write(file: File, matrix: &Matrix, format: Format) -> std::result::Result<(), MatrixError> {
+fn write(file: File, matrix: &GeneratedMatrix, format: Format) -> std::result::Result<(), MatrixError> {
     let out = BufWriter::new(file);
     let gzip = |out| GzEncoder::new(out, Compression::default());
     match matrix {
-        Matrix::Pattern(pattern) => match format {
+        GeneratedMatrix::Pattern(pattern) => match format {
             Format::Market => write_market_pattern(out, pattern),
             Format::MarketGzip => finish(gzip(out), |out| write_market_pattern(out, pattern)),
             Format::Packed => write_pattern(out, pattern),
             Format::Bin => write_generated(out, pattern),
         },
-        Matrix::Real(matrix) => match format {
+        GeneratedMatrix::Real(matrix) => match format {
             Format::Market => write_market(out, matrix),
             Format::MarketGzip => finish(gzip(out), |out| write_market(out, matrix)),
             Format::Packed => write_real(out, matrix),

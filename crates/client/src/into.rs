@@ -1,6 +1,8 @@
 //! Products with a separate result: z = alpha · op(A) · x + beta · y, D = alpha · op(A) · op(B) + beta · C.
 
-use super::{check, spmm, spmv, MatrixDescr, Memory, MemoryMut, Plan, Scalar, Session, Shape, VectorDescr};
+use super::{
+    check, spmm, spmv, DenseLayout, MatrixDescr, Memory, MemoryMut, Plan, Scalar, Session, VectorDescr,
+};
 use tarsia::facade::{Element, Result};
 
 impl Plan<'_> {
@@ -31,9 +33,9 @@ impl Plan<'_> {
         &self,
         session: &Session,
         (alpha, beta): (S, S),
-        (b, b_shape): (impl Memory<'x, Item = B>, Shape),
-        (c, c_shape): (impl Memory<'x, Item = C>, Shape),
-        (d, d_shape): (impl MemoryMut<'x, Item = C>, Shape),
+        (b, b_shape): (impl Memory<'x, Item = B>, DenseLayout),
+        (c, c_shape): (impl Memory<'x, Item = C>, DenseLayout),
+        (d, d_shape): (impl MemoryMut<'x, Item = C>, DenseLayout),
     ) -> Result<()> {
         self.check_scalars::<S>(session)?;
         let (b, c, d) = (b.view(), c.view(), d.view_mut());

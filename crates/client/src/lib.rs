@@ -331,7 +331,7 @@ impl Drop for Sparse<'_> {
 
 /// Shape, leading dimension and order of a dense matrix over borrowed memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape {
+pub struct DenseLayout {
     /// Rows.
     pub rows: i64,
     /// Columns.
@@ -342,7 +342,7 @@ pub struct Shape {
     pub order: Order,
 }
 
-impl Shape {
+impl DenseLayout {
     /// Returns the smallest number of elements that an array of this shape may have.
     pub fn extent(&self) -> usize {
         let (inner, outer) = match self.order {
@@ -623,9 +623,9 @@ impl<'a> Plan<'a> {
         &self,
         session: &Session,
         alpha: S,
-        (b, b_shape): (impl Memory<'x, Item = B>, Shape),
+        (b, b_shape): (impl Memory<'x, Item = B>, DenseLayout),
         beta: S,
-        (c, c_shape): (impl MemoryMut<'x, Item = C>, Shape),
+        (c, c_shape): (impl MemoryMut<'x, Item = C>, DenseLayout),
     ) -> Result<()> {
         self.check_scalars::<S>(session)?;
         let (b, c) = (b.view(), c.view_mut());
@@ -729,7 +729,7 @@ struct MatrixDescr {
 }
 
 impl MatrixDescr {
-    fn new<V: Element>(values: View<'_, V>, s: Shape) -> Result<Self> {
+    fn new<V: Element>(values: View<'_, V>, s: DenseLayout) -> Result<Self> {
         s.check("B", values.len)?;
         let mut raw = std::ptr::null();
         // SAFETY: the answer is valid for a write; the array has the shape's
@@ -748,7 +748,7 @@ impl MatrixDescr {
         Ok(MatrixDescr { raw })
     }
 
-    fn new_mut<V: Element>(values: ViewMut<'_, V>, s: Shape) -> Result<Self> {
+    fn new_mut<V: Element>(values: ViewMut<'_, V>, s: DenseLayout) -> Result<Self> {
         s.check("C", values.len)?;
         let mut raw: tarsiaDnMatDescr_t = std::ptr::null_mut();
         let pointer = values.void();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{arg, check, MatrixDescr, Memory, MemoryMut, Scalar, Session, Shape, Sparse, VectorDescr};
+use super::{arg, check, DenseLayout, MatrixDescr, Memory, MemoryMut, Scalar, Session, Sparse, VectorDescr};
 use tarsia::capi::{memory, spmm, spmv};
 use tarsia::facade::{BackendKind, ComputeType, Element, Error, Operation, Result};
 
@@ -47,9 +47,9 @@ impl Session {
         (op_a, op_b): (Operation, Operation),
         alpha: S,
         a: &Sparse<'_>,
-        (b, b_shape): (impl Memory<'x, Item = B>, Shape),
+        (b, b_shape): (impl Memory<'x, Item = B>, DenseLayout),
         beta: S,
-        (c, c_shape): (impl MemoryMut<'x, Item = C>, Shape),
+        (c, c_shape): (impl MemoryMut<'x, Item = C>, DenseLayout),
         compute: ComputeType,
     ) -> Result<()> {
         self.check_scalars::<S>(compute)?;

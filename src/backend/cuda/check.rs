@@ -41,7 +41,7 @@ mod word {
 
 /// Properties of a valid pattern that the check found.
 #[derive(Clone, Copy, Debug)]
-pub struct Findings {
+pub struct PatternReport {
     /// Sortedness and uniqueness of the entries; for COO by (row, column) of op(A).
     pub structure: Structure,
     /// COO only: true if columns of op(A) never decrease over the whole matrix.
@@ -50,8 +50,8 @@ pub struct Findings {
     pub major: RowStats,
 }
 
-impl Findings {
-    const EMPTY: Findings = Findings {
+impl PatternReport {
+    const EMPTY: PatternReport = PatternReport {
         structure: Structure { sorted: true, unique: true },
         columns_ascend: true,
         major: RowStats { rows: 0, nnz: 0, max: 0, empty: 0, longer: [0; RowStats::LENGTHS.len()] },
@@ -72,13 +72,13 @@ pub(super) fn inspect(
     a: &SparseMatrix,
     op: Operation,
     name: &str,
-) -> Result<Findings> {
+) -> Result<PatternReport> {
     let mut words = Readback::take(cx, device)?;
     enqueue(cx, device, a, op, &words, 0)?;
-    findings(cx, a, op, name, &words.wait(cx)?[..WORDS])
+    pattern_report(cx, a, op, name, &words.wait(cx)?[..WORDS])
 }
 
-/// Number of words of a readback page that [`findings`] reads.
+/// Number of words of a readback page that [`pattern_report`] reads.
 pub(super) const WORDS: usize = word::COUNT;
 /// Number of words on the device that [`enqueue`] takes: one more, which counts the blocks that are done.
 pub(super) const DEVICE_WORDS: usize = WORDS + 1;
@@ -93,28 +93,26 @@ pub(super) fn enqueue(
     at: usize,
 ) -> Result<()> {
     match &a.arrays {
-        SparseArrays::Csr(m) | SparseArrays::Csc(m) => {
-            look_at_rows(cx, device, &Rows::of(m), false, words, at)
-        }
-        SparseArrays::Bsr(m) => look_at_rows(cx, device, &Rows::of(&m.pattern()), false, words, at),
-        SparseArrays::Coo(m) => look_at_pairs(cx, device, m, op, words, at),
+        SparseArrays::Csr(m) | SparseArrays::Csc(m) => check_rows(cx, device, &Rows::of(m), false, words, at),
+        SparseArrays::Bsr(m) => check_rows(cx, device, &Rows::of(&m.pattern()), false, words, at),
+        SparseArrays::Coo(m) => check_pairs(cx, device, m, op, words, at),
         SparseArrays::Tile(_) => Err(no_arrays("A")),
     }
 }
 
 /// Turns the report of [`enqueue`], for which the caller has waited, into properties or an error.
-pub(super) fn findings(
+pub(super) fn pattern_report(
     cx: &Context,
     a: &SparseMatrix,
     op: Operation,
     name: &str,
-    report: &[u64],
-) -> Result<Findings> {
+    words: &[u64],
+) -> Result<PatternReport> {
     match &a.arrays {
-        SparseArrays::Csr(m) => compressed(cx, m, name, &compressed::CSR, report),
-        SparseArrays::Csc(m) => compressed(cx, m, name, &compressed::CSC, report),
-        SparseArrays::Bsr(m) => compressed(cx, &m.pattern(), name, &compressed::BSR, report),
-        SparseArrays::Coo(m) => coordinates(cx, m, op, name, report),
+        SparseArrays::Csr(m) => compressed(cx, m, name, &compressed::CSR, words),
+        SparseArrays::Csc(m) => compressed(cx, m, name, &compressed::CSC, words),
+        SparseArrays::Bsr(m) => compressed(cx, &m.pattern(), name, &compressed::BSR, words),
+        SparseArrays::Coo(m) => coordinates(cx, m, op, name, words),
         SparseArrays::Tile(_) => Err(no_arrays(name)),
     }
 }
@@ -125,7 +123,7 @@ pub(super) fn row_stats(cx: &Context, device: &Arc<Device>, rows: &Rows) -> Resu
         return Ok(RowStats::default());
     }
     let mut words = Readback::take(cx, device)?;
-    look_at_rows(cx, device, rows, true, &words, 0)?;
+    check_rows(cx, device, rows, true, &words, 0)?;
     Ok(stats(words.wait(cx)?, rows.rows, rows.nnz))
 }
 
@@ -135,7 +133,7 @@ pub(super) fn blocks(device: &Device, count: i64) -> u32 {
     grids::of_items(count, device.properties().multiprocessors)
 }
 
-fn look_at_rows(
+fn check_rows(
     cx: &Context,
     device: &Device,
     rows: &Rows,
@@ -168,7 +166,7 @@ fn by_rows(m: &Coo, op: Operation) -> [(Address, i64); 2] {
     }
 }
 
-fn look_at_pairs(
+fn check_pairs(
     cx: &Context,
     device: &Device,
     m: &Coo,
@@ -188,12 +186,12 @@ fn look_at_pairs(
     }
 }
 
-fn stats(report: &[u64], rows: i64, nnz: i64) -> RowStats {
+fn stats(words: &[u64], rows: i64, nnz: i64) -> RowStats {
     let mut longer = [0; RowStats::LENGTHS.len()];
-    for (count, &found) in longer.iter_mut().zip(&report[word::LONGER..]) {
+    for (count, &found) in longer.iter_mut().zip(&words[word::LONGER..]) {
         *count = found as i64;
     }
-    RowStats { rows, nnz, max: report[word::LONGEST] as i64, empty: report[word::EMPTY] as i64, longer }
+    RowStats { rows, nnz, max: words[word::LONGEST] as i64, empty: words[word::EMPTY] as i64, longer }
 }
 
 /// Reads element `at` of one of the user's arrays, for an error message.
@@ -210,19 +208,25 @@ fn first(word: u64) -> Option<i64> {
     (word != 0).then_some(!word as i64)
 }
 
-fn compressed(cx: &Context, m: &Compressed, name: &str, names: &Names, report: &[u64]) -> Result<Findings> {
+fn compressed(
+    cx: &Context,
+    m: &Compressed,
+    name: &str,
+    names: &Names,
+    words: &[u64],
+) -> Result<PatternReport> {
     if m.major == 0 {
-        return Ok(Findings::EMPTY);
+        return Ok(PatternReport::EMPTY);
     }
     let base = i64::from(m.base.code());
     let fault =
         |array: &str, at: i64, what: String| Err(Error::invalid(name, format!("{array}[{at}] {what}")));
-    let found = report[word::FIRST_OFFSET] as i64;
+    let found = words[word::FIRST_OFFSET] as i64;
     if found != base {
         return fault(names.offsets, 0, format!("= {found}, expected the index base {base}"));
     }
     let end = m.nnz + base;
-    if let Some(row) = first(report[word::BAD_OFFSET]) {
+    if let Some(row) = first(words[word::BAD_OFFSET]) {
         let this = element(cx, m.offsets, m.offset_type, row)?;
         let next = element(cx, m.offsets, m.offset_type, row + 1)?;
         let what = if next < this {
@@ -232,25 +236,25 @@ fn compressed(cx: &Context, m: &Compressed, name: &str, names: &Names, report: &
         };
         return fault(names.offsets, row + 1, what);
     }
-    let last = report[word::LAST_OFFSET] as i64;
+    let last = words[word::LAST_OFFSET] as i64;
     if last != end {
         return fault(names.offsets, m.major, format!("= {last}, expected {} + base = {end}", names.nnz));
     }
-    if let Some(at) = first(report[word::OUTSIDE]) {
+    if let Some(at) = first(words[word::OUTSIDE]) {
         let index = element(cx, m.indices, m.index_type, at)?;
         let most = m.minor - 1 + base;
         return fault(names.indices, at, format!("= {index} is outside [{base}, {most}]"));
     }
     let structure = Structure {
-        sorted: report[word::DESCENTS] == report[word::BREAKS],
-        unique: report[word::PLATEAUS] == report[word::REPEATS],
+        sorted: words[word::DESCENTS] == words[word::BREAKS],
+        unique: words[word::PLATEAUS] == words[word::REPEATS],
     };
-    Ok(Findings { structure, columns_ascend: false, major: stats(report, m.major, m.nnz) })
+    Ok(PatternReport { structure, columns_ascend: false, major: stats(words, m.major, m.nnz) })
 }
 
-fn coordinates(cx: &Context, m: &Coo, op: Operation, name: &str, report: &[u64]) -> Result<Findings> {
+fn coordinates(cx: &Context, m: &Coo, op: Operation, name: &str, words: &[u64]) -> Result<PatternReport> {
     if m.nnz == 0 {
-        return Ok(Findings::EMPTY);
+        return Ok(PatternReport::EMPTY);
     }
     let base = i64::from(m.base.code());
     let [rows_at, cols_at] = match op.transposes() {
@@ -260,14 +264,14 @@ fn coordinates(cx: &Context, m: &Coo, op: Operation, name: &str, report: &[u64])
     let rows = ("rowInd", m.row_indices, m.rows, rows_at);
     let cols = ("colInd", m.col_indices, m.cols, cols_at);
     for (array, address, extent, word) in [rows, cols] {
-        if let Some(at) = first(report[word]) {
+        if let Some(at) = first(words[word]) {
             let (index, most) = (element(cx, address, m.index_type, at)?, extent - 1 + base);
             return Err(Error::invalid(name, format!("{array}[{at}] = {index} is outside [{base}, {most}]")));
         }
     }
-    Ok(Findings {
-        structure: Structure { sorted: report[word::DESCENTS] == 0, unique: report[word::PLATEAUS] == 0 },
-        columns_ascend: report[word::MINOR_DESCENTS] == 0,
+    Ok(PatternReport {
+        structure: Structure { sorted: words[word::DESCENTS] == 0, unique: words[word::PLATEAUS] == 0 },
+        columns_ascend: words[word::MINOR_DESCENTS] == 0,
         major: RowStats::default(),
     })
 }

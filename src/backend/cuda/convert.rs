@@ -11,8 +11,8 @@
 //! Keys have as many bits as rows and columns need. BSR is sorted by blocks and then expanded.
 
 pub mod device_wide;
+pub mod statistics;
 pub mod stream;
-pub mod survey;
 #[cfg(test)]
 pub(super) mod testing;
 #[cfg(test)]
@@ -23,7 +23,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use self::device_wide::{Narrow, Pair, Wide, WideKeys};
-use super::check::{blocks, Findings};
+use super::check::{blocks, PatternReport};
 use super::device::Device;
 use super::launch::{launch, Kernel};
 use super::memory::{self, DeviceBuffer, Numbers};
@@ -110,7 +110,7 @@ impl DeviceCsr {
         device: &Arc<Device>,
         a: &SparseMatrix,
         op: Operation,
-        findings: &Findings,
+        report: &PatternReport,
         keep_positions: bool,
     ) -> Result<Self> {
         let (rows, cols, nnz) = a.shape();
@@ -122,7 +122,7 @@ impl DeviceCsr {
         }
         let tools = Tools { cx, device };
         let value_type = a.value_type();
-        let Sorted { offsets, indices, source } = tools.canonical(a, op, findings)?;
+        let Sorted { offsets, indices, source } = tools.canonical(a, op, report)?;
         let values = DeviceBuffer::new(cx, (nnz as usize).saturating_mul(value_type.size()))?;
         let conjugate = op.conjugates() && value_type.is_complex();
         tools.gather_values(value_type, a.values(), &source, nnz, conjugate, values.address())?;
@@ -188,9 +188,15 @@ impl DeviceCsr {
 
     /// Refills the values from those of A where positions were not kept, by finding the positions again. The
     /// pattern must be the one of `build`; the arrays of the copy stay where they are. Blocks.
-    pub fn rebuild(&self, cx: &Context, a: &SparseMatrix, op: Operation, findings: &Findings) -> Result<()> {
+    pub fn rebuild(
+        &self,
+        cx: &Context,
+        a: &SparseMatrix,
+        op: Operation,
+        report: &PatternReport,
+    ) -> Result<()> {
         let tools = Tools { cx, device: &self.device };
-        let sorted = tools.canonical(a, op, findings)?;
+        let sorted = tools.canonical(a, op, report)?;
         let nnz = self.indices.len() as i64;
         let gather =
             |to| tools.gather_values(a.value_type(), a.values(), &sorted.source, nnz, self.conjugate, to);
@@ -375,7 +381,7 @@ macro_rules! with_pair {
 
 /// Shape of op(A) and its number of entries.
 #[derive(Clone, Copy)]
-struct Shape {
+struct OperandShape {
     rows: i64,
     cols: i64,
     nnz: i64,
@@ -405,13 +411,13 @@ impl Tools<'_> {
     }
 
     /// Makes the pattern of op(A) in canonical order.
-    fn canonical(&self, a: &SparseMatrix, op: Operation, findings: &Findings) -> Result<Sorted> {
+    fn canonical(&self, a: &SparseMatrix, op: Operation, report: &PatternReport) -> Result<Sorted> {
         let transposed = op.transposes();
         match &a.arrays {
-            SparseArrays::Csr(m) => self.compressed(m, transposed, findings),
-            SparseArrays::Csc(m) => self.compressed(m, !transposed, findings),
-            SparseArrays::Coo(m) => self.coordinates(m, transposed, findings),
-            SparseArrays::Bsr(m) => self.blocked(m, transposed, findings),
+            SparseArrays::Csr(m) => self.compressed(m, transposed, report),
+            SparseArrays::Csc(m) => self.compressed(m, !transposed, report),
+            SparseArrays::Coo(m) => self.coordinates(m, transposed, report),
+            SparseArrays::Bsr(m) => self.blocked(m, transposed, report),
             SparseArrays::Tile(_) => Err(no_arrays("A")),
         }
     }
@@ -429,9 +435,9 @@ impl Tools<'_> {
     }
 
     /// Sorts a compressed pattern. `across`: the rows of op(A) are the dimension that is not compressed.
-    fn compressed(&self, m: &Compressed, across: bool, findings: &Findings) -> Result<Sorted> {
+    fn compressed(&self, m: &Compressed, across: bool, report: &PatternReport) -> Result<Sorted> {
         let (rows, cols) = if across { (m.minor, m.major) } else { (m.major, m.minor) };
-        let shape = Shape { rows, cols, nnz: m.nnz };
+        let shape = OperandShape { rows, cols, nnz: m.nnz };
         if m.nnz == 0 {
             return self.empty(rows);
         }
@@ -453,7 +459,7 @@ impl Tools<'_> {
             };
             return with_pair!(bits_of(rows), m.nnz, self.sort_by_row(shape, indices, offsets, &columns));
         }
-        if findings.structure.sorted {
+        if report.structure.sorted {
             let kernel = COPY_OFFSETS.load(self.device, (m.offset_type,))?;
             // SAFETY: both arrays have rows + 1 offsets.
             unsafe {
@@ -476,25 +482,25 @@ impl Tools<'_> {
         with_pair!(bits, m.nnz, self.sort_by_both(shape, offsets, &keys))
     }
 
-    fn coordinates(&self, m: &Coo, transposed: bool, findings: &Findings) -> Result<Sorted> {
+    fn coordinates(&self, m: &Coo, transposed: bool, report: &PatternReport) -> Result<Sorted> {
         let base = i64::from(m.base.code());
         let indices = |address| Indices { address, index_type: m.index_type, base };
         let (first, second) = (indices(m.row_indices), indices(m.col_indices));
         let (shape, major, minor) = if transposed {
-            (Shape { rows: m.cols, cols: m.rows, nnz: m.nnz }, second, first)
+            (OperandShape { rows: m.cols, cols: m.rows, nnz: m.nnz }, second, first)
         } else {
-            (Shape { rows: m.rows, cols: m.cols, nnz: m.nnz }, first, second)
+            (OperandShape { rows: m.rows, cols: m.cols, nnz: m.nnz }, first, second)
         };
         if m.nnz == 0 {
             return self.empty(shape.rows);
         }
         let offsets = self.offsets(shape.rows)?;
-        if findings.structure.sorted {
+        if report.structure.sorted {
             // Valid indices are not negative, so their bits can serve as a key.
             self.offsets_of_keys(8 * m.index_type.size(), major.address, shape, 0, base, &offsets)?;
             return self.in_order(shape, minor, offsets);
         }
-        if findings.columns_ascend {
+        if report.columns_ascend {
             let columns = |source: &Source, out: &DeviceBuffer<i32>| {
                 self.gather_columns(minor.address, minor.index_type, base, source, m.nnz, out)
             };
@@ -508,8 +514,8 @@ impl Tools<'_> {
         with_pair!(bits, m.nnz, self.sort_by_both(shape, offsets, &keys))
     }
 
-    fn blocked(&self, m: &Bsr, transposed: bool, findings: &Findings) -> Result<Sorted> {
-        let blocks = self.compressed(&m.pattern(), transposed, findings)?;
+    fn blocked(&self, m: &Bsr, transposed: bool, report: &PatternReport) -> Result<Sorted> {
+        let blocks = self.compressed(&m.pattern(), transposed, report)?;
         let area = m.row_block * m.col_block;
         if area == 1 {
             return Ok(blocks);
@@ -541,7 +547,7 @@ impl Tools<'_> {
         Ok(Sorted { offsets, indices, source })
     }
 
-    fn in_order(&self, shape: Shape, columns: Indices, offsets: DeviceBuffer<i64>) -> Result<Sorted> {
+    fn in_order(&self, shape: OperandShape, columns: Indices, offsets: DeviceBuffer<i64>) -> Result<Sorted> {
         let indices = DeviceBuffer::<i32>::new(self.cx, shape.nnz as usize)?;
         let source = Source::Identity;
         self.gather_columns(columns.address, columns.index_type, columns.base, &source, shape.nnz, &indices)?;
@@ -549,7 +555,7 @@ impl Tools<'_> {
     }
 
     /// Bits of a sort key of row and column.
-    fn key_bits(&self, shape: Shape) -> Result<u32> {
+    fn key_bits(&self, shape: OperandShape) -> Result<u32> {
         let bits = bits_of(shape.rows) + bits_of(shape.cols);
         if bits > 64 {
             return Err(Error::unsupported(format!(
@@ -563,7 +569,7 @@ impl Tools<'_> {
     /// Sorts by a key of row and column; `keys(pair, keys, positions)` fills the arrays.
     fn sort_by_both<P: Pair>(
         &self,
-        shape: Shape,
+        shape: OperandShape,
         offsets: DeviceBuffer<i64>,
         keys: &dyn Fn([usize; 2], Address, Address) -> Result<()>,
     ) -> Result<Sorted>
@@ -587,7 +593,7 @@ impl Tools<'_> {
     /// Sorts by row alone; `columns(source, out)` gathers the column indices.
     fn sort_by_row<P: Pair>(
         &self,
-        shape: Shape,
+        shape: OperandShape,
         rows: Indices,
         offsets: DeviceBuffer<i64>,
         columns: &dyn Fn(&Source, &DeviceBuffer<i32>) -> Result<()>,
@@ -650,7 +656,7 @@ impl Tools<'_> {
         &self,
         key_bits: usize,
         keys: Address,
-        shape: Shape,
+        shape: OperandShape,
         shift: u32,
         base: i64,
         out: &DeviceBuffer<i64>,

@@ -57,7 +57,7 @@ pub struct Pool {
     /// Bytes of memory of the device.
     total: usize,
     /// Free pages for [`Readback`]s.
-    desks: Mutex<Vec<readback::Desk>>,
+    pages: Mutex<Vec<readback::Page>>,
     /// Kernel that brings the words of a page to the host.
     read_back: OnceCell<Kernel>,
 }
@@ -99,7 +99,7 @@ impl Pool {
             kept: Mutex::default(),
             cache: Mutex::new(Cache::of_environment()),
             total,
-            desks: Mutex::default(),
+            pages: Mutex::default(),
             read_back: OnceCell::new(),
         };
         pool.let_allocations_wait(false)?;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::check::{self, Findings};
+use super::check::{self, PatternReport};
 use super::convert::DeviceCsr;
 use super::device::Device;
 use crate::backend::LayoutInfo;
@@ -128,8 +128,8 @@ impl Operand {
         name: &str,
         value_updates: bool,
     ) -> Result<(Operand, RowStats)> {
-        let findings = check::inspect(cx, device, a, op, name)?;
-        Operand::inspected(cx, device, a, op, source, value_updates, &findings)
+        let report = check::inspect(cx, device, a, op, name)?;
+        Operand::inspected(cx, device, a, op, source, value_updates, &report)
     }
 
     /// Takes the matrix as `source` says after its pattern has been inspected.
@@ -140,17 +140,17 @@ impl Operand {
         op: Operation,
         source: Source,
         value_updates: bool,
-        findings: &Findings,
+        report: &PatternReport,
     ) -> Result<(Operand, RowStats)> {
         match (source, &a.arrays) {
             (Source::InPlace, SparseArrays::Csr(m) | SparseArrays::Csc(m)) => {
-                Ok((Operand::InPlace(*m), findings.major))
+                Ok((Operand::InPlace(*m), report.major))
             }
             _ => {
-                let copy = DeviceCsr::build(cx, device, a, op, findings, value_updates)?;
+                let copy = DeviceCsr::build(cx, device, a, op, report, value_updates)?;
                 let stats = match (&a.arrays, op.transposes()) {
                     // The rows of the user's offsets have the same lengths.
-                    (SparseArrays::Csr(_), false) | (SparseArrays::Csc(_), true) => findings.major,
+                    (SparseArrays::Csr(_), false) | (SparseArrays::Csc(_), true) => report.major,
                     _ => check::row_stats(cx, device, &copy.rows())?,
                 };
                 Ok((Operand::Canonical(copy), stats))
@@ -174,8 +174,8 @@ impl Operand {
             Operand::InPlace(m) => m.values = a.values(),
             Operand::Canonical(copy) => {
                 if !copy.refill(cx, a.values())? {
-                    let findings: Findings = check::inspect(cx, copy.device(), a, op, name)?;
-                    copy.rebuild(cx, a, op, &findings)?;
+                    let report: PatternReport = check::inspect(cx, copy.device(), a, op, name)?;
+                    copy.rebuild(cx, a, op, &report)?;
                 }
             }
         }

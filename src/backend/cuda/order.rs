@@ -129,10 +129,10 @@ pub(super) fn features(
     a: &SparseMatrix,
     op: Operation,
 ) -> Result<FeatureSet> {
-    let findings = check::inspect(cx, device, a, op, "A")?;
-    let is_ready = select::in_place(a, op) && findings.structure.sorted;
+    let report = check::inspect(cx, device, a, op, "A")?;
+    let is_ready = select::in_place(a, op) && report.structure.sorted;
     let source = if is_ready { Source::InPlace } else { Source::Canonical };
-    let (operand, _) = Operand::inspected(cx, device, a, op, source, false, &findings)?;
+    let (operand, _) = Operand::inspected(cx, device, a, op, source, false, &report)?;
     on_host(cx, &operand.rows(), Features)
 }
 

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::memory::Context;
 use crate::reorder::jaccard::{slots_of, Signature, When, BANDS, FEW, LEVELS, TILE};
 use crate::reorder::promise::{one_in, Promise, BAND};
-use crate::reorder::{check_rows, Shape};
+use crate::reorder::{check_rows, BlockShape};
 use crate::types::Address;
 
 const MODULE: &str = "reorder/jaccard";
@@ -64,7 +64,7 @@ fn per_block(count: usize, of_block: usize) -> Result<u32> {
 struct Clusters<'a> {
     cx: &'a Context,
     device: &'a Device,
-    shape: Shape,
+    shape: BlockShape,
     rows: usize,
     /// Signatures of clusters, like those of the host's algorithm.
     signatures: DeviceBuffer<Signature>,
@@ -87,7 +87,7 @@ fn count_blocks(
     cx: &Context,
     device: &Device,
     a: &Rows,
-    shape: Shape,
+    shape: BlockShape,
     windows: Option<[&DeviceBuffer<u32>; 2]>,
 ) -> Result<u64> {
     let sum = DeviceBuffer::<u64>::zeroed(cx, 1)?;
@@ -103,7 +103,7 @@ fn count_blocks(
 }
 
 impl<'a> Clusters<'a> {
-    fn new(cx: &'a Context, device: &'a Device, a: &Rows, shape: Shape) -> Result<Self> {
+    fn new(cx: &'a Context, device: &'a Device, a: &Rows, shape: BlockShape) -> Result<Self> {
         let rows = a.rows as usize;
         let numbers = || DeviceBuffer::<u32>::new(cx, rows);
         let out = Clusters {
@@ -301,7 +301,7 @@ impl<'a> Clusters<'a> {
 
 /// Makes windows of similar rows; the rows of `a` must be sorted. Takes 101 bytes per row while it runs.
 /// Blocks. The context must be current.
-pub fn cluster(cx: &Context, device: &Device, a: &Rows, shape: Shape, when: When) -> Result<Clustered> {
+pub fn cluster(cx: &Context, device: &Device, a: &Rows, shape: BlockShape, when: When) -> Result<Clustered> {
     shape.check()?;
     check_rows(a.rows as usize)?;
     if a.rows == 0 || a.nnz == 0 {

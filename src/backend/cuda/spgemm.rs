@@ -82,17 +82,17 @@ use crate::problem::SpgemmProblem;
 use crate::select::spgemm::dense::Wanted;
 use crate::select::spgemm::rows::{count_part, is_short, part, slices};
 use crate::select::spgemm::windows::{count_window, LARGE_BLOCK, SMALL_BLOCK};
-use crate::select::spgemm::Facts;
-use crate::select::{Choice, SpgemmSurveyed};
+use crate::select::spgemm::ProductStatistics;
+use crate::select::{Choice, SpgemmInspection};
 use crate::types::{Address, Format, LayoutKind};
 
 impl SpgemmBackend for Cuda {
-    fn survey_spgemm(
+    fn inspect_spgemm(
         &self,
         cx: &Context,
         problem: &SpgemmProblem,
         choice: &Choice,
-    ) -> Result<Option<SpgemmSurveyed>> {
+    ) -> Result<Option<SpgemmInspection>> {
         let _entered = self.device.enter()?;
         self.require_on_device(&problem.a, "A")?;
         self.require_on_device(&problem.b, "B")?;
@@ -104,14 +104,14 @@ impl SpgemmBackend for Cuda {
         cx: &Context,
         problem: &SpgemmProblem,
         choice: &Choice,
-        surveyed: Option<SpgemmSurveyed>,
+        inspection: Option<SpgemmInspection>,
     ) -> Result<Box<dyn SpgemmExecutor>> {
         let _entered = self.device.enter()?;
-        if surveyed.is_none() {
+        if inspection.is_none() {
             self.require_on_device(&problem.a, "A")?;
             self.require_on_device(&problem.b, "B")?;
         }
-        let factors = surveyed.and_then(|surveyed| surveyed.seen.downcast().ok());
+        let factors = inspection.and_then(|inspection| inspection.backend_state.downcast().ok());
         build(cx, &self.device, problem, choice, factors.map(|factors| *factors))
     }
 
@@ -710,7 +710,13 @@ impl SpgemmExecutor for CudaSpgemm {
         let scattered = Self::bitmap_bins(true).chain(bins.of(RowBin::BlockTable));
         let scattered_rows = scattered.map(|bin| binned.bin(bin).1).sum();
         let entries = [left.nnz, right.nnz];
-        let facts = Facts { rows: left.rows, wide_rows, scattered_rows, products: self.products, entries };
+        let facts = ProductStatistics {
+            rows: left.rows,
+            wide_rows,
+            scattered_rows,
+            products: self.products,
+            entries,
+        };
         // `hash` multiplies nearly dense factors with matrix units, too. The cost of tiles of complex numbers
         // has not been measured.
         let shape = [left.rows, left.cols, right.cols];

@@ -8,6 +8,7 @@
 //! are contiguous from sums in the workspace. Without a plan ([`once`]) a launch before the product makes the
 //! lists.
 
+mod analysis;
 mod csr;
 pub mod dense;
 mod groups;
@@ -18,7 +19,6 @@ mod packing;
 mod parts;
 mod reach;
 mod schedule;
-mod seen;
 mod sell;
 mod smat;
 mod swift;
@@ -28,8 +28,8 @@ mod window;
 
 use std::sync::Arc;
 
+use self::analysis::{Analysis, InspectedRows, SharedResults};
 use self::schedule::Schedule;
-use self::seen::{Analysis, Looked, Seen};
 use super::device::Device;
 use super::launch::{blocks_of_grid, launch, launch_early, Kernel};
 use super::memory;
@@ -51,7 +51,7 @@ use crate::select::spmm::copies::{row_aligns, row_needs_rows, LINE};
 use crate::select::spmm::reach::Reach;
 use crate::select::spmm::row::{self, groups, Plan, RowsOfB, Step};
 use crate::select::spmm::tiles;
-use crate::select::{self, Choice, Method, Source, SpmmSurveyed};
+use crate::select::{self, Choice, Method, Source, SpmmInspection};
 use crate::support::Types;
 use crate::types::{Address, DataType, IndexType, Operation, Order, Reorder, ScalarsAt};
 
@@ -92,15 +92,15 @@ fn pack_kernel(device: &Device, value_type: DataType) -> Result<Kernel> {
 }
 
 impl SpmmBackend for Cuda {
-    fn survey_spmm(
+    fn inspect_spmm(
         &self,
         cx: &Context,
         problem: &SpmmProblem,
         among: &[Algorithm],
-    ) -> Result<Option<SpmmSurveyed>> {
+    ) -> Result<Option<SpmmInspection>> {
         let _entered = self.device.enter()?;
         self.require_on_device(&problem.a, "A")?;
-        survey(cx, &self.device, problem, among).map(Some)
+        inspect(cx, &self.device, problem, among).map(Some)
     }
 
     fn build_spmm(
@@ -108,11 +108,11 @@ impl SpmmBackend for Cuda {
         cx: &Context,
         problem: &SpmmProblem,
         choice: &Choice,
-        surveyed: Option<&SpmmSurveyed>,
+        inspection: Option<&SpmmInspection>,
     ) -> Result<Box<dyn SpmmExecutor>> {
         let _entered = self.device.enter()?;
         self.require_on_device(&problem.a, "A")?;
-        build(cx, &self.device, problem, choice, surveyed)
+        build(cx, &self.device, problem, choice, inspection)
     }
 
     fn time_spmm(&self, cx: &Context, problem: &SpmmProblem, executor: &dyn SpmmExecutor) -> Result<f64> {
@@ -142,16 +142,16 @@ impl SpmmBackend for Cuda {
 }
 
 /// Computes the statistics of the pattern that the choice of an algorithm uses. Blocks.
-fn survey(
+fn inspect(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpmmProblem,
     among: &[Algorithm],
-) -> Result<SpmmSurveyed> {
-    let seen = Seen::new(device);
-    let analysis = Analysis { cx, device, problem, seen: &seen };
-    let (survey, clustered) = (analysis.survey()?, analysis.clustered_survey(among)?);
-    Ok(SpmmSurveyed { survey, clustered, seen: Box::new(seen) })
+) -> Result<SpmmInspection> {
+    let shared = SharedResults::new(device);
+    let analysis = Analysis { cx, device, problem, shared: &shared };
+    let (statistics, clustered) = (analysis.statistics()?, analysis.clustered_statistics(among)?);
+    Ok(SpmmInspection { statistics, clustered, backend_state: Box::new(shared) })
 }
 
 /// Builds the executor of the chosen method. The context must be current.
@@ -160,11 +160,11 @@ pub(super) fn build(
     device: &Arc<Device>,
     problem: &SpmmProblem,
     choice: &Choice,
-    surveyed: Option<&SpmmSurveyed>,
+    inspection: Option<&SpmmInspection>,
 ) -> Result<Box<dyn SpmmExecutor>> {
-    let unseen = Seen::new(device);
-    let seen = surveyed.and_then(|surveyed| surveyed.seen.downcast_ref()).unwrap_or(&unseen);
-    let analysis = Analysis { cx, device, problem, seen };
+    let fresh = SharedResults::new(device);
+    let shared = inspection.and_then(|inspection| inspection.backend_state.downcast_ref()).unwrap_or(&fresh);
+    let analysis = Analysis { cx, device, problem, shared };
     Ok(match &choice.method {
         Method::Window(clusters) => {
             let clusters = analysis.takes_clusters(clusters)?;
@@ -251,7 +251,7 @@ impl Strides {
 }
 
 /// Workspace offsets, in bytes, and how many columns use them at a time.
-struct Parts {
+struct RowWorkspaceOffsets {
     lists: usize,
     partial: usize,
     packed_b: usize,
@@ -276,7 +276,7 @@ fn lines(bytes: usize) -> usize {
 impl RowSpmm {
     fn build(analysis: &Analysis<'_>, source: Source, order: &select::RowOrder) -> Result<Self> {
         let &Analysis { cx, device, problem, .. } = analysis;
-        let Looked { operand, stats, .. } = analysis.rows_in_order(source, order)?;
+        let InspectedRows { operand, stats, .. } = analysis.rows_in_order(source, order)?;
         let (mut operand, mut order) = RowOrder::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
         let mean = rows.nnz / rows.rows.max(1);
@@ -286,7 +286,7 @@ impl RowSpmm {
             row::lanes_of_groups(problem.types.x.size(), problem.columns(), rows.rows, multiprocessors)
         });
         let mut schedule = Schedule::build(cx, device, &rows, &stats, lanes)?;
-        let reach = reach::look(cx, device, &rows, &stats)?;
+        let reach = reach::measure(cx, device, &rows, &stats)?;
         let mut kernels = Kernels::load(device, problem.types, rows.index_type)?;
         if schedule.has_groups() {
             kernels.groups = groups::load(device, problem.types)?;
@@ -336,7 +336,7 @@ impl RowSpmm {
         row::stores_sums_first((rows, n), self.problem.c_order == Order::Col)
     }
 
-    fn parts(&self, n: usize) -> Parts {
+    fn workspace_offsets(&self, n: usize) -> RowWorkspaceOffsets {
         let rows = self.operand.rows();
         let (size, acc) = (self.problem.types.x.size(), self.accumulator().size());
         // Rows consist of whole packs of 16 bytes, or of whole cache lines.
@@ -361,7 +361,7 @@ impl RowSpmm {
         let (ld, packed, sums) = copied(columns);
         let packed_b = lists.saturating_add(partial);
         let sums_at = packed_b.saturating_add(packed);
-        Parts {
+        RowWorkspaceOffsets {
             lists: 0,
             partial: lists,
             packed_b,
@@ -431,7 +431,7 @@ impl ListKernels {
 
 impl SpmmExecutor for RowSpmm {
     fn workspace_bytes(&self, n: usize) -> usize {
-        self.parts(n).total
+        self.workspace_offsets(n).total
     }
 
     fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
@@ -443,13 +443,13 @@ impl SpmmExecutor for RowSpmm {
         if rows.rows == 0 || n == 0 {
             return Ok(());
         }
-        let parts = self.parts(n);
-        cx.workspace.require(parts.total)?;
+        let offsets = self.workspace_offsets(n);
+        cx.workspace.require(offsets.total)?;
 
-        let columns_at_once = if self.copies_b(b, n) || self.finishes_c(n) { parts.columns } else { n };
+        let columns_at_once = if self.copies_b(b, n) || self.finishes_c(n) { offsets.columns } else { n };
         for first in (0..n).step_by(columns_at_once) {
             let columns = columns_at_once.min(n - first);
-            self.multiply(cx, (alpha, beta), b, c, &parts, (first, columns))?;
+            self.multiply(cx, (alpha, beta), b, c, &offsets, (first, columns))?;
         }
         Ok(())
     }
@@ -488,13 +488,13 @@ impl RowSpmm {
         (alpha, beta): (Scalar, Scalar),
         b: &DenseMatrix,
         c: &DenseMatrix,
-        parts: &Parts,
+        offsets: &RowWorkspaceOffsets,
         (begin, n): (usize, usize),
     ) -> Result<()> {
         let rows = self.operand.rows();
         let accumulator = self.accumulator();
         let (b_size, c_size) = (b.value_type.size(), c.value_type.size());
-        let part = |at: usize| cx.workspace.address.offset(at);
+        let workspace_at = |offset: usize| cx.workspace.address.offset(offset);
         let all = c.cols as usize;
 
         let mut from = Strides::new(b.order, self.problem.op_b.transposes(), b.ld);
@@ -502,28 +502,31 @@ impl RowSpmm {
         let mut b_at = b_values;
         let mut flags: i64 = if self.conjugates_b() { 4 } else { 0 };
         if self.copies_b(b, all) && rows.cols > 0 {
-            b_at = part(parts.packed_b);
+            b_at = workspace_at(offsets.packed_b);
             let grid = (grid_x(rows.cols)?, grid_y(n));
             // SAFETY: B is as its descriptor says; the workspace holds the copy.
             unsafe {
                 launch!(self.kernels.pack, (grid.0, grid.1), THREADS, 0, cx.stream;
-                    b_values, from.row, from.col, b_at, rows.cols, n as i64, parts.ld, flags)?;
+                    b_values, from.row, from.col, b_at, rows.cols, n as i64, offsets.ld, flags)?;
             }
-            (from, flags) = (Strides { row: parts.ld, col: 1 }, 0);
+            (from, flags) = (Strides { row: offsets.ld, col: 1 }, 0);
         }
         if begin == 0 {
-            self.schedule.make(cx, &self.device, &rows, part(parts.lists))?;
+            self.schedule.make(cx, &self.device, &rows, workspace_at(offsets.lists))?;
         }
         let to = Strides::new(c.order, false, c.ld);
         let c_values = c.values.offset(begin * to.col as usize * c_size);
         let raw = self.finishes_c(all);
-        let (c_at, c_strides) =
-            if raw { (part(parts.sums), Strides { row: n as i64, col: 1 }) } else { (c_values, to) };
+        let (c_at, c_strides) = if raw {
+            (workspace_at(offsets.sums), Strides { row: n as i64, col: 1 })
+        } else {
+            (c_values, to)
+        };
 
-        let offsets = Offsets { pointer: rows.offsets, wide: rows.offset_type.wide() };
+        let row_offsets = Offsets { pointer: rows.offsets, wide: rows.offset_type.wide() };
         let packs_c = c_values.is_aligned(16) && (c.ld as usize * c_size) % 16 == 0 && to.col == 1;
         flags |= i64::from(packs_c) | if raw { 2 } else { 0 };
-        let (partial, lists) = (part(parts.partial), part(parts.lists));
+        let (partial, lists) = (workspace_at(offsets.partial), workspace_at(offsets.lists));
         let columns = n as i64;
         let c_size = if raw { accumulator.size() } else { c_size };
         let mut first = 0;
@@ -570,7 +573,7 @@ impl RowSpmm {
                 // counters to one call at a time.
                 unsafe {
                     launch_early!(early, kernel, (blocks, grid.1), ROW_THREADS, cx.stream;
-                        offsets, rows.indices, rows.values, rows.base, tasks, b_part, b_row, from.col,
+                        row_offsets, rows.indices, rows.values, rows.base, tasks, b_part, b_row, from.col,
                         c_part, c_strides.row, c_strides.col, self.order.address(), step.columns as i64, alpha, beta, partial,
                         columns, flags)?;
                 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::operand::{Operand, Rows};
+use super::operand::{HostRows, Operand};
 use super::schedule::{Grain, Schedule};
 use crate::backend::LayoutInfo;
 use crate::error::Result;
@@ -67,7 +67,7 @@ impl OpA {
         &self,
         cx: &Context,
         source: Source,
-        build: impl FnOnce(&Arc<Allocator>, &Rows<'_, V>, Origin<'_>) -> Result<L>,
+        build: impl FnOnce(&Arc<Allocator>, &HostRows<'_, V>, Origin<'_>) -> Result<L>,
     ) -> Result<L> {
         let operand = self.operand(cx, source)?;
         operand.with_plain(cx, "A", |rows| build(&cx.allocator, rows, operand.origin(self.keep)))

@@ -30,7 +30,7 @@ pub enum Operand<V: Element> {
 
 /// Rows of a sparse matrix with 64-bit offsets and 32-bit columns.
 #[derive(Clone, Copy, Debug)]
-pub struct Rows<'a, V> {
+pub struct HostRows<'a, V> {
     /// Row offsets and column indices.
     pub pattern: Pattern<'a, i64, i32>,
     /// Values.
@@ -346,7 +346,7 @@ impl<V: Element> Operand<V> {
         &self,
         cx: &Context,
         name: &str,
-        f: impl FnOnce(&Rows<'_, V>) -> Result<R>,
+        f: impl FnOnce(&HostRows<'_, V>) -> Result<R>,
     ) -> Result<R> {
         let (Factor { rows, cols, base, offsets, indices }, values) = self.rows(name)?;
         if i32::try_from(cols).is_err() {
@@ -356,7 +356,7 @@ impl<V: Element> Operand<V> {
         let offsets = offsets.to_slice(cx, &mut of_offsets)?;
         let indices = indices.to_slice(cx, &mut of_indices)?;
         let pattern = Pattern { major: rows, minor: cols, base, offsets, indices, by_columns: false };
-        f(&Rows { pattern, values })
+        f(&HostRows { pattern, values })
     }
 
     /// Returns the origin of the values, for layouts that are built from this operand.

@@ -31,7 +31,7 @@ use crate::memory::{self, Context};
 use crate::operation::SpmmBackend;
 use crate::problem::SpmmProblem;
 use crate::reorder::KeptOrder;
-use crate::select::{Choice, Method, SpmmSurveyed};
+use crate::select::{Choice, Method, SpmmInspection};
 use crate::support::{self, Combo, ComboVisitor, Types};
 use crate::types::{
     Accumulator, Address, ComputeType, Element, Operation, Order, Reorder, ScalarsAt, Storage,
@@ -43,7 +43,7 @@ impl SpmmBackend for Host {
         cx: &Context,
         problem: &SpmmProblem,
         choice: &Choice,
-        _surveyed: Option<&SpmmSurveyed>,
+        _inspection: Option<&SpmmInspection>,
     ) -> Result<Box<dyn SpmmExecutor>> {
         build(cx, problem, choice)
     }
@@ -124,7 +124,7 @@ pub(crate) fn build(cx: &Context, problem: &SpmmProblem, choice: &Choice) -> Res
 }
 
 /// A layout with its SpMM product.
-trait Product<C: Combo>: Layout {
+trait SpmmProduct<C: Combo>: Layout {
     /// Returns the number of partial sums that the workspace must hold for each column of C.
     fn sums(&self) -> usize {
         0
@@ -148,7 +148,7 @@ struct Spmm<C, L> {
     combo: PhantomData<C>,
 }
 
-impl<C: Combo, L: Product<C> + 'static> Spmm<C, L> {
+impl<C: Combo, L: SpmmProduct<C> + 'static> Spmm<C, L> {
     fn new(problem: &SpmmProblem, a: OpA, layout: L) -> Self {
         Spmm { a, op_b: problem.op_b, layout, combo: PhantomData }
     }
@@ -177,7 +177,7 @@ fn workspace_bytes<T>(sums: usize, n: usize) -> usize {
     sums.saturating_mul(n).saturating_mul(size_of::<T>())
 }
 
-impl<C: Combo, L: Product<C> + 'static> SpmmExecutor for Spmm<C, L> {
+impl<C: Combo, L: SpmmProduct<C> + 'static> SpmmExecutor for Spmm<C, L> {
     fn workspace_bytes(&self, n: usize) -> usize {
         workspace_bytes::<C::Acc>(self.layout.sums(), n)
     }
@@ -361,7 +361,7 @@ impl<C: Combo> Opened<'_, C> {
     }
 }
 
-impl<C: Combo> Product<C> for Csr<C::A> {
+impl<C: Combo> SpmmProduct<C> for Csr<C::A> {
     fn sums(&self) -> usize {
         self.schedule.slots()
     }

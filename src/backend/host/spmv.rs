@@ -26,7 +26,7 @@ use crate::memory::{self, Context};
 use crate::operation::SpmvBackend;
 use crate::problem::SpmvProblem;
 use crate::reorder::KeptOrder;
-use crate::select::{Choice, Method, Surveyed};
+use crate::select::{Choice, Method, SpmvInspection};
 use crate::support::{self, Combo, ComboVisitor};
 use crate::types::{Accumulator, Address, Index, Reorder, ScalarsAt, Storage};
 
@@ -36,7 +36,7 @@ impl SpmvBackend for Host {
         cx: &Context,
         problem: &SpmvProblem,
         choice: &Choice,
-        _surveyed: Option<&Surveyed>,
+        _inspection: Option<&SpmvInspection>,
     ) -> Result<Box<dyn SpmvExecutor>> {
         build(cx, problem, choice)
     }
@@ -148,7 +148,7 @@ fn open<'a, C: Combo>(
 }
 
 /// Product that a layout implements.
-trait Product<C: Combo>: Layout {
+trait SpmvProduct<C: Combo>: Layout {
     /// Number of partial sums that the workspace must hold.
     fn sums(&self) -> usize;
 
@@ -163,7 +163,7 @@ struct Spmv<C, L> {
     combo: PhantomData<C>,
 }
 
-impl<C: Combo, L: Product<C> + 'static> Spmv<C, L> {
+impl<C: Combo, L: SpmvProduct<C> + 'static> Spmv<C, L> {
     fn new(a: OpA, layout: L) -> Self {
         Spmv { a, layout, combo: PhantomData }
     }
@@ -187,7 +187,7 @@ impl<C: Combo, L: Product<C> + 'static> Spmv<C, L> {
     }
 }
 
-impl<C: Combo, L: Product<C> + 'static> SpmvExecutor for Spmv<C, L> {
+impl<C: Combo, L: SpmvProduct<C> + 'static> SpmvExecutor for Spmv<C, L> {
     fn workspace_bytes(&self) -> usize {
         self.layout.sums() * size_of::<C::Acc>()
     }
@@ -221,7 +221,7 @@ impl<C: Combo, L: Product<C> + 'static> SpmvExecutor for Spmv<C, L> {
     }
 }
 
-impl<C: Combo> Product<C> for Csr<C::A> {
+impl<C: Combo> SpmvProduct<C> for Csr<C::A> {
     fn sums(&self) -> usize {
         self.schedule.slots()
     }

@@ -75,7 +75,7 @@ impl Numbers for Random {
 }
 
 /// A CSR matrix with unsorted columns and duplicates.
-pub(crate) struct Matrix<V> {
+pub(crate) struct UnsortedMatrix<V> {
     pub rows: usize,
     pub cols: usize,
     /// (row, column) of each entry, base 0, rows ascending.
@@ -86,7 +86,7 @@ pub(crate) struct Matrix<V> {
     indices: (Vec<i32>, Vec<i64>),
 }
 
-impl<V: Element> Matrix<V> {
+impl<V: Element> UnsortedMatrix<V> {
     /// Creates a matrix with rows of these lengths, and with columns and values from a seeded generator.
     pub fn random<A: Number>(random: &mut Random, base: IndexBase, cols: usize, lengths: &[usize]) -> Self
     where
@@ -106,7 +106,7 @@ impl<V: Element> Matrix<V> {
         }
         let indices: Vec<i64> = entries.iter().map(|&(_, col)| col as i64 + base).collect();
         let narrow = |wide: &[i64]| wide.iter().map(|&v| v as i32).collect();
-        Matrix {
+        UnsortedMatrix {
             rows: lengths.len(),
             cols,
             entries,

@@ -14,7 +14,7 @@ use crate::matrix::{SparseArrays, SparseMatrix, TileShape};
 use crate::memory::{Buffer, Context};
 use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
-use crate::select::{Choice, SpgemmSurveyed};
+use crate::select::{Choice, SpgemmInspection};
 use crate::support::Types;
 use crate::types::{Address, Operation};
 use num_complex::Complex64;
@@ -25,7 +25,7 @@ impl SpgemmBackend for Reference {
         cx: &Context,
         problem: &SpgemmProblem,
         _choice: &Choice,
-        _surveyed: Option<SpgemmSurveyed>,
+        _inspection: Option<SpgemmInspection>,
     ) -> Result<Box<dyn SpgemmExecutor>> {
         Ok(Box::new(Spgemm::build(cx, problem, [None, None])?))
     }

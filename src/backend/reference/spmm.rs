@@ -10,7 +10,7 @@ use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::operation::SpmmBackend;
 use crate::problem::SpmmProblem;
-use crate::select::{Choice, SpmmSurveyed};
+use crate::select::{Choice, SpmmInspection};
 use crate::types::{Address, ComputeType, Operation, ScalarsAt};
 use num_complex::Complex64;
 
@@ -20,7 +20,7 @@ impl SpmmBackend for Reference {
         cx: &Context,
         problem: &SpmmProblem,
         _choice: &Choice,
-        _surveyed: Option<&SpmmSurveyed>,
+        _inspection: Option<&SpmmInspection>,
     ) -> Result<Box<dyn SpmmExecutor>> {
         let a = Factor::read(cx, &problem.a, problem.op, "A")?;
         Ok(Box::new(Spmm { a, op_b: problem.op_b, compute: problem.types.compute }))

@@ -10,7 +10,7 @@ use crate::matrix::DenseVector;
 use crate::memory::Context;
 use crate::operation::SpmvBackend;
 use crate::problem::SpmvProblem;
-use crate::select::{Choice, Surveyed};
+use crate::select::{Choice, SpmvInspection};
 use crate::types::{Address, ComputeType, ScalarsAt};
 use num_complex::Complex64;
 
@@ -20,7 +20,7 @@ impl SpmvBackend for Reference {
         cx: &Context,
         problem: &SpmvProblem,
         _choice: &Choice,
-        _surveyed: Option<&Surveyed>,
+        _inspection: Option<&SpmvInspection>,
     ) -> Result<Box<dyn SpmvExecutor>> {
         Ok(Box::new(Spmv::build(cx, problem)?))
     }

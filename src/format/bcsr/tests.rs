@@ -4,7 +4,7 @@ use half::f16;
 
 use super::*;
 use crate::format::testing::allocator;
-use crate::format::testing::Matrix;
+use crate::format::testing::TestMatrix;
 use crate::format::window::WHOLE;
 use crate::select::spmm::smat::rules;
 use testkit::sequence;
@@ -36,7 +36,7 @@ pub(crate) fn scattered(rows: usize) -> Vec<u32> {
 }
 
 pub(crate) fn build<V: Element>(
-    matrix: &Matrix,
+    matrix: &TestMatrix,
     values: &[V],
     rules: Rules,
     order: Option<&[u32]>,
@@ -48,7 +48,7 @@ pub(crate) fn build<V: Element>(
 /// Checks that every entry comes back in its place, that every block and item is used once, that columns
 /// ascend, and that slots without an entry are 0.
 fn check<V: Element + PartialEq>(
-    matrix: &Matrix,
+    matrix: &TestMatrix,
     values: &[V],
     rules: Rules,
     order: Option<&[u32]>,
@@ -100,11 +100,11 @@ fn check<V: Element + PartialEq>(
     layout
 }
 
-fn halves(matrix: &Matrix) -> Vec<f16> {
+fn halves(matrix: &TestMatrix) -> Vec<f16> {
     (0..matrix.values.len()).map(|at| f16::from_f64((at % 1999 + 1) as f64 / 64.0)).collect()
 }
 
-fn check_all(matrix: &Matrix) {
+fn check_all(matrix: &TestMatrix) {
     let order = scattered(matrix.offsets.len() - 1);
     for order in [None, Some(&order[..])] {
         for rules in all_rules(8) {
@@ -124,7 +124,9 @@ fn every_entry_comes_back() {
             let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
             for cols in [997, 40] {
                 // With 40 columns, many columns repeat in a row.
-                check_all(&Matrix::new(base, cols, &lengths, |row, entry| (row * 7 + entry * 131) % cols));
+                check_all(&TestMatrix::new(base, cols, &lengths, |row, entry| {
+                    (row * 7 + entry * 131) % cols
+                }));
             }
         }
     }
@@ -134,7 +136,7 @@ fn every_entry_comes_back() {
 fn long_row_blocks_are_cut() {
     let mut lengths = vec![3; 500];
     (lengths[130], lengths[300], lengths[301]) = (3000, 400, 300);
-    let matrix = Matrix::new(0, 60_000, &lengths, |row, entry| row + entry * 17);
+    let matrix = TestMatrix::new(0, 60_000, &lengths, |row, entry| row + entry * 17);
     check_all(&matrix);
     let layout = check(&matrix, &matrix.values, rules(8, 8), None);
     assert!(layout.parts.len() > 40);
@@ -143,7 +145,7 @@ fn long_row_blocks_are_cut() {
 
 #[test]
 fn a_column_that_a_row_stores_twice_makes_two_blocks() {
-    let matrix = Matrix::new(0, 100, &[3, 1, 2], |row, entry| if row == 0 { 5 } else { 5 + entry });
+    let matrix = TestMatrix::new(0, 100, &[3, 1, 2], |row, entry| if row == 0 { 5 } else { 5 + entry });
     let layout = check(&matrix, &matrix.values, rules(8, 8), None);
     assert_eq!(layout.columns[..], [0, 0, 0]);
     let masks = |block: usize| &layout.masks[block * ROWS..block * ROWS + 3];
@@ -171,7 +173,7 @@ fn values_lie_as_lanes_hold_them() {
 
 #[test]
 fn a_full_matrix_has_full_blocks() {
-    let matrix = Matrix::new(0, 64, &[64; 32], |_, entry| entry);
+    let matrix = TestMatrix::new(0, 64, &[64; 32], |_, entry| entry);
     let layout = check(&matrix, &matrix.values, rules(8, 8), None);
     assert_eq!((layout.columns.len(), layout.fill_ratio()), (16, 1.0));
     assert_eq!(layout.details(), "16 blocks of 16 × 8, 100.0 % full, rows as they are");
@@ -181,7 +183,7 @@ fn a_full_matrix_has_full_blocks() {
 
 #[test]
 fn new_values_go_to_their_places() {
-    let matrix = Matrix::new(1, 300, &[5, 0, 40, 3], |row, entry| row * 9 + entry * 3);
+    let matrix = TestMatrix::new(1, 300, &[5, 0, 40, 3], |row, entry| row * 9 + entry * 3);
     let order = scattered(4);
     for order in [None, Some(&order[..])] {
         for rules in all_rules(8) {

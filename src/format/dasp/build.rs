@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{
-    key, Classes, DaspLayout, Results, Shape, Split, Task, GROUP, KEYS, NO_COLUMN, NO_ROW, PLACES, ROWS,
+    key, Classes, DaspLayout, DaspShape, Results, Split, Task, GROUP, KEYS, NO_COLUMN, NO_ROW, PLACES, ROWS,
     TASK_GROUPS, THRESHOLD,
 };
 use crate::error::Result;
@@ -50,7 +50,7 @@ impl<V: Element> DaspLayout<V> {
         let medium = row_blocks(allocator, pattern, medium_rows)?;
         let (blocks, irregular) = (medium.regular.last(), medium.irregular.last());
         let end = |last: Option<&i64>| last.map_or(0, |&last| last as usize);
-        let shape = Shape::new(classes, long.groups, end(blocks), end(irregular));
+        let shape = DaspShape::new(classes, long.groups, end(blocks), end(irregular));
         let order = order(allocator, &shape, &sorted)?;
         let mut out = DaspLayout {
             row_count: rows,
@@ -120,7 +120,7 @@ fn sort<I: Index, J: Index>(
 }
 
 /// Returns the array `order`: the row of each result.
-fn order(allocator: &Arc<Allocator>, shape: &Shape, sorted: &[i32]) -> Result<Buffer<i32>> {
+fn order(allocator: &Arc<Allocator>, shape: &DaspShape, sorted: &[i32]) -> Result<Buffer<i32>> {
     let mut out = Buffer::<i32>::zeroed(allocator, shape.result_count())?;
     out.fill(NO_ROW);
     let sources = shape.sources();

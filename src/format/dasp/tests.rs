@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use super::*;
 use crate::format::sell::Origin;
-use crate::format::testing::{allocator, Rows};
+use crate::format::testing::{allocator, TestRows};
 use crate::memory::{Allocator, HostMemory};
 use crate::types::Address;
 use testkit::Random;
 
-struct Matrix {
-    rows: Rows<i64, i32>,
+struct DaspTestMatrix {
+    rows: TestRows<i64, i32>,
     values: Vec<f64>,
 }
 
-impl Matrix {
+impl DaspTestMatrix {
     /// Row i has `lengths[i]` entries, unsorted and with duplicates.
     fn new(base: i64, cols: usize, lengths: &[usize]) -> Self {
         let column = |row, entry| (row * 7 + entry * 131 + entry / 3 * 17) % cols;
-        let rows = Rows::new(base, cols, lengths, column);
-        Matrix { values: (1..=rows.columns.len()).map(|value| value as f64).collect(), rows }
+        let rows = TestRows::new(base, cols, lengths, column);
+        DaspTestMatrix { values: (1..=rows.columns.len()).map(|value| value as f64).collect(), rows }
     }
 
     fn build(&self, keep: bool) -> DaspLayout<f64> {
@@ -81,7 +81,7 @@ impl Matrix {
             }
         }
         assert_eq!(layout.split_tasks() as i64, before);
-        assert_eq!(shape.slots(Part::Long), 0..group as usize * GROUP);
+        assert_eq!(shape.slots(DaspPart::Long), 0..group as usize * GROUP);
         // All other rows occur once, in the class of their length.
         let of = |results: Results| &layout.order[shape.results(results)];
         let pieced = |results: Results| of(results).chunks(2 * ROWS).map(|rows| rows.split_at(ROWS));
@@ -128,9 +128,9 @@ impl Matrix {
         assert_eq!(layout.values.len() - padding, self.rows.columns.len());
         let pairs = layout.columns.iter().zip(layout.values.iter());
         assert!(pairs.into_iter().all(|(&column, &value)| (column == NO_COLUMN) == (value == 0.0)));
-        let irregular = &layout.columns[shape.slots(Part::Irregular)];
+        let irregular = &layout.columns[shape.slots(DaspPart::Irregular)];
         assert!(irregular.iter().all(|&column| column >= 0));
-        for part in [Part::OneThree, Part::TwoTwo, Part::Four, Part::Single] {
+        for part in [DaspPart::OneThree, DaspPart::TwoTwo, DaspPart::Four, DaspPart::Single] {
             let slots = shape.slots(part);
             assert!(slots.len() % UNIT == 0 && slots.start % BLOCK == 0);
         }
@@ -149,7 +149,7 @@ fn every_entry_comes_back() {
                     _ => random.below(5),
                 })
                 .collect();
-            Matrix::new(base, 1000, &lengths).check();
+            DaspTestMatrix::new(base, 1000, &lengths).check();
         }
     }
 }
@@ -157,7 +157,7 @@ fn every_entry_comes_back() {
 #[test]
 fn every_length_comes_back() {
     let lengths: Vec<usize> = (0..2 * MAX_LEN).rev().collect();
-    let layout = Matrix::new(1, 777, &lengths).check();
+    let layout = DaspTestMatrix::new(1, 777, &lengths).check();
     let rows = layout.shape.classes;
     assert_eq!((rows.long, rows.medium), (MAX_LEN - 1, MAX_LEN - SHORT));
     assert_eq!(rows.short, [1; 5]);
@@ -165,35 +165,35 @@ fn every_length_comes_back() {
 
 #[test]
 fn empty_rows_and_empty_matrices() {
-    let layout = Matrix::new(1, 5, &[0; 20]).check();
+    let layout = DaspTestMatrix::new(1, 5, &[0; 20]).check();
     assert!(layout.values.is_empty() && layout.fill_ratio() == 1.0);
     assert_eq!(layout.order.len(), 20);
-    Matrix::new(0, 1, &[]).check();
-    Matrix::new(0, 3, &[0, 0, 3, 0, 0, 0, 0, 0, 0, 1]).check();
+    DaspTestMatrix::new(0, 1, &[]).check();
+    DaspTestMatrix::new(0, 3, &[0, 0, 3, 0, 0, 0, 0, 0, 0, 1]).check();
 }
 
 #[test]
 fn rows_of_one_and_three_are_pieced_together() {
     // 21 rows of 1 and 30 of 3: two blocks of pairs, 5 single rows, 14 rows padded to 4.
     let lengths: Vec<usize> = (0..51).map(|row| if row < 21 { 1 } else { 3 }).collect();
-    let layout = Matrix::new(0, 99, &lengths).check();
+    let layout = DaspTestMatrix::new(0, 99, &lengths).check();
     let shape = &layout.shape;
     assert_eq!(shape.classes.pairs(), 16);
-    assert_eq!(shape.slots(Part::OneThree).len(), UNIT);
+    assert_eq!(shape.slots(DaspPart::OneThree).len(), UNIT);
     assert_eq!(layout.order[..8], [0, 1, 2, 3, 4, 5, 6, 7]);
     assert_eq!(layout.order[8..16], [35, 36, 37, 38, 39, 40, 41, 42]);
     assert_eq!(layout.row(Results::Four, 0), Some(21));
     assert_eq!(layout.row(Results::Single, 0), Some(16));
     assert_eq!(layout.row(Results::Single, 5), None);
     // Fewer than fill a block are not paired.
-    let layout = Matrix::new(0, 99, &[1, 3, 1, 3, 1, 3]).check();
-    assert!(layout.shape.slots(Part::OneThree).is_empty());
+    let layout = DaspTestMatrix::new(0, 99, &[1, 3, 1, 3, 1, 3]).check();
+    assert!(layout.shape.slots(DaspPart::OneThree).is_empty());
 }
 
 #[test]
 fn neighbouring_blocks_are_stored_together() {
     // 8 rows of 13: blocks 0 to 2 are full, the fourth has 8 of 32 entries.
-    let layout = Matrix::new(0, 50, &[13; 8]).check();
+    let layout = DaspTestMatrix::new(0, 50, &[13; 8]).check();
     assert_eq!(layout.regular[..], [0, 3]);
     assert_eq!(layout.irregular[..], [0, 8]);
     assert_eq!(layout.ends[..], [1, 2, 3, 4, 5, 6, 7, 8]);
@@ -202,9 +202,9 @@ fn neighbouring_blocks_are_stored_together() {
     assert_eq!(slots[4..8], [9, 11, 13, 15]);
     assert_eq!(slots[8..], [68, 69, 70, 71, 97]);
     // Three quarters of the second block's slots are enough, one entry less is not.
-    let layout = Matrix::new(0, 50, &[7; 8]).check();
+    let layout = DaspTestMatrix::new(0, 50, &[7; 8]).check();
     assert_eq!(layout.regular[..], [0, 2]);
-    let layout = Matrix::new(0, 50, &[7, 7, 7, 7, 7, 7, 7, 6]).check();
+    let layout = DaspTestMatrix::new(0, 50, &[7, 7, 7, 7, 7, 7, 7, 6]).check();
     assert_eq!(layout.regular[..], [0, 1]);
 }
 
@@ -212,7 +212,7 @@ fn neighbouring_blocks_are_stored_together() {
 fn blocks_are_paired_over_the_row_blocks_of_a_warp() {
     // Two row-blocks of one block each per warp, and the last row-block with six rows.
     let rows = 59_990;
-    let layout = Matrix::new(0, 50, &vec![5; rows]).check();
+    let layout = DaspTestMatrix::new(0, 50, &vec![5; rows]).check();
     let slots = |row_block: usize, r: usize| -> Vec<usize> { layout.medium_slots(row_block, r).collect() };
     let irregular = rows.div_ceil(ROWS) * BLOCK;
     assert_eq!(slots(0, 1), [8, 10, 12, 14, irregular + 1]);
@@ -226,7 +226,7 @@ fn blocks_are_paired_over_the_row_blocks_of_a_warp() {
 fn long_rows_are_cut() {
     let most = TASK_GROUPS * GROUP;
     let lengths = [3, MAX_LEN, MAX_LEN + 1, 0, most, most + 1, 5 * most + 7, 1, 300];
-    let layout = Matrix::new(1, 10_000, &lengths).check();
+    let layout = DaspTestMatrix::new(1, 10_000, &lengths).check();
     let names: Vec<i32> = layout.tasks.iter().map(|task| task.row).collect();
     assert_eq!(names, [2, 4, -1, -1, -2, -2, -2, -2, -2, -2, 8]);
     // 17 groups in two tasks, as evenly as possible.
@@ -255,7 +255,7 @@ fn rows_that_follow_each_other_are_runs() {
     // 40 empty rows, 70 of 9 entries, one of 4, one of 2, and 64 of 4.
     let lengths: Vec<usize> =
         [(40, 0), (70, 9), (1, 4), (1, 2), (64, 4)].iter().flat_map(|&(n, length)| vec![length; n]).collect();
-    let layout = Matrix::new(0, 99, &lengths).check();
+    let layout = DaspTestMatrix::new(0, 99, &lengths).check();
     // Run of the row of two: padding. Rows of four: 110, 112 …; rows of nine: 40 and 72, then six and
     // padding.
     assert_eq!(runs(&layout.order), [NO_ROW, NO_ROW, NO_ROW, 143, NO_ROW, 40, 72, NO_ROW, 0, NO_ROW]);
@@ -270,7 +270,7 @@ fn warps_take_more_row_blocks_where_there_are_many() {
 #[test]
 fn out_of_memory_is_an_error() {
     let lengths: Vec<usize> = (0..60).map(|row| row * row % 301).collect();
-    let matrix = Matrix::new(0, 100, &lengths);
+    let matrix = DaspTestMatrix::new(0, 100, &lengths);
     let origin = Origin { keep: true, positions: None };
     let whole = allocator();
     drop(DaspLayout::build(&whole, &matrix.rows.pattern(), &matrix.values, origin).unwrap());

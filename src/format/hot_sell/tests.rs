@@ -1,7 +1,7 @@
 //! Tests of SELL with hot columns: the inverse gives the matrix back, and the arrays agree with the heads.
 
 use super::*;
-use crate::format::warp_sell::tests::Matrix;
+use crate::format::warp_sell::tests::WarpSellTestMatrix;
 use crate::select::spmv::hot_sell::RULES;
 use testkit::sequence;
 
@@ -9,7 +9,7 @@ pub(crate) const SMALL: Rules = Rules { entries: 4, limit: 64 };
 
 /// Matrix of rows of up to some hundred entries, most of them short, with most entries in a few columns that
 /// are spread over all.
-pub(crate) fn skewed(base: i64, rows: usize, cols: usize, longest: usize) -> Matrix {
+pub(crate) fn skewed(base: i64, rows: usize, cols: usize, longest: usize) -> WarpSellTestMatrix {
     let mut next = sequence((rows + cols) as u64);
     let lengths: Vec<usize> = (0..rows)
         .map(|row| match next() % 16 {
@@ -23,10 +23,10 @@ pub(crate) fn skewed(base: i64, rows: usize, cols: usize, longest: usize) -> Mat
         let share = random as f64 / f64::from(1 << 24);
         ((share.powi(4) * cols as f64) as usize * 7919) % cols
     };
-    Matrix::new(base, cols, &lengths, column)
+    WarpSellTestMatrix::new(base, cols, &lengths, column)
 }
 
-fn check(matrix: &Matrix, rules: Rules, most: usize) -> HotSell<f64> {
+fn check(matrix: &WarpSellTestMatrix, rules: Rules, most: usize) -> HotSell<f64> {
     let pattern = matrix.pattern();
     let layout = HotSell::build(&pattern, &matrix.values, rules, most);
     let mut found = vec![None; matrix.values.len()];
@@ -87,7 +87,7 @@ fn rows_are_cut_and_share_slices() {
     let mut lengths = vec![3; 44];
     (lengths[5], lengths[6], lengths[7], lengths[8], lengths[9]) = (130, 50, 8, 8, 7);
     lengths.extend([0, 0]);
-    let layout = check(&Matrix::new(0, 200, &lengths, |_, entry| entry), SMALL, 2);
+    let layout = check(&WarpSellTestMatrix::new(0, 200, &lengths, |_, entry| entry), SMALL, 2);
     let heads: Vec<_> =
         layout.heads.iter().map(|h| (h.first, h.place, h.steps, h.lanes_log2, h.items)).collect();
     let parts = [(0, 0, 1, 5, 0), (1, 0, 1, 5, 0), (2, 0, 1, 5, 0)];

@@ -3,12 +3,12 @@
 use testkit::sequence;
 
 use super::*;
-use crate::format::testing::Matrix;
+use crate::format::testing::TestMatrix;
 use crate::memory::HostMemory;
 use crate::select::spmv::mask_block::rules_on_host;
 use crate::types::Address;
 
-impl Matrix {
+impl TestMatrix {
     pub(crate) fn build(&self, rules: Rules) -> MaskBlock<f64> {
         let origin = Origin { keep: true, positions: None };
         let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
@@ -82,7 +82,8 @@ fn every_entry_comes_back() {
             let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
             // 997 is prime, so not a multiple of 4; with 40 columns many entries repeat.
             for cols in [997, 40] {
-                let matrix = Matrix::new(base, cols, &lengths, |row, entry| (row * 7 + entry * 131) % cols);
+                let matrix =
+                    TestMatrix::new(base, cols, &lengths, |row, entry| (row * 7 + entry * 131) % cols);
                 for rules in ALL {
                     matrix.check(rules);
                 }
@@ -101,7 +102,7 @@ fn blocks_are_what_they_say() {
         5 => 2,
         _ => 1 + entry,
     };
-    let matrix = Matrix::new(1, 12, &lengths, column);
+    let matrix = TestMatrix::new(1, 12, &lengths, column);
     let layout = matrix.check(SMALL);
     assert_eq!(layout.masks[..], [0x66, 0x40, 1 << 7, 0]);
     assert_eq!(layout.narrow[..], [0, 0]);
@@ -117,7 +118,7 @@ fn blocks_are_what_they_say() {
 fn entries_stored_twice_keep_their_order() {
     // Row 0: 4 4 4 5, rows 1 and 4: 5.
     let column = |row: usize, entry: usize| if row > 0 || entry == 3 { 5 } else { 4 };
-    let matrix = Matrix::new(0, 9, &[4, 1, 0, 0, 1], column);
+    let matrix = TestMatrix::new(0, 9, &[4, 1, 0, 0, 1], column);
     let layout = matrix.check(SMALL);
     assert_eq!(layout.masks[..], [0x21, 0x02, 0x01, 0, 0x03, 0]);
     assert_eq!(layout.values[..], [1.0, 5.0, 6.0, 2.0, 3.0, 4.0]);
@@ -135,7 +136,7 @@ fn spans_choose_the_width() {
             (0, _) => far - 1,
             _ => far + 2,
         };
-        let layout = Matrix::new(0, far + 3, &vec![2; 2 * rules.block_rows], column).check(rules);
+        let layout = TestMatrix::new(0, far + 3, &vec![2; 2 * rules.block_rows], column).check(rules);
         assert_eq!((layout.heads[0].flags, layout.heads[1].flags), (0, WIDE));
         assert_eq!(layout.narrow[..], [0, 0xffff, 0, 0]);
         assert_eq!(layout.wide[..], [0, 0x10000]);
@@ -147,7 +148,7 @@ fn long_slabs_are_cut_evenly() {
     // 16, 17 and 3 · 16 + 1 blocks.
     let mut lengths = vec![0; 24];
     (lengths[0], lengths[9], lengths[16]) = (16, 17, 49);
-    let matrix = Matrix::new(1, 200, &lengths, |_, entry| 4 * entry);
+    let matrix = TestMatrix::new(1, 200, &lengths, |_, entry| 4 * entry);
     let counts_of = |layout: &MaskBlock<f64>| layout.heads.iter().map(|head| head.count).collect::<Vec<_>>();
     let layout = matrix.check(SMALL);
     assert_eq!(counts_of(&layout), [16, 0, 0, 16, 1, 16, 16, 16, 1]);
@@ -158,13 +159,13 @@ fn long_slabs_are_cut_evenly() {
     assert_eq!(counts_of(&layout), [8, 8, 0, 0, 16, 1, 0, 0, 0, 0, 0, 0, 16, 16, 16, 1]);
     assert!(layout.parts.iter().all(|part| (part.slab, part.count) == (4, 4)));
     // A slab of many blocks, whose pieces are far from each other.
-    let layout = Matrix::new(0, 1 << 20, &[1, 100_000], |_, entry| 8 * entry).check(ALL[4]);
+    let layout = TestMatrix::new(0, 1 << 20, &[1, 100_000], |_, entry| 8 * entry).check(ALL[4]);
     assert_eq!((layout.heads[0].flags, layout.parts.len()), (CUT, 4));
 }
 
 #[test]
 fn the_smaller_of_both_sizes_is_taken() {
-    let rows_of = |matrix: &Matrix| {
+    let rows_of = |matrix: &TestMatrix| {
         let chosen = std::cell::Cell::new(0);
         let origin = Origin { keep: false, positions: None };
         let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
@@ -184,9 +185,12 @@ fn the_smaller_of_both_sizes_is_taken() {
         chosen.get()
     };
     // A band matrix gets blocks of 8 rows, entries far from each other blocks of 4.
-    assert_eq!(rows_of(&Matrix::new(0, 200, &[40; 100], |row, entry| row + entry)), 8);
-    assert_eq!(rows_of(&Matrix::new(0, 4000, &[40; 100], |row, entry| (row * 997 + entry * 131) % 4000)), 4);
-    assert_eq!(rows_of(&Matrix::new(0, 1, &[], |_, _| 0)), 8);
+    assert_eq!(rows_of(&TestMatrix::new(0, 200, &[40; 100], |row, entry| row + entry)), 8);
+    assert_eq!(
+        rows_of(&TestMatrix::new(0, 4000, &[40; 100], |row, entry| (row * 997 + entry * 131) % 4000)),
+        4
+    );
+    assert_eq!(rows_of(&TestMatrix::new(0, 1, &[], |_, _| 0)), 8);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::format::sell::Origin;
-use crate::format::testing::Matrix;
+use crate::format::testing::TestMatrix;
 use crate::format::window::{Counts, HEIGHTS, PADDING, WHOLE};
 use crate::memory::HostMemory;
 use crate::types::Address;
@@ -13,14 +13,14 @@ pub(crate) fn all_rules() -> impl Iterator<Item = Rules> {
     HEIGHTS.into_iter().flat_map(|height| [2, 5, 128].map(|most| Rules { height, most, sharing: 1 }))
 }
 
-pub(crate) fn build(matrix: &Matrix, rules: impl Fn(&Counts) -> Rules) -> MaskedWindow<f64> {
+pub(crate) fn build(matrix: &TestMatrix, rules: impl Fn(&Counts) -> Rules) -> MaskedWindow<f64> {
     let origin = Origin { keep: true, positions: None };
     let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
     MaskedWindow::build(&allocator, &matrix.pattern(), &matrix.values, origin, rules).unwrap()
 }
 
 /// Checks that every entry comes back, that every block and item is used once, and that padding is marked.
-fn check(matrix: &Matrix, rules: Rules) -> MaskedWindow<f64> {
+fn check(matrix: &TestMatrix, rules: Rules) -> MaskedWindow<f64> {
     let layout = build(matrix, |_| rules);
     let pattern = matrix.pattern();
     let mut found = Vec::new();
@@ -81,7 +81,8 @@ fn every_entry_comes_back() {
             let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
             for cols in [997, 40] {
                 // With 40 columns, many columns repeat in a row.
-                let matrix = Matrix::new(base, cols, &lengths, |row, entry| (row * 7 + entry * 131) % cols);
+                let matrix =
+                    TestMatrix::new(base, cols, &lengths, |row, entry| (row * 7 + entry * 131) % cols);
                 for rules in all_rules() {
                     check(&matrix, rules);
                 }
@@ -94,7 +95,7 @@ fn every_entry_comes_back() {
 fn long_windows_are_cut() {
     let mut lengths = vec![3; 500];
     (lengths[130], lengths[300], lengths[301]) = (3000, 400, 300);
-    let matrix = Matrix::new(0, 60_000, &lengths, |row, entry| row + entry * 17);
+    let matrix = TestMatrix::new(0, 60_000, &lengths, |row, entry| row + entry * 17);
     for rules in all_rules() {
         let layout = check(&matrix, rules);
         assert!(layout.parts.iter().any(|part| part.window as usize == 130 / rules.height));
@@ -106,7 +107,7 @@ fn a_lane_has_its_bit_in_both_words_of_a_mask() {
     // Row 9 has the columns 0 to 9, row 0 has 3 and 8.
     let mut lengths = [0; 10];
     (lengths[0], lengths[9]) = (2, 10);
-    let matrix = Matrix::new(0, 20, &lengths, |row, entry| if row == 0 { 3 + entry * 5 } else { entry });
+    let matrix = TestMatrix::new(0, 20, &lengths, |row, entry| if row == 0 { 3 + entry * 5 } else { entry });
     let layout = check(&matrix, Rules { height: 16, most: 8, sharing: 1 });
     assert_eq!(layout.store.masks[..], [1 << 3, 0xf0 << 32 | 0xf0, 1, 0x30]);
     assert_eq!(layout.store.starts[..], [0, 1, 9, 10, 12]);
@@ -117,7 +118,7 @@ fn a_lane_has_its_bit_in_both_words_of_a_mask() {
 
 #[test]
 fn a_column_that_a_row_stores_twice_has_two_places() {
-    let matrix = Matrix::new(0, 100, &[3, 1, 2], |row, entry| if row == 0 { 5 } else { 5 + entry });
+    let matrix = TestMatrix::new(0, 100, &[3, 1, 2], |row, entry| if row == 0 { 5 } else { 5 + entry });
     let layout = check(&matrix, Rules { height: 8, most: 8, sharing: 1 });
     assert_eq!(layout.columns[..5], [5, 5, 5, 6, 6 | PADDING]);
     assert_eq!(layout.distinct, 4);
@@ -125,12 +126,12 @@ fn a_column_that_a_row_stores_twice_has_two_places() {
 
 #[test]
 fn new_values_go_to_their_places() {
-    let matrix = Matrix::new(1, 300, &[5, 0, 40, 3], |row, entry| row * 9 + entry * 3);
+    let matrix = TestMatrix::new(1, 300, &[5, 0, 40, 3], |row, entry| row * 9 + entry * 3);
     for rules in all_rules() {
         let mut layout = build(&matrix, |_| rules);
         let new: Vec<f64> = matrix.values.iter().map(|v| -v).collect();
         assert!(layout.refill(&new, false));
-        let expected = build(&Matrix { values: new, ..matrix.clone() }, |_| rules);
+        let expected = build(&TestMatrix { values: new, ..matrix.clone() }, |_| rules);
         assert_eq!(layout.values[..], expected.values[..]);
     }
 }

@@ -173,14 +173,14 @@ pub(super) fn place(slices: &mut [Slice], lengths: &[u32], pieces: &mut [Piece])
 
 /// Section of the output arrays that one task fills; `first` is where it begins in `values` and `columns`. S
 /// is the type in which values are stored.
-struct Part<'a, S> {
+struct SellSection<'a, S> {
     first: (usize, usize),
     values: &'a mut [S],
     columns: &'a mut [u16],
     positions: &'a mut [i64],
 }
 
-impl<'a, S> Part<'a, S> {
+impl<'a, S> SellSection<'a, S> {
     /// Splits the section where a slice or piece begins.
     fn split(self, (values, columns): (u64, u64)) -> (Self, Self) {
         let at = (values as usize, columns as usize);
@@ -189,8 +189,8 @@ impl<'a, S> Part<'a, S> {
         let kept = self.positions.len().min(v0.len());
         let (p0, p1) = self.positions.split_at_mut(kept);
         (
-            Part { first: self.first, values: v0, columns: c0, positions: p0 },
-            Part { first: at, values: v1, columns: c1, positions: p1 },
+            SellSection { first: self.first, values: v0, columns: c0, positions: p0 },
+            SellSection { first: at, values: v1, columns: c1, positions: p1 },
         )
     }
 }
@@ -203,12 +203,18 @@ struct Source<'a, I, J, V> {
 }
 
 impl<I: Index, J: Index, V: Copy + Sync> Source<'_, I, J, V> {
-    fn fill_slice<S: Holds<V>>(&self, slice: &Slice, rows: &[u32], lengths: &[u32], part: &mut Part<'_, S>) {
+    fn fill_slice<S: Holds<V>>(
+        &self,
+        slice: &Slice,
+        rows: &[u32],
+        lengths: &[u32],
+        section: &mut SellSection<'_, S>,
+    ) {
         let (full, steps) = (slice.full as usize, slice.steps as usize);
         let from = (slice.values as usize, slice.indices as usize, slice.base);
-        if !part.positions.is_empty() {
-            let first = from.0 - part.first.0;
-            part.positions[first..first + slots(slice, lengths)].fill(-1);
+        if !section.positions.is_empty() {
+            let first = from.0 - section.first.0;
+            section.positions[first..first + slots(slice, lengths)].fill(-1);
         }
         let start = |lane: usize| self.pattern.range(rows[lane] as usize).start;
         if full > 0 {
@@ -216,7 +222,7 @@ impl<I: Index, J: Index, V: Copy + Sync> Source<'_, I, J, V> {
             // be a cache line apart.
             let starts: [usize; LANES] = std::array::from_fn(start);
             let step = |step| (0..LANES).map(move |lane| (step * LANES + lane, starts[lane] + step));
-            self.put(from, slice.columns(), (0..full).flat_map(step), part);
+            self.put(from, slice.columns(), (0..full).flat_map(step), section);
         }
         let mut tail = steps * LANES;
         // Lengths descend: behind a lane without further entries no lane has any.
@@ -224,16 +230,16 @@ impl<I: Index, J: Index, V: Copy + Sync> Source<'_, I, J, V> {
             let (start, length) = (start(lane), length as usize);
             let interleaved = (full..steps.min(length)).map(|entry| (entry * LANES + lane, start + entry));
             let behind = (steps..length).map(|entry| (tail + entry - steps, start + entry));
-            self.put(from, slice.columns(), interleaved.chain(behind), part);
+            self.put(from, slice.columns(), interleaved.chain(behind), section);
             tail += length.saturating_sub(steps);
         }
     }
 
-    fn fill_piece<S: Holds<V>>(&self, piece: &Piece, part: &mut Part<'_, S>) {
+    fn fill_piece<S: Holds<V>>(&self, piece: &Piece, section: &mut SellSection<'_, S>) {
         let from = (piece.values as usize, piece.indices as usize, piece.base);
         let columns = if piece.is_wide() { Columns::Wide } else { Columns::Narrow };
         let start = piece.first as usize;
-        self.put(from, columns, (0..piece.len as usize).map(|at| (at, start + at)), part);
+        self.put(from, columns, (0..piece.len as usize).map(|at| (at, start + at)), section);
     }
 
     /// Writes the values, columns and positions of entries of a slice or a piece, given its first value,
@@ -244,14 +250,14 @@ impl<I: Index, J: Index, V: Copy + Sync> Source<'_, I, J, V> {
         (value, column, base): (usize, usize, u32),
         form: Columns,
         entries: impl Iterator<Item = (usize, usize)> + Clone,
-        part: &mut Part<'_, S>,
+        section: &mut SellSection<'_, S>,
     ) {
-        let value = value - part.first.0;
-        let to = &mut part.values[value..];
+        let value = value - section.first.0;
+        let to = &mut section.values[value..];
         entries.clone().for_each(|(slot, at)| to[slot] = S::hold(self.values[at]));
         let base = self.pattern.base + i64::from(base);
         let relative = |at: usize| (self.pattern.indices[at].to_i64() - base) as u32;
-        let to = &mut part.columns[column - part.first.1..];
+        let to = &mut section.columns[column - section.first.1..];
         match form {
             Columns::Narrow => entries.clone().for_each(|(slot, at)| to[slot] = relative(at) as u16),
             Columns::Wide => entries.clone().for_each(|(slot, at)| {
@@ -264,8 +270,8 @@ impl<I: Index, J: Index, V: Copy + Sync> Source<'_, I, J, V> {
                 of_lane_0.for_each(|(slot, at)| to[slot / LANES] = relative(at) as u16);
             }
         }
-        if !part.positions.is_empty() {
-            let to = &mut part.positions[value..];
+        if !section.positions.is_empty() {
+            let to = &mut section.positions[value..];
             entries.for_each(|(slot, at)| to[slot] = self.origin.of(at));
         }
     }
@@ -290,7 +296,7 @@ impl Structure<'_> {
         (columns, positions): (&mut [u16], &mut [i64]),
     ) {
         let source = Source { pattern, values, origin };
-        let whole = Part { first: (0, 0), values: stored, columns, positions };
+        let whole = SellSection { first: (0, 0), values: stored, columns, positions };
         let end = (whole.values.len() as u64, whole.columns.len() as u64);
         let start = self.pieces.first().map_or(end, |piece| (piece.values, piece.indices));
         let (low, high) = whole.split(start);
@@ -307,11 +313,11 @@ fn fill_slices<I: Index, J: Index, V: Copy + Sync, S: Holds<V>>(
     slices: &[Slice],
     rows: &[u32],
     lengths: &[u32],
-    mut part: Part<'_, S>,
+    mut section: SellSection<'_, S>,
 ) {
-    if slices.len() > 1 && part.values.len() > GRAIN {
+    if slices.len() > 1 && section.values.len() > GRAIN {
         let middle = slices.len() / 2;
-        let (low, high) = part.split((slices[middle].values, slices[middle].indices));
+        let (low, high) = section.split((slices[middle].values, slices[middle].indices));
         let (rows, lengths) = (rows.split_at(middle * LANES), lengths.split_at(middle * LANES));
         pool::join(
             || fill_slices(source, &slices[..middle], rows.0, lengths.0, low),
@@ -321,7 +327,7 @@ fn fill_slices<I: Index, J: Index, V: Copy + Sync, S: Holds<V>>(
     }
     let lanes = rows.chunks_exact(LANES).zip(lengths.chunks_exact(LANES));
     for (slice, (rows, lengths)) in slices.iter().zip(lanes) {
-        source.fill_slice(slice, rows, lengths, &mut part);
+        source.fill_slice(slice, rows, lengths, &mut section);
     }
 }
 
@@ -329,16 +335,16 @@ fn fill_slices<I: Index, J: Index, V: Copy + Sync, S: Holds<V>>(
 fn fill_pieces<I: Index, J: Index, V: Copy + Sync, S: Holds<V>>(
     source: &Source<'_, I, J, V>,
     pieces: &[Piece],
-    mut part: Part<'_, S>,
+    mut section: SellSection<'_, S>,
 ) {
     if pieces.len() > 1 {
         let middle = pieces.len() / 2;
-        let (low, high) = part.split((pieces[middle].values, pieces[middle].indices));
+        let (low, high) = section.split((pieces[middle].values, pieces[middle].indices));
         pool::join(
             || fill_pieces(source, &pieces[..middle], low),
             || fill_pieces(source, &pieces[middle..], high),
         );
     } else if let [piece] = pieces {
-        source.fill_piece(piece, &mut part);
+        source.fill_piece(piece, &mut section);
     }
 }

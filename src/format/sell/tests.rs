@@ -2,20 +2,20 @@
 //! says.
 
 use super::*;
-use crate::format::testing::{allocator, Rows};
+use crate::format::testing::{allocator, TestRows};
 use crate::memory::HostMemory;
 use crate::types::Address;
 use testkit::Random;
 
-struct Matrix {
-    rows: Rows<i64, i32>,
+struct SellTestMatrix {
+    rows: TestRows<i64, i32>,
     values: Vec<f64>,
 }
 
-impl Matrix {
+impl SellTestMatrix {
     fn new(base: i64, cols: usize, lengths: &[usize], column: impl Fn(usize, usize) -> usize) -> Self {
-        let rows = Rows::new(base, cols, lengths, column);
-        Matrix { values: (1..=rows.columns.len()).map(|value| value as f64).collect(), rows }
+        let rows = TestRows::new(base, cols, lengths, column);
+        SellTestMatrix { values: (1..=rows.columns.len()).map(|value| value as f64).collect(), rows }
     }
 
     fn build(&self, values: &[f64], form: Form, keep: bool) -> SellLayout<f64> {
@@ -92,23 +92,23 @@ fn every_entry_comes_back() {
         for rows in [0, 1, 7, 8, 9, 64, 100, WINDOW - 1, WINDOW, WINDOW + 1, 3 * WINDOW + 13] {
             let mut random = Random::new(rows as u64 + 1);
             let lengths: Vec<usize> = (0..rows).map(|_| random.below(5) * random.below(7)).collect();
-            Matrix::new(base, 1000, &lengths, |row, entry| (row * 7 + entry * 131) % 1000).check();
+            SellTestMatrix::new(base, 1000, &lengths, |row, entry| (row * 7 + entry * 131) % 1000).check();
         }
     }
 }
 
 #[test]
 fn empty_rows_and_empty_matrices() {
-    let layout = Matrix::new(1, 5, &[0; 20], |_, _| 0).check();
+    let layout = SellTestMatrix::new(1, 5, &[0; 20], |_, _| 0).check();
     assert!(layout.values.len() == 0 && layout.fill_ratio() == 1.0);
-    Matrix::new(0, 0, &[], |_, _| 0).check();
-    Matrix::new(0, 3, &[0, 0, 3, 0, 0, 0, 0, 0, 0, 1], |_, entry| entry).check();
+    SellTestMatrix::new(0, 0, &[], |_, _| 0).check();
+    SellTestMatrix::new(0, 3, &[0, 0, 3, 0, 0, 0, 0, 0, 0, 1], |_, entry| entry).check();
 }
 
 #[test]
 fn spans_choose_the_width() {
     // The first slice spans 2^16 columns, the second one more.
-    let layout = Matrix::new(0, 1 << 17, &[2; 16], |row, entry| match (row / LANES, entry) {
+    let layout = SellTestMatrix::new(0, 1 << 17, &[2; 16], |row, entry| match (row / LANES, entry) {
         (_, 0) => 5,
         (0, _) => 5 + 0xffff,
         _ => 5 + 0x10000 + row,
@@ -125,18 +125,18 @@ fn neighbours_become_runs() {
     // with the shorter first and last rows.
     let rows = 80;
     let lengths: Vec<usize> = (0..rows).map(|row| if row == 0 || row == rows - 1 { 2 } else { 3 }).collect();
-    let layout = Matrix::new(0, rows, &lengths, |row, entry| row.max(1) - 1 + entry).check();
+    let layout = SellTestMatrix::new(0, rows, &lengths, |row, entry| row.max(1) - 1 + entry).check();
     let runs = layout.slices.iter().filter(|slice| slice.columns() == Columns::Runs).count();
     assert_eq!(runs, 9);
     assert!(layout.slices[0].is_even() && !layout.slices[9].is_even());
     // Decreasing columns in a row may still be runs over the lanes.
-    let layout = Matrix::new(1, 100, &[3; 8], |row, entry| row + 10 * (2 - entry)).check();
+    let layout = SellTestMatrix::new(1, 100, &[3; 8], |row, entry| row + 10 * (2 - entry)).check();
     assert_eq!(layout.slices[0].columns(), Columns::Runs);
 }
 
 #[test]
 fn padding_is_bounded_and_tails_follow() {
-    let layout = Matrix::new(0, 50, &[40, 1, 2, 30, 3, 3, 2, 1], |_, entry| entry).check();
+    let layout = SellTestMatrix::new(0, 50, &[40, 1, 2, 30, 3, 3, 2, 1], |_, entry| entry).check();
     let slice = &layout.slices[0];
     assert_eq!((slice.full, slice.steps), (1, 3));
     // 3 steps of 8 slots, tails of 37 and 27.
@@ -150,17 +150,17 @@ fn long_rows_are_cut() {
     let lengths = [3, LONG, LONG + 1, 0, 5 * LONG + 7, 1];
     // The second long row spans more than 2^16 columns in some pieces.
     let column = |row: usize, entry: usize| if row == 4 { entry * 3 } else { entry };
-    let layout = Matrix::new(1, 6 * 3 * LONG, &lengths, column).check();
+    let layout = SellTestMatrix::new(1, 6 * 3 * LONG, &lengths, column).check();
     assert_eq!(layout.long_rows.len(), 2);
     assert_eq!(layout.pieces.len(), 2 + 6);
     let hopping = |row: usize, entry: usize| entry % 2 * 100_000 + row;
-    let layout = Matrix::new(0, 200_000, &[LONG + 5, 2], hopping).check();
+    let layout = SellTestMatrix::new(0, 200_000, &[LONG + 5, 2], hopping).check();
     assert!(layout.pieces.iter().all(Piece::is_wide));
 }
 
 #[test]
 fn out_of_memory_is_an_error() {
-    let matrix = Matrix::new(0, 100, &[3; 100], |row, entry| (row + entry) % 100);
+    let matrix = SellTestMatrix::new(0, 100, &[3; 100], |row, entry| (row + entry) % 100);
     let origin = Origin { keep: false, positions: None };
     let whole = allocator();
     drop(SellLayout::build(&whole, &matrix.rows.pattern(), &matrix.values, Form::Full, origin).unwrap());

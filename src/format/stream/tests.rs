@@ -3,20 +3,20 @@
 
 use super::*;
 use crate::algorithm::Algorithm;
-use crate::format::testing::{allocator, Rows};
+use crate::format::testing::{allocator, TestRows};
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::HostMemory;
 use crate::select::spmv::bytes_by_shape;
 use crate::types::{Address, DataType, IndexBase, IndexType, Operation};
 use testkit::Random;
 
-struct Matrix {
-    rows: Rows<i64, i32>,
+struct StreamTestMatrix {
+    rows: TestRows<i64, i32>,
 }
 
-impl Matrix {
+impl StreamTestMatrix {
     fn new(base: i64, cols: usize, lengths: &[usize], column: impl Fn(usize, usize) -> usize) -> Self {
-        Matrix { rows: Rows::new(base, cols, lengths, column) }
+        StreamTestMatrix { rows: TestRows::new(base, cols, lengths, column) }
     }
 
     /// Checks both sizes of tiles.
@@ -159,7 +159,8 @@ fn every_entry_comes_back() {
             for most in [1, 3, 30, 700] {
                 let mut random = Random::new((rows + most) as u64);
                 let lengths: Vec<usize> = (0..rows).map(|_| random.below(most) * random.below(3)).collect();
-                Matrix::new(base, 1000, &lengths, |row, entry| (row * 7 + entry * 131) % 1000).check();
+                StreamTestMatrix::new(base, 1000, &lengths, |row, entry| (row * 7 + entry * 131) % 1000)
+                    .check();
             }
         }
     }
@@ -167,10 +168,10 @@ fn every_entry_comes_back() {
 
 #[test]
 fn empty_rows_and_empty_matrices() {
-    Matrix::new(1, 5, &[0; 20], |_, _| 0).check();
-    Matrix::new(0, 0, &[], |_, _| 0).check();
-    Matrix::new(0, 0, &[0; 3000], |_, _| 0).check();
-    Matrix::new(0, 3, &[0, 0, 3, 0, 0, 0, 0, 0, 0, 1], |_, entry| entry).check();
+    StreamTestMatrix::new(1, 5, &[0; 20], |_, _| 0).check();
+    StreamTestMatrix::new(0, 0, &[], |_, _| 0).check();
+    StreamTestMatrix::new(0, 0, &[0; 3000], |_, _| 0).check();
+    StreamTestMatrix::new(0, 3, &[0, 0, 3, 0, 0, 0, 0, 0, 0, 1], |_, entry| entry).check();
 }
 
 #[test]
@@ -184,7 +185,7 @@ fn rows_end_around_the_ends_of_blocks() {
                 // Two rows, the second of which ends `over` slots behind a block.
                 let second = (before / block + 1) * block - before + over;
                 let lengths = [before, second, 3, 0, 2 * block, 1];
-                Matrix::new(0, 100, &lengths, |_, entry| entry % 100).check();
+                StreamTestMatrix::new(0, 100, &lengths, |_, entry| entry % 100).check();
             }
         }
     }
@@ -193,7 +194,7 @@ fn rows_end_around_the_ends_of_blocks() {
 #[test]
 fn spans_choose_the_width() {
     let build = |column: &dyn Fn(usize, usize) -> usize| {
-        let matrix = Matrix::new(0, 1 << 18, &[64; 64], column);
+        let matrix = StreamTestMatrix::new(0, 1 << 18, &[64; 64], column);
         matrix.check();
         let values = vec![1.0_f64; matrix.rows.columns.len()];
         let origin = Origin { keep: false, positions: None };
@@ -218,7 +219,7 @@ fn spans_choose_the_width() {
 
 #[test]
 fn out_of_memory_is_an_error() {
-    let matrix = Matrix::new(0, 1 << 18, &[300; 20], |row, entry| row * entry * 29);
+    let matrix = StreamTestMatrix::new(0, 1 << 18, &[300; 20], |row, entry| row * entry * 29);
     let values = vec![1.0; matrix.rows.columns.len()];
     let positions: Vec<i64> = (0..values.len() as i64).collect();
     let origin = Origin { keep: true, positions: Some(&positions) };
@@ -235,7 +236,7 @@ fn out_of_memory_is_an_error() {
 /// and no empty row.
 #[test]
 fn the_cost_model_counts_the_bytes() {
-    let matrix = Matrix::new(0, 100, &[7; 3000], |row, entry| (row + entry) % 100);
+    let matrix = StreamTestMatrix::new(0, 100, &[7; 3000], |row, entry| (row + entry) % 100);
     let values = vec![1.0_f32; matrix.rows.columns.len()];
     let origin = Origin { keep: false, positions: None };
     let layout = StreamLayout::build(&allocator(), &matrix.rows.pattern(), &values, origin).unwrap();

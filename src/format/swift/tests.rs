@@ -5,22 +5,22 @@ use proptest::prelude::*;
 use super::bands::Bands;
 use super::*;
 use crate::format::testing::allocator;
-use crate::format::testing::Matrix;
+use crate::format::testing::TestMatrix;
 use testkit::sequence;
 
 /// Builds the layout of a matrix that is stored by columns: rows of `columns` are columns of op(A).
-pub(crate) fn build<V: Element>(columns: &Matrix, values: &[V]) -> Swift<V> {
+pub(crate) fn build<V: Element>(columns: &TestMatrix, values: &[V]) -> Swift<V> {
     let origin = Origin { keep: true, positions: None };
     Swift::build(&allocator(), &columns.pattern(), values, origin).unwrap()
 }
 
 /// Returns a matrix with columns of these lengths, in which neighbouring columns share rows.
-pub(crate) fn sample(base: i64, rows: usize, lengths: &[usize]) -> Matrix {
-    Matrix::new(base, rows, lengths, |column, entry| (column / 5 * 3 + entry * 131 + entry % 7) % rows)
+pub(crate) fn sample(base: i64, rows: usize, lengths: &[usize]) -> TestMatrix {
+    TestMatrix::new(base, rows, lengths, |column, entry| (column / 5 * 3 + entry * 131 + entry % 7) % rows)
 }
 
 /// Returns matrices whose shapes are at the edges of blocks and sets.
-pub(crate) fn shapes() -> Vec<Matrix> {
+pub(crate) fn shapes() -> Vec<TestMatrix> {
     let mut next = sequence(29);
     let mut out = vec![];
     for base in [0, 1] {
@@ -37,12 +37,12 @@ pub(crate) fn shapes() -> Vec<Matrix> {
     let mut lengths = vec![2; 400];
     (lengths[7], lengths[200], lengths[201]) = (9000, 33, 32);
     out.push(sample(0, 20_000, &lengths));
-    out.push(Matrix::new(0, 48, &[48; 100], |_, entry| entry));
+    out.push(TestMatrix::new(0, 48, &[48; 100], |_, entry| entry));
     out.push(sample(1, 3000, &[1500; 3]));
     out
 }
 
-fn check(columns: &Matrix) -> Swift<f64> {
+fn check(columns: &TestMatrix) -> Swift<f64> {
     let layout = build(columns, &columns.values);
     let (pattern, nnz) = (columns.pattern(), columns.values.len());
     let mut found = vec![];
@@ -137,7 +137,7 @@ proptest! {
         base in 0..2_i64,
         step in 1..1000_usize,
     ) {
-        check(&Matrix::new(base, rows, &lengths, |column, entry| (column * step + entry * entry) % rows));
+        check(&TestMatrix::new(base, rows, &lengths, |column, entry| (column * step + entry * entry) % rows));
     }
 }
 
@@ -199,7 +199,7 @@ fn counts_beyond_32_bits_are_refused() {
 
 #[test]
 fn bands_have_every_entry_by_column() {
-    let long = Matrix::new(0, 40, &[40; 300], |_, entry| entry);
+    let long = TestMatrix::new(0, 40, &[40; 300], |_, entry| entry);
     for columns in shapes().iter().chain([&long]) {
         let pattern = columns.pattern();
         let origin = Origin { keep: true, positions: None };

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use half::f16;
 
 use super::*;
-use crate::format::testing::{allocator, Rows as Matrix};
+use crate::format::testing::{allocator, TestRows};
 use crate::types::Element;
 use testkit::Random;
 
 /// Returns the entries of the matrix, with those of one row and column added up.
 fn merged<I: Index, J: Index, T: Accumulator, V: Storage<T>>(
-    matrix: &Matrix<I, J>,
+    matrix: &TestRows<I, J>,
     values: &[V],
 ) -> BTreeMap<(usize, usize), T> {
     let mut out = BTreeMap::new();
@@ -27,7 +27,7 @@ fn merged<I: Index, J: Index, T: Accumulator, V: Storage<T>>(
 
 /// Checks every array against its documentation, and all entries in their order.
 fn check<I: Index, J: Index, T: Accumulator, V: Storage<T>>(
-    matrix: &Matrix<I, J>,
+    matrix: &TestRows<I, J>,
     values: &[V],
 ) -> TileLayout<T> {
     let layout = TileLayout::<T>::build(&allocator(), &matrix.pattern(), values).unwrap();
@@ -78,10 +78,10 @@ fn unsorted_rows_with_duplicates_come_back() {
         for rows in [0, 1, 15, 16, 17, 70] {
             let lengths: Vec<_> = (0..rows).map(|_| random.below(2 * cols.min(40))).collect();
             let mut pick = Random::new(rows as u64 + 9);
-            let matrix = Matrix::<i32, i32>::new(base, cols, &lengths, |_, _| pick.below(cols));
+            let matrix = TestRows::<i32, i32>::new(base, cols, &lengths, |_, _| pick.below(cols));
             let values = reals(&mut random, matrix.columns.len(), |v| v);
             check::<_, _, f64, f64>(&matrix, &values);
-            let wide = Matrix::<i64, i64>::new(base, cols, &lengths, |row, k| (row * 7 + k * 3) % cols);
+            let wide = TestRows::<i64, i64>::new(base, cols, &lengths, |row, k| (row * 7 + k * 3) % cols);
             let values = reals(&mut random, wide.columns.len(), f16::from_f64);
             check::<_, _, f32, f16>(&wide, &values);
         }
@@ -91,7 +91,7 @@ fn unsorted_rows_with_duplicates_come_back() {
 #[test]
 fn full_tiles_have_256_entries() {
     let mut random = Random::new(8);
-    let matrix = Matrix::<i64, i32>::new(0, 40, &[40; 35], |_, k| k);
+    let matrix = TestRows::<i64, i32>::new(0, 40, &[40; 35], |_, k| k);
     let values = reals(&mut random, matrix.columns.len(), |v| v as f32);
     let layout = check::<_, _, f32, f32>(&matrix, &values);
     assert_eq!(layout.pattern.columns[..], [0, 1, 2, 0, 1, 2, 0, 1, 2]);
@@ -105,7 +105,7 @@ fn new_values_go_where_the_old_ones_were() {
     let mut random = Random::new(21);
     let lengths: Vec<_> = (0..90).map(|row| row % 13).collect();
     let mut pick = Random::new(4);
-    let matrix = Matrix::<i32, i32>::new(1, 200, &lengths, |_, _| pick.below(200));
+    let matrix = TestRows::<i32, i32>::new(1, 200, &lengths, |_, _| pick.below(200));
     let [old, new] = [(); 2].map(|()| reals(&mut random, matrix.columns.len(), |v| v));
     let mut layout = check::<_, _, f64, f64>(&matrix, &old);
     layout.refill(&allocator(), &matrix.pattern(), &new).unwrap();
@@ -126,7 +126,7 @@ fn parts_cover_all_rows_once() {
 fn memory_that_is_refused_is_an_error() {
     use crate::memory::HostMemory;
     use crate::types::Address;
-    let matrix = Matrix::<i32, i32>::new(0, 100, &[20; 100], |row, k| (row + k * 5) % 100);
+    let matrix = TestRows::<i32, i32>::new(0, 100, &[20; 100], |row, k| (row + k * 5) % 100);
     let values = vec![1.0f64; matrix.columns.len()];
     let limited = |bytes| Allocator::new(Arc::new(HostMemory), Address::NULL, bytes);
     let whole = limited(usize::MAX);

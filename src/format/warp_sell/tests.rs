@@ -6,7 +6,7 @@ use super::*;
 use crate::matrix::compressed::Pattern;
 
 /// CSR matrix whose row i has `lengths[i]` entries at the columns that `column(i, k)` returns.
-pub(crate) struct Matrix {
+pub(crate) struct WarpSellTestMatrix {
     pub cols: usize,
     pub base: i64,
     pub offsets: Vec<i64>,
@@ -14,14 +14,15 @@ pub(crate) struct Matrix {
     pub values: Vec<f64>,
 }
 
-impl Matrix {
+impl WarpSellTestMatrix {
     pub(crate) fn new(
         base: i64,
         cols: usize,
         lengths: &[usize],
         column: impl Fn(usize, usize) -> usize,
     ) -> Self {
-        let mut matrix = Matrix { cols, base, offsets: vec![base], indices: vec![], values: vec![] };
+        let mut matrix =
+            WarpSellTestMatrix { cols, base, offsets: vec![base], indices: vec![], values: vec![] };
         for (row, &length) in lengths.iter().enumerate() {
             for entry in 0..length {
                 let col = column(row, entry);
@@ -83,14 +84,14 @@ impl Matrix {
 }
 
 /// Returns a matrix of groups of `k` rows of `lengths[group]` entries, with the same columns in most groups.
-pub(crate) fn grouped(base: i64, k: usize, lengths: &[usize]) -> Matrix {
+pub(crate) fn grouped(base: i64, k: usize, lengths: &[usize]) -> WarpSellTestMatrix {
     let of_rows: Vec<usize> = lengths.iter().flat_map(|&length| std::iter::repeat_n(length, k)).collect();
     // Every seventh group has a row that differs in its last column.
     let column = |row: usize, entry: usize| {
         let differs = (row / k) % 7 == 3 && row % k == 1 && entry + 1 == of_rows[row];
         row / k + 3 * entry + usize::from(differs)
     };
-    Matrix::new(base, 100_000, &of_rows, column)
+    WarpSellTestMatrix::new(base, 100_000, &of_rows, column)
 }
 
 pub(crate) const SMALL: Rules =
@@ -105,7 +106,8 @@ fn every_entry_comes_back() {
         for rows in [0, 1, 31, 32, 33, 63, 64, 65, 200, 1025] {
             let mut next = sequence(rows as u64 + 1);
             let lengths: Vec<usize> = (0..rows).map(|_| next() % 5 * (next() % 19)).collect();
-            let matrix = Matrix::new(base, 1000, &lengths, |row, entry| (row * 7 + entry * 131) % 1000);
+            let matrix =
+                WarpSellTestMatrix::new(base, 1000, &lengths, |row, entry| (row * 7 + entry * 131) % 1000);
             for rules in [SMALL, FOURS, TWOS, THREES, Rules { window: 1024, entries: 60, ..FOURS }] {
                 matrix.check(rules);
             }
@@ -125,13 +127,13 @@ fn rows_take_lanes_by_their_length() {
     // each), which share a slice with 14 of the rest, and 47 of 3, of which the last 15 have 2 lanes.
     let mut lengths = vec![3; 64];
     (lengths[10], lengths[20], lengths[63]) = (300, 16, 16);
-    let layout = Matrix::new(0, 400, &lengths, |row, entry| row + entry).check(SMALL);
+    let layout = WarpSellTestMatrix::new(0, 400, &lengths, |row, entry| row + entry).check(SMALL);
     let heads: Vec<_> =
         layout.heads.iter().map(|h| (h.lanes_log2, h.items, h.steps, h.flags & (EVEN | HALF))).collect();
     // 300 = 4 · 64 + 44; 3 entries are a step and a half of a lane, or a step of two.
     assert_eq!(heads, [(5, 1, 5, 0), (1, 16, 4, 0), (0, 32, 1, HALF), (1, 15, 1, 0)]);
     // Rows of one length, consecutive in the matrix, with consecutive columns.
-    let layout = Matrix::new(1, 100, &[5; 64], |row, entry| row + 7 * entry).check(SMALL);
+    let layout = WarpSellTestMatrix::new(1, 100, &[5; 64], |row, entry| row + 7 * entry).check(SMALL);
     let even = EVEN | RUNS | HALF;
     assert!(layout.heads.iter().all(|h| (h.flags, h.steps, h.length) == (even, 2, 5)));
     assert_eq!((layout.heads[1].row, layout.values.len(), layout.narrow.len()), (32, 320, 64));
@@ -149,7 +151,7 @@ fn rows_that_share_columns_store_them_once() {
     let columns = layout.narrow.len();
     assert!(columns < matrix.check(Rules { window: 1024, ..SMALL }).narrow.len() / 2, "{columns}");
     // Consecutive columns: one is stored per group of two.
-    let band = Matrix::new(0, 500, &[32; 64], |row, entry| row / 2 + entry);
+    let band = WarpSellTestMatrix::new(0, 500, &[32; 64], |row, entry| row / 2 + entry);
     let layout = band.check(TWOS);
     assert!(layout.heads.iter().all(|head| head.flags == ROWS | ADJACENT));
     assert_eq!(layout.narrow.len() * 4, layout.values.len());
@@ -162,7 +164,7 @@ fn spans_choose_the_width() {
         (0, _) => 5 + 0xffff,
         _ => 5 + 0x10000 + row,
     };
-    let layout = Matrix::new(0, 1 << 17, &[2; 64], column).check(SMALL);
+    let layout = WarpSellTestMatrix::new(0, 1 << 17, &[2; 64], column).check(SMALL);
     let wide: Vec<_> = layout.heads.iter().map(|head| head.flags & WIDE).collect();
     assert_eq!(wide, [0, WIDE]);
     assert_eq!((layout.wide.len(), layout.narrow.len()), (64, 64));
@@ -171,7 +173,8 @@ fn spans_choose_the_width() {
 #[test]
 fn long_rows_are_cut() {
     let lengths = [3, 512, 513, 0, 5 * 512 + 7, 1];
-    let matrix = Matrix::new(1, 200_000, &lengths, |row, entry| entry * if row == 4 { 70 } else { 1 });
+    let matrix =
+        WarpSellTestMatrix::new(1, 200_000, &lengths, |row, entry| entry * if row == 4 { 70 } else { 1 });
     let layout = matrix.check(SMALL);
     let parts: Vec<_> = layout
         .heads
@@ -188,5 +191,5 @@ fn long_rows_are_cut() {
     let of_rest = layout.heads[6];
     assert_eq!((of_rest.steps, of_rest.flags & (PART | HALF)), (4, PART | HALF));
     // Rows of more than 2^16 entries do not fit `order`, which pieces do not read.
-    Matrix::new(0, 70_001, &[1, 70_000], |_, entry| entry).check(SMALL);
+    WarpSellTestMatrix::new(0, 70_001, &[1, 70_000], |_, entry| entry).check(SMALL);
 }

@@ -1,7 +1,7 @@
 //! Tests of windows: the inverse gives the matrix back, and the arrays agree with the work items.
 
 use super::*;
-use crate::format::testing::Matrix;
+use crate::format::testing::TestMatrix;
 use crate::memory::HostMemory;
 use crate::types::Address;
 use testkit::sequence;
@@ -17,7 +17,7 @@ pub(crate) fn all_rules() -> impl Iterator<Item = Rules> {
     })
 }
 
-pub(crate) fn build(matrix: &Matrix, rules: impl Fn(&Counts) -> Rules) -> Window<f64> {
+pub(crate) fn build(matrix: &TestMatrix, rules: impl Fn(&Counts) -> Rules) -> Window<f64> {
     let origin = Origin { keep: true, positions: None };
     let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
     Window::build(&allocator, &matrix.pattern(), &matrix.values, origin, rules).unwrap()
@@ -25,7 +25,7 @@ pub(crate) fn build(matrix: &Matrix, rules: impl Fn(&Counts) -> Rules) -> Window
 
 /// Checks that every entry comes back, that every block and item is used once, that padding is marked, and
 /// that all other slots without an entry are 0.
-fn check(matrix: &Matrix, rules: Rules) -> Window<f64> {
+fn check(matrix: &TestMatrix, rules: Rules) -> Window<f64> {
     let layout = build(matrix, |_| rules);
     let pattern = matrix.pattern();
     let mut found = Vec::new();
@@ -95,7 +95,8 @@ fn every_entry_comes_back() {
             let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
             for cols in [997, 40] {
                 // With 40 columns, many columns repeat in a row.
-                let matrix = Matrix::new(base, cols, &lengths, |row, entry| (row * 7 + entry * 131) % cols);
+                let matrix =
+                    TestMatrix::new(base, cols, &lengths, |row, entry| (row * 7 + entry * 131) % cols);
                 for rules in all_rules() {
                     check(&matrix, rules);
                 }
@@ -108,7 +109,7 @@ fn every_entry_comes_back() {
 fn long_windows_come_first_and_are_cut() {
     let mut lengths = vec![3; 500];
     (lengths[130], lengths[300], lengths[301]) = (3000, 400, 300);
-    let matrix = Matrix::new(0, 60_000, &lengths, |row, entry| row + entry * 17);
+    let matrix = TestMatrix::new(0, 60_000, &lengths, |row, entry| row + entry * 17);
     for rules in all_rules() {
         let layout = check(&matrix, rules);
         let first = layout.items[0].window as usize;
@@ -125,7 +126,7 @@ fn long_windows_come_first_and_are_cut() {
 
 #[test]
 fn a_column_that_a_row_stores_twice_has_two_places() {
-    let matrix = Matrix::new(0, 100, &[3, 1, 2], |row, entry| if row == 0 { 5 } else { 5 + entry });
+    let matrix = TestMatrix::new(0, 100, &[3, 1, 2], |row, entry| if row == 0 { 5 } else { 5 + entry });
     let layout = check(&matrix, WHOLE_WINDOWS);
     assert_eq!(layout.columns[..5], [5, 5, 5, 6, 6 | PADDING]);
     assert_eq!(layout.distinct, 4);
@@ -137,7 +138,7 @@ fn tiles_without_entries_are_left_out() {
     let mut lengths = vec![0; 64];
     lengths[..16].fill(2);
     lengths[48..].fill(20);
-    let matrix = Matrix::new(0, 500, &lengths, |row, entry| if row < 16 { entry } else { 300 + entry });
+    let matrix = TestMatrix::new(0, 500, &lengths, |row, entry| if row < 16 { entry } else { 300 + entry });
     let layout = check(&matrix, Rules { height: 64, ..WHOLE_WINDOWS });
     assert_eq!(layout.store.tiles[..], [0b1001, 2 << 4 | 0b1000]);
     assert_eq!(layout.values.len(), 3 * 256);
@@ -147,7 +148,7 @@ fn tiles_without_entries_are_left_out() {
 #[test]
 fn counts_say_how_often_a_row_of_b_is_used() {
     // All rows have the same 16 columns.
-    let matrix = Matrix::new(0, 100, &[16; 64], |_, entry| entry * 5);
+    let matrix = TestMatrix::new(0, 100, &[16; 64], |_, entry| entry * 5);
     build(&matrix, |counts| {
         assert_eq!(counts.columns, [128, 64, 32, 16]);
         assert_eq!((counts.blocks, counts.tiles), ([8, 4, 2, 1], [8, 4, 4, 4]));
@@ -156,7 +157,7 @@ fn counts_say_how_often_a_row_of_b_is_used() {
         WHOLE_WINDOWS
     });
     // No two rows share a column.
-    let matrix = Matrix::new(0, 1024, &[16; 64], |row, entry| row * 16 + entry);
+    let matrix = TestMatrix::new(0, 1024, &[16; 64], |row, entry| row * 16 + entry);
     build(&matrix, |counts| {
         assert_eq!(counts.columns, [1024; 4]);
         WHOLE_WINDOWS
@@ -172,41 +173,41 @@ fn a_sample_of_a_large_matrix_is_counted() {
     for window in 0..64 {
         lengths[window * 64 * 300..][..64].fill(40);
     }
-    let matrix = Matrix::new(0, rows, &lengths, |row, entry| row / 64 * 64 + entry);
+    let matrix = TestMatrix::new(0, rows, &lengths, |row, entry| row / 64 * 64 + entry);
     let pattern = matrix.pattern();
     let mut scratch = vec![[0; 2]; 64 * 40];
     let counts = Counts::of(&pattern, rows, SHAPE, &mut scratch);
-    assert_eq!(survey::samples(rows, matrix.values.len()), (20_000, Some(11)));
-    assert!((64 * 2048..64 * 2048 + 64 * 39 * 64).contains(&counts.looked));
+    assert_eq!(statistics::samples(rows, matrix.values.len()), (20_000, Some(11)));
+    assert!((64 * 2048..64 * 2048 + 64 * 39 * 64).contains(&counts.sampled_nnz));
     assert_eq!(counts.all_columns(8), matrix.values.len() as f64 / counts.reuse(8));
     let (blocks, tiles) = counts.all_blocks(16, SHAPE);
     assert!(blocks == tiles && (blocks / (rows as f64 / 16.0) - 1.0).abs() < 0.1, "{blocks}");
     // Windows of too many entries are not sampled.
-    let dense = Matrix::new(0, 3000, &[2100; 64], |_, entry| entry);
+    let dense = TestMatrix::new(0, 3000, &[2100; 64], |_, entry| entry);
     let counts = Counts::of(&dense.pattern(), 64, SHAPE, &mut []);
-    assert_eq!((counts.looked, counts.reuse(64), counts.all_columns(64)), (0, 1.0, 64.0 * 2100.0));
+    assert_eq!((counts.sampled_nnz, counts.reuse(64), counts.all_columns(64)), (0, 1.0, 64.0 * 2100.0));
 }
 
 #[test]
 fn a_window_of_each_part_is_looked_at() {
     for (rows, nnz) in [(64 * 2048, 1), (64 * 2049, 1), (64 * 3000 - 5, 64 * 3000), (100_000, 1 << 28)] {
-        let (windows, log2) = survey::samples(rows, nnz);
+        let (windows, log2) = statistics::samples(rows, nnz);
         assert_eq!(windows, rows.div_ceil(64));
         let count = log2.map_or(windows, |log2| 1 << log2);
         assert!(count <= windows && (128.min(windows)..=2048).contains(&count));
-        let found: Vec<_> = (0..count).map(|k| survey::window_of(k, log2, windows)).collect();
+        let found: Vec<_> = (0..count).map(|k| statistics::window_of(k, log2, windows)).collect();
         assert!(found.is_sorted_by(|a, b| a < b) && found[count - 1] < windows);
     }
 }
 
 #[test]
 fn new_values_go_to_their_places() {
-    let matrix = Matrix::new(1, 300, &[5, 0, 40, 3], |row, entry| row * 9 + entry * 3);
+    let matrix = TestMatrix::new(1, 300, &[5, 0, 40, 3], |row, entry| row * 9 + entry * 3);
     for rules in all_rules() {
         let mut layout = build(&matrix, |_| rules);
         let new: Vec<f64> = matrix.values.iter().map(|v| -v).collect();
         assert!(layout.refill(&new, false));
-        let expected = build(&Matrix { values: new, ..matrix.clone() }, |_| rules);
+        let expected = build(&TestMatrix { values: new, ..matrix.clone() }, |_| rules);
         assert_eq!(layout.values[..], expected.values[..]);
     }
 }

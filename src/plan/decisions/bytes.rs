@@ -9,8 +9,8 @@
 //! i32     backend (tarsiaBackend_t)
 //! text    model of the processor or device
 //! i32     operation (tarsiaOpKind_t)
-//! u32     number of facts; then as many × i64: the arguments of the plan's creation, in the order of
-//!         the operation's list in `facts`, and then the settings that are stored as facts
+//! u32     number of arguments; then as many × i64: the arguments of the plan's creation, in the order of
+//!         the operation's list in `arguments`, and then the settings that are stored as arguments
 //! u32     number of sparse matrices; then as many × 2 × u64: fingerprints of their patterns
 //! 3 × i32 settings: effort, reorder, columns of a block (0: not set)
 //! u8      settings: value updates
@@ -44,11 +44,11 @@ const MAGIC: &[u8; 8] = b"TARSIAPD";
 /// Version of the format, which must be increased when anything above changes.
 pub const FORMAT: u32 = 2;
 const MOST_TEXT: usize = 4096;
-/// Maximum number of facts, and of matrices, of one operation; actual counts are lower.
-const MOST_FACTS: u32 = 64;
-/// Upper bound of the bytes of decisions without a row order: two texts, the most facts and fingerprints, and
-/// some numbers. The header promises at most 64 KiB.
-const MOST_BESIDE_ORDER: usize = 2 * MOST_TEXT + MOST_FACTS as usize * (8 + 16) + 512;
+/// Maximum number of arguments, and of matrices, of one operation; actual counts are lower.
+const MOST_ARGUMENTS: u32 = 64;
+/// Upper bound of the bytes of decisions without a row order: two texts, the most arguments and fingerprints,
+/// and some numbers. The header promises at most 64 KiB.
+const MOST_BESIDE_ORDER: usize = 2 * MOST_TEXT + MOST_ARGUMENTS as usize * (8 + 16) + 512;
 /// Bytes of the beginning, up to the end of the total.
 const HEAD: usize = 20;
 const TOTAL: usize = 8;
@@ -99,7 +99,7 @@ impl Writer {
 impl Problem {
     /// Serializes the problem, with which decisions begin.
     fn to_writer(&self) -> Writer {
-        let Problem { origin, op, facts, fingerprints, fixed } = self;
+        let Problem { origin, op, arguments, fingerprints, fixed } = self;
         let mut out = Writer(MAGIC.to_vec());
         out.u32(FORMAT);
         out.u64(0);
@@ -107,8 +107,8 @@ impl Problem {
         out.i32(origin.backend.code());
         out.text(&origin.model);
         out.i32(op.code());
-        out.u32(facts.len() as u32);
-        facts.iter().for_each(|&fact| out.u64(fact as u64));
+        out.u32(arguments.len() as u32);
+        arguments.iter().for_each(|&argument| out.u64(argument as u64));
         out.u32(fingerprints.len() as u32);
         fingerprints.iter().flatten().for_each(|&sum| out.u64(sum));
         out.i32(fixed.effort.code());
@@ -255,7 +255,7 @@ impl Reader<'_> {
 
     fn count(&mut self, what: &str) -> Result<u32> {
         match self.u32()? {
-            count if count <= MOST_FACTS => Ok(count),
+            count if count <= MOST_ARGUMENTS => Ok(count),
             count => Err(damaged(&format!("it has {count} {what}"))),
         }
     }
@@ -312,8 +312,8 @@ impl Reader<'_> {
             model: self.text("the device's model")?,
         };
         let op = self.code("the operation", OpKind::from_code)?;
-        let count = self.count("facts")?;
-        let facts = (0..count).map(|_| Ok(self.u64()? as i64)).collect::<Result<_>>()?;
+        let count = self.count("arguments")?;
+        let arguments = (0..count).map(|_| Ok(self.u64()? as i64)).collect::<Result<_>>()?;
         let count = self.count("fingerprints")?;
         let fingerprints = (0..count).map(|_| Ok([self.u64()?, self.u64()?])).collect::<Result<_>>()?;
         let fixed = Fixed {
@@ -341,7 +341,7 @@ impl Reader<'_> {
         let method = Method::decided(algorithm, decided)
             .map_err(|fault| Error::invalid("buffer", format!("its decisions have {fault}")))?;
         let choice = Choice { method, a, b, narrow_columns: false, bytes, predicted_seconds, reason };
-        Ok(Decisions { problem: Problem { origin, op, facts, fingerprints, fixed }, choice })
+        Ok(Decisions { problem: Problem { origin, op, arguments, fingerprints, fixed }, choice })
     }
 }
 

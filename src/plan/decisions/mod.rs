@@ -9,7 +9,7 @@ use std::fmt::Display;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::matrix::fingerprint::Fingerprint;
-use crate::operation::{Facts, Task};
+use crate::operation::{PlanArguments, Task};
 use crate::reorder::KeptOrder;
 use crate::select::Choice;
 use crate::settings::Settings;
@@ -27,8 +27,8 @@ pub struct Decisions {
 pub(super) struct Problem {
     origin: Origin,
     op: OpKind,
-    /// Arguments of createPlan, and settings, as numbers in the order of [`Facts`].
-    facts: Vec<i64>,
+    /// Arguments of createPlan, and settings, as numbers in the order of [`PlanArguments`].
+    arguments: Vec<i64>,
     /// Fingerprints of the patterns of A and, for SpGEMM, B.
     fingerprints: Vec<Fingerprint>,
     fixed: Fixed,
@@ -73,8 +73,8 @@ impl Fixed {
     }
 }
 
-/// Returns the settings that are stored as facts, after the arguments of createPlan.
-fn of_settings(settings: &Settings) -> Facts {
+/// Returns the settings that are stored as arguments, after the arguments of createPlan.
+fn of_settings(settings: &Settings) -> PlanArguments {
     vec![
         ("valuesInPlace".into(), i64::from(settings.values_in_place)),
         ("expectedExecutes".into(), settings.expected_executes),
@@ -93,7 +93,12 @@ impl Problem {
         Problem {
             origin: Origin::of(backend),
             op: task.kind(),
-            facts: task.facts().into_iter().chain(of_settings(settings)).map(|(_, value)| value).collect(),
+            arguments: task
+                .arguments()
+                .into_iter()
+                .chain(of_settings(settings))
+                .map(|(_, value)| value)
+                .collect(),
             fingerprints,
             fixed: Fixed::of(settings),
         }
@@ -169,15 +174,15 @@ impl Decisions {
         if self.problem.op != task.kind() {
             return differs("problem", "the operation", &self.problem.op.short(), &task.kind().short());
         }
-        let facts = task.facts();
-        for ((name, mine), found) in facts.iter().zip(&self.problem.facts) {
+        let arguments = task.arguments();
+        for ((name, mine), found) in arguments.iter().zip(&self.problem.arguments) {
             if mine != found {
                 return differs("problem", name, found, mine);
             }
         }
-        let count = facts.len() + of_settings(settings).len();
-        if count != self.problem.facts.len() {
-            return differs("problem", "the number of facts", &self.problem.facts.len(), &count);
+        let count = arguments.len() + of_settings(settings).len();
+        if count != self.problem.arguments.len() {
+            return differs("problem", "the number of arguments", &self.problem.arguments.len(), &count);
         }
         task.admits(&self.choice)
     }
@@ -196,9 +201,9 @@ impl Decisions {
                 return differs("setting", what, found, mine);
             }
         }
-        let facts = of_settings(settings);
-        let first = self.problem.facts.len().saturating_sub(facts.len());
-        for ((name, mine), found) in facts.iter().zip(&self.problem.facts[first..]) {
+        let arguments = of_settings(settings);
+        let first = self.problem.arguments.len().saturating_sub(arguments.len());
+        for ((name, mine), found) in arguments.iter().zip(&self.problem.arguments[first..]) {
             if mine != found {
                 return differs("setting", name, found, mine);
             }

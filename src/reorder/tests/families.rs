@@ -9,26 +9,26 @@ use matrices::gallery::{
 use matrices::owned::OwnedCsr;
 
 /// Returns the rows of a matrix in another order.
-fn rows(matrix: &OwnedCsr<()>, order: &[u32]) -> Rows<i32, i32> {
+fn rows(matrix: &OwnedCsr<()>, order: &[u32]) -> TestRows<i32, i32> {
     rows_of(matrix.cols, order, |row| matrix.row(row).0.iter().map(|&column| column as usize).collect())
 }
 
-fn symmetric(matrix: OwnedCsr<()>, seed: u64) -> Rows<i32, i32> {
+fn symmetric(matrix: OwnedCsr<()>, seed: u64) -> TestRows<i32, i32> {
     let permuted = permute(&matrix, &random_permutation(matrix.rows, seed).unwrap()).unwrap();
     plain(&permuted)
 }
 
-fn plain(matrix: &OwnedCsr<()>) -> Rows<i32, i32> {
+fn plain(matrix: &OwnedCsr<()>) -> TestRows<i32, i32> {
     rows(matrix, &(0..matrix.rows as u32).collect::<Vec<_>>())
 }
 
-fn by_rows(matrix: OwnedCsr<()>, seed: u64) -> Rows<i32, i32> {
+fn by_rows(matrix: OwnedCsr<()>, seed: u64) -> TestRows<i32, i32> {
     rows(&matrix, &shuffled(matrix.rows, seed))
 }
 
 /// Returns names, matrices, and the largest fraction of the blocks of the user's order that [`cluster`] may
 /// leave.
-pub(crate) fn families() -> Vec<(&'static str, Rows<i32, i32>, f64)> {
+pub(crate) fn families() -> Vec<(&'static str, TestRows<i32, i32>, f64)> {
     let stencil = || hex_mesh([14; 3], Reach::Corners).unwrap();
     let windowed = |window| {
         let graph = stencil();

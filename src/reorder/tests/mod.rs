@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use super::jaccard::{cluster, exact, When, DISTANCE, LEVELS};
 use super::*;
-use crate::format::testing::{allocator, Rows};
+use crate::format::testing::{allocator, TestRows};
 use testkit::Random;
 
-pub(super) const HALF: Shape = Shape { height: 16, width: 16 };
-pub(super) const NARROW: Shape = Shape { height: 16, width: 8 };
+pub(super) const HALF: BlockShape = BlockShape { height: 16, width: 16 };
+pub(super) const NARROW: BlockShape = BlockShape { height: 16, width: 8 };
 
 pub(super) fn permutation(numbers: &[u32]) -> Result<Permutation> {
     Permutation::new(&allocator(), Buffer::from_slice(&allocator(), numbers)?)
@@ -28,7 +28,7 @@ pub(crate) fn shuffled(rows: usize, seed: u64) -> Vec<u32> {
 }
 
 /// Returns the sorted rows `row(order[0])`, `row(order[1])` and so on.
-pub(crate) fn rows_of(cols: usize, order: &[u32], row: impl Fn(usize) -> Vec<usize>) -> Rows<i32, i32> {
+pub(crate) fn rows_of(cols: usize, order: &[u32], row: impl Fn(usize) -> Vec<usize>) -> TestRows<i32, i32> {
     let rows: Vec<Vec<usize>> = order
         .iter()
         .map(|&at| {
@@ -38,15 +38,19 @@ pub(crate) fn rows_of(cols: usize, order: &[u32], row: impl Fn(usize) -> Vec<usi
         })
         .collect();
     let lengths: Vec<usize> = rows.iter().map(Vec::len).collect();
-    Rows::new(0, cols, &lengths, |row, entry| rows[row][entry])
+    TestRows::new(0, cols, &lengths, |row, entry| rows[row][entry])
 }
 
-fn pattern_of(matrix: &Rows<i32, i32>, row: u32, shape: Shape) -> BTreeSet<usize> {
+fn pattern_of(matrix: &TestRows<i32, i32>, row: u32, shape: BlockShape) -> BTreeSet<usize> {
     matrix.row(row as usize).map(|at| matrix.columns[at] as usize / shape.width).collect()
 }
 
 /// Returns the number of blocks of groups of rows.
-fn counted<'a>(matrix: &Rows<i32, i32>, groups: impl Iterator<Item = &'a [u32]>, shape: Shape) -> u64 {
+fn counted<'a>(
+    matrix: &TestRows<i32, i32>,
+    groups: impl Iterator<Item = &'a [u32]>,
+    shape: BlockShape,
+) -> u64 {
     groups
         .map(|rows| {
             let union: BTreeSet<usize> =
@@ -57,7 +61,7 @@ fn counted<'a>(matrix: &Rows<i32, i32>, groups: impl Iterator<Item = &'a [u32]>,
 }
 
 /// Clusters the matrix and checks the invariants of every result; returns the result.
-pub(super) fn check(matrix: &Rows<i32, i32>, shape: Shape, when: When) -> jaccard::Clustered {
+pub(super) fn check(matrix: &TestRows<i32, i32>, shape: BlockShape, when: When) -> jaccard::Clustered {
     let found = cluster(&allocator(), &matrix.pattern(), shape, when).unwrap();
     let identity: Vec<u32> = (0..matrix.rows() as u32).collect();
     assert_eq!(found.before, counted(matrix, identity.chunks(shape.height), shape));
@@ -81,7 +85,7 @@ pub(super) fn check(matrix: &Rows<i32, i32>, shape: Shape, when: When) -> jaccar
         assert!(places[rows.len()..].iter().all(|&place| place == Windows::HOLE));
     }
     // A second run on the same matrix with 64-bit indices and base 1 has the same result.
-    let wide = Rows::<i64, i64> {
+    let wide = TestRows::<i64, i64> {
         cols: matrix.cols,
         base: 1,
         offsets: matrix.offsets.iter().map(|&at| i64::from(at) + 1).collect(),
@@ -111,9 +115,11 @@ fn what_is_no_permutation_is_refused() {
 #[test]
 fn shapes_out_of_range_are_refused() {
     let matrix = rows_of(4, &[0, 1], |row| vec![row]);
-    for shape in
-        [Shape { height: 0, width: 8 }, Shape { height: 65, width: 8 }, Shape { height: 8, width: 0 }]
-    {
+    for shape in [
+        BlockShape { height: 0, width: 8 },
+        BlockShape { height: 65, width: 8 },
+        BlockShape { height: 8, width: 0 },
+    ] {
         assert!(blocks(&allocator(), &matrix.pattern(), None, shape).is_err());
         assert!(cluster(&allocator(), &matrix.pattern(), shape, When::Always).is_err());
         assert!(exact(&allocator(), &matrix.pattern(), shape, DISTANCE).is_err());
@@ -121,7 +127,7 @@ fn shapes_out_of_range_are_refused() {
 }
 
 /// Returns the shuffled rows of a random matrix in which each `alike` consecutive rows share most columns.
-pub(crate) fn neighbours(rows: usize, alike: usize, seed: u64) -> Rows<i32, i32> {
+pub(crate) fn neighbours(rows: usize, alike: usize, seed: u64) -> TestRows<i32, i32> {
     let cols = 16 * rows;
     rows_of(cols, &shuffled(rows, seed), |row| {
         let mut random = Random::new(seed + (row / alike) as u64);
@@ -202,7 +208,7 @@ fn nothing_is_permuted_where_nothing_is_gained() {
 #[test]
 fn degenerate_matrices() {
     for when in [When::Always, When::Promising] {
-        let none = Rows::<i32, i32> { cols: 10, base: 0, offsets: vec![0], columns: vec![] };
+        let none = TestRows::<i32, i32> { cols: 10, base: 0, offsets: vec![0], columns: vec![] };
         assert_eq!(check(&none, HALF, when).before, 0);
         let missing = Pattern::<i32, i32> {
             major: 0,
@@ -214,7 +220,7 @@ fn degenerate_matrices() {
         };
         assert_eq!(cluster(&allocator(), &missing, HALF, when).unwrap().before, 0);
         assert_eq!(exact(&allocator(), &missing, HALF, DISTANCE).unwrap().len(), 0);
-        for shape in [HALF, NARROW, Shape { height: 1, width: 1 }, Shape { height: 64, width: 3 }] {
+        for shape in [HALF, NARROW, BlockShape { height: 1, width: 1 }, BlockShape { height: 64, width: 3 }] {
             let all = |rows: usize| (0..rows as u32).collect::<Vec<_>>();
             assert_eq!(check(&rows_of(0, &all(40), |_| vec![]), shape, when).after, 0);
             check(&rows_of(100, &all(1), |_| vec![3, 3, 3, 50]), shape, when);
@@ -244,7 +250,7 @@ fn equal_rows_take_linear_time() {
     assert_eq!((found.before, found.after), (1 << 15, 1 << 14));
 }
 
-fn check_large(matrix: &Rows<i32, i32>) -> jaccard::Clustered {
+fn check_large(matrix: &TestRows<i32, i32>) -> jaccard::Clustered {
     cluster(&allocator(), &matrix.pattern(), HALF, When::Always).unwrap()
 }
 

@@ -8,22 +8,22 @@ use crate::reorder::masks::{loads, transitions, warp_load, warp_sums, Masks, LAN
 use crate::reorder::policy::{order, reads_columns, rule, POLICIES};
 use crate::types::Reorder;
 
-fn by(matrix: &Rows<i32, i32>, policy: Reorder) -> Permutation {
+fn by(matrix: &TestRows<i32, i32>, policy: Reorder) -> Permutation {
     order(&allocator(), &matrix.pattern(), policy).unwrap()
 }
 
-fn masks(matrix: &Rows<i32, i32>) -> Masks {
+fn masks(matrix: &TestRows<i32, i32>) -> Masks {
     Masks::new(&allocator(), &matrix.pattern()).unwrap()
 }
 
 /// Returns rows of these lengths, with columns from 0 on.
-fn of_lengths(lengths: &[usize]) -> Rows<i32, i32> {
+fn of_lengths(lengths: &[usize]) -> TestRows<i32, i32> {
     let cols = lengths.iter().copied().max().unwrap_or(0).max(1);
-    Rows::new(0, cols, lengths, |_, entry| entry)
+    TestRows::new(0, cols, lengths, |_, entry| entry)
 }
 
 /// Returns rows with one entry in each of the given blocks of 32 columns.
-fn of_blocks(blocks: &[&[usize]]) -> Rows<i32, i32> {
+fn of_blocks(blocks: &[&[usize]]) -> TestRows<i32, i32> {
     let all: Vec<u32> = (0..blocks.len() as u32).collect();
     rows_of(64 * LANES, &all, |row| {
         blocks[row].iter().enumerate().map(|(at, &block)| block * LANES + (row + at) % LANES).collect()
@@ -31,7 +31,7 @@ fn of_blocks(blocks: &[&[usize]]) -> Rows<i32, i32> {
 }
 
 /// Returns rows of mixed lengths, some of them empty, with columns of some locality.
-fn mixed(rows: usize, seed: u64) -> Rows<i32, i32> {
+fn mixed(rows: usize, seed: u64) -> TestRows<i32, i32> {
     let cols = 40 * LANES;
     let all: Vec<u32> = (0..rows as u32).collect();
     rows_of(cols, &all, |row| {
@@ -196,7 +196,7 @@ fn cache_aware_orders_by_hand() {
 fn ties_go_by_load_or_by_the_warps_row() {
     // From {0} (load 1) rows 1 and 2 are both 1 away, with loads 2 and 1.
     let lengths = [1, LANES + 1, 2];
-    let matrix = Rows::new(0, 64 * LANES, &lengths, |row, entry| match (row, entry) {
+    let matrix = TestRows::new(0, 64 * LANES, &lengths, |row, entry| match (row, entry) {
         (0, _) => 0,
         (1, LANES) => LANES,
         (1, entry) => entry,
@@ -229,16 +229,17 @@ fn rcm_finds_the_band() {
         assert!(component.windows(2).all(|two| (two[0] - two[1]).abs() == 1), "{component:?}");
     }
     let wide = of_lengths(&[1, 2]);
-    let wide = Rows { cols: 3, ..wide };
+    let wide = TestRows { cols: 3, ..wide };
     let error = super::policy::order(&allocator(), &wide.pattern(), Reorder::Rcm).unwrap_err();
     assert!(error.message.contains("square"), "{}", error.message);
 }
 
 #[test]
 fn every_policy_is_a_permutation_and_the_same_again() {
-    let mut cases: Vec<Rows<i32, i32>> = [1, 2, 31, 32, 33, 64, 65, 700].map(|rows| mixed(rows, 9)).into();
+    let mut cases: Vec<TestRows<i32, i32>> =
+        [1, 2, 31, 32, 33, 64, 65, 700].map(|rows| mixed(rows, 9)).into();
     // No rows; no entries; rows all alike; one long row.
-    cases.push(Rows { cols: 10, base: 0, offsets: vec![0], columns: vec![] });
+    cases.push(TestRows { cols: 10, base: 0, offsets: vec![0], columns: vec![] });
     cases.push(of_lengths(&[0; 100]));
     cases.push(of_lengths(&[5; 100]));
     cases.push(of_lengths(&[1, 0, 5000, 0, 1]));
@@ -258,7 +259,7 @@ fn every_policy_is_a_permutation_and_the_same_again() {
             assert_eq!(found.len(), matrix.rows());
             assert!(permutation(&found).is_ok());
             // The same order results with 64-bit indices and base 1.
-            let wide = Rows::<i64, i64> {
+            let wide = TestRows::<i64, i64> {
                 cols: matrix.cols,
                 base: 1,
                 offsets: matrix.offsets.iter().map(|&at| i64::from(at) + 1).collect(),
@@ -289,7 +290,7 @@ fn no_order_and_no_memory_are_errors() {
 }
 
 /// Returns the sum that a policy is to make small: distances at the reach of its rule.
-fn cost(matrix: &Rows<i32, i32>, policy: Reorder, order: &[u32]) -> u64 {
+fn cost(matrix: &TestRows<i32, i32>, policy: Reorder, order: &[u32]) -> u64 {
     transitions(&masks(matrix), order, rule(policy).unwrap().reach)
 }
 
@@ -318,7 +319,7 @@ fn the_near_linear_form_loses_little() {
 /// Number of rows that the greedy form puts in order.
 const GREEDY_ROWS: usize = 600;
 
-fn first_rows(mut matrix: Rows<i32, i32>, count: usize) -> Rows<i32, i32> {
+fn first_rows(mut matrix: TestRows<i32, i32>, count: usize) -> TestRows<i32, i32> {
     matrix.offsets.truncate(count + 1);
     matrix.columns.truncate(*matrix.offsets.last().unwrap() as usize);
     matrix

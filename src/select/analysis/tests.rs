@@ -5,7 +5,7 @@ use crate::algorithm::{Query, Row, TABLE};
 use crate::matrix::testing::pattern;
 use crate::matrix::{Compressed, SparseArrays};
 use crate::problem::SpmvProblem;
-use crate::select::spmv::survey::Survey;
+use crate::select::spmv::statistics::SpmvStatistics;
 use crate::select::{spmv, spmv_times, Method, RowOrder};
 use crate::support::{self, Combo};
 use crate::types::{Address, BackendKind, Format, IndexBase, IndexType, OpKind};
@@ -56,11 +56,11 @@ fn the_sum_is_least() {
     let mut converted = 0;
     for name in ["webbase", "scircuit", "dc2", "band64", "cant", "mc2depi", "rmat16"] {
         let a = gallery::named(name).unwrap();
-        let (problem, survey) =
-            (problem((a.rows as i64, a.cols as i64, a.nnz() as i64)), Survey::of(&pattern(&a), 8));
-        let unknown = spmv(&problem, &all, Effort::Default, machine, Some(&survey)).unwrap();
+        let (problem, statistics) =
+            (problem((a.rows as i64, a.cols as i64, a.nnz() as i64)), SpmvStatistics::of(&pattern(&a), 8));
+        let unknown = spmv(&problem, &all, Effort::Default, machine, Some(&statistics)).unwrap();
         let of = |executes| {
-            spmv_times(&problem, &all, (Effort::Default, executes), machine, Some(&survey)).unwrap()
+            spmv_times(&problem, &all, (Effort::Default, executes), machine, Some(&statistics)).unwrap()
         };
         let parts = |choice: &Choice| (choice.algorithm(), choice.a);
         assert_eq!(parts(&of(1)[0]), (Algorithm::Csr, Source::InPlace), "{name}");
@@ -91,7 +91,7 @@ fn the_sum_is_least() {
 #[test]
 fn the_sum_of_products_with_matrices_is_least() {
     use crate::problem::SpmmProblem;
-    use crate::select::SpmmSurveyed;
+    use crate::select::SpmmInspection;
     use crate::settings::Settings;
     use crate::types::Order;
     let (machine, types) = (&Machine::H100, support::F64::TYPES);
@@ -114,11 +114,11 @@ fn the_sum_of_products_with_matrices_is_least() {
             value_updates: false,
             ieee: false,
         };
-        let survey = crate::select::spmm::Survey::of(&pattern(&a), types.a);
-        let surveyed = SpmmSurveyed { survey, clustered: None, seen: Box::new(()) };
+        let statistics = crate::select::spmm::SpmmStatistics::of(&pattern(&a), types.a);
+        let inspection = SpmmInspection { statistics, clustered: None, backend_state: Box::new(()) };
         let of = |expected_executes| {
             let settings = Settings { expected_executes, ..Settings::default() };
-            crate::select::spmm(&problem, &all, &settings, machine, Some(&surveyed)).unwrap()
+            crate::select::spmm(&problem, &all, &settings, machine, Some(&inspection)).unwrap()
         };
         let parts = |choice: &Choice| (choice.algorithm(), choice.a);
         let (unknown, one, many) = (of(0), of(1), of(MANY));
@@ -137,9 +137,17 @@ fn a_look_is_for_what_may_pay_for_it() {
     let (machine, problem) = (&Machine::H100, problem((60_000, 60_000, 4_000_000)));
     let of = |executes| Amortized::new(machine, &problem.a, problem.op, executes);
     let execute = crate::select::seconds_by_shape(&problem.a, problem.op, 1, problem.types, machine);
-    assert!(of(0).may_look_spmv(execute) && of(MANY).may_look_spmv(execute) && !of(1).may_look_spmv(execute));
-    assert!(of(0).may_look_spmm(execute) && of(MANY).may_look_spmm(execute) && !of(1).may_look_spmm(execute));
-    assert!(of(0).may_look_spgemm(execute) && of(MANY).may_look_spgemm(execute));
+    assert!(
+        of(0).may_inspect_spmv(execute)
+            && of(MANY).may_inspect_spmv(execute)
+            && !of(1).may_inspect_spmv(execute)
+    );
+    assert!(
+        of(0).may_inspect_spmm(execute)
+            && of(MANY).may_inspect_spmm(execute)
+            && !of(1).may_inspect_spmm(execute)
+    );
+    assert!(of(0).may_inspect_spgemm(execute) && of(MANY).may_inspect_spgemm(execute));
     // Tiles that are twice as fast pay for many products only.
     assert!(of(0).takes_tiles(1e-3, 2.0) && of(MANY).takes_tiles(1e-3, 2.0) && !of(1).takes_tiles(1e-5, 2.0));
     assert!(of(0).may_cluster(1e-5, 1.5e-3) && !of(1).may_cluster(1e-5, 1.5e-3));

@@ -16,9 +16,9 @@ use crate::select::Choice;
 use crate::support::{self, Combo, Types};
 
 /// Key of a product: precision, matrix, and columns of C.
-pub(in crate::select) type Product = (String, String, i64);
+pub(in crate::select) type ProductKey = (String, String, i64);
 /// Microseconds by product and name of the algorithm.
-type Times = BTreeMap<Product, BTreeMap<String, f64>>;
+type Times = BTreeMap<ProductKey, BTreeMap<String, f64>>;
 
 /// Types of a precision in the tables.
 pub(in crate::select) fn types(precision: &str) -> Option<Types> {
@@ -94,8 +94,8 @@ fn mean(of: impl Iterator<Item = f64>) -> f64 {
 /// algorithm on a machine; `choices` returns those of the default, best first.
 pub(in crate::select) fn compare(
     op: &str,
-    seconds: impl Fn(&Machine, &Product, &str) -> Option<f64>,
-    choices: impl Fn(&Machine, &Product) -> Option<Vec<Choice>>,
+    seconds: impl Fn(&Machine, &ProductKey, &str) -> Option<f64>,
+    choices: impl Fn(&Machine, &ProductKey) -> Option<Vec<Choice>>,
 ) {
     let paths = std::env::var("TARSIA_TABLES").expect("TARSIA_TABLES is set");
     let (first, second) = paths.split_once(',').expect("TARSIA_TABLES names two tables");
@@ -106,7 +106,7 @@ pub(in crate::select) fn compare(
     let mut logs: BTreeMap<&str, Vec<[f64; 2]>> = BTreeMap::new();
     // Best time over the time of three choices: by the first device's rates, by the second's, and the default
     // as run.
-    let mut shares: [Vec<(f64, &Product)>; 3] = Default::default();
+    let mut shares: [Vec<(f64, &ProductKey)>; 3] = Default::default();
     for (product, times) in &after {
         for (name, us) in times {
             let Some(first) = before.get(product).and_then(|times| times.get(name)) else { continue };

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::algorithm::Algorithm;
-use crate::select::spmm::tests::{surveys as spmm_surveys, ALGORITHMS};
-use crate::select::spmv::tests::{surveys, ALL, PRECISIONS};
+use crate::select::spmm::tests::{corpus_statistics as spmm_statistics, ALGORITHMS};
+use crate::select::spmv::tests::{corpus_statistics, ALL, PRECISIONS};
 use crate::select::spmv::{self, Widths};
 use crate::support::{Combo, Types};
 use crate::{select::spmm, support};
@@ -45,15 +45,15 @@ const F32: Types = support::F32::TYPES;
 /// Estimate of SpMV on the matrix of this name.
 fn spmv_estimate(device: &Attributes, matrix: &str, algorithm: Algorithm, types: Types) -> spmv::Estimate {
     let machine = Machine::of_device(device);
-    let survey = &surveys(types.x.size())[matrix];
-    spmv::estimate(machine.spmv.as_ref().unwrap(), survey, algorithm, &Widths { types, index: (4, 4) })
+    let statistics = &corpus_statistics(types.x.size())[matrix];
+    spmv::estimate(machine.spmv.as_ref().unwrap(), statistics, algorithm, &Widths { types, index: (4, 4) })
 }
 
 /// Predicted seconds of SpMM on the matrix of this name.
 fn spmm_seconds(device: &Attributes, matrix: &str, algorithm: Algorithm, types: Types, n: i64) -> f64 {
     let machine = Machine::of_device(device);
-    let survey = &spmm_surveys()[matrix][usize::from(types.a.size() > 2)];
-    spmm::estimate(machine.spmm_rates().unwrap(), survey, algorithm, types, n).seconds
+    let statistics = &spmm_statistics()[matrix][usize::from(types.a.size() > 2)];
+    spmm::estimate(machine.spmm_rates().unwrap(), statistics, algorithm, types, n).seconds
 }
 
 /// All numbers of a machine, in full digits.
@@ -119,7 +119,7 @@ fn ratios_are_those_of_data_sheets() {
 fn more_memory_bandwidth_helps_what_moves_bytes_and_nothing_else() {
     let mut bytes = 0;
     for (_, x_bytes, types) in PRECISIONS {
-        for matrix in surveys(x_bytes).keys() {
+        for matrix in corpus_statistics(x_bytes).keys() {
             for algorithm in ALL {
                 let (h100, h200) = (
                     spmv_estimate(&FITTED, matrix, algorithm, types),
@@ -167,8 +167,8 @@ fn doubles_on_a_card_with_few_units_for_them_are_bound_by_those() {
     for device in [&L40S, &RTX_4090] {
         // Highest number of multiply-adds of doubles a second on the card.
         let most = f64::from(device.multiprocessors) * f64::from(device.clock_khz) * 1e3 * 2.0;
-        for (matrix, [_, survey]) in spmm_surveys() {
-            let products = survey.counts.nnz as f64 * 128.0;
+        for (matrix, [_, statistics]) in spmm_statistics() {
+            let products = statistics.counts.nnz as f64 * 128.0;
             if products < 1e8 {
                 continue;
             }

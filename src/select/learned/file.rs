@@ -3,8 +3,8 @@
 //! ```text
 //! 8 bytes  TARSIALT
 //! u32      format (FORMAT)
-//! u32      version of the list of numbers (Survey::VERSION)
-//! u32      numbers of a product (as many as Survey::NAMES has)
+//! u32      version of the list of numbers (SpmmStatistics::VERSION)
+//! u32      numbers of a product (as many as SpmmStatistics::NAMES has)
 //! u32      comparisons from the root of a tree to a leaf, d
 //! 2 × f64  bounds of correction factors
 //! u32      algorithms whose predicted times, over one's own, are inputs of trees; then the name of each
@@ -22,7 +22,7 @@
 
 use std::sync::LazyLock;
 
-use super::{Forest, Learned, Survey, NUMBERS};
+use super::{Forest, Learned, SpmmStatistics, NUMBERS};
 use crate::algorithm::Algorithm;
 use crate::checksum::fnv1a;
 
@@ -149,7 +149,7 @@ pub(super) fn parse(file: &[u8]) -> Result<Learned> {
     if from.u32()? != FORMAT {
         return Err("it has another format");
     }
-    if from.u32()? != Survey::VERSION || from.u32()? as usize != NUMBERS {
+    if from.u32()? != SpmmStatistics::VERSION || from.u32()? as usize != NUMBERS {
         return Err("it is for other numbers");
     }
     let depth = from.u32()?;

@@ -113,13 +113,13 @@ fn numbers_are_finite_and_named() {
         Pattern { major: 0, minor: 5, base: 0, offsets: &[0], indices: &[], by_columns: false },
     ];
     for pattern in &patterns {
-        let windows = crate::select::spmm::Survey::of(pattern, DataType::R32F);
+        let windows = crate::select::spmm::SpmmStatistics::of(pattern, DataType::R32F);
         let of_spmm = windows.numbers(support::F32::TYPES, 32);
         assert!(of_spmm.iter().all(|number| number.is_finite()), "{of_spmm:?}");
     }
-    let windows = crate::select::spmm::Survey::of(&patterns[0], DataType::R32F);
+    let windows = crate::select::spmm::SpmmStatistics::of(&patterns[0], DataType::R32F);
     let of_spmm = windows.numbers(support::F32::TYPES, 32);
-    let of = |name: &str| of_spmm[Survey::NAMES.iter().position(|other| *other == name).unwrap()];
+    let of = |name: &str| of_spmm[SpmmStatistics::NAMES.iter().position(|other| *other == name).unwrap()];
     // Six entries in four columns, in one window.
     assert_eq!((of("reuse_8"), of("row_bytes"), of("mean"), of("longest")), (1.5, 128.0, 1.5, 3.0));
 }

@@ -52,7 +52,7 @@ pub fn lanes_that_multiply(most: u32, rows: i64, multiprocessors: u32) -> i32 {
 /// Number of slices of every row of the left factor, each taken by blocks of its own, in the kernels that
 /// gather statistics: more than one if the longest row is very long and the `blocks` for whole rows leave
 /// room on the device.
-pub fn slices_of_looks(blocks: u32, longest: i64, multiprocessors: u32) -> u32 {
+pub fn slices_of_statistics(blocks: u32, longest: i64, multiprocessors: u32) -> u32 {
     const LEAST: i64 = 4096;
     const SLICE: i64 = 512;
     let room = i64::from(8 * multiprocessors) / i64::from(blocks.max(1));
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn very_long_rows_are_looked_at_in_slices() {
         // 18 rows of up to 31,000 entries; 507 of up to 7,800; many rows; rows that are not that long.
-        let of = |blocks, longest| slices_of_looks(blocks, longest, 132);
+        let of = |blocks, longest| slices_of_statistics(blocks, longest, 132);
         assert_eq!([of(3, 31_000), of(64, 7_800), of(1056, 7_800), of(3, 4_095)], [60, 15, 1, 1]);
         assert_eq!([of(0, i64::MAX), of(2000, i64::MAX)], [1056, 1]);
     }

@@ -75,14 +75,14 @@ fn alone(cases: &[&Case]) -> Logs {
 }
 
 /// Case of a product: index of its kernel, its work, and its measured microseconds.
-type Part = (usize, Work, f64);
+type FitCase = (usize, Work, f64);
 
 /// The cases of a product.
-type Product = Vec<Part>;
+type FitCases = Vec<FitCase>;
 
 /// Mean logarithmic loss of a choice over these products that prefers faster predictions, softly, and the
 /// mean squared error of predictions.
-fn losses(products: &[Product], kernels: &[Kernel]) -> (f64, f64) {
+fn losses(products: &[FitCases], kernels: &[Kernel]) -> (f64, f64) {
     /// Difference of logarithms that sets two predictions apart.
     const APART: f64 = 0.04;
     let (mut lost, mut off, mut count) = (0.0, 0.0, 0);
@@ -105,7 +105,7 @@ fn losses(products: &[Product], kernels: &[Kernel]) -> (f64, f64) {
 
 /// Fits all kernels together by random steps of one number at a time, shorter and shorter, keeping those that
 /// lose less.
-fn together(products: &[Product], all: &mut [Logs]) {
+fn together(products: &[FitCases], all: &mut [Logs]) {
     /// Weight of the predictions' error against the loss of a choice.
     const WEIGHT: f64 = 0.3;
     const STEPS: usize = 40_000;
@@ -142,11 +142,11 @@ fn together(products: &[Product], all: &mut [Logs]) {
 }
 
 /// Products by precision, columns of C and matrix.
-type Products<'a> = BTreeMap<(&'a str, i64, &'a str), Product>;
+type Products<'a> = BTreeMap<(&'a str, i64, &'a str), FitCases>;
 
 /// Products grouped by class of values and form, since a group shares kernels; only those of matrices that
 /// `takes` accepts.
-fn products(cases: &[Case], takes: impl Fn(&str) -> bool) -> Vec<Vec<Product>> {
+fn products(cases: &[Case], takes: impl Fn(&str) -> bool) -> Vec<Vec<FitCases>> {
     let mut groups: BTreeMap<(usize, bool), Products<'_>> = BTreeMap::new();
     for case in cases.iter().filter(|case| takes(case.matrix)) {
         let of = number(H100.of(case.algorithm, case.types, case.n));
@@ -158,10 +158,10 @@ fn products(cases: &[Case], takes: impl Fn(&str) -> bool) -> Vec<Vec<Product>> {
 }
 
 /// Geometric mean of the loss by choosing the fastest prediction of these kernels.
-fn hard_loss(groups: &[Vec<Product>], kernels: &[Kernel]) -> f64 {
+fn hard_loss(groups: &[Vec<FitCases>], kernels: &[Kernel]) -> f64 {
     let products = groups.iter().flatten();
-    let of = |product: &Product| {
-        let predicted = |part: &Part| kernels[part.0].seconds(&part.1);
+    let of = |product: &FitCases| {
+        let predicted = |part: &FitCase| kernels[part.0].seconds(&part.1);
         let chosen = product.iter().min_by(|a, b| predicted(a).total_cmp(&predicted(b))).unwrap();
         (chosen.2 / product.iter().map(|part| part.2).fold(f64::INFINITY, f64::min)).ln()
     };
@@ -232,24 +232,24 @@ fn fit() {
 #[test]
 #[ignore = "reads tables of two devices"]
 fn of_a_second_device() {
-    use super::tests::{surveys, ALGORITHMS};
+    use super::tests::{corpus_statistics, ALGORITHMS};
     use crate::select::counted::CountedProblem;
-    use crate::select::device::fit::{compare, types, Product};
+    use crate::select::device::fit::{compare, types, ProductKey};
     use crate::types::BackendKind;
-    let surveys = surveys();
-    let known = |product: &Product| {
+    let corpus_statistics = corpus_statistics();
+    let known = |product: &ProductKey| {
         let types = types(&product.0)?;
-        Some((types, surveys.get(&product.1[..])?[usize::from(types.a.size() > 2)]))
+        Some((types, corpus_statistics.get(&product.1[..])?[usize::from(types.a.size() > 2)]))
     };
-    let seconds = |machine: &Machine, product: &Product, name: &str| {
-        let (types, survey) = known(product)?;
+    let seconds = |machine: &Machine, product: &ProductKey, name: &str| {
+        let (types, statistics) = known(product)?;
         let algorithm = *ALGORITHMS.iter().find(|algorithm| algorithm.name() == name)?;
-        Some(estimate(machine.spmm_rates()?, &survey, algorithm, types, product.2).seconds)
+        Some(estimate(machine.spmm_rates()?, &statistics, algorithm, types, product.2).seconds)
     };
     compare("spmm", seconds, |machine, product| {
-        let (types, survey) = known(product)?;
-        let (rows, nnz) = (survey.counts.rows, survey.counts.nnz);
-        let problem = CountedProblem { rows, cols: survey.cols, nnz, types, backend: BackendKind::Cuda };
-        problem.spmm_on(machine, &survey, product.2).ok()
+        let (types, statistics) = known(product)?;
+        let (rows, nnz) = (statistics.counts.rows, statistics.counts.nnz);
+        let problem = CountedProblem { rows, cols: statistics.cols, nnz, types, backend: BackendKind::Cuda };
+        problem.spmm_on(machine, &statistics, product.2).ok()
     });
 }

@@ -21,14 +21,14 @@ pub fn takes_spmv(n: usize, c_row: i64) -> bool {
 
 /// Distribution of a number of columns over lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct LaneShape {
     /// Index in [`kernels`].
     pub elements: usize,
     /// log2 of the lanes of a group, which share an entry.
     pub group_log2: u32,
 }
 
-impl Shape {
+impl LaneShape {
     /// Shape for n columns of elements of `size` bytes: 32 bytes per lane, or as many as hold n. `shares` is
     /// the result of [`Slots::are_shared`].
     pub fn new(n: usize, size: usize, shares: bool) -> Self {
@@ -36,7 +36,7 @@ impl Shape {
         let most = kernels(if halve { 2 * size } else { size }).len() - 1;
         let elements = ELEMENTS.iter().position(|&e| e >= n).unwrap_or(most).min(most);
         let lanes = n.div_ceil(ELEMENTS[elements]).next_power_of_two();
-        Shape { elements, group_log2: lanes.trailing_zeros().min(MOST_GROUP_LOG2) }
+        LaneShape { elements, group_log2: lanes.trailing_zeros().min(MOST_GROUP_LOG2) }
     }
 
     /// Elements of a row of B that a lane reads.
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn columns_are_dealt_out_by_sectors() {
         let shape = |n, size| {
-            let shape = Shape::new(n, size, false);
+            let shape = LaneShape::new(n, size, false);
             assert!(shape.columns() >= n.min(16), "{n} {size}");
             (shape.elements(), 1 << shape.group_log2)
         };
@@ -98,9 +98,9 @@ mod tests {
         );
         assert_eq!([8, 9, 17, 40].map(|n| shape(n, 2)), [(8, 1), (16, 1), (16, 2), (16, 4)]);
         for (n, size) in [(8, 8), (8, 2), (9, 4), (4, 4)] {
-            assert_eq!(Shape::new(n, size, true), Shape::new(n, size, false));
+            assert_eq!(LaneShape::new(n, size, true), LaneShape::new(n, size, false));
         }
-        let shared = Shape::new(7, 4, true);
+        let shared = LaneShape::new(7, 4, true);
         assert_eq!((shared.elements(), shared.group_log2), (4, 1));
     }
 

@@ -5,7 +5,7 @@
 
 use crate::format::bcsr::{widest, Rules, MOST_BLOCKS, ROWS};
 use crate::problem::SpmmProblem;
-use crate::reorder::Shape;
+use crate::reorder::BlockShape;
 use crate::select::device::Ratios;
 use crate::types::ComputeType;
 
@@ -36,12 +36,12 @@ const FP64_8: Rates =
 impl Rates {
     /// Rates for a compute type (halves: fp32) and the size of a value of A; `None` where matrix units have
     /// no such blocks.
-    pub fn of(compute: ComputeType, value_bytes: usize, shape: Shape) -> Option<&'static Rates> {
+    pub fn of(compute: ComputeType, value_bytes: usize, shape: BlockShape) -> Option<&'static Rates> {
         match (compute, value_bytes, shape) {
-            (ComputeType::R32F, 2, Shape { height: 16, width: 8 }) => Some(&HALF_8),
-            (ComputeType::R32F, 2, Shape { height: 16, width: 16 }) => Some(&HALF_16),
-            (ComputeType::Tf32, 4, Shape { height: 16, width: 8 }) => Some(&TF32_8),
-            (ComputeType::R64F, 8, Shape { height: 16, width: 8 }) => Some(&FP64_8),
+            (ComputeType::R32F, 2, BlockShape { height: 16, width: 8 }) => Some(&HALF_8),
+            (ComputeType::R32F, 2, BlockShape { height: 16, width: 16 }) => Some(&HALF_16),
+            (ComputeType::Tf32, 4, BlockShape { height: 16, width: 8 }) => Some(&TF32_8),
+            (ComputeType::R64F, 8, BlockShape { height: 16, width: 8 }) => Some(&FP64_8),
             _ => None,
         }
     }
@@ -49,7 +49,7 @@ impl Rates {
     /// Rates on a device with these ratios to an H100, for blocks of this shape with values of `value_bytes`:
     /// the part of T_e that moves the bytes of a block (for 8 columns nearly all of it) follows memory; rows
     /// of B and instructions are the rest.
-    pub fn scaled(&self, value_bytes: usize, shape: Shape, device: &Ratios) -> Rates {
+    pub fn scaled(&self, value_bytes: usize, shape: BlockShape, device: &Ratios) -> Rates {
         let places = (shape.height * shape.width) as f64;
         let moving = (4.0 + places * (value_bytes as f64 + 0.125)) / MEMORY;
         let of = |(n, seconds): (i64, f64)| {
@@ -78,7 +78,7 @@ impl Rates {
 /// Returns whether a product of halves with `n` columns of B is faster with `narrow` blocks of 16 × 8 than
 /// with `wide` blocks of 16 × 16.
 fn narrow_are_faster(narrow: u64, wide: u64, n: i64, device: &Ratios) -> bool {
-    let of = |rates: &Rates, width| rates.scaled(2, Shape { height: ROWS, width }, device);
+    let of = |rates: &Rates, width| rates.scaled(2, BlockShape { height: ROWS, width }, device);
     of(&HALF_8, 8).seconds(narrow, n) < of(&HALF_16, 16).seconds(wide, n)
 }
 
@@ -155,7 +155,7 @@ pub fn tiles_of_item(tiles: usize, warps: usize) -> usize {
 
 /// Shape of the blocks whose number clusters of rows minimise: the narrow ones for halves, too, since
 /// clusters save most of them.
-pub const CLUSTER: Shape = Shape { height: ROWS, width: 8 };
+pub const CLUSTER: BlockShape = BlockShape { height: ROWS, width: 8 };
 
 /// Largest share of a product's predicted time that clusters of rows may leave to be taken.
 const GAIN: f64 = 0.97;
@@ -163,7 +163,7 @@ const GAIN: f64 = 0.97;
 /// Returns whether rows are put in clusters, given the numbers of blocks before and after.
 pub fn clusters_gain(
     problem: &SpmmProblem,
-    shape: Shape,
+    shape: BlockShape,
     (before, after): (u64, u64),
     device: &Ratios,
 ) -> bool {

@@ -12,7 +12,7 @@ use crate::support::{self, Combo};
 use matrices::gallery::{self, Set};
 use matrices::market::{read_market_file, MarketValues};
 
-const SURVEYS: &str = include_str!("../../../benches/results/spmm-surveys.tsv");
+const STATISTICS: &str = include_str!("../../../benches/results/spmm-surveys.tsv");
 const MEASURED: [(&str, &str); 2] = [
     ("h100-spmm.tsv", include_str!("../../../benches/results/h100-spmm.tsv")),
     ("h100-spmm-pruned.tsv", include_str!("../../../benches/results/h100-spmm-pruned.tsv")),
@@ -37,17 +37,17 @@ pub(super) struct Case {
     pub types: Types,
     pub n: i64,
     pub us: f64,
-    pub survey: Survey,
+    pub statistics: SpmmStatistics,
 }
 
 impl Case {
     pub fn work(&self) -> Work {
-        work(&self.survey, self.algorithm, self.types, self.n, H100.multiprocessors)
+        work(&self.statistics, self.algorithm, self.types, self.n, H100.multiprocessors)
     }
 }
 
 /// Pattern statistics by matrix: for values of 2 bytes, and for wider ones.
-pub(crate) fn surveys() -> BTreeMap<&'static str, [Survey; 2]> {
+pub(crate) fn corpus_statistics() -> BTreeMap<&'static str, [SpmmStatistics; 2]> {
     let number = |text: &str| text.parse::<usize>().unwrap();
     let of_line = |line: &'static str| {
         let fields: Vec<_> = line.split('\t').collect();
@@ -55,13 +55,13 @@ pub(crate) fn surveys() -> BTreeMap<&'static str, [Survey; 2]> {
             let numbers: Vec<_> = fields[at].split(',').map(number).collect();
             <[usize; 4]>::try_from(numbers).unwrap()
         };
-        let of = |blocks, tiles| Survey {
+        let of = |blocks, tiles| SpmmStatistics {
             cols: number(fields[2]),
             longest: number(fields[4]),
             counts: Counts {
                 rows: number(fields[1]),
                 nnz: number(fields[3]),
-                looked: number(fields[5]),
+                sampled_nnz: number(fields[5]),
                 columns: list(6),
                 blocks: list(blocks),
                 tiles: list(tiles),
@@ -71,12 +71,12 @@ pub(crate) fn surveys() -> BTreeMap<&'static str, [Survey; 2]> {
         };
         (fields[0], [of(7, 8), of(11, 12)])
     };
-    table("spmm-surveys.tsv", SURVEYS).lines().skip(1).map(of_line).collect()
+    table("spmm-surveys.tsv", STATISTICS).lines().skip(1).map(of_line).collect()
 }
 
 /// Measured times of each algorithm that is known by name.
 pub(super) fn cases() -> Vec<Case> {
-    let surveys = surveys();
+    let corpus_statistics = corpus_statistics();
     let of_line = |line: &'static str| {
         let fields: Vec<_> = line.split('\t').collect();
         let types = match fields[1] {
@@ -88,10 +88,10 @@ pub(super) fn cases() -> Vec<Case> {
         };
         let algorithm = *ALGORITHMS.iter().find(|algorithm| algorithm.name() == fields[7])?;
         let us: f64 = fields[8].parse().unwrap();
-        let survey = surveys.get(fields[3])?[usize::from(types.a.size() > 2)];
+        let statistics = corpus_statistics.get(fields[3])?[usize::from(types.a.size() > 2)];
         let is_one = fields[0] == "spmm" && fields[6] == "tarsia" && us > 0.0;
         let (precision, matrix, n) = (fields[1], fields[3], fields[2].parse().unwrap());
-        is_one.then_some(Case { precision, matrix, algorithm, types, n, us, survey })
+        is_one.then_some(Case { precision, matrix, algorithm, types, n, us, statistics })
     };
     let lines = |&(name, built_in): &(&str, _)| table(name, built_in).lines().skip(1);
     MEASURED.iter().flat_map(lines).filter_map(of_line).collect()
@@ -107,7 +107,7 @@ fn the_choice_is_near_the_best() {
     let (mut all, mut worst, mut table) = (0.0, Vec::new(), String::new());
     for (&(precision, n, matrix), cases) in &products {
         let predicted =
-            |case: &Case| estimate(&H100, &case.survey, case.algorithm, case.types, n).seconds * 1e6;
+            |case: &Case| estimate(&H100, &case.statistics, case.algorithm, case.types, n).seconds * 1e6;
         let chosen = cases.iter().min_by(|a, b| predicted(a).total_cmp(&predicted(b))).unwrap();
         let best = cases.iter().min_by(|a, b| a.us.total_cmp(&b.us)).unwrap();
         write!(table, "{precision} {n} {matrix:28}").unwrap();
@@ -144,21 +144,22 @@ const MISSES: usize = 20;
 
 #[test]
 fn estimates_grow_with_columns() {
-    for (matrix, [halves, wide]) in surveys() {
+    for (matrix, [halves, wide]) in corpus_statistics() {
         let all = [
             (halves, support::F16::TYPES),
             (wide, support::F32::TYPES),
             (wide, support::Tf32::TYPES),
             (wide, support::F64::TYPES),
         ];
-        for (survey, types) in all {
+        for (statistics, types) in all {
             // `dense` is not considered for nearly empty matrices.
-            let filled = 64.0 * survey.counts.nnz as f64 > survey.counts.rows as f64 * survey.cols as f64;
+            let filled =
+                64.0 * statistics.counts.nnz as f64 > statistics.counts.rows as f64 * statistics.cols as f64;
             for algorithm in ALGORITHMS {
                 if algorithm == Algorithm::Dense && !filled {
                     continue;
                 }
-                let of = |n| estimate(&H100, &survey, algorithm, types, n);
+                let of = |n| estimate(&H100, &statistics, algorithm, types, n);
                 let (few, many) = (of(8), of(4096));
                 assert!(
                     many.bytes > few.bytes && many.seconds > few.seconds,
@@ -185,9 +186,9 @@ fn of_the_corpus() {
             .max();
         let mut scratch = vec![[0_u64; 2]; most.unwrap_or(0)];
         let of_16 = Counts::of(&p, rows, SHAPE, &mut scratch);
-        let of_8 = Counts::of(&p, rows, Shape { block: 8, group: 8 }, &mut scratch);
+        let of_8 = Counts::of(&p, rows, WindowShape { block: 8, group: 8 }, &mut scratch);
         let longest = (0..rows).map(|row| p.range(row).len()).max().unwrap_or(0);
-        write!(out, "{name}\t{rows}\t{}\t{}\t{longest}\t{}", p.minor, of_16.nnz, of_16.looked).unwrap();
+        write!(out, "{name}\t{rows}\t{}\t{}\t{longest}\t{}", p.minor, of_16.nnz, of_16.sampled_nnz).unwrap();
         for list in
             [of_16.columns, of_16.blocks, of_16.tiles, of_16.spans_16, of_16.spans_8, of_8.blocks, of_8.tiles]
         {

@@ -5,7 +5,7 @@ use crate::format::window::{Counts, Rules, BLOCK, MOST_DIRECT, SHAPE};
 use crate::reorder;
 
 /// Shape of the clusters of rows: windows of 16 rows, or half of those of 32, that share columns.
-pub const CLUSTER: reorder::Shape = reorder::Shape { height: 16, width: 1 };
+pub const CLUSTER: reorder::BlockShape = reorder::BlockShape { height: 16, width: 1 };
 
 /// Maximum number of blocks of a window, or of a piece of a split window, that a warp takes: with 128 the
 /// last one outlasts the others by 30 µs (rmat16: 48 µs for 32 columns; the prototype 18).

@@ -1,6 +1,6 @@
 //! Fits the rates to measurements; the result is what the parent module has, up to rounding.
 
-use super::tests::{judge, measured, surveys, ALL, PRECISIONS};
+use super::tests::{corpus_statistics, judge, measured, ALL, PRECISIONS};
 use super::*;
 
 /// Minimises f by the simplex method from `start` on (Nelder and Mead 1965).
@@ -82,9 +82,9 @@ fn fit() {
     for algorithm in ALL {
         let mut cases = Vec::new();
         for (precision, x_bytes, types) in PRECISIONS {
-            for (matrix, survey) in surveys(x_bytes) {
+            for (matrix, statistics) in corpus_statistics(x_bytes) {
                 let us = measured[&(precision, matrix, algorithm.name())];
-                cases.push((survey, Widths { types, index: (4, 4) }, us));
+                cases.push((statistics, Widths { types, index: (4, 4) }, us));
             }
         }
         let with = |values: &[f64]| {
@@ -97,8 +97,8 @@ fn fit() {
         };
         let error = |values: &[f64]| {
             let rates = with(values);
-            let errors = cases.iter().map(|(survey, widths, us)| {
-                let error = (estimate(&rates, survey, algorithm, widths).seconds * 1e6 / us).ln();
+            let errors = cases.iter().map(|(statistics, widths, us)| {
+                let error = (estimate(&rates, statistics, algorithm, widths).seconds * 1e6 / us).ln();
                 // Errors beyond 15 % count linearly, so that effects outside the model do not distort the
                 // fit.
                 if error.abs() < 0.15 {
@@ -141,22 +141,25 @@ fn fit() {
 #[ignore = "reads tables of two devices"]
 fn of_a_second_device() {
     use crate::select::counted::CountedProblem;
-    use crate::select::device::fit::{compare, types, Product};
+    use crate::select::device::fit::{compare, types, ProductKey};
     use crate::select::roofline::Machine;
     use crate::types::BackendKind;
-    let known = |product: &Product| {
+    let known = |product: &ProductKey| {
         let types = types(&product.0)?;
-        Some((types, surveys(types.x.size()).remove(&product.1[..])?))
+        Some((types, corpus_statistics(types.x.size()).remove(&product.1[..])?))
     };
-    let seconds = |machine: &Machine, product: &Product, name: &str| {
-        let (types, survey) = known(product)?;
+    let seconds = |machine: &Machine, product: &ProductKey, name: &str| {
+        let (types, statistics) = known(product)?;
         let algorithm = *ALL.iter().find(|algorithm| algorithm.name() == name)?;
-        Some(estimate(machine.spmv.as_ref()?, &survey, algorithm, &Widths { types, index: (4, 4) }).seconds)
+        Some(
+            estimate(machine.spmv.as_ref()?, &statistics, algorithm, &Widths { types, index: (4, 4) })
+                .seconds,
+        )
     };
     compare("spmv", seconds, |machine, product| {
-        let (types, survey) = known(product)?;
-        let (rows, cols, nnz) = (survey.rows as usize, survey.cols as usize, survey.nnz as usize);
+        let (types, statistics) = known(product)?;
+        let (rows, cols, nnz) = (statistics.rows as usize, statistics.cols as usize, statistics.nnz as usize);
         let problem = CountedProblem { rows, cols, nnz, types, backend: BackendKind::Cuda };
-        problem.spmv_on(machine, &survey).ok()
+        problem.spmv_on(machine, &statistics).ok()
     });
 }

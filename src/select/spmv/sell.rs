@@ -162,7 +162,7 @@ pub fn may_share(rows: usize, nnz: usize) -> bool {
 
 /// log2 of the rows that a warp of analysis searches for columns that they share. If rows are fewer than the
 /// warps that the device runs at one time, each has its own warp; else a warp takes up to 32.
-pub fn looked_rows_log2(rows: u64, multiprocessors: u64) -> u32 {
+pub fn rows_per_warp_log2(rows: u64, multiprocessors: u64) -> u32 {
     rows.div_ceil(64 * multiprocessors).clamp(1, 32).next_power_of_two().ilog2()
 }
 

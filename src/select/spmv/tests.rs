@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::*;
-use crate::select::spmv::survey::WORDS;
+use crate::select::spmv::statistics::WORDS;
 use crate::support::{self, Combo};
 
-const SURVEYS: &str = include_str!("../../../benches/results/surveys.tsv");
+const STATISTICS: &str = include_str!("../../../benches/results/surveys.tsv");
 const MEASURED: &str = include_str!("../../../benches/results/h100-spmv.tsv");
 pub(crate) const PRECISIONS: [(&str, usize, Types); 3] =
     [("f64", 8, support::F64::TYPES), ("f32", 4, support::F32::TYPES), ("f16", 2, support::F16::TYPES)];
@@ -15,7 +15,7 @@ pub(crate) const ALL: [Algorithm; 5] =
     [Algorithm::Sell, Algorithm::Csr, Algorithm::Stream, Algorithm::Dasp, Algorithm::MaskBlock];
 
 /// Pattern statistics of each matrix, for elements of x of this size.
-pub(crate) fn surveys(x_bytes: usize) -> BTreeMap<&'static str, Survey> {
+pub(crate) fn corpus_statistics(x_bytes: usize) -> BTreeMap<&'static str, SpmvStatistics> {
     let number = |text: &str| text.parse::<u64>().unwrap();
     let of_line = |line: &'static str| {
         let fields: Vec<_> = line.split('\t').collect();
@@ -28,9 +28,9 @@ pub(crate) fn surveys(x_bytes: usize) -> BTreeMap<&'static str, Survey> {
         let of = |field: &str| number(field.split(',').nth(column).unwrap());
         let sectors = (of(fields[4]), of(fields[5]));
         let shape = (number(fields[1]), number(fields[2]), number(fields[3]));
-        (fields[0], Survey::new(shape, x_bytes, words).with_sectors(sectors))
+        (fields[0], SpmvStatistics::new(shape, x_bytes, words).with_sectors(sectors))
     };
-    SURVEYS.lines().skip(1).map(of_line).collect()
+    STATISTICS.lines().skip(1).map(of_line).collect()
 }
 
 /// Measured microseconds by precision, matrix and algorithm.
@@ -64,11 +64,11 @@ pub(super) fn judge(rates: &Rates, margin: f64) -> Verdict {
     let (mut sum, mut choices, mut worst, mut table) = (0.0, 0, Vec::new(), String::new());
     let mut errors: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for (precision, x_bytes, types) in PRECISIONS {
-        for (matrix, survey) in surveys(x_bytes) {
+        for (matrix, statistics) in corpus_statistics(x_bytes) {
             let widths = Widths { types, index: (4, 4) };
             let mut pairs = Vec::new();
             for algorithm in ALL {
-                let found = estimate(rates, &survey, algorithm, &widths);
+                let found = estimate(rates, &statistics, algorithm, &widths);
                 let us = measured[&(precision, matrix, algorithm.name())];
                 errors.entry(algorithm.name()).or_default().push((found.seconds * 1e6 / us).ln());
                 pairs.push((algorithm, found.seconds * 1e6, us));
@@ -109,16 +109,16 @@ fn the_choice_is_near_the_best() {
 
 #[test]
 fn estimates_grow_with_what_is_moved() {
-    let surveys = surveys(8);
+    let corpus_statistics = corpus_statistics(8);
     let widths = Widths { types: support::F64::TYPES, index: (4, 4) };
     for algorithm in ALL {
-        let of = |name: &str| estimate(&H100, &surveys[name], algorithm, &widths);
+        let of = |name: &str| estimate(&H100, &corpus_statistics[name], algorithm, &widths);
         // band64 and band1024 differ 16 times in bytes, which is far more than the start.
         let (small, large) = (of("band64"), of("band1024"));
         assert!(large.bytes > 10.0 * small.bytes && large.seconds > 3.0 * small.seconds, "{algorithm:?}");
         // No prediction is below the time of its bytes at the rate of memory.
-        for (name, survey) in &surveys {
-            let found = estimate(&H100, survey, algorithm, &widths);
+        for (name, statistics) in &corpus_statistics {
+            let found = estimate(&H100, statistics, algorithm, &widths);
             assert!(found.seconds > found.bytes / 3.1e12, "{name} {algorithm:?}");
         }
     }

@@ -48,18 +48,18 @@ impl Drop for Vector {
 }
 
 /// Matrix descriptor that is destroyed at the end of the scope.
-struct Matrix(tarsiaDnMatDescr_t);
+struct DenseDescriptor(tarsiaDnMatDescr_t);
 
-impl Matrix {
+impl DenseDescriptor {
     fn new((rows, cols, ld): (i64, i64, i64), order: Order, values: *mut f64, value: DataType) -> Self {
         // SAFETY: the answer is valid for a write; the callers keep the array.
-        Matrix(made(|out| unsafe {
+        DenseDescriptor(made(|out| unsafe {
             dnmat::tarsiaCreateDnMat(out, rows, cols, ld, values.cast(), arg(value), arg(order))
         }))
     }
 }
 
-impl Drop for Matrix {
+impl Drop for DenseDescriptor {
     fn drop(&mut self) {
         dnmat::tarsiaDestroyDnMat(self.0);
     }
@@ -181,7 +181,7 @@ fn scalars_in_the_result() {
         let base = memory.part_mut(0..16).as_mut_ptr();
         let behind = base.wrapping_add(8);
         let y = Vector::new(3, base, F64);
-        let c = Matrix::new((3, 2, 2), Order::Row, base, F64);
+        let c = DenseDescriptor::new((3, 2, 2), Order::Row, base, F64);
         let spmm = Spmm::new(&world, world.csr, N, (Order::Col, Order::Row));
         let is_refused = |what: &str, name: &str, call: &dyn Fn(*const c_void) -> tarsiaStatus_t| {
             for at in [0, 1, 2] {
@@ -208,7 +208,7 @@ fn scalars_in_the_result() {
             });
             // Between the rows of C, whose elements are 0, 1, 4, 5, 8 and 9.
             let between = base.wrapping_add(2).cast();
-            let narrow = Matrix::new((3, 2, 4), Order::Row, base, F64);
+            let narrow = DenseDescriptor::new((3, 2, 4), Order::Row, base, F64);
             accepts("alpha between rows", spmm::tarsiaSpMM(h, spmm.plan, between, world.b, good, narrow.0));
         }
         let values = values_of(world.product);
@@ -309,28 +309,30 @@ fn matrices_that_do_not_fit() {
         let far = m.wrapping_add(32);
         let spmm = Spmm::new(&world, world.csr, N, (Col, Col));
         let (b, c) = (world.b, world.c);
-        let of = |rows, cols| Matrix::new((rows, cols, 8), Col, far, F64);
+        let of = |rows, cols| DenseDescriptor::new((rows, cols, 8), Col, far, F64);
         for (rows, cols) in [(3, 2), (5, 2), (2, 4)] {
             spmm.refused("B of another shape", "B", of(rows, cols).0, c);
         }
         for (rows, cols) in [(4, 2), (2, 2), (3, 1), (3, 3), (2, 3)] {
             spmm.refused("C of another shape", "C", b, of(rows, cols).0);
         }
-        spmm.refused("B without array", "B", Matrix::new((4, 2, 4), Col, null_mut(), F64).0, c);
-        spmm.refused("C without array", "C", b, Matrix::new((3, 2, 3), Col, null_mut(), F64).0);
+        spmm.refused("B without array", "B", DenseDescriptor::new((4, 2, 4), Col, null_mut(), F64).0, c);
+        spmm.refused("C without array", "C", b, DenseDescriptor::new((3, 2, 3), Col, null_mut(), F64).0);
         spmm.refused("const C", "C", b, world.const_c.cast_mut());
         // The number of columns may differ from nHint.
-        spmm.accepted("3 columns", of(4, 3).0, Matrix::new((3, 3, 3), Col, m, F64).0);
-        spmm.accepted("no column", of(4, 0).0, Matrix::new((3, 0, 3), Col, null_mut(), F64).0);
+        spmm.accepted("3 columns", of(4, 3).0, DenseDescriptor::new((3, 3, 3), Col, m, F64).0);
+        spmm.accepted("no column", of(4, 0).0, DenseDescriptor::new((3, 0, 3), Col, null_mut(), F64).0);
 
         // With a plan, types and orders must be the plan's; without one, the descriptors' combination is what
         // counts.
-        let (b32, c32) = (Matrix::new((4, 2, 4), Col, m, F32), Matrix::new((3, 2, 3), Col, m, F32));
+        let (b32, c32) =
+            (DenseDescriptor::new((4, 2, 4), Col, m, F32), DenseDescriptor::new((3, 2, 3), Col, m, F32));
         invalid("B of another type", "B", || spmm.call(b32.0, c));
         invalid("C of another type", "C", || spmm.call(b, c32.0));
         refuses("B of another type, once", Status::NotSupported, "types", || spmm.once(b32.0, c));
         refuses("C of another type, once", Status::NotSupported, "types", || spmm.once(b, c32.0));
-        let (b_row, c_row) = (Matrix::new((4, 2, 2), Row, m, F64), Matrix::new((3, 2, 2), Row, far, F64));
+        let (b_row, c_row) =
+            (DenseDescriptor::new((4, 2, 2), Row, m, F64), DenseDescriptor::new((3, 2, 2), Row, far, F64));
         invalid("B of another order", "B", || spmm.call(b_row.0, c));
         invalid("C of another order", "C", || spmm.call(b, c_row.0));
         accepts("B of another order, once", spmm.once(b_row.0, c));
@@ -339,10 +341,15 @@ fn matrices_that_do_not_fit() {
 
         // With opB, the number of rows of op(B) must fit.
         let transposed = Spmm::new(&world, world.csr, T, (Row, Col));
-        let b_row = Matrix::new((2, 4, 4), Row, m, F64);
+        let b_row = DenseDescriptor::new((2, 4, 4), Row, m, F64);
         transposed.accepted("Bᵀ", b_row.0, c);
-        transposed.refused("B instead of Bᵀ", "B", Matrix::new((4, 2, 2), Row, m, F64).0, c);
-        transposed.refused("C with B's columns", "C", b_row.0, Matrix::new((3, 4, 3), Col, far, F64).0);
+        transposed.refused("B instead of Bᵀ", "B", DenseDescriptor::new((4, 2, 2), Row, m, F64).0, c);
+        transposed.refused(
+            "C with B's columns",
+            "C",
+            b_row.0,
+            DenseDescriptor::new((3, 4, 3), Col, far, F64).0,
+        );
     }
 }
 
@@ -357,11 +364,11 @@ fn matrices_that_share_memory() {
             let mut memory = upload(kind, &[1.0_f64; 80]);
             let base = memory.part_mut(0..80).as_mut_ptr();
             let panel = |line: usize, element: usize| {
-                Matrix::new((4, 4, 8), order, base.wrapping_add(8 * line + element), F64)
+                DenseDescriptor::new((4, 4, 8), order, base.wrapping_add(8 * line + element), F64)
             };
             let b = panel(3, 0);
             spmm.refused("C is B", "C", b.0, b.0);
-            let in_a = Matrix::new((4, 4, 8), order, values_of(world.bsr), F64);
+            let in_a = DenseDescriptor::new((4, 4, 8), order, values_of(world.bsr), F64);
             spmm.refused("C begins with A's values", "C", b.0, in_a.0);
             for (line, element) in [(3, 1), (3, 3), (0, 0), (1, 2), (6, 3), (6, 0)] {
                 let shared = panel(line, element);
@@ -371,21 +378,21 @@ fn matrices_that_share_memory() {
                 spmm.accepted(&format!("C at line {line}, element {element}"), b.0, panel(line, element).0);
             }
             // Another leading dimension: the ranges must be apart.
-            let compact = Matrix::new((4, 4, 4), order, base.wrapping_add(8 * 3 + 4), F64);
+            let compact = DenseDescriptor::new((4, 4, 4), order, base.wrapping_add(8 * 3 + 4), F64);
             spmm.refused("C with another ld inside B's range", "C", b.0, compact.0);
-            let apart = Matrix::new((4, 4, 4), order, base, F64);
+            let apart = DenseDescriptor::new((4, 4, 4), order, base, F64);
             spmm.accepted("C with another ld", b.0, apart.0);
         }
     }
 }
 
 /// tarsiaSpGEMM_numeric with descriptors of C that differ from the right one.
-struct Product<'a> {
+struct SparseProductCall<'a> {
     world: &'a World,
     create: Create,
 }
 
-impl<'a> Product<'a> {
+impl<'a> SparseProductCall<'a> {
     fn new(world: &'a World) -> Self {
         let a = world.a();
         // SAFETY: the world's arrays live.
@@ -397,7 +404,10 @@ impl<'a> Product<'a> {
             ]
         };
         let arrays = arrays.map(|array: *mut c_void| array.expose_provenance());
-        Product { world, create: Create { shape: (3, 3), arrays, block: (1, 1), ..Create::new(Format::Csr) } }
+        SparseProductCall {
+            world,
+            create: Create { shape: (3, 3), arrays, block: (1, 1), ..Create::new(Format::Csr) },
+        }
     }
 
     /// Calls tarsiaSpGEMM_numeric with a C of these arguments.
@@ -422,7 +432,7 @@ impl<'a> Product<'a> {
 fn products_that_do_not_fit() {
     for kind in backends() {
         let world = World::new(kind);
-        let product = Product::new(&world);
+        let product = SparseProductCall::new(&world);
         let good = product.create;
         accepts("C", product.call(good));
         for shape in [(3, 4), (4, 3), (2, 3), (3, 2)] {

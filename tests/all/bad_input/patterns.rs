@@ -80,14 +80,14 @@ fn swap<T: Pod>(array: &mut Array<'static, T>, at: usize, value: T) -> T {
 ///     . . . .
 ///     4 . . 5
 /// ```
-struct Matrix {
+struct PatternCase {
     create: Create,
     outer: Ints,
     inner: Ints,
     _values: Array<'static, f64>,
 }
 
-impl Matrix {
+impl PatternCase {
     fn new(
         backend: BackendKind,
         format: Format,
@@ -107,7 +107,7 @@ impl Matrix {
         let values = upload(backend, &vec![1.0; if format == Format::Bsr { 12 } else { 5 }]);
         let arrays = [outer.address(), inner.address(), values.view().as_ptr().expose_provenance()];
         let create = Create { shape, nnz, offset, index, base, block: (2, 2), arrays, ..Create::new(format) };
-        Matrix { create, outer, inner, _values: values }
+        PatternCase { create, outer, inner, _values: values }
     }
 
     fn describe(&self) -> tarsiaSpMatDescr_t {
@@ -299,10 +299,10 @@ fn all_faults(kind: BackendKind, format: Format, types: (IndexType, IndexType), 
     let mut values = upload(kind, &[1.0; 16]);
     let operands = dense(&mut values);
     let mut count = 0;
-    let faults = Matrix::new(kind, format, types, base).faults();
+    let faults = PatternCase::new(kind, format, types, base).faults();
     for (array, at, number, text) in faults {
         let (mut matrix, good) =
-            (Matrix::new(kind, format, types, base), Matrix::new(kind, format, types, base));
+            (PatternCase::new(kind, format, types, base), PatternCase::new(kind, format, types, base));
         let (a, b) = (matrix.describe(), good.describe());
         let right = matrix.array(array).swap(at, number);
         assert_ne!(right, number, "{text} is no fault");

@@ -20,10 +20,10 @@ use tarsia::facade::{BackendKind, DataType, Effort, Order, Result, SpmmAlg, Spmv
 use crate::bad_input::world::made;
 use crate::common::staged::{memory as memory_of, upload};
 use crate::common::{alone, backends};
-use crate::decisions::{matrices, Product, Stored};
+use crate::decisions::{matrices, PlannedProduct, Stored};
 use crate::memory::heap::{Fail, Heap};
 
-/// Columns of B and C, as `Product` has them.
+/// Columns of B and C, as `PlannedProduct` has them.
 const COLUMNS: i64 = 5;
 const OK: i32 = 0;
 const INVALID_VALUE: i32 = Status::InvalidValue as i32;
@@ -210,7 +210,7 @@ fn allocators() {
         for (name, a) in &matrices() {
             let stored = Stored::new(kind, a);
             // A matrix without values cannot be updated.
-            for product in Product::all().into_iter().filter(|_| !a.values.is_empty()) {
+            for product in PlannedProduct::all().into_iter().filter(|_| !a.values.is_empty()) {
                 allocators_of(&format!("{kind:?} {name} {product:?}"), &stored, product, &called);
             }
         }
@@ -228,7 +228,7 @@ type Called = RefCell<BTreeSet<&'static str>>;
 /// Step of the test: its name and its function.
 type Step<'a> = (&'static str, &'a mut dyn FnMut() -> Result<()>);
 
-fn allocators_of(what: &str, stored: &Stored, product: Product, called: &Called) {
+fn allocators_of(what: &str, stored: &Stored, product: PlannedProduct, called: &Called) {
     let sparse = stored.sparse();
     let plain = Session::new(stored.kind).unwrap();
     // SWIFT's bits differ from run to run otherwise.
@@ -256,7 +256,7 @@ fn allocators_of(what: &str, stored: &Stored, product: Product, called: &Called)
     };
     let refused = |plan: &Plan<'_>, step: Step<'_>| refused_of(plan, Calls::All, step);
     refused(&plan, ("analyze", &mut || plan.analyze(&session)));
-    if let Product::Spgemm(_) = product {
+    if let PlannedProduct::Spgemm(_) = product {
         refused(&plan, ("symbolic", &mut || plan.symbolic(&session).map(|_| ())));
     }
     let mut found = Vec::new();
@@ -292,7 +292,8 @@ fn other_plan() {
         let session = Session::new(kind).unwrap();
         let caller = Caller::new(&session, &stored);
         caller.serve();
-        let [busy, free] = [(); 2].map(|()| Product::Spmv(SpmvAlg::Default).plan(&session, &sparse).unwrap());
+        let [busy, free] =
+            [(); 2].map(|()| PlannedProduct::Spmv(SpmvAlg::Default).plan(&session, &sparse).unwrap());
         free.analyze(&session).unwrap();
         caller.plan.store(free.raw().addr(), Ordering::SeqCst);
         let (result, found) = caller.during(Calls::Keeping, || busy.analyze(&session));
@@ -320,7 +321,9 @@ fn loggers() {
     for kind in backends() {
         for calls in [Calls::Keeping, Calls::Destroy] {
             for line in ["is not used", "cannot be built", "does not keep"] {
-                for product in [Product::Spmv(SpmvAlg::Default), Product::Spmm(SpmmAlg::Default)] {
+                for product in
+                    [PlannedProduct::Spmv(SpmvAlg::Default), PlannedProduct::Spmm(SpmmAlg::Default)]
+                {
                     logger_of(kind, calls, line, product);
                 }
             }
@@ -328,7 +331,7 @@ fn loggers() {
     }
 }
 
-fn logger_of(kind: BackendKind, calls: Calls, line: &str, product: Product) {
+fn logger_of(kind: BackendKind, calls: Calls, line: &str, product: PlannedProduct) {
     let what = format!("{kind:?} {calls:?} {line} {product:?}");
     let stored = Stored::new(kind, &matrices()[0].1);
     let sparse = stored.sparse();
@@ -376,7 +379,7 @@ fn logger_of(kind: BackendKind, calls: Calls, line: &str, product: Product) {
             assert_eq!(found["destroy"], BTreeMap::from([(OK, 1), (INVALID_VALUE, 1)]), "{what}");
             assert_eq!(plan.workspace_size(1).unwrap_err().status, Status::InvalidValue, "{what}");
         } else {
-            let own = if matches!(product, Product::Spmv(_)) { "SpMV" } else { "SpMM" };
+            let own = if matches!(product, PlannedProduct::Spmv(_)) { "SpMV" } else { "SpMM" };
             for function in ["getInfo", "workspaceSize", own, "getDecisions", "prepare"] {
                 assert_eq!(found[function], BTreeMap::from([(OK, 2)]), "{what}: {function}: {found:?}");
             }

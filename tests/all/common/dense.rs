@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut, Range};
 
-use client::Shape;
+use client::DenseLayout;
 use tarsia::facade::{Operation, Order};
 
 use super::number::{bits, Value, Wide};
@@ -69,7 +69,7 @@ impl<V: Value> OperandMut for Guarded<V> {
 #[derive(Clone, Debug)]
 pub struct Dense<V> {
     /// Shape, leading dimension, order.
-    pub shape: Shape,
+    pub shape: DenseLayout,
     /// Memory of the elements and of the padding.
     pub values: Guarded<V>,
 }
@@ -79,7 +79,7 @@ impl<V: Value> Dense<V> {
     pub fn new((rows, cols): (usize, usize), order: Order, padding: usize) -> Self {
         let (inner, outer) = if order == Order::Row { (cols, rows) } else { (rows, cols) };
         let ld = (inner + padding).max(1);
-        let shape = Shape { rows: rows as i64, cols: cols as i64, ld: ld as i64, order };
+        let shape = DenseLayout { rows: rows as i64, cols: cols as i64, ld: ld as i64, order };
         Dense { shape, values: Guarded::new(&vec![V::nan(); ld * outer], padding) }
     }
 

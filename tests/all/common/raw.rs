@@ -2,7 +2,7 @@
 
 use std::ptr::{null, null_mut};
 
-use client::{arg, check, Plan, Session, Shape, Sparse, View, ViewMut};
+use client::{arg, check, DenseLayout, Plan, Session, Sparse, View, ViewMut};
 use libc::c_void;
 use tarsia::capi::objects::{tarsiaConstDnMatDescr_t, tarsiaConstDnVecDescr_t, tarsiaSpMatDescr_t};
 use tarsia::capi::{dnmat, dnvec, handle, spgemm, spmat, spmm, spmv};
@@ -31,10 +31,10 @@ impl Drop for Vector {
 }
 
 /// Dense matrix descriptor, like `Vector`.
-struct Matrix(tarsiaConstDnMatDescr_t);
+struct DenseDescriptor(tarsiaConstDnMatDescr_t);
 
-impl Matrix {
-    fn new<V: Value>(s: Shape, values: *mut V) -> Result<Self> {
+impl DenseDescriptor {
+    fn new<V: Value>(s: DenseLayout, values: *mut V) -> Result<Self> {
         let mut raw = null_mut();
         // SAFETY: as in `Vector::new`.
         check(unsafe {
@@ -48,11 +48,11 @@ impl Matrix {
                 arg(s.order),
             )
         })?;
-        Ok(Matrix(raw))
+        Ok(DenseDescriptor(raw))
     }
 }
 
-impl Drop for Matrix {
+impl Drop for DenseDescriptor {
     fn drop(&mut self) {
         dnmat::tarsiaDestroyDnMat(self.0);
     }
@@ -123,12 +123,12 @@ pub fn spmm_once<S: Element, X: Value, Y: Value>(
     compute: ComputeType,
 ) -> Result<()> {
     let staged = b.values.stage(session.kind());
-    let b = Matrix::new(b.shape, staged.part(b.values.range()).as_ptr().cast_mut())?;
+    let b = DenseDescriptor::new(b.shape, staged.part(b.values.range()).as_ptr().cast_mut())?;
     let scalars = Scalars::new(session, alpha, beta)?;
     let [alpha, beta] = scalars.addresses();
     let shape = c.shape;
     written(session, &mut c.values, |c| {
-        let c = Matrix::new(shape, c.as_mut_ptr())?;
+        let c = DenseDescriptor::new(shape, c.as_mut_ptr())?;
         // SAFETY: as in `spmv_once`; B is only read.
         check(unsafe {
             spmm::tarsiaSpMM_once(

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use bytemuck::Pod;
-use client::{check, Array, MemoryMut, Plan, Scalar, Session, Shape, View, ViewMut};
+use client::{check, Array, DenseLayout, MemoryMut, Plan, Scalar, Session, View, ViewMut};
 use matrices::SplitMix64;
 use tarsia::capi::memory::tarsiaMemcpyToDevice;
 use tarsia::facade::{BackendKind, Element, Error, PointerMode, Result, Status};
@@ -334,7 +334,7 @@ impl Staging for Plan<'_> {
         c: &mut Dense<Y>,
     ) -> Result<()> {
         let staged = b.values.stage(session.kind());
-        let (b, shape): (_, Shape) = ((staged.part(b.values.range()), b.shape), c.shape);
+        let (b, shape): (_, DenseLayout) = ((staged.part(b.values.range()), b.shape), c.shape);
         let scalars = Scalars::new(session, alpha, beta)?;
         written(session, &mut c.values, |c| {
             let c = (c.view_mut(), shape);

@@ -10,7 +10,7 @@ use libc::c_void;
 use tarsia::capi::memory as memory_calls;
 use tarsia::facade::{fill, Gate};
 
-use super::products::{Product, World};
+use super::products::{DeviceProduct, World};
 use super::*;
 
 #[test]
@@ -98,7 +98,7 @@ fn destroying_waits_for_no_work() {
 }
 
 /// Destroys a plan, and what `let_go` destroys after it, while a product waits on a stream of theirs.
-fn is_destroyed_while_it_works(world: &World, product: &Product<'_>, let_go: impl Fn()) {
+fn is_destroyed_while_it_works(world: &World, product: &DeviceProduct<'_>, let_go: impl Fn()) {
     let keeper = Lane::new();
     let expected = (product.expected)(&world.a.values);
     let result = || keeper.session.upload(&vec![f64::NAN; expected.len()]).unwrap();

@@ -22,7 +22,7 @@ type Enqueue<'a> = Box<dyn Fn(&Session, &Plan<'a>, &mut Array<'_, f64>) -> tarsi
 type Expected<'a> = Box<dyn Fn(&[f64]) -> Vec<Sum<f64>> + 'a>;
 
 /// Product that a plan computes.
-pub struct Product<'a> {
+pub struct DeviceProduct<'a> {
     pub name: &'static str,
     /// Function that creates a plan with value updates, analyzed and warmed up so that [`Self::enqueue`] only
     /// enqueues.
@@ -32,7 +32,7 @@ pub struct Product<'a> {
     pub expected: Expected<'a>,
 }
 
-impl<'a> Product<'a> {
+impl<'a> DeviceProduct<'a> {
     /// Enqueues the product, which must succeed.
     pub fn enqueue(&self, session: &Session, plan: &Plan<'a>, result: &mut Array<'_, f64>) {
         (self.run)(session, plan, result).unwrap_or_else(|error| panic!("{}: {error}", self.name));
@@ -66,7 +66,7 @@ impl World {
     }
 
     /// Returns all products whose values change by tarsiaPlan_updateValues.
-    pub fn products(&self) -> Vec<Product<'_>> {
+    pub fn products(&self) -> Vec<DeviceProduct<'_>> {
         let spgemm = [("SpGEMM hash", SpgemmAlg::Hash), ("SpGEMM tile", SpgemmAlg::Tile)];
         let mut out =
             vec![self.spmv(), self.spmm("SpMM", SpmmAlg::Default), self.spmm("SpMM row", SpmmAlg::Row)];
@@ -74,8 +74,8 @@ impl World {
         out
     }
 
-    fn spmv(&self) -> Product<'_> {
-        Product {
+    fn spmv(&self) -> DeviceProduct<'_> {
+        DeviceProduct {
             name: "SpMV",
             plan: Box::new(move |session| spmv_plan::<F64>(session, &self.stored, Effort::Default)),
             run: Box::new(move |session, plan, y| {
@@ -87,9 +87,9 @@ impl World {
         }
     }
 
-    fn spmm(&self, name: &'static str, alg: SpmmAlg) -> Product<'_> {
+    fn spmm(&self, name: &'static str, alg: SpmmAlg) -> DeviceProduct<'_> {
         let shape = |rows: usize| Dense::<f64>::new((rows, N_DENSE), Order::Row, 0).shape;
-        Product {
+        DeviceProduct {
             name,
             plan: Box::new(move |session| {
                 let (a, orders) = (self.stored.open().unwrap(), (Order::Row, Order::Row));
@@ -111,7 +111,7 @@ impl World {
         }
     }
 
-    fn spgemm(&self, name: &'static str, alg: SpgemmAlg) -> Product<'_> {
+    fn spgemm(&self, name: &'static str, alg: SpgemmAlg) -> DeviceProduct<'_> {
         self.spgemm_of(name, move |session| {
             let (a, b) = (self.stored.open().unwrap(), self.b_stored.open().unwrap());
             Plan::spgemm(session, (N, N), &a, &b, F64::TYPES.compute, alg).unwrap()
@@ -121,7 +121,7 @@ impl World {
     /// Returns the product of A and B in tiles, which are made with the plan. If `alone`, the plan's
     /// descriptors are destroyed at once; otherwise the second result keeps those of the last plan until it
     /// is cleared.
-    pub fn of_tiles(&self, alone: bool) -> (Product<'_>, Rc<RefCell<Vec<Sparse<'static>>>>) {
+    pub fn of_tiles(&self, alone: bool) -> (DeviceProduct<'_>, Rc<RefCell<Vec<Sparse<'static>>>>) {
         let kept = Rc::<RefCell<Vec<Sparse<'static>>>>::default();
         let keep = Rc::clone(&kept);
         let product = self.spgemm_of("SpGEMM of tiles", move |session| {
@@ -146,7 +146,11 @@ impl World {
         (product, kept)
     }
 
-    fn spgemm_of<'a>(&'a self, name: &'static str, make: impl Fn(&Session) -> Plan<'a> + 'a) -> Product<'a> {
+    fn spgemm_of<'a>(
+        &'a self,
+        name: &'static str,
+        make: impl Fn(&Session) -> Plan<'a> + 'a,
+    ) -> DeviceProduct<'a> {
         let expected = move |values: &[f64]| {
             let a = factor(&self.a.entries, values, N);
             sparse_product(&a, &self.b.factor()).into_values().collect::<Vec<_>>()
@@ -161,7 +165,7 @@ impl World {
             plan.numeric_csr(session, 1.0, shape, offsets, indices, values, C_TARGET.base)
         };
         let first = numeric.clone();
-        Product {
+        DeviceProduct {
             name,
             plan: Box::new(move |session| {
                 let plan = make(session);

@@ -18,11 +18,11 @@ use tarsia::facade::PlanCache;
 use super::*;
 use crate::common::alone;
 
-const PRODUCTS: [Product; 4] = [
-    Product::Spmv(SpmvAlg::Default),
-    Product::Spmm(SpmmAlg::Default),
-    Product::Spmm(SpmmAlg::Smat),
-    Product::Spgemm(SpgemmAlg::Default),
+const PRODUCTS: [PlannedProduct; 4] = [
+    PlannedProduct::Spmv(SpmvAlg::Default),
+    PlannedProduct::Spmm(SpmmAlg::Default),
+    PlannedProduct::Spmm(SpmmAlg::Smat),
+    PlannedProduct::Spgemm(SpgemmAlg::Default),
 ];
 const FROM_CACHE: &str = "by decisions of the plan cache: ";
 
@@ -37,7 +37,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Analyzes a plan, and returns the reason of its choice and the bits of its product.
-fn run(session: &Session, stored: &Stored, product: Product) -> (String, Vec<u64>) {
+fn run(session: &Session, stored: &Stored, product: PlannedProduct) -> (String, Vec<u64>) {
     let sparse = stored.sparse();
     let plan = product.plan(session, &sparse).unwrap();
     plan.analyze(session).unwrap();
@@ -72,7 +72,7 @@ fn what_decisions_depend_on_has_a_file_of_its_own() {
         let session = session_with(kind, folder.path());
         let stored = Stored::new(kind, &a);
         let sparse = stored.sparse();
-        let product = Product::Spmm(SpmmAlg::Default);
+        let product = PlannedProduct::Spmm(SpmmAlg::Default);
         let mut count = 0;
         let mut is_new = |plan: Plan<'_>, what: &str| {
             plan.analyze(&session).unwrap();
@@ -89,8 +89,8 @@ fn what_decisions_depend_on_has_a_file_of_its_own() {
         let plan = product.plan(&session, &sparse).unwrap();
         plan.set_value_updates(true).unwrap();
         is_new(plan, "valueUpdates");
-        is_new(Product::Spmm(SpmmAlg::Smat).plan(&session, &sparse).unwrap(), "alg");
-        is_new(Product::Spmv(SpmvAlg::Default).plan(&session, &sparse).unwrap(), "operation");
+        is_new(PlannedProduct::Spmm(SpmmAlg::Smat).plan(&session, &sparse).unwrap(), "alg");
+        is_new(PlannedProduct::Spmv(SpmvAlg::Default).plan(&session, &sparse).unwrap(), "operation");
         let other = Stored::new(kind, &gallery::banded(60, 3, 8).unwrap());
         let same_pattern = a.offsets == gallery::banded(60, 3, 8).unwrap().offsets;
         assert!(same_pattern, "seeds are of values");
@@ -121,7 +121,7 @@ fn files_that_are_damaged_or_of_something_else_are_written_again() {
     for kind in backends() {
         let folder = tempfile::tempdir().unwrap();
         let stored = Stored::new(kind, &gallery::banded(60, 3, 7).unwrap());
-        let (spmv, spmm) = (Product::Spmv(SpmvAlg::Default), Product::Spmm(SpmmAlg::Default));
+        let (spmv, spmm) = (PlannedProduct::Spmv(SpmvAlg::Default), PlannedProduct::Spmm(SpmmAlg::Default));
         run(&session_with(kind, folder.path()), &stored, spmm);
         let other = fs::read(&files(folder.path())[0]).unwrap();
         fs::remove_file(&files(folder.path())[0]).unwrap();

@@ -3,12 +3,15 @@
 use client::{Plan, Session};
 use tarsia::facade::{seal_decisions, BackendKind, Reorder, SpmmAlg, SpmvAlg, Status};
 
-use super::{made, matrices, refused, Product, Stored};
+use super::{made, matrices, refused, PlannedProduct, Stored};
 use crate::common::backends;
 
 /// Products that support row orders by name.
-const IN_ORDER: [Product; 3] =
-    [Product::Spmv(SpmvAlg::Csr), Product::Spmm(SpmmAlg::Row), Product::Spmm(SpmmAlg::Csr)];
+const IN_ORDER: [PlannedProduct; 3] = [
+    PlannedProduct::Spmv(SpmvAlg::Csr),
+    PlannedProduct::Spmm(SpmmAlg::Row),
+    PlannedProduct::Spmm(SpmmAlg::Csr),
+];
 const CHECKSUM: usize = 8;
 
 /// Returns the orders by name.
@@ -32,7 +35,12 @@ fn has_order(bytes: &[u8], rows: usize) -> bool {
     rows > 0 && numbers.is_some_and(|at| bytes[at..at + 4] == (rows as u32).to_le_bytes())
 }
 
-fn reordered<'a>(product: Product, session: &Session, stored: &'a Stored, reorder: Reorder) -> Plan<'a> {
+fn reordered<'a>(
+    product: PlannedProduct,
+    session: &Session,
+    stored: &'a Stored,
+    reorder: Reorder,
+) -> Plan<'a> {
     let plan = product.plan(session, &stored.sparse()).unwrap();
     plan.set_reorder(reorder).unwrap();
     plan
@@ -102,7 +110,7 @@ fn the_order_that_is_given_is_taken() {
 /// do not contain them, and a later plan has the same clusters, too.
 #[test]
 fn clusters_of_the_host_are_kept() {
-    let product = Product::Spmm(SpmmAlg::Smat);
+    let product = PlannedProduct::Spmm(SpmmAlg::Smat);
     let (_, a) = matrices().into_iter().find(|(name, _)| *name == "combed").unwrap();
     for kind in in_orders() {
         let session = Session::new(kind).unwrap();

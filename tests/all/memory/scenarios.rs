@@ -1,7 +1,7 @@
 //! Tests of whole programs in which every allocation fails once: the call that needed it returns an error,
 //! nothing leaks, and the call gives the right result when it is repeated with memory.
 
-use client::{Array, Memory, Plan, Session, Shape, Sparse};
+use client::{Array, DenseLayout, Memory, Plan, Session, Sparse};
 use tarsia::facade::{
     BackendKind, ComputeType, DataType, IndexBase, Operation, Order, Result, SpgemmAlg, SpmmAlg, SpmvAlg,
     Status,
@@ -218,7 +218,7 @@ fn spmm_of_csc_with_long_rows() {
     let (once, twice) = (coo.times(1.0), coo.times(2.0));
     let b: Vec<f64> = x(LONG_SPMM).into_iter().flat_map(|x| [x, 3.0 * x]).collect();
     let b = Dense {
-        shape: Shape { rows: LONG_SPMM as i64, cols: n, ld: n, order: Order::Row },
+        shape: DenseLayout { rows: LONG_SPMM as i64, cols: n, ld: n, order: Order::Row },
         values: Guarded::new(&b, 0),
     };
     for kind in backends() {

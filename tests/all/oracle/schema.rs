@@ -1,6 +1,6 @@
 //! Schema of the file of cases, which `tests/data/README.md` describes.
 
-use client::Shape;
+use client::DenseLayout;
 use serde::Deserialize;
 use tarsia::facade::{Format, IndexBase, Operation, Order, Types};
 
@@ -24,13 +24,13 @@ pub struct Case {
     #[serde(flatten)]
     pub a: Sparse,
     #[serde(flatten)]
-    pub product: Product,
+    pub product: OracleProduct,
 }
 
 /// Operation of a case, with the other operands and the expected result.
 #[derive(Deserialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
-pub enum Product {
+pub enum OracleProduct {
     Spmv { x: Vec<f64>, y: Vec<f64>, expected: Vec<f64> },
     Spmm { op_b: String, b: DenseMatrix, c: DenseMatrix, expected: Vec<f64> },
     Spgemm { op_b: String, b: Sparse, expected: SparseResult },
@@ -160,7 +160,7 @@ impl Sparse {
 impl DenseMatrix {
     pub fn load<V: Value>(&self) -> Dense<V> {
         let (rows, cols, ld) = (self.rows as i64, self.cols as i64, self.ld as i64);
-        let shape = Shape { rows, cols, ld, order: order(&self.order) };
+        let shape = DenseLayout { rows, cols, ld, order: order(&self.order) };
         Dense { shape, values: Guarded::new(&stored(&self.values), 1) }
     }
 }

@@ -34,10 +34,13 @@ impl World {
     }
 }
 
-const PRODUCTS: [Product; 3] =
-    [Product::Spmv(SpmvAlg::Default), Product::Spmm(SpmmAlg::Default), Product::Spgemm(SpgemmAlg::Default)];
+const PRODUCTS: [ProductKind; 3] = [
+    ProductKind::Spmv(SpmvAlg::Default),
+    ProductKind::Spmm(SpmmAlg::Default),
+    ProductKind::Spgemm(SpgemmAlg::Default),
+];
 
-fn each(run: impl Fn(Product, &World, &Sparse<'_>)) {
+fn each(run: impl Fn(ProductKind, &World, &Sparse<'_>)) {
     for kind in backends() {
         for product in PRODUCTS {
             let world = World::new(kind);
@@ -75,7 +78,7 @@ fn a_pattern_that_changes_needs_a_new_plan() {
             overwrite(session, world.indices.part(0..indices.len()), &indices);
             let texts = ["index arrays (rowOffsets or colInd) of A", "a new plan"];
             refused(product.run(session, &plan), Status::InvalidState, &texts);
-            if let Product::Spgemm(_) = product {
+            if let ProductKind::Spgemm(_) = product {
                 refused(plan.symbolic(session), Status::InvalidState, &texts);
             }
             // With checks off, the change is not noticed.
@@ -126,7 +129,7 @@ fn each_factor_of_a_sparse_product_has_its_own_call() {
         let world = World::new(kind);
         let (session, a) = (&world.session, world.sparse());
         session.set_checks(true).unwrap();
-        let product = Product::Spgemm(SpgemmAlg::Default);
+        let product = ProductKind::Spgemm(SpgemmAlg::Default);
         let plan = product.plan(session, N, &a, &a).unwrap();
         plan.analyze(session).unwrap();
         product.run(session, &plan).unwrap();

@@ -53,7 +53,7 @@ fn array<V: Real>(kind: BackendKind, generation: usize) -> Array<'static, V> {
 /// every effort.
 fn each<V: Real>(mut run: impl FnMut(&Session, Case)) {
     for kind in backends() {
-        for product in Product::all(kind) {
+        for product in ProductKind::all(kind) {
             let is_ours = |t: &Types| [t.a, t.x, t.y] == [V::TYPE; 3] && t.compute == V::COMPUTE;
             let types = |row: &Row| row.types.iter().any(is_ours);
             let named = |row: &Row| product.named().is_none_or(|named| named == row.algorithm);
@@ -74,7 +74,7 @@ fn each<V: Real>(mut run: impl FnMut(&Session, Case)) {
 /// Matrix with a writable descriptor, and a plan that was made with it.
 struct Program<'a, V: Real> {
     session: &'a Session,
-    product: Product,
+    product: ProductKind,
     a: tarsiaSpMatDescr_t,
     plan: tarsiaPlan_t,
     /// Offsets and indices that the descriptor and the plan borrow.
@@ -133,10 +133,10 @@ impl<'a, V: Real> Program<'a, V> {
         check(unsafe {
             let (h, n, values) = (session.raw(), arg(N), arg(V::TYPE));
             match product {
-                Product::Spmv(alg) => {
+                ProductKind::Spmv(alg) => {
                     spmv::tarsiaSpMV_createPlan(h, &mut out, n, a, values, values, arg(V::COMPUTE), arg(alg))
                 }
-                Product::Spmm(alg) => spmm::tarsiaSpMM_createPlan(
+                ProductKind::Spmm(alg) => spmm::tarsiaSpMM_createPlan(
                     h,
                     &mut out,
                     n,
@@ -150,7 +150,7 @@ impl<'a, V: Real> Program<'a, V> {
                     arg(V::COMPUTE),
                     arg(alg),
                 ),
-                Product::Spgemm(alg) => spgemm::tarsiaSpGEMM_createPlan(
+                ProductKind::Spgemm(alg) => spgemm::tarsiaSpGEMM_createPlan(
                     h,
                     &mut out,
                     n,
@@ -210,11 +210,11 @@ impl<'a, V: Real> Program<'a, V> {
         let (kind, h) = (self.session.kind(), self.session.raw());
         let (one, zero) = (V::of(1.0), V::of(0.0));
         let (one, zero): (*const c_void, *const c_void) = ((&raw const one).cast(), (&raw const zero).cast());
-        let columns = if let Product::Spmv(_) = self.product { 1 } else { COLUMNS };
+        let columns = if let ProductKind::Spmv(_) = self.product { 1 } else { COLUMNS };
         let x = upload(kind, &typed::<V>(&operand(columns)));
         let y = upload(kind, &vec![V::of(f64::NAN); SIZE * columns]);
         match self.product {
-            Product::Spmv(_) => {
+            ProductKind::Spmv(_) => {
                 let (mut x_descr, mut y_descr, n) = (null_mut(), null_mut(), SIZE as i64);
                 // SAFETY: vectors of these lengths; the answers are valid for writes.
                 let done = unsafe {
@@ -226,7 +226,7 @@ impl<'a, V: Real> Program<'a, V> {
                 dnvec::tarsiaDestroyDnVec(y_descr);
                 done?;
             }
-            Product::Spmm(_) => {
+            ProductKind::Spmm(_) => {
                 let (mut b, mut c, n, k) = (null_mut(), null_mut(), SIZE as i64, COLUMNS as i64);
                 let order = || arg(Order::Row);
                 // SAFETY: matrices of this shape; the answers are valid for writes.
@@ -239,7 +239,7 @@ impl<'a, V: Real> Program<'a, V> {
                 dnmat::tarsiaDestroyDnMat(c);
                 done?;
             }
-            Product::Spgemm(_) => {
+            ProductKind::Spgemm(_) => {
                 let mut nnz = 0;
                 // SAFETY: the answer is valid for a write.
                 check(unsafe { spgemm::tarsiaSpGEMM_symbolic(h, self.plan, &mut nnz) })?;
@@ -322,7 +322,9 @@ fn new_values_reach_rows_in_every_order() {
     each::<f64>(|session, case| {
         let takes_orders = matches!(
             case.product,
-            Product::Spmv(SpmvAlg::Csr) | Product::Spmm(SpmmAlg::Row) | Product::Spmm(SpmmAlg::Csr)
+            ProductKind::Spmv(SpmvAlg::Csr)
+                | ProductKind::Spmm(SpmmAlg::Row)
+                | ProductKind::Spmm(SpmmAlg::Csr)
         );
         if !takes_orders || case.effort != Effort::Default {
             return;

@@ -4,7 +4,7 @@ use super::*;
 use matrices::gallery;
 use tarsia::capi::plan::tarsiaPlanInfo_t;
 
-use crate::decisions::{Product as Of, Stored as Square};
+use crate::decisions::{PlannedProduct as Of, Stored as Square};
 
 fn reason(info: &tarsiaPlanInfo_t) -> String {
     info.reason.iter().take_while(|&&byte| byte != 0).map(|&byte| byte as u8 as char).collect()

@@ -84,7 +84,7 @@ fn both_factors_of_a_sparse_product() {
                         expected[i * SIZE + j] += value * dense[k * SIZE + j];
                     }
                 }
-                let found = Product::Spgemm(SpgemmAlg::Default).run(&session, &plan).unwrap();
+                let found = ProductKind::Spgemm(SpgemmAlg::Default).run(&session, &plan).unwrap();
                 assert!(found == expected, "{kind:?} updates {updates} step {now}");
             }
         }
@@ -96,7 +96,7 @@ fn both_factors_of_a_sparse_product() {
 fn refusals_say_what_would_serve() {
     for kind in backends() {
         let session = Session::new(kind).unwrap();
-        let refusal = |product: Product, format, other, op, set: &dyn Fn(&Plan<'_>), texts: &[&str]| {
+        let refusal = |product: ProductKind, format, other, op, set: &dyn Fn(&Plan<'_>), texts: &[&str]| {
             let a = pattern(format).store(kind, &numbers(pattern(format).entries().len(), 0));
             let b = other_factor(kind, other);
             let (sparse, factor) = (a.open().unwrap(), b.open().unwrap());
@@ -107,9 +107,9 @@ fn refusals_say_what_would_serve() {
         };
         let (csr, csc) = (Format::Csr, Format::Csc);
         let nothing: &dyn Fn(&Plan<'_>) = &|_| {};
-        let spmv = Product::Spmv(SpmvAlg::Default);
+        let spmv = ProductKind::Spmv(SpmvAlg::Default);
         refusal(
-            Product::Spmv(SpmvAlg::Sell),
+            ProductKind::Spmv(SpmvAlg::Sell),
             csr,
             csr,
             N,
@@ -117,18 +117,18 @@ fn refusals_say_what_would_serve() {
             &["valuesInPlace: SpMV sell", "; csr reads"],
         );
         refusal(
-            Product::Spmm(SpmmAlg::Csr),
+            ProductKind::Spmm(SpmmAlg::Csr),
             csr,
             csr,
             N,
             nothing,
             &["valuesInPlace: SpMM csr", "; row reads"],
         );
-        refusal(Product::Spgemm(SpgemmAlg::Tile), csr, csr, N, nothing, &["SpGEMM tile", "; hash reads"]);
+        refusal(ProductKind::Spgemm(SpgemmAlg::Tile), csr, csr, N, nothing, &["SpGEMM tile", "; hash reads"]);
         refusal(spmv, csr, csr, Operation::Transpose, nothing, &["A is CSR with op T", "CSC with op T"]);
         refusal(spmv, Format::Coo, csr, N, nothing, &["A is COO with op N", "CSR with op N"]);
         refusal(
-            Product::Spgemm(SpgemmAlg::Default),
+            ProductKind::Spgemm(SpgemmAlg::Default),
             csr,
             csc,
             N,
@@ -180,7 +180,7 @@ impl Drop for Pages {
 fn analysis_reads_no_value() {
     let values = numbers(ENTRIES, 0);
     for kind in [BackendKind::Reference, BackendKind::Host] {
-        for product in Product::all(kind) {
+        for product in ProductKind::all(kind) {
             for (effort, checks) in Effort::ALL.iter().flat_map(|effort| [(effort, false), (effort, true)]) {
                 let case =
                     Case { kind, product, format: Format::Csr, op: N, effort: *effort, updates: false };

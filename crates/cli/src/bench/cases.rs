@@ -20,7 +20,7 @@ use super::timer::{self, Times};
 use super::vendor::{Choice, Dense, Prepared, SparseProduct, Vendor};
 use super::{is_declined, Declined, Op};
 use crate::demo::products::median;
-use crate::demo::rows::{row_lengths, row_products, Rows};
+use crate::demo::rows::{row_lengths, row_products, RowSample};
 use crate::progress::step;
 use crate::Result;
 
@@ -93,7 +93,7 @@ impl<W> Who<W> {
 }
 
 /// A product with a dense factor, as all contestants compute it.
-struct Product<'a, 's, T: Number> {
+struct DenseProduct<'a, 's, T: Number> {
     op: Op,
     layout: Layout,
     n: usize,
@@ -104,7 +104,7 @@ struct Product<'a, 's, T: Number> {
     case: Case,
     floor_us: f64,
     /// Rows of C that are compared with exact sums.
-    rows: Rows,
+    rows: RowSample,
 }
 
 /// Result of a case, before it becomes a row.
@@ -125,7 +125,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
 
     /// Runs all cases of one matrix.
     pub fn input(&mut self, input: &Input) -> Result<()> {
-        self.vendor.look(&input.pattern)?;
+        self.vendor.set_matrix(&input.pattern)?;
         for &precision in &self.args.types {
             match precision {
                 Precision::F64 => self.matrix::<f64>(input, precision)?,
@@ -139,7 +139,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
 
     /// Runs SpGEMM of two matrices, in the precisions that SpGEMM has.
     pub fn pair(&mut self, pair: &Pair) -> Result<()> {
-        self.vendor.look(&pair.a)?;
+        self.vendor.set_matrix(&pair.a)?;
         for &precision in &self.args.types {
             match precision {
                 Precision::F64 => self.factors::<f64>(pair, precision)?,
@@ -341,7 +341,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
         op: Op,
         layout: Layout,
         case: Case,
-    ) -> Result<Product<'a, 's, T>> {
+    ) -> Result<DenseProduct<'a, 's, T>> {
         let n = case.n;
         let host_b = step("B", || values::<T>(DENSE_SEED, a.host.cols * n))?;
         let b = match layout.is_by_rows() {
@@ -349,14 +349,14 @@ impl<'s, V: Vendor> Bench<'s, V> {
             false => self.setting.session.upload(&transposed(&host_b, a.host.cols, n)?)?,
         };
         let (floor_us, rows) = (a.dense_floor_us(n), check::dense_rows(&a.host, n));
-        Ok(Product { op, layout, n, a, host_b, b, case, floor_us, rows })
+        Ok(DenseProduct { op, layout, n, a, host_b, b, case, floor_us, rows })
     }
 
     /// Fills the outputs with values that no product has: NaN, which the library must not read, or, for
     /// vendors that multiply it by beta = 0, a large number. Only elements that will be compared need it.
     fn blank<T: Number>(
         &self,
-        product: &Product<'_, 's, T>,
+        product: &DenseProduct<'_, 's, T>,
         outputs: &mut Vec<Array<'s, T>>,
         who: &[Who<V::What>],
     ) -> Result<()> {
@@ -385,7 +385,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
     /// Prepares all contestants and times those that are ready.
     fn race<T: Number>(
         &self,
-        product: &Product<'_, 's, T>,
+        product: &DenseProduct<'_, 's, T>,
         who: &[Who<V::What>],
         outputs: &mut [Array<'s, T>],
     ) -> Vec<Result<Found>> {
@@ -409,7 +409,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
 
     fn prepare<'a, T: Number>(
         &'a self,
-        product: &'a Product<'_, 's, T>,
+        product: &'a DenseProduct<'_, 's, T>,
         who: &Who<V::What>,
         c: &'a mut Array<'s, T>,
     ) -> Result<Prepared<'a>> {
@@ -440,12 +440,12 @@ impl<'s, V: Vendor> Bench<'s, V> {
 
     fn row<T: Number>(
         &self,
-        product: &Product<'_, 's, T>,
+        product: &DenseProduct<'_, 's, T>,
         (implementation, alg): (&str, &str),
         found: Found,
         c: &Array<'s, T>,
     ) -> Result<Row> {
-        let Product { a, n, .. } = *product;
+        let DenseProduct { a, n, .. } = *product;
         let accuracy = if self.setting.check {
             let c = gather(product, c)?;
             let judge = || check::dense(&a.host, &product.host_b, (&product.rows, &c), n, a.precision);
@@ -671,7 +671,7 @@ fn transposed<T: Number>(matrix: &[T], rows: usize, cols: usize) -> Result<Vec<T
 }
 
 /// Copies the compared rows of C to the host, one behind the other.
-fn gather<T: Number>(product: &Product<'_, '_, T>, c: &Array<'_, T>) -> Result<Vec<T>> {
+fn gather<T: Number>(product: &DenseProduct<'_, '_, T>, c: &Array<'_, T>) -> Result<Vec<T>> {
     let (n, rows) = (product.n, product.a.host.rows);
     if product.layout.order == Order::Row && product.rows.is_all() {
         let mut out = blank::<T>(rows * n)?;

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use tarsia::facade::{Index, Operation};
 
 use super::number::{Number, Precision};
-use crate::demo::rows::{largest, row_lengths, row_products, Rows};
+use crate::demo::rows::{largest, row_lengths, row_products, RowSample};
 
 /// All rows are compared if a product has fewer multiplications than this.
 const FULL: u64 = 10_000_000;
@@ -80,12 +80,12 @@ impl Exact {
 }
 
 /// Selects the rows of A · B with `n` columns that are compared.
-pub fn dense_rows<T>(a: &OwnedCsr<T>, n: usize) -> Rows {
+pub fn dense_rows<T>(a: &OwnedCsr<T>, n: usize) -> RowSample {
     match (a.nnz() as u64).saturating_mul(n as u64) {
-        ..FULL => Rows::all(a.rows),
+        ..FULL => RowSample::all(a.rows),
         _ => {
             let lengths = row_lengths(a, Operation::NonTranspose);
-            Rows::sample(&lengths, largest(&lengths).as_slice(), u64::MAX)
+            RowSample::sample(&lengths, largest(&lengths).as_slice(), u64::MAX)
         }
     }
 }
@@ -95,7 +95,7 @@ pub fn dense_rows<T>(a: &OwnedCsr<T>, n: usize) -> Rows {
 pub fn dense<T: Number>(
     a: &OwnedCsr<T>,
     b: &[T],
-    (rows, c): (&Rows, &[T]),
+    (rows, c): (&RowSample, &[T]),
     n: usize,
     precision: Precision,
 ) -> Accuracy {
@@ -164,8 +164,10 @@ pub fn sparse<T: Number, I: Index>(
     }
     let costs = row_products(a, &row_lengths(b, Operation::NonTranspose));
     let rows = match costs.iter().sum() {
-        ..FULL => Rows::all(a.rows),
-        _ => Rows::sample(&costs, largest(&row_lengths(a, Operation::NonTranspose)).as_slice(), u64::MAX),
+        ..FULL => RowSample::all(a.rows),
+        _ => {
+            RowSample::sample(&costs, largest(&row_lengths(a, Operation::NonTranspose)).as_slice(), u64::MAX)
+        }
     };
     let rows: Vec<usize> = rows.iter().collect();
     let each = rows.par_iter().map_init(

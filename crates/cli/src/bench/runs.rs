@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use client::{Array, Plan, Session, Shape, Sparse};
+use client::{Array, DenseLayout, Plan, Session, Sparse};
 use matrices::owned::OwnedCsr;
 use tarsia::facade::{
     Accumulator, Effort, Index, IndexBase, IndexType, Operation, Order, Reorder, SpgemmAlg, SpmmAlg, SpmvAlg,
@@ -74,7 +74,7 @@ impl Layout {
     }
 
     /// Returns the shape of the matrix that is stored as B, for a k × n factor.
-    pub fn b_shape(self, k: usize, n: usize) -> Shape {
+    pub fn b_shape(self, k: usize, n: usize) -> DenseLayout {
         let (rows, cols) = if self.op_b.transposes() { (n, k) } else { (k, n) };
         dense_shape(rows, cols, self.order)
     }
@@ -265,9 +265,9 @@ pub fn csr_bytes<T>(rows: usize, nnz: usize) -> f64 {
 }
 
 /// Returns the shape of a dense matrix without padding.
-pub fn dense_shape(rows: usize, n: usize, order: Order) -> Shape {
+pub fn dense_shape(rows: usize, n: usize, order: Order) -> DenseLayout {
     let ld = if order == Order::Row { n } else { rows };
-    Shape { rows: rows as i64, cols: n as i64, ld: ld as i64, order }
+    DenseLayout { rows: rows as i64, cols: n as i64, ld: ld as i64, order }
 }
 
 /// Settings of plans of SpMV and SpMM before analysis.
@@ -679,7 +679,7 @@ mod tests {
         let (n, t) = (Operation::NonTranspose, Operation::Transpose);
         let facts = |order, op_b| {
             let layout = Layout { order, op_b };
-            let Shape { rows, cols, ld, .. } = layout.b_shape(7, 3);
+            let DenseLayout { rows, cols, ld, .. } = layout.b_shape(7, 3);
             (layout.suffix(), (rows, cols, ld), layout.is_by_rows())
         };
         assert_eq!(facts(Order::Row, n), ("".into(), (7, 3, 3), true));

@@ -9,7 +9,7 @@ use matrices::owned::OwnedCsr;
 use tarsia::facade::{BackendKind, Operation};
 
 use super::products;
-use super::rows::{largest, row_lengths, row_products, Rows};
+use super::rows::{largest, row_lengths, row_products, RowSample};
 use super::scalar::Scalar;
 use super::table::grouped;
 use crate::Result;
@@ -21,7 +21,7 @@ pub const BUDGET: u64 = 100_000_000;
 
 /// Result of one check.
 #[derive(Clone, Debug)]
-pub struct Finding {
+pub struct CheckResult {
     /// Description of the check.
     pub what: String,
     /// Largest scaled error; infinite for NaN, Inf and wrong patterns.
@@ -30,11 +30,11 @@ pub struct Finding {
     pub passed: bool,
 }
 
-impl Finding {
+impl CheckResult {
     fn numbers<T: Scalar>(what: String, worst: Worst) -> Self {
         let passed = worst.error <= T::LIMIT;
         let what = if passed { what } else { format!("{what}; worst in row {}", worst.row) };
-        Finding { what, error: worst.error, passed }
+        CheckResult { what, error: worst.error, passed }
     }
 }
 
@@ -101,19 +101,19 @@ impl Oracle {
     }
 
     /// Checks y against A · x.
-    pub fn check_spmv<T: Scalar>(&self, a: &OwnedCsr<T>, x: &[T], y: &[T]) -> Result<Finding> {
+    pub fn check_spmv<T: Scalar>(&self, a: &OwnedCsr<T>, x: &[T], y: &[T]) -> Result<CheckResult> {
         self.check_spmm(a, x, y, 1)
     }
 
     /// Checks the row-major C against A · B; a vector is a matrix of one column, and is checked with the
     /// reference's SpMV.
-    pub fn check_spmm<T: Scalar>(&self, a: &OwnedCsr<T>, b: &[T], c: &[T], n: usize) -> Result<Finding> {
+    pub fn check_spmm<T: Scalar>(&self, a: &OwnedCsr<T>, b: &[T], c: &[T], n: usize) -> Result<CheckResult> {
         let costs: Vec<u64> =
             row_lengths(a, Operation::NonTranspose).iter().map(|&len| len * n as u64).collect();
         let rows = if costs.iter().sum::<u64>() < FULL {
-            Rows::all(a.rows)
+            RowSample::all(a.rows)
         } else {
-            Rows::sample(&costs, largest(&costs).as_slice(), BUDGET)
+            RowSample::sample(&costs, largest(&costs).as_slice(), BUDGET)
         };
         let part = rows.of(a);
         let a = part.as_ref().unwrap_or(a);
@@ -127,7 +127,7 @@ impl Oracle {
                 worst.take(row, scaled_error(found, expected, terms, scale[at * n + col]));
             }
         }
-        Ok(Finding::numbers::<T>(rows.describe(), worst))
+        Ok(CheckResult::numbers::<T>(rows.describe(), worst))
     }
 
     fn product<T: Scalar>(&self, a: &OwnedCsr<T>, b: &[T], n: usize) -> Result<Vec<T>> {
@@ -145,31 +145,33 @@ impl Oracle {
         session: &Session,
         product: &Computed<'_, T>,
         v: &[T],
-    ) -> Result<Vec<Finding>> {
+    ) -> Result<Vec<CheckResult>> {
         let Computed { a, b, op_b, c } = *product;
         if let Err(error) = c.validate() {
             let what = format!("C's structure: {error}");
-            return Ok(vec![Finding { what, error: f64::INFINITY, passed: false }]);
+            return Ok(vec![CheckResult { what, error: f64::INFINITY, passed: false }]);
         }
         let b_lengths = row_lengths(b, op_b);
         let costs = row_products(a, &b_lengths);
         let rows = if costs.iter().sum::<u64>() < FULL {
-            Rows::all(a.rows)
+            RowSample::all(a.rows)
         } else {
             let longest = largest(&row_lengths(a, Operation::NonTranspose));
             let always: Vec<usize> = longest.into_iter().chain(largest(&costs)).collect();
-            Rows::sample(&costs, &always, BUDGET)
+            RowSample::sample(&costs, &always, BUDGET)
         };
         let sound = "C's offsets ascend, its columns are sorted, in range, without duplicates";
-        let mut findings =
-            vec![Finding { what: sound.into(), error: 0.0, passed: true }, self.check_rows(product, &rows)?];
+        let mut results = vec![
+            CheckResult { what: sound.into(), error: 0.0, passed: true },
+            self.check_rows(product, &rows)?,
+        ];
         if !rows.is_all() {
-            findings.push(self.check_image(session, product, &b_lengths, v)?);
+            results.push(self.check_image(session, product, &b_lengths, v)?);
         }
-        Ok(findings)
+        Ok(results)
     }
 
-    fn check_rows<T: Scalar>(&self, product: &Computed<'_, T>, rows: &Rows) -> Result<Finding> {
+    fn check_rows<T: Scalar>(&self, product: &Computed<'_, T>, rows: &RowSample) -> Result<CheckResult> {
         let Computed { a, b, op_b, c } = *product;
         let part = rows.of(a);
         let a = part.as_ref().unwrap_or(a);
@@ -186,7 +188,7 @@ impl Oracle {
                     grouped(found.len() as u64),
                     grouped(values.len() as u64)
                 );
-                return Ok(Finding { what, error: f64::INFINITY, passed: false });
+                return Ok(CheckResult { what, error: f64::INFINITY, passed: false });
             }
             // An entry of C has at most as many terms as the row of A has entries.
             let terms = a.row(at).0.len() as f64;
@@ -195,7 +197,7 @@ impl Oracle {
             }
         }
         let entries = grouped(expected.nnz() as u64);
-        Ok(Finding::numbers::<T>(format!("{} ({entries} entries of C)", rows.describe()), worst))
+        Ok(CheckResult::numbers::<T>(format!("{} ({entries} entries of C)", rows.describe()), worst))
     }
 
     /// Checks C·v against A·(op(B)·v).
@@ -205,7 +207,7 @@ impl Oracle {
         product: &Computed<'_, T>,
         b_lengths: &[u64],
         v: &[T],
-    ) -> Result<Finding> {
+    ) -> Result<CheckResult> {
         let Computed { a, b, op_b, c } = *product;
         let none = Operation::NonTranspose;
         let found = products::spmv(session, c, none, v)?;
@@ -223,7 +225,10 @@ impl Oracle {
             let terms = (of_a + of_c + longest as f64 + of_a) / 2.0;
             worst.take(row, scaled_error(found[row], expected[row], terms, scale[row]));
         }
-        Ok(Finding::numbers::<T>(format!("C·v against A·(B·v), {}", Rows::all(a.rows).describe()), worst))
+        Ok(CheckResult::numbers::<T>(
+            format!("C·v against A·(B·v), {}", RowSample::all(a.rows).describe()),
+            worst,
+        ))
     }
 
     fn apply<T: Scalar>(&self, b: &OwnedCsr<T>, op_b: Operation, v: &[T]) -> Result<Vec<T>> {
@@ -245,8 +250,8 @@ mod tests {
         let mut y = products::spmv(&session, &a, Operation::NonTranspose, &x).unwrap();
         assert!(oracle.check_spmv(&a, &x, &y).unwrap().passed);
         y[1234] *= 1.0 + 1e-13;
-        let finding = oracle.check_spmv(&a, &x, &y).unwrap();
-        assert!(!finding.passed && finding.what.contains("row 1234"), "{finding:?}");
+        let result = oracle.check_spmv(&a, &x, &y).unwrap();
+        assert!(!result.passed && result.what.contains("row 1234"), "{result:?}");
         y[1234] = f64::NAN;
         assert!(!oracle.check_spmv(&a, &x, &y).unwrap().passed);
     }
@@ -263,8 +268,8 @@ mod tests {
         let mut c = products::spgemm(&session, &a, &b, op_b).unwrap();
         let verdict = |c: &OwnedCsr<f64>| {
             let product = Computed { a: &a, b: &b, op_b, c };
-            let findings = oracle.check_spgemm(&session, &product, &v).unwrap();
-            findings.iter().map(|finding| finding.passed).collect::<Vec<_>>()
+            let results = oracle.check_spgemm(&session, &product, &v).unwrap();
+            results.iter().map(|result| result.passed).collect::<Vec<_>>()
         };
         assert_eq!(verdict(&c), [true, true, true]);
         // The change is in a row that is not in the sample: only C·v can find it.
@@ -272,7 +277,7 @@ mod tests {
             let costs = row_products(&a, &row_lengths(&b, op_b));
             let always = [largest(&row_lengths(&a, Operation::NonTranspose)), largest(&costs)];
             let always: Vec<usize> = always.into_iter().flatten().collect();
-            !Rows::sample(&costs, &always, BUDGET).iter().any(|picked| picked == row)
+            !RowSample::sample(&costs, &always, BUDGET).iter().any(|picked| picked == row)
         });
         c.values[c.offsets[outside.unwrap()] as usize] += 1e-6;
         assert_eq!(verdict(&c), [true, true, false]);

@@ -29,7 +29,7 @@ use matrices::SplitMix64;
 use tarsia::facade::{BackendKind, Operation};
 
 use self::cg::Outcome;
-use self::check::{Finding, Oracle};
+use self::check::{CheckResult, Oracle};
 use self::problem::{File, System};
 use self::products::{zeros, Stored};
 use self::scalar::Scalar;
@@ -200,11 +200,11 @@ impl<T: Scalar> Demo<T> {
             max_c_bytes: self.max_c_bytes,
         };
         table::head(&mut out)?;
-        let mut findings = Vec::new();
-        findings.extend(runs.spmv(&mut out, &mut self.rng)?);
-        findings.extend(runs.spmm(&mut out, &mut self.rng)?);
-        findings.extend(runs.spgemm(&mut out, &mut self.rng)?);
-        let passed = conclude::<T>(&mut out, &findings)?;
+        let mut results = Vec::new();
+        results.extend(runs.spmv(&mut out, &mut self.rng)?);
+        results.extend(runs.spmm(&mut out, &mut self.rng)?);
+        results.extend(runs.spgemm(&mut out, &mut self.rng)?);
+        let passed = conclude::<T>(&mut out, &results)?;
         writeln!(out, "{}", verdict(passed && solved))?;
         Ok(passed && solved)
     }
@@ -307,20 +307,20 @@ impl<T: Scalar> Demo<T> {
 }
 
 /// Prints the checks; false if one failed.
-fn conclude<T: Scalar>(out: &mut impl Write, findings: &[(String, Finding)]) -> Result<bool> {
+fn conclude<T: Scalar>(out: &mut impl Write, results: &[(String, CheckResult)]) -> Result<bool> {
     writeln!(out)?;
     let unit = "|y − y_ref| / (entries of the row · eps · Σ|a·x|)";
     writeln!(out, "Checks against the reference backend (error: the largest {unit};")?;
     writeln!(out, "at most {} is what two orders of summation explain)", T::LIMIT)?;
-    for (operation, finding) in findings {
-        let error = if finding.error > 0.0 && finding.error.is_finite() {
-            format!(", error {}", table::ratio(finding.error))
+    for (operation, result) in results {
+        let error = if result.error > 0.0 && result.error.is_finite() {
+            format!(", error {}", table::ratio(result.error))
         } else {
             String::new()
         };
-        note(out, &format!("{} {operation}: {}{error}", verdict(finding.passed), finding.what))?;
+        note(out, &format!("{} {operation}: {}{error}", verdict(result.passed), result.what))?;
     }
-    Ok(findings.iter().all(|(_, finding)| finding.passed))
+    Ok(results.iter().all(|(_, result)| result.passed))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::ffi::c_char;
 use std::time::Instant;
 
 use bytemuck::Pod;
-use client::{Array, Plan, Session, Shape, Sparse};
+use client::{Array, DenseLayout, Plan, Session, Sparse};
 use matrices::owned::OwnedCsr;
 use tarsia::capi::enums::tarsiaLayout_t;
 use tarsia::facade::{IndexBase, Operation, Order, SpgemmAlg, SpmmAlg, SpmvAlg};
@@ -84,8 +84,8 @@ pub fn spmv<T: Scalar>(session: &Session, a: &OwnedCsr<T>, op: Operation, x: &[T
 }
 
 /// Returns the shape of a row-major matrix of `n` contiguous columns.
-pub fn row_major(rows: usize, n: usize) -> Shape {
-    Shape { rows: rows as i64, cols: n as i64, ld: n as i64, order: Order::Row }
+pub fn row_major(rows: usize, n: usize) -> DenseLayout {
+    DenseLayout { rows: rows as i64, cols: n as i64, ld: n as i64, order: Order::Row }
 }
 
 /// Makes an analyzed plan of C = A · B with `n` columns, B and C row-major.

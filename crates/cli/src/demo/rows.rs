@@ -15,15 +15,15 @@ const SEED: u64 = 0x7a25_1a00_2026_0001;
 
 /// Some or all rows of a matrix, ascending.
 #[derive(Clone, Debug)]
-pub struct Rows {
+pub struct RowSample {
     total: usize,
     picked: Option<Vec<usize>>,
 }
 
-impl Rows {
+impl RowSample {
     /// Selects every row.
     pub fn all(total: usize) -> Self {
-        Rows { total, picked: None }
+        RowSample { total, picked: None }
     }
 
     /// Selects seeded rows whose `costs` add up to at most `budget`, and, whatever they cost, the rows
@@ -31,7 +31,7 @@ impl Rows {
     pub fn sample(costs: &[u64], always: &[usize], budget: u64) -> Self {
         let total = costs.len();
         if total <= SAMPLE && costs.iter().sum::<u64>() <= budget {
-            return Rows::all(total);
+            return RowSample::all(total);
         }
         let mut picked: BTreeSet<usize> = always.iter().copied().collect();
         let mut spent: u64 = picked.iter().map(|&row| costs[row]).sum();
@@ -46,7 +46,7 @@ impl Rows {
                 spent += costs[row];
             }
         }
-        Rows { total, picked: Some(picked.into_iter().collect()) }
+        RowSample { total, picked: Some(picked.into_iter().collect()) }
     }
 
     /// Returns the number of rows.
@@ -122,12 +122,12 @@ mod tests {
     #[test]
     fn a_sample_is_seeded_sorted_and_has_the_longest() {
         let costs: Vec<u64> = (0..5000).map(|row| if row == 4321 { 1_000_000 } else { 2 }).collect();
-        let rows = Rows::sample(&costs, &[4321], 1_000_900);
+        let rows = RowSample::sample(&costs, &[4321], 1_000_900);
         let picked: Vec<usize> = rows.iter().collect();
         assert!(picked.is_sorted_by(|a, b| a < b) && picked.contains(&4321));
         assert_eq!(picked.len(), 451);
-        assert!(Rows::sample(&costs, &[4321], 1_000_900).iter().eq(picked));
-        assert_eq!(Rows::sample(&costs, &[4321], u64::MAX).len(), SAMPLE);
-        assert!(Rows::sample(&costs[..1000], &[0], u64::MAX).is_all());
+        assert!(RowSample::sample(&costs, &[4321], 1_000_900).iter().eq(picked));
+        assert_eq!(RowSample::sample(&costs, &[4321], u64::MAX).len(), SAMPLE);
+        assert!(RowSample::sample(&costs[..1000], &[0], u64::MAX).is_all());
     }
 }

@@ -7,9 +7,9 @@ use matrices::owned::OwnedCsr;
 use matrices::SplitMix64;
 use tarsia::facade::Operation;
 
-use super::check::{Computed, Finding, Oracle, BUDGET};
+use super::check::{CheckResult, Computed, Oracle, BUDGET};
 use super::products::{self, median, median_seconds, row_major, timed, zeros, Info, SparseProduct, Stored};
-use super::rows::{largest, row_lengths, row_products, Rows};
+use super::rows::{largest, row_lengths, row_products, RowSample};
 use super::scalar::Scalar;
 use super::table::{self, grouped, note, size, Timing};
 use crate::progress::step;
@@ -23,7 +23,7 @@ const PATIENCE: f64 = 3.0;
 const SPARSE_RUNS: usize = 7;
 
 /// Results of the checks, each with its operation's name.
-type Findings = Vec<(String, Finding)>;
+type CheckResults = Vec<(String, CheckResult)>;
 
 /// Operands and settings of the products.
 pub struct Setting<'a, T> {
@@ -69,7 +69,7 @@ impl<T: Scalar> Setting<'_, T> {
     }
 
     /// Times and checks y = A · x.
-    pub fn spmv(&self, out: &mut impl Write, rng: &mut SplitMix64) -> Result<Findings> {
+    pub fn spmv(&self, out: &mut impl Write, rng: &mut SplitMix64) -> Result<CheckResults> {
         let a = self.a;
         let (x, mut y): (Vec<T>, Vec<T>) = (random(rng, a.cols)?, zeros(a.rows)?);
         let session = self.session;
@@ -89,12 +89,12 @@ impl<T: Scalar> Setting<'_, T> {
             flops: T::FLOPS * self.matrix(),
             bytes: info.matrix_bytes::<T>(a.rows, a.nnz()) + self.dense_bytes(1),
         };
-        let finding = step("SpMV: checks", || self.oracle.check_spmv(a, &x, &y))?;
-        self.print(out, "SpMV", &info, &timing, vec![finding])
+        let result = step("SpMV: checks", || self.oracle.check_spmv(a, &x, &y))?;
+        self.print(out, "SpMV", &info, &timing, vec![result])
     }
 
     /// Times and checks C = A · B with n columns.
-    pub fn spmm(&self, out: &mut impl Write, rng: &mut SplitMix64) -> Result<Findings> {
+    pub fn spmm(&self, out: &mut impl Write, rng: &mut SplitMix64) -> Result<CheckResults> {
         let (a, n) = (self.a, self.n);
         let b: Vec<T> = random(rng, a.cols.saturating_mul(n))?;
         let mut c: Vec<T> = zeros(a.rows.saturating_mul(n))?;
@@ -116,12 +116,12 @@ impl<T: Scalar> Setting<'_, T> {
             flops: T::FLOPS * self.matrix() * n as f64,
             bytes: info.matrix_bytes::<T>(a.rows, a.nnz()) + self.dense_bytes(n),
         };
-        let finding = step("SpMM: checks", || self.oracle.check_spmm(a, &b, &c, n))?;
-        self.print(out, &format!("SpMM, N = {n}"), &info, &timing, vec![finding])
+        let result = step("SpMM: checks", || self.oracle.check_spmm(a, &b, &c, n))?;
+        self.print(out, &format!("SpMM, N = {n}"), &info, &timing, vec![result])
     }
 
     /// Times and checks C = A · A or A · Aᵀ, or some rows of it.
-    pub fn spgemm(&self, out: &mut impl Write, rng: &mut SplitMix64) -> Result<Findings> {
+    pub fn spgemm(&self, out: &mut impl Write, rng: &mut SplitMix64) -> Result<CheckResults> {
         let a = self.a;
         let square = a.rows == a.cols;
         let (op_b, name) = if square {
@@ -143,7 +143,7 @@ impl<T: Scalar> Setting<'_, T> {
                     Err(TooLarge { why }) => {
                         note(out, &format!("not made either: {why}"))?;
                         let what = "not run, so not checked".into();
-                        Ok(vec![(name, Finding { what, error: f64::INFINITY, passed: false })])
+                        Ok(vec![(name, CheckResult { what, error: f64::INFINITY, passed: false })])
                     }
                 }
             }
@@ -151,13 +151,13 @@ impl<T: Scalar> Setting<'_, T> {
     }
 
     /// Selects rows of A whose product is small enough to be made and to be compared.
-    fn affordable(&self, op_b: Operation) -> Rows {
+    fn affordable(&self, op_b: Operation) -> RowSample {
         let a = self.a;
         let costs = row_products(a, &row_lengths(a, op_b));
         let longest = largest(&row_lengths(a, Operation::NonTranspose));
         // A multiplication adds at most one entry.
         let entries = self.max_c_bytes / entry_bytes::<T>();
-        Rows::sample(&costs, longest.as_slice(), BUDGET.min(entries as u64))
+        RowSample::sample(&costs, longest.as_slice(), BUDGET.min(entries as u64))
     }
 
     /// Runs A · op(B) with B the whole matrix, unless C is too large.
@@ -229,7 +229,7 @@ impl<T: Scalar> Setting<'_, T> {
         a: &OwnedCsr<T>,
         op_b: Operation,
         run: &SparseRun<T>,
-    ) -> Result<Findings> {
+    ) -> Result<CheckResults> {
         let SparseRun { c, info, .. } = run;
         let (b_rows, b_entries) = met(a, &row_lengths(self.a, op_b));
         let factors = info.matrix_bytes::<T>(a.rows, a.nnz()) + info.matrix_bytes::<T>(b_rows, b_entries);
@@ -241,8 +241,8 @@ impl<T: Scalar> Setting<'_, T> {
         };
         let v: Vec<T> = random(rng, c.cols)?;
         let computed = Computed { a, b: self.a, op_b, c };
-        let findings = step("SpGEMM: checks", || self.oracle.check_spgemm(self.session, &computed, &v))?;
-        let findings = self.print(out, name, info, &timing, findings)?;
+        let results = step("SpGEMM: checks", || self.oracle.check_spgemm(self.session, &computed, &v))?;
+        let results = self.print(out, name, info, &timing, results)?;
         let compression = info.products as f64 / (c.nnz() as f64).max(1.0);
         note(
             out,
@@ -254,7 +254,7 @@ impl<T: Scalar> Setting<'_, T> {
                 1e3 * run.numeric
             ),
         )?;
-        Ok(findings)
+        Ok(results)
     }
 
     /// Returns the bytes of the dense operands.
@@ -268,13 +268,13 @@ impl<T: Scalar> Setting<'_, T> {
         name: &str,
         info: &Info,
         timing: &Timing,
-        findings: Vec<Finding>,
-    ) -> Result<Findings> {
-        let error = findings.iter().map(|finding| finding.error).fold(0.0, f64::max);
-        let passed = findings.iter().all(|finding| finding.passed);
+        results: Vec<CheckResult>,
+    ) -> Result<CheckResults> {
+        let error = results.iter().map(|result| result.error).fold(0.0, f64::max);
+        let passed = results.iter().all(|result| result.passed);
         table::line(out, name, &info.layout(), timing, self.copy, (error, passed))?;
         note(out, &info.reason)?;
-        Ok(findings.into_iter().map(|finding| (name.to_string(), finding)).collect())
+        Ok(results.into_iter().map(|result| (name.to_string(), result)).collect())
     }
 }
 

@@ -142,7 +142,7 @@ impl Asked<'_> {
         let entry = (size_of::<T>() + size_of::<i32>()) as f64;
         let matrix = a.nnz() as f64 * entry + (a.rows + 1) as f64 * size_of::<I>() as f64;
         let dense = |n: usize| (a.rows as f64 + a.cols as f64) * (n * size_of::<T>()) as f64;
-        let spgemm = &self.report.facts.spgemm;
+        let spgemm = &self.report.statistics.spgemm;
         let product = spgemm.nnz * entry + (a.rows + 1) as f64 * size_of::<I>() as f64;
         let op_b = if a.rows == a.cols { AS_STORED } else { Operation::Transpose };
         Ok(vec![

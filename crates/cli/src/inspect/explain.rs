@@ -7,12 +7,12 @@ use matrices::owned::OwnedCsr;
 use serde::Serialize;
 use tarsia::facade::{
     run_in_pool, BackendKind, Choice, ComputeType, CountedProblem, DataType, Element as _, Operation,
-    SpmmSurvey, Survey,
+    SpmmStatistics, SpmvStatistics,
 };
 
 use super::choices::Number;
-use super::facts::Facts;
 use super::layouts;
+use super::statistics::MatrixStatistics;
 use crate::demo::table::{note, size};
 use crate::features::{Feature, Features};
 use crate::Result;
@@ -41,23 +41,23 @@ pub struct Candidate {
 }
 
 /// Explains the choices for a matrix and for its copy in half as many bits, SpMM with `n` columns.
-pub fn of<T: Number>(a: &OwnedCsr<T>, facts: &Facts, n: i64) -> Result<Vec<Explanation>> {
-    let mut out = in_type(a, facts, n, (T::TYPE, T::COMPUTE), T::NAME)?;
-    out.extend(in_type(a, facts, n, (T::Half::TYPE, T::HALF_COMPUTE), T::HALF_NAME)?);
+pub fn of<T: Number>(a: &OwnedCsr<T>, statistics: &MatrixStatistics, n: i64) -> Result<Vec<Explanation>> {
+    let mut out = in_type(a, statistics, n, (T::TYPE, T::COMPUTE), T::NAME)?;
+    out.extend(in_type(a, statistics, n, (T::Half::TYPE, T::HALF_COMPUTE), T::HALF_NAME)?);
     Ok(out)
 }
 
 fn in_type<V: Sync>(
     a: &OwnedCsr<V>,
-    facts: &Facts,
+    statistics: &MatrixStatistics,
     n: i64,
     (value_type, compute): (DataType, ComputeType),
     precision: &'static str,
 ) -> Result<Vec<Explanation>> {
     let pattern = layouts::pattern(a);
     let asked = Asked {
-        survey: run_in_pool(|| Survey::of(&pattern, value_type.size())),
-        windows: run_in_pool(|| SpmmSurvey::of(&pattern, value_type)),
+        statistics: run_in_pool(|| SpmvStatistics::of(&pattern, value_type.size())),
+        windows: run_in_pool(|| SpmmStatistics::of(&pattern, value_type)),
         problem: |backend| layouts::counted(a, backend, (value_type, compute)),
         precision,
     };
@@ -66,15 +66,15 @@ fn in_type<V: Sync>(
     for (name, backend) in machines {
         out.push(asked.spmv(name, backend)?);
         out.push(asked.spmm(name, backend, n)?);
-        out.push(asked.spgemm(name, backend, facts)?);
+        out.push(asked.spgemm(name, backend, statistics)?);
     }
     Ok(out)
 }
 
 /// Statistics and settings that do not depend on the machine.
 struct Asked<P> {
-    survey: Survey,
-    windows: SpmmSurvey,
+    statistics: SpmvStatistics,
+    windows: SpmmStatistics,
     problem: P,
     precision: &'static str,
 }
@@ -104,17 +104,17 @@ impl<P: Fn(BackendKind) -> CountedProblem> Asked<P> {
     }
 
     fn spmv(&self, name: &'static str, backend: BackendKind) -> Result<Explanation> {
-        let choices = (self.problem)(backend).spmv(&self.survey)?;
-        let survey = &self.survey;
+        let choices = (self.problem)(backend).spmv(&self.statistics)?;
+        let statistics = &self.statistics;
         let features = features(&[
-            ("entries of a row, mean", survey.mean()),
-            ("entries of the longest row", survey.longest() as f64),
-            ("empty rows", survey.empty_rows() as f64),
-            ("share of runs with 16-bit columns", survey.narrow()),
-            ("sectors of x for 32 entries along a row", survey.sectors_along()),
-            ("sectors of x for 32 rows", survey.sectors_across()),
-            ("entries of a block of 8 x 4", survey.entries_of_block()),
-            ("entries of a block of 4 x 4", survey.entries_of_half_block()),
+            ("entries of a row, mean", statistics.mean()),
+            ("entries of the longest row", statistics.longest() as f64),
+            ("empty rows", statistics.empty_rows() as f64),
+            ("share of runs with 16-bit columns", statistics.narrow()),
+            ("sectors of x for 32 entries along a row", statistics.sectors_along()),
+            ("sectors of x for 32 rows", statistics.sectors_across()),
+            ("entries of a block of 8 x 4", statistics.entries_of_block()),
+            ("entries of a block of 4 x 4", statistics.entries_of_half_block()),
         ]);
         Ok(self.explanation("SpMV".into(), name, features, &choices))
     }
@@ -132,9 +132,15 @@ impl<P: Fn(BackendKind) -> CountedProblem> Asked<P> {
         Ok(self.explanation(format!("SpMM, N = {n}"), name, features, &choices))
     }
 
-    fn spgemm(&self, name: &'static str, backend: BackendKind, facts: &Facts) -> Result<Explanation> {
-        let op = if facts.rows == facts.cols { Operation::NonTranspose } else { Operation::Transpose };
-        let found = &facts.spgemm;
+    fn spgemm(
+        &self,
+        name: &'static str,
+        backend: BackendKind,
+        statistics: &MatrixStatistics,
+    ) -> Result<Explanation> {
+        let op =
+            if statistics.rows == statistics.cols { Operation::NonTranspose } else { Operation::Transpose };
+        let found = &statistics.spgemm;
         let products = i64::try_from(found.products).unwrap_or(i64::MAX);
         let choices = (self.problem)(backend).spgemm(op, products)?;
         let features = features(&[

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use matrices::owned::OwnedCsr;
 use serde::Serialize;
 use tarsia::facade::{
-    run_in_pool, BackendKind, ComputeType, CountedProblem, DataType, Pattern, Survey, Types,
+    run_in_pool, BackendKind, ComputeType, CountedProblem, DataType, Pattern, SpmvStatistics, Types,
 };
 
 use super::choices::Number;
@@ -62,10 +62,10 @@ fn in_type<V: Sync>(
     precision: &'static str,
 ) -> Result<Vec<Prediction>> {
     let pattern = pattern(a);
-    let survey = run_in_pool(|| Survey::of(&pattern, value_type.size()));
+    let statistics = run_in_pool(|| SpmvStatistics::of(&pattern, value_type.size()));
     let mut out: Vec<Prediction> = Vec::new();
     for (name, backend) in [("H100", BackendKind::Cuda), ("host", BackendKind::Host)] {
-        let choices = counted(a, backend, (value_type, compute)).spmv(&survey)?;
+        let choices = counted(a, backend, (value_type, compute)).spmv(&statistics)?;
         let first = out.len();
         for choice in choices {
             let algorithm = choice.algorithm().name();

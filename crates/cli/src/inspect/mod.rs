@@ -1,6 +1,6 @@
 //! `tarsia inspect`: shows a matrix, and the library's choices for it.
 //!
-//! - [`facts`]: statistics of the matrix
+//! - [`statistics`]: statistics of the matrix
 //! - [`layouts`]: predictions of the cost model for each SpMV layout
 //! - [`choices`]: plans of each operation, and their information
 //! - [`explain`]: statistics, predictions and choices of the cost model
@@ -9,11 +9,11 @@
 
 mod choices;
 mod explain;
-mod facts;
 mod layouts;
 pub mod pattern;
 mod report;
 mod spy;
+mod statistics;
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -27,9 +27,9 @@ use tarsia::facade::{run_in_pool, BackendKind, Effort};
 
 use self::choices::{Choice, Number};
 use self::explain::Explanation;
-use self::facts::Facts;
 use self::layouts::Prediction;
 use self::spy::Grid;
+use self::statistics::MatrixStatistics;
 use crate::demo::{bandwidth, Backend};
 use crate::features::Features;
 use crate::progress::step;
@@ -127,7 +127,7 @@ struct Report {
     #[serde(skip)]
     has_values: bool,
     #[serde(flatten)]
-    facts: Facts,
+    statistics: MatrixStatistics,
     backend: String,
     /// Copy bandwidth; `None` on a GPU, whose memory is not this machine's.
     copy_bytes_per_second: Option<f64>,
@@ -178,7 +178,7 @@ pub fn run(args: &Args) -> Result<bool> {
             other => format!("{other:?}").to_lowercase(),
         },
         has_values: header.field != MarketField::Pattern,
-        facts: Facts::default(),
+        statistics: MatrixStatistics::default(),
         backend: session.kind().c_name().trim_start_matches("TARSIA_BACKEND_").to_lowercase(),
         copy_bytes_per_second: match session.kind() {
             BackendKind::Cuda => None,
@@ -190,23 +190,23 @@ pub fn run(args: &Args) -> Result<bool> {
         features: None,
     };
     match &matrix.values {
-        MarketValues::Real(a) => look(args, &session, a, &mut report)?,
-        MarketValues::Complex(a) => look(args, &session, a, &mut report)?,
+        MarketValues::Real(a) => report_on(args, &session, a, &mut report)?,
+        MarketValues::Complex(a) => report_on(args, &session, a, &mut report)?,
     }
     Ok(true)
 }
 
-fn look<T: Number>(args: &Args, session: &Session, a: &OwnedCsr<T>, report: &mut Report) -> Result<()> {
-    report.facts = step("looking at the pattern", || Facts::of(a))?;
+fn report_on<T: Number>(args: &Args, session: &Session, a: &OwnedCsr<T>, report: &mut Report) -> Result<()> {
+    report.statistics = step("looking at the pattern", || MatrixStatistics::of(a))?;
     if !report.has_values {
         // The values of a pattern are made up, all of them 1.
-        report.facts.value_symmetry = None;
+        report.statistics.value_symmetry = None;
     }
     report.predictions = layouts::of(a)?;
     report.choices = choices::of(session, a, args.effort.effort(), report)?;
     if args.explain {
         let n = choices::N as i64;
-        report.explanations = step("explaining", || explain::of(a, &report.facts, n))?;
+        report.explanations = step("explaining", || explain::of(a, &report.statistics, n))?;
         let count = || Features::of((a.rows, a.cols), &a.offsets, &a.indices);
         report.features = Some(step("counting features", count));
     }

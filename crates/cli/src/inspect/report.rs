@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use super::choices::Choice;
 use super::explain;
-use super::facts::{Facts, ValueSymmetry};
 use super::layouts;
 use super::spy::Grid;
+use super::statistics::{MatrixStatistics, ValueSymmetry};
 use super::Report;
 use crate::demo::table::{grouped, note, size};
 use crate::Result;
@@ -16,14 +16,14 @@ const BAR: f64 = 40.0;
 
 /// Prints the whole report.
 pub fn print(out: &mut impl Write, report: &Report, grid: &Grid) -> Result<()> {
-    let facts = &report.facts;
+    let statistics = &report.statistics;
     let Report { file, format, field, symmetry, .. } = report;
-    let (rows, cols) = (grouped(facts.rows as u64), grouped(facts.cols as u64));
+    let (rows, cols) = (grouped(statistics.rows as u64), grouped(statistics.cols as u64));
     writeln!(out, "File      {file}: {format} {field} {symmetry}, {}", size(report.file_bytes as f64))?;
     let rate = report.file_bytes as f64 / report.read_seconds / 1e6;
     writeln!(out, "          read in {:.3} s, {rate:.0} MB/s of file", report.read_seconds)?;
-    writeln!(out, "Matrix    {rows} × {cols}, {} entries", grouped(facts.nnz))?;
-    pattern(out, facts)?;
+    writeln!(out, "Matrix    {rows} × {cols}, {} entries", grouped(statistics.nnz))?;
+    pattern(out, statistics)?;
     writeln!(out, "\nSpy plot  {} × {} cells", grid.height, grid.width)?;
     let edge = "-".repeat(grid.width);
     writeln!(out, "  +{edge}+")?;
@@ -47,8 +47,8 @@ pub fn print(out: &mut impl Write, report: &Report, grid: &Grid) -> Result<()> {
     Ok(())
 }
 
-fn pattern(out: &mut impl Write, facts: &Facts) -> io::Result<()> {
-    match (facts.pattern_symmetry, &facts.value_symmetry) {
+fn pattern(out: &mut impl Write, statistics: &MatrixStatistics) -> io::Result<()> {
+    match (statistics.pattern_symmetry, &statistics.value_symmetry) {
         (Some(share), Some(values)) => {
             writeln!(out, "Symmetry  pattern {}; values {}", percent(share), common(values))?;
         }
@@ -57,7 +57,7 @@ fn pattern(out: &mut impl Write, facts: &Facts) -> io::Result<()> {
         }
         _ => writeln!(out, "Symmetry  none: not square")?,
     }
-    let length = &facts.row_length;
+    let length = &statistics.row_length;
     writeln!(
         out,
         "Rows      {} to {} entries, mean {:.2}, variance {:.2}; {} empty",
@@ -77,31 +77,31 @@ fn pattern(out: &mut impl Write, facts: &Facts) -> io::Result<()> {
         let bar = "#".repeat((BAR * bucket.rows as f64 / most as f64).ceil() as usize);
         writeln!(out, "{}", format!("  {range:>25} {:>15} {bar}", grouped(bucket.rows)).trim_end())?;
     }
-    let zeros = match facts.diagonal_zeros {
+    let zeros = match statistics.diagonal_zeros {
         0 => String::new(),
         zeros => format!(", {} of them 0", grouped(zeros)),
     };
     writeln!(
         out,
         "Place     bandwidth {} below, {} above; diagonal: {} of {} stored{zeros}",
-        grouped(facts.bandwidth_below),
-        grouped(facts.bandwidth_above),
-        grouped(facts.diagonal),
-        grouped(facts.rows.min(facts.cols) as u64)
+        grouped(statistics.bandwidth_below),
+        grouped(statistics.bandwidth_above),
+        grouped(statistics.diagonal),
+        grouped(statistics.rows.min(statistics.cols) as u64)
     )?;
     writeln!(
         out,
         "Columns   near: {} of the entries, all of {} of the rows; mean distance {:.1}",
-        percent(facts.near_entries),
-        percent(facts.near_rows),
-        facts.neighbour_distance
+        percent(statistics.near_entries),
+        percent(statistics.near_rows),
+        statistics.neighbour_distance
     )?;
     write!(out, "Blocks   ")?;
-    for blocks in &facts.blocks {
+    for blocks in &statistics.blocks {
         write!(out, " {0}×{0} {1}{2}", blocks.size, percent(blocks.fill), separator(blocks.size))?;
     }
     writeln!(out)?;
-    let spgemm = &facts.spgemm;
+    let spgemm = &statistics.spgemm;
     writeln!(
         out,
         "SpGEMM    {}: {} multiplications, about {:.2} for an entry of C ({:.2e} entries)",

@@ -161,24 +161,24 @@ fn the_gallery_has_names() {
 }
 
 /// The columns in each row of a matrix.
-type Rows = Vec<BTreeSet<usize>>;
+type ColumnSets = Vec<BTreeSet<usize>>;
 
 /// Returns the pattern of A·B.
-fn product(a: &Rows, b: &Rows) -> Rows {
+fn product(a: &ColumnSets, b: &ColumnSets) -> ColumnSets {
     a.iter().map(|row| row.iter().flat_map(|&k| b[k].iter().copied()).collect()).collect()
 }
 
-fn transpose(a: &Rows, cols: usize) -> Rows {
+fn transpose(a: &ColumnSets, cols: usize) -> ColumnSets {
     (0..cols).map(|col| (0..a.len()).filter(|&row| a[row].contains(&col)).collect()).collect()
 }
 
-fn matrix(rows: &Rows, cols: usize) -> OwnedCsr<f64> {
+fn matrix(rows: &ColumnSets, cols: usize) -> OwnedCsr<f64> {
     let entries = rows.iter().enumerate().flat_map(|(row, cols)| cols.iter().map(move |&col| (row, col)));
     let entries = entries.map(|(row, col)| (row as i64, col as i64, 1.5)).collect();
     OwnedCsr::from_triplets(rows.len(), cols, entries).unwrap()
 }
 
-fn entries(rows: &Rows) -> usize {
+fn entries(rows: &ColumnSets) -> usize {
     rows.iter().map(BTreeSet::len).sum()
 }
 
@@ -186,16 +186,17 @@ fn entries(rows: &Rows) -> usize {
 /// A2. Returns the expected lines of the products: name, rows, and entries of both factors and of C.
 fn hierarchy(folder: &Folder) -> Vec<(String, usize, [usize; 3])> {
     std::fs::create_dir(folder.path("line")).unwrap();
-    let write = |name: &str, rows: &Rows, cols: usize| {
+    let write = |name: &str, rows: &ColumnSets, cols: usize| {
         folder.matrix(&format!("line/{name}.mtx"), &matrix(rows, cols));
     };
     let (mut points, mut said) = (60, Vec::new());
-    let mut a: Rows =
+    let mut a: ColumnSets =
         (0..points).map(|at: usize| (at.saturating_sub(1)..(at + 2).min(60)).collect()).collect();
     for level in 0..2 {
         write(&format!("A{level}"), &a, points);
         let coarse = points / 3;
-        let p: Rows = (0..points).map(|at| (at / 3..(at / 3 + 1 + at % 2).min(coarse)).collect()).collect();
+        let p: ColumnSets =
+            (0..points).map(|at| (at / 3..(at / 3 + 1 + at % 2).min(coarse)).collect()).collect();
         write(&format!("P{level}"), &p, coarse);
         let (r, ap) = (transpose(&p, coarse), product(&a, &p));
         let rap = product(&r, &ap);

@@ -43,12 +43,12 @@ impl Columns {
 
 /// Row lengths and columns of a range of rows.
 #[derive(Default)]
-struct Rows {
+struct RowRange {
     lengths: Vec<usize>,
     indices: Vec<i32>,
 }
 
-impl Rows {
+impl RowRange {
     fn make(
         range: std::ops::Range<usize>,
         mut fill: impl FnMut(usize, &mut Columns) -> Result<()>,
@@ -82,10 +82,10 @@ pub(super) fn from_rows(
         let tasks = (end - first).div_ceil(task);
         let make = |k| {
             let start = first + k * task;
-            Rows::make(start..end.min(start + task), &fill)
+            RowRange::make(start..end.min(start + task), &fill)
         };
         // `made` has at most BATCH elements.
-        let made: Vec<Result<Rows>> = (0..tasks).into_par_iter().map(make).collect();
+        let made: Vec<Result<RowRange>> = (0..tasks).into_par_iter().map(make).collect();
         for rows in made {
             matrix.append(&rows?)?;
         }
@@ -102,7 +102,7 @@ pub(super) fn from_rows_in_order(
 ) -> Result<OwnedCsr<()>> {
     let mut matrix = Pattern::new(rows, cols, nnz)?;
     for first in (0..rows).step_by(TASK_ROWS) {
-        matrix.append(&Rows::make(first..rows.min(first + TASK_ROWS), &mut fill)?)?;
+        matrix.append(&RowRange::make(first..rows.min(first + TASK_ROWS), &mut fill)?)?;
     }
     Ok(matrix.finish())
 }
@@ -124,7 +124,7 @@ impl Pattern {
         Ok(Self { rows, cols, offsets, indices })
     }
 
-    fn append(&mut self, rows: &Rows) -> Result<()> {
+    fn append(&mut self, rows: &RowRange) -> Result<()> {
         let mut end = self.indices.len();
         for length in &rows.lengths {
             end += length;

@@ -62,12 +62,12 @@ pub struct DeviceStream {
     pub splits: DeviceBuffer<Split>,
     /// Number of partial sums of split rows.
     pub parts: usize,
-    places: Places,
+    positions: DeviceSlotPositions,
     refill: Refill,
 }
 
 /// Source of the values: positions in the user's array, slot by slot.
-enum Places {
+enum DeviceSlotPositions {
     /// Each slot has the value of the same position.
     Identity,
     /// Position for each slot, all ones for a slot without an entry; 64 bits wide from 2^32 − 1 values on.
@@ -126,7 +126,7 @@ impl DeviceStream {
             values: DeviceBuffer::new(cx, bytes)?,
             splits: DeviceBuffer::new(cx, 0)?,
             parts: 0,
-            places: Places::Dropped,
+            positions: DeviceSlotPositions::Dropped,
             refill: Refill {
                 kernel: values::gather(device, value_type, "32")?,
                 conjugate: conjugate && value_type.is_complex(),
@@ -136,7 +136,7 @@ impl DeviceStream {
         };
         let wide = tools.fill(&mut out, &starts, value_type)?;
         tools.link(&mut out, &starts, &wide)?;
-        tools.places(&mut out, &starts, operand, stats, value_type, keep_positions)?;
+        tools.find_positions(&mut out, &starts, operand, stats, value_type, keep_positions)?;
         Ok(out)
     }
 
@@ -153,15 +153,15 @@ impl DeviceStream {
     /// Enqueues the gathering of new values from an array in the user's order, without allocation or wait.
     /// Returns false, and does nothing, if positions were not kept.
     pub fn refill(&self, cx: &Context, device: &Device, values: Address) -> Result<bool> {
-        let (positions, slots) = match &self.places {
-            Places::Dropped => return Ok(false),
-            Places::Identity if self.refill.plain => {
+        let (positions, slots) = match &self.positions {
+            DeviceSlotPositions::Dropped => return Ok(false),
+            DeviceSlotPositions::Identity if self.refill.plain => {
                 let bytes = self.entries as usize * self.refill.value_bytes;
                 memory::copy(self.values.address(), values, bytes, cx.stream)?;
                 return Ok(true);
             }
-            Places::Identity => (Address::NULL, self.slots),
-            Places::Kept(positions) => (positions.address(), positions.len() as i64),
+            DeviceSlotPositions::Identity => (Address::NULL, self.slots),
+            DeviceSlotPositions::Kept(positions) => (positions.address(), positions.len() as i64),
         };
         // SAFETY: positions are those of the user's nnz values or all ones; the layout has as many slots as
         // there are positions, or as entries if there are none.
@@ -181,7 +181,7 @@ impl DeviceStream {
         self.highs.seal();
         self.values.seal();
         self.splits.seal();
-        if let Places::Kept(positions) = &mut self.places {
+        if let DeviceSlotPositions::Kept(positions) = &mut self.positions {
             positions.seal();
         }
     }
@@ -291,7 +291,7 @@ impl Tools<'_> {
     }
 
     /// Finds the positions of values in the user's array.
-    fn places(
+    fn find_positions(
         &self,
         out: &mut DeviceStream,
         starts: &DeviceBuffer<i64>,
@@ -310,7 +310,7 @@ impl Tools<'_> {
         };
         let Some(from) = from else { return Ok(()) };
         if from.is_null() && stats.empty == 0 {
-            out.places = Places::Identity;
+            out.positions = DeviceSlotPositions::Identity;
             out.refill.plain = !out.refill.conjugate;
             out.refill.kernel = values::gather(self.device, value_type, "64")?;
             return Ok(());
@@ -333,7 +333,7 @@ impl Tools<'_> {
         if is_wide {
             out.refill.kernel = values::gather(self.device, value_type, positions.bits())?;
         }
-        out.places = Places::Kept(positions);
+        out.positions = DeviceSlotPositions::Kept(positions);
         Ok(())
     }
 }

@@ -435,9 +435,9 @@ fn rows_are_permuted() {
     }
     let order = DeviceBuffer::from_slice(&cx, &permutation).unwrap();
     let twin = compressed(&cx, shape, &pattern, WIDTHS[1], BASES[1], false, real);
-    let findings = check::inspect(&cx, &device, &twin.device, OPS[0], "A").unwrap();
-    assert_eq!(findings.structure, Structure { sorted: false, unique: false });
-    let copy = DeviceCsr::build(&cx, &device, &twin.device, OPS[0], &findings, true).unwrap();
+    let report = check::inspect(&cx, &device, &twin.device, OPS[0], "A").unwrap();
+    assert_eq!(report.structure, Structure { sorted: false, unique: false });
+    let copy = DeviceCsr::build(&cx, &device, &twin.device, OPS[0], &report, true).unwrap();
     let permuted = copy.permuted(&cx, f64::TYPE, &order).unwrap();
     let (offsets, indices, values) = read::<f64>(&Operand::Canonical(copy));
     let permuted = Operand::Canonical(permuted);

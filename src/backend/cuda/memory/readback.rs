@@ -24,9 +24,9 @@ const BYTES: usize = WORDS * size_of::<u64>();
 /// there (H100).
 const WATCHED: Duration = Duration::from_micros(300);
 
-/// Words on the device and as many in pinned memory of the host, which the device can write as well. They
-/// live as long as the device, like the pool's stream.
-pub(super) struct Desk {
+/// Memory of a page: words on the device and as many in pinned memory of the host, which the device can write
+/// as well. They live as long as the device, like the pool's stream.
+pub(super) struct Page {
     device: Address,
     /// [`WORDS`] words, and one more: the number of the last fetch that has arrived.
     host: Address,
@@ -57,7 +57,7 @@ pub(super) struct Desk {
 pub struct Readback {
     owner: Arc<Device>,
     // `None` only while the page is dropped.
-    desk: Option<Desk>,
+    page: Option<Page>,
     stream: Address,
     is_pending: Cell<bool>,
     is_used: Cell<bool>,
@@ -73,14 +73,14 @@ impl Readback {
     /// must be enqueued on the context's stream.
     pub fn take(cx: &Context, device: &Arc<Device>) -> Result<Self> {
         let pool = device.pool()?;
-        let desk = Desk::of(pool)?;
-        let is_used = desk.is_used;
+        let page = Page::of(pool)?;
+        let is_used = page.is_used;
         // SAFETY: the page has this many words, and its previous owner has waited for all work that wrote to
         // it.
-        unsafe { std::ptr::write_bytes(desk.host.as_mut_ptr::<u64>(), 0, WORDS) };
+        unsafe { std::ptr::write_bytes(page.host.as_mut_ptr::<u64>(), 0, WORDS) };
         let out = Readback {
             owner: Arc::clone(device),
-            desk: Some(desk),
+            page: Some(page),
             stream: cx.stream,
             is_pending: Cell::new(false),
             is_used: Cell::new(is_used),
@@ -88,14 +88,14 @@ impl Readback {
         };
         if is_used {
             out.is_pending.set(true);
-            zero(out.desk().device, BYTES, cx.stream)?;
+            zero(out.page().device, BYTES, cx.stream)?;
             out.is_used.set(false);
         }
         Ok(out)
     }
 
-    fn desk(&self) -> &Desk {
-        self.desk.as_ref().expect("there until it is dropped")
+    fn page(&self) -> &Page {
+        self.page.as_ref().expect("there until it is dropped")
     }
 
     /// Address of word `at` on the device, with the words behind it.
@@ -109,7 +109,7 @@ impl Readback {
         assert!(at < WORDS);
         self.is_pending.set(true);
         self.is_fetched.set(false);
-        self.desk().device.offset(at * size_of::<u64>())
+        self.page().device.offset(at * size_of::<u64>())
     }
 
     /// Address of word `at` in the host's memory, with the words behind it, for plain stores by one thread
@@ -118,7 +118,7 @@ impl Readback {
         assert!(at < WORDS);
         self.is_pending.set(true);
         self.is_fetched.set(false);
-        self.desk().host.offset(at * size_of::<u64>())
+        self.page().host.offset(at * size_of::<u64>())
     }
 
     /// Enqueues a copy of the first `count` words to the host's, and makes all words on the device zero.
@@ -133,14 +133,14 @@ impl Readback {
         assert!(count + more <= WORDS);
         let owner = Arc::clone(&self.owner);
         let kernel = owner.pool()?.read_back(|| owner.modules().kernel("analysis/check", "read_back"))?;
-        let desk = self.desk.as_mut().expect("there until it is dropped");
-        desk.fetches += 1;
+        let page = self.page.as_mut().expect("there until it is dropped");
+        page.fetches += 1;
         self.is_pending.set(true);
         // SAFETY: the page has WORDS words on the device and one more on the host, and the callers' numbers are
         // on the device.
         unsafe {
             launch!(kernel, 1, WORDS as u32, 0, cx.stream;
-                desk.device, desk.host, count as i64, first, second, desk.fetches)?;
+                page.device, page.host, count as i64, first, second, page.fetches)?;
         }
         self.is_used.set(false);
         self.is_fetched.set(true);
@@ -149,14 +149,14 @@ impl Readback {
 
     /// Returns whether the last fetch, behind which nothing was enqueued, has arrived within [`WATCHED`].
     fn arrives_soon(&self) -> bool {
-        let desk = self.desk();
+        let page = self.page();
         // SAFETY: the host's page has this word behind the others, aligned, and lives as long as the device; the
         // host only reads it here.
-        let arrived = unsafe { AtomicU64::from_ptr(desk.host.offset(BYTES).as_mut_ptr()) };
+        let arrived = unsafe { AtomicU64::from_ptr(page.host.offset(BYTES).as_mut_ptr()) };
         let begin = Instant::now();
         loop {
             for _ in 0..32 {
-                if arrived.load(Ordering::Acquire) == desk.fetches {
+                if arrived.load(Ordering::Acquire) == page.fetches {
                     return true;
                 }
                 std::hint::spin_loop();
@@ -177,7 +177,7 @@ impl Readback {
         }
         // SAFETY: the page has this many words, which were set when it was taken; the stream has run the work
         // that writes them, and `&mut self` prevents more from being enqueued while the slice lives.
-        Ok(unsafe { &*self.desk().host.as_ptr() })
+        Ok(unsafe { &*self.page().host.as_ptr() })
     }
 }
 
@@ -187,22 +187,22 @@ pub fn fetch<T: Pod>(cx: &Context, device: &Device, from: Address, count: usize)
     let bytes = count * size_of::<T>();
     assert!(bytes <= BYTES);
     let pool = device.pool()?;
-    let desk = Desk::of(pool)?;
+    let page = Page::of(pool)?;
     // After an error the page is not reused: work that writes to it may be pending.
-    copy(desk.host, from, bytes, cx.stream)?;
+    copy(page.host, from, bytes, cx.stream)?;
     synchronize(cx.stream)?;
     // SAFETY: the page has these bytes, which were set when it was made, and the copy to it is done.
-    let found = unsafe { std::slice::from_raw_parts(desk.host.as_ptr::<u8>(), bytes) };
+    let found = unsafe { std::slice::from_raw_parts(page.host.as_ptr::<u8>(), bytes) };
     let found = bytemuck::cast_slice(found).to_vec();
-    pool.desks.lock().push(desk);
+    pool.pages.lock().push(page);
     Ok(found)
 }
 
-impl Desk {
+impl Page {
     /// Takes a free page, or makes another.
     fn of(pool: &Pool) -> Result<Self> {
-        let free = pool.desks.lock().pop();
-        free.map_or_else(|| Desk::new(pool), Ok)
+        let free = pool.pages.lock().pop();
+        free.map_or_else(|| Page::new(pool), Ok)
     }
 
     fn new(pool: &Pool) -> Result<Self> {
@@ -217,7 +217,7 @@ impl Desk {
         }
         // SAFETY: the page has this many bytes.
         unsafe { std::ptr::write_bytes(host.cast::<u8>(), 0, BYTES + size_of::<u64>()) };
-        Ok(Desk { device, host: Address::new(host), is_used: true, fetches: 0 })
+        Ok(Page { device, host: Address::new(host), is_used: true, fetches: 0 })
     }
 }
 
@@ -227,9 +227,9 @@ impl Drop for Readback {
         if self.is_pending.get() && synchronize(self.stream).is_err() {
             return;
         }
-        if let (Some(mut desk), Ok(pool)) = (self.desk.take(), self.owner.pool()) {
-            desk.is_used = self.is_used.get();
-            pool.desks.lock().push(desk);
+        if let (Some(mut page), Ok(pool)) = (self.page.take(), self.owner.pool()) {
+            page.is_used = self.is_used.get();
+            pool.pages.lock().push(page);
         }
     }
 }

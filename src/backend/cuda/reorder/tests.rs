@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
-use crate::format::testing::{allocator, Rows as OnHost};
+use crate::format::testing::{allocator, TestRows};
 use crate::matrix::compressed::Pattern;
 use crate::reorder::jaccard;
 use crate::reorder::tests::{families::families, neighbours, rows_of, shuffled};
@@ -10,16 +10,16 @@ use crate::types::IndexType;
 
 const WIDTHS: [(IndexType, IndexType); 3] =
     [(IndexType::I32, IndexType::I32), (IndexType::I64, IndexType::I32), (IndexType::I64, IndexType::I64)];
-const SHAPES: [Shape; 5] = [
-    Shape { height: 16, width: 16 },
-    Shape { height: 16, width: 8 },
-    Shape { height: 8, width: 16 },
-    Shape { height: 64, width: 3 },
-    Shape { height: 1, width: 1 },
+const SHAPES: [BlockShape; 5] = [
+    BlockShape { height: 16, width: 16 },
+    BlockShape { height: 16, width: 8 },
+    BlockShape { height: 8, width: 16 },
+    BlockShape { height: 64, width: 3 },
+    BlockShape { height: 1, width: 1 },
 ];
 
 /// Asserts that the device makes the host's windows, for one choice of index types and base.
-fn same(cx: &Context, device: &Device, matrix: &OnHost<i32, i32>, shape: Shape, choice: usize) {
+fn same(cx: &Context, device: &Device, matrix: &TestRows<i32, i32>, shape: BlockShape, choice: usize) {
     let (widths, base) = (WIDTHS[choice % 3], (choice / 3 % 2) as i64);
     let shifted = |numbers: &[i32]| -> Vec<i64> { numbers.iter().map(|&n| i64::from(n) + base).collect() };
     let offsets = DeviceBuffer::from_slice(cx, &typed(&shifted(&matrix.offsets), widths.0)).unwrap();
@@ -68,7 +68,7 @@ fn degenerate_matrices() {
     let _entered = device.enter().unwrap();
     let all = |rows: usize| (0..rows as u32).collect::<Vec<_>>();
     let matrices = [
-        OnHost { cols: 10, base: 0, offsets: vec![0], columns: vec![] },
+        TestRows { cols: 10, base: 0, offsets: vec![0], columns: vec![] },
         rows_of(0, &all(40), |_| vec![]),
         rows_of(100, &all(1), |_| vec![3, 3, 3, 50]),
         // A row with all columns, which all warps of a block share.

@@ -17,10 +17,10 @@ use crate::memory::Context;
 use crate::select::grids;
 use crate::select::spgemm::bins::stride;
 pub use crate::select::spgemm::bins::{Bins, GROUP_CUT, GROUP_SPAN};
-use crate::select::spgemm::looks::{
-    alone_work, Looks, ALONE_WORK, EXTENT_PRODUCTS, GROUP_WORK, SLIDE_PRODUCTS,
+use crate::select::spgemm::row_structures::{
+    alone_work, RowStructures, ALONE_WORK, EXTENT_PRODUCTS, GROUP_WORK, SLIDE_PRODUCTS,
 };
-use crate::select::spgemm::rows::{lanes, slices_of_looks};
+use crate::select::spgemm::rows::{lanes, slices_of_statistics};
 use crate::select::spgemm::wide::{in_long_rows, Cut};
 use crate::types::Address;
 
@@ -174,14 +174,14 @@ impl Facts {
         let distinct = order == SORTED | DISTINCT;
         let (left_mean, right_mean) = (left_stats.mean(), right_stats.mean());
         let of_left = (left.rows, left_stats.max, left_mean);
-        let Looks { extents: looks, groups: grouped, slides } =
-            Looks::new(of_left, (right_stats.max, right_mean), distinct);
+        let RowStructures { extents: searches_extents, groups: grouped, slides } =
+            RowStructures::new(of_left, (right_stats.max, right_mean), distinct);
         let bytes = |count: i64| DeviceBuffer::<u8>::new(cx, count as usize);
         let products = DeviceBuffer::new(cx, rows)?;
         let list = Binned::list(cx, left.rows)?;
         // The structures below are searched for only if there is memory for them; `products` and `list` are
         // always needed.
-        let extents = match looks {
+        let extents = match searches_extents {
             true => optional(Self::extents(cx, rows))?,
             false => None,
         };
@@ -231,7 +231,7 @@ impl Facts {
             });
         // Slices of a row add up its products by atomics, so their sum must not overflow.
         let slices = match left_stats.max.checked_mul(right_stats.max) {
-            Some(_) => slices_of_looks(left_blocks, left_stats.max, multiprocessors),
+            Some(_) => slices_of_statistics(left_blocks, left_stats.max, multiprocessors),
             None => 1,
         };
         // SAFETY: the patterns have been validated; `products`, `lows`, `spans`, `groups` and `slides` have

@@ -14,9 +14,9 @@ use crate::backend::cuda::memory::{optional, DeviceBuffer};
 use crate::backend::cuda::operand::Rows;
 use crate::backend::cuda::scalars::Scalar;
 use crate::backend::cuda::spmm::dense::own::Own;
-use crate::backend::cuda::spmm::dense::Matrix;
+use crate::backend::cuda::spmm::dense::DenseOperand;
 use crate::error::Result;
-use crate::format::dense::Shape;
+use crate::format::dense::DenseShape;
 use crate::memory::Context;
 use crate::select::grids;
 use crate::select::spgemm::dense::{Panels, Wanted};
@@ -96,16 +96,16 @@ impl Dense {
             let columns = self.panels.columns.min(n - first_column);
             let of_right = self.panel(&self.right, (0, k), (first_column, columns), types.x.size());
             self.fill(cx, product, right, &of_right)?;
-            let b = Matrix::by_rows(self.right.address(), of_right.ld, types.x);
+            let b = DenseOperand::by_rows(self.right.address(), of_right.ld, types.x);
             for first_row in (0..m).step_by(self.panels.rows) {
                 let rows = self.panels.rows.min(m - first_row);
                 let of_left = self.panel(&self.left, (first_row, rows), (0, k), types.a.size());
                 self.fill(cx, product, left, &of_left)?;
                 let target =
                     self.panel(&self.product, (first_row, rows), (first_column, columns), types.y.size());
-                let shape = Shape { rows, cols: k, ld: of_left.ld as usize };
+                let shape = DenseShape { rows, cols: k, ld: of_left.ld as usize };
                 let one = Scalar::real(types.compute.scalar(), 1.0);
-                let d = Matrix::by_rows(self.product.address(), target.ld, types.y);
+                let d = DenseOperand::by_rows(self.product.address(), target.ld, types.y);
                 self.own.multiply(cx, &self.plan, (&shape, self.left.address()), b, (d, columns, 0), one)?;
                 self.take(cx, product, alpha, output, (tasks, count), &target)?;
             }

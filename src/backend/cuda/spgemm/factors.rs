@@ -15,7 +15,7 @@ use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::Context;
 use crate::problem::SpgemmProblem;
 use crate::select::spgemm::{Counts, Lengths};
-use crate::select::{grids, Choice, Source, SpgemmSurveyed};
+use crate::select::{grids, Choice, Source, SpgemmInspection};
 use crate::types::{Address, Operation};
 
 /// One factor of the product, as its rows are read.
@@ -47,18 +47,22 @@ impl Factors {
             check::enqueue(cx, device, b, problem.op_b, &words, check::DEVICE_WORDS)?;
         }
         let found = words.wait(cx)?;
-        let of_a = check::findings(cx, a, problem.op_a, "A", &found[..check::WORDS])?;
+        let of_a = check::pattern_report(cx, a, problem.op_a, "A", &found[..check::WORDS])?;
         let of_b = match same {
             true => of_a,
-            false => {
-                check::findings(cx, b, problem.op_b, "B", &found[check::DEVICE_WORDS..][..check::WORDS])?
-            }
+            false => check::pattern_report(
+                cx,
+                b,
+                problem.op_b,
+                "B",
+                &found[check::DEVICE_WORDS..][..check::WORDS],
+            )?,
         };
-        let side = |matrix, op, source, findings: check::Findings| -> Result<_> {
+        let side = |matrix, op, source, report: check::PatternReport| -> Result<_> {
             let keep = problem.value_updates;
-            let (operand, stats) = Operand::inspected(cx, device, matrix, op, source, keep, &findings)?;
+            let (operand, stats) = Operand::inspected(cx, device, matrix, op, source, keep, &report)?;
             // A copy is sorted, but may have equal columns that were not neighbours in the original.
-            let order = match (findings.structure.sorted, findings.structure.unique) {
+            let order = match (report.structure.sorted, report.structure.unique) {
                 (true, true) => Some(rows::SORTED | rows::DISTINCT),
                 (true, false) => Some(rows::SORTED),
                 _ if source == Source::InPlace => Some(0),
@@ -132,8 +136,8 @@ impl Factors {
     pub fn count(&self, cx: &Context, device: &Arc<Device>, transposed: bool) -> Result<Counts> {
         let (left, right) = self.sides(transposed);
         let [left, right] = [left.operand.rows(), right.operand.rows()];
-        let kernel = |name: &str| device.modules().kernel("spgemm/survey", name);
-        let (tiles, pairs) = (kernel("spgemm_survey_tiles")?, kernel("spgemm_survey_pairs")?);
+        let kernel = |name: &str| device.modules().kernel("spgemm/statistics", name);
+        let (tiles, pairs) = (kernel("spgemm_tile_statistics")?, kernel("spgemm_pair_statistics")?);
         let tile_rows = |rows: &Rows| (rows.rows as usize).div_ceil(SIDE).max(1);
         let multiprocessors = device.properties().multiprocessors;
         let grid = |rows: &Rows| grids::blocks(tile_rows(rows) as u64, 1, multiprocessors);
@@ -184,7 +188,7 @@ pub fn survey(
     device: &Arc<Device>,
     problem: &SpgemmProblem,
     choice: &Choice,
-) -> Result<SpgemmSurveyed> {
+) -> Result<SpgemmInspection> {
     let factors = Factors::new(cx, device, problem, choice)?;
     let transposed = choice.method.is_transposed();
     let lengths = factors.lengths(transposed);
@@ -195,5 +199,5 @@ pub fn survey(
     } else {
         None
     };
-    Ok(SpgemmSurveyed { gain, seen: Box::new(factors) })
+    Ok(SpgemmInspection { gain, backend_state: Box::new(factors) })
 }

@@ -39,7 +39,7 @@ use crate::matrix::{Compressed, SparseMatrix};
 use crate::memory::Context;
 use crate::problem::SpgemmProblem;
 use crate::select::spgemm::columns::{Staging, Way};
-use crate::select::spgemm::looks::takes_matrix_units;
+use crate::select::spgemm::row_structures::takes_matrix_units;
 use crate::select::spgemm::tiles::{lanes, SetShape};
 use crate::select::{Choice, Source};
 use crate::types::{Address, DataType, Format, IndexBase, IndexType, LayoutKind};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::seen::{Analysis, Looked};
+use super::analysis::{Analysis, InspectedRows};
 use super::{Offsets, Strides};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
@@ -45,7 +45,7 @@ pub(super) struct CsrSpmm {
 impl CsrSpmm {
     pub(super) fn build(analysis: &Analysis<'_>, source: Source, order: &RowOrder) -> Result<Self> {
         let &Analysis { cx, device, problem, .. } = analysis;
-        let Looked { operand, stats, .. } = analysis.rows_in_order(source, order)?;
+        let InspectedRows { operand, stats, .. } = analysis.rows_in_order(source, order)?;
         let (mut operand, mut order) = Order::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();
         let empty = if order.policy() == Reorder::Dcsr { stats.empty } else { 0 };

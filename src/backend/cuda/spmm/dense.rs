@@ -20,7 +20,7 @@ use std::sync::Arc;
 use self::lt::{Lt, Trial};
 use self::own::Own;
 use self::packs::padded;
-use super::seen::{Analysis, Looked};
+use super::analysis::{Analysis, InspectedRows};
 use super::{lines, product, Strides};
 use crate::backend::cuda::cublaslt::{Factor, Sizes};
 use crate::backend::cuda::device::Device;
@@ -34,7 +34,7 @@ use crate::backend::cuda::timing;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmmExecutor};
 use crate::error::Result;
-use crate::format::dense::Shape;
+use crate::format::dense::DenseShape;
 use crate::matrix::DenseMatrix;
 use crate::memory::{Context, Workspace};
 use crate::problem::SpmmProblem;
@@ -112,7 +112,7 @@ enum Engine {
 }
 
 /// Workspace offsets, in bytes, and how many columns use them at a time.
-struct Places {
+struct DenseWorkspaceOffsets {
     engine: usize,
     packed_b: usize,
     products: usize,
@@ -123,21 +123,21 @@ struct Places {
 
 /// Dense operand as a product reads or writes it: element (i, j) is at i · row + j · col.
 #[derive(Clone, Copy)]
-pub struct Matrix {
+pub struct DenseOperand {
     at: Address,
     strides: Strides,
     value: DataType,
 }
 
-impl Matrix {
+impl DenseOperand {
     /// Makes a matrix of contiguous rows with leading dimension `ld`.
     pub fn by_rows(at: Address, ld: i64, value: DataType) -> Self {
-        Matrix { at, strides: Strides { row: ld, col: 1 }, value }
+        DenseOperand { at, strides: Strides { row: ld, col: 1 }, value }
     }
 
     /// Returns the matrix without the columns before `first`.
     fn skip_columns(self, first: usize) -> Self {
-        Matrix { at: self.at.offset(first * self.strides.col as usize * self.value.size()), ..self }
+        DenseOperand { at: self.at.offset(first * self.strides.col as usize * self.value.size()), ..self }
     }
 
     fn ld(&self) -> i64 {
@@ -154,7 +154,7 @@ pub(super) struct DenseSpmm {
     device: Arc<Device>,
     problem: SpmmProblem,
     operand: Operand,
-    shape: Shape,
+    shape: DenseShape,
     /// Elements of op(A): element (i, j) at i · row + j · col.
     values: DeviceBuffer<u8>,
     strides: Strides,
@@ -200,7 +200,7 @@ impl DenseSpmm {
         let (op, size) = (problem.op, problem.types.a.size());
         let (rows, cols, nnz) = problem.a.shape();
         let (rows, cols) = op.shape(rows, cols);
-        let shape = Shape::new(rows as usize, cols as usize, nnz as usize, size)?;
+        let shape = DenseShape::new(rows as usize, cols as usize, nnz as usize, size)?;
         let (strides, elements) = match by_columns {
             true => {
                 let ld = padded(shape.rows, size);
@@ -208,7 +208,7 @@ impl DenseSpmm {
             }
             false => (Strides { row: shape.ld as i64, col: 1 }, shape.elements()),
         };
-        let Looked { operand, findings, .. } = match problem.a.temporary {
+        let InspectedRows { operand, report, .. } = match problem.a.temporary {
             true => analysis.rows_from(select::Source::Canonical)?,
             false => analysis.take_rows()?,
         };
@@ -222,11 +222,11 @@ impl DenseSpmm {
             shape,
             values: DeviceBuffer::zeroed(cx, product(&[elements, size]))?,
             strides,
-            special: match findings.structure.unique && !has_parts {
+            special: match report.structure.unique && !has_parts {
                 true => None,
                 false => Some(DeviceBuffer::zeroed(cx, 1)?),
             },
-            repeats: !findings.structure.unique,
+            repeats: !report.structure.unique,
             engine,
             fill: FILL.load(device, (types_name(of_a), widths))?,
             repair: REPAIR.load(device, (types_name(problem.types),))?,
@@ -354,8 +354,8 @@ impl DenseSpmm {
         }
     }
 
-    fn places(&self, n: usize) -> Places {
-        let Shape { rows: m, cols: k, .. } = self.shape;
+    fn workspace_offsets(&self, n: usize) -> DenseWorkspaceOffsets {
+        let DenseShape { rows: m, cols: k, .. } = self.shape;
         let columns = select::spmm::dense::columns_at_once(product(&[m, self.sum_size()]), n);
         let (engine, packed, parts) = match &self.engine {
             Engine::Lt(lt) => {
@@ -369,7 +369,7 @@ impl DenseSpmm {
         let packed_b = lines(engine);
         let products = packed_b.saturating_add(lines(packed));
         let total = products.saturating_add(lines(self.products_bytes(columns).saturating_mul(parts)));
-        Places { engine: 0, packed_b, products, total, columns }
+        DenseWorkspaceOffsets { engine: 0, packed_b, products, total, columns }
     }
 
     /// Computes D = alpha · op(A) · op(B) for these columns by cublasLt; returns false if it cannot.
@@ -379,8 +379,8 @@ impl DenseSpmm {
         workspace: Address,
         n: usize,
         alpha: &Scalar,
-        b: Matrix,
-        d: Matrix,
+        b: DenseOperand,
+        d: DenseOperand,
     ) -> Result<bool> {
         let (Engine::Lt(lt), Some(alpha)) = (&self.engine, alpha.on_host()) else { return Ok(false) };
         // Rows of A have zeros behind the last column.
@@ -440,7 +440,7 @@ impl DenseSpmm {
         self.finish.is_of_90() && self.repair.is_of_90()
     }
 
-    fn lines(&self, c: Matrix, n: usize) -> Lines {
+    fn lines(&self, c: DenseOperand, n: usize) -> Lines {
         let (m, by_rows) = (self.shape.rows as i64, c.is_by_rows());
         let (outer, inner) = if by_rows { (m, n as i64) } else { (n as i64, m) };
         let (size, ldc) = (c.value.size(), if by_rows { c.strides.row } else { c.strides.col });
@@ -450,14 +450,14 @@ impl DenseSpmm {
         Lines { outer, inner, ldc, rows_are_outer: i64::from(by_rows), wide: i64::from(wide), across, deep }
     }
 
-    fn right(b: Matrix) -> Right {
+    fn right(b: DenseOperand) -> Right {
         Right { data: b.at, row: b.strides.row, col: b.strides.col }
     }
 
     fn finish(
         &self,
         cx: &Context,
-        (b, c): (Matrix, Matrix),
+        (b, c): (DenseOperand, DenseOperand),
         n: usize,
         products: Products,
         (alpha, beta): (Scalar, Scalar),
@@ -481,14 +481,14 @@ impl DenseSpmm {
         if m == 0 || n == 0 {
             return Ok(());
         }
-        let places = self.places(n);
-        cx.workspace.require(places.total)?;
-        let place = |at: usize| cx.workspace.address.offset(at);
+        let offsets = self.workspace_offsets(n);
+        cx.workspace.require(offsets.total)?;
+        let workspace_at = |offset: usize| cx.workspace.address.offset(offset);
         let types = self.problem.types;
         let b_strides = Strides::new(b.order, self.problem.op_b.transposes(), b.ld);
-        let b = Matrix { at: b.values, strides: b_strides, value: types.x };
+        let b = DenseOperand { at: b.values, strides: b_strides, value: types.x };
         let c_strides = Strides::new(c.order, false, c.ld);
-        let c = Matrix { at: c.values, strides: c_strides, value: types.y };
+        let c = DenseOperand { at: c.values, strides: c_strides, value: types.y };
         let none = Products { data: Address::NULL, ld: 0, parts: 0, stride: 0 };
         let nnz = self.operand.rows().nnz;
         if k == 0 || nnz == 0 || alpha.is(0.0) {
@@ -500,16 +500,16 @@ impl DenseSpmm {
             Engine::Lt(lt) => {
                 let depth = lt.depth(k, types.a.size());
                 let b = match lt.copies(&self.problem, n) {
-                    Some(packs) => packs.copy(cx, b, (k, depth, n), place(places.packed_b))?,
+                    Some(packs) => packs.copy(cx, b, (k, depth, n), workspace_at(offsets.packed_b))?,
                     None => b,
                 };
                 (b, lt.widens(&self.problem, n))
             }
-            Engine::Own(own) => (own.prepare(cx, b, k, n, place(places.packed_b))?, false),
+            Engine::Own(own) => (own.prepare(cx, b, k, n, workspace_at(offsets.packed_b))?, false),
         };
         if alpha.on_host().is_some() && beta.is(0.0) && !widens {
             let multiplied = match &self.engine {
-                Engine::Lt(_) => self.multiply(cx, place(places.engine), n, &alpha, prepared, c)?,
+                Engine::Lt(_) => self.multiply(cx, workspace_at(offsets.engine), n, &alpha, prepared, c)?,
                 Engine::Own(own) => {
                     let plan = own.plan(&self.device, m, k, n);
                     if plan.parts == 1 {
@@ -524,11 +524,11 @@ impl DenseSpmm {
         }
         let by_rows = c.is_by_rows();
         let one = Scalar::real(types.compute.scalar(), 1.0);
-        for first in (0..n).step_by(places.columns) {
-            let columns = places.columns.min(n - first);
+        for first in (0..n).step_by(offsets.columns) {
+            let columns = offsets.columns.min(n - first);
             let ld = self.products_ld(columns) as i64;
             let strides = if by_rows { Strides { row: ld, col: 1 } } else { Strides { row: 1, col: ld } };
-            let sums = Matrix { at: place(places.products), strides, value: self.sum_type() };
+            let sums = DenseOperand { at: workspace_at(offsets.products), strides, value: self.sum_type() };
             let (b, c) = (b.skip_columns(first), c.skip_columns(first));
             let stride = (self.products_bytes(columns) / self.sum_size()) as i64;
             let parts = match &self.engine {
@@ -536,14 +536,14 @@ impl DenseSpmm {
                     // The sums of padding columns are sums of zeros, and nothing reads them.
                     let width = self.width(widens, columns);
                     let b = prepared.skip_columns(first);
-                    match self.multiply(cx, place(places.engine), width, &one, b, sums)? {
+                    match self.multiply(cx, workspace_at(offsets.engine), width, &one, b, sums)? {
                         true => 1,
                         false => -1,
                     }
                 }
                 Engine::Own(own) => {
                     let (plan, b) =
-                        (own.plan(&self.device, m, k, places.columns), prepared.skip_columns(first));
+                        (own.plan(&self.device, m, k, offsets.columns), prepared.skip_columns(first));
                     own.multiply(cx, &plan, a, b, (sums, columns, stride), one)?;
                     plan.parts as i64
                 }
@@ -554,7 +554,7 @@ impl DenseSpmm {
         Ok(())
     }
 
-    fn repair(&self, cx: &Context, b: Matrix, c: Matrix, n: usize, alpha: Scalar) -> Result<()> {
+    fn repair(&self, cx: &Context, b: DenseOperand, c: DenseOperand, n: usize, alpha: Scalar) -> Result<()> {
         let lines = self.lines(c, n);
         let most = select::spmm::dense::most_blocks_that_repair(self.device.properties().multiprocessors);
         let blocks = (lines.outer as u64).min(u64::from(most)) as u32;
@@ -573,7 +573,7 @@ impl SpmmExecutor for DenseSpmm {
     }
 
     fn workspace_bytes(&self, n: usize) -> usize {
-        self.places(n).total
+        self.workspace_offsets(n).total
     }
 
     fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {

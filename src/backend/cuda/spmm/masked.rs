@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
+use super::analysis::{reorder_of, Analysis, SharedResults};
 use super::masked_window::Arrays;
 use super::packing::{is_wide, Packing};
 use super::parts::Join;
-use super::seen::{reorder_of, Analysis, Seen};
 use super::window::Dense;
 use super::{grid_x, grid_y, lines, product};
 use crate::backend::cuda::device::Device;
@@ -35,7 +35,7 @@ const THREADS: u32 = 256;
 /// Layout of the matrix, laid out as the kernels' `Matrix`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Matrix {
+struct MaskedMatrix {
     items: Address,
     parts: Address,
     columns: Address,
@@ -46,12 +46,12 @@ struct Matrix {
     rows: i64,
     order: Address,
 }
-same_layout!(Matrix = "spmm/masked.cuh Matrix" { items, parts, columns, masks, starts, values, item_count, rows, order });
+same_layout!(MaskedMatrix = "spmm/masked.cuh Matrix" { items, parts, columns, masks, starts, values, item_count, rows, order });
 
 /// Variant of the kernels: a block of threads multiplies one item (a window or a piece of one) for so many
 /// columns of C.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct MaskedKernelShape {
     /// Rows of a window.
     height: usize,
     /// Columns of C per block.
@@ -59,33 +59,33 @@ struct Shape {
     /// Columns of A that one stage of shared memory holds.
     depth: usize,
     /// Number of stages that shared memory holds.
-    places: usize,
+    stages: usize,
     /// Warps per block.
     warps: u32,
 }
 
-impl Shape {
+impl MaskedKernelShape {
     /// Bytes of shared memory for rows of B, values, masks and starts of tiles, as the kernels' `Step` and
     /// `Stage` have them.
     fn shared(&self, types: &Types) -> u32 {
         let tiles = self.depth / BLOCK * (self.height / BLOCK);
         let rows = self.depth * self.columns * types.x.size();
         let values = self.depth * self.height * types.a.size() + 16;
-        let place = rows + values + tiles * (size_of::<u64>() + size_of::<u32>());
-        (self.places * place.next_multiple_of(128)) as u32
+        let stage = rows + values + tiles * (size_of::<u64>() + size_of::<u32>());
+        (self.stages * stage.next_multiple_of(128)) as u32
     }
 }
 
-const fn shape(height: usize, columns: usize, depth: usize, places: usize, warps: u32) -> Shape {
-    Shape { height, columns, depth, places, warps }
+const fn shape(height: usize, columns: usize, depth: usize, stages: usize, warps: u32) -> MaskedKernelShape {
+    MaskedKernelShape { height, columns, depth, stages, warps }
 }
 
 /// Variants by columns of C, as in the kernels' files.
-const F32: [Shape; 4] =
+const F32: [MaskedKernelShape; 4] =
     [shape(16, 8, 16, 3, 1), shape(16, 32, 16, 3, 1), shape(16, 64, 16, 3, 1), shape(16, 128, 16, 3, 1)];
-const TF32: [Shape; 4] =
+const TF32: [MaskedKernelShape; 4] =
     [shape(16, 8, 16, 3, 1), shape(16, 32, 16, 3, 1), shape(16, 64, 16, 3, 1), shape(16, 128, 16, 2, 1)];
-const F64: [Shape; 9] = [
+const F64: [MaskedKernelShape; 9] = [
     shape(16, 8, 32, 2, 1),
     shape(16, 32, 16, 2, 1),
     shape(16, 64, 16, 2, 2),
@@ -116,17 +116,17 @@ fn rules(analysis: &Analysis<'_>, clusters: bool) -> Result<Rules> {
 }
 
 /// Kernels of a plan for different numbers of columns, with their bytes of shared memory.
-struct Forms(Vec<(Shape, u32, Kernel)>);
+struct Forms(Vec<(MaskedKernelShape, u32, Kernel)>);
 
 impl Forms {
     /// Loads the kernels for windows of that height and for at most `most` columns per block.
     fn load(device: &Device, types: Types, height: usize, most: usize) -> Result<Self> {
-        let (kind, name, shapes): (_, _, &[Shape]) = match types.compute {
+        let (kind, name, shapes): (_, _, &[MaskedKernelShape]) = match types.compute {
             ComputeType::R64F => (DOUBLES, types_name(types), &F64),
             ComputeType::Tf32 => (SINGLES, "tf32".to_string(), &TF32),
             _ => (SINGLES, types_name(types), &F32),
         };
-        let load = |shape: &Shape| {
+        let load = |shape: &MaskedKernelShape| {
             let kernel = kind.load(device, (name.clone(), shape.height, shape.columns))?;
             let shared = shape.shared(&types);
             kernel.allow_shared(shared)?;
@@ -139,13 +139,13 @@ impl Forms {
     }
 
     /// Returns the kernel for `n` columns of C.
-    fn of(&self, n: usize) -> &(Shape, u32, Kernel) {
+    fn of(&self, n: usize) -> &(MaskedKernelShape, u32, Kernel) {
         &self.0[select::form_of(self.0.iter().map(|(shape, ..)| shape.columns), n)]
     }
 }
 
 /// Workspace offsets, in bytes.
-struct Places {
+struct MaskedWorkspaceOffsets {
     sums: usize,
     packed_b: usize,
     raw_c: usize,
@@ -218,7 +218,7 @@ impl MaskedSpmm {
         tiles::at_once(self.arrays.cut as usize, tiles::COUNTERS)
     }
 
-    fn places(&self, n: usize) -> Places {
+    fn workspace_offsets(&self, n: usize) -> MaskedWorkspaceOffsets {
         let acc = self.problem.types.compute.scalar().size();
         let columns = self.forms.of(n).0.columns;
         let tiles = n.div_ceil(columns).min(self.tiles_at_once());
@@ -229,13 +229,13 @@ impl MaskedSpmm {
         };
         let packed_b = lines(sums);
         let raw_c = packed_b.saturating_add(lines(self.packing.bytes(n)));
-        Places { sums: 0, packed_b, raw_c, total: raw_c.saturating_add(lines(raw)) }
+        MaskedWorkspaceOffsets { sums: 0, packed_b, raw_c, total: raw_c.saturating_add(lines(raw)) }
     }
 }
 
 impl SpmmExecutor for MaskedSpmm {
     fn workspace_bytes(&self, n: usize) -> usize {
-        self.places(n).total
+        self.workspace_offsets(n).total
     }
 
     fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
@@ -246,20 +246,20 @@ impl SpmmExecutor for MaskedSpmm {
         if arrays.row_count == 0 || n == 0 {
             return Ok(());
         }
-        let places = self.places(n);
-        cx.workspace.require(places.total)?;
-        let place = |at: usize| cx.workspace.address.offset(at);
-        let packed = self.packing.take(cx, b, n, place(places.packed_b), "window")?;
+        let offsets = self.workspace_offsets(n);
+        cx.workspace.require(offsets.total)?;
+        let workspace_at = |offset: usize| cx.workspace.address.offset(offset);
+        let packed = self.packing.take(cx, b, n, workspace_at(offsets.packed_b), "window")?;
         let raw = self.finishes_c();
         let (c_at, ldc, c_size) = match raw {
-            true => (place(places.raw_c), n as i64, accumulator.size()),
+            true => (workspace_at(offsets.raw_c), n as i64, accumulator.size()),
             false => (c.values, c.ld, c.value_type.size()),
         };
         let b_size = b.value_type.size();
         let flags = i64::from(is_wide(packed.address, packed.ld, b_size))
             | i64::from(is_wide(c_at, ldc, c_size)) << 1
             | i64::from(raw) << 2;
-        let matrix = Matrix {
+        let matrix = MaskedMatrix {
             items: arrays.items.address(),
             parts: arrays.parts.address(),
             columns: arrays.columns.address(),
@@ -271,7 +271,7 @@ impl SpmmExecutor for MaskedSpmm {
             order: self.order.as_ref().map_or(Address::NULL, |order| order.address()),
         };
         let join = Join {
-            sums: place(places.sums),
+            sums: workspace_at(offsets.sums),
             counters: cx.counters,
             part_count: arrays.parts.len() as i64,
             counter_count: arrays.cut,
@@ -317,8 +317,8 @@ impl SpmmExecutor for MaskedSpmm {
         let problem = SpmmProblem { a: self.problem.a.with_values(values), ..self.problem };
         if !self.arrays.refill(cx, &self.device, values)? {
             // The same pattern leads to the same rules.
-            let (device, seen) = (&self.device, &Seen::new(&self.device));
-            let analysis = Analysis { cx, device, problem: &problem, seen };
+            let (device, shared) = (&self.device, &SharedResults::new(&self.device));
+            let analysis = Analysis { cx, device, problem: &problem, shared };
             (self.arrays, self.order) = arrange(&analysis, self.order.is_some(), self.rules)?;
         }
         self.problem = problem;

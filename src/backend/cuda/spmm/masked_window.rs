@@ -14,7 +14,7 @@ use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
 use crate::error::Result;
 use crate::format::masked_window::{check_entries, Rules, BLOCK};
-use crate::format::window::{Item, Part, Shape, HEIGHTS, WHOLE};
+use crate::format::window::{Item, WindowPart, WindowShape, HEIGHTS, WHOLE};
 use crate::memory::Context;
 use crate::select::spmm::window::threads_for;
 use crate::types::Address;
@@ -26,7 +26,7 @@ const THREADS: u32 = 256;
 const PACK: usize = 16;
 /// Shape for numbering columns only: the masks replace the information which groups of rows have a tile, so
 /// one group covers any window.
-const NUMBERED: Shape = Shape { block: BLOCK, group: HEIGHTS[3] };
+const NUMBERED: WindowShape = WindowShape { block: BLOCK, group: HEIGHTS[3] };
 
 /// Arrays to fill, laid out as the kernels' `Arrays`.
 #[derive(Clone, Copy)]
@@ -49,7 +49,7 @@ pub(super) struct Arrays {
     /// Number of columns of all windows together.
     pub(super) distinct: i64,
     pub(super) items: DeviceBuffer<Item>,
-    pub(super) parts: DeviceBuffer<Part>,
+    pub(super) parts: DeviceBuffer<WindowPart>,
     /// Number of windows that are cut into pieces.
     pub(super) cut: i64,
     pub(super) columns: DeviceBuffer<u32>,

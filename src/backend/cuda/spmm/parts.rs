@@ -7,12 +7,12 @@ use crate::backend::cuda::launch::{blocks_of_grid, launch};
 use crate::backend::cuda::layouts::{same_elements, same_layout};
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::error::Result;
-use crate::format::window::{Item, Part};
+use crate::format::window::{Item, WindowPart};
 use crate::memory::Context;
 use crate::types::Address;
 
 same_elements!(Item = "format/window.cuh Item" { window, first, end, part });
-same_elements!(Part = "format/window.cuh Part" { window, first, count, counter });
+same_elements!(WindowPart = "format/window.cuh Part" { window, first, count, counter });
 
 /// Threads of a block of the conversion.
 const THREADS: u32 = 256;
@@ -53,7 +53,7 @@ pub(super) fn schedule(
     windows: i64,
     blocks: i64,
     limit: usize,
-) -> Result<(DeviceBuffer<Item>, DeviceBuffer<Part>, i64)> {
+) -> Result<(DeviceBuffer<Item>, DeviceBuffer<WindowPart>, i64)> {
     // The kernels also take a limit on the number of windows that are cut; this one never applies, since each
     // such window has a block.
     let (limit, most_cut) = (limit as i64, blocks.max(1));
@@ -70,7 +70,7 @@ pub(super) fn schedule(
     let part_count = counts.read(each - 1, 1)?[0];
     let cut = counts.read(2 * each - 1, 1)?[0] - part_count;
     let items = DeviceBuffer::<Item>::new(cx, (part_count + windows - cut) as usize)?;
-    let parts = DeviceBuffer::<Part>::new(cx, part_count as usize)?;
+    let parts = DeviceBuffer::<WindowPart>::new(cx, part_count as usize)?;
     let write_items = kernel("window_items")?;
     // SAFETY: the sums say where each window's items and pieces go.
     unsafe {

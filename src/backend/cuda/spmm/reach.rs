@@ -13,7 +13,7 @@ use crate::types::IndexType;
 kernel_kinds! { "spmm/tasks" { REACH(IndexType) = "reach" for [index_types()]; } }
 
 /// Counts the distances in a sample of the rows. Blocks.
-pub(super) fn look(cx: &Context, device: &Device, rows: &Rows, stats: &RowStats) -> Result<Reach> {
+pub(super) fn measure(cx: &Context, device: &Device, rows: &Rows, stats: &RowStats) -> Result<Reach> {
     let mean = rows.nnz / rows.rows.max(1);
     let sizes = (rows.rows, rows.cols, rows.nnz);
     let reach = |bins| Reach::new(sizes, stats.max, bins, device.properties().l2_bytes);
@@ -23,11 +23,11 @@ pub(super) fn look(cx: &Context, device: &Device, rows: &Rows, stats: &RowStats)
     let kernel = REACH.load(device, (rows.index_type,))?;
     let counts = DeviceBuffer::<u64>::zeroed(cx, BINS)?;
     let step = sample_step(rows.rows, mean);
-    let looked_at = (rows.rows + step - 1) / step;
+    let sampled = (rows.rows + step - 1) / step;
     let wide = rows.offset_type.wide();
     // SAFETY: the pattern was checked; the kernel reads rows below `rows.rows`.
     unsafe {
-        launch!(kernel, (looked_at as u32).div_ceil(8), 256, 0, cx.stream;
+        launch!(kernel, (sampled as u32).div_ceil(8), 256, 0, cx.stream;
             rows.offsets, wide, rows.indices, rows.base, rows.rows, rows.cols, step, counts.address())?;
     }
     Ok(reach(counts.read(0, BINS)?))

@@ -87,7 +87,7 @@ struct Run {
 /// Part of a split row, laid out as the kernels' `Part`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(16))]
-struct Part {
+struct RowPart {
     begin: i64,
     length: i32,
     row: i32,
@@ -124,7 +124,7 @@ enum Lists {
     /// No lists: every row is a run, or every run has equally many neighbouring rows.
     None,
     /// Lists that analysis has made.
-    Kept { runs: DeviceBuffer<Run>, warps: DeviceBuffer<Run>, parts: DeviceBuffer<Part> },
+    Kept { runs: DeviceBuffer<Run>, warps: DeviceBuffer<Run>, parts: DeviceBuffer<RowPart> },
     /// Lists that are made in the workspace before each product; `blocks` blocks multiply the rows in them.
     Made { unanalyzed: Unanalyzed, blocks: i64 },
 }
@@ -185,7 +185,7 @@ impl Schedule {
         let warp_count = quads + pairs;
         let runs = DeviceBuffer::<Run>::new(cx, count as usize)?;
         let warps = DeviceBuffer::<Run>::new(cx, warp_count as usize)?;
-        let parts = DeviceBuffer::<Part>::new(cx, part_count as usize)?;
+        let parts = DeviceBuffer::<RowPart>::new(cx, part_count as usize)?;
         // SAFETY: the lists have room for everything that was counted.
         unsafe {
             launch!(filling, grid, block, 0, cx.stream;
@@ -261,7 +261,7 @@ impl Schedule {
     pub(super) fn list_bytes(&self) -> usize {
         match &self.lists {
             Lists::Made { unanalyzed: Unanalyzed { warps, parts, .. }, .. } => {
-                LENGTHS_BYTES + *warps as usize * size_of::<Run>() + *parts as usize * size_of::<Part>()
+                LENGTHS_BYTES + *warps as usize * size_of::<Run>() + *parts as usize * size_of::<RowPart>()
             }
             _ => 0,
         }
@@ -270,7 +270,7 @@ impl Schedule {
     fn made_at(&self, lists: Address) -> Option<MadeAt> {
         let Lists::Made { unanalyzed, .. } = &self.lists else { return None };
         let parts = lists.offset(LENGTHS_BYTES);
-        let warps = parts.offset(unanalyzed.parts as usize * size_of::<Part>());
+        let warps = parts.offset(unanalyzed.parts as usize * size_of::<RowPart>());
         Some(MadeAt { lengths: lists, warps, parts })
     }
 

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::seen::Analysis;
+use super::analysis::Analysis;
 use super::{grid_x, grid_y, lines, product, Strides, THREADS};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
@@ -22,7 +22,7 @@ use crate::matrix::DenseMatrix;
 use crate::memory::Context;
 use crate::problem::{SpmmProblem, SpmvProblem};
 use crate::select::spmm::copies::sell_reads_b;
-use crate::select::spmm::sell::{kernels, takes_spmv, Shape, Slots};
+use crate::select::spmm::sell::{kernels, takes_spmv, LaneShape, Slots};
 use crate::select::spmm::tiles;
 use crate::types::{Address, LayoutKind, ScalarsAt};
 
@@ -76,7 +76,7 @@ fn slots(arrays: &Arrays) -> Slots {
 }
 
 /// Workspace offsets, in bytes.
-struct Places {
+struct SellWorkspaceOffsets {
     packed_b: usize,
     total: usize,
     /// Leading dimension of a packed B, in elements.
@@ -123,8 +123,8 @@ impl SellSpmm {
         })
     }
 
-    fn shape(&self, n: usize) -> Shape {
-        Shape::new(n, self.problem.types.x.size(), self.shares)
+    fn shape(&self, n: usize) -> LaneShape {
+        LaneShape::new(n, self.problem.types.x.size(), self.shares)
     }
 
     /// Number of columns of op(A), which is that of rows of op(B).
@@ -140,7 +140,7 @@ impl SellSpmm {
 
     /// Workspace offsets for `n` columns. There is always room for a copy of B, because its alignment is not
     /// known yet.
-    fn places(&self, n: usize) -> Places {
+    fn workspace_offsets(&self, n: usize) -> SellWorkspaceOffsets {
         let shape = self.shape(n);
         let tiles = n.div_ceil(shape.columns()).min(self.tiles_at_once());
         let blocks = self.arrays.blocks << shape.group_log2;
@@ -149,13 +149,13 @@ impl SellSpmm {
         let ld = n.div_ceil(shape.elements()).saturating_mul(shape.elements());
         let packed = product(&[self.inner() as usize, ld, types.x.size()]);
         let packed_b = lines(sums);
-        Places { packed_b, total: packed_b.saturating_add(lines(packed)), ld }
+        SellWorkspaceOffsets { packed_b, total: packed_b.saturating_add(lines(packed)), ld }
     }
 }
 
 impl SpmmExecutor for SellSpmm {
     fn workspace_bytes(&self, n: usize) -> usize {
-        self.places(n).total
+        self.workspace_offsets(n).total
     }
 
     fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, old, c]: [&DenseMatrix; 3]) -> Result<()> {
@@ -166,8 +166,8 @@ impl SpmmExecutor for SellSpmm {
         if arrays.rows == 0 || n == 0 {
             return Ok(());
         }
-        let places = self.places(n);
-        cx.workspace.require(places.total)?;
+        let offsets = self.workspace_offsets(n);
+        cx.workspace.require(offsets.total)?;
         let size = b.value_type.size();
         let shape = self.shape(n);
         let from = Strides::new(b.order, self.problem.op_b.transposes(), b.ld);
@@ -190,8 +190,8 @@ impl SpmmExecutor for SellSpmm {
         let (mut b_at, mut ldb) = (b.values, from.row);
         let inner = self.inner();
         if !direct && inner > 0 {
-            let ld = if single { 1 } else { places.ld };
-            (b_at, ldb) = (cx.workspace.address.offset(places.packed_b), ld as i64);
+            let ld = if single { 1 } else { offsets.ld };
+            (b_at, ldb) = (cx.workspace.address.offset(offsets.packed_b), ld as i64);
             // SAFETY: B is as its descriptor says; the workspace holds the copy.
             unsafe {
                 launch!(self.pack, (grid_x(inner)?, grid_y(n)), THREADS, 0, cx.stream;

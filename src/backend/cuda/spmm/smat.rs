@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use build::{Arrays, Source};
 
+use super::analysis::{reorder_of, Analysis, SharedResults};
 use super::packing::{is_wide, Packed, Packing};
 use super::parts::Join;
-use super::seen::{reorder_of, Analysis, Seen};
 use super::{lines, product, Strides};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::{values, Positions};
@@ -50,7 +50,7 @@ const WARPS: usize = 4;
 /// Layout of the matrix, laid out as the kernels' `Matrix`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Matrix {
+struct SmatMatrix {
     items: Address,
     parts: Address,
     columns: Address,
@@ -61,7 +61,7 @@ struct Matrix {
     rows: i64,
     cols: i64,
 }
-same_layout!(Matrix = "spmm/smat.cuh Matrix" { items, parts, columns, values, masks, order, item_count, rows, cols });
+same_layout!(SmatMatrix = "spmm/smat.cuh Matrix" { items, parts, columns, values, masks, order, item_count, rows, cols });
 
 /// Dense operands, laid out as the kernels' `Dense`.
 #[derive(Clone, Copy)]
@@ -254,7 +254,7 @@ impl SpmmExecutor for SmatSpmm {
             | i64::from(from.padded) << 2;
         let address =
             |buffer: Option<&DeviceBuffer<u32>>| buffer.map_or(Address::NULL, DeviceBuffer::address);
-        let matrix = Matrix {
+        let matrix = SmatMatrix {
             items: arrays.items.address(),
             parts: arrays.parts.address(),
             columns: arrays.columns.address(),
@@ -315,8 +315,8 @@ impl SpmmExecutor for SmatSpmm {
                 }
             }
             None => {
-                let (device, seen) = (&self.device, &Seen::new(&self.device));
-                let analysis = Analysis { cx, device, problem: &problem, seen };
+                let (device, shared) = (&self.device, &SharedResults::new(&self.device));
+                let analysis = Analysis { cx, device, problem: &problem, shared };
                 let clusters = if self.arrays.order.is_some() { Clusters::Yes } else { Clusters::No };
                 let wanted = (&clusters, Some(self.arrays.width));
                 let arrays =

@@ -67,7 +67,7 @@ struct Group {
 /// Layout of form blocks, laid out as the kernels' `Matrix`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Matrix {
+struct SwiftMatrix {
     order: Address,
     columns: Address,
     values: Address,
@@ -79,7 +79,7 @@ struct Matrix {
     piece_count: i64,
     cols: i64,
 }
-same_layout!(Matrix = "spmm/swift.cuh Matrix" { order, columns, values, rows, positions, offsets, pieces, blocks, piece_count, cols });
+same_layout!(SwiftMatrix = "spmm/swift.cuh Matrix" { order, columns, values, rows, positions, offsets, pieces, blocks, piece_count, cols });
 
 /// Dense operands, laid out as the kernels' `Dense`.
 #[derive(Clone, Copy)]
@@ -269,7 +269,7 @@ impl SwiftSpmm {
         unsafe {
             launch!(scale, blocks(elements), THREADS, 0, cx.stream; c, ldc, runs, each, beta, i32::from(vector))?;
         }
-        let matrix = Matrix {
+        let matrix = SwiftMatrix {
             order: arrays.order.address(),
             columns: arrays.columns.address(),
             values: arrays.values.address(),

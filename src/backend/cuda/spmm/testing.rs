@@ -10,7 +10,7 @@ use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::SpmmExecutor;
-use crate::format::testing::Matrix as Rows64;
+use crate::format::testing::TestMatrix;
 use crate::matrix::{Compressed, DenseMatrix, SparseArrays, SparseMatrix};
 use crate::memory::{Context, Workspace, COUNTER_BYTES};
 use crate::problem::SpmmProblem;
@@ -73,7 +73,7 @@ impl Numbers {
 /// One product to test: a dense operand begins `shift` elements into its array and has `pad` unused elements
 /// between its rows or columns.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Product {
+pub(super) struct TestProduct {
     pub(super) algorithm: Algorithm,
     pub(super) types: Types,
     pub(super) op: Operation,
@@ -99,7 +99,7 @@ pub(super) struct Product {
     pub(super) copied: Option<usize>,
 }
 
-pub(super) const PLAIN: Product = Product {
+pub(super) const PLAIN: TestProduct = TestProduct {
     algorithm: Algorithm::Row,
     types: F64::TYPES,
     op: Operation::NonTranspose,
@@ -129,12 +129,12 @@ fn all(buffer: &DeviceBuffer<u8>) -> Vec<u8> {
     buffer.read(0, buffer.len()).unwrap()
 }
 
-impl Product {
+impl TestProduct {
     /// Computes the product twice, asserts that both have the same bits unless they may differ, and compares
     /// it with sums in double precision.
-    fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &Rows64) {
+    fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &TestMatrix) {
         let what = format!("{self:?}");
-        let &Product {
+        let &TestProduct {
             algorithm,
             types,
             op,
@@ -311,24 +311,28 @@ impl Product {
 }
 
 /// Checks all products in all types.
-pub(super) fn check_all(matrix: &Rows64, products: impl IntoIterator<Item = Product>) {
+pub(super) fn check_all(matrix: &TestMatrix, products: impl IntoIterator<Item = TestProduct>) {
     check_types(matrix, &TYPES, products);
 }
 
 /// Checks all products in these types.
-pub(super) fn check_types(matrix: &Rows64, types: &[Types], products: impl IntoIterator<Item = Product>) {
+pub(super) fn check_types(
+    matrix: &TestMatrix,
+    types: &[Types],
+    products: impl IntoIterator<Item = TestProduct>,
+) {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
     for product in products {
         for &types in types {
-            Product { types, ..product }.check(&cx, &device, matrix);
+            TestProduct { types, ..product }.check(&cx, &device, matrix);
         }
     }
 }
 
 /// Makes a matrix with rows of different lengths, some empty, and some columns twice in a row.
-pub(super) fn sample(base: i64, rows: usize, cols: usize) -> Rows64 {
+pub(super) fn sample(base: i64, rows: usize, cols: usize) -> TestMatrix {
     let mut next = sequence(rows as u64 + 1);
     let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
-    Rows64::new(base, cols, &lengths, |row, entry| (row / 5 * 7 + entry * 131) % cols)
+    TestMatrix::new(base, cols, &lengths, |row, entry| (row / 5 * 7 + entry * 131) % cols)
 }

@@ -11,9 +11,9 @@ pub(super) mod number;
 use std::sync::Arc;
 
 use self::arrays::Arrays;
+use super::analysis::{reorder_of, Analysis, SharedResults};
 use super::packing::{is_wide, Packing};
 use super::parts::Join;
-use super::seen::{reorder_of, Analysis, Seen};
 use super::{grid_x, grid_y, lines, product};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::values;
@@ -43,7 +43,7 @@ const THREADS: u32 = 256;
 /// Layout of the matrix, laid out as the kernels' `Matrix`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Matrix {
+struct WindowMatrix {
     items: Address,
     parts: Address,
     columns: Address,
@@ -54,7 +54,7 @@ struct Matrix {
     rows: i64,
     order: Address,
 }
-same_layout!(Matrix = "spmm/window.cuh Matrix" { items, parts, columns, tiles, values, stored, item_count, rows, order });
+same_layout!(WindowMatrix = "spmm/window.cuh Matrix" { items, parts, columns, tiles, values, stored, item_count, rows, order });
 
 /// Dense operands, laid out as the kernels' `Dense`, which both kinds of windows use.
 #[derive(Clone, Copy)]
@@ -143,7 +143,7 @@ fn staged_shape(height: usize, columns: usize) -> (u32, u32) {
 }
 
 /// Workspace offsets, in bytes.
-struct Places {
+struct WindowWorkspaceOffsets {
     sums: usize,
     packed_b: usize,
     raw_c: usize,
@@ -227,7 +227,7 @@ impl WindowSpmm {
         self.problem.op.shape(rows, cols).0
     }
 
-    fn places(&self, n: usize) -> Places {
+    fn workspace_offsets(&self, n: usize) -> WindowWorkspaceOffsets {
         let form = self.forms.of(n);
         let tiles = n.div_ceil(form.columns).min(self.tiles_at_once());
         let part = [tiles, self.arrays.parts.len(), self.arrays.height, form.columns, size_of::<f32>()];
@@ -237,13 +237,13 @@ impl WindowSpmm {
         };
         let packed_b = lines(product(&part));
         let raw_c = packed_b.saturating_add(lines(self.packing.bytes(n)));
-        Places { sums: 0, packed_b, raw_c, total: raw_c.saturating_add(lines(raw)) }
+        WindowWorkspaceOffsets { sums: 0, packed_b, raw_c, total: raw_c.saturating_add(lines(raw)) }
     }
 }
 
 impl SpmmExecutor for WindowSpmm {
     fn workspace_bytes(&self, n: usize) -> usize {
-        self.places(n).total
+        self.workspace_offsets(n).total
     }
 
     fn product(&self, cx: &Context, (alpha, beta): ScalarsAt, [b, _, c]: [&DenseMatrix; 3]) -> Result<()> {
@@ -253,20 +253,20 @@ impl SpmmExecutor for WindowSpmm {
         if arrays.row_count == 0 || n == 0 {
             return Ok(());
         }
-        let places = self.places(n);
-        cx.workspace.require(places.total)?;
-        let place = |at: usize| cx.workspace.address.offset(at);
-        let packed = self.packing.take(cx, b, n, place(places.packed_b), "window")?;
+        let offsets = self.workspace_offsets(n);
+        cx.workspace.require(offsets.total)?;
+        let workspace_at = |offset: usize| cx.workspace.address.offset(offset);
+        let packed = self.packing.take(cx, b, n, workspace_at(offsets.packed_b), "window")?;
         let raw = self.finishes_c();
         let (c_at, ldc, c_size) = match raw {
-            true => (place(places.raw_c), n as i64, size_of::<f32>()),
+            true => (workspace_at(offsets.raw_c), n as i64, size_of::<f32>()),
             false => (c.values, c.ld, c.value_type.size()),
         };
         let flags = i64::from(is_wide(packed.address, packed.ld, 2))
             | i64::from(is_wide(c_at, ldc, c_size)) << 1
             | i64::from(raw) << 2
             | i64::from(packed.padded) << 3;
-        let matrix = Matrix {
+        let matrix = WindowMatrix {
             items: arrays.items.address(),
             parts: arrays.parts.address(),
             columns: arrays.columns.address(),
@@ -278,7 +278,7 @@ impl SpmmExecutor for WindowSpmm {
             order: self.order.as_ref().map_or(Address::NULL, |order| order.address()),
         };
         let join = Join {
-            sums: place(places.sums),
+            sums: workspace_at(offsets.sums),
             counters: cx.counters,
             part_count: arrays.parts.len() as i64,
             counter_count: arrays.cut,
@@ -327,8 +327,8 @@ impl SpmmExecutor for WindowSpmm {
                 }
             }
             None => {
-                let (device, seen) = (&self.device, &Seen::new(&self.device));
-                let analysis = Analysis { cx, device, problem: &problem, seen };
+                let (device, shared) = (&self.device, &SharedResults::new(&self.device));
+                let analysis = Analysis { cx, device, problem: &problem, shared };
                 (self.arrays, self.order) = arrange(&analysis, self.order.is_some(), self.rules)?;
             }
         }

@@ -16,7 +16,7 @@ use once_cell::sync::Lazy;
 use parking_lot::Mutex;
 
 use self::narrow::NarrowColumns;
-use super::look::{self, Looked};
+use super::inspection::{self, InspectedMatrix};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
 use crate::backend::cuda::memory::{self, DeviceBuffer};
@@ -166,11 +166,11 @@ impl CsrSpmv {
         device: &Arc<Device>,
         problem: &SpmvProblem,
         (choice, order): (&Choice, &RowOrder),
-        looked: Option<&Looked>,
+        inspected: Option<&InspectedMatrix>,
     ) -> Result<Self> {
         let (operand, stats) = match order.policy.is_named() {
-            true => look::sorted_operand(cx, device, problem, looked)?,
-            false => look::operand(cx, device, problem, looked, choice.a)?,
+            true => inspection::sorted_operand(cx, device, problem, inspected)?,
+            false => inspection::operand(cx, device, problem, inspected, choice.a)?,
         };
         let (mut operand, mut order) = Order::apply(cx, device, operand, problem.types.a, order)?;
         let rows = operand.rows();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 
 use self::build::DeviceDasp;
-use super::look::{self, Looked};
+use super::inspection::{self, InspectedMatrix};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel, Parameter};
 use crate::backend::cuda::memory;
@@ -19,7 +19,7 @@ use crate::backend::cuda::scalars::scalars;
 use crate::backend::cuda::types_name;
 use crate::backend::{LayoutInfo, SpmvExecutor};
 use crate::error::{Error, Result};
-use crate::format::dasp::{self, Part, Results, BLOCK, UNIT};
+use crate::format::dasp::{self, DaspPart, Results, BLOCK, UNIT};
 use crate::matrix::DenseVector;
 use crate::memory::{Context, COUNTERS};
 use crate::problem::SpmvProblem;
@@ -68,7 +68,7 @@ unsafe impl Parameter for Layout {}
 impl Layout {
     fn new(device: &Device, built: &DeviceDasp) -> Result<Self> {
         let shape = &built.shape;
-        let slots = |part: Part| shape.slots(part).start as i64;
+        let slots = |part: DaspPart| shape.slots(part).start as i64;
         let results = |results: Results| shape.results(results).start as i64;
         let row_blocks = shape.classes.row_blocks();
         let loops = dasp::loops(shape.classes.medium);
@@ -76,15 +76,15 @@ impl Layout {
         let multiprocessors = device.properties().multiprocessors as usize;
         let warps_of_task = if takes_tasks_by_warps(tasks, multiprocessors) { 1 } else { WARPS };
         let units = row_blocks.div_ceil(loops);
-        let blocks = shape.slots(Part::Regular).len() / BLOCK;
+        let blocks = shape.slots(DaspPart::Regular).len() / BLOCK;
         let shared_units = shared_units(&built.histogram, blocks, loops, multiprocessors).min(units);
         // Number of warps of each part behind the long rows.
         let warps = [
             shared_units * WARPS + units - shared_units,
-            shape.slots(Part::OneThree).len() / UNIT,
-            shape.slots(Part::TwoTwo).len() / UNIT,
-            shape.slots(Part::Four).len() / UNIT,
-            shape.slots(Part::Single).len() / UNIT,
+            shape.slots(DaspPart::OneThree).len() / UNIT,
+            shape.slots(DaspPart::TwoTwo).len() / UNIT,
+            shape.slots(DaspPart::Four).len() / UNIT,
+            shape.slots(DaspPart::Single).len() / UNIT,
             shape.results(Results::Empty).len().div_ceil(UNIT),
         ];
         let mut blocks = [0; 7];
@@ -109,12 +109,12 @@ impl Layout {
             ends: address(built.ends.address()),
             rows: built.rows,
             slots: [
-                slots(Part::OneThree),
-                slots(Part::TwoTwo),
-                slots(Part::Four),
-                slots(Part::Regular),
-                slots(Part::Single),
-                slots(Part::Irregular),
+                slots(DaspPart::OneThree),
+                slots(DaspPart::TwoTwo),
+                slots(DaspPart::Four),
+                slots(DaspPart::Regular),
+                slots(DaspPart::Single),
+                slots(DaspPart::Irregular),
             ],
             results: [
                 results(Results::TwoTwo),
@@ -154,9 +154,9 @@ impl DaspSpmv {
         cx: &Context,
         device: &Arc<Device>,
         problem: &SpmvProblem,
-        looked: Option<&Looked>,
+        inspected: Option<&InspectedMatrix>,
     ) -> Result<Self> {
-        let (operand, _) = look::operand(cx, device, problem, looked, look::nearest(problem))?;
+        let (operand, _) = inspection::operand(cx, device, problem, inspected, inspection::nearest(problem))?;
         let mut built = DeviceDasp::build(cx, device, &operand, problem.types.a, problem.value_updates)?;
         built.conjugate = problem.op.conjugates() && problem.types.a.is_complex();
         drop(operand);
@@ -198,7 +198,8 @@ impl SpmvExecutor for DaspSpmv {
         let _entered = self.device.enter()?;
         let renewed = SpmvProblem { a: self.problem.a.with_values(values), ..self.problem };
         if !self.built.refill(cx, values)? {
-            let (operand, _) = look::operand(cx, &self.device, &renewed, None, look::nearest(&renewed))?;
+            let (operand, _) =
+                inspection::operand(cx, &self.device, &renewed, None, inspection::nearest(&renewed))?;
             self.built.rebuild(cx, &operand)?;
         }
         self.problem = renewed;

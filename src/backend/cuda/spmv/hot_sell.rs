@@ -6,7 +6,7 @@ mod build;
 use std::sync::Arc;
 
 use self::build::{Arrays, Build};
-use super::look::{self, Looked, Seen};
+use super::inspection::{self, InspectedMatrix, StorageProperties};
 use super::sell::{kernel_types, Refill};
 use crate::backend::cuda::convert::values;
 use crate::backend::cuda::device::Device;
@@ -54,7 +54,7 @@ fn arrange(
     device: &Arc<Device>,
     problem: &SpmvProblem,
     demands: &Demands,
-    looked: Option<&Looked>,
+    inspected: Option<&InspectedMatrix>,
 ) -> Result<Option<(Arrays, Form, Kernel)>> {
     let (a, op, types) = (&problem.a, problem.op, problem.types);
     let (rows, cols, nnz) = a.shape();
@@ -62,7 +62,7 @@ fn arrange(
     if !demands.has_size(nnz, (cols, types.x.size())) {
         return Ok(None);
     }
-    let (operand, stats) = look::operand(cx, device, problem, looked, look::nearest(problem))?;
+    let (operand, stats) = inspection::operand(cx, device, problem, inspected, inspection::nearest(problem))?;
     let mut rows = operand.rows();
     if rows.rows == 0 || rows.nnz < demands.entries.max(1) {
         return Ok(None);
@@ -72,9 +72,9 @@ fn arrange(
     let Some(hot) = Build { cx, device, rows: &rows }.hot_columns(most, demands.share)? else {
         return Ok(None);
     };
-    let form = match looked {
-        Some(looked) => looked.seen().form,
-        None => Seen::of_rows(cx, device, problem, &rows)?.form,
+    let form = match inspected {
+        Some(inspected) => inspected.properties().form,
+        None => StorageProperties::of_rows(cx, device, problem, &rows)?.form,
     };
     let kernel = PRODUCT.load(device, (kernel_types(types, form),))?;
     // The limit belongs to the kernel, so it is the same for all plans.
@@ -103,9 +103,9 @@ impl HotSellSpmv {
         cx: &Context,
         device: &Arc<Device>,
         problem: &SpmvProblem,
-        looked: Option<&Looked>,
+        inspected: Option<&InspectedMatrix>,
     ) -> Result<Option<Self>> {
-        Self::build_if(cx, device, problem, DEMANDS, looked)
+        Self::build_if(cx, device, problem, DEMANDS, inspected)
     }
 
     fn build_if(
@@ -113,9 +113,9 @@ impl HotSellSpmv {
         device: &Arc<Device>,
         problem: &SpmvProblem,
         demands: Demands,
-        looked: Option<&Looked>,
+        inspected: Option<&InspectedMatrix>,
     ) -> Result<Option<Self>> {
-        let made = arrange(cx, device, problem, &demands, looked)?;
+        let made = arrange(cx, device, problem, &demands, inspected)?;
         let Some((arrays, form, kernel)) = made else { return Ok(None) };
         let refill = Refill::new(device, problem.types.a, arrays.origins.as_ref())?;
         let device = Arc::clone(device);

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::look::{self, Looked};
+use super::inspection::{self, InspectedMatrix};
 use super::sell::{self, starts, warps, CONVERT_THREADS};
 use crate::backend::cuda::convert::{bits_of_values, Positions};
 use crate::backend::cuda::device::Device;
@@ -98,7 +98,7 @@ struct Counted {
 }
 
 /// Number of pieces of split slabs, and number of split slabs, before each slab.
-struct Parts {
+struct SplitSlabs {
     parts: DeviceBuffer<i64>,
     cuts: DeviceBuffer<i64>,
     count: i64,
@@ -165,7 +165,7 @@ impl<'a> Build<'a> {
     }
 
     /// Counts the pieces of split slabs; `None` if no slab is split.
-    fn parts(&self, counted: &Counted) -> Result<Option<Parts>> {
+    fn parts(&self, counted: &Counted) -> Result<Option<SplitSlabs>> {
         let cx = self.cx;
         let &Counted { block_rows, slabs, rules, .. } = counted;
         if self.pieces.is_none() && counted.longest <= rules.limit() as i64 {
@@ -187,7 +187,7 @@ impl<'a> Build<'a> {
                 rules.limit()
             )));
         }
-        Ok(Some(Parts { parts, cuts, count }))
+        Ok(Some(SplitSlabs { parts, cuts, count }))
     }
 
     /// Makes the columns of the heads in their final width from 32-bit columns.
@@ -339,9 +339,9 @@ fn arrange(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpmvProblem,
-    looked: Option<&Looked>,
+    inspected: Option<&InspectedMatrix>,
 ) -> Result<Arrays> {
-    let (operand, stats) = look::sorted_operand(cx, device, problem, looked)?;
+    let (operand, stats) = inspection::sorted_operand(cx, device, problem, inspected)?;
     let origins = problem.value_updates.then_some(match &operand {
         Operand::InPlace(_) => None,
         Operand::Canonical(copy) => Some(copy.positions()),
@@ -366,10 +366,10 @@ impl MaskBlockSpmv {
         cx: &Context,
         device: &Arc<Device>,
         problem: &SpmvProblem,
-        looked: Option<&Looked>,
+        inspected: Option<&InspectedMatrix>,
     ) -> Result<Self> {
         let types = problem.types;
-        let arrays = arrange(cx, device, problem, looked)?;
+        let arrays = arrange(cx, device, problem, inspected)?;
         let kernel = PRODUCT.load(device, (arrays.block_rows, types_name(types)))?;
         let refill = sell::Refill::new(device, types.a, arrays.origins.as_ref())?;
         // The number of blocks fits: there are fewer than 2^31 rows, few of which have several shares, and

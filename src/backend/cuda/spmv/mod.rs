@@ -3,7 +3,7 @@
 mod csr;
 mod dasp;
 mod hot_sell;
-mod look;
+mod inspection;
 pub(super) mod mask_block;
 pub(super) mod sell;
 mod stream;
@@ -18,22 +18,22 @@ use crate::matrix::DenseVector;
 use crate::memory::Context;
 use crate::operation::SpmvBackend;
 use crate::problem::SpmvProblem;
-use crate::select::{self, Choice, Method, Surveyed};
+use crate::select::{self, Choice, Method, SpmvInspection};
 use crate::types::ScalarsAt;
 
 use csr::once;
 #[cfg(test)]
-pub(super) use look::enqueue_shared;
-use look::survey;
+pub(super) use inspection::enqueue_shared;
+use inspection::inspect;
 
 impl SpmvBackend for Cuda {
-    fn survey_spmv(&self, cx: &Context, problem: &SpmvProblem) -> Result<Option<Surveyed>> {
+    fn inspect_spmv(&self, cx: &Context, problem: &SpmvProblem) -> Result<Option<SpmvInspection>> {
         if !select::in_place(&problem.a, problem.op) {
             return Ok(None);
         }
         let _entered = self.device.enter()?;
         self.require_on_device(&problem.a, "A")?;
-        survey(cx, &self.device, problem).map(Some)
+        inspect(cx, &self.device, problem).map(Some)
     }
 
     fn build_spmv(
@@ -41,13 +41,13 @@ impl SpmvBackend for Cuda {
         cx: &Context,
         problem: &SpmvProblem,
         choice: &Choice,
-        surveyed: Option<&Surveyed>,
+        inspection: Option<&SpmvInspection>,
     ) -> Result<Box<dyn SpmvExecutor>> {
         let _entered = self.device.enter()?;
-        if surveyed.is_none() {
+        if inspection.is_none() {
             self.require_on_device(&problem.a, "A")?;
         }
-        build(cx, &self.device, problem, choice, surveyed)
+        build(cx, &self.device, problem, choice, inspection)
     }
 
     fn spmv_once_bytes(&self, problem: &SpmvProblem) -> usize {
@@ -72,29 +72,33 @@ impl SpmvBackend for Cuda {
     }
 }
 
-/// Builds the executor of the chosen method; `surveyed` is the result of [`survey`] for the problem. The
+/// Builds the executor of the chosen method; `inspection` is the result of [`inspect`] for the problem. The
 /// context must be current.
 pub(super) fn build(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpmvProblem,
     choice: &Choice,
-    surveyed: Option<&Surveyed>,
+    inspection: Option<&SpmvInspection>,
 ) -> Result<Box<dyn SpmvExecutor>> {
-    let looked = surveyed.and_then(|surveyed| surveyed.seen.downcast_ref());
+    let inspected = inspection.and_then(|inspection| inspection.backend_state.downcast_ref());
     Ok(match &choice.method {
-        Method::Dasp => Box::new(dasp::DaspSpmv::build(cx, device, problem, looked)?),
+        Method::Dasp => Box::new(dasp::DaspSpmv::build(cx, device, problem, inspected)?),
         Method::Sell => {
-            let mine = if looked.is_none() { look::in_place(cx, device, problem)? } else { None };
-            let looked = looked.or(mine.as_ref());
-            match hot_sell::HotSellSpmv::build(cx, device, problem, looked)? {
+            let mine = if inspected.is_none() {
+                inspection::inspect_if_in_place(cx, device, problem)?
+            } else {
+                None
+            };
+            let inspected = inspected.or(mine.as_ref());
+            match hot_sell::HotSellSpmv::build(cx, device, problem, inspected)? {
                 Some(executor) => Box::new(executor),
-                None => Box::new(sell::SellSpmv::build(cx, device, problem, looked)?),
+                None => Box::new(sell::SellSpmv::build(cx, device, problem, inspected)?),
             }
         }
-        Method::Stream => Box::new(stream::StreamSpmv::build(cx, device, problem, looked)?),
-        Method::MaskBlock => Box::new(mask_block::MaskBlockSpmv::build(cx, device, problem, looked)?),
-        Method::Csr(order) => Box::new(csr::CsrSpmv::build(cx, device, problem, (choice, order), looked)?),
+        Method::Stream => Box::new(stream::StreamSpmv::build(cx, device, problem, inspected)?),
+        Method::MaskBlock => Box::new(mask_block::MaskBlockSpmv::build(cx, device, problem, inspected)?),
+        Method::Csr(order) => Box::new(csr::CsrSpmv::build(cx, device, problem, (choice, order), inspected)?),
         other => return Err(other.is_of_another_operation()),
     })
 }

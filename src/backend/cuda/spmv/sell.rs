@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::look::{self, Looked, Seen};
+use super::inspection::{self, InspectedMatrix, StorageProperties};
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::convert::{bits_of_values, device_wide, values, Positions};
 use crate::backend::cuda::device::Device;
@@ -358,19 +358,21 @@ fn arrange(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpmvProblem,
-    looked: Option<&Looked>,
+    inspected: Option<&InspectedMatrix>,
 ) -> Result<(Arrays, Form, Launch)> {
     let value_type = problem.types.a;
-    let mine = if looked.is_none() { look::in_place(cx, device, problem)? } else { None };
-    let looked = looked.or(mine.as_ref());
-    let (operand, stats) = look::operand(cx, device, problem, looked, look::nearest(problem))?;
+    let mine = if inspected.is_none() { inspection::inspect_if_in_place(cx, device, problem)? } else { None };
+    let inspected = inspected.or(mine.as_ref());
+    let (operand, stats) = inspection::operand(cx, device, problem, inspected, inspection::nearest(problem))?;
     let mut rows = operand.rows();
     // A copy can be inspected only after it has been made.
-    let of_copy = match looked {
+    let of_copy = match inspected {
         Some(_) => None,
-        None => Some(Seen::of_rows(cx, device, problem, &rows)?),
+        None => Some(StorageProperties::of_rows(cx, device, problem, &rows)?),
     };
-    let Some(Seen { form, same, shared, adjacent }) = of_copy.as_ref().or(looked.map(Looked::seen)) else {
+    let Some(StorageProperties { form, same, shared, adjacent }) =
+        of_copy.as_ref().or(inspected.map(InspectedMatrix::properties))
+    else {
         unreachable!("one of the two")
     };
     let form = *form;
@@ -403,14 +405,17 @@ fn arrange(
 pub(crate) fn for_columns(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<Arrays> {
     // Pretending that values will be updated skips their inspection.
     let as_they_are = SpmvProblem { value_updates: true, ..*problem };
-    let looked = look::in_place(cx, device, &as_they_are)?;
-    let (operand, stats) = look::operand(cx, device, problem, looked.as_ref(), look::nearest(problem))?;
+    let inspected = inspection::inspect_if_in_place(cx, device, &as_they_are)?;
+    let (operand, stats) =
+        inspection::operand(cx, device, problem, inspected.as_ref(), inspection::nearest(problem))?;
     let rows = operand.rows();
-    let of_copy = match looked {
+    let of_copy = match inspected {
         Some(_) => None,
-        None => Some(Seen::of_rows(cx, device, &as_they_are, &rows)?),
+        None => Some(StorageProperties::of_rows(cx, device, &as_they_are, &rows)?),
     };
-    let Some(Seen { same, shared, .. }) = of_copy.as_ref().or(looked.as_ref().map(Looked::seen)) else {
+    let Some(StorageProperties { same, shared, .. }) =
+        of_copy.as_ref().or(inspected.as_ref().map(InspectedMatrix::properties))
+    else {
         unreachable!("one of the two")
     };
     let lanes = select::lanes_at_once(device.properties().multiprocessors as usize);
@@ -429,12 +434,12 @@ pub(super) fn arrays_of(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpmvProblem,
-    looked: Option<&Looked>,
+    inspected: Option<&InspectedMatrix>,
 ) -> Result<(Vec<Vec<u8>>, Form, Rules)> {
     fn bytes<T: bytemuck::Pod>(array: &DeviceBuffer<T>, count: usize) -> Vec<u8> {
         bytemuck::cast_slice(&array.read(0, count).unwrap()).to_vec()
     }
-    let (arrays, form, _) = arrange(cx, device, problem, looked)?;
+    let (arrays, form, _) = arrange(cx, device, problem, inspected)?;
     let Arrays { order, heads, values, narrow, wide, .. } = &arrays;
     let origins = match &arrays.origins {
         None => Vec::new(),
@@ -469,9 +474,9 @@ impl SellSpmv {
         cx: &Context,
         device: &Arc<Device>,
         problem: &SpmvProblem,
-        looked: Option<&Looked>,
+        inspected: Option<&InspectedMatrix>,
     ) -> Result<Self> {
-        let (arrays, form, launch) = arrange(cx, device, problem, looked)?;
+        let (arrays, form, launch) = arrange(cx, device, problem, inspected)?;
         let refill = Refill::new(device, problem.types.a, arrays.origins.as_ref())?;
         Ok(SellSpmv { device: Arc::clone(device), problem: *problem, arrays, form, launch, refill })
     }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::look::{self, Looked};
+use super::inspection::{self, InspectedMatrix};
 use crate::backend::cuda::convert::stream::DeviceStream;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{launch, Kernel};
@@ -49,10 +49,10 @@ fn arrange(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpmvProblem,
-    looked: Option<&Looked>,
+    inspected: Option<&InspectedMatrix>,
 ) -> Result<DeviceStream> {
     let (op, keep) = (problem.op, problem.value_updates);
-    let (operand, stats) = look::operand(cx, device, problem, looked, look::nearest(problem))?;
+    let (operand, stats) = inspection::operand(cx, device, problem, inspected, inspection::nearest(problem))?;
     let mut layout =
         DeviceStream::build(cx, device, &operand, &stats, problem.types.a, op.conjugates(), keep)?;
     memory::synchronize(cx.stream)?;
@@ -65,9 +65,9 @@ impl StreamSpmv {
         cx: &Context,
         device: &Arc<Device>,
         problem: &SpmvProblem,
-        looked: Option<&Looked>,
+        inspected: Option<&InspectedMatrix>,
     ) -> Result<Self> {
-        let layout = arrange(cx, device, problem, looked)?;
+        let layout = arrange(cx, device, problem, inspected)?;
         let kernel = PRODUCT.load(device, (layout.high(), types_name(problem.types)))?;
         let finish = if layout.splits.len() > most_counted() {
             Some(FINISH.load(device, (result_name(problem.types),))?)

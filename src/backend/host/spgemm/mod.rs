@@ -42,7 +42,7 @@ use crate::matrix::SparseMatrix;
 use crate::memory::{self, pool, Buffer, Context};
 use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
-use crate::select::{Choice, Source, SpgemmSurveyed};
+use crate::select::{Choice, Source, SpgemmInspection};
 use crate::support::{dispatch_spgemm, Combo, ComboVisitor};
 use crate::types::{Accumulator, Address, LayoutKind};
 
@@ -54,7 +54,7 @@ impl SpgemmBackend for Host {
         cx: &Context,
         problem: &SpgemmProblem,
         choice: &Choice,
-        _surveyed: Option<SpgemmSurveyed>,
+        _inspection: Option<SpgemmInspection>,
     ) -> Result<Box<dyn SpgemmExecutor>> {
         self.build_spgemm_of_tiles(cx, problem, choice, &[None, None])
     }

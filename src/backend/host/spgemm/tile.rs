@@ -34,11 +34,11 @@ pub struct HostTile<C: Combo> {
     /// True if the tiles are those of op(A)ᵀ and op(B)ᵀ, and the product is Cᵀ = op(B)ᵀ · op(A)ᵀ.
     transposed: bool,
     products: i64,
-    product: Option<Product>,
+    product: Option<TileProduct>,
 }
 
 /// The pattern of C, which the symbolic phase computes.
-struct Product {
+struct TileProduct {
     pattern: Arc<TilePattern>,
     /// Offsets of C's rows.
     offsets: Buffer<i64>,
@@ -144,14 +144,14 @@ impl<C: Combo> HostTile<C> {
         let shares = shares(product.tile_rows(), |row| pairs.weight(row));
         let tile_cols = product.tile_cols();
         let mut tiles_of = Buffer::<u64>::zeroed(&cx.allocator, tile_cols.saturating_mul(shares.len()))?;
-        struct Part<'a, T>(Range<usize>, &'a mut [u64], &'a mut [T]);
+        struct TileShare<'a, T>(Range<usize>, &'a mut [u64], &'a mut [T]);
         let (mut rest, mut places) = (&mut tiles_of[..], &mut values[..]);
         let part = |range: &Range<usize>| {
             let entries = product.entries(range.end - 1).end - product.entries(range.start).start;
-            Part(range.clone(), cut(&mut rest, tile_cols), cut(&mut places, entries))
+            TileShare(range.clone(), cut(&mut rest, tile_cols), cut(&mut places, entries))
         };
         let mut parts: Vec<_> = shares.iter().map(part).collect();
-        let work = |Part(range, tiles_of, sums): &mut Part<C::Acc>| {
+        let work = |TileShare(range, tiles_of, sums): &mut TileShare<C::Acc>| {
             let shift = product.entries(range.start).start;
             for row in range.clone() {
                 for tile in product.tiles(row) {
@@ -178,8 +178,8 @@ impl<C: Combo> HostTile<C> {
     }
 
     /// Runs the numeric phase.
-    fn write(&self, cx: &Context, alpha: Address, c: &SparseMatrix, product: &Product) -> Result<()> {
-        let Product { pattern, offsets } = product;
+    fn write(&self, cx: &Context, alpha: Address, c: &SparseMatrix, product: &TileProduct) -> Result<()> {
+        let TileProduct { pattern, offsets } = product;
         let target = Target::check(c, "C", shape_of(pattern, self.transposed), self.problem.types.y)?;
         // SAFETY: alpha points to a scalar of the compute type in host memory.
         let alpha: C::Acc = unsafe { memory::read_scalar("alpha", alpha)? };
@@ -261,11 +261,11 @@ fn copy_rows<T: Accumulator, Y: Storage<T>>(
     let shares = shares(pattern.tile_rows(), |row| pattern.entries(row).len());
     let longest = offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize).max().unwrap_or(0);
     let mut lists = Buffer::<i32>::zeroed(&cx.allocator, longest.saturating_mul(shares.len()))?;
-    struct Part<'a>(Range<usize>, &'a mut [i32]);
+    struct TileShare<'a>(Range<usize>, &'a mut [i32]);
     let mut rest = &mut lists[..];
-    let part = |range: &Range<usize>| Part(range.clone(), cut(&mut rest, longest));
+    let part = |range: &Range<usize>| TileShare(range.clone(), cut(&mut rest, longest));
     let mut parts: Vec<_> = shares.iter().map(part).collect();
-    let copy = |Part(range, list): &mut Part| {
+    let copy = |TileShare(range, list): &mut TileShare| {
         for row in range.start * SIDE..(range.end * SIDE).min(pattern.row_count) {
             let own = offsets[row] as usize..offsets[row + 1] as usize;
             let list = &mut list[..own.len()];
@@ -296,7 +296,7 @@ impl<C: Combo> SpgemmExecutor for HostTile<C> {
             let shape = (left.row_count, right.col_count);
             let pattern = TilePattern::build(&cx.allocator, shape, &Pairs(left, right))?;
             let offsets = pattern.row_offsets(&cx.allocator)?;
-            self.product = Some(Product { pattern: Arc::new(pattern), offsets });
+            self.product = Some(TileProduct { pattern: Arc::new(pattern), offsets });
         }
         Ok(self.product.as_ref().map_or(0, |product| product.pattern.nnz() as i64))
     }
@@ -309,7 +309,7 @@ impl<C: Combo> SpgemmExecutor for HostTile<C> {
     }
 
     fn numeric_tiles(&mut self, cx: &Context, into: &Context, alpha: Address) -> Result<Tiles> {
-        let Some(Product { pattern, .. }) = &self.product else {
+        let Some(TileProduct { pattern, .. }) = &self.product else {
             return Err(Error::state("plan: tarsiaSpGEMM_numeric needs tarsiaSpGEMM_symbolic first"));
         };
         // SAFETY: alpha points to a scalar of the compute type in host memory.

@@ -2,7 +2,7 @@
 //! block; it is swept once per block of columns of C. Each element of C is one sum in the order of the row's
 //! entries, so results do not depend on the number of threads.
 
-use super::{Opened, Product};
+use super::{Opened, SpmmProduct};
 use crate::backend::host::layout::{Layout, OpA};
 use crate::backend::host::schedule;
 use crate::backend::LayoutInfo;
@@ -11,7 +11,7 @@ use crate::format::bcsr::{widest, ROWS};
 use crate::format::Bcsr;
 use crate::memory::{Buffer, Context};
 use crate::reorder::jaccard::{cluster, When};
-use crate::reorder::{KeptOrder, Shape};
+use crate::reorder::{BlockShape, KeptOrder};
 use crate::select::spmm::smat;
 use crate::select::{Clusters, Source};
 use crate::support::Combo;
@@ -57,7 +57,7 @@ pub(super) fn arrange<V: Element>(
         let places = match wanted {
             Wanted::AsTheyAre => None,
             Wanted::Clusters => {
-                let shape = Shape { height: ROWS, width: rules.width };
+                let shape = BlockShape { height: ROWS, width: rules.width };
                 let windows = cluster(allocator, &rows.pattern, shape, When::Promising)?.windows;
                 windows.map(|windows| windows.places(allocator, ROWS)).transpose()?
             }
@@ -100,7 +100,7 @@ impl<V: Element> Layout for Bcsr<V> {
     }
 }
 
-impl<C: Combo> Product<C> for Bcsr<C::A> {
+impl<C: Combo> SpmmProduct<C> for Bcsr<C::A> {
     fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()> {
         schedule::for_each(parallel, self.items.len(), |item| {
             let Some((row_block, blocks)) = self.row_block_at(item) else { return };

@@ -4,7 +4,7 @@
 //! not stored may have met an infinity. Each element of C is one sum in the order of the columns, so results
 //! do not depend on the number of threads.
 
-use super::{Opened, Product};
+use super::{Opened, SpmmProduct};
 use crate::backend::host::layout::{Layout, OpA};
 use crate::backend::host::operand::Operand;
 use crate::backend::host::{lanes, schedule};
@@ -64,7 +64,7 @@ impl<C: Combo> Layout for All<C> {
     }
 }
 
-impl<C: Combo> Product<C> for All<C> {
+impl<C: Combo> SpmmProduct<C> for All<C> {
     fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()> {
         let (dense, items) = (&self.dense, self.dense.shape.rows.div_ceil(ROWS));
         let (rows, values) = self.operand.rows("A")?;

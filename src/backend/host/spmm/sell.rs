@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::{Opened, Product};
+use super::{Opened, SpmmProduct};
 use crate::backend::host::schedule;
 use crate::backend::host::slices::Slices;
 use crate::error::Result;
@@ -16,7 +16,7 @@ use crate::types::Storage;
 /// Columns of C whose sums a row holds at one time.
 const COLUMNS: usize = 16;
 
-impl<C: Combo> Product<C> for Slices<C::A> {
+impl<C: Combo> SpmmProduct<C> for Slices<C::A> {
     fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()> {
         let (items, long_rows) = (self.items.len() - 1, &self.layout.long_rows);
         with_stored!(&self.layout.values, values => {

@@ -4,7 +4,7 @@
 //! are accumulated in the workspace, and alpha and beta are applied to complete sums: alpha times a partial
 //! sum may overflow where alpha times the sum does not.
 
-use super::{Opened, Product};
+use super::{Opened, SpmmProduct};
 use crate::backend::host::layout::{Layout, OpA};
 use crate::backend::host::schedule;
 use crate::backend::LayoutInfo;
@@ -45,7 +45,7 @@ impl<V: Element> Layout for Swift<V> {
     }
 }
 
-impl<C: Combo> Product<C> for Swift<C::A> {
+impl<C: Combo> SpmmProduct<C> for Swift<C::A> {
     /// Returns one sum per row: the workspace holds the sums of all elements of C, for each item those of its
     /// columns, row after row.
     fn sums(&self) -> usize {

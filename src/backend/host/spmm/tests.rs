@@ -9,7 +9,7 @@ use num_complex::Complex64;
 use super::*;
 use crate::algorithm::Algorithm;
 use crate::backend::host::testing::{
-    context, scalar, tolerance, value, Execution, Matrix, Number, Numbers, WIDTHS,
+    context, scalar, tolerance, value, Execution, Number, Numbers, UnsortedMatrix, WIDTHS,
 };
 use crate::error::Status;
 use crate::select::{RowOrder, Source};
@@ -67,7 +67,7 @@ impl<V: Element> Dense<V> {
 
 /// Operands and scalars of one product.
 struct Case<'a, C: Combo> {
-    matrix: &'a Matrix<C::A>,
+    matrix: &'a UnsortedMatrix<C::A>,
     op: Operation,
     op_b: Operation,
     n: usize,
@@ -83,7 +83,7 @@ where
 {
     fn new(
         random: &mut Random,
-        matrix: &'a Matrix<C::A>,
+        matrix: &'a UnsortedMatrix<C::A>,
         (op, op_b): (Operation, Operation),
         n: usize,
         (b_order, c_order): (Order, Order),
@@ -171,7 +171,7 @@ where
     for (n, widths) in [0, 1, 3, 7, 8, 31, 70].into_iter().zip(WIDTHS.into_iter().cycle()) {
         for (op, op_b) in OPS.into_iter().flat_map(|op| OPS.map(|op_b| (op, op_b))) {
             let base = if n % 2 == 0 { IndexBase::Zero } else { IndexBase::One };
-            let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, base, 11, &lengths);
+            let matrix = UnsortedMatrix::<C::A>::random::<C::Acc>(&mut random, base, 11, &lengths);
             for orders in ORDERS.into_iter().flat_map(|b| ORDERS.map(|c| (b, c))) {
                 let mut case = Case::<C>::new(&mut random, &matrix, (op, op_b), n, orders);
                 let sources = [Source::Canonical, Source::InPlace];
@@ -211,7 +211,7 @@ fn the_same_bits_come_out_on_any_number_of_threads() {
     lengths[5] = (1 << 14) + 1;
     lengths[6] = 70_000;
     lengths[9] = 1 << 14;
-    let matrix = Matrix::<f32>::random::<f32>(&mut random, IndexBase::One, 500, &lengths);
+    let matrix = UnsortedMatrix::<f32>::random::<f32>(&mut random, IndexBase::One, 500, &lengths);
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
     for orders in [(Order::Row, Order::Row), (Order::Col, Order::Col)] {
         let mut case = Case::<F32>::new(&mut random, &matrix, ops, 13, orders);
@@ -242,7 +242,7 @@ fn the_same_bits_come_out_on_any_number_of_threads() {
 
 #[test]
 fn workspace_is_checked_and_its_size_saturates() {
-    let matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 4, &[70_000, 1]);
+    let matrix = UnsortedMatrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 4, &[70_000, 1]);
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
     let mut case = Case::<F64>::new(&mut Random::new(2), &matrix, ops, 5, (Order::Row, Order::Row));
     let executor = case.executor(WIDTHS[0], Source::InPlace);
@@ -267,7 +267,8 @@ fn infinities_and_nans_follow_the_stored_entries() {
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
     for (n, order) in [1, 2, 9, 40].into_iter().flat_map(|n| ORDERS.map(|order| (n, order))) {
         // The matrix has one column, and one entry, a stored 0, in row 1 of three.
-        let mut matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 1, &[0, 1, 0]);
+        let mut matrix =
+            UnsortedMatrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 1, &[0, 1, 0]);
         matrix.values[0] = 0.0;
         let mut case = Case::<F64>::new(&mut Random::new(2), &matrix, ops, n, (order, order));
         let executor = case.executor(WIDTHS[0], Source::InPlace);
@@ -297,7 +298,7 @@ fn infinities_and_nans_follow_the_stored_entries() {
 
 #[test]
 fn scaling_large_matrices_in_parallel_leaves_padding_alone() {
-    let matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 3, &[1; 40_000]);
+    let matrix = UnsortedMatrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 3, &[1; 40_000]);
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
     for order in ORDERS {
         let mut case = Case::<F64>::new(&mut Random::new(2), &matrix, ops, 3, (order, order));
@@ -311,7 +312,7 @@ fn scaling_large_matrices_in_parallel_leaves_padding_alone() {
 #[test]
 fn empty_matrices_work() {
     for lengths in [&[][..], &[0, 0, 0]] {
-        let matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::One, 5, lengths);
+        let matrix = UnsortedMatrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::One, 5, lengths);
         for (op, order) in OPS.into_iter().flat_map(|op| ORDERS.map(|order| (op, order))) {
             let mut case = Case::<F64>::new(
                 &mut Random::new(2),
@@ -330,10 +331,18 @@ fn empty_matrices_work() {
 #[test]
 fn new_values_are_used() {
     let mut random = Random::new(3);
-    let first =
-        Matrix::<Complex64>::random::<Complex64>(&mut Random::new(9), IndexBase::One, 11, &[3, 0, 8, 1]);
-    let mut second =
-        Matrix::<Complex64>::random::<Complex64>(&mut Random::new(9), IndexBase::One, 11, &[3, 0, 8, 1]);
+    let first = UnsortedMatrix::<Complex64>::random::<Complex64>(
+        &mut Random::new(9),
+        IndexBase::One,
+        11,
+        &[3, 0, 8, 1],
+    );
+    let mut second = UnsortedMatrix::<Complex64>::random::<Complex64>(
+        &mut Random::new(9),
+        IndexBase::One,
+        11,
+        &[3, 0, 8, 1],
+    );
     second.values = random.numbers(second.values.len());
     let orders = (Order::Row, Order::Col);
     for (source, op) in [(Source::InPlace, Operation::NonTranspose), (Source::Canonical, OPS[2])] {
@@ -354,8 +363,12 @@ fn new_values_are_used() {
 #[test]
 fn tuning_times_an_execute() {
     use crate::backend::host::Host;
-    let matrix =
-        Matrix::<Complex64>::random::<Complex64>(&mut Random::new(1), IndexBase::Zero, 4, &[20_000, 1]);
+    let matrix = UnsortedMatrix::<Complex64>::random::<Complex64>(
+        &mut Random::new(1),
+        IndexBase::Zero,
+        4,
+        &[20_000, 1],
+    );
     let ops = (Operation::NonTranspose, Operation::Transpose);
     for (n, order) in [0, 6].into_iter().flat_map(|n| ORDERS.map(|order| (n, order))) {
         let case = Case::<C64>::new(&mut Random::new(2), &matrix, ops, n, (order, order));
@@ -387,7 +400,7 @@ where
     for (n, widths) in [0, 1, 3, 8, 33, 70].into_iter().zip(WIDTHS.into_iter().cycle()) {
         for (op, op_b) in OPS.into_iter().flat_map(|op| OPS.map(|op_b| (op, op_b))) {
             let base = if n % 2 == 0 { IndexBase::Zero } else { IndexBase::One };
-            let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, base, 31, &lengths);
+            let matrix = UnsortedMatrix::<C::A>::random::<C::Acc>(&mut random, base, 31, &lengths);
             for orders in ORDERS.into_iter().flat_map(|b| ORDERS.map(|c| (b, c))) {
                 let mut case = Case::<C>::new(&mut random, &matrix, (op, op_b), n, orders);
                 for (alpha, beta) in [(case.alpha, case.beta), (C::Acc::ZERO, case.beta)] {
@@ -424,7 +437,7 @@ fn windows_multiply_what_is_stored() {
     for (n, order) in [1, 9, 40].into_iter().flat_map(|n| ORDERS.map(|order| (n, order))) {
         // The matrix has one column, and one entry, a stored 0, in row 1 of three.
         let mut matrix =
-            Matrix::<half::f16>::random::<f32>(&mut Random::new(1), IndexBase::Zero, 1, &[0, 1, 0]);
+            UnsortedMatrix::<half::f16>::random::<f32>(&mut Random::new(1), IndexBase::Zero, 1, &[0, 1, 0]);
         matrix.values[0] = half::f16::ZERO;
         let mut case = Case::<F16F32>::new(&mut Random::new(2), &matrix, ops, n, (order, order));
         let executor = build(&context(), &case.problem(WIDTHS[0]), &windows()).unwrap();
@@ -443,7 +456,7 @@ fn windows_multiply_what_is_stored() {
 
 /// Checks for the layout that `arrange` builds that results have the same bits on any number of threads, and
 /// that new values are used.
-fn check_threads_and_updates<C: Combo, L: Product<C> + 'static>(
+fn check_threads_and_updates<C: Combo, L: SpmmProduct<C> + 'static>(
     lengths: &[usize],
     cols: usize,
     n: usize,
@@ -452,7 +465,8 @@ fn check_threads_and_updates<C: Combo, L: Product<C> + 'static>(
     C::Acc: Number,
 {
     let mut random = Random::new(11);
-    let matrix = || Matrix::<C::A>::random::<C::Acc>(&mut Random::new(5), IndexBase::One, cols, lengths);
+    let matrix =
+        || UnsortedMatrix::<C::A>::random::<C::Acc>(&mut Random::new(5), IndexBase::One, cols, lengths);
     let (first, mut second) = (matrix(), matrix());
     second.values = random.numbers(second.values.len());
     for op in [Operation::NonTranspose, Operation::Transpose] {

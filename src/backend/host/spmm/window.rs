@@ -4,7 +4,7 @@
 //! columns of C. Each element of C is one sum in the order of the row's entries, so results do not depend on
 //! the number of threads.
 
-use super::{Opened, Product};
+use super::{Opened, SpmmProduct};
 use crate::backend::host::layout::{Layout, OpA};
 use crate::backend::host::schedule;
 use crate::backend::LayoutInfo;
@@ -58,7 +58,7 @@ impl<V: Element, T: HostTiles> Layout for WindowLayout<V, T> {
     }
 }
 
-impl<C: Combo, T: HostTiles> Product<C> for WindowLayout<C::A, T> {
+impl<C: Combo, T: HostTiles> SpmmProduct<C> for WindowLayout<C::A, T> {
     fn multiply(&self, parallel: bool, opened: Opened<'_, C>) -> Result<()> {
         schedule::for_each(parallel, self.items.len(), |item| {
             let Some((window, blocks)) = self.window_at(item) else { return };

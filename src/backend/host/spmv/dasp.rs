@@ -3,12 +3,12 @@
 //! Each row is summed in the order of its entries; a split row is summed by tasks, whose partial sums are
 //! added in order. The result does not depend on the number of threads.
 
-use super::{Opened, Product};
+use super::{Opened, SpmvProduct};
 use crate::backend::host::layout::{Layout, OpA};
 use crate::backend::host::schedule;
 use crate::backend::LayoutInfo;
 use crate::error::Result;
-use crate::format::dasp::{self, Part, Results, PIECES, ROWS};
+use crate::format::dasp::{self, DaspPart, Results, PIECES, ROWS};
 use crate::format::DaspLayout;
 use crate::memory::Context;
 use crate::support::Combo;
@@ -43,7 +43,7 @@ impl<V: Element> Layout for DaspLayout<V> {
     }
 }
 
-impl<C: Combo> Product<C> for DaspLayout<C::A> {
+impl<C: Combo> SpmvProduct<C> for DaspLayout<C::A> {
     fn sums(&self) -> usize {
         self.split_tasks()
     }
@@ -133,7 +133,7 @@ impl<C: Combo> Running<'_, C> {
                 }
             }
         } else if at < singles.end {
-            let slot = shape.slots(Part::Single).start + at - singles.start;
+            let slot = shape.slots(DaspPart::Single).start + at - singles.start;
             self.opened.store(row, self.dot(std::iter::once(slot)));
         } else if at >= medium.end {
             self.opened.store(row, C::Acc::ZERO);

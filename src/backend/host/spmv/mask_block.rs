@@ -2,7 +2,7 @@
 //! the order that src/format/mask_block.rs describes and one share per slab or piece. The result does not
 //! depend on the number of threads.
 
-use super::{Opened, Product};
+use super::{Opened, SpmvProduct};
 use crate::backend::host::layout::{Layout, OpA};
 use crate::backend::host::schedule;
 use crate::backend::LayoutInfo;
@@ -48,7 +48,7 @@ impl<V: Element> Layout for MaskBlock<V> {
     }
 }
 
-impl<C: Combo> Product<C> for MaskBlock<C::A> {
+impl<C: Combo> SpmvProduct<C> for MaskBlock<C::A> {
     /// One sum for each row of a piece.
     fn sums(&self) -> usize {
         self.parts.len() * self.block_rows

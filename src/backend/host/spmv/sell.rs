@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::{Opened, Product};
+use super::{Opened, SpmvProduct};
 use crate::backend::host::lanes::{self, gather, load, Cols, Eight, Narrow, Wide};
 use crate::backend::host::schedule;
 use crate::backend::host::slices::Slices;
@@ -16,7 +16,7 @@ use crate::format::sell::{with_stored, Columns, Piece, SellLayout, Slice, LANES,
 use crate::support::Combo;
 use crate::types::{Accumulator, Storage};
 
-impl<C: Combo> Product<C> for Slices<C::A> {
+impl<C: Combo> SpmvProduct<C> for Slices<C::A> {
     fn sums(&self) -> usize {
         self.layout.pieces.len()
     }

@@ -3,7 +3,7 @@
 //! Items of [`ITEM_SLOTS`] slots run in parallel. A row in several items is the sum, in their order, of its
 //! partial sums. Because of the fixed size of items, the result does not depend on the number of threads.
 
-use super::{Opened, Product};
+use super::{Opened, SpmvProduct};
 use crate::backend::host::layout::{Layout, OpA};
 use crate::backend::host::schedule;
 use crate::backend::LayoutInfo;
@@ -45,7 +45,7 @@ impl<V: Element> Layout for StreamLayout<V> {
     }
 }
 
-impl<C: Combo> Product<C> for StreamLayout<C::A> {
+impl<C: Combo> SpmvProduct<C> for StreamLayout<C::A> {
     /// Two partial sums per item, of the rows with which it begins and ends; none if there is only one item,
     /// which no row leaves.
     fn sums(&self) -> usize {

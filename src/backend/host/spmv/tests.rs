@@ -5,7 +5,7 @@ use num_complex::Complex64;
 use super::*;
 use crate::algorithm::{Algorithm, TABLE};
 use crate::backend::host::testing::{
-    choice, context, scalar, tolerance, value, Execution, Matrix, Number, Numbers, WIDTHS,
+    choice, context, scalar, tolerance, value, Execution, Number, Numbers, UnsortedMatrix, WIDTHS,
 };
 use crate::error::Status;
 use crate::select::{RowOrder, Source};
@@ -17,7 +17,7 @@ const OPS: [Operation; 3] = [Operation::NonTranspose, Operation::Transpose, Oper
 const SHORT_ROWS: [usize; 12] = [0, 1, 2, 3, 4, 5, 7, 8, 9, 33, 0, 100];
 
 pub(super) fn problem<C: Combo>(
-    matrix: &Matrix<C::A>,
+    matrix: &UnsortedMatrix<C::A>,
     op: Operation,
     widths: (IndexType, IndexType),
     value_updates: bool,
@@ -26,7 +26,7 @@ pub(super) fn problem<C: Combo>(
 }
 
 pub(super) fn op_a<V: Element>(
-    matrix: &Matrix<V>,
+    matrix: &UnsortedMatrix<V>,
     op: Operation,
     widths: (IndexType, IndexType),
     keep: bool,
@@ -36,7 +36,7 @@ pub(super) fn op_a<V: Element>(
 
 /// Makes the executor of `csr` with rows in their own order, from `source`.
 fn csr<C: Combo>(
-    matrix: &Matrix<C::A>,
+    matrix: &UnsortedMatrix<C::A>,
     source: Source,
     widths: (IndexType, IndexType),
 ) -> Spmv<C, Csr<C::A>> {
@@ -64,7 +64,7 @@ type Vectors<'a, C> = (&'a [<C as Combo>::X], &'a [<C as Combo>::Y], &'a [<C as 
 
 /// Compares y = alpha · op(A) · x + beta · y0 with a naive loop.
 fn compare<C: Combo>(
-    matrix: &Matrix<C::A>,
+    matrix: &UnsortedMatrix<C::A>,
     op: Operation,
     (alpha, beta): (C::Acc, C::Acc),
     (x, y0, y): Vectors<C>,
@@ -107,7 +107,7 @@ where
     let mut random = Random::new(7);
     let scalars = [(1.0, 0.0), (-0.7, 0.0), (1.3, 1.0), (0.9, -1.1), (0.0, 0.6), (0.0, 0.0)];
     for (base, widths) in [IndexBase::Zero, IndexBase::One].into_iter().flat_map(|b| WIDTHS.map(|w| (b, w))) {
-        let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, base, 23, &SHORT_ROWS);
+        let matrix = UnsortedMatrix::<C::A>::random::<C::Acc>(&mut random, base, 23, &SHORT_ROWS);
         let copies = [Algorithm::Csr].into_iter().chain(converted_algorithms());
         let copies = copies.flat_map(|kind| OPS.map(|op| (algorithm(Source::Canonical, kind), op)));
         let in_place = (choice(Source::InPlace), Operation::NonTranspose);
@@ -151,7 +151,7 @@ pub(super) fn bits<V: Element>(y: &[V]) -> &[u8] {
 /// Asserts that y agrees with a naive loop and has the same bits on one thread, on pools of several, and by
 /// `execute`.
 fn same_on_any_number_of_threads<C: Combo>(
-    matrix: &Matrix<C::A>,
+    matrix: &UnsortedMatrix<C::A>,
     random: &mut Random,
     executor: &dyn SpmvExecutor,
     run: impl Fn(&Context, bool, (Address, Address), &DenseVector, &DenseVector) -> Result<()> + Sync,
@@ -178,8 +178,8 @@ fn same_on_any_number_of_threads<C: Combo>(
 }
 
 /// Checks the layout that `arrange` makes like [`same_on_any_number_of_threads`], and returns its executor.
-fn check_converted<C: Combo, L: Product<C> + 'static>(
-    matrix: &Matrix<C::A>,
+fn check_converted<C: Combo, L: SpmvProduct<C> + 'static>(
+    matrix: &UnsortedMatrix<C::A>,
     random: &mut Random,
     arrange: impl Fn(&Context, &OpA) -> Result<L>,
 ) -> Spmv<C, L>
@@ -198,7 +198,7 @@ where
 fn long_rows_give_the_same_bits_on_any_number_of_threads() {
     let mut random = Random::new(11);
     let lengths = [3, (1 << 16) + 1, 0, 1 << 16, 5, 200_000, 1];
-    let matrix = Matrix::<f64>::random::<f64>(&mut random, IndexBase::One, 1000, &lengths);
+    let matrix = UnsortedMatrix::<f64>::random::<f64>(&mut random, IndexBase::One, 1000, &lengths);
     for source in [Source::InPlace, Source::Canonical] {
         let executor = csr::<F64>(&matrix, source, WIDTHS[1]);
         // Chunks have 2^15 nonzeros: the long rows have 3 and 7 of them.
@@ -229,7 +229,8 @@ where
     let (lengths, wide) = rows_of_all_kinds();
     for cols in [wide, 40_000, 9] {
         let mut random = Random::new(23);
-        let mut matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, cols, &lengths);
+        let mut matrix =
+            UnsortedMatrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, cols, &lengths);
         // The first rows form adjacent diagonals.
         if cols > 1000 {
             for at in 0..500 {
@@ -258,7 +259,7 @@ fn blocks_give_the_same_bits_on_any_number_of_threads() {
     // Entries far from each other, and rows that fill most of a few columns.
     for (cols, most, parts, rows) in [(1 << 20, usize::MAX, 2, 4), (40, 400, 0, 8)] {
         let lengths: Vec<_> = lengths.iter().map(|&length| length.min(most)).collect();
-        let matrix = Matrix::<f32>::random::<f32>(&mut random, IndexBase::Zero, cols, &lengths);
+        let matrix = UnsortedMatrix::<f32>::random::<f32>(&mut random, IndexBase::Zero, cols, &lengths);
         let executor = check_converted::<F32, _>(&matrix, &mut random, mask_block::arrange);
         assert_eq!(executor.details(), format!("blocks of {rows} × 4"));
         // One sum for each row of a piece.
@@ -273,7 +274,7 @@ where
     let (lengths, wide) = rows_of_all_kinds();
     for cols in [wide, 40_000, 9] {
         let mut random = Random::new(29);
-        let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, cols, &lengths);
+        let matrix = UnsortedMatrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, cols, &lengths);
         let executor = check_converted::<C, _>(&matrix, &mut random, stream::arrange);
         assert!(executor.workspace_bytes() > 20 * size_of::<C::Acc>());
     }
@@ -286,7 +287,7 @@ where
     let mut lengths = rows_of_all_kinds().0;
     lengths.extend((0..200).map(|row| [1, 3, 3, 4, 1, 2][row % 6]));
     let mut random = Random::new(29);
-    let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, 40_000, &lengths);
+    let matrix = UnsortedMatrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, 40_000, &lengths);
     let executor = check_converted::<C, _>(&matrix, &mut random, dasp::arrange);
     // The long rows have 20,000, 9000, 8192 and 8193 entries, in tasks of at most 1024.
     assert_eq!(executor.workspace_bytes(), (20 + 9 + 8 + 9) * size_of::<C::Acc>());
@@ -319,7 +320,8 @@ fn padding_brings_nothing_into_y() {
         C::Acc: Number,
     {
         let lengths = [9, 7, 6, 6, 3, 1, 0, 2, 1];
-        let mut matrix = Matrix::<C::A>::random::<C::Acc>(&mut Random::new(2), IndexBase::Zero, 20, &lengths);
+        let mut matrix =
+            UnsortedMatrix::<C::A>::random::<C::Acc>(&mut Random::new(2), IndexBase::Zero, 20, &lengths);
         for at in 0..matrix.entries.len() {
             let row = matrix.entries[at].0;
             matrix.set_column(at, row);
@@ -362,7 +364,7 @@ fn padding_brings_nothing_into_y() {
 fn many_rows_run_in_parallel_with_the_same_bits() {
     let mut random = Random::new(5);
     let lengths: Vec<usize> = (0..20_000).map(|_| random.below(5)).collect();
-    let matrix = Matrix::<f32>::random::<f32>(&mut random, IndexBase::Zero, 3000, &lengths);
+    let matrix = UnsortedMatrix::<f32>::random::<f32>(&mut random, IndexBase::Zero, 3000, &lengths);
     let x = random.numbers::<f32, f32>(3000);
     let executor = csr::<F32>(&matrix, Source::InPlace, WIDTHS[0]);
     let scratch = Execution::new(0);
@@ -387,7 +389,8 @@ fn many_rows_run_in_parallel_with_the_same_bits() {
 
 /// Returns y for a 3 × 2 matrix with entries (0, 0) = 0, (2, 1) = a1.
 fn small(a1: f64, x: [f64; 2], y: f64, alpha: f64, beta: f64) -> [f64; 3] {
-    let mut matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 1, &[1, 0, 1]);
+    let mut matrix =
+        UnsortedMatrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 1, &[1, 0, 1]);
     matrix.cols = 2;
     matrix.entries[1].1 = 1;
     matrix.values = vec![0.0, a1];
@@ -435,7 +438,7 @@ fn infinities_and_nans_follow_the_stored_entries() {
 
 #[test]
 fn alpha_zero_opens_neither_a_nor_x() {
-    let matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 4, &[2, 1]);
+    let matrix = UnsortedMatrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 4, &[2, 1]);
     let problem = problem::<F64>(&matrix, Operation::NonTranspose, WIDTHS[0], false);
     let mut executor = build(&context(), &problem, &choice(Source::InPlace)).unwrap();
     executor.update_values(&context(), Address::NULL).unwrap();
@@ -451,7 +454,7 @@ fn alpha_zero_opens_neither_a_nor_x() {
 
 #[test]
 fn missing_scalars_and_workspace_are_refused() {
-    let matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 4, &[70_000, 1]);
+    let matrix = UnsortedMatrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 4, &[70_000, 1]);
     let problem = problem::<F64>(&matrix, Operation::NonTranspose, WIDTHS[0], false);
     let executor = build(&context(), &problem, &choice(Source::InPlace)).unwrap();
     let (one, x, mut y) = (1.0, [1.0; 4], [5.0; 2]);
@@ -472,7 +475,7 @@ fn missing_scalars_and_workspace_are_refused() {
 #[test]
 fn empty_matrices_work() {
     for lengths in [&[][..], &[0, 0, 0]] {
-        let matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::One, 5, lengths);
+        let matrix = UnsortedMatrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::One, 5, lengths);
         for op in OPS {
             let problem = problem::<F64>(&matrix, op, WIDTHS[0], false);
             let executor = build(&context(), &problem, &choice(Source::Canonical)).unwrap();
@@ -488,7 +491,8 @@ fn empty_matrices_work() {
 #[test]
 fn new_values_are_used() {
     let mut random = Random::new(3);
-    let mut matrix = Matrix::<Complex64>::random::<Complex64>(&mut random, IndexBase::One, 23, &SHORT_ROWS);
+    let mut matrix =
+        UnsortedMatrix::<Complex64>::random::<Complex64>(&mut random, IndexBase::One, 23, &SHORT_ROWS);
     let csr = Algorithm::Csr;
     let mut cases = vec![
         (algorithm(Source::InPlace, csr), Operation::NonTranspose, false),
@@ -518,7 +522,7 @@ fn new_values_are_used() {
 
 #[test]
 fn indices_that_change_behind_the_plan_panic_and_touch_nothing_else() {
-    let matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 4, &[2, 1]);
+    let matrix = UnsortedMatrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 4, &[2, 1]);
     let mut problem = problem::<F64>(&matrix, Operation::NonTranspose, WIDTHS[0], false);
     let mut indices = [0_i32, 1, 2];
     if let crate::matrix::SparseArrays::Csr(m) = &mut problem.a.arrays {
@@ -539,7 +543,8 @@ fn indices_that_change_behind_the_plan_panic_and_touch_nothing_else() {
 #[test]
 fn tuning_times_an_execute() {
     use crate::backend::host::Host;
-    let matrix = Matrix::<half::f16>::random::<f32>(&mut Random::new(1), IndexBase::Zero, 4, &[70_000, 1]);
+    let matrix =
+        UnsortedMatrix::<half::f16>::random::<f32>(&mut Random::new(1), IndexBase::Zero, 4, &[70_000, 1]);
     let problem = problem::<F16F32>(&matrix, Operation::Transpose, WIDTHS[0], false);
     let cx = context();
     let executor = build(&cx, &problem, &choice(Source::Canonical)).unwrap();

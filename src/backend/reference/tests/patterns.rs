@@ -6,12 +6,12 @@ use crate::error::{Result, Status};
 use crate::matrix::{SparseMatrix, Structure};
 use crate::types::{IndexBase, IndexType, Order};
 
-fn look(matrix: &SparseMatrix) -> Result<Structure> {
+fn check(matrix: &SparseMatrix) -> Result<Structure> {
     reference().check_sparse(&handle().context(), matrix, "M")
 }
 
 fn structure(stored: &Stored<f64>) -> (bool, bool) {
-    let Structure { sorted, unique } = look(&stored.matrix).unwrap();
+    let Structure { sorted, unique } = check(&stored.matrix).unwrap();
     (sorted, unique)
 }
 
@@ -97,7 +97,7 @@ fn empty_patterns_are_sorted() {
 
 #[track_caller]
 fn refused(stored: &Stored<f64>, expected: &str) {
-    let error = look(&stored.matrix).unwrap_err();
+    let error = check(&stored.matrix).unwrap_err();
     assert_eq!((error.status, error.message.as_str()), (Status::InvalidValue, expected));
 }
 
@@ -162,7 +162,7 @@ impl Stored<f64> {
 #[test]
 fn missing_arrays_are_named() {
     let stored = csr(PLAIN, (2, 2), [&[0, 1, 2], &[0, 1]], &[1.0, 2.0]);
-    let error = look(&stored.matrix.with_values(crate::types::Address::NULL)).unwrap_err();
+    let error = check(&stored.matrix.with_values(crate::types::Address::NULL)).unwrap_err();
     assert_eq!(error.status, Status::InvalidValue);
     assert!(error.message.starts_with("M: its values pointer is NULL"), "{}", error.message);
 }

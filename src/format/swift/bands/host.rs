@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::format::sell::Origin;
-use crate::format::window::{Item, Part};
+use crate::format::window::{Item, WindowPart};
 use crate::matrix::compressed::Pattern;
 use crate::memory::{Allocator, Buffer};
 use crate::types::{Element, Index};
@@ -17,7 +17,7 @@ pub struct Bands<V: Element> {
     /// Work items: whole bands and pieces of split ones.
     pub items: Buffer<Item>,
     /// Pieces of split bands.
-    pub parts: Buffer<Part>,
+    pub parts: Buffer<WindowPart>,
     /// Column of each entry.
     pub columns: Buffer<u32>,
     /// Row of each entry, counted in its band.

@@ -12,7 +12,7 @@ fn some() -> Decisions {
     let problem = Problem {
         origin: Origin { version: [0, 1, 0], backend: BackendKind::Host, model: "a model".into() },
         op: OpKind::Spmm,
-        facts: vec![0, -1, i64::MAX],
+        arguments: vec![0, -1, i64::MAX],
         fingerprints: vec![[1, u64::MAX]],
         fixed: Fixed {
             effort: Effort::Tuned,
@@ -92,8 +92,8 @@ fn decisions_are_no_larger_than_the_header_says() {
     let mut largest = some();
     largest.choice.reason = "a".repeat(2 * MOST_TEXT);
     largest.problem.origin.model = "b".repeat(2 * MOST_TEXT);
-    largest.problem.facts = vec![-1; MOST_FACTS as usize];
-    largest.problem.fingerprints = vec![[3, 4]; MOST_FACTS as usize];
+    largest.problem.arguments = vec![-1; MOST_ARGUMENTS as usize];
+    largest.problem.fingerprints = vec![[3, 4]; MOST_ARGUMENTS as usize];
     for rows in [0, 1, 1000] {
         largest.choice.method = in_order(&(0..rows as u32).collect::<Vec<_>>()).choice.method;
         let bytes = largest.to_bytes().unwrap().len();
@@ -242,8 +242,8 @@ fn keys_tell_problems_apart() {
         key(|problem| problem.origin.backend = BackendKind::Cuda),
         key(|problem| problem.origin.model.push('s')),
         key(|problem| problem.op = OpKind::Spmv),
-        key(|problem| problem.facts[1] = 1),
-        key(|problem| problem.facts.push(0)),
+        key(|problem| problem.arguments[1] = 1),
+        key(|problem| problem.arguments.push(0)),
         key(|problem| problem.fingerprints[0][1] -= 1),
         key(|problem| problem.fixed.effort = Effort::Quick),
         key(|problem| problem.fixed.reorder = Reorder::None),

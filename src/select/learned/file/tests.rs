@@ -51,7 +51,7 @@ fn file() -> File {
     };
     let none = Forest { base: 12, inputs: vec![], limits: vec![], leaves: vec![] };
     File {
-        head: [FORMAT, Survey::VERSION, NUMBERS as u32, 2],
+        head: [FORMAT, SpmmStatistics::VERSION, NUMBERS as u32, 2],
         bounds: (0.5, 2.0),
         relative: vec!["window"],
         forests: vec![("sell", two), ("dense", none)],

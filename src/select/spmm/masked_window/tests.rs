@@ -7,7 +7,7 @@ fn heights_go_by_what_rows_share() {
     let counts = |columns: [usize; 4]| Counts {
         rows: 1 << 16,
         nnz: 1 << 22,
-        looked: 1 << 22,
+        sampled_nnz: 1 << 22,
         columns,
         ..Counts::default()
     };

@@ -2,8 +2,8 @@
 
 use super::*;
 
-const SHAPE_8: Shape = Shape { height: 16, width: 8 };
-const SHAPE_16: Shape = Shape { height: 16, width: 16 };
+const SHAPE_8: BlockShape = BlockShape { height: 16, width: 8 };
+const SHAPE_16: BlockShape = BlockShape { height: 16, width: 16 };
 
 /// Microseconds on an H100 for 8, 32 and 128 columns, with 16 × 16 blocks, then 16 × 8 where there are two
 /// kinds: cant, dc2, cop20k, band256, mip1, rmat16.
@@ -67,7 +67,7 @@ fn seconds_rise_with_blocks_and_columns() {
 fn what_has_no_blocks_has_no_rates() {
     assert!(Rates::of(ComputeType::R32F, 4, SHAPE_8).is_none());
     assert!(Rates::of(ComputeType::R64F, 8, SHAPE_16).is_none());
-    assert!(Rates::of(ComputeType::R32F, 2, Shape { height: 8, width: 8 }).is_none());
+    assert!(Rates::of(ComputeType::R32F, 2, BlockShape { height: 8, width: 8 }).is_none());
 }
 
 #[test]

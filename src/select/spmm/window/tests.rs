@@ -4,7 +4,7 @@ use super::*;
 fn heights_go_by_what_rows_share() {
     // All rows have the same 16 columns, in 8, 4, 2 or one window.
     let counts =
-        Counts { rows: 64, nnz: 1024, looked: 1024, columns: [128, 64, 32, 16], ..Counts::default() };
+        Counts { rows: 64, nnz: 1024, sampled_nnz: 1024, columns: [128, 64, 32, 16], ..Counts::default() };
     assert_eq!([128, 512].map(|n| rules(&counts, n, 132).height), [64, 64]);
     // Four windows of one block.
     let found = rules(&counts, 32, 132);
@@ -19,7 +19,7 @@ fn few_long_windows_are_shared() {
     let long = Counts {
         rows: 64,
         nnz: 64 * 4096,
-        looked: 64 * 4096,
+        sampled_nnz: 64 * 4096,
         columns: [8 * 4096, 4 * 4096, 2 * 4096, 4096],
         ..Counts::default()
     };
@@ -49,13 +49,13 @@ fn any_number_of_columns_is_asked_about() {
     let staged = Counts {
         rows: 1 << 31,
         nnz: 1 << 40,
-        looked: 1 << 20,
+        sampled_nnz: 1 << 20,
         columns: [1 << 20, 1 << 19, 1 << 18, 1 << 17],
         ..Counts::default()
     };
     // 32 windows of 8 rows that share no columns: with few columns of B, warps share windows.
     let direct =
-        Counts { rows: 256, nnz: 1 << 20, looked: 1 << 20, columns: [1 << 20; 4], ..Counts::default() };
+        Counts { rows: 256, nnz: 1 << 20, sampled_nnz: 1 << 20, columns: [1 << 20; 4], ..Counts::default() };
     assert_eq!(rules(&direct, 32, 132).sharing, 8);
     for counts in [staged, direct] {
         let many = rules(&counts, 1 << 30, 132);

@@ -56,7 +56,7 @@ fn rules_follow_the_size() {
 
 #[test]
 fn warps_look_through_one_row_or_up_to_32() {
-    let log2 = |rows| looked_rows_log2(rows, 132);
+    let log2 = |rows| rows_per_warp_log2(rows, 132);
     assert_eq!(
         [0, 1, 64 * 132, 64 * 132 + 1, 3 * 64 * 132, 32 * 64 * 132, u64::MAX].map(log2),
         [0, 0, 0, 1, 2, 5, 5]

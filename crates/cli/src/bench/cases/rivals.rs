@@ -3,7 +3,7 @@
 
 use client::Array;
 
-use super::{asked_for, Bench, Op, Product, Who};
+use super::{asked_for, Bench, DenseProduct, Op, Who};
 use crate::bench::args::spgemm_alg;
 use crate::bench::number::Number;
 use crate::bench::paired::{in_turns, ratio, rounds, Ratio};
@@ -75,8 +75,8 @@ impl<'s, V: Vendor> Bench<'s, V> {
     }
 
     /// Returns the vendor's entries with the least cold medians of this case.
-    pub(super) fn rivals<T: Number>(&self, product: &Product<'_, 's, T>) -> Vec<Choice<V::What>> {
-        let Product { a, op, layout, .. } = *product;
+    pub(super) fn rivals<T: Number>(&self, product: &DenseProduct<'_, 's, T>) -> Vec<Choice<V::What>> {
+        let DenseProduct { a, op, layout, .. } = *product;
         self.fastest((a, op, layout), &product.case, |row| Some(row.median_us)).take(RIVALS).collect()
     }
 
@@ -84,7 +84,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
     /// no rivals, the row is wrong, or time is up.
     pub(super) fn paired<T: Number>(
         &self,
-        product: &Product<'_, 's, T>,
+        product: &DenseProduct<'_, 's, T>,
         row: &Row,
         rivals: &[Choice<V::What>],
         outputs: &mut Vec<Array<'s, T>>,
@@ -97,7 +97,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
 
     fn take_turns<T: Number>(
         &self,
-        product: &Product<'_, 's, T>,
+        product: &DenseProduct<'_, 's, T>,
         row: &Row,
         rivals: &[Choice<V::What>],
         outputs: &mut Vec<Array<'s, T>>,

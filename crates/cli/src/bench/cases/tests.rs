@@ -151,7 +151,7 @@ impl Vendor for FakeVendor {
         "1.2.3".into()
     }
 
-    fn look(&mut self, pattern: &OwnedCsr<()>) -> Result<()> {
+    fn set_matrix(&mut self, pattern: &OwnedCsr<()>) -> Result<()> {
         assert_eq!(pattern.rows, 40);
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::bench::vendor::SparseProduct;
 use crate::Result;
 
 /// A product C = A·B in arrays that are kept from one run to the next.
-struct Product<'a, 's, T: Number, I: Index> {
+struct TarsiaProduct<'a, 's, T: Number, I: Index> {
     setting: &'a Setting<'s>,
     factors: Factors<'a, 'a, T>,
     alg: Alg<'a>,
@@ -38,18 +38,18 @@ impl<'s> Setting<'s> {
         let nnz = self.sparse_phases::<T>(factors, alg)?.nnz;
         // Offsets are as narrow as C allows, as in the row of the table.
         if i32::try_from(nnz).is_ok() {
-            Ok(Box::new(Product::<T, i32>::new(self, factors, alg, nnz)?))
+            Ok(Box::new(TarsiaProduct::<T, i32>::new(self, factors, alg, nnz)?))
         } else {
-            Ok(Box::new(Product::<T, i64>::new(self, factors, alg, nnz)?))
+            Ok(Box::new(TarsiaProduct::<T, i64>::new(self, factors, alg, nnz)?))
         }
     }
 }
 
-impl<'a, 's, T: Number, I: Index> Product<'a, 's, T, I> {
+impl<'a, 's, T: Number, I: Index> TarsiaProduct<'a, 's, T, I> {
     /// Allocates C; nothing is computed yet.
     fn new(setting: &'a Setting<'s>, factors: Factors<'a, 'a, T>, alg: Alg<'a>, nnz: usize) -> Result<Self> {
         let (session, shape) = (setting.session, (factors.0.host.rows, factors.1.host.cols));
-        Ok(Product {
+        Ok(TarsiaProduct {
             setting,
             factors,
             alg,
@@ -71,7 +71,7 @@ impl<'a, 's, T: Number, I: Index> Product<'a, 's, T, I> {
     }
 }
 
-impl<T: Number, I: Index> SparseProduct<T> for Product<'_, '_, T, I> {
+impl<T: Number, I: Index> SparseProduct<T> for TarsiaProduct<'_, '_, T, I> {
     fn run(&mut self) -> Result<f64> {
         // A whole product must not have the memory of this plan beside its own.
         self.kept = None;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 
-use super::facts::{Group, GROUPS};
+use super::cases::{Group, GROUPS};
 use crate::Result;
 
 /// Products of a matrix that are measured again.

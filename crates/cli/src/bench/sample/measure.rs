@@ -10,7 +10,7 @@ use tarsia::facade::{
     seal_decisions, Accumulator, Effort, IndexBase, IndexType, Operation, Order, Reorder, SpmmAlg, SpmvAlg,
 };
 
-use super::facts::{Case, Form, Group, Matrix, RowOrder};
+use super::cases::{Case, Form, Group, RowOrder, SampledMatrix};
 use crate::bench::args::{spgemm_alg, spmm_alg, spmv_alg};
 use crate::bench::is_declined;
 use crate::bench::number::{value, values, Number, Precision, Values};
@@ -30,7 +30,7 @@ const ROUNDS: usize = 3;
 /// Largest number of entries of a sparse product.
 const MOST_ENTRIES: usize = 50_000_000;
 /// Number of columns in each compared row of the result.
-const LOOKED: usize = 2;
+const COMPARED: usize = 2;
 /// A policy by name whose decisions get other orders put in: its order takes little time to compute, and a
 /// layout that is built from an order in decisions does not depend on the policy's name.
 const IN_DECISIONS: Reorder = Reorder::PlainSort;
@@ -127,7 +127,7 @@ impl<'s> Meter<'s> {
     }
 
     /// Times all candidates that can be built.
-    pub fn case(&mut self, matrix: &Matrix, case: &Case) -> Result<Vec<Time>> {
+    pub fn case(&mut self, matrix: &SampledMatrix, case: &Case) -> Result<Vec<Time>> {
         let Meter { session, timer, repeat, .. } = *self;
         let shot = Shot { session, timer, repeat, matrix, case };
         let pairs = &mut self.pairs;
@@ -150,7 +150,7 @@ struct Shot<'s, 'm> {
     session: &'s Session,
     timer: &'s dyn Timer,
     repeat: usize,
-    matrix: &'m Matrix,
+    matrix: &'m SampledMatrix,
     case: &'m Case,
 }
 
@@ -281,7 +281,7 @@ impl<'s> Shot<'s, '_> {
             let (x, y) = (x.part(0..a.host.cols), y.part_mut(0..a.host.rows));
             Ok(plan.run_spmv(self.session, one, x, zero, y)?)
         })?;
-        self.look(a, y, 1, Order::Row)?;
+        self.compare(a, y, 1, Order::Row)?;
         Ok((micros, analysis_ms))
     }
 
@@ -301,7 +301,7 @@ impl<'s> Shot<'s, '_> {
         let micros = self.micros(&mut || {
             Ok(plan.run_spmm(self.session, one, (b, b_shape), zero, (&mut *c, c_shape))?)
         })?;
-        self.look(a, c, n, order)?;
+        self.compare(a, c, n, order)?;
         Ok((micros, analysis_ms))
     }
 
@@ -319,14 +319,18 @@ impl<'s> Shot<'s, '_> {
     }
 
     /// Lists the compared entries of the result, with their positions in the array.
-    fn looked<T: Number>(a: &Operands<'_, T>, n: usize, order: Order) -> Vec<(usize, usize, usize)> {
+    fn compared_entries<T: Number>(
+        a: &Operands<'_, T>,
+        n: usize,
+        order: Order,
+    ) -> Vec<(usize, usize, usize)> {
         let rows = a.host.rows;
         let some = [0, rows / 2, rows.saturating_sub(1)].into_iter().filter(|&row| row < rows);
         let place = |row: usize, col: usize| match order {
             Order::Row => row * n + col,
             Order::Col => col * rows + row,
         };
-        some.flat_map(|row| [0, n - 1].map(|col| (row, col, place(row, col)))).take(3 * LOOKED).collect()
+        some.flat_map(|row| [0, n - 1].map(|col| (row, col, place(row, col)))).take(3 * COMPARED).collect()
     }
 
     /// Overwrites the compared entries with NaN, which no product has.
@@ -337,15 +341,21 @@ impl<'s> Shot<'s, '_> {
         n: usize,
         order: Order,
     ) -> Result<()> {
-        for (.., place) in Self::looked(a, n, order) {
+        for (.., place) in Self::compared_entries(a, n, order) {
             c.write(place, &[T::narrow(f64::NAN)])?;
         }
         Ok(())
     }
 
     /// Compares these entries with sums in fp64.
-    fn look<T: Number>(&self, a: &Operands<'_, T>, c: &Array<'_, T>, n: usize, order: Order) -> Result<()> {
-        for (row, col, place) in Self::looked(a, n, order) {
+    fn compare<T: Number>(
+        &self,
+        a: &Operands<'_, T>,
+        c: &Array<'_, T>,
+        n: usize,
+        order: Order,
+    ) -> Result<()> {
+        for (row, col, place) in Self::compared_entries(a, n, order) {
             let (cols, entries) = a.host.row(row);
             let (mut exact, mut size) = (0.0, 0.0);
             for (&k, entry) in cols.iter().zip(entries) {

@@ -2,14 +2,14 @@
 //!
 //! - [`again`]: matrices and products of an older table
 //! - [`draw`]: matrices with sampled parameters
-//! - [`facts`]: statistics and predictions for each matrix
+//! - [`cases`]: statistics and predictions for each matrix
 //! - [`measure`]: times of each candidate
 //!
 //! Other threads make and count the next matrices while one is measured.
 
 mod again;
+mod cases;
 mod draw;
-mod facts;
 mod measure;
 
 use std::fs::File;
@@ -26,11 +26,11 @@ use flate2::write::GzEncoder;
 use flate2::Compression;
 use matrices::gallery;
 use rayon::ThreadPoolBuilder;
-use tarsia::facade::{Algorithm, BackendKind, FeatureSet, SpmmSurvey};
+use tarsia::facade::{Algorithm, BackendKind, FeatureSet, SpmmStatistics};
 
 use self::again::Products;
+use self::cases::{Case, SampledMatrix, Wanted};
 use self::draw::Draw;
-use self::facts::{Case, Matrix, Wanted};
 use self::measure::{Meter, Time};
 use super::args::Backend;
 use super::{input, machine, timer};
@@ -161,9 +161,9 @@ impl Args {
         if !positive(self.least) || !positive(self.most) || self.least > self.most {
             return Err("--least, --most: they are numbers of entries, the first at most the second".into());
         }
-        let is_candidate = |name: &str| facts::ALGORITHMS.iter().any(|algorithm| algorithm.name() == name);
+        let is_candidate = |name: &str| cases::ALGORITHMS.iter().any(|algorithm| algorithm.name() == name);
         if let Some(name) = self.algorithms.iter().find(|name| !is_candidate(name)) {
-            let all = facts::ALGORITHMS.map(Algorithm::name).join(", ");
+            let all = cases::ALGORITHMS.map(Algorithm::name).join(", ");
             return Err(format!("--algorithms {name}: what can be measured is {all}").into());
         }
         let files = self.files.iter().cloned().map(Source::File);
@@ -176,7 +176,7 @@ impl Args {
         Ok(files.chain(named).chain(drawn).chain(again.into_iter().map(Source::Again)).collect())
     }
 
-    fn make(&self, source: &Source) -> Result<Matrix> {
+    fn make(&self, source: &Source) -> Result<SampledMatrix> {
         let mut made = self.make_all(source)?;
         if !self.algorithms.is_empty() {
             made.keep(&self.algorithms);
@@ -184,7 +184,7 @@ impl Args {
         Ok(made)
     }
 
-    fn make_all(&self, source: &Source) -> Result<Matrix> {
+    fn make_all(&self, source: &Source) -> Result<SampledMatrix> {
         let (name, pattern) = match source {
             Source::File(path) => {
                 let found = input::read(path)?;
@@ -199,14 +199,14 @@ impl Args {
                     true => Wanted::Orders,
                     false => Wanted::Some(self.groups as usize, &mut draw),
                 };
-                return Matrix::new(*number as i64, &name, pattern, wanted);
+                return SampledMatrix::new(*number as i64, &name, pattern, wanted);
             }
             Source::Again(Products { number, matrix, groups }) => {
                 let pattern = gallery::named(matrix).map_err(|error| format!("{matrix}: {error}"))?;
-                return Matrix::new(*number, matrix, pattern, Wanted::These(groups));
+                return SampledMatrix::new(*number, matrix, pattern, Wanted::These(groups));
             }
         };
-        Matrix::new(-1, &name, pattern, if self.orders { Wanted::Orders } else { Wanted::All })
+        SampledMatrix::new(-1, &name, pattern, if self.orders { Wanted::Orders } else { Wanted::All })
     }
 
     fn kind(&self) -> BackendKind {
@@ -276,7 +276,7 @@ fn work(
     args: &Args,
     sources: &[Source],
     next: &AtomicU64,
-    sender: &SyncSender<std::result::Result<Matrix, String>>,
+    sender: &SyncSender<std::result::Result<SampledMatrix, String>>,
 ) {
     // A pool of one thread per worker: there are as many workers as threads are wanted.
     let pool = ThreadPoolBuilder::new().num_threads(1).build().ok();
@@ -339,10 +339,10 @@ fn head(out: &mut Out, args: &Args, session: &Session) -> Result<()> {
     out.line(&format!(
         "# seed {seed} · groups {groups} · repeat {repeat} · features {} · numbers {}",
         FeatureSet::VERSION,
-        SpmmSurvey::VERSION
+        SpmmStatistics::VERSION
     ))?;
     let names: [(&str, &[&str]); 3] =
-        [("matrix", &FeatureSet::NAMES), ("spmm", &SpmmSurvey::NAMES), ("spgemm", &facts::SPGEMM)];
+        [("matrix", &FeatureSet::NAMES), ("spmm", &SpmmStatistics::NAMES), ("spgemm", &cases::SPGEMM)];
     for (op, names) in names {
         out.line(&format!("# names {op} {}", names.join(" ")))?;
     }
@@ -350,7 +350,7 @@ fn head(out: &mut Out, args: &Args, session: &Session) -> Result<()> {
 }
 
 /// Writes the lines of a matrix.
-fn lines(out: &mut Out, matrix: &Matrix, meter: &mut Meter<'_>) -> Result<()> {
+fn lines(out: &mut Out, matrix: &SampledMatrix, meter: &mut Meter<'_>) -> Result<()> {
     let a = &matrix.pattern;
     let start = format!("{}\t{}\t{}\t{}\t{}", matrix.number, matrix.name, a.rows, a.cols, a.nnz());
     out.line(&format!("{start}\tmatrix\t-\t0\t{}\t", joined(&matrix.features)))?;

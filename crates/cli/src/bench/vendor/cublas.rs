@@ -74,7 +74,7 @@ impl Vendor for Cublas<'_> {
         "Lt".into()
     }
 
-    fn look(&mut self, _: &OwnedCsr<()>) -> Result<()> {
+    fn set_matrix(&mut self, _: &OwnedCsr<()>) -> Result<()> {
         Ok(())
     }
 

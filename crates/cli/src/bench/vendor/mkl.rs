@@ -181,7 +181,7 @@ impl Mkl {
         }
     }
 
-    fn matrix<'a, T: Number>(&'a self, a: &'a Operands<'_, T>) -> Result<Matrix<'a>> {
+    fn matrix<'a, T: Number>(&'a self, a: &'a Operands<'_, T>) -> Result<MklMatrix<'a>> {
         let mut raw = std::ptr::null_mut();
         let (rows, cols) = (i32::try_from(a.host.rows)?, i32::try_from(a.host.cols)?);
         let (offsets, indices) = a.narrow()?;
@@ -195,17 +195,17 @@ impl Mkl {
             create(&mut raw, 0, rows, cols, offsets, offsets.wrapping_add(1), indices, values.cast())
         };
         check(status, "create_csr")?;
-        Ok(Matrix { raw, mkl: self })
+        Ok(MklMatrix { raw, mkl: self })
     }
 }
 
 /// MKL's handle of a matrix.
-struct Matrix<'a> {
+struct MklMatrix<'a> {
     raw: Raw,
     mkl: &'a Mkl,
 }
 
-impl Drop for Matrix<'_> {
+impl Drop for MklMatrix<'_> {
     fn drop(&mut self) {
         // SAFETY: MKL made it.
         unsafe { (self.mkl.destroy)(self.raw) };
@@ -226,7 +226,7 @@ impl Vendor for Mkl {
         word.split('-').next().unwrap_or(word).into()
     }
 
-    fn look(&mut self, _: &OwnedCsr<()>) -> Result<()> {
+    fn set_matrix(&mut self, _: &OwnedCsr<()>) -> Result<()> {
         Ok(())
     }
 
@@ -328,7 +328,7 @@ impl Vendor for Mkl {
         let export = self.typed::<T>()?.export;
         let matrix = self.matrix(a)?;
         let b = b.map(|b| self.matrix(b)).transpose()?;
-        Ok(Box::new(Product { mkl: self, export, a: matrix, b, c: None }))
+        Ok(Box::new(MklProduct { mkl: self, export, a: matrix, b, c: None }))
     }
 
     fn settle(&self) {
@@ -336,15 +336,15 @@ impl Vendor for Mkl {
     }
 }
 
-struct Product<'a> {
+struct MklProduct<'a> {
     mkl: &'a Mkl,
     export: Export,
-    a: Matrix<'a>,
-    b: Option<Matrix<'a>>,
-    c: Option<Matrix<'a>>,
+    a: MklMatrix<'a>,
+    b: Option<MklMatrix<'a>>,
+    c: Option<MklMatrix<'a>>,
 }
 
-impl Product<'_> {
+impl MklProduct<'_> {
     /// Runs a stage of the product; `raw` is NULL, or C, whose handle stays the same.
     fn multiply(&self, stage: i32, raw: &mut Raw) -> Result<()> {
         let (a, b) = (self.a.raw, self.b.as_ref().unwrap_or(&self.a).raw);
@@ -355,14 +355,14 @@ impl Product<'_> {
     }
 }
 
-impl<T: Number> SparseProduct<T> for Product<'_> {
+impl<T: Number> SparseProduct<T> for MklProduct<'_> {
     fn run(&mut self) -> Result<f64> {
         self.c = None;
         let mkl = self.mkl;
         let mut raw = std::ptr::null_mut();
         let start = Instant::now();
         self.multiply(FULL_MULT, &mut raw)?;
-        let c = Matrix { raw, mkl };
+        let c = MklMatrix { raw, mkl };
         // SAFETY: sp2m made it.
         check(unsafe { (mkl.order)(c.raw) }, "order")?;
         let seconds = start.elapsed().as_secs_f64();

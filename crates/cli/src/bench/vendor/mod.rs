@@ -15,7 +15,7 @@ pub mod formats;
 pub mod library;
 pub mod mkl;
 
-use client::{Array, Shape};
+use client::{Array, DenseLayout};
 use matrices::owned::OwnedCsr;
 
 use super::number::Number;
@@ -60,7 +60,7 @@ pub struct Dense<'a, T: bytemuck::Pod> {
 
 impl<T: bytemuck::Pod> Dense<'_, T> {
     /// Returns the shape of the matrix that is stored.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> DenseLayout {
         self.layout.b_shape(self.rows, self.cols)
     }
 }
@@ -98,8 +98,8 @@ pub trait Vendor {
     /// Returns the version's number.
     fn number(&self) -> String;
 
-    /// Announces the matrix that the next calls are about.
-    fn look(&mut self, pattern: &OwnedCsr<()>) -> Result<()>;
+    /// Sets the matrix that the next calls are about.
+    fn set_matrix(&mut self, pattern: &OwnedCsr<()>) -> Result<()>;
 
     /// Lists the ways to compute a product of this matrix as it is stored, with dense operands of this
     /// layout, in the order in which they are timed. Empty if the vendor has no such product.
@@ -154,7 +154,7 @@ impl Vendor for Nobody {
         String::new()
     }
 
-    fn look(&mut self, _: &OwnedCsr<()>) -> Result<()> {
+    fn set_matrix(&mut self, _: &OwnedCsr<()>) -> Result<()> {
         Ok(())
     }
 

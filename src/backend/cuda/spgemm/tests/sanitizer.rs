@@ -1,7 +1,7 @@
 //! Tests that run each kernel with few enough rows for compute-sanitizer.
 
 use super::*;
-use crate::select::spgemm::looks::SLIDE_ROWS;
+use crate::select::spgemm::row_structures::SLIDE_ROWS;
 
 /// Returns factors with rows in most bins, for the kernels of tables, or of teams if columns are distinct.
 fn rows_of_bins(kind: Kind) -> (Stored, Stored) {

@@ -95,7 +95,7 @@ fn tiles_are_chosen_and_reuse_what_was_seen() {
             let problem = problem::<F64>((N, op), a.matrix, a.matrix, false);
             let surveyed = survey(&cx, &device, &problem, &choose(&problem)).unwrap();
             assert!(surveyed.gain.unwrap() > 1.5);
-            let factors = surveyed.seen.downcast().ok().map(|factors| *factors);
+            let factors = surveyed.backend_state.downcast().ok().map(|factors| *factors);
             let choice = tile::choose_tile(&problem);
             let mut executor = build(&cx, &device, &problem, &choice, factors).unwrap();
             let hash = by_hash(&cx, &device, &problem, &choose(&problem)).unwrap().symbolic(&cx).unwrap();

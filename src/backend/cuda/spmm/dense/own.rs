@@ -1,7 +1,7 @@
 //! Dense products by the library's kernels (kernels/spmm/dense.cuh).
 
 use super::packs::Packs;
-use super::Matrix;
+use super::DenseOperand;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::layouts::same_layout;
@@ -9,7 +9,7 @@ use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::scalars::Scalar;
 use crate::backend::cuda::types_name;
 use crate::error::{Error, Result};
-use crate::format::dense::Shape;
+use crate::format::dense::DenseShape;
 use crate::memory::Context;
 use crate::select::spmm::dense::own::{Kind, Plan, Tile};
 use crate::select::spmm::dense::Arithmetic;
@@ -121,7 +121,14 @@ impl Own {
     }
 
     /// Returns B with rows of whole packs: B itself if it has them, else a copy at `to`.
-    pub(super) fn prepare(&self, cx: &Context, b: Matrix, k: usize, n: usize, to: Address) -> Result<Matrix> {
+    pub(super) fn prepare(
+        &self,
+        cx: &Context,
+        b: DenseOperand,
+        k: usize,
+        n: usize,
+        to: Address,
+    ) -> Result<DenseOperand> {
         match self.packs.has(b) {
             true => Ok(b),
             false => self.packs.copy(cx, b, (k, k, n), to),
@@ -134,9 +141,9 @@ impl Own {
         &self,
         cx: &Context,
         plan: &Plan,
-        (shape, a): (&Shape, Address),
-        b: Matrix,
-        (d, n, stride): (Matrix, usize, i64),
+        (shape, a): (&DenseShape, Address),
+        b: DenseOperand,
+        (d, n, stride): (DenseOperand, usize, i64),
         alpha: Scalar,
     ) -> Result<()> {
         let tile = &self.kind.tiles[plan.size];

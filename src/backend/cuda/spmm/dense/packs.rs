@@ -1,7 +1,7 @@
 //! Copies of op(B) in the workspace, in rows of whole packs of 16 bytes.
 
 use super::super::{grid_x, grid_y, pack_kernel, product, Strides};
-use super::{Matrix, PACK_ROWS, THREADS};
+use super::{DenseOperand, PACK_ROWS, THREADS};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
 use crate::backend::cuda::memory;
@@ -42,7 +42,7 @@ impl Packs {
     }
 
     /// Returns whether all rows of B begin at whole packs already.
-    pub(super) fn has(&self, b: Matrix) -> bool {
+    pub(super) fn has(&self, b: DenseOperand) -> bool {
         let row_bytes = (b.strides.row as usize).saturating_mul(self.size);
         b.is_by_rows() && b.at.is_aligned(PACK) && row_bytes % PACK == 0
     }
@@ -52,10 +52,10 @@ impl Packs {
     pub(super) fn copy(
         &self,
         cx: &Context,
-        b: Matrix,
+        b: DenseOperand,
         (k, depth, n): (usize, usize, usize),
         to: Address,
-    ) -> Result<Matrix> {
+    ) -> Result<DenseOperand> {
         let ld = padded(n, self.size);
         if b.is_by_rows() {
             let packs = product(&[k, ld / (PACK / self.size)]);
@@ -81,6 +81,6 @@ impl Packs {
         if depth > k {
             memory::zero(to.offset(self.bytes(k, n)), self.bytes(depth - k, n), cx.stream)?;
         }
-        Ok(Matrix { at: to, strides: Strides { row: ld as i64, col: 1 }, ..b })
+        Ok(DenseOperand { at: to, strides: Strides { row: ld as i64, col: 1 }, ..b })
     }
 }

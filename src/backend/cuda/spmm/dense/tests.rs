@@ -3,13 +3,13 @@
 
 use half::{bf16, f16};
 
-use super::super::seen::Seen;
+use super::super::analysis::SharedResults;
 use super::lt::Copied;
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::backend::cuda::testing::{Graph, Stream};
 use crate::error::Status;
-use crate::format::testing::Matrix as Rows64;
+use crate::format::testing::TestMatrix;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::COUNTER_BYTES;
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F32, F64};
@@ -61,7 +61,7 @@ fn decoded(value_type: DataType, bytes: &[u8]) -> Vec<f64> {
 /// One product to test: a dense operand begins `shift` elements into its array and has `pad` unused elements
 /// between its rows or columns.
 #[derive(Clone, Copy, Debug)]
-struct Product {
+struct DenseTestProduct {
     types: Types,
     op: Operation,
     op_b: Operation,
@@ -117,9 +117,9 @@ impl By {
             let copied = Copied { widened: self == By::Copies, deepened: Lt::deepens(problem) };
             Engine::Lt(Lt::new(device, library, problem.types.x, copied).unwrap())
         };
-        let seen = &Seen::new(device);
+        let shared = &SharedResults::new(device);
         let mut executor =
-            DenseSpmm::build(&Analysis { cx, device, problem, seen }, engine, by_columns).unwrap();
+            DenseSpmm::build(&Analysis { cx, device, problem, shared }, engine, by_columns).unwrap();
         if self == By::Tuned {
             executor.tune(cx).unwrap();
         }
@@ -137,7 +137,7 @@ fn build_in(
     problem: &SpmmProblem,
     deterministic: bool,
 ) -> Result<DenseSpmm> {
-    let analysis = Analysis { cx, device, problem, seen: &Seen::new(device) };
+    let analysis = Analysis { cx, device, problem, shared: &SharedResults::new(device) };
     build_from(
         &analysis,
         select::spmm::dense::multiplier(problem.types, sizes(problem), deterministic, false),
@@ -150,7 +150,7 @@ fn sizes(problem: &SpmmProblem) -> (usize, usize, usize) {
     (m as usize, k as usize, problem.n_hint.max(0) as usize)
 }
 
-const PLAIN: Product = Product {
+const PLAIN: DenseTestProduct = DenseTestProduct {
     types: F16::TYPES,
     op: Operation::NonTranspose,
     op_b: Operation::NonTranspose,
@@ -187,9 +187,11 @@ struct Made {
     _arrays: (DeviceBuffer<i64>, DeviceBuffer<i64>, DeviceBuffer<u8>, DeviceBuffer<u8>),
 }
 
-impl Product {
-    fn make(&self, cx: &Context, matrix: &Rows64) -> Made {
-        let &Product { types, op, op_b, n, orders, shift, pad, alpha, beta, special, extreme, .. } = self;
+impl DenseTestProduct {
+    fn make(&self, cx: &Context, matrix: &TestMatrix) -> Made {
+        let &DenseTestProduct {
+            types, op, op_b, n, orders, shift, pad, alpha, beta, special, extreme, ..
+        } = self;
         let (major, minor) = (matrix.offsets.len() - 1, matrix.cols);
         let (rows, cols) = if op.transposes() { (minor, major) } else { (major, minor) };
         let mut next = sequence(n as u64 + 5);
@@ -315,7 +317,7 @@ impl Product {
 
     /// Computes the product twice, asserts that both have the same bits, and compares it with sums in double
     /// precision.
-    fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &Rows64) {
+    fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &TestMatrix) {
         let made = self.make(cx, matrix);
         for by in [By::Lt, By::Copies, By::Own, By::Parts] {
             let Some(mut executor) = by.build(cx, device, &made.problem) else { continue };
@@ -374,20 +376,20 @@ impl Product {
 }
 
 /// Makes a matrix with some long and some empty rows, and no column twice in a row.
-fn sample(base: i64, rows: usize, cols: usize) -> Rows64 {
+fn sample(base: i64, rows: usize, cols: usize) -> TestMatrix {
     let mut next = sequence(rows as u64 + 1);
     let lengths: Vec<usize> = (0..rows).map(|_| (next() % 4 * (next() % 19)).min(cols)).collect();
-    Rows64::new(base, cols, &lengths, |row, entry| (row / 5 * 7 + entry * 131) % cols)
+    TestMatrix::new(base, cols, &lengths, |row, entry| (row / 5 * 7 + entry * 131) % cols)
 }
 
 /// Makes a matrix with repeated entries, in some rows enough of them for several turns of a loop.
-fn repeated(rows: usize, cols: usize) -> Rows64 {
+fn repeated(rows: usize, cols: usize) -> TestMatrix {
     let mut next = sequence(rows as u64 + 2);
     let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 29)).collect();
-    Rows64::new(1, cols, &lengths, |row, entry| (row + entry / 3 * 5) % cols)
+    TestMatrix::new(1, cols, &lengths, |row, entry| (row + entry / 3 * 5) % cols)
 }
 
-fn check_all(matrix: &Rows64, products: &[Product]) {
+fn check_all(matrix: &TestMatrix, products: &[DenseTestProduct]) {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
     for product in products {
@@ -399,11 +401,11 @@ const COLUMNS: [usize; 9] = [1, 3, 8, 17, 32, 100, 128, 512, 40];
 
 #[test]
 fn any_number_of_columns() {
-    let products = ALL.map(|types| COLUMNS.map(|n| Product { types, n, ..PLAIN }));
+    let products = ALL.map(|types| COLUMNS.map(|n| DenseTestProduct { types, n, ..PLAIN }));
     check_all(&sample(0, 150, 401), products.as_flattened());
     // Tiles of every size, and K in parts.
-    let products =
-        ALL.map(|types| [32, 256].map(|n| [0.0, 1.0].map(|beta| Product { types, n, beta, ..PLAIN })));
+    let products = ALL
+        .map(|types| [32, 256].map(|n| [0.0, 1.0].map(|beta| DenseTestProduct { types, n, beta, ..PLAIN })));
     check_all(&sample(0, 700, 3001), products.as_flattened().as_flattened());
 }
 
@@ -412,13 +414,13 @@ fn any_number_of_columns() {
 #[test]
 fn a_last_column_of_its_own_is_multiplied() {
     for (rows, cols) in [(1736, 4801), (1000, 9601)] {
-        let matrix = Rows64::new(0, cols, &vec![24; rows], |row, entry| match entry {
+        let matrix = TestMatrix::new(0, cols, &vec![24; rows], |row, entry| match entry {
             0 => cols - 1,
             _ => (row * 7 + entry * 397) % (cols - 1),
         });
         let product = |types| {
-            let by_columns = Product { types, n: 32, orders: (Order::Col, Order::Col), ..PLAIN };
-            [8, 16, 32, 35].map(|n| Product { types, n, ..PLAIN }).into_iter().chain([by_columns])
+            let by_columns = DenseTestProduct { types, n: 32, orders: (Order::Col, Order::Col), ..PLAIN };
+            [8, 16, 32, 35].map(|n| DenseTestProduct { types, n, ..PLAIN }).into_iter().chain([by_columns])
         };
         let types = [F16::TYPES, F16F32::TYPES, Bf16::TYPES, Tf32::TYPES];
         check_all(&matrix, &types.into_iter().flat_map(product).collect::<Vec<_>>());
@@ -434,11 +436,11 @@ fn all_scalars_orders_and_operations() {
                 [Order::Row, Order::Col].map(|b| [Order::Row, Order::Col].map(|c| (b, c))).as_flattened()
             {
                 let n = [24, 130, 9, 96, 17, 33, 64][at];
-                let product = Product { types, alpha, beta, n, orders: *orders, pad: 3, ..PLAIN };
+                let product = DenseTestProduct { types, alpha, beta, n, orders: *orders, pad: 3, ..PLAIN };
                 let other = Operation::Transpose;
-                products.push(Product { on_device: true, ..product });
-                products.push(Product { op: other, ..product });
-                products.push(Product { op_b: other, widths: WIDTHS[at % 3], ..product });
+                products.push(DenseTestProduct { on_device: true, ..product });
+                products.push(DenseTestProduct { op: other, ..product });
+                products.push(DenseTestProduct { op_b: other, widths: WIDTHS[at % 3], ..product });
             }
         }
     }
@@ -451,7 +453,7 @@ fn any_alignment() {
     for types in ALL {
         for (shift, pad) in [(0, 1), (1, 0), (1, 7), (8, 8), (4, 4), (2, 2)] {
             for (n, beta) in [(16, 0.0), (33, 1.0), (128, 0.0), (129, 0.0)] {
-                products.push(Product { types, shift, pad, n, beta, ..PLAIN });
+                products.push(DenseTestProduct { types, shift, pad, n, beta, ..PLAIN });
             }
         }
     }
@@ -464,15 +466,15 @@ fn infinities_and_nans_follow_the_stored_entries() {
     for types in ALL {
         for n in [5, 32, 64, 200] {
             for beta in [0.0, 0.5] {
-                products.push(Product { types, n, beta, special: true, ..PLAIN });
+                products.push(DenseTestProduct { types, n, beta, special: true, ..PLAIN });
                 let orders = (Order::Col, Order::Col);
-                products.push(Product { types, n, beta, special: true, orders, ..PLAIN });
+                products.push(DenseTestProduct { types, n, beta, special: true, orders, ..PLAIN });
             }
         }
     }
     check_all(&sample(0, 130, 500), &products);
     // Enough rows for several blocks.
-    let products = [0.0, 1.0].map(|beta| Product { n: 40, beta, special: true, pad: 1, ..PLAIN });
+    let products = [0.0, 1.0].map(|beta| DenseTestProduct { n: 40, beta, special: true, pad: 1, ..PLAIN });
     check_all(&sample(0, 3000, 60), &products);
 }
 
@@ -482,9 +484,9 @@ fn repeated_entries_are_added() {
     for types in ALL {
         for (n, beta) in [(8, 0.0), (40, 1.0)] {
             for op in [Operation::NonTranspose, Operation::Transpose] {
-                products.push(Product { types, n, beta, op, ..PLAIN });
-                products.push(Product { types, n, beta, op, special: true, ..PLAIN });
-                products.push(Product { types, n, op, updates: Some(true), ..PLAIN });
+                products.push(DenseTestProduct { types, n, beta, op, ..PLAIN });
+                products.push(DenseTestProduct { types, n, beta, op, special: true, ..PLAIN });
+                products.push(DenseTestProduct { types, n, op, updates: Some(true), ..PLAIN });
             }
         }
     }
@@ -497,7 +499,7 @@ fn new_values_are_used() {
     for types in ALL {
         for op in [Operation::NonTranspose, Operation::Transpose] {
             for updates in [false, true] {
-                products.push(Product { types, op, updates: Some(updates), ..PLAIN });
+                products.push(DenseTestProduct { types, op, updates: Some(updates), ..PLAIN });
             }
         }
     }
@@ -506,10 +508,10 @@ fn new_values_are_used() {
 
 #[test]
 fn matrices_without_entries() {
-    let products = [0.0, 2.0].map(|beta| Product { n: 24, beta, special: true, ..PLAIN });
-    check_all(&Rows64::new(0, 10, &[0; 20], |_, _| 0), &products);
-    check_all(&Rows64::new(0, 0, &[0; 20], |_, _| 0), &products);
-    check_all(&Rows64::new(0, 10, &[], |_, _| 0), &products);
+    let products = [0.0, 2.0].map(|beta| DenseTestProduct { n: 24, beta, special: true, ..PLAIN });
+    check_all(&TestMatrix::new(0, 10, &[0; 20], |_, _| 0), &products);
+    check_all(&TestMatrix::new(0, 0, &[0; 20], |_, _| 0), &products);
+    check_all(&TestMatrix::new(0, 10, &[], |_, _| 0), &products);
 }
 
 #[test]
@@ -517,13 +519,13 @@ fn products_wait_in_the_workspace_some_columns_at_a_time() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
     // With 200,000 rows, 128 columns of sums exceed what the workspace takes at one time.
-    let matrix = Rows64::new(0, 40, &vec![2; 200_000], |row, entry| (row * 3 + entry * 7) % 40);
+    let matrix = TestMatrix::new(0, 40, &vec![2; 200_000], |row, entry| (row * 3 + entry * 7) % 40);
     for orders in [(Order::Row, Order::Row), (Order::Row, Order::Col)] {
-        let product = Product { n: 150, beta: 1.0, orders, ..PLAIN };
+        let product = DenseTestProduct { n: 150, beta: 1.0, orders, ..PLAIN };
         product.check(&cx, &device, &matrix);
         let made = product.make(&cx, &matrix);
         let executor = build(&cx, &device, &made.problem).unwrap();
-        assert_eq!(executor.places(150).columns, 128);
+        assert_eq!(executor.workspace_offsets(150).columns, 128);
     }
 }
 
@@ -531,8 +533,8 @@ fn products_wait_in_the_workspace_some_columns_at_a_time() {
 fn what_takes_too_much_is_refused() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
-    let matrix = Rows64::new(0, 1 << 20, &[1; 100], |row, _| row);
-    let made = Product { n: 1, ..PLAIN }.make(&cx, &matrix);
+    let matrix = TestMatrix::new(0, 1 << 20, &[1; 100], |row, _| row);
+    let made = DenseTestProduct { n: 1, ..PLAIN }.make(&cx, &matrix);
     let error = build(&cx, &device, &made.problem).err().unwrap();
     assert_eq!(error.status, Status::NotSupported);
     assert!(error.message.contains("209715200 bytes"), "{}", error.message);
@@ -542,11 +544,11 @@ fn what_takes_too_much_is_refused() {
 /// stored entries.
 #[test]
 fn numbers_too_large_for_parts() {
-    let product = Product { types: F32::TYPES, extreme: true, n: 130, ..PLAIN };
-    let updated = Product { updates: Some(false), n: 33, ..product };
+    let product = DenseTestProduct { types: F32::TYPES, extreme: true, n: 130, ..PLAIN };
+    let updated = DenseTestProduct { updates: Some(false), n: 33, ..product };
     let by_columns =
-        Product { op: Operation::Transpose, orders: (Order::Col, Order::Col), beta: 1.0, ..product };
-    let all = [product, updated, Product { updates: Some(true), ..updated }, by_columns];
+        DenseTestProduct { op: Operation::Transpose, orders: (Order::Col, Order::Col), beta: 1.0, ..product };
+    let all = [product, updated, DenseTestProduct { updates: Some(true), ..updated }, by_columns];
     check_all(&sample(0, 150, 401), &all);
     check_all(&sample(1, 700, 3001), &all[..2]);
 }
@@ -556,9 +558,9 @@ fn numbers_too_large_for_parts() {
 fn sanitizer_small_matrices() {
     let mut products = vec![];
     for (types, n) in ALL.into_iter().zip([5, 16, 33, 8, 17, 40, 3]) {
-        let product = Product { types, n, special: true, ..PLAIN };
+        let product = DenseTestProduct { types, n, special: true, ..PLAIN };
         products.push(product);
-        products.push(Product { beta: 1.0, orders: (Order::Col, Order::Col), pad: 1, ..product });
+        products.push(DenseTestProduct { beta: 1.0, orders: (Order::Col, Order::Col), pad: 1, ..product });
     }
     check_all(&sample(0, 40, 70), &products);
     check_all(&repeated(10, 20), &products[..2]);
@@ -575,7 +577,7 @@ fn updates_and_products_can_be_captured() {
         for beta in [0.0, 1.0] {
             let stream = Stream::new(device.ordinal()).unwrap();
             let cx = Context { stream: stream.address(), ..cx.clone() };
-            let product = Product { n, beta, updates: Some(true), ..PLAIN };
+            let product = DenseTestProduct { n, beta, updates: Some(true), ..PLAIN };
             let made = product.make(&cx, &matrix);
             let Some(mut executor) = by.build(&cx, &device, &made.problem) else { continue };
             let bytes = executor.workspace_bytes(n);
@@ -610,9 +612,9 @@ fn who_multiplies() {
         return;
     }
     // Enough entries for a dense copy of 4096 × 4096 doubles.
-    let matrix = Rows64::new(0, 1 << 12, &[48; 1 << 12], |row, entry| (row / 4 + entry * 61) % (1 << 12));
+    let matrix = TestMatrix::new(0, 1 << 12, &[48; 1 << 12], |row, entry| (row / 4 + entry * 61) % (1 << 12));
     let engine = |types, n| {
-        let made = Product { types, n, ..PLAIN }.make(&cx, &matrix);
+        let made = DenseTestProduct { types, n, ..PLAIN }.make(&cx, &matrix);
         match build(&cx, &device, &made.problem).unwrap().engine {
             Engine::Own(_) => By::Own,
             Engine::Lt(lt) => lt.copies(&made.problem, n).map_or(By::Lt, |_| By::Copies),
@@ -624,7 +626,7 @@ fn who_multiplies() {
     assert_eq!(all.map(|types| engine(types, 101)), [By::Copies, By::Copies, By::Lt, By::Copies]);
     assert_eq!(all.map(|types| engine(types, 1)), [By::Lt, By::Own, By::Own, By::Lt]);
     for (types, n) in all.into_iter().flat_map(|types| [(types, 64), (types, 101)]) {
-        let made = Product { types, n, ..PLAIN }.make(&cx, &matrix);
+        let made = DenseTestProduct { types, n, ..PLAIN }.make(&cx, &matrix);
         let executor = build_in(&cx, &device, &made.problem, true).unwrap();
         assert!(matches!(executor.engine, Engine::Own(_)) && executor.is_deterministic(), "{types:?} {n}");
         let other = build(&cx, &device, &made.problem).unwrap();
@@ -638,7 +640,7 @@ fn algorithms_are_timed() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
     for (types, beta) in ALL.into_iter().zip([0.0, 1.0].into_iter().cycle()) {
-        let product = Product { types, beta, n: 48, ..PLAIN };
+        let product = DenseTestProduct { types, beta, n: 48, ..PLAIN };
         let matrix = sample(0, 150, 401);
         let made = product.make(&cx, &matrix);
         let Some(mut executor) = By::Tuned.build(&cx, &device, &made.problem) else { return };
@@ -646,7 +648,7 @@ fn algorithms_are_timed() {
         assert_eq!(lt.tuned(), (1, 0), "one product was timed");
         let found = product.execute(&cx, &executor, &made);
         product.compare(&made, &found, &format!("{types:?}, tuned"));
-        let other = Product { n: 20, ..product };
+        let other = DenseTestProduct { n: 20, ..product };
         // A product of another size and with other values of A.
         let made = other.make(&cx, &matrix);
         executor.update_values(&cx, made.new_values.address()).unwrap();

@@ -9,7 +9,7 @@ use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::format::masked_window::tests::all_rules;
-use crate::format::testing::Matrix as Rows64;
+use crate::format::testing::TestMatrix;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::{Workspace, COUNTER_BYTES};
 use crate::support::{Combo, Tf32, F32, F64};
@@ -118,7 +118,7 @@ impl Factors {
 /// One product to test: a dense operand begins `shift` elements into its array and has `pad` unused elements
 /// between its rows or columns.
 #[derive(Clone, Copy, Debug)]
-struct Product {
+struct MaskedTestProduct {
     n: usize,
     orders: (Order, Order),
     shift: usize,
@@ -132,7 +132,7 @@ struct Product {
     updated: bool,
 }
 
-const PLAIN: Product = Product {
+const PLAIN: MaskedTestProduct = MaskedTestProduct {
     n: 32,
     orders: (Order::Row, Order::Row),
     shift: 0,
@@ -155,12 +155,12 @@ fn all<T: Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
     buffer.read(0, buffer.len()).unwrap()
 }
 
-impl Product {
+impl MaskedTestProduct {
     /// Computes the product twice, asserts that both have the same bits, and compares it with sums in double
     /// precision. Returns the largest ratio of an element's error to its bound.
-    fn check<K: Kind>(&self, cx: &Context, device: &Arc<Device>, matrix: &Rows64, rules: Rules) -> f64 {
+    fn check<K: Kind>(&self, cx: &Context, device: &Arc<Device>, matrix: &TestMatrix, rules: Rules) -> f64 {
         let what = format!("{:?} {self:?} {rules:?}", K::TYPES);
-        let &Product { n, orders, shift, pad, factors, clustered, updated, .. } = self;
+        let &MaskedTestProduct { n, orders, shift, pad, factors, clustered, updated, .. } = self;
         let (alpha, beta) = (K::of(self.alpha), K::of(self.beta));
         let (rows, cols) = (matrix.offsets.len() - 1, matrix.cols);
         let values = factors.values::<K>(matrix.values.len(), false);
@@ -211,7 +211,7 @@ impl Product {
             value_updates: updated && n > 30,
             ieee: false,
         };
-        let analysis = Analysis { cx, device, problem: &problem, seen: &Seen::new(device) };
+        let analysis = Analysis { cx, device, problem: &problem, shared: &SharedResults::new(device) };
         let mut executor = MaskedSpmm::new(&analysis, clustered, rules).unwrap();
         assert_eq!(executor.details().contains("in clusters"), clustered, "{what}");
         if updated {
@@ -288,7 +288,7 @@ impl Product {
     }
 }
 
-fn for_all_rules(matrix: &Rows64, products: &[Product]) -> f64 {
+fn for_all_rules(matrix: &TestMatrix, products: &[MaskedTestProduct]) -> f64 {
     let Some((device, cx)) = context_of_device() else { return 0.0 };
     let _entered = device.enter().unwrap();
     let mut worst: f64 = 0.0;
@@ -306,15 +306,16 @@ fn for_all_rules(matrix: &Rows64, products: &[Product]) -> f64 {
 
 /// Makes a matrix with some long and some empty rows, columns shared by neighbours, and many repeated entries
 /// if there are few columns.
-fn sample(base: i64, rows: usize, cols: usize) -> Rows64 {
+fn sample(base: i64, rows: usize, cols: usize) -> TestMatrix {
     let mut next = sequence(rows as u64 + 1);
     let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
-    Rows64::new(base, cols, &lengths, |row, entry| (row / 5 * 7 + entry * 131) % cols)
+    TestMatrix::new(base, cols, &lengths, |row, entry| (row / 5 * 7 + entry * 131) % cols)
 }
 
 #[test]
 fn any_number_of_columns() {
-    let products = [1, 3, 8, 17, 32, 40, 64, 72, 100, 128, 136, 300].map(|n| Product { n, ..PLAIN });
+    let products =
+        [1, 3, 8, 17, 32, 40, 64, 72, 100, 128, 136, 300].map(|n| MaskedTestProduct { n, ..PLAIN });
     for_all_rules(&sample(0, 150, 401), &products);
 }
 
@@ -325,7 +326,7 @@ fn scalars_and_orders() {
         for b in [Order::Row, Order::Col] {
             for c in [Order::Row, Order::Col] {
                 let n = [24, 130, 7, 64][number];
-                products.push(Product { alpha, beta, n, orders: (b, c), pad: 3, ..PLAIN });
+                products.push(MaskedTestProduct { alpha, beta, n, orders: (b, c), pad: 3, ..PLAIN });
             }
         }
     }
@@ -337,7 +338,7 @@ fn any_alignment() {
     let mut products = vec![];
     for (shift, pad) in [(0, 1), (1, 0), (1, 7), (4, 4), (2, 2), (0, 2)] {
         for n in [5, 8, 16, 33, 128, 129] {
-            products.push(Product { shift, pad, n, beta: 1.0, ..PLAIN });
+            products.push(MaskedTestProduct { shift, pad, n, beta: 1.0, ..PLAIN });
         }
     }
     for_all_rules(&sample(0, 70, 200), &products);
@@ -347,9 +348,9 @@ fn any_alignment() {
 fn infinities_and_nans_follow_the_stored_entries() {
     let mut products = vec![];
     for n in [5, 32, 64, 128, 200] {
-        let special = Product { n, factors: Factors::Special, ..PLAIN };
+        let special = MaskedTestProduct { n, factors: Factors::Special, ..PLAIN };
         products.push(special);
-        products.push(Product { beta: 0.5, orders: (Order::Col, Order::Col), ..special });
+        products.push(MaskedTestProduct { beta: 0.5, orders: (Order::Col, Order::Col), ..special });
     }
     for_all_rules(&sample(0, 130, 500), &products);
 }
@@ -358,11 +359,14 @@ fn infinities_and_nans_follow_the_stored_entries() {
 fn parts_of_long_windows_are_joined() {
     let mut lengths = vec![3; 200];
     (lengths[130], lengths[199]) = (4000, 900);
-    let matrix = Rows64::new(0, 70_000, &lengths, |row, entry| row + entry * 17);
-    let products = [7, 32, 64, 128, 257].map(|n| Product { n, beta: 1.0, ..PLAIN });
+    let matrix = TestMatrix::new(0, 70_000, &lengths, |row, entry| row + entry * 17);
+    let products = [7, 32, 64, 128, 257].map(|n| MaskedTestProduct { n, beta: 1.0, ..PLAIN });
     for_all_rules(&matrix, &products);
-    let special = Product { factors: Factors::Special, ..PLAIN };
-    for_all_rules(&matrix, &[Product { n: 40, ..special }, Product { n: 140, ..special }]);
+    let special = MaskedTestProduct { factors: Factors::Special, ..PLAIN };
+    for_all_rules(
+        &matrix,
+        &[MaskedTestProduct { n: 40, ..special }, MaskedTestProduct { n: 140, ..special }],
+    );
 }
 
 #[test]
@@ -371,13 +375,13 @@ fn the_bound_holds_for_hard_factors() {
     // With alpha = 1 the scaling is exact, so the ratio is that of the sums alone.
     let products: Vec<_> = kinds
         .into_iter()
-        .flat_map(|factors| [8, 32, 128].map(|n| Product { n, factors, alpha: 1.0, ..PLAIN }))
+        .flat_map(|factors| [8, 32, 128].map(|n| MaskedTestProduct { n, factors, alpha: 1.0, ..PLAIN }))
         .collect();
     // Rows of one entry, alone and among longer ones; rows of 2 to 400 entries; all columns of a step.
-    let alone = Rows64::new(0, 300, &[1; 100], |row, _| row * 37 % 300);
+    let alone = TestMatrix::new(0, 300, &[1; 100], |row, _| row * 37 % 300);
     let mixed: Vec<_> = (0..64).map(|row| if row % 3 == 0 { 1 } else { row * 6 }).collect();
-    let mixed = Rows64::new(0, 400, &mixed, |row, entry| if row % 3 == 0 { row * 5 } else { entry });
-    let full = Rows64::new(0, 16, &[16; 40], |_, entry| entry);
+    let mixed = TestMatrix::new(0, 400, &mixed, |row, entry| if row % 3 == 0 { row * 5 } else { entry });
+    let full = TestMatrix::new(0, 16, &[16; 40], |_, entry| entry);
     let worst = [&alone, &mixed, &full].map(|matrix| for_all_rules(matrix, &products));
     println!(
         "shares of the bound, fp32: rows of one entry {:.2}, mixed {:.2}, full {:.2}",
@@ -387,14 +391,14 @@ fn the_bound_holds_for_hard_factors() {
 
 #[test]
 fn matrices_without_entries() {
-    let products = [8, 128].map(|n| Product { n, beta: 2.0, ..PLAIN });
-    for_all_rules(&Rows64::new(0, 10, &[0; 20], |_, _| 0), &products);
+    let products = [8, 128].map(|n| MaskedTestProduct { n, beta: 2.0, ..PLAIN });
+    for_all_rules(&TestMatrix::new(0, 10, &[0; 20], |_, _| 0), &products);
 }
 
 /// Makes `count` families of 16 rows with common columns, whose rows alternate, and a few more rows.
-fn families(base: i64, count: usize) -> Rows64 {
+fn families(base: i64, count: usize) -> TestMatrix {
     let column = |row, entry| row % count * 97 + entry * 8 + row / (16 * count) * 7;
-    Rows64::new(base, 97 * count + 220, &vec![6; 16 * count + 5], column)
+    TestMatrix::new(base, 97 * count + 220, &vec![6; 16 * count + 5], column)
 }
 
 #[test]
@@ -402,14 +406,15 @@ fn rows_that_are_alike_are_put_together() {
     let mut products = vec![];
     for n in [3, 8, 20, 40, 130, 260] {
         for (b, c) in [(Order::Row, Order::Row), (Order::Col, Order::Col), (Order::Row, Order::Col)] {
-            products.push(Product { clustered: true, orders: (b, c), n, beta: 0.5, ..PLAIN });
+            products.push(MaskedTestProduct { clustered: true, orders: (b, c), n, beta: 0.5, ..PLAIN });
         }
     }
-    let updated = products.iter().map(|product| Product { updated: true, ..*product }).collect::<Vec<_>>();
+    let updated =
+        products.iter().map(|product| MaskedTestProduct { updated: true, ..*product }).collect::<Vec<_>>();
     for_all_rules(&families(0, 40), &products);
     for_all_rules(&families(1, 40), &updated);
-    let special = Product { factors: Factors::Special, ..products[0] };
-    for_all_rules(&families(0, 40), &[5, 64, 130].map(|n| Product { n, ..special }));
+    let special = MaskedTestProduct { factors: Factors::Special, ..products[0] };
+    for_all_rules(&families(0, 40), &[5, 64, 130].map(|n| MaskedTestProduct { n, ..special }));
 }
 
 /// Runs all kernels, with few enough products for compute-sanitizer.
@@ -420,14 +425,14 @@ fn sanitizer_small_matrices() {
     let matrix = sample(1, 70, 150);
     let mut lengths = vec![2; 70];
     lengths[33] = 200;
-    let long = Rows64::new(0, 3000, &lengths, |row, entry| row + entry * 14);
+    let long = TestMatrix::new(0, 3000, &lengths, |row, entry| row + entry * 14);
     for rules in all_rules().filter(|rules| rules.height >= 16 && rules.most == 5) {
         for n in [8, 33, 130] {
             let orders = if n == 33 { (Order::Col, Order::Col) } else { (Order::Row, Order::Row) };
             let products = [
-                (&matrix, Product { n, orders, pad: n % 2, ..PLAIN }),
-                (&long, Product { n, factors: Factors::Special, beta: 0.5, ..PLAIN }),
-                (&families(0, 6), Product { n, orders, clustered: true, ..PLAIN }),
+                (&matrix, MaskedTestProduct { n, orders, pad: n % 2, ..PLAIN }),
+                (&long, MaskedTestProduct { n, factors: Factors::Special, beta: 0.5, ..PLAIN }),
+                (&families(0, 6), MaskedTestProduct { n, orders, clustered: true, ..PLAIN }),
             ];
             for (matrix, product) in products {
                 product.check::<F64>(&cx, &device, matrix, rules);

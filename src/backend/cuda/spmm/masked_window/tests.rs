@@ -2,13 +2,13 @@
 
 use bytemuck::Pod;
 
-use super::super::window::number::survey;
+use super::super::window::number::count_windows;
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::format::masked_window::tests::all_rules;
 use crate::format::masked_window::SHAPE;
 use crate::format::sell::Origin;
-use crate::format::testing::Matrix;
+use crate::format::testing::TestMatrix;
 use crate::format::MaskedWindow;
 use crate::memory::{Allocator, HostMemory};
 use crate::types::{Element, IndexType};
@@ -25,7 +25,12 @@ struct Uploaded<V: Pod> {
 }
 
 impl<V: Pod> Uploaded<V> {
-    fn new(cx: &Context, matrix: &Matrix, widths: (IndexType, IndexType), value: impl Fn(f64) -> V) -> Self {
+    fn new(
+        cx: &Context,
+        matrix: &TestMatrix,
+        widths: (IndexType, IndexType),
+        value: impl Fn(f64) -> V,
+    ) -> Self {
         let values: Vec<V> = matrix.values.iter().map(|&v| value(v)).collect();
         let offsets = DeviceBuffer::from_slice(cx, &typed(&matrix.offsets, widths.0)).unwrap();
         let indices = DeviceBuffer::from_slice(cx, &typed(&matrix.indices, widths.1)).unwrap();
@@ -52,7 +57,7 @@ fn all<T: Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
 fn same_values<V: Pod + Element>(
     cx: &Context,
     device: &Arc<Device>,
-    matrix: &Matrix,
+    matrix: &TestMatrix,
     rules: Rules,
     widths: (IndexType, IndexType),
     value: impl Fn(f64) -> V,
@@ -94,17 +99,23 @@ fn same_values<V: Pod + Element>(
     }
 }
 
-fn same(cx: &Context, device: &Arc<Device>, matrix: &Matrix, rules: Rules, widths: (IndexType, IndexType)) {
+fn same(
+    cx: &Context,
+    device: &Arc<Device>,
+    matrix: &TestMatrix,
+    rules: Rules,
+    widths: (IndexType, IndexType),
+) {
     same_values::<f64>(cx, device, matrix, rules, widths, |v| v);
     same_values::<f32>(cx, device, matrix, rules, widths, |v| v as f32);
 }
 
 /// Makes a matrix with some long and some empty rows, columns shared by neighbours, and many repeated entries
 /// if there are few columns.
-fn sample(base: i64, rows: usize, cols: usize) -> Matrix {
+fn sample(base: i64, rows: usize, cols: usize) -> TestMatrix {
     let mut next = sequence(rows as u64 + 1);
     let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
-    Matrix::new(base, cols, &lengths, |row, entry| (row / 5 * 7 + entry * 131) % cols)
+    TestMatrix::new(base, cols, &lengths, |row, entry| (row / 5 * 7 + entry * 131) % cols)
 }
 
 #[test]
@@ -123,7 +134,7 @@ fn the_device_makes_what_the_cpu_makes() {
             }
             let mut lengths = vec![3; 500];
             (lengths[130], lengths[300], lengths[301]) = (9000, 400, 300);
-            let matrix = Matrix::new(base, 200_000, &lengths, |row, entry| row + entry * 17);
+            let matrix = TestMatrix::new(base, 200_000, &lengths, |row, entry| row + entry * 17);
             for rules in all_rules() {
                 same(&cx, &device, &matrix, rules, widths);
             }
@@ -137,7 +148,7 @@ fn full_tiles() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
     for columns in [8, 3, 24] {
-        let matrix = Matrix::new(0, 500, &[columns; 200], |_, entry| entry * 2);
+        let matrix = TestMatrix::new(0, 500, &[columns; 200], |_, entry| entry * 2);
         for rules in all_rules() {
             same(&cx, &device, &matrix, rules, WIDTHS[0]);
         }
@@ -151,7 +162,7 @@ fn the_device_counts_what_the_cpu_counts() {
     for cols in [997, 40] {
         let matrix = sample(0, 1000, cols);
         let uploaded = Uploaded::new(&cx, &matrix, WIDTHS[0], |v| v);
-        let found = survey(&cx, &device, &uploaded.rows, SHAPE).unwrap();
+        let found = count_windows(&cx, &device, &uploaded.rows, SHAPE).unwrap();
         crate::format::masked_window::tests::build(&matrix, |counts| {
             assert_eq!(*counts, found);
             crate::select::spmm::masked_window::rules_on_host(counts)
@@ -166,7 +177,7 @@ fn sanitizer_small_matrices() {
     let _entered = device.enter().unwrap();
     let mut lengths = vec![2; 70];
     lengths[33] = 200;
-    let long = Matrix::new(0, 30_000, &lengths, |row, entry| row + entry * 140);
+    let long = TestMatrix::new(0, 30_000, &lengths, |row, entry| row + entry * 140);
     for rules in all_rules().filter(|rules| rules.most == 5) {
         same(&cx, &device, &sample(1, 70, 150), rules, WIDTHS[0]);
         same(&cx, &device, &long, rules, WIDTHS[2]);

@@ -1,11 +1,11 @@
 //! Tests of products by lists of rows against sums in double precision. Skipped without a device.
 
-use super::super::testing::{self, check_all, check_types, sample, Product};
-use super::super::{Analysis, RowSpmm, Seen, Strides};
+use super::super::testing::{self, check_all, check_types, sample, TestProduct};
+use super::super::{Analysis, RowSpmm, SharedResults, Strides};
 use crate::algorithm::Algorithm;
 use crate::backend::cuda::convert::testing::context_of_device;
 use crate::backend::cuda::memory::DeviceBuffer;
-use crate::format::testing::Matrix;
+use crate::format::testing::TestMatrix;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::problem::SpmmProblem;
 use crate::select::spmm::row::Kernel;
@@ -13,17 +13,17 @@ use crate::select::{RowOrder, Source};
 use crate::support::{Combo, F32, F64};
 use crate::types::{Address, IndexBase, IndexType, Operation, Order, Reorder};
 
-const PLAIN: Product = Product { algorithm: Algorithm::Row, ..testing::PLAIN };
+const PLAIN: TestProduct = TestProduct { algorithm: Algorithm::Row, ..testing::PLAIN };
 
 #[test]
 fn any_columns_scalars_and_orders() {
     let columns = [1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 33, 64, 100, 136, 260];
-    check_all(&sample(0, 600, 401), columns.map(|n| Product { n, ..PLAIN }));
+    check_all(&sample(0, 600, 401), columns.map(|n| TestProduct { n, ..PLAIN }));
     let mut products = vec![];
     for (alpha, beta) in [(1.0, 0.0), (-0.5, 2.0), (0.0, 0.5), (0.0, 0.0)] {
         for orders in [(Order::Row, Order::Row), (Order::Col, Order::Row), (Order::Row, Order::Col)] {
             for n in [3, 8, 16, 48] {
-                products.push(Product { alpha, beta, n, orders, pad: 4, ..PLAIN });
+                products.push(TestProduct { alpha, beta, n, orders, pad: 4, ..PLAIN });
             }
         }
     }
@@ -35,7 +35,7 @@ fn any_alignment() {
     let mut products = vec![];
     for (shift, pad) in [(0, 1), (1, 0), (1, 7), (8, 8), (4, 4), (2, 2)] {
         for n in [1, 4, 8, 16, 33, 72] {
-            products.push(Product { shift, pad, n, beta: 1.0, ..PLAIN });
+            products.push(TestProduct { shift, pad, n, beta: 1.0, ..PLAIN });
         }
     }
     check_all(&sample(0, 170, 200), products);
@@ -43,12 +43,12 @@ fn any_alignment() {
 
 /// Makes a matrix with rows of about `length` entries, and with some of the lengths `longer`, far from each
 /// other.
-fn with_longer(rows: usize, length: usize, longer: &[usize]) -> Matrix {
+fn with_longer(rows: usize, length: usize, longer: &[usize]) -> TestMatrix {
     let mut lengths: Vec<_> = (0..rows).map(|row| length / 2 + row * 7 % (length + 1)).collect();
     for (at, &length) in longer.iter().enumerate() {
         lengths[at * (rows - 1) / longer.len().max(2) + at % 3] = length;
     }
-    Matrix::new(0, 20_000, &lengths, |row, entry| (row * 3 + entry * 17) % 20_000)
+    TestMatrix::new(0, 20_000, &lengths, |row, entry| (row * 3 + entry * 17) % 20_000)
 }
 
 #[test]
@@ -57,20 +57,26 @@ fn long_rows_are_joined() {
     // Rows for a warp, for a block, for a few blocks, and for so many blocks that their partial sums are
     // added in two levels.
     let longer = [25, 128, 129, 512, 513, 1025, 8192, 8193, 15_000, 25, 26];
-    check_all(&with_longer(3000, 8, &longer), columns.map(|n| Product { n, beta: 1.0, ..PLAIN }));
-    check_all(&with_longer(700, 3, &[600, 5000]), [8, 12, 64].map(|n| Product { n, special: true, ..PLAIN }));
+    check_all(&with_longer(3000, 8, &longer), columns.map(|n| TestProduct { n, beta: 1.0, ..PLAIN }));
+    check_all(
+        &with_longer(700, 3, &[600, 5000]),
+        [8, 12, 64].map(|n| TestProduct { n, special: true, ..PLAIN }),
+    );
     let orders = (Order::Col, Order::Col);
-    check_all(&with_longer(700, 3, &[600, 5000]), [4, 8, 24].map(|n| Product { n, orders, pad: 1, ..PLAIN }));
+    check_all(
+        &with_longer(700, 3, &[600, 5000]),
+        [4, 8, 24].map(|n| TestProduct { n, orders, pad: 1, ..PLAIN }),
+    );
     // Rows that are long on average, in the order of their lengths.
     let longer = [400, 4000, 12_000, 700];
-    check_all(&with_longer(900, 40, &longer), columns.map(|n| Product { n, beta: 1.0, ..PLAIN }));
+    check_all(&with_longer(900, 40, &longer), columns.map(|n| TestProduct { n, beta: 1.0, ..PLAIN }));
 }
 
 #[test]
 fn rows_of_one_length_are_shared_by_groups() {
     for (rows, length) in [(900, 30), (300, 150), (60, 400)] {
-        let matrix = Matrix::new(0, 2000, &vec![length; rows], |row, entry| row + entry * 2);
-        check_all(&matrix, [2, 8, 16, 32, 64, 130].map(|n| Product { n, ..PLAIN }));
+        let matrix = TestMatrix::new(0, 2000, &vec![length; rows], |row, entry| row + entry * 2);
+        check_all(&matrix, [2, 8, 16, 32, 64, 130].map(|n| TestProduct { n, ..PLAIN }));
     }
 }
 
@@ -82,11 +88,11 @@ fn lists_for_groups_with_other_columns() {
     let matrix = with_longer(900, 12, &[25, 128, 129, 512, 513, 1025, 8192, 8193, 15_000]);
     for planned in [16, 32, 64, 256] {
         let columns = [1, 3, 8, 16, 20, 32, 33, 64, 136, 512];
-        let planned = Product { planned: Some(planned), beta: 0.5, ..PLAIN };
-        check_all(&matrix, columns.map(|n| Product { n, ..planned }));
+        let planned = TestProduct { planned: Some(planned), beta: 0.5, ..PLAIN };
+        check_all(&matrix, columns.map(|n| TestProduct { n, ..planned }));
         check_all(
             &matrix,
-            [(1, 0), (0, 1), (4, 4)].map(|(shift, pad)| Product { n: 64, shift, pad, ..planned }),
+            [(1, 0), (0, 1), (4, 4)].map(|(shift, pad)| TestProduct { n: 64, shift, pad, ..planned }),
         );
     }
 }
@@ -98,7 +104,7 @@ fn aligned_rows_of_b_and_c_are_for_groups() {
     let _entered = device.enter().unwrap();
     // Rows of a mean length that suits groups, and of one that does not.
     for (length, suits) in [(12, true), (400, false)] {
-        let matrix = Matrix::new(0, 20_000, &vec![length; 900], |row, entry| row + 17 * entry);
+        let matrix = TestMatrix::new(0, 20_000, &vec![length; 900], |row, entry| row + 17 * entry);
         let offsets = DeviceBuffer::from_slice(&cx, &matrix.offsets).unwrap();
         let indices = DeviceBuffer::from_slice(&cx, &matrix.indices).unwrap();
         let values = DeviceBuffer::from_slice(&cx, &vec![1.0_f64; matrix.indices.len()]).unwrap();
@@ -125,8 +131,8 @@ fn aligned_rows_of_b_and_c_are_for_groups() {
             value_updates: false,
             ieee: false,
         };
-        let seen = Seen::new(&device);
-        let analysis = Analysis { cx: &cx, device: &device, problem: &problem, seen: &seen };
+        let shared = SharedResults::new(&device);
+        let analysis = Analysis { cx: &cx, device: &device, problem: &problem, shared: &shared };
         let plan = RowSpmm::build(&analysis, Source::Canonical, &RowOrder::new(Reorder::None)).unwrap();
         let lanes = |n: usize, at: usize, packs_c: bool| {
             let rows = Strides { row: n as i64, col: 1 };
@@ -147,19 +153,28 @@ fn aligned_rows_of_b_and_c_are_for_groups() {
 /// row and of eight.
 #[test]
 fn lists_are_made_before_a_product_without_analysis() {
-    let once = Product { once: true, ..PLAIN };
-    check_all(&sample(0, 600, 401), [1, 3, 8, 9, 16, 33, 64, 136].map(|n| Product { n, beta: 1.0, ..once }));
+    let once = TestProduct { once: true, ..PLAIN };
+    check_all(
+        &sample(0, 600, 401),
+        [1, 3, 8, 9, 16, 33, 64, 136].map(|n| TestProduct { n, beta: 1.0, ..once }),
+    );
     let longer = [25, 128, 129, 512, 513, 1025, 8192, 8193, 15_000, 25, 26];
     for (rows, length) in [(3000, 8), (60_000, 3), (900, 40)] {
         check_all(
             &with_longer(rows, length, &longer),
-            [3, 8, 32, 200].map(|n| Product { n, beta: 1.0, ..once }),
+            [3, 8, 32, 200].map(|n| TestProduct { n, beta: 1.0, ..once }),
         );
     }
     for orders in [(Order::Col, Order::Row), (Order::Row, Order::Col), (Order::Col, Order::Col)] {
-        check_all(&with_longer(700, 3, &[600, 5000]), [4, 40].map(|n| Product { n, orders, pad: 1, ..once }));
+        check_all(
+            &with_longer(700, 3, &[600, 5000]),
+            [4, 40].map(|n| TestProduct { n, orders, pad: 1, ..once }),
+        );
     }
-    check_all(&Matrix::new(0, 10, &[0; 300], |_, _| 0), [1, 8, 40].map(|n| Product { n, beta: 2.0, ..once }));
+    check_all(
+        &TestMatrix::new(0, 10, &[0; 300], |_, _| 0),
+        [1, 8, 40].map(|n| TestProduct { n, beta: 2.0, ..once }),
+    );
 }
 
 /// Tests lists with more rows than the blocks take in one turn: 1000 parts of one block each, with one tile
@@ -167,21 +182,25 @@ fn lists_are_made_before_a_product_without_analysis() {
 #[test]
 fn blocks_take_long_lists_by_turns() {
     let matrix = with_longer(3000, 8, &[200; 1000]);
-    let once = Product { once: true, beta: 0.5, ..PLAIN };
-    check_types(&matrix, &[F64::TYPES, F32::TYPES], [3, 8, 16, 33, 200, 600].map(|n| Product { n, ..once }));
-    check_types(&matrix, &[F64::TYPES], [200, 601].map(|n| Product { n, pad: 1, ..once }));
+    let once = TestProduct { once: true, beta: 0.5, ..PLAIN };
+    check_types(
+        &matrix,
+        &[F64::TYPES, F32::TYPES],
+        [3, 8, 16, 33, 200, 600].map(|n| TestProduct { n, ..once }),
+    );
+    check_types(&matrix, &[F64::TYPES], [200, 601].map(|n| TestProduct { n, pad: 1, ..once }));
 }
 
 /// Tests copies of B, and of sums for C, of some columns at a time.
 #[test]
 fn copies_are_made_for_some_columns_at_a_time() {
     let matrix = with_longer(2700, 3, &[600, 5000]);
-    let once = Product { once: true, copied: Some(1 << 20), beta: 0.5, pad: 1, ..PLAIN };
+    let once = TestProduct { once: true, copied: Some(1 << 20), beta: 0.5, pad: 1, ..PLAIN };
     for orders in [(Order::Col, Order::Row), (Order::Row, Order::Col), (Order::Col, Order::Col)] {
         check_types(
             &matrix,
             &[F64::TYPES, F32::TYPES],
-            [33, 100, 300].map(|n| Product { n, orders, ..once }),
+            [33, 100, 300].map(|n| TestProduct { n, orders, ..once }),
         );
     }
 }
@@ -189,30 +208,33 @@ fn copies_are_made_for_some_columns_at_a_time() {
 #[test]
 fn transposed_operands_and_new_values() {
     let op = Operation::Transpose;
-    check_all(&sample(1, 170, 60), [1, 8, 16].map(|n| Product { n, op, beta: -1.0, ..PLAIN }));
+    check_all(&sample(1, 170, 60), [1, 8, 16].map(|n| TestProduct { n, op, beta: -1.0, ..PLAIN }));
     for announced in [true, false] {
-        check_all(&sample(1, 90, 60), [1, 8, 16].map(|n| Product { n, updated: Some(announced), ..PLAIN }));
+        check_all(
+            &sample(1, 90, 60),
+            [1, 8, 16].map(|n| TestProduct { n, updated: Some(announced), ..PLAIN }),
+        );
     }
 }
 
 #[test]
 fn matrices_without_entries() {
     check_all(
-        &Matrix::new(0, 10, &[0; 300], |_, _| 0),
-        [1, 8, 40].map(|n| Product { n, beta: 2.0, ..PLAIN }),
+        &TestMatrix::new(0, 10, &[0; 300], |_, _| 0),
+        [1, 8, 40].map(|n| TestProduct { n, beta: 2.0, ..PLAIN }),
     );
 }
 
 /// Tests rows of all kinds, few and short enough for compute-sanitizer.
 #[test]
 fn sanitizer_small_matrices() {
-    check_all(&sample(1, 70, 90), [1, 8, 33].map(|n| Product { n, beta: 0.5, ..PLAIN }));
+    check_all(&sample(1, 70, 90), [1, 8, 33].map(|n| TestProduct { n, beta: 0.5, ..PLAIN }));
     let orders = (Order::Col, Order::Col);
-    check_all(&sample(0, 40, 90), [4, 16].map(|n| Product { n, orders, pad: 1, ..PLAIN }));
+    check_all(&sample(0, 40, 90), [4, 16].map(|n| TestProduct { n, orders, pad: 1, ..PLAIN }));
     // Rows for a warp and for a block, and one that is split.
     let uneven = with_longer(60, 3, &[129, 600, 1100]);
-    check_all(&uneven, [3, 16, 64].map(|n| Product { n, special: true, ..PLAIN }));
-    let once = Product { once: true, ..PLAIN };
-    check_all(&sample(1, 70, 90), [1, 8, 33].map(|n| Product { n, beta: 0.5, ..once }));
-    check_all(&with_longer(90, 3, &[600, 1100]), [4, 16].map(|n| Product { n, orders, ..once }));
+    check_all(&uneven, [3, 16, 64].map(|n| TestProduct { n, special: true, ..PLAIN }));
+    let once = TestProduct { once: true, ..PLAIN };
+    check_all(&sample(1, 70, 90), [1, 8, 33].map(|n| TestProduct { n, beta: 0.5, ..once }));
+    check_all(&with_longer(90, 3, &[600, 1100]), [4, 16].map(|n| TestProduct { n, orders, ..once }));
 }

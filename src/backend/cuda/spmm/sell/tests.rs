@@ -1,16 +1,16 @@
 //! Tests of SpMM `sell` against sums in double precision. Skipped without a device.
 
-use super::super::testing::{self, check_all, sample, Product};
+use super::super::testing::{self, check_all, sample, TestProduct};
 use crate::algorithm::Algorithm;
-use crate::format::testing::Matrix as Rows64;
+use crate::format::testing::TestMatrix;
 use crate::types::{Operation, Order};
 
-const PLAIN: Product = Product { algorithm: Algorithm::SpmmSell, ..testing::PLAIN };
+const PLAIN: TestProduct = TestProduct { algorithm: Algorithm::SpmmSell, ..testing::PLAIN };
 
 #[test]
 fn any_number_of_columns() {
     let columns = [1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 33, 64, 100];
-    check_all(&sample(0, 150, 401), columns.map(|n| Product { n, ..PLAIN }));
+    check_all(&sample(0, 150, 401), columns.map(|n| TestProduct { n, ..PLAIN }));
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn all_scalars_and_orders() {
         for b in [Order::Row, Order::Col] {
             for c in [Order::Row, Order::Col] {
                 for n in [1, [8, 16, 9, 7][number]] {
-                    products.push(Product { alpha, beta, n, orders: (b, c), pad: 3, ..PLAIN });
+                    products.push(TestProduct { alpha, beta, n, orders: (b, c), pad: 3, ..PLAIN });
                 }
             }
         }
@@ -33,7 +33,7 @@ fn any_alignment() {
     let mut products = vec![];
     for (shift, pad) in [(0, 1), (1, 0), (1, 7), (8, 8), (4, 4), (2, 2)] {
         for n in [1, 4, 8, 16, 33] {
-            products.push(Product { shift, pad, n, beta: 1.0, ..PLAIN });
+            products.push(TestProduct { shift, pad, n, beta: 1.0, ..PLAIN });
         }
     }
     check_all(&sample(0, 70, 200), products);
@@ -44,7 +44,7 @@ fn a_column_of_a_wider_matrix() {
     // B without gaps and C with gaps, and vice versa.
     for orders in [(Order::Col, Order::Row), (Order::Row, Order::Col)] {
         for pad in [0, 1, 5] {
-            check_all(&sample(0, 70, 90), [Product { n: 1, orders, pad, ..PLAIN }]);
+            check_all(&sample(0, 70, 90), [TestProduct { n: 1, orders, pad, ..PLAIN }]);
         }
     }
 }
@@ -52,15 +52,15 @@ fn a_column_of_a_wider_matrix() {
 #[test]
 fn transposed_operands() {
     let op = Operation::Transpose;
-    check_all(&sample(1, 170, 60), [1, 6, 16].map(|n| Product { n, op, beta: -1.0, ..PLAIN }));
+    check_all(&sample(1, 170, 60), [1, 6, 16].map(|n| TestProduct { n, op, beta: -1.0, ..PLAIN }));
 }
 
 #[test]
 fn infinities_and_nans_follow_the_stored_entries() {
     let orders = (Order::Col, Order::Col);
     for n in [1, 5, 8, 16, 40] {
-        let product = Product { n, special: true, ..PLAIN };
-        check_all(&sample(0, 130, 500), [product, Product { beta: 0.5, orders, ..product }]);
+        let product = TestProduct { n, special: true, ..PLAIN };
+        check_all(&sample(0, 130, 500), [product, TestProduct { beta: 0.5, orders, ..product }]);
     }
 }
 
@@ -70,8 +70,8 @@ fn rows_with_the_same_columns_share_what_they_read() {
         // Items with one lane, and with several.
         for length in [6, 40, 200] {
             let lengths: Vec<_> = (0..100).map(|row| length + row / same % 3).collect();
-            let matrix = Rows64::new(0, 3000, &lengths, |row, entry| row / same * 5 + entry * 4);
-            check_all(&matrix, [3, 8, 16, 20].map(|n| Product { n, beta: 1.0, ..PLAIN }));
+            let matrix = TestMatrix::new(0, 3000, &lengths, |row, entry| row / same * 5 + entry * 4);
+            check_all(&matrix, [3, 8, 16, 20].map(|n| TestProduct { n, beta: 1.0, ..PLAIN }));
         }
     }
 }
@@ -80,8 +80,8 @@ fn rows_with_the_same_columns_share_what_they_read() {
 fn slices_of_diagonals_and_of_adjacent_columns() {
     // Lanes that read adjacent rows of B, consecutive columns, and columns far from each other.
     for (step, cols) in [(1, 4000), (3, 4000), (12_000, 100_000)] {
-        let matrix = Rows64::new(1, cols, &[7; 200], |row, entry| (row + entry * step) % cols);
-        check_all(&matrix, [1, 4, 8, 16].map(|n| Product { n, ..PLAIN }));
+        let matrix = TestMatrix::new(1, cols, &[7; 200], |row, entry| (row + entry * step) % cols);
+        check_all(&matrix, [1, 4, 8, 16].map(|n| TestProduct { n, ..PLAIN }));
     }
 }
 
@@ -89,15 +89,15 @@ fn slices_of_diagonals_and_of_adjacent_columns() {
 fn long_rows_are_joined() {
     let mut lengths = vec![3; 200];
     (lengths[130], lengths[131], lengths[199]) = (9000, 150, 1900);
-    let matrix = Rows64::new(0, 45_200, &lengths, |row, entry| row + entry * 5);
-    check_all(&matrix, [1, 3, 8, 16, 40].map(|n| Product { n, beta: 1.0, ..PLAIN }));
-    check_all(&matrix, [Product { n: 12, special: true, ..PLAIN }]);
+    let matrix = TestMatrix::new(0, 45_200, &lengths, |row, entry| row + entry * 5);
+    check_all(&matrix, [1, 3, 8, 16, 40].map(|n| TestProduct { n, beta: 1.0, ..PLAIN }));
+    check_all(&matrix, [TestProduct { n: 12, special: true, ..PLAIN }]);
 }
 
 #[test]
 fn few_rows_take_all_lanes() {
-    let matrix = Rows64::new(0, 900, &[150; 40], |row, entry| row + entry * 5);
-    check_all(&matrix, [2, 7, 8, 16, 64].map(|n| Product { n, ..PLAIN }));
+    let matrix = TestMatrix::new(0, 900, &[150; 40], |row, entry| row + entry * 5);
+    check_all(&matrix, [2, 7, 8, 16, 64].map(|n| TestProduct { n, ..PLAIN }));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn new_values_take_the_places_of_old_ones() {
     for op in [Operation::NonTranspose, Operation::Transpose] {
         for announced in [true, false] {
             for n in [1, 8] {
-                check_all(&sample(1, 90, 60), [Product { n, op, updated: Some(announced), ..PLAIN }]);
+                check_all(&sample(1, 90, 60), [TestProduct { n, op, updated: Some(announced), ..PLAIN }]);
             }
         }
     }
@@ -113,5 +113,8 @@ fn new_values_take_the_places_of_old_ones() {
 
 #[test]
 fn matrices_without_entries() {
-    check_all(&Rows64::new(0, 10, &[0; 20], |_, _| 0), [1, 8, 40].map(|n| Product { n, beta: 2.0, ..PLAIN }));
+    check_all(
+        &TestMatrix::new(0, 10, &[0; 20], |_, _| 0),
+        [1, 8, 40].map(|n| TestProduct { n, beta: 2.0, ..PLAIN }),
+    );
 }

@@ -10,7 +10,7 @@ use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
 use crate::error::Result;
 use crate::format::bcsr::{check_count, Rules, ROWS};
-use crate::format::window::{Item, Part};
+use crate::format::window::{Item, WindowPart};
 use crate::memory::Context;
 use crate::types::{Address, DataType};
 
@@ -33,7 +33,7 @@ pub(super) struct Arrays {
     pub(super) nnz: i64,
     pub(super) order: Option<DeviceBuffer<u32>>,
     pub(super) items: DeviceBuffer<Item>,
-    pub(super) parts: DeviceBuffer<Part>,
+    pub(super) parts: DeviceBuffer<WindowPart>,
     /// Number of row blocks that are cut into pieces.
     pub(super) cut: i64,
     pub(super) columns: DeviceBuffer<u32>,

@@ -8,7 +8,7 @@ use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::backend::cuda::operand::Rows;
 use crate::format::bcsr::tests::{all_rules, build as build_on_host, scattered};
 use crate::format::bcsr::Rules;
-use crate::format::testing::Matrix as Rows64;
+use crate::format::testing::TestMatrix;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::{Workspace, COUNTER_BYTES};
 use crate::support::{Bf16, Bf16F32, Combo, Tf32, Types, F16, F16F32, F64};
@@ -35,7 +35,7 @@ fn for_all_rules(bytes: usize, rows: usize, mut f: impl FnMut(Rules, Option<&[u3
 fn same<V: Element + PartialEq>(
     cx: &Context,
     device: &Device,
-    matrix: &Rows64,
+    matrix: &TestMatrix,
     widths: (IndexType, IndexType),
     value: impl Fn(usize) -> V,
 ) {
@@ -83,10 +83,10 @@ fn same<V: Element + PartialEq>(
 
 /// Makes a matrix with some long and some empty rows, columns shared by neighbours, and many repeated entries
 /// if there are few columns.
-fn sample(base: i64, rows: usize, cols: usize) -> Rows64 {
+fn sample(base: i64, rows: usize, cols: usize) -> TestMatrix {
     let mut next = sequence(rows as u64 + 1);
     let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
-    Rows64::new(base, cols, &lengths, |row, entry| (row / 3 * 7 + entry * 131 + row % 3) % cols)
+    TestMatrix::new(base, cols, &lengths, |row, entry| (row / 3 * 7 + entry * 131 + row % 3) % cols)
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn the_device_makes_what_the_cpu_makes() {
             }
             let mut lengths = vec![3; 500];
             (lengths[130], lengths[300], lengths[301]) = (9000, 400, 300);
-            matrices.push(Rows64::new(base, 200_000, &lengths, |row, entry| row + entry * 17));
+            matrices.push(TestMatrix::new(base, 200_000, &lengths, |row, entry| row + entry * 17));
             for matrix in &matrices {
                 let number = |at: usize| (at % 97) as f64 / 64.0 - 0.7;
                 same(&cx, &device, matrix, widths, |at| f16::from_f64(number(at)));
@@ -170,7 +170,7 @@ impl Numbers {
 /// One product to test: a dense operand begins `shift` elements into its array and has `pad` unused elements
 /// between its rows or columns.
 #[derive(Clone, Copy, Debug)]
-struct Product {
+struct SmatTestProduct {
     types: Types,
     n: usize,
     orders: (Order, Order),
@@ -186,7 +186,7 @@ struct Product {
     clustered: bool,
 }
 
-const PLAIN: Product = Product {
+const PLAIN: SmatTestProduct = SmatTestProduct {
     types: F16::TYPES,
     n: 32,
     orders: (Order::Row, Order::Row),
@@ -208,19 +208,20 @@ fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
     }
 }
 
-impl Product {
+impl SmatTestProduct {
     /// Computes the product twice, asserts that both have the same bits, and compares it with sums in double
     /// precision.
     fn check(
         &self,
         cx: &Context,
         device: &Arc<Device>,
-        matrix: &Rows64,
+        matrix: &TestMatrix,
         rules: Rules,
         row_order: Option<&[u32]>,
     ) {
         let what = format!("{self:?} {rules:?} {}", row_order.is_some());
-        let &Product { types, n, orders, shift, pad, alpha, beta, special, updated, clustered } = self;
+        let &SmatTestProduct { types, n, orders, shift, pad, alpha, beta, special, updated, clustered } =
+            self;
         let (rows, cols) = (matrix.offsets.len() - 1, matrix.cols);
         let mut next = sequence(n as u64 + 5);
         // Random in all bits of a double's mantissa.
@@ -285,7 +286,7 @@ impl Product {
         let arrays = Arrays::build(cx, device, source, &cut, counted, rules).unwrap();
         let mut executor = SmatSpmm::new(device, &problem, arrays).unwrap();
         if clustered {
-            let analysis = Analysis { cx, device, problem: &problem, seen: &Seen::new(device) };
+            let analysis = Analysis { cx, device, problem: &problem, shared: &SharedResults::new(device) };
             executor = build_from(&analysis, (&Clusters::IfFaster, None)).unwrap();
             assert!(executor.details().ends_with("rows clustered"), "{what}: {}", executor.details());
         }
@@ -360,7 +361,7 @@ impl Product {
     }
 }
 
-fn check_all(matrix: &Rows64, products: &[Product]) {
+fn check_all(matrix: &TestMatrix, products: &[SmatTestProduct]) {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
     for product in products {
@@ -371,14 +372,14 @@ fn check_all(matrix: &Rows64, products: &[Product]) {
 }
 
 /// Repeats the products for all types.
-fn of_types(products: impl IntoIterator<Item = Product>) -> Vec<Product> {
-    products.into_iter().flat_map(|product| TYPES.map(|types| Product { types, ..product })).collect()
+fn of_types(products: impl IntoIterator<Item = SmatTestProduct>) -> Vec<SmatTestProduct> {
+    products.into_iter().flat_map(|product| TYPES.map(|types| SmatTestProduct { types, ..product })).collect()
 }
 
 #[test]
 fn any_number_of_columns() {
     let columns = [1, 3, 8, 9, 17, 32, 40, 64, 72, 100, 128, 300];
-    check_all(&sample(0, 150, 401), &of_types(columns.map(|n| Product { n, ..PLAIN })));
+    check_all(&sample(0, 150, 401), &of_types(columns.map(|n| SmatTestProduct { n, ..PLAIN })));
 }
 
 #[test]
@@ -388,7 +389,7 @@ fn all_scalars_and_orders() {
         for b in [Order::Row, Order::Col] {
             for c in [Order::Row, Order::Col] {
                 let n = [24, 130, 9, 7][number];
-                products.push(Product { alpha, beta, n, orders: (b, c), pad: 3, ..PLAIN });
+                products.push(SmatTestProduct { alpha, beta, n, orders: (b, c), pad: 3, ..PLAIN });
             }
         }
     }
@@ -400,7 +401,7 @@ fn any_alignment() {
     let mut products = vec![];
     for (shift, pad) in [(0, 1), (1, 0), (1, 7), (8, 8), (4, 4), (2, 2)] {
         for n in [8, 16, 33, 128] {
-            products.push(Product { shift, pad, n, beta: 1.0, ..PLAIN });
+            products.push(SmatTestProduct { shift, pad, n, beta: 1.0, ..PLAIN });
         }
     }
     check_all(&sample(0, 70, 200), &of_types(products));
@@ -410,9 +411,9 @@ fn any_alignment() {
 fn infinities_and_nans_follow_the_stored_entries() {
     let mut products = vec![];
     for n in [5, 32, 64, 130] {
-        products.push(Product { n, special: true, ..PLAIN });
+        products.push(SmatTestProduct { n, special: true, ..PLAIN });
         let orders = (Order::Col, Order::Col);
-        products.push(Product { n, special: true, beta: 0.5, orders, ..PLAIN });
+        products.push(SmatTestProduct { n, special: true, beta: 0.5, orders, ..PLAIN });
     }
     // The last block is wider than the rest of A, and some rows have a column twice.
     for cols in [500, 37] {
@@ -424,9 +425,9 @@ fn infinities_and_nans_follow_the_stored_entries() {
 fn parts_of_long_row_blocks_are_joined() {
     let mut lengths = vec![3; 200];
     (lengths[130], lengths[199]) = (4000, 900);
-    let matrix = Rows64::new(0, 20_200, &lengths, |row, entry| row + entry * 5);
-    check_all(&matrix, &of_types([7, 32, 64, 130].map(|n| Product { n, beta: 1.0, ..PLAIN })));
-    check_all(&matrix, &of_types([Product { n: 40, special: true, ..PLAIN }]));
+    let matrix = TestMatrix::new(0, 20_200, &lengths, |row, entry| row + entry * 5);
+    check_all(&matrix, &of_types([7, 32, 64, 130].map(|n| SmatTestProduct { n, beta: 1.0, ..PLAIN })));
+    check_all(&matrix, &of_types([SmatTestProduct { n: 40, special: true, ..PLAIN }]));
 }
 
 /// Tests a B that is read by columns: with filled blocks, and with few columns. The width of the matrix cuts
@@ -437,17 +438,17 @@ fn columns_of_b_are_read_as_they_are() {
     for n in [3, 8, 20, 32, 64, 70, 130] {
         for (c, special) in [(Order::Row, false), (Order::Col, false), (Order::Row, true)] {
             let orders = (Order::Col, c);
-            products.push(Product { n, orders, pad: 3, shift: 8, special, beta: 0.5, ..PLAIN });
+            products.push(SmatTestProduct { n, orders, pad: 3, shift: 8, special, beta: 0.5, ..PLAIN });
         }
     }
     let products = of_types(products);
-    check_all(&Rows64::new(0, 301, &[120; 70], |row, entry| (row / 16 + entry * 5 / 2) % 301), &products);
+    check_all(&TestMatrix::new(0, 301, &[120; 70], |row, entry| (row / 16 + entry * 5 / 2) % 301), &products);
     check_all(&sample(1, 50, 301), &products);
 }
 
 #[test]
 fn new_values_take_the_places_of_old_ones() {
-    check_all(&sample(1, 90, 60), &of_types([Product { n: 20, updated: true, ..PLAIN }]));
+    check_all(&sample(1, 90, 60), &of_types([SmatTestProduct { n: 20, updated: true, ..PLAIN }]));
 }
 
 #[test]
@@ -456,10 +457,11 @@ fn rows_that_are_alike_are_put_together() {
     let _entered = device.enter().unwrap();
     // 40 families of 16 rows with common columns, whose rows alternate. B has so many columns that blocks
     // take most of the time.
-    let matrix = Rows64::new(0, 4000, &[6; 640], |row, entry| row % 40 * 97 + entry * 8);
+    let matrix = TestMatrix::new(0, 4000, &[6; 640], |row, entry| row % 40 * 97 + entry * 8);
     for c in [Order::Row, Order::Col] {
-        let product = Product { clustered: true, orders: (Order::Row, c), n: 1500, beta: 0.5, ..PLAIN };
-        for product in of_types([product, Product { updated: true, ..product }]) {
+        let product =
+            SmatTestProduct { clustered: true, orders: (Order::Row, c), n: 1500, beta: 0.5, ..PLAIN };
+        for product in of_types([product, SmatTestProduct { updated: true, ..product }]) {
             product.check(&cx, &device, &matrix, select::rules(2, 8), None);
         }
     }
@@ -467,18 +469,18 @@ fn rows_that_are_alike_are_put_together() {
 
 #[test]
 fn matrices_without_entries() {
-    let products = of_types([8, 128].map(|n| Product { n, beta: 2.0, ..PLAIN }));
-    check_all(&Rows64::new(0, 10, &[0; 20], |_, _| 0), &products);
+    let products = of_types([8, 128].map(|n| SmatTestProduct { n, beta: 2.0, ..PLAIN }));
+    check_all(&TestMatrix::new(0, 10, &[0; 20], |_, _| 0), &products);
 }
 
 /// Runs all kernels on matrices that are small enough for compute-sanitizer.
 #[test]
 fn sanitizer_small_matrices() {
     let matrix = sample(1, 40, 90);
-    check_all(&matrix, &of_types([8, 33].map(|n| Product { n, beta: 0.5, ..PLAIN })));
-    check_all(&matrix, &of_types([Product { n: 20, orders: (Order::Col, Order::Col), ..PLAIN }]));
+    check_all(&matrix, &of_types([8, 33].map(|n| SmatTestProduct { n, beta: 0.5, ..PLAIN })));
+    check_all(&matrix, &of_types([SmatTestProduct { n: 20, orders: (Order::Col, Order::Col), ..PLAIN }]));
     let mut lengths = vec![3; 40];
     lengths[17] = 700;
-    let long = Rows64::new(0, 3600, &lengths, |row, entry| row + entry * 5);
-    check_all(&long, &of_types([Product { n: 40, special: true, beta: 1.0, ..PLAIN }]));
+    let long = TestMatrix::new(0, 3600, &lengths, |row, entry| row + entry * 5);
+    check_all(&long, &of_types([SmatTestProduct { n: 40, special: true, beta: 1.0, ..PLAIN }]));
 }

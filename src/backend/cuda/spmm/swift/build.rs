@@ -15,7 +15,7 @@ use crate::backend::cuda::operand::{Operand, Rows};
 use crate::error::Result;
 use crate::format::swift::bands::{self, ROWS};
 use crate::format::swift::{self, Outline, Piece, Run, Set};
-use crate::format::window::{Item, Part};
+use crate::format::window::{Item, WindowPart};
 use crate::memory::{Allocator, Context, HostMemory};
 use crate::problem::SpmmProblem;
 use crate::select::Source;
@@ -53,9 +53,9 @@ pub(super) fn with_columns<R>(
     f: impl FnOnce(&Sorted<'_>) -> Result<R>,
 ) -> Result<R> {
     let (a, op) = (&problem.a, problem.op.flipped());
-    let findings = check::inspect(cx, device, a, op, "A")?;
+    let report = check::inspect(cx, device, a, op, "A")?;
     let updates = problem.value_updates;
-    let (operand, stats) = Operand::inspected(cx, device, a, op, Source::Canonical, updates, &findings)?;
+    let (operand, stats) = Operand::inspected(cx, device, a, op, Source::Canonical, updates, &report)?;
     let positions = updates.then_some(match &operand {
         Operand::InPlace(_) => None,
         Operand::Canonical(copy) => Some(copy.positions()),
@@ -223,7 +223,7 @@ pub(super) struct BandArrays {
     pub(super) row_count: i64,
     pub(super) nnz: i64,
     pub(super) items: DeviceBuffer<Item>,
-    pub(super) parts: DeviceBuffer<Part>,
+    pub(super) parts: DeviceBuffer<WindowPart>,
     /// Number of bands that are cut into pieces.
     pub(super) cut: i64,
     pub(super) columns: DeviceBuffer<u32>,

@@ -1,7 +1,7 @@
 //! Tests against the CPU's layouts, bit for bit, and against sums in double precision. Skipped without a
 //! device.
 
-use super::super::testing::{self, check_types, sample, Product};
+use super::super::testing::{self, check_types, sample, TestProduct};
 use super::build::Sorted;
 use super::*;
 use crate::algorithm::Algorithm;
@@ -13,17 +13,18 @@ use crate::format::sell::Origin;
 use crate::format::swift::bands::Bands as HostBands;
 use crate::format::swift::tests::shapes;
 use crate::format::testing::allocator;
-use crate::format::testing::Matrix as Rows64;
+use crate::format::testing::TestMatrix;
 use crate::format::Swift;
 use crate::support::{Combo, Types, F32, F64};
 use crate::types::{Element, IndexType, Operation, Order};
 
 const TYPES: [Types; 2] = [F64::TYPES, F32::TYPES];
-const PLAIN: Product = Product { algorithm: Algorithm::Swift, deterministic: false, ..testing::PLAIN };
+const PLAIN: TestProduct =
+    TestProduct { algorithm: Algorithm::Swift, deterministic: false, ..testing::PLAIN };
 
 /// Checks the products of both forms.
-fn check_all(matrix: &Rows64, products: impl IntoIterator<Item = Product>) {
-    let of_both = |product| [false, true].map(|deterministic| Product { deterministic, ..product });
+fn check_all(matrix: &TestMatrix, products: impl IntoIterator<Item = TestProduct>) {
+    let of_both = |product| [false, true].map(|deterministic| TestProduct { deterministic, ..product });
     check_types(matrix, &TYPES, products.into_iter().flat_map(of_both));
 }
 
@@ -32,7 +33,7 @@ fn all<T: bytemuck::Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
 }
 
 /// Asserts that the device makes the same arrays as the CPU. Rows of `matrix` are columns of op(A).
-fn same<V: Element + PartialEq>(cx: &Context, device: &Device, matrix: &Rows64, value: fn(f64) -> V) {
+fn same<V: Element + PartialEq>(cx: &Context, device: &Device, matrix: &TestMatrix, value: fn(f64) -> V) {
     let values: Vec<V> = matrix.values.iter().map(|&v| value(v)).collect();
     let offsets: Vec<i64> = matrix.offsets.iter().map(|&at| at - matrix.base).collect();
     let indices: Vec<i32> = matrix.indices.iter().map(|&at| (at - matrix.base) as i32).collect();
@@ -88,7 +89,7 @@ fn same<V: Element + PartialEq>(cx: &Context, device: &Device, matrix: &Rows64, 
 fn the_device_makes_what_the_cpu_makes() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
-    let long = Rows64::new(0, 40, &[40; 300], |_, entry| entry);
+    let long = TestMatrix::new(0, 40, &[40; 300], |_, entry| entry);
     for matrix in shapes().iter().chain([&long]) {
         same(&cx, &device, matrix, |v| v as f32);
         same(&cx, &device, matrix, |v| v);
@@ -96,17 +97,17 @@ fn the_device_makes_what_the_cpu_makes() {
 }
 
 /// Makes a matrix with short rows and columns, one long row, and one long column.
-fn skewed() -> Rows64 {
+fn skewed() -> TestMatrix {
     let mut lengths = vec![3; 400];
     (lengths[17], lengths[300]) = (3000, 700);
-    Rows64::new(0, 4000, &lengths, |row, entry| if entry == 0 { 7 } else { row + entry })
+    TestMatrix::new(0, 4000, &lengths, |row, entry| if entry == 0 { 7 } else { row + entry })
 }
 
 #[test]
 fn any_number_of_columns() {
     let columns = [1, 2, 4, 5, 8, 9, 16, 31, 32, 33, 64, 100, 128, 132, 300];
-    check_all(&sample(0, 150, 401), columns.map(|n| Product { n, ..PLAIN }));
-    check_all(&sample(1, 700, 20), columns.map(|n| Product { n, beta: 0.5, ..PLAIN }));
+    check_all(&sample(0, 150, 401), columns.map(|n| TestProduct { n, ..PLAIN }));
+    check_all(&sample(1, 700, 20), columns.map(|n| TestProduct { n, beta: 0.5, ..PLAIN }));
 }
 
 #[test]
@@ -116,7 +117,7 @@ fn all_scalars_and_orders() {
         for b in [Order::Row, Order::Col] {
             for c in [Order::Row, Order::Col] {
                 for n in [1, [8, 64, 9, 7][number]] {
-                    products.push(Product { alpha, beta, n, orders: (b, c), pad: 3, ..PLAIN });
+                    products.push(TestProduct { alpha, beta, n, orders: (b, c), pad: 3, ..PLAIN });
                 }
             }
         }
@@ -129,7 +130,7 @@ fn any_alignment() {
     let mut products = vec![];
     for (shift, pad) in [(0, 1), (1, 0), (1, 7), (8, 8), (4, 4), (2, 2)] {
         for n in [1, 4, 8, 16, 33, 64] {
-            products.push(Product { shift, pad, n, beta: 1.0, ..PLAIN });
+            products.push(TestProduct { shift, pad, n, beta: 1.0, ..PLAIN });
         }
     }
     check_all(&sample(0, 70, 200), products);
@@ -138,38 +139,38 @@ fn any_alignment() {
 #[test]
 fn transposed_operands() {
     let op = Operation::Transpose;
-    check_all(&sample(1, 170, 60), [1, 6, 40].map(|n| Product { n, op, beta: -1.0, ..PLAIN }));
-    check_all(&skewed(), [3, 32].map(|n| Product { n, op, ..PLAIN }));
+    check_all(&sample(1, 170, 60), [1, 6, 40].map(|n| TestProduct { n, op, beta: -1.0, ..PLAIN }));
+    check_all(&skewed(), [3, 32].map(|n| TestProduct { n, op, ..PLAIN }));
 }
 
 #[test]
 fn long_rows_and_columns() {
     for orders in [(Order::Row, Order::Row), (Order::Col, Order::Col)] {
-        check_all(&skewed(), [1, 30, 32, 128, 200].map(|n| Product { n, orders, beta: 1.0, ..PLAIN }));
+        check_all(&skewed(), [1, 30, 32, 128, 200].map(|n| TestProduct { n, orders, beta: 1.0, ..PLAIN }));
     }
 }
 
 #[test]
 fn infinities_and_nans_follow_the_stored_entries() {
     for n in [5, 8, 32, 40] {
-        check_all(&sample(1, 90, 300), [Product { n, special: true, ..PLAIN }]);
+        check_all(&sample(1, 90, 300), [TestProduct { n, special: true, ..PLAIN }]);
     }
 }
 
 #[test]
 fn new_values() {
     for updated in [Some(false), Some(true)] {
-        check_all(&sample(0, 120, 130), [8, 33].map(|n| Product { n, updated, ..PLAIN }));
+        check_all(&sample(0, 120, 130), [8, 33].map(|n| TestProduct { n, updated, ..PLAIN }));
         let op = Operation::Transpose;
-        check_all(&sample(0, 120, 130), [Product { op, updated, ..PLAIN }]);
+        check_all(&sample(0, 120, 130), [TestProduct { op, updated, ..PLAIN }]);
     }
 }
 
 #[test]
 fn sanitizer_small_matrices() {
     let matrix = sample(1, 40, 90);
-    check_all(&matrix, [1, 8, 33].map(|n| Product { n, beta: 0.5, ..PLAIN }));
-    check_all(&matrix, [Product { n: 20, orders: (Order::Col, Order::Col), ..PLAIN }]);
-    let long = Rows64::new(0, 3600, &[3, 3000, 40], |row, entry| row + entry);
-    check_all(&long, [4, 40].map(|n| Product { n, beta: 1.0, ..PLAIN }));
+    check_all(&matrix, [1, 8, 33].map(|n| TestProduct { n, beta: 0.5, ..PLAIN }));
+    check_all(&matrix, [TestProduct { n: 20, orders: (Order::Col, Order::Col), ..PLAIN }]);
+    let long = TestMatrix::new(0, 3600, &[3, 3000, 40], |row, entry| row + entry);
+    check_all(&long, [4, 40].map(|n| TestProduct { n, beta: 1.0, ..PLAIN }));
 }

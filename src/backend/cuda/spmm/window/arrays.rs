@@ -9,7 +9,7 @@ use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{self, DeviceBuffer};
 use crate::backend::cuda::operand::Rows;
 use crate::error::{Error, Result};
-use crate::format::window::{tile_values, Item, Part, Rules, BLOCK, LANES, SHAPE, WHOLE};
+use crate::format::window::{tile_values, Item, Rules, WindowPart, BLOCK, LANES, SHAPE, WHOLE};
 use crate::memory::Context;
 use crate::select::spmm::window::threads_of;
 use crate::types::Address;
@@ -24,7 +24,7 @@ pub(super) struct Arrays {
     /// Number of warps that share a window in the direct form.
     pub(super) sharing: usize,
     pub(super) items: DeviceBuffer<Item>,
-    pub(super) parts: DeviceBuffer<Part>,
+    pub(super) parts: DeviceBuffer<WindowPart>,
     /// Number of windows that are cut into pieces.
     pub(super) cut: i64,
     pub(super) columns: DeviceBuffer<u32>,

@@ -11,8 +11,8 @@ use crate::backend::cuda::memory::{DeviceBuffer, Readback};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
 use crate::error::Result;
-use crate::format::window::survey::samples;
-use crate::format::window::{check_count, Counts, Item, Part, Shape, HEIGHTS, MOST_CUT};
+use crate::format::window::statistics::samples;
+use crate::format::window::{check_count, Counts, Item, WindowPart, WindowShape, HEIGHTS, MOST_CUT};
 use crate::memory::Context;
 use crate::select::spmm::window::{keys_at_once, threads_of};
 use crate::types::Address;
@@ -21,8 +21,8 @@ pub(crate) const CONVERT: &str = "format/window";
 /// Threads of a block of kernels with one thread per item.
 const THREADS: u32 = 256;
 /// Words of the pattern statistics: 16 for each height, then the number of entries that were counted.
-const SURVEY_STEP: usize = 16;
-const SURVEY_WORDS: usize = SURVEY_STEP * HEIGHTS.len() + 1;
+const STATISTICS_STEP: usize = 16;
+const STATISTICS_WORDS: usize = STATISTICS_STEP * HEIGHTS.len() + 1;
 
 /// Checks the number of blocks of a launch.
 fn grid(blocks: u64) -> Result<u32> {
@@ -52,7 +52,7 @@ same_layout!(KernelShape = "format/window_ranks.cuh Shape" { height, block_log2,
 
 impl KernelShape {
     /// Makes the parameter for rows of `cols` columns; also returns the bytes of shared memory.
-    fn new(shape: Shape, height: usize, cols: i64) -> (Self, u32) {
+    fn new(shape: WindowShape, height: usize, cols: i64) -> (Self, u32) {
         let keys = keys_at_once(cols);
         // One bit per key, a sum for every four words of bits, a mask per block, and one mask that two chunks
         // share.
@@ -69,29 +69,40 @@ impl KernelShape {
 }
 
 kernel_kinds! { "format/window" {
-    SURVEY(Widths) = "survey" for [widths()];
+    STATISTICS(Widths) = "statistics" for [widths()];
     RANKS(Widths) = "ranks" for [widths()];
     pub(super) FILL(Widths) = "fill" for [widths()];
 } }
 
 /// Counts the pattern statistics by which heights are chosen, in rows that are sorted. Blocks.
-pub(crate) fn survey(cx: &Context, device: &Arc<Device>, rows: &Rows, shape: Shape) -> Result<Counts> {
+pub(crate) fn count_windows(
+    cx: &Context,
+    device: &Arc<Device>,
+    rows: &Rows,
+    shape: WindowShape,
+) -> Result<Counts> {
     let mut words = Readback::take(cx, device)?;
-    enqueue_survey(cx, device, rows, shape, words.at(0))?;
-    words.fetch(cx, SURVEY_WORDS)?;
+    enqueue_statistics(cx, device, rows, shape, words.at(0))?;
+    words.fetch(cx, STATISTICS_WORDS)?;
     Ok(counts(rows, words.wait(cx)?))
 }
 
 /// Enqueues the counting: one launch, which adds to words that must be zero.
-fn enqueue_survey(cx: &Context, device: &Device, rows: &Rows, shape: Shape, words: Address) -> Result<()> {
+fn enqueue_statistics(
+    cx: &Context,
+    device: &Device,
+    rows: &Rows,
+    shape: WindowShape,
+    words: Address,
+) -> Result<()> {
     if rows.nnz == 0 {
         return Ok(());
     }
     let (windows, samples_log2) = samples(rows.rows as usize, rows.nnz as usize);
     let blocks = samples_log2.map_or(windows, |log2| 1 << log2) as u32;
-    let kernel = SURVEY.load(device, (rows.widths(),))?;
+    let kernel = STATISTICS.load(device, (rows.widths(),))?;
     let (shape, shared) = KernelShape::new(shape, HEIGHTS[3], rows.cols);
-    // SAFETY: there are rows + 1 offsets and nnz columns of these types, and SURVEY_WORDS words.
+    // SAFETY: there are rows + 1 offsets and nnz columns of these types, and STATISTICS_WORDS words.
     unsafe {
         launch!(kernel, (blocks, HEIGHTS.len() as u32), threads_of(rows.nnz, blocks.into()), shared, cx.stream;
             rows.offsets, rows.indices, rows.base, rows.rows, rows.nnz,
@@ -100,11 +111,11 @@ fn enqueue_survey(cx: &Context, device: &Device, rows: &Rows, shape: Shape, word
 }
 
 fn counts(rows: &Rows, words: &[u64]) -> Counts {
-    let of = |kind: usize| std::array::from_fn(|at| words[at * SURVEY_STEP + kind] as usize);
+    let of = |kind: usize| std::array::from_fn(|at| words[at * STATISTICS_STEP + kind] as usize);
     Counts {
         rows: rows.rows as usize,
         nnz: rows.nnz as usize,
-        looked: words[SURVEY_WORDS - 1] as usize,
+        sampled_nnz: words[STATISTICS_WORDS - 1] as usize,
         columns: of(0),
         blocks: of(1),
         tiles: of(2),
@@ -135,7 +146,7 @@ pub(crate) struct Numbering {
     /// Number of windows that are cut into pieces.
     pub(crate) cut: i64,
     pub(crate) items: DeviceBuffer<Item>,
-    pub(crate) parts: DeviceBuffer<Part>,
+    pub(crate) parts: DeviceBuffer<WindowPart>,
     /// For each entry, the rank of its column among its window's columns.
     ranks: DeviceBuffer<u32>,
     /// Columns of each window, stored from the position of its first entry on.
@@ -157,7 +168,7 @@ impl Numbering {
         cx: &Context,
         device: &Arc<Device>,
         rows: &Rows,
-        shape: Shape,
+        shape: WindowShape,
         height: usize,
         most: usize,
     ) -> Result<Self> {
@@ -194,7 +205,7 @@ impl Numbering {
         check_count("blocks", blocks as usize)?;
         check_count("tiles", tiles as usize)?;
         let items = DeviceBuffer::<Item>::new(cx, part_count as usize + windows as usize - cut as usize)?;
-        let parts = DeviceBuffer::<Part>::new(cx, part_count as usize)?;
+        let parts = DeviceBuffer::<WindowPart>::new(cx, part_count as usize)?;
         // SAFETY: the sums say where each window's items and pieces go.
         unsafe {
             launch!(kernel_of("window_items")?, threads(windows)?, THREADS, 0, cx.stream;
@@ -228,7 +239,7 @@ impl Numbering {
     }
 
     /// Keeps only the lists of items and of pieces.
-    pub(crate) fn schedule(self) -> (DeviceBuffer<Item>, DeviceBuffer<Part>) {
+    pub(crate) fn schedule(self) -> (DeviceBuffer<Item>, DeviceBuffer<WindowPart>) {
         (self.items, self.parts)
     }
 }

@@ -4,13 +4,13 @@
 use bytemuck::Pod;
 use half::f16;
 
-use super::number::survey;
+use super::number::count_windows;
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::Rows;
 use crate::format::sell::Origin;
-use crate::format::testing::Matrix as Rows64;
+use crate::format::testing::TestMatrix;
 use crate::format::window::tests::all_rules;
 use crate::format::Window;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
@@ -30,7 +30,7 @@ struct Uploaded {
 }
 
 impl Uploaded {
-    fn new(cx: &Context, matrix: &Rows64, widths: (IndexType, IndexType)) -> Self {
+    fn new(cx: &Context, matrix: &TestMatrix, widths: (IndexType, IndexType)) -> Self {
         let values: Vec<_> =
             (0..matrix.values.len()).map(|at| f16::from_f64((at % 97) as f64 / 64.0 - 0.7)).collect();
         let bits: Vec<_> = values.iter().map(|value| value.to_bits()).collect();
@@ -51,7 +51,7 @@ impl Uploaded {
         Uploaded { rows, values, _arrays: (offsets, indices, bits) }
     }
 
-    fn expected(&self, matrix: &Rows64, rules: Rules) -> Window<f16> {
+    fn expected(&self, matrix: &TestMatrix, rules: Rules) -> Window<f16> {
         let origin = Origin { keep: true, positions: None };
         let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
         Window::build(&allocator, &matrix.pattern(), &self.values, origin, |_| rules).unwrap()
@@ -62,7 +62,13 @@ fn all<T: Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
     buffer.read(0, buffer.len()).unwrap()
 }
 
-fn same(cx: &Context, device: &Arc<Device>, matrix: &Rows64, rules: Rules, widths: (IndexType, IndexType)) {
+fn same(
+    cx: &Context,
+    device: &Arc<Device>,
+    matrix: &TestMatrix,
+    rules: Rules,
+    widths: (IndexType, IndexType),
+) {
     let uploaded = Uploaded::new(cx, matrix, widths);
     let expected = uploaded.expected(matrix, rules);
     for keep in [false, true] {
@@ -87,10 +93,10 @@ fn same(cx: &Context, device: &Arc<Device>, matrix: &Rows64, rules: Rules, width
 
 /// Makes a matrix with some long and some empty rows, columns shared by neighbours, and many repeated entries
 /// if there are few columns.
-fn sample(base: i64, rows: usize, cols: usize) -> Rows64 {
+fn sample(base: i64, rows: usize, cols: usize) -> TestMatrix {
     let mut next = sequence(rows as u64 + 1);
     let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
-    Rows64::new(base, cols, &lengths, |row, entry| (row / 5 * 7 + entry * 131) % cols)
+    TestMatrix::new(base, cols, &lengths, |row, entry| (row / 5 * 7 + entry * 131) % cols)
 }
 
 #[test]
@@ -109,7 +115,7 @@ fn the_device_makes_what_the_cpu_makes() {
             }
             let mut lengths = vec![3; 500];
             (lengths[130], lengths[300], lengths[301]) = (9000, 400, 300);
-            let matrix = Rows64::new(base, 200_000, &lengths, |row, entry| row + entry * 17);
+            let matrix = TestMatrix::new(base, 200_000, &lengths, |row, entry| row + entry * 17);
             for rules in all_rules() {
                 same(&cx, &device, &matrix, rules, widths);
             }
@@ -135,7 +141,7 @@ fn sanitizer_small_matrices() {
     let matrix = sample(1, 70, 150);
     small(|cx, device, rules, n, orders| {
         same(cx, device, &matrix, rules, WIDTHS[0]);
-        Product { n, orders, wide_c: n == 64, ..PLAIN }.check(cx, device, &matrix, rules);
+        WindowTestProduct { n, orders, wide_c: n == 64, ..PLAIN }.check(cx, device, &matrix, rules);
     });
 }
 
@@ -143,14 +149,14 @@ fn sanitizer_small_matrices() {
 fn sanitizer_infinities() {
     let matrix = sample(1, 70, 150);
     small(|cx, device, rules, n, _| {
-        Product { n, special: true, beta: 0.5, ..PLAIN }.check(cx, device, &matrix, rules);
+        WindowTestProduct { n, special: true, beta: 0.5, ..PLAIN }.check(cx, device, &matrix, rules);
     });
 }
 
 #[test]
 fn sanitizer_clusters() {
     small(|cx, device, rules, n, orders| {
-        Product { n, orders, clustered: true, ..PLAIN }.check(cx, device, &families(0, 6), rules);
+        WindowTestProduct { n, orders, clustered: true, ..PLAIN }.check(cx, device, &families(0, 6), rules);
     });
 }
 
@@ -158,7 +164,7 @@ fn sanitizer_clusters() {
 fn sanitizer_long_row() {
     let mut lengths = vec![2; 70];
     lengths[33] = 500;
-    let long = Rows64::new(0, 300_000, &lengths, |row, entry| row + entry * 599);
+    let long = TestMatrix::new(0, 300_000, &lengths, |row, entry| row + entry * 599);
     small(|cx, device, rules, _, _| same(cx, device, &long, rules, WIDTHS[2]));
 }
 
@@ -177,7 +183,7 @@ fn wide_rows_and_repeats() {
                 draw if draw % 2 == 0 => (row / 16 * 100_003 + draw / 2 % 300) % cols,
                 draw => draw % cols,
             };
-            let matrix = Rows64::new(1, cols, &lengths, column);
+            let matrix = TestMatrix::new(1, cols, &lengths, column);
             for rules in all_rules() {
                 same(&cx, &device, &matrix, rules, WIDTHS[2]);
             }
@@ -191,10 +197,10 @@ fn the_device_counts_what_the_cpu_counts() {
     let _entered = device.enter().unwrap();
     let mut lengths = vec![7; 200_000];
     lengths[3] = 1 << 17;
-    let large = Rows64::new(0, 300_000, &lengths, |row, entry| (row + entry * entry) % 300_000);
+    let large = TestMatrix::new(0, 300_000, &lengths, |row, entry| (row + entry * entry) % 300_000);
     for matrix in [sample(0, 1000, 997), sample(1, 1000, 40), sample(0, 3000, 1 << 30), large] {
         let uploaded = Uploaded::new(&cx, &matrix, WIDTHS[1]);
-        let found = survey(&cx, &device, &uploaded.rows, SHAPE).unwrap();
+        let found = count_windows(&cx, &device, &uploaded.rows, SHAPE).unwrap();
         crate::format::window::tests::build(&matrix, |counts| {
             assert_eq!(*counts, found);
             select::spmm::window::rules_on_host(counts)
@@ -245,7 +251,7 @@ impl Half {
 /// One product to test: a dense operand begins `shift` elements into its array and has `pad` unused elements
 /// between its rows or columns.
 #[derive(Clone, Copy, Debug)]
-struct Product {
+struct WindowTestProduct {
     half: Half,
     wide_c: bool,
     n: usize,
@@ -262,7 +268,7 @@ struct Product {
     updated: bool,
 }
 
-const PLAIN: Product = Product {
+const PLAIN: WindowTestProduct = WindowTestProduct {
     half: Half::F16,
     wide_c: false,
     n: 32,
@@ -283,12 +289,24 @@ fn index(order: Order, ld: usize, row: usize, col: usize) -> usize {
     }
 }
 
-impl Product {
+impl WindowTestProduct {
     /// Computes the product twice, asserts that both have the same bits, and compares it with sums in double
     /// precision.
-    fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &Rows64, rules: Rules) {
+    fn check(&self, cx: &Context, device: &Arc<Device>, matrix: &TestMatrix, rules: Rules) {
         let what = format!("{self:?} {rules:?}");
-        let &Product { half, wide_c, n, orders, shift, pad, alpha, beta, special, clustered, updated } = self;
+        let &WindowTestProduct {
+            half,
+            wide_c,
+            n,
+            orders,
+            shift,
+            pad,
+            alpha,
+            beta,
+            special,
+            clustered,
+            updated,
+        } = self;
         let (rows, cols) = (matrix.offsets.len() - 1, matrix.cols);
         let mut next = sequence(n as u64 + 5);
         let mut number = || (next() % 4001) as f64 / 1024.0 - 2.0;
@@ -348,7 +366,7 @@ impl Product {
             value_updates: updated && n > 30,
             ieee: false,
         };
-        let analysis = Analysis { cx, device, problem: &problem, seen: &Seen::new(device) };
+        let analysis = Analysis { cx, device, problem: &problem, shared: &SharedResults::new(device) };
         let mut executor = WindowSpmm::new(&analysis, clustered, rules).unwrap();
         assert_eq!(executor.details().contains("in clusters"), clustered, "{what}");
         if updated {
@@ -424,7 +442,7 @@ impl Product {
     }
 }
 
-fn for_all_rules(matrix: &Rows64, products: &[Product]) {
+fn for_all_rules(matrix: &TestMatrix, products: &[WindowTestProduct]) {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
     for rules in all_rules() {
@@ -438,7 +456,7 @@ const COLUMNS: [usize; 13] = [1, 3, 8, 17, 32, 40, 64, 72, 100, 128, 136, 300, 5
 
 #[test]
 fn any_number_of_columns() {
-    let products = COLUMNS.map(|n| Product { n, ..PLAIN });
+    let products = COLUMNS.map(|n| WindowTestProduct { n, ..PLAIN });
     for_all_rules(&sample(0, 150, 401), &products);
 }
 
@@ -452,7 +470,16 @@ fn all_types_scalars_and_orders() {
             for b in [Order::Row, Order::Col] {
                 for c in [Order::Row, Order::Col] {
                     let n = [24, 130, 9, 96][number];
-                    products.push(Product { half, wide_c, alpha, beta, n, orders: (b, c), pad: 3, ..PLAIN });
+                    products.push(WindowTestProduct {
+                        half,
+                        wide_c,
+                        alpha,
+                        beta,
+                        n,
+                        orders: (b, c),
+                        pad: 3,
+                        ..PLAIN
+                    });
                 }
             }
         }
@@ -465,7 +492,7 @@ fn any_alignment() {
     let mut products = vec![];
     for (shift, pad) in [(0, 1), (1, 0), (1, 7), (8, 8), (4, 4), (2, 2)] {
         for (n, wide_c) in [(16, false), (33, true), (128, false), (129, true)] {
-            products.push(Product { shift, pad, n, wide_c, beta: 1.0, ..PLAIN });
+            products.push(WindowTestProduct { shift, pad, n, wide_c, beta: 1.0, ..PLAIN });
         }
     }
     for_all_rules(&sample(0, 70, 200), &products);
@@ -476,9 +503,17 @@ fn infinities_and_nans_follow_the_stored_entries() {
     let mut products = vec![];
     for n in [5, 32, 64, 128, 200] {
         for half in [Half::F16, Half::Bf16] {
-            products.push(Product { n, half, special: true, ..PLAIN });
+            products.push(WindowTestProduct { n, half, special: true, ..PLAIN });
             let orders = (Order::Col, Order::Col);
-            products.push(Product { n, half, special: true, wide_c: true, beta: 0.5, orders, ..PLAIN });
+            products.push(WindowTestProduct {
+                n,
+                half,
+                special: true,
+                wide_c: true,
+                beta: 0.5,
+                orders,
+                ..PLAIN
+            });
         }
     }
     for_all_rules(&sample(0, 130, 500), &products);
@@ -488,25 +523,28 @@ fn infinities_and_nans_follow_the_stored_entries() {
 fn parts_of_long_windows_are_joined() {
     let mut lengths = vec![3; 200];
     (lengths[130], lengths[199]) = (4000, 900);
-    let matrix = Rows64::new(0, 70_000, &lengths, |row, entry| row + entry * 17);
-    let products = [7, 32, 64, 128, 257].map(|n| Product { n, beta: 1.0, wide_c: true, ..PLAIN });
+    let matrix = TestMatrix::new(0, 70_000, &lengths, |row, entry| row + entry * 17);
+    let products = [7, 32, 64, 128, 257].map(|n| WindowTestProduct { n, beta: 1.0, wide_c: true, ..PLAIN });
     for_all_rules(&matrix, &products);
     for_all_rules(
         &matrix,
-        &[Product { n: 40, special: true, ..PLAIN }, Product { n: 140, special: true, ..PLAIN }],
+        &[
+            WindowTestProduct { n: 40, special: true, ..PLAIN },
+            WindowTestProduct { n: 140, special: true, ..PLAIN },
+        ],
     );
 }
 
 #[test]
 fn matrices_without_entries() {
-    let products = [8, 128].map(|n| Product { n, beta: 2.0, ..PLAIN });
-    for_all_rules(&Rows64::new(0, 10, &[0; 20], |_, _| 0), &products);
+    let products = [8, 128].map(|n| WindowTestProduct { n, beta: 2.0, ..PLAIN });
+    for_all_rules(&TestMatrix::new(0, 10, &[0; 20], |_, _| 0), &products);
 }
 
 /// Makes `count` families of 16 rows with common columns, whose rows alternate, and a few more rows.
-fn families(base: i64, count: usize) -> Rows64 {
+fn families(base: i64, count: usize) -> TestMatrix {
     let column = |row, entry| row % count * 97 + entry * 8 + row / (16 * count) * 7;
-    Rows64::new(base, 97 * count + 220, &vec![6; 16 * count + 5], column)
+    TestMatrix::new(base, 97 * count + 220, &vec![6; 16 * count + 5], column)
 }
 
 #[test]
@@ -514,12 +552,13 @@ fn rows_that_are_alike_are_put_together() {
     let mut products = vec![];
     for n in [3, 8, 20, 40, 130, 260] {
         for (b, c) in [(Order::Row, Order::Row), (Order::Col, Order::Col), (Order::Row, Order::Col)] {
-            products.push(Product { clustered: true, orders: (b, c), n, beta: 0.5, ..PLAIN });
+            products.push(WindowTestProduct { clustered: true, orders: (b, c), n, beta: 0.5, ..PLAIN });
         }
     }
-    let updated = products.iter().map(|product| Product { updated: true, ..*product }).collect::<Vec<_>>();
+    let updated =
+        products.iter().map(|product| WindowTestProduct { updated: true, ..*product }).collect::<Vec<_>>();
     for_all_rules(&families(0, 40), &products);
     for_all_rules(&families(1, 40), &updated);
-    let special = Product { special: true, ..products[0] };
-    for_all_rules(&families(0, 40), &[5, 64, 130].map(|n| Product { n, ..special }));
+    let special = WindowTestProduct { special: true, ..products[0] };
+    for_all_rules(&families(0, 40), &[5, 64, 130].map(|n| WindowTestProduct { n, ..special }));
 }

@@ -7,7 +7,7 @@ use crate::backend::cuda::convert::testing::{context, context_of_device, typed};
 use crate::backend::cuda::memory::CudaMemory;
 use crate::backend::cuda::spmv::sell::product_tests::{bits, round, run, upload, Real};
 use crate::backend::cuda::timing;
-use crate::format::testing::Matrix;
+use crate::format::testing::TestMatrix;
 use crate::matrix::{Compressed, SparseMatrix};
 use crate::memory::Allocator;
 use crate::select::spmv::csr::{Origins, CHUNK};
@@ -24,13 +24,13 @@ const WIDTHS: [(IndexType, IndexType); 3] =
 /// can have them.
 struct Case {
     name: &'static str,
-    matrix: Matrix,
+    matrix: TestMatrix,
     is_even: bool,
     origins: Option<Origins>,
 }
 
 /// Reverses the columns of each row, so that they descend.
-fn unsorted(mut matrix: Matrix) -> Matrix {
+fn unsorted(mut matrix: TestMatrix) -> TestMatrix {
     for row in matrix.offsets.windows(2) {
         let at = |offset: i64| (offset - matrix.base) as usize;
         matrix.indices[at(row[0])..at(row[1])].reverse();
@@ -53,7 +53,7 @@ fn cases(base: i64) -> Vec<Case> {
     // Work for 200 lanes per row: rows that whole blocks sum.
     let long: Vec<usize> = (0..300).map(|row| 600 + row % 2 * 580).collect();
     let case = |name, cols, lengths: &[usize], column: &dyn Fn(usize, usize) -> usize, is_even, origins| {
-        Case { name, matrix: unsorted(Matrix::new(base, cols, lengths, column)), is_even, origins }
+        Case { name, matrix: unsorted(TestMatrix::new(base, cols, lengths, column)), is_even, origins }
     };
     // Row `row` has 12 entries; the first is in column `row`, the last `distance` columns behind it.
     let reach = |distance| move |row: usize, entry| if entry == 11 { row + distance } else { row + entry };
@@ -103,7 +103,12 @@ struct Stored {
 }
 
 impl Stored {
-    fn new<V: Element>(cx: &Context, matrix: &Matrix, widths: (IndexType, IndexType), values: &[V]) -> Self {
+    fn new<V: Element>(
+        cx: &Context,
+        matrix: &TestMatrix,
+        widths: (IndexType, IndexType),
+        values: &[V],
+    ) -> Self {
         let offsets = DeviceBuffer::from_slice(cx, &typed(&matrix.offsets, widths.0)).unwrap();
         let indices = DeviceBuffer::from_slice(cx, &typed(&matrix.indices, widths.1)).unwrap();
         let values = upload(cx, values);
@@ -261,7 +266,7 @@ fn empty_matrices_have_no_columns() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
     for rows in [0, 1, 700] {
-        let matrix = Matrix::new(0, 5, &vec![0; rows], |_, _| 0);
+        let matrix = TestMatrix::new(0, 5, &vec![0; rows], |_, _| 0);
         let stored = Stored::new(&cx, &matrix, WIDTHS[0], &matrix.values);
         let plan = build(&cx, &device, &stored.problem(F64::TYPES), true);
         assert!(plan.columns.is_none());
@@ -281,14 +286,14 @@ fn times() {
     println!("{:28} {:>9} {:>9} {:8} |   wide narrow  ratio keeps | from", "matrix", "rows", "nnz", "types");
     for named in gallery::names().iter().filter(|named| named.set == Set::Comparison) {
         let a = named.pattern().unwrap();
-        let matrix = Matrix {
+        let matrix = TestMatrix {
             cols: a.cols,
             base: 0,
             offsets: a.offsets.to_vec(),
             indices: a.indices.iter().map(|&column| i64::from(column)).collect(),
             values: vec![],
         };
-        fn of<C: Combo>(cx: &Context, device: &Arc<Device>, (name, kind): (&str, &str), matrix: &Matrix)
+        fn of<C: Combo>(cx: &Context, device: &Arc<Device>, (name, kind): (&str, &str), matrix: &TestMatrix)
         where
             C::Acc: Real,
         {

@@ -16,7 +16,9 @@ use crate::backend::cuda::memory::{self, DeviceBuffer, Numbers};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Operand, Rows};
 use crate::error::Result;
-use crate::format::dasp::{self, Classes, Part, Results, Shape, Split, Task, GROUP, KEYS, PIECES, ROWS, RUN};
+use crate::format::dasp::{
+    self, Classes, DaspPart, DaspShape, Results, Split, Task, GROUP, KEYS, PIECES, ROWS, RUN,
+};
 use crate::memory::Context;
 use crate::types::{Address, DataType, IndexType};
 
@@ -58,7 +60,7 @@ pub(super) struct DeviceDasp {
     entries: i64,
     /// Number of rows of op(A).
     pub rows: i64,
-    pub shape: Shape,
+    pub shape: DaspShape,
     /// Number of rows with each key.
     pub histogram: Vec<u64>,
     pub values: DeviceBuffer<u8>,
@@ -81,7 +83,7 @@ pub(super) struct DeviceDasp {
 
 /// All arrays except values and columns.
 struct Structure {
-    shape: Shape,
+    shape: DaspShape,
     histogram: Vec<u64>,
     /// Number of the entry that each slot takes; all ones for padding.
     map: Numbers,
@@ -257,7 +259,7 @@ impl Tools<'_> {
         let classes = Classes::new(&histogram);
         let long = self.long_rows(rows, &sorted, classes.long)?;
         let medium = self.row_blocks(rows, &sorted, &classes)?;
-        let shape = Shape::new(classes, long.group_count, medium.totals.0, medium.totals.1);
+        let shape = DaspShape::new(classes, long.group_count, medium.totals.0, medium.totals.1);
         let order = self.order(&shape, &sorted)?;
         let runs = self.runs(&order)?;
         let map = self.map(rows, &shape, &sorted, &order, &long, &medium)?;
@@ -347,7 +349,7 @@ impl Tools<'_> {
     }
 
     /// Lists the rows in the order of the results.
-    fn order(&self, shape: &Shape, sorted: &DeviceBuffer<u32>) -> Result<DeviceBuffer<i32>> {
+    fn order(&self, shape: &DaspShape, sorted: &DeviceBuffer<u32>) -> Result<DeviceBuffer<i32>> {
         let out = DeviceBuffer::<i32>::new(self.cx, shape.result_count())?;
         let parts = [
             Results::OneThree,
@@ -387,7 +389,7 @@ impl Tools<'_> {
     fn map(
         &self,
         rows: &Rows,
-        shape: &Shape,
+        shape: &DaspShape,
         sorted: &DeviceBuffer<u32>,
         order: &DeviceBuffer<i32>,
         long: &Long,
@@ -398,7 +400,7 @@ impl Tools<'_> {
         let is_wide = rows.nnz >= i64::from(u32::MAX) || is_wide();
         let map = Numbers::new(self.cx, shape.slot_count(), is_wide)?;
         let (widths, classes) = ((rows.offset_type, map.bits()), &shape.classes);
-        let of = |part: Part| map.at(shape.slots(part).start);
+        let of = |part: DaspPart| map.at(shape.slots(part).start);
         if long.group_count > 0 {
             let kernel = MAP_LONG.load(self.device, widths)?;
             let grid = self.blocks(long.group_count.saturating_mul(GROUP));
@@ -406,7 +408,7 @@ impl Tools<'_> {
             unsafe {
                 launch!(kernel, grid, 256, 0, stream;
                     rows.offsets, rows.base, sorted.address(), classes.long as i64, long.groups.address(),
-                    long.group_count as i64, of(Part::Long))?;
+                    long.group_count as i64, of(DaspPart::Long))?;
             }
         }
         if classes.medium > 0 {
@@ -418,12 +420,12 @@ impl Tools<'_> {
                     rows.offsets, rows.base, sorted.at(classes.long), classes.medium as i64,
                     classes.row_blocks() as i64, dasp::loops(classes.medium) as i32, medium.regular.address(),
                     medium.irregular.address(),
-                    of(Part::Regular), of(Part::Irregular))?;
+                    of(DaspPart::Regular), of(DaspPart::Irregular))?;
             }
         }
         let kernel = MAP_SHORT.load(self.device, widths)?;
         let pieces = PIECES.map(|(results, part, cut)| (results, part, cut.unwrap_or(0) as i32));
-        for (results, part, cut) in pieces.into_iter().chain([(Results::Single, Part::Single, -1)]) {
+        for (results, part, cut) in pieces.into_iter().chain([(Results::Single, DaspPart::Single, -1)]) {
             let slots = shape.slots(part).len();
             // SAFETY: the part has these slots, and `order` their rows.
             unsafe {

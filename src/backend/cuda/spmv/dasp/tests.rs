@@ -10,7 +10,7 @@ use crate::backend::cuda::memory::{CudaMemory, DeviceBuffer};
 use crate::backend::cuda::testing::{Graph, Stream};
 use crate::backend::host::operand as host;
 use crate::backend::host::testing::{
-    context as on_host, scalar, tolerance, value, Matrix, Number, Numbers, WIDTHS,
+    context as on_host, scalar, tolerance, value, Number, Numbers, UnsortedMatrix, WIDTHS,
 };
 use crate::format::DaspLayout;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
@@ -113,7 +113,7 @@ fn same<V: Element>(found: &DeviceDasp, expected: &DaspLayout<V>, what: &str) {
 /// Builds the layout on the device and on the host and compares them, before and after an update.
 fn check_arrays<C: Combo>(
     (device, cx): (&Arc<Device>, &Context),
-    matrix: &Matrix<C::A>,
+    matrix: &UnsortedMatrix<C::A>,
     widths: (IndexType, IndexType),
     op: Operation,
     keep: bool,
@@ -127,7 +127,7 @@ fn check_arrays<C: Combo>(
         let source = if select::in_place(a, op) { Source::InPlace } else { Source::Canonical };
         let operand = host::Operand::<C::A>::build(&host_cx, a, op, source, "A", keep).unwrap();
         let origin = operand.origin(keep);
-        let build = |rows: &host::Rows<'_, C::A>| {
+        let build = |rows: &host::HostRows<'_, C::A>| {
             DaspLayout::build(&host_cx.allocator, &rows.pattern, rows.values, origin)
         };
         operand.with_plain(&host_cx, "A", build).unwrap()
@@ -156,7 +156,8 @@ fn arrays_are_those_of_the_host() {
             let lengths = lengths(rows as u64 + 1, rows);
             for base in [IndexBase::Zero, IndexBase::One] {
                 let mut random = Random::new(3);
-                let matrix = Matrix::<Complex64>::random::<Complex64>(&mut random, base, 3000, &lengths);
+                let matrix =
+                    UnsortedMatrix::<Complex64>::random::<Complex64>(&mut random, base, 3000, &lengths);
                 // Matrices with 32-bit offsets always have 32-bit maps.
                 let widths = WIDTHS.into_iter().filter(|&(offsets, _)| !wide || offsets == IndexType::I64);
                 for (widths, keep) in widths.flat_map(|w| [(w, false), (w, true)]) {
@@ -170,15 +171,19 @@ fn arrays_are_those_of_the_host() {
     WIDE.set(false);
     // No rows, no entries, and values of each size.
     for lengths in [&[][..], &[0; 300]] {
-        let matrix = Matrix::<f64>::random::<f64>(&mut Random::new(5), IndexBase::One, 10, lengths);
+        let matrix = UnsortedMatrix::<f64>::random::<f64>(&mut Random::new(5), IndexBase::One, 10, lengths);
         check_arrays::<F64>((&device, &cx), &matrix, WIDTHS[0], N, true);
     }
     fn sizes<C: Combo>(on: (&Arc<Device>, &Context))
     where
         C::Acc: Number,
     {
-        let matrix =
-            Matrix::<C::A>::random::<C::Acc>(&mut Random::new(6), IndexBase::One, 500, &lengths(9, 700));
+        let matrix = UnsortedMatrix::<C::A>::random::<C::Acc>(
+            &mut Random::new(6),
+            IndexBase::One,
+            500,
+            &lengths(9, 700),
+        );
         check_arrays::<C>(on, &matrix, WIDTHS[0], N, true);
         check_arrays::<C>(on, &matrix, WIDTHS[0], Operation::Transpose, false);
     }
@@ -214,7 +219,7 @@ fn vector<V: Element>(buffer: &DeviceBuffer<V>) -> DenseVector {
 /// Computes y = alpha · op(A) · x + beta · y0 on the device twice, and asserts that both have the same bits.
 fn run<C: Combo>(
     (device, cx): (&Arc<Device>, &Context),
-    matrix: &Matrix<C::A>,
+    matrix: &UnsortedMatrix<C::A>,
     op: Operation,
     (alpha, beta): (C::Acc, C::Acc),
     (x, y0): (&[C::X], &[C::Y]),
@@ -242,7 +247,7 @@ fn run<C: Combo>(
 type Vectors<'a, C> = (&'a [<C as Combo>::X], &'a [<C as Combo>::Y], &'a [<C as Combo>::Y]);
 
 fn compare<C: Combo>(
-    matrix: &Matrix<C::A>,
+    matrix: &UnsortedMatrix<C::A>,
     op: Operation,
     (alpha, beta): (C::Acc, C::Acc),
     (x, y0, y): Vectors<C>,
@@ -276,7 +281,7 @@ where
     let mut random = Random::new(13);
     for rows in [1, 30, 3000] {
         let lengths = lengths(rows as u64, rows);
-        let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, 2000, &lengths);
+        let matrix = UnsortedMatrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, 2000, &lengths);
         for op in OPS {
             let (m, k) = op.shape(matrix.rows as i64, 2000);
             let (x, y0) = (random.numbers(k as usize), random.numbers::<C::Acc, C::Y>(m as usize));
@@ -291,7 +296,8 @@ where
         }
     }
     let poison = vec![C::X::round(C::Acc::new(f64::NAN.into())); 2000];
-    let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::Zero, 2000, &lengths(4, 90));
+    let matrix =
+        UnsortedMatrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::Zero, 2000, &lengths(4, 90));
     let y0 = random.numbers::<C::Acc, C::Y>(matrix.rows);
     let y = run::<C>(on, &matrix, N, (C::Acc::ZERO, C::Acc::ONE), (&poison, &y0));
     assert!(y == y0, "alpha is 0: x is not read");
@@ -326,7 +332,7 @@ fn many_medium_rows_agree() {
         let lengths: Vec<usize> = (0..rows)
             .map(|_| if random.below(9) == 0 { 5 + random.below(60) } else { 5 + random.below(4) })
             .collect();
-        let matrix = Matrix::<f64>::random::<f64>(&mut random, IndexBase::Zero, 5000, &lengths);
+        let matrix = UnsortedMatrix::<f64>::random::<f64>(&mut random, IndexBase::Zero, 5000, &lengths);
         let (x, y0) = (random.numbers(5000), random.numbers(rows));
         let y = run::<F64>((&device, &cx), &matrix, N, (0.9, -1.1), (&x, &y0));
         compare::<F64>(&matrix, N, (0.9, -1.1), (&x, &y0, &y));
@@ -345,7 +351,7 @@ fn many_split_rows_share_counters() {
         let lengths: Vec<usize> = (0..2 * rows)
             .map(|row| if row % 2 == 0 { 1025 + random.below(40) + row % 64 / 62 * 3000 } else { 300 })
             .collect();
-        let matrix = Matrix::<half::f16>::random::<f32>(&mut random, IndexBase::One, 900, &lengths);
+        let matrix = UnsortedMatrix::<half::f16>::random::<f32>(&mut random, IndexBase::One, 900, &lengths);
         let (x, y0) = (random.numbers::<f32, _>(900), random.numbers::<f32, f32>(lengths.len()));
         let y = run::<F16F32>((&device, &cx), &matrix, N, (1.5, 0.25), (&x, &y0));
         compare::<F16F32>(&matrix, N, (1.5, 0.25), (&x, &y0, &y));
@@ -363,7 +369,8 @@ where
     lengths.extend((0..90).map(|row| [1, 3, 2, 4, 0][row % 5]));
     let rows = lengths.len();
     // Row i reads only element i + 1 of x; nothing reads element 0.
-    let mut matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, rows + 1, &lengths);
+    let mut matrix =
+        UnsortedMatrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, rows + 1, &lengths);
     for at in 0..matrix.entries.len() {
         let row = matrix.entries[at].0;
         matrix.set_column(at, row + 1);
@@ -425,7 +432,8 @@ fn updates_and_products_can_be_captured() {
     let cx = context(&device, &stream);
     let _entered = device.enter().unwrap();
     let mut random = Random::new(29);
-    let mut matrix = Matrix::<f32>::random::<f32>(&mut random, IndexBase::One, 700, &lengths(31, 900));
+    let mut matrix =
+        UnsortedMatrix::<f32>::random::<f32>(&mut random, IndexBase::One, 700, &lengths(31, 900));
     let copied = Copied::new(&cx, &matrix.describe(WIDTHS[1]));
     let op = Operation::Transpose;
     let problem = SpmvProblem { op, a: copied.a, types: F32::TYPES, value_updates: true };

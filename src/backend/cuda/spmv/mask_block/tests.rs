@@ -4,7 +4,7 @@ use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::format::mask_block::tests::{ALL, SMALL, SMALL_FOURS};
 use crate::format::mask_block::WIDE;
-use crate::format::testing::Matrix;
+use crate::format::testing::TestMatrix;
 use crate::types::IndexType;
 use testkit::sequence;
 
@@ -18,7 +18,7 @@ struct Uploaded {
 }
 
 impl Uploaded {
-    fn new(cx: &Context, matrix: &Matrix, widths: (IndexType, IndexType)) -> Self {
+    fn new(cx: &Context, matrix: &TestMatrix, widths: (IndexType, IndexType)) -> Self {
         let offsets = DeviceBuffer::from_slice(cx, &typed(&matrix.offsets, widths.0)).unwrap();
         let indices = DeviceBuffer::from_slice(cx, &typed(&matrix.indices, widths.1)).unwrap();
         let values = DeviceBuffer::from_slice(cx, &matrix.values).unwrap();
@@ -46,7 +46,7 @@ fn all<T: bytemuck::Pod>(buffer: &DeviceBuffer<T>) -> Vec<T> {
 fn same(
     cx: &Context,
     device: &Arc<Device>,
-    matrix: &Matrix,
+    matrix: &TestMatrix,
     rules: Rules,
     longest: i64,
     widths: (IndexType, IndexType),
@@ -85,7 +85,7 @@ fn the_device_makes_what_the_cpu_makes() {
                 let lengths: Vec<usize> = (0..rows).map(|_| next() % 4 * (next() % 19)).collect();
                 for cols in [997, 40] {
                     let matrix =
-                        Matrix::new(base, cols, &lengths, |row, entry| (row * 7 + entry * 131) % cols);
+                        TestMatrix::new(base, cols, &lengths, |row, entry| (row * 7 + entry * 131) % cols);
                     for rules in ALL {
                         same(&cx, &device, &matrix, rules, 54, widths);
                     }
@@ -113,9 +113,9 @@ fn long_rows_are_walked_in_pieces() {
                 9 => 60_000 + entry / 2,
                 _ => entry * 29,
             };
-            let near = Matrix::new(base, 1 << 19, &lengths, hops);
+            let near = TestMatrix::new(base, 1 << 19, &lengths, hops);
             let far = |row: usize, entry: usize| entry % 2 * 400_000 + row + entry / 2;
-            let far = Matrix::new(base, 1 << 19, &lengths, far);
+            let far = TestMatrix::new(base, 1 << 19, &lengths, far);
             for rules in ALL {
                 for longest in [0, 9000] {
                     same(&cx, &device, &near, rules, longest, widths);

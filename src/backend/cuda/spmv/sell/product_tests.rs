@@ -5,7 +5,7 @@ use half::f16;
 
 use super::*;
 use crate::backend::cuda::convert::testing::context_of_device;
-use crate::format::testing::Rows;
+use crate::format::testing::TestRows;
 use crate::format::warp_sell::WIDE;
 use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::memory::{Workspace, COUNTER_BYTES};
@@ -60,7 +60,7 @@ where
     values.iter().map(|&value| V::round(C::Acc::of(value))).collect()
 }
 
-pub(crate) type Pattern = Rows<i32, i32>;
+pub(crate) type Pattern = TestRows<i32, i32>;
 
 /// Makes a pattern with about `mean` entries per row: rows of one length whose columns are runs, rows of all
 /// lengths with near and far columns, empty rows, and two split rows.

@@ -6,7 +6,7 @@ use half::f16;
 use super::*;
 use crate::backend::cuda::convert::testing::{context_of_device, typed};
 use crate::backend::cuda::memory::Readback;
-use crate::format::warp_sell::tests::{grouped, Matrix, FOURS, SMALL, THREES, TWOS};
+use crate::format::warp_sell::tests::{grouped, WarpSellTestMatrix, FOURS, SMALL, THREES, TWOS};
 use crate::format::warp_sell::WarpSell;
 use crate::format::warp_sell::ROWS;
 use crate::types::IndexType;
@@ -23,13 +23,19 @@ fn elements<T: Pod>(bytes: &DeviceBuffer<u8>) -> Vec<T> {
 /// Marks the rows with the columns of the row before, and counts the entries of items of 2 and of 3 rows.
 fn marks(cx: &Context, device: &Arc<Device>, rows: &Rows) -> (DeviceBuffer<u8>, [usize; 2]) {
     let mut words = Readback::take(cx, device).unwrap();
-    let same = look::enqueue_shared(cx, device, rows, words.at(5)).unwrap();
+    let same = inspection::enqueue_shared(cx, device, rows, words.at(5)).unwrap();
     words.fetch(cx, 7).unwrap();
     let found = words.wait(cx).unwrap();
     (same, [found[5] as usize, found[6] as usize])
 }
 
-fn same(cx: &Context, device: &Arc<Device>, matrix: &Matrix, rules: Rules, widths: (IndexType, IndexType)) {
+fn same(
+    cx: &Context,
+    device: &Arc<Device>,
+    matrix: &WarpSellTestMatrix,
+    rules: Rules,
+    widths: (IndexType, IndexType),
+) {
     let expected = matrix.build(rules);
     let offsets = DeviceBuffer::from_slice(cx, &typed(&matrix.offsets, widths.0)).unwrap();
     let indices = DeviceBuffer::from_slice(cx, &typed(&matrix.indices, widths.1)).unwrap();
@@ -77,7 +83,9 @@ fn the_device_makes_what_the_cpu_makes() {
             for rows in [0, 1, 31, 32, 33, 64, 65, 1000, 2500] {
                 let mut next = sequence(rows as u64 + 1);
                 let lengths: Vec<usize> = (0..rows).map(|_| next() % 5 * (next() % 19)).collect();
-                let matrix = Matrix::new(base, 1000, &lengths, |row, entry| (row * 7 + entry * 131) % 1000);
+                let matrix = WarpSellTestMatrix::new(base, 1000, &lengths, |row, entry| {
+                    (row * 7 + entry * 131) % 1000
+                });
                 for rules in [SMALL, FOURS, Rules { window: 1024, entries: 60, ..FOURS }] {
                     same(&cx, &device, &matrix, rules, widths);
                 }
@@ -93,12 +101,12 @@ fn the_device_makes_what_the_cpu_makes() {
             let mut lengths = vec![3; 200];
             (lengths[7], lengths[8], lengths[130], lengths[131]) = (513, 70_000, 512, 1700);
             let hops = |row: usize, entry: usize| if row % 50 == 7 { entry * 3 } else { row + entry };
-            let matrix = Matrix::new(base, 1 << 18, &lengths, hops);
+            let matrix = WarpSellTestMatrix::new(base, 1 << 18, &lengths, hops);
             same(&cx, &device, &matrix, SMALL, widths);
             same(&cx, &device, &matrix, FOURS, widths);
             let far = |row: usize, entry: usize| entry % 2 * 100_000 + row;
-            same(&cx, &device, &Matrix::new(base, 1 << 18, &lengths, far), FOURS, widths);
-            let equal = Matrix::new(base, 4000, &vec![5; 3000], |row, entry| row + 100 * entry);
+            same(&cx, &device, &WarpSellTestMatrix::new(base, 1 << 18, &lengths, far), FOURS, widths);
+            let equal = WarpSellTestMatrix::new(base, 4000, &vec![5; 3000], |row, entry| row + 100 * entry);
             same(&cx, &device, &equal, Rules { window: 1024, ..SMALL }, widths);
         }
     }

@@ -11,7 +11,7 @@ use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::Operand;
 use crate::format::sell::Origin;
 use crate::format::stream::StreamLayout;
-use crate::format::testing::{allocator, Rows};
+use crate::format::testing::{allocator, TestRows};
 use crate::matrix::compressed::Compressed;
 use crate::matrix::{SparseArrays, SparseMatrix};
 use crate::memory::{Workspace, COUNTER_BYTES};
@@ -45,14 +45,14 @@ numbers! {
     Complex64: |v: Complex64| v, |v: Complex64| v;
 }
 
-type Matrix = Rows<i64, i64>;
+type StreamTestRows = TestRows<i64, i64>;
 
-fn empty_rows(matrix: &Matrix) -> i64 {
+fn empty_rows(matrix: &StreamTestRows) -> i64 {
     matrix.offsets.windows(2).filter(|w| w[0] == w[1]).count() as i64
 }
 
 /// Makes matrices of all kinds, with their names.
-fn matrices() -> Vec<(String, Matrix)> {
+fn matrices() -> Vec<(String, StreamTestRows)> {
     let mut random = Random::new(5);
     let mut out = vec![];
     for (rows, cols) in [(0, 0), (1, 1), (3, 0), (700, 31), (2000, 300), (5000, 200_000)] {
@@ -68,7 +68,7 @@ fn matrices() -> Vec<(String, Matrix)> {
                     })
                     .collect();
                 let name = format!("{} × {cols}, up to {most}, empty rows {empties}", lengths.len());
-                out.push((name, Matrix::new(0, cols, &lengths, |_, _| random.below(cols))));
+                out.push((name, StreamTestRows::new(0, cols, &lengths, |_, _| random.below(cols))));
             }
         }
     }
@@ -77,14 +77,20 @@ fn matrices() -> Vec<(String, Matrix)> {
         for over in [1, block / 16, block / 16 + 1, block / 4, block, 3 * block + 7, 40 * block] {
             let lengths = [3, block - 3 + over, 0, 5, 2 * block, 1, block - 1, 70_000, 0, 2];
             let name = format!("blocks of {block} and {over}");
-            out.push((name, Matrix::new(0, 1000, &lengths, |row, entry| (row * 31 + entry * 7) % 1000)));
+            out.push((
+                name,
+                StreamTestRows::new(0, 1000, &lengths, |row, entry| (row * 31 + entry * 7) % 1000),
+            ));
         }
     }
     // A matrix with few tiles that have high halves, and a skewed matrix.
     let mut few = |row: usize, _| if row % 64 == 5 { random.below(300_000) } else { row + random.below(50) };
-    out.push(("few wide tiles".into(), Matrix::new(0, 300_000, &[20; 9000], &mut few)));
+    out.push(("few wide tiles".into(), StreamTestRows::new(0, 300_000, &[20; 9000], &mut few)));
     let skewed: Vec<_> = (0..20_000).map(|row| 100_000 / (row + 1)).collect();
-    out.push(("skewed".into(), Matrix::new(0, 100_000, &skewed, |row, entry| (row + entry * 13) % 100_000)));
+    out.push((
+        "skewed".into(),
+        StreamTestRows::new(0, 100_000, &skewed, |row, entry| (row + entry * 13) % 100_000),
+    ));
     out
 }
 
@@ -104,7 +110,7 @@ fn typed(numbers: &[i64], base: i64, index: IndexType) -> Vec<u8> {
 
 fn store<V: Element>(
     cx: &Context,
-    matrix: &Matrix,
+    matrix: &StreamTestRows,
     values: Vec<V>,
     base: IndexBase,
     (offset_type, index_type): (IndexType, IndexType),
@@ -146,7 +152,7 @@ fn same<T: bytemuck::Pod + PartialEq + std::fmt::Debug>(found: &DeviceBuffer<T>,
 fn compare_layouts<V: Element>(
     device: &Arc<Device>,
     cx: &Context,
-    matrix: &Matrix,
+    matrix: &StreamTestRows,
     stored: &Stored<V>,
     fresh: &[V],
     what: &str,
@@ -346,7 +352,7 @@ fn voids_and_padding_bring_nothing_into_y() {
     let Some((device, cx)) = context_of_device() else { return };
     let _entered = device.enter().unwrap();
     let lengths: Vec<_> = (0..3000).map(|row| if row % 3 == 0 { 0 } else { 1 + row % 5 }).collect();
-    let matrix = Matrix::new(0, 100, &lengths, |row, entry| (row * 7 + entry * 11) % 100);
+    let matrix = StreamTestRows::new(0, 100, &lengths, |row, entry| (row * 7 + entry * 11) % 100);
     let stored = store(&cx, &matrix, vec![1.0_f64; matrix.columns.len()], IndexBase::Zero, WIDTHS[1]);
     let problem = SpmvProblem {
         op: Operation::NonTranspose,

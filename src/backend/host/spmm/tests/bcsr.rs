@@ -18,7 +18,7 @@ where
     for (n, widths) in [1, 3, 64, 70].into_iter().zip(WIDTHS.into_iter().cycle()) {
         for (op, op_b) in OPS.into_iter().flat_map(|op| OPS.map(|op_b| (op, op_b))) {
             let base = if n % 2 == 0 { IndexBase::Zero } else { IndexBase::One };
-            let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, base, 31, &lengths);
+            let matrix = UnsortedMatrix::<C::A>::random::<C::Acc>(&mut random, base, 31, &lengths);
             for orders in ORDERS.into_iter().flat_map(|b| ORDERS.map(|c| (b, c))) {
                 for block_width in [None, Some(8)] {
                     let mut case = Case::<C>::new(&mut random, &matrix, (op, op_b), n, orders);
@@ -51,7 +51,7 @@ fn blocks_multiply_what_is_stored() {
     for (n, order) in [1, 9, 70].into_iter().flat_map(|n| ORDERS.map(|order| (n, order))) {
         // The matrix has one column, and one entry, a stored 0, in row 1 of three.
         let mut matrix =
-            Matrix::<half::f16>::random::<f32>(&mut Random::new(1), IndexBase::Zero, 1, &[0, 1, 0]);
+            UnsortedMatrix::<half::f16>::random::<f32>(&mut Random::new(1), IndexBase::Zero, 1, &[0, 1, 0]);
         matrix.values[0] = half::f16::ZERO;
         let mut case = Case::<F16F32>::new(&mut Random::new(2), &matrix, ops, n, (order, order));
         let executor = build(&context(), &case.problem(WIDTHS[0]), &blocks(Clusters::No, None)).unwrap();
@@ -82,7 +82,8 @@ fn blocks_have_the_same_bits_on_any_number_of_threads_and_take_new_values() {
 fn rows_that_are_alike_are_put_together() {
     let (families, each) = (40, 16);
     let lengths = vec![6; families * each];
-    let mut matrix = Matrix::<f64>::random::<f64>(&mut Random::new(3), IndexBase::Zero, 4000, &lengths);
+    let mut matrix =
+        UnsortedMatrix::<f64>::random::<f64>(&mut Random::new(3), IndexBase::Zero, 4000, &lengths);
     for at in 0..matrix.values.len() {
         let (row, entry) = (at / 6, at % 6);
         matrix.set_column(at, row % families * 97 + entry * 8);

@@ -18,7 +18,7 @@ where
     for (n, widths) in [0, 1, 3, 16, 17, 40].into_iter().zip(WIDTHS.into_iter().cycle()) {
         for (op, op_b) in OPS.into_iter().flat_map(|op| OPS.map(|op_b| (op, op_b))) {
             let base = if n % 2 == 0 { IndexBase::Zero } else { IndexBase::One };
-            let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, base, 31, &lengths);
+            let matrix = UnsortedMatrix::<C::A>::random::<C::Acc>(&mut random, base, 31, &lengths);
             for orders in ORDERS.into_iter().flat_map(|b| ORDERS.map(|c| (b, c))) {
                 let mut case = Case::<C>::new(&mut random, &matrix, (op, op_b), n, orders);
                 for (alpha, beta) in [(case.alpha, case.beta), (C::Acc::ZERO, case.beta)] {
@@ -49,7 +49,7 @@ fn what_is_not_stored_is_not_multiplied() {
     for (n, order) in [1, 9, 40].into_iter().flat_map(|n| ORDERS.map(|order| (n, order))) {
         // The matrix has one column, and one entry, a stored 0, in row 1 of three.
         let mut matrix =
-            Matrix::<half::f16>::random::<f32>(&mut Random::new(1), IndexBase::Zero, 1, &[0, 1, 0]);
+            UnsortedMatrix::<half::f16>::random::<f32>(&mut Random::new(1), IndexBase::Zero, 1, &[0, 1, 0]);
         matrix.values[0] = half::f16::ZERO;
         let mut case = Case::<F16F32>::new(&mut Random::new(2), &matrix, ops, n, (order, order));
         let executor = build(&context(), &case.problem(WIDTHS[0]), &all_of_it()).unwrap();
@@ -77,7 +77,8 @@ fn the_same_bits_come_out_on_any_number_of_threads_and_of_new_values() {
 
 #[test]
 fn what_takes_too_much_is_refused() {
-    let matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 1 << 20, &[1; 100]);
+    let matrix =
+        UnsortedMatrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 1 << 20, &[1; 100]);
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
     let case = Case::<F64>::new(&mut Random::new(2), &matrix, ops, 1, (Order::Row, Order::Row));
     let error = build(&context(), &case.problem(WIDTHS[0]), &all_of_it()).err().unwrap();

@@ -22,7 +22,7 @@ where
             let base = if n % 2 == 0 { IndexBase::Zero } else { IndexBase::One };
             // Too few columns for a whole block, and more than one block needs.
             for cols in [31, 75] {
-                let matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, base, cols, &lengths);
+                let matrix = UnsortedMatrix::<C::A>::random::<C::Acc>(&mut random, base, cols, &lengths);
                 for orders in ORDERS.into_iter().flat_map(|b| ORDERS.map(|c| (b, c))) {
                     let mut case = Case::<C>::new(&mut random, &matrix, (op, op_b), n, orders);
                     let executor = build(&context(), &case.problem(widths), &blocks()).unwrap();
@@ -47,7 +47,7 @@ fn columns_in_blocks_agree_with_a_naive_loop() {
 fn zeros_of_alpha_and_beta_read_nothing() {
     let ops = (Operation::NonTranspose, Operation::NonTranspose);
     for order in ORDERS {
-        let matrix = Matrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 40, &[40; 9]);
+        let matrix = UnsortedMatrix::<f64>::random::<f64>(&mut Random::new(1), IndexBase::Zero, 40, &[40; 9]);
         let mut case = Case::<F64>::new(&mut Random::new(2), &matrix, ops, 5, (order, order));
         let executor = build(&context(), &case.problem(WIDTHS[0]), &blocks()).unwrap();
         let old = case.c.clone();

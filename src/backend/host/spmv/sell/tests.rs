@@ -7,7 +7,7 @@ use super::*;
 use crate::backend::host::lanes::reader;
 use crate::backend::host::spmv::tests::{bits, op_a, output, rows_of_all_kinds, vector};
 use crate::backend::host::spmv::{open, Spmv};
-use crate::backend::host::testing::{context, scalar, Execution, Matrix, Number, Numbers, WIDTHS};
+use crate::backend::host::testing::{context, scalar, Execution, Number, Numbers, UnsortedMatrix, WIDTHS};
 use crate::backend::SpmvExecutor;
 use crate::format::narrowing::Form;
 use crate::support::{Bf16, Bf16F32, C64, F16, F16F32, F32, F32F64, F64};
@@ -49,7 +49,7 @@ fn expected(value_type: DataType, form: Form) -> Form {
     }
 }
 
-fn arrange<C: Combo>(matrix: &Matrix<C::A>, value_updates: bool) -> Spmv<C, Slices<C::A>> {
+fn arrange<C: Combo>(matrix: &UnsortedMatrix<C::A>, value_updates: bool) -> Spmv<C, Slices<C::A>> {
     let a = op_a(matrix, Operation::NonTranspose, WIDTHS[0], value_updates);
     Spmv::new(a, Slices::arrange(&context(), &a).unwrap())
 }
@@ -71,7 +71,7 @@ where
 }
 
 /// Computes A · x by the code for any processor; also returns the form of the values.
-fn run_plain<C: Combo>(matrix: &Matrix<C::A>, value_updates: bool, x: &[C::X]) -> (Form, Vec<C::Y>)
+fn run_plain<C: Combo>(matrix: &UnsortedMatrix<C::A>, value_updates: bool, x: &[C::X]) -> (Form, Vec<C::Y>)
 where
     C::Acc: Number,
 {
@@ -117,7 +117,7 @@ where
     let short: Vec<_> = long.iter().map(|&length| length.min(40)).collect();
     for (lengths, cols) in [(&long, wide), (&long, 40_000), (&short, 9)] {
         let mut random = Random::new(31);
-        let mut matrix = Matrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, cols, lengths);
+        let mut matrix = UnsortedMatrix::<C::A>::random::<C::Acc>(&mut random, IndexBase::One, cols, lengths);
         // The first rows form adjacent diagonals.
         if cols > 1000 {
             for at in 0..500 {
@@ -163,7 +163,7 @@ fn products_have_the_bits_of_full_values() {
 fn form_of(values: &[f64]) -> Form {
     let mut random = Random::new(5);
     let lengths = vec![values.len() / 9; 9];
-    let mut matrix = Matrix::<f64>::random::<f64>(&mut random, IndexBase::Zero, 50, &lengths);
+    let mut matrix = UnsortedMatrix::<f64>::random::<f64>(&mut random, IndexBase::Zero, 50, &lengths);
     matrix.values = values.to_vec();
     let x: Vec<f64> = random.numbers(50);
     let [narrow, full] = [false, true].map(|updates| arrange::<F64>(&matrix, updates));
@@ -207,7 +207,7 @@ fn new_values_have_their_own_form() {
     let mut random = Random::new(17);
     let (lengths, cols) = rows_of_all_kinds();
     for op in [Operation::NonTranspose, Operation::Transpose] {
-        let mut matrix = Matrix::<f64>::random::<f64>(&mut random, IndexBase::One, cols, &lengths);
+        let mut matrix = UnsortedMatrix::<f64>::random::<f64>(&mut random, IndexBase::One, cols, &lengths);
         let (rows, cols) = op.shape(lengths.len() as i64, cols as i64);
         let x: Vec<f64> = random.numbers(cols as usize);
         matrix.values = values::<F64>(&mut random, Form::Ones, matrix.entries.len());
@@ -235,7 +235,7 @@ fn new_values_have_their_own_form() {
 #[test]
 fn padding_of_ones_brings_nothing_into_y() {
     let lengths = [9, 7, 6, 6, 3, 1, 0, 2, 1];
-    let mut matrix = Matrix::<f64>::random::<f64>(&mut Random::new(2), IndexBase::Zero, 20, &lengths);
+    let mut matrix = UnsortedMatrix::<f64>::random::<f64>(&mut Random::new(2), IndexBase::Zero, 20, &lengths);
     for at in 0..matrix.entries.len() {
         matrix.set_column(at, matrix.entries[at].0);
     }

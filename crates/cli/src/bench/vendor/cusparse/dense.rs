@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::time::Instant;
 
-use client::{Array, Shape};
+use client::{Array, DenseLayout};
 use tarsia::facade::{Accumulator, Order};
 
 use super::api::{self, check, Raw};
@@ -18,7 +18,7 @@ fn void<S>(value: &S) -> *const c_void {
 }
 
 /// Returns cuSPARSE's value for the order of a dense matrix.
-fn order(shape: Shape) -> i32 {
+fn order(shape: DenseLayout) -> i32 {
     match shape.order {
         Order::Row => api::ORDER_ROW,
         Order::Col => api::ORDER_COL,
@@ -210,12 +210,12 @@ impl<'s> Cusparse<'s> {
         let (op, op_b) = (api::operation(a.op), api::operation(b.layout.op_b));
         let (of_b, of_c) = (b.shape(), dense_shape(a.host.rows, b.cols, b.layout.order));
         let (value, mut raw) = (T::TYPE.code(), std::ptr::null_mut());
-        let (make, Shape { rows, cols, ld, .. }) = (functions.cusparseCreateConstDnMat, of_b);
+        let (make, DenseLayout { rows, cols, ld, .. }) = (functions.cusparseCreateConstDnMat, of_b);
         // SAFETY: the array has this shape and type and outlives the descriptor.
         let status = unsafe { make(&mut raw, rows, cols, ld, address(b.array), value, order(of_b)) };
         check(status, "createDnMat")?;
         let b = self.dense_descr(raw, functions.cusparseDestroyDnMat);
-        let (make, Shape { rows, cols, ld, .. }) = (functions.cusparseCreateDnMat, of_c);
+        let (make, DenseLayout { rows, cols, ld, .. }) = (functions.cusparseCreateDnMat, of_c);
         // SAFETY: as above, borrowed exclusively.
         let status = unsafe { make(&mut raw, rows, cols, ld, address_mut(c), value, order(of_c)) };
         check(status, "createDnMat")?;

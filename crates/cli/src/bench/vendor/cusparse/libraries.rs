@@ -149,10 +149,10 @@ impl Vendor for Libraries<'_> {
         self.libraries.iter().map(Vendor::number).collect::<Vec<_>>().join(",")
     }
 
-    fn look(&mut self, pattern: &OwnedCsr<()>) -> Result<()> {
+    fn set_matrix(&mut self, pattern: &OwnedCsr<()>) -> Result<()> {
         let Some((first, others)) = self.libraries.split_first_mut() else { return Ok(()) };
-        first.look(pattern)?;
-        others.iter_mut().for_each(|other| other.look_like(first));
+        first.set_matrix(pattern)?;
+        others.iter_mut().for_each(|other| other.share_matrix(first));
         Ok(())
     }
 

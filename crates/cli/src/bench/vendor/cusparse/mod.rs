@@ -102,8 +102,9 @@ impl<'s> Cusparse<'s> {
         })
     }
 
-    /// Shares the statistics and conversions of the matrix that another library has looked at.
-    fn look_like(&mut self, other: &Self) {
+    /// Shares the statistics and conversions of the matrix with another library, which has counted and made
+    /// them.
+    fn share_matrix(&mut self, other: &Self) {
         self.blocks.clone_from(&other.blocks);
         self.slice_fill = other.slice_fill;
         self.converted = Rc::clone(&other.converted);
@@ -146,7 +147,7 @@ impl Vendor for Cusparse<'_> {
         self.version.clone()
     }
 
-    fn look(&mut self, pattern: &OwnedCsr<()>) -> Result<()> {
+    fn set_matrix(&mut self, pattern: &OwnedCsr<()>) -> Result<()> {
         self.converted.borrow_mut().clear();
         self.slice_fill = slice_fill(pattern);
         let divides = |size: &usize| pattern.rows % size == 0 && pattern.cols % size == 0;
@@ -246,8 +247,8 @@ impl Vendor for Cusparse<'_> {
         b: Option<&'a Operands<'_, T>>,
     ) -> Result<Box<dyn SparseProduct<T> + 'a>> {
         match what {
-            What::Reuse { .. } => Ok(Box::new(reuse::Product::new(self, *what, a, b)?)),
-            _ => Ok(Box::new(sparse::Product::new(self, *what, a, b)?)),
+            What::Reuse { .. } => Ok(Box::new(reuse::ReuseProduct::new(self, *what, a, b)?)),
+            _ => Ok(Box::new(sparse::CusparseProduct::new(self, *what, a, b)?)),
         }
     }
 }

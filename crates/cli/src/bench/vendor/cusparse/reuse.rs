@@ -15,7 +15,7 @@ use crate::bench::vendor::SparseProduct;
 use crate::Result;
 
 /// A product C = A·B, with all that the numeric phase needs.
-pub struct Product<'a, T: Number> {
+pub struct ReuseProduct<'a, T: Number> {
     /// Descriptors of C and of the product, from the last run.
     last: Option<(Descr<'a>, Run)>,
     vendor: &'a Cusparse<'a>,
@@ -34,7 +34,7 @@ pub struct Product<'a, T: Number> {
     nnz: usize,
 }
 
-impl<'a, T: Number> Product<'a, T> {
+impl<'a, T: Number> ReuseProduct<'a, T> {
     /// Allocates C's offsets; nothing is computed yet.
     pub fn new(
         vendor: &'a Cusparse<'a>,
@@ -46,7 +46,7 @@ impl<'a, T: Number> Product<'a, T> {
             return Err("no such algorithm".into());
         };
         let shape = (a.host.rows, b.map_or(a.host.cols, |b| b.host.cols));
-        Ok(Product {
+        Ok(ReuseProduct {
             last: None,
             vendor,
             alg,
@@ -196,7 +196,7 @@ impl<'a, T: Number> Product<'a, T> {
     }
 }
 
-impl<T: Number> SparseProduct<T> for Product<'_, T> {
+impl<T: Number> SparseProduct<T> for ReuseProduct<'_, T> {
     fn run(&mut self) -> Result<f64> {
         let out = self.phases();
         if out.is_err() {

@@ -15,7 +15,7 @@ use crate::bench::vendor::SparseProduct;
 use crate::Result;
 
 /// A product C = A·B, with everything that is kept from one run to the next.
-pub struct Product<'a, T: Number> {
+pub struct CusparseProduct<'a, T: Number> {
     vendor: &'a Cusparse<'a>,
     alg: i32,
     chunk: Option<f32>,
@@ -97,7 +97,7 @@ pub fn void<S>(value: &S) -> *const c_void {
     std::ptr::from_ref(value).cast()
 }
 
-impl<'a, T: Number> Product<'a, T> {
+impl<'a, T: Number> CusparseProduct<'a, T> {
     /// Allocates C's offsets; nothing is computed yet.
     pub fn new(
         vendor: &'a Cusparse<'a>,
@@ -109,7 +109,7 @@ impl<'a, T: Number> Product<'a, T> {
             return Err("no such algorithm".into());
         };
         let shape = (a.host.rows, b.map_or(a.host.cols, |b| b.host.cols));
-        Ok(Product {
+        Ok(CusparseProduct {
             vendor,
             alg,
             chunk,
@@ -286,7 +286,7 @@ impl<'a, T: Number> Product<'a, T> {
     }
 }
 
-impl<T: Number> SparseProduct<T> for Product<'_, T> {
+impl<T: Number> SparseProduct<T> for CusparseProduct<'_, T> {
     fn run(&mut self) -> Result<f64> {
         let out = self.phases();
         if out.is_err() {

@@ -33,7 +33,7 @@ pub const SLIDE_ROWS: i64 = 4096;
 
 /// Structures that are searched for in the patterns of both factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Looks {
+pub struct RowStructures {
     /// Column range of each row of C.
     pub extents: bool,
     /// Groups of neighbouring rows of the left factor that have the same columns.
@@ -43,7 +43,7 @@ pub struct Looks {
     pub slides: bool,
 }
 
-impl Looks {
+impl RowStructures {
     /// Structures to search for, given the rows, the entries of the longest row and the mean entries per row
     /// of the left factor, and the latter two of the right factor. `distinct` says that rows of both factors
     /// are sorted and have each column once.
@@ -56,7 +56,7 @@ impl Looks {
         let many = left_longest.saturating_mul(right_longest) >= EXTENT_PRODUCTS
             && left_mean * right_mean >= EXTENT_MEAN;
         let extents = distinct && many && rows > 0;
-        Looks {
+        RowStructures {
             extents,
             groups: extents && right_mean >= GROUP_MEAN,
             slides: distinct && rows >= SLIDE_ROWS && left_mean * right_mean <= SLIDE_PRODUCTS as f64,
@@ -80,16 +80,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_are_for_rows_with_work() {
-        let none = Looks { extents: false, groups: false, slides: false };
-        assert_eq!(Looks::new((1000, 100, 100.0), (100, 100.0), false), none);
-        assert_eq!(Looks::new((0, 0, 0.0), (0, 0.0), true), none);
+    fn structures_are_searched_in_rows_with_work() {
+        let none = RowStructures { extents: false, groups: false, slides: false };
+        assert_eq!(RowStructures::new((1000, 100, 100.0), (100, 100.0), false), none);
+        assert_eq!(RowStructures::new((0, 0, 0.0), (0, 0.0), true), none);
         // Many short rows; fewer of them; long rows; a right factor of short rows.
-        assert_eq!(Looks::new((SLIDE_ROWS, 7, 7.0), (7, 7.0), true), Looks { slides: true, ..none });
-        assert_eq!(Looks::new((SLIDE_ROWS - 1, 7, 7.0), (7, 7.0), true), none);
-        let long = Looks::new((1000, 64, 64.0), (64, 64.0), true);
-        assert_eq!(long, Looks { extents: true, groups: true, slides: false });
-        assert_eq!(Looks::new((1000, 64, 64.0), (7, 7.0), true), Looks { groups: false, ..long });
+        assert_eq!(
+            RowStructures::new((SLIDE_ROWS, 7, 7.0), (7, 7.0), true),
+            RowStructures { slides: true, ..none }
+        );
+        assert_eq!(RowStructures::new((SLIDE_ROWS - 1, 7, 7.0), (7, 7.0), true), none);
+        let long = RowStructures::new((1000, 64, 64.0), (64, 64.0), true);
+        assert_eq!(long, RowStructures { extents: true, groups: true, slides: false });
+        assert_eq!(
+            RowStructures::new((1000, 64, 64.0), (7, 7.0), true),
+            RowStructures { groups: false, ..long }
+        );
     }
 
     #[test]

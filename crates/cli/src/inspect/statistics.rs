@@ -12,7 +12,7 @@ type Result<T> = std::result::Result<T, MatrixError>;
 
 /// Statistics of a matrix, in the order of the JSON object.
 #[derive(Debug, Default, Serialize)]
-pub struct Facts {
+pub struct MatrixStatistics {
     pub rows: usize,
     pub cols: usize,
     pub nnz: u64,
@@ -92,7 +92,7 @@ pub struct Spgemm {
     pub sampled_rows: usize,
 }
 
-impl Facts {
+impl MatrixStatistics {
     /// Computes the statistics of a matrix.
     pub fn of<T: Number>(a: &OwnedCsr<T>) -> Result<Self> {
         run_in_pool(|| {
@@ -108,7 +108,7 @@ impl Facts {
                 (None, None)
             };
             let diagonal = (0..a.rows.min(a.cols)).into_par_iter();
-            Ok(Facts {
+            Ok(MatrixStatistics {
                 rows: a.rows,
                 cols: a.cols,
                 nnz: f.nnz,
@@ -205,26 +205,32 @@ mod tests {
     fn values_of_pairs() {
         let csr = |entries| OwnedCsr::from_triplets(3, 3, entries).unwrap();
         let a = csr(vec![(0, 1, 2.0), (1, 0, 2.0), (0, 2, 3.0), (2, 0, -3.0), (1, 2, 1.0), (1, 1, 0.0)]);
-        let facts = Facts::of(&a).unwrap();
+        let statistics = MatrixStatistics::of(&a).unwrap();
         let expected = ValueSymmetry { pairs: 2, equal: 1, opposite: 1, conjugate: 1 };
-        assert_eq!(facts.value_symmetry, Some(expected));
-        assert_eq!((facts.pattern_symmetry, facts.diagonal, facts.diagonal_zeros), (Some(0.8), 1, 1));
+        assert_eq!(statistics.value_symmetry, Some(expected));
+        assert_eq!(
+            (statistics.pattern_symmetry, statistics.diagonal, statistics.diagonal_zeros),
+            (Some(0.8), 1, 1)
+        );
         let z = Complex64::new;
         let entries = vec![(0, 1, z(2.0, 1.0)), (1, 0, z(2.0, -1.0)), (2, 2, z(1.0, 0.0))];
         let a = OwnedCsr::from_triplets(3, 3, entries).unwrap();
         let expected = ValueSymmetry { pairs: 1, equal: 0, opposite: 0, conjugate: 1 };
-        assert_eq!(Facts::of(&a).unwrap().value_symmetry, Some(expected));
+        assert_eq!(MatrixStatistics::of(&a).unwrap().value_symmetry, Some(expected));
     }
 
     #[test]
     fn rectangular_and_empty() {
         let a = OwnedCsr::from_triplets(2, 3, vec![(0, 0, 1.0), (1, 0, 1.0), (1, 2, 1.0)]).unwrap();
-        let facts = Facts::of(&a).unwrap();
+        let statistics = MatrixStatistics::of(&a).unwrap();
         // Columns have 2, 0 and 1 entries; A·Aᵀ is full.
-        assert_eq!((facts.spgemm.products, facts.spgemm.compression), (5, 1.25));
-        assert_eq!((facts.pattern_symmetry, facts.spgemm.product), (None, "A·Aᵀ"));
+        assert_eq!((statistics.spgemm.products, statistics.spgemm.compression), (5, 1.25));
+        assert_eq!((statistics.pattern_symmetry, statistics.spgemm.product), (None, "A·Aᵀ"));
         let none = OwnedCsr::<f64>::from_triplets(0, 0, Vec::<(i32, i32, f64)>::new()).unwrap();
-        let facts = Facts::of(&none).unwrap();
-        assert_eq!((facts.row_length.mean, facts.spgemm.nnz, facts.near_rows), (0.0, 0.0, 0.0));
+        let statistics = MatrixStatistics::of(&none).unwrap();
+        assert_eq!(
+            (statistics.row_length.mean, statistics.spgemm.nnz, statistics.near_rows),
+            (0.0, 0.0, 0.0)
+        );
     }
 }

@@ -6,28 +6,28 @@ use std::sync::Arc;
 
 use super::window;
 use crate::algorithm::Algorithm;
-use crate::backend::cuda::check::{self, Findings};
+use crate::backend::cuda::check::{self, PatternReport};
 use crate::backend::cuda::convert::{permute_rows, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::memory::DeviceBuffer;
 use crate::backend::cuda::operand::{Operand, RowStats, Rows};
 use crate::backend::cuda::reorder::cluster;
 use crate::error::Result;
-use crate::format::window::{Counts, Shape};
+use crate::format::window::{Counts, WindowShape};
 use crate::memory::Context;
 use crate::problem::SpmmProblem;
 use crate::reorder::jaccard::When;
 use crate::select::spmm::window::CLUSTER;
-use crate::select::spmm::{clusters_gain, clusters_may_pay, Survey};
+use crate::select::spmm::{clusters_gain, clusters_may_pay, SpmmStatistics};
 use crate::select::{self, Clusters, RowOrder, Source};
 use crate::types::Reorder;
 
 /// Sorted rows of op(A), in place or copied, with their counts in windows and their clusters.
-pub(crate) struct Seen {
+pub(crate) struct SharedResults {
     device: Arc<Device>,
     /// Rows of op(A); `None` before they are needed and after an executor has taken them.
-    rows: RefCell<Option<Looked>>,
-    counts: Cell<Option<(Shape, Counts)>>,
+    rows: RefCell<Option<InspectedRows>>,
+    counts: Cell<Option<(WindowShape, Counts)>>,
     clusters: OnceCell<Option<ClusteredRows>>,
 }
 
@@ -37,7 +37,7 @@ struct ClusteredRows {
     operand: Operand,
     /// Row of C for each of them, or [`Windows::HOLE`](crate::reorder::Windows::HOLE).
     order: Arc<DeviceBuffer<u32>>,
-    counts: Cell<Option<(Shape, Counts)>>,
+    counts: Cell<Option<(WindowShape, Counts)>>,
 }
 
 /// Order of rows that a plan reports.
@@ -59,10 +59,10 @@ pub(super) struct WindowRows<'a> {
 }
 
 /// Rows that have been inspected, with the results.
-pub(super) struct Looked {
+pub(super) struct InspectedRows {
     pub(super) operand: Operand,
     pub(super) stats: RowStats,
-    pub(super) findings: Findings,
+    pub(super) report: PatternReport,
 }
 
 /// Context, device, problem and shared results of an analysis in progress.
@@ -70,13 +70,13 @@ pub(super) struct Analysis<'a> {
     pub(super) cx: &'a Context,
     pub(super) device: &'a Arc<Device>,
     pub(super) problem: &'a SpmmProblem,
-    pub(super) seen: &'a Seen,
+    pub(super) shared: &'a SharedResults,
 }
 
-impl Seen {
+impl SharedResults {
     /// Starts without any results.
     pub(super) fn new(device: &Arc<Device>) -> Self {
-        Seen {
+        SharedResults {
             device: Arc::clone(device),
             rows: RefCell::new(None),
             counts: Cell::new(None),
@@ -85,7 +85,7 @@ impl Seen {
     }
 }
 
-impl Drop for Seen {
+impl Drop for SharedResults {
     fn drop(&mut self) {
         // A plan drops this, so the context need not be current. Arrays that the stream still works on must
         // be released in its order, in their context.
@@ -97,17 +97,17 @@ impl Drop for Seen {
 
 impl Analysis<'_> {
     /// Validates the pattern and takes the rows, unless that was done already. Blocks.
-    fn look(&self) -> Result<()> {
-        let mut rows = self.seen.rows.borrow_mut();
+    fn inspect(&self) -> Result<()> {
+        let mut rows = self.shared.rows.borrow_mut();
         if rows.is_none() {
             let &Analysis { cx, device, problem, .. } = self;
             let (a, op) = (&problem.a, problem.op);
-            let findings = check::inspect(cx, device, a, op, "A")?;
-            let is_ready = select::in_place(a, op) && findings.structure.sorted;
+            let report = check::inspect(cx, device, a, op, "A")?;
+            let is_ready = select::in_place(a, op) && report.structure.sorted;
             let source = if is_ready { Source::InPlace } else { Source::Canonical };
             let updates = problem.value_updates;
-            let (operand, stats) = Operand::inspected(cx, device, a, op, source, updates, &findings)?;
-            *rows = Some(Looked { operand, stats, findings });
+            let (operand, stats) = Operand::inspected(cx, device, a, op, source, updates, &report)?;
+            *rows = Some(InspectedRows { operand, stats, report });
         }
         Ok(())
     }
@@ -117,9 +117,9 @@ impl Analysis<'_> {
         &self,
         f: impl FnOnce(&Operand, Option<Option<&Positions>>) -> Result<R>,
     ) -> Result<R> {
-        self.look()?;
-        let rows = self.seen.rows.borrow();
-        let operand = &rows.as_ref().expect("rows were looked at").operand;
+        self.inspect()?;
+        let rows = self.shared.rows.borrow();
+        let operand = &rows.as_ref().expect("rows were inspected").operand;
         f(operand, self.positions(operand))
     }
 
@@ -131,31 +131,31 @@ impl Analysis<'_> {
     }
 
     /// Takes the rows, for an executor that keeps them.
-    pub(super) fn take_rows(&self) -> Result<Looked> {
-        self.look()?;
-        Ok(self.seen.rows.borrow_mut().take().expect("rows were looked at"))
+    pub(super) fn take_rows(&self) -> Result<InspectedRows> {
+        self.inspect()?;
+        Ok(self.shared.rows.borrow_mut().take().expect("rows were inspected"))
     }
 
     /// Takes the rows from the source that a choice names; rows in place need not be sorted.
-    pub(super) fn rows_from(&self, source: Source) -> Result<Looked> {
-        let is_kept = self.seen.rows.borrow().as_ref().is_some_and(|looked| {
-            matches!(looked.operand, Operand::InPlace(_)) == (source == Source::InPlace)
+    pub(super) fn rows_from(&self, source: Source) -> Result<InspectedRows> {
+        let is_kept = self.shared.rows.borrow().as_ref().is_some_and(|inspected| {
+            matches!(inspected.operand, Operand::InPlace(_)) == (source == Source::InPlace)
         });
         if is_kept {
             return self.take_rows();
         }
-        let &Analysis { cx, device, problem, seen } = self;
+        let &Analysis { cx, device, problem, shared } = self;
         let (a, op, updates) = (&problem.a, problem.op, problem.value_updates);
-        let findings = match &*seen.rows.borrow() {
-            Some(looked) => looked.findings,
+        let report = match &*shared.rows.borrow() {
+            Some(inspected) => inspected.report,
             None => check::inspect(cx, device, a, op, "A")?,
         };
-        let (operand, stats) = Operand::inspected(cx, device, a, op, source, updates, &findings)?;
-        Ok(Looked { operand, stats, findings })
+        let (operand, stats) = Operand::inspected(cx, device, a, op, source, updates, &report)?;
+        Ok(InspectedRows { operand, stats, report })
     }
 
     /// Takes the rows for the chosen order, which must be sorted by column if the order is one by name.
-    pub(super) fn rows_in_order(&self, source: Source, order: &RowOrder) -> Result<Looked> {
+    pub(super) fn rows_in_order(&self, source: Source, order: &RowOrder) -> Result<InspectedRows> {
         match order.policy.is_named() {
             true => self.take_rows(),
             false => self.rows_from(source),
@@ -163,25 +163,26 @@ impl Analysis<'_> {
     }
 
     /// Returns the counts in windows of a shape. Blocks unless they are known.
-    pub(super) fn counts(&self, shape: Shape) -> Result<Counts> {
-        if let Some((_, counts)) = self.seen.counts.get().filter(|(of, _)| *of == shape) {
+    pub(super) fn counts(&self, shape: WindowShape) -> Result<Counts> {
+        if let Some((_, counts)) = self.shared.counts.get().filter(|(of, _)| *of == shape) {
             return Ok(counts);
         }
-        let counts = self
-            .with_rows(|operand, _| window::number::survey(self.cx, self.device, &operand.rows(), shape))?;
-        self.seen.counts.set(Some((shape, counts)));
+        let counts = self.with_rows(|operand, _| {
+            window::number::count_windows(self.cx, self.device, &operand.rows(), shape)
+        })?;
+        self.shared.counts.set(Some((shape, counts)));
         Ok(counts)
     }
 
     /// Returns the clustered rows, which are made at the first call. `None` if their own order is as good, or
     /// if a sample promises no better one. Blocks.
     fn clusters(&self) -> Result<Option<&ClusteredRows>> {
-        if self.seen.clusters.get().is_none() {
+        if self.shared.clusters.get().is_none() {
             let found = self.with_rows(|operand, _| self.cluster(operand))?;
             // Nothing has set it meanwhile: a plan is analyzed by one thread.
-            let _ = self.seen.clusters.set(found);
+            let _ = self.shared.clusters.set(found);
         }
-        Ok(self.seen.clusters.get().and_then(Option::as_ref))
+        Ok(self.shared.clusters.get().and_then(Option::as_ref))
     }
 
     fn cluster(&self, operand: &Operand) -> Result<Option<ClusteredRows>> {
@@ -205,8 +206,10 @@ impl Analysis<'_> {
             Clusters::No => Ok(false),
             Clusters::Yes | Clusters::Kept(_) => Ok(self.clusters()?.is_some()),
             Clusters::IfFaster => {
-                let Some(clustered) = self.clustered_survey(&[Algorithm::Window])? else { return Ok(false) };
-                Ok(clusters_gain(self.device.machine(), self.problem, &clustered, &self.survey()?))
+                let Some(clustered) = self.clustered_statistics(&[Algorithm::Window])? else {
+                    return Ok(false);
+                };
+                Ok(clusters_gain(self.device.machine(), self.problem, &clustered, &self.statistics()?))
             }
         }
     }
@@ -231,39 +234,40 @@ impl Analysis<'_> {
     }
 
     /// Returns the counts on which the rules for windows are based. Blocks unless they are known.
-    pub(super) fn window_counts(&self, clusters: bool, shape: Shape) -> Result<Counts> {
+    pub(super) fn window_counts(&self, clusters: bool, shape: WindowShape) -> Result<Counts> {
         let found = if clusters { self.clusters()? } else { None };
         let Some(ClusteredRows { operand, counts, .. }) = found else { return self.counts(shape) };
         if let Some((_, counts)) = counts.get().filter(|(of, _)| *of == shape) {
             return Ok(counts);
         }
-        let all = window::number::survey(self.cx, self.device, &operand.rows(), shape)?;
+        let all = window::number::count_windows(self.cx, self.device, &operand.rows(), shape)?;
         counts.set(Some((shape, all)));
         Ok(all)
     }
 
     /// Returns the pattern statistics, with rows clustered, for the choice among these algorithms; `None`
     /// where clusters are not worth their time. Blocks.
-    pub(super) fn clustered_survey(&self, among: &[Algorithm]) -> Result<Option<Survey>> {
+    pub(super) fn clustered_statistics(&self, among: &[Algorithm]) -> Result<Option<SpmmStatistics>> {
         let SpmmProblem { types, n_hint, .. } = *self.problem;
-        let survey = self.survey()?;
+        let statistics = self.statistics()?;
         let Some(rates) = self.device.machine().spmm_rates() else { return Ok(None) };
-        if self.seen.clusters.get().is_none() && !clusters_may_pay(rates, &survey, types, n_hint, among) {
+        if self.shared.clusters.get().is_none() && !clusters_may_pay(rates, &statistics, types, n_hint, among)
+        {
             return Ok(None);
         }
         if self.clusters()?.is_none() {
             return Ok(None);
         }
         let counts = self.window_counts(true, crate::select::spmm::shape(types.a))?;
-        Ok(Some(Survey { counts, ..survey }))
+        Ok(Some(SpmmStatistics { counts, ..statistics }))
     }
 
     /// Returns the pattern statistics for the choice of an algorithm.
-    pub(super) fn survey(&self) -> Result<Survey> {
+    pub(super) fn statistics(&self) -> Result<SpmmStatistics> {
         let counts = self.counts(crate::select::spmm::shape(self.problem.types.a))?;
-        let rows = self.seen.rows.borrow();
-        let Looked { operand, stats, .. } = rows.as_ref().expect("rows were looked at");
+        let rows = self.shared.rows.borrow();
+        let InspectedRows { operand, stats, .. } = rows.as_ref().expect("rows were inspected");
         let (cols, longest) = (operand.rows().cols as usize, stats.max as usize);
-        Ok(Survey { cols, longest, counts })
+        Ok(SpmmStatistics { cols, longest, counts })
     }
 }

@@ -5,24 +5,24 @@ use crate::matrix::{Compressed, SparseArrays, SparseMatrix};
 use crate::support::Types;
 
 /// Numbers with the names that error messages use for them.
-pub type Facts = Vec<(String, i64)>;
+pub type PlanArguments = Vec<(String, i64)>;
 
 /// Appends the value and compute types.
-pub fn types(facts: &mut Facts, types: Types, [x, y]: [&str; 2]) {
-    facts.push((x.into(), types.x.code().into()));
-    facts.push((y.into(), types.y.code().into()));
-    facts.push(("computeType".into(), types.compute.code().into()));
+pub fn types(arguments: &mut PlanArguments, types: Types, [x, y]: [&str; 2]) {
+    arguments.push((x.into(), types.x.code().into()));
+    arguments.push((y.into(), types.y.code().into()));
+    arguments.push(("computeType".into(), types.compute.code().into()));
 }
 
 /// Appends an op.
-pub fn operation(facts: &mut Facts, name: &str, op: Op) {
-    facts.push((name.into(), op.code().into()));
+pub fn operation(arguments: &mut PlanArguments, name: &str, op: Op) {
+    arguments.push((name.into(), op.code().into()));
 }
 
 /// Appends the properties of a sparse matrix. The format is first, since the list of the others depends on
 /// it.
-pub fn matrix(facts: &mut Facts, name: &str, a: &SparseMatrix) {
-    let mut add = |what: &str, value: i64| facts.push((format!("{name}'s {what}"), value));
+pub fn matrix(arguments: &mut PlanArguments, name: &str, a: &SparseMatrix) {
+    let mut add = |what: &str, value: i64| arguments.push((format!("{name}'s {what}"), value));
     let (rows, cols, nnz) = a.shape();
     add("format", a.format().code().into());
     add("rows", rows);

@@ -1,5 +1,5 @@
-//! Statistics that decide between SpMV's layouts (src/select/spmv/survey.rs), counted on the device by one
-//! kernel, which adds to words that must be zero.
+//! Statistics that decide between SpMV's layouts (src/select/spmv/statistics.rs), counted on the device by
+//! one kernel, which adds to words that must be zero.
 
 use crate::backend::cuda::check::blocks;
 use crate::backend::cuda::device::Device;
@@ -8,20 +8,20 @@ use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
 use crate::error::Result;
 use crate::memory::Context;
-use crate::select::spmv::survey::samples;
+use crate::select::spmv::statistics::samples;
 use crate::types::Address;
 
-kernel_kinds! { "analysis/survey" { SURVEY(Widths) = "survey" for [widths()]; } }
-/// Threads of a block of kernels/analysis/survey.cu, and its warps.
+kernel_kinds! { "analysis/statistics" { STATISTICS(Widths) = "statistics" for [widths()]; } }
+/// Threads of a block of kernels/analysis/statistics.cu, and its warps.
 const THREADS: u32 = 256;
 const WARPS: u64 = THREADS as u64 / 32;
 
-/// Enqueues the counting over rows of op(A), which need not be valid. `words` has room for the words of a
-/// survey without the last two ([`crate::select::spmv::survey::SHARED`]).
+/// Enqueues the counting over rows of op(A), which need not be valid. `words` has room for the words of the
+/// statistics without the last two ([`crate::select::spmv::statistics::SHARED`]).
 pub fn enqueue(cx: &Context, device: &Device, rows: &Rows, x_bytes: usize, words: Address) -> Result<()> {
     let (runs, samples) = samples(rows.rows as u64);
     if rows.rows > 0 {
-        let kernel = SURVEY.load(device, (rows.widths(),))?;
+        let kernel = STATISTICS.load(device, (rows.widths(),))?;
         // One warp per sample, and more blocks where there are many offsets.
         let grid = blocks(device, rows.rows).max(samples.div_ceil(WARPS) as u32);
         // SAFETY: the arrays have rows + 1 and nnz elements of these types; the kernel compares an offset
@@ -45,18 +45,18 @@ mod tests {
     use crate::backend::cuda::spmv::enqueue_shared;
     use crate::matrix::compressed::Pattern;
     use crate::select::spmv::sell::may_share;
-    use crate::select::spmv::survey::{Survey, SHARED, WORDS};
+    use crate::select::spmv::statistics::{SpmvStatistics, SHARED, WORDS};
     use crate::types::{Index, IndexType};
     use matrices::gallery;
 
-    fn survey(cx: &Context, device: &Arc<Device>, rows: &Rows, x_bytes: usize) -> Survey {
+    fn statistics(cx: &Context, device: &Arc<Device>, rows: &Rows, x_bytes: usize) -> SpmvStatistics {
         let mut words = Readback::take(cx, device).unwrap();
         enqueue(cx, device, rows, x_bytes, words.at(0)).unwrap();
         let wanted = rows.rows > 0 && may_share(rows.rows as usize, rows.nnz as usize);
         let _same = wanted.then(|| enqueue_shared(cx, device, rows, words.at(SHARED)).unwrap());
         words.fetch(cx, WORDS).unwrap();
         let words = words.wait(cx).unwrap()[..WORDS].to_vec();
-        Survey::new((rows.rows as u64, rows.cols as u64, rows.nnz as u64), x_bytes, words)
+        SpmvStatistics::new((rows.rows as u64, rows.cols as u64, rows.nnz as u64), x_bytes, words)
     }
 
     /// Asserts that the device counts what the CPU counts, for every index width and base.
@@ -94,9 +94,9 @@ mod tests {
                         indices: &indices,
                         by_columns: false,
                     };
-                    let found = survey(&cx, &device, &rows, x_bytes);
-                    let again = survey(&cx, &device, &rows, x_bytes);
-                    let expected = Survey::of(&pattern, x_bytes);
+                    let found = statistics(&cx, &device, &rows, x_bytes);
+                    let again = statistics(&cx, &device, &rows, x_bytes);
+                    let expected = SpmvStatistics::of(&pattern, x_bytes);
                     assert_eq!(found, expected, "{name}, {offset_type:?} {index_type:?} base {base}");
                     assert_eq!(found, again, "{name}");
                 }

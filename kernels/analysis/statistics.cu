@@ -1,4 +1,4 @@
-// Counts the pattern statistics by which an SpMV layout is chosen: src/select/spmv/survey.rs
+// Counts the pattern statistics by which an SpMV layout is chosen: src/select/spmv/statistics.rs
 // defines each word, and its CPU implementation gives the same numbers.
 //
 // One launch: all threads count row lengths into their block's histogram, and the first warps
@@ -49,8 +49,8 @@ __device__ int bucket(u64 length) {
     return found < BUCKETS ? found : BUCKETS - 1;
 }
 
-// Run number of sample k out of `samples`, as in src/select/spmv/survey.rs. Exact for fewer than
-// 2^31 runs times 2^10 samples.
+// Run number of sample k out of `samples`, as in src/select/spmv/statistics.rs. Exact for fewer
+// than 2^31 runs times 2^10 samples.
 __device__ int64_t run_of(u64 k, u64 samples, u64 runs) {
     const u64 first = k * runs / samples, next = (k + 1) * runs / samples;
     return int64_t(first + (k * 0x9E3779B97F4A7C15ull >> 33) % (next - first));
@@ -107,8 +107,8 @@ __device__ int distinct(int64_t key, bool present) {
 
 // Adds the statistics of one run of 32 rows; called by a whole warp.
 template <class O, class J>
-__device__ void look(const O *offsets, const J *indices, int64_t base, int64_t rows, int64_t nnz,
-                     int64_t run, int sector_log2, u64 *words) {
+__device__ void sample_run(const O *offsets, const J *indices, int64_t base, int64_t rows,
+                           int64_t nnz, int64_t run, int sector_log2, u64 *words) {
     constexpr int64_t MOST = INT64_MAX;
     const int lane = threadIdx.x % 32;
     const auto count = [&](int word, u64 found) {
@@ -201,10 +201,11 @@ __device__ void look(const O *offsets, const J *indices, int64_t base, int64_t r
 }
 
 // Requires rows > 0 and at most as many samples as the grid has warps; `samples` of `runs` as
-// src/select/spmv/survey.rs counts them.
+// src/select/spmv/statistics.rs counts them.
 template <class O, class J>
-__device__ void survey(const O *offsets, const J *indices, int64_t base, int64_t rows, int64_t nnz,
-                       int64_t runs, int64_t samples, int sector_log2, u64 *report) {
+__device__ void statistics(const O *offsets, const J *indices, int64_t base, int64_t rows,
+                           int64_t nnz, int64_t runs, int64_t samples, int sector_log2,
+                           u64 *report) {
     // 32 bits are enough for the rows of one block, but not for their entries.
     __shared__ unsigned histogram[BUCKETS];
     __shared__ u64 words[WORDS - BUCKETS];
@@ -240,7 +241,7 @@ __device__ void survey(const O *offsets, const J *indices, int64_t base, int64_t
     const int64_t sample = int64_t(threadIdx.x / 32) * gridDim.x + blockIdx.x;
     if (sample < samples) {
         const int64_t run = run_of(u64(sample), u64(samples), u64(runs));
-        look(offsets, indices, base, rows, nnz, run, sector_log2, words);
+        sample_run(offsets, indices, base, rows, nnz, run, sector_log2, words);
     }
 
     __syncthreads();
@@ -261,10 +262,11 @@ __device__ void survey(const O *offsets, const J *indices, int64_t base, int64_t
 
 } // namespace
 
-#define KERNEL_survey(name, O, J)                                                                  \
+#define KERNEL_statistics(name, O, J)                                                              \
     extern "C" __global__ void __launch_bounds__(THREADS)                                          \
         name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,     \
              int64_t nnz, int64_t runs, int64_t samples, int32_t sector_log2, u64 *report) {       \
-        survey(offsets, indices, base, rows, nnz, runs, samples, sector_log2, report);             \
+        statistics(offsets, indices, base, rows, nnz, runs, samples, sector_log2, report);         \
     }
-KERNELS(survey, (), (survey_32_32, 32, 32), (survey_64_32, 64, 32), (survey_64_64, 64, 64))
+KERNELS(statistics, (), (statistics_32_32, 32, 32), (statistics_64_32, 64, 32),
+        (statistics_64_64, 64, 64))

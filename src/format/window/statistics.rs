@@ -17,11 +17,11 @@ const LEAST_SAMPLES: u32 = 7;
 /// Number of entries above which fewer windows are sampled.
 const MOST_ENTRIES: usize = 1 << 22;
 /// Number of entries above which a window is left out: counting it would outlast all others.
-const MOST_LOOKED: usize = 1 << 17;
+const MOST_WINDOW_ENTRIES: usize = 1 << 17;
 
 /// Columns of a block, and rows of a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct WindowShape {
     /// Number of columns of a block: 8 or 16.
     pub block: usize,
     /// Number of rows of a tile: 8 or 16; windows of fewer rows have tiles of their height.
@@ -36,7 +36,7 @@ pub struct Counts {
     /// Number of stored entries.
     pub nnz: usize,
     /// Number of entries of the sampled windows.
-    pub looked: usize,
+    pub sampled_nnz: usize,
     /// Number of columns of these if they are cut into windows of each of [`HEIGHTS`].
     pub columns: [usize; 4],
     /// Number of blocks of columns, likewise.
@@ -72,7 +72,7 @@ impl Counts {
     pub(crate) fn of<I: Index, J: Index>(
         pattern: &Pattern<'_, I, J>,
         rows: usize,
-        shape: Shape,
+        shape: WindowShape,
         scratch: &mut [Entry],
     ) -> Self {
         let mut out = Counts { rows, nnz: pattern.indices.len(), ..Counts::default() };
@@ -81,10 +81,10 @@ impl Counts {
             let first = window_of(sample, samples_log2, windows) * HEIGHTS[3];
             let range = first..rows.min(first + HEIGHTS[3]);
             let entries = pattern.range(range.end - 1).end - pattern.range(first).start;
-            if entries > MOST_LOOKED {
+            if entries > MOST_WINDOW_ENTRIES {
                 continue;
             }
-            out.looked += entries;
+            out.sampled_nnz += entries;
             let entries = gather(pattern, range, scratch);
             for (at, height) in HEIGHTS.into_iter().enumerate() {
                 for window in 0..HEIGHTS[3] / height {
@@ -96,7 +96,12 @@ impl Counts {
     }
 
     /// Adds the counts of one window, whose entries are sorted, to those of height `HEIGHTS[at]`.
-    pub(super) fn add<'a>(&mut self, at: usize, entries: impl Iterator<Item = &'a Entry>, shape: Shape) {
+    pub(super) fn add<'a>(
+        &mut self,
+        at: usize,
+        entries: impl Iterator<Item = &'a Entry>,
+        shape: WindowShape,
+    ) {
         // Heights and groups are powers of two.
         let (row_bits, group_log2) = (HEIGHTS[at] - 1, shape.group.min(HEIGHTS[at]).ilog2());
         let (mut columns, mut mask) = (0, 0_u32);
@@ -130,7 +135,7 @@ impl Counts {
     pub fn hoped(&self, share: f64) -> Self {
         let mut out = *self;
         for (at, height) in HEIGHTS.into_iter().enumerate() {
-            let least = (self.looked as f64 / height as f64 / self.columns[at].max(1) as f64).min(1.0);
+            let least = (self.sampled_nnz as f64 / height as f64 / self.columns[at].max(1) as f64).min(1.0);
             let scale = |count: usize| (count as f64 * share.max(least)).ceil() as usize;
             out.columns[at] = scale(self.columns[at]);
             out.blocks[at] = scale(self.blocks[at]);
@@ -142,9 +147,9 @@ impl Counts {
     /// Returns ρ_h: the number of entries for which a window uses a row of B that it has read; 1 if nothing
     /// was sampled.
     pub fn reuse(&self, height: usize) -> f64 {
-        match self.looked {
+        match self.sampled_nnz {
             0 => 1.0,
-            looked => looked as f64 / self.columns[place(height)].max(1) as f64,
+            sampled_nnz => sampled_nnz as f64 / self.columns[place(height)].max(1) as f64,
         }
     }
 
@@ -155,14 +160,14 @@ impl Counts {
 
     /// Returns a count scaled to the entries of all windows; `unknown` if nothing was sampled.
     fn scaled(&self, count: usize, unknown: f64) -> f64 {
-        match self.looked {
+        match self.sampled_nnz {
             0 => unknown,
-            looked => count as f64 * self.nnz as f64 / looked as f64,
+            sampled_nnz => count as f64 * self.nnz as f64 / sampled_nnz as f64,
         }
     }
 
     /// Returns the estimated numbers of blocks and of tiles of all windows of a height.
-    pub fn all_blocks(&self, height: usize, shape: Shape) -> (f64, f64) {
+    pub fn all_blocks(&self, height: usize, shape: WindowShape) -> (f64, f64) {
         let unknown = self.nnz as f64 / shape.block as f64;
         let at = place(height);
         (self.scaled(self.blocks[at], unknown), self.scaled(self.tiles[at], unknown))

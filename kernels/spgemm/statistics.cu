@@ -47,7 +47,7 @@ __device__ __forceinline__ void insert(unsigned *set, int column) {
 // counts[i] = number of tiles in row i of tiles; their sum is added to found[RIGHT_TILES]. Any
 // grid.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    spgemm_survey_tiles(Factor m, int64_t rows, uint32_t *counts, unsigned long long *found) {
+    spgemm_tile_statistics(Factor m, int64_t rows, uint32_t *counts, unsigned long long *found) {
     __shared__ unsigned set[WORDS];
     __shared__ unsigned long long parts[32];
     unsigned long long total = 0;
@@ -78,8 +78,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 // Adds to `found` the statistics of the rows of `left`; right_tiles are the tile counts of the
 // right factor's rows of tiles. Any grid.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    spgemm_survey_pairs(Factor left, Factor right, int64_t rows, const uint32_t *right_tiles,
-                        unsigned long long *found) {
+    spgemm_pair_statistics(Factor left, Factor right, int64_t rows, const uint32_t *right_tiles,
+                           unsigned long long *found) {
     __shared__ unsigned set[WORDS];
     __shared__ unsigned long long parts[32];
     __shared__ int64_t starts[SIDE + 1];

@@ -68,20 +68,26 @@ fn one_wait<V>(device: &Arc<Device>, cx: &Context, name: &str, a: &OwnedCsr<V>) 
     let stored = Stored::new(cx, a, thirds);
     let SparseArrays::Csr(m) = &stored.problem.a.arrays else { unreachable!() };
     let rows = Rows::of(m);
-    let (looked, survey) = look(cx, device, &stored.problem).unwrap();
-    let expected = Survey::of(&pattern(a), 8);
-    assert_eq!(survey, expected, "{name}");
-    assert_eq!(looked.seen.adjacent, expected.is_adjacent(), "{name}");
-    assert_eq!(looked.seen.shared.map(|entries| entries as u64), expected.shared(), "{name}");
-    assert_eq!(looked.seen.form, Form::Full, "{name}");
-    let inspected = check::inspect(cx, device, &stored.problem.a, stored.problem.op, "A").unwrap();
-    assert_eq!(looked.findings.major, inspected.major, "{name}");
-    assert_eq!(looked.findings.structure.sorted, inspected.structure.sorted, "{name}");
+    let (inspected, statistics) = inspect_in_place(cx, device, &stored.problem).unwrap();
+    let expected = SpmvStatistics::of(&pattern(a), 8);
+    assert_eq!(statistics, expected, "{name}");
+    assert_eq!(inspected.properties.adjacent, expected.is_adjacent(), "{name}");
+    assert_eq!(inspected.properties.shared.map(|entries| entries as u64), expected.shared(), "{name}");
+    assert_eq!(inspected.properties.form, Form::Full, "{name}");
+    let report = check::inspect(cx, device, &stored.problem.a, stored.problem.op, "A").unwrap();
+    assert_eq!(inspected.report.major, report.major, "{name}");
+    assert_eq!(inspected.report.structure.sorted, report.structure.sorted, "{name}");
     // Inspection of rows that are known to be valid.
-    let seen = Seen::of_rows(cx, device, &stored.problem, &rows).unwrap();
-    let marks = |seen: &Seen| seen.same.as_ref().map(|same| same.read(0, same.len()).unwrap());
-    assert_eq!((seen.form, seen.shared), (looked.seen.form, looked.seen.shared), "{name}");
-    assert!(marks(&seen) == marks(&looked.seen), "{name}");
+    let properties = StorageProperties::of_rows(cx, device, &stored.problem, &rows).unwrap();
+    let marks = |properties: &StorageProperties| {
+        properties.same.as_ref().map(|same| same.read(0, same.len()).unwrap())
+    };
+    assert_eq!(
+        (properties.form, properties.shared),
+        (inspected.properties.form, inspected.properties.shared),
+        "{name}"
+    );
+    assert!(marks(&properties) == marks(&inspected.properties), "{name}");
 }
 
 #[test]
@@ -103,7 +109,7 @@ fn values_that_will_be_updated_are_not_looked_at() {
     let _entered = device.enter().unwrap();
     let a = gallery::named("conf5").unwrap();
     let stored = Stored::new(&cx, &a, |_| 1.0);
-    let form = |problem: &SpmvProblem| look(&cx, &device, problem).unwrap().0.seen.form;
+    let form = |problem: &SpmvProblem| inspect_in_place(&cx, &device, problem).unwrap().0.properties.form;
     assert_eq!(form(&stored.problem), Form::Ones);
     // A kernel that read the values would fault.
     let nowhere = stored.problem.a.with_values(Address::NULL);
@@ -119,16 +125,16 @@ fn an_error_leaves_nothing_behind() {
     let mut stored = Stored::new(&cx, &a, thirds);
     let before = cx.allocator.live_bytes();
     let problem = stored.problem;
-    let text = |result: Result<(Looked, Survey)>| match result {
+    let text = |result: Result<(InspectedMatrix, SpmvStatistics)>| match result {
         Ok(_) => panic!("it is wrong"),
         Err(error) => (error.status, error.to_string()),
     };
-    let (_, expected) = look(&cx, &device, &problem).unwrap();
+    let (_, expected) = inspect_in_place(&cx, &device, &problem).unwrap();
     for round in 0..3 {
         // An allocation fails between the kernels.
         let memory = Arc::new(CudaMemory(Arc::clone(&device)));
         let tight = context(Allocator::new(memory, Address::NULL, 1000));
-        let (status, _) = text(look(&tight, &device, &problem));
+        let (status, _) = text(inspect_in_place(&tight, &device, &problem));
         assert_eq!((status, tight.allocator.live_bytes()), (Status::InsufficientResources, 0), "{round}");
         // The pattern is invalid: the error must be that of the check alone.
         let right = stored.offsets.read(0, stored.offsets.len()).unwrap();
@@ -136,10 +142,14 @@ fn an_error_leaves_nothing_behind() {
         (wrong[700], wrong[9000]) = (i32::MIN, i32::MAX);
         memory::upload(stored.offsets.address(), &wrong, cx.stream).unwrap();
         let alone = check::inspect(&cx, &device, &problem.a, problem.op, "A").unwrap_err();
-        assert_eq!(text(look(&cx, &device, &problem)), (alone.status, alone.to_string()), "{round}");
+        assert_eq!(
+            text(inspect_in_place(&cx, &device, &problem)),
+            (alone.status, alone.to_string()),
+            "{round}"
+        );
         assert_eq!(cx.allocator.live_bytes(), before, "{round}");
         memory::upload(stored.offsets.address(), &right, cx.stream).unwrap();
-        let (_, found) = look(&cx, &device, &problem).unwrap();
+        let (_, found) = inspect_in_place(&cx, &device, &problem).unwrap();
         assert_eq!(found, expected, "{round}");
         assert_eq!(cx.allocator.live_bytes(), before, "{round}");
     }
@@ -154,9 +164,9 @@ fn a_chosen_plan_is_a_named_one() {
         for value_updates in [false, true] {
             let stored = Stored::new(&cx, &a, |at| if name == "cant" { 1.0 } else { thirds(at) });
             let problem = SpmvProblem { value_updates, ..stored.problem };
-            let (looked, _) = look(&cx, &device, &problem).unwrap();
-            let of = |looked| sell::arrays_of(&cx, &device, &problem, looked).unwrap();
-            assert!(of(Some(&looked)) == of(None), "{name} {value_updates}");
+            let (inspected, _) = inspect_in_place(&cx, &device, &problem).unwrap();
+            let of = |inspected| sell::arrays_of(&cx, &device, &problem, inspected).unwrap();
+            assert!(of(Some(&inspected)) == of(None), "{name} {value_updates}");
         }
     }
     assert_eq!(cx.allocator.live_bytes(), 0);
@@ -166,7 +176,7 @@ fn a_chosen_plan_is_a_named_one() {
 /// default effort: the inspection with its wait, the choice, the building of the layout, and the release of
 /// all memory.
 ///
-/// `unit --ignored --nocapture --test-threads 1 cuda::spmv::look::tests::phases`
+/// `unit --ignored --nocapture --test-threads 1 cuda::spmv::inspection::tests::phases`
 #[test]
 #[ignore = "times phases on a device"]
 fn phases() {
@@ -175,7 +185,7 @@ fn phases() {
     let (format, types) = (Format::Csr, support::F64::TYPES);
     let query = Query { op: OpKind::Spmv, format, types, backend: BackendKind::Cuda, algorithm: None };
     let rows = query.rows().unwrap();
-    println!("{:28} {:>9} {:>9} | check  look  choice build drop   | all", "matrix", "rows", "nnz");
+    println!("{:28} {:>9} {:>9} | check counts choice build drop   | all", "matrix", "rows", "nnz");
     for named in gallery::names().iter().filter(|named| named.set == Set::Comparison) {
         let a = named.pattern().unwrap();
         let stored = Stored::new(&cx, &a, thirds);
@@ -195,30 +205,31 @@ fn phases() {
             check::inspect(&cx, &device, &problem.a, problem.op, "A").unwrap();
             lap(0, &mut times);
             let start = Instant::now();
-            let surveyed = survey(&cx, &device, &problem).unwrap();
+            let inspection = inspect(&cx, &device, &problem).unwrap();
             lap(1, &mut times);
             let machine = &crate::select::roofline::Machine::H100;
             let choices =
-                select::spmv(&problem, &rows, Effort::Default, machine, Some(&surveyed.survey)).unwrap();
+                select::spmv(&problem, &rows, Effort::Default, machine, Some(&inspection.statistics))
+                    .unwrap();
             chosen = choices[0].algorithm();
             lap(2, &mut times);
             let plan: Box<dyn SpmvExecutor> =
-                crate::backend::cuda::spmv::build(&cx, &device, &problem, &choices[0], Some(&surveyed))
+                crate::backend::cuda::spmv::build(&cx, &device, &problem, &choices[0], Some(&inspection))
                     .unwrap();
             lap(3, &mut times);
-            drop(surveyed);
+            drop(inspection);
             lap(4, &mut times);
             if round >= 5 {
                 times[5].push(start.elapsed().as_secs_f64() * 1e6);
             }
             drop(plan);
         }
-        let [check, look, choice, build, dropped, all] = times.map(|mut us| {
+        let [check, counts, choice, build, dropped, all] = times.map(|mut us| {
             us.sort_by(f64::total_cmp);
             us[us.len() / 2]
         });
         println!(
-            "{:28} {:>9} {:>9} | {check:5.0} {look:5.0} {choice:7.0} {build:5.0} {dropped:4.0} | {all:5.0} {}",
+            "{:28} {:>9} {:>9} | {check:5.0} {counts:6.0} {choice:6.0} {build:5.0} {dropped:4.0} | {all:5.0} {}",
             named.name,
             a.rows,
             a.nnz(),

@@ -1,4 +1,4 @@
-//! Tests of `survey`.
+//! Tests of `statistics`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use matrices::owned::OwnedCsr;
 /// Writes `surveys.tsv` for the matrices of benches/results/h100-spmv.tsv: those of the gallery, and files of
 /// a folder.
 ///
-/// `TARSIA_MATRICES=folder TARSIA_SURVEYS=file cargo test --release --lib survey::tests::of_the_corpus -- --ignored`
+/// `TARSIA_MATRICES=folder TARSIA_SURVEYS=file cargo test --release --lib select::spmv::statistics::tests::of_the_corpus -- --ignored`
 #[test]
 #[ignore = "reads a folder of matrices"]
 fn of_the_corpus() {
     use std::fmt::Write;
     let mut out = String::from("matrix\trows\tcols\tnnz\talong\tacross\twords\n");
     let mut add = |name: &str, pattern: Pattern<'_, i64, i32>| {
-        let surveys = [8, 4, 2].map(|x| Survey::of(&pattern, x));
-        let s = &surveys[0];
-        let of = |word: Word| surveys.iter().map(|s| s.count(word).to_string()).collect::<Vec<_>>().join(",");
+        let widths = [8, 4, 2].map(|x| SpmvStatistics::of(&pattern, x));
+        let s = &widths[0];
+        let of = |word: Word| widths.iter().map(|s| s.count(word).to_string()).collect::<Vec<_>>().join(",");
         let words = s.words.iter().enumerate().filter(|(_, &n)| n > 0).map(|(at, n)| format!("{at}:{n}"));
         let words = words.collect::<Vec<_>>().join(" ");
         let (along, across) = (of(Word::AlongSectors), of(Word::AcrossSectors));
@@ -131,13 +131,13 @@ fn counts_are_what_counting_finds() {
     for a in &matrices {
         let rows = lines(a);
         for x_bytes in [2, 4, 8, 16] {
-            let found = Survey::of(&pattern(a), x_bytes);
+            let found = SpmvStatistics::of(&pattern(a), x_bytes);
             assert_eq!(found.words(), naive(&rows, x_bytes), "{} × {}, {x_bytes}", a.rows, a.cols);
         }
     }
     // Long rows, whose blocks are not all counted.
     let a = gallery::dense_rows_cols(5000, 3, 2, 4, 7).unwrap();
-    let (found, expected) = (Survey::of(&pattern(&a), 8), naive(&lines(&a), 8));
+    let (found, expected) = (SpmvStatistics::of(&pattern(&a), 8), naive(&lines(&a), 8));
     assert!(found.longest() > 2000);
     assert_eq!(found.words()[..Word::BlockEntries as usize], expected[..Word::BlockEntries as usize]);
 }
@@ -175,7 +175,7 @@ fn wrong_patterns_are_no_fault() {
     for base in [0, 1] {
         let (major, minor, by_columns) = (5, 4, false);
         let pattern = Pattern { major, minor, base, offsets: &offsets, indices: &indices, by_columns };
-        let found = Survey::of(&pattern, 8);
+        let found = SpmvStatistics::of(&pattern, 8);
         assert_eq!(found.words()[..BUCKETS].iter().sum::<u64>(), 5);
         found.dasp_slots();
     }
@@ -195,8 +195,8 @@ fn rows_that_share_columns_are_counted() {
     let indices: Vec<i32> = rows.concat().iter().map(|&column| column as i32).collect();
     let (offsets, indices) = (&offsets[..], &indices[..]);
     let pattern = Pattern { major: rows.len(), minor: 100, base: 0, offsets, indices, by_columns: false };
-    let survey = Survey::of(&pattern, 8);
-    assert_eq!(survey.shared(), [2, 3].map(|k| naive_shared(&rows, k)));
+    let statistics = SpmvStatistics::of(&pattern, 8);
+    assert_eq!(statistics.shared(), [2, 3].map(|k| naive_shared(&rows, k)));
     let values = vec![1.0_f64; indices.len()];
     // The numbers that the layout has.
     for k in [2, 3] {
@@ -206,7 +206,7 @@ fn rows_that_share_columns_are_counted() {
         let items = layout.heads.iter().filter(|head| head.flags & warp_sell::ROWS != 0);
         let words = items.flat_map(|head| &layout.order[head.place as usize..][..usize::from(head.items)]);
         let entries = words.map(|word| (word >> 16) as usize * k).sum::<usize>();
-        assert_eq!(survey.shared()[k - 2], entries as u64, "{k}");
+        assert_eq!(statistics.shared()[k - 2], entries as u64, "{k}");
     }
 }
 
@@ -214,17 +214,17 @@ fn rows_that_share_columns_are_counted() {
 fn slots_are_those_of_the_layouts() {
     for name in ["scircuit", "dc2", "mc2depi", "rmat16", "webbase", "band64"] {
         let a = gallery::named(name).unwrap();
-        let (pattern, survey) = (pattern(&a), Survey::of(&pattern(&a), 8));
+        let (pattern, statistics) = (pattern(&a), SpmvStatistics::of(&pattern(&a), 8));
         let values = vec![1.0_f64; a.nnz()];
         let rules = crate::select::spmv::sell::rules(a.rows, a.nnz(), 8, 132 * 1024, 1 << 14, [0, 0], false);
         let sell = warp_sell::WarpSell::build(&pattern, &values, rules);
-        let (slots, slices) = survey.sell_slots(&rules);
+        let (slots, slices) = statistics.sell_slots(&rules);
         let ratios = (slots / sell.values.len() as f64, slices / sell.heads.len() as f64);
         let origin = Origin { keep: false, positions: None };
         let allocator = Allocator::new(Arc::new(HostMemory), Address::NULL, usize::MAX);
         let dasp = DaspLayout::build(&allocator, &pattern, &values, origin).unwrap();
         let expected = (dasp.shape.slot_count() as u64, dasp.shape.result_count() as u64);
-        assert_eq!(survey.dasp_slots(), expected, "{name}");
+        assert_eq!(statistics.dasp_slots(), expected, "{name}");
         assert!((0.95..1.05).contains(&ratios.0) && (0.8..1.25).contains(&ratios.1), "{name}: {ratios:?}");
     }
 }

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use super::sell;
-use crate::backend::cuda::check::{self, Findings};
-use crate::backend::cuda::convert::{survey, values};
+use crate::backend::cuda::check::{self, PatternReport};
+use crate::backend::cuda::convert::{statistics, values};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::launch;
 use crate::backend::cuda::memory::{DeviceBuffer, Readback};
@@ -19,9 +19,9 @@ use crate::format::warp_sell::{MOST_ITEM_ROWS, MOST_SHARED, WINDOW};
 use crate::matrix::SparseArrays;
 use crate::memory::Context;
 use crate::problem::SpmvProblem;
-use crate::select::spmv::sell::{looked_rows_log2, may_share};
-use crate::select::spmv::survey::{Survey, SHARED, WORDS};
-use crate::select::{self, grids, Source, Surveyed};
+use crate::select::spmv::sell::{may_share, rows_per_warp_log2};
+use crate::select::spmv::statistics::{SpmvStatistics, SHARED, WORDS};
+use crate::select::{self, grids, Source, SpmvInspection};
 use crate::types::{Address, IndexType};
 
 kernel_kinds! { "analysis/shared" {
@@ -39,7 +39,7 @@ const _: () = assert!(SHARED + MOST_ITEM_ROWS - 1 == WORDS);
 const _: () = assert!(CHECK + check::DEVICE_WORDS <= Readback::WORDS);
 
 /// Properties of values and columns that builders need.
-pub(super) struct Seen {
+pub(super) struct StorageProperties {
     /// Form of fewest bytes that holds the values; [`Form::Full`] if they will be updated, because new values
     /// need not fit a narrower form.
     pub(super) form: Form,
@@ -53,23 +53,23 @@ pub(super) struct Seen {
 }
 
 /// Results of inspecting a matrix whose rows of op(A) are in place.
-pub(super) struct Looked {
+pub(super) struct InspectedMatrix {
     device: Arc<Device>,
-    findings: Findings,
-    seen: Seen,
+    report: PatternReport,
+    properties: StorageProperties,
 }
 
-impl Drop for Looked {
+impl Drop for InspectedMatrix {
     fn drop(&mut self) {
         // Arrays that the stream still works on are released in its order, in their context.
         let _entered = self.device.enter();
-        self.seen.same = None;
+        self.properties.same = None;
     }
 }
 
-impl Looked {
-    pub(super) fn seen(&self) -> &Seen {
-        &self.seen
+impl InspectedMatrix {
+    pub(super) fn properties(&self) -> &StorageProperties {
+        &self.properties
     }
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn enqueue_shared(
     let same = DeviceBuffer::<u8>::new(cx, rows.rows as usize)?;
     let count = rows.rows as u64;
     let multiprocessors = device.properties().multiprocessors;
-    let rows_log2 = looked_rows_log2(count, multiprocessors.into());
+    let rows_log2 = rows_per_warp_log2(count, multiprocessors.into());
     let per_block = u64::from(sell::CONVERT_THREADS / sell::WARP) << rows_log2;
     let grid = grids::blocks(count, per_block, multiprocessors);
     let kernel = SAME_ROWS.load(device, (rows.widths(),))?;
@@ -128,14 +128,14 @@ fn enqueue(
     }
 }
 
-impl Seen {
+impl StorageProperties {
     fn new(problem: &SpmvProblem, nnz: i64, same: Option<DeviceBuffer<u8>>, words: &[u64]) -> Self {
         let form = match problem.value_updates {
             true => Form::Full,
             false => values::narrowest(nnz, problem.types.a, words[LOST] as u32),
         };
         let shared = [words[SHARED] as usize, words[SHARED + 1] as usize];
-        Seen { form, same, shared, adjacent: false }
+        StorageProperties { form, same, shared, adjacent: false }
     }
 
     /// Inspects rows that are valid. Blocks.
@@ -148,12 +148,16 @@ impl Seen {
         let mut words = Readback::take(cx, device)?;
         let same = enqueue(cx, device, problem, rows, &words)?;
         words.fetch(cx, FETCHED)?;
-        Ok(Seen::new(problem, rows.nnz, same, words.wait(cx)?))
+        Ok(StorageProperties::new(problem, rows.nnz, same, words.wait(cx)?))
     }
 }
 
 /// Inspects a matrix whose rows of op(A) are in place, and validates its pattern. Blocks.
-pub(super) fn look(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<(Looked, Survey)> {
+pub(super) fn inspect_in_place(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpmvProblem,
+) -> Result<(InspectedMatrix, SpmvStatistics)> {
     let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &problem.a.arrays else {
         unreachable!("rows are in place in compressed arrays only")
     };
@@ -161,30 +165,34 @@ pub(super) fn look(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) ->
     let mut words = Readback::take(cx, device)?;
     check::enqueue(cx, device, &problem.a, problem.op, &words, CHECK)?;
     let x_bytes = problem.types.x.size();
-    survey::enqueue(cx, device, &rows, x_bytes, words.at(0))?;
+    statistics::enqueue(cx, device, &rows, x_bytes, words.at(0))?;
     let same = enqueue(cx, device, problem, &rows, &words)?;
     words.fetch(cx, FETCHED)?;
     let words = words.wait(cx)?;
-    let findings = check::findings(cx, &problem.a, problem.op, "A", &words[CHECK..][..check::WORDS])?;
+    let report = check::pattern_report(cx, &problem.a, problem.op, "A", &words[CHECK..][..check::WORDS])?;
     let sizes = (rows.rows as u64, rows.cols as u64, rows.nnz as u64);
-    let survey = Survey::new(sizes, x_bytes, words[..WORDS].to_vec());
-    let adjacent = survey.is_adjacent();
-    let seen = Seen { adjacent, ..Seen::new(problem, rows.nnz, same, words) };
-    Ok((Looked { device: Arc::clone(device), findings, seen }, survey))
+    let statistics = SpmvStatistics::new(sizes, x_bytes, words[..WORDS].to_vec());
+    let adjacent = statistics.is_adjacent();
+    let properties = StorageProperties { adjacent, ..StorageProperties::new(problem, rows.nnz, same, words) };
+    Ok((InspectedMatrix { device: Arc::clone(device), report, properties }, statistics))
 }
 
 /// Inspects a matrix if its rows of op(A) are in place; otherwise returns `None`.
-pub(super) fn in_place(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<Option<Looked>> {
+pub(super) fn inspect_if_in_place(
+    cx: &Context,
+    device: &Arc<Device>,
+    problem: &SpmvProblem,
+) -> Result<Option<InspectedMatrix>> {
     match nearest(problem) {
-        Source::InPlace => Ok(Some(look(cx, device, problem)?.0)),
+        Source::InPlace => Ok(Some(inspect_in_place(cx, device, problem)?.0)),
         Source::Canonical => Ok(None),
     }
 }
 
 /// Inspects a matrix whose rows of op(A) are in place, for the choice of an algorithm.
-pub(crate) fn survey(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<Surveyed> {
-    let (looked, survey) = look(cx, device, problem)?;
-    Ok(Surveyed { survey, seen: Box::new(looked) })
+pub(crate) fn inspect(cx: &Context, device: &Arc<Device>, problem: &SpmvProblem) -> Result<SpmvInspection> {
+    let (inspected, statistics) = inspect_in_place(cx, device, problem)?;
+    Ok(SpmvInspection { statistics, backend_state: Box::new(inspected) })
 }
 
 /// Takes the operand of a problem from the source that depends on the pattern's properties; blocks if the
@@ -193,15 +201,15 @@ fn operand_of(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpmvProblem,
-    looked: Option<&Looked>,
-    source: impl Fn(&Findings) -> Source,
+    inspected: Option<&InspectedMatrix>,
+    source: impl Fn(&PatternReport) -> Source,
 ) -> Result<(Operand, RowStats)> {
     let (a, op) = (&problem.a, problem.op);
-    let findings = match looked {
-        Some(looked) => looked.findings,
+    let report = match inspected {
+        Some(inspected) => inspected.report,
         None => check::inspect(cx, device, a, op, "A")?,
     };
-    Operand::inspected(cx, device, a, op, source(&findings), problem.value_updates, &findings)
+    Operand::inspected(cx, device, a, op, source(&report), problem.value_updates, &report)
 }
 
 /// Takes the operand from `source`.
@@ -209,10 +217,10 @@ pub(super) fn operand(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpmvProblem,
-    looked: Option<&Looked>,
+    inspected: Option<&InspectedMatrix>,
     source: Source,
 ) -> Result<(Operand, RowStats)> {
-    operand_of(cx, device, problem, looked, |_| source)
+    operand_of(cx, device, problem, inspected, |_| source)
 }
 
 /// Source of rows that need not be sorted: in place where the rows of op(A) are in the user's arrays, which
@@ -229,9 +237,9 @@ pub(super) fn sorted_operand(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpmvProblem,
-    looked: Option<&Looked>,
+    inspected: Option<&InspectedMatrix>,
 ) -> Result<(Operand, RowStats)> {
-    operand_of(cx, device, problem, looked, |findings| match findings.structure.sorted {
+    operand_of(cx, device, problem, inspected, |report| match report.structure.sorted {
         true => nearest(problem),
         false => Source::Canonical,
     })

@@ -4,7 +4,7 @@
 use matrices::owned::OwnedCsr;
 use tarsia::facade::{
     order_rows, Algorithm, BackendKind, ComputeType, CountedProblem, DataType, FeatureSet, Operation,
-    Pattern, Reorder, SpmmSurvey, Survey, Types, SENSIBLE,
+    Pattern, Reorder, SpmmStatistics, SpmvStatistics, Types, SENSIBLE,
 };
 
 use super::draw::Draw;
@@ -193,7 +193,7 @@ pub struct Case {
 }
 
 /// A matrix that is ready to be measured.
-pub struct Matrix {
+pub struct SampledMatrix {
     /// Number of the sampled matrix; -1 if it was named.
     pub number: i64,
     /// Name from which it is made.
@@ -217,12 +217,18 @@ pub struct RowOrder {
     pub rows: Option<Vec<u32>>,
 }
 
-impl Matrix {
+impl SampledMatrix {
     /// Computes the statistics that these groups need; groups that do not suit the matrix are left out.
     pub fn new(number: i64, name: &str, pattern: OwnedCsr<()>, wanted: Wanted<'_>) -> Result<Self> {
         let features = FeatureSet::of(&rows(&pattern)).numbers().map(|number| number as f32).to_vec();
-        let mut out =
-            Matrix { number, name: name.into(), pattern, features, cases: Vec::new(), orders: Vec::new() };
+        let mut out = SampledMatrix {
+            number,
+            name: name.into(),
+            pattern,
+            features,
+            cases: Vec::new(),
+            orders: Vec::new(),
+        };
         match wanted {
             Wanted::Orders => out.add_orders()?,
             Wanted::All => {
@@ -354,10 +360,10 @@ fn sensible(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
 
 fn spmv(a: &OwnedCsr<()>, precision: Precision) -> Case {
     let types = types(precision);
-    let survey = Survey::of(&rows(a), types.x.size());
+    let statistics = SpmvStatistics::of(&rows(a), types.x.size());
     let problem = on_device(a, types);
     let candidate = |algorithm: Algorithm| {
-        let seconds = problem.spmv_seconds(&survey, algorithm);
+        let seconds = problem.spmv_seconds(&statistics, algorithm);
         Candidate { name: algorithm.name(), predicted_us: 1e6 * seconds }
     };
     let candidates = sensible(SPMV.map(candidate).to_vec());
@@ -366,19 +372,19 @@ fn spmv(a: &OwnedCsr<()>, precision: Precision) -> Case {
 
 fn of_spmm(a: &OwnedCsr<()>, precision: Precision, n: usize, with_swift: bool) -> Case {
     let types = types(precision);
-    let survey = SpmmSurvey::of(&rows(a), types.a);
+    let statistics = SpmmStatistics::of(&rows(a), types.a);
     let value = types.a.size() as f64;
     let mut candidates = Vec::new();
     for algorithm in SPMM {
         let bytes = match algorithm {
             Algorithm::Dense => a.rows as f64 * a.cols as f64 * value,
-            Algorithm::Smat => survey.counts.all_spans(16, value == 2.0) * 128.0 * (4.0 + value),
+            Algorithm::Smat => statistics.counts.all_spans(16, value == 2.0) * 128.0 * (4.0 + value),
             _ => 0.0,
         };
         // SMAT has no blocks for plain fp32, which matrix units do not compute.
         let has_none = algorithm == Algorithm::Smat && precision == Precision::F32;
         if bytes <= MOST_BYTES && !has_none {
-            let seconds = on_device(a, types).spmm_seconds(&survey, algorithm, n as i64);
+            let seconds = on_device(a, types).spmm_seconds(&statistics, algorithm, n as i64);
             candidates.push(Candidate { name: algorithm.name(), predicted_us: 1e6 * seconds });
         }
     }
@@ -386,7 +392,7 @@ fn of_spmm(a: &OwnedCsr<()>, precision: Precision, n: usize, with_swift: bool) -
     if with_swift && matches!(precision, Precision::F32 | Precision::F64) {
         candidates.push(Candidate { name: Algorithm::Swift.name(), predicted_us: 0.0 });
     }
-    let numbers = survey.numbers(types, n as i64).to_vec();
+    let numbers = statistics.numbers(types, n as i64).to_vec();
     Case { group: Group::Spmm(precision, n), numbers, candidates }
 }
 
@@ -401,7 +407,7 @@ fn spgemm(a: &OwnedCsr<()>) -> Result<Option<Case>> {
     let transposed = if a.rows == a.cols { None } else { Some(a.transpose()?) };
     let b = transposed.as_ref().unwrap_or(a);
     let found = compression(&flat(a), &flat(b))?;
-    let survey = SpmmSurvey::of(&rows(a), DataType::R16F);
+    let statistics = SpmmStatistics::of(&rows(a), DataType::R16F);
     let heavy = of_rows.iter().copied().filter(|&products| products > HEAVY);
     let right_tiles = sum_of_tiles(b, |_| 1);
     let tiles = sum_of_tiles(a, |_| 1);
@@ -411,11 +417,11 @@ fn spgemm(a: &OwnedCsr<()>) -> Result<Option<Case>> {
         a.rows as f64,
         a.cols as f64,
         a.nnz() as f64,
-        survey.longest as f64,
+        statistics.longest as f64,
         products as f64,
         of_rows.iter().copied().max().unwrap_or(0) as f64,
         found.ratio(),
-        survey.counts.all_spans(16, true),
+        statistics.counts.all_spans(16, true),
         row_lengths(b, Operation::NonTranspose).into_iter().max().unwrap_or(0) as f64,
         heavy.clone().count() as f64,
         heavy.sum::<u64>() as f64,
@@ -458,13 +464,14 @@ mod tests {
 
     #[test]
     fn all_groups_have_numbers_and_candidates() {
-        let matrix = Matrix::new(3, "rmat:8:6", gallery::named("rmat:8:6").unwrap(), Wanted::All).unwrap();
+        let matrix =
+            SampledMatrix::new(3, "rmat:8:6", gallery::named("rmat:8:6").unwrap(), Wanted::All).unwrap();
         assert_eq!(matrix.cases.iter().map(|case| case.group).collect::<Vec<_>>(), GROUPS.map(|all| all.0));
         assert_eq!(matrix.features.len(), FeatureSet::NAMES.len());
         for case in &matrix.cases {
             let names = match case.group {
                 Group::Spmv(_) | Group::Orders(_) => 0,
-                Group::Spmm(..) => SpmmSurvey::NAMES.len(),
+                Group::Spmm(..) => SpmmStatistics::NAMES.len(),
                 Group::Spgemm => SPGEMM.len(),
             };
             assert_eq!(case.numbers.len(), names, "{case:?}");
@@ -477,7 +484,7 @@ mod tests {
         for (name, expected) in [("rmat:8:6", 13), ("uniform:60x40:3", 12)] {
             let pattern = gallery::named(name).unwrap();
             let count = pattern.rows as u32;
-            let matrix = Matrix::new(3, name, pattern, Wanted::Orders).unwrap();
+            let matrix = SampledMatrix::new(3, name, pattern, Wanted::Orders).unwrap();
             let groups: Vec<_> = matrix.cases.iter().map(|case| case.group).collect();
             assert_eq!(groups, FORMS.map(Group::Orders));
             assert!(matrix.cases.iter().all(|case| case.candidates.len() == expected));
@@ -520,7 +527,7 @@ mod tests {
         let of = |number| {
             let pattern = gallery::named("uniform:60x40:3").unwrap();
             let mut draw = Draw::new(1, number);
-            let matrix = Matrix::new(number as i64, "", pattern, Wanted::Some(2, &mut draw)).unwrap();
+            let matrix = SampledMatrix::new(number as i64, "", pattern, Wanted::Some(2, &mut draw)).unwrap();
             matrix.cases.iter().map(|case| case.group).collect::<Vec<_>>()
         };
         assert!((0..20).all(|number| of(number).len() == 2 && of(number) == of(number)));

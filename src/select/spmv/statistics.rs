@@ -6,10 +6,10 @@
 //! Cost: reading the offsets twice, some kilobytes a run, the last columns of rows as long as the one before,
 //! and all columns of those that end alike.
 //!
-//! [`Survey::of`] counts on the CPU. The CUDA backend counts on the device (kernels/analysis/survey.cu and
-//! shared.cu) and gets exactly the same numbers. Statistics are counted before the pattern is validated, so
-//! that neither trusts it: rows are clipped to the array's length, and columns are compared but never used as
-//! indices.
+//! [`SpmvStatistics::of`] counts on the CPU. The CUDA backend counts on the device
+//! (kernels/analysis/statistics.cu and shared.cu) and gets exactly the same numbers. Statistics are counted
+//! before the pattern is validated, so that neither trusts it: rows are clipped to the array's length, and
+//! columns are compared but never used as indices.
 
 use std::ops::Range;
 
@@ -38,7 +38,7 @@ const BLOCK_LOG2: u32 = 2;
 /// Number of columns that 16 bits can tell apart.
 const NARROW: i64 = 1 << 16;
 
-/// Indices of the counts after the histogram; kernels/analysis/survey.cu has the same order.
+/// Indices of the counts after the histogram; kernels/analysis/statistics.cu has the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     /// Longest row.
@@ -80,7 +80,7 @@ pub const SHARED: usize = Word::Twos as usize;
 
 /// Pattern statistics of a matrix for SpMV.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Survey {
+pub struct SpmvStatistics {
     /// Rows of op(A).
     pub rows: u64,
     /// Columns of op(A).
@@ -150,7 +150,7 @@ fn distinct(mut keys: Vec<i64>) -> u64 {
     keys.len() as u64
 }
 
-impl Survey {
+impl SpmvStatistics {
     /// Counts the statistics of rows of op(A) on the threads of the caller's pool; `x_bytes` is the size of
     /// an element of x.
     pub fn of<I: Index, J: Index>(pattern: &Pattern<'_, I, J>, x_bytes: usize) -> Self {
@@ -170,7 +170,7 @@ impl Survey {
         let sampled =
             (0..samples as usize).into_par_iter().with_min_len(16).fold(none, |mut words: Vec<u64>, k| {
                 let first = run_of(k as u64, samples, runs) as usize * RUN;
-                look(&lines, first..rows.min(first + RUN), sector_log2, &mut words);
+                sample_run(&lines, first..rows.min(first + RUN), sector_log2, &mut words);
                 words
             });
         let mut words = add(lengths, sampled.reduce(none, add));
@@ -182,13 +182,13 @@ impl Survey {
                 words[word as usize] = windows.map(|number| entries(number * window)).sum();
             }
         }
-        Survey::new((rows as u64, pattern.minor as u64, pattern.indices.len() as u64), x_bytes, words)
+        SpmvStatistics::new((rows as u64, pattern.minor as u64, pattern.indices.len() as u64), x_bytes, words)
     }
 
     /// Statistics from (rows, columns, entries) of op(A) and [`WORDS`] counts.
     pub fn new((rows, cols, nnz): (u64, u64, u64), x_bytes: usize, words: Vec<u64>) -> Self {
         assert_eq!(words.len(), WORDS);
-        Survey { rows, cols, nnz, sector_log2: sector_log2(x_bytes), words }
+        SpmvStatistics { rows, cols, nnz, sector_log2: sector_log2(x_bytes), words }
     }
 
     /// All counts, starting with the histogram.
@@ -322,7 +322,7 @@ impl Survey {
         let place_rows = self.rows as f64 / window as f64;
         // Lengths of the window's rows, longest first: one for each `place_rows` rows of the matrix.
         let mut lengths = Vec::with_capacity(window as usize);
-        let (mut long, mut parts, mut seen) = (0.0, 0.0, 0);
+        let (mut long, mut parts, mut passed) = (0.0, 0.0, 0);
         // Positions of long rows, which are in no slice of the others.
         let mut none = 0;
         for (length, rows) in self.histogram().rev() {
@@ -331,9 +331,9 @@ impl Survey {
                 let (blocks, _) = rules.cut(length as usize);
                 parts += (rows as usize * blocks * warp_sell::BLOCK_PARTS) as f64;
             }
-            seen += rows;
+            passed += rows;
             // Position p of the window is row (p + ½) · place_rows of the sorted matrix.
-            let end = ((seen as f64 / place_rows + 0.5) as usize).min(window as usize);
+            let end = ((passed as f64 / place_rows + 0.5) as usize).min(window as usize);
             let places = end.saturating_sub(none + lengths.len());
             match length > limit {
                 true => none += places,
@@ -405,7 +405,8 @@ impl Survey {
             irregular += left;
         }
         let groups = self.count(Word::LongGroups) as usize;
-        let shape = dasp::Shape::new(dasp::Classes::new(&keys), groups, blocks as usize, irregular as usize);
+        let shape =
+            dasp::DaspShape::new(dasp::Classes::new(&keys), groups, blocks as usize, irregular as usize);
         (shape.slot_count() as u64, shape.result_count() as u64)
     }
 }
@@ -479,7 +480,7 @@ fn shared<I: Index, J: Index>(lines: &Lines<'_, I, J>, rows: Range<usize>, k: us
 }
 
 /// Adds the statistics of a sampled run of rows.
-fn look<I: Index, J: Index>(
+fn sample_run<I: Index, J: Index>(
     lines: &Lines<'_, I, J>,
     rows: Range<usize>,
     sector_log2: u32,
