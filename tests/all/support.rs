@@ -69,6 +69,25 @@ fn the_table_is_what_the_api_promises() {
     }
 }
 
+/// Each algorithm has a page of documentation, with a section for each operation where several share the name.
+#[test]
+fn every_algorithm_has_a_page() {
+    let contents = std::fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
+    for row in TABLE {
+        let name = format!("docs/algorithms/{}.md", row.name);
+        let page =
+            std::fs::read_to_string(root().join(&name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(page.starts_with(&format!("# `{}`\n", row.name)), "{name} has another title");
+        assert!(
+            contents.contains(&format!("(algorithms/{}.md)", row.name)),
+            "{name} is not in docs/SUMMARY.md"
+        );
+        let is_shared = TABLE.iter().any(|other| other.name == row.name && other.op != row.op);
+        let heading = format!("\n## {} `{}`", row.op.short(), row.name);
+        assert!(!is_shared || page.contains(&heading), "{name} has no section{heading}");
+    }
+}
+
 /// Every algorithm has a file of kernels with the name of the operation and of the algorithm.
 #[test]
 fn every_algorithm_has_a_file_of_kernels() {

@@ -448,7 +448,11 @@ impl<'s, V: Vendor> Bench<'s, V> {
         let DenseProduct { a, n, .. } = *product;
         let accuracy = if self.setting.check {
             let c = gather(product, c)?;
-            let judge = || check::dense(&a.host, &product.host_b, (&product.rows, &c), n, a.precision);
+            let bound = match implementation == OURS && product.case.op == "spmm" {
+                true => check::Bound::of_spmm(a.precision),
+                false => check::Bound::of(a.precision),
+            };
+            let judge = || check::dense(&a.host, &product.host_b, (&product.rows, &c), n, bound);
             self.setting.accuracy(judge)
         } else {
             None
