@@ -466,7 +466,9 @@ extern "C" __global__ void __launch_bounds__(256)
     extern "C" __global__ void __launch_bounds__(THREADS, 10)                                      \
         name(Factor left, Factor right, Cut cut, Starts starts, const uint32_t *bits,              \
              const Task *tasks, int64_t count, uint32_t *masks, uint32_t *counts) {                \
+        let_next_begin();                                                                          \
         count_task<int##J##_t>(left, right, cut, starts, bits, tasks, count, masks, counts);       \
+        end_after_previous();                                                                      \
     }
 KERNELS(count, (), (spgemm_wide_count_32, 32), (spgemm_wide_count_64, 64))
 

@@ -80,7 +80,7 @@ use crate::memory::Context;
 use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
 use crate::select::spgemm::dense::Wanted;
-use crate::select::spgemm::rows::{count_part, is_short, part, slices};
+use crate::select::spgemm::rows::{begins_first, count_part, is_short, part, slices};
 use crate::select::spgemm::windows::{count_window, LARGE_BLOCK, SMALL_BLOCK};
 use crate::select::spgemm::ProductStatistics;
 use crate::select::{Choice, SpgemmInspection};
@@ -328,16 +328,7 @@ impl CudaSpgemm {
         let bins = self.kernels.symbolic_bins(self.facts.distinct);
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let facts = self.facts.at();
-        let wide = self.wide_product(&left, &right, facts);
-        let wide = Wide::count(
-            cx,
-            &wide,
-            binned.bin(RowBin::DenseWindows.bins().start),
-            binned.windows,
-            offsets.address(),
-        )?;
         let threads = rows::WARPS_BLOCK;
-        let beside = &self.beside()?;
         if self.facts.distinct {
             // SAFETY: each row has its number of products and an element of `offsets`.
             unsafe {
@@ -345,6 +336,24 @@ impl CudaSpgemm {
                     left_factor, facts.products, left.rows, offsets.address())?;
             }
         }
+        if !facts.slides.is_null() {
+            // SAFETY: each row has an element of `slides` and of `offsets`.
+            unsafe {
+                launch!(self.kernels.get(Name::SlideCounts)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
+                    facts.slides, left.rows, offsets.address())?;
+            }
+        }
+        // All kernels from here on to the end of the wide rows' count run side by side.
+        let beside = &self.beside()?;
+        let wide_product = self.wide_product(&left, &right, facts);
+        let mut wide = Wide::count(
+            cx,
+            &wide_product,
+            binned.bin(RowBin::DenseWindows.bins().start),
+            binned.windows,
+            offsets.address(),
+            beside,
+        )?;
         for (bin, list, count) in binned.with_rows(bins.of(RowBin::SamePattern)) {
             let span = bins.limit(RowBin::SamePattern, bin);
             // SAFETY: the patterns have been validated, the bin lists the first rows of groups whose
@@ -380,12 +389,8 @@ impl CudaSpgemm {
                     slices as i32, offsets.address())?;
             }
         }
-        if !facts.slides.is_null() {
-            // SAFETY: each row has an element of `slides` and of `offsets`.
-            unsafe {
-                launch!(self.kernels.get(Name::SlideCounts)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
-                    facts.slides, left.rows, offsets.address())?;
-            }
+        if let Some(wide) = &mut wide {
+            wide.end_count(cx, &wide_product, offsets.address())?;
         }
         // SAFETY: both are the rows + 1 numbers of `offsets`.
         unsafe { rows::scan(cx, &self.kernels, offsets.address(), rows + 1)? };
@@ -500,11 +505,45 @@ impl CudaSpgemm {
         }
     }
 
+    /// Computes groups of rows with the same pattern, by the launches whose number of blocks `is_meant`; only
+    /// launches kernels.
+    fn multiply_groups(
+        &self,
+        cx: &Context,
+        alpha: Scalar,
+        job: &Job<'_>,
+        bins: Bins,
+        output: &Output,
+        is_meant: impl Fn(u32) -> bool,
+    ) -> Result<()> {
+        let Job { left, right, facts, binned, ref beside, .. } = *job;
+        let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
+        for (bin, list, count) in binned.with_rows(bins.of(RowBin::SamePattern).rev()) {
+            let bytes = bins.limit(RowBin::SamePattern, bin);
+            let shape = Kernels::group_shape(&self.device, bytes);
+            let blocks = shape.blocks(count);
+            if !is_meant(blocks) {
+                continue;
+            }
+            // SAFETY: the patterns have been validated, C has been checked and has room for the entries that
+            // were counted; the bin lists the first rows of groups for which a warp needs up to `bytes` bytes.
+            unsafe {
+                launch_beside!(beside, self.kernels.get(Name::GroupMultiply)?, blocks, shape.threads, shape.shared, cx.stream;
+                    left_factor, right_factor, left.values, right.values, alpha, facts.groups,
+                    self.facts.repeats(), facts.lows, facts.spans, list, count, bytes as i32,
+                    i32::from(self.right_is_short), *output)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Computes the rows of all bins; only launches kernels.
     fn multiply(&self, cx: &Context, alpha: Scalar, job: &Job<'_>, output: &Output) -> Result<()> {
         let Job { left, right, facts, binned, wide_apart, ref beside } = *job;
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let bins = self.numeric_bins();
+        let multiprocessors = self.device.properties().multiprocessors;
+        self.multiply_groups(cx, alpha, job, bins, output, |blocks| begins_first(blocks, multiprocessors))?;
         for (bin, list, count) in binned.with_rows(Self::bitmap_bins(wide_apart)) {
             let threads = Self::bitmap_threads(bin);
             let slices = self.slices(count, right.cols)?;
@@ -520,18 +559,7 @@ impl CudaSpgemm {
                     window.bits, window.room, window.dense, *output)?;
             }
         }
-        for (bin, list, count) in binned.with_rows(bins.of(RowBin::SamePattern).rev()) {
-            let bytes = bins.limit(RowBin::SamePattern, bin);
-            let shape = Kernels::group_shape(&self.device, bytes);
-            // SAFETY: as above; the bin lists the first rows of groups for which a warp needs up to `bytes`
-            // bytes.
-            unsafe {
-                launch_beside!(beside, self.kernels.get(Name::GroupMultiply)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
-                    left_factor, right_factor, left.values, right.values, alpha, facts.groups,
-                    self.facts.repeats(), facts.lows, facts.spans, list, count, bytes as i32,
-                    i32::from(self.right_is_short), *output)?;
-            }
-        }
+        self.multiply_groups(cx, alpha, job, bins, output, |blocks| !begins_first(blocks, multiprocessors))?;
         for (bin, list, count) in binned.with_rows(bins.of(RowBin::BlockTable).rev()) {
             let most = bins.limit(RowBin::BlockTable, bin);
             let (threads, shared) = self.kernels.block_multiply_shape(most);

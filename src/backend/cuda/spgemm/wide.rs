@@ -307,10 +307,13 @@ pub struct Wide {
     rows: Listed,
     /// Tasks of all rows, if they are kept.
     whole: Option<Tasks>,
+    /// Bitmaps of the right factor's rows while columns are counted by them.
+    bits: Option<DeviceBuffer<u32>>,
 }
 
 impl Wide {
-    /// Counts the entries of the wide rows, to `counts`. `list` has these rows, with `count` tasks. Returns
+    /// Counts the entries of the wide rows, to `counts`, by a kernel of `beside`; [`Wide::end_count`] must
+    /// follow, behind the other kernels of this sequence. `list` has these rows, with `count` tasks. Returns
     /// `None` if there are no such rows, or no memory for their windows, so that blocks with a bitmap must
     /// process them.
     pub fn count(
@@ -319,11 +322,12 @@ impl Wide {
         list: (Address, i64),
         count: usize,
         counts: Address,
+        beside: &Beside,
     ) -> Result<Option<Wide>> {
         if count == 0 {
             return Ok(None);
         }
-        optional(Self::try_count(cx, product, list, count, counts)).map(Option::flatten)
+        optional(Self::try_count(cx, product, list, count, counts, beside)).map(Option::flatten)
     }
 
     fn try_count(
@@ -332,6 +336,7 @@ impl Wide {
         list: (Address, i64),
         count: usize,
         counts: Address,
+        beside: &Beside,
     ) -> Result<Option<Wide>> {
         let Product { device, kernels, right, .. } = *product;
         let windows = windows(right);
@@ -340,14 +345,14 @@ impl Wide {
             _ => Some(DeviceBuffer::new(cx, right.rows as usize * (windows as usize + 1))?),
         };
         let rows = Listed::new(cx, product, list)?;
-        let mut wide = Wide { starts, windows, count: count as i64, rows, whole: None };
+        let mut wide = Wide { starts, windows, count: count as i64, rows, whole: None, bits: None };
         let words = right.rows.saturating_mul(windows).saturating_mul(WORDS as i64);
         // The bits only make it faster, so it does without them if there is no memory.
         let bits = match bits_pay(words, right.nnz) {
             true => optional(DeviceBuffer::<u32>::zeroed(cx, words as usize))?,
             false => None,
         };
-        let bits = bits.as_ref().map_or(Address::NULL, DeviceBuffer::address);
+        let bits_at = bits.as_ref().map_or(Address::NULL, DeviceBuffer::address);
         let of_right = Factor::of(right);
         // SAFETY: the pattern has been validated and its columns ascend; `starts` has an element for each
         // window of each row and one more per row, and `bits` has WORDS words for each.
@@ -356,16 +361,16 @@ impl Wide {
                 launch!(kernels.get(Name::WideStarts)?, blocks(device, starts.len() as i64), 256, 0, cx.stream;
                     of_right, right.rows, windows, starts.address())?;
             }
-            if !bits.is_null() {
+            if !bits_at.is_null() {
                 launch!(kernels.get(Name::WideBits)?, blocks(device, 32 * right.rows), 256, 0, cx.stream;
-                    of_right, right.rows, windows, bits)?;
+                    of_right, right.rows, windows, bits_at)?;
             }
         }
         let listed = wide.rows.first.len() - 1;
         if let Some(tasks) = optional(Tasks::new(cx, product, count, listed))? {
-            wide.find(cx, product, &wide.rows, &wide.rows.all(wide.count), &tasks, bits, counts)?;
-            tasks.sum_parts(cx, product, listed)?;
-            wide.whole = Some(tasks);
+            let all = wide.rows.all(wide.count);
+            wide.count_tasks(cx, product, (&wide.rows, &all, &tasks), bits_at, beside)?;
+            (wide.whole, wide.bits) = (Some(tasks), bits);
             return Ok(Some(wide));
         }
         wide.rows.own(cx)?;
@@ -374,9 +379,20 @@ impl Wide {
             return Ok(None);
         };
         for part in wide.rows.parts(tasks.tasks.len()) {
-            wide.find(cx, product, &wide.rows, &part, &tasks, bits, counts)?;
+            wide.find(cx, product, &wide.rows, &part, &tasks, bits_at, counts)?;
         }
         Ok(Some(wide))
+    }
+
+    /// Ends what [`Wide::count`] has begun, behind the other kernels of its sequence. Only launches.
+    pub fn end_count(&mut self, cx: &Context, product: &Product<'_>, counts: Address) -> Result<()> {
+        if let Some(tasks) = &self.whole {
+            Self::sum_tasks(cx, product, (&self.rows, &self.rows.all(self.count), tasks), counts)?;
+            tasks.sum_parts(cx, product, self.rows.first.len() - 1)?;
+        }
+        // Freed here: between the kernels of a sequence it would keep the next one from beginning early.
+        self.bits = None;
+        Ok(())
     }
 
     /// Finds the tasks of some rows: their columns, and the numbers of entries before them. The numbers of
@@ -392,34 +408,58 @@ impl Wide {
         bits: Address,
         counts: Address,
     ) -> Result<()> {
+        self.count_tasks(cx, product, (rows, part, tasks), bits, &Beside::new(false))?;
+        Self::sum_tasks(cx, product, (rows, part, tasks), counts)
+    }
+
+    /// Finds the columns of the tasks of some rows, as one of the kernels of `beside`. Only launches.
+    fn count_tasks(
+        &self,
+        cx: &Context,
+        product: &Product<'_>,
+        (rows, part, tasks): (&Listed, &Part, &Tasks),
+        bits: Address,
+        beside: &Beside,
+    ) -> Result<()> {
         let Product { kernels, left, right, facts, .. } = *product;
         let (offsets, cut) = product.cut();
-        let extra = tasks.partial().before;
         let (listed, count) = (part.rows.len() as i64, part.tasks.end - part.tasks.start);
         let list = rows.list.offset(part.rows.start * size_of::<u32>());
         let first = rows.first.at(part.rows.start);
-        let (blocks, warps) = (warp_blocks(listed, 256), warp_blocks(count, WARPS_BLOCK));
-        let before = part.tasks.start as usize;
-        // Tasks are numbered from the first of all rows, so the addresses of the part's arrays are moved
-        // back.
-        let (places, sums) = (
-            tasks.tasks.address().rebased(before * size_of::<Task>()),
-            tasks.before.address().rebased(before * 4),
-        );
+        // Tasks are numbered from the first of all rows, so the address of the part's tasks is moved back.
+        let places = tasks.tasks.address().rebased(part.tasks.start as usize * size_of::<Task>());
         // SAFETY: the patterns have been validated, and the right factor's columns ascend; each array has the
         // elements that the kernels access, by the number of tasks that was counted for the part.
         unsafe {
-            launch!(kernels.get(Name::WideTasks)?, blocks, 256, 0, cx.stream;
+            launch!(kernels.get(Name::WideTasks)?, warp_blocks(listed, 256), 256, 0, cx.stream;
                 offsets, cut, list, listed, facts.lows, first, places)?;
-            launch!(kernels.get(Name::WideCount)?, warps, WARPS_BLOCK, 0, cx.stream;
+            launch_beside!(beside, kernels.get(Name::WideCount)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK, 0, cx.stream;
                 Factor::of(left), Factor::of(right), cut, self.starts(), bits, tasks.tasks.address(), count,
-                tasks.masks.address(), tasks.before.address())?;
+                tasks.masks.address(), tasks.before.address())
+        }
+    }
+
+    /// Adds up the numbers of entries of tasks whose columns have been found. Only launches.
+    fn sum_tasks(
+        cx: &Context,
+        product: &Product<'_>,
+        (rows, part, tasks): (&Listed, &Part, &Tasks),
+        counts: Address,
+    ) -> Result<()> {
+        let kernels = product.kernels;
+        let (offsets, cut) = product.cut();
+        let (listed, count) = (part.rows.len() as i64, part.tasks.end - part.tasks.start);
+        let list = rows.list.offset(part.rows.start * size_of::<u32>());
+        let first = rows.first.at(part.rows.start);
+        let sums = tasks.before.address().rebased(part.tasks.start as usize * 4);
+        // SAFETY: as for the tasks' columns, which are there.
+        unsafe {
             if product.is_cut() {
-                launch!(kernels.get(Name::WideMerge)?, warps, WARPS_BLOCK, 0, cx.stream;
+                launch!(kernels.get(Name::WideMerge)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK, 0, cx.stream;
                     offsets, cut, tasks.tasks.address(), count, tasks.masks.address(), tasks.before.address())?;
             }
-            launch!(kernels.get(Name::WideSums)?, blocks, 256, 0, cx.stream;
-                offsets, cut, list, listed, first, sums, counts, extra)
+            launch!(kernels.get(Name::WideSums)?, warp_blocks(listed, 256), 256, 0, cx.stream;
+                offsets, cut, list, listed, first, sums, counts, tasks.partial().before)
         }
     }
 
