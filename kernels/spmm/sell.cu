@@ -3,10 +3,10 @@
 //
 // A lane reads E elements of a row of B, 32 bytes if there are so many columns: loads of whole
 // sectors by one lane were faster than lanes that load 16 bytes each and the same entries of A, or
-// hand these to each other by shuffles (docs/algorithms/sell.md). For more columns, a group of up to four
-// lanes takes the place of a lane in SpMV: a warp has 32 / G of a slice's lanes, a slice takes G
-// warps of a block, and those that share an item add their sums through shared memory. Columns
-// beyond those of a group are further tiles, along y of the grid.
+// hand these to each other by shuffles (docs/algorithms/sell.md). For more columns, a group of up
+// to four lanes takes the place of a lane in SpMV: a warp has 32 / G of a slice's lanes, a slice
+// takes G warps of a block, and those that share an item add their sums through shared memory.
+// Columns beyond those of a group are further tiles, along y of the grid.
 
 #include "common/target.cuh"
 #include "spmv/sell.cuh"

@@ -46,9 +46,7 @@ template <int V, Columns FORM> struct ColumnGroup {
     }
 };
 
-template <bool VALUE> struct Is {
-    static constexpr bool value = VALUE;
-};
+template <bool VALUE> struct Is { static constexpr bool value = VALUE; };
 
 // Item of a lane. Its word of `order` is not used before the first values and columns are in
 // flight, so that these loads do not wait for it.
@@ -116,7 +114,7 @@ __device__ __forceinline__ void sum_lane(Sum (&sums)[K], const A *values, const 
     columns += columns_lane * (ONE ? 1 : V);
     // Number of full steps from the next groups on.
     int left = steps.full;
-    const auto fetch = [&](uint32_t (&out)[U][K][WORDS], ColumnGroup<V, FORM>(&group)[U]) {
+    const auto fetch = [&](uint32_t(&out)[U][K][WORDS], ColumnGroup<V, FORM>(&group)[U]) {
 #pragma unroll
         for (int u = 0; u < U; ++u) {
             if (u < left) {
@@ -144,43 +142,43 @@ __device__ __forceinline__ void sum_lane(Sum (&sums)[K], const A *values, const 
     // step.
     const int length = item.begin(), rest_of_half = has_half ? length - steps.rank * H : 0;
     int rest = length - (has_half ? H << steps.lanes_log2 : 0) - steps.rank * V;
-    const auto add_steps =
-        [&](const uint32_t (&now)[U][K][WORDS], const ColumnGroup<V, FORM>(&now_at)[U],
-            uint32_t (&next)[U][K][WORDS], ColumnGroup<V, FORM>(&next_at)[U], auto is_first) {
-            X factor[U][V], factor_of_half[H];
-            if constexpr (is_first.value && HALVES) {
+    const auto add_steps = [&](const uint32_t(&now)[U][K][WORDS],
+                               const ColumnGroup<V, FORM>(&now_at)[U], uint32_t(&next)[U][K][WORDS],
+                               ColumnGroup<V, FORM>(&next_at)[U], auto is_first) {
+        X factor[U][V], factor_of_half[H];
+        if constexpr (is_first.value && HALVES) {
 #pragma unroll
-                for (int v = 0; v < H; ++v) {
-                    if (v < rest_of_half)
-                        factor_of_half[v] = take(half_at[v]);
-                }
+            for (int v = 0; v < H; ++v) {
+                if (v < rest_of_half)
+                    factor_of_half[v] = take(half_at[v]);
             }
+        }
 #pragma unroll
-            for (int u = 0; u < U; ++u) {
+        for (int u = 0; u < U; ++u) {
 #pragma unroll
-                for (int v = 0; v < V; ++v) {
-                    if ((u << steps.lanes_log2) * V + v < rest)
-                        factor[u][v] = take(now_at[u][v]);
-                }
+            for (int v = 0; v < V; ++v) {
+                if ((u << steps.lanes_log2) * V + v < rest)
+                    factor[u][v] = take(now_at[u][v]);
             }
-            fetch(next, next_at);
-            if constexpr (is_first.value && HALVES) {
+        }
+        fetch(next, next_at);
+        if constexpr (is_first.value && HALVES) {
 #pragma unroll
-                for (int v = 0; v < H; ++v) {
-                    if (v < rest_of_half)
-                        add(half, v, factor_of_half[v]);
-                }
+            for (int v = 0; v < H; ++v) {
+                if (v < rest_of_half)
+                    add(half, v, factor_of_half[v]);
             }
+        }
 #pragma unroll
-            for (int u = 0; u < U; ++u) {
+        for (int u = 0; u < U; ++u) {
 #pragma unroll
-                for (int v = 0; v < V; ++v) {
-                    if ((u << steps.lanes_log2) * V + v < rest)
-                        add(now[u], v, factor[u][v]);
-                }
+            for (int v = 0; v < V; ++v) {
+                if ((u << steps.lanes_log2) * V + v < rest)
+                    add(now[u], v, factor[u][v]);
             }
-            rest -= (U << steps.lanes_log2) * V;
-        };
+        }
+        rest -= (U << steps.lanes_log2) * V;
+    };
     if constexpr (HALVES) {
         add_steps(even, even_at, odd, odd_at, Is<true>{});
 #pragma unroll 1
