@@ -155,7 +155,9 @@ pub fn forget_matrix(matrix: Object) {
 
 /// Whether the program has preprocessed a matrix.
 pub fn is_preprocessed(matrix: Object) -> bool {
-    PREPROCESSED_COUNT.load(Ordering::Relaxed) > 0
+    // Another thread of the parent may have held the lock for good.
+    !IS_CHILD.load(Ordering::Relaxed)
+        && PREPROCESSED_COUNT.load(Ordering::Relaxed) > 0
         && PREPROCESSED.lock().unwrap_or_else(PoisonError::into_inner).contains(&matrix.addr())
 }
 

@@ -86,13 +86,13 @@ const RULES: &[Rule] = &[
     },
     Rule {
         is_met: |shape, _| shape.dense.is_some() && shape.nnz <= 100_000,
-        why: "SpMM with up to 100,000 entries: 0.65 to 0.85, H100 (benches/NOTES.md, SpMM without analysis)",
+        why: "SpMM with up to 100,000 entries: 0.65 to 0.85, H100 (docs/algorithms/row.md, Without analysis)",
     },
     Rule {
         is_met: |shape, _| {
             shape.dense.is_some_and(|dense| dense.columns <= 8 && !dense.b_by_rows && !dense.c_by_rows)
         },
-        why: "SpMM by columns with N <= 8: 0.46 to 0.7, H100 (benches/NOTES.md, SpMM without analysis)",
+        why: "SpMM by columns with N <= 8: 0.46 to 0.7, H100 (docs/algorithms/row.md, Without analysis)",
     },
 ];
 

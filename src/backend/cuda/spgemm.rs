@@ -336,13 +336,6 @@ impl CudaSpgemm {
                     left_factor, facts.products, left.rows, offsets.address())?;
             }
         }
-        if !facts.slides.is_null() {
-            // SAFETY: each row has an element of `slides` and of `offsets`.
-            unsafe {
-                launch!(self.kernels.get(Name::SlideCounts)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
-                    facts.slides, left.rows, offsets.address())?;
-            }
-        }
         // All kernels from here on to the end of the wide rows' count run side by side.
         let beside = &self.beside()?;
         let wide_product = self.wide_product(&left, &right, facts);
@@ -391,6 +384,14 @@ impl CudaSpgemm {
         }
         if let Some(wide) = &mut wide {
             wide.end_count(cx, &wide_product, offsets.address())?;
+        }
+        if !facts.slides.is_null() {
+            // The other rows of a slide have as many entries as its first one, which has been counted.
+            // SAFETY: each row has an element of `slides` and of `offsets`.
+            unsafe {
+                launch!(self.kernels.get(Name::SlideCounts)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
+                    facts.slides, left.rows, offsets.address())?;
+            }
         }
         // SAFETY: both are the rows + 1 numbers of `offsets`.
         unsafe { rows::scan(cx, &self.kernels, offsets.address(), rows + 1)? };

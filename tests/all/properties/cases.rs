@@ -188,6 +188,9 @@ pub enum Places {
     /// `long.0` rows (or columns), spread over the matrix, of `long.1` entries each, and `count` entries
     /// anywhere.
     FewLong { count: usize, long: (usize, usize), by_columns: bool, seed: u64 },
+    /// 27-point stencil on a cube of `side`³ points, of a matrix with as many rows and columns: most rows have the
+    /// columns of the row before, plus 1.
+    Stencil { side: usize },
 }
 
 /// Random sparse matrix without values.
@@ -218,6 +221,7 @@ impl MatrixCase {
                 &Places::FewLong { count, long, by_columns, seed } => {
                     by_rows(self.shape, by_columns, |shape| few_long(shape, count, long, seed))
                 }
+                &Places::Stencil { side } => stencil(side),
             }
         };
         if self.tidy {
@@ -252,6 +256,20 @@ fn few_long(
     let mut places: Vec<_> = (0..count).map(|_| (any(rows), any(cols))).collect();
     for at in 0..long.0 {
         places.extend((0..long.1).map(|_| (at * rows / long.0, any(cols))));
+    }
+    places
+}
+
+fn stencil(side: usize) -> Vec<(usize, usize)> {
+    let near = |at: usize| at.saturating_sub(1)..(at + 2).min(side);
+    let mut places = Vec::new();
+    for row in 0..side * side * side {
+        let (x, y, z) = (row / (side * side), row / side % side, row % side);
+        for other in near(x) {
+            for line in near(y) {
+                places.extend(near(z).map(|point| (row, (other * side + line) * side + point)));
+            }
+        }
     }
     places
 }

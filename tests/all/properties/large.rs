@@ -284,7 +284,24 @@ fn few_long_rows() -> Vec<Few> {
 /// SpGEMM with few huge rows, in the left factor or in both.
 #[test]
 fn wide_and_tall_factors_spgemm() {
-    for (at, (what, ops, a, b)) in skewed_and_wide().into_iter().chain(few_long_rows()).enumerate() {
+    multiply_all(skewed_and_wide().into_iter().chain(few_long_rows()));
+}
+
+/// SpGEMM of stencils, with enough rows and products that a device takes rows together whose columns are those of
+/// the row before, plus 1.
+#[test]
+fn stencils_spgemm() {
+    let (n, t) = (Operation::NonTranspose, Operation::Transpose);
+    let product = |(at, ops)| {
+        let (side, rows) = (17, 17 * 17 * 17);
+        let factor = MatrixCase { tidy: true, ..in_csr(at, (rows, rows), Places::Stencil { side }) };
+        (format!("27 points, {ops:?}"), ops, factor.clone(), factor)
+    };
+    multiply_all([(n, n), (t, n), (n, n), (n, n)].into_iter().enumerate().map(product));
+}
+
+fn multiply_all(products: impl Iterator<Item = Few>) {
+    for (at, (what, ops, a, b)) in products.enumerate() {
         let target = Target { format: Format::Csr, widths: Widths::ALL[0], base: IndexBase::Zero };
         let case = spgemm::Case {
             types: turn(&types_of(OpKind::Spgemm), at),

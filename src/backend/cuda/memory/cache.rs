@@ -49,11 +49,11 @@ impl Cache {
         Some(address)
     }
 
-    /// Puts a piece that was asked for with `bytes` into the cache; returns false where that is full or the piece is
-    /// too large.
+    /// Puts a piece that was asked for with `bytes` into the cache; returns false where that is full, or the piece is
+    /// too large or of unknown size (0).
     pub fn keep(&mut self, (address, bytes): (Address, usize)) -> bool {
         let capacity = Self::capacity(bytes);
-        if bytes > MOST_OF_PIECE || self.bytes + capacity > self.most {
+        if bytes == 0 || bytes > MOST_OF_PIECE || self.bytes + capacity > self.most {
             return false;
         }
         self.pieces.entry(capacity).or_default().push(address);
@@ -89,12 +89,12 @@ mod tests {
     #[test]
     fn a_full_cache_and_large_pieces_go_to_the_driver() {
         let mut cache = Cache::new(MOST);
-        assert!(!cache.keep((address(1), MOST_OF_PIECE + 1)));
+        assert!(!cache.keep((address(1), MOST_OF_PIECE + 1)) && !cache.keep((address(1), 0)));
         let kept = (1..).take_while(|&at| cache.keep((address(at), MOST_OF_PIECE))).count();
         assert_eq!(kept, MOST / MOST_OF_PIECE);
         assert_eq!(cache.drain().len(), kept);
         assert!(cache.keep((address(1), MOST_OF_PIECE)));
-        assert!(!Cache::new(0).keep((address(1), 1)));
+        assert!(!Cache::new(0).keep((address(1), 1)) && !Cache::new(0).keep((address(1), 0)));
     }
 
     #[test]

@@ -167,7 +167,9 @@ impl Readback {
         }
     }
 
-    /// Waits for the work that was enqueued, and returns the host's words.
+    /// Waits for the work that was enqueued up to the last fetch, or for all of the stream's if more of the page's
+    /// addresses were asked for since, and returns the host's words. Work that is enqueued between a fetch and
+    /// this call, which must not use the page, may still be running.
     pub fn wait(&mut self, cx: &Context) -> Result<&[u64; WORDS]> {
         if self.is_pending.get() {
             if !(self.is_fetched.get() && self.arrives_soon()) {

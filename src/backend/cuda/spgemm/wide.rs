@@ -654,6 +654,7 @@ impl Wide {
                     self.rows.fetch()?;
                     if self.rows.copy.is_none() {
                         self.rows.own(cx)?;
+                        memory::synchronize(cx.stream)?;
                     }
                 }
             }
