@@ -3,9 +3,17 @@
 //
 // C = A · B by rows (Gustavson 1978): row i of C is the sum of A(i, k) times row k of B over the
 // entries of A's row. The products of one row are numbered in the order of A's row, then of B's,
-// and every entry of C adds its products in that order, whichever thread computes them. So results
-// are bitwise equal from run to run, from device to device, and to the host's, since each product
-// and each sum is rounded by itself, without fusing.
+// and every entry of C adds its products in that order, whichever thread computes them, but for the
+// exceptions below. So results are bitwise equal from run to run, from device to device, and to the
+// host's, since each product and each sum is rounded by itself, without fusing.
+//
+// Exceptions:
+// - Rows that are cut along k (wide.cu, map.cu): the products of each part are added in that order,
+//   then the sums of the parts in theirs. The parts are the same on all devices; the host has none.
+// - Wide rows where both factors are nearly dense (dense.cu): matrix units or FMAs add. Whether
+//   they do depends on the device, too.
+// - Whether there is room for either of these depends on the memory that is free.
+// - SpGEMM `tile` (tile.cu), which takes only helpers from here, adds in its own fixed order.
 #pragma once
 
 #include "common/grid.cuh"
@@ -69,9 +77,9 @@ struct Listed {
 };
 
 // Destination of columns and values. `columns` is the user's array (or NULL), of 64-bit numbers if
-// `wide`; `kept` is the plan's array, with base 0, or NULL. With `known`, the columns have been
-// computed before and are read from `kept`. Unless `sorted`, the columns of a row may be in another
-// order than ascending, as long as it is always the same one.
+// `wide`; `kept` is the plan's array, with base 0, or NULL. With `known`, `kept` already has the
+// columns: kernels may read them there and do not store them there again. Unless `sorted`, the
+// columns of a row may be in another order than ascending, as long as it is always the same one.
 struct Output {
     const int64_t *offsets;
     void *columns;

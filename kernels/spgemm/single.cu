@@ -16,6 +16,8 @@ template <class A, class B, class T, class J> struct Copy {
     const A *left_values;
     const B *right_values;
     T alpha;
+    // True if alpha is zero: values become +0, and those of the factors are not read, so that NaN
+    // does not spread.
     bool vanishes;
     const Output &out;
 
@@ -66,6 +68,7 @@ __device__ __forceinline__ void copy_short(const Copy<A, B, T, J> &copy, const u
     from -= sum - length;
     to -= sum - length;
     for (int base = 0; base < total; base += 32 * HELD) {
+        // Destination and column of each entry, its value in `right`, and the row's factor.
         int64_t target[HELD];
         J column[HELD];
         T value[HELD], left[HELD];
@@ -113,8 +116,8 @@ extern "C" __global__ void __launch_bounds__(256)
         counts[row] = products[row];
 }
 
-// With `together`, rows of the list have at most 64 entries, and each warp takes 32; otherwise each
-// block takes one row.
+// With `together`, rows of the list are short, at most 64 entries (SINGLE_SHORT in rows.cu), and a
+// warp takes 32 rows together; otherwise each block takes one row.
 #define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
 #define MULTIPLY(name, J, A, B, C, T)                                                              \
     extern "C" __global__ void __launch_bounds__(256)                                              \

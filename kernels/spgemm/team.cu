@@ -1,8 +1,10 @@
 // Rows of the product that have few entries, where the columns of each row of `right` are distinct:
-// a team of lanes takes one row, with a hash table in shared memory whose slots hold the sums
-// (after nsparse: Nagasaka, Nukada and Matsuoka 2017; spECK: Parger et al. 2020). A team is divided
-// into parts, each of which takes one row of `right` at a time. No two lanes of a part add to one
-// sum, and the parts of a team take turns, so that each sum is in the order of the row's factors.
+// a team of lanes takes one row, with a hash table in shared memory, and a sum for each slot in
+// another array (after nsparse: Nagasaka, Nukada and Matsuoka 2017; spECK: Parger et al. 2020). A
+// team is divided into parts. Where the rows of `right` in hand fit a part, each part takes one;
+// else each lane takes one product, of whichever row. Either way, products of one row have one
+// turn, in which no two lanes of the team add to one sum, and turns follow the order of the row of
+// `left`; so each sum is in the order of the row's factors.
 #include "spgemm/team.cuh"
 
 using namespace tarsia;

@@ -22,10 +22,18 @@ struct Team {
 };
 
 // Calls f(active, column, value, factor, turn, turns) for the products of the team's row, one per
-// lane. Products with the same turn are of one row of `right`, and turns ascend with the row's
-// factors. factor_of(active, position) and value_of(active, position) load the factors' values. All
-// lanes of the warp call f together; a part that has no row of `right` left has one of length 0.
-// Unless ORDERED, turns are meaningless, and each part goes through its row however long it is.
+// lane: for each of the row's factors, its products with the entries of a row of `right`.
+// factor_of(active, position) and value_of(active, position) load values of `left` and of `right`.
+// All lanes of the warp call f together; a part that has no row of `right` left has one of length
+// 0.
+//
+// If ORDERED, products with the same `turn` (less than `turns`) are of one row of `right`, and
+// turns ascend with the row's factors. Rows of up to `part` entries are taken by one part each; if
+// the warp has a longer one in hand, every lane takes a product of whichever row.
+//
+// Unless ORDERED, `turn`, `turns`, `value` and `factor` are meaningless (only columns are wanted).
+// Rows of up to 4 · part entries are taken by one part each; if the warp has a longer one in hand,
+// every lane takes a product of whichever row.
 template <bool ORDERED, class J, class U, class V, class F>
 __device__ __forceinline__ void for_factors(const Team &team, const Factor &left,
                                             const Factor &right, int64_t begin, int64_t end,
@@ -34,6 +42,7 @@ __device__ __forceinline__ void for_factors(const Team &team, const Factor &left
     const J base = static_cast<J>(right.base);
     const int most = static_cast<int>(
         __reduce_max_sync(ALL, static_cast<unsigned>(min(end - begin, int64_t(0x7fffffff)))));
+    // `turn` is the number of the lane's part.
     const int parts = team.parts(), turn = team.inner() / team.part;
     // The next factors are loaded ahead, and the columns of the factors after those.
     int64_t next_start = 0, next_k = -1;
@@ -62,6 +71,8 @@ __device__ __forceinline__ void for_factors(const Team &team, const Factor &left
         if (done + team.lanes < most)
             fetch(done + team.lanes);
         const int held = min(team.lanes, most - done);
+        // Whether all rows of `right` in hand, those of the warp's other teams included, are short
+        // enough for one part each.
         const bool together = __reduce_max_sync(ALL, length) <= (ORDERED ? 1 : 4) * team.part;
         if (!ORDERED && together) {
             for (int first = 0; first < held; first += parts) {
@@ -136,6 +147,7 @@ __device__ __forceinline__ void for_factors(const Team &team, const Factor &left
             const auto value_then = value_of(again, then);
             const auto give = [&](bool active, J column, auto value, int owner) {
                 if constexpr (ORDERED) {
+                    // Not the part's number here: rows are counted from the first lane's.
                     const int turn = owner - __shfl_sync(ALL, owner, 0, team.lanes);
                     const int turns = 1 + static_cast<int>(__reduce_max_sync(
                                               ALL, active ? static_cast<unsigned>(turn) : 0u));

@@ -1,5 +1,5 @@
 // SpMV `sell`: y = alpha · A · x + beta · y on the slices of src/format/warp_sell.rs, one warp per
-// slice, in one launch.
+// slice, or per two slices with PAIRS, in one launch.
 //
 // A lane loads groups of V columns and the values of K rows there, and those of the next steps
 // before it waits for x of the current ones: a short launch is limited by the number of bytes in
@@ -11,8 +11,8 @@
 
 namespace tarsia::spmv {
 
-// Threads of a block, with one slice per warp. Blocks are small, since blocks of few slices spread
-// better over multiprocessors and end one by one.
+// Threads of a block, with one slice per warp, or two with PAIRS. Blocks are small, since blocks of
+// few slices spread better over multiprocessors and end one by one.
 constexpr int SELL_THREADS = 128;
 
 // Adds the sums of a block's parts of a row in their order; the row's last block also adds those of

@@ -4,8 +4,9 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-// Reads `words` 32-bit words (a multiple of 4) of a buffer of zeros. The sum is stored only if it
-// is not 0, so nothing is ever written, and yet the compiler keeps the reads.
+// Reads the first `words` 32-bit words (a multiple of 4) of a buffer of zeros, which has more than
+// these. The sum is stored behind them only if it is not 0, so nothing is ever written, and yet the
+// compiler keeps the reads.
 extern "C" __global__ void measure_flush(uint32_t *buffer, uint64_t words) {
     const uint4 *reads = reinterpret_cast<const uint4 *>(buffer);
     uint32_t sum = 0;
@@ -18,8 +19,8 @@ extern "C" __global__ void measure_flush(uint32_t *buffer, uint64_t words) {
         buffer[words] = sum;
 }
 
-// Fills an array with values in [0.5, 1) that have full mantissas. kind: 2 fp16, 3 bf16, 4 fp32, 8
-// fp64.
+// Fills an array with values in [0.5, 1) that have full mantissas. kind: the bytes of a value,
+// 2 (fp16), 4 (fp32) or 8 (fp64), or 3 for bf16.
 extern "C" __global__ void measure_fill(void *out, uint64_t elements, uint32_t kind) {
     const uint64_t stride = uint64_t(gridDim.x) * blockDim.x;
     for (uint64_t i = uint64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += stride) {

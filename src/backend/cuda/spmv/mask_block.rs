@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::inspection::{self, InspectedMatrix};
-use super::sell::{self, starts, warps, CONVERT_THREADS};
+use super::sell::{self, blocks_of_warps, starts, CONVERT_THREADS};
 use crate::backend::cuda::convert::{bits_of_values, Positions};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{blocks_of_grid, launch, Kernel};
@@ -143,7 +143,7 @@ impl<'a> Build<'a> {
         // SAFETY: there are rows + 1 offsets and nnz columns of these types, one number per piece in the
         // first array, two in the second, and two numbers for the maxima.
         unsafe {
-            launch!(kernel, warps(items)?, CONVERT_THREADS, 0, cx.stream;
+            launch!(kernel, blocks_of_warps(items)?, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.base, rows.rows, self.pieces(), groups, items,
                 eights.address(), fours.address(), longest.address())?;
         }
@@ -214,7 +214,7 @@ impl<'a> Build<'a> {
         // SAFETY: as above; there is one mask and one narrow column per block, and room for a wide column for
         // each block of a wide head.
         unsafe {
-            launch!(kernel, warps(count)?, CONVERT_THREADS, 0, cx.stream;
+            launch!(kernel, blocks_of_warps(count)?, CONVERT_THREADS, 0, cx.stream;
                 count, columns.address(), masks.address(), i32::from(block_rows == WORD_ROWS),
                 counts.address(), heads.address(), narrow.address(), wide.address())?;
         }
@@ -249,13 +249,13 @@ impl<'a> Build<'a> {
         let values = DeviceBuffer::<u8>::new(cx, used.saturating_add(padding))?;
         memory::zero(values.at(used), padding, cx.stream)?;
         let (origins, from) = sell::origins_of(cx, slots, rows.nnz, origins)?;
-        let (to, position) = sell::parts(origins.as_ref());
+        let (to, position) = sell::address_and_bits(origins.as_ref());
         let kernel = FILL.load(self.device, (bits_of_values(value_type)?, rows.widths(), position))?;
         // SAFETY: the rows' arrays are as above, with nnz values; starts have one number per piece, parts and
         // cuts one per slab, and each a last one; they say how many heads, parts, masks and columns come out;
         // there is one value and one position per entry, and `from` has one position per entry.
         unsafe {
-            launch!(kernel, warps(items)?, CONVERT_THREADS, 0, cx.stream;
+            launch!(kernel, blocks_of_warps(items)?, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, rows.rows, self.pieces(), groups, items,
                 counted.starts.address(), i32::from(block_rows == WORD_ROWS), rules.shares_log2 as i32,
                 rules.limit_log2 as i32, part_starts, cuts, heads.address(), part_heads.address(),

@@ -1,5 +1,6 @@
 //! SpMV algorithm `sell`: y = alpha · op(A) · x + beta · y on the slices of src/format/warp_sell.rs, with one
-//! warp per slice (kernels/spmv/sell.cu). Analysis makes the slices on the device (kernels/format/sell.cu).
+//! warp per slice, or per two slices with [`PAIRS`] (kernels/spmv/sell.cu). Analysis makes the slices on the
+//! device (kernels/format/sell.cu).
 
 use std::sync::Arc;
 
@@ -49,8 +50,8 @@ kernel_kinds! {
 }
 
 /// Allocates the positions that a layout keeps if values will be updated, which are all ones for padding.
-/// Also returns the address of the positions of entries in the user's array; NULL if entries have their own
-/// positions.
+/// `wanted` is `origins` of [`Arrays::build`]. Also returns the address of the positions of entries in the
+/// user's array; NULL if entries have their own positions.
 pub(super) fn origins_of(
     cx: &Context,
     slots: usize,
@@ -65,8 +66,8 @@ pub(super) fn origins_of(
     Ok((origins.transpose()?, from))
 }
 
-/// Address of the positions that a layout keeps, and bits of a position.
-pub(super) fn parts(origins: Option<&Numbers>) -> (Address, &'static str) {
+/// Address of the positions that a layout keeps, or NULL, and bits of a position.
+pub(super) fn address_and_bits(origins: Option<&Numbers>) -> (Address, &'static str) {
     origins.map_or((Address::NULL, "32"), |origins| (origins.address(), origins.bits()))
 }
 
@@ -76,7 +77,7 @@ pub(crate) struct Refill(Kernel);
 impl Refill {
     /// Loads the kernel for a layout with these positions, if it has any.
     pub(crate) fn new(device: &Device, value_type: DataType, origins: Option<&Numbers>) -> Result<Self> {
-        let position = parts(origins).1;
+        let position = address_and_bits(origins).1;
         Ok(Refill(values::gather(device, value_type, position)?))
     }
 
@@ -127,6 +128,7 @@ pub(crate) struct Arrays {
     pub(crate) values: DeviceBuffer<u8>,
     pub(crate) narrow: DeviceBuffer<u16>,
     pub(crate) wide: DeviceBuffer<u32>,
+    /// Array `positions` of the layout; `None` if values will not be updated.
     pub(crate) origins: Option<Numbers>,
 }
 
@@ -138,8 +140,8 @@ pub(super) fn starts(cx: &Context, counts: &DeviceBuffer<i64>) -> Result<i64> {
     Ok(counts.read(counts.len() - 1, 1)?[0])
 }
 
-/// Number of blocks of kernels with one warp per item.
-pub(super) fn warps(count: i64) -> Result<u32> {
+/// Number of thread blocks of [`CONVERT_THREADS`] that give each of `count` slices or other items a warp.
+pub(super) fn blocks_of_warps(count: i64) -> Result<u32> {
     let per_block = u64::from(CONVERT_THREADS / WARP);
     blocks_of_grid((count as u64).div_ceil(per_block), "A: too many slices for one launch")
 }
@@ -154,7 +156,7 @@ mod count {
     pub const NARROW: usize = 3;
     pub const WIDE: usize = 4;
     pub const SCANNED: usize = 5;
-    /// This array is not scanned.
+    /// Items of K rows and all items of each window, 32 bits each, the former in the high half; not scanned.
     pub const SEVERAL: usize = 5;
     pub const ARRAYS: usize = 6;
 }
@@ -228,7 +230,7 @@ impl Build<'_> {
             [slices, blocks_before].map(|before| before.offset(windows * size_of::<i64>()));
         // SAFETY: as above, with nnz columns of this type.
         unsafe {
-            launch!(kernel, warps(most_slices as i64)?, CONVERT_THREADS, 0, cx.stream;
+            launch!(kernel, blocks_of_warps(most_slices as i64)?, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.base, order.address(), rows.rows, window, item_rows, entries,
                 group_log2, limit_log2, halves, slices_end, blocks_end, heads.address())?;
         }
@@ -261,12 +263,12 @@ impl Build<'_> {
         let narrow = DeviceBuffer::<u16>::new(cx, slots(count::NARROW))?;
         let wide = DeviceBuffer::<u32>::new(cx, slots(count::WIDE))?;
         let (origins, from) = origins_of(cx, slots(count::VALUES), rows.nnz, origins)?;
-        let (to, position) = parts(origins.as_ref());
+        let (to, position) = address_and_bits(origins.as_ref());
         let kernel = FILL.load(device, (bits_of_values(value_type)?, rows.widths(), position))?;
         // SAFETY: as above; the sums say how much room values (both arrays or none) and columns take; there
         // are as many positions as values, and `from` has one position per entry.
         unsafe {
-            launch!(kernel, warps(slice_count as i64)?, CONVERT_THREADS, 0, cx.stream;
+            launch!(kernel, blocks_of_warps(slice_count as i64)?, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, order.address(), rows.rows, window,
                 item_rows, entries, group_log2, limit_log2, halves, slice_count as i64, narrow_units, wide_units,
                 heads.address(), values.address(), narrow.address(), wide.address(), from, to)?;
@@ -294,7 +296,9 @@ impl Build<'_> {
 impl Arrays {
     /// Makes the layout of rows that have been validated. `same` marks the rows with the columns of the row
     /// before, which is needed if items may have several rows. Without `rows.values` no values are stored.
-    /// `origins` is given if values will be updated, with the positions of the user's values. Blocks.
+    /// `origins` is `None` if values will not be updated: then no positions are kept. `Some(None)` says that
+    /// entry i of the rows is value i of the user's array, and `Some(Some(positions))`, for a copy, that the
+    /// positions say which value it is. Blocks.
     pub(super) fn build(
         cx: &Context,
         device: &Device,

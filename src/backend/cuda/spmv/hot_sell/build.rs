@@ -9,7 +9,7 @@ use crate::backend::cuda::layouts::same_elements;
 use crate::backend::cuda::memory::{self, DeviceBuffer, Numbers};
 use crate::backend::cuda::module::kinds::kernel_kinds;
 use crate::backend::cuda::operand::{Rows, Widths};
-use crate::backend::cuda::spmv::sell::{self, starts, warps, CONVERT_THREADS};
+use crate::backend::cuda::spmv::sell::{self, blocks_of_warps, starts, CONVERT_THREADS};
 use crate::error::{Error, Result};
 use crate::format::hot_sell::{Classes, HotLimit, LongRow, Rules, SliceHead, BUCKETS, CLASSES, STEP};
 use crate::memory::Context;
@@ -207,12 +207,12 @@ impl Build<'_> {
         let values = DeviceBuffer::<u8>::new(cx, slots.saturating_mul(value_bytes))?;
         let columns = DeviceBuffer::<u32>::new(cx, slots)?;
         let (origins, from) = sell::origins_of(cx, slots, rows.nnz, origins)?;
-        let (to, position) = sell::parts(origins.as_ref());
+        let (to, position) = sell::address_and_bits(origins.as_ref());
         let kernel = FILL.load(device, (bits_of_values(value_type)?, rows.widths(), position))?;
         // SAFETY: as above; values (both arrays or none), columns and positions have one element per slot,
         // and `from` has one position per entry.
         unsafe {
-            launch!(kernel, warps(slices)?, CONVERT_THREADS, 0, cx.stream;
+            launch!(kernel, blocks_of_warps(slices)?, CONVERT_THREADS, 0, cx.stream;
                 rows.offsets, rows.indices, rows.values, rows.base, order.address(), limit, slices,
                 steps.address(), long_rows.address(), hot.codes.address(), heads.address(),
                 values.address(), columns.address(), from, to)?;
