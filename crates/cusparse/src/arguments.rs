@@ -1,27 +1,30 @@
 //! The arguments of a call, as the registers and the stack hold them when it comes.
 //!
-//! They are read only where the version of cuSPARSE is known, whose functions have the signatures that are written here.
+//! They are read only where the version of cuSPARSE is known, whose functions have the signatures that are
+//! written here.
 
 use std::ffi::{c_int, c_void};
 
-/// What the exported function has found: all of these functions' arguments are integers and pointers.
+/// Saved argument registers and stack of an intercepted call. All arguments of the functions here are
+/// integers and pointers.
 #[derive(Clone, Copy)]
 pub struct Frame(*const u64);
 
 impl Frame {
     /// # Safety
-    /// It is what `entry::route` has saved, and stays so until the call goes on; the program has passed as many arguments
-    /// as are asked for.
+    /// `saved` is `entry::route`'s save area, unchanged until the call is forwarded or answered; the program
+    /// has passed as many arguments as are asked for.
     pub unsafe fn new(saved: *const u64) -> Self {
         Frame(saved)
     }
 
     /// Argument number `at`, from 0: in a register, or in a word of the program's stack.
     fn word(self, at: usize) -> u64 {
-        // What `entry::route` saves: six registers, eight halves of vectors, the frame pointer; then the return address.
+        // `entry::route` saves six registers, the low 64 bits of xmm0-7, and the frame pointer; the return
+        // address is behind them.
         #[cfg(target_arch = "x86_64")]
         let place = if at < 6 { at } else { 16 + at - 6 };
-        // The frame pointer and the return address, eight registers, eight halves of vectors.
+        // The frame pointer and the return address, eight registers, d0 to d7.
         #[cfg(target_arch = "aarch64")]
         let place = if at < 8 { 2 + at } else { 18 + at - 8 };
         // SAFETY: the promise of `new`.
@@ -41,7 +44,8 @@ impl Frame {
 /// A handle or a descriptor of cuSPARSE's: nothing is known of what is there.
 pub type Object = *const c_void;
 
-/// Of `cusparseSpMV`; `last` is the buffer, and of `cusparseSpMV_bufferSize` where the size goes.
+/// Arguments of `cusparseSpMV`, and of its `_bufferSize`. `last`: the buffer of the former, the size's
+/// address of the latter.
 #[derive(Clone, Copy, Debug)]
 pub struct SpmvArguments {
     pub handle: Object,
@@ -74,10 +78,10 @@ impl From<Frame> for SpmvArguments {
 }
 
 impl SpmvArguments {
-    /// Calls a function with these arguments.
+    /// Calls the real `cusparseSpMV_bufferSize` with these arguments.
     ///
     /// # Safety
-    /// The address is that of the real `cusparseSpMV_bufferSize`.
+    /// The address is that function's, and the arguments are those of a call of it.
     pub unsafe fn call(&self, address: *const c_void) -> c_int {
         type Real = extern "C" fn(
             Object,
@@ -98,7 +102,8 @@ impl SpmvArguments {
     }
 }
 
-/// Of `cusparseSpMM`; `last` is the buffer, and of `cusparseSpMM_bufferSize` where the size goes.
+/// Arguments of `cusparseSpMM`, and of its `_bufferSize`. `last`: the buffer of the former, the size's
+/// address of the latter.
 #[derive(Clone, Copy, Debug)]
 pub struct SpmmArguments {
     pub handle: Object,
@@ -133,10 +138,10 @@ impl From<Frame> for SpmmArguments {
 }
 
 impl SpmmArguments {
-    /// Calls a function with these arguments.
+    /// Calls the real `cusparseSpMM_bufferSize` with these arguments.
     ///
     /// # Safety
-    /// The address is that of the real `cusparseSpMM_bufferSize`.
+    /// The address is that function's, and the arguments are those of a call of it.
     pub unsafe fn call(&self, address: *const c_void) -> c_int {
         type Real = extern "C" fn(
             Object,

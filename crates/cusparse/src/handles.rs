@@ -1,7 +1,14 @@
-//! What is kept beside cuSPARSE's handles and descriptors: little, by their addresses, which are all that identifies them.
+//! What is kept beside cuSPARSE's handles and descriptors: little, by their addresses, which are all that
+//! identifies them.
 //!
-//! An object that is destroyed where the drop-in does not see it leaves what was kept of it to another one that comes at
-//! its address. Nothing here says anything of what an object describes, so that no result depends on it.
+//! Neither pointers nor values are kept. Shapes only say which buffers are large enough.
+//!
+//! An object that is destroyed where the drop-in does not see it leaves what was kept of it to another one
+//! that comes at its address. A stale mark of a preprocessed matrix costs speed at the most: SpMM is
+//! forwarded, SpMV is forwarded or runs without its buffer. What is kept of a stale handle is for the old
+//! one's context, and products are forwarded where another one is current. Its shapes are stale, too: a
+//! buffer whose size the program has not asked for with the new handle may be taken as large enough, and be
+//! too small.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,25 +23,27 @@ use crate::messages;
 use crate::rules::Shape;
 use crate::settings::settings;
 
-/// Shapes that are remembered of a handle. A program that asks for more asks before each product.
+/// Most shapes that are remembered of a handle. At more, all are forgotten; products without a remembered
+/// shape run without the program's buffer, or are forwarded if they need one.
 const MOST_SHAPES: usize = 1024;
 
 /// What is kept beside a handle.
-pub struct Beside {
+pub struct HandleState {
     /// Products on the handle's device; `None`: Tarsia cannot use it.
     direct: Option<Direct>,
-    /// Products of which a `bufferSize` function with this handle has answered what Tarsia needs. For any other a buffer
-    /// may be too small, whatever was answered for the largest: a program may have asked with fewer columns.
-    told: RwLock<HashSet<Shape>>,
-    /// What Tarsia needs could not be answered once, where the product may be taken later all the same: no buffer is relied
-    /// on any more.
-    untold: AtomicBool,
+    /// Shapes for which a `bufferSize` function has answered, with this handle, at least what Tarsia needs.
+    /// The buffer of any other shape may be too small, even if a larger one is among these: the program may
+    /// have asked for fewer columns.
+    sized_shapes: RwLock<HashSet<Shape>>,
+    /// True from when a `bufferSize` function could not answer what Tarsia needs for a product that may be
+    /// taken later all the same: no product with this handle uses the program's buffer any more.
+    size_unknown: AtomicBool,
 }
 
-static HANDLES: RwLock<BTreeMap<usize, Arc<Beside>>> = RwLock::new(BTreeMap::new());
+static HANDLES: RwLock<BTreeMap<usize, Arc<HandleState>>> = RwLock::new(BTreeMap::new());
 
-/// Sparse matrices that the program has preprocessed: cuSPARSE has put things of its own into a buffer, which must not be
-/// written to as long as the matrix lives.
+/// Sparse matrices that the program has preprocessed: cuSPARSE has put things of its own into a buffer, which
+/// must not be written to as long as the matrix lives.
 static PREPROCESSED: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
 /// How many they are, so that a process without any takes no lock.
 static PREPROCESSED_COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -43,7 +52,7 @@ static PREPROCESSED_COUNT: AtomicUsize = AtomicUsize::new(0);
 /// of the parent's may have held a lock.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
-impl Beside {
+impl HandleState {
     fn new() -> Self {
         let direct = match Direct::open(settings().on_host) {
             Ok(direct) => Some(direct),
@@ -56,29 +65,29 @@ impl Beside {
                 None
             }
         };
-        Beside { direct, told: RwLock::default(), untold: AtomicBool::new(false) }
+        HandleState { direct, sized_shapes: RwLock::default(), size_unknown: AtomicBool::new(false) }
     }
 
-    /// Notes that what Tarsia needs for a product was answered.
-    pub fn tell(&self, shape: &Shape) {
-        let mut told = self.told.write().unwrap_or_else(PoisonError::into_inner);
-        if told.len() >= MOST_SHAPES {
-            told.clear();
+    /// Notes that `bufferSize` answered at least what Tarsia needs for a product of this shape.
+    pub fn note_sized(&self, shape: &Shape) {
+        let mut shapes = self.sized_shapes.write().unwrap_or_else(PoisonError::into_inner);
+        if shapes.len() >= MOST_SHAPES {
+            shapes.clear();
         }
-        told.insert(*shape);
+        shapes.insert(*shape);
     }
 
-    /// Notes that what Tarsia needs for some product could not be answered.
-    pub fn fail_to_tell(&self) {
-        self.untold.store(true, Ordering::Relaxed);
+    /// Notes that `bufferSize` could not answer what Tarsia needs for a product that may be taken later.
+    pub fn note_size_unknown(&self) {
+        self.size_unknown.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a product's buffer has what Tarsia needs.
-    pub fn is_told(&self, shape: &Shape) -> bool {
-        if self.untold.load(Ordering::Relaxed) {
+    /// Whether a buffer that the program made for a product of this shape has what Tarsia needs.
+    pub fn is_sized(&self, shape: &Shape) -> bool {
+        if self.size_unknown.load(Ordering::Relaxed) {
             return false;
         }
-        self.told.read().unwrap_or_else(PoisonError::into_inner).contains(shape)
+        self.sized_shapes.read().unwrap_or_else(PoisonError::into_inner).contains(shape)
     }
 
     /// Products on the handle's device, which the calling thread must be on.
@@ -104,16 +113,16 @@ impl Beside {
 }
 
 /// What is kept beside a handle, made at the first call with it.
-pub fn beside(handle: Object) -> Result<Arc<Beside>, Outcome> {
+pub fn state_of(handle: Object) -> Result<Arc<HandleState>, Outcome> {
     if IS_CHILD.load(Ordering::Relaxed) {
         return Err(Outcome::Child);
     }
     let known = HANDLES.read().unwrap_or_else(PoisonError::into_inner).get(&handle.addr()).map(Arc::clone);
-    if let Some(beside) = known {
-        return Ok(beside);
+    if let Some(state) = known {
+        return Ok(state);
     }
     // Made without the lock: it calls the driver. Of two threads the first one's stays.
-    let new = Arc::new(Beside::new());
+    let new = Arc::new(HandleState::new());
     let mut handles = HANDLES.write().unwrap_or_else(PoisonError::into_inner);
     Ok(Arc::clone(handles.entry(handle.addr()).or_insert(new)))
 }
@@ -173,36 +182,36 @@ mod tests {
     use super::*;
     use crate::rules::{tests::shape, Dense};
 
-    fn beside_nothing() -> Beside {
-        Beside { direct: None, told: RwLock::default(), untold: AtomicBool::new(false) }
+    fn state_without_products() -> HandleState {
+        HandleState { direct: None, sized_shapes: RwLock::default(), size_unknown: AtomicBool::new(false) }
     }
 
     /// That a larger product's buffer was asked for says nothing of a smaller one's.
     #[test]
-    fn buffers_are_told_of_one_product_alone() {
-        let beside = beside_nothing();
+    fn buffers_are_sized_for_one_product_alone() {
+        let state = state_without_products();
         let of = |columns| {
             let dense = Some(Dense { columns, b_by_rows: true, c_by_rows: true });
             Shape { dense, ..shape() }
         };
-        assert!(!beside.is_told(&of(8)));
-        beside.tell(&of(8));
-        assert!(beside.is_told(&of(8)));
+        assert!(!state.is_sized(&of(8)));
+        state.note_sized(&of(8));
+        assert!(state.is_sized(&of(8)));
         for other in [of(7), shape(), Shape { nnz: 1, ..of(8) }] {
-            assert!(!beside.is_told(&other), "{other:?}");
+            assert!(!state.is_sized(&other), "{other:?}");
         }
-        beside.fail_to_tell();
-        assert!(!beside.is_told(&of(8)));
+        state.note_size_unknown();
+        assert!(!state.is_sized(&of(8)));
     }
 
     #[test]
     fn few_products_are_remembered() {
-        let beside = beside_nothing();
+        let state = state_without_products();
         for nnz in 0..3 * MOST_SHAPES as i64 {
             let shape = Shape { nnz, ..shape() };
-            beside.tell(&shape);
-            assert!(beside.is_told(&shape));
+            state.note_sized(&shape);
+            assert!(state.is_sized(&shape));
         }
-        assert!(beside.told.read().unwrap().len() <= MOST_SHAPES);
+        assert!(state.sized_shapes.read().unwrap().len() <= MOST_SHAPES);
     }
 }

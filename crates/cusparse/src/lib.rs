@@ -1,9 +1,10 @@
 //! libtarsia_cusparse.so: functions of cuSPARSE's names, which programs call in cuSPARSE's place when this library is
 //! preloaded or linked in front of it. docs/drop-in.md is the user's page.
 //!
-//! Products of some calls are computed by Tarsia; every other call goes on to the real cuSPARSE as it came, and a summary
-//! says what was called. Any call can be forwarded at any time: objects stay cuSPARSE's own, and what Tarsia keeps beside
-//! them says nothing of what is in the program's arrays.
+//! A call is *taken* if Tarsia computes its product, *forwarded* if it goes on to the real cuSPARSE as it
+//! came; the few that are neither are answered with an error. A summary says what was called. Any call can be
+//! forwarded at any time: objects stay cuSPARSE's own, and what Tarsia keeps beside them says nothing of what
+//! is in the program's arrays.
 //!
 //! - `functions`: cuSPARSE's functions that come this way
 //! - `entry`: the exported functions. Each asks `decision`, and then jumps to the address that it is given

@@ -1,5 +1,5 @@
-//! Calls that are taken: cuSPARSE's arguments as Tarsia's, and Tarsia's products. What is not served is declined, with the
-//! reason, before anything is done, and then cuSPARSE gets the call.
+//! Calls that are taken: cuSPARSE's arguments as Tarsia's, and Tarsia's products. What is not served is
+//! declined, with the reason, before anything is done, and then cuSPARSE gets the call.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -15,7 +15,7 @@ use crate::arguments::{Object, SpmmArguments, SpmvArguments};
 use crate::catch;
 use crate::decision::{Decision, More, Outcome};
 use crate::getters::{getters, Getters};
-use crate::handles::{self, Beside};
+use crate::handles::{self, HandleState};
 use crate::rules::{self, Dense, Preprocessed, Shape};
 use crate::settings::settings;
 
@@ -71,7 +71,7 @@ pub fn spmm(call: &SpmmArguments) -> Result<Shape, Decision> {
     let getters = getters().ok_or(Outcome::NotDescribed)?;
     not_null(&[call.alpha, call.beta])?;
     let (problem, shape, b, c) = spmm_problem(getters, call)?;
-    // The buffer holds what cuSPARSE has put there.
+    // SpMM may need the buffer, which cuSPARSE's preprocessing occupies: decline. (SpMV runs without one.)
     if handles::is_preprocessed(call.a) {
         return Err(Outcome::Preprocessed.into());
     }
@@ -120,7 +120,8 @@ fn spmm_problem(
     Ok((problem, shape, b, c))
 }
 
-/// Runs a product whose alpha, beta and buffer are given. Of one that panics nobody knows how far it came.
+/// Runs a product whose alpha, beta and buffer are given. A product that panics may have enqueued work, so it
+/// is not forwarded but fails with `Outcome::Broken`.
 fn take(
     getters: &Getters,
     handle: Object,
@@ -128,14 +129,14 @@ fn take(
     (alpha, beta, buffer): (*const c_void, *const c_void, *mut c_void),
     product: impl FnOnce(&Direct, &Call) -> Result<(), Failure>,
 ) -> Result<Shape, Decision> {
-    let beside = handles::beside(handle)?;
+    let state = handles::state_of(handle)?;
     let stream = getters.stream(handle)?;
-    let direct = beside.prepared(stream)?;
+    let direct = state.prepared(stream)?;
     let call = Call {
         stream,
         pointer_mode: getters.pointer_mode(handle)?,
         scalars: (Address::new(alpha), Address::new(beta)),
-        buffer: match beside.is_told(shape) {
+        buffer: match state.is_sized(shape) {
             true => Address::new(buffer),
             false => Address::NULL,
         },
@@ -157,21 +158,21 @@ fn tell(
     bytes: impl FnOnce(&Direct) -> Result<usize, Decision>,
 ) -> Result<usize, Decision> {
     decide_by_rule(shape, Preprocessed(false))?;
-    let beside: &Beside = &*handles::beside(handle)?;
-    let told = catch(|| bytes(beside.direct()?)).unwrap_or_else(|| Err(Outcome::Refused.into()));
-    let bytes = match told {
+    let state: &HandleState = &*handles::state_of(handle)?;
+    let answer = catch(|| bytes(state.direct()?)).unwrap_or_else(|| Err(Outcome::Refused.into()));
+    let bytes = match answer {
         Ok(bytes) => bytes,
         Err(declined) => {
-            // What is not supported never is.
+            // An unsupported product is never taken, so its unanswered size makes no buffer unsafe.
             if !is_unsupported(&declined) {
-                beside.fail_to_tell();
+                state.note_size_unknown();
             }
             return Err(declined);
         }
     };
-    beside.tell(shape);
+    state.note_sized(shape);
     if let Ok(stream) = getters.stream(handle) {
-        let _ = beside.prepared(stream);
+        let _ = state.prepared(stream);
     }
     Ok(bytes)
 }

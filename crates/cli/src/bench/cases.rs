@@ -15,7 +15,7 @@ use super::pairs::Pair;
 use super::report::{
     floor_us, split_layout, split_version, Case, Key, Origin, Row, Writer, AT_VERSION, OURS,
 };
-use super::runs::{self, csr_bytes, wrong, Layout, Operands, Setting, Stored, Wishes, SPARSE_PATIENCE};
+use super::runs::{self, csr_bytes, wrong, Layout, MatrixOperand, Setting, Stored, Wishes, SPARSE_PATIENCE};
 use super::timer::{self, Times};
 use super::vendor::{Choice, Dense, Prepared, SparseProduct, Vendor};
 use super::{is_declined, Declined, Op};
@@ -97,7 +97,7 @@ struct DenseProduct<'a, 's, T: Number> {
     op: Op,
     layout: Layout,
     n: usize,
-    a: &'a Operands<'s, T>,
+    a: &'a MatrixOperand<'s, T>,
     /// The factor on the host, row-major; `b` is the same on the backend in this layout.
     host_b: Vec<T>,
     b: Array<'s, T>,
@@ -157,8 +157,8 @@ impl<'s, V: Vendor> Bench<'s, V> {
         }
         let (session, numbers) = (self.setting.session, (precision, self.args.values));
         let plain = (Operation::NonTranspose, IndexType::I32);
-        let a = Operands::<T>::new(session, &pair.name, &pair.a, numbers, plain);
-        match a.and_then(|a| Ok((a, Operands::second(session, &pair.b, numbers)?))) {
+        let a = MatrixOperand::<T>::new(session, &pair.name, &pair.a, numbers, plain);
+        match a.and_then(|a| Ok((a, MatrixOperand::second(session, &pair.b, numbers)?))) {
             Ok((a, b)) => self.sparse(&a, Some(&b)),
             Err(error) if is_declined(&*error) => {
                 eprintln!("{} {}: not run: {error}", pair.name, precision.name());
@@ -192,7 +192,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
         }
         let (args, session) = (self.args, self.setting.session);
         let numbers = (precision, args.values);
-        let a = &match Operands::<T>::new(session, &input.name, &input.pattern, numbers, stored) {
+        let a = &match MatrixOperand::<T>::new(session, &input.name, &input.pattern, numbers, stored) {
             Ok(a) => a,
             Err(error) if is_declined(&*error) => {
                 eprintln!("{} {}: not run: {error}", input.name, precision.name());
@@ -230,7 +230,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
     /// Lists the contestants of a case, without those whose results the table already has.
     fn contestants<T: Number>(
         &self,
-        a: &Operands<'_, T>,
+        a: &MatrixOperand<'_, T>,
         op: Op,
         layout: Layout,
         case: &Case,
@@ -263,7 +263,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
     /// Lists the vendor's entries that are asked for.
     fn vendors_choices<T: Number>(
         &self,
-        a: &Operands<'_, T>,
+        a: &MatrixOperand<'_, T>,
         op: Op,
         layout: Layout,
     ) -> Vec<Choice<V::What>> {
@@ -282,7 +282,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
     }
 
     /// Times a product with a dense operand by all contestants.
-    fn dense<T: Number>(&mut self, a: &Operands<'s, T>, op: Op, layout: Layout, n: usize) -> Result<()> {
+    fn dense<T: Number>(&mut self, a: &MatrixOperand<'s, T>, op: Op, layout: Layout, n: usize) -> Result<()> {
         let case = a.case(op.name(), n);
         let who = self.contestants(a, op, layout, &case);
         if who.is_empty() {
@@ -337,7 +337,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
 
     fn operands<'a, T: Number>(
         &self,
-        a: &'a Operands<'s, T>,
+        a: &'a MatrixOperand<'s, T>,
         op: Op,
         layout: Layout,
         case: Case,
@@ -478,7 +478,11 @@ impl<'s, V: Vendor> Bench<'s, V> {
     }
 
     /// Times a product of sparse matrices, A·A or A·B, by all contestants.
-    fn sparse<T: Number>(&mut self, a: &Operands<'s, T>, b: Option<&Operands<'s, T>>) -> Result<()> {
+    fn sparse<T: Number>(
+        &mut self,
+        a: &MatrixOperand<'s, T>,
+        b: Option<&MatrixOperand<'s, T>>,
+    ) -> Result<()> {
         let case = a.case(Op::Spgemm.name(), 0);
         let mut without_memory = HashSet::new();
         // A C that the run's limit refuses is refused to all contestants: a vendor that numbers C's entries
@@ -530,8 +534,8 @@ impl<'s, V: Vendor> Bench<'s, V> {
     fn theirs<T: Number>(
         &self,
         choice: &Choice<V::What>,
-        a: &Operands<'s, T>,
-        b: Option<&Operands<'s, T>>,
+        a: &MatrixOperand<'s, T>,
+        b: Option<&MatrixOperand<'s, T>>,
     ) -> Result<Row> {
         let host_b: &OwnedCsr<T> = b.map_or(&a.host, |b| &b.host);
         let lengths = row_lengths(host_b, tarsia::facade::Operation::NonTranspose);

@@ -1,4 +1,5 @@
-//! The library's entries of a case: operands on the backend, plan, analysis; SpGEMM with its phases.
+//! Tarsia's rows of the result table for one case: operands on the backend, plan, analysis; SpGEMM with its
+//! phases.
 
 use std::time::Instant;
 
@@ -125,8 +126,8 @@ impl Indices<'_> {
     }
 }
 
-/// A matrix of one value type, on the host and on the backend.
-pub struct Operands<'s, T: Number> {
+/// A sparse matrix that is an operand of products: its values on the host, and a copy on the backend.
+pub struct MatrixOperand<'s, T: Number> {
     name: String,
     /// Precision of its products, by which tables name them.
     pub precision: Precision,
@@ -140,7 +141,7 @@ pub struct Operands<'s, T: Number> {
     pub values: Array<'s, T>,
 }
 
-impl<'s, T: Number> Operands<'s, T> {
+impl<'s, T: Number> MatrixOperand<'s, T> {
     /// Gives seeded values to a pattern.
     pub fn new(
         session: &'s Session,
@@ -178,7 +179,7 @@ impl<'s, T: Number> Operands<'s, T> {
         let stored = transpose.as_ref().unwrap_or(&host);
         let indices = Indices::upload(session, stored, index)?;
         let values = session.upload(&stored.values)?;
-        Ok(Operands { name: name.into(), precision, host, op, indices, values })
+        Ok(MatrixOperand { name: name.into(), precision, host, op, indices, values })
     }
 
     /// Makes the matrix's descriptor for a plan.
@@ -230,7 +231,7 @@ impl<'s, T: Number> Operands<'s, T> {
 
     /// Makes the transpose, stored by rows.
     pub fn transposed(&self, session: &'s Session) -> Result<Self> {
-        Operands::of(session, "", self.host.transpose()?, self.precision, PLAIN)
+        MatrixOperand::of(session, "", self.host.transpose()?, self.precision, PLAIN)
     }
 
     /// Returns the part of a note with the entries of SpGEMM's second factor, if it is another matrix.
@@ -257,7 +258,7 @@ fn seeded<T: Number>(pattern: &OwnedCsr<()>, values: Values, seed: u64) -> Resul
 }
 
 /// Both factors of SpGEMM.
-type Factors<'a, 's, T> = (&'a Operands<'s, T>, &'a Operands<'s, T>);
+type Factors<'a, 's, T> = (&'a MatrixOperand<'s, T>, &'a MatrixOperand<'s, T>);
 
 /// Returns the bytes of a CSR matrix with 32-bit offsets and columns.
 pub fn csr_bytes<T>(rows: usize, nnz: usize) -> f64 {
@@ -285,7 +286,8 @@ const LONG_MS: f64 = 200.0;
 
 /// Makes a plan and analyzes it with the settings `wishes`. The first analysis of a kind loads kernels, so
 /// that a second plan is made and timed. Returns the plan, the milliseconds of its analysis, a note with the
-/// plan's information and the first analysis's time, and its bytes.
+/// plan's information and the first analysis's time, and the bytes of plan (at the peak of its analysis) and
+/// workspace together.
 fn analyzed<'a>(
     session: &Session,
     wishes: Wishes,
@@ -332,7 +334,7 @@ pub fn prepare_spmv<'a, T: Number>(
     session: &'a Session,
     alg: SpmvAlg,
     wishes: Wishes,
-    a: &'a Operands<'_, T>,
+    a: &'a MatrixOperand<'_, T>,
     x: &'a Array<'_, T>,
     y: &'a mut Array<'_, T>,
 ) -> Result<Prepared<'a>> {
@@ -349,7 +351,7 @@ pub fn prepare_spmv<'a, T: Number>(
 /// Prepares y = A·x without a plan.
 pub fn prepare_once<'a, T: Number>(
     session: &'a Session,
-    a: &'a Operands<'_, T>,
+    a: &'a MatrixOperand<'_, T>,
     x: &'a Array<'_, T>,
     y: &'a mut Array<'_, T>,
 ) -> Result<Prepared<'a>> {
@@ -365,7 +367,7 @@ pub fn prepare_once<'a, T: Number>(
 /// Prepares C = A·op(B) without a plan; C has the order of B and the columns of op(B).
 pub fn prepare_spmm_once<'a, T: Number>(
     session: &'a Session,
-    a: &'a Operands<'_, T>,
+    a: &'a MatrixOperand<'_, T>,
     b: Dense<'a, T>,
     c: &'a mut Array<'_, T>,
 ) -> Result<Prepared<'a>> {
@@ -383,7 +385,7 @@ pub fn prepare_spmm_once<'a, T: Number>(
 pub fn prepare_spmm<'a, T: Number>(
     session: &'a Session,
     (alg, wishes): (SpmmAlg, Wishes),
-    a: &'a Operands<'_, T>,
+    a: &'a MatrixOperand<'_, T>,
     b: Dense<'a, T>,
     c: &'a mut Array<'_, T>,
 ) -> Result<Prepared<'a>> {
@@ -404,7 +406,7 @@ pub fn prepare_spmm<'a, T: Number>(
 
 impl Setting<'_> {
     /// Returns the part of a note with the time of the features, if they are asked for.
-    pub fn features<T: Number>(&self, a: &Operands<'_, T>) -> String {
+    pub fn features<T: Number>(&self, a: &MatrixOperand<'_, T>) -> String {
         if !self.features {
             return String::new();
         }
@@ -432,8 +434,8 @@ impl Setting<'_> {
     /// phases each time.
     pub fn spgemm<T: Number>(
         &self,
-        a: &Operands<'_, T>,
-        b: Option<&Operands<'_, T>>,
+        a: &MatrixOperand<'_, T>,
+        b: Option<&MatrixOperand<'_, T>>,
         alg: Alg<'_>,
     ) -> Result<Row> {
         let a = (a, b.unwrap_or(a));

@@ -8,7 +8,7 @@ use crate::bench::args::spgemm_alg;
 use crate::bench::number::Number;
 use crate::bench::paired::{in_turns, ratio, rounds, Ratio};
 use crate::bench::report::{Case, Row};
-use crate::bench::runs::{Layout, Operands};
+use crate::bench::runs::{Layout, MatrixOperand};
 use crate::bench::vendor::{Choice, Prepared, SparseProduct, Vendor};
 use crate::Result;
 
@@ -19,7 +19,7 @@ const RIVALS: usize = 2;
 type Strongest = (Ratio, String);
 
 /// Factors of SpGEMM: A, and B where it is another matrix.
-type Factors<'a, 's, T> = (&'a Operands<'s, T>, Option<&'a Operands<'s, T>>);
+type Factors<'a, 's, T> = (&'a MatrixOperand<'s, T>, Option<&'a MatrixOperand<'s, T>>);
 
 /// Part of a sparse product that runs in a turn.
 #[derive(Clone, Copy)]
@@ -55,7 +55,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
     /// do not count.
     fn fastest<T: Number>(
         &self,
-        (a, op, layout): (&Operands<'s, T>, Op, Layout),
+        (a, op, layout): (&MatrixOperand<'s, T>, Op, Layout),
         case: &Case,
         time: impl Fn(&Row) -> Option<f64>,
     ) -> impl Iterator<Item = Choice<V::What>> {

@@ -156,7 +156,7 @@ impl Vendor for FakeVendor {
         Ok(())
     }
 
-    fn choices<T: Number>(&self, op: Op, a: &Operands<'_, T>, layout: Layout) -> Vec<Choice<Fake>> {
+    fn choices<T: Number>(&self, op: Op, a: &MatrixOperand<'_, T>, layout: Layout) -> Vec<Choice<Fake>> {
         if a.op.transposes() {
             return Vec::new();
         }
@@ -179,7 +179,7 @@ impl Vendor for FakeVendor {
     fn spmv<'a, T: Number>(
         &'a self,
         what: &Fake,
-        a: &'a Operands<'_, T>,
+        a: &'a MatrixOperand<'_, T>,
         x: &'a Array<'_, T>,
         y: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>> {
@@ -189,7 +189,7 @@ impl Vendor for FakeVendor {
     fn spmm<'a, T: Number>(
         &'a self,
         what: &Fake,
-        a: &'a Operands<'_, T>,
+        a: &'a MatrixOperand<'_, T>,
         b: Dense<'a, T>,
         c: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>> {
@@ -199,8 +199,8 @@ impl Vendor for FakeVendor {
     fn spgemm<'a, T: Number>(
         &'a self,
         what: &Fake,
-        a: &'a Operands<'_, T>,
-        b: Option<&'a Operands<'_, T>>,
+        a: &'a MatrixOperand<'_, T>,
+        b: Option<&'a MatrixOperand<'_, T>>,
     ) -> Result<Box<dyn SparseProduct<T> + 'a>> {
         Ok(Box::new(FakeProduct { a: &a.host, b: &b.unwrap_or(a).host, what: *what, is_again: false }))
     }
@@ -435,7 +435,7 @@ fn indices_on_the_backend_have_the_width_that_is_asked_for() {
     let of = |index| {
         let (numbers, stored) =
             ((Precision::F64, crate::bench::number::Values::Full), (Operation::NonTranspose, index));
-        Operands::<f64>::new(&session, "m", &pattern, numbers, stored).unwrap()
+        MatrixOperand::<f64>::new(&session, "m", &pattern, numbers, stored).unwrap()
     };
     let (narrow, wide) = (of(IndexType::I32), of(IndexType::I64));
     assert!(narrow.narrow().is_ok() && wide.narrow().is_err());
@@ -612,7 +612,7 @@ fn our_sparse_product_is_the_same_whole_and_with_new_values() {
         max_c_bytes: 1e9,
     };
     let numbers = (Precision::F64, crate::bench::number::Values::Full);
-    let a = Operands::<f64>::new(
+    let a = MatrixOperand::<f64>::new(
         &session,
         "m",
         &pattern("uniform:40x30:5"),
@@ -620,7 +620,7 @@ fn our_sparse_product_is_the_same_whole_and_with_new_values() {
         (Operation::NonTranspose, IndexType::I32),
     )
     .unwrap();
-    let b = Operands::<f64>::second(&session, &pattern("uniform:30x7:3"), numbers).unwrap();
+    let b = MatrixOperand::<f64>::second(&session, &pattern("uniform:30x7:3"), numbers).unwrap();
     let mut product =
         setting.sparse_product(&a, Some(&b), ("default", spgemm_alg("default").unwrap())).unwrap();
     let judged = |product: &mut dyn SparseProduct<f64>, seconds: f64| {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use client::{Array, Plan};
 use tarsia::facade::{Accumulator, Index, IndexBase};
 
-use super::{Alg, Factors, Operands, Setting};
+use super::{Alg, Factors, MatrixOperand, Setting};
 use crate::bench::number::{blank, Number};
 use crate::bench::vendor::SparseProduct;
 use crate::Result;
@@ -30,8 +30,8 @@ impl<'s> Setting<'s> {
     /// Makes the library's product of A and itself, or of A and B, with room for C.
     pub fn sparse_product<'a, T: Number>(
         &'a self,
-        a: &'a Operands<'_, T>,
-        b: Option<&'a Operands<'_, T>>,
+        a: &'a MatrixOperand<'_, T>,
+        b: Option<&'a MatrixOperand<'_, T>>,
         alg: Alg<'a>,
     ) -> Result<Box<dyn SparseProduct<T> + 'a>> {
         let factors = (a, b.unwrap_or(a));

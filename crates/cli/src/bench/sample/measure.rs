@@ -14,7 +14,7 @@ use super::cases::{Case, Form, Group, RowOrder, SampledMatrix};
 use crate::bench::args::{spgemm_alg, spmm_alg, spmv_alg};
 use crate::bench::is_declined;
 use crate::bench::number::{value, values, Number, Precision, Values};
-use crate::bench::runs::{dense_shape, Operands};
+use crate::bench::runs::{dense_shape, MatrixOperand};
 use crate::bench::timer::Timer;
 use crate::demo::products::median;
 use crate::Result;
@@ -224,9 +224,13 @@ impl<'s> Shot<'s, '_> {
         }))
     }
 
-    fn operands<T: Number>(&self, pattern: &OwnedCsr<()>, precision: Precision) -> Result<Operands<'s, T>> {
+    fn operands<T: Number>(
+        &self,
+        pattern: &OwnedCsr<()>,
+        precision: Precision,
+    ) -> Result<MatrixOperand<'s, T>> {
         let numbers = (precision, Values::Full);
-        Operands::new(
+        MatrixOperand::new(
             self.session,
             &self.matrix.name,
             pattern,
@@ -249,14 +253,14 @@ impl<'s> Shot<'s, '_> {
         Ok(ms)
     }
 
-    fn spmv_plan<'a, T: Number>(&self, a: &'a Operands<'_, T>, alg: SpmvAlg) -> Result<Plan<'a>> {
+    fn spmv_plan<'a, T: Number>(&self, a: &'a MatrixOperand<'_, T>, alg: SpmvAlg) -> Result<Plan<'a>> {
         let (compute, types) = (a.precision.compute(), (T::TYPE, T::TYPE));
         Ok(Plan::spmv(self.session, Operation::NonTranspose, &a.describe()?, types, compute, alg)?)
     }
 
     fn spmm_plan<'a, T: Number>(
         &self,
-        a: &'a Operands<'_, T>,
+        a: &'a MatrixOperand<'_, T>,
         alg: SpmmAlg,
         (n, order): (usize, Order),
     ) -> Result<Plan<'a>> {
@@ -268,7 +272,7 @@ impl<'s> Shot<'s, '_> {
 
     fn spmv<T: Number>(
         &self,
-        a: &Operands<'_, T>,
+        a: &MatrixOperand<'_, T>,
         alg: SpmvAlg,
         (x, y): (&Array<'_, T>, &mut Array<'_, T>),
         analyze: impl Fn(&Plan<'_>) -> Result<f64>,
@@ -287,7 +291,7 @@ impl<'s> Shot<'s, '_> {
 
     fn spmm<T: Number>(
         &self,
-        a: &Operands<'_, T>,
+        a: &MatrixOperand<'_, T>,
         alg: SpmmAlg,
         (b, c): (&Array<'_, T>, &mut Array<'_, T>),
         (n, order): (usize, Order),
@@ -320,7 +324,7 @@ impl<'s> Shot<'s, '_> {
 
     /// Lists the compared entries of the result, with their positions in the array.
     fn compared_entries<T: Number>(
-        a: &Operands<'_, T>,
+        a: &MatrixOperand<'_, T>,
         n: usize,
         order: Order,
     ) -> Vec<(usize, usize, usize)> {
@@ -336,7 +340,7 @@ impl<'s> Shot<'s, '_> {
     /// Overwrites the compared entries with NaN, which no product has.
     fn forget<T: Number>(
         &self,
-        a: &Operands<'_, T>,
+        a: &MatrixOperand<'_, T>,
         c: &mut Array<'_, T>,
         n: usize,
         order: Order,
@@ -350,7 +354,7 @@ impl<'s> Shot<'s, '_> {
     /// Compares these entries with sums in fp64.
     fn compare<T: Number>(
         &self,
-        a: &Operands<'_, T>,
+        a: &MatrixOperand<'_, T>,
         c: &Array<'_, T>,
         n: usize,
         order: Order,

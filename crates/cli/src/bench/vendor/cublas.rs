@@ -12,7 +12,7 @@ use tarsia::facade::{
 
 use super::{Choice, Dense, Prepared, SparseProduct, Vendor};
 use crate::bench::number::{room, Number, Precision};
-use crate::bench::runs::{Layout, Operands};
+use crate::bench::runs::{Layout, MatrixOperand};
 use crate::bench::{Declined, Op};
 use crate::Result;
 
@@ -82,7 +82,7 @@ impl Vendor for Cublas<'_> {
         true
     }
 
-    fn choices<T: Number>(&self, op: Op, _: &Operands<'_, T>, layout: Layout) -> Vec<Choice<()>> {
+    fn choices<T: Number>(&self, op: Op, _: &MatrixOperand<'_, T>, layout: Layout) -> Vec<Choice<()>> {
         if op != Op::Spmm || layout.op_b.transposes() {
             return Vec::new();
         }
@@ -92,7 +92,7 @@ impl Vendor for Cublas<'_> {
     fn spmv<'a, T: Number>(
         &'a self,
         _: &(),
-        _: &'a Operands<'_, T>,
+        _: &'a MatrixOperand<'_, T>,
         _: &'a Array<'_, T>,
         _: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>> {
@@ -102,7 +102,7 @@ impl Vendor for Cublas<'_> {
     fn spmm<'a, T: Number>(
         &'a self,
         _: &(),
-        a: &'a Operands<'_, T>,
+        a: &'a MatrixOperand<'_, T>,
         b: Dense<'a, T>,
         c: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>> {
@@ -160,8 +160,8 @@ impl Vendor for Cublas<'_> {
     fn spgemm<'a, T: Number>(
         &'a self,
         _: &(),
-        _: &'a Operands<'_, T>,
-        _: Option<&'a Operands<'_, T>>,
+        _: &'a MatrixOperand<'_, T>,
+        _: Option<&'a MatrixOperand<'_, T>>,
     ) -> Result<Box<dyn SparseProduct<T> + 'a>> {
         Err("only SpMM is timed by cuBLAS".into())
     }

@@ -11,7 +11,7 @@ use tarsia::facade::{pool_size, BackendKind, DataType, IndexType, Order};
 use super::library::{preload, Library, Scope};
 use super::{Choice, Dense, Prepared, SparseProduct, Vendor};
 use crate::bench::number::{blank, room, Number};
-use crate::bench::runs::{Layout, Operands};
+use crate::bench::runs::{Layout, MatrixOperand};
 use crate::bench::Op;
 use crate::Result;
 
@@ -181,7 +181,7 @@ impl Mkl {
         }
     }
 
-    fn matrix<'a, T: Number>(&'a self, a: &'a Operands<'_, T>) -> Result<MklMatrix<'a>> {
+    fn matrix<'a, T: Number>(&'a self, a: &'a MatrixOperand<'_, T>) -> Result<MklMatrix<'a>> {
         let mut raw = std::ptr::null_mut();
         let (rows, cols) = (i32::try_from(a.host.rows)?, i32::try_from(a.host.cols)?);
         let (offsets, indices) = a.narrow()?;
@@ -230,7 +230,7 @@ impl Vendor for Mkl {
         Ok(())
     }
 
-    fn choices<T: Number>(&self, op: Op, a: &Operands<'_, T>, layout: Layout) -> Vec<Choice<What>> {
+    fn choices<T: Number>(&self, op: Op, a: &MatrixOperand<'_, T>, layout: Layout) -> Vec<Choice<What>> {
         let is_transposed = a.op.transposes() || layout.op_b.transposes();
         if self.typed::<T>().is_err() || is_transposed || a.indices.index() != IndexType::I32 {
             return Vec::new();
@@ -246,7 +246,7 @@ impl Vendor for Mkl {
     fn spmv<'a, T: Number>(
         &'a self,
         _: &What,
-        a: &'a Operands<'_, T>,
+        a: &'a MatrixOperand<'_, T>,
         x: &'a Array<'_, T>,
         y: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>> {
@@ -280,7 +280,7 @@ impl Vendor for Mkl {
     fn spmm<'a, T: Number>(
         &'a self,
         _: &What,
-        a: &'a Operands<'_, T>,
+        a: &'a MatrixOperand<'_, T>,
         b: Dense<'a, T>,
         c: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>> {
@@ -322,8 +322,8 @@ impl Vendor for Mkl {
     fn spgemm<'a, T: Number>(
         &'a self,
         _: &What,
-        a: &'a Operands<'_, T>,
-        b: Option<&'a Operands<'_, T>>,
+        a: &'a MatrixOperand<'_, T>,
+        b: Option<&'a MatrixOperand<'_, T>>,
     ) -> Result<Box<dyn SparseProduct<T> + 'a>> {
         let export = self.typed::<T>()?.export;
         let matrix = self.matrix(a)?;

@@ -19,7 +19,7 @@ use client::{Array, DenseLayout};
 use matrices::owned::OwnedCsr;
 
 use super::number::Number;
-use super::runs::{Layout, Operands};
+use super::runs::{Layout, MatrixOperand};
 use super::Op;
 use crate::Result;
 
@@ -103,13 +103,14 @@ pub trait Vendor {
 
     /// Lists the ways to compute a product of this matrix as it is stored, with dense operands of this
     /// layout, in the order in which they are timed. Empty if the vendor has no such product.
-    fn choices<T: Number>(&self, op: Op, a: &Operands<'_, T>, layout: Layout) -> Vec<Choice<Self::What>>;
+    fn choices<T: Number>(&self, op: Op, a: &MatrixOperand<'_, T>, layout: Layout)
+        -> Vec<Choice<Self::What>>;
 
     /// Prepares y = A·x.
     fn spmv<'a, T: Number>(
         &'a self,
         what: &Self::What,
-        a: &'a Operands<'_, T>,
+        a: &'a MatrixOperand<'_, T>,
         x: &'a Array<'_, T>,
         y: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>>;
@@ -118,7 +119,7 @@ pub trait Vendor {
     fn spmm<'a, T: Number>(
         &'a self,
         what: &Self::What,
-        a: &'a Operands<'_, T>,
+        a: &'a MatrixOperand<'_, T>,
         b: Dense<'a, T>,
         c: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>>;
@@ -127,8 +128,8 @@ pub trait Vendor {
     fn spgemm<'a, T: Number>(
         &'a self,
         what: &Self::What,
-        a: &'a Operands<'_, T>,
-        b: Option<&'a Operands<'_, T>>,
+        a: &'a MatrixOperand<'_, T>,
+        b: Option<&'a MatrixOperand<'_, T>>,
     ) -> Result<Box<dyn SparseProduct<T> + 'a>>;
 
     /// Returns whether the vendor computes in TF32 where that is the precision.
@@ -158,14 +159,14 @@ impl Vendor for Nobody {
         Ok(())
     }
 
-    fn choices<T: Number>(&self, _: Op, _: &Operands<'_, T>, _: Layout) -> Vec<Choice<Self::What>> {
+    fn choices<T: Number>(&self, _: Op, _: &MatrixOperand<'_, T>, _: Layout) -> Vec<Choice<Self::What>> {
         Vec::new()
     }
 
     fn spmv<'a, T: Number>(
         &'a self,
         what: &Self::What,
-        _: &'a Operands<'_, T>,
+        _: &'a MatrixOperand<'_, T>,
         _: &'a Array<'_, T>,
         _: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>> {
@@ -175,7 +176,7 @@ impl Vendor for Nobody {
     fn spmm<'a, T: Number>(
         &'a self,
         what: &Self::What,
-        _: &'a Operands<'_, T>,
+        _: &'a MatrixOperand<'_, T>,
         _: Dense<'a, T>,
         _: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>> {
@@ -185,8 +186,8 @@ impl Vendor for Nobody {
     fn spgemm<'a, T: Number>(
         &'a self,
         what: &Self::What,
-        _: &'a Operands<'_, T>,
-        _: Option<&'a Operands<'_, T>>,
+        _: &'a MatrixOperand<'_, T>,
+        _: Option<&'a MatrixOperand<'_, T>>,
     ) -> Result<Box<dyn SparseProduct<T> + 'a>> {
         match *what {}
     }

@@ -9,7 +9,7 @@ use tarsia::facade::{Accumulator, Order};
 use super::api::{self, check, Raw};
 use super::{address, address_mut, Cusparse, Descr, What};
 use crate::bench::number::Number;
-use crate::bench::runs::{dense_shape, Operands};
+use crate::bench::runs::{dense_shape, MatrixOperand};
 use crate::bench::vendor::{Dense, Prepared};
 use crate::Result;
 
@@ -63,7 +63,7 @@ impl<'s> Cusparse<'s> {
     fn format<'a, T: Number>(
         &'a self,
         what: What,
-        a: &'a Operands<'_, T>,
+        a: &'a MatrixOperand<'_, T>,
         bsr: i32,
     ) -> Result<(Descr<'a>, i32, bool)> {
         Ok(match what {
@@ -81,7 +81,7 @@ impl<'s> Cusparse<'s> {
     pub(super) fn prepare_spmv<'a, T: Number>(
         &'a self,
         what: What,
-        a: &'a Operands<'_, T>,
+        a: &'a MatrixOperand<'_, T>,
         x: &'a Array<'_, T>,
         y: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>> {
@@ -138,7 +138,7 @@ impl<'s> Cusparse<'s> {
     fn prepare_operator<'a, T: Number>(
         &'a self,
         alg: i32,
-        a: &'a Operands<'_, T>,
+        a: &'a MatrixOperand<'_, T>,
         x: &'a Array<'_, T>,
         z: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>> {
@@ -201,7 +201,7 @@ impl<'s> Cusparse<'s> {
     pub(super) fn prepare_spmm<'a, T: Number>(
         &'a self,
         what: What,
-        a: &'a Operands<'_, T>,
+        a: &'a MatrixOperand<'_, T>,
         b: Dense<'a, T>,
         c: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>> {

@@ -9,7 +9,7 @@ use super::api::{check, Functions};
 use super::{Cusparse, What};
 use crate::bench::number::Number;
 use crate::bench::report::{AT_VERSION, COPY_OF_VERSION};
-use crate::bench::runs::{Layout, Operands};
+use crate::bench::runs::{Layout, MatrixOperand};
 use crate::bench::vendor::library::{beside, preload, preload_newest_first, site_packages, Library, Scope};
 use crate::bench::vendor::{Choice, Dense, Prepared, SparseProduct, Vendor};
 use crate::bench::Op;
@@ -156,7 +156,12 @@ impl Vendor for Libraries<'_> {
         Ok(())
     }
 
-    fn choices<T: Number>(&self, op: Op, a: &Operands<'_, T>, layout: Layout) -> Vec<Choice<Self::What>> {
+    fn choices<T: Number>(
+        &self,
+        op: Op,
+        a: &MatrixOperand<'_, T>,
+        layout: Layout,
+    ) -> Vec<Choice<Self::What>> {
         let mut out = Vec::new();
         for (at, (library, suffix)) in self.libraries.iter().zip(&self.suffixes).enumerate() {
             out.extend(library.choices(op, a, layout).into_iter().map(|choice| Choice {
@@ -171,7 +176,7 @@ impl Vendor for Libraries<'_> {
     fn spmv<'a, T: Number>(
         &'a self,
         (library, what): &Self::What,
-        a: &'a Operands<'_, T>,
+        a: &'a MatrixOperand<'_, T>,
         x: &'a Array<'_, T>,
         y: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>> {
@@ -181,7 +186,7 @@ impl Vendor for Libraries<'_> {
     fn spmm<'a, T: Number>(
         &'a self,
         (library, what): &Self::What,
-        a: &'a Operands<'_, T>,
+        a: &'a MatrixOperand<'_, T>,
         b: Dense<'a, T>,
         c: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>> {
@@ -191,8 +196,8 @@ impl Vendor for Libraries<'_> {
     fn spgemm<'a, T: Number>(
         &'a self,
         (library, what): &Self::What,
-        a: &'a Operands<'_, T>,
-        b: Option<&'a Operands<'_, T>>,
+        a: &'a MatrixOperand<'_, T>,
+        b: Option<&'a MatrixOperand<'_, T>>,
     ) -> Result<Box<dyn SparseProduct<T> + 'a>> {
         self.libraries[*library].spgemm(what, a, b)
     }

@@ -31,7 +31,7 @@ use super::formats::{self, block_fill, slice_fill};
 use super::{Choice, Dense, Prepared, SparseProduct, Vendor};
 use crate::bench::args::NO_PREPROCESS;
 use crate::bench::number::Number;
-use crate::bench::runs::{Indices, Layout, Operands};
+use crate::bench::runs::{Indices, Layout, MatrixOperand};
 use crate::bench::Op;
 use crate::Result;
 
@@ -157,7 +157,7 @@ impl Vendor for Cusparse<'_> {
         Ok(())
     }
 
-    fn choices<T: Number>(&self, op: Op, a: &Operands<'_, T>, layout: Layout) -> Vec<Choice<What>> {
+    fn choices<T: Number>(&self, op: Op, a: &MatrixOperand<'_, T>, layout: Layout) -> Vec<Choice<What>> {
         // Formats other than CSR are offered for the plain case alone.
         let is_plain = a.indices.index() == IndexType::I32 && !a.op.transposes() && !layout.op_b.transposes();
         let suffix = if op == Op::Spmm { layout.suffix() } else { String::new() };
@@ -223,7 +223,7 @@ impl Vendor for Cusparse<'_> {
     fn spmv<'a, T: Number>(
         &'a self,
         what: &What,
-        a: &'a Operands<'_, T>,
+        a: &'a MatrixOperand<'_, T>,
         x: &'a Array<'_, T>,
         y: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>> {
@@ -233,7 +233,7 @@ impl Vendor for Cusparse<'_> {
     fn spmm<'a, T: Number>(
         &'a self,
         what: &What,
-        a: &'a Operands<'_, T>,
+        a: &'a MatrixOperand<'_, T>,
         b: Dense<'a, T>,
         c: &'a mut Array<'_, T>,
     ) -> Result<Prepared<'a>> {
@@ -243,8 +243,8 @@ impl Vendor for Cusparse<'_> {
     fn spgemm<'a, T: Number>(
         &'a self,
         what: &What,
-        a: &'a Operands<'_, T>,
-        b: Option<&'a Operands<'_, T>>,
+        a: &'a MatrixOperand<'_, T>,
+        b: Option<&'a MatrixOperand<'_, T>>,
     ) -> Result<Box<dyn SparseProduct<T> + 'a>> {
         match what {
             What::Reuse { .. } => Ok(Box::new(reuse::ReuseProduct::new(self, *what, a, b)?)),
@@ -291,7 +291,7 @@ impl<'s> Cusparse<'s> {
         Ok(Descr { raw, destroy, _arrays: Vec::new(), bytes: 0, note: String::new() })
     }
 
-    fn csr<'a, T: Number>(&self, a: &'a Operands<'_, T>) -> Result<Descr<'a>> {
+    fn csr<'a, T: Number>(&self, a: &'a MatrixOperand<'_, T>) -> Result<Descr<'a>> {
         let ((rows, cols), nnz) = (a.stored_shape(), a.host.nnz() as i64);
         let (offsets, columns, index) = match &a.indices {
             Indices::Narrow(offsets, columns) => (address(offsets), address(columns), api::INDEX_32),
@@ -306,7 +306,7 @@ impl<'s> Cusparse<'s> {
         })
     }
 
-    fn coo<'a, T: Number>(&'a self, a: &'a Operands<'_, T>) -> Result<Descr<'a>> {
+    fn coo<'a, T: Number>(&'a self, a: &'a MatrixOperand<'_, T>) -> Result<Descr<'a>> {
         let (rows, cols, nnz) = (a.host.rows as i64, a.host.cols as i64, a.host.nnz() as i64);
         let row_indices = self.session.upload(&formats::row_indices(&a.host)?)?;
         let arrays = (address(&row_indices), address(a.narrow()?.1), address(&a.values));
@@ -321,7 +321,7 @@ impl<'s> Cusparse<'s> {
         Ok(descr)
     }
 
-    fn sell<'a, T: Number>(&'a self, a: &'a Operands<'_, T>) -> Result<Descr<'a>> {
+    fn sell<'a, T: Number>(&'a self, a: &'a MatrixOperand<'_, T>) -> Result<Descr<'a>> {
         if self.slice_fill > MOST_SLICE_FILL {
             return Err(format!("skipped: fill={:.1}", self.slice_fill).into());
         }
@@ -345,7 +345,7 @@ impl<'s> Cusparse<'s> {
         Ok(descr)
     }
 
-    fn bsr<'a, T: Number>(&'a self, a: &'a Operands<'_, T>, size: usize) -> Result<Descr<'a>> {
+    fn bsr<'a, T: Number>(&'a self, a: &'a MatrixOperand<'_, T>, size: usize) -> Result<Descr<'a>> {
         let make = api::need(self.functions.cusparseCreateConstBsr, "cusparseCreateConstBsr")?;
         let host = self.conversion::<_, T>(size, || formats::blocks(&a.host, size))?;
         let offsets = self.session.upload(&host.offsets)?;

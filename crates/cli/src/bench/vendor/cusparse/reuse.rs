@@ -10,7 +10,7 @@ use super::api::{self, check, need, Raw};
 use super::sparse::{void, Clock, Run};
 use super::{Cusparse, Descr, What};
 use crate::bench::number::{blank, room, Number};
-use crate::bench::runs::Operands;
+use crate::bench::runs::MatrixOperand;
 use crate::bench::vendor::SparseProduct;
 use crate::Result;
 
@@ -39,8 +39,8 @@ impl<'a, T: Number> ReuseProduct<'a, T> {
     pub fn new(
         vendor: &'a Cusparse<'a>,
         what: What,
-        a: &'a Operands<'_, T>,
-        b: Option<&'a Operands<'_, T>>,
+        a: &'a MatrixOperand<'_, T>,
+        b: Option<&'a MatrixOperand<'_, T>>,
     ) -> Result<Self> {
         let What::Reuse { alg } = what else {
             return Err("no such algorithm".into());

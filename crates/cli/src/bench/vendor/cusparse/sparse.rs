@@ -10,9 +10,16 @@ use tarsia::facade::Accumulator;
 use super::api::{self, check, Raw};
 use super::{Cusparse, Descr, What};
 use crate::bench::number::{blank, room, Number};
-use crate::bench::runs::Operands;
+use crate::bench::runs::MatrixOperand;
 use crate::bench::vendor::SparseProduct;
 use crate::Result;
+
+/// Buffer of `cusparseSpGEMM_workEstimation`: its place in [`CusparseProduct::buffers`].
+const WORK: usize = 0;
+/// Buffer of `cusparseSpGEMM_compute`.
+const COMPUTE: usize = 1;
+/// Buffer of `cusparseSpGEMM_estimateMemory`, which is called for algorithms with a chunk fraction.
+const ESTIMATE: usize = 2;
 
 /// A product C = A·B, with everything that is kept from one run to the next.
 pub struct CusparseProduct<'a, T: Number> {
@@ -24,16 +31,17 @@ pub struct CusparseProduct<'a, T: Number> {
     one: T::Sum,
     zero: T::Sum,
     shape: (usize, usize),
-    /// Buffers of work estimation, of the computation, and of memory estimation.
+    /// Buffers at [`WORK`], [`COMPUTE`] and [`ESTIMATE`].
     buffers: [Option<Scratch<'a>>; 3],
     offsets: Scratch<'a>,
     indices: Option<Scratch<'a>>,
     values: Option<Scratch<'a>>,
     nnz: usize,
     peak: usize,
-    /// True if there is no room for the third buffer beside the second.
+    /// True if there is no room for the buffer of memory estimation beside that of the computation.
     is_tight: bool,
-    last_compute: f64,
+    /// Milliseconds of the last run's computation and of the call that asks for C's size after it.
+    last_compute_ms: f64,
 }
 
 /// Clock that is paused while memory is allocated.
@@ -102,8 +110,8 @@ impl<'a, T: Number> CusparseProduct<'a, T> {
     pub fn new(
         vendor: &'a Cusparse<'a>,
         what: What,
-        a: &'a Operands<'_, T>,
-        b: Option<&'a Operands<'_, T>>,
+        a: &'a MatrixOperand<'_, T>,
+        b: Option<&'a MatrixOperand<'_, T>>,
     ) -> Result<Self> {
         let What::Sparse { alg, chunk } = what else {
             return Err("no such algorithm".into());
@@ -125,7 +133,7 @@ impl<'a, T: Number> CusparseProduct<'a, T> {
             nnz: 0,
             peak: 0,
             is_tight: false,
-            last_compute: 0.0,
+            last_compute_ms: 0.0,
         })
     }
 
@@ -138,9 +146,9 @@ impl<'a, T: Number> CusparseProduct<'a, T> {
         clock.pause();
         self.buffers[which] = None;
         let mut made = self.vendor.session.scratch(bytes);
-        if made.is_err() && which == 1 && self.buffers[2].is_some() {
-            // The documentation allows to free the third buffer at this point.
-            self.buffers[2] = None;
+        if made.is_err() && which == COMPUTE && self.buffers[ESTIMATE].is_some() {
+            // The documentation allows to free the buffer of memory estimation at this point.
+            self.buffers[ESTIMATE] = None;
             self.is_tight = true;
             made = self.vendor.session.scratch(bytes);
         }
@@ -161,6 +169,7 @@ impl<'a, T: Number> CusparseProduct<'a, T> {
         self.peak = self.peak.max(self.held());
     }
 
+    /// Runs all phases from a new descriptor on, and returns their seconds, without those of allocating.
     fn phases(&mut self) -> Result<f64> {
         let vendor = self.vendor;
         let (f, handle, session) = (&vendor.functions, vendor.handle, vendor.session);
@@ -171,7 +180,7 @@ impl<'a, T: Number> CusparseProduct<'a, T> {
         let (one, zero) = (void(&one), void(&zero));
         // Buffers kept from the last run must not take the memory that this one needs.
         if self.is_tight {
-            self.buffers[1] = None;
+            self.buffers[COMPUTE] = None;
         }
         session.synchronize()?;
 
@@ -194,7 +203,7 @@ impl<'a, T: Number> CusparseProduct<'a, T> {
         let ask =
             unsafe { estimate(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, &mut bytes, null) };
         check(ask, "workEst")?;
-        let buffer = self.buffer(0, bytes, &mut clock)?;
+        let buffer = self.buffer(WORK, bytes, &mut clock)?;
         // SAFETY: as above, with a buffer of that size, kept until C is copied.
         let status =
             unsafe { estimate(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, &mut bytes, buffer) };
@@ -227,7 +236,7 @@ impl<'a, T: Number> CusparseProduct<'a, T> {
                 )
             };
             check(ask, "estMem")?;
-            let buffer = self.buffer(2, bytes3, &mut clock)?;
+            let buffer = self.buffer(ESTIMATE, bytes3, &mut clock)?;
             // SAFETY: as above, with a buffer of that size.
             let status = unsafe {
                 let (size, out) = (&mut bytes3, &mut bytes2);
@@ -237,7 +246,7 @@ impl<'a, T: Number> CusparseProduct<'a, T> {
             self.see_peak();
             if self.is_tight {
                 clock.pause();
-                self.buffers[2] = None;
+                self.buffers[ESTIMATE] = None;
                 clock.resume();
             }
         } else {
@@ -246,7 +255,7 @@ impl<'a, T: Number> CusparseProduct<'a, T> {
                 unsafe { compute(handle, n, n, one, a, b, zero, c.raw, sums, alg, descr, &mut bytes2, null) };
             check(ask, "compute")?;
         }
-        let buffer = self.buffer(1, bytes2, &mut clock)?;
+        let buffer = self.buffer(COMPUTE, bytes2, &mut clock)?;
         let compute_start = Instant::now();
         // SAFETY: as above, with a buffer of that size, kept until C is copied.
         let status =
@@ -256,7 +265,7 @@ impl<'a, T: Number> CusparseProduct<'a, T> {
         // SAFETY: the answers are valid for writes.
         let status = unsafe { (f.cusparseSpMatGetSize)(c.raw, &mut c_rows, &mut c_cols, &mut nnz) };
         check(status, "getSize")?;
-        self.last_compute = 1e3 * compute_start.elapsed().as_secs_f64();
+        self.last_compute_ms = 1e3 * compute_start.elapsed().as_secs_f64();
         let nnz = usize::try_from(nnz)?;
         if self.indices.is_none() || nnz != self.nnz {
             clock.pause();
@@ -318,10 +327,11 @@ impl<T: Number> SparseProduct<T> for CusparseProduct<'_, T> {
     }
 
     fn note(&self) -> String {
-        format!("peak_MB={};last_compute_ms={:.3}", self.peak / 1_000_000, self.last_compute)
+        format!("peak_MB={};last_compute_ms={:.3}", self.peak / 1_000_000, self.last_compute_ms)
     }
 
     fn suffix(&self) -> &'static str {
+        // The third buffer (b3 in errors) was freed before the computation.
         if self.is_tight {
             "_freeb3"
         } else {
