@@ -80,7 +80,7 @@ use crate::memory::Context;
 use crate::operation::SpgemmBackend;
 use crate::problem::SpgemmProblem;
 use crate::select::spgemm::dense::Wanted;
-use crate::select::spgemm::rows::{begins_first, count_part, is_short, part, slices};
+use crate::select::spgemm::rows::{count_part, is_short, part, slices};
 use crate::select::spgemm::windows::{count_window, LARGE_BLOCK, SMALL_BLOCK};
 use crate::select::spgemm::ProductStatistics;
 use crate::select::{Choice, SpgemmInspection};
@@ -506,45 +506,11 @@ impl CudaSpgemm {
         }
     }
 
-    /// Computes groups of rows with the same pattern, by the launches whose number of blocks `is_meant`; only
-    /// launches kernels.
-    fn multiply_groups(
-        &self,
-        cx: &Context,
-        alpha: Scalar,
-        job: &Job<'_>,
-        bins: Bins,
-        output: &Output,
-        is_meant: impl Fn(u32) -> bool,
-    ) -> Result<()> {
-        let Job { left, right, facts, binned, ref beside, .. } = *job;
-        let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
-        for (bin, list, count) in binned.with_rows(bins.of(RowBin::SamePattern).rev()) {
-            let bytes = bins.limit(RowBin::SamePattern, bin);
-            let shape = Kernels::group_shape(&self.device, bytes);
-            let blocks = shape.blocks(count);
-            if !is_meant(blocks) {
-                continue;
-            }
-            // SAFETY: the patterns have been validated, C has been checked and has room for the entries that
-            // were counted; the bin lists the first rows of groups for which a warp needs up to `bytes` bytes.
-            unsafe {
-                launch_beside!(beside, self.kernels.get(Name::GroupMultiply)?, blocks, shape.threads, shape.shared, cx.stream;
-                    left_factor, right_factor, left.values, right.values, alpha, facts.groups,
-                    self.facts.repeats(), facts.lows, facts.spans, list, count, bytes as i32,
-                    i32::from(self.right_is_short), *output)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Computes the rows of all bins; only launches kernels.
     fn multiply(&self, cx: &Context, alpha: Scalar, job: &Job<'_>, output: &Output) -> Result<()> {
         let Job { left, right, facts, binned, wide_apart, ref beside } = *job;
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let bins = self.numeric_bins();
-        let multiprocessors = self.device.properties().multiprocessors;
-        self.multiply_groups(cx, alpha, job, bins, output, |blocks| begins_first(blocks, multiprocessors))?;
         for (bin, list, count) in binned.with_rows(Self::bitmap_bins(wide_apart)) {
             let threads = Self::bitmap_threads(bin);
             let slices = self.slices(count, right.cols)?;
@@ -560,7 +526,18 @@ impl CudaSpgemm {
                     window.bits, window.room, window.dense, *output)?;
             }
         }
-        self.multiply_groups(cx, alpha, job, bins, output, |blocks| !begins_first(blocks, multiprocessors))?;
+        for (bin, list, count) in binned.with_rows(bins.of(RowBin::SamePattern).rev()) {
+            let bytes = bins.limit(RowBin::SamePattern, bin);
+            let shape = Kernels::group_shape(&self.device, bytes);
+            // SAFETY: as above; the bin lists the first rows of groups for which a warp needs up to `bytes`
+            // bytes.
+            unsafe {
+                launch_beside!(beside, self.kernels.get(Name::GroupMultiply)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
+                    left_factor, right_factor, left.values, right.values, alpha, facts.groups,
+                    self.facts.repeats(), facts.lows, facts.spans, list, count, bytes as i32,
+                    i32::from(self.right_is_short), *output)?;
+            }
+        }
         for (bin, list, count) in binned.with_rows(bins.of(RowBin::BlockTable).rev()) {
             let most = bins.limit(RowBin::BlockTable, bin);
             let (threads, shared) = self.kernels.block_multiply_shape(most);

@@ -49,13 +49,6 @@ pub fn lanes_that_multiply(most: u32, rows: i64, multiprocessors: u32) -> i32 {
     }
 }
 
-/// Returns whether a launch of so many blocks with a warp a row begins before the launches of other rows: where
-/// all of its blocks run at one time, it takes as long as its longest row, whose warp should not wait until a
-/// larger launch has begun its last block (c-48: 116 µs, and then 110 µs on 131 blocks).
-pub fn begins_first(blocks: u32, multiprocessors: u32) -> bool {
-    blocks <= 4 * multiprocessors
-}
-
 /// Number of slices of every row of the left factor, each taken by blocks of its own, in the kernels that
 /// gather statistics: more than one if the longest row is very long and the `blocks` for whole rows leave
 /// room on the device.
@@ -151,11 +144,6 @@ mod tests {
         assert_eq!([16, 17, 64, 65, 128, 129].map(multiply), [4, 8, 8, 16, 16, 32]);
         // Either a whole warp takes a row, or the least number of lanes.
         assert_eq!([4224, 4225].map(|rows| lanes_that_multiply(16, rows, 132)), [32, 4]);
-    }
-
-    #[test]
-    fn launches_that_run_at_one_time_begin_first() {
-        assert!(begins_first(0, 132) && begins_first(528, 132) && !begins_first(529, 132));
     }
 
     #[test]
