@@ -522,7 +522,7 @@ mod tests {
         assert!(shares / SMALL.len() as f64 > -0.03);
     }
 
-    /// Matrix of the CUDA backend's test of this choice (src/backend/cuda/spgemm/tests/survey.rs): sixteen
+    /// Matrix of the CUDA backend's test of this choice (src/backend/cuda/spgemm/tests/inspection.rs): sixteen
     /// full blocks of 256 rows and columns, where `tile` must be clearly faster.
     #[test]
     fn tiles_are_chosen_for_full_blocks_on_the_diagonal() {

@@ -56,11 +56,11 @@ mod wide;
 
 use std::sync::Arc;
 
-use self::bins::{Binned, Bins, FactsAt, RowBin};
+use self::bins::{Binned, Bins, ProductRowStatsAt, RowBin};
 use self::columns::Transposition;
 use self::dense::Dense;
 use self::factors::renew_values;
-pub use self::factors::{survey, Factors};
+pub use self::factors::{inspect, Factors};
 use self::kernels::Name;
 use self::map::Map;
 use self::rows::{Factor, Kernels, Listed, Output};
@@ -96,7 +96,7 @@ impl SpgemmBackend for Cuda {
         let _entered = self.device.enter()?;
         self.require_on_device(&problem.a, "A")?;
         self.require_on_device(&problem.b, "B")?;
-        survey(cx, &self.device, problem, choice).map(Some)
+        inspect(cx, &self.device, problem, choice).map(Some)
     }
 
     fn build_spgemm(
@@ -142,7 +142,7 @@ impl SpgemmBackend for Cuda {
 }
 
 /// Builds the executor for `choice` and counts the multiplications. A and B are validated and read as
-/// `choice` says, unless [`survey`] has done so and its `factors` are given. Blocks. The context must be
+/// `choice` says, unless [`inspect`] has done so and its `factors` are given. Blocks. The context must be
 /// current.
 pub fn build(
     cx: &Context,
@@ -182,7 +182,7 @@ struct CudaSpgemm {
     right_is_short: bool,
     products: i64,
     /// Statistics of the product's rows.
-    facts: bins::Facts,
+    statistics: bins::ProductRowStats,
     /// Bins of the rows by products, until the entries have been counted.
     uncounted: Option<Binned>,
     counted: Option<Counted>,
@@ -237,7 +237,7 @@ impl Kept {
 struct Job<'a> {
     left: Rows,
     right: Rows,
-    facts: FactsAt,
+    statistics: ProductRowStatsAt,
     binned: &'a Binned,
     /// True if the wide rows are computed elsewhere.
     wide_apart: bool,
@@ -272,13 +272,13 @@ impl CudaSpgemm {
         };
         let (of_left, of_right) = ((&left, &left_stats), (&right, &right_stats));
         // Both block, so that all work of the analysis has been done afterwards.
-        let (facts, uncounted, counted, products) =
+        let (statistics, uncounted, counted, products) =
             match small::count(cx, device, &kernels, of_left, of_right, order)? {
-                Some((facts, counted, products)) => (facts, None, Some(counted), products),
+                Some((statistics, counted, products)) => (statistics, None, Some(counted), products),
                 None => {
-                    let (facts, binned, products) =
-                        bins::Facts::new(cx, device, &kernels, of_left, of_right, order)?;
-                    (facts, Some(binned), None, products)
+                    let (statistics, binned, products) =
+                        bins::ProductRowStats::new(cx, device, &kernels, of_left, of_right, order)?;
+                    (statistics, Some(binned), None, products)
                 }
             };
         let [a, b] = factors.sealed();
@@ -293,7 +293,7 @@ impl CudaSpgemm {
             part: part(right_stats.mean()),
             right_is_short: is_short(right_stats.mean()),
             products,
-            facts,
+            statistics,
             uncounted,
             counted,
             kept: None,
@@ -311,8 +311,13 @@ impl CudaSpgemm {
     }
 
     /// Returns the parameters for the wide rows of the product of `left` and `right`.
-    fn wide_product<'a>(&'a self, left: &'a Rows, right: &'a Rows, facts: FactsAt) -> wide::Product<'a> {
-        wide::Product { device: &self.device, kernels: &self.kernels, left, right, facts }
+    fn wide_product<'a>(
+        &'a self,
+        left: &'a Rows,
+        right: &'a Rows,
+        statistics: ProductRowStatsAt,
+    ) -> wide::Product<'a> {
+        wide::Product { device: &self.device, kernels: &self.kernels, left, right, statistics }
     }
 
     /// Begins a sequence of kernels that run side by side.
@@ -325,20 +330,20 @@ impl CudaSpgemm {
         let (left, right) = self.factors();
         let rows = left.rows as usize;
         let mut offsets = DeviceBuffer::<i64>::zeroed(cx, rows + 1)?;
-        let bins = self.kernels.symbolic_bins(self.facts.distinct);
+        let bins = self.kernels.symbolic_bins(self.statistics.distinct);
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
-        let facts = self.facts.at();
+        let statistics = self.statistics.at();
         let threads = rows::WARPS_BLOCK;
-        if self.facts.distinct {
+        if self.statistics.distinct {
             // SAFETY: each row has its number of products and an element of `offsets`.
             unsafe {
                 launch!(self.kernels.get(Name::SingleCounts)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
-                    left_factor, facts.products, left.rows, offsets.address())?;
+                    left_factor, statistics.products, left.rows, offsets.address())?;
             }
         }
         // All kernels from here on to the end of the wide rows' count run side by side.
         let beside = &self.beside()?;
-        let wide_product = self.wide_product(&left, &right, facts);
+        let wide_product = self.wide_product(&left, &right, statistics);
         let mut wide = Wide::count(
             cx,
             &wide_product,
@@ -354,7 +359,7 @@ impl CudaSpgemm {
             unsafe {
                 launch_beside!(beside, self.kernels.get(Name::GroupCount)?, rows::warp_blocks(count, threads), threads,
                     Kernels::group_count_shared(span), cx.stream;
-                    left_factor, right_factor, facts.groups, self.facts.repeats(), facts.lows, facts.spans,
+                    left_factor, right_factor, statistics.groups, self.statistics.repeats(), statistics.lows, statistics.spans,
                     list, count, (span / 32) as i32, offsets.address())?;
             }
         }
@@ -385,19 +390,19 @@ impl CudaSpgemm {
         if let Some(wide) = &mut wide {
             wide.end_count(cx, &wide_product, offsets.address())?;
         }
-        if !facts.slides.is_null() {
+        if !statistics.slides.is_null() {
             // The other rows of a slide have as many entries as its first one, which has been counted.
             // SAFETY: each row has an element of `slides` and of `offsets`.
             unsafe {
                 launch!(self.kernels.get(Name::SlideCounts)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
-                    facts.slides, left.rows, offsets.address())?;
+                    statistics.slides, left.rows, offsets.address())?;
             }
         }
         // SAFETY: both are the rows + 1 numbers of `offsets`.
         unsafe { rows::scan(cx, &self.kernels, offsets.address(), rows + 1)? };
         let partial_sums = wide.as_ref().map_or(Address::NULL, Wide::number_of_partial_sums);
         let (binned, [nnz, partial_sums]) =
-            Binned::by_entries(cx, &self.device, &self.kernels, &self.facts, &offsets, partial_sums)?;
+            Binned::by_entries(cx, &self.device, &self.kernels, &self.statistics, &offsets, partial_sums)?;
         offsets.seal();
         let wide = match wide {
             Some(mut wide) => {
@@ -508,7 +513,7 @@ impl CudaSpgemm {
 
     /// Computes the rows of all bins; only launches kernels.
     fn multiply(&self, cx: &Context, alpha: Scalar, job: &Job<'_>, output: &Output) -> Result<()> {
-        let Job { left, right, facts, binned, wide_apart, ref beside } = *job;
+        let Job { left, right, statistics, binned, wide_apart, ref beside } = *job;
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let bins = self.numeric_bins();
         for (bin, list, count) in binned.with_rows(Self::bitmap_bins(wide_apart)) {
@@ -533,8 +538,8 @@ impl CudaSpgemm {
             // bytes.
             unsafe {
                 launch_beside!(beside, self.kernels.get(Name::GroupMultiply)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
-                    left_factor, right_factor, left.values, right.values, alpha, facts.groups,
-                    self.facts.repeats(), facts.lows, facts.spans, list, count, bytes as i32,
+                    left_factor, right_factor, left.values, right.values, alpha, statistics.groups,
+                    self.statistics.repeats(), statistics.lows, statistics.spans, list, count, bytes as i32,
                     i32::from(self.right_is_short), *output)?;
             }
         }
@@ -556,7 +561,7 @@ impl CudaSpgemm {
             // up to `most` entries.
             unsafe {
                 launch_beside!(beside, self.kernels.get(Name::SlideMultiply)?, shape.blocks(count), shape.threads, shape.shared, cx.stream;
-                    left_factor, right_factor, left.values, right.values, alpha, facts.slides, list, count,
+                    left_factor, right_factor, left.values, right.values, alpha, statistics.slides, list, count,
                     most as i32, self.kernels.slide_sums(most) as i32, *output)?;
             }
         }
@@ -582,7 +587,7 @@ impl CudaSpgemm {
 
     /// Returns the limits of the numeric phase's bins, by entries of C.
     fn numeric_bins(&self) -> Bins {
-        self.kernels.numeric_bins(self.facts.distinct)
+        self.kernels.numeric_bins(self.statistics.distinct)
     }
 
     /// Computes the rows with hash tables of a team or warp ([`RowBin::Table`]).
@@ -710,13 +715,13 @@ impl SpgemmExecutor for CudaSpgemm {
         let _entered = self.device.enter()?;
         let (left, right) = self.factors();
         let Some(binned) = &self.uncounted else { return Ok(None) };
-        let bins = self.kernels.symbolic_bins(self.facts.distinct);
+        let bins = self.kernels.symbolic_bins(self.statistics.distinct);
         let (_, wide_rows) = binned.bin(RowBin::DenseWindows.bins().start);
         // Rows that blocks process, with a bitmap or one table.
         let scattered = Self::bitmap_bins(true).chain(bins.of(RowBin::BlockTable));
         let scattered_rows = scattered.map(|bin| binned.bin(bin).1).sum();
         let entries = [left.nnz, right.nnz];
-        let facts = ProductStatistics {
+        let statistics = ProductStatistics {
             rows: left.rows,
             wide_rows,
             scattered_rows,
@@ -729,7 +734,7 @@ impl SpgemmExecutor for CudaSpgemm {
         let ratios = self.device.machine().ratios(self.problem.types.compute);
         let is_dense =
             Wanted::expected(shape, entries).is_some_and(|wanted| wanted.panels(&ratios).is_some());
-        if !facts.may_suit_tiles() || is_dense || self.problem.types.y.is_complex() {
+        if !statistics.may_suit_tiles() || is_dense || self.problem.types.y.is_complex() {
             return Ok(None);
         }
         let kernels = tiles::ConvertKernels::new(&self.device, self.problem.types.a)?;
@@ -738,6 +743,6 @@ impl SpgemmExecutor for CudaSpgemm {
         let pattern = |rows: &Rows| (rows.offsets, rows.indices, rows.rows);
         let of_right = if pattern(&left) == pattern(&right) { of_left } else { count(&right)? };
         let tiles = [of_left, of_right];
-        Ok(facts.suits_tiles(tiles, &ratios).then(|| facts.of_pair(tiles)))
+        Ok(statistics.suits_tiles(tiles, &ratios).then(|| statistics.of_pair(tiles)))
     }
 }

@@ -63,7 +63,7 @@ impl Bins {
 /// Addresses and limits of the row statistics; the kernels' `Facts`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct FactsAt {
+pub struct ProductRowStatsAt {
     pub products: Address,
     pub lows: Address,
     pub spans: Address,
@@ -80,15 +80,15 @@ pub struct FactsAt {
     pub cut: Cut,
 }
 
-impl FactsAt {
+impl ProductRowStatsAt {
     /// Returns the statistics of the rows from `row` on, which must be a multiple of [`GROUP_CUT`].
     pub fn after(self, row: usize) -> Self {
         debug_assert!(row % GROUP_CUT == 0);
-        let at = |facts: Address, size: usize| match facts.is_null() {
-            true => facts,
-            false => facts.offset(row * size),
+        let at = |statistics: Address, size: usize| match statistics.is_null() {
+            true => statistics,
+            false => statistics.offset(row * size),
         };
-        FactsAt {
+        ProductRowStatsAt {
             products: at(self.products, 8),
             lows: at(self.lows, 8),
             spans: at(self.spans, 8),
@@ -102,11 +102,11 @@ impl FactsAt {
 }
 
 same_layout!(Bins = "spgemm/rows.cu Bins" { limits, count, few, medium, group_limits, groups, value, tiny, slide_limits, slides, block_limits, blocks });
-same_layout!(FactsAt = "spgemm/rows.cu Facts" { products, lows, spans, groups, slides, group_work, alone_work, totals, wide, left, cut });
+same_layout!(ProductRowStatsAt = "spgemm/rows.cu Facts" { products, lows, spans, groups, slides, group_work, alone_work, totals, wide, left, cut });
 same_layout!(Cut = "spgemm/common.cuh Cut" { longest, part });
 
 /// Statistics of each row of the product, in the device's memory.
-pub struct Facts {
+pub struct ProductRowStats {
     /// Number of multiplications of each row.
     products: DeviceBuffer<i64>,
     /// First column, and width, of the column range of each row that has many products.
@@ -159,7 +159,7 @@ pub fn order_flags(
     Ok(words.wait(cx)?[0] as u32)
 }
 
-impl Facts {
+impl ProductRowStats {
     /// Gathers statistics of the product's rows and sorts the rows into bins for the symbolic phase. Returns
     /// both, and the number of all multiplications. Blocks.
     pub fn new(
@@ -169,7 +169,7 @@ impl Facts {
         (left, left_stats): (&Rows, &RowStats),
         (right, right_stats): (&Rows, &RowStats),
         order: i32,
-    ) -> Result<(Facts, Binned, i64)> {
+    ) -> Result<(ProductRowStats, Binned, i64)> {
         let rows = left.rows as usize;
         let distinct = order == SORTED | DISTINCT;
         let (left_mean, right_mean) = (left_stats.mean(), right_stats.mean());
@@ -205,7 +205,7 @@ impl Facts {
         };
         let (slides, moves) = moves.unzip();
         let [.., long, longer] = left_stats.longer;
-        let mut facts = Facts {
+        let mut statistics = ProductRowStats {
             products,
             wide: extents.is_some() && wide::is_possible(right),
             alone_work: ALONE_WORK,
@@ -239,17 +239,17 @@ impl Facts {
         // for each row of the factor that they are filled for or read with.
         unsafe {
             if slices > 1 {
-                memory::zero(facts.products.address(), facts.products.bytes(), cx.stream)?;
+                memory::zero(statistics.products.address(), statistics.products.bytes(), cx.stream)?;
             }
             launch!(kernels.get(Name::Products)?, (left_blocks, slices), 256, 0, cx.stream;
-                left_factor, right_factor, left.rows, left_lanes, facts.products.address(),
+                left_factor, right_factor, left.rows, left_lanes, statistics.products.address(),
                 words.at(word::PRODUCTS), SmallBins::NONE)?;
             // Marks the rows of a factor that have the columns of the row before, or these shifted by one.
             type Side = (Factor, i64, i32, u32);
             let repeats_of = |(factor, count, lanes, blocks): Side, repeats: Address, moved: Address| launch!(kernels.get(Name::Repeats)?, blocks, 256, 0, cx.stream; factor, count, lanes, repeats, moved);
             let address =
                 |marks: Option<&DeviceBuffer<u8>>| marks.map_or(Address::NULL, DeviceBuffer::address);
-            let repeats = address(facts.repeats.as_ref());
+            let repeats = address(statistics.repeats.as_ref());
             let moved = address(moves.as_ref().map(|(moved, _)| moved));
             let (mut of_left, mut moved_left) = (repeats, moved);
             if !repeats.is_null() || !moved.is_null() {
@@ -260,25 +260,25 @@ impl Facts {
                     repeats_of((left_factor, left.rows, left_lanes, left_blocks), of_left, moved_left)?;
                 }
             }
-            if let Some(groups) = &facts.groups {
+            if let Some(groups) = &statistics.groups {
                 launch!(kernels.get(Name::Groups)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
                     of_left, left.rows, groups.address())?;
             }
-            if let Some(slides) = &facts.slides {
-                let groups = facts.groups.as_ref().map_or(Address::NULL, DeviceBuffer::address);
+            if let Some(slides) = &statistics.slides {
+                let groups = statistics.groups.as_ref().map_or(Address::NULL, DeviceBuffer::address);
                 launch!(kernels.get(Name::Slides)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
-                    left_factor, left.rows, facts.products.address(), SLIDE_PRODUCTS, moved_left, moved, groups,
+                    left_factor, left.rows, statistics.products.address(), SLIDE_PRODUCTS, moved_left, moved, groups,
                     slides.address())?;
             }
-            if let Some([lows, spans]) = &facts.extents {
-                let slides = facts.slides.as_ref().map_or(Address::NULL, DeviceBuffer::address);
+            if let Some([lows, spans]) = &statistics.extents {
+                let slides = statistics.slides.as_ref().map_or(Address::NULL, DeviceBuffer::address);
                 if slices > 1 {
                     // Initial values of a minimum and of a maximum: a large number, and −1.
                     memory::fill(lows.address(), 0x7f, lows.bytes(), cx.stream)?;
                     memory::fill(spans.address(), 0xff, spans.bytes(), cx.stream)?;
                 }
                 launch!(kernels.get(Name::Extents)?, (left_blocks, slices), 256, 0, cx.stream;
-                    left_factor, right_factor, left.rows, left_lanes, facts.products.address(),
+                    left_factor, right_factor, left.rows, left_lanes, statistics.products.address(),
                     EXTENT_PRODUCTS, slides, lows.address(), spans.address())?;
                 if slices > 1 {
                     launch!(kernels.get(Name::Spans)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
@@ -291,7 +291,7 @@ impl Facts {
             device,
             kernels,
             kernels.symbolic_bins(distinct),
-            (FactsAt { totals: words.at(word::PRODUCTS), ..facts.at() }, left.rows),
+            (ProductRowStatsAt { totals: words.at(word::PRODUCTS), ..statistics.at() }, left.rows),
             Address::NULL,
             &words,
             list,
@@ -306,16 +306,16 @@ impl Facts {
         let Some(products) = products else {
             return Err(Error::unsupported("A, B: the product needs more than 2^63 − 1 multiplications"));
         };
-        facts.alone_work = alone_work(products);
-        facts.seal();
-        Ok((facts, binned, products))
+        statistics.alone_work = alone_work(products);
+        statistics.seal();
+        Ok((statistics, binned, products))
     }
 
     /// Statistics of a product of which only the multiplications of each row are known. The stream has been
     /// synchronized since these were counted. Rows of both factors are sorted and have each column once.
-    pub fn of_products(mut products: DeviceBuffer<i64>, left: &Rows) -> Facts {
+    pub fn of_products(mut products: DeviceBuffer<i64>, left: &Rows) -> ProductRowStats {
         products.seal();
-        Facts {
+        ProductRowStats {
             products,
             extents: None,
             groups: None,
@@ -335,12 +335,12 @@ impl Facts {
     }
 
     /// Returns the statistics as a kernel parameter.
-    pub fn at(&self) -> FactsAt {
+    pub fn at(&self) -> ProductRowStatsAt {
         let [lows, spans] = match &self.extents {
             Some([lows, spans]) => [lows.address(), spans.address()],
             None => [Address::NULL; 2],
         };
-        FactsAt {
+        ProductRowStatsAt {
             products: self.products.address(),
             lows,
             spans,
@@ -395,7 +395,7 @@ impl Binned {
         device: &Device,
         kernels: &Kernels,
         bins: Bins,
-        (facts, rows): (FactsAt, i64),
+        (statistics, rows): (ProductRowStatsAt, i64),
         offsets: Address,
         words: &Readback,
         list: DeviceBuffer<u32>,
@@ -404,16 +404,16 @@ impl Binned {
         let stride = stride(rows);
         // A grid has at least one block.
         let blocks = grids::of_rows(rows, 1, device.properties().multiprocessors).max(1);
-        // SAFETY: each array of `facts` has `rows` elements, there are rows + 1 offsets and as many counts
+        // SAFETY: each array of `statistics` has `rows` elements, there are rows + 1 offsets and as many counts
         // and cursors as the kernel has bins, and the list has an element for each row, or with a stride one
         // for each row in each bin.
         unsafe {
             if stride == 0 {
                 launch!(kernels.get(Name::CountBins)?, blocks, 256, 0, cx.stream;
-                    bins, facts, offsets, rows, counts)?;
+                    bins, statistics, offsets, rows, counts)?;
             }
             launch!(kernels.get(Name::FillBins)?, blocks, 256, 0, cx.stream;
-                bins, facts, offsets, rows, counts, cursors, stride, list.address())?;
+                bins, statistics, offsets, rows, counts, cursors, stride, list.address())?;
         }
         Ok(Enqueued(list, stride))
     }
@@ -429,16 +429,16 @@ impl Binned {
         cx: &Context,
         device: &Arc<Device>,
         kernels: &Kernels,
-        facts: &Facts,
+        statistics: &ProductRowStats,
         offsets: &DeviceBuffer<i64>,
         more: Address,
     ) -> Result<(Binned, [i64; 2])> {
-        let rows = facts.rows() as usize;
-        let list = Self::list(cx, facts.rows())?;
+        let rows = statistics.rows() as usize;
+        let list = Self::list(cx, statistics.rows())?;
         let mut words = Readback::take(cx, device)?;
-        let bins = kernels.numeric_bins(facts.distinct);
-        let facts = (facts.at(), rows as i64);
-        let enqueued = Self::enqueue(cx, device, kernels, bins, facts, offsets.address(), &words, list)?;
+        let bins = kernels.numeric_bins(statistics.distinct);
+        let statistics = (statistics.at(), rows as i64);
+        let enqueued = Self::enqueue(cx, device, kernels, bins, statistics, offsets.address(), &words, list)?;
         words.fetch_with(cx, word::END, [offsets.at(rows), more])?;
         let found = words.wait(cx)?;
         let mut binned = enqueued.settle(found);
@@ -453,12 +453,12 @@ impl Binned {
         device: &Arc<Device>,
         kernels: &Kernels,
         bins: Bins,
-        (facts, rows): (FactsAt, i64),
+        (statistics, rows): (ProductRowStatsAt, i64),
         offsets: Address,
     ) -> Result<Binned> {
         let list = Self::list(cx, rows)?;
         let mut words = Readback::take(cx, device)?;
-        let enqueued = Self::enqueue(cx, device, kernels, bins, (facts, rows), offsets, &words, list)?;
+        let enqueued = Self::enqueue(cx, device, kernels, bins, (statistics, rows), offsets, &words, list)?;
         words.fetch(cx, word::END)?;
         Ok(enqueued.settle(words.wait(cx)?))
     }

@@ -104,7 +104,7 @@ fn same_pattern(a: &SparseMatrix, b: &SparseMatrix) -> bool {
     }
 }
 
-/// Word numbers of the readback page, as in kernels/spgemm/survey.cu.
+/// Word numbers of the readback page, as in kernels/spgemm/statistics.cu.
 mod word {
     pub const RIGHT_TILES: usize = 0;
     pub const TILES: usize = 1;
@@ -115,7 +115,7 @@ mod word {
     pub const END: usize = 6;
 }
 
-/// Threads of a block of the kernels in kernels/spgemm/survey.cu.
+/// Threads of a block of the kernels in kernels/spgemm/statistics.cu.
 const BLOCK: u32 = 256;
 
 impl Factors {
@@ -183,7 +183,7 @@ pub fn renew_values(
 
 /// Gathers statistics of A and B, and of their tiles if these may be faster, for the choice between `hash`
 /// and `tile`. Blocks. The context must be current.
-pub fn survey(
+pub fn inspect(
     cx: &Context,
     device: &Arc<Device>,
     problem: &SpgemmProblem,

@@ -166,8 +166,8 @@ impl CudaSpgemm {
         columns: Ints,
     ) -> Result<Option<Map>> {
         let (left, right) = self.factors();
-        let facts = self.facts.at();
-        let has_parts = counted.wide.as_ref().is_some_and(|wide| wide.has_parts(&facts));
+        let statistics = self.statistics.at();
+        let has_parts = counted.wide.as_ref().is_some_and(|wide| wide.has_parts(&statistics));
         if has_parts && !wide_apart {
             // There was no memory for partial sums, but later phases may have it, whose sums have other bits.
             return Ok(None);
@@ -177,8 +177,8 @@ impl CudaSpgemm {
             left: &left,
             right: &right,
             lanes: lanes(self.part),
-            in_parts: has_parts.then_some((list, count, facts.cut)),
-            products: (facts.products, self.products),
+            in_parts: has_parts.then_some((list, count, statistics.cut)),
+            products: (statistics.products, self.products),
             offsets: (counted.offsets.address(), counted.nnz),
             columns,
         };
@@ -189,7 +189,7 @@ impl CudaSpgemm {
         let factors = left.nnz as u64 * a_entry + right.nnz as u64 * b_entry;
         match known.bytes() {
             Some(bytes)
-                if self.facts.distinct
+                if self.statistics.distinct
                     && pays(bytes, c, factors)
                     && fits(bytes, memory::room(cx)? as u64) =>
             {

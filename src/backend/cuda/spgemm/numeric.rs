@@ -86,18 +86,18 @@ impl CudaSpgemm {
         if let Some(map) = &kept.map {
             map.multiply(cx, &self.kernels, (left.values, right.values), alpha, found, &output)?;
         } else {
-            let (facts, binned) = (self.facts.at(), &counted.binned);
+            let (statistics, binned) = (self.statistics.at(), &counted.binned);
             let beside = self.beside()?;
             let tasks = counted.wide.as_ref().and_then(Wide::whole);
             let dense = counted.dense.as_ref().filter(|_| direct && tasks.is_some());
             let wide_apart = match (&counted.wide, dense, tasks) {
                 (Some(_), Some(dense), Some(tasks)) => {
-                    let product = self.wide_product(&left, &right, facts);
+                    let product = self.wide_product(&left, &right, statistics);
                     dense.multiply(cx, &product, alpha, &output, tasks)?;
                     true
                 }
                 (Some(wide), ..) => {
-                    let product = self.wide_product(&left, &right, facts);
+                    let product = self.wide_product(&left, &right, statistics);
                     let before = kept.tasks.is_some();
                     let done = wide.multiply(cx, &product, alpha, &output, &mut kept.tasks, &beside)?;
                     kept.fresh |= kept.tasks.is_some() != before;
@@ -105,9 +105,9 @@ impl CudaSpgemm {
                 }
                 (None, ..) => false,
             };
-            self.multiply(cx, alpha, &Job { left, right, facts, binned, wide_apart, beside }, &output)?;
+            self.multiply(cx, alpha, &Job { left, right, statistics, binned, wide_apart, beside }, &output)?;
             if let (Some(wide), true, None) = (&counted.wide, wide_apart, dense) {
-                wide.add_parts(cx, &self.wide_product(&left, &right, facts), alpha, &output)?;
+                wide.add_parts(cx, &self.wide_product(&left, &right, statistics), alpha, &output)?;
             }
             // If C is dense in part, phases that write into the caller's arrays use tensor cores, and a map
             // would give other bits.

@@ -56,10 +56,10 @@ impl CudaSpgemm {
         let (first, rows) = (part.rows.start, part.rows.len() as i64);
         let offsets = left.offsets.offset(first * left.offset_type.size());
         let left = Rows { offsets, rows, ..*left };
-        let facts = self.facts.at().after(first);
+        let statistics = self.statistics.at().after(first);
         let offsets = counted.offsets.at(first);
         let bins = self.numeric_bins();
-        let binned = Binned::of_rows(cx, &self.device, &self.kernels, bins, (facts, rows), offsets)?;
+        let binned = Binned::of_rows(cx, &self.device, &self.kernels, bins, (statistics, rows), offsets)?;
         let output = Output {
             offsets,
             columns: Address::NULL,
@@ -72,7 +72,7 @@ impl CudaSpgemm {
         };
         let wide_apart = match &counted.wide {
             Some(wide) => {
-                let product = self.wide_product(&left, right, facts);
+                let product = self.wide_product(&left, right, statistics);
                 wide.multiply_listed(
                     cx,
                     &product,
@@ -83,7 +83,8 @@ impl CudaSpgemm {
             }
             None => false,
         };
-        let job = Job { left, right: *right, facts, binned: &binned, wide_apart, beside: self.beside()? };
+        let job =
+            Job { left, right: *right, statistics, binned: &binned, wide_apart, beside: self.beside()? };
         self.multiply(cx, alpha, &job, &output)
     }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::bins::{Binned, Bins, Facts, RowBin};
+use super::bins::{Binned, Bins, ProductRowStats, RowBin};
 use super::kernels::Name;
 use super::rows::{self, Factor, Kernels, Listed, DISTINCT, SORTED};
 use super::Counted;
@@ -114,7 +114,7 @@ pub fn count(
     (left, left_stats): Side<'_>,
     (right, right_stats): Side<'_>,
     order: i32,
-) -> Result<Option<(Facts, Counted, i64)>> {
+) -> Result<Option<(ProductRowStats, Counted, i64)>> {
     let entries = [left.nnz, right.nnz];
     let of_longest = left_stats.max.saturating_mul(right_stats.max);
     let is_ordered = order == SORTED | DISTINCT && !is_far(right.cols);
@@ -181,7 +181,7 @@ pub fn count(
     let nnz = found[word::ENTRIES] as i64;
     list.seal();
     offsets.seal();
-    let facts = Facts::of_products(products, left);
+    let statistics = ProductRowStats::of_products(products, left);
     let numeric = kernels.numeric_bins(true);
     let mut binned = Binned::empty(list);
     for (bin, (at, count)) in numeric_bins(&numeric).into_iter().zip(of_bins).enumerate() {
@@ -189,7 +189,7 @@ pub fn count(
     }
     kernels.prepare(&numeric, &binned, false)?;
     testing::note();
-    Ok(Some((facts, Counted { offsets, nnz, binned, wide: None, dense: None }, all)))
+    Ok(Some((statistics, Counted { offsets, nnz, binned, wide: None, dense: None }, all)))
 }
 
 #[cfg(test)]

@@ -6,13 +6,13 @@ mod bound;
 mod classes;
 mod cut;
 mod dense_factors;
+mod inspection;
 mod limits;
 mod map;
 mod sanitizer;
 mod singles;
 mod slides;
 mod small_products;
-mod survey;
 mod tile;
 
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
 
-use super::bins::FactsAt;
+use super::bins::ProductRowStatsAt;
 use super::kernels::Name;
 use super::rows::{scan, warp_blocks, Factor, Ints, Kernels, Output, SCANNED_BY_A_BLOCK, WARPS_BLOCK};
 use crate::backend::cuda::check::blocks;
@@ -123,19 +123,19 @@ pub struct Product<'a> {
     pub kernels: &'a Kernels,
     pub left: &'a Rows,
     pub right: &'a Rows,
-    pub facts: FactsAt,
+    pub statistics: ProductRowStatsAt,
 }
 
 impl Product<'_> {
     /// Returns the row offsets of the left factor and the limits for splitting its rows, as kernel
     /// parameters.
     fn cut(&self) -> (Ints, Cut) {
-        (Factor::of(self.left).offsets(), self.facts.cut)
+        (Factor::of(self.left).offsets(), self.statistics.cut)
     }
 
     /// Returns whether some rows of the left factor are split.
     fn is_cut(&self) -> bool {
-        self.facts.cut != Cut::NONE
+        self.statistics.cut != Cut::NONE
     }
 }
 
@@ -239,13 +239,13 @@ impl Listed {
             false => DeviceBuffer::zeroed(cx, rows as usize + 1)?,
         };
         let (blocks, threads) = if few { (1, 1024) } else { ((rows as u64).div_ceil(256) as u32, 256) };
-        let facts = &product.facts;
+        let statistics = &product.statistics;
         let (offsets, cut) = product.cut();
         // SAFETY: the list has `rows` rows, of which there are statistics, and `first` has an element for
         // each and one more.
         unsafe {
             launch!(product.kernels.get(Name::WideWindows)?, blocks, threads, 0, cx.stream;
-                offsets, cut, list, rows, facts.lows, facts.spans, i32::from(few), first.address())?;
+                offsets, cut, list, rows, statistics.lows, statistics.spans, i32::from(few), first.address())?;
             if !few {
                 scan(cx, product.kernels, first.address(), first.len())?;
             }
@@ -421,7 +421,7 @@ impl Wide {
         bits: Address,
         beside: &Beside,
     ) -> Result<()> {
-        let Product { kernels, left, right, facts, .. } = *product;
+        let Product { kernels, left, right, statistics, .. } = *product;
         let (offsets, cut) = product.cut();
         let (listed, count) = (part.rows.len() as i64, part.tasks.end - part.tasks.start);
         let list = rows.list.offset(part.rows.start * size_of::<u32>());
@@ -432,7 +432,7 @@ impl Wide {
         // elements that the kernels access, by the number of tasks that was counted for the part.
         unsafe {
             launch!(kernels.get(Name::WideTasks)?, warp_blocks(listed, 256), 256, 0, cx.stream;
-                offsets, cut, list, listed, facts.lows, first, places)?;
+                offsets, cut, list, listed, statistics.lows, first, places)?;
             launch_beside!(beside, kernels.get(Name::WideCount)?, warp_blocks(count, WARPS_BLOCK), WARPS_BLOCK, 0, cx.stream;
                 Factor::of(left), Factor::of(right), cut, self.starts(), bits, tasks.tasks.address(), count,
                 tasks.masks.address(), tasks.before.address())
@@ -563,7 +563,7 @@ impl Wide {
         (tasks, count): (&Tasks, i64),
         beside: &Beside,
     ) -> Result<()> {
-        let Product { kernels, left, right, facts, .. } = *product;
+        let Product { kernels, left, right, statistics, .. } = *product;
         let blocks = warp_blocks(count, WARPS_BLOCK);
         let short = is_short(right.nnz as f64 / (right.rows as f64 * self.windows as f64));
         let partial = tasks.partial();
@@ -571,7 +571,7 @@ impl Wide {
         // masks; the shared memory is what the kernel needs.
         unsafe {
             launch_beside!(beside, kernels.get(Name::WideMultiply)?, blocks, WARPS_BLOCK, kernels.wide_shared(), cx.stream;
-                Factor::of(left), Factor::of(right), left.values, right.values, alpha, facts.cut, self.starts(),
+                Factor::of(left), Factor::of(right), left.values, right.values, alpha, statistics.cut, self.starts(),
                 i32::from(short), tasks.tasks.address(), count, tasks.masks.address(), tasks.before.address(),
                 partial, *output)
         }
@@ -628,10 +628,10 @@ impl Wide {
     }
 
     /// Returns whether some rows are split, whose sums are added in another order.
-    pub fn has_parts(&self, facts: &FactsAt) -> bool {
+    pub fn has_parts(&self, statistics: &ProductRowStatsAt) -> bool {
         match &self.whole {
             Some(tasks) => !tasks.partial().sums.is_null(),
-            None => facts.cut != Cut::NONE,
+            None => statistics.cut != Cut::NONE,
         }
     }
 

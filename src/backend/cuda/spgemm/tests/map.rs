@@ -58,7 +58,7 @@ where
     check(&mut executor, (&a, &b), Format::Csr, alpha);
     assert!(executor.kept.as_ref().is_some_and(|kept| kept.map.is_some()), "{what}: no map");
     let wide = executor.counted.as_ref().and_then(|counted| counted.wide.as_ref());
-    let has_parts = wide.is_some_and(|wide| wide.has_parts(&executor.facts.at()));
+    let has_parts = wide.is_some_and(|wide| wide.has_parts(&executor.statistics.at()));
     assert_eq!(has_parts, of.cols == 1500, "{what}");
     check(&mut executor, (&a, &b), Format::Csr, alpha);
     executor.update_values(&cx, on_new_a.matrix.values(), Address::NULL).unwrap();

@@ -70,11 +70,11 @@ fn tiles_and_products_are_counted() {
             let found = factors.count(&cx, &device, false).unwrap();
             assert_eq!(found, expected(&left, &right), "{rows} rows");
         }
-        let survey = survey(&cx, &device, &problem, &choose(&problem)).unwrap();
+        let inspection = inspect(&cx, &device, &problem, &choose(&problem)).unwrap();
         let ratios = device.machine().ratios(problem.types.compute);
         let gain =
             lengths.gain(&expected(&left, &right), &ratios).filter(|_| lengths.may_suit_tiles(&ratios));
-        assert_eq!(survey.gain, gain);
+        assert_eq!(inspection.gain, gain);
     }
 }
 
@@ -93,9 +93,9 @@ fn tiles_are_chosen_and_reuse_what_was_seen() {
         let a = stored.upload(&cx);
         for op in [N, Operation::Transpose] {
             let problem = problem::<F64>((N, op), a.matrix, a.matrix, false);
-            let surveyed = survey(&cx, &device, &problem, &choose(&problem)).unwrap();
-            assert!(surveyed.gain.unwrap() > 1.5);
-            let factors = surveyed.backend_state.downcast().ok().map(|factors| *factors);
+            let inspection = inspect(&cx, &device, &problem, &choose(&problem)).unwrap();
+            assert!(inspection.gain.unwrap() > 1.5);
+            let factors = inspection.backend_state.downcast().ok().map(|factors| *factors);
             let choice = tile::choose_tile(&problem);
             let mut executor = build(&cx, &device, &problem, &choice, factors).unwrap();
             let hash = by_hash(&cx, &device, &problem, &choose(&problem)).unwrap().symbolic(&cx).unwrap();
