@@ -84,9 +84,9 @@ impl ProductRowStatsAt {
     /// Returns the statistics of the rows from `row` on, which must be a multiple of [`GROUP_CUT`].
     pub fn after(self, row: usize) -> Self {
         debug_assert!(row % GROUP_CUT == 0);
-        let at = |statistics: Address, size: usize| match statistics.is_null() {
-            true => statistics,
-            false => statistics.offset(row * size),
+        let at = |array: Address, size: usize| match array.is_null() {
+            true => array,
+            false => array.offset(row * size),
         };
         ProductRowStatsAt {
             products: at(self.products, 8),
