@@ -92,7 +92,8 @@ impl Direct {
         self.backend.is_current()
     }
 
-    /// Returns whether the stream is being captured into a graph.
+    /// Returns whether the stream is being captured into a graph, or is the NULL stream while a capture
+    /// forbids its use.
     pub fn is_capturing(&self, stream: Address) -> Result<bool> {
         self.backend.is_capturing(stream)
     }
@@ -164,8 +165,8 @@ impl Direct {
         self.backend.spmm_once_bytes(&plain)?.ok_or_else(not_in_place)
     }
 
-    /// Enqueues C = alpha · op(A) · op(B) + beta · C by launches alone, for a matrix whose rows of op(A) are
-    /// contiguous.
+    /// Enqueues C = alpha · op(A) · op(B) + beta · C by launches alone, for a matrix whose rows of op(A)
+    /// are contiguous.
     pub fn spmm(
         &self,
         call: &Call,
