@@ -596,7 +596,8 @@ impl<'s, V: Vendor> Bench<'s, V> {
         })
     }
 
-    /// Microseconds of a vendor's numeric phase with new values, if it has one.
+    /// Times a vendor's numeric phase with new values; returns the median microseconds, or `None` if the
+    /// vendor has no such phase.
     fn again<T: Number>(&self, product: &mut dyn SparseProduct<T>) -> Result<Option<f64>> {
         let (mut micros, mut spent) = (Vec::new(), 0.0);
         // The first round warms up, as for our product, unless there is time for only one.
