@@ -387,7 +387,7 @@ mod tests {
         let lines = [0x1000, 0x1001, 0x107f].map(|address| begin(address, 1000).address.value());
         assert_eq!(lines, [0x1000, 0x1080, 0x1080]);
         assert_eq!(lent(Address::NULL, 1000).bytes, 0);
-        // Whatever the buffer's address, what a graph needs is in it.
+        // A buffer at any address has room for the counters and the workspace of a graph.
         assert_eq!(spmm_buffer_bytes(0), 0);
         assert!(begin(0x1001, spmm_buffer_bytes(1000)).bytes >= COUNTER_BYTES + 1000);
         assert!(begin(0x1001, SPMV_BUFFER_BYTES).bytes >= SPMV_COUNTER_BYTES + ONCE_WORKSPACE_BYTES);

@@ -96,7 +96,7 @@ outcomes! {
     OtherContext = Forwarded "forwarded: the thread is on another device or context";
     /// The process is a child made by `fork`, in which CUDA does not work.
     Child = Forwarded "forwarded: in a process that fork has made";
-    /// The program has preprocessed A, so that the buffer holds data of cuSPARSE.
+    /// The program has preprocessed the A of an SpMM, so that the buffer holds data of cuSPARSE.
     Preprocessed = Forwarded "forwarded: the program has preprocessed A by cuSPARSE";
     /// Tarsia needs a buffer, and bufferSize was not called with this handle and the same shapes, types and
     /// orders.
@@ -222,13 +222,13 @@ fn step(
         Function::cusparseSpMM => product(products::spmm(&frame.into())),
         Function::cusparseSpMV_bufferSize => {
             let call = SpmvArguments::from(frame);
-            // SAFETY: it is the address of this function.
+            // SAFETY: `address` is that of this function, and the arguments are those of the call.
             let status = unsafe { call.call(address.as_ptr()) };
             size(status, call.last, || products::spmv_buffer_bytes(&call))
         }
         Function::cusparseSpMM_bufferSize => {
             let call = SpmmArguments::from(frame);
-            // SAFETY: it is the address of this function.
+            // SAFETY: `address` is that of this function, and the arguments are those of the call.
             let status = unsafe { call.call(address.as_ptr()) };
             size(status, call.last, || products::spmm_buffer_bytes(&call))
         }
@@ -257,7 +257,7 @@ fn size(
     // cuSPARSE has executed the call: a panic must not cause it to be forwarded a second time.
     match catch(needed).unwrap_or_else(|| Err(Outcome::Refused.into())) {
         Ok(bytes) => {
-            // SAFETY: cuSPARSE has written a size there.
+            // SAFETY: cuSPARSE has written a size to the address, or it is NULL.
             unsafe { arguments::raise(size, bytes) };
             (Outcome::Sized.into(), Some(status))
         }

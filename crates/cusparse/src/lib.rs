@@ -9,16 +9,16 @@
 //!
 //! - `functions`: the functions of cuSPARSE that this library intercepts
 //! - `entry`: the exported functions. Each asks `decision`, and then jumps to the real function or returns
-//! - `arguments`: a call's arguments, as registers and stack hold them
+//! - `arguments`: the arguments of a call, read from the saved registers and the stack
 //! - `real`: the cuSPARSE library to which this process's calls are forwarded
 //! - `getters`: descriptions of cuSPARSE's objects, read by its public getters
 //! - `decision`: the decision whether a call is taken or forwarded, with the reason
-//! - `rules`: which products cuSPARSE computes faster, so that calls that could be taken are forwarded
+//! - `rules`: the products that cuSPARSE computes faster, which are forwarded although Tarsia could take them
 //! - `products`: calls that are taken: translates cuSPARSE's arguments and runs Tarsia's products
 //! - `handles`: Tarsia's own state for each of cuSPARSE's handles, and marks of preprocessed matrices
 //! - `settings`: the environment variables
 //! - `summary`: counts of the calls, printed at exit
-//! - `messages`: lines on stderr
+//! - `messages`: messages on stderr
 //! - `load`: functions that run when the library is loaded and when the process exits
 
 #![deny(unsafe_code)]

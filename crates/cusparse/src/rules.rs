@@ -12,7 +12,7 @@ use tarsia::facade::{IndexType, Operation, Order, Types};
 pub struct Dense {
     /// Number of columns of C.
     pub columns: i64,
-    /// True if op(B) is stored by rows: B is, or B is stored by columns and transposed.
+    /// True if op(B) is stored by rows: B by rows and not transposed, or by columns and transposed.
     pub b_by_rows: bool,
     /// True if C is stored by rows.
     pub c_by_rows: bool,
@@ -68,11 +68,11 @@ impl Shape {
     }
 }
 
-/// True if the program has had cuSPARSE preprocess A.
+/// Flag that is true if the program has had cuSPARSE preprocess A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preprocessed(pub bool);
 
-/// A condition under which cuSPARSE is faster.
+/// Rule by which a product is forwarded: a condition under which cuSPARSE is faster.
 struct Rule {
     /// Returns whether a product meets the condition.
     is_met: fn(&Shape, Preprocessed) -> bool,
