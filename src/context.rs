@@ -440,13 +440,13 @@ impl Handle {
         })
     }
 
-    /// Runs `f`, which only launches, with a workspace of so many bytes: the handle's where it is large enough, else
-    /// what the caller lends for this call, which may be too small or nothing.
+    /// Runs `f`, which only enqueues launches, with a workspace of `bytes` bytes: the handle's if it is large
+    /// enough, else `lent`, the caller's for this call, which may be too small or empty.
     ///
-    /// A graph into which the stream is captured gets nothing of the handle's, since it may run beside later calls: the
-    /// first `counter_bytes` of what is lent are its counters, set to zero whenever it runs, and the rest its
-    /// workspace. Where that is not enough, it has neither. A call without workspace leaves no event behind, as
-    /// nothing has to be in order with it.
+    /// If the stream is being captured, the graph gets no memory of the handle, since it may run beside later
+    /// calls: the first `counter_bytes` of `lent` become its counters, which are set to zero whenever it
+    /// runs, and the rest its workspace. If `lent` is too small, the graph gets neither. A call without
+    /// workspace leaves no event behind, since no later work has to wait for it.
     pub fn with_lent<R>(
         &self,
         lent: Workspace,

@@ -1,10 +1,11 @@
-//! Products without a plan and without descriptors, for the drop-in for cuSPARSE: what `tarsiaSpMV_once` and
-//! `tarsiaSpMM_once` compute on a device, with the caller's buffer as workspace.
+//! Products without a plan and without descriptors, for the drop-in for cuSPARSE: the products of
+//! `tarsiaSpMV_once` and `tarsiaSpMM_once`, with the caller's buffer as workspace.
 //!
-//! They differ from these functions in three things. They never allocate and never wait: what they would need that for is
-//! refused. An error says whether something was enqueued before it came, so that the caller knows whether another library
-//! may compute the product instead. And what a graph captures uses nothing of the handle's, whose counters the calls
-//! that follow may be using when the graph runs, but the caller's buffer alone.
+//! They differ from these functions in three ways. They never allocate and never wait: a product that would
+//! need to is refused. An error tells whether work had been enqueued before it, so that the caller knows
+//! whether another library may compute the product instead. And work that is captured into a graph uses only
+//! the caller's buffer and no memory of the handle, since later calls may use the handle's counters while the
+//! graph runs.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -29,53 +30,55 @@ use crate::types::{Address, BackendKind, DataType, OpKind, PointerMode, ScalarsA
 pub use crate::matrix::{Compressed, DenseMatrix, DenseVector, SparseArrays, SparseMatrix};
 pub use crate::problem::{SpmmProblem, SpmvProblem};
 
-/// What the caller's buffer is aligned to here: a line of the caches.
+/// Alignment in bytes of the workspace inside the caller's buffer: a cache line.
 const LINE: usize = 128;
-/// Counters of an SpMV, which has one for each block.
+/// Size in bytes of the counters of an SpMV.
 const SPMV_COUNTER_BYTES: usize = COUNTERS * size_of::<u32>();
-/// Rows up to which the blocks of a launch have numbers, whatever kernel is taken: it is known before the first launch
-/// that none will be refused for its size.
+/// Greatest number of rows of op(A) in an SpMM. With so many rows the grid of any kernel is within CUDA's
+/// limit, so that no launch is refused for its size after an earlier one has been enqueued.
 const MOST_ROWS: i64 = 1 << 27;
 
-/// Bytes of the buffer with which [`Direct::spmv`] can be captured, whatever the matrix.
+/// Size in bytes of the buffer with which [`Direct::spmv`] can be captured, whatever the matrix.
 pub const SPMV_BUFFER_BYTES: usize = LINE + SPMV_COUNTER_BYTES + ONCE_WORKSPACE_BYTES;
 
-/// What a product has beside its operands.
+/// Arguments of a product beside its problem and its dense operands.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
-    /// Where it is enqueued.
+    /// Stream on which the product is enqueued.
     pub stream: Address,
-    /// Where alpha and beta are.
+    /// Location of alpha and beta: on the host or on the device.
     pub pointer_mode: PointerMode,
-    /// alpha and beta, of the compute type.
+    /// Addresses of alpha and beta, which have the compute type.
     pub scalars: ScalarsAt,
-    /// Memory of the device, of as many bytes as [`SPMV_BUFFER_BYTES`] or [`Direct::spmm_bytes`] says; NULL: none.
+    /// Buffer on the device, of [`SPMV_BUFFER_BYTES`] for SpMV and of the size that [`Direct::spmm_bytes`]
+    /// returns for SpMM; NULL if there is none.
     pub buffer: Address,
 }
 
-/// Why there is no product.
+/// Error of a product, with what it means for the result.
 #[derive(Debug)]
 pub enum Failure {
-    /// Nothing was enqueued that anybody could notice: the result is as it was. `INSUFFICIENT_RESOURCES`: it needs the
-    /// buffer.
+    /// No work with a visible effect was enqueued, and the result is unchanged. The error has the status
+    /// `INSUFFICIENT_RESOURCES` if the product needs the buffer.
     Refused(Error),
-    /// Something was enqueued, and the result may be anything.
+    /// Part of the work was enqueued, and the contents of the result are undefined.
     Broken(Error),
 }
 
-/// What is kept beside a cuSPARSE handle: a device, and what products on it share.
+/// Tarsia's counterpart of a cuSPARSE handle: a device's backend, and a handle that products on it share.
 pub struct Direct {
     backend: Arc<dyn Backend>,
     handle: OnceCell<Handle>,
-    /// Combinations of types that the table of algorithms has, as far as they were looked up.
+    /// Combinations of types that were found in the table of algorithms, so that they are looked up once.
     known: RwLock<HashSet<(OpKind, Types)>>,
-    /// Held by a product: the stream and the pointer mode of the handle are its own.
+    /// Lock that a product holds while it uses the stream and the pointer mode of the handle.
     call: Mutex<()>,
 }
 
 impl Direct {
-    /// For the device of the calling thread's context, as `tarsiaCreate` finds it; `on_host`: for the host, where arrays
-    /// are host memory, for tests of callers. Allocates nothing on the device.
+    /// Opens the device of the calling thread's context, which is found as by `tarsiaCreate`. With `on_host`,
+    /// for tests of callers, products are computed on the host and arrays are in host memory. Allocates
+    /// nothing on the device.
     pub fn open(on_host: bool) -> Result<Self> {
         let backend = match on_host {
             true => backend::open(BackendKind::Host, 0)?,
@@ -84,29 +87,30 @@ impl Direct {
         Ok(Direct { backend, handle: OnceCell::new(), known: RwLock::default(), call: Mutex::default() })
     }
 
-    /// Whether what the calling thread enqueues now goes to the device.
+    /// Returns whether the current context of the calling thread is the backend's.
     pub fn is_current(&self) -> bool {
         self.backend.is_current()
     }
 
-    /// Whether what is enqueued on the stream now goes into a graph, or must not be enqueued.
+    /// Returns whether the stream is being captured into a graph, or is the NULL stream while a capture
+    /// forbids its use.
     pub fn is_capturing(&self, stream: Address) -> Result<bool> {
         self.backend.is_capturing(stream)
     }
 
-    /// Whether [`Self::prepare`] has been called.
+    /// Returns whether [`Self::prepare`] has succeeded.
     pub fn is_prepared(&self) -> bool {
         self.handle.get().is_some()
     }
 
-    /// Takes the memory that products share. Blocks the first time; not in a capture.
+    /// Allocates the memory that products share. Blocks the first time; must not be called during a capture.
     pub fn prepare(&self) -> Result<()> {
         heap::prepare_thread()?;
         self.handle.get_or_try_init(|| Handle::new(Arc::clone(&self.backend))).map(drop)
     }
 
-    /// y = alpha · op(A) · x + beta · y by one launch, for a matrix whose rows of op(A) are contiguous: CSR with op N,
-    /// CSC with op T. The buffer is used in a capture alone.
+    /// Enqueues y = alpha · op(A) · x + beta · y as one launch, for a matrix whose rows of op(A) are
+    /// contiguous: CSR with op N, CSC with op T (or op C, if real). The buffer is used only in a capture.
     pub fn spmv(
         &self,
         call: &Call,
@@ -129,19 +133,21 @@ impl Direct {
             handle.with_lent(lent(call.buffer, SPMV_BUFFER_BYTES), needs, |cx| {
                 cx.workspace.require(needs.0)?;
                 let is_done = planned.once(&*self.backend, cx, call.scalars, x, y)?;
-                // The only launch is the last thing that can fail there.
+                // The only launch comes last in `once`, so that an error means that nothing was launched.
                 begun.set(true);
                 is_done.then_some(()).ok_or_else(not_in_place)
             })
         })
     }
 
-    /// Bytes of the buffer that [`Self::spmm`] needs of this problem; `n_hint` is the columns of C. It depends on nothing
-    /// else, neither on addresses nor on what is captured. May be called in a capture.
+    /// Returns the size in bytes of the buffer that [`Self::spmm`] needs for a problem whose `n_hint` is the
+    /// number of columns of C. The size depends neither on addresses nor on whether the stream is being
+    /// captured. May be called during a capture.
     pub fn spmm_bytes(&self, problem: &SpmmProblem) -> Result<usize> {
         self.spmm_workspace_bytes(problem).map(spmm_buffer_bytes)
     }
 
+    /// Returns the size in bytes of the workspace that [`Self::spmm`] needs.
     fn spmm_workspace_bytes(&self, problem: &SpmmProblem) -> Result<usize> {
         let (m, _, _) = problem.a.shape_of(problem.op);
         if m > MOST_ROWS {
@@ -153,13 +159,14 @@ impl Direct {
         if self.is_on_cpu() {
             return Ok(0);
         }
-        // The types are looked up before kernels of their names are loaded.
+        // The types are checked before kernels for them are loaded by name.
         self.planned::<Spmm>(*problem, problem.types)?;
         let plain = SpmmProblem { types: problem.types.plain(), ..*problem };
         self.backend.spmm_once_bytes(&plain)?.ok_or_else(not_in_place)
     }
 
-    /// C = alpha · op(A) · op(B) + beta · C by launches alone, for a matrix whose rows of op(A) are contiguous.
+    /// Enqueues C = alpha · op(A) · op(B) + beta · C by launches alone, for a matrix whose rows of op(A)
+    /// are contiguous.
     pub fn spmm(
         &self,
         call: &Call,
@@ -179,7 +186,7 @@ impl Direct {
                     planned.execute(cx, call.scalars, b, None, c)
                 });
             }
-            // All that can be wrong with the operands.
+            // All checks of the operands come before the first launch.
             planned.check_once(call.scalars, b, c)?;
             let bytes = self.spmm_workspace_bytes(problem)?;
             handle.with_lent(lent(call.buffer, spmm_buffer_bytes(bytes)), (bytes, COUNTER_BYTES), |cx| {
@@ -194,7 +201,7 @@ impl Direct {
         self.backend.kind() != BackendKind::Cuda
     }
 
-    /// A problem whose types the table of algorithms has.
+    /// Returns the problem as a planned operation; fails if the table of algorithms lacks its types.
     fn planned<O: Operation>(&self, problem: O::Problem, types: Types) -> Result<Planned<O>> {
         let key = (O::KIND, types);
         if !self.is_on_cpu() && self.known.read().contains(&key) {
@@ -205,8 +212,8 @@ impl Direct {
         Ok(planned)
     }
 
-    /// Runs `f` with the handle in the state that the call asks for; `f` notes when something that can be noticed has been
-    /// enqueued.
+    /// Runs `f` with the call's stream and pointer mode set on the handle; `f` sets the flag when it enqueues
+    /// work with a visible effect.
     fn enqueue(
         &self,
         call: &Call,
@@ -218,7 +225,7 @@ impl Direct {
             heap::prepare_thread()?;
             let handle = self.handle.get().ok_or_else(|| Error::state("handle: it is not prepared"))?;
             let _call = self.call.lock();
-            // A stream may be another one at the address of the last: the handle looks.
+            // Set even if the address is that of the last call: it may be another stream's by now.
             handle.set_stream(call.stream);
             handle.set(|modes| modes.pointer_mode = call.pointer_mode);
             f(handle, &begun)
@@ -227,8 +234,8 @@ impl Direct {
     }
 }
 
-/// Bytes of the buffer of an SpMM that needs so much workspace, with counters for a graph. Where no workspace is needed
-/// there is nothing to be counted.
+/// Returns the size in bytes of the buffer of an SpMM that needs `workspace` bytes of workspace, with
+/// counters for a graph. An SpMM that needs no workspace needs no counters either.
 fn spmm_buffer_bytes(workspace: usize) -> usize {
     match workspace {
         0 => 0,
@@ -236,7 +243,7 @@ fn spmm_buffer_bytes(workspace: usize) -> usize {
     }
 }
 
-/// A buffer of so many bytes from its first line on.
+/// Returns the workspace in a buffer of `bytes` bytes, from the first cache line on that begins in it.
 fn lent(buffer: Address, bytes: usize) -> Workspace {
     if buffer.is_null() || bytes == 0 {
         return Workspace { address: Address::NULL, bytes: 0 };
@@ -257,11 +264,11 @@ fn check_matrix(a: &SparseMatrix) -> Result<()> {
     }
 }
 
-/// alpha and beta can be read: what is found out later is found out behind a launch.
+/// Checks the alignment of alpha and beta before the first launch, since a later error could not be undone.
 fn check_scalars(types: Types, call: &Call) -> Result<()> {
     let scalar: DataType = types.compute.scalar();
     let align = match call.pointer_mode {
-        // The host reads them as words.
+        // The host reads them as words of at most 64 bits.
         PointerMode::Host => scalar.size().min(size_of::<u64>()),
         PointerMode::Device => scalar.align(),
     };
@@ -278,7 +285,7 @@ mod tests {
         Address::new(array.as_ptr())
     }
 
-    /// [[1, 2], [0, 3]] in CSR.
+    /// Arrays of the matrix [[1, 2], [0, 3]] in CSR.
     struct Arrays {
         offsets: [i32; 3],
         columns: [i32; 3],
@@ -345,7 +352,7 @@ mod tests {
         assert_eq!(out, [419.0, 598.0]);
     }
 
-    /// C = A · B by rows, of so many rows.
+    /// Problem C = A · B with B and C by rows, where A is taken to have `rows` rows.
     fn spmm_problem(a: SparseMatrix, rows: i64) -> SpmmProblem {
         let SparseArrays::Csr(m) = a.arrays else { unreachable!() };
         SpmmProblem {
@@ -380,7 +387,7 @@ mod tests {
         let lines = [0x1000, 0x1001, 0x107f].map(|address| begin(address, 1000).address.value());
         assert_eq!(lines, [0x1000, 0x1080, 0x1080]);
         assert_eq!(lent(Address::NULL, 1000).bytes, 0);
-        // Whatever the buffer's address, what a graph needs is in it.
+        // A buffer at any address has room for the counters and the workspace of a graph.
         assert_eq!(spmm_buffer_bytes(0), 0);
         assert!(begin(0x1001, spmm_buffer_bytes(1000)).bytes >= COUNTER_BYTES + 1000);
         assert!(begin(0x1001, SPMV_BUFFER_BYTES).bytes >= SPMV_COUNTER_BYTES + ONCE_WORKSPACE_BYTES);

@@ -41,7 +41,7 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// What is left of it behind so many bytes, which it has.
+    /// Returns the rest of the workspace behind its first `bytes` bytes; it must have that many.
     pub fn after(&self, bytes: usize) -> Self {
         Workspace { address: self.address.offset(bytes), bytes: self.bytes - bytes }
     }

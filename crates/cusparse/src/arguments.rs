@@ -1,16 +1,18 @@
-//! The arguments of a call, as the registers and the stack hold them when it comes.
+//! The arguments of an intercepted call, read from the saved registers and the stack.
 //!
-//! They are read only where the version of cuSPARSE is known, whose functions have the signatures that are
-//! written here.
+//! They are read only if the version of cuSPARSE is known, since other versions may have functions with
+//! other signatures than those written here.
 
 use std::ffi::{c_int, c_void};
 
-/// Saved argument registers and stack of an intercepted call. All arguments of the functions here are
-/// integers and pointers.
+/// Saved argument registers and stack of an intercepted call. All arguments of the functions of this module
+/// are integers and pointers.
 #[derive(Clone, Copy)]
 pub struct Frame(*const u64);
 
 impl Frame {
+    /// Creates the frame of a call.
+    ///
     /// # Safety
     /// `saved` is `entry::route`'s save area, unchanged until the call is forwarded or answered; the program
     /// has passed as many arguments as are asked for.
@@ -18,13 +20,14 @@ impl Frame {
         Frame(saved)
     }
 
-    /// Argument number `at`, from 0: in a register, or in a word of the program's stack.
+    /// Returns argument number `at`, counted from 0, from its register or its word of the stack.
     fn word(self, at: usize) -> u64 {
-        // `entry::route` saves six registers, the low 64 bits of xmm0-7, and the frame pointer; the return
-        // address is behind them.
+        // `entry::route` saves six registers, the low 64 bits of xmm0-7, and the frame pointer; then come
+        // the return address and the arguments on the stack.
         #[cfg(target_arch = "x86_64")]
         let place = if at < 6 { at } else { 16 + at - 6 };
-        // The frame pointer and the return address, eight registers, d0 to d7.
+        // `entry::route` saves the frame pointer and the return address, x0 to x7, and d0 to d7; then come
+        // the arguments on the stack.
         #[cfg(target_arch = "aarch64")]
         let place = if at < 8 { 2 + at } else { 18 + at - 8 };
         // SAFETY: the promise of `new`.
@@ -35,17 +38,17 @@ impl Frame {
         std::ptr::with_exposed_provenance_mut(self.word(at) as usize)
     }
 
-    /// The upper half of an int's word may hold anything.
+    /// Returns an argument of type int; the upper half of its word may hold anything.
     fn int(self, at: usize) -> c_int {
         self.word(at) as c_int
     }
 }
 
-/// A handle or a descriptor of cuSPARSE's: nothing is known of what is there.
+/// Address of a handle or descriptor of cuSPARSE, whose memory is never read here.
 pub type Object = *const c_void;
 
-/// Arguments of `cusparseSpMV`, and of its `_bufferSize`. `last`: the buffer of the former, the size's
-/// address of the latter.
+/// Arguments of `cusparseSpMV` or `cusparseSpMV_bufferSize`. `last` is the buffer of the former, and the
+/// address of the size for the latter.
 #[derive(Clone, Copy, Debug)]
 pub struct SpmvArguments {
     pub handle: Object,
@@ -81,7 +84,7 @@ impl SpmvArguments {
     /// Calls the real `cusparseSpMV_bufferSize` with these arguments.
     ///
     /// # Safety
-    /// The address is that function's, and the arguments are those of a call of it.
+    /// `address` is that of this function, and the arguments are those of a call to it.
     pub unsafe fn call(&self, address: *const c_void) -> c_int {
         type Real = extern "C" fn(
             Object,
@@ -102,8 +105,8 @@ impl SpmvArguments {
     }
 }
 
-/// Arguments of `cusparseSpMM`, and of its `_bufferSize`. `last`: the buffer of the former, the size's
-/// address of the latter.
+/// Arguments of `cusparseSpMM` or `cusparseSpMM_bufferSize`. `last` is the buffer of the former, and the
+/// address of the size for the latter.
 #[derive(Clone, Copy, Debug)]
 pub struct SpmmArguments {
     pub handle: Object,
@@ -141,7 +144,7 @@ impl SpmmArguments {
     /// Calls the real `cusparseSpMM_bufferSize` with these arguments.
     ///
     /// # Safety
-    /// The address is that function's, and the arguments are those of a call of it.
+    /// `address` is that of this function, and the arguments are those of a call to it.
     pub unsafe fn call(&self, address: *const c_void) -> c_int {
         type Real = extern "C" fn(
             Object,
@@ -163,15 +166,16 @@ impl SpmmArguments {
     }
 }
 
-/// An object among the first arguments, whose places are the same in all versions.
+/// Returns the handle or descriptor that is argument number `at`. Only for first arguments whose positions
+/// are the same in all versions of cuSPARSE.
 pub fn object(frame: Frame, at: usize) -> Object {
     frame.pointer(at)
 }
 
-/// Raises a size that cuSPARSE has answered.
+/// Raises the buffer size that cuSPARSE has written to `size` to at least `least` bytes.
 ///
 /// # Safety
-/// NULL, or where cuSPARSE has written a size.
+/// `size` is NULL, or points to a size that cuSPARSE has written.
 pub unsafe fn raise(size: *mut c_void, least: usize) {
     let size = size.cast::<usize>();
     if !size.is_null() {

@@ -1,4 +1,5 @@
-//! What becomes of a call, and why: it is taken, or forwarded for one of many reasons.
+//! The decision about each intercepted call: taken by Tarsia, forwarded to cuSPARSE, or answered with an
+//! error, with the reason.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
@@ -20,7 +21,7 @@ use crate::summary;
 
 macro_rules! outcomes {
     ($($(#[$doc:meta])* $name:ident = $fate:ident $text:literal;)*) => {
-        /// What becomes of a call.
+        /// Outcome of an intercepted call: who gets it, and why.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(usize)]
         pub enum Outcome {
@@ -28,16 +29,16 @@ macro_rules! outcomes {
         }
 
         impl Outcome {
-            /// All of them; the place of each is its number.
+            /// All outcomes, in the order of their numbers.
             pub const ALL: &[Outcome] = &[$(Outcome::$name,)*];
 
-            /// Who gets the call.
+            /// Returns who gets the call.
             pub fn fate(self) -> Fate {
                 const FATES: &[Fate] = &[$(Fate::$fate,)*];
                 FATES[self as usize]
             }
 
-            /// What is done with the call, and why.
+            /// Returns the text of the outcome for traces and the summary.
             pub fn text(self) -> &'static str {
                 const TEXTS: &[&str] = &[$($text,)*];
                 TEXTS[self as usize]
@@ -46,67 +47,69 @@ macro_rules! outcomes {
     };
 }
 
-/// Who gets a call.
+/// Receiver of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Tarsia.
+    /// Tarsia computes the product.
     Taken,
-    /// cuSPARSE.
+    /// cuSPARSE gets the call.
     Forwarded,
-    /// Nobody: an error is returned.
+    /// Neither gets the call, or Tarsia has failed: an error is returned.
     Failed,
 }
 
 outcomes! {
     /// Tarsia has enqueued the product.
     Taken = Taken "taken";
-    /// Forwarded, and then the size that cuSPARSE answered was raised.
+    /// cuSPARSE has answered the size of a buffer, which was then raised to what Tarsia needs.
     Sized = Forwarded "forwarded: and the size raised to what Tarsia needs";
-    /// It ends or changes an object, or belongs to a way of computing that only cuSPARSE has.
+    /// The call destroys or changes an object, or belongs to an interface that only cuSPARSE has.
     Cusparses = Forwarded "forwarded: cuSPARSE always gets this call";
-    /// By the environment.
+    /// `TARSIA_CUSPARSE_TAKE` does not list the operation.
     NotAskedFor = Forwarded "forwarded: TARSIA_CUSPARSE_TAKE leaves the operation out";
-    /// Its functions may have other signatures.
+    /// This version of cuSPARSE is unknown; its functions may have other signatures.
     UnknownVersion = Forwarded "forwarded: unknown version of cuSPARSE";
-    /// Or one that Tarsia cannot use.
+    /// There is no CUDA device, or none that Tarsia can use.
     NoDevice = Forwarded "forwarded: no CUDA device for Tarsia";
-    /// A function that nothing is computed by.
+    /// The function is a step of a product that this version of Tarsia never takes, such as `_preprocess`.
     NotTaken = Forwarded "forwarded: not taken by this version of Tarsia";
-    /// cuSPARSE has answered with an error.
+    /// cuSPARSE has answered a call for the size of a buffer with an error.
     Unanswered = Forwarded "forwarded: cuSPARSE refuses the arguments";
-    /// cuSPARSE's errors are its own.
+    /// An argument is NULL; cuSPARSE reports such errors itself.
     Null = Forwarded "forwarded: a pointer is NULL";
-    /// One that does not exist, or is for another format.
+    /// The algorithm does not exist or is for another format.
     Algorithm = Forwarded "forwarded: the algorithm is none of A's format that Tarsia knows";
-    /// A's rows of op(A) are not contiguous, or B is conjugated.
+    /// The rows of op(A) are not contiguous in A's arrays, B is conjugated, or the operation does not exist.
     Operation = Forwarded "forwarded: with this operation A would have to be converted";
-    /// Blocks and sliced ELL; and COO, whose entries may be in any order: to look takes longer than the product.
+    /// The format of A is BSR, blocked or sliced ELL, or COO. Entries of COO may be in any order, and a check
+    /// of the order takes longer than the product.
     Format = Forwarded "forwarded: a format that is not taken";
-    /// Values, indices or sums.
+    /// The types of the values, the indices or the sums are not supported.
     Types = Forwarded "forwarded: types that are not taken";
-    /// Several matrices in one descriptor.
+    /// A descriptor describes a batch of matrices.
     Batches = Forwarded "forwarded: batches";
-    /// A getter fails, or answers what is not known.
+    /// A getter of cuSPARSE is missing or fails, or returns a value that is unknown.
     NotDescribed = Forwarded "forwarded: cuSPARSE does not describe an argument";
-    /// It would have to take memory.
+    /// The handle's first call is captured into a graph, and would have to allocate memory.
     FirstInCapture = Forwarded "forwarded: the handle's first call is captured into a graph";
-    /// As that of the handle's first call.
+    /// The thread's current context is not that of the handle's first call.
     OtherContext = Forwarded "forwarded: the thread is on another device or context";
-    /// CUDA does not work there.
+    /// The process is a child made by `fork`, in which CUDA does not work.
     Child = Forwarded "forwarded: in a process that fork has made";
-    /// The buffer holds what cuSPARSE has put there.
+    /// The program has preprocessed the A of an SpMM, so that the buffer holds data of cuSPARSE.
     Preprocessed = Forwarded "forwarded: the program has preprocessed A by cuSPARSE";
-    /// Tarsia needs one, and bufferSize was not called with this handle and the same shapes, types and orders.
+    /// Tarsia needs a buffer, and bufferSize was not called with this handle and the same shapes, types and
+    /// orders.
     Buffer = Forwarded "forwarded: the buffer may be smaller than Tarsia needs";
-    /// Nothing was enqueued.
+    /// Tarsia has refused the call before it enqueued anything.
     Refused = Forwarded "forwarded: Tarsia refuses the arguments";
-    /// By a rule (rules.rs).
+    /// A rule in rules.rs says that cuSPARSE is faster.
     Slower = Forwarded "forwarded: cuSPARSE is faster for this shape";
-    /// Something was enqueued.
+    /// Tarsia has failed after it had enqueued part of the product, so the call cannot be forwarded.
     Broken = Failed "answered EXECUTION_FAILED: Tarsia failed in the midst of the product";
-    /// Where the program has it from here.
+    /// The program found the function in this library, but the loaded cuSPARSE does not have it.
     NotInVersion = Failed "answered NOT_SUPPORTED: this cuSPARSE does not have the function";
-    /// There is nowhere to forward it to.
+    /// No cuSPARSE is loaded to which the call could be forwarded.
     NoCusparse = Failed "answered NOT_INITIALIZED: no cuSPARSE is loaded";
 }
 
@@ -115,22 +118,22 @@ const SUCCESS: c_int = 0;
 /// `CUSPARSE_STATUS_EXECUTION_FAILED`
 const EXECUTION_FAILED: c_int = 6;
 
-/// What was decided about a call, with what a trace tells of it.
+/// Decision about a call, with details for the trace.
 #[derive(Debug)]
 pub struct Decision {
     pub outcome: Outcome,
     pub more: More,
 }
 
-/// What a trace tells of a call beside what became of it.
+/// Details of a call that a trace prints behind its outcome.
 #[derive(Debug)]
 pub enum More {
     Nothing,
-    /// Of a product that is taken, or lacks a buffer.
+    /// Shape of a product that is taken, or that is forwarded because its buffer may be too small.
     Shape(Shape),
-    /// Of a product that a rule forwards: the shape, and why.
+    /// Shape of a product that a rule forwards, and the rule's reason.
     Rule(Shape, &'static str),
-    /// What Tarsia says.
+    /// Error that Tarsia has returned.
     Error(Error),
 }
 
@@ -150,8 +153,8 @@ impl From<Failure> for Decision {
     }
 }
 
-/// Decides about a call, of which the real function is given, and remembers it for the summary. A status: the call was
-/// answered; `None`: it goes on.
+/// Decides about a call, given the address of the real function, and counts it for the summary. Returns the
+/// status if the call has been answered, and `None` if it is to be forwarded.
 pub fn decide(function: Function, real: Result<NonNull<c_void>, Missing>, frame: Frame) -> Option<c_int> {
     let settings = settings();
     if settings.mode == Mode::Off && real.is_ok() {
@@ -184,7 +187,7 @@ pub fn decide(function: Function, real: Result<NonNull<c_void>, Missing>, frame:
     answer
 }
 
-/// Forgets what is kept of an object that the program destroys.
+/// Removes the state that the drop-in keeps for an object that the program destroys.
 fn note_end(function: Function, frame: Frame) {
     match function {
         Function::cusparseDestroy => handles::forget_handle(arguments::object(frame, 0)),
@@ -193,14 +196,15 @@ fn note_end(function: Function, frame: Frame) {
     }
 }
 
-/// Of a step of a product: what became of it, and a status if the call was answered.
+/// Handles a call that is a step of a product. Returns the decision, and the status if the call has been
+/// answered.
 fn step(
     function: Function,
     operation: Operation,
     address: NonNull<c_void>,
     frame: Frame,
 ) -> (Decision, Option<c_int>) {
-    // Whatever may be taken: another operation may be given the same matrix and the same buffer.
+    // Noted for operations that are not taken, too: another one may get the same matrix and buffer.
     match function {
         Function::cusparseSpMV_preprocess => handles::note_preprocessed(arguments::object(frame, 3)),
         Function::cusparseSpMM_preprocess => handles::note_preprocessed(arguments::object(frame, 4)),
@@ -218,13 +222,13 @@ fn step(
         Function::cusparseSpMM => product(products::spmm(&frame.into())),
         Function::cusparseSpMV_bufferSize => {
             let call = SpmvArguments::from(frame);
-            // SAFETY: it is the address of this function.
+            // SAFETY: `address` is that of this function, and the arguments are those of the call.
             let status = unsafe { call.call(address.as_ptr()) };
             size(status, call.last, || products::spmv_buffer_bytes(&call))
         }
         Function::cusparseSpMM_bufferSize => {
             let call = SpmmArguments::from(frame);
-            // SAFETY: it is the address of this function.
+            // SAFETY: `address` is that of this function, and the arguments are those of the call.
             let status = unsafe { call.call(address.as_ptr()) };
             size(status, call.last, || products::spmm_buffer_bytes(&call))
         }
@@ -240,7 +244,8 @@ fn product(result: Result<Shape, Decision>) -> (Decision, Option<c_int>) {
     }
 }
 
-/// Raises the size that cuSPARSE has answered with a status; the call is over whatever comes.
+/// Finishes a call for the size of a buffer that cuSPARSE has answered with `status`: raises the size to what
+/// Tarsia needs. Always returns the status, so that the call is not forwarded again.
 fn size(
     status: c_int,
     size: *mut c_void,
@@ -249,10 +254,10 @@ fn size(
     if status != SUCCESS {
         return (Outcome::Unanswered.into(), Some(status));
     }
-    // cuSPARSE has the call behind it: a panic must not have it forwarded once more.
+    // cuSPARSE has executed the call: a panic must not cause it to be forwarded a second time.
     match catch(needed).unwrap_or_else(|| Err(Outcome::Refused.into())) {
         Ok(bytes) => {
-            // SAFETY: cuSPARSE has written a size there.
+            // SAFETY: cuSPARSE has written a size to the address, or it is NULL.
             unsafe { arguments::raise(size, bytes) };
             (Outcome::Sized.into(), Some(status))
         }
@@ -260,7 +265,8 @@ fn size(
     }
 }
 
-/// What keeps the drop-in from taking anything in this process; one line tells it.
+/// Returns the outcome of all calls of this process if the drop-in cannot take any, and reports the reason in
+/// one line.
 fn obstacle(cusparse: &Cusparse) -> Option<Outcome> {
     let version = version(cusparse);
     if cusparse.version.is_none_or(|[major, ..]| major != KNOWN_MAJOR_VERSION) {
@@ -285,10 +291,10 @@ fn no_device(reason: &str) {
     messages::line(&format!("every call is forwarded to cuSPARSE: {reason}"));
 }
 
-/// That of CUDA 12 and 13, whose functions and types this library was written for.
+/// Major version of the cuSPARSE in CUDA 12 and 13, for whose functions and types this library was written.
 const KNOWN_MAJOR_VERSION: i32 = 12;
 
-/// What a cuSPARSE says its version is.
+/// Returns the version of a cuSPARSE library as text.
 pub fn version(cusparse: &Cusparse) -> String {
     match cusparse.version {
         Some([major, minor, patch]) => format!("cuSPARSE {major}.{minor}.{patch}"),

@@ -1,11 +1,11 @@
-//! The exported functions.
+//! The exported functions of cuSPARSE.
 //!
-//! Each is a jump. It saves the registers that may hold arguments, asks [`enter`] where the call goes, puts the
-//! registers back and jumps there, so that the function gets the arguments, the stack and the return address that
-//! the program's call made. No signature is needed for that, and none would do: versions of cuSPARSE have given one
-//! name different ones (`cusparseSpMVOp_createDescr` has 8 arguments in 12.7.2, 9 in 12.7.10, 10 in 12.9.4), and calls
-//! of versions that are not known yet must reach cuSPARSE whole, too. A call that is taken goes to a function that
-//! returns the status which [`enter`] gives.
+//! Each is a jump. It saves the registers that may hold arguments, asks [`enter`] where the call goes,
+//! restores the registers and jumps there, so that the function gets the arguments, the stack and the return
+//! address of the program's call. This needs no signature, and no signature would be right for all versions:
+//! `cusparseSpMVOp_createDescr` has 8 arguments in 12.7.2, 9 in 12.7.10 and 10 in 12.9.4, and calls to
+//! versions that are not known yet must reach cuSPARSE with all arguments, too. A call that is taken goes to
+//! [`answer`], which returns the status that [`enter`] has set.
 
 use std::ffi::{c_int, c_void};
 
@@ -20,11 +20,11 @@ const NOT_INITIALIZED: c_int = 1;
 /// `CUSPARSE_STATUS_NOT_SUPPORTED`
 const NOT_SUPPORTED: c_int = 10;
 
-/// Where a call goes on, as `route` gets it in two registers.
+/// Address at which an intercepted call continues, which `route` gets in two registers.
 #[repr(C)]
 pub struct Next {
     address: *const c_void,
-    /// What [`answer`] returns; nothing to other functions.
+    /// Status that [`answer`] returns; other functions ignore it.
     status: usize,
 }
 
@@ -34,7 +34,7 @@ impl Next {
     }
 }
 
-/// Returns the status that `route` has left.
+/// Returns the status that `route` has left in a register to the program.
 #[unsafe(naked)]
 extern "C" fn answer() {
     #[cfg(target_arch = "x86_64")]
@@ -43,7 +43,7 @@ extern "C" fn answer() {
     std::arch::naked_asm!("hint #34", "mov w0, w17", "ret");
 }
 
-/// Makes the exported functions.
+/// Defines the exported functions, each of which jumps to [`route`] with its number in a register.
 macro_rules! export {
     ($($name:ident: $role:expr,)*) => {
         $(
@@ -52,8 +52,8 @@ macro_rules! export {
             #[allow(non_snake_case)]
             #[doc(hidden)]
             pub extern "C" fn $name() {
-                // rax and r11, x16 and x17 hold no arguments of functions that are not variadic: the linker's own
-                // jumps use them between a call and its function.
+                // rax and r11, x16 and x17 hold no arguments of functions that are not variadic: the
+                // linker's own jumps use them between a call and its function.
                 #[cfg(target_arch = "x86_64")]
                 std::arch::naked_asm!(
                     "endbr64",
@@ -78,8 +78,9 @@ with_functions!(export);
 
 /// Jumps to where [`enter`] sends the call of the function whose number is in r11.
 ///
-/// Six registers hold integers and pointers, and eight, of which cuSPARSE's arguments use the lower 64 bits at the
-/// most, floating-point numbers (System V ABI for x86-64, section 3.2.3). At entry rsp is 8 below a multiple of 16.
+/// Six registers hold integers and pointers. Eight registers hold floating-point numbers, of which
+/// cuSPARSE's arguments use at most the lower 64 bits (System V ABI for x86-64, section 3.2.3). At entry rsp
+/// is 8 below a multiple of 16.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 pub extern "C" fn route() {
@@ -178,12 +179,12 @@ pub extern "C" fn route() {
     )
 }
 
-/// Where the call of a function goes on; `saved` is what `route` has saved. A panic ends here: the call is forwarded if it
-/// can be.
+/// Returns where the call of function `number` continues; `saved` is the save area of `route`. A panic is
+/// caught here, and the call is then forwarded if possible.
 extern "C" fn enter(number: usize, saved: *const u64) -> Next {
     let function = Function::ALL[number];
     let real = catch(|| real::find(function)).unwrap_or(Err(Missing::Library));
-    // SAFETY: `route` keeps what it has saved until this returns. Only those arguments are read that the function has.
+    // SAFETY: `route` keeps its save area until this returns. Only arguments that the function has are read.
     let frame = unsafe { Frame::new(saved) };
     if let Some(Some(status)) = catch(|| decision::decide(function, real, frame)) {
         return Next::answer(status);

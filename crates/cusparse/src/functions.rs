@@ -1,6 +1,6 @@
-//! cuSPARSE's functions that come this way.
+//! The functions of cuSPARSE that the drop-in intercepts.
 
-/// What a product is called in `TARSIA_CUSPARSE_TAKE`.
+/// Kind of product, as `TARSIA_CUSPARSE_TAKE` lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Sparse matrix times dense vector.
@@ -12,10 +12,10 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// All of them.
+    /// All kinds of products.
     pub const ALL: [Operation; 3] = [Operation::Spmv, Operation::Spmm, Operation::Spgemm];
 
-    /// The word for it.
+    /// Returns the word for the operation in `TARSIA_CUSPARSE_TAKE`.
     pub fn word(self) -> &'static str {
         match self {
             Operation::Spmv => "spmv",
@@ -25,17 +25,17 @@ impl Operation {
     }
 }
 
-/// What a function is to the drop-in.
+/// Role of a function in the drop-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// A step of a product that the drop-in is for.
+    /// Step of a product that the drop-in may compute.
     Step(Operation),
-    /// A call that cuSPARSE always gets: it ends or changes an object that products are computed with, or belongs
-    /// to a way of computing them that only cuSPARSE has.
+    /// Function that cuSPARSE always gets: it destroys or changes an object that products use, or belongs to
+    /// an interface that only cuSPARSE has.
     Cusparse,
 }
 
-/// Calls a macro with all functions: their names, and what they are to the drop-in.
+/// Calls a macro with the names and roles of all intercepted functions.
 macro_rules! with_functions {
     ($then:ident) => {
         $then! {
@@ -74,7 +74,7 @@ pub(crate) use with_functions;
 
 macro_rules! functions {
     ($($name:ident: $role:expr,)*) => {
-        /// A function of cuSPARSE, by its own name.
+        /// Intercepted function of cuSPARSE, by its own name.
         #[allow(non_camel_case_types)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(usize)]
@@ -83,21 +83,21 @@ macro_rules! functions {
         }
 
         impl Function {
-            /// All of them; the place of each is its number.
+            /// All functions, in the order of their numbers.
             pub const ALL: &[Function] = &[$(Function::$name,)*];
 
-            /// Its name, with the zero that ends it in C.
+            /// Returns the name of the function, with C's terminating zero.
             pub fn c_name(self) -> &'static str {
                 const NAMES: &[&str] = &[$(concat!(stringify!($name), "\0"),)*];
                 NAMES[self as usize]
             }
 
-            /// Its name.
+            /// Returns the name of the function.
             pub fn name(self) -> &'static str {
                 self.c_name().trim_end_matches('\0')
             }
 
-            /// What it is to the drop-in.
+            /// Returns the role of the function in the drop-in.
             pub fn role(self) -> Role {
                 const ROLES: &[Role] = &[$($role,)*];
                 ROLES[self as usize]

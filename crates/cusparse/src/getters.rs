@@ -1,4 +1,4 @@
-//! What cuSPARSE's own objects say of themselves, by its public getters, which are asked at each call.
+//! Descriptions of cuSPARSE's handles and descriptors, read by its public getters at each call.
 
 use std::ffi::{c_int, c_void, CStr};
 use std::ptr::null;
@@ -14,7 +14,7 @@ use crate::real;
 type Pointer = *const c_void;
 type GetStream = unsafe extern "C" fn(Object, *mut Pointer) -> c_int;
 type GetInt = unsafe extern "C" fn(Object, *mut c_int) -> c_int;
-/// CSR and CSC: the two arrays of indices have types of their own.
+/// Type of the getters of CSR and CSC, whose offsets and indices each have a type.
 type GetCompressed = unsafe extern "C" fn(
     Object,
     *mut i64,
@@ -33,7 +33,7 @@ type GetMatrix =
     unsafe extern "C" fn(Object, *mut i64, *mut i64, *mut i64, *mut Pointer, *mut c_int, *mut c_int) -> c_int;
 type GetBatches = unsafe extern "C" fn(Object, *mut c_int, *mut i64) -> c_int;
 
-/// The getters of the real cuSPARSE.
+/// Addresses of the getters of the real cuSPARSE.
 pub struct Getters {
     stream: GetStream,
     pointer_mode: GetInt,
@@ -48,13 +48,13 @@ pub struct Getters {
     dense_batches: GetBatches,
 }
 
-/// The getters, looked up once; `None`: this cuSPARSE lacks one.
+/// Returns the getters, which are looked up once; `None` if this cuSPARSE lacks one.
 pub fn getters() -> Option<&'static Getters> {
     static GETTERS: OnceLock<Option<Getters>> = OnceLock::new();
     GETTERS.get_or_init(Getters::find).as_ref()
 }
 
-/// A getter's answer; another status than success is none.
+/// Turns the status of a getter into a result: an error means that the object is not described.
 fn answered(status: c_int) -> Result<(), Outcome> {
     if status == 0 {
         Ok(())
@@ -68,7 +68,7 @@ impl Getters {
         let cusparse = real::cusparse()?;
         macro_rules! find {
             ($function:ty, $name:literal) => {
-                // SAFETY: the function of this name has this type in all versions that are known, see decision.rs.
+                // SAFETY: the function of this name has this type in all known versions, see decision.rs.
                 unsafe { std::mem::transmute::<Pointer, $function>(named(cusparse, $name)?) }
             };
         }
@@ -87,15 +87,16 @@ impl Getters {
         })
     }
 
-    /// The stream of a handle.
+    /// Returns the stream of a handle.
     pub fn stream(&self, handle: Object) -> Result<Address, Outcome> {
         let mut stream = null();
-        // SAFETY: the handle is the program's, which is not NULL, and the answer valid for a write. So in all that follow.
+        // SAFETY: the handle is the program's, which is not NULL, and `stream` is valid for a write. The same
+        // holds for the objects and results of the functions below.
         answered(unsafe { (self.stream)(handle, &mut stream) })?;
         Ok(Address::new(stream))
     }
 
-    /// Where a handle says that alpha and beta are.
+    /// Returns the pointer mode of a handle.
     pub fn pointer_mode(&self, handle: Object) -> Result<PointerMode, Outcome> {
         let mut mode = -1;
         // SAFETY: as above.
@@ -103,7 +104,7 @@ impl Getters {
         PointerMode::from_code(mode).ok_or(Outcome::NotDescribed)
     }
 
-    /// A sparse matrix in CSR or CSC, without batches.
+    /// Returns the description of a sparse matrix; fails unless it is a single matrix in CSR or CSC.
     pub fn sparse(&self, matrix: Object) -> Result<SparseMatrix, Outcome> {
         let (mut format, mut batches) = (0, 0);
         // SAFETY: as above.
@@ -124,7 +125,7 @@ impl Getters {
         Ok(SparseMatrix { arrays, writable: true, temporary: false })
     }
 
-    /// A dense vector; one that is to be written must not be const.
+    /// Returns the description of a dense vector; if it is to be written, its descriptor must not be const.
     pub fn vector(&self, vector: Object, to_write: bool) -> Result<DenseVector, Outcome> {
         let get = if to_write { self.vector } else { self.const_vector };
         let (mut len, mut values, mut value) = (0, null(), -1);
@@ -134,7 +135,8 @@ impl Getters {
         Ok(DenseVector { len, values, value_type, writable: to_write })
     }
 
-    /// A dense matrix without batches; one that is to be written must not be const.
+    /// Returns the description of a dense matrix without batches; if it is to be written, its descriptor must
+    /// not be const.
     pub fn matrix(&self, matrix: Object, to_write: bool) -> Result<DenseMatrix, Outcome> {
         let get = if to_write { self.matrix } else { self.const_matrix };
         let (mut rows, mut cols, mut ld, mut values) = (0, 0, 0, null());
@@ -153,17 +155,17 @@ impl Getters {
     }
 }
 
-/// A function of cuSPARSE's.
+/// Returns the address of cuSPARSE's function with a name.
 fn named(cusparse: &real::Cusparse, name: &CStr) -> Option<Pointer> {
     cusparse.function(name).map(|function| function.as_ptr().cast_const())
 }
 
-/// As if the rows were what is compressed.
+/// Reads a CSR or CSC matrix, with rows as the major dimension; the caller swaps the dimensions of CSC.
 fn compressed(get: GetCompressed, matrix: Object) -> Result<Compressed, Outcome> {
     let (mut rows, mut cols, mut nnz) = (0, 0, 0);
     let (mut offsets, mut indices, mut values) = (null(), null(), null());
     let (mut offset, mut index, mut base, mut value) = (0, 0, -1, -1);
-    // SAFETY: the matrix is the program's, which is not NULL, and the answers are valid for writes.
+    // SAFETY: the matrix is the program's, which is not NULL, and the results are valid for writes.
     answered(unsafe {
         get(
             matrix,
@@ -193,7 +195,7 @@ fn compressed(get: GetCompressed, matrix: Object) -> Result<Compressed, Outcome>
     })
 }
 
-/// cuSPARSE's numbers of types are Tarsia's.
+/// Returns the data type with a code of cuSPARSE, whose codes Tarsia uses too.
 fn data_type(code: c_int) -> Result<DataType, Outcome> {
     DataType::from_code(code).ok_or(Outcome::Types)
 }

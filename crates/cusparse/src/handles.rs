@@ -1,14 +1,13 @@
-//! What is kept beside cuSPARSE's handles and descriptors: little, by their addresses, which are all that
-//! identifies them.
+//! State that the drop-in keeps for cuSPARSE's handles and for preprocessed matrices, by their addresses,
+//! which are all that identifies them.
 //!
-//! Neither pointers nor values are kept. Shapes only say which buffers are large enough.
+//! Neither pointers to arrays nor values are kept. Shapes only say which buffers are large enough.
 //!
-//! An object that is destroyed where the drop-in does not see it leaves what was kept of it to another one
-//! that comes at its address. A stale mark of a preprocessed matrix costs speed at the most: SpMM is
-//! forwarded, SpMV is forwarded or runs without its buffer. What is kept of a stale handle is for the old
-//! one's context, and products are forwarded where another one is current. Its shapes are stale, too: a
-//! buffer whose size the program has not asked for with the new handle may be taken as large enough, and be
-//! too small.
+//! If an object is destroyed where the drop-in does not see it, its state passes to the next object at the
+//! same address. A stale mark of a preprocessed matrix costs speed at most: SpMM is forwarded, SpMV is
+//! forwarded or runs without its buffer. The state of a stale handle belongs to the old handle's context,
+//! and products are forwarded where another context is current. Its shapes are stale, too: a buffer whose
+//! size the program has not asked for with the new handle may be taken as large enough, and be too small.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,33 +22,34 @@ use crate::messages;
 use crate::rules::Shape;
 use crate::settings::settings;
 
-/// Most shapes that are remembered of a handle. At more, all are forgotten; products without a remembered
-/// shape run without the program's buffer, or are forwarded if they need one.
+/// Greatest number of shapes that are remembered for a handle. Before more are added, all are forgotten;
+/// products without a remembered shape run without the program's buffer, or are forwarded if they need one.
 const MOST_SHAPES: usize = 1024;
 
-/// What is kept beside a handle.
+/// State that the drop-in keeps for one of cuSPARSE's handles.
 pub struct HandleState {
-    /// Products on the handle's device; `None`: Tarsia cannot use it.
+    /// Tarsia's products on the handle's device; `None` if Tarsia cannot use the device.
     direct: Option<Direct>,
     /// Shapes for which a `bufferSize` function has answered, with this handle, at least what Tarsia needs.
     /// The buffer of any other shape may be too small, even if a larger one is among these: the program may
     /// have asked for fewer columns.
     sized_shapes: RwLock<HashSet<Shape>>,
-    /// True from when a `bufferSize` function could not answer what Tarsia needs for a product that may be
-    /// taken later all the same: no product with this handle uses the program's buffer any more.
+    /// True once a `bufferSize` function could not tell what Tarsia needs for a product that may still be
+    /// taken later. From then on no product with this handle uses the program's buffer.
     size_unknown: AtomicBool,
 }
 
+/// States of all handles that calls have come with, by the handles' addresses.
 static HANDLES: RwLock<BTreeMap<usize, Arc<HandleState>>> = RwLock::new(BTreeMap::new());
 
-/// Sparse matrices that the program has preprocessed: cuSPARSE has put things of its own into a buffer, which
-/// must not be written to as long as the matrix lives.
+/// Addresses of sparse matrices that the program has preprocessed: cuSPARSE has stored data in a buffer,
+/// which must not be overwritten as long as the matrix lives.
 static PREPROCESSED: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
-/// How many they are, so that a process without any takes no lock.
+/// Number of preprocessed matrices, so that a process without any takes no lock.
 static PREPROCESSED_COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// This process is a child that `fork` has made of one that had handles: CUDA does not work in it, and another thread
-/// of the parent's may have held a lock.
+/// True in a child that `fork` has made of a process with handles: CUDA does not work in it, and another
+/// thread of the parent may have held a lock.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
 impl HandleState {
@@ -82,7 +82,7 @@ impl HandleState {
         self.size_unknown.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a buffer that the program made for a product of this shape has what Tarsia needs.
+    /// Returns whether a buffer that the program made for a product of this shape is large enough for Tarsia.
     pub fn is_sized(&self, shape: &Shape) -> bool {
         if self.size_unknown.load(Ordering::Relaxed) {
             return false;
@@ -90,7 +90,8 @@ impl HandleState {
         self.sized_shapes.read().unwrap_or_else(PoisonError::into_inner).contains(shape)
     }
 
-    /// Products on the handle's device, which the calling thread must be on.
+    /// Returns Tarsia's products on the handle's device; fails if the device cannot be used or the calling
+    /// thread's current context is another one.
     pub fn direct(&self) -> Result<&Direct, Outcome> {
         let direct = self.direct.as_ref().ok_or(Outcome::NoDevice)?;
         match direct.is_current() {
@@ -99,7 +100,8 @@ impl HandleState {
         }
     }
 
-    /// The same for a call that enqueues. The first one that is not captured takes memory, and blocks.
+    /// Returns Tarsia's products, ready to enqueue work on `stream`. The first call allocates memory and
+    /// blocks, and so fails if the stream is being captured.
     pub fn prepared(&self, stream: Address) -> Result<&Direct, Outcome> {
         let direct = self.direct()?;
         if !direct.is_prepared() {
@@ -112,7 +114,7 @@ impl HandleState {
     }
 }
 
-/// What is kept beside a handle, made at the first call with it.
+/// Returns the state of a handle, which is made at the first call with the handle.
 pub fn state_of(handle: Object) -> Result<Arc<HandleState>, Outcome> {
     if IS_CHILD.load(Ordering::Relaxed) {
         return Err(Outcome::Child);
@@ -121,22 +123,24 @@ pub fn state_of(handle: Object) -> Result<Arc<HandleState>, Outcome> {
     if let Some(state) = known {
         return Ok(state);
     }
-    // Made without the lock: it calls the driver. Of two threads the first one's stays.
+    // The state is made without the lock, since that calls the driver. If two threads make one, the first
+    // that is inserted stays.
     let new = Arc::new(HandleState::new());
     let mut handles = HANDLES.write().unwrap_or_else(PoisonError::into_inner);
     Ok(Arc::clone(handles.entry(handle.addr()).or_insert(new)))
 }
 
-/// The program destroys a handle.
+/// Drops the state of a handle that the program destroys.
 pub fn forget_handle(handle: Object) {
     if IS_CHILD.load(Ordering::Relaxed) {
         return;
     }
     let gone = HANDLES.write().unwrap_or_else(PoisonError::into_inner).remove(&handle.addr());
-    // Its memory goes back without the lock.
+    // Its memory is freed after the lock is released.
     drop(gone);
 }
 
+/// Changes the set of preprocessed matrices.
 fn preprocessed(change: impl FnOnce(&mut BTreeSet<usize>)) {
     if IS_CHILD.load(Ordering::Relaxed) {
         return;
@@ -146,14 +150,14 @@ fn preprocessed(change: impl FnOnce(&mut BTreeSet<usize>)) {
     PREPROCESSED_COUNT.store(matrices.len(), Ordering::Relaxed);
 }
 
-/// The program preprocesses a matrix.
+/// Notes that the program preprocesses a matrix.
 pub fn note_preprocessed(matrix: Object) {
     preprocessed(|matrices| {
         matrices.insert(matrix.addr());
     });
 }
 
-/// The program destroys a matrix.
+/// Removes the mark of a matrix that the program destroys.
 pub fn forget_matrix(matrix: Object) {
     if PREPROCESSED_COUNT.load(Ordering::Relaxed) > 0 {
         preprocessed(|matrices| {
@@ -162,15 +166,16 @@ pub fn forget_matrix(matrix: Object) {
     }
 }
 
-/// Whether the program has preprocessed a matrix.
+/// Returns whether the program has preprocessed a matrix.
 pub fn is_preprocessed(matrix: Object) -> bool {
-    // Another thread of the parent may have held the lock for good.
+    // In a child the lock may never be released, if another thread of the parent held it.
     !IS_CHILD.load(Ordering::Relaxed)
         && PREPROCESSED_COUNT.load(Ordering::Relaxed) > 0
         && PREPROCESSED.lock().unwrap_or_else(PoisonError::into_inner).contains(&matrix.addr())
 }
 
-/// In a child that `fork` has made, which has this thread alone.
+/// Handler that runs in a child after `fork`, in its only thread: marks the process as a child whose calls
+/// are all forwarded, if the parent had handles or a thread of it held a lock.
 pub fn forked() {
     if HANDLES.try_read().map_or(true, |handles| !handles.is_empty()) || PREPROCESSED.try_lock().is_err() {
         IS_CHILD.store(true, Ordering::Relaxed);
@@ -186,7 +191,7 @@ mod tests {
         HandleState { direct: None, sized_shapes: RwLock::default(), size_unknown: AtomicBool::new(false) }
     }
 
-    /// That a larger product's buffer was asked for says nothing of a smaller one's.
+    /// The size of a larger product's buffer says nothing about the buffer of a smaller product.
     #[test]
     fn buffers_are_sized_for_one_product_alone() {
         let state = state_without_products();

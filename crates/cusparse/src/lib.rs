@@ -1,24 +1,25 @@
-//! libtarsia_cusparse.so: functions of cuSPARSE's names, which programs call in cuSPARSE's place when this library is
-//! preloaded or linked in front of it. docs/drop-in.md is the user's page.
+//! Drop-in library for cuSPARSE, libtarsia_cusparse.so: it exports functions with cuSPARSE's names, which
+//! programs call in cuSPARSE's place when it is preloaded or linked in front of cuSPARSE. docs/drop-in.md is
+//! the user's page.
 //!
 //! A call is *taken* if Tarsia computes its product, *forwarded* if it goes on to the real cuSPARSE as it
-//! came; the few that are neither are answered with an error. A summary says what was called. Any call can be
-//! forwarded at any time: objects stay cuSPARSE's own, and what Tarsia keeps beside them says nothing of what
-//! is in the program's arrays.
+//! came; the few that are neither are answered with an error. A summary counts the calls. Any call can be
+//! forwarded at any time: objects stay cuSPARSE's own, and Tarsia keeps no information about the contents of
+//! the program's arrays.
 //!
-//! - `functions`: cuSPARSE's functions that come this way
-//! - `entry`: the exported functions. Each asks `decision`, and then jumps to the address that it is given
-//! - `arguments`: a call's arguments, as registers and stack hold them
-//! - `real`: the real cuSPARSE of this process
-//! - `getters`: what its objects say of themselves
-//! - `decision`: what becomes of a call, and why
-//! - `rules`: which products cuSPARSE computes faster, so that calls that could be taken are forwarded
-//! - `products`: calls that are taken: cuSPARSE's arguments as Tarsia's, and Tarsia's products
-//! - `handles`: what is kept beside cuSPARSE's handles and descriptors
+//! - `functions`: the functions of cuSPARSE that this library intercepts
+//! - `entry`: the exported functions. Each asks `decision`, and then jumps to the real function or returns
+//! - `arguments`: the arguments of a call, read from the saved registers and the stack
+//! - `real`: the cuSPARSE library to which this process's calls are forwarded
+//! - `getters`: descriptions of cuSPARSE's objects, read by its public getters
+//! - `decision`: the decision whether a call is taken or forwarded, with the reason
+//! - `rules`: the products that cuSPARSE computes faster, which are forwarded although Tarsia could take them
+//! - `products`: calls that are taken: translates cuSPARSE's arguments and runs Tarsia's products
+//! - `handles`: Tarsia's own state for each of cuSPARSE's handles, and marks of preprocessed matrices
 //! - `settings`: the environment variables
-//! - `summary`: how often what was called, told at exit
-//! - `messages`: lines on stderr
-//! - `load`: what is done when the library is loaded and when the process exits
+//! - `summary`: counts of the calls, printed at exit
+//! - `messages`: messages on stderr
+//! - `load`: functions that run when the library is loaded and when the process exits
 
 #![deny(unsafe_code)]
 
@@ -51,15 +52,15 @@ mod summary;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-/// What a function returns if it does not panic; a panic's text is on stderr.
+/// Returns the result of `f`, or `None` if it panics; the panic's text goes to stderr.
 fn catch<T>(f: impl FnOnce() -> T) -> Option<T> {
-    // A payload may panic when it is dropped.
+    // The payload is not dropped, since its drop may panic.
     catch_unwind(AssertUnwindSafe(f)).map_err(std::mem::forget).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    /// Its drop would be a second panic, which ends the process.
+    /// Panic payload whose drop panics too, which would end the process.
     struct Payload;
 
     impl Drop for Payload {

@@ -1,19 +1,19 @@
-//! Lines on stderr. A program that is not changed must not notice the drop-in, so that there are few where none are
-//! asked for.
+//! Messages of the drop-in on stderr. Few are printed unasked, since an unchanged program must not notice the
+//! drop-in.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::real;
 use crate::settings::settings;
 
-/// Writes lines at once, so that those of other threads and processes do not come between.
+/// Writes lines to stderr in one write, so that other threads' and processes' lines do not come between.
 pub fn lines<'a>(lines: impl IntoIterator<Item = &'a str>) {
     let id = std::process::id();
     let text: String = lines.into_iter().map(|line| format!("libtarsia_cusparse[{id}]: {line}\n")).collect();
     let mut rest = text.as_bytes();
-    // Not by the standard library's stderr: its lock may be held for ever in a child that fork has made.
+    // The standard library's stderr is not used: in a child made by fork its lock may be held for ever.
     while !rest.is_empty() {
-        // SAFETY: the bytes are valid for reading; a descriptor that is closed is an error.
+        // SAFETY: the bytes are valid for reading; a closed file descriptor only gives an error.
         let written = unsafe { libc::write(libc::STDERR_FILENO, rest.as_ptr().cast(), rest.len()) };
         match usize::try_from(written) {
             Ok(written @ 1..) => rest = &rest[written..],
@@ -22,12 +22,12 @@ pub fn lines<'a>(lines: impl IntoIterator<Item = &'a str>) {
     }
 }
 
-/// Writes a line.
+/// Writes one line to stderr.
 pub fn line(text: &str) {
     lines([text]);
 }
 
-/// Tells what is wrong with the environment variables and with what is loaded, the first time.
+/// Reports invalid environment variables and several loaded cuSPARSE libraries, at the first call only.
 pub fn problems() {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if TOLD.load(Ordering::Relaxed) || TOLD.swap(true, Ordering::Relaxed) {
@@ -47,7 +47,7 @@ pub fn problems() {
     }
 }
 
-/// Tells that calls cannot be forwarded, the first time.
+/// Reports that calls cannot be forwarded, at the first call only.
 pub fn no_cusparse() {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if !TOLD.swap(true, Ordering::Relaxed) {

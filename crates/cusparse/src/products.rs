@@ -1,5 +1,5 @@
-//! Calls that are taken: cuSPARSE's arguments as Tarsia's, and Tarsia's products. What is not served is
-//! declined, with the reason, before anything is done, and then cuSPARSE gets the call.
+//! Calls that are taken: translates cuSPARSE's arguments into Tarsia's and runs Tarsia's products.
+//! Unsupported calls are declined with a reason before anything is enqueued, and cuSPARSE then gets them.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -19,35 +19,36 @@ use crate::handles::{self, HandleState};
 use crate::rules::{self, Dense, Preprocessed, Shape};
 use crate::settings::settings;
 
-/// cuSPARSE's numbers of algorithms: DEFAULT, CSR_ALG1, CSR_ALG2. Those for COO and sliced ELL are none for CSR and CSC.
+/// cuSPARSE's numbers of the SpMV algorithms that CSR and CSC may have: DEFAULT, CSR_ALG1, CSR_ALG2. The
+/// others are for COO and sliced ELL.
 const SPMV_ALGORITHMS: [c_int; 3] = [0, 2, 3];
-/// DEFAULT, CSR_ALG1, CSR_ALG2, CSR_ALG3.
+/// cuSPARSE's numbers of the SpMM algorithms for CSR and CSC: DEFAULT, CSR_ALG1, CSR_ALG2, CSR_ALG3.
 const SPMM_ALGORITHMS: [c_int; 4] = [0, 4, 6, 12];
 
-/// Takes a call of `cusparseSpMV`.
+/// Computes the product of a call of `cusparseSpMV`, or declines the call.
 pub fn spmv(call: &SpmvArguments) -> Result<Shape, Decision> {
     let getters = getters().ok_or(Outcome::NotDescribed)?;
     not_null(&[call.alpha, call.beta])?;
     let (problem, shape, x, y) = spmv_problem(getters, call)?;
     let preprocessed = Preprocessed(handles::is_preprocessed(call.a));
     decide_by_rule(&shape, preprocessed)?;
-    // cuSPARSE's own use of the buffer of a matrix that the program has preprocessed must not be disturbed.
+    // The buffer of a preprocessed matrix holds data of cuSPARSE, which must not be overwritten.
     let buffer = if preprocessed.0 { null_mut() } else { call.last };
     take(getters, call.handle, &shape, (call.alpha, call.beta, buffer), |direct, call| {
         direct.spmv(call, &problem, &x, &y)
     })
 }
 
-/// The size that a call of `cusparseSpMV_bufferSize` is to answer at least.
+/// Returns the least size that a call of `cusparseSpMV_bufferSize` must answer.
 pub fn spmv_buffer_bytes(call: &SpmvArguments) -> Result<usize, Decision> {
     let getters = getters().ok_or(Outcome::NotDescribed)?;
     let (_, shape, ..) = spmv_problem(getters, call)?;
     tell(getters, call.handle, &shape, |_| Ok(SPMV_BUFFER_BYTES))
 }
 
-/// The problem of a call, if its format, operation, types and algorithm are served. alpha, beta, and what the program has
-/// preprocessed, which say nothing of the size of a buffer, are not looked at: what is declined here is declined by both
-/// functions.
+/// Returns the problem of an SpMV call if its format, operation, types and algorithm are supported. The
+/// product and its bufferSize function share these checks and so decline the same calls; alpha, beta and
+/// preprocessing do not affect the size of the buffer and are not checked here.
 fn spmv_problem(
     getters: &Getters,
     call: &SpmvArguments,
@@ -66,12 +67,12 @@ fn spmv_problem(
     Ok((SpmvProblem { op, a: matrix, types, value_updates: false }, shape, x, y))
 }
 
-/// Takes a call of `cusparseSpMM`.
+/// Computes the product of a call of `cusparseSpMM`, or declines the call.
 pub fn spmm(call: &SpmmArguments) -> Result<Shape, Decision> {
     let getters = getters().ok_or(Outcome::NotDescribed)?;
     not_null(&[call.alpha, call.beta])?;
     let (problem, shape, b, c) = spmm_problem(getters, call)?;
-    // SpMM may need the buffer, which cuSPARSE's preprocessing occupies: decline. (SpMV runs without one.)
+    // SpMM may need the buffer, which holds data of cuSPARSE's preprocessing. (SpMV runs without a buffer.)
     if handles::is_preprocessed(call.a) {
         return Err(Outcome::Preprocessed.into());
     }
@@ -81,14 +82,14 @@ pub fn spmm(call: &SpmmArguments) -> Result<Shape, Decision> {
     })
 }
 
-/// The size that a call of `cusparseSpMM_bufferSize` is to answer at least.
+/// Returns the least size that a call of `cusparseSpMM_bufferSize` must answer.
 pub fn spmm_buffer_bytes(call: &SpmmArguments) -> Result<usize, Decision> {
     let getters = getters().ok_or(Outcome::NotDescribed)?;
     let (problem, shape, ..) = spmm_problem(getters, call)?;
     tell(getters, call.handle, &shape, |direct| Ok(direct.spmm_bytes(&problem).map_err(Failure::Refused)?))
 }
 
-/// The same of an SpMM as [`spmv_problem`] of an SpMV.
+/// Returns the problem of an SpMM call if it is supported, as [`spmv_problem`] does for SpMV.
 fn spmm_problem(
     getters: &Getters,
     call: &SpmmArguments,
@@ -120,7 +121,7 @@ fn spmm_problem(
     Ok((problem, shape, b, c))
 }
 
-/// Runs a product whose alpha, beta and buffer are given. A product that panics may have enqueued work, so it
+/// Runs `product` with the given alpha, beta and buffer. A product that panics may have enqueued work, so it
 /// is not forwarded but fails with `Outcome::Broken`.
 fn take(
     getters: &Getters,
@@ -150,7 +151,8 @@ fn take(
     }
 }
 
-/// Tells the size of a product's buffer. The handle's first call takes memory, unless it is captured.
+/// Returns the size of a product's buffer and remembers that the shape has been sized. Also prepares the
+/// handle, whose first call allocates memory, unless the stream is being captured.
 fn tell(
     getters: &Getters,
     handle: Object,
@@ -163,7 +165,7 @@ fn tell(
     let bytes = match answer {
         Ok(bytes) => bytes,
         Err(declined) => {
-            // An unsupported product is never taken, so its unanswered size makes no buffer unsafe.
+            // An unsupported product is never taken, so that its unknown size makes no buffer too small.
             if !is_unsupported(&declined) {
                 state.note_size_unknown();
             }
@@ -188,7 +190,8 @@ fn not_null(pointers: &[*const c_void]) -> Result<(), Outcome> {
     }
 }
 
-/// The rows of op(A) must be contiguous in A's arrays: what else would take a conversion.
+/// Returns an error unless the rows of op(A) are contiguous in A's arrays; otherwise A would have to be
+/// converted.
 fn in_place(a: &SparseMatrix, op: Op) -> Result<(), Outcome> {
     let is_in_place = match &a.arrays {
         SparseArrays::Csr(_) => op == Op::NonTranspose,
@@ -203,12 +206,12 @@ fn in_place(a: &SparseMatrix, op: Op) -> Result<(), Outcome> {
     }
 }
 
-/// The types of a product, if the kernels without a plan have them. Sums of 32 bits are by IEEE operations alone, unless
-/// the environment asks for what is faster.
+/// Returns the types of a product if the algorithms without a plan support them. Real fp32 sums use IEEE
+/// operations alone (pedantic), unless `TARSIA_CUSPARSE_FP32` is `fast`.
 fn types(of: OpKind, [a, x, y]: [DataType; 3], compute: c_int) -> Result<Types, Outcome> {
     static SERVED: OnceLock<[&[Types]; 2]> = OnceLock::new();
     let served = SERVED.get_or_init(|| {
-        // Those of the algorithm that is taken without a plan, by its name.
+        // Types of the algorithm with this name, which executes the operation without a plan.
         let of_algorithm = |of: OpKind, name: &str| {
             let row = TABLE.iter().find(|row| row.op == of && row.name == name);
             row.map_or(&[][..], |row| row.types)
@@ -229,6 +232,7 @@ fn types(of: OpKind, [a, x, y]: [DataType; 3], compute: c_int) -> Result<Types, 
     Ok(Types { compute, ..plain })
 }
 
+/// Declines a product that cuSPARSE is known to compute faster, unless the settings override the rules.
 fn decide_by_rule(shape: &Shape, preprocessed: Preprocessed) -> Result<(), Decision> {
     match rules::slower(shape, preprocessed).filter(|_| !settings().is_forced()) {
         Some(why) => Err(Decision { outcome: Outcome::Slower, more: More::Rule(*shape, why) }),

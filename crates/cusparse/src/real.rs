@@ -1,8 +1,8 @@
-//! The real cuSPARSE of this process.
+//! The real cuSPARSE library of this process, to which calls are forwarded.
 //!
-//! It is looked for when the first call comes: the program has a handle of it by then. It is never loaded here, only
-//! found among what is loaded, so that calls go to the library that made the program's handles and descriptors.
-//! No lock is taken, since the dynamic loader has one of its own, which other threads may hold.
+//! It is looked for at the first call, when the program already has a handle of it. It is never loaded here,
+//! only found among the loaded libraries, so that calls go to the library that made the program's handles and
+//! descriptors. No lock is taken, since the dynamic loader has one of its own, which other threads may hold.
 
 use std::ffi::{c_char, c_int, c_void, CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -12,17 +12,17 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::functions::Function;
 
-/// The cuSPARSE that calls are forwarded to.
+/// A loaded cuSPARSE library to which calls are forwarded.
 pub struct Cusparse {
-    /// What dlsym looks functions up in.
+    /// Handle of the library for dlsym.
     handle: *mut c_void,
-    /// Major, minor, patch; `None` where it does not say.
+    /// Major, minor and patch version; `None` if the library does not tell it.
     pub version: Option<[c_int; 3]>,
-    /// Its file.
+    /// Path of the library's file.
     pub file: String,
 }
 
-/// What a call lacks to be forwarded.
+/// Reason why a call cannot be forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// No cuSPARSE is loaded.
@@ -31,13 +31,14 @@ pub enum Missing {
     Function,
 }
 
+/// The cuSPARSE that was found; null until then.
 static CUSPARSE: AtomicPtr<Cusparse> = AtomicPtr::new(null_mut());
 
-/// Addresses of the real functions, as far as they have been looked up.
+/// Addresses of the real functions that have been looked up; the others are null.
 static ADDRESSES: [AtomicPtr<c_void>; Function::ALL.len()] =
     [const { AtomicPtr::new(null_mut()) }; Function::ALL.len()];
 
-/// The address of a real function.
+/// Returns the address of a function in the real cuSPARSE.
 pub fn find(function: Function) -> Result<NonNull<c_void>, Missing> {
     let slot = &ADDRESSES[function as usize];
     if let Some(address) = NonNull::new(slot.load(Ordering::Acquire)) {
@@ -50,57 +51,58 @@ pub fn find(function: Function) -> Result<NonNull<c_void>, Missing> {
     Ok(address)
 }
 
-/// The real cuSPARSE, looked for if it has not been found yet.
+/// Returns the real cuSPARSE, which is looked for if it has not been found yet.
 pub fn cusparse() -> Option<&'static Cusparse> {
     let mut found = CUSPARSE.load(Ordering::Acquire);
     if found.is_null() {
         let new = Box::into_raw(Box::new(look_for_cusparse()?));
-        // Threads that look at the same time find the same; the first one's stays.
+        // Threads that search at the same time find the same library; the first result stays.
         found = match CUSPARSE.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => new,
             Err(other) => {
-                // SAFETY: it came from `Box::into_raw` above, and nobody else has seen it.
+                // SAFETY: `new` came from `Box::into_raw` above, and no other thread has seen it.
                 drop(unsafe { Box::from_raw(new) });
                 other
             }
         };
     }
-    // SAFETY: it is not null, came from `Box::into_raw`, and what is in CUSPARSE is never freed.
+    // SAFETY: `found` is not null, came from `Box::into_raw`, and what CUSPARSE points to is never freed.
     Some(unsafe { &*found })
 }
 
-/// The cuSPARSE that was found, if calls have come.
+/// Returns the cuSPARSE that an earlier call has found, without a search.
 pub fn found() -> Option<&'static Cusparse> {
-    // SAFETY: it is null or came from `Box::into_raw`, and is never freed.
+    // SAFETY: the pointer is null or came from `Box::into_raw`, and its target is never freed.
     unsafe { CUSPARSE.load(Ordering::Acquire).as_ref() }
 }
 
 fn look_for_cusparse() -> Option<Cusparse> {
-    // By its name cuSPARSE is found even where only the client's own extension sees it (RTLD_LOCAL). The handle is
-    // never closed: functions of it that are about to be called stay.
+    // A search by soname finds cuSPARSE even if only the client's own extension can see it (RTLD_LOCAL). The
+    // handle is never closed, so that functions that are about to be called stay loaded.
     let named = |name: &CStr| {
-        // SAFETY: the name is a C string; nothing is loaded, so that no code runs.
+        // SAFETY: the name is a C string, and RTLD_NOLOAD loads nothing, so that no code runs.
         NonNull::new(unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) })
             .and_then(|handle| Cusparse::at(handle.as_ptr()))
     };
     named(c"libcusparse.so.12")
-        // What the program would have been bound to without the drop-in: another version, or functions that were
-        // linked statically into a library.
+        // The functions that the program would have been bound to without the drop-in: of another version,
+        // or linked statically into a library.
         .or_else(|| Cusparse::at(libc::RTLD_NEXT))
         .or_else(|| named(c"libcusparse.so.11"))
         .or_else(|| named(c"libcusparse.so.13"))
 }
 
 impl Cusparse {
-    /// The address of a function of it.
+    /// Returns the address of the library's function with a name.
     pub fn function(&self, name: &CStr) -> Option<NonNull<c_void>> {
         symbol(self.handle, name)
     }
 
-    /// `None`: there is no cuSPARSE behind the handle, but, say, this library under cuSPARSE's name.
+    /// Returns the cuSPARSE behind a handle of dlopen; `None` if the handle is of another library, such as
+    /// this one under cuSPARSE's name.
     fn at(handle: *mut c_void) -> Option<Self> {
         let get_property = symbol(handle, c"cusparseGetProperty")?;
-        // SAFETY: this is its type: cusparseStatus_t and libraryPropertyType are ints.
+        // SAFETY: the function has this type, since cusparseStatus_t and libraryPropertyType are ints.
         let get: extern "C" fn(c_int, *mut c_int) -> c_int = unsafe { std::mem::transmute(get_property) };
         let property = |which: c_int| {
             let mut value = 0;
@@ -116,14 +118,14 @@ fn symbol(handle: *mut c_void, name: &CStr) -> Option<NonNull<c_void>> {
     NonNull::new(unsafe { libc::dlsym(handle, name.as_ptr()) })
 }
 
-/// The file that an address has been loaded from.
+/// Returns the path of the file from which the code at an address was loaded.
 fn file_of(address: NonNull<c_void>) -> String {
-    // SAFETY: a structure of pointers, which may be null.
+    // SAFETY: Dl_info is a structure of pointers, which may be null.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: `info` is valid for a write.
     let known = unsafe { libc::dladdr(address.as_ptr(), &mut info) } != 0 && !info.dli_fname.is_null();
     match known {
-        // SAFETY: a C string of the loader's, which lives as long as the library.
+        // SAFETY: the loader's name is a C string that lives as long as the library.
         true => text(unsafe { CStr::from_ptr(info.dli_fname) }),
         false => "a file that the loader does not name".to_string(),
     }
@@ -133,10 +135,10 @@ fn text(path: &CStr) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// The files of all cuSPARSE libraries that are loaded now.
+/// Returns the paths of all cuSPARSE libraries that are loaded now.
 pub fn loaded() -> Vec<PathBuf> {
     unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, out: *mut c_void) -> c_int {
-        // SAFETY: the loader passes a valid structure, and `loaded` the list.
+        // SAFETY: the loader passes a valid structure, and `loaded` passes its list as `out`.
         let (name, out) = unsafe { ((*info).dlpi_name, &mut *out.cast::<Vec<PathBuf>>()) };
         if let Some(path) = file(name) {
             if path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"libcusparse.so")) {
@@ -146,13 +148,13 @@ pub fn loaded() -> Vec<PathBuf> {
         0
     }
     let mut out: Vec<PathBuf> = Vec::new();
-    // SAFETY: `look` takes what it is given here, and is not called after the return.
+    // SAFETY: `look` casts the pointer back to the type of `out`, and is not called after the return.
     unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut out).cast()) };
     out
 }
 
-/// A path of the loader's.
+/// Returns the path of a library, as the loader gives it.
 fn file<'a>(name: *const c_char) -> Option<&'a Path> {
-    // SAFETY: the loader's names are null or C strings, which live while it is iterated over.
+    // SAFETY: the loader's names are null or C strings that live during the iteration.
     (!name.is_null()).then(|| Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes())))
 }

@@ -1,25 +1,25 @@
-//! Rules by which products that Tarsia could compute are forwarded, because cuSPARSE is known to be faster: a table, and
-//! nothing else. `TARSIA_CUSPARSE=force` passes over it.
+//! Table of rules by which products that Tarsia could compute are forwarded, because cuSPARSE is known to be
+//! faster. `TARSIA_CUSPARSE=force` overrides the rules.
 //!
-//! A rule is written for what was measured on a device, which its `why` tells. It sees what a call's descriptors say,
-//! neither arrays nor pointers.
+//! Each rule comes from a measurement on a device, which its `why` names. A rule sees the contents of a
+//! call's descriptors, but neither arrays nor pointers.
 
 use tarsia::facade::direct::{Compressed, SparseArrays, SparseMatrix};
 use tarsia::facade::{IndexType, Operation, Order, Types};
 
-/// Orders of the dense matrices of an SpMM.
+/// Width and storage orders of the dense matrices of an SpMM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dense {
-    /// Columns of C.
+    /// Number of columns of C.
     pub columns: i64,
-    /// op(B) lies by rows: as B does, or B is transposed and lies by columns.
+    /// True if op(B) is stored by rows: B by rows and not transposed, or by columns and transposed.
     pub b_by_rows: bool,
-    /// C lies by rows.
+    /// True if C is stored by rows.
     pub c_by_rows: bool,
 }
 
 impl Dense {
-    /// Of C with so many columns, op(B) and C in these orders.
+    /// Creates the description for `columns` columns of C, the operation and order of B, and the order of C.
     pub fn new(columns: i64, (op_b, b_order): (Operation, Order), c_order: Order) -> Self {
         let is_transposed = op_b != Operation::NonTranspose;
         Dense {
@@ -30,32 +30,34 @@ impl Dense {
     }
 }
 
-/// A product, as rules see it. The size of its buffer depends on nothing else.
+/// Properties of a product that rules use. The size of its buffer depends on nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// Rows of op(A).
+    /// Number of rows of op(A).
     pub rows: i64,
-    /// Columns of op(A).
+    /// Number of columns of op(A).
     pub cols: i64,
-    /// Stored entries.
+    /// Number of stored entries of A.
     pub nnz: i64,
-    /// Types of A's offsets and indices.
+    /// Types of the offsets and of the indices of A.
     pub indices: [IndexType; 2],
-    /// Types of A, x or B, y or C, and sums.
+    /// Types of A, of x or B, of y or C, and of the sums.
     pub types: Types,
-    /// Of an SpMM; `None`: SpMV.
+    /// Dense matrices of an SpMM; `None` for SpMV.
     pub dense: Option<Dense>,
 }
 
 impl Shape {
-    /// Of a matrix whose rows of op(A) are contiguous; `None`: it is in another format than CSR and CSC.
+    /// Creates the shape of a product with a matrix whose rows of op(A) are contiguous; `None` if its format
+    /// is neither CSR nor CSC.
     pub fn new(a: &SparseMatrix, types: Types, dense: Option<Dense>) -> Option<Self> {
         let (SparseArrays::Csr(m) | SparseArrays::Csc(m)) = &a.arrays else { return None };
         let &Compressed { major: rows, minor: cols, nnz, offset_type, index_type, .. } = m;
         Some(Shape { rows, cols, nnz, indices: [offset_type, index_type], types, dense })
     }
 
-    /// `1000 × 900, 12345 entries, N = 32, B by columns, C by rows, A fp32, …`.
+    /// Returns the shape as text, such as
+    /// `1000 × 900, 12345 entries, N = 32, op(B) by columns, C by rows, A fp32, …`.
     pub fn describe(&self) -> String {
         let by = |by_rows: bool| if by_rows { "rows" } else { "columns" };
         let dense = self.dense.map_or(String::new(), |dense| {
@@ -66,19 +68,19 @@ impl Shape {
     }
 }
 
-/// The program has had cuSPARSE preprocess A.
+/// Flag that is true if the program has had cuSPARSE preprocess A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preprocessed(pub bool);
 
-/// A condition under which cuSPARSE is faster.
+/// Rule by which a product is forwarded: a condition under which cuSPARSE is faster.
 struct Rule {
-    /// Whether a product meets it.
+    /// Returns whether a product meets the condition.
     is_met: fn(&Shape, Preprocessed) -> bool,
-    /// What was measured, and where it is written.
+    /// Measurement on which the rule is based.
     why: &'static str,
 }
 
-/// All rules; the first that is met says why. To fill in: one line for each, with the figure in `why`.
+/// All rules, in the order in which they are tried.
 const RULES: &[Rule] = &[
     Rule {
         is_met: |shape, preprocessed| shape.dense.is_none() && preprocessed.0,
@@ -96,7 +98,7 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// Why cuSPARSE is faster for a product, if a rule says so.
+/// Returns the `why` of the first rule that a product meets; `None` if it meets none.
 pub fn slower(shape: &Shape, preprocessed: Preprocessed) -> Option<&'static str> {
     RULES.iter().find(|rule| (rule.is_met)(shape, preprocessed)).map(|rule| rule.why)
 }
@@ -106,7 +108,7 @@ pub mod tests {
     use super::*;
     use tarsia::facade::{ComputeType, DataType};
 
-    /// One that no rule names.
+    /// Shape of an SpMV that no rule forwards.
     pub fn shape() -> Shape {
         let real = DataType::R64F;
         Shape {
@@ -127,7 +129,7 @@ pub mod tests {
         for dense in [None, Some(BY_COLUMNS), Some(Dense { columns: 1, b_by_rows: true, c_by_rows: true })] {
             assert_eq!(slower(&Shape { dense, ..shape() }, PLAIN), None);
         }
-        // Few entries are a matter of SpMM's.
+        // The rule for few entries is for SpMM alone.
         assert_eq!(slower(&Shape { nnz: 10, ..shape() }, PLAIN), None);
     }
 

@@ -1,41 +1,43 @@
-//! The environment variables `TARSIA_CUSPARSE`, `TARSIA_CUSPARSE_TAKE`, `TARSIA_CUSPARSE_FP32`, and one for tests.
+//! Settings from the environment variables `TARSIA_CUSPARSE`, `TARSIA_CUSPARSE_TAKE`, `TARSIA_CUSPARSE_FP32`,
+//! and one for tests.
 
 use std::sync::OnceLock;
 
 use crate::functions::Operation;
 
-/// What `TARSIA_CUSPARSE` asks for.
+/// Mode that `TARSIA_CUSPARSE` sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// No messages but errors.
+    /// Calls are taken, and only problems are reported.
     #[default]
     Quiet,
-    /// Every call goes on uncounted.
+    /// Every call is forwarded and not counted.
     Off,
-    /// At exit it is told how often what was called.
+    /// A summary of the calls is printed at exit.
     Summary,
-    /// Each call is told, and the summary.
+    /// A line is printed for each call, and the summary at exit.
     Trace,
-    /// The summary; every call that can be taken is, whatever rules say.
+    /// The summary is printed at exit, and every call that can be taken is, whatever the rules say.
     Force,
 }
 
-/// What the environment asks for.
+/// Settings that the environment variables ask for.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Settings {
     pub mode: Mode,
-    /// The operations whose calls may be taken.
+    /// Operations whose calls may be taken.
     pub take: Vec<Operation>,
-    /// Products of 32 bits need not be sums of IEEE operations alone.
+    /// True if fp32 products may use faster arithmetic than IEEE operations alone.
     pub fast_fp32: bool,
-    /// For tests without a device: products are computed by the host, on host memory, as cuSPARSE's stand-in has it.
+    /// True in tests without a device: products are computed by the host backend, on the host memory of
+    /// cuSPARSE's stand-in.
     pub on_host: bool,
-    /// What is wrong with the variables.
+    /// Messages about invalid values of the variables.
     pub problems: Vec<String>,
 }
 
 impl Settings {
-    /// Whether rules that forward what cuSPARSE does faster are passed over.
+    /// Returns whether calls are taken even if a rule says that cuSPARSE is faster.
     pub fn is_forced(&self) -> bool {
         self.mode == Mode::Force
     }
@@ -43,7 +45,8 @@ impl Settings {
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
-/// The settings, read when the library is loaded: later the program may be changing its environment.
+/// Returns the settings, which are read when the library is loaded, since the program may change its
+/// environment later.
 pub fn settings() -> &'static Settings {
     SETTINGS.get_or_init(|| {
         let variable = |name: &str| std::env::var_os(name).unwrap_or_default().to_string_lossy().into_owned();
@@ -52,7 +55,7 @@ pub fn settings() -> &'static Settings {
     })
 }
 
-/// What the variables' texts ask for; an empty one is as none.
+/// Parses the texts of the variables; an empty text means that the variable is not set.
 fn read(mode: &str, take: &str, [fp32, on_host]: &[String; 2]) -> Settings {
     let mut problems = Vec::new();
     let mode = match mode.trim() {
@@ -96,7 +99,7 @@ fn read(mode: &str, take: &str, [fp32, on_host]: &[String; 2]) -> Settings {
     Settings { mode, take, fast_fp32, on_host: on_host.trim() == "1", problems }
 }
 
-/// The beginning of a text that may have any length.
+/// Returns the first 40 characters of a text, which may have any length.
 fn beginning(text: &str) -> String {
     text.chars().take(40).collect()
 }
@@ -105,7 +108,7 @@ fn beginning(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Of the first two variables.
+    /// Parses the first two variables, with the others not set.
     fn read(mode: &str, take: &str) -> Settings {
         super::read(mode, take, &Default::default())
     }

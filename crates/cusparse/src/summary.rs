@@ -1,4 +1,4 @@
-//! How often what was called, told at exit.
+//! Counts of the calls by function and outcome, which are printed at exit.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,7 +8,7 @@ use crate::messages;
 use crate::real;
 use crate::settings::{settings, Mode, Settings};
 
-/// Calls of each function, by what became of them.
+/// Number of calls of each function with each outcome.
 static CALLS: [[AtomicU64; Outcome::ALL.len()]; Function::ALL.len()] =
     [const { [const { AtomicU64::new(0) }; Outcome::ALL.len()] }; Function::ALL.len()];
 
@@ -17,12 +17,13 @@ pub fn count(function: Function, outcome: Outcome) {
     CALLS[function as usize][outcome as usize].fetch_add(1, Ordering::Relaxed);
 }
 
-/// Forgets all calls: they are the parent's, in a child that fork has made.
+/// Resets all counts, in a child made by fork: they are the parent's.
 pub fn forget() {
     CALLS.iter().flatten().for_each(|calls| calls.store(0, Ordering::Relaxed));
 }
 
-/// Tells what has been called, if the environment asks for it and this process has a cuSPARSE.
+/// Prints the summary if the environment asks for it and the process has called or loaded cuSPARSE. Problems
+/// that have not been reported yet come first, unless the drop-in is off.
 pub fn tell() {
     let settings = settings();
     if settings.mode == Mode::Off {
@@ -39,6 +40,7 @@ pub fn tell() {
     }
 }
 
+/// Returns all counts that are not zero.
 fn counts() -> impl Iterator<Item = (Function, Outcome, u64)> {
     Function::ALL.iter().zip(&CALLS).flat_map(|(&function, calls)| {
         let of_outcome = move |(outcome, calls): (Outcome, &AtomicU64)| {
@@ -49,6 +51,7 @@ fn counts() -> impl Iterator<Item = (Function, Outcome, u64)> {
     })
 }
 
+/// Returns the lines of the summary.
 fn text(settings: &Settings, counts: &[(Function, Outcome, u64)]) -> Vec<String> {
     let sum = |fate: Fate| -> u64 {
         let counted = counts.iter().filter(|(_, outcome, _)| outcome.fate() == fate);

@@ -542,7 +542,7 @@ impl<'s, V: Vendor> Bench<'s, V> {
         let products: u64 = row_products(&a.host, &lengths).iter().sum();
         let mut product = self.vendor.spgemm(&choice.what, a, b)?;
         let (mut seconds, mut spent) = (Vec::new(), 0.0);
-        // As for ours: the first round warms up, unless there is time for only one.
+        // The first round warms up, as for our product, unless there is time for only one.
         for round in 0..=self.setting.repeat {
             let this = product.run()?;
             spent += this;
@@ -596,10 +596,11 @@ impl<'s, V: Vendor> Bench<'s, V> {
         })
     }
 
-    /// Microseconds of a vendor's numeric phase with new values, if it has one.
+    /// Times a vendor's numeric phase with new values; returns the median microseconds, or `None` if the
+    /// vendor has no such phase.
     fn again<T: Number>(&self, product: &mut dyn SparseProduct<T>) -> Result<Option<f64>> {
         let (mut micros, mut spent) = (Vec::new(), 0.0);
-        // As for ours: the first round warms up, unless there is time for only one.
+        // The first round warms up, as for our product, unless there is time for only one.
         for round in 0..=self.setting.repeat {
             let Some(seconds) = product.again()? else { return Ok(None) };
             spent += seconds;

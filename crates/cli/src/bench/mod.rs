@@ -59,7 +59,7 @@ use self::vendor::{cublas::Cublas, cusparse::Libraries, mkl::Mkl, Nobody, Vendor
 use crate::progress::step;
 use crate::Result;
 
-/// Reason why a case is not run, which is no failure.
+/// Reason why a case is not run, although nothing has failed.
 #[derive(Clone, Debug)]
 struct Declined(String);
 

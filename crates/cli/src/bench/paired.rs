@@ -7,18 +7,19 @@ use std::time::{Duration, Instant};
 use super::timer::Timer;
 use crate::Result;
 
-/// The half width of an interval of 95 % of the normal distribution, in standard deviations.
+/// Half width of the normal distribution's 95 % interval, in standard deviations.
 const HALF_WIDTH: f64 = 1.96;
-/// Least number of rounds.
+/// Least number of rounds, unless they take longer than [`PATIENCE`].
 const LEAST_ROUNDS: usize = 25;
-/// No further round begins after this time, once there are [`FEWEST_ROUNDS`] …
+/// Time after which no further round begins, once there are [`FEWEST_ROUNDS`].
 const PATIENCE: Duration = Duration::from_secs(60);
-/// … which is the least number for an interval.
+/// Least number of rounds in any case, so that there is an interval.
 const FEWEST_ROUNDS: usize = 3;
 /// Number of untimed calls before the first round: they fill instruction caches, raise clocks and touch the
 /// pages of the output.
 const WARM_UP: usize = 2;
-/// Least total time of a group of calls back to back, and the range of their number.
+/// Least total time in microseconds of a group of calls back to back, and least and largest number of its
+/// calls.
 const GROUP_US: f64 = 2e3;
 const GROUP_CALLS: (usize, usize) = (4, 1000);
 

@@ -127,7 +127,7 @@ pub fn noted_version(note: &str) -> Option<&str> {
     note.split(';').find_map(|part| part.strip_prefix("version="))
 }
 
-/// (operation, precision, N, matrix).
+/// Key of a case in tables: operation, precision, N and matrix.
 pub type Key = (String, String, usize, String);
 
 impl Case {

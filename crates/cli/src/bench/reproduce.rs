@@ -8,9 +8,9 @@ use super::compare::geomean;
 use super::report::{is_vendors, noted_version, split_version, Key, Row, Table};
 use crate::Result;
 
-/// Two times agree if they differ by at most this part of the earlier one …
+/// Largest difference of two times that agree, as a fraction of the earlier time.
 const PART: f64 = 0.05;
-/// … and short ones, below SHORT µs, if they differ by at most SHORT_US µs.
+/// Times below SHORT µs agree if they differ by at most SHORT_US µs instead.
 const SHORT: f64 = 10.0;
 const SHORT_US: f64 = 1.0;
 /// Version of cuSPARSE for tables that record no version.

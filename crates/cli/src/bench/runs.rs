@@ -131,9 +131,9 @@ pub struct MatrixOperand<'s, T: Number> {
     name: String,
     /// Precision of its products, by which tables name them.
     pub precision: Precision,
-    /// The matrix by which is multiplied, on the host.
+    /// Matrix of the product, on the host.
     pub host: OwnedCsr<T>,
-    /// Operation that makes it from the matrix on the backend.
+    /// Operation that gives `host` from the matrix on the backend.
     pub op: Operation,
     /// Row offsets and columns, on the backend.
     pub indices: Indices<'s>,

@@ -84,13 +84,13 @@ pub struct Oracle {
 /// A product C = A · op(B) that the library computed.
 #[derive(Debug)]
 pub struct Computed<'a, T> {
-    /// A.
+    /// Matrix A.
     pub a: &'a OwnedCsr<T>,
-    /// B.
+    /// Matrix stored as B.
     pub b: &'a OwnedCsr<T>,
     /// Operation on B.
     pub op_b: Operation,
-    /// C.
+    /// Computed matrix C.
     pub c: &'a OwnedCsr<T>,
 }
 

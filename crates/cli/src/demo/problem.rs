@@ -30,7 +30,7 @@ const PATTERN_SEED: u64 = 0x7a25_1a00_2026_0002;
 pub struct System<T> {
     /// Name that is printed.
     pub name: String,
-    /// A.
+    /// Matrix A of the system.
     pub a: OwnedCsr<T>,
     /// Right-hand side b; `None`, for files, means a random one.
     pub b: Option<Vec<T>>,

@@ -31,7 +31,7 @@ pub struct Setting<'a, T> {
     pub session: &'a Session,
     /// The reference backend.
     pub oracle: &'a Oracle,
-    /// A.
+    /// Matrix A of all products.
     pub a: &'a OwnedCsr<T>,
     /// The machine's copy bandwidth in bytes a second.
     pub copy: f64,

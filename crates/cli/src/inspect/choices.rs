@@ -62,7 +62,7 @@ pub struct Choice {
     pub precision: &'static str,
     /// Least number of bytes that the product must move.
     pub bytes: f64,
-    /// `bytes` at the machine's copy bandwidth.
+    /// Time in seconds that `bytes` take at the machine's copy bandwidth.
     pub roofline_seconds: Option<f64>,
     pub plan: Option<Chosen>,
     pub error: Option<String>,

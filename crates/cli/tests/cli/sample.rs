@@ -162,7 +162,7 @@ fn algorithms_are_measured_again() {
     for line in &found {
         assert_eq!(algorithms(line), [if line[5] == "spmm" { "row" } else { "csr" }], "{line:?}");
     }
-    // The same works for drawn matrices.
+    // `--algorithms` also restricts the candidates of drawn matrices.
     let text = sample(&[&arguments[..], &["--algorithms", "row"]].concat());
     assert!(lines(&text).iter().all(|line| line[5] == "matrix" || algorithms(line) == ["row"]), "{text}");
     std::fs::write(&table, "0\tx\n").unwrap();

@@ -1,5 +1,5 @@
-/* A program of Tarsia's own that loads a library with calls of cuSPARSE, too: libtarsia.so is
- * linked, and its functions are the program's, whatever is preloaded. */
+/* A program that is linked with libtarsia.so and also loads a library that calls cuSPARSE. It gets
+ * the functions of its own libtarsia.so, even if the drop-in is preloaded. */
 #define _GNU_SOURCE
 #include "tarsia.h"
 

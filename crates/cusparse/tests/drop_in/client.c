@@ -1,11 +1,10 @@
-/* A program, or with -DEXTENSION a library that programs load, that calls every function of
- * cuSPARSE that the drop-in has, once, and writes what it gets. Every argument has a value of its
- * own. */
+/* A program, or with -DEXTENSION a library that programs load, that makes one call of each function
+ * of cuSPARSE that the drop-in exports, and prints the results. All arguments of a call differ. */
 #include "cusparse.h"
 
 #include <stdio.h>
 
-/* An address of 64 bits, and an integer of 32, of which no bits may be lost. */
+/* A 64-bit address and a 32-bit integer that use all their bits, so that a lost bit is noticed. */
 #define P(number) ((void *)(uintptr_t)(0xfedc000000000000u + (number)))
 #define N(number) (-1000000000 - (number))
 

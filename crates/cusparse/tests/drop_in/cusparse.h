@@ -1,8 +1,8 @@
-/* The functions of cuSPARSE that the stand-in has and the client calls, as the public documentation
- * describes them; handles, descriptors and plans are pointers to nothing here.
+/* Declarations of the functions of cuSPARSE that the stand-in has and the client calls, after the
+ * public documentation. Handles, descriptors and plans are opaque pointers.
  *
- * SPMVOP says which version's SpMVOp: 0 (none: before 12.7), 1270 (12.7.0), 1271 (12.7.10), 1290
- * (12.9).
+ * SPMVOP selects the version of SpMVOp: 0 (none, before 12.7), 1270 (12.7.0), 1271 (12.7.10) or
+ * 1290 (12.9).
  */
 #ifndef STAND_IN_CUSPARSE_H
 #define STAND_IN_CUSPARSE_H

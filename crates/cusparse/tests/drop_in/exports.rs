@@ -1,4 +1,4 @@
-//! The shared library as a linker and a loader see it.
+//! Tests of the exported symbols and the dynamic section of the shared library.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ fn exports() -> BTreeSet<String> {
     listing.lines().filter_map(|line| line.split_whitespace().last()).map(str::to_string).collect()
 }
 
-/// A program that asks for `cusparseSpMV@libcusparse.so.12` is content with a function that has no version, but with
-/// no other version. Of the library tarsia, which is linked statically, nothing is to be seen, nor of the driver's
-/// functions, which it calls by jumps of their names.
+/// A program that needs `cusparseSpMV@libcusparse.so.12` is bound to a function without a symbol version, but
+/// not to one of another version. Neither functions of the statically linked library tarsia are exported nor
+/// its jumps to the driver's functions, which have the same names as those.
 #[test]
 fn exports_are_functions_of_cusparse_without_a_version() {
     let exports = exports();
@@ -23,7 +23,8 @@ fn exports_are_functions_of_cusparse_without_a_version() {
     assert!(others.is_empty(), "{others:?}");
 }
 
-/// A stand-in that lacks a function, or a function that is not exported, would leave a case out of the other tests.
+/// The client calls all exported functions, so that the other tests leave none out; the stand-in has a symbol
+/// version, as cuSPARSE has.
 #[test]
 fn the_client_calls_every_function() {
     let world = World::new();
@@ -49,7 +50,8 @@ fn dynamic_section_is_that_of_a_library_to_preload() {
     assert_eq!(of("(SONAME)"), ["libtarsia_cusparse.so.0"]);
     let flags = of("(FLAGS_1)").join(" ");
     assert!(flags.contains("NODELETE") && flags.contains("NOW"), "{flags}");
-    // It comes into processes without a driver, without cuSPARSE, and with a libtarsia.so of another version.
+    // It is loaded into processes without a driver, without cuSPARSE, or with another version of
+    // libtarsia.so, and so may need system libraries only.
     let system = ["libc.so.6", "libm.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2", "librt.so.1"];
     let needed = of("(NEEDED)");
     assert!(needed.iter().any(|name| name == "libc.so.6"), "{needed:?}");
@@ -61,8 +63,8 @@ fn dynamic_section_is_that_of_a_library_to_preload() {
     assert!(of("(RPATH)").is_empty() && of("(RUNPATH)").is_empty());
 }
 
-/// The name that `libtarsia.so` has must stay its own: the linker's arguments of a package reach the shared libraries
-/// that depend on it where they are not kept from them (build.rs).
+/// `libtarsia.so` must keep its own soname: the linker arguments of a package also reach the shared libraries
+/// that depend on it, unless build.rs restricts them.
 #[test]
 fn tarsia_itself_works_beside_the_drop_in() {
     let world = World::new();

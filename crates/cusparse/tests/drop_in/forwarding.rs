@@ -1,9 +1,9 @@
-//! Every call reaches cuSPARSE as it does without the drop-in, and its result comes back.
+//! Tests that every call reaches cuSPARSE as it does without the drop-in, and that its result comes back.
 
 use crate::world::{drop_in, World};
 
-/// Runs a program without the drop-in and with it. Every call is forwarded, once: the calls that the stand-in gets,
-/// with their arguments, and what the program gets back, are the same.
+/// Runs a program without the drop-in and with it, and checks that every call is forwarded once: the stand-in
+/// gets the same calls with the same arguments, and the program the same results.
 fn nothing_differs(world: &World, program: &[&str]) {
     let without = world.without(program);
     assert_eq!(without.messages, [] as [&str; 0]);
@@ -12,7 +12,8 @@ fn nothing_differs(world: &World, program: &[&str]) {
     let with = world.with(program, &[("TARSIA_CUSPARSE", "summary")]);
     assert_eq!(with.output, without.output);
     assert_eq!(with.log, without.log);
-    // cusparseCreate is not the drop-in's, and SpMM_preprocess of the stand-in calls SpMM_bufferSize within it.
+    // Two calls in the log are not counted: the drop-in does not intercept cusparseCreate, and the stand-in's
+    // SpMM_preprocess calls SpMM_bufferSize within the library.
     let counts = with.counts();
     assert_eq!(counts.len(), calls - 2, "{with:?}");
     assert!(
@@ -33,7 +34,7 @@ fn of_linked_programs() {
     nothing_differs(&world, &["runpath"]);
 }
 
-/// All symbols bound at the start, as distributions link programs.
+/// Programs whose symbols are all bound at the start, as distributions link them.
 #[test]
 fn of_programs_that_bind_at_the_start() {
     let world = World::new();
@@ -41,8 +42,8 @@ fn of_programs_that_bind_at_the_start() {
     nothing_differs(&world, &["now"]);
 }
 
-/// As Python loads PyTorch: an extension, RTLD_LOCAL, with cuSPARSE in its DT_RPATH. cuSPARSE is not in the global
-/// scope then.
+/// Extensions loaded with RTLD_LOCAL that find cuSPARSE by their own path, as Python loads PyTorch. cuSPARSE
+/// is not in the global scope then.
 #[test]
 fn of_extensions_that_are_loaded_locally() {
     let world = World::new();
@@ -54,7 +55,8 @@ fn of_extensions_that_are_loaded_locally() {
     }
 }
 
-/// As CuPy does: first cuSPARSE by its path, with RTLD_GLOBAL, then an extension that has no path to it.
+/// cuSPARSE loaded by its path, with RTLD_GLOBAL (as CuPy does) or RTLD_LOCAL, before an extension that has
+/// no path to it.
 #[test]
 fn of_extensions_behind_a_library_that_was_loaded_by_path() {
     let world = World::new();
@@ -66,7 +68,8 @@ fn of_extensions_behind_a_library_that_was_loaded_by_path() {
     }
 }
 
-/// Wheels and packages call the file otherwise (libcusparse.so.12.5.4.2); its soname is what counts.
+/// cuSPARSE in a file of another name, as in wheels and packages (libcusparse.so.12.5.4.2): only the soname
+/// counts.
 #[test]
 fn of_a_file_of_another_name() {
     let world = World::new();
@@ -90,7 +93,7 @@ fn of_a_file_of_another_name() {
     assert_eq!(with.calls("cusparseSpMM"), 1);
 }
 
-/// Linked in front of cuSPARSE instead of preloaded.
+/// The drop-in linked in front of cuSPARSE instead of preloaded.
 #[test]
 fn of_programs_that_are_linked_with_the_drop_in() {
     let world = World::new();
@@ -107,8 +110,8 @@ fn of_programs_that_are_linked_with_the_drop_in() {
     assert_eq!(with.calls("cusparseSpGEMM_copy"), 1);
 }
 
-/// SpMVOp_createDescr has 8, 9 or 10 arguments, and SpMVOp_bufferSize came later: whatever version the client was
-/// compiled for, cuSPARSE gets what the client passed. Versions before 12.7 have no SpMVOp.
+/// cuSPARSE gets the client's arguments whatever version the client was compiled for: SpMVOp_createDescr has
+/// 8, 9 or 10 arguments, SpMVOp_bufferSize came later, and versions before 12.7 have no SpMVOp.
 #[test]
 fn of_every_version() {
     for (version, spmvop) in [([12, 0, 0], 0), ([12, 7, 2], 1270), ([12, 7, 10], 1271), ([12, 9, 4], 1290)] {
@@ -118,7 +121,8 @@ fn of_every_version() {
     }
 }
 
-/// Versions that nobody knows yet, and programs for CUDA 11, whose library has another name.
+/// Versions that Tarsia does not know yet, CUDA 11, whose library has another soname, and functions of
+/// cuSPARSE in a library of another name.
 #[test]
 fn of_unknown_versions() {
     let world = World::of_version([13, 1, 0], 1290);
@@ -145,8 +149,8 @@ fn of_unknown_versions() {
         let (library, client) = (world.file(soname), world.file("client.so"));
         let mut program = vec!["host", scope, &library, "local", &client, "run", "run"];
         if soname == "libother.so.7" {
-            // Functions of cuSPARSE in a library of another name: seen where the program sees them, in the global
-            // scope, which the loader searches behind what is preloaded.
+            // Functions of cuSPARSE in a library of another name are found in the global scope, which the
+            // loader searches after the preloaded libraries.
             world.compile("client.c", "client", &["./libother.so.7", "-Wl,-rpath,$ORIGIN"]);
             program = vec!["client"];
         }
@@ -158,7 +162,8 @@ fn of_unknown_versions() {
     }
 }
 
-/// The drop-in has SpMVOp whatever cuSPARSE there is. A program that finds it there is told that it is not supported.
+/// The drop-in exports SpMVOp even if the loaded cuSPARSE lacks it. A program that calls it then gets
+/// NOT_SUPPORTED.
 #[test]
 fn what_cusparse_does_not_have_is_refused() {
     let world = World::of_version([12, 5, 4], 0);
@@ -176,7 +181,8 @@ fn what_cusparse_does_not_have_is_refused() {
     assert_eq!(world.with(&program, &[]).messages, [] as [&str; 0]);
 }
 
-/// A call without any cuSPARSE, and with the drop-in itself under cuSPARSE's name, which must not call itself.
+/// Calls fail without any cuSPARSE, and if the drop-in itself is loaded under cuSPARSE's name, in which case
+/// it must not call itself.
 #[test]
 fn without_cusparse_calls_are_refused() {
     let world = World::new();

@@ -1,14 +1,15 @@
-/* A program without cuSPARSE that loads libraries, as an interpreter does, in the order of its
- * arguments:
+/* A program that is not linked with cuSPARSE and loads libraries, as an interpreter does. Its
+ * arguments are steps that it takes in order:
  *
- *   global FILE      dlopen with RTLD_GLOBAL
- *   local FILE       dlopen with RTLD_LOCAL, as Python loads extensions
- *   run NAME         the function int NAME(void) of the library that was loaded last
- *   handle NAME      the function of cuSPARSE int NAME(Object), by dlsym in the handle of the
- * library that was loaded last, as JAX and Julia find all functions default NAME     the same, by
- * dlsym in the program's global scope fork             a child goes on, whose status this program
- * returns threads NAME     as default, by 8 threads, 1,000 calls each quick            ends without
- * the functions that are run at exit
+ * - global FILE: loads FILE by dlopen with RTLD_GLOBAL
+ * - local FILE: loads FILE by dlopen with RTLD_LOCAL, as Python loads extensions
+ * - run NAME: calls the function int NAME(void) of the library that was loaded last
+ * - handle NAME: looks up cuSPARSE's function int NAME(Object) in the library that was loaded last
+ *   and calls it, as JAX and Julia do with all functions
+ * - default NAME: does the same with the function in the program's global scope
+ * - fork: continues in a child, whose exit status this program returns
+ * - threads NAME: 8 threads call the function of default NAME, 1,000 times each
+ * - quick: ends by _exit, without the functions that run at exit
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

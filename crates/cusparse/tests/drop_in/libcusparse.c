@@ -1,9 +1,9 @@
-/* Stands in for libcusparse.so.12: it computes nothing, but writes every call with its arguments to
- * the file that STAND_IN_LOG names, and returns a status that no other of its functions returns;
- * but sizes of buffers, which succeed where STAND_IN_SIZES is set. What makes and describes objects
- * is in objects.h.
+/* Stand-in for libcusparse.so.12: it computes nothing, but writes every call with its arguments to
+ * the file that STAND_IN_LOG names. Each function returns a status of its own, except that the
+ * bufferSize functions succeed if STAND_IN_SIZES is set. Functions that create and describe objects
+ * are in objects.h.
  *
- * MAJOR, MINOR and PATCH are its version.
+ * The macros MAJOR, MINOR and PATCH are its version.
  */
 #include "objects.h"
 
@@ -47,7 +47,7 @@ static void pointer(FILE *log, const void *value) {
         fprintf(log, " %p", value);
 }
 
-/* Answers: the caller looks at what it gets. */
+/* Results: each is changed in a way that the client can see. */
 static void answer_size(FILE *log, size_t *out) {
     (void)log;
     if (out)
@@ -64,7 +64,7 @@ static void answer_object(FILE *log, Object *out) {
     *out = (const char *)*out + 2000;
 }
 
-/* An argument. */
+/* Writes an argument to the log, or changes the result that it points to. */
 #define A(value)                                                                                   \
     _Generic((value),                                                                              \
         int: integer,                                                                              \
@@ -75,10 +75,10 @@ static void answer_object(FILE *log, Object *out) {
         Object *: answer_object,                                                                   \
         default: pointer)(log, value)
 
-/* The status of a function that answers a size. */
+/* Returns the status of a function that answers a size. */
 static int sized(int status) { return getenv("STAND_IN_SIZES") ? 0 : status; }
 
-/* A function's body. */
+/* Body of a function that logs its arguments and returns a status. */
 #define CALLED(status, arguments)                                                                  \
     FILE *log = begin(__func__);                                                                   \
     arguments;                                                                                     \
@@ -184,7 +184,7 @@ int cusparseSpMM_bufferSize(Object handle, int op_a, int op_b, const void *alpha
                         A(algorithm), A(bytes)));
 }
 
-/* As the real one, it calls exported functions of its own. */
+/* Calls an exported function of the library, as the real cuSPARSE does. */
 int cusparseSpMM_preprocess(Object handle, int op_a, int op_b, const void *alpha, Object a,
                             Object b, const void *beta, Object c, int type, int algorithm,
                             void *buffer) {

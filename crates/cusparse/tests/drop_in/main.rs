@@ -1,5 +1,6 @@
-//! libtarsia_cusparse.so in front of a library that stands in for cuSPARSE: in every order in which programs load them
-//! a call reaches the stand-in as it does without the drop-in. Each program runs in a process of its own.
+//! Tests of libtarsia_cusparse.so, the drop-in, in front of a stand-in library for cuSPARSE: in whatever
+//! order programs load the two, calls reach the stand-in as they do without the drop-in. Each program runs in
+//! a process of its own.
 
 mod exports;
 mod forwarding;

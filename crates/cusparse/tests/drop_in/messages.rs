@@ -1,8 +1,8 @@
-//! What the drop-in says: nothing, unless it is asked or something is wrong.
+//! Tests of the drop-in's messages: it prints none unless it is asked to or something is wrong.
 
 use crate::world::{Outcome, World};
 
-/// A client that is linked with the stand-in, and a driver with one device.
+/// Creates a folder with a client that is linked with the stand-in, and a driver with one device.
 fn world() -> World {
     let world = World::new();
     world.linked("client", "-Wl,--enable-new-dtags");
@@ -38,7 +38,7 @@ fn summary_has_every_function_and_reason() {
     for name in ["cusparseSpMV_preprocess", "cusparseSpGEMM_copy", "cusparseSpMVOp"] {
         assert_eq!(outcome_of(&with, name), NOT_TAKEN, "{name}");
     }
-    // The client's operation is none.
+    // The number that the client passes as operation is invalid.
     assert_eq!(outcome_of(&with, "cusparseSpMV"), NO_OPERATION);
     assert_eq!(outcome_of(&with, "cusparseSpMM_bufferSize"), "forwarded: cuSPARSE refuses the arguments");
     for name in ["cusparseDestroySpMat", "cusparseCsrSetPointers", "cusparseSpGEMMreuse_nnz"] {
@@ -46,7 +46,7 @@ fn summary_has_every_function_and_reason() {
     }
 }
 
-/// The stand-in.
+/// Returns the path of the stand-in.
 fn cusparse(world: &World) -> String {
     world.file("libcusparse.so.12")
 }
@@ -76,7 +76,7 @@ fn trace_has_a_line_a_call_in_order() {
     assert_eq!(summary.len(), calls.len() + 2);
 }
 
-/// Once, however many calls come, and the program goes on as if they were not set.
+/// Invalid values are reported once, however many calls come, and the program runs as if they were not set.
 #[test]
 fn wrong_values_are_told_once() {
     let world = world();
@@ -87,7 +87,7 @@ fn wrong_values_are_told_once() {
     assert_eq!(with.messages.len(), 2, "{with:?}");
     with.message("TARSIA_CUSPARSE is `tracing`: it can be off, summary, trace or force");
     with.message("TARSIA_CUSPARSE_TAKE: `spgem` is none of spmv, spmm, spgemm");
-    // Programs without cuSPARSE, such as a shell between, are not bothered.
+    // Programs without cuSPARSE, such as a shell that starts the program, print nothing.
     world.host();
     assert_eq!(world.with(&["host"], &variables).messages, [] as [&str; 0]);
 }
@@ -105,7 +105,8 @@ fn texts_that_are_not_utf8_are_wrong_values() {
     with.message("TARSIA_CUSPARSE is `tr");
 }
 
-/// One line where there is no driver, no device, or a driver that is too old; the reason is in the summary.
+/// One line is printed if there is no driver, no device, or a driver that fails to initialize; the summary
+/// has the outcome of each call.
 #[test]
 fn without_a_device_everything_is_forwarded() {
     let world = world();
@@ -117,7 +118,7 @@ fn without_a_device_everything_is_forwarded() {
         (&[("LD_LIBRARY_PATH", "")], "there is no CUDA driver: libcuda.so.1"),
     ];
     for (variables, text) in cases {
-        // A machine with a GPU has a driver on the system's path, too.
+        // On a machine with a GPU the driver on the system's path would be found.
         if variables[0].0 == "LD_LIBRARY_PATH" && world.loads("libcuda.so.1") {
             continue;
         }
@@ -133,14 +134,15 @@ fn without_a_device_everything_is_forwarded() {
             "{variables:?}"
         );
     }
-    // A driver is not asked for operations that are not to be taken.
+    // The driver is not called if no operation is to be taken.
     let variables = [("FAKE_COUNT", "0"), ("TARSIA_CUSPARSE_TAKE", "nothing")];
     let with = world.with(&["client"], &variables);
     assert_eq!(with.messages.len(), 1, "{with:?}");
     with.message("`nothing` is none of");
 }
 
-/// JAX and Julia look functions up in cuSPARSE's own handle, where the drop-in is not. The summary says so.
+/// Functions that a program looks up in cuSPARSE's own handle, as JAX and Julia do, bypass the drop-in. The
+/// summary says so.
 #[test]
 fn functions_from_cusparses_own_handle_are_not_seen() {
     let world = world();
@@ -153,7 +155,7 @@ fn functions_from_cusparses_own_handle_are_not_seen() {
     assert_eq!(world.with(&program, &[]).messages, [] as [&str; 0]);
 }
 
-/// Two cuSPARSEs in one process have handles of their own, but calls go to one of them.
+/// Two cuSPARSE libraries in one process are reported: each has its own handles, but all calls go to one.
 #[test]
 fn several_cusparses_are_told() {
     let world = world();
@@ -182,7 +184,7 @@ fn several_cusparses_are_told() {
     );
 }
 
-/// A child that fork makes counts its own calls; one that ends without exit's functions says nothing.
+/// A child made by fork counts its own calls, and a process that ends by _exit prints nothing.
 #[test]
 fn children_count_their_own_calls() {
     let world = world();

@@ -1,12 +1,12 @@
-/* The stand-in's objects: a handle's stream and pointer mode, and descriptors, which are what they
- * were made of. A pointer that is none of them is never read. */
+/* Objects of the stand-in: descriptors, which keep the arguments that they were created with, and
+ * one stream and pointer mode for all handles. Pointers that are no descriptors are never read. */
 #include "cusparse.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 typedef struct {
-    int format; /* as cusparseFormat_t; 0: dense */
+    int format; /* value of cusparseFormat_t; 0 for dense vectors and matrices */
     int64_t rows, cols, nnz;
     const void *offsets, *indices, *values;
     int offset_type, index_type, base, value_type, order, batches;
@@ -33,7 +33,7 @@ static int made(Object *out, Described described) {
     return object ? 0 : 2;
 }
 
-/* NULL: it is none of the objects. */
+/* Returns the descriptor at an address; NULL if there is none. */
 static Described *object_of(Object pointer) {
     Described *object = NULL;
     pthread_mutex_lock(&lock);

@@ -1,13 +1,13 @@
 /* A program that computes products by the functions that the drop-in may take, on host memory, for
- * all types, indices, formats and orders, and compares them with sums of its own. Its argument says
- * what is expected:
+ * all types, indices, formats and orders, and compares them with its own results. The status that
+ * the stand-in returns shows that a call was forwarded. The argument is the expected behavior:
  *
- * - taken: every product succeeds, and is right, but those of COO, which have the stand-in's status
- * - forwarded: every product has the stand-in's status, and its result is untouched
- * - rules: products that cuSPARSE computes faster are forwarded, others taken
- * - threads: taken, by 8 threads, which have handles of their own or share one
- * - fork: taken, and in a child that fork makes forwarded
- * - declined: what is not served has the stand-in's status, and its result is untouched
+ * - taken: every product succeeds and is right, except that COO is forwarded
+ * - forwarded: every product is forwarded, and its result is unchanged
+ * - rules: products that cuSPARSE computes faster are forwarded, others are taken
+ * - threads: products are taken in 8 threads, which have their own handles or share one
+ * - fork: products are taken, and forwarded in a child made by fork
+ * - declined: unsupported products are forwarded, and their results are unchanged
  */
 #define _GNU_SOURCE
 #include "cusparse.h"
@@ -50,8 +50,8 @@ static size_t size_of(int type) {
     }
 }
 
-/* Multiples of 1/4 below 2048: exact in all types but bf16, which loses the last bits of results.
- */
+/* Converts a value to fp16. Values are multiples of 1/4 below 2048, which are exact in all types
+ * but bf16, where results lose their last bits. */
 static uint16_t half_of(double value) {
     if (value == 0)
         return 0;
@@ -119,7 +119,7 @@ static int drawn(int below) {
     return (int)(state >> 8) % below;
 }
 
-/* A multiple of 1/4 in [-2, 2]. */
+/* Draws a multiple of 1/4 in [-2, 2]; for a complex type both parts are such numbers. */
 static Number number(int type) {
     double real = (drawn(17) - 8) / 4.0;
     return type == C32F || type == C64F ? real + I * (drawn(17) - 8) / 4.0 : real;
@@ -133,14 +133,14 @@ static void *array_of(int type, int64_t count) {
 }
 
 enum { M = 37, K = 23, MOST = 400 };
-/* op(A), by rows. */
+/* Pattern of op(A), by rows. */
 static int row_of[MOST], col_of[MOST], row_begin[M + 1], nnz;
 
 static void make_pattern(void) {
     nnz = 0;
     for (int row = 0; row < M; ++row) {
         row_begin[row] = nnz;
-        /* Empty rows, and a full one. */
+        /* Row 5 is full, and every seventh row is empty. */
         for (int col = 0; col < K; ++col) {
             if (row == 5 || (row % 7 && drawn(4) == 0)) {
                 row_of[nnz] = row;
@@ -162,7 +162,7 @@ static void put_index(int type, void *array, int at, int64_t value) {
         ((int64_t *)array)[at] = value;
 }
 
-/* Arrays of A, whose rows of op(A) are in order. */
+/* Arrays of A in the case's format, in which the rows of op(A) are in order. */
 typedef struct {
     void *first, *indices, *values;
     Object descriptor;
@@ -239,12 +239,12 @@ static void spmv(Object handle, const Case *c, int op, int status, Number alpha,
     end_sparse(&a);
 }
 
-/* orders: of B and C; 1: columns, 2: rows. */
+/* Computes an SpMM and checks it. `orders` are those of B and C: 1 by columns, 2 by rows. */
 static void spmm(Object handle, const Case *c, int op_a, int op_b, const int orders[2], int n,
                  int status, Number alpha, Number beta) {
     Sparse a = make_sparse(c);
     int b_rows = op_b ? n : K, b_cols = op_b ? K : n;
-    /* Lines with room behind them. */
+    /* Leading dimensions that are larger than necessary. */
     int b_ld = (orders[0] == 1 ? b_rows : b_cols) + 3, c_ld = (orders[1] == 1 ? M : n) + 1;
     int b_count = b_ld * (orders[0] == 1 ? b_cols : b_rows);
     int c_count = c_ld * (orders[1] == 1 ? n : M);
@@ -311,7 +311,7 @@ static void all(Object handle, int spmv_status, int spmm_status) {
                           t[1],
                           t[2],
                           t[3]};
-                /* COO has one type of indices, and is never taken. */
+                /* COO has one index type for rows and columns, and is never taken. */
                 int is_coo = c.format == COO;
                 if (is_coo && c.offset_type != c.index_type)
                     continue;
@@ -328,7 +328,7 @@ static void all(Object handle, int spmv_status, int spmm_status) {
     }
 }
 
-/* What is not served, one deviation at a time from what is. */
+/* Unsupported calls, each of which differs in one thing from a supported one. */
 static void declined(Object handle) {
     const Case real = {CSR, 2, 2, 0, R64F, R64F, R64F, R64F};
     const int rows[2] = {2, 2};
@@ -343,13 +343,13 @@ static void declined(Object handle) {
     spmm(handle, &c, 0, 0, rows, 4, SPMM_STATUS, 1, 0);
     c = real;
     spmm(handle, &c, 0, 2, rows, 4, SPMM_STATUS, 1, 0);
-    /* op T of CSR, op N of CSC, and a number that is no operation. */
+    /* op T of CSR, op N of CSC, and an invalid number of an operation. */
     spmv(handle, &c, 1, SPMV_STATUS, 1, 0);
     spmm(handle, &c, 1, 0, rows, 4, SPMM_STATUS, 1, 0);
     spmv(handle, &c, 7, SPMV_STATUS, 1, 0);
     c.format = CSC;
     spmv(handle, &c, 0, SPMV_STATUS, 1, 0);
-    /* The conjugate of complex values, which no array has. */
+    /* op C of complex values, since no array has the conjugates. */
     c.a = c.x = c.y = c.compute = C64F;
     spmv(handle, &c, 2, SPMV_STATUS, 1, 0);
 
@@ -377,7 +377,7 @@ static void declined(Object handle) {
     SPMV(handle, &one, a.descriptor, vx, &one, vy, 1);
     SPMV(handle, &one, a.descriptor, vx, &one, vy, 77);
     SPMV(handle, &one, a.descriptor, vy, &one, vx, 0);
-    /* x is y: no length is right, and no two arrays may share memory. */
+    /* x is y: the lengths are wrong, and the two arrays must not share memory. */
     SPMV(handle, &one, a.descriptor, vx, &one, vx, 0);
     SPMM(NULL, a.descriptor, mb, &one, mc, 0);
     SPMM(&one, a.descriptor, mb, &one, NULL, 0);
@@ -386,8 +386,7 @@ static void declined(Object handle) {
     cusparseDnMatSetStridedBatch(mb, 2, 100);
     SPMM(&one, a.descriptor, mb, &one, mc, 0);
     cusparseDnMatSetStridedBatch(mb, 1, 0);
-    /* What the program has preprocessed keeps its buffer for cuSPARSE, as long as the matrix lives.
-     */
+    /* The buffer of a preprocessed matrix belongs to cuSPARSE as long as the matrix lives. */
     cusparseSpMM_preprocess(handle, 0, 0, &one, a.descriptor, mb, &one, mc, R64F, 0, NULL);
     SPMM(&one, a.descriptor, mb, &one, mc, 0);
     Sparse other = make_sparse(&c);
@@ -399,7 +398,7 @@ static void declined(Object handle) {
     cusparseDestroyDnMat(mb), cusparseDestroyDnMat(mc);
 }
 
-/* SpMM with few entries, and SpMV after preprocess. */
+/* Products that rules forward: SpMM with few entries, and SpMV after preprocess. */
 static void rules(Object handle) {
     const Case c = {CSR, 2, 2, 0, R64F, R64F, R64F, R64F};
     const Case single = {CSR, 2, 2, 0, R32F, R32F, R32F, R32F};
@@ -420,7 +419,7 @@ static void rules(Object handle) {
     end_sparse(&a);
 }
 
-/* One product that all threads compute, into results of their own. */
+/* Operands of one product that all threads compute, each into its own result. */
 enum { THREADS = 8, CALLS = 300 };
 static Sparse common;
 static double common_x[K], common_y[THREADS][M];
@@ -446,7 +445,7 @@ static void make_common(void) {
 static void *run_thread(void *argument) {
     double *y = argument;
     int is_right = 1;
-    /* Its address is all that a handle is here. */
+    /* Any address can be a handle of the stand-in. */
     for (int at = 0; at < CALLS; ++at) {
         is_right &= one_product(at % 2 ? (Object)y : common_handle, y) == 0;
         if (at % 10 == 9)

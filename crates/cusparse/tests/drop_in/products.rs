@@ -1,10 +1,10 @@
-//! Calls that are taken give right products, and nothing else is taken. There is no device: the products are computed by
-//! Tarsia's host backend on the stand-in's memory, as the variable TARSIA_CUSPARSE_TEST_ON_HOST asks for. What the drop-in
-//! makes of cuSPARSE's arguments is the same on a device.
+//! Tests that calls that are taken give right products, and that other calls are forwarded. No device is
+//! needed: TARSIA_CUSPARSE_TEST_ON_HOST makes Tarsia's host backend compute the products on the stand-in's
+//! memory. The drop-in translates cuSPARSE's arguments in the same way for a device.
 
 use crate::world::{Outcome, World};
 
-/// The program of products.c.
+/// Creates a folder with the program of products.c.
 fn world() -> World {
     let world = World::new();
     world.compile(
@@ -19,7 +19,7 @@ const ON_HOST: (&str, &str) = ("TARSIA_CUSPARSE_TEST_ON_HOST", "1");
 const SIZES: (&str, &str) = ("STAND_IN_SIZES", "1");
 const FORCE: (&str, &str) = ("TARSIA_CUSPARSE", "force");
 
-/// Products that the program has computed, all as it expects.
+/// Returns the number of products that the program has computed; fails if one is not as it expects.
 fn products(outcome: &Outcome) -> u64 {
     let line = outcome.output.lines().last().unwrap();
     let (count, rest) = line.split_once(' ').unwrap();
@@ -27,7 +27,7 @@ fn products(outcome: &Outcome) -> u64 {
     count.parse().unwrap()
 }
 
-/// Calls of a function with this outcome.
+/// Returns the number of calls of a function whose outcome begins with `text`.
 fn calls(outcome: &Outcome, name: &str, text: &str) -> u64 {
     let counts = outcome.counts().into_iter();
     counts.filter(|(found, _, what)| found == name && what.starts_with(text)).map(|(_, calls, _)| calls).sum()
@@ -36,12 +36,12 @@ fn calls(outcome: &Outcome, name: &str, text: &str) -> u64 {
 #[test]
 fn what_is_served_is_taken_and_right() {
     let world = world();
-    // On the host no product needs a buffer, so that the answer of bufferSize is no matter.
+    // On the host no product needs a buffer, so that the products are taken even if bufferSize fails.
     for sizes in [SIZES, ("STAND_IN_SIZES_OF_NO_USE", "1")] {
         let with = world.with(&["products", "taken"], &[FORCE, ON_HOST, sizes]);
         let count = |text: &str| ["cusparseSpMV", "cusparseSpMM"].map(|name| calls(&with, name, text));
         let [spmv, spmm] = count("taken");
-        // COO is forwarded, whatever the order of its entries.
+        // COO is always forwarded, whatever the order of its entries.
         let coo: u64 = count("forwarded: a format that is not taken").iter().sum();
         assert_eq!(spmv + spmm + coo, products(&with), "{:?}", with.messages);
         assert!(spmv >= 100 && spmm >= 800 && coo >= 100, "{spmv} {spmm} {coo}");
@@ -53,7 +53,7 @@ fn what_is_served_is_taken_and_right() {
     }
 }
 
-/// What a rule forwards is not sized, either.
+/// If a rule forwards a product, the size of its buffer is not raised either.
 #[test]
 fn rules_forward_what_cusparse_does_faster() {
     let world = world();
@@ -85,7 +85,8 @@ fn fp32_may_be_fast() {
     }
 }
 
-/// The functions that the stand-in got, in order; addresses differ from run to run.
+/// Returns the names of the functions that reached the stand-in, in order, without the arguments, since
+/// addresses differ from run to run.
 fn names(outcome: &Outcome) -> Vec<&str> {
     outcome.log.lines().map(|line| line.split(' ').next().unwrap()).collect()
 }
@@ -96,7 +97,7 @@ fn everything_can_be_forwarded() {
     let program = ["products", "forwarded"];
     let without = world.without(&program);
     let count = products(&without);
-    // Without a device, by the environment, and where the size of a buffer cannot be known.
+    // Everything is forwarded without a device, with the drop-in off, and with both operations left out.
     let none = [("TARSIA_CUSPARSE_TAKE", "spgemm"), ON_HOST];
     for variables in [&[][..], &[("TARSIA_CUSPARSE", "off"), ON_HOST], &none] {
         let with = world.with(&program, variables);
@@ -140,7 +141,8 @@ fn threads_have_handles_of_their_own_or_share_one() {
     assert_eq!(calls(&with, "cusparseSpMV", "taken"), 8 * 300);
 }
 
-/// CUDA does not work in a child of a process that has used it, and another thread of the parent's may have had a lock.
+/// Children made by fork forward all calls: CUDA does not work in a child of a process that has used it, and
+/// another thread of the parent may have held a lock.
 #[test]
 fn children_of_fork_forward() {
     let with = world().with(&["products", "fork"], &[("TARSIA_CUSPARSE", "summary"), ON_HOST]);

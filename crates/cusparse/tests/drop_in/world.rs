@@ -1,9 +1,10 @@
-//! The programs, the stand-in and the drop-in of this build, in a folder of their own.
+//! Folders with test programs and the stand-in for cuSPARSE, and functions that run the programs with and
+//! without the drop-in.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A library of the build that this test belongs to, beside its executable.
+/// Returns the path of a library of the same build as this test, which is beside the test's executable.
 pub fn built(name: &str) -> PathBuf {
     let executable = std::env::current_exe().expect("the test knows its own path");
     let path = executable.parent().expect("it is in a folder").join(name);
@@ -11,15 +12,15 @@ pub fn built(name: &str) -> PathBuf {
     path
 }
 
-/// The drop-in.
+/// Returns the path of the drop-in.
 pub fn drop_in() -> PathBuf {
     built("libtarsia_cusparse.so")
 }
 
-/// Runs a tool that must succeed; its standard output.
+/// Runs a tool, which must succeed, and returns its standard output.
 pub fn tool(program: &str, arguments: impl FnOnce(&mut Command) -> &mut Command) -> String {
     let mut command = Command::new(program);
-    // What it prints must not depend on the language of the user.
+    // The output must not depend on the user's language.
     arguments(command.env("LC_ALL", "C"));
     let output = command.output().unwrap_or_else(|error| panic!("{program}: {error}"));
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -27,26 +28,26 @@ pub fn tool(program: &str, arguments: impl FnOnce(&mut Command) -> &mut Command)
     text.into_owned()
 }
 
-/// A folder with the stand-in `libcusparse.so.12`, and programs.
+/// Temporary folder with the stand-in `libcusparse.so.12` and test programs.
 pub struct World {
     folder: tempfile::TempDir,
-    /// SPMVOP of cusparse.h.
+    /// Value of the macro SPMVOP of cusparse.h, by which all files are compiled.
     spmvop: u32,
 }
 
-/// What a program did.
+/// Output of a program that has run, and the calls that reached the stand-in.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Its standard output.
+    /// Standard output of the program.
     pub output: String,
-    /// The calls that reached the stand-in.
+    /// Calls that reached the stand-in, one in a line.
     pub log: String,
-    /// What the drop-in said, without the name and the process at the beginning of each line.
+    /// Messages of the drop-in, without its name and the process number at the beginning of each line.
     pub messages: Vec<String>,
 }
 
 impl Outcome {
-    /// The lines of the summary that name functions: name, calls, what became of them.
+    /// Returns the summary's lines about functions: name, number of calls and outcome.
     pub fn counts(&self) -> Vec<(String, u64, String)> {
         let lines = self.messages.iter().filter_map(|line| line.strip_prefix("summary: "));
         let parts = lines.filter_map(|line| {
@@ -58,12 +59,12 @@ impl Outcome {
         parts.collect()
     }
 
-    /// The calls of a function that the summary has.
+    /// Returns the number of calls of a function in the summary.
     pub fn calls(&self, name: &str) -> u64 {
         self.counts().iter().filter(|(found, ..)| found == name).map(|(_, calls, _)| calls).sum()
     }
 
-    /// The only message that contains a text.
+    /// Returns the message that contains a text, which must be the only one.
     pub fn message(&self, text: &str) -> &str {
         let found: Vec<_> = self.messages.iter().filter(|line| line.contains(text)).collect();
         assert_eq!(found.len(), 1, "{text}: {self:?}");
@@ -72,12 +73,12 @@ impl Outcome {
 }
 
 impl World {
-    /// With a stand-in for cuSPARSE 12.9.4.
+    /// Creates a folder with a stand-in for cuSPARSE 12.9.4.
     pub fn new() -> Self {
         World::of_version([12, 9, 4], 1290)
     }
 
-    /// With a stand-in of a version, which has the SpMVOp that is given.
+    /// Creates a folder with a stand-in for a version of cuSPARSE with the variant `spmvop` of SpMVOp.
     pub fn of_version([major, minor, patch]: [u32; 3], spmvop: u32) -> Self {
         let world = World { folder: tempfile::tempdir().unwrap(), spmvop };
         let version = [format!("-DMAJOR={major}"), format!("-DMINOR={minor}"), format!("-DPATCH={patch}")];
@@ -86,17 +87,17 @@ impl World {
         world
     }
 
-    /// A file of the folder.
+    /// Returns the path of a file in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// The same as an argument.
+    /// Returns the path of a file in the folder as text, for arguments.
     pub fn file(&self, name: &str) -> String {
         self.path(name).display().to_string()
     }
 
-    /// Compiles a file beside this one.
+    /// Compiles a C file of the folder of this test into the temporary folder.
     pub fn compile(&self, source: &str, output: &str, flags: &[&str]) {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/drop_in").join(source);
         let spmvop = format!("-DSPMVOP={}", self.spmvop);
@@ -108,7 +109,8 @@ impl World {
         });
     }
 
-    /// A stand-in, as cuSPARSE is made: a soname, one version of symbols, and calls within the library bound to it.
+    /// Builds a stand-in as cuSPARSE is built: with a soname, one symbol version, and calls within the
+    /// library bound to itself.
     pub fn stand_in(&self, output: &str, soname: &str, flags: &[&str]) {
         let map = self.path("versions.map");
         std::fs::write(&map, format!("{soname} {{ global: cusparse*; local: *; }};\n")).unwrap();
@@ -118,22 +120,23 @@ impl World {
         self.compile("libcusparse.c", output, &all);
     }
 
-    /// The client as a program that is linked with the stand-in, and finds it by DT_RPATH or DT_RUNPATH.
+    /// Builds the client as a program that is linked with the stand-in and finds it by DT_RPATH or
+    /// DT_RUNPATH.
     pub fn linked(&self, name: &str, tag: &str) {
         self.compile("client.c", name, &["./libcusparse.so.12", "-Wl,-rpath,$ORIGIN", tag]);
     }
 
-    /// The client as a library that is linked with the stand-in, as extensions for Python are.
+    /// Builds the client as a library that is linked with the stand-in, as extensions for Python are.
     pub fn extension(&self, name: &str, flags: &[&str]) {
         self.compile("client.c", name, &[&["-shared", "-DEXTENSION", "./libcusparse.so.12"], flags].concat());
     }
 
-    /// The program that loads libraries.
+    /// Builds the program of host.c, which loads libraries.
     pub fn host(&self) {
         self.compile("host.c", "host", &["-ldl", "-pthread"]);
     }
 
-    /// A driver with one device, which is found as libcuda.so.1 by the library search path.
+    /// Builds a fake driver with one device, which the loader finds as libcuda.so.1 by LD_LIBRARY_PATH.
     pub fn driver(&self) {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/all/driver/libcuda.c");
         std::fs::create_dir(self.path("driver")).unwrap();
@@ -142,7 +145,7 @@ impl World {
         });
     }
 
-    /// Whether the loader finds a library on the system's path.
+    /// Returns whether the loader finds a library on the system's path; needs [`Self::host`].
     pub fn loads(&self, name: &str) -> bool {
         let mut host = Command::new(self.path("host"));
         host.args(["local", name]).env_remove("LD_LIBRARY_PATH").output().unwrap().status.success()
@@ -153,18 +156,19 @@ impl World {
         self.run(program, |command| command)
     }
 
-    /// The same with the drop-in preloaded, and the variables that are given.
+    /// Runs a program of the folder, which must succeed, with the drop-in preloaded and with these
+    /// environment variables.
     pub fn with(&self, program: &[&str], variables: &[(&str, &str)]) -> Outcome {
         self.run(program, |command| command.env("LD_PRELOAD", drop_in()).envs(variables.iter().copied()))
     }
 
-    /// Runs a program of the folder, which must succeed.
+    /// Runs a program of the folder, which must succeed, after `change` has changed the command.
     pub fn run(&self, program: &[&str], change: impl FnOnce(&mut Command) -> &mut Command) -> Outcome {
         let log = self.path("log");
         let _ = std::fs::remove_file(&log);
         let mut command = Command::new(self.path(program[0]));
         command.args(&program[1..]).env("STAND_IN_LOG", &log);
-        // None of the developer's own; a driver is the one of the folder or none.
+        // The developer's own settings are removed, and the only driver is that of the folder, if any.
         command.env_remove("TARSIA_CUSPARSE").env_remove("TARSIA_CUSPARSE_TAKE");
         command.env_remove("TARSIA_CUSPARSE_FP32").env_remove("TARSIA_CUSPARSE_TEST_ON_HOST");
         command.env("LD_LIBRARY_PATH", self.path("driver"));

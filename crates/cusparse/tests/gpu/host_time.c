@@ -1,6 +1,6 @@
-/* Host time of calls that the drop-in may take: microseconds a call, the median of 31 runs of 200
- * calls, none of which waits for the device. Run it without the drop-in, with it, and with it and
- * TARSIA_CUSPARSE_TAKE=spgemm, where it forwards these calls.
+/* Measures the host time of calls that the drop-in may take, in microseconds a call: the median of
+ * 31 runs of 200 calls, none of which waits for the device. Run it without the drop-in, with it,
+ * and with it and TARSIA_CUSPARSE_TAKE=spgemm, with which it forwards these calls.
  *
  * cc -std=c11 -O2 host_time.c -I$CUDA/include -L$CUDA/lib64 -lcusparse -lcudart
  */
@@ -21,8 +21,9 @@
         }                                                                                          \
     } while (0)
 
-/* Small, so that the device has nothing to do; the other matrix is divided among blocks evenly,
- * which takes counters, and the device a few microseconds. */
+/* The matrix with ROWS rows is so small that the device has almost nothing to do. That with
+ * MANY_ROWS rows is divided evenly among blocks, which needs counters and a few microseconds of the
+ * device. */
 enum { ROWS = 256, MANY_ROWS = 100000, N = 32, RUNS = 31, CALLS = 200 };
 
 static cusparseHandle_t handle;
@@ -71,7 +72,7 @@ static void measure(const char *name, int (*call)(void)) {
     printf("%-24s %6.2f us\n", name, times[RUNS / 2]);
 }
 
-/* A diagonal matrix on the device. */
+/* Creates a diagonal matrix on the device. */
 static cusparseSpMatDescr_t diagonal(int rows) {
     cusparseSpMatDescr_t made;
     size_t count = (size_t)rows;
@@ -93,7 +94,7 @@ static cusparseSpMatDescr_t diagonal(int rows) {
     return made;
 }
 
-/* A vector of zeros on the device. */
+/* Allocates an array of zeros on the device. */
 static float *zeros(size_t count) {
     float *made;
     CHECK(cudaMalloc((void **)&made, count * sizeof(float)));

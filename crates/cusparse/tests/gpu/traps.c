@@ -1,12 +1,12 @@
-/* What programs do with cuSPARSE that a library in front of it might get wrong. One line a trap,
- * and the exit code 1 if one has failed. Lines of "right" or "other" are of what cuSPARSE does not
- * promise: they fail nothing, but should be the same with and without the drop-in. It is right with
- * cuSPARSE alone, too: run it with and without the drop-in preloaded, and with
- * TARSIA_CUSPARSE=force. The last line but one is a hash of the bits of all results that have the
- * same bits each time, to compare runs of the same library with.
+/* Tests of uses of cuSPARSE that a library in front of it might get wrong ("traps"). It prints one
+ * line a trap and exits with 1 if one has failed. Lines with "right" or "other" are about behavior
+ * that cuSPARSE does not promise: they fail nothing, but should be the same with and without the
+ * drop-in. All traps hold with cuSPARSE alone, too: run the program with and without the drop-in
+ * preloaded, and with TARSIA_CUSPARSE=force. The last line but one is a hash of the results of
+ * `repeated`, whose bits are the same in every run, to compare runs of the same library.
  *
- * With the argument `views` it computes products of descriptors that say less than the arrays have,
- * which may end it.
+ * With the argument `views` it computes products of descriptors that describe only a part of the
+ * arrays, which may end the program.
  *
  * cc -std=c11 -O1 traps.c -I$CUDA/include -L$CUDA/lib64 -lcusparse -lcudart -lm -lpthread -ldl
  */
@@ -39,14 +39,15 @@
         }                                                                                          \
     } while (0)
 
-/* Large enough that rows are not each a warp's, and with a row that many blocks share. */
+/* Sizes with which rows do not get a warp each, and one row is split among many blocks. */
 enum { ROWS = 30000, COLS = 20000, MOST = 600000, N = 33 };
 #define NON_TRANSPOSE CUSPARSE_OPERATION_NON_TRANSPOSE
 #define TRANSPOSE CUSPARSE_OPERATION_TRANSPOSE
 #define GUARD ((size_t)1 << 16)
 
 static int failures;
-/* Of products that are taken: cuSPARSE may add in another order each time. */
+/* Hash of the results of `repeated`; only those, since other sums may be added in another order
+ * each time. */
 static uint64_t bits = 1469598103934665603u;
 
 static void trap(const char *name, int is_right) {
@@ -62,7 +63,8 @@ static void trap(const char *name, int is_right) {
     failures += !is_right;
 }
 
-/* What cuSPARSE does not promise: to compare with cuSPARSE alone. It fails nothing. */
+/* Reports behavior that cuSPARSE does not promise, to compare with cuSPARSE alone. Fails nothing,
+ * except by an error of CUDA. */
 static void note(const char *name, int is_right) {
     cudaError_t error = cudaDeviceSynchronize();
     if (error != cudaSuccess) {
@@ -109,7 +111,7 @@ static void release(Matrix *m) {
     CUDA(cudaFree(m->d_values));
 }
 
-/* Other lengths of rows, columns and values for another seed, on the host. */
+/* Draws row lengths, columns and values on the host, which depend on the seed. */
 static void draw(Matrix *m, uint64_t seed) {
     uint64_t state = seed * 77777 + 1;
     int nnz = 0;
@@ -147,7 +149,7 @@ static cusparseSpMatDescr_t csr_of(const Matrix *m) {
     return a;
 }
 
-/* Dense operands: numbers on the host and on the device. */
+/* Values of a dense operand, on the host and on the device. */
 typedef struct {
     double *host, *device;
     size_t count;
@@ -181,7 +183,7 @@ static uint64_t hash_of(const double *values, size_t count) {
     return hash;
 }
 
-/* Whether y on the device is alpha * A * x + beta * y of what is on the host. */
+/* Returns whether y on the device is alpha * A * x + beta * y, with A, x and y of the host. */
 static int is_spmv(const Matrix *m, double alpha, const Dense *x, double beta, const Dense *y) {
     double *found = malloc(y->count * sizeof(double));
     CUDA(cudaMemcpy(found, y->device, y->count * sizeof(double), cudaMemcpyDeviceToHost));
@@ -199,14 +201,15 @@ static int is_spmv(const Matrix *m, double alpha, const Dense *x, double beta, c
     return is_right;
 }
 
-/* The same of C = alpha * A * op(B) + beta * C, which have no gaps. */
+/* Returns whether C on the device is alpha * A * op(B) + beta * C, with A, B and C of the host. B
+ * and C have no gaps. */
 static int is_spmm(const Matrix *m, cusparseOperation_t op, cusparseOrder_t b_order,
                    cusparseOrder_t c_order, int n, double alpha, const Dense *b, double beta,
                    const Dense *c) {
     double *found = malloc(c->count * sizeof(double));
     CUDA(cudaMemcpy(found, c->device, c->count * sizeof(double), cudaMemcpyDeviceToHost));
     int is_right = 1;
-    /* Element (k, j) of op(B). */
+    /* True if op(B) is stored by rows. */
     int by_rows = (b_order == CUSPARSE_ORDER_ROW) != (op == TRANSPOSE);
     for (int row = 0; row < m->rows; ++row) {
         for (int j = 0; j < n; ++j) {
@@ -228,7 +231,7 @@ static int is_spmm(const Matrix *m, cusparseOperation_t op, cusparseOrder_t b_or
     return is_right;
 }
 
-/* A product's descriptors and buffer, behind whose end nothing is to be written. */
+/* Descriptors and buffer of a product. Nothing may be written behind the end of the buffer. */
 typedef struct {
     cusparseSpMatDescr_t a;
     cusparseDnVecDescr_t x, y;
@@ -344,7 +347,7 @@ static void scalars(cusparseHandle_t handle, const Matrix *m, const Dense *x, De
     trap("SpMV, NULL buffer", is_done ? is_spmv(m, alpha, x, beta, y) : is_spmv(m, 0, x, 1, y));
     p.buffer = buffer;
 
-    /* What CuPy does: another algorithm after an error. */
+    /* A call with another algorithm after an error, as CuPy makes it. */
     put(y);
     Product wrong = p;
     wrong.spmv = CUSPARSE_SPMV_COO_ALG1;
@@ -358,7 +361,7 @@ static void scalars(cusparseHandle_t handle, const Matrix *m, const Dense *x, De
     CUDA(cudaFree(device));
 }
 
-/* No rows, no columns, no entries. */
+/* Products with matrices without rows, columns or entries. */
 static void empty(cusparseHandle_t handle, const Dense *x, Dense *y) {
     const int shapes[][2] = {{0, 0}, {0, COLS}, {ROWS, 0}, {ROWS, COLS}};
     for (int shape = 0; shape < 4; ++shape) {
@@ -413,7 +416,7 @@ static void changes(cusparseHandle_t handle, const Dense *x, Dense *y) {
     SPARSE(spmv(handle, &p, &alpha, &beta));
     trap("SpMV, values changed in place", is_right && is_spmv(&m, alpha, x, beta, y));
 
-    /* As many entries, in other columns and rows. */
+    /* The same number of entries, in other columns and rows. */
     for (int row = 0, at = 0; row < m.rows; ++row) {
         m.offsets[row + 1] = (int)((int64_t)m.nnz * (row + 1) / m.rows);
         for (; at < m.offsets[row + 1]; ++at) {
@@ -425,7 +428,7 @@ static void changes(cusparseHandle_t handle, const Dense *x, Dense *y) {
     SPARSE(spmv(handle, &p, &alpha, &beta));
     trap("SpMV, pattern changed in place", is_spmv(&m, alpha, x, beta, y));
 
-    /* The descriptor is made again for the same arrays with another pattern. */
+    /* The descriptor is destroyed and made again for the same arrays with another pattern. */
     SPARSE(cusparseDestroySpMat(p.a));
     draw(&m, 12);
     upload(&m);
@@ -433,7 +436,7 @@ static void changes(cusparseHandle_t handle, const Dense *x, Dense *y) {
     SPARSE(spmv(handle, &p, &alpha, &beta));
     trap("SpMV, descriptor destroyed and made again", is_spmv(&m, alpha, x, beta, y));
 
-    /* Arrays freed, and others most likely at their places. */
+    /* The arrays are freed, and new ones most likely get the same addresses. */
     SPARSE(cusparseDestroySpMat(p.a));
     release(&m);
     draw(&m, 13);
@@ -498,7 +501,8 @@ static void graph(const Matrix *m, const Dense *x, const Dense *b, int is_first)
     CUDA(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
     Dense y = dense(ROWS, 7), z = dense(ROWS, 8), c = dense((size_t)ROWS * N, 9);
     double one = 1, zero = 0;
-    /* Sizes are asked for with another handle, so that the first call is in the capture. */
+    /* If `is_first`, sizes are asked for with another handle, so that this handle's first call is
+     * in the capture. */
     cusparseHandle_t asking = handle;
     if (is_first)
         SPARSE(cusparseCreate(&asking));
@@ -518,7 +522,7 @@ static void graph(const Matrix *m, const Dense *x, const Dense *b, int is_first)
     int of_spmm = spmm(handle, &r, &one, &zero);
     cudaError_t end_of_capture = cudaStreamEndCapture(stream, &captured);
     if (is_first && (status || of_spmm || end_of_capture != cudaSuccess)) {
-        /* cuSPARSE gets these calls with and without the drop-in. */
+        /* cuSPARSE has refused the calls, which the drop-in forwards. */
         (void)cudaGetLastError();
         trap("a handle first used in a capture (refused, by cuSPARSE)", 1);
         return;
@@ -529,7 +533,7 @@ static void graph(const Matrix *m, const Dense *x, const Dense *b, int is_first)
     int is_right = status == 0 && of_spmm == 0;
     CUDA(cudaMemset(y.device, 0xff, ROWS * sizeof(double)));
     CUDA(cudaMemset(c.device, 0xff, (size_t)ROWS * N * sizeof(double)));
-    /* What has no place in the graph may run beside it. */
+    /* Calls on another stream run beside the graph. */
     SPARSE(cusparseSetStream(handle, other));
     for (int at = 0; is_right && at < 1000; ++at) {
         CUDA(cudaGraphLaunch(exec, stream));
@@ -559,7 +563,7 @@ typedef struct {
     int number, is_right;
 } Thread;
 
-/* Handles that come and go, and one that all threads share. */
+/* Uses handles that come and go, and one that all threads share. */
 static void *run_thread(void *argument) {
     Thread *thread = argument;
     Dense y = dense(ROWS, 20 + (uint64_t)thread->number);
@@ -639,7 +643,7 @@ static void matrices(cusparseHandle_t handle, const Matrix *m, const Dense *b, D
         trap(name, is_right && is_guarded(&p));
         end_product(&p);
     }
-    /* cuSPARSE keeps something in the buffer then. */
+    /* After preprocess the buffer holds data of cuSPARSE. */
     double one = 1, zero = 0;
     Product p = spmm_of(handle, m, N, csr_of(m), NON_TRANSPOSE, CUSPARSE_ORDER_COL,
                         CUSPARSE_ORDER_COL, b, c);
@@ -659,7 +663,7 @@ static void matrices(cusparseHandle_t handle, const Matrix *m, const Dense *b, D
             is_spmm(m, NON_TRANSPOSE, CUSPARSE_ORDER_COL, CUSPARSE_ORDER_COL, N, 1, b, 0, c);
     }
     trap("SpMM, after preprocess", is_right && is_guarded(&p));
-    /* What hypre does: the buffer stays, the descriptor is another one. */
+    /* The same buffer with a new descriptor, as in hypre. */
     SPARSE(cusparseDestroySpMat(p.a));
     p.a = csr_of(m);
     SPARSE(spmm(handle, &p, &one, &zero));
@@ -688,7 +692,7 @@ static void orders_and_buffers(cusparseHandle_t handle, const Matrix *m, const D
     size_t bytes = (size_t)m->nnz * sizeof(int);
     mixed.row_of = malloc(bytes), mixed.columns = malloc(bytes);
     mixed.values = malloc((size_t)m->nnz * sizeof(double));
-    /* 7919 is prime, and does not divide nnz: every entry has one place. */
+    /* 7919 is prime and does not divide nnz, so that this is a permutation of the entries. */
     for (int at = 0; at < m->nnz; ++at) {
         int to = (int)((int64_t)at * 7919 % m->nnz);
         mixed.row_of[to] = m->row_of[at], mixed.columns[to] = m->columns[at];
@@ -719,7 +723,7 @@ static void orders_and_buffers(cusparseHandle_t handle, const Matrix *m, const D
         cusparseOrder_t by = order ? CUSPARSE_ORDER_ROW : CUSPARSE_ORDER_COL;
         Product p = spmm_of(handle, m, 2, csr_of(m), NON_TRANSPOSE, by, by, b, c);
         Product wide = spmm_of(handle, m, N, csr_of(m), NON_TRANSPOSE, by, by, b, c);
-        /* What a larger product was told is no matter: this buffer has what two columns need. */
+        /* The size for a larger product must not count: this buffer is for two columns. */
         char *buffer = wide.buffer;
         wide.buffer = p.buffer;
         Product other = wide;
@@ -743,8 +747,8 @@ static void orders_and_buffers(cusparseHandle_t handle, const Matrix *m, const D
     }
 }
 
-/* Descriptors that say less than the arrays have: cuSPARSE asks for offsets that begin at the base
- * and end at nnz. */
+/* Descriptors that describe only a part of the arrays, although cuSPARSE requires offsets that
+ * begin at the base and end at nnz. */
 static void views(cusparseHandle_t handle, const Matrix *m, const Dense *x, Dense *y) {
     const double one = 1, zero = 0;
     Matrix part = *m;
@@ -763,7 +767,7 @@ static void views(cusparseHandle_t handle, const Matrix *m, const Dense *x, Dens
     end_product(&p);
 }
 
-/* The same bits from call to call. */
+/* Checks that results have the same bits in every call. */
 static void repeated(cusparseHandle_t handle, const Matrix *m, const Dense *x, const Dense *b,
                      const Dense *y, const Dense *c) {
     double one = 1, zero = 0;
@@ -810,7 +814,7 @@ int main(int count, char **arguments) {
         SPARSE(cusparseDestroy(handle));
         return 0;
     }
-    /* Before any other handle has been used. */
+    /* The first graph comes before any other handle has been used. */
     graph(&m, &x, &b, 1);
     graph(&m, &x, &b, 0);
     cusparseHandle_t handle;

@@ -118,8 +118,8 @@ impl Form {
 /// Forms that `--orders` measures.
 pub const FORMS: [Form; 3] = [Form::SpmvCsr, Form::SpmmRow, Form::SpmmCsr];
 
-/// The groups, with their weights in draws. Row orders are measured on request only, and then nothing else
-/// is.
+/// All groups but row orders, with their weights in draws. Row orders are measured only on request, and then
+/// alone.
 pub const GROUPS: [(Group, usize); 19] = [
     (Group::Spmv(Precision::F64), 4),
     (Group::Spmv(Precision::F32), 4),

@@ -187,8 +187,8 @@ impl<'s> Cusparse<'s> {
         let analysis_ms = asked + milliseconds(start);
         let (one, zero) = (<T::Sum as Accumulator>::ONE, <T::Sum as Accumulator>::ZERO);
         let run = move || {
-            // As for the other algorithms, owned by the closure. Everything that the plan reads is dropped
-            // after the plan, in the order of this list.
+            // Borrowed whole, as for the other algorithms, so that the closure owns the objects. Everything
+            // that the plan reads is dropped after the plan, in the order of this list.
             let (made, x, y, z, _, _) = (&made, &x, &y, &z, &matrix, &buffer);
             // SAFETY: the closure keeps what is described, plan and buffer.
             let status = unsafe { execute(handle, made.plan, void(&one), void(&zero), x.raw, y.raw, z.raw) };
@@ -250,7 +250,7 @@ impl<'s> Cusparse<'s> {
         let note = note(Some(bytes), &matrix);
         let held = (bytes + matrix.bytes) as f64;
         let run = move || {
-            // As for SpMV, owned by the closure.
+            // Borrowed whole, as for SpMV, so that the closure owns the descriptors.
             let (matrix, b, c, buffer) = (&matrix, &b, &c, &buffer);
             // SAFETY: as above; the closure keeps what is described, and the
             // buffer, for as long as it can be called.
