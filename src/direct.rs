@@ -134,7 +134,7 @@ impl Direct {
                 cx.workspace.require(needs.0)?;
                 let is_done = planned.once(&*self.backend, cx, call.scalars, x, y)?;
                 // The only launch comes last in `once`, so that an error means that nothing was launched.
-                begun.set(true);
+                begun.set(is_done);
                 is_done.then_some(()).ok_or_else(not_in_place)
             })
         })
