@@ -4,7 +4,7 @@
 
 #![no_main]
 
-use client::{Plan, Session, Shape, Sparse};
+use client::{DenseLayout, Plan, Session, Sparse};
 use libfuzzer_sys::fuzz_target;
 use tarsia::facade::{
     seal_decisions, BackendKind, ComputeType, DataType, IndexBase, Operation, Order, Reorder, SpgemmAlg,
@@ -64,7 +64,7 @@ fuzz_target!(|bytes: &[u8]| {
             1 => {
                 let (b, mut c) = (dense(SIDE * COLUMNS), vec![f64::NAN; SIDE * COLUMNS]);
                 let ld = COLUMNS as i64;
-                let shape = Shape { rows: SIDE as i64, cols: ld, ld, order: Order::Row };
+                let shape = DenseLayout { rows: SIDE as i64, cols: ld, ld, order: Order::Row };
                 plan.run_spmm(&session, 1.0, (&b[..], shape), 0.0, (&mut c[..], shape))
                     .expect("a good product");
                 c
