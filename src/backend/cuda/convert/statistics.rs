@@ -160,7 +160,7 @@ mod tests {
             let indices: Vec<i64> = (0..3000).map(|_| draw(9000) - 4000).collect();
             compare("wrong", 1000, &offsets, &indices);
         }
-        // The same column in every entry of long rows.
+        // Every entry of a long row has the same column.
         let offsets: Vec<i64> = (0..=40).map(|row| row * 500).collect();
         compare("repeated", 100, &offsets, &vec![5; 20_000]);
     }

@@ -355,7 +355,7 @@ fn endless_texts_come_to_an_end() {
         assert!(error.starts_with(&format!("line {line}: ")) && error.contains(part), "{error}");
         assert!(taken < 8 << 20, "{error}: {taken} bytes were read");
     }
-    // The same text compressed: 64 MiB in 64 KiB.
+    // A compressed file has the same text: 64 MiB in 64 KiB.
     let mut bomb = GzEncoder::new(Vec::new(), flate2::Compression::fast());
     bomb.write_all(format!("{REAL}1 1 1\n1 1 ").as_bytes()).unwrap();
     for _ in 0..64 {
