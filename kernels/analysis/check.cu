@@ -92,9 +92,16 @@ struct Team {
     __device__ int64_t stride() const { return int64_t(count) * blockDim.x; }
 };
 
+// Tells the host that a page of its memory is complete: `*arrived` becomes `ticket`, for which the
+// host watches, so that it needs no call of the driver.
+struct Arrival {
+    volatile uint64_t *arrived;
+    uint64_t ticket;
+};
+
 // Called once by each block at its end: the last block to arrive moves the report to `out`, host
-// memory that the device can write, and zeroes it.
-__device__ void finish(u64 *report, u64 *out) {
+// memory that the device can write, zeroes it, and tells the host.
+__device__ void finish(u64 *report, u64 *out, const Arrival &arrival) {
     __shared__ bool is_last;
     __threadfence();
     __syncthreads();
@@ -107,6 +114,12 @@ __device__ void finish(u64 *report, u64 *out) {
         if (threadIdx.x < WORDS)
             out[threadIdx.x] = __ldcg(&report[threadIdx.x]);
         report[threadIdx.x] = 0;
+    }
+    if (is_last) {
+        __threadfence_system();
+        __syncthreads();
+        if (threadIdx.x == 0)
+            *arrival.arrived = arrival.ticket;
     }
 }
 
@@ -202,7 +215,7 @@ __device__ void check_pairs(Team team, const Tally &tally, const J *first, const
 } // namespace
 
 // For all kernels: `report` has WORDS + 1 words, which are zero before and after; `out` has WORDS
-// words.
+// words. `arrival` is that of the page (src/backend/cuda/memory/readback.rs).
 
 // The first `offset_blocks` blocks check offsets, the others indices. With lengths_only the rows
 // are known to be valid, and no blocks for indices are launched.
@@ -210,7 +223,7 @@ __device__ void check_pairs(Team team, const Tally &tally, const J *first, const
     extern "C" __global__ void name(const int##O##_t *offsets, const int##J##_t *indices,          \
                                     int64_t base, int64_t major, int64_t minor, int64_t nnz,       \
                                     int32_t lengths_only, uint32_t offset_blocks, u64 *report,     \
-                                    u64 *out) {                                                    \
+                                    u64 *out, Arrival arrival) {                                   \
         __shared__ u64 words[WORDS];                                                               \
         const Tally tally(words);                                                                  \
         if (blockIdx.x < offset_blocks) {                                                          \
@@ -220,7 +233,7 @@ __device__ void check_pairs(Team team, const Tally &tally, const J *first, const
             check_indices({offset_blocks, gridDim.x - offset_blocks}, tally, indices, base, minor, \
                           nnz, report);                                                            \
         }                                                                                          \
-        finish(report, out);                                                                       \
+        finish(report, out, arrival);                                                              \
     }
 KERNELS(compressed, (), (check_compressed_32_32, 32, 32), (check_compressed_64_32, 64, 32),
         (check_compressed_64_64, 64, 64))
@@ -228,25 +241,24 @@ KERNELS(compressed, (), (check_compressed_32_32, 32, 32), (check_compressed_64_3
 #define KERNEL_pairs(name, J)                                                                      \
     extern "C" __global__ void name(const int##J##_t *first, const int##J##_t *second,             \
                                     int64_t base, int64_t first_extent, int64_t second_extent,     \
-                                    int64_t nnz, u64 *report, u64 *out) {                          \
+                                    int64_t nnz, u64 *report, u64 *out, Arrival arrival) {         \
         __shared__ u64 words[WORDS];                                                               \
         const Tally tally(words);                                                                  \
         check_pairs({0, gridDim.x}, tally, first, second, base, first_extent, second_extent, nnz,  \
                     report);                                                                       \
-        finish(report, out);                                                                       \
+        finish(report, out, arrival);                                                              \
     }
 KERNELS(pairs, (), (check_pairs_32, 32), (check_pairs_64, 64))
 
 // Brings counts to the host: out[i] = page[i] for i < count, then the numbers at `first` and
 // `second`, where these are not NULL. `out` is page-locked memory of the host. All kPageWords words
-// of the page become zero for its next user. out[kPageWords] becomes `ticket` when the others are
-// there, so that the host can wait for it without a call of the driver. One block of kPageWords
-// threads. A copy by the driver's copy engine begins 6 to 7 microseconds after the kernel before
-// it (H100), this kernel about one.
+// of the page become zero for its next user. One block of kPageWords threads. A copy by the
+// driver's copy engine begins 6 to 7 microseconds after the kernel before it (H100), this kernel
+// about one.
 constexpr int kPageWords = 512;
 extern "C" __global__ void __launch_bounds__(kPageWords)
     read_back(u64 *page, volatile u64 *out, int64_t count, const u64 *first, const u64 *second,
-              u64 ticket) {
+              Arrival arrival) {
     const int at = threadIdx.x;
     const u64 word = page[at];
     if (at < count)
@@ -260,5 +272,5 @@ extern "C" __global__ void __launch_bounds__(kPageWords)
     __threadfence_system();
     __syncthreads();
     if (at == 0)
-        out[kPageWords] = ticket;
+        *arrival.arrived = arrival.ticket;
 }

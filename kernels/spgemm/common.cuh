@@ -189,27 +189,39 @@ template <class T> __device__ __forceinline__ T block_sums(T value, T *parts, T 
     return value;
 }
 
-// out[i] = number(0) + … + number(i − 1) for i < count, which is at most 4,096 (SCANNED_BY_A_BLOCK
-// in src/backend/cuda/spgemm/rows.rs). Called by all threads of a block of 1,024. `number` may read
-// `out`.
+// out[i] = number(0) + … + number(i − 1) for i < count; number(count − 1) is not asked for. Called
+// by all threads of a block of 1,024. `number` may read out[i].
 template <class F>
 __device__ __forceinline__ void scan_in_block(int64_t count, int64_t *out, F number) {
     constexpr int EACH = 4;
+    constexpr int64_t STEP = EACH * 1024;
     __shared__ int64_t parts[32];
-    const int64_t first = EACH * static_cast<int64_t>(threadIdx.x);
-    int64_t own[EACH], sum = 0;
+    int64_t first = EACH * static_cast<int64_t>(threadIdx.x), carried = 0;
+    int64_t next[EACH];
+    const auto load = [&](int64_t at) {
 #pragma unroll
-    for (int i = 0; i < EACH; ++i) {
-        own[i] = first + i < count ? number(first + i) : 0;
-        sum += own[i];
-    }
-    int64_t all;
-    int64_t before = block_sums(sum, parts, all) - sum;
+        for (int i = 0; i < EACH; ++i)
+            next[i] = at + i + 1 < count ? number(at + i) : 0;
+    };
+    load(first);
+    for (int64_t begin = 0; begin < count; begin += STEP, first += STEP) {
+        int64_t own[EACH], sum = 0;
 #pragma unroll
-    for (int i = 0; i < EACH; ++i) {
-        if (first + i < count)
-            out[first + i] = before;
-        before += own[i];
+        for (int i = 0; i < EACH; ++i) {
+            own[i] = next[i];
+            sum += own[i];
+        }
+        // The next numbers are on their way while the block adds up these.
+        load(first + STEP);
+        int64_t all;
+        int64_t before = carried + block_sums(sum, parts, all) - sum;
+        carried += all;
+#pragma unroll
+        for (int i = 0; i < EACH; ++i) {
+            if (first + i < count)
+                out[first + i] = before;
+            before += own[i];
+        }
     }
 }
 

@@ -91,10 +91,10 @@ __device__ __forceinline__ void put_into_bin(const SmallBins &bins, int64_t row,
 // sums of their low and high 32 bits are added to totals[0] and [1]. `lanes` threads (a power of
 // two up to 32) per row; any grid. If gridDim.y > 1, each row of blocks takes a slice of every row,
 // and `products` must be zero before; otherwise rows are also put into `bins`, if these have a
-// list.
+// list, and the rows + 1 numbers `entries` become zero, unless that is NULL.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_products(Factor left, Factor right, int64_t rows, int32_t lanes, int64_t *products,
-                    unsigned long long *totals, SmallBins bins) {
+                    unsigned long long *totals, SmallBins bins, int64_t *entries) {
     __shared__ unsigned long long parts[32];
     __shared__ unsigned in_bin[SMALL_BINS];
     __shared__ unsigned long long bin_start[SMALL_BINS];
@@ -153,6 +153,8 @@ extern "C" __global__ void __launch_bounds__(256)
                 sum = MOST;
         }
         if (row < rows && inner == 0) {
+            if (entries != nullptr)
+                entries[row] = 0;
             // Rows whose sums might exceed MOST are not cut into slices.
             if (gridDim.y == 1) {
                 products[row] = static_cast<int64_t>(sum);
@@ -167,6 +169,8 @@ extern "C" __global__ void __launch_bounds__(256)
             put_into_bin(bins, row, owns ? static_cast<int64_t>(sum) : 0, in_bin, bin_start);
         }
     }
+    if (entries != nullptr && first_item() == 0)
+        entries[rows] = 0;
     block_sums(low, parts, low);
     block_sums(high, parts, high);
     if (threadIdx.x == 0) {
@@ -552,7 +556,9 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// Replaces up to 4,096 numbers by their exclusive sums. One block.
+// Replaces numbers by their exclusive sums. One block, for numbers that are so few that the
+// launches of a scan by all multiprocessors take longer (SCANNED_BY_A_BLOCK in
+// src/backend/cuda/spgemm/rows.rs).
 extern "C" __global__ void __launch_bounds__(1024)
     spgemm_scan_few(int64_t *numbers, int32_t count) {
     scan_in_block(count, numbers, [&](int64_t i) { return numbers[i]; });
@@ -562,6 +568,7 @@ extern "C" __global__ void __launch_bounds__(1024)
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_write_offsets(const int64_t *from, int64_t count, void *out, int64_t wide,
                          int64_t base) {
+    let_next_begin();
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
          i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
         if (wide) {
@@ -570,6 +577,7 @@ extern "C" __global__ void __launch_bounds__(256)
             static_cast<int32_t *>(out)[i] = static_cast<int32_t>(from[i] + base);
         }
     }
+    end_after_previous();
 }
 
 // counts[columns[i]] += 1

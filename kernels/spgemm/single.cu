@@ -108,12 +108,15 @@ __device__ __forceinline__ void copy_long(const Copy<A, B, T, J> &copy, const ui
 
 } // namespace
 
-// counts[row] = number of products of the row, if row of `left` has one entry.
+// counts[row] = number of products of the row if its row of `left` has one entry, else zero;
+// counts[rows] = 0.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_single_counts(Factor left, const int64_t *products, int64_t rows, int64_t *counts) {
     const int64_t row = first_item();
-    if (row < rows && left.start(row + 1) - left.start(row) == 1)
-        counts[row] = products[row];
+    if (row < rows)
+        counts[row] = left.start(row + 1) - left.start(row) == 1 ? products[row] : 0;
+    if (row == rows)
+        counts[rows] = 0;
 }
 
 // With `together`, rows of the list are short, at most 64 entries (SINGLE_SHORT in rows.cu), and a

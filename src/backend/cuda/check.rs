@@ -152,7 +152,7 @@ fn check_rows(
     unsafe {
         launch!(kernel, offset_blocks + index_blocks, 256, 0, cx.stream;
             rows.offsets, rows.indices, rows.base, rows.rows, rows.cols, rows.nnz, i32::from(lengths_only),
-            offset_blocks, words.restored(at), words.host(at))
+            offset_blocks, words.restored(at), words.host(at), words.arrival())
     }
 }
 
@@ -182,7 +182,8 @@ fn check_pairs(
     // SAFETY: both arrays have nnz elements of this type; as above.
     unsafe {
         launch!(kernel, blocks(device, m.nnz), 256, 0, cx.stream;
-            major.0, minor.0, i64::from(m.base.code()), major.1, minor.1, m.nnz, words.restored(at), words.host(at))
+            major.0, minor.0, i64::from(m.base.code()), major.1, minor.1, m.nnz, words.restored(at), words.host(at),
+            words.arrival())
     }
 }
 

@@ -329,15 +329,19 @@ impl CudaSpgemm {
     fn count_entries(&self, cx: &Context, binned: &Binned) -> Result<Counted> {
         let (left, right) = self.factors();
         let rows = left.rows as usize;
-        let mut offsets = DeviceBuffer::<i64>::zeroed(cx, rows + 1)?;
+        // The kernel below writes the numbers of all rows.
+        let mut offsets = match self.statistics.distinct {
+            true => DeviceBuffer::<i64>::new(cx, rows + 1)?,
+            false => DeviceBuffer::zeroed(cx, rows + 1)?,
+        };
         let bins = self.kernels.symbolic_bins(self.statistics.distinct);
         let (left_factor, right_factor) = (Factor::of(&left), Factor::of(&right));
         let statistics = self.statistics.at();
         let threads = rows::WARPS_BLOCK;
         if self.statistics.distinct {
-            // SAFETY: each row has its number of products and an element of `offsets`.
+            // SAFETY: each row has its number of products and an element of `offsets`, which has one more.
             unsafe {
-                launch!(self.kernels.get(Name::SingleCounts)?, (rows as u64).div_ceil(256) as u32, 256, 0, cx.stream;
+                launch!(self.kernels.get(Name::SingleCounts)?, (rows as u64 + 1).div_ceil(256) as u32, 256, 0, cx.stream;
                     left_factor, statistics.products, left.rows, offsets.address())?;
             }
         }

@@ -11,6 +11,7 @@ use super::{copy, synchronize, zero, Pool};
 use crate::backend::cuda::device::{Device, Relaxed};
 use crate::backend::cuda::driver::{self, check};
 use crate::backend::cuda::launch::launch;
+use crate::backend::cuda::layouts::same_layout;
 use crate::error::Result;
 use crate::memory::Context;
 use crate::types::Address;
@@ -20,7 +21,7 @@ const WORDS: usize = 512;
 const BYTES: usize = WORDS * size_of::<u64>();
 
 /// Longest time for which a wait watches the page before it asks the driver to wait: most phases of an
-/// analysis are shorter, and a wait by the driver returns some 3 µs later than the number of the fetch is
+/// analysis are shorter, and a wait by the driver returns some 3 µs later than the number of the arrival is
 /// there (H100).
 const WATCHED: Duration = Duration::from_micros(300);
 
@@ -28,13 +29,24 @@ const WATCHED: Duration = Duration::from_micros(300);
 /// as well. They live as long as the device, like the pool's stream.
 pub(super) struct Page {
     device: Address,
-    /// [`WORDS`] words, and one more: the number of the last fetch that has arrived.
+    /// [`WORDS`] words, and one more: the number of the last arrival.
     host: Address,
     /// True if words on the device may not be zero.
     is_used: bool,
-    /// Number of the last fetch that was enqueued.
-    fetches: u64,
+    /// Number of the last arrival that was enqueued.
+    arrivals: Cell<u64>,
 }
+
+/// Word of a page by which a kernel tells the host that the page is complete, and the number that it stores there; the
+/// kernels' `Arrival`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Arrival {
+    arrived: Address,
+    ticket: u64,
+}
+
+same_layout!(Arrival = "analysis/check.cu Arrival" { arrived, ticket });
 
 /// Page of 64-bit words that kernels write and the host reads after one wait: all counts of a phase together,
 /// whichever kernel they come from. On an H100 each copy to ordinary memory costs 8 to 20 µs, and each wait 2
@@ -61,8 +73,8 @@ pub struct Readback {
     stream: Address,
     is_pending: Cell<bool>,
     is_used: Cell<bool>,
-    /// True if a fetch is the last work that was enqueued.
-    is_fetched: Cell<bool>,
+    /// True if the last kernel that was enqueued tells the host of its end ([`Arrival`]).
+    arrives: Cell<bool>,
 }
 
 impl Readback {
@@ -84,7 +96,7 @@ impl Readback {
             stream: cx.stream,
             is_pending: Cell::new(false),
             is_used: Cell::new(is_used),
-            is_fetched: Cell::new(false),
+            arrives: Cell::new(false),
         };
         if is_used {
             out.is_pending.set(true);
@@ -108,7 +120,7 @@ impl Readback {
     pub fn restored(&self, at: usize) -> Address {
         assert!(at < WORDS);
         self.is_pending.set(true);
-        self.is_fetched.set(false);
+        self.arrives.set(false);
         self.page().device.offset(at * size_of::<u64>())
     }
 
@@ -117,7 +129,7 @@ impl Readback {
     pub fn host(&self, at: usize) -> Address {
         assert!(at < WORDS);
         self.is_pending.set(true);
-        self.is_fetched.set(false);
+        self.arrives.set(false);
         self.page().host.offset(at * size_of::<u64>())
     }
 
@@ -133,21 +145,30 @@ impl Readback {
         assert!(count + more <= WORDS);
         let owner = Arc::clone(&self.owner);
         let kernel = owner.pool()?.read_back(|| owner.modules().kernel("analysis/check", "read_back"))?;
-        let page = self.page.as_mut().expect("there until it is dropped");
-        page.fetches += 1;
-        self.is_pending.set(true);
+        let arrival = self.arrival();
+        let page = self.page();
         // SAFETY: the page has WORDS words on the device and one more on the host, and the callers' numbers are
         // on the device.
         unsafe {
             launch!(kernel, 1, WORDS as u32, 0, cx.stream;
-                page.device, page.host, count as i64, first, second, page.fetches)?;
+                page.device, page.host, count as i64, first, second, arrival)?;
         }
         self.is_used.set(false);
-        self.is_fetched.set(true);
         Ok(())
     }
 
-    /// Returns whether the last fetch, behind which nothing was enqueued, has arrived within [`WATCHED`].
+    /// Returns an argument for a kernel that tells the host when all words of the page are there, those of kernels
+    /// before it included. It must be the last of the page's addresses that the kernel is given.
+    pub fn arrival(&self) -> Arrival {
+        let page = self.page();
+        let ticket = page.arrivals.get() + 1;
+        page.arrivals.set(ticket);
+        self.is_pending.set(true);
+        self.arrives.set(true);
+        Arrival { arrived: page.host.offset(BYTES), ticket }
+    }
+
+    /// Returns whether the last arrival, behind which nothing was enqueued, has come within [`WATCHED`].
     fn arrives_soon(&self) -> bool {
         let page = self.page();
         // SAFETY: the host's page has this word behind the others, aligned, and lives as long as the device; the
@@ -156,7 +177,7 @@ impl Readback {
         let begin = Instant::now();
         loop {
             for _ in 0..32 {
-                if arrived.load(Ordering::Acquire) == page.fetches {
+                if arrived.load(Ordering::Acquire) == page.arrivals.get() {
                     return true;
                 }
                 std::hint::spin_loop();
@@ -167,12 +188,12 @@ impl Readback {
         }
     }
 
-    /// Waits for the work that was enqueued up to the last fetch, or for all of the stream's if more of the page's
-    /// addresses were asked for since, and returns the host's words. Work that is enqueued between a fetch and
+    /// Waits for the work that was enqueued up to the last arrival, or for all of the stream's if more of the page's
+    /// addresses were asked for since, and returns the host's words. Work that is enqueued between an arrival and
     /// this call, which must not use the page, may still be running.
     pub fn wait(&mut self, cx: &Context) -> Result<&[u64; WORDS]> {
         if self.is_pending.get() {
-            if !(self.is_fetched.get() && self.arrives_soon()) {
+            if !(self.arrives.get() && self.arrives_soon()) {
                 synchronize(cx.stream)?;
             }
             self.is_pending.set(false);
@@ -219,7 +240,7 @@ impl Page {
         }
         // SAFETY: the page has this many bytes.
         unsafe { std::ptr::write_bytes(host.cast::<u8>(), 0, BYTES + size_of::<u64>()) };
-        Ok(Page { device, host: Address::new(host), is_used: true, fetches: 0 })
+        Ok(Page { device, host: Address::new(host), is_used: true, arrivals: Cell::new(0) })
     }
 }
 

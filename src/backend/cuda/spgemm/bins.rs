@@ -195,7 +195,7 @@ impl ProductRowStats {
         };
         let (groups, repeats) = marks.unzip();
         let (repeats, own) = repeats.unzip();
-        let own = own.flatten();
+        let mut own = own.flatten();
         let moves = match slides {
             true => optional(bytes(left.rows).and_then(|slides| {
                 let own = if same { None } else { Some(bytes(left.rows)?) };
@@ -203,7 +203,7 @@ impl ProductRowStats {
             }))?,
             false => None,
         };
-        let (slides, moves) = moves.unzip();
+        let (slides, mut moves) = moves.unzip();
         let [.., long, longer] = left_stats.longer;
         let mut statistics = ProductRowStats {
             products,
@@ -243,7 +243,7 @@ impl ProductRowStats {
             }
             launch!(kernels.get(Name::Products)?, (left_blocks, slices), 256, 0, cx.stream;
                 left_factor, right_factor, left.rows, left_lanes, statistics.products.address(),
-                words.at(word::PRODUCTS), SmallBins::NONE)?;
+                words.at(word::PRODUCTS), SmallBins::NONE, Address::NULL)?;
             // Marks the rows of a factor that have the columns of the row before, or these shifted by one.
             type Side = (Factor, i64, i32, u32);
             let repeats_of = |(factor, count, lanes, blocks): Side, repeats: Address, moved: Address| launch!(kernels.get(Name::Repeats)?, blocks, 256, 0, cx.stream; factor, count, lanes, repeats, moved);
@@ -308,6 +308,12 @@ impl ProductRowStats {
         };
         statistics.alone_work = alone_work(products);
         statistics.seal();
+        // Memory that no pending work uses is ready for the next allocation.
+        own.iter_mut().for_each(DeviceBuffer::seal);
+        if let Some((moved, own)) = &mut moves {
+            moved.seal();
+            own.iter_mut().for_each(DeviceBuffer::seal);
+        }
         Ok((statistics, binned, products))
     }
 

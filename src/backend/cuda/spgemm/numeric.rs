@@ -85,6 +85,9 @@ impl CudaSpgemm {
         let found = rows::Ints::new(columns, right.index_type);
         if let Some(map) = &kept.map {
             map.multiply(cx, &self.kernels, (left.values, right.values), alpha, found, &output)?;
+            if direct {
+                target::write_offsets(cx, &self.device, &self.kernels, offsets.address(), c)?;
+            }
         } else {
             let (statistics, binned) = (self.statistics.at(), &counted.binned);
             let beside = self.beside()?;
@@ -105,7 +108,12 @@ impl CudaSpgemm {
                 }
                 (None, ..) => false,
             };
-            self.multiply(cx, alpha, &Job { left, right, statistics, binned, wide_apart, beside }, &output)?;
+            let job = Job { left, right, statistics, binned, wide_apart, beside };
+            self.multiply(cx, alpha, &job, &output)?;
+            if direct {
+                let offsets = offsets.address();
+                target::write_offsets_beside(cx, &self.device, &self.kernels, offsets, c, &job.beside)?;
+            }
             if let (Some(wide), true, None) = (&counted.wide, wide_apart, dense) {
                 wide.add_parts(cx, &self.wide_product(&left, &right, statistics), alpha, &output)?;
             }
@@ -119,7 +127,7 @@ impl CudaSpgemm {
         }
         kept.known = kept.columns.is_some();
         if direct {
-            return target::write_offsets(cx, &self.device, &self.kernels, offsets.address(), c);
+            return Ok(());
         }
         let indices = rows::Ints::new(columns, right.index_type);
         let staging = self.staging(counted);

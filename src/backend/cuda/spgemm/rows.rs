@@ -138,10 +138,11 @@ same_layout!(Factor = "spgemm/common.cuh Factor" { offsets, indices, base });
 same_layout!(Listed = "spgemm/common.cuh Listed" { rows, count, counted, products, most });
 same_layout!(Output = "spgemm/common.cuh Output" { offsets, columns, kept, values, wide, base, known, sorted });
 
-/// Maximum count of numbers that one block scans (`scan_in_block` in kernels/spgemm/common.cuh).
-pub const SCANNED_BY_A_BLOCK: usize = 4096;
+/// Maximum count of numbers that one block scans (`scan_in_block` in kernels/spgemm/common.cuh), in one launch and
+/// without memory of its own: a scan by all multiprocessors takes two launches, and an allocation between them.
+pub const SCANNED_BY_A_BLOCK: usize = 1 << 15;
 
-/// Replaces each number by the sum of those before it. Only launches.
+/// Replaces each number by the sum of those before it; the last one may be any number. Only launches.
 ///
 /// # Safety
 /// There must be `count` numbers on the device of the current context.

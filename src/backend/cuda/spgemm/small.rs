@@ -124,7 +124,7 @@ pub fn count(
     let (rows_of_c, most) = (left.rows as usize, most_products(left_stats.max));
     let products = DeviceBuffer::<i64>::new(cx, rows_of_c)?;
     let mut list = DeviceBuffer::<u32>::new(cx, BINS * rows_of_c)?;
-    let mut offsets = DeviceBuffer::<i64>::zeroed(cx, rows_of_c + 1)?;
+    let mut offsets = DeviceBuffer::<i64>::new(cx, rows_of_c + 1)?;
     let mut words = Readback::take(cx, device)?;
     let (left_factor, right_factor) = (Factor::of(left), Factor::of(right));
     let multiprocessors = device.properties().multiprocessors;
@@ -132,11 +132,11 @@ pub fn count(
     let blocks = grids::of_rows(left.rows, lanes, multiprocessors);
     let (counts, totals) = (words.at(word::COUNTS), words.at(word::PRODUCTS));
     let bins = SmallBins { limits: LIMITS, counts, list: list.address(), stride: left.rows };
-    // SAFETY: the patterns have been validated; `products` has an element for each row, there are two words
-    // for the sum, and the list has an element for each row in each bin.
+    // SAFETY: the patterns have been validated; `products` has an element for each row and `offsets` one more,
+    // there are two words for the sum, and the list has an element for each row in each bin.
     unsafe {
         launch!(kernels.get(Name::Products)?, (blocks, 1), 256, 0, cx.stream;
-            left_factor, right_factor, left.rows, lanes, products.address(), totals, bins)?;
+            left_factor, right_factor, left.rows, lanes, products.address(), totals, bins, offsets.address())?;
     }
     let listed = |bin: usize| Listed {
         rows: list.at(bin * rows_of_c),

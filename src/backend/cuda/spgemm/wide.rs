@@ -88,7 +88,12 @@ struct Partial {
 impl Partial {
     fn new(cx: &Context, product: &Product<'_>, rows: usize) -> Result<Self> {
         let size = product.kernels.value_size();
-        Ok(Partial { before: DeviceBuffer::zeroed(cx, rows + 1)?, sums: None, size, is_settled: false })
+        // All but the last number are written before they are scanned by one block, which does not read that.
+        let before = match rows < SCANNED_BY_A_BLOCK {
+            true => DeviceBuffer::new(cx, rows + 1)?,
+            false => DeviceBuffer::zeroed(cx, rows + 1)?,
+        };
+        Ok(Partial { before, sums: None, size, is_settled: false })
     }
 
     fn at(&self) -> PartialAt {
@@ -219,6 +224,9 @@ struct Part {
     tasks: Range<i64>,
 }
 
+/// Number of rows from which on several blocks count the windows of wide rows.
+const NUMBERED_BY_A_BLOCK: i64 = 4096;
+
 /// List of wide rows, with the number of the first task of each.
 struct Listed {
     /// Copy of the list, if the original is dropped before this.
@@ -233,7 +241,7 @@ impl Listed {
     /// Counts the windows of the rows of a list, and numbers their tasks.
     fn new(cx: &Context, product: &Product<'_>, (list, rows): (Address, i64)) -> Result<Self> {
         // `first` has one element more than rows, for the number of all tasks.
-        let few = rows < SCANNED_BY_A_BLOCK as i64;
+        let few = rows < NUMBERED_BY_A_BLOCK;
         let first = match few {
             true => DeviceBuffer::<i64>::new(cx, rows as usize + 1)?,
             false => DeviceBuffer::zeroed(cx, rows as usize + 1)?,
