@@ -2,8 +2,8 @@
 #pragma once
 
 #include "common/grid.cuh"
-#include "common/loads.cuh"
 #include "common/target.cuh"
+#include "ptx/loads.cuh"
 
 namespace tarsia::spmv {
 

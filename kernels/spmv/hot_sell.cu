@@ -8,9 +8,9 @@
 // draws the next one. Loads in flight live in the part of L1 that shared memory leaves, so the hot
 // columns must not take all of it (docs/algorithms/sell.md).
 
-#include "common/copies.cuh"
-#include "common/loads.cuh"
 #include "format/hot_sell.cuh"
+#include "ptx/copies.cuh"
+#include "ptx/loads.cuh"
 #include "spmv/dot.cuh"
 
 namespace tarsia::spmv {

@@ -13,9 +13,9 @@
 
 #include <type_traits>
 
-#include "common/copies.cuh"
-#include "common/loads.cuh"
 #include "format/mask_block.cuh"
+#include "ptx/copies.cuh"
+#include "ptx/loads.cuh"
 #include "spmv/dot.cuh"
 
 namespace tarsia::spmv {

@@ -1,8 +1,8 @@
 // Slices of src/format/warp_sell.rs, and the loop of a lane over its entries of a slice.
 #pragma once
 
-#include "common/loads.cuh"
 #include "format/warp_sell.cuh"
+#include "ptx/loads.cuh"
 #include "spmv/dot.cuh"
 
 namespace tarsia::spmv {

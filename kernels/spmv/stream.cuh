@@ -13,7 +13,9 @@
 #pragma once
 
 #include "common/stream_tiles.cuh"
-#include "common/vectors.cuh"
+#include "ptx/copies.cuh"
+#include "ptx/loads.cuh"
+#include "ptx/warp.cuh"
 
 namespace tarsia::stream {
 
