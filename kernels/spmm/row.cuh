@@ -202,10 +202,10 @@ template <class Acc> struct Partial {
 // WIDTH a further WIDTH · LANES columns on: PACKS · WIDTH · LANES columns per group. n is a
 // multiple of WIDTH. B's columns are contiguous, and row_stride is in bytes. ALIGNED: B's rows are
 // aligned to 16 bytes; otherwise WIDTH is 1, and a complex B may be aligned only to its parts. With
-// WIDTH > 1, B is loaded by 16 bytes, and C, too, if `c_packs` says that its rows are aligned. raw:
-// sums are stored to C unscaled, in the accumulator's type. With LISTS, the block takes one turn of
-// the lists that were made without analysis, and nothing else; otherwise it takes the other rows
-// or, with analysis, all rows.
+// WIDTH > 1, B is loaded by 16 bytes, and C, too, if `flags` (spmm/row.cu) say that its rows are
+// aligned. With LISTS, the block takes one turn of the lists that were made without analysis, and
+// nothing else; otherwise it takes the other rows or, with analysis, all rows. What few registers
+// would hold is read again from shared memory or the parameters: some variants spilled.
 template <bool LISTS, class Value, class X, class Y, class Acc, class Column, int LANES, int WIDTH,
           int PACKS, bool ALIGNED>
 struct WideRows {
@@ -226,10 +226,9 @@ struct WideRows {
     int64_t n;
     const Scalar<Acc> &alpha_, &beta_;
     Entries &stage;
-    bool c_packs, raw;
+    int64_t flags;
     int lane, in_group, group;
     int sharing, total; // groups that share the work, and entries of this one
-    bool several;       // there are several rows in the run
     int col;
     const char *columns; // the lane's first column of B
     bool b_is_whole;
@@ -244,8 +243,8 @@ struct WideRows {
                                         const Output<Y> &c, int64_t n, const Scalar<Acc> &alpha,
                                         const Scalar<Acc> &beta, int64_t flags, Shared *shared)
         : a(a), b(b), c(c), n(n), alpha_(alpha), beta_(beta),
-          stage(*reinterpret_cast<Entries *>(shared + threadIdx.x / WARP)), c_packs(flags & 1),
-          raw(flags & 2), lane(threadIdx.x & 31), in_group(lane % LANES), group(lane / LANES), k(0),
+          stage(*reinterpret_cast<Entries *>(shared + threadIdx.x / WARP)), flags(flags),
+          lane(threadIdx.x & 31), in_group(lane % LANES), group(lane / LANES), k(0),
           value(zero<Value>()), last(0) {}
 
     // Sets out on the group's work.
@@ -268,7 +267,6 @@ struct WideRows {
         stage.rows[group] = own.rows;
         __syncwarp();
 
-        several = !LISTS && own.rows > 1;
 #pragma unroll
         for (int j = in_group; j < kMostRows; j += LANES) {
             stage.upto[group][j] = j + 1 < own.rows && !nothing
@@ -297,12 +295,12 @@ struct WideRows {
             const int at = col + p * (WIDTH * LANES);
             Acc *sum = sums + p * WIDTH;
             if (at >= n) {
-            } else if (raw) {
+            } else if (flags & 2) {
                 Acc *out = reinterpret_cast<Acc *>(c.data) + target * c.row_stride + at;
 #pragma unroll
                 for (int i = 0; i < WIDTH; ++i)
                     out[i] = sum[i];
-            } else if (WIDTH > 1 && c_packs) {
+            } else if (WIDTH > 1 && (flags & 1)) {
                 store_packs<WIDTH>(c.data + target * c.row_stride + at, sum, alpha, beta);
             } else {
                 Y *out = c.data + target * c.row_stride + at * c.col_stride;
@@ -329,7 +327,7 @@ struct WideRows {
     __device__ __forceinline__ void place(int first) {
         const int e = first + in_group;
         int end = total, row = 0;
-        if (several) {
+        if (!LISTS && stage.rows[group] > 1) {
             const auto uptos = *reinterpret_cast<const Pack<int, kMostRows> *>(stage.upto[group]);
 #pragma unroll
             for (int i = 0; i < kMostRows; ++i)
