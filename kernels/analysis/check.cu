@@ -11,6 +11,9 @@
 #include <cstdint>
 
 #include "common/kernels.cuh"
+#include "ptx/warp.cuh"
+
+using namespace tarsia;
 
 namespace {
 
@@ -49,17 +52,13 @@ struct Tally {
 
     // `add` and `max` are called by all lanes of a warp.
     __device__ void add(int word, u64 v) const {
-        for (int lanes = 16; lanes > 0; lanes /= 2)
-            v += __shfl_xor_sync(0xffffffffu, v, lanes);
+        v = warp_sum(v);
         if (threadIdx.x % 32 == 0 && v != 0)
             atomicAdd(&words[word], v);
     }
 
     __device__ void max(int word, u64 v) const {
-        for (int lanes = 16; lanes > 0; lanes /= 2) {
-            const u64 other = __shfl_xor_sync(0xffffffffu, v, lanes);
-            v = v > other ? v : other;
-        }
+        v = warp_max(v);
         if (threadIdx.x % 32 == 0 && v != 0)
             atomicMax(&words[word], v);
     }

@@ -2,6 +2,10 @@
 
 #include <cstdint>
 
+#include "ptx/warp.cuh"
+
+using namespace tarsia;
+
 namespace {
 
 using u64 = unsigned long long;
@@ -24,10 +28,8 @@ __device__ __forceinline__ void fingerprint(const J *words, int64_t count, u64 a
         first += mix(word + place * STEPS[0]);
         second += mix(word + place * STEPS[1]);
     }
-    for (int lanes = 16; lanes > 0; lanes /= 2) {
-        first += __shfl_xor_sync(0xffffffffu, first, lanes);
-        second += __shfl_xor_sync(0xffffffffu, second, lanes);
-    }
+    first = warp_sum(first);
+    second = warp_sum(second);
     if (threadIdx.x % 32 == 0) {
         atomicAdd(&sums[0], first);
         atomicAdd(&sums[1], second);

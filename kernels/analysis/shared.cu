@@ -43,10 +43,11 @@ __device__ void find_same(const O *offsets, const J *indices, int64_t base, int6
             const J there[2] = {indices[start - length], indices[start - 1]};
             equal = here[0] == there[0] && here[1] == there[1];
         }
-        for (unsigned left = __ballot_sync(~0u, equal && length > 2); left != 0; left &= left - 1) {
+        for (unsigned left = __ballot_sync(ALL_LANES, equal && length > 2); left != 0;
+             left &= left - 1) {
             const int leader = __ffs(left) - 1;
-            const int64_t count = __shfl_sync(~0u, length, leader);
-            const J *here = indices + __shfl_sync(~0u, start, leader), *there = here - count;
+            const int64_t count = __shfl_sync(ALL_LANES, length, leader);
+            const J *here = indices + __shfl_sync(ALL_LANES, start, leader), *there = here - count;
             bool all = true;
             for (int64_t k = 0; all && k < count; k += 4 * WARP) {
                 bool differs = false;
@@ -56,7 +57,7 @@ __device__ void find_same(const O *offsets, const J *indices, int64_t base, int6
                     if (place < count)
                         differs |= here[place] != there[place];
                 }
-                all = !__any_sync(~0u, differs);
+                all = !__any_sync(ALL_LANES, differs);
             }
             if (lane == leader)
                 equal = all;

@@ -10,6 +10,9 @@
 #include <type_traits>
 
 #include "common/kernels.cuh"
+#include "ptx/warp.cuh"
+
+using namespace tarsia;
 
 namespace {
 
@@ -72,37 +75,15 @@ template <class J> __device__ int64_t column(const J *indices, int64_t base, int
     return int64_t(u64(int64_t(indices[at])) - u64(base));
 }
 
-__device__ u64 sum(u64 v) {
-    for (int lanes = 16; lanes > 0; lanes /= 2)
-        v += __shfl_xor_sync(~0u, v, lanes);
-    return v;
-}
-
-template <class T> __device__ T least(T v, int lanes) {
-    for (; lanes > 0; lanes /= 2) {
-        const T other = __shfl_xor_sync(~0u, v, lanes);
-        v = v < other ? v : other;
-    }
-    return v;
-}
-
-__device__ int64_t most(int64_t v) {
-    for (int lanes = 16; lanes > 0; lanes /= 2) {
-        const int64_t other = __shfl_xor_sync(~0u, v, lanes);
-        v = v > other ? v : other;
-    }
-    return v;
-}
-
 // Number of different keys among the lanes that are `present`.
 __device__ int distinct(int64_t key, bool present) {
-    const unsigned members = __ballot_sync(~0u, present);
+    const unsigned members = __ballot_sync(ALL_LANES, present);
     bool is_first = false;
     if (present) {
         const unsigned same = __match_any_sync(members, key);
         is_first = (same & -same) == 1u << threadIdx.x % 32;
     }
-    return __popc(__ballot_sync(~0u, is_first));
+    return __popc(__ballot_sync(ALL_LANES, is_first));
 }
 
 // Adds the statistics of one run of 32 rows; called by a whole warp.
@@ -135,27 +116,27 @@ __device__ void sample_run(const O *offsets, const J *indices, int64_t base, int
         if (start + i * OF_SECTOR < end)
             touched ^= unsigned(indices[start + i * OF_SECTOR]);
     }
-    const u64 entries = sum(u64(end - start));
+    const u64 entries = warp_sum(u64(end - start));
     count(ENTRIES, entries);
-    const int64_t low = least(filled ? (first < last ? first : last) : MOST, 16);
-    const int64_t high = most(filled ? (first < last ? last : first) : -MOST - 1);
+    const int64_t low = warp_min(filled ? (first < last ? first : last) : MOST);
+    const int64_t high = warp_max(filled ? (first < last ? last : first) : -MOST - 1);
     // If no row has an entry, `entries` is 0, so the comparison does not matter.
     if (int64_t(u64(high) - u64(low)) < NARROW_SPAN)
         count(NARROW, entries);
-    const u64 first_of_run = u64(__shfl_sync(~0u, first, 0)) + lane;
-    const u64 last_of_run = u64(__shfl_sync(~0u, last, 0)) + lane;
-    const int64_t length_of_run = __shfl_sync(~0u, end - start, 0);
+    const u64 first_of_run = u64(__shfl_sync(ALL_LANES, first, 0)) + lane;
+    const u64 last_of_run = u64(__shfl_sync(ALL_LANES, last, 0)) + lane;
+    const int64_t length_of_run = __shfl_sync(ALL_LANES, end - start, 0);
     const bool shifted = filled && end - start == length_of_run && u64(first) == first_of_run &&
                          u64(last) == last_of_run;
-    if (__all_sync(~0u, shifted))
+    if (__all_sync(ALL_LANES, shifted))
         count(SHIFTED, entries);
 
-    const int64_t here = __shfl_sync(~0u, start, 0) + lane;
+    const int64_t here = __shfl_sync(ALL_LANES, start, 0) + lane;
     const bool is_along = here < nnz;
     const int64_t sector = is_along ? column(indices, base, here) >> sector_log2 : 0;
-    count(ALONG, __popc(__ballot_sync(~0u, is_along)));
+    count(ALONG, __popc(__ballot_sync(ALL_LANES, is_along)));
     count(ALONG_SECTORS, distinct(sector, is_along));
-    count(ACROSS, __popc(__ballot_sync(~0u, filled)));
+    count(ACROSS, __popc(__ballot_sync(ALL_LANES, filled)));
     count(ACROSS_SECTORS, distinct(middle >> sector_log2, filled));
 
     // Four slabs of eight rows, one lane per row. 32-bit columns have 32-bit block numbers.
@@ -175,11 +156,12 @@ __device__ void sample_run(const O *offsets, const J *indices, int64_t base, int
         __nanosleep(0);
     load();
     for (int turn = 0; turn < MOST_BLOCKS; turn++) {
-        const Block block = least(next[0], 4);
-        if (__all_sync(~0u, block == NONE))
+        const Block block =
+            reduce_lanes(next[0], 8, [](Block a, Block b) { return b < a ? b : a; });
+        if (__all_sync(ALL_LANES, block == NONE))
             break;
         const bool mine = next[0] == block && block != NONE;
-        const unsigned members = __ballot_sync(~0u, mine);
+        const unsigned members = __ballot_sync(ALL_LANES, mine);
         if (mine) {
             int found = 0;
             bool goes_on = true;
@@ -195,9 +177,9 @@ __device__ void sample_run(const O *offsets, const J *indices, int64_t base, int
         blocks += block != NONE && lane % 8 == 0;
         halves += lane % 4 == 0 && (members >> (lane & ~3) & 0xf) != 0;
     }
-    count(BLOCK_ENTRIES, sum(taken));
-    count(BLOCKS_8, sum(blocks));
-    count(BLOCKS_4, sum(halves));
+    count(BLOCK_ENTRIES, warp_sum(taken));
+    count(BLOCKS_8, warp_sum(blocks));
+    count(BLOCKS_4, warp_sum(halves));
 }
 
 // Requires rows > 0 and at most as many samples as the grid has warps; `samples` of `runs` as
@@ -228,9 +210,9 @@ __device__ void statistics(const O *offsets, const J *indices, int64_t base, int
         }
         atomicAdd(&histogram[bucket(length)], 1u);
     }
-    longest = u64(most(int64_t(longest)));
-    long_entries = sum(long_entries);
-    long_groups = sum(long_groups);
+    longest = warp_max(longest);
+    long_entries = warp_sum(long_entries);
+    long_groups = warp_sum(long_groups);
     if (threadIdx.x % 32 == 0 && longest != 0) {
         atomicMax(&words[LONGEST - BUCKETS], longest);
         atomicAdd(&words[LONG_ENTRIES - BUCKETS], long_entries);

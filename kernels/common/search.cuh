@@ -32,4 +32,10 @@ template <class F> __device__ __forceinline__ int64_t last_where(int64_t low, in
     return low;
 }
 
+// Number of the range that holds `at`, of `count` ranges that begin at `starts`: the last one that
+// begins at or before it.
+__device__ __forceinline__ int64_t range_of(const int64_t *starts, int64_t count, int64_t at) {
+    return last_where(0, count, [&](int64_t number) { return starts[number] <= at; });
+}
+
 } // namespace tarsia

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "common/types.cuh"
+#include "ptx/relaxed.cuh"
 
 namespace tarsia {
 
@@ -17,26 +18,6 @@ struct alignas(16) SlotWord {
     uint64_t payload, flag;
 };
 
-namespace detail {
-
-__device__ __forceinline__ void store_slot(SlotWord *p, uint64_t payload, uint64_t flag) {
-    asm volatile("{ .reg .b128 both; mov.b128 both, {%1, %2}; "
-                 "st.relaxed.gpu.global.b128 [%0], both; }" ::"l"(p),
-                 "l"(payload), "l"(flag)
-                 : "memory");
-}
-__device__ __forceinline__ SlotWord load_slot(const SlotWord *p) {
-    SlotWord out;
-    asm volatile("{ .reg .b128 both; ld.relaxed.gpu.global.b128 both, [%2]; "
-                 "mov.b128 {%0, %1}, both; }"
-                 : "=l"(out.payload), "=l"(out.flag)
-                 : "l"(p)
-                 : "memory");
-    return out;
-}
-
-} // namespace detail
-
 // Stores v in slot `number`.
 template <class T>
 __device__ __forceinline__ void leave(SlotWord *slots, int64_t number, const T &v) {
@@ -44,7 +25,7 @@ __device__ __forceinline__ void leave(SlotWord *slots, int64_t number, const T &
     memcpy(words, &v, sizeof v);
 #pragma unroll
     for (int i = 0; i < SLOT_WORDS<T>; ++i)
-        detail::store_slot(slots + number * SLOT_WORDS<T> + i, words[i], 1);
+        store_relaxed(slots + number * SLOT_WORDS<T> + i, words[i], 1);
 }
 
 // Waits until a block of a lower number has filled slot `number`, then takes the value and zeroes
@@ -56,10 +37,10 @@ template <class T> __device__ __forceinline__ T take(SlotWord *slots, int64_t nu
         SlotWord *const p = slots + number * SLOT_WORDS<T> + i;
         SlotWord found;
         do {
-            found = detail::load_slot(p);
+            load_relaxed(p, found.payload, found.flag);
         } while (found.flag == 0);
         words[i] = found.payload;
-        detail::store_slot(p, 0, 0);
+        store_relaxed(p, 0, 0);
     }
     T out;
     memcpy(&out, words, sizeof out);

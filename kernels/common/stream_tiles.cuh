@@ -2,11 +2,10 @@
 // multiply by it.
 #pragma once
 
-#include <cstdint>
+#include "ptx/warp.cuh"
 
 namespace tarsia::stream {
 
-constexpr int WARP = 32;
 // Tiles per block, one for each warp.
 constexpr int WARPS = 4;
 

@@ -41,6 +41,18 @@ template <class T> __device__ __host__ constexpr T zero() {
     }
 }
 
+// Sets all numbers of an array to zero.
+template <class T, int N> __device__ __forceinline__ void set_zero(T (&numbers)[N]) {
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+        numbers[i] = zero<T>();
+}
+template <class T, int N, int M> __device__ __forceinline__ void set_zero(T (&numbers)[N][M]) {
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+        set_zero(numbers[i]);
+}
+
 // Exact conversion of a stored value to the accumulator's type.
 template <class Acc, class S> __device__ __forceinline__ Acc widen(S v) {
     if constexpr (same<S, f16>) {

@@ -12,6 +12,8 @@
 
 #include "common/kernels.cuh"
 #include "common/search.cuh"
+#include "format/pattern.cuh"
+#include "ptx/warp.cuh"
 
 namespace tarsia::convert {
 
@@ -21,30 +23,14 @@ constexpr uint32_t HOLE = ~0u, NONE = ~0u;
 constexpr int64_t SEGMENT = 128;
 
 // Rows of op(A) and their order (if `order` is NULL, position p holds row p).
-template <class O, class J> struct Pattern {
-    const O *offsets;
-    const J *indices;
-    int64_t base, rows;
+template <class O, class J> struct Rows : Pattern<O, J> {
     const uint32_t *order;
 
     __device__ __forceinline__ int64_t row_at(int64_t place) const {
         if (!order)
-            return place < rows ? place : -1;
+            return place < this->rows ? place : -1;
         const uint32_t row = order[place];
         return row == HOLE ? -1 : int64_t(row);
-    }
-    __device__ __forceinline__ int64_t start(int64_t row) const {
-        return int64_t(offsets[row]) - base;
-    }
-    // Column of an entry, less than 2^31.
-    __device__ __forceinline__ uint32_t column(int64_t entry) const {
-        return uint32_t(int64_t(indices[entry]) - base);
-    }
-    // First entry of [at, end) whose block column is not before `block_column`.
-    __device__ __forceinline__ int64_t seek(int64_t at, int64_t end, uint32_t block_column,
-                                            int shift) const {
-        const auto is_before = [&](int64_t at) { return column(at) >> shift < block_column; };
-        return first_where_not(at, end, is_before);
     }
 };
 
@@ -54,7 +40,7 @@ __device__ __forceinline__ int64_t segments_of(int64_t longest) {
 
 // Counts the segments of each row block, one thread per row block; counts[row_blocks] = 0.
 template <class O, class J>
-__device__ void count_segments(const Pattern<O, J> &a, int64_t row_blocks, int64_t *counts) {
+__device__ void count_segments(const Rows<O, J> &a, int64_t row_blocks, int64_t *counts) {
     const int64_t own = int64_t(blockIdx.x) * THREADS + threadIdx.x;
     if (own > row_blocks)
         return;
@@ -65,12 +51,6 @@ __device__ void count_segments(const Pattern<O, J> &a, int64_t row_blocks, int64
             longest = max(longest, a.start(row + 1) - a.start(row));
     }
     counts[own] = own < row_blocks ? segments_of(longest) : 0;
-}
-
-// Row block of a segment: the last one that begins at or before it.
-__device__ __forceinline__ int64_t row_block_of(const int64_t *segments, int64_t row_blocks,
-                                                int64_t segment) {
-    return last_where(0, row_blocks, [&](int64_t block) { return segments[block] <= segment; });
 }
 
 // Position of row `row` and column `k` in a block of values of BYTES bytes.
@@ -86,7 +66,7 @@ template <int BYTES> __device__ __forceinline__ int place(int width, int row, in
 // entry, and close(block, block column) by all lanes after each block. Returns the number of
 // blocks. width = 1 << shift.
 template <class O, class J, class Entry, class Close>
-__device__ __forceinline__ int64_t sweep(const Pattern<O, J> &a, int64_t row_block, int64_t number,
+__device__ __forceinline__ int64_t sweep(const Rows<O, J> &a, int64_t row_block, int64_t number,
                                          int shift, Entry entry, Close close) {
     const int lane = threadIdx.x & 31;
     int64_t at = 0, end = 0;
@@ -99,28 +79,28 @@ __device__ __forceinline__ int64_t sweep(const Pattern<O, J> &a, int64_t row_blo
     int64_t longest = end - at;
     int owner = lane;
     for (int delta = ROWS / 2; delta > 0; delta /= 2) {
-        const int64_t other = __shfl_xor_sync(~0u, longest, delta);
-        const int other_owner = __shfl_xor_sync(~0u, owner, delta);
+        const int64_t other = __shfl_xor_sync(ALL_LANES, longest, delta);
+        const int other_owner = __shfl_xor_sync(ALL_LANES, owner, delta);
         if (other > longest || (other == longest && other_owner < owner))
             longest = other, owner = other_owner;
     }
-    longest = __shfl_sync(~0u, longest, 0);
-    const int64_t first_of_longest = __shfl_sync(~0u, at, __shfl_sync(~0u, owner, 0));
+    longest = __shfl_sync(ALL_LANES, longest, 0);
+    const int64_t first_of_longest = __shfl_sync(ALL_LANES, at, __shfl_sync(ALL_LANES, owner, 0));
     const int64_t segments = segments_of(longest);
     if (segments > 1) {
         const auto bound = [&](int64_t before) {
             const int64_t pivot = first_of_longest + longest * before / segments;
-            return a.column(pivot) >> shift;
+            return a.column(pivot) >> shift << shift;
         };
         if (number > 0)
-            at = a.seek(at, end, bound(number), shift);
+            at = a.find(at, end, bound(number));
         if (number + 1 < segments)
-            end = a.seek(at, end, bound(number + 1), shift);
+            end = a.find(at, end, bound(number + 1));
     }
     uint32_t next = at < end ? a.column(at) : NONE;
     int64_t blocks = 0;
     for (;;) {
-        const uint32_t first = __reduce_min_sync(~0u, next == NONE ? NONE : next >> shift);
+        const uint32_t first = __reduce_min_sync(ALL_LANES, next == NONE ? NONE : next >> shift);
         if (first == NONE)
             return blocks;
         uint32_t last = NONE;
@@ -149,13 +129,13 @@ __device__ __forceinline__ int64_t own_segment() {
 
 // Counts the blocks of each segment; counts[segments] = 0.
 template <class O, class J>
-__device__ void count(Pattern<O, J> a, Segments segments, int shift, int64_t *counts) {
+__device__ void count(Rows<O, J> a, Segments segments, int shift, int64_t *counts) {
     const int64_t own = own_segment();
     if (own > segments.count)
         return;
     int64_t blocks = 0;
     if (own < segments.count) {
-        const int64_t row_block = row_block_of(segments.before, segments.row_blocks, own);
+        const int64_t row_block = range_of(segments.before, segments.row_blocks, own);
         blocks = sweep(
             a, row_block, own - segments.before[row_block], shift,
             [](int64_t, int, uint32_t, int64_t) {}, [](int64_t, uint32_t) {});
@@ -176,13 +156,13 @@ __device__ void starts_of_row_blocks(Segments segments, const int64_t *starts, i
 // zero before. `slots` is NULL if value positions are not wanted; `from` is NULL if the values are
 // in the user's order.
 template <class V, class O, class J>
-__device__ void fill(Pattern<O, J> a, const V *values, Segments segments, int shift,
+__device__ void fill(Rows<O, J> a, const V *values, Segments segments, int shift,
                      const int64_t *starts, uint32_t *columns, V *out, uint8_t *masks,
                      const uint64_t *from, uint64_t *slots) {
     const int64_t own = own_segment();
     if (own >= segments.count)
         return;
-    const int64_t row_block = row_block_of(segments.before, segments.row_blocks, own);
+    const int64_t row_block = range_of(segments.before, segments.row_blocks, own);
     const int lane = threadIdx.x & 31, width = 1 << shift;
     const int64_t first = starts[own];
     uint32_t mask = 0;
@@ -223,8 +203,8 @@ using namespace tarsia::convert;
                 const uint##bits##_t *values, int64_t base, int64_t rows, const uint32_t *order,   \
                 Segments segments, int32_t shift, const int64_t *starts, uint32_t *columns,        \
                 uint##bits##_t *out, uint8_t *masks, const uint64_t *from, uint64_t *slots) {      \
-        fill(Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows, order}, values,         \
-             segments, shift, starts, columns, out, masks, from, slots);                           \
+        fill(Rows<int##O##_t, int##J##_t>{offsets, indices, base, rows, order}, values, segments,  \
+             shift, starts, columns, out, masks, from, slots);                                     \
     }
 KERNELS(fill, (), (bcsr_fill_16_32_32, 16, 32, 32), (bcsr_fill_32_32_32, 32, 32, 32),
         (bcsr_fill_64_32_32, 64, 32, 32), (bcsr_fill_16_64_32, 16, 64, 32),
@@ -235,8 +215,8 @@ KERNELS(fill, (), (bcsr_fill_16_32_32, 16, 32, 32), (bcsr_fill_32_32_32, 32, 32,
 #define KERNEL_count(name, O, J)                                                                   \
     GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
                 const uint32_t *order, Segments segments, int32_t shift, int64_t *counts) {        \
-        count(Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows, order}, segments,      \
-              shift, counts);                                                                      \
+        count(Rows<int##O##_t, int##J##_t>{offsets, indices, base, rows, order}, segments, shift,  \
+              counts);                                                                             \
     }
 KERNELS(count, (), (bcsr_count_32_32, 32, 32), (bcsr_count_64_32, 64, 32),
         (bcsr_count_64_64, 64, 64))
@@ -244,7 +224,7 @@ KERNELS(count, (), (bcsr_count_32_32, 32, 32), (bcsr_count_64_32, 64, 32),
 #define KERNEL_segments(name, O, J)                                                                \
     GLOBAL name(const int##O##_t *offsets, const int##J##_t *indices, int64_t base, int64_t rows,  \
                 const uint32_t *order, int64_t row_blocks, int64_t *counts) {                      \
-        count_segments(Pattern<int##O##_t, int##J##_t>{offsets, indices, base, rows, order},       \
+        count_segments(Rows<int##O##_t, int##J##_t>{offsets, indices, base, rows, order},          \
                        row_blocks, counts);                                                        \
     }
 KERNELS(segments, (), (bcsr_segments_32_32, 32, 32), (bcsr_segments_64_32, 64, 32),

@@ -11,6 +11,7 @@
 #include "common/kernels.cuh"
 #include "common/search.cuh"
 #include "format/dasp.cuh"
+#include "ptx/warp.cuh"
 
 namespace tarsia {
 
@@ -20,7 +21,6 @@ using dasp::Task;
 // src/format/dasp.rs has the same constants.
 constexpr int MAX_LEN = 256, KEYS = MAX_LEN + 2, TASK_GROUPS = 16, THRESHOLD = 24;
 constexpr int ROWS = 8, PLACES = 4, BLOCK = ROWS * PLACES, GROUP = 2 * BLOCK;
-constexpr int WARP = 32;
 
 __device__ inline int64_t warp_stride() { return grid_stride() / WARP; }
 __device__ inline int64_t first_warp() { return first_item() / WARP; }
@@ -29,11 +29,6 @@ template <class M> constexpr M NONE = M(-1);
 
 template <class O> __device__ int64_t length_of(const O *offsets, int64_t row) {
     return int64_t(offsets[row + 1]) - int64_t(offsets[row]);
-}
-
-// Returns the i with starts[i] ≤ value < starts[i + 1]; requires starts[0] ≤ value < starts[count].
-__device__ inline int64_t find(const int64_t *starts, int64_t count, int64_t value) {
-    return last_where(0, count, [&](int64_t i) { return starts[i] <= value; });
 }
 
 // Computes keys[r] and numbers[r] = r, and adds the number of rows of each key to `histogram`.
@@ -76,7 +71,7 @@ __device__ inline void make_tasks(const uint32_t *sorted, int64_t count, const i
                                   const int64_t *tasks, const int64_t *splits, int64_t task_count,
                                   Task *out_tasks, Split *out_splits) {
     for (int64_t t = first_item(); t < task_count; t += grid_stride()) {
-        const int64_t i = find(tasks, count, t), number = t - tasks[i];
+        const int64_t i = range_of(tasks, count, t), number = t - tasks[i];
         const int64_t mine = tasks[i + 1] - tasks[i], all = groups[i + 1] - groups[i];
         const int64_t from = all * number / mine, to = all * (number + 1) / mine;
         const int32_t row = int32_t(sorted[i]);
@@ -162,8 +157,8 @@ __device__ inline void find_runs(const int32_t *order, int64_t places, int32_t *
     for (int64_t i = first_warp(); i * WARP < places; i += warp_stride()) {
         const int64_t at = i * WARP + lane;
         const int32_t row = at < places ? order[at] : -1;
-        const int32_t first = __shfl_sync(~0u, row, 0);
-        const bool follow = __all_sync(~0u, first >= 0 && row == first + lane);
+        const int32_t first = __shfl_sync(ALL_LANES, row, 0);
+        const bool follow = __all_sync(ALL_LANES, first >= 0 && row == first + lane);
         if (lane == 0)
             runs[i] = follow ? first : -1;
     }
@@ -174,7 +169,7 @@ template <class O, class M>
 __device__ void map_long(const O *offsets, int64_t base, const uint32_t *sorted, int64_t count,
                          const int64_t *groups, int64_t group_count, M *map) {
     for (int64_t g = first_warp(); g < group_count; g += warp_stride()) {
-        const int64_t i = find(groups, count, g), row = sorted[i];
+        const int64_t i = range_of(groups, count, g), row = sorted[i];
         const int64_t start = int64_t(offsets[row]) - base, length = length_of(offsets, row);
 #pragma unroll
         for (int k = threadIdx.x % WARP; k < GROUP; k += WARP) {
@@ -204,8 +199,8 @@ __device__ void map_medium(const O *offsets, int64_t base, const uint32_t *sorte
         const int64_t unit_end = unit + loops < row_blocks ? unit + loops : row_blocks;
         const int blocks = int(regular[i + 1] - regular[i]), before = int(regular[i] - origin);
         const int of_unit = int(regular[unit_end] - origin);
-        const int64_t from = __shfl_sync(~0u, start, lane / PLACES);
-        const int end = __shfl_sync(~0u, length, lane / PLACES);
+        const int64_t from = __shfl_sync(ALL_LANES, start, lane / PLACES);
+        const int end = __shfl_sync(ALL_LANES, length, lane / PLACES);
         for (int block = 0; block < blocks; ++block) {
             const int number = before + block, entry = block * PLACES + lane % PLACES;
             const int slot = (number | 1) < of_unit ? number / 2 * GROUP + 2 * lane + number % 2
@@ -214,8 +209,8 @@ __device__ void map_medium(const O *offsets, int64_t base, const uint32_t *sorte
         }
         int64_t out = irregular[i];
         for (int r = 0; r < ROWS; ++r) {
-            const int64_t first = __shfl_sync(~0u, start, r) + blocks * PLACES;
-            const int rest = __shfl_sync(~0u, length, r) - blocks * PLACES;
+            const int64_t first = __shfl_sync(ALL_LANES, start, r) + blocks * PLACES;
+            const int rest = __shfl_sync(ALL_LANES, length, r) - blocks * PLACES;
             for (int k = lane; k < rest; k += WARP)
                 map_irregular[out + k] = M(first + k);
             out += max(rest, 0);

@@ -2,6 +2,7 @@
 // row_stride + j · col_stride.
 
 #include "common/types.cuh"
+#include "ptx/warp.cuh"
 
 namespace tarsia {
 
@@ -67,9 +68,9 @@ __device__ __forceinline__ void dense_fill(const I *offsets, const J *indices, c
             const bool exists = at < end;
             // Lanes without an entry get unique keys: no column of the matrix is negative.
             const J column = exists ? indices[at] : J(-1 - lane);
-            const unsigned same = __match_any_sync(0xffffffffu, column);
+            const unsigned same = __match_any_sync(ALL_LANES, column);
             const int rank = __popc(same & ((1u << lane) - 1));
-            const int last = __reduce_max_sync(0xffffffffu, rank);
+            const int last = __reduce_max_sync(ALL_LANES, rank);
             for (int turn = 0; turn <= last; ++turn) {
                 if (exists && rank == turn) {
                     T *sum = to + column * col_stride;

@@ -74,11 +74,6 @@ __device__ void count_parts(const O *offsets, const uint32_t *order, int64_t cut
         parts[i] = (length_of(offsets, order[i]) + limit - 1) / limit;
 }
 
-// Last i of [0, n) with before[i] ≤ at; before[0] is 0.
-__device__ __forceinline__ int64_t last_at_most(const int64_t *before, int64_t n, int64_t at) {
-    return last_where(0, n, [&](int64_t i) { return before[i] <= at; });
-}
-
 // Writes slice heads, except where their values start, and the number of steps of each slice.
 // `parts_before` holds the number of pieces before each split row, and their total at the end.
 template <class O>
@@ -90,7 +85,7 @@ __device__ void make_heads(const O *offsets, const uint32_t *order, const Classe
         SliceHead head = {};
         int64_t entries;
         if (slice < parts) {
-            const int64_t number = last_at_most(parts_before, classes.cut, slice);
+            const int64_t number = range_of(parts_before, classes.cut, slice);
             const uint32_t row = order[number];
             const int64_t part = slice - parts_before[number];
             entries = min(length_of(offsets, row) - part * limit, int64_t(limit));

@@ -7,15 +7,15 @@
 // several warps share eight rows, each in a range of columns.
 
 #include "common/grid.cuh"
-#include "common/search.cuh"
 #include "format/bits.cuh"
 #include "format/mask_block.cuh"
+#include "format/pattern.cuh"
+#include "ptx/warp.cuh"
 
 namespace tarsia::convert {
 
 using namespace mask_block;
 
-constexpr int WARP = 32;
 constexpr int THREADS = 256;
 constexpr int ROWS = 8, COLUMNS = 4;
 constexpr int UNIT = 8;
@@ -24,24 +24,6 @@ constexpr int UNIT = 8;
 constexpr int PIECE_LOG2 = 10;
 // Column and block number where there is no entry: real columns are less than 2^31.
 constexpr uint32_t NO_COLUMN = ~0u, NO_BLOCK = NO_COLUMN / COLUMNS;
-
-// Pattern of op(A), row by row.
-template <class O, class J> struct Pattern {
-    const O *offsets;
-    const J *indices;
-    int64_t base, rows;
-
-    __device__ __forceinline__ int64_t start(int64_t row) const {
-        return int64_t(offsets[min(row, rows)]) - base;
-    }
-    __device__ __forceinline__ uint32_t column(int64_t entry) const {
-        return uint32_t(int64_t(indices[entry]) - base);
-    }
-    // First entry of [from, to) whose column is at least `wanted`.
-    __device__ __forceinline__ int64_t find(int64_t from, int64_t to, uint32_t wanted) const {
-        return first_where_not(from, to, [&](int64_t at) { return column(at) < wanted; });
-    }
-};
 
 // One piece, a range of columns, of a group of eight rows.
 struct Piece {
@@ -54,8 +36,7 @@ struct Piece {
 __device__ __forceinline__ Piece piece_of(const int64_t *starts, int64_t groups, int64_t item) {
     if (!starts)
         return {item, 0, 1};
-    const int64_t group =
-        last_where(0, groups, [&](int64_t group) { return starts[group] <= item; });
+    const int64_t group = range_of(starts, groups, item);
     return {group, item - starts[group], starts[group + 1] - starts[group]};
 }
 
@@ -92,13 +73,9 @@ template <class O, class J> struct Walk {
     // Restricts the walk to one piece. The longest row's entries are divided evenly; the other rows
     // are cut at the same columns.
     __device__ void cut(const Piece &piece) {
-        const int64_t length = end - next;
-        int64_t longest = length;
-#pragma unroll
-        for (int delta = WARP / 2; delta > 0; delta /= 2)
-            longest = max(longest, __shfl_xor_sync(~0u, longest, delta));
-        const int lane = __ffs(__ballot_sync(~0u, length == longest)) - 1;
-        const int64_t start = __shfl_sync(~0u, next, lane);
+        const int64_t length = end - next, longest = warp_max(length);
+        const int lane = __ffs(__ballot_sync(ALL_LANES, length == longest)) - 1;
+        const int64_t start = __shfl_sync(ALL_LANES, next, lane);
         // This does not overflow as long as the entries fit 500 GB.
         const auto bound = [&](int64_t number) {
             return pattern.column(start + longest * number / piece.count) / COLUMNS * COLUMNS;
@@ -122,18 +99,18 @@ template <class O, class J> struct Walk {
         const uint32_t number = column / COLUMNS;
         // The block is the least one of the rows' next entries, so each row starts at its first
         // lane.
-        out.number = __reduce_min_sync(~0u, rank == 0 ? number : NO_BLOCK);
+        out.number = __reduce_min_sync(ALL_LANES, rank == 0 ? number : NO_BLOCK);
         if (out.number == NO_BLOCK)
             return false;
-        const uint32_t before = __shfl_up_sync(~0u, column, 1);
+        const uint32_t before = __shfl_up_sync(ALL_LANES, column, 1);
         const bool fits = number == out.number && (rank == 0 || column > before);
         // Bits of the row's lanes; the lanes of the run of ones at the low end are taken.
-        const uint32_t row_fits = __ballot_sync(~0u, fits) >> first_lane & 0xf;
+        const uint32_t row_fits = __ballot_sync(ALL_LANES, fits) >> first_lane & 0xf;
         const int count = __ffs(~row_fits) - 1;
         out.mine = rank < count;
         out.entry = next + rank;
         out.bit = 1u << (first_lane + column % COLUMNS);
-        out.mask = __reduce_or_sync(~0u, out.mine ? out.bit : 0);
+        out.mask = __reduce_or_sync(ALL_LANES, out.mine ? out.bit : 0);
         if (count > 0) {
             next += count;
             read();
@@ -266,8 +243,7 @@ __device__ void fill_blocks(Pattern<O, J> pattern, const V *values, int64_t grou
                                                    : slab << rules.shares_log2);
     // Values are stored slab by slab: a piece's values follow those of the slab's earlier pieces.
     int64_t at = lane % COLUMNS == 0 ? walk.skipped : 0;
-    for (int delta = lanes / 2; delta > 0; delta /= 2)
-        at += __shfl_xor_sync(~0u, at, delta);
+    at = reduce_lanes(at, lanes, [](int64_t a, int64_t b) { return a + b; });
     at += pattern.start(slab * rows);
     uint32_t inside = 0;
     if (exists && piece.number == 0 && deal.parts > 0) {
@@ -359,7 +335,7 @@ __device__ void write_columns(int64_t count, const uint32_t *columns, const uint
             narrow[block] = uint16_t(column - head.base);
         }
     }
-    values = __reduce_add_sync(~0u, values);
+    values = __reduce_add_sync(ALL_LANES, values);
     if (lane != 0)
         return;
     heads[number].values = values;

@@ -2,22 +2,12 @@
 // implementation of the same rules, from the column ranks that format/window_ranks.cuh computes.
 
 #include "common/kernels.cuh"
-#include "format/window.cuh"
-#include "format/window_ranks.cuh"
+#include "format/window_fill.cuh"
 
 namespace tarsia::convert {
 
-constexpr int THREADS = 256;
 // Number of columns of a block, and of rows of a tile.
 constexpr int BLOCK = 8;
-
-// Arrays in which the conversion has stored the ranks and columns of windows; there are no masks.
-struct Numbers {
-    const uint32_t *ranks, *list, *distinct;
-    const uint8_t *masks;
-    // Number of blocks before each window.
-    const int64_t *starts;
-};
 
 // Arrays of the layout, and positions of the user's values (`slots` is NULL if they are not wanted;
 // `from` is NULL if the values are in the user's order). `masks` are zero before.
@@ -36,7 +26,6 @@ template <class V, class O, class J>
 __device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int height,
                      const Numbers &numbers, const Arrays<V> &out) {
     __shared__ Starts starts;
-    __shared__ uint32_t room[THREADS / 32];
     const int64_t window = blockIdx.x;
     const int groups = height / BLOCK;
     const int64_t first = starts.load(a, window * height, height);
@@ -48,12 +37,9 @@ __device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int heig
     const uint32_t entries = starts.at[height], distinct = numbers.distinct[window];
     if (entries == 0 || distinct == 0)
         return;
-    const uint32_t *const list = numbers.list + first;
-    for (int64_t i = threadIdx.x; i < (end - block) * BLOCK; i += blockDim.x)
-        out.columns[block * BLOCK + i] =
-            i < distinct ? list[i] : list[distinct - 1] | parts::kPadding;
+    write_columns<BLOCK>(numbers, window, first, out.columns);
 
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    const int lane = threadIdx.x % WARP;
     // Tile of an entry, and its bit in the tile's mask.
     const auto place = [&](uint32_t at, int &bit) {
         const uint32_t rank = numbers.ranks[first + at];
@@ -71,16 +57,8 @@ __device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int heig
             row += bit % 32 / 4;
             mask = uint64_t(1) << bit;
         }
-        // The entries of one row in one tile, at most 8, follow each other: the first lane sets the
-        // bits of all.
-        const int64_t left = __shfl_up_sync(~0u, row, 1);
-        for (int delta = 1; delta < BLOCK; delta *= 2) {
-            const int64_t other = __shfl_down_sync(~0u, row, delta);
-            const uint64_t bits = __shfl_down_sync(~0u, mask, delta);
-            if (lane + delta < 32 && other == row)
-                mask |= bits;
-        }
-        if (at < entries && (lane == 0 || left != row))
+        // The entries of one row in one tile follow each other.
+        if (gather_bits<BLOCK>(row, mask) && at < entries)
             atomicOr(out.masks + row / BLOCK, static_cast<unsigned long long>(mask));
     }
     __threadfence();
@@ -91,22 +69,11 @@ __device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int heig
     for (int64_t from = block * groups; from < end * groups; from += blockDim.x) {
         const int64_t tile = from + threadIdx.x;
         const uint32_t own = tile < end * groups ? __popcll(__ldcg(out.masks + tile)) : 0;
-        uint32_t upto = own;
-        for (int delta = 1; delta < 32; delta *= 2) {
-            const uint32_t left = __shfl_up_sync(~0u, upto, delta);
-            upto += lane >= delta ? left : 0;
-        }
-        __syncthreads();
-        if (lane == 31)
-            room[warp] = upto;
-        __syncthreads();
-        uint32_t before = next;
-        for (int w = 0; w < warps; ++w) {
-            before += w < warp ? room[w] : 0;
-            next += room[w];
-        }
+        uint32_t all;
+        const uint32_t before = next + sum_before(own, all);
+        next += all;
         if (tile < end * groups)
-            __stcg(out.starts + tile, before + upto - own);
+            __stcg(out.starts + tile, before);
     }
     __threadfence();
     __syncthreads();

@@ -8,6 +8,8 @@
 #include "format/bits.cuh"
 #include "format/warp_sell.cuh"
 #include "format/windows.cuh"
+#include "ptx/stores.cuh"
+#include "ptx/warp.cuh"
 
 #include <cstring>
 #include <type_traits>
@@ -379,7 +381,8 @@ __device__ void make_heads(const O *offsets, const uint32_t *order, Rules rules,
             if (at < count)
                 found = slice_at(rules, of, at, length_at);
             int64_t all;
-            const int64_t before = unit + sum_before(found.steps.slots(rules.group()) * rows, all);
+            const int64_t before =
+                unit + sum_before(int64_t(found.steps.slots(rules.group()) * rows), all);
             unit += all;
             if (at >= count)
                 continue;
@@ -514,17 +517,15 @@ __device__ void measure_slices(const O *offsets, const J *indices, int64_t base,
             // All lanes of an even slice have the same number of entries, so all take part in the
             // shuffle.
             if (even) {
-                const uint32_t of_lane_0 = __shfl_sync(~0u, columns[i], 0);
+                const uint32_t of_lane_0 = __shfl_sync(ALL_LANES, columns[i], 0);
                 runs &= entries[i] < 0 || columns[i] == of_lane_0 + threadIdx.x % WARP;
             }
         }
     });
-    for (int delta = WARP / 2; delta > 0; delta /= 2) {
-        low = min(low, __shfl_xor_sync(~0u, low, delta));
-        high = max(high, __shfl_xor_sync(~0u, high, delta));
-    }
-    runs = __all_sync(~0u, runs);
-    adjacent = __all_sync(~0u, adjacent);
+    low = warp_min(low);
+    high = warp_max(high);
+    runs = __all_sync(ALL_LANES, runs);
+    adjacent = __all_sync(ALL_LANES, adjacent);
     if (threadIdx.x % WARP != 0)
         return;
     if (low > high) {
@@ -546,7 +547,6 @@ __device__ void measure_slices(const O *offsets, const J *indices, int64_t base,
 __device__ void place_columns(Rules rules, const int64_t *slices, const int64_t *blocks,
                               SliceHead *heads, int64_t *narrow, int64_t *wide) {
     const int lane = threadIdx.x % WARP;
-    const auto add = [](int64_t a, int64_t b) { return a + b; };
     const int64_t all_parts = blocks[rules.windows()] * BLOCK_PARTS;
     for (int64_t number = first_item() / WARP; number < rules.windows();
          number += grid_stride() / WARP) {
@@ -565,10 +565,10 @@ __device__ void place_columns(Rules rules, const int64_t *slices, const int64_t 
                 }
 #pragma unroll
                 for (int w = 0; w < 2; ++w) {
-                    const int64_t sum = before[w] + scan_of_warp(units[w], add);
+                    const int64_t sum = before[w] + prefix_sum(units[w]);
                     if (slice < end && is_wide == (w == 1))
                         heads[slice].columns = uint32_t(sum - units[w]);
-                    before[w] = __shfl_sync(~0u, sum, WARP - 1);
+                    before[w] = __shfl_sync(ALL_LANES, sum, WARP - 1);
                 }
             }
         };
@@ -589,15 +589,10 @@ template <class T> __device__ __forceinline__ void put(T *to, T first, T second,
     } else if constexpr (sizeof(T) == 2) {
         *reinterpret_cast<uint32_t *>(to) = uint32_t(first) | uint32_t(second) << 16;
     } else if constexpr (sizeof(T) <= 8) {
-        // Inline assembly, since the compiler splits a vector store into two here.
         std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t> a, b;
         memcpy(&a, &first, sizeof(T));
         memcpy(&b, &second, sizeof(T));
-        if constexpr (sizeof(T) == 4) {
-            asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(a), "r"(b) : "memory");
-        } else {
-            asm volatile("st.global.v2.b64 [%0], {%1, %2};" ::"l"(to), "l"(a), "l"(b) : "memory");
-        }
+        store_two(to, a, b);
     } else {
         to[0] = first;
         to[1] = second;

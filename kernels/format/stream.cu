@@ -7,6 +7,7 @@
 #include "common/grid.cuh"
 #include "common/stream_tiles.cuh"
 #include "format/bits.cuh"
+#include "format/pattern.cuh"
 
 namespace tarsia::stream {
 
@@ -42,10 +43,11 @@ __device__ void tile_rows(const int64_t *starts, int64_t rows, int64_t tile_slot
             head = uint32_t(row) | Tile::JOINS;
         }
         const bool is_long = end - tile > FEW;
-        for (unsigned left = __ballot_sync(~0u, is_long); left != 0; left &= left - 1) {
+        for (unsigned left = __ballot_sync(ALL_LANES, is_long); left != 0; left &= left - 1) {
             const int source = __ffs(left) - 1;
-            const int64_t from = __shfl_sync(~0u, tile, source), to = __shfl_sync(~0u, end, source);
-            const uint32_t value = __shfl_sync(~0u, head, source);
+            const int64_t from = __shfl_sync(ALL_LANES, tile, source),
+                          to = __shfl_sync(ALL_LANES, end, source);
+            const uint32_t value = __shfl_sync(ALL_LANES, head, source);
             for (int64_t t = from + lane; t < to; t += WARP)
                 tiles[t].row = value;
         }
@@ -94,18 +96,10 @@ template <int N> struct Slots {
     }
 };
 
-// Pattern of op(A), row by row.
-template <class O, class J> struct Rows {
-    const O *offsets;
-    const J *indices;
-    int64_t base, rows;
+template <class O, class J> struct Rows : convert::Pattern<O, J> {
     // First slot of each row, and the number of slots behind them.
     const int64_t *starts;
     int64_t slots;
-
-    __device__ uint32_t column(int64_t entry) const {
-        return uint32_t(int64_t(indices[entry]) - base);
-    }
 };
 
 // Number of tiles that a block of `fill` builds: all of them together wait for memory once.
@@ -166,8 +160,8 @@ __device__ void fill(Rows<O, J> a, const T *values, int64_t tile_count, Tile *ti
             high = max(high, columns[i]);
         }
     }
-    low = __reduce_min_sync(~0u, low);
-    high = __reduce_max_sync(~0u, high);
+    low = __reduce_min_sync(ALL_LANES, low);
+    high = __reduce_max_sync(ALL_LANES, high);
     if (threadIdx.x % WARP == 0) {
         lowest[threadIdx.x / WARP] = low;
         highest[threadIdx.x / WARP] = high;

@@ -121,8 +121,7 @@ __device__ __forceinline__ void fill_bands(Columns a, const V *values, const uin
                                            uint32_t *columns, V *out, uint8_t *rows, Slots slots) {
     for (int64_t i = first_item(); i < a.nnz; i += grid_stride()) {
         const int64_t entry = numbers[i];
-        const auto is_from_here = [&](int64_t column) { return a.offsets[column] <= entry; };
-        columns[i] = uint32_t(last_where(0, a.count, is_from_here));
+        columns[i] = uint32_t(range_of(a.offsets, a.count, entry));
         rows[i] = uint8_t(a.indices[entry] % BAND_ROWS);
         out[i] = values[entry];
         slots.note(entry, i);

@@ -80,18 +80,142 @@ struct Out {
     const int64_t *firsts;
 };
 
-// V: type of the matrix's values, T: type of the tiles' values.
-template <class V, class T>
-__device__ __forceinline__ void fill(const Factor &m, const V *values, int64_t rows, int32_t bits,
-                                     const Out &out) {
+// A chunk of a row of tiles: `count` tiles from the `first` one of those in the columns [low, low +
+// width) on; numbers of tiles and entries before it. In shared memory.
+struct Chunk {
+    // Masks of two rows per word, as in memory; row_ptr of four rows per word.
+    unsigned masks[CHUNK * SIDE / 2];
+    unsigned row_ptr[CHUNK * SIDE / 4];
+    // First entry of each tile, from the chunk's first one on.
+    unsigned starts[CHUNK];
+};
+struct Range {
+    int64_t low, width;
+    int first, count;
+
+    // Number in the chunk of the tile with an entry in this column, or -1 if it is in none.
+    __device__ __forceinline__ int tile_of(const Set &set, int64_t column) const {
+        const int64_t relative = column / SIDE - low;
+        if (relative < 0 || relative >= width)
+            return -1;
+        const int q = set.rank(static_cast<int>(relative)) - first;
+        return q < count ? q : -1;
+    }
+};
+
+// Calls f(tile in the chunk, row, column in the tile, position) for the entries of the chunk.
+// row_starts: first entry of each row.
+template <class F>
+__device__ __forceinline__ void each_entry(const Factor &m, const Span &span, const Set &set,
+                                           const Range &range, const int64_t *row_starts, F f) {
+    for (int64_t at = span.begin + threadIdx.x; at < span.end; at += blockDim.x) {
+        const int64_t column = m.column(at);
+        const int q = range.tile_of(set, column);
+        if (q < 0)
+            continue;
+        int row = 0;
+#pragma unroll
+        for (int step = SIDE / 2; step > 0; step /= 2) {
+            if (row_starts[row + step] <= at)
+                row += step;
+        }
+        f(q, row, static_cast<int>(column % SIDE), at);
+    }
+}
+
+// Mask of a row of a tile.
+__device__ __forceinline__ unsigned mask_of(const Chunk &chunk, int q, int row) {
+    const unsigned pair = chunk.masks[q * (SIDE / 2) + row / 2];
+    return row & 1 ? pair >> 16 : pair & 0xffff;
+}
+
+// Numbers the entries of a chunk by its masks, from `entry` on, and writes its tiles, from number
+// `tile` on. Returns the number of entries. Called between two barriers.
+__device__ __forceinline__ int number_entries(Chunk &chunk, int count, int64_t tile, int64_t entry,
+                                              const Out &out, int *parts) {
+    int entries = 0;
+    for (int base = 0; base < count; base += blockDim.x) {
+        const int q = base + threadIdx.x;
+        int own = 0;
+        unsigned rows_used = 0, columns_used = 0;
+        if (q < count) {
+            for (int quad = 0; quad < SIDE / 4; ++quad) {
+                unsigned packed = 0;
+                for (int row = 0; row < 4; ++row) {
+                    const unsigned mask = mask_of(chunk, q, quad * 4 + row);
+                    packed |= static_cast<unsigned>(own) << (8 * row);
+                    own += __popc(mask);
+                    columns_used |= mask;
+                    rows_used |= (mask != 0 ? 1u : 0u) << (4 * quad + row);
+                }
+                chunk.row_ptr[q * (SIDE / 4) + quad] = packed;
+            }
+        }
+        int all;
+        const int sum = spgemm::block_sums(own, parts, all);
+        if (q < count) {
+            chunk.starts[q] = entries + sum - own;
+            out.starts[tile + q] = entry + chunk.starts[q];
+            out.used[tile + q] = rows_used | columns_used << 16;
+            out.tile_rows[tile + q] = blockIdx.x;
+        }
+        entries += all;
+    }
+    return entries;
+}
+
+// Writes the masks and row pointers of a chunk.
+__device__ __forceinline__ void write_chunk(const Chunk &chunk, int count, int64_t tile,
+                                            const Out &out) {
+    unsigned *to = reinterpret_cast<unsigned *>(out.masks) + tile * (SIDE / 2);
+    for (int i = threadIdx.x; i < count * SIDE / 2; i += blockDim.x)
+        to[i] = chunk.masks[i];
+    to = reinterpret_cast<unsigned *>(out.row_ptr) + tile * (SIDE / 4);
+    for (int i = threadIdx.x; i < count * SIDE / 4; i += blockDim.x)
+        to[i] = chunk.row_ptr[i];
+}
+
+// Position of an entry among those of the chunk.
+__device__ __forceinline__ unsigned place_of(const Chunk &chunk, int q, int row, int column) {
+    const int before = (chunk.row_ptr[q * (SIDE / 4) + row / 4] >> (8 * (row & 3))) & 0xff;
+    return chunk.starts[q] + before + __popc(mask_of(chunk, q, row) & ((1u << column) - 1));
+}
+
+// Writes the chunk's `entries` values, from number `entry` on, where positions may have several
+// entries: each thread takes a row and adds the row's repeated entries in their order.
+template <class Value, class Stored>
+__device__ __forceinline__ void write_repeated(const Factor &m, const Value *values, const Set &set,
+                                               const Range &range, const int64_t *row_starts,
+                                               const Chunk &chunk, int64_t entry, int entries,
+                                               const Out &out) {
+    Stored *to = static_cast<Stored *>(out.values) + entry;
+    for (int i = threadIdx.x; i < entries; i += blockDim.x)
+        to[i] = zero<Stored>();
+    __syncthreads();
+    if (threadIdx.x >= SIDE)
+        return;
+    const int row = threadIdx.x;
+    for (int64_t at = row_starts[row]; at < row_starts[row + 1]; ++at) {
+        const int64_t column = m.column(at);
+        const int q = range.tile_of(set, column);
+        if (q < 0)
+            continue;
+        const int inner = static_cast<int>(column % SIDE);
+        const unsigned place = place_of(chunk, q, row, inner);
+        out.index[entry + place] = static_cast<uint8_t>(row << 4 | inner);
+        to[place] = spgemm::plus(to[place], widen<Stored>(values[at]));
+    }
+}
+
+// Value: type of the matrix's values, Stored: type of the tiles' values.
+template <class Value, class Stored>
+__device__ __forceinline__ void fill(const Factor &m, const Value *values, int64_t rows,
+                                     int32_t bits, const Out &out) {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int64_t wide_parts[32];
     __shared__ int parts[32];
     __shared__ int64_t row_starts[SIDE + 1];
-    // Masks of two rows per word, as in memory; row_ptr of four rows per word.
-    __shared__ unsigned masks[CHUNK * SIDE / 2];
-    __shared__ unsigned row_ptr[CHUNK * SIDE / 4];
-    __shared__ unsigned starts[CHUNK];
+    __shared__ Chunk chunk;
     const Set set{reinterpret_cast<unsigned long long *>(memory),
                   reinterpret_cast<unsigned *>(memory + bits / 8)};
     const int64_t tile_row = blockIdx.x;
@@ -101,26 +225,6 @@ __device__ __forceinline__ void fill(const Factor &m, const V *values, int64_t r
     int64_t tile = out.rows[tile_row];
     int64_t entry = out.firsts != nullptr ? out.firsts[tile_row] : span.begin;
     const int64_t first_entry = entry;
-    T *to_values = static_cast<T *>(out.values);
-
-    // Calls f(tile in the chunk, row, column in the tile, position) for the entries of the chunk.
-    const auto each_entry = [&](int64_t low, int64_t width, int first, int count, auto f) {
-        for (int64_t at = span.begin + threadIdx.x; at < span.end; at += blockDim.x) {
-            const int64_t column = m.column(at), relative = column / SIDE - low;
-            if (relative < 0 || relative >= width)
-                continue;
-            const int q = set.rank(static_cast<int>(relative)) - first;
-            if (q < 0 || q >= count)
-                continue;
-            int row = 0;
-#pragma unroll
-            for (int step = SIDE / 2; step > 0; step /= 2) {
-                if (row_starts[row + step] <= at)
-                    row += step;
-            }
-            f(q, row, static_cast<int>(column % SIDE), at);
-        }
-    };
 
     for (int64_t low = span.low; low <= span.last; low += bits) {
         const int64_t width = min(int64_t(bits), span.last - low + 1);
@@ -130,92 +234,37 @@ __device__ __forceinline__ void fill(const Factor &m, const V *values, int64_t r
         set.each(used, [&](int rank, int element) {
             out.columns[tile + rank] = static_cast<uint32_t>(low + element);
         });
-        for (int first = 0; first < found; first += CHUNK, tile += CHUNK) {
-            const int count = min(CHUNK, found - first);
-            for (int i = threadIdx.x; i < count * SIDE / 2; i += blockDim.x)
-                masks[i] = 0;
+        for (int first = 0; first < found; first += CHUNK) {
+            const Range range = {low, width, first, min(CHUNK, found - first)};
+            for (int i = threadIdx.x; i < range.count * SIDE / 2; i += blockDim.x)
+                chunk.masks[i] = 0;
             __syncthreads();
             bool twice = false;
-            each_entry(low, width, first, count, [&](int q, int row, int column, int64_t) {
+            each_entry(m, span, set, range, row_starts, [&](int q, int row, int column, int64_t) {
                 const unsigned bit = 1u << (column + 16 * (row & 1));
-                twice |= (atomicOr(masks + q * (SIDE / 2) + row / 2, bit) & bit) != 0;
+                twice |= (atomicOr(chunk.masks + q * (SIDE / 2) + row / 2, bit) & bit) != 0;
             });
             if (twice)
                 atomicOr(out.flags, 1u);
             __syncthreads();
-            int entries = 0;
-            for (int base = 0; base < count; base += blockDim.x) {
-                const int q = base + threadIdx.x;
-                int own = 0;
-                unsigned rows_used = 0, columns_used = 0;
-                if (q < count) {
-                    for (int quad = 0; quad < SIDE / 4; ++quad) {
-                        unsigned packed = 0;
-                        for (int row = 0; row < 4; ++row) {
-                            const unsigned pair = masks[q * (SIDE / 2) + quad * 2 + row / 2];
-                            const unsigned mask = row & 1 ? pair >> 16 : pair & 0xffff;
-                            packed |= static_cast<unsigned>(own) << (8 * row);
-                            own += __popc(mask);
-                            columns_used |= mask;
-                            rows_used |= (mask != 0 ? 1u : 0u) << (4 * quad + row);
-                        }
-                        row_ptr[q * (SIDE / 4) + quad] = packed;
-                    }
-                }
-                int all;
-                const int sum = spgemm::block_sums(own, parts, all);
-                if (q < count) {
-                    starts[q] = entries + sum - own;
-                    out.starts[tile + q] = entry + starts[q];
-                    out.used[tile + q] = rows_used | columns_used << 16;
-                    out.tile_rows[tile + q] = static_cast<uint32_t>(tile_row);
-                }
-                entries += all;
-            }
+            const int entries = number_entries(chunk, range.count, tile, entry, out, parts);
             __syncthreads();
-            unsigned *to = reinterpret_cast<unsigned *>(out.masks) + tile * (SIDE / 2);
-            for (int i = threadIdx.x; i < count * SIDE / 2; i += blockDim.x)
-                to[i] = masks[i];
-            to = reinterpret_cast<unsigned *>(out.row_ptr) + tile * (SIDE / 4);
-            for (int i = threadIdx.x; i < count * SIDE / 4; i += blockDim.x)
-                to[i] = row_ptr[i];
-            const auto place_of = [&](int q, int row, int column) {
-                const unsigned pair = masks[q * (SIDE / 2) + row / 2];
-                const unsigned mask = row & 1 ? pair >> 16 : pair & 0xffff;
-                const int before = (row_ptr[q * (SIDE / 4) + row / 4] >> (8 * (row & 3))) & 0xff;
-                return entry + starts[q] + before + __popc(mask & ((1u << column) - 1));
-            };
+            write_chunk(chunk, range.count, tile, out);
             if (out.firsts == nullptr) {
-                each_entry(low, width, first, count, [&](int q, int row, int column, int64_t at) {
-                    const int64_t place = place_of(q, row, column);
+                const auto write = [&](int q, int row, int column, int64_t at) {
+                    const int64_t place = entry + place_of(chunk, q, row, column);
                     out.index[place] = static_cast<uint8_t>(row << 4 | column);
-                    to_values[place] = widen<T>(values[at]);
-                });
+                    static_cast<Stored *>(out.values)[place] = widen<Stored>(values[at]);
+                };
+                each_entry(m, span, set, range, row_starts, write);
             } else {
-                // Each thread takes a row and adds the row's repeated entries in their order.
-                for (int i = threadIdx.x; i < entries; i += blockDim.x)
-                    to_values[entry + i] = zero<T>();
-                __syncthreads();
-                if (threadIdx.x < SIDE) {
-                    const int row = threadIdx.x;
-                    for (int64_t at = row_starts[row]; at < row_starts[row + 1]; ++at) {
-                        const int64_t column = m.column(at), relative = column / SIDE - low;
-                        if (relative < 0 || relative >= width)
-                            continue;
-                        const int q = set.rank(static_cast<int>(relative)) - first;
-                        if (q < 0 || q >= count)
-                            continue;
-                        const int inner = static_cast<int>(column % SIDE);
-                        const int64_t place = place_of(q, row, inner);
-                        out.index[place] = static_cast<uint8_t>(row << 4 | inner);
-                        to_values[place] = spgemm::plus(to_values[place], widen<T>(values[at]));
-                    }
-                }
+                write_repeated<Value, Stored>(m, values, set, range, row_starts, chunk, entry,
+                                              entries, out);
             }
+            tile += range.count;
             entry += entries;
             __syncthreads();
         }
-        tile += found - (found + CHUNK - 1) / CHUNK * CHUNK;
     }
     if (threadIdx.x == 0) {
         out.counts[tile_row] = entry - first_entry;
@@ -226,9 +275,10 @@ __device__ __forceinline__ void fill(const Factor &m, const V *values, int64_t r
 
 } // namespace
 
+// Without the minimum of blocks, a thread takes 48 registers instead of 40.
 #define KERNEL_fill(name, types) KERNEL_OF(FILL, name, TYPES_##types)
 #define FILL(name, V, X, Y, T)                                                                     \
-    extern "C" __global__ void __launch_bounds__(BLOCK)                                            \
+    extern "C" __global__ void __launch_bounds__(BLOCK, 12)                                        \
         name(Factor m, const V *values, int64_t rows, int32_t bits, Out out) {                     \
         fill<V, T>(m, values, rows, bits, out);                                                    \
     }

@@ -5,13 +5,13 @@
 
 #include "common/grid.cuh"
 #include "format/bits.cuh"
+#include "ptx/warp.cuh"
 
 namespace tarsia::convert {
 
 // Bits of the forms, as in src/format/narrowing.rs.
 constexpr uint32_t ONES = 1, HALF = 2, SINGLE = 4;
 
-constexpr int WARP = 32;
 // Number of values that a thread has in flight.
 constexpr int UNROLL = 4;
 
@@ -52,8 +52,8 @@ __device__ void find_misfits(const V *values, int64_t count, V one, uint32_t wan
             if (at < count)
                 found |= misfits(values[at], one);
         }
-        found = __reduce_or_sync(~0u, found) & wanted;
-        const uint32_t known = __reduce_or_sync(~0u, before);
+        found = __reduce_or_sync(ALL_LANES, found) & wanted;
+        const uint32_t known = __reduce_or_sync(ALL_LANES, before);
         if (threadIdx.x % WARP == 0 && (found & ~known) != 0)
             atomicOr(lost, found);
         if ((known | found) == wanted)

@@ -6,15 +6,13 @@
 
 #include "common/grid.cuh"
 #include "common/kernels.cuh"
-#include "format/window.cuh"
-#include "format/window_ranks.cuh"
+#include "format/window_fill.cuh"
 
 namespace tarsia::convert {
 
 using parts::Item;
 using parts::Part;
 
-constexpr int THREADS = 256;
 constexpr int BLOCK = 16;
 constexpr int LANES = 32;
 // Words of the statistics for each height; behind these is the number of entries in the sample.
@@ -136,8 +134,7 @@ __device__ void count_items(int64_t windows, const int64_t *starts, const uint32
         counts[windows + 1 + window] = deal.parts > 0;
         counts[2 * (windows + 1) + window] = deal.parts == 0 && deal.size > cut.long_from;
     }
-    for (int delta = 16; delta > 0; delta /= 2)
-        own += __shfl_xor_sync(~0u, own, delta);
+    own = warp_sum(own);
     if (threadIdx.x % 32 == 0 && own > 0)
         atomicAdd(columns, own);
 }
@@ -183,53 +180,22 @@ __device__ void write_items(int64_t windows, const int64_t *starts, int64_t most
     items[at] = {name, uint32_t(first), uint32_t(end), parts::kWhole};
 }
 
-// Arrays in which the conversion has stored the ranks and columns of windows.
-struct Numbers {
-    const uint32_t *ranks, *list, *distinct;
-    const uint8_t *masks;
-    // Number of blocks before each window; behind them, exclusive sums of the windows' tiles that
-    // count on from the number of blocks.
-    const int64_t *starts;
-};
-
-// Writes the columns of a window's blocks, with padding in the last block.
-__device__ __forceinline__ void write_columns(const Numbers &numbers, int64_t window, int64_t first,
-                                              uint32_t *columns) {
-    const uint32_t distinct = numbers.distinct[window];
-    const int64_t block = numbers.starts[window], end = numbers.starts[window + 1];
-    const uint32_t *const list = numbers.list + first;
-    for (int64_t i = threadIdx.x; i < (end - block) * BLOCK; i += blockDim.x)
-        columns[block * BLOCK + i] = i < distinct ? list[i] : list[distinct - 1] | parts::kPadding;
-}
-
 // Writes the words of a window's tiles, one per block: number of the block's first tile << 4 | mask
-// of the groups of rows that have a tile. All threads of a block; `room` has one number per warp.
+// of the groups of rows that have a tile. All threads of a block.
 __device__ __forceinline__ void write_tiles(const Numbers &numbers, int64_t windows, int64_t window,
-                                            int64_t first, uint32_t *room, uint32_t *tiles) {
+                                            int64_t first, uint32_t *tiles) {
     const int64_t block = numbers.starts[window], end = numbers.starts[window + 1];
     const int64_t *const starts = numbers.starts + windows + 1;
     uint32_t next = uint32_t(starts[window] - starts[0]);
     const uint8_t *const masks = numbers.masks + masks_at(first, window, 4);
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
     for (int64_t from = 0; from < end - block; from += blockDim.x) {
         const int64_t at = from + threadIdx.x;
         const uint32_t mask = at < end - block ? masks[at] : 0;
-        uint32_t upto = __popc(mask);
-        for (int delta = 1; delta < 32; delta *= 2) {
-            const uint32_t left = __shfl_up_sync(~0u, upto, delta);
-            upto += lane >= delta ? left : 0;
-        }
-        __syncthreads();
-        if (lane == 31)
-            room[warp] = upto;
-        __syncthreads();
-        uint32_t before = next;
-        for (int w = 0; w < warps; ++w) {
-            before += w < warp ? room[w] : 0;
-            next += room[w];
-        }
+        uint32_t all;
+        const uint32_t before = next + sum_before(uint32_t(__popc(mask)), all);
+        next += all;
         if (at < end - block)
-            tiles[block + at] = before + upto - __popc(mask) << 4 | mask;
+            tiles[block + at] = before << 4 | mask;
     }
     __syncthreads();
 }
@@ -243,16 +209,15 @@ __device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int heig
                      const Numbers &numbers, uint32_t *columns, uint32_t *tiles, V *out,
                      uint32_t *stored, const uint64_t *from, uint64_t *slots) {
     __shared__ Starts starts;
-    __shared__ uint32_t room[THREADS / 32];
     const int64_t window = blockIdx.x;
     const int64_t first = starts.load(a, window * height, height);
     __syncthreads();
     const uint32_t entries = starts.at[height];
     if (entries == 0)
         return;
-    write_columns(numbers, window, first, columns);
+    write_columns<BLOCK>(numbers, window, first, columns);
     if (height > 16)
-        write_tiles(numbers, windows, window, first, room, tiles);
+        write_tiles(numbers, windows, window, first, tiles);
     const uint32_t block = uint32_t(numbers.starts[window]);
     const int lane_of_warp = threadIdx.x % 32;
     for (uint32_t base = threadIdx.x - lane_of_warp; base < entries; base += blockDim.x) {
@@ -277,16 +242,8 @@ __device__ void fill(Pattern<O, J> a, const V *values, int64_t windows, int heig
             word = tile * (LANES / 4) + lane / 4;
             mask = 1u << (lane % 4 * 8 + slot);
         }
-        // The entries of one row in one tile, at most 16, follow each other: the first lane sets
-        // the bits of all.
-        const uint32_t left = __shfl_up_sync(~0u, word, 1);
-        for (int delta = 1; delta < BLOCK; delta *= 2) {
-            const uint32_t other = __shfl_down_sync(~0u, word, delta);
-            const uint32_t bits = __shfl_down_sync(~0u, mask, delta);
-            if (lane_of_warp + delta < 32 && other == word)
-                mask |= bits;
-        }
-        if (at < entries && (lane_of_warp == 0 || left != word))
+        // The entries of one row in one tile follow each other.
+        if (gather_bits<BLOCK>(word, mask) && at < entries)
             atomicOr(stored + word, mask);
     }
 }

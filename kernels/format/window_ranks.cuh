@@ -11,6 +11,7 @@
 #pragma once
 
 #include "common/search.cuh"
+#include "ptx/warp.cuh"
 
 namespace tarsia::convert {
 
@@ -91,10 +92,203 @@ __device__ __forceinline__ int bytes_of(uint32_t v) {
     return __popc(((v & 0x7f7f7f7fu) + 0x7f7f7f7fu | v) & 0x80808080u);
 }
 __device__ __forceinline__ int halves_of(uint32_t v) { return (v >> 16 != 0) + (v << 16 != 0); }
-__device__ __forceinline__ uint32_t sum_of_warp(uint32_t v) {
-    for (int delta = 16; delta > 0; delta /= 2)
-        v += __shfl_xor_sync(~0u, v, delta);
-    return v;
+
+// Keys of the entries of a window, whose rows begin at `starts` from entry `first` on. A key is a
+// column and, in the lowest `repeat_bits`, the number of times that the row has had it before.
+template <class O, class J> struct Keys {
+    const Pattern<O, J> &a;
+    const Starts &starts;
+    int64_t first;
+    uint32_t entries;
+    int height, repeat_bits;
+
+    __device__ __forceinline__ uint32_t repeats(uint32_t at) const {
+        return repeats_of(a, first + starts.at[starts.row_of(at, height)], first + at);
+    }
+    __device__ __forceinline__ uint64_t key(uint32_t at) const {
+        const uint64_t column = a.column(first + at);
+        if (repeat_bits == 0)
+            return column;
+        return column << repeat_bits | repeats(at);
+    }
+};
+
+// Keys [base, base + span) that are ranked at a time, in `groups` groups; `last` is the window's
+// last key.
+struct Chunk {
+    uint64_t base, last;
+    uint32_t span, groups;
+
+    // Chunks begin at multiples of a group.
+    __device__ __forceinline__ Chunk(uint64_t from, uint64_t last, int words)
+        : base(from & ~uint64_t(GROUP - 1)), last(last),
+          span(uint32_t(min(last - base + 1, uint64_t(words) * WORD))),
+          groups((span + GROUP - 1) / GROUP) {}
+    // Groups of a warp: each takes a range of them.
+    __device__ __forceinline__ uint32_t of_warp() const {
+        return (groups + blockDim.x - 1) / blockDim.x * WARP;
+    }
+};
+
+// Finds the smallest and the largest column of a window by the ends of its rows.
+template <class O, class J>
+__device__ __forceinline__ void find_ends(const Pattern<O, J> &a, const Starts &starts,
+                                          int64_t first, int height, uint32_t &low,
+                                          uint32_t &high) {
+    const uint32_t entries = starts.at[height];
+    for (int r = threadIdx.x; r < height; r += blockDim.x) {
+        if (starts.at[r] < starts.at[r + 1] && starts.at[r + 1] <= entries) {
+            atomicMin(&low, a.column(first + starts.at[r]));
+            atomicMax(&high, a.column(first + starts.at[r + 1] - 1));
+        }
+    }
+}
+
+// Sets the bits of the chunk's keys, and finds the first key beyond the chunk. Returns whether a
+// row has a column twice, which keys without repeat bits do not tell apart.
+template <class O, class J>
+__device__ __forceinline__ bool set_bits(const Keys<O, J> &keys, const Chunk &chunk, uint32_t *bits,
+                                         unsigned long long &next) {
+    bool repeated = false;
+    uint64_t beyond = ~0ull;
+#pragma unroll 4
+    for (uint32_t at = threadIdx.x; at < keys.entries; at += blockDim.x) {
+        const uint64_t key = keys.key(at);
+        if (keys.repeat_bits == 0 && at > 0 && keys.a.column(keys.first + at - 1) == uint32_t(key))
+            repeated |= keys.starts.at[keys.starts.row_of(at, keys.height)] != at;
+        // Keys before the base wrap round to a large number.
+        const uint64_t place = key - chunk.base;
+        if (place < chunk.span) {
+            uint32_t *const word = bits + place / WORD;
+            const uint32_t bit = 1u << place % WORD;
+            // Reads the word first: rows that share columns find the bit set, and a load is cheaper
+            // than an atomic.
+            if ((*const_cast<volatile uint32_t *>(word) & bit) == 0)
+                atomicOr(word, bit);
+        } else if (key > chunk.base && key <= chunk.last) {
+            beyond = min(beyond, key);
+        }
+    }
+    if (chunk.last - chunk.base >= chunk.span) {
+        beyond = warp_min(beyond);
+        if (threadIdx.x % WARP == 0)
+            atomicMin(&next, static_cast<unsigned long long>(beyond));
+    }
+    return repeated;
+}
+
+// Returns the number of bits for the largest number of repeats of an entry.
+template <class O, class J>
+__device__ __forceinline__ int count_repeat_bits(const Keys<O, J> &keys, uint32_t &most) {
+    uint32_t many = 0;
+    for (uint32_t at = threadIdx.x; at < keys.entries; at += blockDim.x)
+        many = max(many, keys.repeats(at));
+    atomicMax(&most, many);
+    __syncthreads();
+    return 32 - __clz(most);
+}
+
+// Counts for each group of the warp the bits of the warp's groups before it. Returns the number of
+// the warp's bits. SPANS: adds the spans of 16 and 8 columns with an entry to `found`.
+template <bool SPANS>
+__device__ __forceinline__ uint32_t count_bits(const Chunk &chunk, const uint4 *bits,
+                                               uint32_t *before, Found &found) {
+    const uint32_t lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const uint32_t each = chunk.of_warp();
+    uint32_t sum = 0;
+    for (uint32_t g = warp * each + lane; g < (warp + 1) * each; g += WARP) {
+        const uint4 v = g < chunk.groups ? bits[g] : make_uint4(0, 0, 0, 0);
+        const uint32_t own = __popc(v.x) + __popc(v.y) + __popc(v.z) + __popc(v.w);
+        const uint32_t upto = prefix_sum(own);
+        if (g < chunk.groups)
+            before[g] = sum + upto - own;
+        sum += __shfl_sync(ALL_LANES, upto, 31);
+        if constexpr (SPANS) {
+            found.of_16 += halves_of(v.x) + halves_of(v.y) + halves_of(v.z) + halves_of(v.w);
+            found.of_8 += bytes_of(v.x) + bytes_of(v.y) + bytes_of(v.z) + bytes_of(v.w);
+        }
+    }
+    return sum;
+}
+
+// Adds `of_others` to the numbers of bits before the warp's groups. RANKS: writes the columns of
+// the groups' keys to `list` from their ranks on.
+template <bool RANKS>
+__device__ __forceinline__ void number_groups(const Chunk &chunk, const uint4 *bits,
+                                              uint32_t *before, uint32_t of_others, int repeat_bits,
+                                              uint32_t *list) {
+    const uint32_t lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const uint32_t each = chunk.of_warp();
+    for (uint32_t g = warp * each + lane; g < min((warp + 1) * each, chunk.groups); g += WARP) {
+        uint32_t rank = before[g] + of_others;
+        before[g] = rank;
+        if constexpr (RANKS) {
+            const uint4 v = bits[g];
+            const uint32_t words[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+            for (int w = 0; w < 4; ++w) {
+                for (uint32_t rest = words[w]; rest != 0; rest &= rest - 1) {
+                    const uint64_t key = chunk.base + g * GROUP + w * WORD + __ffs(rest) - 1;
+                    list[rank++] = uint32_t(key >> repeat_bits);
+                }
+            }
+        }
+    }
+}
+
+// Number of bits of the chunk below the key at `place`.
+__device__ __forceinline__ uint32_t bits_below(const uint4 *bits, const uint32_t *before,
+                                               uint64_t place) {
+    const uint4 v = bits[place / GROUP];
+    const uint32_t words[4] = {v.x, v.y, v.z, v.w};
+    uint32_t rank = before[place / GROUP];
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+        const int inside = int(place % GROUP) - w * int(WORD);
+        const uint32_t below = inside >= int(WORD) ? ~0u : inside > 0 ? (1u << inside) - 1 : 0;
+        rank += __popc(words[w] & below);
+    }
+    return rank;
+}
+
+// Masks of a chunk's blocks in shared memory, one byte each; block `first` is the chunk's first.
+struct Masks {
+    uint32_t *words;
+    uint32_t first, count;
+
+    // The first block may have begun in the chunk before, with the mask `carried`.
+    __device__ __forceinline__ void clear(uint32_t carried) const {
+        for (uint32_t m = threadIdx.x; m <= count / 4; m += blockDim.x)
+            words[m] = m == 0 ? carried : 0;
+    }
+    __device__ __forceinline__ void set(uint32_t block, int group) const {
+        const uint32_t m = block - first, bit = 1u << (m % 4 * 8 + group);
+        if ((*const_cast<volatile uint32_t *>(words + m / 4) & bit) == 0)
+            atomicOr(words + m / 4, bit);
+    }
+    __device__ __forceinline__ uint32_t at(uint32_t m) const {
+        return words[m / 4] >> m % 4 * 8 & 255;
+    }
+};
+
+// Finds the rank of each of the chunk's entries, of which `done` are ranked, and with masks sets
+// the bit of its group of rows in its block's mask.
+template <bool RANKS, class O, class J>
+__device__ __forceinline__ void
+rank_entries(const Keys<O, J> &keys, const Chunk &chunk, const Shape &shape, const uint4 *bits,
+             const uint32_t *before, uint32_t done, uint32_t *ranks, const Masks &masks) {
+#pragma unroll 4
+    for (uint32_t at = threadIdx.x; at < keys.entries; at += blockDim.x) {
+        const uint64_t place = keys.key(at) - chunk.base;
+        if (place >= chunk.span)
+            continue;
+        const uint32_t rank = done + bits_below(bits, before, place);
+        if constexpr (RANKS)
+            ranks[keys.first + at] = rank;
+        if (shape.has_masks())
+            masks.set(rank >> shape.block_log2,
+                      keys.starts.row_of(at, keys.height) >> shape.group_log2);
+    }
 }
 
 // Ranks the columns of the window that begins at `row`. With RANKS, ranks[i] becomes the rank of
@@ -106,115 +300,48 @@ template <bool RANKS, class O, class J>
 __device__ Found number(const Pattern<O, J> &a, int64_t row, Shape shape, uint32_t *room,
                         uint32_t *ranks, uint32_t *list, uint8_t *masks) {
     __shared__ Starts starts;
-    __shared__ uint32_t low, high, most, of_warp[32], tile_count, spans_16, spans_8;
+    __shared__ uint32_t low, high, most, of_warp[32];
+    __shared__ Found all;
     __shared__ unsigned long long next;
-    const uint32_t thread = threadIdx.x, threads = blockDim.x, lane = thread % 32;
-    const uint32_t warp = thread / 32, warps = threads / 32;
+    const uint32_t thread = threadIdx.x, threads = blockDim.x, lane = thread % WARP;
+    const uint32_t warp = thread / WARP, warps = threads / WARP;
     uint4 *const bits = reinterpret_cast<uint4 *>(room);
     uint32_t *const before = room + shape.words;
-    uint32_t *const own_masks = before + shape.words / 4;
 
     // Threads may still read shared memory of the previous call.
     __syncthreads();
     if (thread == 0)
-        low = ~0u, high = 0, most = 0, tile_count = 0, spans_16 = 0, spans_8 = 0;
+        low = ~0u, high = 0, most = 0, all = {0, 0, 0, 0};
     const int64_t first = starts.load(a, row, shape.height);
     __syncthreads();
-    const uint32_t entries = starts.at[shape.height];
-    for (int r = thread; r < shape.height; r += threads) {
-        if (starts.at[r] < starts.at[r + 1] && starts.at[r + 1] <= entries) {
-            atomicMin(&low, a.column(first + starts.at[r]));
-            atomicMax(&high, a.column(first + starts.at[r + 1] - 1));
-        }
-    }
+    find_ends(a, starts, first, shape.height, low, high);
     __syncthreads();
-    if (entries == 0 || low > high)
+    Keys<O, J> keys = {a, starts, first, starts.at[shape.height], shape.height, 0};
+    if (keys.entries == 0 || low > high)
         return {0, 0, 0, 0};
 
     const bool has_masks = shape.has_masks();
-    int repeat_bits = 0;
-    const auto key_of = [&](uint32_t at) -> uint64_t {
-        const uint64_t column = a.column(first + at);
-        if (repeat_bits == 0)
-            return column;
-        const int64_t from = first + starts.at[starts.row_of(at, shape.height)];
-        return column << repeat_bits | repeats_of(a, from, first + at);
-    };
     uint64_t base = low, last = high;
-    uint32_t done = 0, carried = 0, own_tiles = 0, own_16 = 0, own_8 = 0;
+    uint32_t done = 0, carried = 0;
+    Found own = {0, 0, 0, 0};
     while (true) {
-        // Chunks begin at multiples of a group.
-        base &= ~uint64_t(GROUP - 1);
-        const uint64_t room_for = uint64_t(shape.words) * WORD;
-        const uint32_t span = uint32_t(min(last - base + 1, room_for));
-        const uint32_t groups = (span + GROUP - 1) / GROUP;
-        for (uint32_t g = thread; g < groups; g += threads)
+        const Chunk chunk(base, last, shape.words);
+        for (uint32_t g = thread; g < chunk.groups; g += threads)
             bits[g] = make_uint4(0, 0, 0, 0);
         if (thread == 0)
             next = ~0ull;
         __syncthreads();
-        bool repeated = false;
-        uint64_t beyond = ~0ull;
-#pragma unroll 4
-        for (uint32_t at = thread; at < entries; at += threads) {
-            const uint64_t key = key_of(at);
-            if (repeat_bits == 0 && at > 0 && a.column(first + at - 1) == uint32_t(key))
-                repeated |= starts.at[starts.row_of(at, shape.height)] != at;
-            // Keys before the base wrap round to a large number.
-            const uint64_t place = key - base;
-            if (place < span) {
-                uint32_t *const word = room + place / WORD;
-                const uint32_t bit = 1u << place % WORD;
-                // Reads the word first: rows that share columns find the bit set, and a load is
-                // cheaper than an atomic.
-                if ((*const_cast<volatile uint32_t *>(word) & bit) == 0)
-                    atomicOr(word, bit);
-            } else if (key > base && key <= last) {
-                beyond = min(beyond, key);
-            }
-        }
-        if (last - base >= span) {
-            for (int delta = 16; delta > 0; delta /= 2)
-                beyond = min(beyond, uint64_t(__shfl_xor_sync(~0u, beyond, delta)));
-            if (lane == 0)
-                atomicMin(&next, static_cast<unsigned long long>(beyond));
-        }
-        if (__syncthreads_or(repeated)) {
-            // Happens once: with repeat bits in the keys, `repeated` stays false.
-            uint32_t many = 0;
-            for (uint32_t at = thread; at < entries; at += threads) {
-                const int64_t from = first + starts.at[starts.row_of(at, shape.height)];
-                many = max(many, repeats_of(a, from, first + at));
-            }
-            atomicMax(&most, many);
-            __syncthreads();
-            repeat_bits = 32 - __clz(most);
-            base = uint64_t(low) << repeat_bits;
-            last = (uint64_t(high) + 1 << repeat_bits) - 1;
+        if (__syncthreads_or(set_bits(keys, chunk, room, next))) {
+            // Happens once: with repeat bits in the keys, no row has a key twice.
+            keys.repeat_bits = count_repeat_bits(keys, most);
+            base = uint64_t(low) << keys.repeat_bits;
+            last = (uint64_t(high) + 1 << keys.repeat_bits) - 1;
             continue;
         }
         const uint64_t following = next;
         const bool is_last = following == ~0ull;
 
-        // Number of bits before each group: each warp sums a range of the groups.
-        const uint32_t each = (groups + threads - 1) / threads * 32;
-        uint32_t sum = 0;
-        for (uint32_t g = warp * each + lane; g < (warp + 1) * each; g += 32) {
-            const uint4 v = g < groups ? bits[g] : make_uint4(0, 0, 0, 0);
-            const uint32_t own = __popc(v.x) + __popc(v.y) + __popc(v.z) + __popc(v.w);
-            uint32_t upto = own;
-            for (uint32_t delta = 1; delta < 32; delta *= 2) {
-                const uint32_t left = __shfl_up_sync(~0u, upto, delta);
-                upto += lane >= delta ? left : 0;
-            }
-            if (g < groups)
-                before[g] = sum + upto - own;
-            sum += __shfl_sync(~0u, upto, 31);
-            if constexpr (!RANKS) {
-                own_16 += halves_of(v.x) + halves_of(v.y) + halves_of(v.z) + halves_of(v.w);
-                own_8 += bytes_of(v.x) + bytes_of(v.y) + bytes_of(v.z) + bytes_of(v.w);
-            }
-        }
+        const uint32_t sum = count_bits<!RANKS>(chunk, bits, before, own);
         if (lane == 0)
             of_warp[warp] = sum;
         __syncthreads();
@@ -223,88 +350,46 @@ __device__ Found number(const Pattern<O, J> &a, int64_t row, Shape shape, uint32
             of_others += w < warp ? of_warp[w] : 0;
             count += of_warp[w];
         }
-        // Masks of this chunk's blocks; the first block may have begun in the chunk before.
         const uint32_t first_mask = done >> shape.block_log2;
-        const uint32_t mask_count = shape.blocks(done + count) - first_mask;
+        const Masks of_chunk = {before + shape.words / 4, first_mask,
+                                shape.blocks(done + count) - first_mask};
         if (RANKS || has_masks) {
-            for (uint32_t g = warp * each + lane; g < min((warp + 1) * each, groups); g += 32) {
-                uint32_t rank = before[g] + of_others;
-                before[g] = rank;
-                if constexpr (RANKS) {
-                    const uint4 v = bits[g];
-                    const uint32_t words[4] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-                    for (int w = 0; w < 4; ++w) {
-                        for (uint32_t rest = words[w]; rest != 0; rest &= rest - 1) {
-                            const uint64_t key = base + g * GROUP + w * WORD + __ffs(rest) - 1;
-                            list[first + done + rank++] = uint32_t(key >> repeat_bits);
-                        }
-                    }
-                }
-            }
-            if (has_masks) {
-                for (uint32_t m = thread; m <= mask_count / 4; m += threads)
-                    own_masks[m] = m == 0 ? carried : 0;
-            }
+            number_groups<RANKS>(chunk, bits, before, of_others, keys.repeat_bits,
+                                 list + first + done);
+            if (has_masks)
+                of_chunk.clear(carried);
             __syncthreads();
-#pragma unroll 4
-            for (uint32_t at = thread; at < entries; at += threads) {
-                const uint64_t place = key_of(at) - base;
-                if (place >= span)
-                    continue;
-                const uint4 v = bits[place / GROUP];
-                const uint32_t words[4] = {v.x, v.y, v.z, v.w};
-                uint32_t rank = done + before[place / GROUP];
-#pragma unroll
-                for (int w = 0; w < 4; ++w) {
-                    const int inside = int(place % GROUP) - w * int(WORD);
-                    // Bits below the entry's key in this word.
-                    const uint32_t below = inside >= int(WORD) ? ~0u
-                                           : inside > 0        ? (1u << inside) - 1
-                                                               : 0;
-                    rank += __popc(words[w] & below);
-                }
-                if constexpr (RANKS)
-                    ranks[first + at] = rank;
-                if (has_masks) {
-                    const uint32_t m = (rank >> shape.block_log2) - first_mask;
-                    const int row_group = starts.row_of(at, shape.height) >> shape.group_log2;
-                    const uint32_t bit = 1u << (m % 4 * 8 + row_group);
-                    if ((*const_cast<volatile uint32_t *>(own_masks + m / 4) & bit) == 0)
-                        atomicOr(own_masks + m / 4, bit);
-                }
-            }
+            rank_entries<RANKS>(keys, chunk, shape, bits, before, done, ranks, of_chunk);
             __syncthreads();
-        }
-        if (has_masks) {
-            const auto mask_at = [&](uint32_t m) { return own_masks[m / 4] >> m % 4 * 8 & 255; };
-            const uint32_t whole =
-                is_last ? mask_count : (done + count >> shape.block_log2) - first_mask;
-            for (uint32_t m = thread; m < whole; m += threads) {
-                own_tiles += __popc(mask_at(m));
-                if (RANKS && masks != nullptr)
-                    masks[first_mask + m] = uint8_t(mask_at(m));
-            }
-            carried = whole < mask_count ? mask_at(whole) : 0;
         }
         done += count;
+        if (has_masks) {
+            const uint32_t whole =
+                is_last ? of_chunk.count : (done >> shape.block_log2) - first_mask;
+            for (uint32_t m = thread; m < whole; m += threads) {
+                own.tiles += __popc(of_chunk.at(m));
+                if (RANKS && masks != nullptr)
+                    masks[first_mask + m] = uint8_t(of_chunk.at(m));
+            }
+            carried = whole < of_chunk.count ? of_chunk.at(whole) : 0;
+        }
         if (is_last)
             break;
         base = following;
     }
     if (has_masks || !RANKS) {
-        const uint32_t sums[3] = {sum_of_warp(own_tiles), sum_of_warp(own_16), sum_of_warp(own_8)};
+        const uint32_t sums[3] = {warp_sum(own.tiles), warp_sum(own.of_16), warp_sum(own.of_8)};
         if (lane == 0) {
-            atomicAdd(&tile_count, sums[0]);
-            atomicAdd(&spans_16, sums[1]);
-            atomicAdd(&spans_8, sums[2]);
+            atomicAdd(&all.tiles, sums[0]);
+            atomicAdd(&all.of_16, sums[1]);
+            atomicAdd(&all.of_8, sums[2]);
         }
         __syncthreads();
     }
-    const uint32_t tiles = has_masks ? tile_count : shape.blocks(done);
-    if (repeat_bits > 0)
+    const uint32_t tiles = has_masks ? all.tiles : shape.blocks(done);
+    if (keys.repeat_bits > 0)
         return {done, tiles, done, done};
-    return {done, tiles, spans_16, spans_8};
+    return {done, tiles, all.of_16, all.of_8};
 }
 
 } // namespace tarsia::convert

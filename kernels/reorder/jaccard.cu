@@ -5,10 +5,11 @@
 #include "common/grid.cuh"
 #include "common/kernels.cuh"
 #include "common/search.cuh"
+#include "ptx/warp.cuh"
 
 namespace tarsia::reorder {
 
-constexpr int THREADS = 256, WARP = 32, WARPS = THREADS / WARP;
+constexpr int THREADS = 256, WARPS = THREADS / WARP;
 // Constants of src/reorder/jaccard.rs.
 constexpr int SLOTS = 32, WORDS = SLOTS / 2, TILE = 64;
 constexpr uint32_t DRAW = 1u << 31, HOLE = ~0u;
@@ -86,8 +87,8 @@ __device__ __forceinline__ uint32_t least_hash(const Pattern<O, J> &a, int64_t s
             is_new = entry == start || a.block_column(entry - 1) != column;
             spread = mix(uint32_t(column));
         }
-        for (unsigned left = __ballot_sync(~0u, is_new); left; left &= left - 1) {
-            uint32_t bits = (__shfl_sync(~0u, spread, __ffs(left) - 1) ^ seed) * 0x9e3779b1u;
+        for (unsigned left = __ballot_sync(ALL_LANES, is_new); left; left &= left - 1) {
+            uint32_t bits = (__shfl_sync(ALL_LANES, spread, __ffs(left) - 1) ^ seed) * 0x9e3779b1u;
             bits ^= bits >> 15;
             bits *= 0x85ebca6bu;
             least = min(least, bits ^ bits >> 13);
@@ -148,8 +149,8 @@ __device__ void count_blocks(const Pattern<O, J> &a, int64_t nnz, uint32_t heigh
         int64_t bound = 0;
         if (lane == 0 || lane == WARP - 1)
             bound = a.row_of(lane == 0 ? warp_first : min(warp_first + WARP, nnz) - 1, 0, a.rows);
-        const int64_t low = __shfl_sync(~0u, bound, 0),
-                      high = __shfl_sync(~0u, bound, WARP - 1) + 1;
+        const int64_t low = __shfl_sync(ALL_LANES, bound, 0),
+                      high = __shfl_sync(ALL_LANES, bound, WARP - 1) + 1;
         if (entry < nnz) {
             const int64_t row = a.row_of(entry, low, high), column = a.block_column(entry);
             is_new = entry == a.start(row) || a.block_column(entry - 1) != column;
@@ -260,13 +261,13 @@ __device__ void join(int64_t count, const uint32_t *list, const uint32_t *keys, 
             size[half] = sizes[first[half]];
             load(words[half], signatures + first[half]);
         }
-        left |= uint64_t(__ballot_sync(~0u, is_there)) << half * WARP;
+        left |= uint64_t(__ballot_sync(ALL_LANES, is_there)) << half * WARP;
     }
     const auto behind = [&](int place) {
         return place == TILE - 1 ? 0 : left & ~uint64_t(0) << (place + 1);
     };
     const auto of = [&](int place, uint32_t low, uint32_t high) {
-        return __shfl_sync(~0u, place < WARP ? low : high, place % WARP);
+        return __shfl_sync(ALL_LANES, place < WARP ? low : high, place % WARP);
     };
     int taken = 0;
     for (int taker = 0; taker < TILE; ++taker) {
@@ -287,8 +288,8 @@ __device__ void join(int64_t count, const uint32_t *list, const uint32_t *keys, 
             for (int half = 0; half < 2; ++half)
                 fits[half] = (later >> half * WARP >> lane & 1) != 0 &&
                              rows + size[half] <= height && agreeing(all, words[half]) >= needed;
-            const uint64_t fitting =
-                __ballot_sync(~0u, fits[0]) | uint64_t(__ballot_sync(~0u, fits[1])) << WARP;
+            const uint64_t fitting = __ballot_sync(ALL_LANES, fits[0]) |
+                                     uint64_t(__ballot_sync(ALL_LANES, fits[1])) << WARP;
             if (fitting == 0)
                 break;
             const int place = __ffsll(static_cast<long long>(fitting)) - 1;
@@ -364,8 +365,8 @@ __device__ void sample(int64_t count, const uint32_t *list, int64_t one_in, int 
             left -= taken;
         }
     }
-    of_window = __reduce_add_sync(~0u, of_window);
-    of_best = __reduce_add_sync(~0u, of_best);
+    of_window = __reduce_add_sync(ALL_LANES, of_window);
+    of_best = __reduce_add_sync(ALL_LANES, of_best);
     if (threadIdx.x % WARP == 0) {
         atomicAdd(near, static_cast<unsigned long long>(of_best));
         if (now != nullptr)

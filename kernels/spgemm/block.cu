@@ -56,11 +56,6 @@ template <class J> struct Row {
     }
 };
 
-template <class K> __device__ __forceinline__ void clear(K *table, int size) {
-    for (int i = threadIdx.x; i < size; i += blockDim.x)
-        table[i] = empty<K>();
-}
-
 // counts[row] = number of distinct columns of a row with at most `size` / 2 products. Shared
 // memory: 12 bytes per thread, and `size` keys.
 template <class J>
@@ -74,7 +69,7 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
     int *sums = reinterpret_cast<int *>(table + size);
     const int64_t number = list[blockIdx.x];
     const Row<J> row(left, right, number, starts, sums, parts);
-    clear(table, size);
+    clear(table, size, threadIdx.x, blockDim.x);
     int added = 0;
     for (int64_t first = row.begin; first < row.end; first += blockDim.x) {
         const int total = row.take(first);
@@ -90,27 +85,104 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
         counts[number] = all;
 }
 
-// Sorts `count` words (a power of two, at least 64) in ascending order.
-__device__ __forceinline__ void sort(uint64_t *words, int count) {
-    for (int span = 2; span <= count; span *= 2) {
-        for (int step = span / 2; step > 0; step /= 2) {
-            for (int i = threadIdx.x; i < count / 2; i += blockDim.x) {
-                const int low = 2 * i - (i & (step - 1)), high = low + step;
-                const uint64_t a = words[low], b = words[high];
-                if ((a > b) == ((low & span) == 0)) {
-                    words[low] = b;
-                    words[high] = a;
-                }
-            }
-            // Up to a step of 32, a warp's pairs lie within 64 neighbours, and so do those of its
-            // next steps: then no other warp is waited for.
-            if (step > 32 || (step == 1 && span >= 64)) {
-                __syncthreads();
-            } else {
-                __syncwarp();
-            }
+// Products that a thread holds: their slots in the table, and whether they are yet to be added.
+template <class T> struct Hand {
+    int slot[HELD];
+    T product[HELD];
+    bool waits[HELD];
+};
+
+// Multiplies the thread's products of a batch that begins at entry `first` of `left`, from product
+// `base` of `total` on, and inserts their columns in the table.
+template <class A, class B, class T, class J>
+__device__ __forceinline__ void take_products(const Row<J> &row, const A *left_values,
+                                              const B *right_values, bool vanishes, int64_t first,
+                                              int base, int total, Key<J> *table, int size,
+                                              int &added, Hand<T> &hand) {
+#pragma unroll
+    for (int h = 0; h < HELD; ++h) {
+        const int at = base + h * static_cast<int>(blockDim.x) + threadIdx.x;
+        hand.waits[h] = at < total;
+        if (hand.waits[h]) {
+            const int owner = row.owner_of(at);
+            const int64_t position = row.starts[owner] + at;
+            const Key<J> key = static_cast<Key<J>>(row.columns[position] - row.right.base);
+            hand.product[h] = vanishes ? zero<T>()
+                                       : times(widen<T>(left_values[first + owner]),
+                                               widen<T>(right_values[position]));
+            hand.slot[h] = insert(table, size, key, added);
         }
     }
+}
+
+// Adds the products in turns: in each, the first product of every sum claims it. Claims of later
+// turns are less than all earlier ones, so that none needs to be reset.
+template <class T>
+__device__ __forceinline__ void add_in_turns(Hand<T> &hand, T *sums, unsigned *claims,
+                                             unsigned &turn) {
+    bool more;
+    do {
+        const unsigned claim = turn-- * (HELD * blockDim.x) + threadIdx.x;
+#pragma unroll
+        for (int h = 0; h < HELD; ++h) {
+            if (hand.waits[h])
+                atomicMin(claims + hand.slot[h], claim + h * blockDim.x);
+        }
+        __syncthreads();
+        more = false;
+#pragma unroll
+        for (int h = 0; h < HELD; ++h) {
+            if (hand.waits[h] && claims[hand.slot[h]] == claim + h * blockDim.x) {
+                sums[hand.slot[h]] = plus(sums[hand.slot[h]], hand.product[h]);
+                hand.waits[h] = false;
+            }
+            more |= hand.waits[h];
+        }
+        more = __syncthreads_or(more);
+    } while (more);
+}
+
+// A row's columns in ascending order, each with its slot in the low 16 bits: those that `out`
+// knows, or those of the table, sorted. Ends with a barrier.
+template <class J>
+__device__ __forceinline__ void order_columns(const Output &out, int64_t place, int entries,
+                                              Key<J> *table, int size, int &added, int *found,
+                                              uint64_t *words) {
+    using K = Key<J>;
+    int padded = 64;
+    while (padded < entries)
+        padded *= 2;
+    for (int i = threadIdx.x; i < padded; i += blockDim.x)
+        words[i] = ~uint64_t(0);
+    __syncthreads();
+    if (out.known) {
+        const J *kept = static_cast<const J *>(out.kept);
+        for (int i = threadIdx.x; i < entries; i += blockDim.x) {
+            const K key = static_cast<K>(kept[place + i]);
+            words[i] = static_cast<uint64_t>(key) << 16 | insert(table, size, key, added);
+        }
+        __syncthreads();
+        return;
+    }
+    for (int i = threadIdx.x; i < size; i += blockDim.x) {
+        const K key = table[i];
+        if (key != empty<K>()) {
+            const int at = atomicAdd(found, 1);
+            if (at < entries)
+                words[at] = static_cast<uint64_t>(key) << 16 | i;
+        }
+    }
+    __syncthreads();
+    sort_shared(words, padded, threadIdx.x, blockDim.x, [](int step, int span) {
+        // Up to a step of 32, a warp's pairs lie within 64 neighbours, and so do those of its next
+        // steps: then no other warp is waited for.
+        if (step > 32 || (step == 1 && span >= 64)) {
+            __syncthreads();
+        } else {
+            __syncwarp();
+        }
+    });
+    __syncthreads();
 }
 
 // Computes columns and values of a row of up to `size` / 2 entries, at most 2^15. Shared memory:
@@ -133,12 +205,10 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
     const int64_t place = out.offsets[number];
     const int entries = static_cast<int>(out.offsets[number + 1] - place);
     const Row<J> row(left, right, number, starts, sums, parts);
-    J *kept = static_cast<J *>(out.kept);
     T *values = static_cast<T *>(out.values) + place;
-    const T alpha = scale.get();
-    const bool vanishes = is_zero(alpha);
-    clear(table, size);
-    clear(claims, size);
+    const Scale<T> alpha(scale);
+    clear(table, size, threadIdx.x, blockDim.x);
+    clear(claims, size, threadIdx.x, blockDim.x);
     for (int i = threadIdx.x; i < size; i += blockDim.x)
         target[i] = zero<T>();
     if (threadIdx.x == 0)
@@ -146,88 +216,27 @@ multiply_row(const Factor &left, const Factor &right, const A *left_values, cons
     __syncthreads();
     int added = 0;
     const int batch = HELD * blockDim.x;
-    // Claims of later turns are less than all earlier ones, so that none needs to be reset. Each
-    // turn adds at least one product, and a row has fewer products than there are turns.
+    // Each turn adds at least one product, and a row has fewer products than there are turns.
     unsigned turn = 0xffffffffu / batch - 1;
-    for (int64_t first = row.begin; first < row.end && !(out.known && vanishes);
+    for (int64_t first = row.begin; first < row.end && !(out.known && alpha.vanishes);
          first += blockDim.x) {
         const int total = row.take(first);
         for (int base = 0; base < total; base += batch) {
-            int slot[HELD];
-            T product[HELD];
-            bool waits[HELD];
-#pragma unroll
-            for (int h = 0; h < HELD; ++h) {
-                const int at = base + h * static_cast<int>(blockDim.x) + threadIdx.x;
-                waits[h] = at < total;
-                if (waits[h]) {
-                    const int owner = row.owner_of(at);
-                    const int64_t position = starts[owner] + at;
-                    const K key = static_cast<K>(row.columns[position] - right.base);
-                    product[h] = vanishes ? zero<T>()
-                                          : times(widen<T>(left_values[first + owner]),
-                                                  widen<T>(right_values[position]));
-                    slot[h] = insert(table, size, key, added);
-                }
-            }
-            bool more;
-            do {
-                const unsigned claim = turn-- * batch + threadIdx.x;
-#pragma unroll
-                for (int h = 0; h < HELD; ++h) {
-                    if (waits[h])
-                        atomicMin(claims + slot[h], claim + h * blockDim.x);
-                }
-                __syncthreads();
-                more = false;
-#pragma unroll
-                for (int h = 0; h < HELD; ++h) {
-                    if (waits[h] && claims[slot[h]] == claim + h * blockDim.x) {
-                        target[slot[h]] = plus(target[slot[h]], product[h]);
-                        waits[h] = false;
-                    }
-                    more |= waits[h];
-                }
-                more = __syncthreads_or(more);
-            } while (more);
+            Hand<T> hand;
+            take_products(row, left_values, right_values, alpha.vanishes, first, base, total, table,
+                          size, added, hand);
+            add_in_turns(hand, target, claims, turn);
         }
     }
     // Claims are no longer needed: their memory now holds the columns.
-    int padded = 64;
-    while (padded < entries)
-        padded *= 2;
-    for (int i = threadIdx.x; i < padded; i += blockDim.x)
-        words[i] = ~uint64_t(0);
-    __syncthreads();
-    if (out.known) {
-        for (int i = threadIdx.x; i < entries; i += blockDim.x) {
-            const K key = static_cast<K>(kept[place + i]);
-            words[i] = static_cast<uint64_t>(key) << 16 | insert(table, size, key, added);
-        }
-        __syncthreads();
-    } else {
-        for (int i = threadIdx.x; i < size; i += blockDim.x) {
-            const K key = table[i];
-            if (key != empty<K>()) {
-                const int at = atomicAdd(&found, 1);
-                if (at < entries)
-                    words[at] = static_cast<uint64_t>(key) << 16 | i;
-            }
-        }
-        __syncthreads();
-        sort(words, padded);
-        __syncthreads();
-    }
+    order_columns<J>(out, place, entries, table, size, added, &found, words);
     for (int i = threadIdx.x; i < entries; i += blockDim.x) {
         const uint64_t word = words[i];
         // There are fewer columns than entries only if the pattern changed after analysis.
         if (word == ~uint64_t(0))
             break;
-        values[i] = vanishes ? zero<T>() : times(alpha, target[word & 0xffff]);
-        const int64_t column = static_cast<int64_t>(word >> 16);
-        out.put_column(place + i, column);
-        if (!out.known && kept != nullptr)
-            kept[place + i] = static_cast<J>(column);
+        values[i] = alpha.of(target[word & 0xffff]);
+        out.put_new_column(place + i, static_cast<J>(word >> 16));
     }
 }
 

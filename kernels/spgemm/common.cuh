@@ -36,6 +36,15 @@ struct Ints {
     }
 };
 
+// Stores an integer in an array of 64-bit numbers if `wide`, else of 32-bit ones.
+__device__ __forceinline__ void put_int(void *array, int64_t at, int64_t value, bool wide) {
+    if (wide) {
+        static_cast<int64_t *>(array)[at] = value;
+    } else {
+        static_cast<int32_t *>(array)[at] = static_cast<int32_t>(value);
+    }
+}
+
 // Pattern of a factor. (`Factor` in src/backend/cuda/spgemm.)
 struct Factor {
     Ints offsets;
@@ -91,13 +100,15 @@ struct Output {
     int64_t sorted;
 
     __device__ __forceinline__ void put_column(int64_t at, int64_t column) const {
-        if (columns == nullptr)
-            return;
-        if (wide) {
-            static_cast<int64_t *>(columns)[at] = column + base;
-        } else {
-            static_cast<int32_t *>(columns)[at] = static_cast<int32_t>(column + base);
-        }
+        if (columns != nullptr)
+            put_int(columns, at, column + base, wide);
+    }
+
+    // Stores a column in the plan's array as well, unless it is there already.
+    template <class J> __device__ __forceinline__ void put_new_column(int64_t at, J column) const {
+        put_column(at, static_cast<int64_t>(column));
+        if (!known && kept != nullptr)
+            static_cast<J *>(kept)[at] = column;
     }
 };
 
@@ -115,6 +126,45 @@ template <class T> __device__ __forceinline__ Complex<T> plus(Complex<T> a, Comp
 template <class T> __device__ __forceinline__ Complex<T> times(Complex<T> a, Complex<T> b) {
     return {plus(times(a.re, b.re), -times(a.im, b.im)),
             plus(times(a.re, b.im), times(a.im, b.re))};
+}
+
+// alpha, which scales every entry of C. If it is zero, entries become +0 and the factors' values
+// are not read, so that NaN does not spread.
+template <class T> struct Scale {
+    T alpha;
+    bool vanishes;
+
+    __device__ __forceinline__ explicit Scale(const Scalar<T> &from)
+        : alpha(from.get()), vanishes(is_zero(alpha)) {}
+    __device__ __forceinline__ T of(T sum) const {
+        return vanishes ? zero<T>() : times(alpha, sum);
+    }
+};
+
+// Gives each warp of the grid one item of a list; returns false if there is none left for it.
+template <class Item, class Taken>
+__device__ __forceinline__ bool take_item(const Item *list, int64_t count, int64_t &number,
+                                          Taken &item) {
+    number = first_item() >> 5;
+    if (number >= count)
+        return false;
+    item = list[number];
+    return true;
+}
+template <class Item, class Taken>
+__device__ __forceinline__ bool take_item(const Item *list, int64_t count, Taken &item) {
+    int64_t number;
+    return take_item(list, count, number, item);
+}
+
+// Sets bits of a word in shared memory. Reads the word first, since most products meet a column
+// that is already set, and atomics to one word are serialized.
+__device__ __forceinline__ void set_bits(uint32_t *word, uint32_t bits) {
+    if ((*const_cast<volatile uint32_t *>(word) & bits) == 0)
+        atomicOr(word, bits);
+}
+template <class At> __device__ __forceinline__ void set_bit(uint32_t *words, At at) {
+    set_bits(words + (at >> 5), 1u << (at & 31));
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -250,6 +300,13 @@ template <class J> using Key = typename KeyOf<J>::Type;
 
 template <class K> __device__ constexpr K empty() { return static_cast<K>(-1); }
 
+// Empties a table; `threads` threads call it together, this one with number `thread`.
+template <class K, class Threads>
+__device__ __forceinline__ void clear(K *table, int size, int thread, Threads threads) {
+    for (int i = thread; i < size; i += threads)
+        table[i] = empty<K>();
+}
+
 // Returns the slot of `key` in a table of `size` slots (a power of two), and inserts the key if it
 // is new. The search also ends if the table is full, which happens only if the pattern changed
 // after analysis. `added` counts new keys.
@@ -274,6 +331,43 @@ template <class K> __device__ __forceinline__ int insert(K *table, int size, K k
             return slot;
     }
     return slot & (size - 1);
+}
+
+// Collects the keys of a table in `list`, which has room for `most`; returns their number. Called
+// by a whole warp.
+template <class K>
+__device__ __forceinline__ int collect_keys(const K *table, int size, K *list, int most) {
+    int found = 0;
+    for (int i = lane_id(); i - lane_id() < size; i += 32) {
+        const K key = table[i];
+        const unsigned mask = __ballot_sync(ALL, key != empty<K>());
+        const int at = found + __popc(mask & lanes_before());
+        if (key != empty<K>() && at < most)
+            list[at] = key;
+        found += __popc(mask);
+    }
+    return found;
+}
+
+// Sorts `count` keys in shared memory (a power of two) in ascending order by a bitonic network;
+// `threads` threads call it together, this one with number `thread`. wait(step, span) makes the
+// pairs that are `step` apart visible to the threads that take them next.
+template <class K, class Threads, class Wait>
+__device__ __forceinline__ void sort_shared(K *keys, int count, int thread, Threads threads,
+                                            Wait wait) {
+    for (int span = 2; span <= count; span *= 2) {
+        for (int step = span / 2; step > 0; step /= 2) {
+            for (int i = thread; i < count / 2; i += threads) {
+                const int low = 2 * i - (i & (step - 1)), high = low + step;
+                const K a = keys[low], b = keys[high];
+                if ((a > b) == ((low & span) == 0)) {
+                    keys[low] = b;
+                    keys[high] = a;
+                }
+            }
+            wait(step, span);
+        }
+    }
 }
 
 // Returns the number of products of the entry `at` of `left` (0 from `end` on), and in `start` the
@@ -436,13 +530,9 @@ __device__ __forceinline__ int rank_in_slot(bool active, unsigned slot, int &rou
     return rank;
 }
 
-// Shuffle of any type of values.
+// Value of any type in another lane.
 template <class T> __device__ __forceinline__ T from_lane(T value, int lane) {
-    if constexpr (__is_class(T)) {
-        return {__shfl_sync(ALL, value.re, lane), __shfl_sync(ALL, value.im, lane)};
-    } else {
-        return __shfl_sync(ALL, value, lane);
-    }
+    return shuffle_index<32>(value, lane);
 }
 
 // Adds one product per lane; products of one slot are added in the order of the lanes.

@@ -69,10 +69,10 @@ __device__ __forceinline__ void
 take(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
      const Scalar<T> &scale, const Panel &panel, const Task *tasks, int64_t count,
      const uint32_t *masks, const uint32_t *before, const Output &out) {
-    const int64_t number = first_item() / 32;
-    if (number >= count)
+    int64_t number;
+    Task task;
+    if (!take_item(tasks, count, number, task))
         return;
-    const Task task = tasks[number];
     const int64_t row = task.row - panel.first_row;
     const int64_t base = static_cast<int64_t>(task.window) * WINDOW;
     const int64_t end = panel.first_column + panel.columns;
@@ -80,12 +80,10 @@ take(const Factor &left, const Factor &right, const A *left_values, const B *rig
     if (task.part > 0 || row < 0 || row >= panel.rows || base >= end ||
         base + WINDOW <= panel.first_column)
         return;
-    const T alpha = scale.get();
-    const bool vanishes = is_zero(alpha);
+    const Scale<T> alpha(scale);
     const uint32_t word = masks[number * 32 + lane_id()];
     const T *products = static_cast<const T *>(panel.data) + row * panel.ld;
     T *values = static_cast<T *>(out.values);
-    J *kept = static_cast<J *>(out.kept);
     int64_t place = out.offsets[task.row] + before[number];
     for (int i = 0; i < WINDOW / 32; ++i) {
         const uint32_t mask = __shfl_sync(ALL, word, i);
@@ -96,10 +94,8 @@ take(const Factor &left, const Factor &right, const A *left_values, const B *rig
             if (!is_finite(sum)) {
                 sum = entry<A, B, T, J>(left, right, left_values, right_values, task.row, column);
             }
-            values[at] = vanishes ? zero<T>() : times(alpha, sum);
-            out.put_column(at, column);
-            if (kept != nullptr && !out.known)
-                kept[at] = static_cast<J>(column);
+            values[at] = alpha.of(sum);
+            out.put_new_column(at, static_cast<J>(column));
         }
         place += __popc(mask);
     }

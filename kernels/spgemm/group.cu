@@ -30,25 +30,11 @@ __device__ __forceinline__ bool joins(const Factor &left, const uint8_t *repeats
     return repeats != nullptr && at > begin && repeats[k] && left.column(at - 1) == k - 1;
 }
 
-__device__ __forceinline__ bool take_group(const uint32_t *list, int64_t count, int64_t &row) {
-    const int64_t warp = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) >> 5;
-    if (warp >= count)
-        return false;
-    row = list[warp];
-    return true;
-}
-
-__device__ __forceinline__ void set_bit(uint32_t *word, uint32_t bit) {
-    // Reads the word first, since most products meet a column that is already set.
-    if ((*const_cast<volatile uint32_t *>(word) & bit) == 0)
-        atomicOr(word, bit);
-}
-
-// Sets the bits of the row's columns; bit words are `stride` words apart.
-template <class J>
+// Sets the bits of the row's columns; bit words are `STRIDE` words apart.
+template <int STRIDE, class J>
 __device__ __forceinline__ void mark(const Factor &left, const Factor &right,
                                      const uint8_t *repeats, int64_t begin, int64_t end,
-                                     int64_t low, unsigned span, uint32_t *words, int stride) {
+                                     int64_t low, unsigned span, uint32_t *words) {
     const J *columns = static_cast<const J *>(right.indices.data);
     low += right.base;
     const auto range = [&](int64_t at, int64_t k, int64_t &from, unsigned &length) {
@@ -66,7 +52,7 @@ __device__ __forceinline__ void mark(const Factor &left, const Factor &right,
             },
             [&](int h, bool) {
                 if (bits[h] < span)
-                    set_bit(words + stride * (bits[h] >> 5), 1u << (bits[h] & 31));
+                    set_bits(words + STRIDE * (bits[h] >> 5), 1u << (bits[h] & 31));
             });
     });
     __syncwarp();
@@ -82,14 +68,14 @@ count_group(const Factor &left, const Factor &right, const uint8_t *groups, cons
     extern __shared__ __align__(16) unsigned char memory[];
     uint32_t *words = reinterpret_cast<uint32_t *>(memory) + (threadIdx.x >> 5) * most;
     int64_t row;
-    if (!take_group(list, count, row))
+    if (!take_item(list, count, row))
         return;
     const unsigned span = static_cast<unsigned>(spans[row]);
     const int used = (span + 31) / 32;
     for (int i = lane_id(); i < used; i += 32)
         words[i] = 0;
     __syncwarp();
-    mark<J>(left, right, repeats, left.start(row), left.start(row + 1), lows[row], span, words, 1);
+    mark<1, J>(left, right, repeats, left.start(row), left.start(row + 1), lows[row], span, words);
     unsigned found = 0;
     for (int i = lane_id(); i < used; i += 32)
         found += __popc(words[i]);
@@ -97,6 +83,21 @@ count_group(const Factor &left, const Factor &right, const uint8_t *groups, cons
     const int rows = groups == nullptr ? 1 : groups[row];
     if (lane_id() < rows)
         counts[row + lane_id()] = found;
+}
+
+// Sets in each word's second half the number of bits in the words before it; returns the number in
+// all `used` words.
+__device__ __forceinline__ unsigned rank_words(uint2 *words, int used) {
+    unsigned before = 0;
+    for (int base = 0; base < used; base += 32) {
+        const int i = base + lane_id();
+        const unsigned own = i < used ? __popc(words[i].x) : 0;
+        const unsigned sum = warp_sums(own);
+        if (i < used)
+            words[i].y = before + sum - own;
+        before += __shfl_sync(ALL, sum, 31);
+    }
+    return before;
 }
 
 // Position of a column's sum: the number of bits before its own.
@@ -192,6 +193,32 @@ add_rows(const Factor &left, const Factor &right, const A *left_values, const B 
     }
 }
 
+// Like add_rows, for the rows of a pass, `rows` of them.
+template <class A, class B, class T, class J>
+__device__ __forceinline__ void
+add_pass(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
+         const uint8_t *repeats, int64_t begin, int64_t end, int64_t low, unsigned span,
+         const uint2 *words, T *sums, int entries, int rows, bool right_is_short) {
+    if (rows == 1 && right_is_short) {
+        add_products_of_short_rows<HELD, A, B, T, J>(
+            left, right, left_values, right_values, begin, end, low, span, sums,
+            [&](int64_t, int64_t k, int64_t &start, unsigned &count) {
+                start = right.start(k);
+                count = static_cast<unsigned>(right.start(k + 1) - start);
+            },
+            [&](unsigned bit) { return static_cast<unsigned>(slot_of(words, bit)); });
+    } else if (rows == 1) {
+        add_rows<1, A, B, T, J>(left, right, left_values, right_values, repeats, begin, end, low,
+                                span, words, sums, entries);
+    } else if (rows == 2) {
+        add_rows<2, A, B, T, J>(left, right, left_values, right_values, repeats, begin, end, low,
+                                span, words, sums, entries);
+    } else {
+        add_rows<3, A, B, T, J>(left, right, left_values, right_values, repeats, begin, end, low,
+                                span, words, sums, entries);
+    }
+}
+
 // Computes columns and values of the rows of a group. Shared memory: `bytes` per warp, for two
 // words per 32 columns of the range, sums of up to ROWS rows, and 16-bit columns. `right_is_short`:
 // rows of `right` are short in the mean.
@@ -204,7 +231,7 @@ multiply_group(const Factor &left, const Factor &right, const A *left_values, co
     extern __shared__ __align__(16) unsigned char memory[];
     unsigned char *part = memory + (threadIdx.x >> 5) * bytes;
     int64_t row;
-    if (!take_group(list, count, row))
+    if (!take_item(list, count, row))
         return;
     const unsigned span = static_cast<unsigned>(spans[row]);
     const int64_t low = lows[row];
@@ -217,10 +244,9 @@ multiply_group(const Factor &left, const Factor &right, const A *left_values, co
     T *sums = reinterpret_cast<T *>(part);
     uint2 *words = reinterpret_cast<uint2 *>(sums + (most * entries + 1) / 2 * 2);
     uint16_t *found = reinterpret_cast<uint16_t *>(words + used);
-    J *kept = static_cast<J *>(out.kept);
+    const J *kept = static_cast<const J *>(out.kept);
     const int64_t begin = left.start(row), end = left.start(row + 1);
-    const T alpha = scale.get();
-    const bool vanishes = is_zero(alpha);
+    const Scale<T> alpha(scale);
 
     for (int i = lane_id(); i < used; i += 32)
         words[i] = make_uint2(0, 0);
@@ -229,23 +255,14 @@ multiply_group(const Factor &left, const Factor &right, const A *left_values, co
         for (int i = lane_id(); i < entries; i += 32) {
             const unsigned bit = static_cast<unsigned>(kept[place + i] - low);
             if (bit < span)
-                set_bit(&words[bit >> 5].x, 1u << (bit & 31));
+                set_bits(&words[bit >> 5].x, 1u << (bit & 31));
         }
         __syncwarp();
     } else {
-        mark<J>(left, right, repeats, begin, end, low, span, &words[0].x, 2);
-    }
-    unsigned before = 0;
-    for (int base = 0; base < used; base += 32) {
-        const int i = base + lane_id();
-        const unsigned own = i < used ? __popc(words[i].x) : 0;
-        const unsigned sum = warp_sums(own);
-        if (i < used)
-            words[i].y = before + sum - own;
-        before += __shfl_sync(ALL, sum, 31);
+        mark<2, J>(left, right, repeats, begin, end, low, span, &words[0].x);
     }
     // Differs only if the pattern changed after analysis.
-    if (before != entries)
+    if (rank_words(words, used) != entries)
         return;
     __syncwarp();
     for (int i = lane_id(); i < used; i += 32) {
@@ -261,36 +278,17 @@ multiply_group(const Factor &left, const Factor &right, const A *left_values, co
         __syncwarp();
         const int64_t length = end - begin;
         const int64_t from = begin + row_done * length, to = from + length;
-        if (!vanishes) {
-            const int64_t least = low + right.base;
-            if (now == 1 && right_is_short) {
-                add_products_of_short_rows<HELD, A, B, T, J>(
-                    left, right, left_values, right_values, from, to, least, span, sums,
-                    [&](int64_t, int64_t k, int64_t &start, unsigned &count) {
-                        start = right.start(k);
-                        count = static_cast<unsigned>(right.start(k + 1) - start);
-                    },
-                    [&](unsigned bit) { return static_cast<unsigned>(slot_of(words, bit)); });
-            } else if (now == 1) {
-                add_rows<1, A, B, T, J>(left, right, left_values, right_values, repeats, from, to,
-                                        least, span, words, sums, entries);
-            } else if (now == 2) {
-                add_rows<2, A, B, T, J>(left, right, left_values, right_values, repeats, from, to,
-                                        least, span, words, sums, entries);
-            } else {
-                add_rows<3, A, B, T, J>(left, right, left_values, right_values, repeats, from, to,
-                                        least, span, words, sums, entries);
-            }
+        if (!alpha.vanishes) {
+            add_pass<A, B, T, J>(left, right, left_values, right_values, repeats, from, to,
+                                 low + right.base, span, words, sums, entries, now, right_is_short);
         }
         for (int r = 0; r < now; ++r) {
             const int64_t target = place + static_cast<int64_t>(row_done + r) * entries;
             T *values = static_cast<T *>(out.values) + target;
             for (int i = lane_id(); i < entries; i += 32) {
                 const int64_t column = low + found[i];
-                values[i] = vanishes ? zero<T>() : times(alpha, sums[r * entries + i]);
-                out.put_column(target + i, column);
-                if (!out.known && kept != nullptr)
-                    kept[target + i] = static_cast<J>(column);
+                values[i] = alpha.of(sums[r * entries + i]);
+                out.put_new_column(target + i, static_cast<J>(column));
             }
         }
         __syncwarp();
@@ -339,7 +337,7 @@ extern "C" __global__ void __launch_bounds__(256)
 // that began before.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_groups(const uint8_t *repeats, int64_t rows, uint8_t *groups) {
-    const int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const int64_t row = first_item();
     if (row >= rows)
         return;
     int64_t start = row;

@@ -11,20 +11,6 @@ namespace {
 
 constexpr int THREADS = 128;
 
-// Gets the row of this warp; returns false if there is none left.
-__device__ __forceinline__ bool take_row(const uint32_t *list, int64_t count, int64_t &row) {
-    const int64_t warp = (first_item()) >> 5;
-    if (warp >= count)
-        return false;
-    row = list[warp];
-    return true;
-}
-
-template <class K> __device__ __forceinline__ void clear(K *table, int size) {
-    for (int i = lane_id(); i < size; i += 32)
-        table[i] = empty<K>();
-}
-
 // counts[row] = number of distinct columns of the row, which has less than `size` products. Shared
 // memory: a table of `size` keys per warp.
 template <class J>
@@ -35,10 +21,10 @@ __device__ __forceinline__ void count_row(const Factor &left, const Factor &righ
     extern __shared__ __align__(16) unsigned char memory[];
     K *table = reinterpret_cast<K *>(memory) + (threadIdx.x >> 5) * size;
     int64_t row;
-    if (!take_row(list, count, row))
+    if (!take_item(list, count, row))
         return;
     const J *columns = static_cast<const J *>(right.indices.data);
-    clear(table, size);
+    clear(table, size, lane_id(), 32);
     __syncwarp();
     int added = 0;
     for_products(left, right, row, [&](bool active, int64_t, int64_t at) {
@@ -65,23 +51,6 @@ template <class K> __device__ __forceinline__ K sort_lanes(K key) {
     return key;
 }
 
-// Sorts `size` keys (a power of two) in shared memory in ascending order.
-template <class K> __device__ __forceinline__ void sort(K *keys, int size) {
-    for (int span = 2; span <= size; span *= 2) {
-        for (int step = span / 2; step > 0; step /= 2) {
-            for (int i = lane_id(); i < size / 2; i += 32) {
-                const int low = 2 * i - (i & (step - 1)), high = low + step;
-                const K a = keys[low], b = keys[high];
-                if ((a > b) == ((low & span) == 0)) {
-                    keys[low] = b;
-                    keys[high] = a;
-                }
-            }
-            __syncwarp();
-        }
-    }
-}
-
 // Computes columns and values of a row with up to `most` entries (a power of two, less than `size`,
 // the size of the table). Shared memory per warp: `size` sums, `size` keys, `most` keys.
 template <class A, class B, class T, class J>
@@ -97,19 +66,18 @@ __device__ __forceinline__ void multiply_row(const Factor &left, const Factor &r
     K *table = reinterpret_cast<K *>(sums + size);
     K *sorted = table + size;
     int64_t row;
-    if (!take_row(list, count, row))
+    if (!take_item(list, count, row))
         return;
 
     const J *columns = static_cast<const J *>(right.indices.data);
-    J *kept = static_cast<J *>(out.kept);
+    const J *kept = static_cast<const J *>(out.kept);
     T *values = static_cast<T *>(out.values);
     const int64_t start = out.offsets[row];
     const int entries = static_cast<int>(out.offsets[row + 1] - start);
-    const T alpha = scale.get();
-    const bool vanishes = is_zero(alpha);
+    const Scale<T> alpha(scale);
     int added = 0;
 
-    clear(table, size);
+    clear(table, size, lane_id(), 32);
     for (int i = lane_id(); i < size; i += 32)
         sums[i] = zero<T>();
     __syncwarp();
@@ -119,14 +87,14 @@ __device__ __forceinline__ void multiply_row(const Factor &left, const Factor &r
         }
         __syncwarp();
     }
-    if (!out.known || !vanishes) {
+    if (!out.known || !alpha.vanishes) {
         for_products(left, right, row, [&](bool active, int64_t left_at, int64_t at) {
             int slot = 0;
             if (active) {
                 slot = insert(table, size, static_cast<K>(columns[at] - static_cast<J>(right.base)),
                               added);
             }
-            if (vanishes)
+            if (alpha.vanishes)
                 return;
             T product = zero<T>();
             if (active)
@@ -138,15 +106,7 @@ __device__ __forceinline__ void multiply_row(const Factor &left, const Factor &r
         __syncwarp();
     }
     if (!out.known) {
-        int found = 0;
-        for (int i = lane_id(); i < size; i += 32) {
-            const K key = table[i];
-            const unsigned mask = __ballot_sync(ALL, key != empty<K>());
-            const int at = found + __popc(mask & lanes_before());
-            if (key != empty<K>() && at < most)
-                sorted[at] = key;
-            found += __popc(mask);
-        }
+        const int found = collect_keys(table, size, sorted, most);
         if (most == 32) {
             __syncwarp();
             const K key = lane_id() < found ? sorted[lane_id()] : empty<K>();
@@ -159,36 +119,51 @@ __device__ __forceinline__ void multiply_row(const Factor &left, const Factor &r
             for (int i = found + lane_id(); i < padded; i += 32)
                 sorted[i] = empty<K>();
             __syncwarp();
-            sort(sorted, padded);
+            sort_shared(sorted, padded, lane_id(), 32, [](int, int) { __syncwarp(); });
         }
     }
     for (int i = lane_id(); i < entries; i += 32) {
         const K key = out.known ? static_cast<K>(kept[start + i]) : sorted[i];
         const int slot = insert(table, size, key, added);
-        values[start + i] = vanishes ? zero<T>() : times(alpha, sums[slot]);
-        out.put_column(start + i, static_cast<int64_t>(key));
-        if (!out.known && kept != nullptr)
-            kept[start + i] = static_cast<J>(key);
+        values[start + i] = alpha.of(sums[slot]);
+        out.put_new_column(start + i, static_cast<J>(key));
     }
 }
+
+// Row of up to 32 products, one per lane, and the columns of its products: the first lane with a
+// column, which `leads`, stands for it; `peers` are all lanes with the column.
+template <class J> struct TinyRow {
+    int64_t row, left_at = 0, right_at = 0;
+    bool mine, leads;
+    Key<J> key;
+    unsigned peers;
+
+    // Returns false if there is no row left for this warp.
+    __device__ __forceinline__ bool take(const Factor &left, const Factor &right,
+                                         const uint32_t *list, int64_t count) {
+        if (!take_item(list, count, row))
+            return false;
+        mine = take_products(left, right, row, left_at, right_at);
+        const J *columns = static_cast<const J *>(right.indices.data);
+        key = mine ? static_cast<Key<J>>(columns[right_at] - static_cast<J>(right.base))
+                   : empty<Key<J>>();
+        peers = __match_any_sync(ALL, key);
+        leads = mine && (peers & lanes_before()) == 0;
+        return true;
+    }
+};
 
 // counts[row] = number of distinct columns of a row of up to 32 products.
 template <class J>
 __device__ __forceinline__ void count_tiny_row(const Factor &left, const Factor &right,
                                                const uint32_t *list, int64_t count,
                                                int64_t *counts) {
-    using K = Key<J>;
-    int64_t row, left_at = 0, at = 0;
-    if (!take_row(list, count, row))
+    TinyRow<J> tiny;
+    if (!tiny.take(left, right, list, count))
         return;
-    const J *columns = static_cast<const J *>(right.indices.data);
-    const bool mine = take_products(left, right, row, left_at, at);
-    const K key = mine ? static_cast<K>(columns[at] - static_cast<J>(right.base)) : empty<K>();
-    const unsigned peers = __match_any_sync(ALL, key);
-    const bool leads = mine && (peers & lanes_before()) == 0;
-    const unsigned leaders = __ballot_sync(ALL, leads);
+    const unsigned leaders = __ballot_sync(ALL, tiny.leads);
     if (lane_id() == 0)
-        counts[row] = __popc(leaders);
+        counts[tiny.row] = __popc(leaders);
 }
 
 // Computes columns and values of a row of up to 32 products, without a table: the first lane with a
@@ -198,19 +173,13 @@ __device__ __forceinline__ void multiply_tiny_row(const Factor &left, const Fact
                                                   const A *left_values, const B *right_values,
                                                   const Scalar<T> &scale, const uint32_t *list,
                                                   int64_t count, const Output &out) {
-    using K = Key<J>;
-    int64_t row, left_at = 0, at = 0;
-    if (!take_row(list, count, row))
+    TinyRow<J> tiny;
+    if (!tiny.take(left, right, list, count))
         return;
-    const J *columns = static_cast<const J *>(right.indices.data);
-    const T alpha = scale.get();
-    const bool vanishes = is_zero(alpha);
-    const bool mine = take_products(left, right, row, left_at, at);
-    const K key = mine ? static_cast<K>(columns[at] - static_cast<J>(right.base)) : empty<K>();
-    const unsigned peers = __match_any_sync(ALL, key);
-    const bool leads = mine && (peers & lanes_before()) == 0;
+    const Scale<T> alpha(scale);
+    const auto &[row, left_at, at, mine, leads, key, peers] = tiny;
     T product = zero<T>();
-    if (mine && !vanishes)
+    if (mine && !alpha.vanishes)
         product = times(widen<T>(left_values[left_at]), widen<T>(right_values[at]));
     // Sums start from zero, as everywhere: the sum of −0 alone is 0.
     T sum = plus(zero<T>(), product);
@@ -228,10 +197,8 @@ __device__ __forceinline__ void multiply_tiny_row(const Factor &left, const Fact
     const int64_t place = out.offsets[row] + rank;
     // The second condition fails only if the pattern changed after analysis.
     if (leads && place < out.offsets[row + 1]) {
-        static_cast<T *>(out.values)[place] = vanishes ? zero<T>() : times(alpha, sum);
-        out.put_column(place, static_cast<int64_t>(key));
-        if (out.kept != nullptr)
-            static_cast<J *>(out.kept)[place] = static_cast<J>(key);
+        static_cast<T *>(out.values)[place] = alpha.of(sum);
+        out.put_new_column(place, static_cast<J>(key));
     }
 }
 

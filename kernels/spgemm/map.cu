@@ -32,15 +32,7 @@ struct __align__(8) Pair {
 // if it is not there, which happens only if the pattern changed after analysis.
 __device__ __forceinline__ int64_t find(const Ints &kept, int64_t from, int64_t to,
                                         int64_t column) {
-    int64_t end = to;
-    while (from < end) {
-        const int64_t middle = from + (end - from) / 2;
-        if (kept[middle] < column) {
-            from = middle + 1;
-        } else {
-            end = middle;
-        }
-    }
+    from = first_where_not(from, to, [&](int64_t at) { return kept[at] < column; });
     return from < to && kept[from] == column ? from : to;
 }
 
@@ -153,8 +145,7 @@ multiply(const A *left_values, const B *right_values, const Scalar<T> &scale, co
     __shared__ unsigned marks[THREADS / 32][HELD];
     T *products = reinterpret_cast<T *>(memory[threadIdx.x >> 5]);
     unsigned *next_part = marks[threadIdx.x >> 5];
-    const T alpha = scale.get();
-    const bool vanishes = is_zero(alpha);
+    const Scale<T> alpha(scale);
     T *values = static_cast<T *>(out.values);
     for (int64_t entry = first_item() - lane_id(); entry < count; entry += grid_stride()) {
         const int64_t at = entry + lane_id();
@@ -165,7 +156,7 @@ multiply(const A *left_values, const B *right_values, const Scalar<T> &scale, co
             begin = entry == 0 ? 0 : ends[entry - 1];
         const uint32_t last = __shfl_sync(ALL, end, 31);
         T total = zero<T>(), sum = zero<T>();
-        uint32_t first = vanishes ? last : __shfl_sync(ALL, begin, 0);
+        uint32_t first = alpha.vanishes ? last : __shfl_sync(ALL, begin, 0);
         for (; first < last; first += 32 * HELD) {
             Pair pair[HELD];
             T product[HELD];
@@ -215,7 +206,7 @@ multiply(const A *left_values, const B *right_values, const Scalar<T> &scale, co
         if (at < count) {
             // Both sums begin with +0, and +0 plus a number never rounds to −0: adding the zero
             // `total` of a list without parts changes no bit.
-            values[at] = vanishes ? zero<T>() : times(alpha, plus(total, sum));
+            values[at] = alpha.of(plus(total, sum));
             if (out.columns != nullptr)
                 out.put_column(at, kept[at]);
         }

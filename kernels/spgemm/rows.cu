@@ -23,16 +23,32 @@ __device__ __forceinline__ void take_slice(int64_t &begin, int64_t &end) {
     end = min(end, begin + slice);
 }
 
-// For each lane that `wants` it, calls f(owns, begin, end) by all lanes of the warp, with that
-// lane's row; `owns` is true in the lane itself.
-template <class F>
-__device__ __forceinline__ void for_long_rows(bool wants, int64_t begin, int64_t end, F f) {
-    for (unsigned rest = __ballot_sync(ALL, wants); rest != 0; rest &= rest - 1) {
+// Combines what the lanes of a row, `lanes` of them, find in its entries [begin, end): look(at,
+// stop, step) goes through the entries at, at + step, … before `stop`, and merge(found, lanes)
+// combines what groups of so many neighbouring lanes have found, in all of them. The whole warp
+// takes rows that are long for their lanes.
+template <class Look, class Merge>
+__device__ __forceinline__ auto find_in_row(int lanes, int64_t begin, int64_t end, Look look,
+                                            Merge merge) {
+    const int inner = threadIdx.x % lanes;
+    const bool is_long = end - begin > LONG_ROW * lanes;
+    auto found = look(begin + inner, is_long ? begin : end, lanes);
+    for (unsigned rest = __ballot_sync(ALL, is_long && inner == 0); rest != 0; rest &= rest - 1) {
         const int owner = __ffs(rest) - 1;
         const int64_t from = __shfl_sync(ALL, begin, owner), to = __shfl_sync(ALL, end, owner);
-        f(owner == lane_id(), from, to);
+        auto all = look(from + lane_id(), to, 32);
+        merge(all, 32);
+        if (owner == lane_id())
+            found = all;
     }
+    merge(found, lanes);
+    return found;
 }
+
+// Least and largest column of a row.
+struct Extent {
+    int64_t low = INT64_MAX, high = -1;
+};
 
 // Bins of a small product's rows, by their number of products alone: up to limits[0], up to
 // limits[1] and so on; the last bin has no limit. `list` has `stride` elements for each bin.
@@ -107,13 +123,8 @@ extern "C" __global__ void __launch_bounds__(256)
         int64_t begin = row < rows ? left.start(row) : 0;
         int64_t end = row < rows ? left.start(row + 1) : 0;
         take_slice(begin, end);
-        const auto part = [&](int64_t at, int64_t stop, int step) {
+        const auto look = [&](int64_t at, int64_t stop, int step) {
             unsigned long long sum = 0;
-            const auto add = [&](int64_t k) {
-                sum += right.start(k + 1) - right.start(k);
-                if (sum > MOST)
-                    sum = MOST;
-            };
             // Four at a time, so that their loads overlap.
             for (; at + 3 * static_cast<int64_t>(step) < stop; at += 4 * step) {
                 int64_t k[4];
@@ -125,33 +136,20 @@ extern "C" __global__ void __launch_bounds__(256)
                 for (int h = 0; h < 4; ++h)
                     length[h] = right.start(k[h] + 1) - right.start(k[h]);
 #pragma unroll
-                for (int h = 0; h < 4; ++h) {
-                    sum += length[h];
-                    if (sum > MOST)
-                        sum = MOST;
-                }
+                for (int h = 0; h < 4; ++h)
+                    sum = min(sum + length[h], MOST);
             }
-            for (; at < stop; at += step)
-                add(left.column(at));
+            for (; at < stop; at += step) {
+                const int64_t k = left.column(at);
+                sum = min(sum + (right.start(k + 1) - right.start(k)), MOST);
+            }
             return sum;
         };
-        const bool is_long = end - begin > LONG_ROW * lanes;
-        unsigned long long sum = is_long ? 0 : part(begin + inner, end, lanes);
-        for_long_rows(is_long && inner == 0, begin, end, [&](bool owns, int64_t from, int64_t to) {
-            unsigned long long all = part(from + lane_id(), to, 32);
-            for (int step = 16; step > 0; step /= 2) {
-                all += __shfl_xor_sync(ALL, all, step);
-                if (all > MOST)
-                    all = MOST;
-            }
-            if (owns)
-                sum = all;
-        });
-        for (int step = lanes / 2; step > 0; step /= 2) {
-            sum += __shfl_xor_sync(ALL, sum, step);
-            if (sum > MOST)
-                sum = MOST;
-        }
+        const auto merge = [](unsigned long long &sum, int lanes) {
+            for (int step = lanes / 2; step > 0; step /= 2)
+                sum = min(sum + __shfl_xor_sync(ALL, sum, step), MOST);
+        };
+        const unsigned long long sum = find_in_row(lanes, begin, end, look, merge);
         if (row < rows && inner == 0) {
             if (entries != nullptr)
                 entries[row] = 0;
@@ -198,8 +196,8 @@ extern "C" __global__ void __launch_bounds__(256)
         int64_t begin = wanted ? left.start(row) : 0;
         int64_t end = wanted ? left.start(row + 1) : 0;
         take_slice(begin, end);
-        int64_t low = INT64_MAX, high = -1;
-        const auto look = [&](int64_t at, int64_t stop, int step, int64_t &low, int64_t &high) {
+        const auto look = [&](int64_t at, int64_t stop, int step) {
+            Extent found;
             // Four at a time, so that their loads overlap.
             constexpr int HELD = 4;
             for (; at < stop; at += HELD * step) {
@@ -214,31 +212,20 @@ extern "C" __global__ void __launch_bounds__(256)
 #pragma unroll
                 for (int h = 0; h < HELD; ++h) {
                     if (start[h] <= last[h]) {
-                        low = min(low, right.column(start[h]));
-                        high = max(high, right.column(last[h]));
+                        found.low = min(found.low, right.column(start[h]));
+                        found.high = max(found.high, right.column(last[h]));
                     }
                 }
             }
+            return found;
         };
-        const bool is_long = end - begin > LONG_ROW * lanes;
-        if (!is_long)
-            look(begin + inner, end, lanes, low, high);
-        for_long_rows(is_long && inner == 0, begin, end, [&](bool owns, int64_t from, int64_t to) {
-            int64_t least_column = INT64_MAX, last_column = -1;
-            look(from + lane_id(), to, 32, least_column, last_column);
-            for (int step = 16; step > 0; step /= 2) {
-                least_column = min(least_column, __shfl_xor_sync(ALL, least_column, step));
-                last_column = max(last_column, __shfl_xor_sync(ALL, last_column, step));
+        const auto merge = [](Extent &found, int lanes) {
+            for (int step = lanes / 2; step > 0; step /= 2) {
+                found.low = min(found.low, __shfl_xor_sync(ALL, found.low, step));
+                found.high = max(found.high, __shfl_xor_sync(ALL, found.high, step));
             }
-            if (owns) {
-                low = least_column;
-                high = last_column;
-            }
-        });
-        for (int step = lanes / 2; step > 0; step /= 2) {
-            low = min(low, __shfl_xor_sync(ALL, low, step));
-            high = max(high, __shfl_xor_sync(ALL, high, step));
-        }
+        };
+        const auto [low, high] = find_in_row(lanes, begin, end, look, merge);
         if (row < rows && inner == 0) {
             if (gridDim.y == 1) {
                 lows[row] = wanted ? low : 0;
@@ -363,16 +350,16 @@ struct Facts {
     }
 
     // Returns whether the row of C is a scaled row of `right`.
-    __device__ __forceinline__ bool is_single(int64_t row) const { return factors(row) == 1; }
+    __device__ __forceinline__ bool is_scaled_row(int64_t row) const { return factors(row) == 1; }
 
-    __device__ __forceinline__ bool in_slide(int64_t row) const {
+    __device__ __forceinline__ bool has_shifted_pattern(int64_t row) const {
         return slides != nullptr && slides[row] != 1;
     }
 };
 
 // Same constants as in kernels/spgemm/group.cu and wide.cu.
 constexpr int GROUP_ROWS = 3;
-constexpr int64_t GROUP_SPAN = 65536, WIDE_WINDOW = 1024;
+constexpr int64_t GROUP_SPAN = 65536, DENSE_WINDOW = 1024;
 // Largest number of columns in a group's range for each product of its rows: a word of the bitmap,
 // for 32 columns, costs about as much as two products.
 constexpr int64_t GROUP_RANGE = 16;
@@ -387,23 +374,24 @@ constexpr int64_t BLOCK_WORK = 4;
 // Number of products per column of a row's range from which on the row is wide in any case, and
 // number of columns per product up to which it is wide if it is no group: beyond, nearly all lanes
 // that search a window find nothing.
-constexpr int64_t WIDE_ALWAYS = 16, WIDE_RANGE = 4;
+constexpr int64_t DENSE_ALWAYS = 16, DENSE_RANGE = 4;
 // Number of entries of a row with one factor up to which a warp takes 32 such rows, as in
 // kernels/spgemm/single.cu.
-constexpr int64_t SINGLE_SHORT = 64;
+constexpr int64_t SCALED_SHORT = 64;
 
 // Returns the number of windows of a wide row, 0 for other rows.
-__device__ __forceinline__ int64_t wide_windows(const Facts &facts, int64_t row) {
-    if (facts.spans == nullptr || !facts.wide || facts.in_slide(row) || facts.is_single(row))
+__device__ __forceinline__ int64_t dense_windows(const Facts &facts, int64_t row) {
+    if (facts.spans == nullptr || !facts.wide || facts.has_shifted_pattern(row) ||
+        facts.is_scaled_row(row))
         return 0;
     const int64_t span = facts.spans[row], work = facts.products[row];
     const bool alone =
         span > GROUP_SPAN || work > facts.group_work || facts.factors(row) > GROUP_ALONE ||
         (work > facts.alone_work && (facts.groups == nullptr || facts.groups[row] == 1));
-    if (span == 0 || (alone ? work * WIDE_RANGE < span : work < WIDE_ALWAYS * span))
+    if (span == 0 || (alone ? work * DENSE_RANGE < span : work < DENSE_ALWAYS * span))
         return 0;
     const int64_t low = facts.lows[row];
-    return (low + span - 1) / WIDE_WINDOW - low / WIDE_WINDOW + 1;
+    return (low + span - 1) / DENSE_WINDOW - low / DENSE_WINDOW + 1;
 }
 
 // Returns the bin of a row, or −1 if the row has no products, if the first row of its group or
@@ -415,12 +403,12 @@ __device__ __forceinline__ int bin_of(const Bins &bins, const Facts &facts, cons
         return -1;
     if (work <= bins.tiny)
         return TABLE;
-    if (facts.is_single(row))
-        return offsets == nullptr ? -1 : SCALED_ROW + (work > SINGLE_SHORT);
+    if (facts.is_scaled_row(row))
+        return offsets == nullptr ? -1 : SCALED_ROW + (work > SCALED_SHORT);
     if (windows > 0)
         return DENSE_WINDOWS;
     const int64_t entries = offsets != nullptr ? offsets[row + 1] - offsets[row] : work;
-    const bool slides = facts.in_slide(row);
+    const bool slides = facts.has_shifted_pattern(row);
     if (slides && offsets == nullptr && facts.slides[row] == 0)
         return -1;
     if (slides && offsets != nullptr) {
@@ -492,7 +480,7 @@ extern "C" __global__ void __launch_bounds__(256)
     __syncthreads();
     unsigned long long windows = 0;
     for (int64_t row = first_item(); row < rows; row += grid_stride()) {
-        const int64_t own = wide_windows(facts, row);
+        const int64_t own = dense_windows(facts, row);
         const int bin = bin_of(bins, facts, offsets, row, own);
         if (bin >= 0)
             atomicAdd(mine + bin, 1u);
@@ -526,7 +514,7 @@ extern "C" __global__ void __launch_bounds__(256)
             mine[threadIdx.x] = 0;
         __syncthreads();
         const int64_t row = first + threadIdx.x;
-        const int64_t own = row < rows ? wide_windows(facts, row) : 0;
+        const int64_t own = row < rows ? dense_windows(facts, row) : 0;
         const int bin = row < rows ? bin_of(bins, facts, offsets, row, own) : -1;
         if (own > 0)
             windows += own * facts.cut.parts(facts.factors(row));
@@ -569,14 +557,8 @@ extern "C" __global__ void __launch_bounds__(256)
     spgemm_write_offsets(const int64_t *from, int64_t count, void *out, int64_t wide,
                          int64_t base) {
     let_next_begin();
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-         i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
-        if (wide) {
-            static_cast<int64_t *>(out)[i] = from[i] + base;
-        } else {
-            static_cast<int32_t *>(out)[i] = static_cast<int32_t>(from[i] + base);
-        }
-    }
+    for (int64_t i = first_item(); i < count; i += grid_stride())
+        put_int(out, i, from[i] + base, wide);
     end_after_previous();
 }
 
@@ -590,8 +572,7 @@ extern "C" __global__ void __launch_bounds__(256)
 // places[c] += starts[c + 1] − starts[c]
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_advance(const int64_t *starts, int64_t cols, int64_t *places) {
-    for (int64_t c = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; c < cols;
-         c += static_cast<int64_t>(gridDim.x) * blockDim.x)
+    for (int64_t c = first_item(); c < cols; c += grid_stride())
         places[c] += starts[c + 1] - starts[c];
 }
 
@@ -602,18 +583,9 @@ extern "C" __global__ void __launch_bounds__(256)
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_sort_input(Ints columns, int64_t count, void *keys, int64_t wide_keys, void *positions,
                       int64_t wide_positions) {
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-         i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
-        if (wide_keys) {
-            static_cast<int64_t *>(keys)[i] = columns[i];
-        } else {
-            static_cast<int32_t *>(keys)[i] = static_cast<int32_t>(columns[i]);
-        }
-        if (wide_positions) {
-            static_cast<int64_t *>(positions)[i] = i;
-        } else {
-            static_cast<uint32_t *>(positions)[i] = static_cast<uint32_t>(i);
-        }
+    for (int64_t i = first_item(); i < count; i += grid_stride()) {
+        put_int(keys, i, columns[i], wide_keys);
+        put_int(positions, i, i, wide_positions);
     }
 }
 
@@ -627,18 +599,19 @@ extern "C" __global__ void __launch_bounds__(256)
 
 namespace {
 
+// Stores entry `from` of C by rows as entry `to` of C by columns. Values consist of `words` 32-bit
+// words.
+__device__ __forceinline__ void move_entry(int64_t from, int64_t to, int64_t row,
+                                           const uint32_t *values, int32_t words, void *out_rows,
+                                           int64_t wide, int64_t base, uint32_t *out_values) {
+    put_int(out_rows, to, row + base, wide);
+    for (int word = 0; word < words; ++word)
+        out_values[to * words + word] = values[from * words + word];
+}
+
 // Returns the last row that starts at or before the position.
 __device__ __forceinline__ int64_t row_of(const int64_t *offsets, int64_t rows, int64_t position) {
-    int64_t row = 0, after = rows;
-    while (after - row > 1) {
-        const int64_t middle = row + (after - row) / 2;
-        if (offsets[middle] <= position) {
-            row = middle;
-        } else {
-            after = middle;
-        }
-    }
-    return row;
+    return last_where(0, rows, [&](int64_t row) { return offsets[row] <= position; });
 }
 
 } // namespace
@@ -656,13 +629,7 @@ extern "C" __global__ void __launch_bounds__(256)
         const int64_t position = from[i], column = keys[i];
         const int64_t row = row_of(offsets, rows, before + position);
         const int64_t to = places[column] + (i - starts[column]);
-        if (wide) {
-            static_cast<int64_t *>(out_rows)[to] = row + base;
-        } else {
-            static_cast<int32_t *>(out_rows)[to] = static_cast<int32_t>(row + base);
-        }
-        for (int word = 0; word < words; ++word)
-            out_values[to * words + word] = values[position * words + word];
+        move_entry(position, to, row, values, words, out_rows, wide, base, out_values);
     }
 }
 
@@ -677,12 +644,6 @@ extern "C" __global__ void __launch_bounds__(256)
                                      ? static_cast<const int64_t *>(from)[i]
                                      : static_cast<int64_t>(static_cast<const uint32_t *>(from)[i]);
         const int64_t row = row_of(offsets, rows, position);
-        if (wide) {
-            static_cast<int64_t *>(out_rows)[i] = row + base;
-        } else {
-            static_cast<int32_t *>(out_rows)[i] = static_cast<int32_t>(row + base);
-        }
-        for (int word = 0; word < words; ++word)
-            out_values[i * words + word] = values[position * words + word];
+        move_entry(position, i, row, values, words, out_rows, wide, base, out_values);
     }
 }

@@ -15,10 +15,7 @@ template <class A, class B, class T, class J> struct Copy {
     const Factor &left, &right;
     const A *left_values;
     const B *right_values;
-    T alpha;
-    // True if alpha is zero: values become +0, and those of the factors are not read, so that NaN
-    // does not spread.
-    bool vanishes;
+    Scale<T> alpha;
     const Output &out;
 
     // Finds the begin of the row of `right`, its destination and its factor; returns the number of
@@ -28,7 +25,7 @@ template <class A, class B, class T, class J> struct Copy {
         const int64_t at = left.start(row), k = left.column(at);
         from = right.start(k);
         to = out.offsets[row];
-        factor = vanishes ? zero<T>() : widen<T>(left_values[at]);
+        factor = alpha.vanishes ? zero<T>() : widen<T>(left_values[at]);
         // The second is less only if the pattern changed after analysis.
         return min(right.start(k + 1) - from, out.offsets[row + 1] - to);
     }
@@ -38,16 +35,14 @@ template <class A, class B, class T, class J> struct Copy {
     }
 
     __device__ __forceinline__ T value(int64_t at) const {
-        return vanishes ? zero<T>() : widen<T>(right_values[at]);
+        return alpha.vanishes ? zero<T>() : widen<T>(right_values[at]);
     }
 
     __device__ __forceinline__ void put(int64_t to, J column, T factor, T value) const {
         // Every sum begins with +0, which turns a product of −0 into +0.
         const T sum = plus(zero<T>(), times(factor, value));
-        static_cast<T *>(out.values)[to] = vanishes ? zero<T>() : times(alpha, sum);
-        out.put_column(to, column);
-        if (!out.known && out.kept != nullptr)
-            static_cast<J *>(out.kept)[to] = column;
+        static_cast<T *>(out.values)[to] = alpha.of(sum);
+        out.put_new_column(to, column);
     }
 };
 
@@ -56,8 +51,7 @@ template <class A, class B, class T, class J> struct Copy {
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void copy_short(const Copy<A, B, T, J> &copy, const uint32_t *list,
                                            int64_t count) {
-    const int64_t warp = (first_item()) / 32;
-    const int64_t mine = warp * 32 + lane_id();
+    const int64_t mine = first_item();
     int64_t from = 0, to = 0;
     T factor = zero<T>();
     int length = 0;
@@ -76,11 +70,7 @@ __device__ __forceinline__ void copy_short(const Copy<A, B, T, J> &copy, const u
         for (int h = 0; h < HELD; ++h) {
             const int entry = base + 32 * h + lane_id();
             // The entry's row is in the first lane whose sum exceeds the entry's number.
-            int owner = 0;
-            for (int step = 16; step > 0; step /= 2) {
-                if (__shfl_sync(ALL, sum, owner + step - 1) <= entry)
-                    owner += step;
-            }
+            const int owner = owner_of(sum, entry);
             const int64_t position = __shfl_sync(ALL, from, owner) + entry;
             target[h] = __shfl_sync(ALL, to, owner) + entry;
             left[h] = from_lane(factor, owner);
@@ -119,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(256)
         counts[rows] = 0;
 }
 
-// With `together`, rows of the list are short, at most 64 entries (SINGLE_SHORT in rows.cu), and a
+// With `together`, rows of the list are short, at most 64 entries (SCALED_SHORT in rows.cu), and a
 // warp takes 32 rows together; otherwise each block takes one row.
 #define KERNEL_multiply(name, types, J) KERNEL_OF(MULTIPLY, name, int##J##_t, TYPES_##types)
 #define MULTIPLY(name, J, A, B, C, T)                                                              \
@@ -127,9 +117,7 @@ extern "C" __global__ void __launch_bounds__(256)
         name(Factor left, Factor right, const A *left_values, const B *right_values,               \
              Scalar<T> alpha, const uint32_t *list, int64_t count, int32_t together, Output out) { \
         let_next_begin();                                                                          \
-        const T scale = alpha.get();                                                               \
-        const Copy<A, B, T, J> copy{left,  right,          left_values, right_values,              \
-                                    scale, is_zero(scale), out};                                   \
+        const Copy<A, B, T, J> copy{left, right, left_values, right_values, Scale<T>(alpha), out}; \
         if (together) {                                                                            \
             copy_short(copy, list, count);                                                         \
         } else {                                                                                   \

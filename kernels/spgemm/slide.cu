@@ -80,15 +80,7 @@ __device__ __forceinline__ void insert_row(const Factor &left, const Factor &rig
 // Sorts the columns of a table, up to `most`, in ascending order; returns their number.
 template <int E, class K>
 __device__ __forceinline__ int sort_table(const K *table, int size, K *sorted, int most) {
-    int found = 0;
-    for (int i = lane_id(); i - lane_id() < size; i += 32) {
-        const K key = table[i];
-        const unsigned mask = __ballot_sync(ALL, key != empty<K>());
-        const int at = found + __popc(mask & lanes_before());
-        if (key != empty<K>() && at < most)
-            sorted[at] = key;
-        found += __popc(mask);
-    }
+    const int found = collect_keys(table, size, sorted, most);
     __syncwarp();
     K keys[E];
 #pragma unroll
@@ -116,99 +108,191 @@ struct Meeting {
     int32_t first;
 };
 
-// Computes columns and values of the rows of a slide with up to `most` entries each (a power of
-// two, at least 16). Shared memory per warp: FACTORS meetings, `sum_bytes` for sums, 3 · `most`
-// keys, PRODUCTS and 2 · `most` 16-bit numbers.
-template <class A, class B, class T, class J>
-__device__ __forceinline__ void
-multiply_slide(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
-               const Scalar<T> &scale, const uint8_t *slides, const uint32_t *list, int64_t count,
-               int most, int sum_bytes, const Output &out) {
+// What a warp keeps in shared memory of a slide with up to `most` entries per row (a power of two,
+// at least 16).
+template <class T, class J> struct Memory {
     using K = Key<J>;
-    extern __shared__ __align__(16) unsigned char memory[];
-    const int size = 2 * most;
-    const int bytes = static_cast<int>(FACTORS * sizeof(Meeting) + sum_bytes +
-                                       most * (3 * sizeof(K) + 4) + PRODUCTS * 2);
-    Meeting *meetings = reinterpret_cast<Meeting *>(memory + (threadIdx.x >> 5) * bytes);
-    T *sums = reinterpret_cast<T *>(meetings + FACTORS);
-    K *table = reinterpret_cast<K *>(reinterpret_cast<unsigned char *>(sums) + sum_bytes);
-    K *sorted = table + size;
-    uint16_t *ranks = reinterpret_cast<uint16_t *>(sorted + most);
-    uint16_t *places = ranks + size;
-    const int64_t number = (first_item()) >> 5;
-    if (number >= count)
-        return;
-    const int64_t row = list[number];
-    const int rows = slides[row];
-    const int64_t begin = left.start(row), end = left.start(row + 1);
-    const int length_a = static_cast<int>(end - begin);
-    const int64_t place = out.offsets[row];
-    const int entries = static_cast<int>(out.offsets[row + 1] - place);
-    const T alpha = scale.get();
-    const bool vanishes = is_zero(alpha);
-    J *kept = static_cast<J *>(out.kept);
-    int added = 0;
-    // True only if the pattern changed after analysis.
-    if (length_a > FACTORS || entries == 0)
-        return;
+    Meeting *meetings;
+    // `bytes` bytes of sums.
+    T *sums;
+    // Table of 2 · `most` columns, and the columns in ascending order.
+    K *table, *sorted;
+    // For each slot of the table the column's number in the row of C; for each product the number
+    // of its column.
+    uint16_t *ranks, *places;
 
-    clear(Team{32, 32}, table, size);
-    for (int i = lane_id(); i < size; i += 32)
-        ranks[i] = 0;
-    int products = 0, longest = 0;
-    for (int first = 0; first < length_a; first += 32) {
+    __device__ __forceinline__ Memory(int most, int bytes) {
+        extern __shared__ __align__(16) unsigned char memory[];
+        const int all = static_cast<int>(FACTORS * sizeof(Meeting) + bytes +
+                                         most * (3 * sizeof(K) + 4) + PRODUCTS * 2);
+        meetings = reinterpret_cast<Meeting *>(memory + (threadIdx.x >> 5) * all);
+        sums = reinterpret_cast<T *>(meetings + FACTORS);
+        table = reinterpret_cast<K *>(reinterpret_cast<unsigned char *>(sums) + bytes);
+        sorted = table + 2 * most;
+        ranks = reinterpret_cast<uint16_t *>(sorted + most);
+        places = ranks + 2 * most;
+    }
+};
+
+// Loads the rows of `right` that the factors of a row meet; returns the number of products, and in
+// `longest` the length of the longest row.
+__device__ __forceinline__ int load_meetings(const Factor &left, const Factor &right, int64_t begin,
+                                             int count, Meeting *meetings, int &longest) {
+    int products = 0;
+    longest = 0;
+    for (int first = 0; first < count; first += 32) {
         const int at = first + lane_id();
         Meeting own{0, 0, 0};
-        if (at < length_a) {
+        if (at < count) {
             const int64_t k = left.column(begin + at);
             own.start = right.start(k);
             own.length = static_cast<int>(right.start(k + 1) - own.start);
         }
         const int sum = warp_sums(own.length);
         own.first = products + sum - own.length;
-        if (at < length_a)
+        if (at < count)
             meetings[at] = own;
         products += __shfl_sync(ALL, sum, 31);
         longest = max(longest, static_cast<int>(__reduce_max_sync(ALL, unsigned(own.length))));
     }
     __syncwarp();
-    int found = entries;
+    return products;
+}
+
+// Finds the columns of the slide's first row of C, in ascending order; returns their number.
+template <class T, class J>
+__device__ __forceinline__ int find_columns(const Factor &left, const Factor &right, int64_t begin,
+                                            int64_t end, int most, const Output &out, int64_t place,
+                                            int entries, const Memory<T, J> &memory) {
     if (out.known) {
+        const J *kept = static_cast<const J *>(out.kept);
         for (int i = lane_id(); i < entries; i += 32)
-            sorted[i] = static_cast<K>(kept[place + i]);
+            memory.sorted[i] = static_cast<Key<J>>(kept[place + i]);
         __syncwarp();
-    } else {
-        insert_row<J>(left, right, begin, end, table, size);
-        __syncwarp();
-        switch (most / 32) {
-        case 0:
-        case 1:
-            found = sort_table<1>(table, size, sorted, most);
-            break;
-        case 2:
-            found = sort_table<2>(table, size, sorted, most);
-            break;
-        case 4:
-            found = sort_table<4>(table, size, sorted, most);
-            break;
-        default:
-            found = sort_table<8>(table, size, sorted, most);
-        }
+        return entries;
     }
-    if (found != entries || products > PRODUCTS)
-        return;
-    for (int i = lane_id(); i < entries; i += 32)
-        ranks[insert(table, size, sorted[i], added)] = static_cast<uint16_t>(i);
+    const int size = 2 * most;
+    insert_row<J>(left, right, begin, end, memory.table, size);
+    __syncwarp();
+    switch (most / 32) {
+    case 0:
+    case 1:
+        return sort_table<1>(memory.table, size, memory.sorted, most);
+    case 2:
+        return sort_table<2>(memory.table, size, memory.sorted, most);
+    case 4:
+        return sort_table<4>(memory.table, size, memory.sorted, most);
+    default:
+        return sort_table<8>(memory.table, size, memory.sorted, most);
+    }
+}
+
+// Looks up the column of each product of the slide's first row.
+template <class T, class J>
+__device__ __forceinline__ void find_places(const Factor &right, int factors, int size, int entries,
+                                            const Memory<T, J> &memory) {
+    using K = Key<J>;
+    int added = 0;
+    for (int i = lane_id(); i < entries; i += 32) {
+        const int slot = insert(memory.table, size, memory.sorted[i], added);
+        memory.ranks[slot] = static_cast<uint16_t>(i);
+    }
     __syncwarp();
     const J *columns = static_cast<const J *>(right.indices.data);
-    for (int j = 0; j < length_a; ++j) {
-        const Meeting of = meetings[j];
+    for (int j = 0; j < factors; ++j) {
+        const Meeting of = memory.meetings[j];
         for (int i = lane_id(); i < of.length; i += 32) {
             const K key = static_cast<K>(columns[of.start + i] - right.base);
-            places[of.first + i] = ranks[insert(table, size, key, added)];
+            memory.places[of.first + i] = memory.ranks[insert(memory.table, size, key, added)];
         }
     }
     __syncwarp();
+}
+
+// Adds the products of row `row` of the slide to `sums` by the lanes of a team, of which this is
+// number `inner`, where no row of `right` is longer than the team; HELD factors are in flight.
+// Teams without a row only keep step.
+template <class A, class B, class T>
+__device__ __forceinline__ void add_short(const Meeting *meetings, const uint16_t *places,
+                                          const A *factors, int count, const B *right_values,
+                                          bool has_row, int row, int inner, T *sums) {
+    for (int j = 0; j < count; j += HELD) {
+        B values[HELD];
+        A factor[HELD];
+        int at[HELD];
+#pragma unroll
+        for (int h = 0; h < HELD; ++h) {
+            at[h] = -1;
+            if (j + h < count && has_row) {
+                const Meeting of = meetings[j + h];
+                if (inner < of.length) {
+                    const int64_t from = of.start + static_cast<int64_t>(row) * of.length;
+                    at[h] = places[of.first + inner];
+                    factor[h] = factors[j + h];
+                    values[h] = right_values[from + inner];
+                }
+            }
+        }
+#pragma unroll
+        for (int h = 0; h < HELD; ++h) {
+            if (at[h] >= 0) {
+                sums[at[h]] = plus(sums[at[h]], times(widen<T>(factor[h]), widen<T>(values[h])));
+            }
+            __syncwarp();
+        }
+    }
+}
+
+// Like add_short, for rows of `right` of any length and teams of `lanes` lanes.
+template <class A, class B, class T>
+__device__ __forceinline__ void add_long(const Meeting *meetings, const uint16_t *places,
+                                         const A *factors, int count, const B *right_values,
+                                         bool has_row, int row, int inner, int lanes, T *sums) {
+    for (int j = 0; j < count; ++j) {
+        const Meeting of = meetings[j];
+        if (has_row) {
+            const T factor = widen<T>(factors[j]);
+            const B *own = right_values + of.start + static_cast<int64_t>(row) * of.length;
+            for (int i = inner; i < of.length; i += lanes) {
+                T *sum = sums + places[of.first + i];
+                *sum = plus(*sum, times(factor, widen<T>(own[i])));
+            }
+        }
+        __syncwarp();
+    }
+}
+
+// Computes columns and values of the rows of a slide with up to `most` entries each. Shared memory
+// per warp: FACTORS meetings, `sum_bytes` for sums, 3 · `most` keys, PRODUCTS and 2 · `most` 16-bit
+// numbers.
+template <class A, class B, class T, class J>
+__device__ __forceinline__ void
+multiply_slide(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
+               const Scalar<T> &scale, const uint8_t *slides, const uint32_t *list, int64_t count,
+               int most, int sum_bytes, const Output &out) {
+    const Memory<T, J> memory(most, sum_bytes);
+    const int size = 2 * most;
+    int64_t row;
+    if (!take_item(list, count, row))
+        return;
+    const int rows = slides[row];
+    const int64_t begin = left.start(row), end = left.start(row + 1);
+    const int factors = static_cast<int>(end - begin);
+    const int64_t place = out.offsets[row];
+    const int entries = static_cast<int>(out.offsets[row + 1] - place);
+    const Scale<T> alpha(scale);
+    // True only if the pattern changed after analysis.
+    if (factors > FACTORS || entries == 0)
+        return;
+    clear(Team{32, 32}, memory.table, size);
+    for (int i = lane_id(); i < size; i += 32)
+        memory.ranks[i] = 0;
+    int longest;
+    const int products = load_meetings(left, right, begin, factors, memory.meetings, longest);
+    const int found = find_columns(left, right, begin, end, most, out, place, entries, memory);
+    if (found != entries || products > PRODUCTS)
+        return;
+    find_places(right, factors, size, entries, memory);
 
     // Lanes per row: as many as the longest row of `right` has entries, and more if the sums of so
     // many rows at a time would not fit.
@@ -217,66 +301,28 @@ multiply_slide(const Factor &left, const Factor &right, const A *left_values, co
            (lanes < longest || 32 / lanes * entries * static_cast<int>(sizeof(T)) > sum_bytes))
         lanes *= 2;
     const int together = 32 / lanes, inner = lane_id() & (lanes - 1), mine = lane_id() / lanes;
-    T *own_sums = sums + mine * entries;
     for (int first = 0; first < rows; first += together) {
-        const int now = min(together, rows - first);
+        const int now = min(together, rows - first), ahead = first + mine;
         for (int i = lane_id(); i < now * entries; i += 32)
-            sums[i] = zero<T>();
+            memory.sums[i] = zero<T>();
         __syncwarp();
-        const bool has_row = mine < now && !vanishes;
-        const int ahead = first + mine;
-        const A *factors = left_values + begin + static_cast<int64_t>(ahead) * length_a;
+        const bool has_row = mine < now && !alpha.vanishes;
+        const A *own = left_values + begin + static_cast<int64_t>(ahead) * factors;
+        T *sums = memory.sums + mine * entries;
         if (longest <= lanes) {
-            for (int j = 0; j < length_a; j += HELD) {
-                B values[HELD];
-                A factor[HELD];
-                int at[HELD];
-#pragma unroll
-                for (int h = 0; h < HELD; ++h) {
-                    at[h] = -1;
-                    if (j + h < length_a && has_row) {
-                        const Meeting of = meetings[j + h];
-                        if (inner < of.length) {
-                            const int64_t from = of.start + static_cast<int64_t>(ahead) * of.length;
-                            at[h] = places[of.first + inner];
-                            factor[h] = factors[j + h];
-                            values[h] = right_values[from + inner];
-                        }
-                    }
-                }
-#pragma unroll
-                for (int h = 0; h < HELD; ++h) {
-                    if (at[h] >= 0) {
-                        own_sums[at[h]] =
-                            plus(own_sums[at[h]], times(widen<T>(factor[h]), widen<T>(values[h])));
-                    }
-                    __syncwarp();
-                }
-            }
+            add_short(memory.meetings, memory.places, own, factors, right_values, has_row, ahead,
+                      inner, sums);
         } else {
-            for (int j = 0; j < length_a; ++j) {
-                const Meeting of = meetings[j];
-                if (has_row) {
-                    const T factor = widen<T>(factors[j]);
-                    const B *own =
-                        right_values + of.start + static_cast<int64_t>(ahead) * of.length;
-                    for (int i = inner; i < of.length; i += lanes) {
-                        T *sum = own_sums + places[of.first + i];
-                        *sum = plus(*sum, times(factor, widen<T>(own[i])));
-                    }
-                }
-                __syncwarp();
-            }
+            add_long(memory.meetings, memory.places, own, factors, right_values, has_row, ahead,
+                     inner, lanes, sums);
         }
         const int64_t target = place + static_cast<int64_t>(first) * entries;
         T *values = static_cast<T *>(out.values) + target;
         Walk here(entries);
         for (int i = lane_id(); i < now * entries; i += 32, here.step()) {
-            values[i] = vanishes ? zero<T>() : times(alpha, sums[i]);
-            const int64_t column = static_cast<int64_t>(sorted[here.at]) + first + here.row;
-            out.put_column(target + i, column);
-            if (!out.known && kept != nullptr)
-                kept[target + i] = static_cast<J>(column);
+            values[i] = alpha.of(memory.sums[i]);
+            const int64_t column = static_cast<int64_t>(memory.sorted[here.at]) + first + here.row;
+            out.put_new_column(target + i, static_cast<J>(column));
         }
         __syncwarp();
     }

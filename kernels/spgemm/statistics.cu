@@ -34,13 +34,7 @@ __device__ __forceinline__ void for_entries(const Factor &m, int64_t begin, int6
     }
 }
 
-__device__ __forceinline__ void insert(unsigned *set, int column) {
-    const int tile = column / SIDE;
-    const unsigned bit = 1u << (tile % 32);
-    // Reads first, since most tiles are in the set already, and atomics to one word are serialized.
-    if ((*static_cast<volatile unsigned *>(set + tile / 32) & bit) == 0)
-        atomicOr(set + tile / 32, bit);
-}
+__device__ __forceinline__ void insert(unsigned *set, int column) { set_bit(set, column / SIDE); }
 
 } // namespace
 

@@ -65,12 +65,11 @@ __device__ __forceinline__ void count_rows(int lanes, int64_t threads, int part,
 // Writes a row of `entries` whose slots are in `list`, sorted by column if C is sorted.
 template <int LANES, int E, class T, class J>
 __device__ __forceinline__ void write_row(Key<J> *table, const T *sums, const uint16_t *list,
-                                          int entries, int64_t place, T alpha, bool vanishes,
+                                          int entries, int64_t place, const Scale<T> &alpha,
                                           const Output &out) {
     using K = Key<J>;
     constexpr int SIZE = 2 * LANES * E;
     const int inner = threadIdx.x & (LANES - 1);
-    J *kept = static_cast<J *>(out.kept);
     T *values = static_cast<T *>(out.values) + place;
     K keys[E];
     unsigned slots[E];
@@ -93,10 +92,8 @@ __device__ __forceinline__ void write_row(Key<J> *table, const T *sums, const ui
     const auto put = [&](int i, K key, int slot) {
         if (i >= entries)
             return;
-        values[i] = vanishes ? zero<T>() : times(alpha, sums[slot]);
-        out.put_column(place + i, static_cast<int64_t>(key));
-        if (!out.known && kept != nullptr)
-            kept[place + i] = static_cast<J>(key);
+        values[i] = alpha.of(sums[slot]);
+        out.put_new_column(place + i, static_cast<J>(key));
     };
     if (__all_sync(ALL, packs)) {
         unsigned words[E];
@@ -143,8 +140,7 @@ __device__ __forceinline__ void multiply_row(int part, const Factor &left, const
     const bool mine = take_row(team, rows, first, count, left, row, begin, end);
     const int64_t place = mine ? out.offsets[row] : 0;
     const int entries = mine ? static_cast<int>(out.offsets[row + 1] - place) : 0;
-    const T alpha = scale.get();
-    const bool vanishes = is_zero(alpha);
+    const Scale<T> alpha(scale);
     int listed = 0;
 
     clear(team, table, SIZE);
@@ -160,14 +156,14 @@ __device__ __forceinline__ void multiply_row(int part, const Factor &left, const
         }
         __syncwarp();
     }
-    if (!out.known || !vanishes) {
+    if (!out.known || !alpha.vanishes) {
         for_factors<true, J>(
             team, left, right, begin, end,
             [&](bool active, int64_t at) {
-                return active && !vanishes ? widen<T>(left_values[at]) : zero<T>();
+                return active && !alpha.vanishes ? widen<T>(left_values[at]) : zero<T>();
             },
             [&](bool active, int64_t at) {
-                return active && !vanishes ? widen<T>(right_values[at]) : zero<T>();
+                return active && !alpha.vanishes ? widen<T>(right_values[at]) : zero<T>();
             },
             [&](bool active, J column, T value, T factor, int turn, int turns) {
                 const T product = times(factor, value);
@@ -203,7 +199,7 @@ __device__ __forceinline__ void multiply_row(int part, const Factor &left, const
     __syncwarp();
     // `listed` is less only if the pattern changed after analysis.
     const int written = out.known ? entries : min(entries, listed);
-    write_row<LANES, E, T, J>(table, sums, list, written, place, alpha, vanishes, out);
+    write_row<LANES, E, T, J>(table, sums, list, written, place, alpha, out);
 }
 
 } // namespace

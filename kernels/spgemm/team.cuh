@@ -21,104 +21,96 @@ struct Team {
     }
 };
 
-// Calls f(active, column, value, factor, turn, turns) for the products of the team's row, one per
-// lane: for each of the row's factors, its products with the entries of a row of `right`.
-// factor_of(active, position) and value_of(active, position) load values of `left` and of `right`.
-// All lanes of the warp call f together; a part that has no row of `right` left has one of length
-// 0.
-//
-// If ORDERED, products with the same `turn` (less than `turns`) are of one row of `right`, and
-// turns ascend with the row's factors. Rows of up to `part` entries are taken by one part each; if
-// the warp has a longer one in hand, every lane takes a product of whichever row.
-//
-// Unless ORDERED, `turn`, `turns`, `value` and `factor` are meaningless (only columns are wanted).
-// Rows of up to 4 · part entries are taken by one part each; if the warp has a longer one in hand,
-// every lane takes a product of whichever row.
-template <bool ORDERED, class J, class U, class V, class F>
-__device__ __forceinline__ void for_factors(const Team &team, const Factor &left,
-                                            const Factor &right, int64_t begin, int64_t end,
-                                            U factor_of, V value_of, F f) {
-    const J *columns = static_cast<const J *>(right.indices.data);
-    const J base = static_cast<J>(right.base);
-    const int most = static_cast<int>(
-        __reduce_max_sync(ALL, static_cast<unsigned>(min(end - begin, int64_t(0x7fffffff)))));
-    // `turn` is the number of the lane's part.
-    const int parts = team.parts(), turn = team.inner() / team.part;
-    // The next factors are loaded ahead, and the columns of the factors after those.
-    int64_t next_start = 0, next_k = -1;
-    unsigned next_length = 0;
-    auto next_own = factor_of(false, begin);
-    auto fetch_column = [&](int done) {
+// Row's factors [begin, end) in the hands of a team, one per lane: each with its value and the
+// entries of the row of `right` that it meets. The next ones are loaded ahead, and the columns of
+// those after them.
+template <class FactorOf, class Value> struct Factors {
+    const Team &team;
+    const Factor &left, &right;
+    int64_t begin, end;
+    FactorOf factor_of;
+    Value own;
+    int64_t start = 0, k = -1;
+    unsigned length = 0;
+
+    __device__ __forceinline__ void fetch_column(int done) {
         const int64_t at = begin + done + team.inner();
-        next_k = at < end ? left.column(at) : -1;
-    };
-    auto fetch = [&](int done) {
+        k = at < end ? left.column(at) : -1;
+    }
+    __device__ __forceinline__ void fetch(int done) {
         const int64_t at = begin + done + team.inner();
-        next_length = 0;
-        next_own = factor_of(at < end, at);
-        if (next_k >= 0) {
-            next_start = right.start(next_k);
-            next_length = static_cast<unsigned>(right.start(next_k + 1) - next_start);
+        length = 0;
+        own = factor_of(at < end, at);
+        if (k >= 0) {
+            start = right.start(k);
+            length = static_cast<unsigned>(right.start(k + 1) - start);
         }
         fetch_column(done + team.lanes);
-    };
-    fetch_column(0);
-    fetch(0);
-    for (int done = 0; done < most; done += team.lanes) {
-        const int64_t start = next_start;
-        const unsigned length = next_length;
-        const auto own = next_own;
-        if (done + team.lanes < most)
-            fetch(done + team.lanes);
-        const int held = min(team.lanes, most - done);
-        // Whether all rows of `right` in hand, those of the warp's other teams included, are short
-        // enough for one part each.
-        const bool together = __reduce_max_sync(ALL, length) <= (ORDERED ? 1 : 4) * team.part;
-        if (!ORDERED && together) {
-            for (int first = 0; first < held; first += parts) {
-                const int owner = team.first_lane() + first + turn;
-                const int64_t from = __shfl_sync(ALL, start, owner);
-                const unsigned all = __shfl_sync(ALL, length, owner);
-                const unsigned longest = __reduce_max_sync(ALL, all);
-                const unsigned width = team.part;
-                unsigned i = team.inner() & (width - 1);
-                for (unsigned done_of = 0; done_of < longest;
-                     done_of += 2 * width, i += 2 * width) {
-                    const bool active = i < all, again = i + width < all;
-                    const J column = active ? static_cast<J>(columns[from + i] - base) : J(0);
-                    const J then = again ? static_cast<J>(columns[from + i + width] - base) : J(0);
-                    f(active, column, value_of(false, from), own, 0, 1);
-                    if (done_of + width < longest)
-                        f(again, then, value_of(false, from), own, 0, 1);
-                }
+    }
+};
+
+// Entries of the rows of `right` that a team has in hand, one row per lane: position, length, and
+// the factor of the row of `left`. `held` of the team's lanes have a row.
+template <class J, class Value, class ValueOf> struct Rows {
+    const Team &team;
+    const J *columns;
+    J base;
+    ValueOf value_of;
+    int64_t start;
+    unsigned length;
+    Value own;
+    int held;
+
+    __device__ __forceinline__ J column(bool active, int64_t at) const {
+        return active ? static_cast<J>(columns[at] - base) : J(0);
+    }
+
+    // Each part takes one row at a time. The order of products does not matter.
+    template <class F> __device__ __forceinline__ void by_parts_unordered(F f) const {
+        const int parts = team.parts(), number = team.inner() / team.part;
+        for (int first = 0; first < held; first += parts) {
+            const int owner = team.first_lane() + first + number;
+            const int64_t from = __shfl_sync(ALL, start, owner);
+            const unsigned all = __shfl_sync(ALL, length, owner);
+            const unsigned longest = __reduce_max_sync(ALL, all);
+            const unsigned width = team.part;
+            unsigned i = team.inner() & (width - 1);
+            for (unsigned done = 0; done < longest; done += 2 * width, i += 2 * width) {
+                const bool active = i < all, again = i + width < all;
+                const J here = column(active, from + i), then = column(again, from + i + width);
+                f(active, here, value_of(false, from), own, 0, 1);
+                if (done + width < longest)
+                    f(again, then, value_of(false, from), own, 0, 1);
             }
-            continue;
         }
-        if (ORDERED && together) {
-            // Each part takes one row of `right`; two are loaded at a time.
-            const int inner = team.inner() & (team.part - 1);
-            for (int first = 0; first < held; first += 2 * parts) {
-                const bool more = first + parts < held;
-                const int owner = team.first_lane() + first + turn;
-                const int second = more ? owner + parts : owner;
-                const int64_t from = __shfl_sync(ALL, start, owner) + inner;
-                const int64_t then = __shfl_sync(ALL, start, second) + inner;
-                const bool active = inner < __shfl_sync(ALL, length, owner);
-                const bool again = inner < __shfl_sync(ALL, length, second) && more;
-                const J column = active ? static_cast<J>(columns[from] - base) : J(0);
-                const J column_then = again ? static_cast<J>(columns[then] - base) : J(0);
-                const auto value = value_of(active, from);
-                const auto value_then = value_of(again, then);
-                const auto factor = from_lane(own, owner);
-                const auto factor_then = from_lane(own, second);
-                f(active, column, value, factor, turn, parts);
-                if (more)
-                    f(again, column_then, value_then, factor_then, turn, parts);
-            }
-            continue;
+    }
+
+    // Each part takes one row, of up to `part` entries; two are loaded at a time.
+    template <class F> __device__ __forceinline__ void by_parts(F f) const {
+        const int parts = team.parts(), turn = team.inner() / team.part;
+        const int inner = team.inner() & (team.part - 1);
+        for (int first = 0; first < held; first += 2 * parts) {
+            const bool more = first + parts < held;
+            const int owner = team.first_lane() + first + turn;
+            const int second = more ? owner + parts : owner;
+            const int64_t from = __shfl_sync(ALL, start, owner) + inner;
+            const int64_t then = __shfl_sync(ALL, start, second) + inner;
+            const bool active = inner < __shfl_sync(ALL, length, owner);
+            const bool again = inner < __shfl_sync(ALL, length, second) && more;
+            const J here = column(active, from), column_then = column(again, then);
+            const auto value = value_of(active, from);
+            const auto value_then = value_of(again, then);
+            const auto factor = from_lane(own, owner);
+            const auto factor_then = from_lane(own, second);
+            f(active, here, value, factor, turn, parts);
+            if (more)
+                f(again, column_then, value_then, factor_then, turn, parts);
         }
-        // Some rows are longer: one product per lane, from whichever row. Products of one row share
-        // a turn. Two are loaded at a time.
+    }
+
+    // One product per lane, from whichever row; products of one row share a turn. Two are loaded
+    // at a time.
+    template <bool ORDERED, class F> __device__ __forceinline__ void by_products(F f) const {
         int sum = static_cast<int>(length);
         for (int step = 1; step < team.lanes; step *= 2) {
             const int other = __shfl_up_sync(ALL, sum, step, team.lanes);
@@ -136,30 +128,73 @@ __device__ __forceinline__ void for_factors(const Team &team, const Factor &left
             }
             return __shfl_sync(ALL, shifted, owner, team.lanes) + product;
         };
+        const auto give = [&](bool active, J column, auto value, int owner) {
+            if constexpr (ORDERED) {
+                // Not the part's number here: rows are counted from the first lane's.
+                const int turn = owner - __shfl_sync(ALL, owner, 0, team.lanes);
+                const int turns = 1 + static_cast<int>(__reduce_max_sync(
+                                          ALL, active ? static_cast<unsigned>(turn) : 0u));
+                f(active, column, value, from_lane(own, team.first_lane() + owner), turn, turns);
+            } else {
+                f(active, column, value, own, 0, 1);
+            }
+        };
         for (int first = 0; first < longest; first += 2 * team.lanes) {
             const int product = first + team.inner(), second = product + team.lanes;
             int owner, owner_then;
             const int64_t from = take(product, owner), then = take(second, owner_then);
             const bool active = product < total, again = second < total;
-            const J column = active ? static_cast<J>(columns[from] - base) : J(0);
-            const J column_then = again ? static_cast<J>(columns[then] - base) : J(0);
+            const J here = column(active, from), column_then = column(again, then);
             const auto value = value_of(active, from);
             const auto value_then = value_of(again, then);
-            const auto give = [&](bool active, J column, auto value, int owner) {
-                if constexpr (ORDERED) {
-                    // Not the part's number here: rows are counted from the first lane's.
-                    const int turn = owner - __shfl_sync(ALL, owner, 0, team.lanes);
-                    const int turns = 1 + static_cast<int>(__reduce_max_sync(
-                                              ALL, active ? static_cast<unsigned>(turn) : 0u));
-                    f(active, column, value, from_lane(own, team.first_lane() + owner), turn,
-                      turns);
-                } else {
-                    f(active, column, value, own, 0, 1);
-                }
-            };
-            give(active, column, value, owner);
+            give(active, here, value, owner);
             if (first + team.lanes < longest)
                 give(again, column_then, value_then, owner_then);
+        }
+    }
+};
+
+// Calls f(active, column, value, factor, turn, turns) for the products of the team's row, one per
+// lane: for each of the row's factors, its products with the entries of a row of `right`.
+// factor_of(active, position) and value_of(active, position) load values of `left` and of `right`.
+// All lanes of the warp call f together; a part that has no row of `right` left has one of length
+// 0.
+//
+// If ORDERED, products with the same `turn` (less than `turns`) are of one row of `right`, and
+// turns ascend with the row's factors. Rows of up to `part` entries are taken by one part each; if
+// the warp has a longer one in hand, every lane takes a product of whichever row.
+//
+// Unless ORDERED, `turn`, `turns`, `value` and `factor` are meaningless (only columns are wanted).
+// Rows of up to 4 · part entries are taken by one part each; if the warp has a longer one in hand,
+// every lane takes a product of whichever row.
+template <bool ORDERED, class J, class FactorOf, class ValueOf, class F>
+__device__ __forceinline__ void for_factors(const Team &team, const Factor &left,
+                                            const Factor &right, int64_t begin, int64_t end,
+                                            FactorOf factor_of, ValueOf value_of, F f) {
+    using Value = decltype(factor_of(false, begin));
+    const J *columns = static_cast<const J *>(right.indices.data);
+    const J base = static_cast<J>(right.base);
+    const int most = static_cast<int>(
+        __reduce_max_sync(ALL, static_cast<unsigned>(min(end - begin, int64_t(0x7fffffff)))));
+    Factors<FactorOf, Value> next{
+        team, left, right, begin, end, factor_of, factor_of(false, begin)};
+    next.fetch_column(0);
+    next.fetch(0);
+    for (int done = 0; done < most; done += team.lanes) {
+        const Rows<J, Value, ValueOf> rows{
+            team,       columns,     base,     value_of,
+            next.start, next.length, next.own, min(team.lanes, most - done)};
+        if (done + team.lanes < most)
+            next.fetch(done + team.lanes);
+        // Whether all rows of `right` in hand, those of the warp's other teams included, are short
+        // enough for one part each.
+        const bool together = __reduce_max_sync(ALL, rows.length) <= (ORDERED ? 1 : 4) * team.part;
+        if (!together) {
+            rows.template by_products<ORDERED>(f);
+        } else if constexpr (ORDERED) {
+            rows.by_parts(f);
+        } else {
+            rows.by_parts_unordered(f);
         }
     }
 }

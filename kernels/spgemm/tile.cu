@@ -16,8 +16,7 @@ extern "C" __global__ void __launch_bounds__(256)
                          unsigned long long *totals) {
     __shared__ unsigned long long parts[32];
     unsigned long long low = 0, high = 0;
-    for (int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; at < count;
-         at += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+    for (int64_t at = first_item(); at < count; at += grid_stride()) {
         const int64_t k = left.column(at);
         const unsigned long long length = right.start(k + 1) - right.start(k);
         low += length & 0xffffffffu;
@@ -254,8 +253,7 @@ extern "C" __global__ void __launch_bounds__(256)
     spgemm_tile_compact(const int64_t *ranks, const uint32_t *counts, int64_t count,
                         const uint32_t *tile_rows, const uint32_t *columns, const uint4 *masks,
                         uint32_t *out_rows, uint32_t *out_columns, uint4 *out_masks) {
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-         i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+    for (int64_t i = first_item(); i < count; i += grid_stride()) {
         if (counts[i] == 0)
             continue;
         const int64_t to = ranks[i];
@@ -269,8 +267,7 @@ extern "C" __global__ void __launch_bounds__(256)
 // out[i] = number of the first tile with entries in row i of tiles; `out` may be `rows`.
 extern "C" __global__ void __launch_bounds__(256)
     spgemm_tile_first(const int64_t *ranks, const int64_t *rows, int64_t count, int64_t *out) {
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-         i += static_cast<int64_t>(gridDim.x) * blockDim.x)
+    for (int64_t i = first_item(); i < count; i += grid_stride())
         out[i] = ranks[rows[i]];
 }
 
@@ -300,13 +297,63 @@ struct Output {
         const int64_t column = SIDE * j + (where & 15) + base;
         if (places == nullptr) {
             static_cast<uint8_t *>(columns)[to] = static_cast<uint8_t>(where);
-        } else if (wide) {
-            static_cast<int64_t *>(columns)[to] = column;
         } else {
-            static_cast<int32_t *>(columns)[to] = static_cast<int32_t>(column);
+            spgemm::put_int(columns, to, column, wide);
         }
     }
 };
+
+// Stores the values of a tile's entries, which are in `values` one after the other: `index` has row
+// << 4 | column of each, `shift` the destination of each row minus its position in the tile, and
+// scaled(value) is what C gets. Called by a whole warp.
+template <class T, class V, class Scaled>
+__device__ __forceinline__ void store_tile(const Output &out, int64_t j, int entries,
+                                           const V *values, const uint8_t *index,
+                                           const int64_t *shift, Scaled scaled) {
+    __syncwarp();
+    for (int e = lane_id(); e < entries; e += 32) {
+        const int where = index[e];
+        const int64_t to = shift[where >> 4] + e;
+        static_cast<T *>(out.values)[to] = scaled(values[e]);
+        out.place(to, j, where);
+    }
+}
+
+// Row of a tile in one word: its mask, and in the high half the number of entries before it.
+__device__ __forceinline__ unsigned row_word(const uint16_t *masks, const uint8_t *row_ptr,
+                                             int64_t row) {
+    return masks[row] | static_cast<unsigned>(row_ptr[row]) << 16;
+}
+
+// Adds the products of a pair of tiles to the lane's sums, half a row of the tile of C. `rows` and
+// `values` are shared memory of the warp, for the tile of B.
+template <class T>
+__device__ __forceinline__ void multiply_pair(const Tiles &a, const Tiles &b, const T *a_values,
+                                              const T *b_values, int64_t at, int64_t bt,
+                                              unsigned *rows, T *values, T (&sums)[8]) {
+    const int row = lane_id() >> 1, half = lane_id() & 1;
+    const int64_t b_start = b.starts[bt];
+    const int b_count = static_cast<int>(b.starts[bt + 1] - b_start);
+    unsigned left = a.masks[at * SIDE + row];
+    const T *left_values = a_values + a.starts[at] + a.row_ptr[at * SIDE + row];
+    if (lane_id() < SIDE)
+        rows[lane_id()] = row_word(b.masks, b.row_ptr, bt * SIDE + lane_id());
+    for (int e = lane_id(); e < b_count; e += 32)
+        values[e] = b_values[b_start + e];
+    __syncwarp();
+    for (; left != 0; left &= left - 1) {
+        const unsigned met = rows[__ffs(left) - 1];
+        const T factor = *left_values++;
+        const unsigned bits = met >> (8 * half) & 0xff;
+        const T *right = values + (met >> 16) + (half ? __popc(met & 0xff) : 0);
+#pragma unroll
+        for (int c = 0; c < 8; ++c) {
+            if (bits >> c & 1)
+                sums[c] = tarsia::fma(factor, *right++, sums[c]);
+        }
+    }
+    __syncwarp();
+}
 
 // Step 3: values. A lane has half a row of the tile of C, with one register per element, and adds
 // its products in the order of A's row. (Sums packed in shared memory for tiles of few entries, as
@@ -320,7 +367,6 @@ multiply(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_value
     __shared__ __align__(16) T values_of[WARPS][SIDE * SIDE];
     // Destination of each row of the tile of C, minus its position in the tile.
     __shared__ int64_t shift_of[WARPS][SIDE];
-    // Rows of a tile of B: mask in the low half, number of entries before the row in the high half.
     __shared__ unsigned rows_of[WARPS][SIDE];
     __shared__ uint8_t index_of[WARPS][SIDE * SIDE];
     const int warp = threadIdx.x >> 5;
@@ -328,7 +374,6 @@ multiply(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_value
     if (tile >= count)
         return;
     T *values = values_of[warp];
-    unsigned *rows = rows_of[warp];
     uint8_t *index = index_of[warp];
     const int row = lane_id() >> 1, half = lane_id() & 1;
     const int64_t i = tile_rows[tile], j = columns[tile];
@@ -339,40 +384,17 @@ multiply(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_value
     const int place = spgemm::warp_sums(own) - own;
     const int entries = __shfl_sync(ALL, place + own, 31);
     const T alpha = scale.get();
-    const bool vanishes = is_zero(alpha);
     T sums[8];
 #pragma unroll
     for (int c = 0; c < 8; ++c)
         sums[c] = zero<T>();
-    if (!vanishes && entries != 0) {
+    if (!is_zero(alpha) && entries != 0) {
         Pairs pairs(a, b, by, i, j);
         while (pairs.next()) {
             while (pairs.matches != 0) {
                 int64_t at, bt;
                 pairs.take(at, bt);
-                const int64_t b_start = b.starts[bt];
-                const int b_count = static_cast<int>(b.starts[bt + 1] - b_start);
-                unsigned left = a.masks[at * SIDE + row];
-                const T *left_values = a_values + a.starts[at] + a.row_ptr[at * SIDE + row];
-                if (lane_id() < SIDE) {
-                    rows[lane_id()] = b.masks[bt * SIDE + lane_id()] |
-                                      static_cast<unsigned>(b.row_ptr[bt * SIDE + lane_id()]) << 16;
-                }
-                for (int e = lane_id(); e < b_count; e += 32)
-                    values[e] = b_values[b_start + e];
-                __syncwarp();
-                for (; left != 0; left &= left - 1) {
-                    const unsigned met = rows[__ffs(left) - 1];
-                    const T factor = *left_values++;
-                    const unsigned bits = met >> (8 * half) & 0xff;
-                    const T *right = values + (met >> 16) + (half ? __popc(met & 0xff) : 0);
-#pragma unroll
-                    for (int c = 0; c < 8; ++c) {
-                        if (bits >> c & 1)
-                            sums[c] = tarsia::fma(factor, *right++, sums[c]);
-                    }
-                }
-                __syncwarp();
+                multiply_pair(a, b, a_values, b_values, at, bt, rows_of[warp], values, sums);
             }
         }
     }
@@ -387,13 +409,7 @@ multiply(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_value
     int64_t *shift = shift_of[warp];
     if (half == 0 && mask != 0)
         shift[row] = out.shift(tile, i, row, place);
-    __syncwarp();
-    for (int e = lane_id(); e < entries; e += 32) {
-        const int where = index[e];
-        const int64_t to = shift[where >> 4] + e;
-        static_cast<T *>(out.values)[to] = mul(alpha, values[e]);
-        out.place(to, j, where);
-    }
+    store_tile<T>(out, j, entries, values, index, shift, [&](T sum) { return mul(alpha, sum); });
 }
 
 // c += a · b of 16 × 4 and 4 × 8 elements. With g = lane / 4 and t = lane % 4: a0 and a1 are in
@@ -415,8 +431,8 @@ __device__ __forceinline__ void mma(double (&c)[4], double a0, double a1, double
 #endif
 }
 
-// For a row of a tile in one word (mask, and in the high half the number of entries before the
-// row): position of the entry in a column, whether there is one, and its value or 0.
+// For a row of a tile in one word: position of the entry in a column, whether there is one, and its
+// value or 0.
 __device__ __forceinline__ int place_of(unsigned row, int column) {
     return static_cast<int>(row >> 16) + __popc(row & ((1u << column) - 1));
 }
@@ -424,6 +440,69 @@ __device__ __forceinline__ bool has(unsigned row, int column) { return row >> co
 __device__ __forceinline__ double entry(const double *values, unsigned row, int column) {
     const double value = values[place_of(row, column)];
     return has(row, column) ? value : 0.0;
+}
+
+// Sums of a tile of C by matrix units. Sum s of a lane, sums[s / 4][s % 4], is in the row and
+// column of the tile that row_of and column_of give.
+struct MatrixSums {
+    double sums[2][4] = {};
+
+    static __device__ __forceinline__ int column_of(int s) {
+        return 2 * (lane_id() & 3) + s % 2 + s / 4 * 8;
+    }
+    static __device__ __forceinline__ int row_of(int s) { return (lane_id() >> 2) + s / 2 % 2 * 8; }
+
+    // Adds the product of two tiles, of which `inner` has the columns of A's that are used rows of
+    // B's. `rows`: words of A's rows, then of B's.
+    __device__ __forceinline__ void add(const double *left, const double *right,
+                                        const unsigned *rows, unsigned inner) {
+        const int g = lane_id() >> 2, t = lane_id() & 3;
+        const unsigned high = rows[g], low = rows[g + 8];
+#pragma unroll
+        for (int q = 0; q < SIDE; q += 4) {
+            if ((inner >> q & 15) == 0)
+                continue;
+            const unsigned row = rows[SIDE + q + t];
+            const double a0 = entry(left, high, q + t), a1 = entry(left, low, q + t);
+            mma(sums[0], a0, a1, entry(right, row, g));
+            mma(sums[1], a0, a1, entry(right, row, g + 8));
+        }
+    }
+    // Adds by stored entries only, since an Inf or NaN must not be multiplied by the zeros between
+    // them.
+    __device__ __forceinline__ void add_stored(const double *left, const double *right,
+                                               const unsigned *rows) {
+        const int g = lane_id() >> 2;
+        const unsigned high = rows[g], low = rows[g + 8];
+        for (int k = 0; k < SIDE; ++k) {
+            const unsigned row = rows[SIDE + k];
+#pragma unroll
+            for (int s = 0; s < 8; ++s) {
+                const int column = column_of(s);
+                const unsigned mine = s / 2 % 2 ? low : high;
+                if (has(mine, k) && has(row, column)) {
+                    double &sum = sums[s / 4][s % 4];
+                    sum = tarsia::fma(left[place_of(mine, k)], right[place_of(row, column)], sum);
+                }
+            }
+        }
+    }
+};
+
+// Loads a tile's values as fp64; returns whether one of the lane's is not finite.
+template <class T>
+__device__ __forceinline__ bool load_values(const Tiles &tiles, const T *values, int64_t tile,
+                                            double *out) {
+    const int64_t start = tiles.starts[tile];
+    const int count = static_cast<int>(tiles.starts[tile + 1] - start);
+    bool is_wild = false;
+#pragma unroll 2
+    for (int e = lane_id(); e < count; e += 32) {
+        const T value = values[start + e];
+        is_wild |= !isfinite(value);
+        out[e] = value;
+    }
+    return is_wild;
 }
 
 // Step 3 for real numbers by matrix units: sums in fp64.
@@ -443,70 +522,28 @@ multiply_mma(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_v
     double *left = left_of[warp], *right = right_of[warp];
     unsigned *rows = rows_of[warp];
     uint8_t *index = index_of[warp];
-    const int g = lane_id() >> 2, t = lane_id() & 3;
     const int64_t i = tile_rows[tile], j = columns[tile];
     const T alpha = scale.get();
-    const bool vanishes = is_zero(alpha);
-    double sums[2][4] = {};
-    if (!vanishes) {
+    MatrixSums sums;
+    if (!is_zero(alpha)) {
         Pairs pairs(a, b, by, i, j);
         while (pairs.next()) {
             while (pairs.matches != 0) {
                 int64_t at, bt;
                 pairs.take(at, bt);
-                const int64_t a_start = a.starts[at], b_start = b.starts[bt];
-                const int a_count = static_cast<int>(a.starts[at + 1] - a_start);
-                const int b_count = static_cast<int>(b.starts[bt + 1] - b_start);
                 const unsigned inner = (a.used[at] >> 16) & b.used[bt];
-                {
-                    const bool first = lane_id() < SIDE;
-                    const int64_t row = (first ? at * SIDE : bt * SIDE - SIDE) + lane_id();
-                    rows[lane_id()] = (first ? a.masks : b.masks)[row] |
-                                      static_cast<unsigned>((first ? a.row_ptr : b.row_ptr)[row])
-                                          << 16;
-                }
-                bool wild = false;
-#pragma unroll 2
-                for (int e = lane_id(); e < a_count; e += 32) {
-                    const T value = a_values[a_start + e];
-                    wild |= !isfinite(value);
-                    left[e] = value;
-                }
-#pragma unroll 2
-                for (int e = lane_id(); e < b_count; e += 32) {
-                    const T value = b_values[b_start + e];
-                    wild |= !isfinite(value);
-                    right[e] = value;
-                }
-                wild = __any_sync(ALL, wild);
+                const bool first = lane_id() < SIDE;
+                const int64_t row = (first ? at * SIDE : bt * SIDE - SIDE) + lane_id();
+                rows[lane_id()] =
+                    row_word(first ? a.masks : b.masks, first ? a.row_ptr : b.row_ptr, row);
+                bool is_wild = load_values(a, a_values, at, left);
+                is_wild |= load_values(b, b_values, bt, right);
+                is_wild = __any_sync(ALL, is_wild);
                 __syncwarp();
-                const unsigned high = rows[g], low = rows[g + 8];
-                if (!wild) {
-#pragma unroll
-                    for (int q = 0; q < SIDE; q += 4) {
-                        if ((inner >> q & 15) == 0)
-                            continue;
-                        const unsigned row = rows[SIDE + q + t];
-                        const double a0 = entry(left, high, q + t), a1 = entry(left, low, q + t);
-                        mma(sums[0], a0, a1, entry(right, row, g));
-                        mma(sums[1], a0, a1, entry(right, row, g + 8));
-                    }
+                if (is_wild) {
+                    sums.add_stored(left, right, rows);
                 } else {
-                    // An Inf or NaN is multiplied by stored entries only, not by the zeros between
-                    // them.
-                    for (int k = 0; k < SIDE; ++k) {
-                        const unsigned row = rows[SIDE + k];
-#pragma unroll
-                        for (int s = 0; s < 8; ++s) {
-                            const int column = 2 * t + s % 2 + s / 4 * 8;
-                            const unsigned mine = s / 2 % 2 ? low : high;
-                            if (has(mine, k) && has(row, column)) {
-                                double &sum = sums[s / 4][s % 4];
-                                sum = tarsia::fma(left[place_of(mine, k)],
-                                                  right[place_of(row, column)], sum);
-                            }
-                        }
-                    }
+                    sums.add(left, right, rows, inner);
                 }
                 __syncwarp();
             }
@@ -527,21 +564,16 @@ multiply_mma(const Tiles &a, const Tiles &b, const TileColumns &by, const T *a_v
     __syncwarp();
 #pragma unroll
     for (int s = 0; s < 8; ++s) {
-        const int column = 2 * t + s % 2 + s / 4 * 8, at = g + s / 2 % 2 * 8;
+        const int column = sums.column_of(s), at = sums.row_of(s);
         const unsigned mine = rows[at];
         if (has(mine, column)) {
             const int place = place_of(mine, column);
-            left[place] = sums[s / 4][s % 4];
+            left[place] = sums.sums[s / 4][s % 4];
             index[place] = static_cast<uint8_t>(at << 4 | column);
         }
     }
-    __syncwarp();
-    for (int e = lane_id(); e < entries; e += 32) {
-        const int where = index[e];
-        const int64_t to = shift[where >> 4] + e;
-        static_cast<T *>(out.values)[to] = static_cast<T>(alpha * left[e]);
-        out.place(to, j, where);
-    }
+    store_tile<T>(out, j, entries, left, index, shift,
+                  [&](double sum) { return static_cast<T>(alpha * sum); });
 }
 
 } // namespace

@@ -46,11 +46,7 @@ struct Set {
             words[i] = 0;
     }
     __device__ __forceinline__ void insert(int at) const {
-        // Reads the word first, since most columns are in the set already.
-        unsigned *word = reinterpret_cast<unsigned *>(words) + (at >> 5);
-        const unsigned bit = 1u << (at & 31);
-        if ((*const_cast<volatile unsigned *>(word) & bit) == 0)
-            atomicOr(word, bit);
+        spgemm::set_bit(reinterpret_cast<unsigned *>(words), at);
     }
     // Returns the number of elements in `used` words, and fills the ranks. Needs a barrier before
     // it, after the elements are inserted; ends with one.

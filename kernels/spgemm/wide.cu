@@ -47,15 +47,6 @@ __device__ __forceinline__ void find_entries(const Factor &right, const Starts &
     }
 }
 
-__device__ __forceinline__ bool take_task(const Task *tasks, int64_t count, int64_t &number,
-                                          Task &task) {
-    number = (first_item()) >> 5;
-    if (number >= count)
-        return false;
-    task = tasks[number];
-    return true;
-}
-
 // Finds the factors of a task, and the number of parts of its row.
 __device__ __forceinline__ void factors_of(const Factor &left, const Cut &cut, const Task &task,
                                            int64_t &begin, int64_t &end, int64_t &parts) {
@@ -78,7 +69,7 @@ __device__ __forceinline__ void count_task(const Factor &left, const Factor &rig
     __shared__ __align__(16) uint8_t marks[THREADS / 32][WINDOW];
     int64_t number;
     Task task;
-    if (!take_task(tasks, count, number, task))
+    if (!take_item(tasks, count, number, task))
         return;
     const J *columns = static_cast<const J *>(right.indices.data);
     const int64_t low = static_cast<int64_t>(task.window) * WINDOW + right.base;
@@ -151,56 +142,75 @@ template <class B, class T> struct Hand {
     B value[HELD];
     T factor;
     unsigned length;
+
+    // Adds the products to the sums of the window.
+    __device__ __forceinline__ void add(T *sums) const {
+        if (length > 32) {
+            T sum[HELD];
+#pragma unroll
+            for (int h = 0; h < HELD; ++h) {
+                if (32 * h < length && column[h] < WINDOW)
+                    sum[h] = sums[column[h]];
+            }
+#pragma unroll
+            for (int h = 0; h < HELD; ++h) {
+                if (32 * h < length && column[h] < WINDOW)
+                    sums[column[h]] = plus(sum[h], times(factor, widen<T>(value[h])));
+            }
+        } else if (column[0] < WINDOW) {
+            sums[column[0]] = plus(sums[column[0]], times(factor, widen<T>(value[0])));
+        }
+        // Another lane may have the same columns in the next row of `right`.
+        __syncwarp();
+    }
 };
 
-// Computes values (and columns) of the task's part of its row, from before[task] on.
-template <class A, class B, class T, class J>
-__device__ __forceinline__ void
-multiply_task(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
-              const Scalar<T> &scale, const Cut &cut, const Starts &starts, bool right_is_short,
-              const Task *tasks, int64_t count, const uint32_t *masks, const uint32_t *before,
-              const Partial &partial, const Output &out) {
-    extern __shared__ __align__(16) unsigned char memory[];
-    T *sums = reinterpret_cast<T *>(memory) + (threadIdx.x >> 5) * WINDOW;
-    int64_t number;
-    Task task;
-    if (!take_task(tasks, count, number, task))
-        return;
-    const J *columns = static_cast<const J *>(right.indices.data);
-    const int64_t low = static_cast<int64_t>(task.window) * WINDOW + right.base;
-    int64_t begin, end, parts;
-    factors_of(left, cut, task, begin, end, parts);
-    const T alpha = scale.get();
-    const bool vanishes = is_zero(alpha);
-    for (int i = lane_id(); i < WINDOW; i += 32)
-        sums[i] = zero<T>();
-    __syncwarp();
+// Entries of a task's rows of `right` in the window, row after row, which a warp takes 32 · HELD at
+// a time.
+template <class A, class B, class T, class J> struct Entries {
+    const Factor &left, &right;
+    const A *left_values;
+    const B *right_values;
+    const Starts &starts;
+    int64_t window, low, end;
+    // First factor that no lane has taken.
+    int64_t first;
+    // The lane's factor, and the entries of its row of `right`.
+    T own = zero<T>();
+    int64_t from = 0;
+    unsigned length = 0;
+    // Lanes whose rows are yet to be taken; position, length and factor of the row in hand.
+    unsigned rest = 0;
+    int64_t position = 0;
+    unsigned left_over = 0;
+    T factor = zero<T>();
 
-    int64_t first = begin;
-    int64_t from = 0, position = 0;
-    unsigned length = 0, rest = 0, left_over = 0;
-    T own = zero<T>(), factor = zero<T>();
-    // Loads the next entries of the current row of `right`, or of the next one.
-    auto take = [&](Hand<B, T> &hand) -> bool {
-        if (left_over == 0) {
-            while (rest == 0) {
-                if (first >= end)
-                    return false;
-                length = 0;
-                if (first + lane_id() < end) {
-                    find_entries(right, starts, left.column(first + lane_id()), task.window, from,
-                                 length);
-                    own = widen<T>(left_values[first + lane_id()]);
-                }
-                rest = __ballot_sync(ALL, length > 0);
-                first += 32;
+    // Goes to the next row; returns false if there is none.
+    __device__ __forceinline__ bool next_row() {
+        while (rest == 0) {
+            if (first >= end)
+                return false;
+            length = 0;
+            if (first + lane_id() < end) {
+                find_entries(right, starts, left.column(first + lane_id()), window, from, length);
+                own = widen<T>(left_values[first + lane_id()]);
             }
-            const int owner = __ffs(rest) - 1;
-            rest &= rest - 1;
-            position = __shfl_sync(ALL, from, owner) + lane_id();
-            left_over = __shfl_sync(ALL, length, owner);
-            factor = from_lane(own, owner);
+            rest = __ballot_sync(ALL, length > 0);
+            first += 32;
         }
+        const int owner = __ffs(rest) - 1;
+        rest &= rest - 1;
+        position = __shfl_sync(ALL, from, owner) + lane_id();
+        left_over = __shfl_sync(ALL, length, owner);
+        factor = from_lane(own, owner);
+        return true;
+    }
+
+    // Loads the next entries of the row in hand, or of the next one; returns false after the last.
+    __device__ __forceinline__ bool take(Hand<B, T> &hand) {
+        if (left_over == 0 && !next_row())
+            return false;
+        const J *columns = static_cast<const J *>(right.indices.data);
         hand.length = min(left_over, 32u * HELD);
         hand.factor = factor;
 #pragma unroll
@@ -217,56 +227,38 @@ multiply_task(const Factor &left, const Factor &right, const A *left_values, con
         left_over -= hand.length;
         position += hand.length;
         return true;
-    };
-    auto add = [&](const Hand<B, T> &hand) {
-        if (hand.length > 32) {
-            T sum[HELD];
-#pragma unroll
-            for (int h = 0; h < HELD; ++h) {
-                if (32 * h < hand.length && hand.column[h] < WINDOW)
-                    sum[h] = sums[hand.column[h]];
-            }
-#pragma unroll
-            for (int h = 0; h < HELD; ++h) {
-                if (32 * h < hand.length && hand.column[h] < WINDOW)
-                    sums[hand.column[h]] =
-                        plus(sum[h], times(hand.factor, widen<T>(hand.value[h])));
-            }
-        } else if (hand.column[0] < WINDOW) {
-            sums[hand.column[0]] =
-                plus(sums[hand.column[0]], times(hand.factor, widen<T>(hand.value[0])));
-        }
-        // Another lane may have the same columns in the next row of `right`.
-        __syncwarp();
-    };
-    if (!vanishes && right_is_short) {
-        add_products_of_short_rows<HELD, A, B, T, J>(
-            left, right, left_values, right_values, begin, end, low, WINDOW, sums,
-            [&](int64_t, int64_t k, int64_t &from, unsigned &length) {
-                find_entries(right, starts, k, task.window, from, length);
-            },
-            [](unsigned column) { return column; });
-    } else if (!vanishes) {
+    }
+
+    // Adds all products to the sums of the window; entries are loaded one step ahead.
+    __device__ __forceinline__ void add_all(T *sums) {
         Hand<B, T> here, next;
         bool more = take(here);
         while (more) {
             more = take(next);
-            add(here);
+            here.add(sums);
             if (!more)
                 break;
             more = take(here);
-            add(next);
+            next.add(sums);
         }
     }
+};
+
+// Stores the sums of a task of a row in `parts` parts, from before[number] on; the first part
+// stores the columns, too.
+template <class T, class J>
+__device__ __forceinline__ void store_window(const Task &task, int64_t number, int64_t parts,
+                                             const T *sums, const Scale<T> &alpha,
+                                             const uint32_t *masks, const uint32_t *before,
+                                             const Partial &partial, const Output &out) {
     // Mask and position of a window are stored with its first part.
     const int64_t whole = number - task.part;
     const uint32_t word = masks[whole * 32 + lane_id()];
     const int64_t base = static_cast<int64_t>(task.window) * WINDOW;
     int64_t place = out.offsets[task.row] + before[whole];
     T *values = static_cast<T *>(out.values);
-    J *kept = static_cast<J *>(out.kept);
     if (task.part > 0) {
-        if (vanishes)
+        if (alpha.vanishes)
             return;
         const int64_t entries = out.offsets[task.row + 1] - out.offsets[task.row];
         values = static_cast<T *>(partial.sums);
@@ -276,18 +268,49 @@ multiply_task(const Factor &left, const Factor &right, const A *left_values, con
         const uint32_t mask = __shfl_sync(ALL, word, i);
         if (mask >> lane_id() & 1) {
             const int64_t at = place + __popc(mask & lanes_before());
-            const int64_t column = base + 32 * i + lane_id();
             const T sum = sums[32 * i + lane_id()];
             // Sums of parts are scaled when they have been added.
-            values[at] = vanishes ? zero<T>() : parts > 1 ? sum : times(alpha, sum);
-            if (task.part == 0) {
-                out.put_column(at, column);
-                if (kept != nullptr && !out.known)
-                    kept[at] = static_cast<J>(column);
-            }
+            values[at] = alpha.vanishes || parts == 1 ? alpha.of(sum) : sum;
+            if (task.part == 0)
+                out.put_new_column(at, static_cast<J>(base + 32 * i + lane_id()));
         }
         place += __popc(mask);
     }
+}
+
+// Computes values (and columns) of the task's part of its row.
+template <class A, class B, class T, class J>
+__device__ __forceinline__ void
+multiply_task(const Factor &left, const Factor &right, const A *left_values, const B *right_values,
+              const Scalar<T> &scale, const Cut &cut, const Starts &starts, bool right_is_short,
+              const Task *tasks, int64_t count, const uint32_t *masks, const uint32_t *before,
+              const Partial &partial, const Output &out) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    T *sums = reinterpret_cast<T *>(memory) + (threadIdx.x >> 5) * WINDOW;
+    int64_t number;
+    Task task;
+    if (!take_item(tasks, count, number, task))
+        return;
+    const int64_t low = static_cast<int64_t>(task.window) * WINDOW + right.base;
+    int64_t begin, end, parts;
+    factors_of(left, cut, task, begin, end, parts);
+    const Scale<T> alpha(scale);
+    for (int i = lane_id(); i < WINDOW; i += 32)
+        sums[i] = zero<T>();
+    __syncwarp();
+    if (!alpha.vanishes && right_is_short) {
+        add_products_of_short_rows<HELD, A, B, T, J>(
+            left, right, left_values, right_values, begin, end, low, WINDOW, sums,
+            [&](int64_t, int64_t k, int64_t &from, unsigned &length) {
+                find_entries(right, starts, k, task.window, from, length);
+            },
+            [](unsigned column) { return column; });
+    } else if (!alpha.vanishes) {
+        Entries<A, B, T, J> entries{left,        right, left_values, right_values, starts,
+                                    task.window, low,   end,         begin};
+        entries.add_all(sums);
+    }
+    store_window<T, J>(task, number, parts, sums, alpha, masks, before, partial, out);
 }
 
 // Adds the sums of a window's other parts to those of the first, in order, and scales them. The
@@ -299,7 +322,7 @@ __device__ __forceinline__ void add_parts(const Ints &offsets, const Scalar<T> &
                                           const Partial &partial, const Output &out) {
     int64_t number;
     Task task;
-    if (!take_task(tasks, count, number, task))
+    if (!take_item(tasks, count, number, task))
         return;
     const int64_t parts = cut.parts(offsets[task.row + 1] - offsets[task.row]);
     const T alpha = scale.get();
@@ -339,15 +362,8 @@ extern "C" __global__ void __launch_bounds__(256)
     for (int64_t i = first_item(); i < rows * (windows + 1); i += grid_stride()) {
         const int64_t row = i / (windows + 1), begin = right.start(row);
         const int64_t wanted = (i - row * (windows + 1)) * WINDOW;
-        int64_t from = begin, to = right.start(row + 1);
-        while (from < to) {
-            const int64_t middle = from + (to - from) / 2;
-            if (right.column(middle) < wanted) {
-                from = middle + 1;
-            } else {
-                to = middle;
-            }
-        }
+        const int64_t from = first_where_not(begin, right.start(row + 1),
+                                             [&](int64_t at) { return right.column(at) < wanted; });
         starts[i] = static_cast<uint32_t>(from - begin);
     }
 }
@@ -415,7 +431,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                       uint32_t *counts) {
     int64_t number;
     Task task;
-    if (!take_task(tasks, count, number, task))
+    if (!take_item(tasks, count, number, task))
         return;
     if (task.part > 0) {
         if (lane_id() == 0)

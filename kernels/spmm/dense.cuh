@@ -7,8 +7,8 @@
 // K, and store their partial sums one behind the other for spmm/dense_finish.cu to add in order.
 #pragma once
 
-#include "common/copies.cuh"
-#include "common/mma.cuh"
+#include "ptx/copies.cuh"
+#include "ptx/mma.cuh"
 
 namespace tarsia::dense {
 
@@ -101,17 +101,6 @@ template <class T, int BM, int BN, int BK, int THREADS> struct Loader {
     }
 };
 
-__device__ __forceinline__ void load_matrices(uint32_t (&out)[4], uint32_t at) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
-                 : "r"(at));
-}
-__device__ __forceinline__ void load_transposed(uint32_t (&out)[4], uint32_t at) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
-                 : "r"(at));
-}
-
 // Order of tiles: groups of 8 rows of tiles are processed column by column, so that they share B in
 // L2.
 __device__ __forceinline__ void tile_of_block(int64_t m, int64_t n, int bm, int bn, int64_t &i0,
@@ -147,6 +136,194 @@ __device__ __forceinline__ void put(const Target<Y> &out, int64_t m, int64_t n, 
 // bound of the error).
 enum class Factors { AsTheyAre, Tf32, InParts };
 
+// Tile of a block, and its range of K.
+struct Range {
+    int64_t i0, j0, begin, end, steps;
+
+    template <class T>
+    __device__ __forceinline__ Range(const Operands<T> &in, int bm, int bn, int bk) {
+        tile_of_block(in.m, in.n, bm, bn, i0, j0);
+        begin = blockIdx.y * in.part;
+        end = begin + in.part < in.k ? begin + in.part : in.k;
+        steps = end > begin ? (end - begin + bk - 1) / bk : 0;
+    }
+};
+
+// Blocks of K in shared memory, STAGES of them in flight.
+template <class T, int BM, int BN, int BK, int STAGES, int THREADS> struct Pipeline {
+    using S = Stage<T, BM, BN, BK>;
+
+    const Operands<T> &in;
+    int64_t steps;
+    const T *stages;
+    uint32_t base;
+    Loader<T, BM, BN, BK, THREADS> loader;
+    int slot = 0, next = STAGES - 1;
+
+    __device__ __forceinline__ Pipeline(const Operands<T> &operands, const Range &range,
+                                        const void *shared)
+        : in(operands), steps(range.steps), stages(static_cast<const T *>(shared)),
+          base(shared_address(shared)), loader(in, range.i0, range.j0, range.begin, range.end) {}
+
+    // Starts the copies of the first blocks.
+    __device__ __forceinline__ void begin() {
+#pragma unroll
+        for (int s = 0; s < STAGES - 1; ++s) {
+            if (s < steps)
+                loader.load(in, base + s * S::kBytes);
+            close_copies();
+        }
+    }
+    // Waits for the block of this step, and starts the copies of a later one.
+    __device__ __forceinline__ const T *advance(int64_t step) {
+        wait_copies<STAGES - 2>();
+        __syncthreads();
+        if (step + STAGES - 1 < steps)
+            loader.load(in, base + next * S::kBytes);
+        close_copies();
+        const T *stage = stages + slot * (S::kBytes / int(sizeof(T)));
+        slot = slot + 1 == STAGES ? 0 : slot + 1;
+        next = next + 1 == STAGES ? 0 : next + 1;
+        return stage;
+    }
+};
+
+// Adds the products of a stage of halves to a warp's sums; its rows begin at `wi` and its columns
+// at `wj`.
+template <class S, class T, int BK, int MI, int NI>
+__device__ __forceinline__ void multiply_halves(float (&sums)[MI][NI][4], const T *stage, int wi,
+                                                int wj) {
+    const int lane = threadIdx.x % 32;
+    const uint32_t from = shared_address(stage);
+#pragma unroll
+    for (int kk = 0; kk < BK; kk += 16) {
+        uint32_t a[MI][4], b[NI / 2][4];
+#pragma unroll
+        for (int i = 0; i < MI; ++i)
+            load_matrices<false>(a[i],
+                                 from + 2 * S::a(wi + i * 16 + lane % 16, kk / 8 + lane / 16));
+#pragma unroll
+        for (int j = 0; j < NI / 2; ++j)
+            load_matrices<true>(b[j], from + 2 * S::b(kk + lane % 16, wj / 8 + 2 * j + lane / 16));
+#pragma unroll
+        for (int i = 0; i < MI; ++i)
+#pragma unroll
+            for (int j = 0; j < NI; ++j)
+                mma16<T>(sums[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
+    }
+}
+
+// Adds the products of a stage of floats as sums of three bf16.
+template <class S, int BK, int MI, int NI>
+__device__ __forceinline__ void multiply_in_parts(float (&sums)[MI][NI][4], const float *stage,
+                                                  int wi, int wj) {
+    const int lane = threadIdx.x % 32;
+    const uint32_t from = shared_address(stage);
+    const float *pb = stage + S::kSizeA + lane % 4 * S::kRowB + wj + lane / 4;
+#pragma unroll
+    for (int kk = 0; kk < BK; kk += 16) {
+        // The order of K inside a fragment is permuted: a lane holds columns of A that lie 4 apart
+        // as pairs, and the same rows of B.
+        uint32_t a[MI][3][4];
+#pragma unroll
+        for (int i = 0; i < MI; ++i) {
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                uint32_t f[4];
+                load_matrices<false>(
+                    f, from + S::a(wi + i * 16 + lane % 16, kk / 4 + 2 * half + lane / 16) * 4);
+#pragma unroll
+                for (int e = 0; e < 2; ++e)
+                    bf16_parts(__uint_as_float(f[e]), __uint_as_float(f[e + 2]),
+                               a[i][0][2 * half + e], a[i][1][2 * half + e], a[i][2][2 * half + e]);
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < NI; ++j) {
+            uint32_t b[3][2];
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                const float *of = pb + (kk + 8 * half) * S::kRowB + j * 8;
+                bf16_parts(of[0], of[4 * S::kRowB], b[0][half], b[1][half], b[2][half]);
+            }
+            // Small products are added first, so that little of them is cut off.
+#pragma unroll
+            for (int i = 0; i < MI; ++i) {
+                float sum[4] = {0, 0, 0, 0};
+                mma16<bf16>(sum, a[i][2], b[0][0], b[0][1]);
+                mma16<bf16>(sum, a[i][0], b[2][0], b[2][1]);
+                mma16<bf16>(sum, a[i][1], b[1][0], b[1][1]);
+                mma16<bf16>(sum, a[i][1], b[0][0], b[0][1]);
+                mma16<bf16>(sum, a[i][0], b[1][0], b[1][1]);
+                mma16<bf16>(sum, a[i][0], b[0][0], b[0][1]);
+#pragma unroll
+                for (int e = 0; e < 4; ++e)
+                    sums[i][j][e] += sum[e];
+            }
+        }
+    }
+}
+
+// Adds the products of a stage of floats in TF32.
+template <class S, int BK, int MI, int NI>
+__device__ __forceinline__ void multiply_tf32(float (&sums)[MI][NI][4], const float *stage, int wi,
+                                              int wj) {
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const uint32_t from = shared_address(stage);
+    const float *pb = stage + S::kSizeA + t * S::kRowB + wj + g;
+#pragma unroll
+    for (int kk = 0; kk < BK; kk += 8) {
+        uint32_t a[MI][4], b[NI][2];
+#pragma unroll
+        for (int i = 0; i < MI; ++i) {
+            // ldmatrix treats a float as a pair of halves.
+            load_matrices<false>(a[i],
+                                 from + S::a(wi + i * 16 + lane % 16, kk / 4 + lane / 16) * 4);
+#pragma unroll
+            for (int e = 0; e < 4; ++e)
+                a[i][e] = to_tf32(__uint_as_float(a[i][e]));
+        }
+#pragma unroll
+        for (int j = 0; j < NI; ++j)
+#pragma unroll
+            for (int e = 0; e < 2; ++e)
+                b[j][e] = to_tf32(pb[(kk + e * 4) * S::kRowB + j * 8]);
+#pragma unroll
+        for (int i = 0; i < MI; ++i)
+#pragma unroll
+            for (int j = 0; j < NI; ++j)
+                mma8(sums[i][j], a[i], b[j][0], b[j][1]);
+    }
+}
+
+// Adds the products of a stage of doubles.
+template <class S, int BK, int MI, int NI>
+__device__ __forceinline__ void multiply_doubles(double (&sums)[MI][NI][4], const double *stage,
+                                                 int wi, int wj) {
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const double *pa = stage + (wi + g) * S::kRowA + t;
+    const double *pb = stage + S::kSizeA + t * S::kRowB + wj + g;
+#pragma unroll
+    for (int kk = 0; kk < BK; kk += 8) {
+        double a[MI][4], b[NI][2];
+#pragma unroll
+        for (int i = 0; i < MI; ++i)
+#pragma unroll
+            for (int e = 0; e < 4; ++e)
+                a[i][e] = pa[(i * 16 + e % 2 * 8) * S::kRowA + kk + e / 2 * 4];
+#pragma unroll
+        for (int j = 0; j < NI; ++j)
+#pragma unroll
+            for (int e = 0; e < 2; ++e)
+                b[j][e] = pb[(kk + e * 4) * S::kRowB + j * 8];
+#pragma unroll
+        for (int i = 0; i < MI; ++i)
+#pragma unroll
+            for (int j = 0; j < NI; ++j)
+                mma8(sums[i][j], a[i], b[j][0], b[j][1]);
+    }
+}
+
 // Computes a tile by matrix units; each warp has WM × WN.
 template <class T, class Y, class Acc, Factors FACTORS, int BM, int BN, int BK, int STAGES, int WM,
           int WN>
@@ -155,166 +332,37 @@ __device__ __forceinline__ void by_matrix_units(const Operands<T> &in, const Tar
     constexpr int THREADS = BM / WM * (BN / WN) * 32;
     constexpr int MI = WM / 16, NI = WN / 8;
     using S = Stage<T, BM, BN, BK>;
-    extern __shared__ __align__(128) unsigned char shared[];
-    T *stages = reinterpret_cast<T *>(shared);
-    constexpr int kStage = S::kBytes / int(sizeof(T));
-
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int wi = warp / (BN / WN) * WM, wj = warp % (BN / WN) * WN;
-    int64_t i0, j0;
-    tile_of_block(in.m, in.n, BM, BN, i0, j0);
-    const int64_t k_begin = blockIdx.y * in.part;
-    const int64_t k_end = k_begin + in.part < in.k ? k_begin + in.part : in.k;
-    const int64_t steps = k_end > k_begin ? (k_end - k_begin + BK - 1) / BK : 0;
-    const uint32_t base = shared_address(shared);
-    Loader<T, BM, BN, BK, THREADS> loader(in, i0, j0, k_begin, k_end);
-
+    extern __shared__ __align__(128) unsigned char shared[];
+    const Range range(in, BM, BN, BK);
+    Pipeline<T, BM, BN, BK, STAGES, THREADS> pipeline(in, range, shared);
     Acc sums[MI][NI][4];
 #pragma unroll
     for (int i = 0; i < MI; ++i)
-#pragma unroll
-        for (int j = 0; j < NI; ++j)
-#pragma unroll
-            for (int e = 0; e < 4; ++e)
-                sums[i][j][e] = Acc(0);
+        set_zero(sums[i]);
 
-#pragma unroll
-    for (int s = 0; s < STAGES - 1; ++s) {
-        if (s < steps)
-            loader.load(in, base + s * S::kBytes);
-        close_copies();
-    }
-    int slot = 0, next = STAGES - 1;
-    for (int64_t step = 0; step < steps; ++step) {
-        wait_copies<STAGES - 2>();
-        __syncthreads();
-        if (step + STAGES - 1 < steps)
-            loader.load(in, base + next * S::kBytes);
-        close_copies();
-        const T *stage = stages + slot * kStage;
-        slot = slot + 1 == STAGES ? 0 : slot + 1;
-        next = next + 1 == STAGES ? 0 : next + 1;
-        const uint32_t from = shared_address(stage);
+    pipeline.begin();
+    for (int64_t step = 0; step < range.steps; ++step) {
+        const T *const stage = pipeline.advance(step);
         if constexpr (sizeof(T) == 2) {
-#pragma unroll
-            for (int kk = 0; kk < BK; kk += 16) {
-                uint32_t a[MI][4], b[NI / 2][4];
-#pragma unroll
-                for (int i = 0; i < MI; ++i)
-                    load_matrices(a[i],
-                                  from + 2 * S::a(wi + i * 16 + lane % 16, kk / 8 + lane / 16));
-#pragma unroll
-                for (int j = 0; j < NI / 2; ++j)
-                    load_transposed(b[j],
-                                    from + 2 * S::b(kk + lane % 16, wj / 8 + 2 * j + lane / 16));
-#pragma unroll
-                for (int i = 0; i < MI; ++i)
-#pragma unroll
-                    for (int j = 0; j < NI; ++j)
-                        mma16<T>(sums[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
-            }
+            multiply_halves<S, T, BK>(sums, stage, wi, wj);
         } else if constexpr (FACTORS == Factors::InParts) {
-            const T *pb = stage + S::kSizeA + lane % 4 * S::kRowB + wj + lane / 4;
-#pragma unroll
-            for (int kk = 0; kk < BK; kk += 16) {
-                // The order of K inside a fragment is permuted: a lane holds columns of A that lie
-                // 4 apart as pairs, and the same rows of B.
-                uint32_t a[MI][3][4];
-#pragma unroll
-                for (int i = 0; i < MI; ++i) {
-#pragma unroll
-                    for (int half = 0; half < 2; ++half) {
-                        uint32_t f[4];
-                        load_matrices(
-                            f, from + S::a(wi + i * 16 + lane % 16, kk / 4 + 2 * half + lane / 16) *
-                                          int(sizeof(T)));
-#pragma unroll
-                        for (int e = 0; e < 2; ++e)
-                            bf16_parts(__uint_as_float(f[e]), __uint_as_float(f[e + 2]),
-                                       a[i][0][2 * half + e], a[i][1][2 * half + e],
-                                       a[i][2][2 * half + e]);
-                    }
-                }
-#pragma unroll
-                for (int j = 0; j < NI; ++j) {
-                    uint32_t b[3][2];
-#pragma unroll
-                    for (int half = 0; half < 2; ++half) {
-                        const T *of = pb + (kk + 8 * half) * S::kRowB + j * 8;
-                        bf16_parts(of[0], of[4 * S::kRowB], b[0][half], b[1][half], b[2][half]);
-                    }
-                    // Small products are added first, so that little of them is cut off.
-#pragma unroll
-                    for (int i = 0; i < MI; ++i) {
-                        float sum[4] = {0, 0, 0, 0};
-                        mma16<bf16>(sum, a[i][2], b[0][0], b[0][1]);
-                        mma16<bf16>(sum, a[i][0], b[2][0], b[2][1]);
-                        mma16<bf16>(sum, a[i][1], b[1][0], b[1][1]);
-                        mma16<bf16>(sum, a[i][1], b[0][0], b[0][1]);
-                        mma16<bf16>(sum, a[i][0], b[1][0], b[1][1]);
-                        mma16<bf16>(sum, a[i][0], b[0][0], b[0][1]);
-#pragma unroll
-                        for (int e = 0; e < 4; ++e)
-                            sums[i][j][e] += sum[e];
-                    }
-                }
-            }
+            multiply_in_parts<S, BK>(sums, stage, wi, wj);
+        } else if constexpr (FACTORS == Factors::Tf32) {
+            multiply_tf32<S, BK>(sums, stage, wi, wj);
         } else {
-            const int g = lane / 4, t = lane % 4;
-            const T *pa = stage + (wi + g) * S::kRowA + t;
-            const T *pb = stage + S::kSizeA + t * S::kRowB + wj + g;
-#pragma unroll
-            for (int kk = 0; kk < BK; kk += 8) {
-                if constexpr (FACTORS == Factors::Tf32) {
-                    uint32_t a[MI][4], b[NI][2];
-#pragma unroll
-                    for (int i = 0; i < MI; ++i) {
-                        // ldmatrix treats a float as a pair of halves.
-                        load_matrices(a[i],
-                                      from + S::a(wi + i * 16 + lane % 16, kk / 4 + lane / 16) *
-                                                 int(sizeof(T)));
-#pragma unroll
-                        for (int e = 0; e < 4; ++e)
-                            a[i][e] = to_tf32(__uint_as_float(a[i][e]));
-                    }
-#pragma unroll
-                    for (int j = 0; j < NI; ++j)
-#pragma unroll
-                        for (int e = 0; e < 2; ++e)
-                            b[j][e] = to_tf32(pb[(kk + e * 4) * S::kRowB + j * 8]);
-#pragma unroll
-                    for (int i = 0; i < MI; ++i)
-#pragma unroll
-                        for (int j = 0; j < NI; ++j)
-                            mma8(sums[i][j], a[i], b[j][0], b[j][1]);
-                } else {
-                    double a[MI][4], b[NI][2];
-#pragma unroll
-                    for (int i = 0; i < MI; ++i)
-#pragma unroll
-                        for (int e = 0; e < 4; ++e)
-                            a[i][e] = pa[(i * 16 + e % 2 * 8) * S::kRowA + kk + e / 2 * 4];
-#pragma unroll
-                    for (int j = 0; j < NI; ++j)
-#pragma unroll
-                        for (int e = 0; e < 2; ++e)
-                            b[j][e] = pb[(kk + e * 4) * S::kRowB + j * 8];
-#pragma unroll
-                    for (int i = 0; i < MI; ++i)
-#pragma unroll
-                        for (int j = 0; j < NI; ++j)
-                            mma8(sums[i][j], a[i], b[j][0], b[j][1]);
-                }
-            }
+            multiply_doubles<S, BK>(sums, stage, wi, wj);
         }
     }
+
     const Acc alpha = alpha_.get();
     const int g = lane / 4, t = lane % 4;
 #pragma unroll
     for (int i = 0; i < MI; ++i) {
 #pragma unroll
         for (int j = 0; j < NI; ++j) {
-            const int64_t row = i0 + wi + i * 16 + g, col = j0 + wj + j * 8 + 2 * t;
+            const int64_t row = range.i0 + wi + i * 16 + g, col = range.j0 + wj + j * 8 + 2 * t;
             const Acc(&s)[4] = sums[i][j];
             put(out, in.m, in.n, row, col, alpha * s[0], alpha * s[1]);
             put(out, in.m, in.n, row + 8, col, alpha * s[2], alpha * s[3]);
@@ -328,41 +376,16 @@ __device__ __forceinline__ void by_fma(const Operands<float> &in, const Target<f
                                        const Scalar<float> &alpha_) {
     constexpr int ROWS = BM / TM, COLS = BN / TN, THREADS = ROWS * COLS, GROUPS = TN / 4;
     using S = Stage<float, BM, BN, BK>;
-    extern __shared__ __align__(128) unsigned char shared[];
-    float *stages = reinterpret_cast<float *>(shared);
-    constexpr int kStage = S::kBytes / 4;
-
     const int tx = threadIdx.x % COLS, ty = threadIdx.x / COLS;
-    int64_t i0, j0;
-    tile_of_block(in.m, in.n, BM, BN, i0, j0);
-    const int64_t k_begin = blockIdx.y * in.part;
-    const int64_t k_end = k_begin + in.part < in.k ? k_begin + in.part : in.k;
-    const int64_t steps = k_end > k_begin ? (k_end - k_begin + BK - 1) / BK : 0;
-    const uint32_t base = shared_address(shared);
-    Loader<float, BM, BN, BK, THREADS> loader(in, i0, j0, k_begin, k_end);
-
+    extern __shared__ __align__(128) unsigned char shared[];
+    const Range range(in, BM, BN, BK);
+    Pipeline<float, BM, BN, BK, STAGES, THREADS> pipeline(in, range, shared);
     float sums[TM][TN];
-#pragma unroll
-    for (int i = 0; i < TM; ++i)
-#pragma unroll
-        for (int j = 0; j < TN; ++j)
-            sums[i][j] = 0.f;
-#pragma unroll
-    for (int s = 0; s < STAGES - 1; ++s) {
-        if (s < steps)
-            loader.load(in, base + s * S::kBytes);
-        close_copies();
-    }
-    int slot = 0, next = STAGES - 1;
-    for (int64_t step = 0; step < steps; ++step) {
-        wait_copies<STAGES - 2>();
-        __syncthreads();
-        if (step + STAGES - 1 < steps)
-            loader.load(in, base + next * S::kBytes);
-        close_copies();
-        const float *stage = stages + slot * kStage;
-        slot = slot + 1 == STAGES ? 0 : slot + 1;
-        next = next + 1 == STAGES ? 0 : next + 1;
+    set_zero(sums);
+
+    pipeline.begin();
+    for (int64_t step = 0; step < range.steps; ++step) {
+        const float *const stage = pipeline.advance(step);
         const float *pa = stage + ty * S::kRowA, *pb = stage + S::kSizeA + tx * 4;
 #pragma unroll UNROLL
         for (int kk = 0; kk < BK; kk += 4) {
@@ -389,13 +412,14 @@ __device__ __forceinline__ void by_fma(const Operands<float> &in, const Target<f
             }
         }
     }
+
     const float alpha = alpha_.get();
 #pragma unroll
     for (int i = 0; i < TM; ++i) {
-        const int64_t row = i0 + ty + i * ROWS;
+        const int64_t row = range.i0 + ty + i * ROWS;
 #pragma unroll
         for (int j = 0; j < TN; j += 2) {
-            const int64_t col = j0 + j / 4 * COLS * 4 + tx * 4 + j % 4;
+            const int64_t col = range.j0 + j / 4 * COLS * 4 + tx * 4 + j % 4;
             put(out, in.m, in.n, row, col, alpha * sums[i][j], alpha * sums[i][j + 1]);
         }
     }

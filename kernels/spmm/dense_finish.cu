@@ -9,6 +9,7 @@
 
 #include "common/grid.cuh"
 #include "common/types.cuh"
+#include "ptx/launch.cuh"
 
 namespace tarsia {
 
@@ -104,14 +105,6 @@ template <int V> struct Walk {
     }
 };
 
-// Waits until the preceding kernel on the stream is done and its results are visible: this launch
-// may have begun earlier.
-__device__ __forceinline__ void wait_for_products() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
 template <class Y>
 __device__ __forceinline__ bool has_special(const Y *line, int64_t first, const Shape &shape) {
     constexpr int V = 16 / sizeof(Y);
@@ -154,7 +147,7 @@ __device__ __forceinline__ void repair(const Entries &a, const Right<X> &b, Y *c
                                        const Shape &shape, const Scalar<Acc> &alpha,
                                        const uint32_t *all) {
     constexpr int V = 16 / sizeof(Y);
-    wait_for_products();
+    wait_for_previous();
     bool special = all && *all;
     // The code must be fetched from memory if other kernels ran in between, so the usual path is
     // short and contiguous.
@@ -261,7 +254,7 @@ __device__ __forceinline__ void finish(const Entries &a, const Right<X> &b,
                                        const Products<Acc> &products, Y *c, const Shape &shape,
                                        const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_) {
     constexpr int V = 16 / sizeof(Y);
-    wait_for_products();
+    wait_for_previous();
     const Acc alpha = alpha_.get(), beta = beta_.get();
     // If alpha is 0, B may hold anything and is not used.
     const bool none = products.parts == 0 || is_zero(alpha);

@@ -1,4 +1,4 @@
-// SpMM `dense` in fp32 by tensor cores: factors are sums of three bf16 (common/mma.cuh,
+// SpMM `dense` in fp32 by tensor cores: factors are sums of three bf16 (ptx/mma.cuh,
 // bf16_parts), and six of the nine products of these terms are added.
 //
 // A block of 256 threads computes 128 rows and COLUMNS columns of the product, each of its two warp
@@ -18,6 +18,7 @@
 // |alpha S|, as in window.
 #pragma once
 
+#include "ptx/wgmma.cuh"
 #include "spmm/dense.cuh"
 
 namespace tarsia::dense {
@@ -38,68 +39,6 @@ template <int COLUMNS> struct PartStage {
     static constexpr int B = 3 * PART_A;
     static constexpr int BYTES = 3 * (PART_A + PART_B);
 };
-
-// Matrix descriptor of wgmma for a factor without swizzle: its address, and the distances of its
-// blocks along K and across.
-__device__ __forceinline__ uint64_t factor_at(uint32_t at, int deep, int wide) {
-    return uint64_t((at & 0x3ffff) >> 4) | uint64_t(deep >> 4) << 16 | uint64_t(wide >> 4) << 32;
-}
-
-__device__ __forceinline__ void begin_products() {
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-__device__ __forceinline__ void close_products() {
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-template <int N> __device__ __forceinline__ void await_products(float (&sums)[N]) {
-    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-    // Keeps the compiler from using the sums before this point.
-#pragma unroll
-    for (int i = 0; i < N; ++i)
-        asm volatile("" : "+f"(sums[i])::"memory");
-}
-// Makes the threads' writes to shared memory visible to the tensor cores.
-__device__ __forceinline__ void show_to_products() {
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-#define TARSIA_SUM4(at) "+f"(c[at]), "+f"(c[at + 1]), "+f"(c[at + 2]), "+f"(c[at + 3])
-#define TARSIA_SUM16(at)                                                                           \
-    TARSIA_SUM4(at), TARSIA_SUM4(at + 4), TARSIA_SUM4(at + 8), TARSIA_SUM4(at + 12)
-// Computes c += a · b, or c = a · b without ADDS, for 64 rows and 16 columns of a; b is row-major.
-template <bool ADDS>
-__device__ __forceinline__ void add_product(float (&c)[16], uint64_t a, uint64_t b) {
-    asm volatile("{ .reg .pred adds; setp.ne.b32 adds, %18, 0; "
-                 "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 "
-                 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, "
-                 "%16, %17, adds, 1, 1, 0, 1; }"
-                 : TARSIA_SUM16(0)
-                 : "l"(a), "l"(b), "n"(int(ADDS)));
-}
-template <bool ADDS>
-__device__ __forceinline__ void add_product(float (&c)[32], uint64_t a, uint64_t b) {
-    asm volatile("{ .reg .pred adds; setp.ne.b32 adds, %34, 0; "
-                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
-                 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
-                 "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, "
-                 "%32, %33, adds, 1, 1, 0, 1; }"
-                 : TARSIA_SUM16(0), TARSIA_SUM16(16)
-                 : "l"(a), "l"(b), "n"(int(ADDS)));
-}
-template <bool ADDS>
-__device__ __forceinline__ void add_product(float (&c)[64], uint64_t a, uint64_t b) {
-    asm volatile("{ .reg .pred adds; setp.ne.b32 adds, %66, 0; "
-                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
-                 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
-                 "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
-                 "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"
-                 "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, "
-                 "%64, %65, adds, 1, 1, 0, 1; }"
-                 : TARSIA_SUM16(0), TARSIA_SUM16(16), TARSIA_SUM16(32), TARSIA_SUM16(48)
-                 : "l"(a), "l"(b), "n"(int(ADDS)));
-}
-#undef TARSIA_SUM16
-#undef TARSIA_SUM4
 
 // Loads of one thread in a step: packs of four columns of A and of B.
 template <int COLUMNS> struct PartLoader {
@@ -186,17 +125,12 @@ __device__ __forceinline__ void in_parts(const Operands<float> &in, const Target
                                          const Scalar<float> &alpha_) {
     using S = PartStage<COLUMNS>;
     extern __shared__ __align__(128) unsigned char shared[];
-    int64_t i0, j0;
-    tile_of_block(in.m, in.n, kPartRows, COLUMNS, i0, j0);
-    const int64_t k_begin = blockIdx.y * in.part;
-    const int64_t k_end = k_begin + in.part < in.k ? k_begin + in.part : in.k;
-    const int64_t steps = k_end > k_begin ? (k_end - k_begin + kPartDepth - 1) / kPartDepth : 0;
-    PartLoader<COLUMNS> loader(in, i0, j0, k_begin, k_end);
+    const Range range(in, kPartRows, COLUMNS, kPartDepth);
+    const int64_t steps = range.steps;
+    PartLoader<COLUMNS> loader(in, range.i0, range.j0, range.begin, range.end);
 
     float sums[COLUMNS / 2], of_step[COLUMNS / 2];
-#pragma unroll
-    for (int i = 0; i < COLUMNS / 2; ++i)
-        sums[i] = 0.f;
+    set_zero(sums);
     const int group = threadIdx.x / 128;
     // A group's rows of A begin 8 blocks after those of the group before.
     const uint32_t base = shared_address(shared), of_group = group * 8 * 128;
@@ -245,10 +179,10 @@ __device__ __forceinline__ void in_parts(const Operands<float> &in, const Target
     }
     const float alpha = alpha_.get();
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int64_t row = i0 + warp * 16 + lane / 4;
+    const int64_t row = range.i0 + warp * 16 + lane / 4;
 #pragma unroll
     for (int j = 0; j < COLUMNS / 8; ++j) {
-        const int64_t col = j0 + j * 8 + lane % 4 * 2;
+        const int64_t col = range.j0 + j * 8 + lane % 4 * 2;
         const float *sum = sums + 4 * j;
         put(out, in.m, in.n, row, col, alpha * sum[0], alpha * sum[1]);
         put(out, in.m, in.n, row + 8, col, alpha * sum[2], alpha * sum[3]);

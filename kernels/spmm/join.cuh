@@ -2,8 +2,9 @@
 // groups of lanes, and blocks.
 #pragma once
 
-#include "common/loads.cuh"
 #include "common/types.cuh"
+#include "ptx/loads.cuh"
+#include "ptx/warp.cuh"
 #include "spmm/tasks.cuh"
 
 namespace tarsia {
@@ -25,6 +26,13 @@ template <class T> struct Dense {
     T *data;
     int64_t row_stride, col_stride;
 };
+
+__device__ __forceinline__ Part load_part(const Part *from) {
+    Part part;
+    *reinterpret_cast<uint4 *>(&part) = __ldg(reinterpret_cast<const uint4 *>(from));
+    *(reinterpret_cast<uint4 *>(&part) + 1) = __ldg(reinterpret_cast<const uint4 *>(from) + 1);
+    return part;
+}
 
 // Adds the sums of the groups that share a row, pairwise in a fixed order; each group gets the
 // result.
@@ -69,7 +77,6 @@ __device__ __forceinline__ int scatter_sums(Acc (&sums)[V], int lane) {
 template <int G, class Acc, int M, class Column>
 __device__ __forceinline__ bool join_parts(Acc (&sums)[M], const Part &part, Acc *partial,
                                            int64_t stride, unsigned *counters, Column column) {
-    constexpr unsigned kWarp = 0xffffffffu;
     // Number of sums that a group loads together: the more groups there are, the fewer each loads.
     // More would cost registers.
     constexpr int kFits = 2 * G / int(sizeof(Acc) * M);
@@ -88,7 +95,7 @@ __device__ __forceinline__ bool join_parts(Acc (&sums)[M], const Part &part, Acc
         unsigned before = 0;
         if (lane == 0)
             before = atomicAdd(counter, 1u);
-        if (int(__shfl_sync(kWarp, before, 0)) != all - 1)
+        if (int(__shfl_sync(ALL_LANES, before, 0)) != all - 1)
             return false;
         if (lane == 0)
             *counter = 0;
@@ -96,9 +103,7 @@ __device__ __forceinline__ bool join_parts(Acc (&sums)[M], const Part &part, Acc
         return true;
     };
     const auto add_all = [&](const Acc *from, int64_t step, int count) {
-#pragma unroll
-        for (int i = 0; i < M; ++i)
-            sums[i] = zero<Acc>();
+        set_zero(sums);
 #pragma unroll(kDepth)
         for (int at = group; at < count; at += 32 / G) {
 #pragma unroll

@@ -41,8 +41,9 @@
 // whose other terms are infinite or NaN.
 #pragma once
 
-#include "common/copies.cuh"
-#include "common/mma.cuh"
+#include "ptx/copies.cuh"
+#include "ptx/mma.cuh"
+#include "ptx/shared.cuh"
 #include "spmm/masked.cuh"
 
 namespace tarsia::masked {
@@ -55,37 +56,25 @@ constexpr int kGroups = kRows / kBlock;
 constexpr int kDepth = 2 * kBlock;
 constexpr int kTiles = 2 * kGroups;
 
-// Layout of a step in shared memory: rows of B; values, from a multiple of 16 bytes of their array
-// on; masks; for each tile, the offset in bytes of the value before its first one.
-template <int COLUMNS> struct Step {
+// Numbers of a tile of COLUMNS columns of C: 8, or a multiple of 32.
+template <int COLUMNS> struct Form {
+    static constexpr bool NARROW = COLUMNS == 8;
+    static_assert(NARROW || COLUMNS % 32 == 0);
+    // Sums of 16 × 8: if NARROW, one of all 16 rows and 8 columns; otherwise, in each quarter of 32
+    // columns, sum i is group i % 2 and 16 of the columns.
+    static constexpr int QUARTERS = NARROW ? 1 : COLUMNS / 32;
+    static constexpr int N = NARROW ? 1 : QUARTERS * 2 * kGroups;
+    // Chunks of 16 bytes in a row of B, and rows that the warp copies at one time.
+    static constexpr int CHUNKS = COLUMNS / 4, PASS = 32 / CHUNKS < 1 ? 1 : 32 / CHUNKS;
+    static_assert(CHUNKS <= 32 && 32 % CHUNKS == 0 && kDepth % PASS == 0);
+    // Layout of a step in shared memory: rows of B; values, from a multiple of 16 bytes of their
+    // array on; masks; for each tile, the offset in bytes of the value before its first one.
     static constexpr int ROW = COLUMNS * 4;
     static constexpr int VALUES = kDepth * ROW;
     static constexpr int MASKS = VALUES + kRows * kDepth * 4 + 16;
     static constexpr int STARTS = MASKS + kTiles * 8;
     static constexpr int BYTES = (STARTS + kTiles * 4 + 127) / 128 * 128;
 };
-
-__device__ __forceinline__ float shared_float(uint32_t from) {
-    float v;
-    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from) : "memory");
-    return v;
-}
-__device__ __forceinline__ float4 shared_floats(uint32_t from) {
-    float4 v;
-    asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];"
-                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-                 : "r"(from)
-                 : "memory");
-    return v;
-}
-__device__ __forceinline__ uint4 shared_words(uint32_t from) {
-    uint4 v;
-    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "r"(from)
-                 : "memory");
-    return v;
-}
 
 // Returns the lane's value of a mask word, or 0 if it has none. Shifting out the bits of later
 // lanes leaves the lane's own bit as the sign, and as many ones as there are values up to it.
@@ -94,7 +83,7 @@ __device__ __forceinline__ float value_of(uint32_t word, uint32_t before, int la
     const uint32_t upto = word << lanes_after;
     float v = 0;
     if (int32_t(upto) < 0)
-        v = shared_float(before + __popc(upto) * 4);
+        v = load_shared<float>(before + __popc(upto) * 4);
     return v;
 }
 
@@ -118,16 +107,14 @@ struct InParts {
                        out.pairs[2][block]);
         return out;
     }
-    // c = before + …: the first MMA adds to constant zeros, which need no registers to be cleared.
+    // c = before + a · b, for term `part` of a and term `part_b` of b.
     static __device__ __forceinline__ void mma(float (&c)[4], const float (&before)[4],
                                                const Operand &low, const Operand &high, int part,
                                                const Operand &b, int part_b) {
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-            "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
-            : "=f"(c[0]), "=f"(c[1]), "=f"(c[2]), "=f"(c[3])
-            : "r"(low.pairs[part][0]), "r"(high.pairs[part][0]), "r"(low.pairs[part][1]),
-              "r"(high.pairs[part][1]), "r"(b.pairs[part_b][0]), "r"(b.pairs[part_b][1]),
-              "f"(before[0]), "f"(before[1]), "f"(before[2]), "f"(before[3]));
+        mma16_onto(
+            c, before,
+            {low.pairs[part][0], high.pairs[part][0], low.pairs[part][1], high.pairs[part][1]},
+            b.pairs[part_b][0], b.pairs[part_b][1]);
     }
     // sums[i] += (a[i][0], a[i][1]) times *b[i], small products first. N products are interleaved,
     // since an MMA that waits for the sum of another one takes 27 cycles.
@@ -163,22 +150,11 @@ struct Rounded {
         uint32_t v[2][2];
     };
 
-    // Rounds to TF32 by adding half a unit, since MMAs ignore the lower 13 bits. Inf and NaN are
-    // left alone: it would have no effect on Inf, and could change the sign of a NaN.
-    static __device__ __forceinline__ uint32_t round(float x) {
-        uint32_t bits = __float_as_uint(x);
-        asm("{.reg .pred finite; .reg .f32 size;\n"
-            "abs.f32 size, %1; setp.lt.f32 finite, size, 0f7f800000;\n"
-            "@finite add.u32 %0, %0, 0x1000;}"
-            : "+r"(bits)
-            : "f"(x));
-        return bits;
-    }
     static __device__ __forceinline__ Operand operand(const Factors &f) {
         Operand out;
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-            out.v[i / 2][i % 2] = round(f.v[i / 2][i % 2]);
+            out.v[i / 2][i % 2] = round_to_tf32(f.v[i / 2][i % 2]);
         return out;
     }
     template <int N>
@@ -189,257 +165,207 @@ struct Rounded {
         for (int block = 0; block < 2; ++block) {
 #pragma unroll
             for (int i = 0; i < N; ++i) {
-                float(&c)[4] = *sums[i];
-                asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-                    "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                    : "r"(a[i][0].v[block][0]), "r"(a[i][1].v[block][0]), "r"(a[i][0].v[block][1]),
-                      "r"(a[i][1].v[block][1]), "r"(b[i]->v[block][0]), "r"(b[i]->v[block][1]));
+                mma8_anywhere(*sums[i],
+                              {a[i][0].v[block][0], a[i][1].v[block][0], a[i][0].v[block][1],
+                               a[i][1].v[block][1]},
+                              b[i]->v[block][0], b[i]->v[block][1]);
             }
         }
     }
 };
 
-template <int COUNT> struct PackOfFloats { using Type = float4; };
-template <> struct PackOfFloats<2> { using Type = float2; };
-
-// Stores COUNT (2 or 4) sums of neighbouring columns of a row of C, except those from column n on.
-template <int COUNT>
-__device__ __forceinline__ void store_some(const DenseF32 &d, int64_t row, int64_t at,
-                                           const float (&sums)[COUNT], float alpha, float beta) {
-    using Pack = typename PackOfFloats<COUNT>::Type;
-    float *to = d.c + row * d.ldc + at;
-    if ((d.flags & 2) && at + COUNT <= d.n) {
-        float out[COUNT], old[COUNT];
-        Pack pack;
-        if (!is_zero(beta)) {
-            pack = *reinterpret_cast<const Pack *>(to);
-            memcpy(old, &pack, sizeof old);
-        }
-#pragma unroll
-        for (int i = 0; i < COUNT; ++i) {
-            out[i] = alpha * sums[i];
-            if (!is_zero(beta))
-                out[i] = fma(beta, old[i], out[i]);
-        }
-        memcpy(&pack, out, sizeof out);
-        // C is not read again, so it should not evict B from L2.
-        __stcs(reinterpret_cast<Pack *>(to), pack);
-    } else {
-#pragma unroll
-        for (int i = 0; i < COUNT; ++i) {
-            if (at + i < d.n)
-                store(to + i, alpha, sums[i], beta);
-        }
-    }
-}
-
-// Computes a window's tile of C by a block of one warp. COLUMNS: 8, or a multiple of 32. STEPS - 1
-// steps are in flight while one is computed.
-template <class Kind, int COLUMNS, int STEPS>
-__device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Scalar<float> &alpha_,
-                                    const Scalar<float> &beta_, const Join &j, int32_t tiles) {
-    using Own = Step<COLUMNS>;
-    using Operand = typename Kind::Operand;
-    constexpr bool NARROW = COLUMNS == 8;
-    static_assert(NARROW || COLUMNS % 32 == 0);
-    constexpr int QUARTERS = NARROW ? 1 : COLUMNS / 32;
-    // sums[i]: if NARROW, all 16 rows and 8 columns; otherwise group i % 2 and 16 columns.
-    constexpr int N = NARROW ? 1 : QUARTERS * 2 * kGroups;
-    constexpr int ROW = Own::ROW, CHUNKS = COLUMNS / 4; // chunks of 16 bytes per row
-    constexpr int PASS = 32 / CHUNKS < 1 ? 1 : 32 / CHUNKS;
-    static_assert(CHUNKS <= 32 && 32 % CHUNKS == 0 && kDepth % PASS == 0);
-    extern __shared__ __align__(128) char staging[];
-
-    const int lane = threadIdx.x, g = lane / 4, t = lane % 4, after = 31 - lane;
-    const Place place(tiles);
-    const int64_t n0 = place.tile * COLUMNS;
-    if (n0 >= d.n)
-        return;
-    const Item item = item_of(m, place.item);
-    const float alpha = alpha_.get();
-    const uint32_t first = item.first, end = is_zero(alpha) ? item.first : item.end;
-    const int steps = int((end - first + 1) / 2);
-    const uint32_t base = shared_address(staging);
-    float sums[N][4];
-#pragma unroll
-    for (int i = 0; i < N; ++i)
-        sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0;
-
-    // Chunk c of row r is stored at c ^ (2r & 7), so that neither copies nor loads have bank
-    // conflicts.
-    const int chunk = lane % CHUNKS, row0 = lane / CHUNKS;
-    const uint32_t swizzled = (NARROW ? chunk : chunk ^ ((row0 & 3) << 1)) * 16;
-    const int32_t stride = int32_t(d.ldb * sizeof(float));
-    const int64_t left = d.n - (n0 + chunk * 4);
-    const int bytes = left >= 4 ? 16 : left > 0 ? int(left) * 4 : 0;
-    const char *const from = reinterpret_cast<const char *>(d.b + (left > 0 ? d.n - left : 0));
-    const bool aligned = d.flags & 1, whole = aligned && n0 + COLUMNS <= d.n;
-    const float *const values = static_cast<const float *>(m.values);
-
+// Copies of a lane to the steps in shared memory.
+template <class F> struct Steps {
+    const Matrix &m;
+    const DenseF32 &d;
+    uint32_t first, end; // blocks of the item
+    int count;           // steps of the item
+    uint32_t base;       // address of the first step
+    int row0, bytes;     // first row of this lane's chunks, and the bytes that exist of each
+    uint32_t swizzled;
+    int32_t stride;
+    const char *from;
+    bool aligned, whole; // rows of B are aligned; and all columns exist
     // For two steps: the lane's column, and the first values of their tiles and of the next tile.
     uint32_t columns = 0, firsts = 0, next_columns = 0, next_firsts = 0;
-    const auto fetch = [&](int step) {
+
+    __device__ __forceinline__ Steps(const Matrix &matrix, const DenseF32 &dense, uint32_t begin,
+                                     uint32_t upto, int64_t n0, const char *staging)
+        : m(matrix), d(dense), first(begin), end(upto), count(int((end - first + 1) / 2)),
+          base(shared_address(staging)) {
+        const int lane = threadIdx.x, chunk = lane % F::CHUNKS;
+        row0 = lane / F::CHUNKS;
+        // Chunk c of row r is stored at c ^ (2r & 7), so that neither copies nor loads have bank
+        // conflicts.
+        swizzled = (F::NARROW ? chunk : chunk ^ ((row0 & 3) << 1)) * 16;
+        stride = int32_t(d.ldb * sizeof(float));
+        const int64_t left = d.n - (n0 + chunk * 4);
+        bytes = left >= 4 ? 16 : left > 0 ? int(left) * 4 : 0;
+        from = reinterpret_cast<const char *>(d.b + (left > 0 ? d.n - left : 0));
+        aligned = d.flags & B_ALIGNED;
+        whole = aligned && n0 + F::ROW / 4 <= d.n;
+    }
+
+    // Loads what the copies of two steps need to know.
+    __device__ __forceinline__ void fetch(int step) {
+        const int lane = threadIdx.x;
         const uint32_t block = first + 2 * step;
         next_columns = kPadding;
         if (block + lane / kBlock < end)
             next_columns = __ldg(m.columns + int64_t(block) * kBlock + lane);
         const int64_t tile = int64_t(block) * kGroups + min(lane, 2 * kTiles);
         next_firsts = __ldg(m.starts + min(tile, int64_t(end) * kGroups));
-    };
-    const auto issue = [&](int step, int at) {
-        if (step < steps) {
-            const uint32_t to = base + at * Own::BYTES;
-            const int half = step & 1;
-            const auto column = [&](int r) {
-                return __shfl_sync(kWarp, columns, half * kDepth + row0 + r);
-            };
-            const auto where = [&](int r) {
-                return to + (row0 + r) * ROW + (NARROW ? swizzled : swizzled ^ ((r & 3) << 5));
-            };
-            if (whole && step + 1 < steps) {
+    }
+    // Takes over what was fetched, and fetches what `step` and the one after it need.
+    __device__ __forceinline__ void advance(int step) {
+        columns = next_columns, firsts = next_firsts;
+        fetch(step);
+    }
+
+    // Copies rows of B to the step at `to`.
+    __device__ __forceinline__ void copy_rows(int step, uint32_t to) const {
+        const int half = step & 1;
+        const auto column = [&](int r) {
+            return __shfl_sync(ALL_LANES, columns, half * kDepth + row0 + r);
+        };
+        const auto where = [&](int r) {
+            return to + (row0 + r) * F::ROW + (F::NARROW ? swizzled : swizzled ^ ((r & 3) << 5));
+        };
+        if (whole && step + 1 < count) {
 #pragma unroll
-                for (int r = 0; r < kDepth; r += PASS)
-                    copy16(where(r), row_at(from, column(r), stride));
-            } else if (aligned) {
-                // Only the last block of a window can be padded or missing.
+            for (int r = 0; r < kDepth; r += F::PASS)
+                copy16(where(r), row_at(from, column(r), stride));
+        } else if (aligned) {
+            // Only the last block of a window can be padded or missing.
 #pragma unroll
-                for (int r = 0; r < kDepth; r += PASS) {
-                    const uint32_t k = column(r);
-                    copy16(where(r), row_at(from, k & ~kPadding, stride), k & kPadding ? 0 : bytes);
-                }
-            } else {
-#pragma unroll 1
-                for (int r = 0; r < kDepth; r += PASS) {
-                    const uint32_t k = column(r);
-                    const char *row = row_at(from, k & ~kPadding, stride);
-                    const int there = k & kPadding ? 0 : bytes;
-#pragma unroll
-                    for (int i = 0; i < 16; i += 4)
-                        copy_bytes<4>(where(r) + i, row + (i < there ? i : 0), i < there ? 4 : 0);
-                }
+            for (int r = 0; r < kDepth; r += F::PASS) {
+                const uint32_t k = column(r);
+                copy16(where(r), row_at(from, k & ~kPadding, stride), k & kPadding ? 0 : bytes);
             }
-            const uint32_t low = __shfl_sync(kWarp, firsts, half * kTiles) & ~3u;
-            const uint32_t high = __shfl_sync(kWarp, firsts, (half + 1) * kTiles);
+        } else {
 #pragma unroll 1
-            for (uint32_t i = lane * 4; i < high - low; i += 128)
-                copy16(to + Own::VALUES + i * 4, values + low + i);
-            const uint32_t block = first + 2 * step;
-            if (lane < 2)
-                copy16(to + Own::MASKS + lane * 16, m.masks + int64_t(block + lane) * kGroups,
-                       block + lane < end ? 16 : 0);
-            if (unsigned(lane - half * kTiles) < kTiles)
-                asm volatile(
-                    "st.shared.u32 [%0], %1;" ::"r"(to + Own::STARTS + (lane - half * kTiles) * 4),
-                    "r"((firsts - low) * 4 - 4)
-                    : "memory");
-            if (half) {
-                columns = next_columns, firsts = next_firsts;
-                fetch(step + 3);
+            for (int r = 0; r < kDepth; r += F::PASS) {
+                const uint32_t k = column(r);
+                const char *row = row_at(from, k & ~kPadding, stride);
+                const int there = k & kPadding ? 0 : bytes;
+#pragma unroll
+                for (int i = 0; i < 16; i += 4)
+                    copy_bytes<4>(where(r) + i, row + (i < there ? i : 0), i < there ? 4 : 0);
             }
+        }
+    }
+    // Copies values and masks of tiles to the step at `to`, and stores where their values begin.
+    __device__ __forceinline__ void copy_tiles(int step, uint32_t to) const {
+        const int lane = threadIdx.x, half = step & 1;
+        const float *const values = static_cast<const float *>(m.values);
+        const uint32_t low = __shfl_sync(ALL_LANES, firsts, half * kTiles) & ~3u;
+        const uint32_t high = __shfl_sync(ALL_LANES, firsts, (half + 1) * kTiles);
+#pragma unroll 1
+        for (uint32_t i = lane * 4; i < high - low; i += 128)
+            copy16(to + F::VALUES + i * 4, values + low + i);
+        const uint32_t block = first + 2 * step;
+        if (lane < 2)
+            copy16(to + F::MASKS + lane * 16, m.masks + int64_t(block + lane) * kGroups,
+                   block + lane < end ? 16 : 0);
+        if (unsigned(lane - half * kTiles) < kTiles)
+            store_shared(to + F::STARTS + (lane - half * kTiles) * 4, (firsts - low) * 4 - 4);
+    }
+    __device__ __forceinline__ void issue(int step, int place) {
+        if (step < count) {
+            const uint32_t to = base + place * F::BYTES;
+            copy_rows(step, to);
+            copy_tiles(step, to);
+            if (step & 1)
+                advance(step + 3);
         }
         close_copies();
-    };
-    fetch(0);
-    columns = next_columns, firsts = next_firsts;
-    fetch(2);
-#pragma unroll 1
-    for (int s = 0; s < STEPS - 1; ++s)
-        issue(s, s);
-    int at = 0, free_at = STEPS - 1;
-    const uint32_t rows = base + t * ROW + (NARROW ? g * 4 : (g ^ (t << 1)) * 16);
-#pragma unroll 1
-    for (int step = 0; step < steps; ++step) {
-        wait_copies<STEPS - 2>();
-        // Here all lanes' copies are complete, and all lanes have finished with the slot of the
-        // previous step.
-        __syncwarp();
-        issue(step + STEPS - 1, free_at);
-        const uint32_t offset = at * Own::BYTES, own = base + offset;
-        free_at = at;
-        at = at + 1 == STEPS ? 0 : at + 1;
+    }
+};
 
-        Operand a[kGroups];
-        {
-            Factors f[kGroups];
-            const uint4 starts = shared_words(own + Own::STARTS);
-            const uint32_t before[2][kGroups] = {{starts.x, starts.y}, {starts.z, starts.w}};
+// Loads the lane's factors of the tiles of the step at `own`, for each group of rows.
+template <class Kind, class F>
+__device__ __forceinline__ void load_factors(uint32_t own, typename Kind::Operand (&a)[kGroups]) {
+    const int after = 31 - int(threadIdx.x);
+    Factors f[kGroups];
+    const uint4 starts = load_shared<uint4>(own + F::STARTS);
+    const uint32_t before[2][kGroups] = {{starts.x, starts.y}, {starts.z, starts.w}};
 #pragma unroll
-            for (int block = 0; block < 2; ++block) {
-                const uint4 v = shared_words(own + Own::MASKS + block * 16);
-                const uint32_t words[kGroups][2] = {{v.x, v.y}, {v.z, v.w}};
+    for (int block = 0; block < 2; ++block) {
+        const uint4 v = load_shared<uint4>(own + F::MASKS + block * 16);
+        const uint32_t words[kGroups][2] = {{v.x, v.y}, {v.z, v.w}};
 #pragma unroll
-                for (int i = 0; i < kGroups; ++i) {
-                    const uint32_t list = own + Own::VALUES + before[block][i];
-                    f[i].v[block][0] = value_of(words[i][0], list, after);
-                    f[i].v[block][1] = value_of(words[i][1], list + __popc(words[i][0]) * 4, after);
-                }
-            }
-#pragma unroll
-            for (int i = 0; i < kGroups; ++i)
-                a[i] = Kind::operand(f[i]);
+        for (int i = 0; i < kGroups; ++i) {
+            const uint32_t list = own + F::VALUES + before[block][i];
+            f[i].v[block][0] = value_of(words[i][0], list, after);
+            f[i].v[block][1] = value_of(words[i][1], list + __popc(words[i][0]) * 4, after);
         }
-        if constexpr (NARROW) {
-            float x[4];
+    }
+#pragma unroll
+    for (int i = 0; i < kGroups; ++i)
+        a[i] = Kind::operand(f[i]);
+}
+
+// Adds the products of a step; rows: the lane's elements of the rows of B.
+template <class Kind, class F>
+__device__ __forceinline__ void
+add_step(float (&sums)[F::N][4], const typename Kind::Operand (&a)[kGroups], uint32_t rows) {
+    using Operand = typename Kind::Operand;
+    if constexpr (F::NARROW) {
+        float x[4];
+#pragma unroll
+        for (int r = 0; r < 4; ++r)
+            x[r] = load_shared<float>(rows + r * 4 * F::ROW);
+        const Operand b = Kind::operand(Factors{{{x[0], x[1]}, {x[2], x[3]}}});
+        float(*const to[1])[4] = {&sums[0]};
+        const Operand *const first_of[1] = {a}, *const second_of[1] = {&b};
+        Kind::template multiply<1>(to, first_of, second_of);
+    } else {
+#pragma unroll
+        for (int q = 0; q < F::QUARTERS; ++q) {
+            float4 x[4];
 #pragma unroll
             for (int r = 0; r < 4; ++r)
-                x[r] = shared_float(rows + offset + r * 4 * ROW);
-            const Operand b = Kind::operand(Factors{{{x[0], x[1]}, {x[2], x[3]}}});
-            float(*const to[1])[4] = {&sums[0]};
-            const Operand *const first_of[1] = {a}, *const second_of[1] = {&b};
-            Kind::template multiply<1>(to, first_of, second_of);
-        } else {
-#pragma unroll
-            for (int q = 0; q < QUARTERS; ++q) {
-                float4 x[4];
-#pragma unroll
-                for (int r = 0; r < 4; ++r)
-                    x[r] = shared_floats(rows + offset + r * 4 * ROW + q * 128);
-                // Each pair of the lane's columns is operand A of the MMAs of both groups.
-                const float columns_of[4][4] = {{x[0].x, x[1].x, x[2].x, x[3].x},
-                                                {x[0].y, x[1].y, x[2].y, x[3].y},
-                                                {x[0].z, x[1].z, x[2].z, x[3].z},
-                                                {x[0].w, x[1].w, x[2].w, x[3].w}};
-                const auto operand = [&](int c) {
-                    const float(&v)[4] = columns_of[c];
-                    return Kind::operand(Factors{{{v[0], v[1]}, {v[2], v[3]}}});
-                };
-                float(*const to)[4] = &sums[4 * q];
-                const Operand b[4] = {operand(0), operand(1), operand(2), operand(3)};
-                float(*const all[4])[4] = {to, to + 1, to + 2, to + 3};
-                const Operand *const first_of[4] = {b, b, b + 2, b + 2};
-                const Operand *const second_of[4] = {a, a + 1, a, a + 1};
-                Kind::template multiply<4>(all, first_of, second_of);
-            }
+                x[r] = load_shared<float4>(rows + r * 4 * F::ROW + q * 128);
+            // Each pair of the lane's columns is operand A of the MMAs of both groups.
+            const float columns_of[4][4] = {{x[0].x, x[1].x, x[2].x, x[3].x},
+                                            {x[0].y, x[1].y, x[2].y, x[3].y},
+                                            {x[0].z, x[1].z, x[2].z, x[3].z},
+                                            {x[0].w, x[1].w, x[2].w, x[3].w}};
+            const auto operand = [&](int c) {
+                const float(&v)[4] = columns_of[c];
+                return Kind::operand(Factors{{{v[0], v[1]}, {v[2], v[3]}}});
+            };
+            float(*const to)[4] = &sums[4 * q];
+            const Operand b[4] = {operand(0), operand(1), operand(2), operand(3)};
+            float(*const all[4])[4] = {to, to + 1, to + 2, to + 3};
+            const Operand *const first_of[4] = {b, b, b + 2, b + 2};
+            const Operand *const second_of[4] = {a, a + 1, a, a + 1};
+            Kind::template multiply<4>(all, first_of, second_of);
         }
     }
-    if (item.part != kWhole) {
-        const bool last = join(
-            m, j, item.part, place.tile, sums, lane, 32, [] { __syncwarp(); },
-            [](bool mine) { return __shfl_sync(kWarp, int(mine), 0) != 0; });
-        if (!last)
-            return;
-    }
-    const float scale = d.flags & 4 ? 1.0f : alpha;
-    const float beta = d.flags & 4 ? 0.0f : beta_.get();
-    const int64_t row = int64_t(item.window) * kRows;
-    // Sums of columns beyond the last one are 0.
+}
+
+// Returns whether all sums of the warp are finite; those of columns beyond the last one are 0.
+template <int N> __device__ __forceinline__ bool all_finite(const float (&sums)[N][4]) {
     float zeros[4] = {0, 0, 0, 0};
 #pragma unroll
     for (int i = 0; i < N * 4; ++i)
         zeros[i % 4] = fma(sums[i / 4][i % 4], 0.0f, zeros[i % 4]);
-    if (!__all_sync(kWarp, (zeros[0] + zeros[1]) + (zeros[2] + zeros[3]) == 0.0f)) {
-        const Item all = whole_of(m, item);
-        exact<float>(m, d, all.first, all.end, row, kRows, 0, kGroups, n0, COLUMNS, scale, beta);
-        return;
-    }
+    return __all_sync(ALL_LANES, (zeros[0] + zeros[1]) + (zeros[2] + zeros[3]) == 0.0f);
+}
+
+// Stores the sums of the window that begins at `row`, in columns from n0 on.
+template <class F>
+__device__ __forceinline__ void store_all(const Matrix &m, const DenseF32 &d, int64_t row,
+                                          int64_t n0, const float (&sums)[F::N][4],
+                                          const Scaling<float> &scaling) {
+    const int lane = threadIdx.x, g = lane / 4, t = lane % 4;
 #pragma unroll
     for (int i = 0; i < kGroups; ++i) {
-        if constexpr (NARROW) {
+        if constexpr (F::NARROW) {
             const int64_t own = row_of_c(m, row + i * 8 + g);
             if (own >= 0)
-                store_some<2>(d, own, n0 + 2 * t, {sums[0][2 * i], sums[0][2 * i + 1]}, scale,
-                              beta);
+                store_sums<2>(d, own, n0 + 2 * t, {sums[0][2 * i], sums[0][2 * i + 1]}, scaling);
         } else {
 #pragma unroll
             for (int h = 0; h < 2; ++h) {
@@ -447,13 +373,62 @@ __device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Sc
                 if (own < 0)
                     continue;
 #pragma unroll
-                for (int q = 0; q < QUARTERS; ++q) {
+                for (int q = 0; q < F::QUARTERS; ++q) {
                     const float(&low)[4] = sums[4 * q + i], (&high)[4] = sums[4 * q + 2 + i];
-                    store_some<4>(d, own, n0 + q * 32 + 4 * g,
-                                  {low[h], low[2 + h], high[h], high[2 + h]}, scale, beta);
+                    store_sums<4>(d, own, n0 + q * 32 + 4 * g,
+                                  {low[h], low[2 + h], high[h], high[2 + h]}, scaling);
                 }
             }
         }
+    }
+}
+
+// Computes a window's tile of C by a block of one warp. STEPS - 1 steps are in flight while one is
+// computed.
+template <class Kind, int COLUMNS, int STEPS>
+__device__ __forceinline__ void run(const Matrix &m, const DenseF32 &d, const Scalar<float> &alpha,
+                                    const Scalar<float> &beta, const Join &j, int32_t tiles) {
+    using F = Form<COLUMNS>;
+    extern __shared__ __align__(128) char staging[];
+    const int lane = threadIdx.x, g = lane / 4, t = lane % 4;
+    const Place place(tiles);
+    const int64_t n0 = place.tile * COLUMNS;
+    if (n0 >= d.n)
+        return;
+    const Item item = item_of(m, place.item);
+    Steps<F> steps(m, d, item.first, is_zero(alpha.get()) ? item.first : item.end, n0, staging);
+    float sums[F::N][4];
+    set_zero(sums);
+    steps.fetch(0);
+    steps.advance(2);
+#pragma unroll 1
+    for (int s = 0; s < STEPS - 1; ++s)
+        steps.issue(s, s);
+    int at = 0, free_at = STEPS - 1;
+    const uint32_t rows = steps.base + t * F::ROW + (F::NARROW ? g * 4 : (g ^ (t << 1)) * 16);
+#pragma unroll 1
+    for (int step = 0; step < steps.count; ++step) {
+        wait_copies<STEPS - 2>();
+        // Here all lanes' copies are complete, and all lanes have finished with the slot of the
+        // previous step.
+        __syncwarp();
+        steps.issue(step + STEPS - 1, free_at);
+        const uint32_t offset = at * F::BYTES;
+        free_at = at;
+        at = at + 1 == STEPS ? 0 : at + 1;
+        typename Kind::Operand a[kGroups];
+        load_factors<Kind, F>(steps.base + offset, a);
+        add_step<Kind, F>(sums, a, rows + offset);
+    }
+
+    if (!has_whole_sums<WARP, PARTS_AT_ONCE<F::N>>(m, j, item, place.tile, sums, lane))
+        return;
+    const Scaling<float> scaling(d, alpha, beta);
+    const int64_t row = int64_t(item.window) * kRows;
+    if (all_finite(sums)) {
+        store_all<F>(m, d, row, n0, sums, scaling);
+    } else {
+        exact<float>(m, d, whole_of(m, item), row, kRows, 0, kGroups, n0, COLUMNS, scaling);
     }
 }
 

@@ -11,149 +11,247 @@
 // from the stored entries.
 #pragma once
 
-#include "common/copies.cuh"
-#include "common/mma.cuh"
+#include "ptx/copies.cuh"
+#include "ptx/mma.cuh"
+#include "ptx/shared.cuh"
 #include "spmm/masked.cuh"
 
 namespace tarsia::masked {
 
 using DenseF64 = Dense<double, double>;
 
-// Stores the sums of two neighbouring columns of a row of C, except those from column n on.
-__device__ __forceinline__ void store2(const DenseF64 &d, int64_t row, int64_t at, double first,
-                                       double second, double alpha, double beta) {
-    double *to = d.c + row * d.ldc + at;
-    if ((d.flags & 2) && at + 2 <= d.n) {
-        double2 out = make_double2(alpha * first, alpha * second);
-        if (!is_zero(beta)) {
-            const double2 old = *reinterpret_cast<const double2 *>(to);
-            out = make_double2(fma(beta, old.x, out.x), fma(beta, old.y, out.y));
-        }
-        // C is not read again, so it should not evict B from L2.
-        __stcs(reinterpret_cast<double2 *>(to), out);
-    } else {
-        if (at < d.n)
-            store(to, alpha, first, beta);
-        if (at + 1 < d.n)
-            store(to + 1, alpha, second, beta);
-    }
-}
+// Numbers of a product: windows of HEIGHT rows, COLUMNS columns of C, stages of DEPTH columns of A,
+// and DOWN · ACROSS warps: each has HEIGHT / DOWN rows and COLUMNS / ACROSS columns. A block takes
+// an item and COLUMNS columns of C, and copies rows of B, masks and values to shared memory: while
+// one stage is multiplied, the next is in flight.
+template <class Value, int HEIGHT, int COLUMNS, int DEPTH, int DOWN, int ACROSS> struct Form {
+    static constexpr int GROUPS = HEIGHT / kBlock, BLOCKS = DEPTH / kBlock;
+    static constexpr int THREADS = WARP * DOWN * ACROSS;
+    static constexpr bool NARROW = COLUMNS == 8;
+    // Groups and columns of a warp, and its MMAs along the columns and in all.
+    static constexpr int OWN_GROUPS = GROUPS / DOWN, OWN = COLUMNS / ACROSS;
+    static constexpr int CHUNKS_OF_C = NARROW ? 1 : OWN / 16;
+    static constexpr int N = NARROW ? OWN_GROUPS / 2 : OWN_GROUPS * CHUNKS_OF_C;
+    // Chunks of 16 bytes in a row of B, rows that all threads copy at one time, and times.
+    static constexpr int CHUNKS = COLUMNS / 2, STEP = THREADS / CHUNKS, COPIES = DEPTH / STEP;
+    // Offsets in a stage. Values begin at a multiple of 16 bytes of their array.
+    static constexpr int ROW = COLUMNS * 8;
+    static constexpr int VALUES = DEPTH * ROW;
+    static constexpr int MASKS = VALUES + HEIGHT * DEPTH * int(sizeof(Value)) + 16;
+    static constexpr int STARTS = MASKS + BLOCKS * GROUPS * 8;
+    static constexpr int BYTES = (STARTS + BLOCKS * GROUPS * 4 + 127) / 128 * 128;
+    // Number of values in 16 bytes.
+    static constexpr uint32_t PACK = 16 / sizeof(Value);
+    static_assert((OWN % 16 == 0 || NARROW && ACROSS == 1) && OWN_GROUPS * DOWN == GROUPS);
+    static_assert(GROUPS % 2 == 0 && OWN_GROUPS % 2 == 0);
+    static_assert(DEPTH <= 32 && BLOCKS * GROUPS / 2 <= THREADS);
+    static_assert(THREADS % CHUNKS == 0 && DEPTH % STEP == 0 && (STEP & (STEP - 1)) == 0);
 
-// Returns whether all sums of a warp are finite: G groups of 8 rows by COLUMNS columns from `at`
-// on. sums[i · CH + k][j] belongs to row 8i + 2t + j % 2 and column 16k + 2g + j / 2; with 8
-// columns, sums[i][j] belongs to row 16i + g + j / 2 · 8 and column 2t + j % 2.
-template <int G, int COLUMNS, int N>
-__device__ __forceinline__ bool all_finite(const DenseF64 &d, const double (&sums)[N][4],
+    // Chunk c of row r is stored at c ^ 2 (r & 3), so that lanes (g, t) that load 16 bytes of rows
+    // t have no bank conflicts; in rows of 64 bytes at c ^ (r & 2). STEP is a power of two and the
+    // first row of a thread is below it, so that the position in a later row differs by an
+    // exclusive or with a constant.
+    static __device__ __forceinline__ uint32_t swizzle(uint32_t row) {
+        return (row & (NARROW ? 2 : 3)) << (NARROW ? 4 : 5);
+    }
+};
+
+// Returns whether all sums of a warp, for columns from `at` on, are finite. sums[i · CHUNKS_OF_C +
+// k][j] belongs to row 8i + 2t + j % 2 and column 16k + 2g + j / 2; with 8 columns, sums[i][j]
+// belongs to row 16i + g + j / 2 · 8 and column 2t + j % 2.
+template <class F>
+__device__ __forceinline__ bool all_finite(const DenseF64 &d, const double (&sums)[F::N][4],
                                            int64_t at) {
-    constexpr int CH = COLUMNS == 8 ? 1 : COLUMNS / 16;
-    const int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4;
+    const int lane = threadIdx.x % WARP, g = lane / 4, t = lane % 4;
     double zeros = 0;
 #pragma unroll
-    for (int k = 0; k < CH; ++k) {
+    for (int k = 0; k < F::CHUNKS_OF_C; ++k) {
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-            if (at + (COLUMNS == 8 ? 2 * t + j % 2 : 16 * k + 2 * g + j / 2) < d.n) {
+            if (at + (F::NARROW ? 2 * t + j % 2 : 16 * k + 2 * g + j / 2) < d.n) {
 #pragma unroll
-                for (int i = 0; i < N / CH; ++i)
-                    zeros = fma(sums[i * CH + k][j], 0.0, zeros);
+                for (int i = 0; i < F::N / F::CHUNKS_OF_C; ++i)
+                    zeros = fma(sums[i * F::CHUNKS_OF_C + k][j], 0.0, zeros);
             }
         }
     }
-    return __all_sync(kWarp, zeros == 0.0);
+    return __all_sync(ALL_LANES, zeros == 0.0);
 }
 
 // Stores these sums to C; `row` is the first of their rows.
-template <int G, int COLUMNS, int N>
+template <class F>
 __device__ __forceinline__ void store_all(const Matrix &m, const DenseF64 &d,
-                                          const double (&sums)[N][4], int64_t row, int64_t at,
-                                          double alpha, double beta) {
-    constexpr int CH = COLUMNS == 8 ? 1 : COLUMNS / 16;
-    const int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4;
+                                          const double (&sums)[F::N][4], int64_t row, int64_t at,
+                                          const Scaling<double> &scaling) {
+    const int lane = threadIdx.x % WARP, g = lane / 4, t = lane % 4;
 #pragma unroll
-    for (int i = 0; i < N / CH; ++i) {
+    for (int i = 0; i < F::N / F::CHUNKS_OF_C; ++i) {
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-            if constexpr (COLUMNS == 8) {
+            if constexpr (F::NARROW) {
                 const int64_t own = row_of_c(m, row + i * 16 + h * 8 + g);
                 if (own >= 0)
-                    store2(d, own, at + 2 * t, sums[i][2 * h], sums[i][2 * h + 1], alpha, beta);
+                    store_sums<2>(d, own, at + 2 * t, {sums[i][2 * h], sums[i][2 * h + 1]},
+                                  scaling);
             } else {
                 const int64_t own = row_of_c(m, row + i * 8 + 2 * t + h);
-                if (own >= 0) {
+                if (own < 0)
+                    continue;
 #pragma unroll
-                    for (int k = 0; k < CH; ++k)
-                        store2(d, own, at + k * 16 + 2 * g, sums[i * CH + k][h],
-                               sums[i * CH + k][2 + h], alpha, beta);
+                for (int k = 0; k < F::CHUNKS_OF_C; ++k) {
+                    const double(&sum)[4] = sums[i * F::CHUNKS_OF_C + k];
+                    store_sums<2>(d, own, at + k * 16 + 2 * g, {sum[h], sum[2 + h]}, scaling);
                 }
             }
         }
     }
 }
 
-// Shared memory of one stage. A block takes an item and COLUMNS columns of C, and copies rows of B,
-// masks and values to shared memory, DEPTH columns of A at a time: while one stage is multiplied,
-// the next is in flight. There are WM · WN warps: each has H / WM rows and COLUMNS / WN columns.
-template <class V, int H, int COLUMNS, int DEPTH> struct Stage {
-    static constexpr int G = H / 8, BLOCKS = DEPTH / kBlock;
-    static constexpr int ROW = COLUMNS * 8;
-    // Offsets in the stage. Values begin at a multiple of 16 bytes of their array.
-    static constexpr int VALUES = DEPTH * ROW;
-    static constexpr int MASKS = VALUES + H * DEPTH * int(sizeof(V)) + 16;
-    static constexpr int STARTS = MASKS + BLOCKS * G * 8;
-    static constexpr int BYTES = (STARTS + BLOCKS * G * 4 + 127) / 128 * 128;
+// Copies of a thread to the stages in shared memory.
+template <class Value, class F> struct Stages {
+    const Matrix &m;
+    const DenseF64 &d;
+    uint32_t end; // of the item's blocks
+    // For the next stage: the lane's column, the first value, and the end of the values.
+    uint32_t column = kPadding, first_value = 0, end_value = 0;
+    uint32_t row0, chunk_bytes, swizzled;
+    int32_t stride;
+    const char *from;
+
+    // left: number of columns from the tile's first one on.
+    __device__ __forceinline__ Stages(const Matrix &matrix, const DenseF64 &dense, uint32_t upto,
+                                      int64_t left)
+        : m(matrix), d(dense), end(upto) {
+        const uint32_t chunk = threadIdx.x % F::CHUNKS;
+        row0 = threadIdx.x / F::CHUNKS;
+        stride = int32_t(d.ldb * sizeof(double));
+        chunk_bytes = left >= chunk * 2 + 2 ? 16 : left == chunk * 2 + 1 ? 8 : 0;
+        from =
+            reinterpret_cast<const char *>(d.b + (d.n - left) + (chunk_bytes > 0 ? chunk * 2 : 0));
+        swizzled = chunk * 16 ^ F::swizzle(row0);
+    }
+
+    // Loads what the copies of the stage that begins at `block` need to know.
+    __device__ __forceinline__ void fetch(uint32_t block) {
+        const uint32_t lane = threadIdx.x % WARP;
+        column = kPadding;
+        first_value = end_value = 0;
+        if (lane < F::BLOCKS * kBlock && block + lane / kBlock < end)
+            column = __ldg(m.columns + int64_t(block) * kBlock + lane);
+        if (block < end) {
+            const uint32_t next = block + F::BLOCKS < end ? block + F::BLOCKS : end;
+            first_value = __ldg(m.starts + int64_t(block) * F::GROUPS);
+            end_value = __ldg(m.starts + int64_t(next) * F::GROUPS);
+        }
+    }
+    // Number of the first value that is copied.
+    __device__ __forceinline__ uint32_t begin() const { return first_value & ~(F::PACK - 1); }
+
+    // Copies rows of B, by whole chunks if they are aligned.
+    template <bool aligned> __device__ __forceinline__ void copy_rows(uint32_t to) const {
+#pragma unroll
+        for (int i = 0; i < F::COPIES; ++i) {
+            const uint32_t k = __shfl_sync(ALL_LANES, column, row0 + i * F::STEP);
+            const char *row = row_at(from, k & ~kPadding, stride);
+            const uint32_t where = to + i * F::STEP * F::ROW + (swizzled ^ F::swizzle(i * F::STEP));
+            const uint32_t bytes = k & kPadding ? 0 : chunk_bytes;
+            if constexpr (aligned) {
+                copy16(where, row, bytes);
+            } else {
+                copy_bytes<8>(where, row, bytes < 8 ? bytes : 8);
+                copy_bytes<8>(where + 8, bytes > 8 ? row + 8 : row, bytes > 8 ? 8 : 0);
+            }
+        }
+    }
+    // Copies values, masks and first values of tiles.
+    __device__ __forceinline__ void copy_tiles(uint32_t block, uint32_t to) const {
+        const uint32_t thread = threadIdx.x;
+        const Value *const values = static_cast<const Value *>(m.values) + begin();
+        const uint32_t packs = (end_value - begin() + F::PACK - 1) / F::PACK;
+        for (uint32_t i = thread; i < packs; i += F::THREADS)
+            copy16(to + F::VALUES + i * 16, values + i * F::PACK);
+        if (thread < F::BLOCKS * F::GROUPS / 2) {
+            const int64_t tile = int64_t(block) * F::GROUPS + thread * 2;
+            const bool exists = block + thread / (F::GROUPS / 2) < end;
+            copy16(to + F::MASKS + thread * 16, m.masks + (exists ? tile : 0), exists ? 16 : 0);
+            copy_bytes<8>(to + F::STARTS + thread * 8, m.starts + (exists ? tile : 0),
+                          exists ? 8 : 0);
+        }
+    }
+    __device__ __forceinline__ void issue(uint32_t block, uint32_t to) const {
+        if (block < end) {
+            if (d.flags & B_ALIGNED) {
+                copy_rows<true>(to + row0 * F::ROW);
+            } else {
+                copy_rows<false>(to + row0 * F::ROW);
+            }
+            copy_tiles(block, to);
+        }
+        close_copies();
+    }
 };
 
-__device__ __forceinline__ double2 shared16(uint32_t from) {
-    double2 v;
-    asm volatile("ld.shared.v2.f64 {%0,%1}, [%2];" : "=d"(v.x), "=d"(v.y) : "r"(from) : "memory");
-    return v;
-}
-__device__ __forceinline__ uint64_t shared_mask(uint32_t from) {
-    uint64_t v;
-    asm volatile("ld.shared.u64 %0, [%1];" : "=l"(v) : "r"(from) : "memory");
-    return v;
-}
-__device__ __forceinline__ uint32_t shared_start(uint32_t from) {
-    uint32_t v;
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(from) : "memory");
-    return v;
-}
-template <class V> __device__ __forceinline__ V shared_value(uint32_t from) {
-    if constexpr (sizeof(V) == 8) {
-        double v;
-        asm volatile("ld.shared.f64 %0, [%1];" : "=d"(v) : "r"(from) : "memory");
-        return v;
-    } else {
-        float v;
-        asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from) : "memory");
-        return v;
+// Adds the products of the stage at `stage`, whose values begin with number `begin`. rows: the
+// lane's elements of the rows of B; group: the warp's first group.
+template <class Value, class F>
+__device__ __forceinline__ void add_stage(double (&sums)[F::N][4], uint32_t stage, uint32_t rows,
+                                          uint32_t begin, uint32_t group) {
+    // If sums take half of the registers, there are none left for unrolling.
+    constexpr int UNROLL = F::N * 4 >= 32 ? 1 : F::BLOCKS;
+    const int lane = threadIdx.x % WARP;
+    const auto load = [&](uint32_t number) {
+        return load_shared<Value>(stage + F::VALUES + number * uint32_t(sizeof(Value)));
+    };
+#pragma unroll UNROLL
+    for (int block = 0; block < F::BLOCKS; ++block) {
+        double entries[F::OWN_GROUPS][2];
+        bool live[F::OWN_GROUPS], any = false;
+#pragma unroll
+        for (int i = 0; i < F::OWN_GROUPS; ++i) {
+            const uint32_t tile = block * F::GROUPS + group + i;
+            const uint64_t mask = load_shared<uint64_t>(stage + F::MASKS + tile * 8);
+            const uint32_t start = load_shared<uint32_t>(stage + F::STARTS + tile * 4) - begin;
+            tile_values(mask, start, lane, load, entries[i]);
+            live[i] = mask != 0;
+            any |= live[i];
+        }
+        if (!any)
+            continue;
+        const uint32_t low_at = rows + block * kBlock * F::ROW;
+        const uint32_t high_at = rows + (block * kBlock + 4) * F::ROW;
+        if constexpr (F::NARROW) {
+            const double low = load_shared<double>(low_at), high = load_shared<double>(high_at);
+#pragma unroll
+            for (int i = 0; i < F::N; ++i)
+                mma8(sums[i],
+                     {entries[2 * i][0], entries[2 * i + 1][0], entries[2 * i][1],
+                      entries[2 * i + 1][1]},
+                     low, high);
+        } else {
+#pragma unroll
+            for (int k = 0; k < F::CHUNKS_OF_C; ++k) {
+                const double2 low = load_shared<double2>(low_at + k * 128);
+                const double2 high = load_shared<double2>(high_at + k * 128);
+#pragma unroll
+                for (int i = 0; i < F::OWN_GROUPS; ++i) {
+                    if (live[i])
+                        mma8(sums[i * F::CHUNKS_OF_C + k], {low.x, low.y, high.x, high.y},
+                             entries[i][0], entries[i][1]);
+                }
+            }
+        }
     }
 }
 
-template <class V, int H, int COLUMNS, int DEPTH, int WM, int WN>
+template <class Value, int HEIGHT, int COLUMNS, int DEPTH, int DOWN, int ACROSS>
 __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
-                                         const Scalar<double> &alpha_, const Scalar<double> &beta_,
+                                         const Scalar<double> &alpha, const Scalar<double> &beta,
                                          const Join &j, int32_t tiles) {
-    using Own = Stage<V, H, COLUMNS, DEPTH>;
-    constexpr int G = Own::G, BLOCKS = Own::BLOCKS, ROW = Own::ROW;
-    constexpr bool NARROW = COLUMNS == 8;
-    constexpr int OWN_G = G / WM, OWN = COLUMNS / WN, CH = NARROW ? 1 : OWN / 16;
-    constexpr int N = NARROW ? OWN_G / 2 : OWN_G * CH;
-    constexpr int THREADS = 32 * WM * WN;
-    constexpr int CHUNKS = COLUMNS / 2;    // chunks of 16 bytes per row
-    constexpr int STEP = THREADS / CHUNKS; // rows that all threads copy at one time
-    constexpr int COPIES = DEPTH / STEP;
-    static_assert((OWN % 16 == 0 || NARROW && WN == 1) && OWN_G * WM == G && G % 2 == 0);
-    static_assert(OWN_G % 2 == 0 && DEPTH <= 32 && BLOCKS * G / 2 <= THREADS);
-    static_assert(THREADS % CHUNKS == 0 && DEPTH % STEP == 0 && (STEP & (STEP - 1)) == 0);
-    // If sums take half of the registers, there are none left for unrolling.
-    constexpr int UNROLL = N * 4 >= 32 ? 1 : BLOCKS;
-    // Number of values in 16 bytes.
-    constexpr uint32_t PACK = 16 / sizeof(V);
+    using F = Form<Value, HEIGHT, COLUMNS, DEPTH, DOWN, ACROSS>;
     extern __shared__ __align__(128) char staging[];
-
-    const uint32_t thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
-    const uint32_t g = lane / 4, t = lane % 4, group = warp / WN * OWN_G, side = warp % WN;
+    const uint32_t thread = threadIdx.x, lane = thread % WARP, warp = thread / WARP;
+    const uint32_t g = lane / 4, t = lane % 4;
+    const uint32_t group = warp / ACROSS * F::OWN_GROUPS, side = warp % ACROSS;
     uint32_t first, end;
     int64_t left;
     {
@@ -163,156 +261,45 @@ __device__ __forceinline__ void multiply(const Matrix &m, const DenseF64 &d,
             return;
         const Item item = item_of(m, place.item);
         first = item.first;
-        end = is_zero(alpha_.get()) ? first : item.end;
+        end = is_zero(alpha.get()) ? first : item.end;
     }
     const uint32_t base = shared_address(staging);
-
-    // For the next stage: the lane's column, the first value, and the end of the values.
-    uint32_t column = kPadding, first_value = 0, end_value = 0;
-    const auto fetch = [&](uint32_t block) {
-        column = kPadding;
-        first_value = end_value = 0;
-        if (lane < DEPTH && block + lane / kBlock < end)
-            column = __ldg(m.columns + int64_t(block) * kBlock + lane);
-        if (block < end) {
-            const uint32_t next = block + BLOCKS < end ? block + BLOCKS : end;
-            first_value = __ldg(m.starts + int64_t(block) * G);
-            end_value = __ldg(m.starts + int64_t(next) * G);
-        }
-    };
-    const uint32_t chunk = thread % CHUNKS, row0 = thread / CHUNKS;
-    const int32_t stride = int32_t(d.ldb * sizeof(double));
-    const uint32_t chunk_bytes = left >= chunk * 2 + 2 ? 16 : left == chunk * 2 + 1 ? 8 : 0;
-    const char *const from =
-        reinterpret_cast<const char *>(d.b + (d.n - left) + (chunk_bytes > 0 ? chunk * 2 : 0));
-    // Chunk c of row r is stored at c ^ 2 (r & 3), so that lanes (g, t) that load 16 bytes of rows
-    // t have no bank conflicts; in rows of 64 bytes at c ^ (r & 2). STEP is a power of two and row0
-    // < STEP, so that the position in a later row differs by an exclusive or with a constant.
-    constexpr int SHIFT = NARROW ? 4 : 5;
-    const uint32_t swizzled = chunk * 16 ^ (row0 & (NARROW ? 2 : 3)) << SHIFT;
-    // Copies rows of B, by whole chunks if they are aligned.
-    const auto copy_rows = [&](uint32_t to, auto aligned) {
-#pragma unroll
-        for (int i = 0; i < COPIES; ++i) {
-            const uint32_t k = __shfl_sync(kWarp, column, row0 + i * STEP);
-            const char *row = row_at(from, k & ~kPadding, stride);
-            const uint32_t where =
-                to + i * STEP * ROW + (swizzled ^ (i * STEP & (NARROW ? 2 : 3)) << SHIFT);
-            const uint32_t bytes = k & kPadding ? 0 : chunk_bytes;
-            if constexpr (decltype(aligned)::yes) {
-                copy16(where, row, bytes);
-            } else {
-                copy_bytes<8>(where, row, bytes < 8 ? bytes : 8);
-                copy_bytes<8>(where + 8, bytes > 8 ? row + 8 : row, bytes > 8 ? 8 : 0);
-            }
-        }
-    };
-    const auto copy = [&](uint32_t block, uint32_t to) {
-        if (block < end) {
-            if (d.flags & 1) {
-                copy_rows(to + row0 * ROW, Flag<true>{});
-            } else {
-                copy_rows(to + row0 * ROW, Flag<false>{});
-            }
-            const V *const values = static_cast<const V *>(m.values) + (first_value & ~(PACK - 1));
-            const uint32_t packs = (end_value - (first_value & ~(PACK - 1)) + PACK - 1) / PACK;
-            for (uint32_t i = thread; i < packs; i += THREADS)
-                copy16(to + Own::VALUES + i * 16, values + i * PACK);
-            if (thread < BLOCKS * G / 2) {
-                const int64_t tile = int64_t(block) * G + thread * 2;
-                const bool exists = block + thread / (G / 2) < end;
-                copy16(to + Own::MASKS + thread * 16, m.masks + (exists ? tile : 0),
-                       exists ? 16 : 0);
-                copy_bytes<8>(to + Own::STARTS + thread * 8, m.starts + (exists ? tile : 0),
-                              exists ? 8 : 0);
-            }
-        }
-        close_copies();
-    };
-    double sums[N][4];
-#pragma unroll
-    for (int i = 0; i < N; ++i)
-        sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0;
-    fetch(first);
-    // Number of the first value that is copied for the next stage.
-    uint32_t next_begin = first_value & ~(PACK - 1), stage = 0;
-    copy(first, base);
-    fetch(first + BLOCKS);
-    const uint32_t own_rows = base + t * ROW +
-                              (NARROW ? (g / 2 ^ t & 2) * 16 + g % 2 * 8 : (g ^ t << 1) * 16) +
-                              side * (OWN * 8);
+    Stages<Value, F> stages(m, d, end, left);
+    double sums[F::N][4];
+    set_zero(sums);
+    stages.fetch(first);
+    uint32_t next_begin = stages.begin(), stage = 0;
+    stages.issue(first, base);
+    stages.fetch(first + F::BLOCKS);
+    const uint32_t own_rows = base + t * F::ROW +
+                              (F::NARROW ? (g / 2 ^ t & 2) * 16 + g % 2 * 8 : (g ^ t << 1) * 16) +
+                              side * (F::OWN * 8);
 #pragma unroll 1
-    for (uint32_t at = first; at < end; at += BLOCKS) {
+    for (uint32_t at = first; at < end; at += F::BLOCKS) {
         wait_copies<0>();
         __syncthreads();
         const uint32_t begin = next_begin;
-        next_begin = first_value & ~(PACK - 1);
-        copy(at + BLOCKS, base + Own::BYTES - stage);
-        fetch(at + 2 * BLOCKS);
-        const uint32_t values = base + stage + Own::VALUES;
-        const uint32_t tiles_at = base + stage, rows = own_rows + stage;
-        stage = Own::BYTES - stage;
-        const auto load = [&](uint32_t number) {
-            return shared_value<V>(values + number * uint32_t(sizeof(V)));
-        };
-#pragma unroll UNROLL
-        for (int block = 0; block < BLOCKS; ++block) {
-            double entries[OWN_G][2];
-            bool live[OWN_G], any = false;
-#pragma unroll
-            for (int i = 0; i < OWN_G; ++i) {
-                const uint32_t tile = block * G + group + i;
-                const uint64_t mask = shared_mask(tiles_at + Own::MASKS + tile * 8);
-                const uint32_t start = shared_start(tiles_at + Own::STARTS + tile * 4) - begin;
-                tile_values(mask, start, lane, load, entries[i]);
-                live[i] = mask != 0;
-                any |= live[i];
-            }
-            if constexpr (NARROW) {
-                if (any) {
-                    const double low = shared_value<double>(rows + block * kBlock * ROW);
-                    const double high = shared_value<double>(rows + (block * kBlock + 4) * ROW);
-#pragma unroll
-                    for (int i = 0; i < N; ++i)
-                        mma8(sums[i],
-                             {entries[2 * i][0], entries[2 * i + 1][0], entries[2 * i][1],
-                              entries[2 * i + 1][1]},
-                             low, high);
-                }
-            } else if (any) {
-#pragma unroll
-                for (int k = 0; k < CH; ++k) {
-                    const double2 low = shared16(rows + block * kBlock * ROW + k * 128);
-                    const double2 high = shared16(rows + (block * kBlock + 4) * ROW + k * 128);
-#pragma unroll
-                    for (int i = 0; i < OWN_G; ++i) {
-                        if (live[i])
-                            mma8(sums[i * CH + k], {low.x, low.y, high.x, high.y}, entries[i][0],
-                                 entries[i][1]);
-                    }
-                }
-            }
-        }
+        next_begin = stages.begin();
+        stages.issue(at + F::BLOCKS, base + F::BYTES - stage);
+        stages.fetch(at + 2 * F::BLOCKS);
+        const uint32_t now = stage;
+        stage = F::BYTES - stage;
+        add_stage<Value, F>(sums, base + now, own_rows + now, begin, group);
     }
+
     const Place place(tiles);
     const Item item = item_of(m, place.item);
-    if (item.part != kWhole) {
-        const bool last = join(
-            m, j, item.part, place.tile, sums, thread, THREADS, [] { __syncthreads(); },
-            [](bool mine) { return __syncthreads_or(mine) != 0; });
-        if (!last)
-            return;
-    }
-    const double scale = d.flags & 4 ? 1.0 : alpha_.get();
-    const double beta = d.flags & 4 ? 0.0 : beta_.get();
-    const int64_t row = int64_t(item.window) * H + group * 8,
-                  at = place.tile * COLUMNS + side * OWN;
-    if (!all_finite<OWN_G, OWN>(d, sums, at)) {
-        const Item whole = whole_of(m, item);
-        exact<V>(m, d, whole.first, whole.end, row, H, group, OWN_G, at, OWN, scale, beta);
+    if (!has_whole_sums<F::THREADS, PARTS_AT_ONCE<F::N>>(m, j, item, place.tile, sums, thread))
         return;
+    const Scaling<double> scaling(d, alpha, beta);
+    const int64_t row = int64_t(item.window) * HEIGHT + group * kBlock;
+    const int64_t at = place.tile * COLUMNS + side * F::OWN;
+    if (all_finite<F>(d, sums, at)) {
+        store_all<F>(m, d, sums, row, at, scaling);
+    } else {
+        exact<Value>(m, d, whole_of(m, item), row, HEIGHT, group, F::OWN_GROUPS, at, F::OWN,
+                     scaling);
     }
-    store_all<OWN_G, OWN>(m, d, sums, row, at, scale, beta);
 }
 
 } // namespace tarsia::masked

@@ -4,6 +4,7 @@
 
 #include "common/types.cuh"
 #include "format/window.cuh"
+#include "ptx/warp.cuh"
 
 namespace tarsia::parts {
 
@@ -18,6 +19,20 @@ struct Join {
 __device__ __forceinline__ Item load_item(const Item *from) {
     const uint4 v = __ldg(reinterpret_cast<const uint4 *>(from));
     return {v.x, v.y, v.z, v.w};
+}
+__device__ __forceinline__ Part load_part(const Part *from) {
+    const uint4 v = __ldg(reinterpret_cast<const uint4 *>(from));
+    return {v.x, v.y, v.z, v.w};
+}
+
+// Returns the item with the blocks of its whole window or row block.
+template <class Matrix> __device__ __forceinline__ Item whole_of(const Matrix &m, Item item) {
+    if (item.part != kWhole) {
+        const Part own = m.parts[item.part];
+        item.first = m.items[own.first].first;
+        item.end = m.items[own.first + own.count - 1].end;
+    }
+    return item;
 }
 
 // Returns whether this part, whose sums have been stored, is the last one of its row block to
@@ -44,52 +59,56 @@ __device__ __forceinline__ bool is_last(const Join &j, const Part &own, int64_t 
 __device__ __forceinline__ bool is_last(const Join &j, const Part &own, int64_t column_tile) {
     return is_last(
         j, own, column_tile, threadIdx.x & 31, [] { __syncwarp(); },
-        [](bool last) { return __shfl_sync(~0u, int(last), 0) != 0; });
+        [](bool last) { return __shfl_sync(ALL_LANES, int(last), 0) != 0; });
 }
 
-// Stores a part's sums, COUNT per lane. Returns true in the last part of its row block to arrive,
-// which then has the sums of all parts. Called by a whole warp.
-template <int COUNT, class Acc>
+// Stores a part's sums. Returns true in the last part of a row block to arrive, which then has the
+// sums of all parts, added in the order of the parts. Called by all threads that have sums of the
+// part: `threads` of them, this one with number `thread`. They synchronize by `wait`, and `share`
+// broadcasts the result. Loads of AT_ONCE parts are in flight at one time: one part after the
+// other, a row of 114,000 entries (dc2, fp32, N = 32) took 80 µs.
+template <int AT_ONCE, class Acc, int N, class Wait, class Share>
 __device__ __forceinline__ bool join(const Part *parts, const Join &j, uint32_t part,
-                                     int64_t column_tile, Acc (&sums)[COUNT]) {
-    const int lane = threadIdx.x & 31;
-    const uint4 v = __ldg(reinterpret_cast<const uint4 *>(parts + part));
-    const Part own = {v.x, v.y, v.z, v.w};
-    Acc *const all =
-        static_cast<Acc *>(j.sums) + column_tile * j.part_count * (int64_t(COUNT) * 32) + lane;
-    const auto at = [&](uint32_t number) { return all + int64_t(number) * (COUNT * 32); };
+                                     int64_t column_tile, Acc (&sums)[N][4], int thread,
+                                     int threads, Wait wait, Share share) {
+    const Part own = load_part(parts + part);
+    Acc *const all = static_cast<Acc *>(j.sums) +
+                     column_tile * j.part_count * (int64_t(N) * 4 * threads) + thread;
+    const auto at = [&](uint32_t number) { return all + int64_t(number) * (N * 4) * threads; };
 #pragma unroll
-    for (int i = 0; i < COUNT; ++i)
-        at(part)[i * 32] = sums[i];
-    if (!is_last(j, own, column_tile))
+    for (int i = 0; i < N * 4; ++i)
+        at(part)[int64_t(i) * threads] = sums[i / 4][i % 4];
+    if (!is_last(j, own, column_tile, thread, wait, share))
         return false;
+    set_zero(sums);
+#pragma unroll AT_ONCE
+    for (uint32_t number = own.first; number < own.first + own.count; ++number) {
 #pragma unroll
-    for (int i = 0; i < COUNT; ++i)
-        sums[i] = 0;
-    // Loads as many parts at one time as registers hold: one by one, a row block of 100 parts would
-    // take 100 times the latency of L2.
-    constexpr int U = COUNT * sizeof(Acc) <= 16 ? 8 : 2;
-    const uint32_t end = own.first + own.count;
-#pragma unroll 1
-    for (uint32_t number = own.first; number < end; number += U) {
-        Acc loaded[U][COUNT];
-#pragma unroll
-        for (int u = 0; u < U; ++u) {
-#pragma unroll
-            for (int i = 0; i < COUNT; ++i) {
-                loaded[u][i] = 0;
-                if (number + u < end)
-                    loaded[u][i] = __ldcg(at(number + u) + i * 32);
-            }
-        }
-#pragma unroll
-        for (int u = 0; u < U; ++u) {
-#pragma unroll
-            for (int i = 0; i < COUNT; ++i)
-                sums[i] += loaded[u][i];
-        }
+        for (int i = 0; i < N * 4; ++i)
+            sums[i / 4][i % 4] += __ldcg(at(number) + int64_t(i) * threads);
     }
     return true;
 }
+
+// Joins the sums of an item that is a part, which the THREADS threads of a block or of a warp have.
+// Returns whether these threads have the sums of the whole window or row block, and must store
+// them.
+template <int THREADS, int AT_ONCE, class Matrix, class Acc, int N>
+__device__ __forceinline__ bool has_whole_sums(const Matrix &m, const Join &j, const Item &item,
+                                               int64_t column_tile, Acc (&sums)[N][4], int thread) {
+    if (item.part == kWhole)
+        return true;
+    if constexpr (THREADS == WARP) {
+        return join<AT_ONCE>(
+            m.parts, j, item.part, column_tile, sums, thread, THREADS, [] { __syncwarp(); },
+            [](bool mine) { return __shfl_sync(ALL_LANES, int(mine), 0) != 0; });
+    } else {
+        return join<AT_ONCE>(
+            m.parts, j, item.part, column_tile, sums, thread, THREADS, [] { __syncthreads(); },
+            [](bool mine) { return __syncthreads_or(mine) != 0; });
+    }
+}
+// Number of parts of N · 4 sums per thread whose loads take at most 32 numbers.
+template <int N> constexpr int PARTS_AT_ONCE = N * 4 >= 32 ? 1 : 32 / (N * 4);
 
 } // namespace tarsia::parts

@@ -49,7 +49,7 @@ using namespace tarsia;
         BY_TURNS(gridDim.x >> (flags >> 8), blockIdx.x >> (flags >> 8), turn)                      \
         row_wide<true, A, X, Y, Acc, J, G, V, P, b_packs>(                                         \
             {offsets, indices, values, base}, tasks, {b, b_row, b_col},                            \
-            {{c, c_row, c_col}, order}, n, alpha, beta, partial, partial_stride, flags, turn);     \
+            {{c, c_row, c_col}, order}, n, alpha, beta, {partial, partial_stride}, flags, turn);   \
     }
 // The loop over turns takes registers of its own: four warps fewer than for 64-bit columns.
 #define WARPS_OF_LISTS(A, X) (WARPS(A, X, int64_t) - 4)
@@ -58,7 +58,7 @@ using namespace tarsia;
         name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
         row_wide<false, A, X, Y, Acc, J, G, V, P, b_packs>(                                        \
             {offsets, indices, values, base}, tasks, {b, b_row, b_col},                            \
-            {{c, c_row, c_col}, order}, n, alpha, beta, partial, partial_stride, flags, 0);        \
+            {{c, c_row, c_col}, order}, n, alpha, beta, {partial, partial_stride}, flags, 0);      \
         END_AFTER_PREVIOUS                                                                         \
     }
 // Loads of B in packs of 16 bytes, with G lanes side by side.
@@ -127,9 +127,9 @@ KERNELS(twins, (), (spmm_row_f64_32_twins_32, f64, 32), (spmm_row_f64_64_twins_3
 #define NARROW(name, J, V, L, A, X, Y, Acc)                                                        \
     extern "C" __global__ void __launch_bounds__(kBlock, sizeof(Acc) == 16 ? 3 : 4)                \
         name(PARAMETERS(A, X, Y, Acc, J)) {                                                        \
-        row_narrow<false, A, X, Y, Acc, J, L, V>({offsets, indices, values, base}, tasks,          \
-                                                 {b, b_row, b_col}, {{c, c_row, c_col}, order}, n, \
-                                                 alpha, beta, partial, partial_stride, flags, 0);  \
+        row_narrow<false, A, X, Y, Acc, J, L, V>(                                                  \
+            {offsets, indices, values, base}, tasks, {b, b_row, b_col},                            \
+            {{c, c_row, c_col}, order}, n, alpha, beta, {partial, partial_stride}, flags, 0);      \
         END_AFTER_PREVIOUS                                                                         \
     }
 #define NARROW_LISTS(name, J, V, A, X, Y, Acc)                                                     \
@@ -138,7 +138,7 @@ KERNELS(twins, (), (spmm_row_f64_32_twins_32, f64, 32), (spmm_row_f64_64_twins_3
         BY_TURNS(gridDim.x, blockIdx.x, turn)                                                      \
         row_narrow<true, A, X, Y, Acc, J, 16, V>(                                                  \
             {offsets, indices, values, base}, tasks, {b, b_row, b_col},                            \
-            {{c, c_row, c_col}, order}, n, alpha, beta, partial, partial_stride, flags, turn);     \
+            {{c, c_row, c_col}, order}, n, alpha, beta, {partial, partial_stride}, flags, turn);   \
     }
 KERNELS(narrow, (f64, 32), (spmm_row_f64_32_narrow4_4, 4, 4), (spmm_row_f64_32_narrow4_16, 4, 16),
         (spmm_row_f64_32_narrow8_4, 8, 4), (spmm_row_f64_32_narrow8_16, 8, 16))

@@ -14,6 +14,9 @@
 
 #include "common/complex.cuh"
 #include "common/types.cuh"
+#include "ptx/launch.cuh"
+#include "ptx/packs.cuh"
+#include "ptx/warp.cuh"
 #include "spmm/join.cuh"
 #include "spmm/tasks.cuh"
 
@@ -54,34 +57,6 @@ struct Tasks {
     const int64_t *lengths;
 };
 
-// Programmatic dependent launch: a kernel may begin while the previous one is still running.
-__device__ __forceinline__ void let_next_begin() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
-__device__ __forceinline__ void wait_for_previous() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
-// Loads 2 to 16 bytes that nothing writes while the kernel reads them. (Lists that are made without
-// analysis are written by the previous kernel. They are read only after their lengths, which are
-// read after wait_for_previous.)
-template <class T> __device__ __forceinline__ T load(const T *from) {
-    T out;
-    if constexpr (sizeof(T) == 16 && alignof(T) == 16) {
-        *reinterpret_cast<uint4 *>(&out) = __ldg(reinterpret_cast<const uint4 *>(from));
-    } else if constexpr (sizeof(T) == 2) {
-        *reinterpret_cast<unsigned short *>(&out) =
-            __ldg(reinterpret_cast<const unsigned short *>(from));
-    } else {
-        out = *from;
-    }
-    return out;
-}
-
 template <class A, class J> struct Matrix {
     Offsets offsets;
     const J *indices;
@@ -89,40 +64,14 @@ template <class A, class J> struct Matrix {
     int64_t base;
 };
 
-template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack { T v[N]; };
-
-// Like load, for data that are read once and need not stay in L1.
-template <class T> __device__ __forceinline__ T load_past_l1(const T *from) {
-    T out;
-    if constexpr (sizeof(T) == 4) {
-        asm("ld.global.nc.L1::no_allocate.b32 %0, [%1];"
-            : "=r"(*reinterpret_cast<uint32_t *>(&out))
-            : "l"(from));
-    } else if constexpr (sizeof(T) == 8 && alignof(T) == 8) {
-        asm("ld.global.nc.L1::no_allocate.b64 %0, [%1];"
-            : "=l"(*reinterpret_cast<uint64_t *>(&out))
-            : "l"(from));
-    } else {
-        out = load(from);
-    }
-    return out;
-}
-
-template <class T> __device__ __forceinline__ void store_once(T *to, const T &v) {
-    if constexpr (sizeof(T) == 16) {
-        __stcs(reinterpret_cast<uint4 *>(to), *reinterpret_cast<const uint4 *>(&v));
-    } else {
-        *to = v;
-    }
-}
-
 // Work of a group: neighbouring rows, one row, or a part of one; `length` entries from `begin` on.
 struct Share {
     int64_t begin, row;
     int length, rows; // rows = 0: nothing to store
 };
 
-// Loads a run from the list.
+// Loads a run from a list. (Lists that are made without analysis are written by the previous
+// kernel. They are read only after their lengths, which are read after wait_for_previous.)
 __device__ __forceinline__ Share take(const Run *from) {
     const uint4 bits = __ldg(reinterpret_cast<const uint4 *>(from));
     return {int64_t(bits.y) << 32 | bits.x, int(bits.z), int(bits.w >> 16), int(bits.w & 0xffff)};
@@ -140,13 +89,6 @@ __device__ __forceinline__ Share take_run(const Offsets &offsets, int64_t base, 
     if (length > tasks.run_limit)
         return {0, 0, 0, 0};
     return {begin - base, row, int(length), int(rows)};
-}
-
-__device__ __forceinline__ Part load_part(const Part *from) {
-    Part part;
-    *reinterpret_cast<uint4 *>(&part) = __ldg(reinterpret_cast<const uint4 *>(from));
-    *(reinterpret_cast<uint4 *>(&part) + 1) = __ldg(reinterpret_cast<const uint4 *>(from) + 1);
-    return part;
 }
 
 // Rows of B that a group has in flight at one time. More cost registers, and with them warps that
@@ -191,214 +133,201 @@ template <class J, class Factor, int G> struct alignas(16) Stage {
 
 template <bool is> struct Flag { static constexpr bool yes = is; };
 
-// Computes a tile of C with P times V elements per lane, V contiguous ones and the next V a further
-// V · G columns on: P · V · G columns per group. n is a multiple of V. B's columns are contiguous,
-// and row_stride is in bytes. B_PACKS: B's rows are aligned to 16 bytes; otherwise V is 1, and a
-// complex B may be aligned only to its parts. With V > 1, B is loaded by 16 bytes, and C, too, if
-// `c_packs` says that its rows are aligned. raw: sums are stored to C unscaled, in the
-// accumulator's type. With kLists, the block takes one turn of the lists that were made without
-// analysis, and nothing else; otherwise it takes the other rows or, with analysis, all rows.
-template <bool kLists, class A, class X, class Y, class Acc, class J, int G, int V, int P,
-          bool B_PACKS>
-__device__ __forceinline__ void
-row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, const Output<Y> &c,
-         int64_t n, const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_, Acc *partial,
-         int64_t partial_stride, int64_t flags, int turn) {
-    constexpr unsigned kWarp = 0xffffffffu;
-    constexpr int kWarps = kBlock / 32, kGroups = 32 / G;
-    // Half types are widened once, when staged, and not by each lane that reads them.
-    using Factor = typename Either<sizeof(A) == 2, Acc, A>::type;
-    using Entries = Stage<J, Factor, G>;
-    // Entries, and later the sums of a part.
-    union alignas(16) Shared {
-        char entries[sizeof(Entries)], sums[sizeof(Acc) * P * V * G];
-    };
-    __shared__ Shared shared[kWarps];
-    Entries &stage = *reinterpret_cast<Entries *>(&shared[threadIdx.x / 32]);
-
-    const bool c_packs = flags & 1, raw = flags & 2;
-    const int together = int(flags >> 8);
-    const unsigned tile = (blockIdx.y << together) + (blockIdx.x & ((1u << together) - 1));
-    if (int64_t(tile) * (P * V * G) >= n)
-        return;
-    const int lane = threadIdx.x & 31, in_group = lane % G, group = lane / G;
-    int64_t block = int64_t(blockIdx.x >> together);
-    const int64_t part_count = kLists ? tasks.lengths[1] : tasks.part_count;
-    if (kLists)
-        block += turn * int64_t(gridDim.x >> together);
-    const bool is_part = block < part_count;
-
+// What a group of lanes takes of a block's work: `sharing` groups share it, and this one is number
+// `which` of them.
+struct Work {
     Share own;
-    int sharing, which; // number of groups that share it, and which of them this one is
-    if (is_part) {
-        const Part part = load_part(tasks.parts + block);
-        own = {part.begin, part.row, part.length, 1};
-        sharing = kWarps * kGroups;
-        which = threadIdx.x / G;
+    int sharing, which;
+};
+
+// Number of the parts of long rows, which the first blocks take.
+template <bool LISTS> __device__ __forceinline__ int64_t part_count(const Tasks &tasks) {
+    return LISTS ? tasks.lengths[1] : tasks.part_count;
+}
+
+// Finds the group's work in a block that takes no part: a row of its warp, or a run of rows, which
+// `spread` groups share. Returns whether there is any; all lanes of a warp get the same.
+template <bool LISTS, int LANES, class Column, class Value>
+__device__ __forceinline__ bool take_rows(const Matrix<Value, Column> &a, const Tasks &tasks,
+                                          int64_t block, int spread, Work &work) {
+    constexpr int WARPS = kBlock / WARP, GROUPS = WARP / LANES;
+    const int group = threadIdx.x % WARP / LANES;
+    int64_t warp = (block - part_count<LISTS>(tasks)) * WARPS + threadIdx.x / WARP;
+    const int64_t warp_count = LISTS ? tasks.lengths[0] : tasks.warp_count;
+    if (warp < warp_count) {
+        work.own = take(tasks.warps + warp);
+        work.sharing = GROUPS;
+        work.which = group;
+    } else if (LISTS) {
+        return false;
     } else {
-        int64_t warp = (block - part_count) * kWarps + threadIdx.x / 32;
-        const int64_t warp_count = kLists ? tasks.lengths[0] : tasks.warp_count;
-        if (warp < warp_count) {
-            own = take(tasks.warps + warp);
-            sharing = kGroups;
-            which = group;
-        } else if (kLists) {
-            return;
-        } else {
-            warp -= warp_count;
-            sharing = int(tasks.spread);
-            which = group % sharing;
-            own = take_run(a.offsets, a.base, tasks, warp * (kGroups / sharing) + group / sharing);
+        warp -= warp_count;
+        work.sharing = spread;
+        work.which = group % spread;
+        work.own = take_run(a.offsets, a.base, tasks, warp * (GROUPS / spread) + group / spread);
+    }
+    return true;
+}
+
+// Adds the sums that the warps of a block have of a part, each in all its groups, in the order of
+// the warps. `own` is the warp's shared memory, `apart` the distance to the next warp's. Returns
+// whether this is the first warp, which has the result.
+template <int LANES, class Acc, int COUNT>
+__device__ __forceinline__ bool add_warps(Acc (&sums)[COUNT], Acc *first, int apart) {
+    const int lane = threadIdx.x % WARP, in_group = lane % LANES;
+    if (lane < LANES) {
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i)
+            first[threadIdx.x / WARP * apart + i * LANES + in_group] = sums[i];
+    }
+    __syncthreads();
+    if (threadIdx.x >= WARP)
+        return false;
+#pragma unroll 1
+    for (int w = 1; w < kBlock / WARP; ++w) {
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i)
+            sums[i] = add(sums[i], first[w * apart + i * LANES + in_group]);
+    }
+    return true;
+}
+
+// Memory for partial sums of split rows.
+template <class Acc> struct Partial {
+    Acc *sums;
+    int64_t stride;
+};
+
+// Computes a tile of C with PACKS times WIDTH elements per lane, WIDTH contiguous ones and the next
+// WIDTH a further WIDTH · LANES columns on: PACKS · WIDTH · LANES columns per group. n is a
+// multiple of WIDTH. B's columns are contiguous, and row_stride is in bytes. ALIGNED: B's rows are
+// aligned to 16 bytes; otherwise WIDTH is 1, and a complex B may be aligned only to its parts. With
+// WIDTH > 1, B is loaded by 16 bytes, and C, too, if `flags` (spmm/row.cu) say that its rows are
+// aligned. With LISTS, the block takes one turn of the lists that were made without analysis, and
+// nothing else; otherwise it takes the other rows or, with analysis, all rows. What few registers
+// would hold is read again from shared memory or the parameters: some variants spilled.
+template <bool LISTS, class Value, class X, class Y, class Acc, class Column, int LANES, int WIDTH,
+          int PACKS, bool ALIGNED>
+struct WideRows {
+    static constexpr int GROUPS = WARP / LANES, COUNT = PACKS * WIDTH, TILE = COUNT * LANES;
+    // Number of entries of a turn whose rows of B are in flight at one time.
+    static constexpr int NOW = LANES < kFlight ? LANES : kFlight;
+    // Half types are widened once, when staged, and not by each lane that reads them.
+    using Factor = typename Either<sizeof(Value) == 2, Acc, Value>::type;
+    using Entries = Stage<Column, Factor, LANES>;
+    // Entries of a warp, and later the sums of a part.
+    union alignas(16) Shared {
+        char entries[sizeof(Entries)], sums[sizeof(Acc) * TILE];
+    };
+
+    const Matrix<Value, Column> &a;
+    const Dense<const X> &b;
+    const Output<Y> &c;
+    int64_t n;
+    const Scalar<Acc> &alpha_, &beta_;
+    Entries &stage;
+    int64_t flags;
+    int lane, in_group, group;
+    int sharing, total; // groups that share the work, and entries of this one
+    int col;
+    const char *columns; // the lane's first column of B
+    bool b_is_whole;
+    int further; // bytes to the lane's next pack
+    Acc sums[COUNT];
+    // Next entry of each lane, and the mask of the lanes of the warp whose entries end a row.
+    Column k;
+    Value value;
+    unsigned last;
+
+    __device__ __forceinline__ WideRows(const Matrix<Value, Column> &a, const Dense<const X> &b,
+                                        const Output<Y> &c, int64_t n, const Scalar<Acc> &alpha,
+                                        const Scalar<Acc> &beta, int64_t flags, Shared *shared)
+        : a(a), b(b), c(c), n(n), alpha_(alpha), beta_(beta),
+          stage(*reinterpret_cast<Entries *>(shared + threadIdx.x / WARP)), flags(flags),
+          lane(threadIdx.x & 31), in_group(lane % LANES), group(lane / LANES), k(0),
+          value(zero<Value>()), last(0) {}
+
+    // Sets out on the group's work.
+    __device__ __forceinline__ void begin(Work work, unsigned tile) {
+        const bool nothing = is_zero(alpha_.get());
+        Share &own = work.own;
+        sharing = work.sharing;
+        total = nothing ? 0 : own.length;
+        if (sharing > 1) {
+            // Groups take turns of LANES entries.
+            const int begin = work.which * LANES, rest = total % (sharing * LANES) - begin;
+            own.begin += begin;
+            total = total / (sharing * LANES) * LANES + (rest < 0       ? 0
+                                                         : rest < LANES ? rest
+                                                                        : LANES);
         }
-    }
-    const bool nothing = is_zero(alpha_.get());
-    int total = nothing ? 0 : own.length; // entries of the group
-    if (sharing > 1) {
-        // Groups take turns of G entries.
-        const int begin = which * G, rest = total % (sharing * G) - begin;
-        own.begin += begin;
-        total = total / (sharing * G) * G + (rest < 0 ? 0 : rest < G ? rest : G);
-    }
+        // Kept in shared memory to save registers.
+        stage.first_row[group] = own.row;
+        stage.begin[group] = own.begin;
+        stage.rows[group] = own.rows;
+        __syncwarp();
 
-    // Kept in shared memory to save registers.
-    stage.first_row[group] = own.row;
-    stage.begin[group] = own.begin;
-    stage.rows[group] = own.rows;
-    __syncwarp();
-
-    const bool several = !kLists && own.rows > 1;
 #pragma unroll
-    for (int j = in_group; j < kMostRows; j += G) {
-        stage.upto[group][j] = j + 1 < own.rows && !nothing
-                                   ? int(a.offsets.at(own.row + j + 1) - a.base - own.begin)
-                                   : total;
+        for (int j = in_group; j < kMostRows; j += LANES) {
+            stage.upto[group][j] = j + 1 < own.rows && !nothing
+                                       ? int(a.offsets.at(own.row + j + 1) - a.base - own.begin)
+                                       : total;
+        }
+        col = int(tile) * TILE + in_group * WIDTH;
+        // Lanes of a group beyond the last column read the first one, and store nothing.
+        columns = reinterpret_cast<const char *>(b.data + (col < n ? col : 0));
+        // B's stride is a multiple of the element size, so all elements are aligned like the
+        // first. Elements of 16 bytes that are aligned are loaded as packs.
+        b_is_whole = sizeof(X) < 16 && is_whole(b.data);
+        further = PACKS > 1 && col + WIDTH * LANES < n ? WIDTH * LANES * int(sizeof(X)) : 0;
+        clear();
     }
 
-    const int col = int(tile) * (P * V * G) + in_group * V;
-    // Lanes of a group beyond the last column read the first one, and store nothing.
-    const char *columns = reinterpret_cast<const char *>(b.data + (col < n ? col : 0));
-    // B's stride is a multiple of the element size, so all elements are aligned like the first.
-    // Elements of 16 bytes that are aligned are loaded as packs.
-    const bool b_is_whole = sizeof(X) < 16 && is_whole(b.data);
-    const int further = P > 1 && col + V * G < n ? V * G * int(sizeof(X)) : 0;
-    Acc sums[P * V];
-#pragma unroll
-    for (int i = 0; i < P * V; ++i)
-        sums[i] = zero<Acc>();
+    __device__ __forceinline__ void clear() { set_zero(sums); }
 
-    auto put = [&](int64_t row_of_a) {
-        const int64_t target = c.template row<J>(row_of_a);
+    // Stores the sums to C, and clears them.
+    __device__ __forceinline__ void put(int64_t row_of_a) {
+        const int64_t target = c.template row<Column>(row_of_a);
         // Loaded here to save registers.
         const Acc alpha = alpha_.get(), beta = beta_.get();
 #pragma unroll
-        for (int p = 0; p < P; ++p) {
-            const int at = col + p * (V * G);
-            Acc *sum = sums + p * V;
+        for (int p = 0; p < PACKS; ++p) {
+            const int at = col + p * (WIDTH * LANES);
+            Acc *sum = sums + p * WIDTH;
             if (at >= n) {
-            } else if (raw) {
+            } else if (flags & 2) {
                 Acc *out = reinterpret_cast<Acc *>(c.data) + target * c.row_stride + at;
 #pragma unroll
-                for (int i = 0; i < V; ++i)
+                for (int i = 0; i < WIDTH; ++i)
                     out[i] = sum[i];
-            } else if (V > 1 && c_packs) {
-                Y *out = c.data + target * c.row_stride + at;
-                // Packs of at most 16 bytes: Y may be wider than X.
-                constexpr int kPack = 16 / sizeof(Y) < V ? 16 / sizeof(Y) : V;
-#pragma unroll
-                for (int i = 0; i < V; i += kPack) {
-                    Pack<Y, kPack> pack;
-                    if (!is_zero(beta))
-                        pack = *reinterpret_cast<const Pack<Y, kPack> *>(out + i);
-#pragma unroll
-                    for (int j = 0; j < kPack; ++j)
-                        store(&pack.v[j], alpha, sum[i + j], beta);
-                    // C is not read again, so it should not evict B from L2.
-                    store_once(reinterpret_cast<Pack<Y, kPack> *>(out + i), pack);
-                }
+            } else if (WIDTH > 1 && (flags & 1)) {
+                store_packs<WIDTH>(c.data + target * c.row_stride + at, sum, alpha, beta);
             } else {
                 Y *out = c.data + target * c.row_stride + at * c.col_stride;
 #pragma unroll
-                for (int i = 0; i < V; ++i)
+                for (int i = 0; i < WIDTH; ++i)
                     store(out + i * c.col_stride, alpha, sum[i], beta);
             }
         }
-#pragma unroll
-        for (int i = 0; i < P * V; ++i)
-            sums[i] = zero<Acc>();
-    };
+        clear();
+    }
 
-    // Adds kNow staged entries of a turn, of which `here` belong to the group. whole: all of them
-    // do, and none is the last of its row.
-    constexpr int kNow = G < kFlight ? G : kFlight;
-    auto add_entries = [&](auto whole, int half, int at, int here, unsigned ended) {
-        const int place = group * G + at;
-        const auto factors_at = *reinterpret_cast<const Pack<J, kNow> *>(stage.k + place);
-        Pack<X, V> packs[kNow][P];
-        const auto load_rows = [&](auto by_parts) {
-#pragma unroll
-            for (int u = 0; u < kNow; ++u) {
-                const char *from = row_at(columns, factors_at.v[u], b.row_stride);
-#pragma unroll
-                for (int p = 0; p < P; ++p) {
-                    if (whole.yes || u < here) {
-                        if constexpr (by_parts.yes) {
-                            packs[u][p].v[0] = load_parts(reinterpret_cast<const X *>(from));
-                        } else {
-                            packs[u][p] =
-                                load(reinterpret_cast<const Pack<X, V> *>(from + p * further));
-                        }
-                    }
-                }
-            }
-        };
-        if constexpr (IS_COMPLEX<X> && !B_PACKS) {
-            // A single branch, so that all of these rows are in flight at the same time.
-            if (b_is_whole) {
-                load_rows(Flag<false>{});
-            } else {
-                load_rows(Flag<true>{});
-            }
-        } else {
-            load_rows(Flag<false>{});
-        }
-        // Factors are read 16 bytes at a time: all at once would cost registers.
-        constexpr int kFactors = sizeof(Factor) >= 16         ? 1
-                                 : 16 / sizeof(Factor) < kNow ? 16 / sizeof(Factor)
-                                                              : kNow;
-        Pack<Factor, kFactors> factors;
-#pragma unroll
-        for (int u = 0; u < kNow; ++u) {
-            if (u % kFactors == 0)
-                factors =
-                    *reinterpret_cast<const Pack<Factor, kFactors> *>(stage.value + place + u);
-            if (whole.yes || u < here) {
-#pragma unroll
-                for (int p = 0; p < P; ++p)
-                    add_pack(sums + p * V, widen<Acc>(factors.v[u % kFactors]), packs[u][p]);
-            }
-            if (!kLists && !whole.yes && ended >> (place + u) & 1)
-                put(stage.first_row[group] + stage.row[half][place + u]);
-        }
-    };
-
-    // Next entry of each lane, and the mask of the lanes of the warp whose entries end a row.
-    J k = 0;
-    A value = zero<A>();
-    unsigned last = 0;
-    auto fetch = [&](int first) {
+    // Loads the next entry of the turn that begins with the group's entry `first`.
+    __device__ __forceinline__ void fetch(int first) {
         const int e = first + in_group;
         if (e < total) {
             const int64_t from = stage.begin[group] + (first * sharing + in_group);
             // If few lanes read from A, that is less than a sector, whose rest the next turn reads
             // from L1.
-            k = G < 16 ? load(a.indices + from) : load_past_l1(a.indices + from);
-            value = G < 16 ? load(a.values + from) : load_past_l1(a.values + from);
+            k = LANES < 16 ? load(a.indices + from) : load_past_l1(a.indices + from);
+            value = LANES < 16 ? load(a.values + from) : load_past_l1(a.values + from);
         }
-    };
-    auto place = [&](int first) {
+    }
+    // Finds the row of that entry, and whether the entry ends it.
+    __device__ __forceinline__ void place(int first) {
         const int e = first + in_group;
         int end = total, row = 0;
-        if (several) {
+        if (!LISTS && stage.rows[group] > 1) {
             const auto uptos = *reinterpret_cast<const Pack<int, kMostRows> *>(stage.upto[group]);
 #pragma unroll
             for (int i = 0; i < kMostRows; ++i)
@@ -406,43 +335,103 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
             if (e < total)
                 end = stage.upto[group][row];
         }
-        stage.row[first / G & 1][lane] = uint8_t(row);
-        if (!kLists)
-            last = __ballot_sync(kWarp, sharing == 1 && e < total && e + 1 == end);
-    };
+        stage.row[first / LANES & 1][lane] = uint8_t(row);
+        if (!LISTS)
+            last = __ballot_sync(ALL_LANES, sharing == 1 && e < total && e + 1 == end);
+    }
 
-    // The groups of a warp loop together; a group that is done idles.
-    const int longest = __reduce_max_sync(kWarp, total);
-    const int shortest = __reduce_min_sync(kWarp, total);
-    // Mask of the first kNow lanes of each group.
-    constexpr unsigned kGroup = G < 32 ? (1u << (G % 32)) - 1 : kWarp;
-    constexpr unsigned kPlaces = kWarp / kGroup * ((1u << kNow) - 1);
-    fetch(0);
-    __syncwarp();
-    place(0);
-    for (int first = 0; first < longest; first += G) {
-        __syncwarp();
-        stage.k[lane] = k - J(a.base);
-        stage.value[lane] = widen<Factor>(value);
-        const unsigned ended = last;
-        __syncwarp();
-        // The next entries are loaded while the rows of B for these are in flight.
-        if (first + G < longest) {
-            fetch(first + G);
-            place(first + G);
-        }
-// Not unrolled, since the compiler would then hold all G rows of B at a time.
-#pragma unroll 1
-        for (int at = 0; at < G && first + at < longest; at += kNow) {
-            if (first + at + kNow <= shortest && (ended & kPlaces << at) == 0) {
-                add_entries(Flag<true>{}, 0, at, kNow, ended);
-            } else {
-                add_entries(Flag<false>{}, first / G & 1, at, total - first - at, ended);
+    // Loads the lane's columns of the rows of B for NOW staged entries, of which `here` exist.
+    template <bool whole, bool by_parts>
+    __device__ __forceinline__ void load_rows(Pack<X, WIDTH> (&packs)[NOW][PACKS],
+                                              const Pack<Column, NOW> &rows, int here) const {
+#pragma unroll
+        for (int u = 0; u < NOW; ++u) {
+            const char *from = row_at(columns, rows.v[u], b.row_stride);
+#pragma unroll
+            for (int p = 0; p < PACKS; ++p) {
+                if (whole || u < here) {
+                    if constexpr (by_parts) {
+                        packs[u][p].v[0] = load_parts(reinterpret_cast<const X *>(from));
+                    } else {
+                        packs[u][p] =
+                            load(reinterpret_cast<const Pack<X, WIDTH> *>(from + p * further));
+                    }
+                }
             }
         }
     }
-    if (!kLists && sharing == 1) {
-        // Stores the empty rows of the run.
+    // Adds NOW staged entries of a turn, of which `here` belong to the group. whole: all of them
+    // do, and none is the last of its row.
+    template <bool whole>
+    __device__ __forceinline__ void add_entries(int half, int at, int here, unsigned ended) {
+        const int place = group * LANES + at;
+        const auto rows = *reinterpret_cast<const Pack<Column, NOW> *>(stage.k + place);
+        Pack<X, WIDTH> packs[NOW][PACKS];
+        if constexpr (IS_COMPLEX<X> && !ALIGNED) {
+            // A single branch, so that all of these rows are in flight at the same time.
+            if (b_is_whole) {
+                load_rows<whole, false>(packs, rows, here);
+            } else {
+                load_rows<whole, true>(packs, rows, here);
+            }
+        } else {
+            load_rows<whole, false>(packs, rows, here);
+        }
+        // Factors are read 16 bytes at a time: all at once would cost registers.
+        constexpr int FACTORS = sizeof(Factor) >= 16        ? 1
+                                : 16 / sizeof(Factor) < NOW ? 16 / sizeof(Factor)
+                                                            : NOW;
+        Pack<Factor, FACTORS> factors;
+#pragma unroll
+        for (int u = 0; u < NOW; ++u) {
+            if (u % FACTORS == 0)
+                factors = *reinterpret_cast<const Pack<Factor, FACTORS> *>(stage.value + place + u);
+            if (whole || u < here) {
+#pragma unroll
+                for (int p = 0; p < PACKS; ++p)
+                    add_pack(sums + p * WIDTH, widen<Acc>(factors.v[u % FACTORS]), packs[u][p]);
+            }
+            if (!LISTS && !whole && ended >> (place + u) & 1)
+                put(stage.first_row[group] + stage.row[half][place + u]);
+        }
+    }
+
+    // Adds all entries of the group, and stores the rows that end. The groups of a warp loop
+    // together; a group that is done idles.
+    __device__ __forceinline__ void add_all() {
+        const int longest = __reduce_max_sync(ALL_LANES, total);
+        const int shortest = __reduce_min_sync(ALL_LANES, total);
+        // Mask of the first NOW lanes of each group.
+        constexpr unsigned GROUP = LANES < 32 ? (1u << (LANES % 32)) - 1 : ALL_LANES;
+        constexpr unsigned PLACES = ALL_LANES / GROUP * ((1u << NOW) - 1);
+        fetch(0);
+        __syncwarp();
+        place(0);
+        for (int first = 0; first < longest; first += LANES) {
+            __syncwarp();
+            stage.k[lane] = k - Column(a.base);
+            stage.value[lane] = widen<Factor>(value);
+            const unsigned ended = last;
+            __syncwarp();
+            // The next entries are loaded while the rows of B for these are in flight.
+            if (first + LANES < longest) {
+                fetch(first + LANES);
+                place(first + LANES);
+            }
+// Not unrolled, since the compiler would then hold all rows of B of a turn at a time.
+#pragma unroll 1
+            for (int at = 0; at < LANES && first + at < longest; at += NOW) {
+                if (first + at + NOW <= shortest && (ended & PLACES << at) == 0) {
+                    add_entries<true>(0, at, NOW, ended);
+                } else {
+                    add_entries<false>(first / LANES & 1, at, total - first - at, ended);
+                }
+            }
+        }
+    }
+
+    // Stores the empty rows of the run.
+    __device__ __forceinline__ void put_empty_rows() {
         int before = 0;
         for (int j = 0; j < stage.rows[group]; ++j) {
             const int upto = stage.upto[group][j];
@@ -450,88 +439,149 @@ row_wide(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, con
                 put(stage.first_row[group] + j);
             before = upto;
         }
+    }
+};
+
+template <bool LISTS, class Value, class X, class Y, class Acc, class Column, int LANES, int WIDTH,
+          int PACKS, bool ALIGNED>
+__device__ __forceinline__ void row_wide(const Matrix<Value, Column> &a, const Tasks &tasks,
+                                         const Dense<const X> &b, const Output<Y> &c, int64_t n,
+                                         const Scalar<Acc> &alpha, const Scalar<Acc> &beta,
+                                         const Partial<Acc> &partial, int64_t flags, int turn) {
+    using Rows = WideRows<LISTS, Value, X, Y, Acc, Column, LANES, WIDTH, PACKS, ALIGNED>;
+    constexpr int WARPS = kBlock / WARP, GROUPS = Rows::GROUPS;
+    __shared__ typename Rows::Shared shared[WARPS];
+    Rows rows(a, b, c, n, alpha, beta, flags, shared);
+    const int together = int(flags >> 8);
+    const unsigned tile = (blockIdx.y << together) + (blockIdx.x & ((1u << together) - 1));
+    if (int64_t(tile) * Rows::TILE >= n)
+        return;
+    int64_t block = int64_t(blockIdx.x >> together);
+    if (LISTS)
+        block += turn * int64_t(gridDim.x >> together);
+    const bool is_part = block < part_count<LISTS>(tasks);
+    Work work;
+    if (is_part) {
+        const Part part = load_part(tasks.parts + block);
+        work = {{part.begin, part.row, part.length, 1}, WARPS * GROUPS, int(threadIdx.x) / LANES};
+    } else if (!take_rows<LISTS, LANES>(a, tasks, block, int(tasks.spread), work)) {
         return;
     }
-    add_groups<G>(sums, is_part ? kGroups : sharing);
-    const int64_t row = stage.first_row[group];
-    const bool some = stage.rows[group] > 0;
+    rows.begin(work, tile);
+    rows.add_all();
+    if (!LISTS && rows.sharing == 1) {
+        rows.put_empty_rows();
+        return;
+    }
+    add_groups<LANES>(rows.sums, is_part ? GROUPS : rows.sharing);
+    const int64_t row = rows.stage.first_row[rows.group];
+    const bool some = rows.stage.rows[rows.group] > 0;
     if (is_part) {
         // All lanes have read the entries whose memory the sums now take.
         __syncwarp();
-        Acc *const of_warp = reinterpret_cast<Acc *>(&shared[threadIdx.x / 32]);
-        if (group == 0) {
-#pragma unroll
-            for (int i = 0; i < P * V; ++i)
-                of_warp[i * G + in_group] = sums[i];
-        }
-        __syncthreads();
-        if (threadIdx.x >= 32)
+        if (!add_warps<LANES>(rows.sums, reinterpret_cast<Acc *>(shared),
+                              int(sizeof(*shared) / sizeof(Acc))))
             return;
-#pragma unroll 1
-        for (int w = 1; w < kWarps; ++w) {
-            const Acc *from = reinterpret_cast<const Acc *>(&shared[w]);
-#pragma unroll
-            for (int i = 0; i < P * V; ++i)
-                sums[i] = add(sums[i], from[i * G + in_group]);
-        }
         const Part part = load_part(tasks.parts + block);
         const auto column = [&](int i) {
-            const int at = col + i / V * (V * G) + i % V;
+            const int at = rows.col + i / WIDTH * (WIDTH * LANES) + i % WIDTH;
             return at < n ? at : -1;
         };
-        if (part.count > 1 && !join_parts<G>(sums, part, partial, partial_stride,
-                                             tasks.counters + tile * tasks.counter_count, column))
+        if (part.count > 1 &&
+            !join_parts<LANES>(rows.sums, part, partial.sums, partial.stride,
+                               tasks.counters + tile * tasks.counter_count, column))
             return;
     }
     // One of the groups that share the row stores it.
-    if (group % sharing == 0 && some)
-        put(row);
+    if (rows.group % rows.sharing == 0 && some)
+        rows.put(row);
 }
 
-// Computes at most V columns with lanes along the entries of a row, as in SpMV, for any strides.
-// Each lane holds V sums while it goes through its entries.
-template <bool kLists, class A, class X, class Y, class Acc, class J, int L, int V>
-__device__ __forceinline__ void
-row_narrow(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, const Output<Y> &c,
-           int64_t n, const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_, Acc *partial,
-           int64_t partial_stride, int64_t flags, int turn) {
-    // Number of elements of B in one load, if B is aligned for it.
-    constexpr int kPack = __is_class(X) ? 1 : 16 / sizeof(X) >= V ? V : int(16 / sizeof(X));
-    constexpr int kOwn = V > L ? V / L : 1;    // columns of a lane at the end
-    constexpr int kCopies = L > V ? L / V : 1; // lanes that then hold the same sum
-    const bool conjugated = flags & 4, b_packs = flags & 8;
-    constexpr int kWarps = kBlock / 32, kGroups = 32 / L;
-    __shared__ Acc of_warps[kWarps][kOwn * L];
-    const int lane = threadIdx.x & 31, group = lane / L, in_group = lane % L;
-    int64_t block = blockIdx.x;
-    const int64_t part_count = kLists ? tasks.lengths[1] : tasks.part_count;
-    if (kLists)
-        block += turn * int64_t(gridDim.x);
-    const bool is_part = block < part_count;
-    Part part;
-    Share own;
-    int sharing = 1, which = 0; // number of groups that share a row, and which of them this one is
-    if (is_part) {
-        part = load_part(tasks.parts + block);
-        own = {part.begin, part.row, part.length, 1};
-        sharing = kWarps * kGroups;
-        which = threadIdx.x / L;
-    } else {
-        const int64_t warp = (block - part_count) * kWarps + threadIdx.x / 32;
-        const int64_t warp_count = kLists ? tasks.lengths[0] : tasks.warp_count;
-        if (warp < warp_count) {
-            own = take(tasks.warps + warp);
-            sharing = kGroups;
-            which = group;
-        } else if (kLists) {
-            return;
-        } else {
-            own = take_run(a.offsets, a.base, tasks, (warp - warp_count) * kGroups + group);
+// Loads WIDTH elements of a row of B from `from` on, with zeros from column n on. packs: B is
+// aligned for loads of several elements.
+template <int WIDTH, class X>
+__device__ __forceinline__ void load_narrow(X (&row)[WIDTH], const X *from, int64_t col_stride,
+                                            int64_t n, bool packs) {
+    constexpr int TOGETHER = __is_class(X)             ? 1
+                             : 16 / sizeof(X) >= WIDTH ? WIDTH
+                                                       : int(16 / sizeof(X));
+    if (TOGETHER > 1 && packs) {
+#pragma unroll
+        for (int i = 0; i < WIDTH; i += TOGETHER) {
+            Pack<X, TOGETHER> pack;
+            if (i + TOGETHER <= n) {
+                pack = load(reinterpret_cast<const Pack<X, TOGETHER> *>(from + i));
+            } else {
+#pragma unroll
+                for (int j = 0; j < TOGETHER; ++j)
+                    pack.v[j] = i + j < n ? from[i + j] : zero<X>();
+            }
+#pragma unroll
+            for (int j = 0; j < TOGETHER; ++j)
+                row[i + j] = pack.v[j];
         }
+    } else {
+#pragma unroll
+        for (int i = 0; i < WIDTH; ++i)
+            row[i] = i < n ? from[i * col_stride] : zero<X>();
     }
+}
+
+// Adds a lane's entries of a row: every `step`th one from entry `first` on, of `count`.
+template <class Value, class X, class Acc, class Column, int WIDTH>
+__device__ __forceinline__ void add_narrow(Acc (&sums)[WIDTH], const Matrix<Value, Column> &a,
+                                           const Dense<const X> &b, int64_t n, int64_t begin,
+                                           int first, int step, int count, int64_t flags) {
+    const bool conjugated = flags & 4, b_packs = flags & 8;
+    const Column *indices = a.indices + begin;
+    const Value *values = a.values + begin;
+    set_zero(sums);
+#pragma unroll 2
+    for (int p = first; p < count; p += step) {
+        const X *from = b.data + (int64_t(load_past_l1(indices + p)) - a.base) * b.row_stride;
+        const Acc value = widen<Acc>(load_past_l1(values + p));
+        X row[WIDTH];
+        load_narrow(row, from, b.col_stride, n, b_packs);
+        if constexpr (__is_class(Acc)) {
+#pragma unroll
+            for (int i = 0; i < WIDTH; ++i)
+                row[i] = conjugated ? conjugate(row[i]) : row[i];
+        }
+#pragma unroll
+        for (int i = 0; i < WIDTH; ++i)
+            sums[i] = fma(value, widen<Acc>(row[i]), sums[i]);
+    }
+}
+
+// Computes at most WIDTH columns with lanes along the entries of a row, as in SpMV, for any
+// strides. Each lane holds WIDTH sums while it goes through its entries.
+template <bool LISTS, class Value, class X, class Y, class Acc, class Column, int LANES, int WIDTH>
+__device__ __forceinline__ void row_narrow(const Matrix<Value, Column> &a, const Tasks &tasks,
+                                           const Dense<const X> &b, const Output<Y> &c, int64_t n,
+                                           const Scalar<Acc> &alpha_, const Scalar<Acc> &beta_,
+                                           const Partial<Acc> &partial, int64_t flags, int turn) {
+    // Columns of a lane at the end, and lanes that then hold the same sum.
+    constexpr int OWN = WIDTH > LANES ? WIDTH / LANES : 1;
+    constexpr int COPIES = LANES > WIDTH ? LANES / WIDTH : 1;
+    constexpr int WARPS = kBlock / WARP, GROUPS = WARP / LANES;
+    __shared__ Acc of_warps[WARPS][OWN * LANES];
+    const int lane = threadIdx.x & 31, group = lane / LANES, in_group = lane % LANES;
+    int64_t block = blockIdx.x;
+    if (LISTS)
+        block += turn * int64_t(gridDim.x);
+    const bool is_part = block < part_count<LISTS>(tasks);
+    Work work;
+    if (is_part) {
+        const Part part = load_part(tasks.parts + block);
+        work = {{part.begin, part.row, part.length, 1}, WARPS * GROUPS, int(threadIdx.x) / LANES};
+    } else if (!take_rows<LISTS, LANES>(a, tasks, block, 1, work)) {
+        return;
+    }
+    const Share own = work.own;
+    const int sharing = work.sharing, which = work.which;
     const Acc alpha = alpha_.get(), beta = beta_.get();
     const bool raw = flags & 2;
-    const int most = __reduce_max_sync(0xffffffffu, own.rows);
+    const int most = __reduce_max_sync(ALL_LANES, own.rows);
     int64_t row = own.row, begin = own.begin;
     int length = own.length;
     if (own.rows > 1)
@@ -541,78 +591,31 @@ row_narrow(const Matrix<A, J> &a, const Tasks &tasks, const Dense<const X> &b, c
         int next = 0;
         if (round + 1 < own.rows)
             next = int(a.offsets.at(row + 2) - a.base - begin) - length;
-        const J *indices = a.indices + begin;
-        const A *values = a.values + begin;
-        const int count = is_zero(alpha) ? 0 : length;
-        Acc sums[V];
-#pragma unroll
-        for (int i = 0; i < V; ++i)
-            sums[i] = zero<Acc>();
-#pragma unroll 2
-        for (int p = which * L + in_group; p < count; p += sharing * L) {
-            const X *from = b.data + (int64_t(load_past_l1(indices + p)) - a.base) * b.row_stride;
-            const Acc value = widen<Acc>(load_past_l1(values + p));
-            X row[V];
-            if (kPack > 1 && b_packs) {
-#pragma unroll
-                for (int i = 0; i < V; i += kPack) {
-                    Pack<X, kPack> pack;
-                    if (i + kPack <= n) {
-                        pack = load(reinterpret_cast<const Pack<X, kPack> *>(from + i));
-                    } else {
-#pragma unroll
-                        for (int j = 0; j < kPack; ++j)
-                            pack.v[j] = i + j < n ? from[i + j] : zero<X>();
-                    }
-#pragma unroll
-                    for (int j = 0; j < kPack; ++j)
-                        row[i + j] = pack.v[j];
-                }
-            } else {
-#pragma unroll
-                for (int i = 0; i < V; ++i)
-                    row[i] = i < n ? from[i * b.col_stride] : zero<X>();
-            }
-            if constexpr (__is_class(Acc)) {
-#pragma unroll
-                for (int i = 0; i < V; ++i)
-                    row[i] = conjugated ? conjugate(row[i]) : row[i];
-            }
-#pragma unroll
-            for (int i = 0; i < V; ++i)
-                sums[i] = fma(value, widen<Acc>(row[i]), sums[i]);
-        }
+        Acc sums[WIDTH];
+        add_narrow(sums, a, b, n, begin, which * LANES + in_group, sharing * LANES,
+                   is_zero(alpha) ? 0 : length, flags);
         __syncwarp();
-        const int first = scatter_sums<L>(sums, lane);
+        const int first = scatter_sums<LANES>(sums, lane);
         // The sums that remain after scattering; all groups that share a row get the same.
-        auto &of_lane = reinterpret_cast<Acc(&)[kOwn]>(sums);
+        auto &of_lane = reinterpret_cast<Acc(&)[OWN]>(sums);
         if (sharing > 1)
-            add_groups<L>(of_lane, kGroups);
+            add_groups<LANES>(of_lane, GROUPS);
+        bool stores = which == 0;
         if (is_part) {
-            if (group == 0) {
-#pragma unroll
-                for (int i = 0; i < kOwn; ++i)
-                    of_warps[threadIdx.x / 32][i * L + in_group] = of_lane[i];
-            }
-            __syncthreads();
-            if (threadIdx.x >= 32)
+            if (!add_warps<LANES>(of_lane, of_warps[0], OWN * LANES))
                 return;
-#pragma unroll 1
-            for (int w = 1; w < kWarps; ++w) {
-#pragma unroll
-                for (int i = 0; i < kOwn; ++i)
-                    of_lane[i] = add(of_lane[i], of_warps[w][i * L + in_group]);
-            }
+            // Loaded again to save registers.
+            const Part part = load_part(tasks.parts + block);
             const auto column = [&](int i) { return first + i < n ? first + i : -1; };
-            if (part.count > 1 &&
-                !join_parts<L>(of_lane, part, partial, partial_stride, tasks.counters, column))
+            if (part.count > 1 && !join_parts<LANES>(of_lane, part, partial.sums, partial.stride,
+                                                     tasks.counters, column))
                 return;
-            which = group;
+            stores = group == 0;
         }
-        if (round < own.rows && which == 0 && in_group % kCopies == 0) {
-            const int64_t target = c.template row<J>(row);
+        if (round < own.rows && stores && in_group % COPIES == 0) {
+            const int64_t target = c.template row<Column>(row);
 #pragma unroll
-            for (int i = 0; i < kOwn; ++i) {
+            for (int i = 0; i < OWN; ++i) {
                 const int col = first + i;
                 if (col < n) {
                     if (raw) {

@@ -20,7 +20,7 @@ using namespace tarsia;
              Scalar<Acc> beta, Acc *partial, int64_t partial_stride, int32_t together) {           \
         row_groups<A, X, Y, Acc, G, int(16 / sizeof(X)), P>(indices, values, base, tasks, b,       \
                                                             b_packs, c, c_row, n, alpha, beta,     \
-                                                            partial, partial_stride, together);    \
+                                                            {partial, partial_stride}, together);  \
     }
 KERNELS(groups, (f64), (spmm_row_groups_f64_8_1, 8, 1), (spmm_row_groups_f64_16_1, 16, 1),
         (spmm_row_groups_f64_32_1, 32, 1), (spmm_row_groups_f64_8_2, 8, 2),

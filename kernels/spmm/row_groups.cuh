@@ -27,34 +27,26 @@ struct GroupTasks {
     unsigned *counters;
 };
 
-// Computes a tile of C with P times V elements per lane, V contiguous ones in 16 bytes and the next
-// V a further V · G columns on: a tile has P · V · G columns, and a group computes it. n is a
-// multiple of V and, if P > 1, of tiles. b_packs: packs of 16 bytes between rows of B; cols ·
-// b_packs is less than 2^32. together: log2 of the tiles that are neighbours in the grid.
-template <class A, class X, class Y, class Acc, int G, int V, int P>
-__device__ __forceinline__ void
-row_groups(const int32_t *indices, const A *values, int32_t base, const GroupTasks &tasks,
-           const X *b, uint32_t b_packs, Y *c, int64_t c_row, int32_t n, const Scalar<Acc> &alpha_,
-           const Scalar<Acc> &beta_, Acc *partial, int64_t partial_stride, int32_t together) {
-    constexpr unsigned kWarp = 0xffffffffu;
-    constexpr int kGroups = kBlock / G, kTile = P * V * G, kNow = G < kFlight ? G : kFlight;
-    using Factor = typename Either<sizeof(A) == 2, Acc, A>::type;
-    __shared__ alignas(16) Acc shares[kGroups * kTile];
+// Share of a group: `length` entries from `begin` on of row `row`, or -1 for none. 2^sharing_log2
+// groups share the row, and this one is number `which` of them.
+struct GroupShare {
+    int64_t begin;
+    int row, length, sharing_log2, which;
+    bool is_part;
+};
 
-    const int lane = threadIdx.x % G, group = threadIdx.x / G;
-    const uint32_t tile = (blockIdx.y << together) + (blockIdx.x & ((1u << together) - 1));
-    const uint32_t block = blockIdx.x >> together;
-    if (int(tile) * kTile >= n)
-        return;
-    const bool is_part = block < tasks.quads_from;
-    int64_t begin = 0;
-    int row = -1, length = 0, sharing_log2 = 0;
-    if (is_part) {
+// Finds the group's share of the work of a block.
+template <int LANES>
+__device__ __forceinline__ GroupShare share_of_group(const GroupTasks &tasks, uint32_t block) {
+    constexpr int GROUPS = kBlock / LANES;
+    const int group = threadIdx.x / LANES;
+    GroupShare own = {0, -1, 0, 0, 0, block < tasks.quads_from};
+    if (own.is_part) {
         const Part part = load_part(tasks.parts + block);
-        begin = part.begin;
-        row = part.row;
-        length = part.length;
-        sharing_log2 = kGroups == 4 ? 2 : kGroups == 8 ? 3 : kGroups == 16 ? 4 : 5;
+        own.begin = part.begin;
+        own.row = part.row;
+        own.length = part.length;
+        own.sharing_log2 = GROUPS == 4 ? 2 : GROUPS == 8 ? 3 : GROUPS == 16 ? 4 : 5;
     } else {
         const Run *list = tasks.rows;
         int64_t count = tasks.row_count;
@@ -63,148 +55,182 @@ row_groups(const int32_t *indices, const A *values, int32_t base, const GroupTas
             list = tasks.quads;
             count = tasks.quad_count;
             from = tasks.quads_from;
-            sharing_log2 = 2;
+            own.sharing_log2 = 2;
         } else if (block < tasks.rows_from) {
             list = tasks.pairs;
             count = tasks.pair_count;
             from = tasks.pairs_from;
-            sharing_log2 = 1;
+            own.sharing_log2 = 1;
         }
-        const int64_t place = (int64_t(block - from) * kGroups + group) >> sharing_log2;
+        const int64_t place = (int64_t(block - from) * GROUPS + group) >> own.sharing_log2;
         if (place < count) {
-            const Share own = take(list + place);
-            begin = own.begin;
-            row = int(own.row);
-            length = own.length;
+            const Share run = take(list + place);
+            own.begin = run.begin;
+            own.row = int(run.row);
+            own.length = run.length;
         }
     }
-    const int which = group & ((1 << sharing_log2) - 1);
-    if (sharing_log2 > 0) {
-        const int each = (length + (1 << sharing_log2) - 1) >> sharing_log2;
-        const int before = min(which * each, length);
-        begin += before;
-        length = min(each, length - before);
+    own.which = group & ((1 << own.sharing_log2) - 1);
+    if (own.sharing_log2 > 0) {
+        const int each = (own.length + (1 << own.sharing_log2) - 1) >> own.sharing_log2;
+        const int before = min(own.which * each, own.length);
+        own.begin += before;
+        own.length = min(each, own.length - before);
     }
-    if (is_zero(alpha_.get()))
-        length = 0;
+    return own;
+}
 
-    const int col = int(tile) * kTile + lane * V;
-    const bool has_columns = col < n;
-    // Lanes beyond the last column read the first ones, and store nothing.
-    const char *columns = reinterpret_cast<const char *>(b + (has_columns ? col : 0));
-    // Keeps the compiler from computing the sum again for each load.
-    asm("" : "+l"(columns));
-    Acc sums[P * V];
-#pragma unroll
-    for (int i = 0; i < P * V; ++i)
-        sums[i] = zero<Acc>();
+// Entries of A: the lane's next one, and where the ones after it are.
+template <class Value, class Factor, int LANES> struct EntryStream {
+    const int32_t *next_index;
+    const Value *next_value;
+    // The column is kept as it is stored, so that nothing waits for the load before it is used.
+    int32_t index;
+    Factor factor;
 
-    // Next entry of this lane. Its column is kept as it is stored, so that nothing waits for the
-    // load before it is used.
-    int32_t index = base;
-    Factor factor = zero<Factor>();
-    const int32_t *next_index = indices + (begin + lane);
-    const A *next_value = values + (begin + lane);
-    const auto fetch = [&](int entry) {
+    // Loads the group's entry number `entry`, which is this lane's next one.
+    __device__ __forceinline__ void fetch(int entry, int length) {
         if (entry < length) {
             index = load(next_index);
             factor = widen<Factor>(load(next_value));
         }
-        next_index += G;
-        next_value += G;
-    };
+        next_index += LANES;
+        next_value += LANES;
+    }
+};
+
+// Adds the products of NOW entries from number `turn` of the group's lanes on, of which `left` are
+// there. whole: all are. columns: the lane's first column of B; at, factor: each lane's entry, as
+// an offset in packs and a value.
+template <bool whole, int LANES, int NOW, class X, class Acc, class Factor, int WIDTH, int PACKS>
+__device__ __forceinline__ void add_entries(Acc (&sums)[PACKS * WIDTH], const char *columns,
+                                            uint32_t at, Factor factor, int turn, int left) {
+    Pack<X, WIDTH> packs[NOW][PACKS];
+#pragma unroll
+    for (int u = 0; u < NOW; ++u) {
+        const char *from = columns + uint64_t(__shfl_sync(ALL_LANES, at, turn + u, LANES)) * 16;
+#pragma unroll
+        for (int p = 0; p < PACKS; ++p) {
+            if (whole || u < left)
+                packs[u][p] = load(reinterpret_cast<const Pack<X, WIDTH> *>(from) + p * LANES);
+        }
+    }
+#pragma unroll
+    for (int u = 0; u < NOW; ++u) {
+        const Factor of_all = __shfl_sync(ALL_LANES, factor, turn + u, LANES);
+#pragma unroll
+        for (int p = 0; p < PACKS; ++p) {
+            if (whole || u < left)
+                add_pack(sums + p * WIDTH, widen<Acc>(of_all), packs[u][p]);
+        }
+    }
+}
+
+// Adds the sums of the groups that share a row, through shared memory with a tile for each group;
+// the first of them gets the result.
+template <int LANES, int WIDTH, class Acc, int COUNT>
+__device__ __forceinline__ void add_shares(Acc (&sums)[COUNT], Acc *shares,
+                                           const GroupShare &share) {
+    const int lane = threadIdx.x % LANES, group = threadIdx.x / LANES;
+    Acc *const own = shares + group * (COUNT * LANES) + lane * WIDTH;
+    const auto at = [](int i) { return i / WIDTH * (WIDTH * LANES) + i % WIDTH; };
+    if (share.which > 0) {
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i)
+            own[at(i)] = sums[i];
+    }
+    __syncthreads();
+    if (share.which > 0)
+        return;
+#pragma unroll 1
+    for (int other = 1; other < 1 << share.sharing_log2; ++other) {
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i)
+            sums[i] = add(sums[i], own[other * (COUNT * LANES) + at(i)]);
+    }
+}
+
+// Computes a tile of C with PACKS times WIDTH elements per lane, WIDTH contiguous ones in 16 bytes
+// and the next WIDTH a further WIDTH · LANES columns on: a tile has PACKS · WIDTH · LANES columns,
+// and a group computes it. n is a multiple of WIDTH and, if PACKS > 1, of tiles. b_packs: packs of
+// 16 bytes between rows of B; cols · b_packs is less than 2^32. together: log2 of the tiles that
+// are neighbours in the grid.
+template <class Value, class X, class Y, class Acc, int LANES, int WIDTH, int PACKS>
+__device__ __forceinline__ void
+row_groups(const int32_t *indices, const Value *values, int32_t base, const GroupTasks &tasks,
+           const X *b, uint32_t b_packs, Y *c, int64_t c_row, int32_t n, const Scalar<Acc> &alpha_,
+           const Scalar<Acc> &beta_, const Partial<Acc> &partial, int32_t together) {
+    constexpr int GROUPS = kBlock / LANES, COUNT = PACKS * WIDTH, TILE = COUNT * LANES;
+    constexpr int NOW = LANES < kFlight ? LANES : kFlight;
+    using Factor = typename Either<sizeof(Value) == 2, Acc, Value>::type;
+    __shared__ alignas(16) Acc shares[GROUPS * TILE];
+
+    const int lane = threadIdx.x % LANES;
+    const uint32_t tile = (blockIdx.y << together) + (blockIdx.x & ((1u << together) - 1));
+    const uint32_t block = blockIdx.x >> together;
+    if (int(tile) * TILE >= n)
+        return;
+    const GroupShare share = share_of_group<LANES>(tasks, block);
+    const int length = is_zero(alpha_.get()) ? 0 : share.length;
+
+    const int col = int(tile) * TILE + lane * WIDTH;
+    const bool has_columns = col < n;
+    // Lanes beyond the last column read the first ones, and store nothing.
+    const char *columns = reinterpret_cast<const char *>(b + (has_columns ? col : 0));
+    keep_address(columns);
+    Acc sums[COUNT];
+    set_zero(sums);
+
+    EntryStream<Value, Factor, LANES> entries = {
+        indices + (share.begin + lane), values + (share.begin + lane), base, zero<Factor>()};
     // The groups of a warp loop together; a group that is done idles.
-    const int longest = __reduce_max_sync(kWarp, length),
-              shortest = __reduce_min_sync(kWarp, length);
-    fetch(lane);
-    for (int first = 0; first < longest; first += G) {
+    const int longest = __reduce_max_sync(ALL_LANES, length),
+              shortest = __reduce_min_sync(ALL_LANES, length);
+    entries.fetch(lane, length);
+    for (int first = 0; first < longest; first += LANES) {
         // Offset of its row of B, in packs.
-        const uint32_t now_at = uint32_t(index - base) * b_packs;
-        const Factor now_factor = factor;
-        if (first + G < longest)
-            fetch(first + G + lane);
-        const auto add_entries = [&](auto whole, int turn) {
-            const int left = length - first - turn;
-            Pack<X, V> packs[kNow][P];
+        const uint32_t at = uint32_t(entries.index - base) * b_packs;
+        const Factor factor = entries.factor;
+        if (first + LANES < longest)
+            entries.fetch(first + LANES + lane, length);
 #pragma unroll
-            for (int u = 0; u < kNow; ++u) {
-                const char *from = columns + uint64_t(__shfl_sync(kWarp, now_at, turn + u, G)) * 16;
-#pragma unroll
-                for (int p = 0; p < P; ++p) {
-                    if (whole.yes || u < left)
-                        packs[u][p] = load(reinterpret_cast<const Pack<X, V> *>(from) + p * G);
-                }
-            }
-#pragma unroll
-            for (int u = 0; u < kNow; ++u) {
-                const Factor of_all = __shfl_sync(kWarp, now_factor, turn + u, G);
-#pragma unroll
-                for (int p = 0; p < P; ++p) {
-                    if (whole.yes || u < left)
-                        add_pack(sums + p * V, widen<Acc>(of_all), packs[u][p]);
-                }
-            }
-        };
-#pragma unroll
-        for (int turn = 0; turn < G; turn += kNow) {
-            if (first + turn + kNow <= shortest) {
-                add_entries(Flag<true>{}, turn);
+        for (int turn = 0; turn < LANES; turn += NOW) {
+            if (first + turn + NOW <= shortest) {
+                add_entries<true, LANES, NOW, X, Acc, Factor, WIDTH, PACKS>(sums, columns, at,
+                                                                            factor, turn, NOW);
             } else if (first + turn < longest) {
-                add_entries(Flag<false>{}, turn);
+                add_entries<false, LANES, NOW, X, Acc, Factor, WIDTH, PACKS>(
+                    sums, columns, at, factor, turn, length - first - turn);
             }
         }
     }
 
-    if (sharing_log2 > 0) {
-        Acc *const own = shares + group * kTile + lane * V;
-        if (which > 0) {
-#pragma unroll
-            for (int i = 0; i < P * V; ++i)
-                own[i / V * (V * G) + i % V] = sums[i];
-        }
-        __syncthreads();
-        if (which == 0) {
-#pragma unroll 1
-            for (int other = 1; other < 1 << sharing_log2; ++other) {
-#pragma unroll
-                for (int i = 0; i < P * V; ++i)
-                    sums[i] = add(sums[i], own[other * kTile + i / V * (V * G) + i % V]);
-            }
-        }
-        if (is_part) {
-            if (threadIdx.x >= 32)
+    if (share.sharing_log2 > 0) {
+        add_shares<LANES, WIDTH>(sums, shares, share);
+        if (share.is_part) {
+            if (threadIdx.x >= WARP)
                 return;
             const Part part = load_part(tasks.parts + block);
-            // All columns of a lane exist, or none: n is a multiple of V, and of tiles if a lane
-            // has several packs.
+            // All columns of a lane exist, or none: n is a multiple of WIDTH, and of tiles if a
+            // lane has several packs.
             const auto column = [&](int i) {
-                return has_columns && which == 0 ? col + i / V * (V * G) + i % V : -1;
+                return has_columns && share.which == 0
+                           ? col + i / WIDTH * (WIDTH * LANES) + i % WIDTH
+                           : -1;
             };
             if (part.count > 1 &&
-                !join_parts<32>(sums, part, partial, partial_stride,
+                !join_parts<32>(sums, part, partial.sums, partial.stride,
                                 tasks.counters + tile * tasks.counter_count, column))
                 return;
         }
     }
-    if (which > 0 || row < 0 || !has_columns)
+    if (share.which > 0 || share.row < 0 || !has_columns)
         return;
     const Acc alpha = alpha_.get(), beta = beta_.get();
-    // Elements of C are stored in packs of at most 16 bytes, which have fewer than V elements if Y
-    // is wider than X.
-    constexpr int kPack = 16 / sizeof(Y) < V ? 16 / sizeof(Y) : V;
-    Y *out = c + row * c_row + col;
 #pragma unroll
-    for (int i = 0; i < P * V; i += kPack) {
-        Pack<Y, kPack> *to = reinterpret_cast<Pack<Y, kPack> *>(out + i / V * (V * G) + i % V);
-        Pack<Y, kPack> pack;
-        if (!is_zero(beta))
-            pack = *to;
-#pragma unroll
-        for (int j = 0; j < kPack; ++j)
-            store(&pack.v[j], alpha, sums[i + j], beta);
-        // C is not read again, so it should not evict B from L2.
-        store_once(to, pack);
-    }
+    for (int p = 0; p < PACKS; ++p)
+        store_packs<WIDTH>(c + share.row * c_row + col + p * (WIDTH * LANES), sums + p * WIDTH,
+                           alpha, beta);
 }
 
 } // namespace tarsia

@@ -9,6 +9,7 @@
 // Columns beyond those of a group are further tiles, along y of the grid.
 
 #include "common/target.cuh"
+#include "ptx/launch.cuh"
 #include "spmv/sell.cuh"
 
 namespace tarsia::spmm {
@@ -19,7 +20,7 @@ using namespace tarsia::spmv;
 // values do here, since rows of B need the registers.
 constexpr int V = 2, NO_HALVES = 1 << 10;
 // Warps of a block, which takes 4 / G slices.
-constexpr int BLOCK_WARPS = 4;
+constexpr int BLOCK_WARPS = 4, BLOCK_THREADS = BLOCK_WARPS * WARP;
 // Largest number of lanes of a group.
 constexpr int MOST_GROUP = 4;
 
@@ -272,9 +273,9 @@ sum_items(const Sell<A> &a, const SliceHead &head, const Dense<X, Y> &d, int64_t
     if (at.group == BLOCK_WARPS) {
         __syncthreads();
     } else if (warp < 2) {
-        asm volatile("bar.sync 1, 64;" ::: "memory");
+        sync_two_warps<1>();
     } else {
-        asm volatile("bar.sync 2, 64;" ::: "memory");
+        sync_two_warps<2>();
     }
     if (at.part % sharing != 0)
         return;
@@ -389,7 +390,7 @@ using namespace tarsia;
 // Grid: ceil(slices · G / 4) by tiles, blocks of 128 threads. All kernels have V = 2.
 #define KERNEL_product(name, types, K, E) KERNEL_OF(SELL, name, K, E, TYPES_##types)
 #define SELL(name, K, E, A, X, Y, Acc)                                                             \
-    extern "C" __global__ void __launch_bounds__(spmm::BLOCK_WARPS *spmv::WARP,                    \
+    extern "C" __global__ void __launch_bounds__(spmm::BLOCK_THREADS,                              \
                                                  spmm::blocks<K, E, A, X, Acc>())                  \
         name(int64_t slices, int64_t rows, const spmv::SliceHead *heads, const uint32_t *order,    \
              const A *values, const uint16_t *narrow, const uint32_t *wide,                        \

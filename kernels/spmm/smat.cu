@@ -7,21 +7,24 @@ using namespace tarsia::smat;
 
 // Number of stages in shared memory, and blocks of threads per multiprocessor for which they leave
 // room.
-template <class T, int NT> constexpr int STAGES = 2 + (NT < 64) + (NT < 32) - (sizeof(T) == 8);
-template <class T, int NT, bool by_columns>
-constexpr int BLOCKS = NT == 64 ? (sizeof(T) == 4 || by_columns ? 4 : 5)
-                                : (NT == 8 ? 8 : 6) - (sizeof(T) == 8 ? 2 : 0);
+template <class T, int COLUMNS>
+constexpr int STAGES = 2 + (COLUMNS < 64) + (COLUMNS < 32) - (sizeof(T) == 8);
+template <class T, int COLUMNS, bool by_columns>
+constexpr int BLOCKS = COLUMNS == 64 ? (sizeof(T) == 4 || by_columns ? 4 : 5)
+                                     : (COLUMNS == 8 ? 8 : 6) - (sizeof(T) == 8 ? 2 : 0);
 
-// Blocks of W columns of A, tiles of NT columns of C, B and C stored by rows or by columns. fp32
-// matrices have TF32 products.
-#define KERNEL_rows(name, types, W, NT) KERNEL_OF(SMAT, name, W, NT, false, TYPES_##types)
-#define KERNEL_columns(name, types, W, NT) KERNEL_OF(SMAT, name, W, NT, true, TYPES_##types)
-#define SMAT(name, W, NT, by_columns, T, X, Y, Acc)                                                \
-    extern "C" __global__ void __launch_bounds__(32 * kWarps, BLOCKS<T, NT, by_columns>)           \
+// Blocks of WIDTH columns of A, tiles of COLUMNS columns of C, B and C stored by rows or by
+// columns. fp32 matrices have TF32 products.
+#define KERNEL_rows(name, types, WIDTH, COLUMNS)                                                   \
+    KERNEL_OF(SMAT, name, WIDTH, COLUMNS, false, TYPES_##types)
+#define KERNEL_columns(name, types, WIDTH, COLUMNS)                                                \
+    KERNEL_OF(SMAT, name, WIDTH, COLUMNS, true, TYPES_##types)
+#define SMAT(name, WIDTH, COLUMNS, by_columns, T, X, Y, Acc)                                       \
+    extern "C" __global__ void __launch_bounds__(32 * kWarps, BLOCKS<T, COLUMNS, by_columns>)      \
         name(Matrix matrix, Dense<T, Y> dense, Scalar<Sum<T>> alpha, Scalar<Sum<T>> beta,          \
              Join joined, int32_t tiles) {                                                         \
-        product<T, Y, W, NT, STAGES<T, NT>, by_columns>(matrix, dense, alpha, beta, joined,        \
-                                                        tiles);                                    \
+        product<T, Y, WIDTH, COLUMNS, STAGES<T, COLUMNS>, by_columns>(matrix, dense, alpha, beta,  \
+                                                                      joined, tiles);              \
     }
 KERNELS(rows, (f16), (spmm_smat_f16_16_8, 16, 8), (spmm_smat_f16_16_32, 16, 32),
         (spmm_smat_f16_16_64, 16, 64), (spmm_smat_f16_8_8, 8, 8), (spmm_smat_f16_8_32, 8, 32),

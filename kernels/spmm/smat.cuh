@@ -9,15 +9,17 @@
 // again from the stored entries.
 #pragma once
 
-#include "common/copies.cuh"
-#include "common/mma.cuh"
+#include "ptx/arithmetic.cuh"
+#include "ptx/copies.cuh"
+#include "ptx/mma.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/warp.cuh"
 #include "spmm/parts.cuh"
 
 namespace tarsia::smat {
 
 using namespace tarsia::parts;
 
-constexpr unsigned kWarp = 0xffffffffu;
 // Number of rows of a block.
 constexpr int kRows = 16;
 // Number of warps of a thread block.
@@ -55,28 +57,28 @@ template <class T> struct SumOf { using Type = float; };
 template <> struct SumOf<double> { using Type = double; };
 template <class T> using Sum = typename SumOf<T>::Type;
 
-// Constants of the product of blocks of W columns with a tile of NT columns. BY_COLUMNS: B is
-// stored by columns, and so are its stages.
-template <class T, int W, int NT, bool BY_COLUMNS> struct Tile {
+// Constants of the product of blocks of WIDTH columns with a tile of COLUMNS columns. BY_COLUMNS: B
+// is stored by columns, and so are its stages.
+template <class T, int WIDTH, int COLUMNS, bool BY_COLUMNS> struct Tile {
     using Acc = Sum<T>;
     // Number of columns of A that an MMA takes, and of blocks that these are.
-    static constexpr int K = sizeof(T) == 2 ? 16 : 8, JOINED = K / W;
+    static constexpr int K = sizeof(T) == 2 ? 16 : 8, JOINED = K / WIDTH;
     // Number of rows of B in a stage, and of its blocks.
-    static constexpr int DEPTH = 2 * K, BLOCKS = DEPTH / W;
-    static constexpr int LINES = BY_COLUMNS ? NT : DEPTH, ALONG = BY_COLUMNS ? DEPTH : NT;
+    static constexpr int DEPTH = 2 * K, BLOCKS = DEPTH / WIDTH;
+    static constexpr int LINES = BY_COLUMNS ? COLUMNS : DEPTH, ALONG = BY_COLUMNS ? DEPTH : COLUMNS;
     static constexpr int LINE = ALONG * int(sizeof(T)), CHUNKS = LINE / 16;
     static constexpr int B_BYTES = LINES * LINE;
     static constexpr int A_BYTES = DEPTH * kRows * int(sizeof(T));
     // Number of lines that a warp copies at one time.
     static constexpr int STEP = 32 / CHUNKS < LINES ? 32 / CHUNKS : LINES;
     static constexpr int COPIES = LINES / STEP;
-    // Number of MMAs along the columns. A lane loads V neighbouring elements of B at one time,
-    // which belong to V different MMAs.
-    static constexpr int N = NT / 8, MOST = 16 / int(sizeof(T));
-    static constexpr int V = sizeof(T) == 2 || BY_COLUMNS ? 1 : N < MOST ? N : MOST;
+    // Number of MMAs along the columns. A lane loads TOGETHER neighbouring elements of B at one
+    // time, which belong to as many different MMAs.
+    static constexpr int N = COLUMNS / 8, MOST = 16 / int(sizeof(T));
+    static constexpr int TOGETHER = sizeof(T) == 2 || BY_COLUMNS ? 1 : N < MOST ? N : MOST;
     // Leading dimension of the tile of sums in shared memory.
-    static constexpr int SUMS_LD = NT + 32 / int(sizeof(Acc));
-    static_assert(K % W == 0 && CHUNKS >= 1 && CHUNKS <= 32 && N % V == 0);
+    static constexpr int SUMS_LD = COLUMNS + 32 / int(sizeof(Acc));
+    static_assert(K % WIDTH == 0 && CHUNKS >= 1 && CHUNKS <= 32 && N % TOGETHER == 0);
 
     // Chunk c of line r is stored at c ^ swizzle(r), so that lanes that read at the same time have
     // no bank conflicts.
@@ -91,7 +93,7 @@ template <class T, int W, int NT, bool BY_COLUMNS> struct Tile {
     }
     // Column of sum j of MMA i in lane t of a quad.
     static __device__ __forceinline__ int column(int i, int j, int t) {
-        return i / V * (8 * V) + (2 * t + j % 2) * V + i % V;
+        return i / TOGETHER * (8 * TOGETHER) + (2 * t + j % 2) * TOGETHER + i % TOGETHER;
     }
 };
 
@@ -108,10 +110,10 @@ template <class T> __device__ __forceinline__ uint4 gather16(const char *from, i
 }
 
 // Position in a block of the element (row, k), by lane and slot of the MMA's operand A.
-template <class T, int W> __device__ __forceinline__ int place(int row, int k) {
+template <class T, int WIDTH> __device__ __forceinline__ int place(int row, int k) {
     if constexpr (sizeof(T) == 2) {
         const int slot = k / 8 * 4 + row / 8 * 2 + k % 2;
-        return (row % 8 * 4 + k % 8 / 2) * (W / 2) + slot;
+        return (row % 8 * 4 + k % 8 / 2) * (WIDTH / 2) + slot;
     } else {
         return (row % 8 * 4 + k % 4) * 4 + k / 4 * 2 + row / 8;
     }
@@ -127,7 +129,7 @@ __device__ __forceinline__ int64_t row_at(const Matrix &m, int64_t place) {
 
 // Computes a row block's rows of C in columns [at, at + width) from what is stored in the blocks
 // [first, end). Called by a warp.
-template <class T, class Y, int W, bool BY_COLUMNS>
+template <class T, class Y, int WIDTH, bool BY_COLUMNS>
 __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uint32_t first,
                                       uint32_t end, int64_t row0, int64_t at, int width,
                                       Sum<T> alpha, Sum<T> beta) {
@@ -142,15 +144,15 @@ __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uin
             Sum<T> sum = 0;
 #pragma unroll 1
             for (int64_t b = first; b < end; ++b) {
-                uint32_t mask = m.masks[(b * kRows + r) * (W / 8)];
-                if constexpr (W == 16)
+                uint32_t mask = m.masks[(b * kRows + r) * (WIDTH / 8)];
+                if constexpr (WIDTH == 16)
                     mask |= uint32_t(m.masks[(b * kRows + r) * 2 + 1]) << 8;
-                const int64_t column = int64_t(m.columns[b]) * W;
+                const int64_t column = int64_t(m.columns[b]) * WIDTH;
 #pragma unroll 1
                 for (; mask != 0; mask &= mask - 1) {
                     const int k = __ffs(int(mask)) - 1;
-                    const T value =
-                        static_cast<const T *>(m.values)[b * (kRows * W) + place<T, W>(r, k)];
+                    const T value = static_cast<const T *>(
+                        m.values)[b * (kRows * WIDTH) + place<T, WIDTH>(r, k)];
                     const int64_t at =
                         BY_COLUMNS ? column + k + j * d.ldb : (column + k) * d.ldb + j;
                     sum = fma(widen<Sum<T>>(value), widen<Sum<T>>(d.b[at]), sum);
@@ -164,188 +166,187 @@ __device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uin
 // Elements that are stored by one instruction.
 template <class S, int COUNT> struct alignas(sizeof(S) * COUNT) Pack { S v[COUNT]; };
 
-// Adds the products of a stage: rows or columns of B are at `b`, blocks of A at `a`.
-template <class T, int W, int NT, bool BY_COLUMNS>
-__device__ __forceinline__ void multiply(Sum<T> *sums, uint32_t b, const char *a) {
-    using L = Tile<T, W, NT, BY_COLUMNS>;
-    const int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4;
-    if constexpr (sizeof(T) == 2) {
-        __align__(16) uint32_t left[2][4];
+// Adds the products of a stage of halves: rows or columns of B are at `b`, blocks of A at `a`.
+template <class T, int WIDTH, int COLUMNS, bool BY_COLUMNS>
+__device__ __forceinline__ void multiply_halves(Sum<T> *sums, uint32_t b, const char *a) {
+    using L = Tile<T, WIDTH, COLUMNS, BY_COLUMNS>;
+    const int lane = threadIdx.x & 31;
+    __align__(16) uint32_t left[2][4];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        if constexpr (WIDTH == 16) {
+            *reinterpret_cast<uint4 *>(left[half]) =
+                reinterpret_cast<const uint4 *>(a + half * 512)[lane];
+        } else {
+            // Two blocks side by side are one operand.
+#pragma unroll
+            for (int side = 0; side < 2; ++side)
+                *reinterpret_cast<uint2 *>(left[half] + 2 * side) =
+                    reinterpret_cast<const uint2 *>(a + half * 512 + side * 256)[lane];
+        }
+    }
+    uint32_t x[4];
+    if constexpr (BY_COLUMNS) {
+        // Columns are in the form that the MMA takes: 8 columns with all rows of the stage at
+        // one time.
+        const int r = lane % 8;
+#pragma unroll
+        for (int i = 0; i < L::N; ++i) {
+            load_matrices<false>(x, b + (i * 8 + r) * L::LINE + ((lane / 8) ^ L::swizzle(r)) * 16);
+            mma16<T>(sums + i * 4, left[0], x[0], x[1]);
+            mma16<T>(sums + i * 4, left[1], x[2], x[3]);
+        }
+    } else if constexpr (COLUMNS == 8) {
+        load_matrices<true>(x, b + lane * 16);
+        mma16<T>(sums, left[0], x[0], x[1]);
+        mma16<T>(sums, left[1], x[2], x[3]);
+    } else {
+        const int r = lane % 16;
+        const uint32_t own = b + r * L::LINE;
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            if constexpr (W == 16) {
-                *reinterpret_cast<uint4 *>(left[half]) =
-                    reinterpret_cast<const uint4 *>(a + half * 512)[lane];
-            } else {
-                // Two blocks side by side are one operand.
 #pragma unroll
-                for (int side = 0; side < 2; ++side)
-                    *reinterpret_cast<uint2 *>(left[half] + 2 * side) =
-                        reinterpret_cast<const uint2 *>(a + half * 512 + side * 256)[lane];
+            for (int i = 0; i < L::N / 2; ++i) {
+                load_matrices<true>(x, own + half * 16 * L::LINE +
+                                           ((2 * i + lane / 16) ^ L::swizzle(r)) * 16);
+                mma16<T>(sums + i * 8, left[half], x[0], x[1]);
+                mma16<T>(sums + i * 8 + 4, left[half], x[2], x[3]);
             }
         }
-        const auto load = [](uint32_t(&x)[4], uint32_t at) {
-            asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                         : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-                         : "r"(at)
-                         : "memory");
-        };
-        if constexpr (BY_COLUMNS) {
-            // Columns are in the form that the MMA takes: 8 columns with all rows of the stage at
-            // one time.
-            const int r = lane % 8;
+    }
+}
+
+// Adds the products of a stage of floats (in TF32) or doubles.
+template <class T, int WIDTH, int COLUMNS, bool BY_COLUMNS>
+__device__ __forceinline__ void multiply_floats(Sum<T> *sums, uint32_t b, const char *a) {
+    using L = Tile<T, WIDTH, COLUMNS, BY_COLUMNS>;
+    const int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4;
+    const auto *const lines = static_cast<const char *>(__cvta_shared_to_generic(b));
 #pragma unroll
-            for (int i = 0; i < L::N; ++i) {
-                uint32_t x[4];
-                asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                             : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-                             : "r"(b + (i * 8 + r) * L::LINE + ((lane / 8) ^ L::swizzle(r)) * 16)
-                             : "memory");
-                mma16<T>(sums + i * 4, left[0], x[0], x[1]);
-                mma16<T>(sums + i * 4, left[1], x[2], x[3]);
-            }
-        } else if constexpr (NT == 8) {
-            uint32_t x[4];
-            load(x, b + lane * 16);
-            mma16<T>(sums, left[0], x[0], x[1]);
-            mma16<T>(sums, left[1], x[2], x[3]);
-        } else {
-            const int r = lane % 16;
-            const uint32_t own = b + r * L::LINE;
+    for (int block = 0; block < 2; ++block) {
+        using Lane = Pack<T, 4>;
+        const Lane left = reinterpret_cast<const Lane *>(a + block * 32 * sizeof(Lane))[lane];
+        uint32_t bits[4];
+        if constexpr (sizeof(T) == 4) {
 #pragma unroll
-            for (int half = 0; half < 2; ++half) {
-#pragma unroll
-                for (int i = 0; i < L::N / 2; ++i) {
-                    uint32_t x[4];
-                    load(x, own + half * 16 * L::LINE + ((2 * i + lane / 16) ^ L::swizzle(r)) * 16);
-                    mma16<T>(sums + i * 8, left[half], x[0], x[1]);
-                    mma16<T>(sums + i * 8 + 4, left[half], x[2], x[3]);
-                }
-            }
+            for (int i = 0; i < 4; ++i)
+                bits[i] = to_tf32(left.v[i]);
         }
-    } else {
-        const auto *const lines = static_cast<const char *>(__cvta_shared_to_generic(b));
 #pragma unroll
-        for (int block = 0; block < 2; ++block) {
-            using Lane = Pack<T, 4>;
-            const Lane left = reinterpret_cast<const Lane *>(a + block * 32 * sizeof(Lane))[lane];
-            uint32_t bits[4];
-            if constexpr (sizeof(T) == 4) {
+        for (int i = 0; i < L::N; i += L::TOGETHER) {
+            using Right = Pack<T, L::TOGETHER>;
+            Right x[2];
 #pragma unroll
-                for (int i = 0; i < 4; ++i)
-                    bits[i] = to_tf32(left.v[i]);
+            for (int k = 0; k < 2; ++k) {
+                constexpr int BYTES = sizeof(Right);
+                const int row = block * 8 + k * 4 + t;
+                const int r = BY_COLUMNS ? i * 8 + g : row;
+                const int at = BY_COLUMNS ? row * BYTES : i * 8 * int(sizeof(T)) + g * BYTES;
+                x[k] = *reinterpret_cast<const Right *>(lines + r * L::LINE +
+                                                        (at / 16 ^ L::swizzle(r)) * 16 + at % 16);
             }
 #pragma unroll
-            for (int i = 0; i < L::N; i += L::V) {
-                using Right = Pack<T, L::V>;
-                Right x[2];
-#pragma unroll
-                for (int k = 0; k < 2; ++k) {
-                    constexpr int BYTES = sizeof(Right);
-                    const int row = block * 8 + k * 4 + t;
-                    const int r = BY_COLUMNS ? i * 8 + g : row;
-                    const int at = BY_COLUMNS ? row * BYTES : i * 8 * int(sizeof(T)) + g * BYTES;
-                    x[k] = *reinterpret_cast<const Right *>(
-                        lines + r * L::LINE + (at / 16 ^ L::swizzle(r)) * 16 + at % 16);
-                }
-#pragma unroll
-                for (int v = 0; v < L::V; ++v) {
-                    if constexpr (sizeof(T) == 4) {
-                        mma8(sums + (i + v) * 4, bits, to_tf32(x[0].v[v]), to_tf32(x[1].v[v]));
-                    } else {
-                        mma8(sums + (i + v) * 4, left.v, x[0].v[v], x[1].v[v]);
-                    }
+            for (int v = 0; v < L::TOGETHER; ++v) {
+                if constexpr (sizeof(T) == 4) {
+                    mma8(sums + (i + v) * 4, bits, to_tf32(x[0].v[v]), to_tf32(x[1].v[v]));
+                } else {
+                    mma8(sums + (i + v) * 4, left.v, x[0].v[v], x[1].v[v]);
                 }
             }
         }
     }
 }
 
-// Shared memory of a warp, which takes an item and a tile of NT columns. 1, 2 or 4 tiles of an item
+// Shared memory of a warp, which takes an item and a tile of COLUMNS columns. 1, 2 or 4 tiles of an
+// item
 // (`tiles`) are neighbours in a thread block.
-template <class T, int W, int NT, int STAGES>
-constexpr int kSharedBytes = STAGES *(Tile<T, W, NT, false>::A_BYTES +
-                                      Tile<T, W, NT, false>::B_BYTES);
+template <class T, int WIDTH, int COLUMNS, int STAGES>
+constexpr int kSharedBytes = STAGES *(Tile<T, WIDTH, COLUMNS, false>::A_BYTES +
+                                      Tile<T, WIDTH, COLUMNS, false>::B_BYTES);
 
-template <class T, class Y, int W, int NT, int STAGES, bool BY_COLUMNS = false>
-__device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
-                                        const Scalar<Sum<T>> &alpha_, const Scalar<Sum<T>> &beta_,
-                                        const Join &j, int tiles) {
-    using L = Tile<T, W, NT, BY_COLUMNS>;
-    using Acc = Sum<T>;
-    static_assert(16 * L::SUMS_LD * sizeof(Acc) <= kSharedBytes<T, W, NT, STAGES>);
-    extern __shared__ __align__(1024) char staging[];
-    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
-    const int64_t number = int64_t(blockIdx.x) * (kWarps / tiles) + warp / tiles;
-    const int64_t tile = int64_t(blockIdx.y) * tiles + warp % tiles, n0 = tile * NT;
-    // Returning early is safe, since warps never wait for each other.
-    if (number >= m.item_count || n0 >= d.n)
-        return;
-    const Item item = load_item(m.items + number);
-    const Acc alpha = alpha_.get();
-    const uint32_t end = is_zero(alpha) ? item.first : item.end;
-    const int stages = int((end - item.first + L::BLOCKS - 1) / L::BLOCKS);
-    constexpr int E = 16 / int(sizeof(T));
-    // True if whole chunks of B can be read.
-    const bool fast =
-        BY_COLUMNS || (d.flags & 1) && (d.n % E == 0 || n0 + NT <= d.n || (d.flags & 4));
+// Copies of a lane to the stages of its warp in shared memory.
+template <class T, class Y, int WIDTH, int COLUMNS, bool BY_COLUMNS> struct Stages {
+    using L = Tile<T, WIDTH, COLUMNS, BY_COLUMNS>;
+    // Number of elements in a chunk.
+    static constexpr int E = 16 / int(sizeof(T));
 
-    char *const own = staging + warp * kSharedBytes<T, W, NT, STAGES>;
-    const uint32_t b_at = shared_address(own);
-    const uint32_t a_at = b_at + STAGES * L::B_BYTES;
-
-    Acc sums[L::N * 4];
-#pragma unroll
-    for (int i = 0; i < L::N * 4; ++i)
-        sums[i] = 0;
-
-    const int chunk = lane % L::CHUNKS, copy_line = lane / L::CHUNKS;
+    const Matrix &m;
+    const Dense<T, Y> &d;
+    int64_t n0;          // first column of the tile
+    uint32_t first, end; // blocks of the item
+    int count;           // stages of the item
+    bool fast;           // whole chunks of B can be read
+    uint32_t b_at, a_at; // lines of B and blocks of A in shared memory
+    int chunk, line;     // this lane's chunk, and its first line
+    int32_t stride;
+    int64_t left; // columns from this lane's chunk on
+    const char *from;
     // For the next stage: the row of B that is row `lane` of the stage or, with BY_COLUMNS, the
     // first row of this lane's chunks of columns.
     uint32_t b_row = kNone;
-    const auto fetch = [&](int stage) {
-        const int at = BY_COLUMNS ? chunk * E : lane;
-        const uint32_t block = item.first + uint32_t(stage) * L::BLOCKS + at / W;
+
+    __device__ __forceinline__ Stages(const Matrix &matrix, const Dense<T, Y> &dense,
+                                      uint32_t begin, uint32_t upto, int64_t column,
+                                      uint32_t lines_at, uint32_t blocks_at)
+        : m(matrix), d(dense), n0(column), first(begin), end(upto),
+          count(int((end - first + L::BLOCKS - 1) / L::BLOCKS)),
+          fast(BY_COLUMNS ||
+               (d.flags & 1) && (d.n % E == 0 || n0 + COLUMNS <= d.n || (d.flags & 4))),
+          b_at(lines_at), a_at(blocks_at) {
+        const int lane = threadIdx.x & 31;
+        chunk = lane % L::CHUNKS, line = lane / L::CHUNKS;
+        stride = int32_t(d.ldb * int64_t(sizeof(T)));
+        // Chunks beyond the last column are copies of the first one, which are not used.
+        left = d.n - (n0 + chunk * E);
+        from = reinterpret_cast<const char *>(d.b + (left > 0 ? d.n - left : 0));
+    }
+
+    // Loads which rows of B a stage takes.
+    __device__ __forceinline__ void fetch(int stage) {
+        const int at = BY_COLUMNS ? chunk * E : int(threadIdx.x & 31);
+        const uint32_t block = first + uint32_t(stage) * L::BLOCKS + at / WIDTH;
         b_row = kNone;
         if (at < L::DEPTH && block < end) {
             // Nothing is stored beyond A's last column, so any row of B will do.
-            const uint32_t row = __ldg(m.columns + block) * W + at % W;
+            const uint32_t row = __ldg(m.columns + block) * WIDTH + at % WIDTH;
             b_row = row < m.cols ? row : BY_COLUMNS ? kNone : uint32_t(m.cols - 1);
         }
-    };
-    const int32_t stride = int32_t(d.ldb * int64_t(sizeof(T)));
-    // Chunks beyond the last column are copies of the first one, which are not used.
-    const int64_t left = d.n - (n0 + chunk * E);
-    const char *const from = reinterpret_cast<const char *>(d.b + (left > 0 ? d.n - left : 0));
-    const auto issue = [&](int stage, int place) {
-        if (stage < stages) {
+    }
+    // Copies this lane's chunks of columns of B, from line r on.
+    __device__ __forceinline__ void copy_column(int r, uint32_t to) const {
+        const bool exists = b_row != kNone && n0 + r < d.n;
+        const int64_t at = exists ? (n0 + r) * d.ldb + b_row : 0;
+        const int rows = exists ? int(min(m.cols - b_row, int64_t(E))) : 0;
+        copy16(to, d.b + at, rows * int(sizeof(T)));
+    }
+    // Copies this lane's chunk of the row of B that is line r.
+    __device__ __forceinline__ void copy_row(int r, uint32_t to) const {
+        const uint32_t row = __shfl_sync(ALL_LANES, b_row, r);
+        if (L::STEP * L::CHUNKS < 32 && int(threadIdx.x & 31) >= L::STEP * L::CHUNKS)
+            return;
+        const char *at = from + multiply_wide(row == kNone ? 0 : int32_t(row), stride);
+        if (fast) {
+            copy16(to, at, row == kNone ? 0 : 16);
+        } else {
+            store_shared(to, gather16<T>(at, row == kNone ? 0 : left < E ? int(left) : E));
+        }
+    }
+    __device__ __forceinline__ void issue(int stage, int place) const {
+        if (stage < count) {
+            const int lane = threadIdx.x & 31;
 #pragma unroll
             for (int i = 0; i < L::COPIES; ++i) {
-                const int r = copy_line + i * L::STEP;
-                const uint32_t where =
+                const int r = line + i * L::STEP;
+                const uint32_t to =
                     b_at + place * L::B_BYTES + r * L::LINE + (chunk ^ L::swizzle(r)) * 16;
                 if constexpr (BY_COLUMNS) {
-                    const bool exists = b_row != kNone && n0 + r < d.n;
-                    const int64_t at = exists ? (n0 + r) * d.ldb + b_row : 0;
-                    const int rows = exists ? int(min(m.cols - b_row, int64_t(E))) : 0;
-                    copy16(where, d.b + at, rows * int(sizeof(T)));
-                    continue;
-                }
-                const uint32_t row = __shfl_sync(kWarp, b_row, r);
-                if (L::STEP * L::CHUNKS < 32 && lane >= L::STEP * L::CHUNKS)
-                    continue;
-                const char *at = from + int64_t(int32_t(row == kNone ? 0 : row)) * stride;
-                if (fast) {
-                    copy16(where, at, row == kNone ? 0 : 16);
+                    copy_column(r, to);
                 } else {
-                    const uint4 v = gather16<T>(at, row == kNone ? 0 : left < E ? int(left) : E);
-                    asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(where), "r"(v.x),
-                                 "r"(v.y), "r"(v.z), "r"(v.w)
-                                 : "memory");
+                    copy_row(r, to);
                 }
             }
-            const uint32_t block = item.first + uint32_t(stage) * L::BLOCKS;
-            constexpr int BYTES = kRows * W * int(sizeof(T));
+            const uint32_t block = first + uint32_t(stage) * L::BLOCKS;
+            constexpr int BYTES = kRows * WIDTH * int(sizeof(T));
             const int there = int(min(end - block, uint32_t(L::BLOCKS))) * BYTES;
             const char *values = static_cast<const char *>(m.values) + int64_t(block) * BYTES;
 #pragma unroll
@@ -354,111 +355,171 @@ __device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
                        i + lane * 16 < there ? 16 : 0);
         }
         close_copies();
-    };
-    fetch(0);
-#pragma unroll
-    for (int s = 0; s < STAGES - 1; ++s) {
-        issue(s, s);
-        fetch(s + 1);
     }
-    int place = 0, free_place = STAGES - 1;
-#pragma unroll 1
-    for (int s = 0; s < stages; ++s) {
-        wait_copies<STAGES - 2>();
-        __syncwarp();
-        issue(s + STAGES - 1, free_place);
-        fetch(s + STAGES);
-        const uint32_t b = b_at + place * L::B_BYTES;
-        const char *const a = own + STAGES * L::B_BYTES + place * L::A_BYTES;
-        free_place = place;
-        place = place + 1 == STAGES ? 0 : place + 1;
-        multiply<T, W, NT, BY_COLUMNS>(sums, b, a);
-    }
-    if (item.part != kWhole && !join(m.parts, j, item.part, tile, sums))
-        return;
-    const Acc beta = beta_.get();
-    const int64_t row0 = int64_t(item.window) * kRows;
+};
+
+// Returns whether all sums of the warp are finite; those of columns beyond the last one are left
+// out.
+template <class L, class Acc, int N>
+__device__ __forceinline__ bool all_finite(const Acc (&sums)[N], int64_t n0, int64_t n) {
+    const int t = threadIdx.x % 4;
     // 0 · x is 0 for all finite x only.
     Acc zeros = 0;
 #pragma unroll
-    for (int i = 0; i < L::N * 4; ++i) {
-        if (n0 + L::column(i / 4, i % 4, t) < d.n)
+    for (int i = 0; i < N; ++i) {
+        if (n0 + L::column(i / 4, i % 4, t) < n)
             zeros = fma(sums[i], Acc(0), zeros);
     }
-    if (!__all_sync(kWarp, zeros == Acc(0))) {
-        uint32_t first = item.first, upto = item.end;
-        if (item.part != kWhole) {
-            const Part part = m.parts[item.part];
-            first = m.items[part.first].first, upto = m.items[part.first + part.count - 1].end;
-        }
-        exact<T, Y, W, BY_COLUMNS>(m, d, first, upto, row0, n0, NT, alpha, beta);
-        return;
-    }
-    // Sums go through shared memory, so that rows of C are stored in packs.
-    __syncwarp();
-    Acc *const tile_sums = reinterpret_cast<Acc *>(own);
-    if constexpr (L::V == 1) {
+    return __all_sync(ALL_LANES, zeros == Acc(0));
+}
+
+// Puts the warp's sums into shared memory, row by row.
+template <class L, class Acc, int N>
+__device__ __forceinline__ void spread_sums(const Acc (&sums)[N], Acc *tile) {
+    const int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4;
+    if constexpr (L::TOGETHER == 1) {
 #pragma unroll
         for (int i = 0; i < L::N; ++i) {
 #pragma unroll
             for (int half = 0; half < 2; ++half)
-                *reinterpret_cast<Pack<Acc, 2> *>(tile_sums + (g + 8 * half) * L::SUMS_LD + i * 8 +
+                *reinterpret_cast<Pack<Acc, 2> *>(tile + (g + 8 * half) * L::SUMS_LD + i * 8 +
                                                   2 * t) = {sums[i * 4 + 2 * half],
                                                             sums[i * 4 + 2 * half + 1]};
         }
     } else {
 #pragma unroll
-        for (int i = 0; i < L::N; i += L::V) {
+        for (int i = 0; i < L::N; i += L::TOGETHER) {
 #pragma unroll
             for (int k = 0; k < 4; ++k) {
-                Pack<Acc, L::V> out;
+                Pack<Acc, L::TOGETHER> out;
 #pragma unroll
-                for (int v = 0; v < L::V; ++v)
+                for (int v = 0; v < L::TOGETHER; ++v)
                     out.v[v] = sums[(i + v) * 4 + k];
-                *reinterpret_cast<Pack<Acc, L::V> *>(tile_sums + (g + k / 2 * 8) * L::SUMS_LD +
-                                                     L::column(i, k, t)) = out;
+                *reinterpret_cast<Pack<Acc, L::TOGETHER> *>(tile + (g + k / 2 * 8) * L::SUMS_LD +
+                                                            L::column(i, k, t)) = out;
             }
         }
     }
+}
+
+// Stores a tile of sums to C, whose rows are contiguous, in packs where they are aligned.
+template <class L, int COLUMNS, class T, class Y, class Acc>
+__device__ __forceinline__ void store_rows(const Matrix &m, const Dense<T, Y> &d, int64_t row0,
+                                           int64_t n0, const Acc *tile, Acc alpha, Acc beta) {
+    constexpr int P = 16 / int(sizeof(Y)), PACKS = COLUMNS / P;
+    const int lane = threadIdx.x & 31;
+#pragma unroll
+    for (int i = 0; i < kRows * PACKS; i += 32) {
+        const int r = (i + lane) / PACKS, at = (i + lane) % PACKS * P;
+        if (kRows * PACKS < 32 && r >= kRows)
+            continue;
+        const int64_t row = row_at(m, row0 + r);
+        if (row < 0 || n0 + at >= d.n)
+            continue;
+        Y *const to = d.c + row * d.c_row + n0 + at;
+        const Acc *sum = tile + r * L::SUMS_LD + at;
+        if ((d.flags & 2) && n0 + at + P <= d.n) {
+            Pack<Y, P> out;
+            if (!is_zero(beta))
+                out = *reinterpret_cast<const Pack<Y, P> *>(to);
+#pragma unroll
+            for (int k = 0; k < P; ++k)
+                store(out.v + k, alpha, sum[k], beta);
+            // C is not read again, so it should not evict B from L2.
+            uint4 bits;
+            memcpy(&bits, &out, 16);
+            __stcs(reinterpret_cast<uint4 *>(to), bits);
+        } else {
+#pragma unroll 1
+            for (int k = 0; k < P && n0 + at + k < d.n; ++k)
+                store(to + k, alpha, sum[k], beta);
+        }
+    }
+}
+
+// Stores a tile of sums to C with any strides; lanes lie along the rows.
+template <class L, int COLUMNS, class T, class Y, class Acc>
+__device__ __forceinline__ void store_columns(const Matrix &m, const Dense<T, Y> &d, int64_t row0,
+                                              int64_t n0, const Acc *tile, Acc alpha, Acc beta) {
+    const int lane = threadIdx.x & 31, r = lane % kRows;
+    const int64_t row = row_at(m, row0 + r);
+    if (row < 0)
+        return;
+    Y *const to = d.c + row * d.c_row;
+#pragma unroll 1
+    for (int k = lane / kRows; k < COLUMNS && n0 + k < d.n; k += 2)
+        store(to + (n0 + k) * d.c_col, alpha, tile[r * L::SUMS_LD + k], beta);
+}
+
+template <class T, class Y, int WIDTH, int COLUMNS, int STAGES, bool BY_COLUMNS = false>
+__device__ __forceinline__ void product(const Matrix &m, const Dense<T, Y> &d,
+                                        const Scalar<Sum<T>> &alpha_, const Scalar<Sum<T>> &beta_,
+                                        const Join &j, int tiles) {
+    using L = Tile<T, WIDTH, COLUMNS, BY_COLUMNS>;
+    using Acc = Sum<T>;
+    static_assert(16 * L::SUMS_LD * sizeof(Acc) <= kSharedBytes<T, WIDTH, COLUMNS, STAGES>);
+    extern __shared__ __align__(1024) char staging[];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    const int64_t number = int64_t(blockIdx.x) * (kWarps / tiles) + warp / tiles;
+    const int64_t tile = int64_t(blockIdx.y) * tiles + warp % tiles, n0 = tile * COLUMNS;
+    // Returning early is safe, since warps never wait for each other.
+    if (number >= m.item_count || n0 >= d.n)
+        return;
+    const Item item = load_item(m.items + number);
+    const Acc alpha = alpha_.get();
+    char *const own = staging + warp * kSharedBytes<T, WIDTH, COLUMNS, STAGES>;
+    const uint32_t b_at = shared_address(own);
+    Stages<T, Y, WIDTH, COLUMNS, BY_COLUMNS> stages(m, d, item.first,
+                                                    is_zero(alpha) ? item.first : item.end, n0,
+                                                    b_at, b_at + STAGES * L::B_BYTES);
+    Acc sums[L::N * 4];
+    set_zero(sums);
+
+    stages.fetch(0);
+#pragma unroll
+    for (int s = 0; s < STAGES - 1; ++s) {
+        stages.issue(s, s);
+        stages.fetch(s + 1);
+    }
+    int place = 0, free_place = STAGES - 1;
+#pragma unroll 1
+    for (int s = 0; s < stages.count; ++s) {
+        wait_copies<STAGES - 2>();
+        __syncwarp();
+        stages.issue(s + STAGES - 1, free_place);
+        stages.fetch(s + STAGES);
+        const uint32_t b = b_at + place * L::B_BYTES;
+        const char *const a = own + STAGES * L::B_BYTES + place * L::A_BYTES;
+        free_place = place;
+        place = place + 1 == STAGES ? 0 : place + 1;
+        if constexpr (sizeof(T) == 2) {
+            multiply_halves<T, WIDTH, COLUMNS, BY_COLUMNS>(sums, b, a);
+        } else {
+            multiply_floats<T, WIDTH, COLUMNS, BY_COLUMNS>(sums, b, a);
+        }
+    }
+
+    auto &of_mmas = reinterpret_cast<Acc(&)[L::N][4]>(sums);
+    constexpr int AT_ONCE = sizeof(sums) <= 16 ? 8 : 2;
+    if (!has_whole_sums<WARP, AT_ONCE>(m, j, item, tile, of_mmas, lane))
+        return;
+    const Acc beta = beta_.get();
+    const int64_t row0 = int64_t(item.window) * kRows;
+    if (!all_finite<L>(sums, n0, d.n)) {
+        const Item whole = whole_of(m, item);
+        exact<T, Y, WIDTH, BY_COLUMNS>(m, d, whole.first, whole.end, row0, n0, COLUMNS, alpha,
+                                       beta);
+        return;
+    }
+    // Sums go through shared memory, so that rows of C are stored in packs.
+    __syncwarp();
+    Acc *const tile_sums = reinterpret_cast<Acc *>(own);
+    spread_sums<L>(sums, tile_sums);
     __syncwarp();
     if (d.c_col == 1) {
-        constexpr int P = 16 / int(sizeof(Y)), PACKS = NT / P;
-#pragma unroll
-        for (int i = 0; i < kRows * PACKS; i += 32) {
-            const int r = (i + lane) / PACKS, at = (i + lane) % PACKS * P;
-            if (kRows * PACKS < 32 && r >= kRows)
-                continue;
-            const int64_t row = row_at(m, row0 + r);
-            if (row < 0 || n0 + at >= d.n)
-                continue;
-            Y *const to = d.c + row * d.c_row + n0 + at;
-            const Acc *sum = tile_sums + r * L::SUMS_LD + at;
-            if ((d.flags & 2) && n0 + at + P <= d.n) {
-                Pack<Y, P> out;
-                if (!is_zero(beta))
-                    out = *reinterpret_cast<const Pack<Y, P> *>(to);
-#pragma unroll
-                for (int k = 0; k < P; ++k)
-                    store(out.v + k, alpha, sum[k], beta);
-                // C is not read again, so it should not evict B from L2.
-                uint4 bits;
-                memcpy(&bits, &out, 16);
-                __stcs(reinterpret_cast<uint4 *>(to), bits);
-            } else {
-#pragma unroll 1
-                for (int k = 0; k < P && n0 + at + k < d.n; ++k)
-                    store(to + k, alpha, sum[k], beta);
-            }
-        }
+        store_rows<L, COLUMNS>(m, d, row0, n0, tile_sums, alpha, beta);
     } else {
-        const int r = lane % kRows;
-        const int64_t row = row_at(m, row0 + r);
-        if (row < 0)
-            return;
-        Y *const to = d.c + row * d.c_row;
-#pragma unroll 1
-        for (int k = lane / kRows; k < NT && n0 + k < d.n; k += 2)
-            store(to + (n0 + k) * d.c_col, alpha, tile_sums[r * L::SUMS_LD + k], beta);
+        store_columns<L, COLUMNS>(m, d, row0, n0, tile_sums, alpha, beta);
     }
 }
 

@@ -13,8 +13,9 @@
 // partial sum may overflow where alpha times the sum does not.
 #pragma once
 
-#include "common/loads.cuh"
 #include "common/types.cuh"
+#include "ptx/loads.cuh"
+#include "ptx/stores.cuh"
 
 namespace tarsia::swift {
 
@@ -57,9 +58,7 @@ constexpr uint32_t kBegins = 1u << 31;
 template <class T, int V> __device__ __forceinline__ void add_to(T *to, const T (&v)[V]) {
 #if __CUDA_ARCH__ >= 900
     if constexpr (V == 4 && sizeof(T) == 4) {
-        asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to),
-                     "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
-                     : "memory");
+        add_four(to, v);
     } else
 #endif
     {

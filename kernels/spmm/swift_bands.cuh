@@ -7,6 +7,7 @@
 // their order by the part that arrives last, so results have the same bits from run to run.
 #pragma once
 
+#include "ptx/warp.cuh"
 #include "spmm/parts.cuh"
 #include "spmm/swift.cuh"
 
@@ -118,9 +119,9 @@ __device__ __forceinline__ void bands(const Bands<T> &m, const Dense<T> &d, cons
             T values[kFlight];
 #pragma unroll
             for (int u = 0; u < kFlight; ++u) {
-                const uint32_t column = __shfl_sync(~0u, now.column, k + u);
-                rows[u] = __shfl_sync(~0u, now.row, k + u);
-                values[u] = __shfl_sync(~0u, now.value, k + u);
+                const uint32_t column = __shfl_sync(ALL_LANES, now.column, k + u);
+                rows[u] = __shfl_sync(ALL_LANES, now.row, k + u);
+                values[u] = __shfl_sync(ALL_LANES, now.value, k + u);
                 b[u] = Sum{};
                 if (k + u < count && j < d.n)
                     b[u] = load_b<T, V>(d, column, j);

@@ -7,7 +7,9 @@
 #include <cub/block/block_scan.cuh>
 
 #include "common/kernels.cuh"
-#include "spmm/tasks.cuh"
+#include "ptx/launch.cuh"
+#include "ptx/warp.cuh"
+#include "spmm/join.cuh"
 
 using namespace tarsia;
 
@@ -36,99 +38,72 @@ struct Limits {
 // counters. kPairs is the last section of the list kWarps.
 constexpr int kRuns = 0, kWarps = 1, kParts = 2, kSlots = 3, kCounters = 4, kPairs = 5, kLists = 6;
 
-// Without `fill`, counts a window's elements of each list: counts[list · windows + window]. With
-// `fill`, takes the exclusive sums over all of these and writes the window's elements, in the order
-// of rows, so that neighbours stay neighbours.
+// Where the lists go, and how many elements windows have: counts[list · windows + window].
+struct Lists {
+    int64_t *counts;
+    Run *runs, *warps;
+    Part *parts;
+};
+
+using Scan = cub::BlockScan<int, kWindow>;
+
+// Without `fill`, counts a window's `own` elements of a list; with `fill`, returns the position of
+// the first of this thread's, from the exclusive sums over all counts. Called by all threads.
 template <bool fill>
-__device__ __forceinline__ void make_tasks(const void *offsets, int64_t wide, int64_t base,
-                                           int64_t rows, const Limits &limits, int64_t *counts,
-                                           Run *runs, Run *warps, Part *parts) {
-    using Sort = cub::BlockRadixSort<uint16_t, kWindow, 1, int32_t>;
-    using Scan = cub::BlockScan<int, kWindow>;
-    __shared__ union {
-        typename Sort::TempStorage sort;
-        typename Scan::TempStorage scan;
-    } storage;
-    __shared__ int numbers[kWindow + 1], lengths[kWindow];
+__device__ __forceinline__ int64_t place_of(const Lists &lists, Scan::TempStorage &storage,
+                                            int list, int own) {
+    int rank, count;
+    __syncthreads();
+    Scan(storage).ExclusiveSum(own, rank, count);
+    const int64_t windows = gridDim.x;
+    int64_t *const of_window = lists.counts + list * windows + blockIdx.x;
+    if constexpr (fill)
+        return *of_window - lists.counts[list * windows] + rank;
+    if (threadIdx.x == 0)
+        *of_window = count;
+    return 0;
+}
 
-    const auto at = [&](int64_t i) {
-        return (wide ? static_cast<const int64_t *>(offsets)[i]
-                     : int64_t(static_cast<const int32_t *>(offsets)[i])) -
-               base;
-    };
-    const int here = threadIdx.x;
-    const int64_t windows = gridDim.x, row = int64_t(blockIdx.x) * kWindow + here;
-    // Counts `own` elements, or returns the position of the first one.
-    const auto place_of = [&](int list, int own) {
-        int rank, count;
-        __syncthreads();
-        Scan(storage.scan).ExclusiveSum(own, rank, count);
-        int64_t *const of_window = counts + list * windows + blockIdx.x;
-        if constexpr (fill) {
-            return *of_window - counts[list * windows] + rank;
-        } else {
-            if (here == 0)
-                *of_window = count;
-            return int64_t(0);
-        }
-    };
-    int64_t begin = 0, length = -1;
-    if (row < rows) {
-        begin = at(row);
-        length = at(row + 1) - begin;
-    }
-    const bool is_short = length >= 0 && length <= limits.alone;
-    const bool is_cut = length > limits.most;
-    const int count = is_cut ? int((length + limits.part - 1) / limits.part) : 0;
-    const bool is_warps = length > limits.alone && !is_cut,
-               is_pairs = is_warps && length <= limits.pairs;
-    const int64_t of_warp = place_of(kWarps, is_warps && !is_pairs);
-    const int64_t of_pairs = place_of(kPairs, is_pairs);
-    const int64_t first = place_of(kParts, count);
-    const int64_t slot = place_of(kSlots, count > 1 ? count : 0);
-    const int64_t counter = place_of(kCounters, count > 1 ? counters_of(count) : 0);
+// Makes runs of one row each, the longest of a window first.
+template <bool fill>
+__device__ __forceinline__ void make_single_runs(const Offsets &offsets, int64_t base,
+                                                 const Lists &lists, Scan::TempStorage &scan,
+                                                 bool is_short, int64_t length) {
+    const int64_t rank = place_of<fill>(lists, scan, kRuns, is_short);
     if constexpr (fill) {
-        if (is_warps) {
-            const int64_t others = counts[(kWarps + 1) * windows] - counts[kWarps * windows];
-            warps[is_pairs ? others + of_pairs : of_warp] = {begin, int32_t(row), 1,
-                                                             uint16_t(length)};
-        }
-        // Parts have equal lengths, without a short last one.
-        for (int i = 0; i < count; ++i) {
-            const int64_t from = length * i / count, upto = length * (i + 1) / count;
-            parts[first + i] = {
-                begin + from,    int32_t(upto - from), int32_t(row), int32_t(slot), count, i,
-                int32_t(counter)};
+        using Sort = cub::BlockRadixSort<uint16_t, kWindow, 1, int32_t>;
+        __shared__ typename Sort::TempStorage sort;
+        __shared__ int lengths[kWindow];
+        __shared__ int64_t first_run;
+        const int here = threadIdx.x;
+        // Rows of other lists come last.
+        uint16_t key[1] = {uint16_t(is_short ? length + 1 : 0)};
+        int32_t place[1] = {here};
+        lengths[here] = int(is_short ? length : 0);
+        if (here == 0)
+            first_run = rank;
+        __syncthreads();
+        Sort(sort).SortDescending(key, place, 0, kLengthBits + 1);
+        if (key[0] > 0) {
+            const int64_t row = int64_t(blockIdx.x) * kWindow + place[0];
+            lists.runs[first_run + here] = {offsets.at(row) - base, int32_t(row), 1,
+                                            uint16_t(lengths[place[0]])};
         }
     }
+}
 
-    if (limits.quota == 0) {
-        const int64_t rank = place_of(kRuns, is_short);
-        if constexpr (fill) {
-            // Longest first; rows of other lists come last.
-            uint16_t key[1] = {uint16_t(is_short ? length + 1 : 0)};
-            int32_t place[1] = {here};
-            lengths[here] = int(is_short ? length : 0);
-            __shared__ int64_t first_run;
-            if (here == 0)
-                first_run = rank;
-            __syncthreads();
-            Sort(storage.sort).SortDescending(key, place, 0, kLengthBits + 1);
-            if (key[0] > 0) {
-                const int64_t its_row = int64_t(blockIdx.x) * kWindow + place[0];
-                runs[first_run + here] = {at(its_row), int32_t(its_row), 1,
-                                          uint16_t(lengths[place[0]])};
-            }
-        }
-        return;
-    }
-    // A run consists of the rows that begin in the same quota, up to the next row of another list.
-    // Each row counts as at least an eighth of the quota, so that no run has more rows than it may.
-    const int quota = int(limits.quota), least = (quota + kMostRows - 1) / kMostRows;
+// Makes runs of the rows that begin in the same quota, up to the next row of another list. Each row
+// counts as at least an eighth of the quota, so that no run has more rows than it may.
+template <bool fill>
+__device__ __forceinline__ void make_packed_runs(const Lists &lists, Scan::TempStorage &scan,
+                                                 int quota, bool is_short, int64_t begin,
+                                                 int64_t row, int64_t length) {
+    __shared__ int numbers[kWindow + 1], lengths[kWindow];
+    const int here = threadIdx.x, least = (quota + kMostRows - 1) / kMostRows;
     const int weight = is_short ? max(int(length), least) : 0;
     int number;
     __syncthreads();
-    Scan(storage.scan).ExclusiveSum(weight, number);
+    Scan(scan).ExclusiveSum(weight, number);
     number = is_short ? number / quota : -1;
     numbers[here] = number;
     lengths[here] = int(is_short ? length : 0);
@@ -136,28 +111,74 @@ __device__ __forceinline__ void make_tasks(const void *offsets, int64_t wide, in
         numbers[kWindow] = -1;
     __syncthreads();
     const bool begins = is_short && (here == 0 || numbers[here - 1] != number);
-    const int64_t place = place_of(kRuns, begins);
+    const int64_t place = place_of<fill>(lists, scan, kRuns, begins);
     if constexpr (fill) {
         if (begins) {
             int its_rows = 0, total = 0;
             do
                 total += lengths[here + its_rows++];
             while (numbers[here + its_rows] == number);
-            runs[place] = {begin, int32_t(row), uint16_t(its_rows), uint16_t(total)};
+            lists.runs[place] = {begin, int32_t(row), uint16_t(its_rows), uint16_t(total)};
         }
+    }
+}
+
+// Without `fill`, counts a window's elements of each list. With `fill`, takes the exclusive sums
+// over all of these counts and writes the window's elements, in the order of rows, so that
+// neighbours stay neighbours.
+template <bool fill>
+__device__ __forceinline__ void make_tasks(const Offsets &offsets, int64_t base, int64_t rows,
+                                           const Limits &limits, const Lists &lists) {
+    __shared__ typename Scan::TempStorage scan;
+    const int64_t windows = gridDim.x, row = int64_t(blockIdx.x) * kWindow + threadIdx.x;
+    int64_t begin = 0, length = -1;
+    if (row < rows) {
+        begin = offsets.at(row) - base;
+        length = offsets.at(row + 1) - base - begin;
+    }
+    const bool is_short = length >= 0 && length <= limits.alone;
+    const bool is_cut = length > limits.most;
+    const int count = is_cut ? int((length + limits.part - 1) / limits.part) : 0;
+    const bool is_warps = length > limits.alone && !is_cut,
+               is_pairs = is_warps && length <= limits.pairs;
+    const int64_t of_warp = place_of<fill>(lists, scan, kWarps, is_warps && !is_pairs);
+    const int64_t of_pairs = place_of<fill>(lists, scan, kPairs, is_pairs);
+    const int64_t first = place_of<fill>(lists, scan, kParts, count);
+    const int64_t slot = place_of<fill>(lists, scan, kSlots, count > 1 ? count : 0);
+    const int64_t counter =
+        place_of<fill>(lists, scan, kCounters, count > 1 ? counters_of(count) : 0);
+    if constexpr (fill) {
+        if (is_warps) {
+            const int64_t others =
+                lists.counts[(kWarps + 1) * windows] - lists.counts[kWarps * windows];
+            lists.warps[is_pairs ? others + of_pairs : of_warp] = {begin, int32_t(row), 1,
+                                                                   uint16_t(length)};
+        }
+        // Parts have equal lengths, without a short last one.
+        for (int i = 0; i < count; ++i) {
+            const int64_t from = length * i / count, upto = length * (i + 1) / count;
+            lists.parts[first + i] = {
+                begin + from,    int32_t(upto - from), int32_t(row), int32_t(slot), count, i,
+                int32_t(counter)};
+        }
+    }
+    if (limits.quota == 0) {
+        make_single_runs<fill>(offsets, base, lists, scan, is_short, length);
+    } else {
+        make_packed_runs<fill>(lists, scan, int(limits.quota), is_short, begin, row, length);
     }
 }
 
 extern "C" __global__ void __launch_bounds__(kWindow)
     spmm_tasks_count(const void *offsets, int64_t wide, int64_t base, int64_t rows, Limits limits,
                      int64_t *counts) {
-    make_tasks<false>(offsets, wide, base, rows, limits, counts, nullptr, nullptr, nullptr);
+    make_tasks<false>({offsets, wide}, base, rows, limits, {counts, nullptr, nullptr, nullptr});
 }
 
 extern "C" __global__ void __launch_bounds__(kWindow)
     spmm_tasks_fill(const void *offsets, int64_t wide, int64_t base, int64_t rows, Limits limits,
                     int64_t *counts, Run *runs, Run *warps, Part *parts) {
-    make_tasks<true>(offsets, wide, base, rows, limits, counts, runs, warps, parts);
+    make_tasks<true>({offsets, wide}, base, rows, limits, {counts, runs, warps, parts});
 }
 
 namespace {
@@ -174,14 +195,13 @@ struct Listed {
                 counters + other.counters};
     }
     __device__ __forceinline__ Listed from(int lane) const {
-        return {__shfl_sync(0xffffffffu, warps, lane), __shfl_sync(0xffffffffu, parts, lane),
-                __shfl_sync(0xffffffffu, slots, lane), __shfl_sync(0xffffffffu, counters, lane)};
+        return {__shfl_sync(ALL_LANES, warps, lane), __shfl_sync(ALL_LANES, parts, lane),
+                __shfl_sync(ALL_LANES, slots, lane), __shfl_sync(ALL_LANES, counters, lane)};
     }
     __device__ __forceinline__ Listed before(int lanes) const {
-        return {__shfl_up_sync(0xffffffffu, warps, lanes),
-                __shfl_up_sync(0xffffffffu, parts, lanes),
-                __shfl_up_sync(0xffffffffu, slots, lanes),
-                __shfl_up_sync(0xffffffffu, counters, lanes)};
+        return {__shfl_up_sync(ALL_LANES, warps, lanes), __shfl_up_sync(ALL_LANES, parts, lanes),
+                __shfl_up_sync(ALL_LANES, slots, lanes),
+                __shfl_up_sync(ALL_LANES, counters, lanes)};
     }
 };
 
@@ -209,15 +229,9 @@ extern "C" __global__ void __launch_bounds__(kListed)
     spmm_tasks_unanalyzed(const void *offsets, int64_t wide, int64_t base, int64_t rows,
                           int64_t rows_a_run, Limits limits, Run *warps, Part *parts,
                           unsigned *state, int64_t *lengths) {
-    const auto at = [&](int64_t i) {
-        return (wide ? static_cast<const int64_t *>(offsets)[i]
-                     : int64_t(static_cast<const int32_t *>(offsets)[i])) -
-               base;
-    };
-#if __CUDA_ARCH__ >= 900
-    // Lets the product's blocks start while the last blocks here are running; they wait for these.
-    asm volatile("griddepcontrol.launch_dependents;");
-#endif
+    const auto at = [&](int64_t i) { return Offsets{offsets, wide}.at(i) - base; };
+    // The product's blocks start while the last blocks here are running; they wait for these.
+    let_next_begin();
     __shared__ Listed of_warps[kListed / 32];
     __shared__ unsigned starts[4];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -277,11 +291,11 @@ extern "C" __global__ void __launch_bounds__(kListed)
         constexpr int kFew = 4;
         for (int i = 0; i < own.parts && own.parts <= kFew; ++i)
             put(row, begin, length, own, upto, i);
-        for (unsigned many = __ballot_sync(0xffffffffu, own.parts > kFew); many != 0;
+        for (unsigned many = __ballot_sync(ALL_LANES, own.parts > kFew); many != 0;
              many &= many - 1) {
             const int owner = __ffs(many) - 1;
-            const int64_t from = __shfl_sync(0xffffffffu, begin, owner);
-            const int64_t entries = __shfl_sync(0xffffffffu, length, owner);
+            const int64_t from = __shfl_sync(ALL_LANES, begin, owner);
+            const int64_t entries = __shfl_sync(ALL_LANES, length, owner);
             const Listed end = upto.from(owner), its = own.from(owner);
             for (int i = lane; i < its.parts; i += 32)
                 put(row - lane + owner, from, entries, its, end, i);
@@ -319,11 +333,7 @@ __device__ __forceinline__ void reach(const void *offsets, int64_t wide, const J
     __syncthreads();
     const int64_t row = (int64_t(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32) * step;
     if (row < rows) {
-        auto at = [&](int64_t i) {
-            return (wide ? static_cast<const int64_t *>(offsets)[i]
-                         : int64_t(static_cast<const int32_t *>(offsets)[i])) -
-                   base;
-        };
+        const auto at = [&](int64_t i) { return Offsets{offsets, wide}.at(i) - base; };
         const int64_t begin = at(row), end = at(row + 1);
         const int64_t diagonal = int64_t(double(row) / double(rows) * double(cols));
         for (int64_t i = begin + threadIdx.x % 32; i < end; i += 32) {

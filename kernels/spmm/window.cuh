@@ -10,8 +10,9 @@
 // from the stored entries.
 #pragma once
 
-#include "common/copies.cuh"
-#include "common/mma.cuh"
+#include "ptx/copies.cuh"
+#include "ptx/mma.cuh"
+#include "ptx/shared.cuh"
 #include "spmm/windows.cuh"
 
 namespace tarsia::window {
@@ -40,41 +41,6 @@ struct Matrix {
 // Number of slots per lane of a tile of 16 rows, or of 8.
 template <int H> constexpr int kSlots = H == 8 ? 4 : 8;
 
-__device__ __forceinline__ uint32_t transpose(uint32_t v) {
-    uint32_t out;
-    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(out) : "r"(v));
-    return out;
-}
-
-// Load through L1, for data that this block or another one reads again.
-__device__ __forceinline__ uint4 load16(const void *p) {
-    uint4 v;
-    asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "l"(p));
-    return v;
-}
-__device__ __forceinline__ uint4 load16_once(const void *p) {
-    uint4 v;
-    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "l"(p));
-    return v;
-}
-__device__ __forceinline__ uint2 load8_once(const void *p) {
-    uint2 v;
-    asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0,%1}, [%2];"
-                 : "=r"(v.x), "=r"(v.y)
-                 : "l"(p));
-    return v;
-}
-
-// Kernels load their item again at the end, since registers are short in their loops.
-__device__ __forceinline__ Item load_item(const Matrix &m, int64_t number) {
-    const uint4 v = load16(m.items + number);
-    return {v.x, v.y, v.z, v.w};
-}
-
 // Loads `count` elements of B from any address, and fills up to 8 with zeros.
 __device__ __forceinline__ uint4 gather8(const char *from, int count) {
     uint32_t words[4] = {0, 0, 0, 0};
@@ -102,16 +68,16 @@ template <class Y> __device__ __forceinline__ uint32_t pack(float low, float hig
 // Stores 8 sums of neighbouring columns of a row of C, except those from column n on.
 template <class T, class Y>
 __device__ __forceinline__ void store8(const Dense<T, Y> &d, int64_t row, int64_t at,
-                                       const float (&sums)[8], float alpha, float beta) {
+                                       const float (&sums)[8], const Scaling<float> &scaling) {
     Y *to = d.c + row * d.ldc + at;
-    if ((d.flags & 2) && at + 8 <= d.n) {
+    if ((d.flags & C_ALIGNED) && at + 8 <= d.n) {
         float out[8];
 #pragma unroll
         for (int i = 0; i < 8; ++i)
-            out[i] = alpha * sums[i];
+            out[i] = scaling.alpha * sums[i];
         constexpr int WORDS = sizeof(Y) * 2;
         uint32_t words[WORDS];
-        if (!is_zero(beta)) {
+        if (!is_zero(scaling.beta)) {
 #pragma unroll
             for (int i = 0; i < WORDS; i += 4) {
                 const uint4 v = *reinterpret_cast<const uint4 *>(to + i * 4 / sizeof(Y));
@@ -121,7 +87,7 @@ __device__ __forceinline__ void store8(const Dense<T, Y> &d, int64_t row, int64_
             memcpy(old, words, sizeof old);
 #pragma unroll
             for (int i = 0; i < 8; ++i)
-                out[i] = fma(beta, widen<float>(old[i]), out[i]);
+                out[i] = fma(scaling.beta, widen<float>(old[i]), out[i]);
         }
 #pragma unroll
         for (int i = 0; i < WORDS; ++i) {
@@ -140,51 +106,36 @@ __device__ __forceinline__ void store8(const Dense<T, Y> &d, int64_t row, int64_
 #pragma unroll
         for (int i = 0; i < 8; ++i) {
             if (at + i < d.n)
-                store(to + i, alpha, sums[i], beta);
+                store(to + i, scaling.alpha, sums[i], scaling.beta);
         }
     }
 }
 
 // Computes rows of C from stored entries alone, in columns [at, at + width): those of group `group`
-// of a window with the blocks [first, end); `row` is the group's first row. Called by a warp.
-template <class T, class Y, int H>
-__device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, uint32_t first,
-                                      uint32_t end, int64_t row, int group, int64_t at, int width,
-                                      float alpha, float beta) {
-    const int lane = threadIdx.x & 31;
-    constexpr int ROWS = H == 8 ? 8 : 16;
-#pragma unroll 1
-    for (int r = 0; r < ROWS; ++r) {
-        const int64_t own = row_of_c(m, row + r);
-        if (own < 0)
-            continue;
-#pragma unroll 1
-        for (int64_t j = at + lane; j < d.n && j < at + width; j += 32) {
-            float sum = 0;
-#pragma unroll 1
-            for (uint32_t b = first; b < end; ++b) {
-                int64_t tile = b;
-                if constexpr (H > 16) {
-                    const uint32_t word = m.tiles[b];
-                    if ((word >> group & 1) == 0)
-                        continue;
-                    tile = (word >> 4) + __popc(word & ((1u << group) - 1));
-                }
-#pragma unroll 1
-                for (int k = 0; k < kBlock; ++k) {
-                    const int owner = r % 8 * 4 + k % 8 / 2;
-                    const int slot = H == 8 ? k / 8 * 2 + k % 2 : k / 8 * 4 + r / 8 * 2 + k % 2;
-                    if ((m.stored[tile * 32 + owner] >> slot & 1) == 0)
-                        continue;
-                    const T value =
-                        static_cast<const T *>(m.values)[(tile * 32 + owner) * kSlots<H> + slot];
-                    const int64_t column = m.columns[int64_t(b) * kBlock + k];
-                    sum = fma(widen<float>(value), widen<float>(d.b[column * d.ldb + j]), sum);
-                }
-            }
-            store(d.c + own * d.ldc + j, alpha, sum, beta);
+// of a window with the blocks of `whole`; `row` is the group's first row. Called by a warp.
+template <int HEIGHT, class T, class Y>
+__device__ __forceinline__ void exact(const Matrix &m, const Dense<T, Y> &d, const Item &whole,
+                                      int64_t row, int group, int64_t at, int width,
+                                      const Scaling<float> &scaling) {
+    const auto each_entry = [&](uint32_t b, int r, auto add) {
+        int64_t tile = b;
+        if constexpr (HEIGHT > 16) {
+            const uint32_t word = m.tiles[b];
+            if ((word >> group & 1) == 0)
+                return;
+            tile = (word >> 4) + __popc(word & ((1u << group) - 1));
         }
-    }
+#pragma unroll 1
+        for (int k = 0; k < kBlock; ++k) {
+            const int owner = r % 8 * 4 + k % 8 / 2;
+            const int slot = HEIGHT == 8 ? k / 8 * 2 + k % 2 : k / 8 * 4 + r / 8 * 2 + k % 2;
+            if ((m.stored[tile * 32 + owner] >> slot & 1) == 0)
+                continue;
+            const int64_t place = (tile * 32 + owner) * kSlots<HEIGHT> + slot;
+            add(static_cast<const T *>(m.values)[place], m.columns[int64_t(b) * kBlock + k]);
+        }
+    };
+    exact_rows(m, d, whole, row, HEIGHT == 8 ? 8 : 16, at, width, scaling, each_entry);
 }
 
 // Returns whether all sums of the whole warp are finite; sum (i, j) is in column column(i, j).
@@ -201,226 +152,164 @@ __device__ __forceinline__ bool all_finite(const float (&sums)[N][4], bool parti
                 zeros = fma(sums[i][j], 0.0f, zeros);
         }
     }
-    return __all_sync(kWarp, zeros == 0.0f);
+    return __all_sync(ALL_LANES, zeros == 0.0f);
 }
 
 // Returns whether `columns` columns from n0 on can be read in packs of 8.
 template <class T, class Y>
 __device__ __forceinline__ bool reads_packs(const Dense<T, Y> &d, int64_t n0, int columns) {
-    return (d.flags & 1) && (d.n % 8 == 0 || n0 + columns <= d.n || (d.flags & 8));
+    return (d.flags & B_ALIGNED) && (d.n % 8 == 0 || n0 + columns <= d.n || (d.flags & B_PADDED));
 }
 
-// Stores a part's sums. Returns true in the last part of a window to arrive, which then has the
-// sums of all parts, added in the order of the parts. Called by all threads that have sums of the
-// item: `threads` of them, this one with number `thread`. They synchronize by `wait`, and `share`
-// broadcasts the result.
-template <int N, class Wait, class Share>
-__device__ __forceinline__ bool join(const Matrix &m, const Join &j, uint32_t part,
-                                     int64_t column_tile, float (&sums)[N][4], int thread,
-                                     int threads, Wait wait, Share share) {
-    const Part own = m.parts[part];
-    float *all = static_cast<float *>(j.sums) +
-                 column_tile * j.part_count * (int64_t(N) * 4 * threads) + thread;
-    const auto at = [&](uint32_t number) { return all + int64_t(number) * (N * 4) * threads; };
+// Direct form: a warp, or `sharing` warps, take an item and 32 · QUADS columns, and load B directly
+// into fragments: a quad of lanes loads 64 bytes of a row, which movmatrix transposes between
+// lanes. FLIGHT blocks are in flight at one time.
+
+// A lane's addresses in row 0 of B, one in each group of 32 columns, and the number of its columns
+// that exist from there on.
+template <int QUADS> struct DirectColumns {
+    const char *from[QUADS];
+    int count[QUADS];
+    int32_t stride;
+
+    // Lanes beyond the last column read column 0, and store nothing.
+    template <class T, class Y>
+    __device__ __forceinline__ DirectColumns(const Dense<T, Y> &d, int64_t n0)
+        : stride(int32_t(d.ldb * sizeof(T))) {
+        const int t = threadIdx.x % 4;
 #pragma unroll
-    for (int i = 0; i < N * 4; ++i)
-        at(part)[int64_t(i) * threads] = sums[i / 4][i % 4];
-    if (!is_last(j, own, column_tile, thread, wait, share))
-        return false;
+        for (int i = 0; i < QUADS; ++i) {
+            const int64_t left = d.n - (n0 + i * 32 + t * 8);
+            count[i] = left < 8 ? int(left) : 8;
+            from[i] = reinterpret_cast<const char *>(d.b + (left > 0 ? d.n - left : 0));
+        }
+    }
+};
+
+// Adds the products of one block: `a` are a lane's values, `rows` its parts of two rows of B.
+template <class T, int HEIGHT, int QUADS>
+__device__ __forceinline__ void add_block(float (*sums)[4], const uint4 &a,
+                                          const uint4 (&rows)[2][QUADS]) {
 #pragma unroll
-    for (int i = 0; i < N * 4; ++i)
-        sums[i / 4][i % 4] = 0;
-    for (uint32_t number = own.first; number < own.first + own.count; ++number) {
+    for (int i = 0; i < QUADS; ++i) {
+        const uint4 low = rows[0][i], high = rows[1][i];
+        const uint32_t l0 = transpose(low.x), h0 = transpose(high.x);
+        const uint32_t l1 = transpose(low.y), h1 = transpose(high.y);
+        const uint32_t l2 = transpose(low.z), h2 = transpose(high.z);
+        const uint32_t l3 = transpose(low.w), h3 = transpose(high.w);
+        if constexpr (HEIGHT == 8) {
+            mma16<T>(sums[2 * i], l0, l1, h0, h1, a.x, a.y);
+            mma16<T>(sums[2 * i + 1], l2, l3, h2, h3, a.x, a.y);
+        } else {
+            mma16<T>(sums[4 * i], a.x, a.y, a.z, a.w, l0, h0);
+            mma16<T>(sums[4 * i + 1], a.x, a.y, a.z, a.w, l1, h1);
+            mma16<T>(sums[4 * i + 2], a.x, a.y, a.z, a.w, l2, h2);
+            mma16<T>(sums[4 * i + 3], a.x, a.y, a.z, a.w, l3, h3);
+        }
+    }
+}
+
+// Adds the products of the blocks [first, end). whole: packs of 16 bytes of B can be read.
+template <bool whole, class T, int HEIGHT, int QUADS, int FLIGHT, int N>
+__device__ __forceinline__ void direct_sums(const Matrix &m, const DirectColumns<QUADS> &own,
+                                            uint32_t first, uint32_t end, float (&sums)[N][4]) {
+    const int lane = threadIdx.x % WARP, g = lane / 4;
+    uint32_t columns[FLIGHT][2];
+    const auto fetch = [&](uint32_t b) {
+#pragma unroll
+        for (int u = 0; u < FLIGHT; ++u) {
+            columns[u][0] = columns[u][1] = 0;
+            if (b + u < end) {
+                const uint32_t *from = m.columns + int64_t(b + u) * kBlock + g;
+                columns[u][0] = __ldg(from) & ~kPadding;
+                columns[u][1] = __ldg(from + 8) & ~kPadding;
+            }
+        }
+    };
+    fetch(first);
+#pragma unroll 1
+    for (uint32_t b = first; b < end; b += FLIGHT) {
+        uint4 rows[FLIGHT][2][QUADS];
+#pragma unroll
+        for (int u = 0; u < FLIGHT; ++u) {
+            if (u == 0 || b + u < end) {
+#pragma unroll
+                for (int k = 0; k < 2; ++k) {
+#pragma unroll
+                    for (int i = 0; i < QUADS; ++i) {
+                        const char *row = row_at(own.from[i], columns[u][k], own.stride);
+                        rows[u][k][i] = whole ? load16(row) : gather8(row, own.count[i]);
+                    }
+                }
+            }
+        }
+        uint4 values[FLIGHT];
+#pragma unroll
+        for (int u = 0; u < FLIGHT; ++u) {
+            if (u == 0 || b + u < end) {
+                const int64_t at = int64_t(b + u) * 32 + lane;
+                if constexpr (HEIGHT == 8) {
+                    const uint2 v = load8_once(static_cast<const uint2 *>(m.values) + at);
+                    values[u] = make_uint4(v.x, v.y, 0, 0);
+                } else {
+                    values[u] = load16_once(static_cast<const uint4 *>(m.values) + at);
+                }
+            }
+        }
+        fetch(b + FLIGHT);
+#pragma unroll
+        for (int u = 0; u < FLIGHT; ++u) {
+            if (u == 0 || b + u < end)
+                add_block<T, HEIGHT>(sums, values[u], rows[u]);
+        }
+    }
+}
+
+// Adds the sums of the warps that share an item, through shared memory. Returns whether this warp
+// has the result.
+template <int N>
+__device__ __forceinline__ bool add_shares(float (&sums)[N][4], int share, int sharing) {
+    extern __shared__ float shared[];
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const auto at = [&](int w, int i) { return (int64_t(w) * (N * 4) + i) * 32 + lane; };
+    if (share > 0) {
 #pragma unroll
         for (int i = 0; i < N * 4; ++i)
-            sums[i / 4][i % 4] += __ldcg(at(number) + int64_t(i) * threads);
+            shared[at(warp, i)] = sums[i / 4][i % 4];
+    }
+    __syncthreads();
+    if (share > 0)
+        return false;
+    for (int other = 1; other < sharing; ++other) {
+#pragma unroll
+        for (int i = 0; i < N * 4; ++i)
+            sums[i / 4][i % 4] += shared[at(warp + other, i)];
     }
     return true;
 }
 
-// Direct form: a warp, or `sharing` warps, take an item and 32 · G columns, and load B directly
-// into fragments: a quad of lanes loads 64 bytes of a row, which movmatrix transposes between
-// lanes. U blocks are in flight at one time.
-template <class T, class Y, int H, int G, int U>
-__device__ __forceinline__ void direct_sums(const Matrix &m, const Dense<T, Y> &d, uint32_t first,
-                                            uint32_t end, int64_t n0,
-                                            float (&sums)[H == 8 ? 2 * G : 4 * G][4], bool fast_) {
-    const int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4;
-    const int32_t stride = int32_t(d.ldb * sizeof(T));
-    // Lanes beyond the last column read column 0, and store nothing.
-    const char *from[G];
-    int count[G];
+// Stores a warp's sums of the window that begins at row `row0`.
+template <int HEIGHT, int QUADS, class T, class Y, int N>
+__device__ __forceinline__ void store_direct(const Matrix &m, const Dense<T, Y> &d, int64_t row0,
+                                             int64_t n0, const float (&sums)[N][4],
+                                             const Scaling<float> &scaling) {
+    const int lane = threadIdx.x % WARP, g = lane / 4, t = lane % 4;
 #pragma unroll
-    for (int i = 0; i < G; ++i) {
-        const int64_t left = d.n - (n0 + i * 32 + t * 8);
-        count[i] = left < 8 ? int(left) : 8;
-        from[i] = reinterpret_cast<const char *>(d.b + (left > 0 ? d.n - left : 0));
-    }
-    const auto run = [&](auto fast) {
-        uint32_t columns[U][2];
-        const auto fetch = [&](uint32_t b) {
-#pragma unroll
-            for (int u = 0; u < U; ++u) {
-                columns[u][0] = columns[u][1] = 0;
-                if (b + u < end) {
-                    const uint32_t *from = m.columns + int64_t(b + u) * kBlock + g;
-                    columns[u][0] = __ldg(from) & ~kPadding;
-                    columns[u][1] = __ldg(from + 8) & ~kPadding;
-                }
-            }
-        };
-        fetch(first);
-#pragma unroll 1
-        for (uint32_t b = first; b < end; b += U) {
-            uint4 rows[U][2][G];
-#pragma unroll
-            for (int u = 0; u < U; ++u) {
-                if (u == 0 || b + u < end) {
-#pragma unroll
-                    for (int k = 0; k < 2; ++k) {
-#pragma unroll
-                        for (int i = 0; i < G; ++i) {
-                            const char *row = row_at(from[i], columns[u][k], stride);
-                            if constexpr (decltype(fast)::yes) {
-                                rows[u][k][i] = load16(row);
-                            } else {
-                                rows[u][k][i] = gather8(row, count[i]);
-                            }
-                        }
-                    }
-                }
-            }
-            uint4 values[U];
-#pragma unroll
-            for (int u = 0; u < U; ++u) {
-                if (u == 0 || b + u < end) {
-                    const int64_t at = int64_t(b + u) * 32 + lane;
-                    if constexpr (H == 8) {
-                        const uint2 v = load8_once(static_cast<const uint2 *>(m.values) + at);
-                        values[u] = make_uint4(v.x, v.y, 0, 0);
-                    } else {
-                        values[u] = load16_once(static_cast<const uint4 *>(m.values) + at);
-                    }
-                }
-            }
-            fetch(b + U);
-#pragma unroll
-            for (int u = 0; u < U; ++u) {
-                if (u == 0 || b + u < end) {
-                    const uint4 a = values[u];
-#pragma unroll
-                    for (int i = 0; i < G; ++i) {
-                        const uint4 low = rows[u][0][i], high = rows[u][1][i];
-                        const uint32_t l0 = transpose(low.x), h0 = transpose(high.x);
-                        const uint32_t l1 = transpose(low.y), h1 = transpose(high.y);
-                        const uint32_t l2 = transpose(low.z), h2 = transpose(high.z);
-                        const uint32_t l3 = transpose(low.w), h3 = transpose(high.w);
-                        if constexpr (H == 8) {
-                            mma16<T>(sums[2 * i], l0, l1, h0, h1, a.x, a.y);
-                            mma16<T>(sums[2 * i + 1], l2, l3, h2, h3, a.x, a.y);
-                        } else {
-                            mma16<T>(sums[4 * i], a.x, a.y, a.z, a.w, l0, h0);
-                            mma16<T>(sums[4 * i + 1], a.x, a.y, a.z, a.w, l1, h1);
-                            mma16<T>(sums[4 * i + 2], a.x, a.y, a.z, a.w, l2, h2);
-                            mma16<T>(sums[4 * i + 3], a.x, a.y, a.z, a.w, l3, h3);
-                        }
-                    }
-                }
-            }
-        }
-    };
-    if (fast_) {
-        run(Flag<true>{});
-    } else {
-        run(Flag<false>{});
-    }
-}
-
-template <class T, class Y, int H, int G, int U>
-__device__ __forceinline__ void direct(const Matrix &m, const Dense<T, Y> &d,
-                                       const Scalar<float> &alpha_, const Scalar<float> &beta_,
-                                       const Join &j, int sharing) {
-    constexpr int N = H == 8 ? 2 * G : 4 * G;
-    extern __shared__ float shared[];
-    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
-    const int share = warp % sharing;
-    const int64_t number = int64_t(blockIdx.x) * (blockDim.x / 32 / sharing) + warp / sharing;
-    const int64_t n0 = int64_t(blockIdx.y) * (32 * G);
-    const bool exists = number < m.item_count;
-    uint32_t first = 0, end = 0;
-    if (exists) {
-        const Item item = load_item(m, number);
-        first = item.first, end = is_zero(alpha_.get()) ? item.first : item.end;
-    }
-    if (sharing > 1) {
-        const uint64_t count = end - first;
-        end = first + uint32_t(count * (share + 1) / sharing);
-        first += uint32_t(count * share / sharing);
-    }
-    float sums[N][4];
-#pragma unroll
-    for (int i = 0; i < N; ++i)
-        sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0;
-    direct_sums<T, Y, H, G, U>(m, d, first, end, n0, sums, reads_packs(d, n0, 32 * G));
-    if (sharing > 1) {
-        const auto at = [&](int w, int i) { return (int64_t(w) * (N * 4) + i) * 32 + lane; };
-        if (share > 0) {
-#pragma unroll
-            for (int i = 0; i < N * 4; ++i)
-                shared[at(warp, i)] = sums[i / 4][i % 4];
-        }
-        __syncthreads();
-        if (share > 0)
-            return;
-        for (int other = 1; other < sharing; ++other) {
-#pragma unroll
-            for (int i = 0; i < N * 4; ++i)
-                sums[i / 4][i % 4] += shared[at(warp + other, i)];
-        }
-    }
-    if (!exists)
-        return;
-    const Item item = load_item(m, number);
-    if (item.part != kWhole) {
-        const bool last = join(
-            m, j, item.part, blockIdx.y, sums, lane, 32, [] { __syncwarp(); },
-            [](bool mine) { return __shfl_sync(kWarp, int(mine), 0) != 0; });
-        if (!last)
-            return;
-    }
-    const float scale = d.flags & 4 ? 1.0f : alpha_.get();
-    const float beta = d.flags & 4 ? 0.0f : beta_.get();
-    const int64_t row0 = int64_t(item.window) * H;
-    const auto column = [&](int i, int k) {
-        if constexpr (H == 8)
-            return n0 + i / 2 * 32 + g / 2 * 8 + i % 2 * 4 + k / 2 * 2 + g % 2;
-        return n0 + i / 4 * 32 + t * 8 + i % 4 * 2 + k % 2;
-    };
-    if (!all_finite(sums, n0 + 32 * G > d.n, d.n, column)) {
-        uint32_t from = item.first, upto = item.end;
-        if (item.part != kWhole) {
-            const Part own = m.parts[item.part];
-            from = m.items[own.first].first, upto = m.items[own.first + own.count - 1].end;
-        }
-        exact<T, Y, H>(m, d, from, upto, row0, 0, n0, 32 * G, scale, beta);
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < G; ++i) {
+    for (int i = 0; i < QUADS; ++i) {
         float out[8];
-        if constexpr (H == 8) {
+        if constexpr (HEIGHT == 8) {
             // Lanes g and g ^ 1 have alternate columns of 8 in two rows, and exchange them.
             const int odd = g & 1;
 #pragma unroll
             for (int k = 0; k < 4; ++k) {
                 const float *pair = &sums[2 * i + k / 2][k % 2 * 2];
-                const float other = __shfl_xor_sync(kWarp, odd ? pair[0] : pair[1], 4);
+                const float other = __shfl_xor_sync(ALL_LANES, odd ? pair[0] : pair[1], 4);
                 out[2 * k] = odd ? other : pair[0];
                 out[2 * k + 1] = odd ? pair[1] : other;
             }
             const int64_t row = row_of_c(m, row0 + 2 * t + odd), at = n0 + i * 32 + g / 2 * 8;
             if (row >= 0)
-                store8(d, row, at, out, scale, beta);
+                store8(d, row, at, out, scaling);
         } else {
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
@@ -431,296 +320,383 @@ __device__ __forceinline__ void direct(const Matrix &m, const Dense<T, Y> &d,
                 }
                 const int64_t row = row_of_c(m, row0 + g + 8 * half), at = n0 + i * 32 + t * 8;
                 if (row >= 0)
-                    store8(d, row, at, out, scale, beta);
+                    store8(d, row, at, out, scaling);
             }
         }
     }
 }
 
+template <class T, class Y, int HEIGHT, int QUADS, int FLIGHT>
+__device__ __forceinline__ void direct(const Matrix &m, const Dense<T, Y> &d,
+                                       const Scalar<float> &alpha, const Scalar<float> &beta,
+                                       const Join &j, int sharing) {
+    constexpr int N = HEIGHT == 8 ? 2 * QUADS : 4 * QUADS, WIDTH = 32 * QUADS;
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
+    const int share = warp % sharing;
+    const int64_t number = int64_t(blockIdx.x) * (blockDim.x / 32 / sharing) + warp / sharing;
+    const int64_t n0 = int64_t(blockIdx.y) * WIDTH;
+    const bool exists = number < m.item_count;
+    uint32_t first = 0, end = 0;
+    if (exists) {
+        const Item item = item_of(m, number);
+        first = item.first, end = is_zero(alpha.get()) ? item.first : item.end;
+    }
+    if (sharing > 1) {
+        const uint64_t count = end - first;
+        end = first + uint32_t(count * (share + 1) / sharing);
+        first += uint32_t(count * share / sharing);
+    }
+    float sums[N][4];
+    set_zero(sums);
+    const DirectColumns<QUADS> own(d, n0);
+    if (reads_packs(d, n0, WIDTH)) {
+        direct_sums<true, T, HEIGHT, QUADS, FLIGHT>(m, own, first, end, sums);
+    } else {
+        direct_sums<false, T, HEIGHT, QUADS, FLIGHT>(m, own, first, end, sums);
+    }
+    if (sharing > 1 && !add_shares(sums, share, sharing))
+        return;
+    if (!exists)
+        return;
+    const Item item = item_of(m, number);
+    if (!has_whole_sums<WARP, PARTS_AT_ONCE<N>>(m, j, item, blockIdx.y, sums, lane))
+        return;
+    const Scaling<float> scaling(d, alpha, beta);
+    const int64_t row0 = int64_t(item.window) * HEIGHT;
+    const auto column = [&](int i, int k) {
+        if constexpr (HEIGHT == 8)
+            return n0 + i / 2 * 32 + g / 2 * 8 + i % 2 * 4 + k / 2 * 2 + g % 2;
+        return n0 + i / 4 * 32 + t * 8 + i % 4 * 2 + k % 2;
+    };
+    if (all_finite(sums, n0 + WIDTH > d.n, d.n, column)) {
+        store_direct<HEIGHT, QUADS>(m, d, row0, n0, sums, scaling);
+    } else {
+        exact<HEIGHT>(m, d, whole_of(m, item), row0, 0, n0, WIDTH, scaling);
+    }
+}
+
 // Staged form: a block takes an item and COLUMNS columns of C, and copies rows of B to shared
-// memory, 32 at a time, STAGES - 1 stages ahead. There are H / 16 / R times WN warps: each has R
-// groups of 16 rows and COLUMNS / WN columns.
+// memory, kDepth at a time, STAGES - 1 stages ahead. There are HEIGHT / 16 / OF_WARP times ACROSS
+// warps: each has OF_WARP groups of 16 rows and COLUMNS / ACROSS columns.
 constexpr int kDepth = 32;
 
-template <int H, int COLUMNS, int STAGES>
-constexpr int kSharedBytes = STAGES *(kDepth *COLUMNS * 2 + H * kDepth * 2);
-
-template <class T, class Y, int H, int COLUMNS, int STAGES, int WN, int R>
-__device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
-                                       const Scalar<float> &alpha_, const Scalar<float> &beta_,
-                                       const Join &j) {
-    static_assert(H >= 16 && H % (16 * R) == 0 && COLUMNS % (32 * WN) == 0);
-    constexpr int GROUPS = H / 16, THREADS = 32 * GROUPS / R * WN;
-    constexpr int CHUNKS = COLUMNS / 8;    // chunks of 16 bytes per row
-    constexpr int STEP = THREADS / CHUNKS; // rows that all threads copy at one time
-    constexpr int COPIES = kDepth / STEP;
+template <int HEIGHT, int COLUMNS, int STAGES, int ACROSS, int OF_WARP> struct Form {
+    static_assert(HEIGHT >= 16 && HEIGHT % (16 * OF_WARP) == 0 && COLUMNS % (32 * ACROSS) == 0);
+    static constexpr int GROUPS = HEIGHT / 16, THREADS = 32 * GROUPS / OF_WARP * ACROSS;
+    // Chunks of 16 bytes in a row, rows that all threads copy at one time, and times.
+    static constexpr int CHUNKS = COLUMNS / 8, STEP = THREADS / CHUNKS, COPIES = kDepth / STEP;
     static_assert(THREADS % CHUNKS == 0 && STEP <= kDepth && CHUNKS >= 8);
-    constexpr int ROW = COLUMNS * 2, B_BYTES = kDepth * ROW, A_BYTES = H * kDepth * 2;
-    constexpr int OWN = COLUMNS / WN; // columns of a warp
-    constexpr int N = OWN / 8;
-    extern __shared__ __align__(1024) char staging[];
+    static constexpr int ROW = COLUMNS * 2;
+    static constexpr int B_BYTES = kDepth * ROW, A_BYTES = HEIGHT * kDepth * 2;
+    // Columns of a warp, and of them the MMAs of a group of rows.
+    static constexpr int OWN = COLUMNS / ACROSS, N = OWN / 8;
+    static_assert(OWN % 64 == 0, "chunks of a warp differ in the bits of an exclusive or");
+};
 
-    const int thread = threadIdx.x, lane = thread & 31, warp = thread / 32;
-    const int g = lane / 4, t = lane % 4, group0 = warp / WN * R, side = warp % WN;
-    const int64_t n0 = int64_t(blockIdx.y) * COLUMNS;
-    uint32_t first, end;
-    {
-        const Item item = load_item(m, blockIdx.x);
-        first = item.first, end = is_zero(alpha_.get()) ? item.first : item.end;
-    }
-    const int stages = int((end - first + 1) / 2);
-    const bool fast = reads_packs(d, n0, COLUMNS);
-    const uint32_t b_at = shared_address(staging);
-    const uint32_t a_at = b_at + STAGES * B_BYTES;
+template <int HEIGHT, int COLUMNS, int STAGES>
+constexpr int kSharedBytes = STAGES *(kDepth *COLUMNS * 2 + HEIGHT * kDepth * 2);
 
-    float sums[R * N][4];
-#pragma unroll
-    for (int i = 0; i < R * N; ++i)
-        sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0;
+// Copies of a thread to the stages in shared memory.
+template <class T, class Y, int HEIGHT, int COLUMNS, int STAGES, int ACROSS, int OF_WARP>
+struct Stages {
+    using F = Form<HEIGHT, COLUMNS, STAGES, ACROSS, OF_WARP>;
 
+    const Matrix &m;
+    const Dense<T, Y> &d;
+    uint32_t first, end; // blocks of the item
+    int count;           // stages of the item
+    bool fast;           // packs of 16 bytes of B can be read
+    uint32_t b_at, a_at; // rows of B and tiles of A in shared memory
+    uint32_t own_b;      // this thread's first row of B there
     // For the next stage: the lane's column, and the tile words of its two blocks.
     uint32_t column = kPadding, words[2] = {0, 0};
-    const auto fetch = [&](int stage) {
+    int row0;
+    int32_t stride;
+    int64_t left; // columns from this thread's chunk on
+    const char *from;
+    uint32_t swizzled;
+
+    __device__ __forceinline__ Stages(const Matrix &matrix, const Dense<T, Y> &dense,
+                                      const Item &item, uint32_t upto, int64_t n0,
+                                      const char *staging)
+        : m(matrix), d(dense), first(item.first), end(upto), count(int((end - first + 1) / 2)),
+          fast(reads_packs(d, n0, COLUMNS)), b_at(shared_address(staging)),
+          a_at(b_at + STAGES * F::B_BYTES) {
+        const int thread = threadIdx.x, chunk = thread % F::CHUNKS;
+        row0 = thread / F::CHUNKS;
+        own_b = b_at + row0 * F::ROW;
+        stride = int32_t(d.ldb * sizeof(T));
+        // Chunks beyond the last column are copies of the first one, which are not used.
+        left = d.n - (n0 + chunk * 8);
+        from = reinterpret_cast<const char *>(d.b + (left > 0 ? d.n - left : 0));
+        // Chunk c of row r is stored at c ^ (r & 7), so that neither copies nor ldmatrix have bank
+        // conflicts. STEP is a power of two and row0 < STEP, so that the position in a later row
+        // differs by an exclusive or with a constant.
+        swizzled = (chunk ^ (row0 & 7)) * 16;
+    }
+
+    // Loads what the copies of a stage need to know.
+    __device__ __forceinline__ void fetch(int stage) {
+        const int lane = threadIdx.x & 31;
         const uint32_t block = first + 2 * stage;
         if (block + lane / 16 < end) {
             column = __ldg(m.columns + int64_t(block) * kBlock + lane);
         } else {
             column = kPadding;
         }
-        if constexpr (H > 16) {
+        if constexpr (HEIGHT > 16) {
             words[0] = block < end ? __ldg(m.tiles + block) : 0;
             words[1] = block + 1 < end ? __ldg(m.tiles + block + 1) : 0;
         }
-    };
-    const int chunk = thread % CHUNKS, row0 = thread / CHUNKS;
-    const int32_t stride = int32_t(d.ldb * sizeof(T));
-    // Chunks beyond the last column are copies of the first one, which are not used.
-    const int64_t left = d.n - (n0 + chunk * 8);
-    const char *const from = reinterpret_cast<const char *>(d.b + (left > 0 ? d.n - left : 0));
-    // Chunk c of row r is stored at c ^ (r & 7), so that neither copies nor ldmatrix have bank
-    // conflicts. STEP is a power of two and row0 < STEP, so that the position in a later row
-    // differs by an exclusive or with a constant.
-    const uint32_t swizzled = (chunk ^ (row0 & 7)) * 16;
-    const uint32_t own_b = b_at + row0 * ROW;
-    const auto copy = [&](int place, auto checked) {
-        const uint32_t to = own_b + place * B_BYTES;
+    }
+    // Mask of the tiles that exist in the stage that was fetched: bits of the first block's groups,
+    // then of the second one's.
+    __device__ __forceinline__ uint32_t mask(int stage) const {
+        if constexpr (HEIGHT == 16)
+            return first + 2 * stage + 1 < end ? 3 : 1;
+        return (words[0] & 15) | (words[1] & 15) << F::GROUPS;
+    }
+    // Copies rows of B. checked: they may be padding, or not readable in packs.
+    template <bool checked> __device__ __forceinline__ void copy_rows(int place) const {
+        const uint32_t to = own_b + place * F::B_BYTES;
 #pragma unroll
-        for (int i = 0; i < COPIES; ++i) {
-            const uint32_t k = __shfl_sync(kWarp, column, row0 + i * STEP);
-            const uint32_t where = to + i * STEP * ROW + (swizzled ^ (i * STEP & 7) * 16);
-            if constexpr (decltype(checked)::yes) {
+        for (int i = 0; i < F::COPIES; ++i) {
+            const uint32_t k = __shfl_sync(ALL_LANES, column, row0 + i * F::STEP);
+            const uint32_t where = to + i * F::STEP * F::ROW + (swizzled ^ (i * F::STEP & 7) * 16);
+            if constexpr (checked) {
                 const char *row = row_at(from, k & ~kPadding, stride);
                 if (fast) {
                     copy16(where, row, k & kPadding ? 0 : 16);
                 } else {
-                    const int count = k & kPadding ? 0 : left < 8 ? int(left) : 8;
-                    const uint4 v = gather8(row, count);
-                    asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(where), "r"(v.x),
-                                 "r"(v.y), "r"(v.z), "r"(v.w)
-                                 : "memory");
+                    const int there = k & kPadding ? 0 : left < 8 ? int(left) : 8;
+                    store_shared(where, gather8(row, there));
                 }
             } else {
                 copy16(where, row_at(from, k, stride));
             }
         }
-    };
-    const auto issue = [&](int stage, int place) {
-        if (stage < stages) {
-            // Only a window's last block can be padded.
-            if (fast && stage + 1 < stages) {
-                copy(place, Flag<false>{});
-            } else {
-                copy(place, Flag<true>{});
-            }
-            const uint32_t block = first + 2 * stage;
-            int64_t tile = block;
-            int tiles = block + 1 < end ? 2 : 1;
-            if constexpr (H > 16) {
-                tile = words[0] >> 4;
-                tiles = __popc(words[0] & 15) + __popc(words[1] & 15);
-            }
-            const char *values = static_cast<const char *>(m.values) + tile * 512;
+    }
+    // Copies the tiles of A.
+    __device__ __forceinline__ void copy_tiles(int stage, int place) const {
+        const int thread = threadIdx.x;
+        const uint32_t block = first + 2 * stage;
+        int64_t tile = block;
+        int tiles = block + 1 < end ? 2 : 1;
+        if constexpr (HEIGHT > 16) {
+            tile = words[0] >> 4;
+            tiles = __popc(words[0] & 15) + __popc(words[1] & 15);
+        }
+        const char *values = static_cast<const char *>(m.values) + tile * 512;
 #pragma unroll
-            for (int i = 0; i < A_BYTES; i += THREADS * 16) {
-                if (i + thread * 16 < tiles * 512)
-                    copy16(a_at + place * A_BYTES + i + thread * 16, values + i + thread * 16);
+        for (int i = 0; i < F::A_BYTES; i += F::THREADS * 16) {
+            if (i + thread * 16 < tiles * 512)
+                copy16(a_at + place * F::A_BYTES + i + thread * 16, values + i + thread * 16);
+        }
+    }
+    __device__ __forceinline__ void issue(int stage, int place) const {
+        if (stage < count) {
+            // Only a window's last block can be padded.
+            if (fast && stage + 1 < count) {
+                copy_rows<false>(place);
+            } else {
+                copy_rows<true>(place);
             }
+            copy_tiles(stage, place);
         }
         close_copies();
-    };
-    // Masks of the tiles that exist in each stage in flight: bits of the first block's groups, then
-    // of the second one's.
+    }
+};
+
+// Adds the products of a stage: rows of B at `b`, tiles of A at `a`, of which the mask says what
+// exist; `group0` is the warp's first group.
+template <class T, class F, int OF_WARP, int COUNT>
+__device__ __forceinline__ void add_stage(float (&sums)[COUNT][4], uint32_t b, uint32_t a_at,
+                                          uint32_t mask, int group0) {
+#pragma unroll
+    for (int half = 0; half < kDepth / kBlock; ++half) {
+        // Tiles of the warp's groups; existing tiles are stored in the order of their bits.
+        uint4 a[OF_WARP];
+        bool has[OF_WARP], any = false;
+#pragma unroll
+        for (int r = 0; r < OF_WARP; ++r) {
+            const int bit = half * F::GROUPS + group0 + r;
+            has[r] = mask >> bit & 1;
+            any |= has[r];
+            if (has[r])
+                a[r] = load_shared<uint4>(a_at + __popc(mask & ((1u << bit) - 1)) * 512);
+        }
+        if (!any)
+            continue;
+#pragma unroll
+        for (int i = 0; i < F::N / 2; ++i) {
+            uint32_t x[4];
+            load_matrices<true>(x, (b ^ (i * 32)) + half * kBlock * F::ROW);
+#pragma unroll
+            for (int r = 0; r < OF_WARP; ++r) {
+                if (OF_WARP > 1 && !has[r])
+                    continue;
+                float(*const own)[4] = sums + r * F::N + 2 * i;
+                mma16<T>(own[0], a[r].x, a[r].y, a[r].z, a[r].w, x[0], x[1]);
+                mma16<T>(own[1], a[r].x, a[r].y, a[r].z, a[r].w, x[2], x[3]);
+            }
+        }
+    }
+}
+
+// Exchanges between the lanes of a quad, of which each has 2 columns of each of 4 chunks: lane t
+// gets chunk t.
+template <class Word> __device__ __forceinline__ void exchange_chunks(Word (&v)[4]) {
+    const int t = threadIdx.x % 4;
+#pragma unroll
+    for (int step = 1; step < 4; step *= 2) {
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            if (k & step)
+                continue;
+            const bool upper = t & step;
+            const auto theirs = __shfl_xor_sync(ALL_LANES, upper ? v[k] : v[k | step], step);
+            if (upper) {
+                v[k] = theirs;
+            } else {
+                v[k | step] = theirs;
+            }
+        }
+    }
+}
+
+// Stores 4 chunks of 8 columns of a row of C, of which each lane of a quad has pairs (low, high):
+// lane t stores the chunk at column `to`. row: -1 for none.
+template <class T, class Y>
+__device__ __forceinline__ void store_chunks(const Dense<T, Y> &d, int64_t row, int64_t to,
+                                             float (&low)[4], float (&high)[4],
+                                             const Scaling<float> &scaling) {
+    if constexpr (sizeof(Y) == 2) {
+        if (is_zero(scaling.beta) && (d.flags & C_ALIGNED)) {
+            // Results are packed first: half as much is exchanged.
+            uint32_t words[4];
+#pragma unroll
+            for (int k = 0; k < 4; ++k)
+                words[k] = pack<Y>(scaling.alpha * low[k], scaling.alpha * high[k]);
+            exchange_chunks(words);
+            if (to + 8 <= d.n) {
+                if (row >= 0)
+                    __stcs(reinterpret_cast<uint4 *>(d.c + row * d.ldc + to),
+                           make_uint4(words[0], words[1], words[2], words[3]));
+            } else if (row >= 0) {
+                Y out[8];
+                memcpy(out, words, sizeof out);
+#pragma unroll
+                for (int k = 0; k < 8; ++k) {
+                    if (to + k < d.n)
+                        d.c[row * d.ldc + to + k] = out[k];
+                }
+            }
+            return;
+        }
+    }
+    exchange_chunks(low);
+    exchange_chunks(high);
+    const float out[8] = {low[0], high[0], low[1], high[1], low[2], high[2], low[3], high[3]};
+    if (row >= 0)
+        store8(d, row, to, out, scaling);
+}
+
+// Stores a warp's sums of 16 rows from `row` on, in N chunks of columns from n0 on.
+template <class T, class Y, int N>
+__device__ __forceinline__ void store_staged(const Matrix &m, const Dense<T, Y> &d, int64_t row,
+                                             int64_t n0, const float (&sums)[N][4],
+                                             const Scaling<float> &scaling) {
+    const int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        const int64_t mine = row_of_c(m, row + g + 8 * half);
+#pragma unroll
+        for (int i = 0; i < N / 4; ++i) {
+            float low[4], high[4];
+#pragma unroll
+            for (int k = 0; k < 4; ++k) {
+                low[k] = sums[i * 4 + k][2 * half];
+                high[k] = sums[i * 4 + k][2 * half + 1];
+            }
+            store_chunks(d, mine, n0 + (i * 4 + t) * 8, low, high, scaling);
+        }
+    }
+}
+
+template <class T, class Y, int HEIGHT, int COLUMNS, int STAGES, int ACROSS, int OF_WARP>
+__device__ __forceinline__ void staged(const Matrix &m, const Dense<T, Y> &d,
+                                       const Scalar<float> &alpha, const Scalar<float> &beta,
+                                       const Join &j) {
+    using F = Form<HEIGHT, COLUMNS, STAGES, ACROSS, OF_WARP>;
+    constexpr int N = F::N;
+    extern __shared__ __align__(1024) char staging[];
+    const int thread = threadIdx.x, lane = thread & 31, warp = thread / 32;
+    const int t = lane % 4, group0 = warp / ACROSS * OF_WARP, side = warp % ACROSS;
+    const int64_t n0 = int64_t(blockIdx.y) * COLUMNS;
+    const Item begin = item_of(m, blockIdx.x);
+    Stages<T, Y, HEIGHT, COLUMNS, STAGES, ACROSS, OF_WARP> stages(
+        m, d, begin, is_zero(alpha.get()) ? begin.first : begin.end, n0, staging);
+    float sums[OF_WARP * N][4];
+    set_zero(sums);
+
+    // Masks of the stages in flight.
     uint32_t masks[STAGES];
-    const auto mask_of = [&](int stage) -> uint32_t {
-        if constexpr (H == 16)
-            return first + 2 * stage + 1 < end ? 3 : 1;
-        return (words[0] & 15) | (words[1] & 15) << GROUPS;
-    };
-    fetch(0);
+    stages.fetch(0);
 #pragma unroll
     for (int s = 0; s < STAGES - 1; ++s) {
-        masks[s] = mask_of(s);
-        issue(s, s);
-        fetch(s + 1);
+        masks[s] = stages.mask(s);
+        stages.issue(s, s);
+        stages.fetch(s + 1);
     }
     const int k_row = lane % 16, k_side = lane / 16;
-    const uint32_t own_rows = b_at + k_row * ROW + side * (OWN * 2) + (k_side ^ (k_row & 7)) * 16;
-    static_assert(OWN % 64 == 0, "chunks of a warp differ in the bits of an exclusive or");
+    const uint32_t own_rows =
+        stages.b_at + k_row * F::ROW + side * (F::OWN * 2) + (k_side ^ (k_row & 7)) * 16;
     int place = 0, free_place = STAGES - 1;
-    for (int s = 0; s < stages; ++s) {
+    for (int s = 0; s < stages.count; ++s) {
         wait_copies<STAGES - 2>();
         __syncthreads();
         uint32_t mask;
-        if constexpr (H == 16) {
-            mask = mask_of(s);
+        if constexpr (HEIGHT == 16) {
+            mask = stages.mask(s);
         } else {
             mask = masks[0];
 #pragma unroll
             for (int i = 0; i + 2 < STAGES; ++i)
                 masks[i] = masks[i + 1];
-            masks[STAGES - 2] = mask_of(s + STAGES - 1);
+            masks[STAGES - 2] = stages.mask(s + STAGES - 1);
         }
-        issue(s + STAGES - 1, STAGES == 2 ? place ^ 1 : free_place);
-        fetch(s + STAGES);
-        const uint32_t b = own_rows + place * B_BYTES;
-        const uint32_t own_a = a_at + place * A_BYTES + lane * 16;
+        stages.issue(s + STAGES - 1, STAGES == 2 ? place ^ 1 : free_place);
+        stages.fetch(s + STAGES);
+        const uint32_t b = own_rows + place * F::B_BYTES;
+        const uint32_t a = stages.a_at + place * F::A_BYTES + lane * 16;
         if constexpr (STAGES == 2) {
             place ^= 1;
         } else {
             free_place = place;
             place = place + 1 == STAGES ? 0 : place + 1;
         }
-#pragma unroll
-        for (int half = 0; half < kDepth / kBlock; ++half) {
-            // Tiles of the warp's groups; existing tiles are stored in the order of their bits.
-            uint32_t a[R][4];
-            bool has[R], any = false;
-#pragma unroll
-            for (int r = 0; r < R; ++r) {
-                const int bit = half * GROUPS + group0 + r;
-                has[r] = mask >> bit & 1;
-                any |= has[r];
-                if (has[r]) {
-                    const int tile = __popc(mask & ((1u << bit) - 1));
-                    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-                                 : "=r"(a[r][0]), "=r"(a[r][1]), "=r"(a[r][2]), "=r"(a[r][3])
-                                 : "r"(own_a + tile * 512)
-                                 : "memory");
-                }
-            }
-            if (!any)
-                continue;
-#pragma unroll
-            for (int i = 0; i < N / 2; ++i) {
-                uint32_t x0, x1, x2, x3;
-                asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                             : "=r"(x0), "=r"(x1), "=r"(x2), "=r"(x3)
-                             : "r"((b ^ (i * 32)) + half * kBlock * ROW)
-                             : "memory");
-#pragma unroll
-                for (int r = 0; r < R; ++r) {
-                    if (R > 1 && !has[r])
-                        continue;
-                    float(*const own)[4] = sums + r * N + 2 * i;
-                    mma16<T>(own[0], a[r][0], a[r][1], a[r][2], a[r][3], x0, x1);
-                    mma16<T>(own[1], a[r][0], a[r][1], a[r][2], a[r][3], x2, x3);
-                }
-            }
-        }
+        add_stage<T, F, OF_WARP>(sums, b, a, mask, group0);
     }
-    const Item item = load_item(m, blockIdx.x);
-    if (item.part != kWhole) {
-        const bool last = join(
-            m, j, item.part, blockIdx.y, sums, thread, THREADS, [] { __syncthreads(); },
-            [](bool mine) { return __syncthreads_or(mine) != 0; });
-        if (!last)
-            return;
-    }
-    const float scale = d.flags & 4 ? 1.0f : alpha_.get();
-    const float beta = d.flags & 4 ? 0.0f : beta_.get();
-    const auto own_column = [&](int i, int k) { return n0 + side * OWN + i * 8 + 2 * t + k % 2; };
+
+    const Item item = item_of(m, blockIdx.x);
+    if (!has_whole_sums<F::THREADS, PARTS_AT_ONCE<OF_WARP * N>>(m, j, item, blockIdx.y, sums,
+                                                                thread))
+        return;
+    const Scaling<float> scaling(d, alpha, beta);
+    const int64_t own0 = n0 + side * F::OWN;
+    const auto column = [&](int i, int k) { return own0 + i * 8 + 2 * t + k % 2; };
     const bool partial = n0 + COLUMNS > d.n;
 #pragma unroll
-    for (int r = 0; r < R; ++r) {
+    for (int r = 0; r < OF_WARP; ++r) {
         const int group = group0 + r;
-        const int64_t row = int64_t(item.window) * H + group * 16;
+        const int64_t row = int64_t(item.window) * HEIGHT + group * 16;
         if (row >= m.rows)
             return;
         float(&own)[N][4] = *reinterpret_cast<float(*)[N][4]>(sums + r * N);
-        if (!all_finite(own, partial, d.n, own_column)) {
-            uint32_t start = item.first, stop = item.end;
-            if (item.part != kWhole) {
-                const Part part = m.parts[item.part];
-                start = m.items[part.first].first, stop = m.items[part.first + part.count - 1].end;
-            }
-            exact<T, Y, H>(m, d, start, stop, row, group, n0 + side * OWN, OWN, scale, beta);
-            continue;
-        }
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const int64_t mine = row_of_c(m, row + g + 8 * half);
-#pragma unroll
-            for (int i = 0; i < N / 4; ++i) {
-                // Lane t of a quad has 2 columns of each of 4 chunks, and gets chunk t in exchange.
-                const int64_t to = n0 + side * OWN + (i * 4 + t) * 8;
-                const auto exchange = [&](auto(&v)[4]) {
-#pragma unroll
-                    for (int step = 1; step < 4; step *= 2) {
-#pragma unroll
-                        for (int k = 0; k < 4; ++k) {
-                            if (k & step)
-                                continue;
-                            const bool upper = t & step;
-                            const auto theirs =
-                                __shfl_xor_sync(kWarp, upper ? v[k] : v[k | step], step);
-                            if (upper) {
-                                v[k] = theirs;
-                            } else {
-                                v[k | step] = theirs;
-                            }
-                        }
-                    }
-                };
-                bool stored = false;
-                if constexpr (sizeof(Y) == 2) {
-                    if (is_zero(beta) && (d.flags & 2)) {
-                        uint32_t words[4];
-#pragma unroll
-                        for (int k = 0; k < 4; ++k)
-                            words[k] = pack<Y>(scale * own[i * 4 + k][2 * half],
-                                               scale * own[i * 4 + k][2 * half + 1]);
-                        exchange(words);
-                        if (to + 8 <= d.n) {
-                            if (mine >= 0)
-                                __stcs(reinterpret_cast<uint4 *>(d.c + mine * d.ldc + to),
-                                       make_uint4(words[0], words[1], words[2], words[3]));
-                        } else if (mine >= 0) {
-                            Y out[8];
-                            memcpy(out, words, sizeof out);
-#pragma unroll
-                            for (int k = 0; k < 8; ++k) {
-                                if (to + k < d.n)
-                                    d.c[mine * d.ldc + to + k] = out[k];
-                            }
-                        }
-                        stored = true;
-                    }
-                }
-                if (!stored) {
-                    float low[4], high[4];
-#pragma unroll
-                    for (int k = 0; k < 4; ++k) {
-                        low[k] = own[i * 4 + k][2 * half];
-                        high[k] = own[i * 4 + k][2 * half + 1];
-                    }
-                    exchange(low);
-                    exchange(high);
-                    const float out[8] = {low[0], high[0], low[1], high[1],
-                                          low[2], high[2], low[3], high[3]};
-                    if (mine >= 0)
-                        store8(d, mine, to, out, scale, beta);
-                }
-            }
+        if (all_finite(own, partial, d.n, column)) {
+            store_staged(m, d, row, own0, own, scaling);
+        } else {
+            exact<HEIGHT>(m, d, whole_of(m, item), row, group, own0, F::OWN, scaling);
         }
     }
 }

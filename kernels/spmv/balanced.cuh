@@ -14,6 +14,7 @@
 // So only blocks of very long rows ever depend on each other's memory.
 #pragma once
 
+#include "common/search.cuh"
 #include "spmv/dot.cuh"
 #include "spmv/narrow.cuh"
 
@@ -129,57 +130,41 @@ __device__ __forceinline__ Place find_place(const I *offsets, int64_t rows, int6
                                             int64_t base, Deal deal, int64_t t) {
     const Csr<char, I, char> a = {rows, nnz, offsets, nullptr, nullptr, base, 0, nullptr};
     const int64_t position = t * deal.share;
-    int64_t low = 0, high = rows;
-    if (position >= rows + nnz)
-        low = high;
-    while (high - low > 1) {
-        const int64_t middle = low + (high - low) / 2;
-        if (a.start(middle) + middle <= position) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return place(a, deal, t, low);
-}
-
-template <class T> __device__ __forceinline__ T shuffle_from(T v, int lane) {
-    if constexpr (__is_class(T)) {
-        return {__shfl_sync(~0u, v.re, lane), __shfl_sync(~0u, v.im, lane)};
-    } else {
-        return __shfl_sync(~0u, v, lane);
-    }
+    int64_t row = rows;
+    if (position < rows + nnz)
+        row = last_where(0, rows, [&](int64_t row) { return a.start(row) + row <= position; });
+    return place(a, deal, t, row);
 }
 
 // Number of entries of a tile that one lane sums; all loads of a tile are in flight together.
 template <class Acc> constexpr int LANE_ENTRIES = sizeof(Acc) <= 8 ? 8 : 4;
 
-// Shared memory of a warp. Lane l sums the products from l · V on, with one element of padding
-// after every V products to avoid bank conflicts.
+// Shared memory of a warp. Lane l sums the products from l · STRIP on, with one element of padding
+// after every STRIP products to avoid bank conflicts.
 template <class Acc> struct Slice {
-    static constexpr int V = LANE_ENTRIES<Acc>;
-    static constexpr int TILE = WARP * V;
+    static constexpr int STRIP = LANE_ENTRIES<Acc>;
+    static constexpr int TILE = WARP * STRIP;
     Acc products[TILE + WARP];
     // Not 0 if the entry is the last of its row.
-    alignas(V) uint8_t ends[TILE];
+    alignas(STRIP) uint8_t ends[TILE];
 
-    static __device__ __forceinline__ int slot(int entry) { return entry + entry / V; }
+    static __device__ __forceinline__ int slot(int entry) { return entry + entry / STRIP; }
 };
 
 // Replaces the product at each row's end by the row's sum; `carry` is added to the first row.
 // Returns the sum of what follows the last row's end.
 template <class Acc> __device__ __forceinline__ Acc sum_segments(Slice<Acc> &slice, Acc carry) {
-    constexpr int V = Slice<Acc>::V;
+    constexpr int STRIP = Slice<Acc>::STRIP;
     const int lane = threadIdx.x % WARP;
-    uint32_t ends[V / 4];
-    Acc *products = slice.products + lane * (V + 1);
-    memcpy(ends, __builtin_assume_aligned(slice.ends + lane * V, V), V);
-    memset(__builtin_assume_aligned(slice.ends + lane * V, V), 0, V);
+    uint32_t ends[STRIP / 4];
+    Acc *products = slice.products + lane * (STRIP + 1);
+    memcpy(ends, __builtin_assume_aligned(slice.ends + lane * STRIP, STRIP), STRIP);
+    memset(__builtin_assume_aligned(slice.ends + lane * STRIP, STRIP), 0, STRIP);
     // The lane's first row may have begun in an earlier lane.
     int first = -1;
     Acc head = zero<Acc>(), open = lane == 0 ? carry : zero<Acc>();
 #pragma unroll
-    for (int v = 0; v < V; ++v) {
+    for (int v = 0; v < STRIP; ++v) {
         open = add(open, products[v]);
         if ((ends[v / 4] >> (v % 4 * 8) & 0xff) != 0) {
             if (first < 0) {
@@ -204,7 +189,7 @@ template <class Acc> __device__ __forceinline__ Acc sum_segments(Slice<Acc> &sli
     const Acc before = shuffle_up(open, 1);
     if (first >= 0)
         products[first] = lane == 0 ? head : add(before, head);
-    return shuffle_from(open, WARP - 1);
+    return shuffle_index<WARP>(open, WARP - 1);
 }
 
 // Results of a warp's region for its block.
@@ -221,76 +206,110 @@ template <class Acc> struct Piece {
     bool joins, leaves;
 };
 
-// Sums the entries of [from, to) and writes y for the rows that start and end there. A region has
-// less than 2^31 rows and entries, so that positions inside it have 32 bits.
+// Entries of a region, from the multiple of 32 entries before its first one on: such positions are
+// whole sectors in most arrays. A region has less than 2^31 rows and entries, so that positions
+// inside it have 32 bits.
+template <class A, class X, class I, class J> struct Region {
+    const Csr<A, I, J> &a;
+    int64_t origin;
+    int rows, entries;
+    const J *indices;
+    const A *values;
+    // End of the row that the lane takes of the region's first 32, and the offset of `origin`.
+    const I *ends;
+    I ends_origin;
+    const X *x;
+
+    __device__ __forceinline__ Region(const Csr<A, I, J> &a, const X *x, Place from, Place to)
+        : a(a), origin(from.entry - from.entry % WARP), rows(int(to.row - from.row)),
+          entries(int(to.entry - origin)), indices(a.indices + origin), values(a.values + origin),
+          ends(a.offsets + from.row + 1 + threadIdx.x % WARP), ends_origin(I(origin + a.base)),
+          x(a.IS_NARROW ? x : x - a.base) {}
+
+    // End of the lane's row, counted from `tile` on, where lanes take 32 rows from `row` on; LIMIT
+    // for a row that does not end before.
+    template <int LIMIT> __device__ __forceinline__ int end_of(int row, int tile) const {
+        if (row + int(threadIdx.x % WARP) >= rows)
+            return LIMIT;
+        return int(min(load_cached(ends + row) - ends_origin - tile, I(LIMIT)));
+    }
+
+    // Elements of x for columns that a lane has loaded, the v-th from the v-th chunk of the tile.
+    template <int STRIP>
+    __device__ __forceinline__ void gather(const J (&column)[STRIP], int tile, int count,
+                                           X (&factor)[STRIP]) const {
+        if constexpr (Csr<A, I, J>::IS_NARROW) {
+            // The entries of one load belong to one chunk, except that lanes without an entry
+            // behind the last one load an entry of the last chunk.
+            static_assert(CHUNK == WARP);
+            const int last = (count - 1) / CHUNK;
+            uint32_t start[STRIP];
+#pragma unroll
+            for (int v = 0; v < STRIP; ++v)
+                start[v] = a.origin((origin + tile) / CHUNK + min(v, last));
+#pragma unroll
+            for (int v = 0; v < STRIP; ++v)
+                factor[v] = load_cached(x + (start[v] + column[v]));
+        } else {
+#pragma unroll
+            for (int v = 0; v < STRIP; ++v)
+                factor[v] = load_cached(x + column[v]);
+        }
+    }
+
+    // Stores the products of a tile's entries [skip, count), and zeros in its other places.
+    template <class Acc>
+    __device__ __forceinline__ void multiply(int tile, int skip, int count,
+                                             Slice<Acc> &slice) const {
+        constexpr int STRIP = Slice<Acc>::STRIP;
+        const int lane = threadIdx.x % WARP;
+        if (count <= skip) {
+            for (int k = lane; k < Slice<Acc>::TILE; k += WARP)
+                slice.products[Slice<Acc>::slot(k)] = zero<Acc>();
+            return;
+        }
+        // Lanes without an entry load a neighbour's, so that there are no branches between loads;
+        // they do not multiply it, since x may hold Inf.
+        J column[STRIP];
+        A value[STRIP];
+#pragma unroll
+        for (int v = 0; v < STRIP; ++v) {
+            const int k = min(max(v * WARP + lane, skip), count - 1);
+            column[v] = load_once(indices + tile + k, a.policy);
+            value[v] = load_once(values + tile + k, a.policy);
+        }
+        X factor[STRIP];
+        gather(column, tile, count, factor);
+#pragma unroll
+        for (int v = 0; v < STRIP; ++v) {
+            const int k = v * WARP + lane;
+            const bool exists = k >= skip && k < count;
+            slice.products[Slice<Acc>::slot(k)] =
+                exists ? mul(widen<Acc>(value[v]), widen<Acc>(factor[v])) : zero<Acc>();
+        }
+    }
+};
+
+// Sums the entries of [from, to) and writes y for the rows that start and end there.
 template <class A, class X, class Y, class Acc, class I, class J>
 __device__ __forceinline__ void sum_region(const Csr<A, I, J> &a, const X *x, const Target<Y> &y,
                                            Acc alpha, Acc beta, Place from, Place to,
                                            Slice<Acc> &slice, Piece<Acc> &piece) {
-    constexpr int V = Slice<Acc>::V, TILE = Slice<Acc>::TILE;
+    constexpr int TILE = Slice<Acc>::TILE;
     const int lane = threadIdx.x % WARP;
-    // Tiles start at multiples of 32 entries, which are whole sectors in most arrays.
     int skip = int(from.entry % WARP);
-    const int64_t origin = from.entry - skip;
     const bool joins = from.row < a.rows && from.entry > a.start(from.row);
-    const int rows = int(to.row - from.row), entries = int(to.entry - origin);
-    const J *indices = a.indices + origin;
-    const A *values = a.values + origin;
-    const I *ends = a.offsets + from.row + 1 + lane;
-    const I ends_origin = I(origin + a.base);
-    const X *shifted = a.IS_NARROW ? x : x - a.base;
+    const Region<A, X, I, J> region(a, x, from, to);
     Acc carry = zero<Acc>();
     int row = 0, tile = 0;
-    for (bool more = rows > 0 || entries > skip; more; more = tile < entries) {
-        const int count = min(entries - tile, TILE);
+    for (bool more = region.rows > 0 || region.entries > skip; more; more = tile < region.entries) {
+        const int count = min(region.entries - tile, TILE);
         // Ends of 32 rows as entries of the tile; TILE + 1 for rows that do not end in it.
         const auto ends_of = [&](int first_row) {
-            if (first_row + lane >= rows)
-                return TILE + 1;
-            return int(min(load_cached(ends + first_row) - ends_origin - tile, I(TILE + 1)));
+            return region.template end_of<TILE + 1>(first_row, tile);
         };
         const int first_ends = ends_of(row);
-        if (count > skip) {
-            // Lanes without an entry load a neighbour's, so that there are no branches between
-            // loads; they do not multiply it, since x may hold Inf.
-            J column[V];
-            A value[V];
-#pragma unroll
-            for (int v = 0; v < V; ++v) {
-                const int k = min(max(v * WARP + lane, skip), count - 1);
-                column[v] = load_once(indices + tile + k, a.policy);
-                value[v] = load_once(values + tile + k, a.policy);
-            }
-            X factor[V];
-            if constexpr (Csr<A, I, J>::IS_NARROW) {
-                // The entries of one load belong to one chunk, except that lanes without an entry
-                // behind the last one load an entry of the last chunk.
-                static_assert(CHUNK == WARP);
-                const int last = (count - 1) / CHUNK;
-                uint32_t start[V];
-#pragma unroll
-                for (int v = 0; v < V; ++v)
-                    start[v] = a.origin((origin + tile) / CHUNK + min(v, last));
-#pragma unroll
-                for (int v = 0; v < V; ++v)
-                    factor[v] = load_cached(shifted + (start[v] + column[v]));
-            } else {
-#pragma unroll
-                for (int v = 0; v < V; ++v)
-                    factor[v] = load_cached(shifted + column[v]);
-            }
-#pragma unroll
-            for (int v = 0; v < V; ++v) {
-                const int k = v * WARP + lane;
-                const bool exists = k >= skip && k < count;
-                slice.products[Slice<Acc>::slot(k)] =
-                    exists ? mul(widen<Acc>(value[v]), widen<Acc>(factor[v])) : zero<Acc>();
-            }
-        } else {
-            for (int k = lane; k < TILE; k += WARP) {
-                slice.products[Slice<Acc>::slot(k)] = zero<Acc>();
-            }
-        }
+        region.multiply(tile, skip, count, slice);
         // Calls f(first row, end, start) for this lane's rows that end in the tile, 32 rows at a
         // time; returns the first row that does not.
         const auto for_rows = [&](auto f) {
@@ -359,23 +378,12 @@ __device__ __forceinline__ void join(const Csr<A, I, J> &a, const Target<Y> &y, 
     const int64_t last = deal.block_of(a.start(row + 1) + row);
     // A block has partial sums of at most one row that starts in it and one that starts before it.
     const auto part_of = [&](int64_t block) { return parts + 2 * block + (block == first); };
-    uint32_t arrived = 0;
-    if (lane == 0) {
+    if (lane == 0)
         *part_of(blockIdx.x) = part.sum;
-        __threadfence();
-        arrived = atomicAdd(arrivals + first, 1);
-    }
-    arrived = __shfl_sync(~0u, arrived, 0);
-    if (arrived != uint32_t(last - first))
+    if (!is_last_to_arrive(arrivals + first, uint32_t(last - first + 1)))
         return;
-    __threadfence();
-    Acc sum = zero<Acc>();
-    for (int64_t block = first + lane; block <= last; block += WARP) {
-        sum = add(sum, load_l2(part_of(block)));
-    }
-    __syncwarp();
-    for (int delta = WARP / 2; delta > 0; delta /= 2)
-        sum = add(sum, shuffle_xor(sum, delta));
+    const Acc sum =
+        sum_of_parts<Acc>(first, last + 1, [&](int64_t block) { return load_l2(part_of(block)); });
     if (lane == 0) {
         y.store(a.row_of_y(row), alpha, sum, beta);
         arrivals[first] = 0;

@@ -16,15 +16,16 @@ template <class Acc> constexpr int BALANCED_BLOCKS = sizeof(Acc) <= 4 ? 4 : 3;
 
 using namespace tarsia;
 
-// Grid: ceil(rows · 2^lanes_log2 / THREADS). O and J: bits of offsets and of columns.
+// Grid: ceil(rows · 2^lanes_log2 / THREADS). O and J: bits of offsets and of columns. `rows_of`:
+// the row of y of each row or, for columns of 16 bits, the origin of each row (or NULL).
 #define KERNEL_rows(name, types, O, J) KERNEL_OF(ROWS, name, int##O##_t, int##J##_t, TYPES_##types)
 #define ROWS(name, I, J, A, X, Y, Acc)                                                             \
     extern "C" __global__ void __launch_bounds__(spmv::THREADS)                                    \
         name(int64_t rows, int64_t nnz, const I *offsets, const J *indices, const A *values,       \
-             const X *x, Y *y, const Y *old, const uint32_t *order, Scalar<Acc> alpha,             \
+             const X *x, Y *y, const Y *old, const uint32_t *rows_of, Scalar<Acc> alpha,           \
              Scalar<Acc> beta, int32_t base, int32_t stream, int32_t lanes_log2) {                 \
-        const spmv::Csr<A, I, J> a = {                                                             \
-            rows, nnz, offsets, indices, values, base, stream_policy(stream != 0), order};         \
+        const auto a = spmv::csr(rows, nnz, offsets, indices, values, base,                        \
+                                 stream_policy(stream != 0), rows_of);                             \
         spmv::rows(a, x, Target<Y>{y, old}, alpha.get(), beta.get(), lanes_log2);                  \
     }
 KERNELS(rows, (f64), (spmv_csr_rows_f64_32_32, 32, 32), (spmv_csr_rows_f64_64_32, 64, 32),
@@ -46,18 +47,8 @@ KERNELS(rows, (c32), (spmv_csr_rows_c32_32_32, 32, 32), (spmv_csr_rows_c32_64_32
 KERNELS(rows, (c64), (spmv_csr_rows_c64_32_32, 32, 32), (spmv_csr_rows_c64_64_32, 64, 32),
         (spmv_csr_rows_c64_64_64, 64, 64))
 
-// Variants for columns of 16 bits. origins: one per row, or NULL.
-#define KERNEL_rows_16(name, types, O) KERNEL_OF(ROWS_16, name, int##O##_t, TYPES_##types)
-#define ROWS_16(name, I, A, X, Y, Acc)                                                             \
-    extern "C" __global__ void __launch_bounds__(spmv::THREADS) name(                              \
-        int64_t rows, int64_t nnz, const I *offsets, const uint16_t *columns, const A *values,     \
-        const X *x, Y *y, const Y *old, const uint32_t *origins, Scalar<Acc> alpha,                \
-        Scalar<Acc> beta, int32_t base, int32_t stream, int32_t lanes_log2) {                      \
-        const spmv::Csr<A, I, uint16_t> a = {                                                      \
-            rows,    nnz,    offsets, columns, values, base, stream_policy(stream != 0),           \
-            nullptr, origins};                                                                     \
-        spmv::rows(a, x, Target<Y>{y, old}, alpha.get(), beta.get(), lanes_log2);                  \
-    }
+// Variants for columns of 16 bits.
+#define KERNEL_rows_16(name, types, O) KERNEL_OF(ROWS, name, int##O##_t, uint16_t, TYPES_##types)
 KERNELS(rows_16, (f64), (spmv_csr_rows_16_f64_32, 32), (spmv_csr_rows_16_f64_64, 64))
 KERNELS(rows_16, (f32), (spmv_csr_rows_16_f32_32, 32), (spmv_csr_rows_16_f32_64, 64))
 KERNELS(rows_16, (f32f64), (spmv_csr_rows_16_f32f64_32, 32), (spmv_csr_rows_16_f32f64_64, 64))
@@ -69,17 +60,17 @@ KERNELS(rows_16, (c32), (spmv_csr_rows_16_c32_32, 32), (spmv_csr_rows_16_c32_64,
 KERNELS(rows_16, (c64), (spmv_csr_rows_16_c64_32, 32), (spmv_csr_rows_16_c64_64, 64))
 
 // Grid: at least (rows + nnz) / (WARPS · share) blocks; `parts` has two elements per block,
-// `arrivals` one. share > 0.
+// `arrivals` one. share > 0. `rows_of` as above, with an origin for each chunk.
 #define KERNEL_balanced(name, types, O, J)                                                         \
     KERNEL_OF(BALANCED, name, int##O##_t, int##J##_t, TYPES_##types)
 #define BALANCED(name, I, J, A, X, Y, Acc)                                                         \
     extern "C" __global__ void __launch_bounds__(spmv::THREADS, spmv::BALANCED_BLOCKS<Acc>)        \
         name(int64_t rows, int64_t nnz, const I *offsets, const J *indices, const A *values,       \
-             const X *x, Y *y, const Y *old, const uint32_t *order, Scalar<Acc> alpha,             \
+             const X *x, Y *y, const Y *old, const uint32_t *rows_of, Scalar<Acc> alpha,           \
              Scalar<Acc> beta, int32_t base, int32_t stream, int64_t share, int64_t overhang,      \
              const spmv::Place *places, Acc *parts, uint32_t *arrivals) {                          \
-        const spmv::Csr<A, I, J> a = {                                                             \
-            rows, nnz, offsets, indices, values, base, stream_policy(stream != 0), order};         \
+        const auto a = spmv::csr(rows, nnz, offsets, indices, values, base,                        \
+                                 stream_policy(stream != 0), rows_of);                             \
         spmv::balanced(a, x, Target<Y>{y, old}, alpha.get(), beta.get(),                           \
                        spmv::Deal{share, overhang}, places, parts, arrivals);                      \
     }
@@ -102,20 +93,9 @@ KERNELS(balanced, (c32), (spmv_csr_balanced_c32_32_32, 32, 32),
 KERNELS(balanced, (c64), (spmv_csr_balanced_c64_32_32, 32, 32),
         (spmv_csr_balanced_c64_64_32, 64, 32), (spmv_csr_balanced_c64_64_64, 64, 64))
 
-// Variants for columns of 16 bits. origins: one per chunk, or NULL.
-#define KERNEL_balanced_16(name, types, O) KERNEL_OF(BALANCED_16, name, int##O##_t, TYPES_##types)
-#define BALANCED_16(name, I, A, X, Y, Acc)                                                         \
-    extern "C" __global__ void __launch_bounds__(spmv::THREADS, spmv::BALANCED_BLOCKS<Acc>)        \
-        name(int64_t rows, int64_t nnz, const I *offsets, const uint16_t *columns,                 \
-             const A *values, const X *x, Y *y, const Y *old, const uint32_t *origins,             \
-             Scalar<Acc> alpha, Scalar<Acc> beta, int32_t base, int32_t stream, int64_t share,     \
-             int64_t overhang, const spmv::Place *places, Acc *parts, uint32_t *arrivals) {        \
-        const spmv::Csr<A, I, uint16_t> a = {                                                      \
-            rows,    nnz,    offsets, columns, values, base, stream_policy(stream != 0),           \
-            nullptr, origins};                                                                     \
-        spmv::balanced(a, x, Target<Y>{y, old}, alpha.get(), beta.get(),                           \
-                       spmv::Deal{share, overhang}, places, parts, arrivals);                      \
-    }
+// Variants for columns of 16 bits.
+#define KERNEL_balanced_16(name, types, O)                                                         \
+    KERNEL_OF(BALANCED, name, int##O##_t, uint16_t, TYPES_##types)
 KERNELS(balanced_16, (f64), (spmv_csr_balanced_16_f64_32, 32), (spmv_csr_balanced_16_f64_64, 64))
 KERNELS(balanced_16, (f32), (spmv_csr_balanced_16_f32_32, 32), (spmv_csr_balanced_16_f32_64, 64))
 KERNELS(balanced_16, (f32f64), (spmv_csr_balanced_16_f32f64_32, 32),

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "format/dasp.cuh"
+#include "ptx/loads.cuh"
 #include "spmv/dasp_sums.cuh"
 #include "spmv/dot.cuh"
 
@@ -50,49 +51,15 @@ template <class A> struct Layout {
 };
 static_assert(sizeof(Layout<double>) == 248, "src/backend/cuda/spmv/dasp.rs has the same");
 
-namespace detail {
-
-template <int bytes> struct Words;
-template <> struct Words<4> {
-    static __device__ __forceinline__ void load(void *out, const void *p, uint64_t policy) {
-        uint32_t bits;
-        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.b32 %0, [%1], %2;"
-                     : "=r"(bits)
-                     : "l"(p), "l"(policy));
-        memcpy(out, &bits, 4);
-    }
-};
-template <> struct Words<8> {
-    static __device__ __forceinline__ void load(void *out, const void *p, uint64_t policy) {
-        uint64_t bits;
-        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.b64 %0, [%1], %2;"
-                     : "=l"(bits)
-                     : "l"(p), "l"(policy));
-        memcpy(out, &bits, 8);
-    }
-};
-template <> struct Words<16> {
-    static __device__ __forceinline__ void load(void *out, const void *p, uint64_t policy) {
-        uint64_t bits[2];
-        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.b64 {%0, %1}, [%2], %3;"
-                     : "=l"(bits[0]), "=l"(bits[1])
-                     : "l"(p), "l"(policy));
-        memcpy(out, bits, 16);
-    }
-};
-template <> struct Words<32> {
-    static __device__ __forceinline__ void load(void *out, const void *p, uint64_t policy) {
-        Words<16>::load(out, p, policy);
-        Words<16>::load(static_cast<char *>(out) + 16, static_cast<const char *>(p) + 16, policy);
-    }
-};
-
-} // namespace detail
-
 // Loads two neighbours, the first at a multiple of two, by loads of up to 16 bytes.
 template <class T> __device__ __forceinline__ Two<T> load_two(const T *p, uint64_t policy) {
+    constexpr int BYTES = sizeof(Two<T>), LOAD = BYTES < 16 ? BYTES : 16;
+    uint32_t words[BYTES / LOAD][LOAD / 4];
+#pragma unroll
+    for (int i = 0; i < BYTES / LOAD; ++i)
+        load_words_once<LOAD>(reinterpret_cast<const char *>(p) + i * LOAD, policy, words[i]);
     Two<T> out;
-    detail::Words<sizeof(out)>::load(&out, p, policy);
+    memcpy(&out, words, sizeof out);
     return out;
 }
 
@@ -121,10 +88,10 @@ template <class A, class X, class Y, class Acc> struct Product {
     uint32_t *arrivals;
 
     // Number of pairs of blocks in a batch.
-    static constexpr int U = BATCH<A, Acc>;
+    static constexpr int BATCH_PAIRS = BATCH<A, Acc>;
     struct Batch {
-        Two<int32_t> column[U];
-        Two<A> value[U];
+        Two<int32_t> column[BATCH_PAIRS];
+        Two<A> value[BATCH_PAIRS];
     };
 
     // Blocks that follow each other in memory, of which this warp takes the pairs first, first +
@@ -158,21 +125,21 @@ template <class A, class X, class Y, class Acc> struct Product {
 
     // Loads the batch that starts with this pair, with padding behind the last block.
     __device__ __forceinline__ void fetch(Batch &out, const Blocks &blocks, int pair) const {
-        if (2 * (pair + (U - 1) * blocks.stride) + 1 < blocks.count) {
+        if (2 * (pair + (BATCH_PAIRS - 1) * blocks.stride) + 1 < blocks.count) {
 #pragma unroll
-            for (int u = 0; u < U; ++u) {
+            for (int u = 0; u < BATCH_PAIRS; ++u) {
                 const int slot = (pair + u * blocks.stride) * GROUP + 2 * lane();
                 out.column[u] = load_two(blocks.columns + slot, policy);
             }
 #pragma unroll
-            for (int u = 0; u < U; ++u) {
+            for (int u = 0; u < BATCH_PAIRS; ++u) {
                 const int slot = (pair + u * blocks.stride) * GROUP + 2 * lane();
                 out.value[u] = load_two(blocks.values + slot, policy);
             }
             return;
         }
 #pragma unroll
-        for (int u = 0; u < U; ++u) {
+        for (int u = 0; u < BATCH_PAIRS; ++u) {
             const int at = pair + u * blocks.stride, slot = at * GROUP;
             out.column[u] = {-1, -1};
             out.value[u] = {zero<A>(), zero<A>()};
@@ -185,28 +152,29 @@ template <class A, class X, class Y, class Acc> struct Product {
             }
         }
     }
-    __device__ __forceinline__ void gather_batch(Two<X> (&factor)[U], const Batch &batch) const {
+    __device__ __forceinline__ void gather_batch(Two<X> (&factor)[BATCH_PAIRS],
+                                                 const Batch &batch) const {
 #pragma unroll
-        for (int u = 0; u < U; ++u)
+        for (int u = 0; u < BATCH_PAIRS; ++u)
             factor[u] = gather(x, batch.column[u]);
     }
     // Calls consume(pair, values, elements of x) for the warp's pairs, and for padding behind them.
     // The first batch, its elements of x and the second batch have been requested by the caller.
     template <class Consume>
-    __device__ __forceinline__ void sweep(Batch &now, Two<X> (&factor)[U], Batch &next,
+    __device__ __forceinline__ void sweep(Batch &now, Two<X> (&factor)[BATCH_PAIRS], Batch &next,
                                           const Blocks &blocks, const Consume &consume) const {
         int pair = blocks.first;
 #pragma unroll 1
         for (;;) {
 #pragma unroll
-            for (int u = 0; u < U; ++u)
+            for (int u = 0; u < BATCH_PAIRS; ++u)
                 consume(pair + u * blocks.stride, now.value[u], factor[u]);
-            pair += U * blocks.stride;
+            pair += BATCH_PAIRS * blocks.stride;
             if (2 * pair >= blocks.count)
                 return;
             now = next;
             gather_batch(factor, now);
-            fetch(next, blocks, pair + U * blocks.stride);
+            fetch(next, blocks, pair + BATCH_PAIRS * blocks.stride);
         }
     }
 
@@ -223,10 +191,10 @@ template <class A, class X, class Y, class Acc> struct Product {
                                alone ? 0 : warp(), alone ? 1 : WARPS};
         Sums<A, X, Acc> sum;
         Batch now, next;
-        Two<X> factor[U];
+        Two<X> factor[BATCH_PAIRS];
         fetch(now, blocks, blocks.first);
         gather_batch(factor, now);
-        fetch(next, blocks, blocks.first + U * blocks.stride);
+        fetch(next, blocks, blocks.first + BATCH_PAIRS * blocks.stride);
         sweep(now, factor, next, blocks, [&](int, Two<A> a, Two<X> f) { sum.add(a, f); });
         Acc total = sum.all();
         if (!alone) {
@@ -282,96 +250,80 @@ template <class A, class X, class Y, class Acc> struct Product {
         return sum;
     }
 
-    // Multiplies the row-blocks of a unit (section 3.3.2), `loops` of them, by one warp or by all
-    // warps of this block, each of which has a share of each row.
-    __device__ __forceinline__ void row_blocks(int64_t unit, int warps) const {
-        __shared__ Acc shares[WARPS - 1][WARP];
-        const int member = warps == 1 ? 0 : warp();
-        const int64_t begin = unit * layout.loops;
-        if (begin >= layout.row_blocks)
-            return;
-        const int count = int(min(int64_t(layout.loops), layout.row_blocks - begin));
-        // 4, 2 or 1 lanes per row: the paper gives each row one lane, and leaves the others idle if
-        // a warp has fewer than four row-blocks.
-        const int lanes = PLACES / layout.loops;
-        const int row_of_lane = lane() / lanes, my_row_block = row_of_lane / ROWS;
-        const bool exists = my_row_block < count;
-        const int64_t head = begin + min(lane(), count);
-        const int64_t place = layout.medium_rows + begin * ROWS + row_of_lane;
-        const int64_t block = load_cached(layout.regular + head);
-        const int64_t rest = load_cached(layout.irregular + head);
-        const int end = exists ? load_cached(layout.ends + begin * ROWS + row_of_lane) : 0;
-        const int32_t run = exists ? run_at(place) : 0;
-
-        // The regular part is one stream over the row-blocks. A row-block has 64 blocks at most, so
-        // 32 bits are enough to count from the first one.
-        const int64_t first_block = __shfl_sync(~0u, block, 0);
-        const int until_of_lane = int(block - first_block);
-        const int64_t first_slot = layout.regular_slots + first_block * BLOCK;
-        const Blocks blocks = {layout.columns + first_slot, layout.values + first_slot,
-                               __shfl_sync(~0u, until_of_lane, count), member, warps};
-        Batch now, next;
-        Two<X> factor[U];
-        fetch(now, blocks, member);
-        const int32_t row = exists ? row_at(place, run) : -1;
-
-        // The last member takes the irregular part, whose first entries are loaded with the first
-        // batch.
-        constexpr int V = 2;
-        const bool is_mine = member == warps - 1;
-        int entry = __shfl_up_sync(~0u, end, lanes);
-        if (row_of_lane % ROWS == 0)
-            entry = 0;
-        const int64_t origin = layout.irregular_slots + __shfl_sync(~0u, rest, my_row_block);
-        const bool is_heavy = is_mine && end - entry > HEAVY * lanes;
-        const int stop = is_mine && !is_heavy ? end : 0, at = entry + lane() % lanes;
-        int32_t rest_column[V];
-        A rest_value[V];
-        X rest_factor[V];
+    // Lanes of a unit of medium rows, 4, 2 or 1 per row, and the irregular entries of each row: the
+    // first HELD of a lane are loaded with the first batch of the regular part. The paper gives
+    // each row one lane, and leaves the others idle if a warp has fewer than four row-blocks.
+    static constexpr int HELD = 2;
+    struct Irregular {
+        int lanes;
+        int64_t origin;
+        // Entries of the row, [entry, end), and of the lane, [at, stop); heavy rows are left to the
+        // whole warp.
+        int entry, end, at, stop;
+        bool is_heavy;
+        int32_t column[HELD];
+        A value[HELD];
+        X factor[HELD];
+    };
+    // Finds the lane's entries; `end`: end of its row in its row-block's entries, which begin at
+    // slot `origin`.
+    __device__ __forceinline__ void fetch(Irregular &rest, bool is_mine) const {
+        const int lanes = rest.lanes;
+        rest.is_heavy = is_mine && rest.end - rest.entry > HEAVY * lanes;
+        rest.stop = is_mine && !rest.is_heavy ? rest.end : 0;
+        rest.at = rest.entry + lane() % lanes;
 #pragma unroll
-        for (int v = 0; v < V; ++v) {
-            rest_column[v] = -1;
-            rest_value[v] = zero<A>();
-            if (at + v * lanes < stop) {
-                rest_column[v] = load_line(layout.columns + origin + at + v * lanes, policy);
-                rest_value[v] = load_line(layout.values + origin + at + v * lanes, policy);
+        for (int v = 0; v < HELD; ++v) {
+            const int at = rest.at + v * lanes;
+            rest.column[v] = -1;
+            rest.value[v] = zero<A>();
+            if (at < rest.stop) {
+                rest.column[v] = load_line(layout.columns + rest.origin + at, policy);
+                rest.value[v] = load_line(layout.values + rest.origin + at, policy);
             }
         }
-        gather_batch(factor, now);
-#pragma unroll
-        for (int v = 0; v < V; ++v)
-            rest_factor[v] = gather(x, rest_column[v]);
-        fetch(next, blocks, member + U * warps);
-
+    }
+    // Sum of the irregular entries of the lane's row.
+    __device__ __forceinline__ Acc sum_of(const Irregular &rest) const {
+        const int lanes = rest.lanes;
         Acc sum = zero<Acc>();
 #pragma unroll
-        for (int v = 0; v < V; ++v)
-            sum = fma(widen<Acc>(rest_value[v]), widen<Acc>(rest_factor[v]), sum);
-        if (at + V * lanes < stop)
-            sum = add(sum, irregular<2>(origin, at + V * lanes, stop, lanes));
+        for (int v = 0; v < HELD; ++v)
+            sum = fma(widen<Acc>(rest.value[v]), widen<Acc>(rest.factor[v]), sum);
+        const int more = rest.at + HELD * lanes;
+        if (more < rest.stop)
+            sum = add(sum, irregular<2>(rest.origin, more, rest.stop, lanes));
         __syncwarp();
         if (lanes > 1)
             sum = add(sum, shuffle_xor(sum, 1));
         if (lanes > 2)
             sum = add(sum, shuffle_xor(sum, 2));
-        unsigned heavy = __ballot_sync(~0u, is_heavy && lane() % lanes == 0);
+        unsigned heavy = __ballot_sync(~0u, rest.is_heavy && lane() % lanes == 0);
         for (; heavy != 0; heavy &= heavy - 1) {
             const int leader = __ffs(heavy) - 1;
-            const int from = __shfl_sync(~0u, entry, leader), to = __shfl_sync(~0u, end, leader);
-            const int64_t its_origin = __shfl_sync(~0u, origin, leader);
+            const int from = __shfl_sync(~0u, rest.entry, leader);
+            const int to = __shfl_sync(~0u, rest.end, leader);
+            const int64_t its_origin = __shfl_sync(~0u, rest.origin, leader);
             const Acc part = irregular<4>(its_origin, from + lane(), to, WARP);
             __syncwarp();
             const Acc total = sum_of_warp(part);
             if (lane() / lanes == leader / lanes)
                 sum = total;
         }
+        return sum;
+    }
 
+    // Sum of the regular entries of row `row` of row-block `row_block` of `count`, which end before
+    // block `until_of_lane` of lane row_block + 1. The first batches have been requested.
+    __device__ __forceinline__ Acc sum_row(const Blocks &blocks, Batch &now,
+                                           Two<X> (&factor)[BATCH_PAIRS], Batch &next, int row,
+                                           int row_block, int count, int until_of_lane) const {
         Sums<A, X, Acc> sums;
         Acc found = zero<Acc>();
         int current = 0, until = __shfl_sync(~0u, until_of_lane, 1);
         const auto finish = [&]() {
-            const Acc of_row = sums.row(row_of_lane % ROWS);
-            if (my_row_block == current)
+            const Acc of_row = sums.row(row);
+            if (row_block == current)
                 found = of_row;
         };
         const auto advance = [&]() {
@@ -398,6 +350,58 @@ template <class A, class X, class Y, class Acc> struct Product {
             }
         });
         finish();
+        return found;
+    }
+
+    // Multiplies the row-blocks of a unit (section 3.3.2), `loops` of them, by one warp or by all
+    // warps of this block, each of which has a share of each row.
+    __device__ __forceinline__ void row_blocks(int64_t unit, int warps) const {
+        __shared__ Acc shares[WARPS - 1][WARP];
+        const int member = warps == 1 ? 0 : warp();
+        const int64_t begin = unit * layout.loops;
+        if (begin >= layout.row_blocks)
+            return;
+        const int count = int(min(int64_t(layout.loops), layout.row_blocks - begin));
+        const int lanes = PLACES / layout.loops;
+        const int row_of_lane = lane() / lanes, my_row_block = row_of_lane / ROWS;
+        const bool exists = my_row_block < count;
+        const int64_t head = begin + min(lane(), count);
+        const int64_t place = layout.medium_rows + begin * ROWS + row_of_lane;
+        const int64_t block = load_cached(layout.regular + head);
+        const int64_t rest_begin = load_cached(layout.irregular + head);
+        const int end = exists ? load_cached(layout.ends + begin * ROWS + row_of_lane) : 0;
+        const int32_t run = exists ? run_at(place) : 0;
+
+        // The regular part is one stream over the row-blocks. A row-block has 64 blocks at most, so
+        // 32 bits are enough to count from the first one.
+        const int64_t first_block = __shfl_sync(~0u, block, 0);
+        const int until_of_lane = int(block - first_block);
+        const int64_t first_slot = layout.regular_slots + first_block * BLOCK;
+        const Blocks blocks = {layout.columns + first_slot, layout.values + first_slot,
+                               __shfl_sync(~0u, until_of_lane, count), member, warps};
+        Batch now, next;
+        Two<X> factor[BATCH_PAIRS];
+        fetch(now, blocks, member);
+        const int32_t row = exists ? row_at(place, run) : -1;
+
+        // The last member takes the irregular part.
+        Irregular rest;
+        rest.lanes = lanes;
+        rest.end = end;
+        rest.entry = __shfl_up_sync(~0u, end, lanes);
+        if (row_of_lane % ROWS == 0)
+            rest.entry = 0;
+        rest.origin = layout.irregular_slots + __shfl_sync(~0u, rest_begin, my_row_block);
+        fetch(rest, member == warps - 1);
+        gather_batch(factor, now);
+#pragma unroll
+        for (int v = 0; v < HELD; ++v)
+            rest.factor[v] = gather(x, rest.column[v]);
+        fetch(next, blocks, member + BATCH_PAIRS * warps);
+
+        const Acc sum = sum_of(rest);
+        Acc found = sum_row(blocks, now, factor, next, row_of_lane % ROWS, my_row_block, count,
+                            until_of_lane);
         found = add(found, sum);
         if (warps != 1) {
             if (member != 0)
@@ -415,28 +419,28 @@ template <class A, class X, class Y, class Acc> struct Product {
 
     // Sum over the entries first, first + stride, … before `end` of a row-block's irregular part,
     // which starts at slot `origin`.
-    template <int V>
+    template <int COUNT>
     __device__ __forceinline__ Acc irregular(int64_t origin, int first, int end, int stride) const {
         const A *values = layout.values + origin;
         const int32_t *columns = layout.columns + origin;
         Acc sum = zero<Acc>();
 #pragma unroll 1
-        for (int k = first; k < end; k += V * stride) {
-            int32_t column[V];
-            A value[V];
-            X factor[V];
+        for (int k = first; k < end; k += COUNT * stride) {
+            int32_t column[COUNT];
+            A value[COUNT];
+            X factor[COUNT];
             // Beyond the end the first entry is read again, but not multiplied.
 #pragma unroll
-            for (int v = 0; v < V; ++v) {
+            for (int v = 0; v < COUNT; ++v) {
                 const int at = k + v * stride < end ? k + v * stride : k;
                 column[v] = load_line(columns + at, policy);
                 value[v] = load_line(values + at, policy);
             }
 #pragma unroll
-            for (int v = 0; v < V; ++v)
+            for (int v = 0; v < COUNT; ++v)
                 factor[v] = load_cached(x + column[v]);
 #pragma unroll
-            for (int v = 0; v < V; ++v) {
+            for (int v = 0; v < COUNT; ++v) {
                 if (k + v * stride < end)
                     sum = fma(widen<Acc>(value[v]), widen<Acc>(factor[v]), sum);
             }

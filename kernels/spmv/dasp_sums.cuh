@@ -11,10 +11,10 @@
 #pragma once
 
 #include "common/types.cuh"
+#include "ptx/warp.cuh"
 
 namespace tarsia::dasp {
 
-constexpr int WARP = 32;
 // Rows and slots per row of a block.
 constexpr int ROWS = 8, PLACES = 4;
 

@@ -2,15 +2,59 @@
 #pragma once
 
 #include "common/grid.cuh"
-#include "common/loads.cuh"
 #include "common/target.cuh"
+#include "ptx/loads.cuh"
+#include "ptx/warp.cuh"
 
 namespace tarsia::spmv {
 
-constexpr int WARP = 32;
 // Threads of a block of the kernels in this directory, unless they define their own.
 constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / WARP;
+
+// Loads a T, whose size is a multiple of 16 bytes, by loads of 16 bytes.
+template <class T> __device__ __forceinline__ T load_head(const T *p) {
+    static_assert(sizeof(T) % 16 == 0);
+    uint4 bits[sizeof(T) / 16];
+#pragma unroll
+    for (int i = 0; i < int(sizeof(T) / 16); ++i)
+        bits[i] = __ldg(reinterpret_cast<const uint4 *>(p) + i);
+    T out;
+    memcpy(&out, bits, sizeof out);
+    return out;
+}
+
+// Sum over each group of `lanes` neighbouring lanes (a power of two); all lanes of a group get it.
+template <class Acc> __device__ __forceinline__ Acc sum_of_lanes(Acc sum, int lanes = WARP) {
+    for (int delta = lanes / 2; delta > 0; delta /= 2)
+        sum = add(sum, shuffle_xor(sum, delta));
+    return sum;
+}
+
+// Sum of part(begin) … part(end − 1): each lane of a warp adds every 32nd part in order, then the
+// lanes' sums are added. All lanes get it.
+template <class Acc, class Number, class Part>
+__device__ __forceinline__ Acc sum_of_parts(Number begin, Number end, Part part) {
+    Acc sum = zero<Acc>();
+    for (Number i = begin + threadIdx.x % WARP; i < end; i += WARP)
+        sum = add(sum, part(i));
+    __syncwarp();
+    return sum_of_lanes(sum);
+}
+
+// Counts a warp whose lane 0 has stored a partial sum, and returns whether it is the last of
+// `expected` to arrive, which then sees the sums of the others.
+__device__ __forceinline__ bool is_last_to_arrive(uint32_t *arrivals, uint32_t expected) {
+    uint32_t before = 0;
+    if (threadIdx.x % WARP == 0) {
+        __threadfence();
+        before = atomicAdd(arrivals, 1);
+    }
+    if (__shfl_sync(~0u, before, 0) != expected - 1)
+        return false;
+    __threadfence();
+    return true;
+}
 
 // CSR matrix. Offsets count from base, and so do columns, unless these have 16 bits: such columns
 // are the plan's own (narrow.cuh) and count from the origin of their row or chunk.
@@ -57,6 +101,23 @@ template <class A, class I, class J> struct Csr {
         }
     }
 };
+
+// A matrix as a kernel gets it: `rows_of` is `order`, or `origins` for columns of 16 bits.
+template <class A, class I, class J>
+__device__ __forceinline__ Csr<A, I, J> csr(int64_t rows, int64_t nnz, const I *offsets,
+                                            const J *indices, const A *values, int64_t base,
+                                            uint64_t policy, const uint32_t *rows_of) {
+    constexpr bool IS_NARROW = Csr<A, I, J>::IS_NARROW;
+    return {rows,
+            nnz,
+            offsets,
+            indices,
+            values,
+            base,
+            policy,
+            IS_NARROW ? nullptr : rows_of,
+            IS_NARROW ? rows_of : nullptr};
+}
 
 // Sum of value · x[column] over the entries first, first + stride, … before `end`; x is the row's
 // (Csr::x_of). U entries are in flight at one time.

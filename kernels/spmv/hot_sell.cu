@@ -8,9 +8,11 @@
 // draws the next one. Loads in flight live in the part of L1 that shared memory leaves, so the hot
 // columns must not take all of it (docs/algorithms/sell.md).
 
-#include "common/copies.cuh"
-#include "common/loads.cuh"
 #include "format/hot_sell.cuh"
+#include "ptx/barriers.cuh"
+#include "ptx/copies.cuh"
+#include "ptx/loads.cuh"
+#include "ptx/predicated.cuh"
 #include "spmv/dot.cuh"
 
 namespace tarsia::spmv {
@@ -21,10 +23,10 @@ using hot_sell::SliceHead;
 
 // Threads of a block, of which each multiprocessor has one.
 constexpr int HOT_THREADS = 1024;
-constexpr int V = hot_sell::GROUP;
+using hot_sell::GROUP;
 // Number of steps in flight besides the next ones, as registers allow.
 template <class A> constexpr int STEPS_UNDER_WAY = sizeof(A) > 8 ? 1 : 2;
-constexpr int STEP = WARP * V;
+constexpr int STEP = WARP * GROUP;
 constexpr uint32_t NO_ROW = ~0u;
 
 // Arrays of the layout.
@@ -47,66 +49,6 @@ struct Shared {
     __device__ uint32_t *parts() { return reinterpret_cast<uint32_t *>(this + 1); }
 };
 
-template <class T> __device__ __forceinline__ T load_bits16(const T *p) {
-    const uint4 bits = __ldg(reinterpret_cast<const uint4 *>(p));
-    T out;
-    memcpy(&out, &bits, sizeof out);
-    return out;
-}
-
-// Loads BYTES bytes into words if `on` is not 0, by a predicate, since a branch would keep loads
-// from being combined. If `on` is 0, the words stay as they are.
-template <int BYTES>
-__device__ __forceinline__ void load_words_if(uint32_t *out, const void *p, int on) {
-    if constexpr (BYTES == 4) {
-        asm volatile("{ .reg .pred q; setp.ne.s32 q, %2, 0; "
-                     "@q ld.global.nc.L1::no_allocate.b32 %0, [%1]; }"
-                     : "+r"(out[0])
-                     : "l"(p), "r"(on));
-    } else if constexpr (BYTES == 8) {
-        asm volatile("{ .reg .pred q; setp.ne.s32 q, %3, 0; "
-                     "@q ld.global.nc.L1::no_allocate.v2.b32 {%0, %1}, [%2]; }"
-                     : "+r"(out[0]), "+r"(out[1])
-                     : "l"(p), "r"(on));
-    } else {
-        asm volatile("{ .reg .pred q; setp.ne.s32 q, %5, 0; "
-                     "@q ld.global.nc.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4]; }"
-                     : "+r"(out[0]), "+r"(out[1]), "+r"(out[2]), "+r"(out[3])
-                     : "l"(p), "r"(on));
-        if constexpr (BYTES > 16)
-            load_words_if<BYTES - 16>(out + 4, static_cast<const char *>(p) + 16, on);
-    }
-}
-
-// Loads a T from shared memory at `hot` if the top bit of `word` is set, otherwise from `cold`.
-template <class T>
-__device__ __forceinline__ T load_either(uint32_t word, uint32_t hot, const T *cold) {
-    T out;
-    if constexpr (sizeof(T) == 2) {
-        uint16_t bits;
-        asm volatile("{ .reg .pred q; setp.lt.s32 q, %1, 0; @q ld.shared.b16 %0, [%2]; "
-                     "@!q ld.global.nc.b16 %0, [%3]; }"
-                     : "=h"(bits)
-                     : "r"(word), "r"(hot), "l"(cold));
-        memcpy(&out, &bits, 2);
-    } else if constexpr (sizeof(T) == 4) {
-        uint32_t bits;
-        asm volatile("{ .reg .pred q; setp.lt.s32 q, %1, 0; @q ld.shared.b32 %0, [%2]; "
-                     "@!q ld.global.nc.b32 %0, [%3]; }"
-                     : "=r"(bits)
-                     : "r"(word), "r"(hot), "l"(cold));
-        memcpy(&out, &bits, 4);
-    } else {
-        static_assert(sizeof(T) == 8);
-        uint64_t bits;
-        asm volatile("{ .reg .pred q; setp.lt.s32 q, %1, 0; @q ld.shared.b64 %0, [%2]; "
-                     "@!q ld.global.nc.b64 %0, [%3]; }"
-                     : "=l"(bits)
-                     : "r"(word), "r"(hot), "l"(cold));
-        memcpy(&out, &bits, 8);
-    }
-    return out;
-}
 // Element of x for a column word. In the offset into shared memory, number · size drops the top
 // bit, since sizes are even.
 template <class X> __device__ __forceinline__ X factor_of(uint32_t word, uint32_t hot, const X *x) {
@@ -123,54 +65,55 @@ __device__ __forceinline__ Complex<T> factor_of(uint32_t word, uint32_t hot, con
 template <class A, class X, class Acc>
 __device__ __forceinline__ Acc sum_lane(const A *values, const uint32_t *columns, int left,
                                         uint32_t padding, uint32_t hot, const X *x) {
-    constexpr int U = STEPS_UNDER_WAY<A>;
+    constexpr int AHEAD = STEPS_UNDER_WAY<A>;
     constexpr bool STORED = !same<A, One>;
-    constexpr int WORDS = STORED ? V * int(sizeof(A)) / 4 : 1;
-    const auto fetch = [&](uint32_t(&out)[U][WORDS], uint32_t(&at)[U][V]) {
+    constexpr int WORDS = STORED ? GROUP * int(sizeof(A)) / 4 : 1;
+    const auto fetch = [&](uint32_t(&out)[AHEAD][WORDS], uint32_t(&at)[AHEAD][GROUP]) {
 #pragma unroll
-        for (int u = 0; u < U; ++u) {
+        for (int u = 0; u < AHEAD; ++u) {
             // Steps beyond the end are padding.
 #pragma unroll
-            for (int v = 0; v < V; ++v)
+            for (int v = 0; v < GROUP; ++v)
                 at[u][v] = padding;
-            load_words_if<V * sizeof(uint32_t)>(at[u], columns + u * STEP, u < left);
+            load_words_if<GROUP * sizeof(uint32_t)>(at[u], columns + u * STEP, u < left);
             if constexpr (STORED) {
 #pragma unroll
                 for (int w = 0; w < WORDS; ++w)
                     out[u][w] = 0;
-                load_words_if<V * sizeof(A)>(out[u], values + u * STEP, u < left);
+                load_words_if<GROUP * sizeof(A)>(out[u], values + u * STEP, u < left);
             }
         }
         if constexpr (STORED)
-            values += U * STEP;
-        columns += U * STEP;
-        left -= U;
+            values += AHEAD * STEP;
+        columns += AHEAD * STEP;
+        left -= AHEAD;
     };
     Acc sum = zero<Acc>();
-    const auto add_steps = [&](const uint32_t(&now)[U][WORDS], const uint32_t(&at)[U][V],
-                               uint32_t(&next)[U][WORDS], uint32_t(&next_at)[U][V]) {
-        X factor[U][V];
+    const auto add_steps = [&](const uint32_t(&now)[AHEAD][WORDS],
+                               const uint32_t(&at)[AHEAD][GROUP], uint32_t(&next)[AHEAD][WORDS],
+                               uint32_t(&next_at)[AHEAD][GROUP]) {
+        X factor[AHEAD][GROUP];
 #pragma unroll
-        for (int u = 0; u < U; ++u) {
+        for (int u = 0; u < AHEAD; ++u) {
 #pragma unroll
-            for (int v = 0; v < V; ++v)
+            for (int v = 0; v < GROUP; ++v)
                 factor[u][v] = factor_of(at[u][v], hot, x);
         }
         fetch(next, next_at);
 #pragma unroll
-        for (int u = 0; u < U; ++u) {
+        for (int u = 0; u < AHEAD; ++u) {
 #pragma unroll
-            for (int v = 0; v < V; ++v)
+            for (int v = 0; v < GROUP; ++v)
                 sum = fma(widen<Acc>(element<A>(now[u], v)), widen<Acc>(factor[u][v]), sum);
         }
     };
     // Two sets of registers alternate: a move from one to the other would wait for its loads.
-    uint32_t even[U][WORDS], odd[U][WORDS], even_at[U][V], odd_at[U][V];
+    uint32_t even[AHEAD][WORDS], odd[AHEAD][WORDS], even_at[AHEAD][GROUP], odd_at[AHEAD][GROUP];
     fetch(even, even_at);
 #pragma unroll 1
-    while (left > -U) {
+    while (left > -AHEAD) {
         add_steps(even, even_at, odd, odd_at);
-        if (left <= -U)
+        if (left <= -AHEAD)
             break;
         add_steps(odd, odd_at, even, even_at);
     }
@@ -185,32 +128,17 @@ __device__ __forceinline__ void join_parts(const LongRow *long_rows, const Slice
                                            uint32_t slice, Acc sum, const Target<Y> &y, Acc alpha,
                                            Acc beta, Acc *sums, Shared *shared) {
     const int lane = threadIdx.x % WARP;
-    const LongRow row = load_bits16(long_rows + part.place);
-    uint32_t before = 0;
-    if (lane == 0) {
+    const LongRow row = load_head(long_rows + part.place);
+    if (lane == 0)
         sums[slice] = sum;
-        __threadfence();
-        before = atomicAdd(shared->parts() + part.place, 1);
-    }
-    if (__shfl_sync(~0u, before, 0) != row.count - 1)
+    if (!is_last_to_arrive(shared->parts() + part.place, row.count))
         return;
-    __threadfence();
-    Acc total = zero<Acc>();
-    for (uint32_t i = lane; i < row.count; i += WARP)
-        total = add(total, load_l2(sums + row.first + i));
-    __syncwarp();
-    for (int delta = WARP / 2; delta > 0; delta /= 2)
-        total = add(total, shuffle_xor(total, delta));
+    const Acc total =
+        sum_of_parts<Acc>(0u, row.count, [&](uint32_t i) { return load_l2(sums + row.first + i); });
     if (lane == 0) {
         y.store(row.row, alpha, total, beta);
         shared->parts()[part.place] = 0;
     }
-}
-
-__device__ __forceinline__ uint32_t load_acquire(const uint32_t *p) {
-    uint32_t out;
-    asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(out) : "l"(p) : "memory");
-    return out;
 }
 
 // Barrier of the grid. f, which does not depend on the barrier, runs between arrival and wait.
@@ -256,7 +184,7 @@ __device__ __forceinline__ void hot_sell(const HotSell<A> &a, const X *x, const 
     uint32_t slice = blockIdx.x + threadIdx.x / WARP * gridDim.x;
     SliceHead next = {};
     if (slice < a.slices)
-        next = load_bits16(a.heads + slice);
+        next = load_head(a.heads + slice);
     meet(shared, [&] {
         for (uint32_t i = a.filled + me; i < a.rows; i += all)
             y.store(a.order[i], zero<Acc>(), zero<Acc>(), beta.get());
@@ -277,12 +205,11 @@ __device__ __forceinline__ void hot_sell(const HotSell<A> &a, const X *x, const 
         uint32_t row = NO_ROW;
         if (rank == 0 && item < now.items)
             row = __ldg(a.order + now.place + item);
-        const int64_t at = int64_t(now.first) * STEP + lane * V;
-        next = load_bits16(a.heads + min(following, a.slices - 1));
+        const int64_t at = int64_t(now.first) * STEP + lane * GROUP;
+        next = load_head(a.heads + min(following, a.slices - 1));
         Acc sum = sum_lane<A, X, Acc>(a.values + (same<A, One> ? 0 : at), a.columns + at, now.steps,
                                       HOT | a.hot_count, hot, x);
-        for (int delta = 1 << now.lanes_log2 >> 1; delta > 0; delta /= 2)
-            sum = add(sum, shuffle_xor(sum, delta));
+        sum = sum_of_lanes(sum, 1 << now.lanes_log2);
         if (now.items == 0) {
             join_parts(a.long_rows, now, slice, sum, y, alpha.get(), beta.get(), sums, shared);
         } else if (row != NO_ROW) {

@@ -13,9 +13,10 @@
 
 #include <type_traits>
 
-#include "common/copies.cuh"
-#include "common/loads.cuh"
 #include "format/mask_block.cuh"
+#include "ptx/copies.cuh"
+#include "ptx/loads.cuh"
+#include "ptx/predicated.cuh"
 #include "spmv/dot.cuh"
 
 namespace tarsia::spmv {
@@ -49,54 +50,6 @@ template <int ROWS, class A> struct MaskBlock {
     const uint32_t *wide;
     int shares_log2;
 };
-
-// Loads a T, whose size is a multiple of 16 bytes, by loads of 16 bytes.
-template <class T> __device__ __forceinline__ T load_head(const T *p) {
-    static_assert(sizeof(T) % 16 == 0);
-    uint4 bits[sizeof(T) / 16];
-#pragma unroll
-    for (int i = 0; i < int(sizeof(T) / 16); ++i)
-        bits[i] = __ldg(reinterpret_cast<const uint4 *>(p) + i);
-    T out;
-    memcpy(&out, bits, sizeof out);
-    return out;
-}
-
-// Loads an element from shared memory if `exists` is not 0; otherwise it is undefined.
-template <class T> __device__ __forceinline__ T load_shared_if(uint32_t at, uint32_t exists) {
-    T out;
-    if constexpr (sizeof(T) == 2) {
-        uint16_t bits;
-        asm volatile("{ .reg .pred q; setp.ne.u32 q, %2, 0; @q ld.shared.b16 %0, [%1]; }"
-                     : "=h"(bits)
-                     : "r"(at), "r"(exists)
-                     : "memory");
-        memcpy(&out, &bits, sizeof out);
-    } else if constexpr (sizeof(T) == 4) {
-        uint32_t bits;
-        asm volatile("{ .reg .pred q; setp.ne.u32 q, %2, 0; @q ld.shared.b32 %0, [%1]; }"
-                     : "=r"(bits)
-                     : "r"(at), "r"(exists)
-                     : "memory");
-        memcpy(&out, &bits, sizeof out);
-    } else if constexpr (sizeof(T) == 8) {
-        uint64_t bits;
-        asm volatile("{ .reg .pred q; setp.ne.u32 q, %2, 0; @q ld.shared.b64 %0, [%1]; }"
-                     : "=l"(bits)
-                     : "r"(at), "r"(exists)
-                     : "memory");
-        memcpy(&out, &bits, sizeof out);
-    } else {
-        static_assert(sizeof(T) == 16);
-        ulonglong2 bits;
-        asm volatile("{ .reg .pred q; setp.ne.u32 q, %3, 0; @q ld.shared.v2.b64 {%0, %1}, [%2]; }"
-                     : "=l"(bits.x), "=l"(bits.y)
-                     : "r"(at), "r"(exists)
-                     : "memory");
-        memcpy(&out, &bits, sizeof out);
-    }
-    return out;
-}
 
 // Stream of a warp's values through its ring buffer. AHEAD copies are in flight behind those that
 // have arrived.
@@ -153,23 +106,116 @@ __device__ __forceinline__ void load_x(X (&out)[BLOCK_COLUMNS], const X *x, bool
         out[j] = load_cached_if(x + j, bits & 1u << j);
 }
 
+// Columns and masks of the blocks of a head, one block per lane for 32 blocks at a time.
+template <int ROWS, bool IS_WIDE> struct Blocks {
+    const typename Masks<ROWS>::Type *masks;
+    const uint16_t *narrow;
+    const uint32_t *wide;
+    int count;
+    // Those of the current 32 blocks. Lanes without a block get one without entries.
+    uint32_t mask, column;
+
+    template <class A>
+    __device__ __forceinline__ Blocks(const MaskBlock<ROWS, A> &a, const BlockHead &head)
+        : masks(a.masks + head.block), narrow(a.narrow + head.block), wide(a.wide + head.base),
+          count(__shfl_sync(~0u, int(head.count), 0)) {}
+    __device__ __forceinline__ void fetch(int first, uint32_t &mask, uint32_t &column) const {
+        const int lane = threadIdx.x % WARP;
+        mask = column = 0;
+        if (first + lane < count) {
+            mask = load_once(masks + first + lane);
+            if constexpr (IS_WIDE) {
+                column = load_once(wide + first + lane);
+            } else {
+                column = load_once(narrow + first + lane);
+            }
+        }
+    }
+};
+
+// Steps of a warp that are in flight together: of each, a lane has one row of a block.
+template <int ROWS, bool IS_WIDE, class A, class X> struct Steps {
+    // Number of blocks in a step, and of steps, as registers allow.
+    static constexpr int BLOCKS = WARP / ROWS, STEPS = sizeof(A) == 16 ? 1 : 2;
+    // Wider elements would take as many wavefronts with vector loads, and more instructions.
+    static constexpr bool IS_VECTOR = sizeof(X) <= 4;
+    static constexpr uint32_t SIZE = sizeof(A);
+    // Bits of the row's entries, and the position of its first value in the stream.
+    uint32_t bits[STEPS], at[STEPS];
+    X factor[STEPS][BLOCK_COLUMNS];
+
+    // Loads x for the blocks from number `first` of the lanes' 32 on. `word` has a block's column,
+    // and unless these are wide its values' position, which is `place` otherwise, relative to
+    // `before`. x of the first `vectors` columns can be loaded as vectors.
+    __device__ __forceinline__ void load(int first, uint32_t mask, uint32_t word, uint32_t place,
+                                         uint32_t before, const X *x, uint32_t vectors) {
+        const int row = threadIdx.x % WARP % ROWS, rank = threadIdx.x % WARP / ROWS;
+        const uint32_t below = (1u << row * BLOCK_COLUMNS) - 1;
+#pragma unroll
+        for (int u = 0; u < STEPS; ++u) {
+            const int from = first + u * BLOCKS + rank;
+            const uint32_t its_mask = __shfl_sync(~0u, mask, from);
+            const uint32_t its_word = __shfl_sync(~0u, word, from);
+            uint32_t its_column = its_word, its_place;
+            if constexpr (IS_WIDE) {
+                its_place = __shfl_sync(~0u, place, from);
+            } else {
+                its_place = its_word & ((1u << COLUMN_SHIFT) - 1);
+                its_column >>= COLUMN_SHIFT;
+            }
+            bits[u] = its_mask >> row * BLOCK_COLUMNS & 0xf;
+            at[u] = before + (its_place + __popc(its_mask & below)) * SIZE;
+            load_x<IS_VECTOR>(factor[u], x + int64_t(its_column) * BLOCK_COLUMNS,
+                              its_column < vectors, bits[u]);
+        }
+    }
+    // Adds the products, whose values have arrived in the ring buffer.
+    template <class Acc> __device__ __forceinline__ void add(uint32_t ring, Acc &sum) {
+        A value[STEPS][BLOCK_COLUMNS];
+#pragma unroll
+        for (int u = 0; u < STEPS; ++u) {
+#pragma unroll
+            for (int j = 0; j < BLOCK_COLUMNS; ++j) {
+                const uint32_t exists = bits[u] & 1u << j;
+                value[u][j] = load_shared_if<A>(ring | (at[u] & (RING - 1)), exists);
+                at[u] += exists ? SIZE : 0;
+            }
+        }
+#pragma unroll
+        for (int u = 0; u < STEPS; ++u) {
+#pragma unroll
+            for (int j = 0; j < BLOCK_COLUMNS; ++j) {
+                if (bits[u] & 1u << j)
+                    sum = fma(widen<Acc>(value[u][j]), widen<Acc>(factor[u][j]), sum);
+            }
+        }
+    }
+};
+
+// Inclusive sum over the lanes of a warp.
+__device__ __forceinline__ uint32_t sums_through(uint32_t value) {
+    const int lane = threadIdx.x % WARP;
+#pragma unroll
+    for (int delta = 1; delta < WARP; delta *= 2) {
+        const uint32_t lower = __shfl_up_sync(~0u, value, delta);
+        if (lane >= delta)
+            value += lower;
+    }
+    return value;
+}
+
 // Sum of a lane over all blocks of a head.
 template <int ROWS, bool IS_WIDE, class Acc, class A, class X>
 __device__ __forceinline__ Acc sum_lane(const MaskBlock<ROWS, A> &a, const BlockHead &head,
                                         const X *x, uint32_t ring) {
-    // Number of blocks in a step, and of steps in flight at one time, as registers allow.
-    constexpr int BLOCKS = WARP / ROWS, STEPS = sizeof(A) == 16 ? 1 : 2;
-    constexpr uint32_t SIZE = sizeof(A);
+    using Now = Steps<ROWS, IS_WIDE, A, X>;
+    constexpr int STEPS = Now::STEPS, BLOCKS = Now::BLOCKS;
+    constexpr uint32_t SIZE = Now::SIZE;
     // Number of copies over which the values of the steps in flight may be spread.
     constexpr int SPAN = (STEPS * WARP * BLOCK_COLUMNS * SIZE + COPY - 1) / COPY;
     constexpr int AHEAD = RING_COPIES - SPAN - 1;
     static_assert(AHEAD >= 1);
-    // Wider elements would take as many wavefronts with vector loads, and more instructions.
-    constexpr bool IS_VECTOR = sizeof(X) <= 4;
-
-    const int lane = threadIdx.x % WARP;
-    const int row = lane % ROWS, rank = lane / ROWS;
-    const int count = __shfl_sync(~0u, int(head.count), 0);
+    Blocks<ROWS, IS_WIDE> blocks(a, head);
     const uint32_t skipped = uint32_t(head.first * SIZE) % 16;
     Stream<AHEAD> stream(reinterpret_cast<const char *>(a.values + head.first) - skipped,
                          skipped + head.values * SIZE, ring);
@@ -183,88 +229,38 @@ __device__ __forceinline__ Acc sum_lane(const MaskBlock<ROWS, A> &a, const Block
     // Keeps the compiler from computing this address anew for each block.
     asm("" : "+l"(own_x));
 
-    const auto *masks = a.masks + head.block;
-    const uint16_t *narrow = a.narrow + head.block;
-    const uint32_t *wide = a.wide + head.base;
-    const uint32_t below = (1u << row * BLOCK_COLUMNS) - 1;
-    uint32_t mask, column;
-    // Lanes without a block get one without entries.
-    const auto fetch = [&](int first, uint32_t &mask, uint32_t &column) {
-        mask = column = 0;
-        if (first + lane < count) {
-            mask = load_once(masks + first + lane);
-            if constexpr (IS_WIDE) {
-                column = load_once(wide + first + lane);
-            } else {
-                column = load_once(narrow + first + lane);
-            }
-        }
-    };
-    fetch(0, mask, column);
+    blocks.fetch(0, blocks.mask, blocks.column);
     Acc sum = zero<Acc>();
     // Bytes of the stream before the values of the current 32 blocks.
     uint32_t before = skipped;
 #pragma unroll 1
-    for (int first = 0; first < count; first += WARP) {
+    for (int first = 0; first < blocks.count; first += WARP) {
         uint32_t next_mask, next_column;
-        fetch(first + WARP, next_mask, next_column);
-        const uint32_t ones = __popc(mask);
-        uint32_t through = ones;
-#pragma unroll
-        for (int delta = 1; delta < WARP; delta *= 2) {
-            const uint32_t lower = __shfl_up_sync(~0u, through, delta);
-            if (lane >= delta)
-                through += lower;
-        }
-        const uint32_t place = through - ones;
+        blocks.fetch(first + WARP, next_mask, next_column);
+        const uint32_t mask = blocks.mask, column = blocks.column;
+        const uint32_t ones = __popc(mask), through = sums_through(ones), place = through - ones;
         const uint32_t word = IS_WIDE ? column : column << COLUMN_SHIFT | place;
-        const int blocks = min(count - first, WARP);
+        const int here = min(blocks.count - first, WARP);
 #pragma unroll 1
-        for (int b = 0; b < blocks; b += STEPS * BLOCKS) {
-            uint32_t bits[STEPS], at[STEPS];
-            X factor[STEPS][BLOCK_COLUMNS];
-#pragma unroll
-            for (int u = 0; u < STEPS; ++u) {
-                const int from = b + u * BLOCKS + rank;
-                const uint32_t its_mask = __shfl_sync(~0u, mask, from);
-                const uint32_t its_word = __shfl_sync(~0u, word, from);
-                uint32_t its_column = its_word, its_place;
-                if constexpr (IS_WIDE) {
-                    its_place = __shfl_sync(~0u, place, from);
-                } else {
-                    its_place = its_word & ((1u << COLUMN_SHIFT) - 1);
-                    its_column >>= COLUMN_SHIFT;
-                }
-                bits[u] = its_mask >> row * BLOCK_COLUMNS & 0xf;
-                at[u] = before + (its_place + __popc(its_mask & below)) * SIZE;
-                load_x<IS_VECTOR>(factor[u], own_x + int64_t(its_column) * BLOCK_COLUMNS,
-                                  its_column < vectors, bits[u]);
-            }
+        for (int b = 0; b < here; b += STEPS * BLOCKS) {
+            Now now;
+            now.load(b, mask, word, place, before, own_x, vectors);
             const int last = min(b + STEPS * BLOCKS, WARP) - 1;
             stream.wait(before + __shfl_sync(~0u, through, last) * SIZE);
-            A value[STEPS][BLOCK_COLUMNS];
-#pragma unroll
-            for (int u = 0; u < STEPS; ++u) {
-#pragma unroll
-                for (int j = 0; j < BLOCK_COLUMNS; ++j) {
-                    const uint32_t exists = bits[u] & 1u << j;
-                    value[u][j] = load_shared_if<A>(ring | (at[u] & (RING - 1)), exists);
-                    at[u] += exists ? SIZE : 0;
-                }
-            }
-#pragma unroll
-            for (int u = 0; u < STEPS; ++u) {
-#pragma unroll
-                for (int j = 0; j < BLOCK_COLUMNS; ++j) {
-                    if (bits[u] & 1u << j)
-                        sum = fma(widen<Acc>(value[u][j]), widen<Acc>(factor[u][j]), sum);
-                }
-            }
+            now.add(ring, sum);
         }
         before += __shfl_sync(~0u, through, WARP - 1) * SIZE;
-        mask = next_mask;
-        column = next_column;
+        blocks.mask = next_mask;
+        blocks.column = next_column;
     }
+    return sum;
+}
+
+// Sum over the lanes that have the same row of a block of ROWS rows.
+template <int ROWS, class Acc> __device__ __forceinline__ Acc sum_of_ranks(Acc sum) {
+#pragma unroll
+    for (int delta = ROWS; delta < WARP; delta *= 2)
+        sum = add(sum, shuffle_xor(sum, delta));
     return sum;
 }
 
@@ -283,21 +279,14 @@ __device__ __forceinline__ void join_slab(const MaskBlock<ROWS, A> &a, int64_t n
         __threadfence();
     }
     __syncwarp();
-    uint32_t arrived = 0;
-    if (lane == 0)
-        arrived = atomicAdd(arrivals + part.counter, 1);
-    arrived = __shfl_sync(~0u, arrived, 0);
-    if (arrived != part.count - 1)
+    if (!is_last_to_arrive(arrivals + part.counter, part.count))
         return;
-    __threadfence();
     Acc total = zero<Acc>();
     const Acc *first = sums + int64_t(part.first) * ROWS + row;
     for (uint32_t i = rank; i < part.count; i += WARP / ROWS)
         total = add(total, load_l2(first + int64_t(i) * ROWS));
     __syncwarp();
-#pragma unroll
-    for (int delta = ROWS; delta < WARP; delta *= 2)
-        total = add(total, shuffle_xor(total, delta));
+    total = sum_of_ranks<ROWS>(total);
     const int64_t y_row = int64_t(part.slab) * ROWS + row;
     if (rank == 0 && y_row < a.rows)
         store(y + y_row, alpha, total, beta);
@@ -334,9 +323,7 @@ __device__ __forceinline__ void mask_block(const MaskBlock<ROWS, A> &a, const X 
     } else {
         sum = sum_lane<ROWS, false, Acc>(a, head, x, ring);
     }
-#pragma unroll
-    for (int delta = ROWS; delta < WARP; delta *= 2)
-        sum = add(sum, shuffle_xor(sum, delta));
+    sum = sum_of_ranks<ROWS>(sum);
     const int share = warp & ((1 << a.shares_log2) - 1);
     if (a.shares_log2 > 0) {
         if (rank == 0)

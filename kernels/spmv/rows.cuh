@@ -39,8 +39,7 @@ __device__ __forceinline__ void rows(const Csr<A, I, J> &a, const X *x, const Ta
     if (!is_long)
         sum = dot<ROW_UNROLL, Acc>(a, row_x, begin + lane, end, lanes);
     __syncwarp();
-    for (int delta = lanes / 2; delta > 0; delta /= 2)
-        sum = add(sum, shuffle_xor(sum, delta));
+    sum = sum_of_lanes(sum, lanes);
     if (lane == 0 && row < a.rows && !is_long)
         y.store(a.row_of_y(row), alpha, sum, beta);
 
@@ -56,9 +55,7 @@ __device__ __forceinline__ void rows(const Csr<A, I, J> &a, const X *x, const Ta
             Acc part = dot<ROW_UNROLL, Acc>(a, a.x_of(x, r), a.start(r) + threadIdx.x,
                                             a.start(r + 1), THREADS);
             __syncwarp();
-            for (int delta = WARP / 2; delta > 0; delta /= 2) {
-                part = add(part, shuffle_xor(part, delta));
-            }
+            part = sum_of_lanes(part);
             if (threadIdx.x % WARP == 0)
                 partial[warp] = part;
             __syncthreads();

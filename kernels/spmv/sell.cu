@@ -1,10 +1,11 @@
 // SpMV `sell`: y = alpha · A · x + beta · y on the slices of src/format/warp_sell.rs, one warp per
 // slice, or per two slices with PAIRS, in one launch.
 //
-// A lane loads groups of V columns and the values of K rows there, and those of the next steps
-// before it waits for x of the current ones: a short launch is limited by the number of bytes in
-// flight. Many small blocks that end and make room are faster here than resident ones that loop,
-// and loads into registers are faster than bulk copies to shared memory (docs/algorithms/sell.md).
+// A lane loads groups of GROUP columns and the values of ITEM_ROWS rows there, and those of the
+// next steps before it waits for x of the current ones: a short launch is limited by the number of
+// bytes in flight. Many small blocks that end and make room are faster here than resident ones that
+// loop, and loads into registers are faster than bulk copies to shared memory
+// (docs/algorithms/sell.md).
 
 #include "common/slots.cuh"
 #include "spmv/sell.cuh"
@@ -39,24 +40,21 @@ __device__ __forceinline__ void join_parts(int64_t first, bool is_last, Acc sum,
         return;
     }
     if (first < block) {
-        Acc others = zero<Acc>();
-        for (int64_t b = first + lane; b < block; b += WARP)
-            others = add(others, take<Acc>(slots, b));
-        __syncwarp();
-        for (int delta = WARP / 2; delta > 0; delta /= 2)
-            others = add(others, shuffle_xor(others, delta));
+        const Acc others =
+            sum_of_parts<Acc>(first, block, [&](int64_t b) { return take<Acc>(slots, b); });
         total = add(others, total);
     }
     if (lane == 0)
         y.store(row, alpha, total, beta);
 }
 
-// Computes the sums of a slice's items of K rows; all lanes of an item get them.
-template <int V, int K, int U, class A, class X, class Acc>
+// Computes the sums of a slice's items of ITEM_ROWS rows; all lanes of an item get them.
+template <int GROUP, int ITEM_ROWS, int AHEAD, class A, class X, class Acc>
 __device__ __forceinline__ void sum_slice(const Sell<A> &a, const SliceHead &head, const X *x,
-                                          const Steps &steps, LaneItem &item, Acc (&sums)[K]) {
+                                          const Steps &steps, LaneItem &item,
+                                          Acc (&sums)[ITEM_ROWS]) {
 #pragma unroll
-    for (int k = 0; k < K; ++k)
+    for (int k = 0; k < ITEM_ROWS; ++k)
         sums[k] = zero<Acc>();
     const int lane = threadIdx.x % WARP;
     const A *values = a.values + int64_t(head.first) * WARP;
@@ -65,56 +63,49 @@ __device__ __forceinline__ void sum_slice(const Sell<A> &a, const SliceHead &hea
         return [x](uint32_t column) { return load_cached(x + column); };
     };
     if (head.flags & WIDE) {
-        sum_lane<V, K, U, Columns::WIDE>(sums, values, a.wide + first, lane, lane, WARP * V / 2,
-                                         WARP * V, from(x), steps, item);
+        sum_lane<GROUP, ITEM_ROWS, AHEAD, Columns::WIDE>(sums, values, a.wide + first, lane, lane,
+                                                         WARP * GROUP / 2, WARP * GROUP, from(x),
+                                                         steps, item);
     } else if (head.flags & ADJACENT) {
-        sum_lane<V, K, U, Columns::ADJACENT>(sums, values, a.narrow + first, lane, lane, WARP, WARP,
-                                             from(x + head.base), steps, item);
+        sum_lane<GROUP, ITEM_ROWS, AHEAD, Columns::ADJACENT>(sums, values, a.narrow + first, lane,
+                                                             lane, WARP, WARP, from(x + head.base),
+                                                             steps, item);
     } else {
         // Runs store only lane 0's columns, with those of all steps side by side.
-        const bool runs = K == 1 && head.flags & RUNS;
-        sum_lane<V, K, U, Columns::NARROW>(sums, values, a.narrow + first, lane, runs ? 0 : lane,
-                                           runs ? V : WARP * V / 2, runs ? V : WARP * V,
-                                           from(x + head.base + (runs ? lane : 0)), steps, item);
+        const bool runs = ITEM_ROWS == 1 && head.flags & RUNS;
+        sum_lane<GROUP, ITEM_ROWS, AHEAD, Columns::NARROW>(
+            sums, values, a.narrow + first, lane, runs ? 0 : lane, runs ? GROUP : WARP * GROUP / 2,
+            runs ? GROUP : WARP * GROUP, from(x + head.base + (runs ? lane : 0)), steps, item);
     }
     for (int delta = 1 << head.lanes_log2 >> 1; delta > 0; delta /= 2) {
 #pragma unroll
-        for (int k = 0; k < K; ++k)
+        for (int k = 0; k < ITEM_ROWS; ++k)
             sums[k] = add(sums[k], shuffle_xor(sums[k], delta));
     }
 }
 
 // Number of steps in flight besides the next ones, as registers allow for eight blocks.
-template <int V, int K, class A>
-constexpr int STEPS_UNDER_WAY = (K > 1 || V > 2) && sizeof(A) > 4 ? 1 : 2;
+template <int GROUP, int ITEM_ROWS, class A>
+constexpr int STEPS_UNDER_WAY = (ITEM_ROWS > 1 || GROUP > 2) && sizeof(A) > 4 ? 1 : 2;
 
 // Computes y for the rows of a slice.
-template <int V, int K, int U, class A, class X, class Y, class Acc>
+template <int GROUP, int ITEM_ROWS, int AHEAD, class A, class X, class Y, class Acc>
 __device__ __forceinline__ void sell_slice(const Sell<A> &a, int64_t slice, const X *x,
                                            const Target<Y> &y, Scalar<Acc> alpha, Scalar<Acc> beta,
                                            SlotWord *slots) {
     const int lane = threadIdx.x % WARP;
     const SliceHead head = load_head(a, slice);
-    const int number = lane >> head.lanes_log2, rank = lane & ((1 << head.lanes_log2) - 1);
+    const int rank = lane & ((1 << head.lanes_log2) - 1);
     const Steps steps = {head.steps, (head.flags & HALF) != 0, head.lanes_log2, rank};
-    LaneItem item = {0, head.length, NO_ROW};
-    if (head.flags & EVEN) {
-        item.row = head.row + lane;
-    } else if (head.flags & PART) {
-        item.row = head.row;
-    } else if (number < head.items) {
-        // Positions are less than 2^31, so this does not overflow.
-        item.found = __ldg(a.order + head.place + number);
-        item.row = head.row;
-    }
-    if constexpr (K > 1) {
+    LaneItem item = find_item(a, head, lane);
+    if constexpr (ITEM_ROWS > 1) {
         if (head.flags & ROWS) {
-            Acc sums[K];
-            sum_slice<V, K, U>(a, head, x, steps, item, sums);
+            Acc sums[ITEM_ROWS];
+            sum_slice<GROUP, ITEM_ROWS, AHEAD>(a, head, x, steps, item, sums);
             if (item.row == NO_ROW)
                 return;
 #pragma unroll
-            for (int k = 0; k < K; ++k) {
+            for (int k = 0; k < ITEM_ROWS; ++k) {
                 if (rank == (k & ((1 << head.lanes_log2) - 1)))
                     y.store_by_distance(int64_t(item.row) + k, alpha.get(), sums[k], beta.get());
             }
@@ -122,7 +113,7 @@ __device__ __forceinline__ void sell_slice(const Sell<A> &a, int64_t slice, cons
         }
     }
     Acc sum[1];
-    sum_slice<V, 1, U>(a, head, x, steps, item, sum);
+    sum_slice<GROUP, 1, AHEAD>(a, head, x, steps, item, sum);
     if (head.flags & PART) {
         join_parts(head.place, head.flags & LAST, sum[0], y, item.row, alpha.get(), beta.get(),
                    slots);
@@ -131,7 +122,7 @@ __device__ __forceinline__ void sell_slice(const Sell<A> &a, int64_t slice, cons
     }
 }
 
-template <int V, int K, class A, class X, class Y, class Acc>
+template <int GROUP, int ITEM_ROWS, class A, class X, class Y, class Acc>
 __device__ __forceinline__ void sell(const Sell<A> &a, const X *x, const Target<Y> &y,
                                      Scalar<Acc> alpha, Scalar<Acc> beta, SlotWord *slots) {
     if (is_zero(alpha.get())) {
@@ -140,7 +131,8 @@ __device__ __forceinline__ void sell(const Sell<A> &a, const X *x, const Target<
     }
     const int64_t slice = (int64_t(blockIdx.x) * SELL_THREADS + threadIdx.x) / WARP;
     if (slice < a.slices)
-        sell_slice<V, K, STEPS_UNDER_WAY<V, K, A>>(a, slice, x, y, alpha, beta, slots);
+        sell_slice<GROUP, ITEM_ROWS, STEPS_UNDER_WAY<GROUP, ITEM_ROWS, A>>(a, slice, x, y, alpha,
+                                                                           beta, slots);
 }
 
 // Entries of the longest row in a matrix whose slices are taken in pairs, as in
@@ -149,11 +141,10 @@ constexpr int PAIR_LENGTH = 8;
 
 // Slice of single rows of at most PAIR_LENGTH entries, with narrow columns, no half step and one
 // lane per row: all of a lane's loads from it are in flight at one time.
-template <int V, class A, class X, class Acc> struct ShortSlice {
-    static constexpr int STEPS = PAIR_LENGTH / V;
-    uint32_t words[STEPS][(V * sizeof(A) + 3) / 4];
-    ColumnGroup<V, Columns::NARROW> columns[STEPS];
-    X factors[STEPS][V];
+template <int GROUP, class A, class X, class Acc> struct ShortSlice {
+    static constexpr int STEPS = PAIR_LENGTH / GROUP;
+    Groups<A, GROUP, 1, STEPS, Columns::NARROW> groups;
+    X factors[STEPS][GROUP];
     LaneItem item;
     int length;
 
@@ -162,55 +153,30 @@ template <int V, class A, class X, class Acc> struct ShortSlice {
     }
     __device__ __forceinline__ void load(const Sell<A> &a, const SliceHead &head) {
         const int lane = threadIdx.x % WARP;
-        item = {0, head.length, NO_ROW};
-        if (head.flags & EVEN) {
-            item.row = head.row + lane;
-        } else if (lane < head.items) {
-            item.found = __ldg(a.order + head.place + lane);
-            item.row = head.row;
-        }
+        item = find_item(a, head, lane);
         const bool runs = head.flags & RUNS;
-        const A *values = a.values + int64_t(head.first) * WARP + lane * V;
-        const uint16_t *at = a.narrow + int64_t(head.columns) * WARP + (runs ? 0 : lane * V);
-#pragma unroll
-        for (int u = 0; u < STEPS; ++u) {
-            if (u < head.steps) {
-                load_elements<V>(words[u], values + u * WARP * V);
-                columns[u].load(at + u * (runs ? V : WARP * V));
-            }
-        }
+        groups.load(a.values + int64_t(head.first) * WARP + lane * GROUP,
+                    a.narrow + int64_t(head.columns) * WARP + (runs ? 0 : lane * GROUP),
+                    runs ? GROUP : WARP * GROUP, head.steps);
     }
     __device__ __forceinline__ void gather(const SliceHead &head, const X *x) {
         length = item.begin();
         x += head.base + (head.flags & RUNS ? threadIdx.x % WARP : 0);
-#pragma unroll
-        for (int u = 0; u < STEPS; ++u) {
-#pragma unroll
-            for (int v = 0; v < V; ++v) {
-                if (u * V + v < length)
-                    factors[u][v] = load_cached(x + columns[u][v]);
-            }
-        }
+        groups.take(
+            factors, [x](uint32_t column) { return load_cached(x + column); }, 0, length);
     }
     template <class Y>
     __device__ __forceinline__ void finish(const Target<Y> &y, Acc alpha, Acc beta) const {
-        Acc sum = zero<Acc>();
-#pragma unroll
-        for (int u = 0; u < STEPS; ++u) {
-#pragma unroll
-            for (int v = 0; v < V; ++v) {
-                if (u * V + v < length)
-                    sum = fma(widen<Acc>(element<A>(words[u], v)), widen<Acc>(factors[u][v]), sum);
-            }
-        }
+        Acc sum[1] = {zero<Acc>()};
+        groups.add(sum, factors, 0, length);
         if (item.row != NO_ROW)
-            y.store(item.row, alpha, sum, beta);
+            y.store(item.row, alpha, sum[0], beta);
     }
 };
 
 // Computes two slices per warp, for a matrix without longer rows. One slice of narrow values is
 // half a KB behind three dependent loads: too little to keep memory busy.
-template <int V, class A, class X, class Y, class Acc>
+template <int GROUP, class A, class X, class Y, class Acc>
 __device__ __forceinline__ void sell_pairs(const Sell<A> &a, const X *x, const Target<Y> &y,
                                            Scalar<Acc> alpha, Scalar<Acc> beta, SlotWord *slots) {
     if (is_zero(alpha.get())) {
@@ -225,7 +191,7 @@ __device__ __forceinline__ void sell_pairs(const Sell<A> &a, const X *x, const T
 #pragma unroll
     for (int i = 0; i < 2; ++i)
         heads[i] = load_head(a, first + (both ? i : 0));
-    using Part = ShortSlice<V, A, X, Acc>;
+    using Part = ShortSlice<GROUP, A, X, Acc>;
     if (both && Part::fits(heads[0]) && Part::fits(heads[1])) {
         Part parts[2];
 #pragma unroll
@@ -241,23 +207,23 @@ __device__ __forceinline__ void sell_pairs(const Sell<A> &a, const X *x, const T
     }
 #pragma unroll 1
     for (int64_t slice = first; slice < first + (both ? 2 : 1); ++slice)
-        sell_slice<V, 1, 1>(a, slice, x, y, alpha, beta, slots);
+        sell_slice<GROUP, 1, 1>(a, slice, x, y, alpha, beta, slots);
 }
 
 // Number of blocks per multiprocessor for which registers must suffice without spills. Eight blocks
 // are 1,024 lanes, the number for which rows are divided: dnn90 has 7.8 blocks per multiprocessor
 // and took 11.8 µs if eight fit, 13.3 if seven did.
-template <int V, int K, class A, class Acc> constexpr int sell_blocks() {
+template <int GROUP, int ITEM_ROWS, class A, class Acc> constexpr int sell_blocks() {
     if (sizeof(A) == 16)
         return 5;
 // Compilers use more registers for architectures other than 9.0.
 #if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1000)
-    if (V == 4)
+    if (GROUP == 4)
         return sizeof(Acc) == 8 && sizeof(A) == 4 ? 6 : 7;
-    if (sizeof(A) == 8 && (K == 3 || sizeof(Acc) == 8))
+    if (sizeof(A) == 8 && (ITEM_ROWS == 3 || sizeof(Acc) == 8))
         return 7;
 #endif
-    return sizeof(Acc) == 8 && sizeof(A) == 4 && (V == 4 || K == 3) ? 6 : 8;
+    return sizeof(Acc) == 8 && sizeof(A) == 4 && (GROUP == 4 || ITEM_ROWS == 3) ? 6 : 8;
 }
 
 } // namespace tarsia::spmv
@@ -265,18 +231,19 @@ template <int V, int K, class A, class Acc> constexpr int sell_blocks() {
 using namespace tarsia;
 
 // Grid: ceil(slices / (SELL_THREADS / WARP)) blocks.
-#define KERNEL_product(name, types, V, K) KERNEL_OF(SELL, name, V, K, TYPES_##types)
-#define SELL(name, V, K, A, X, Y, Acc)                                                             \
+#define KERNEL_product(name, types, GROUP, ITEM_ROWS)                                              \
+    KERNEL_OF(SELL, name, GROUP, ITEM_ROWS, TYPES_##types)
+#define SELL(name, GROUP, ITEM_ROWS, A, X, Y, Acc)                                                 \
     extern "C" __global__ void __launch_bounds__(spmv::SELL_THREADS,                               \
-                                                 spmv::sell_blocks<V, K, A, Acc>())                \
+                                                 spmv::sell_blocks<GROUP, ITEM_ROWS, A, Acc>())    \
         name(int64_t slices, int64_t rows, const spmv::SliceHead *heads, const uint32_t *order,    \
              const A *values, const uint16_t *narrow, const uint32_t *wide, const X *x, Y *y,      \
              const Y *old, Scalar<Acc> alpha, Scalar<Acc> beta, SlotWord *slots) {                 \
         const spmv::Sell<A> a = {slices, rows, heads, order, values, narrow, wide};                \
-        spmv::sell<V, K>(a, x, Target<Y>{y, old}, alpha, beta, slots);                             \
+        spmv::sell<GROUP, ITEM_ROWS>(a, x, Target<Y>{y, old}, alpha, beta, slots);                 \
     }
-// Complex values have little to gain from fewer columns, so they have only K = 1. V = 4 is for
-// values of which four are 16 bytes at most, and for doubles.
+// Complex values have little to gain from fewer columns, so they have only ITEM_ROWS = 1. GROUP = 4
+// is for values of which four are 16 bytes at most, and for doubles.
 KERNELS(product, (f64), (spmv_sell_2_1_f64, 2, 1), (spmv_sell_2_2_f64, 2, 2),
         (spmv_sell_2_3_f64, 2, 3), (spmv_sell_4_1_f64, 4, 1))
 KERNELS(product, (f32), (spmv_sell_2_1_f32, 2, 1), (spmv_sell_2_2_f32, 2, 2),

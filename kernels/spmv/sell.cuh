@@ -1,8 +1,8 @@
 // Slices of src/format/warp_sell.rs, and the loop of a lane over its entries of a slice.
 #pragma once
 
-#include "common/loads.cuh"
 #include "format/warp_sell.cuh"
+#include "ptx/loads.cuh"
 #include "spmv/dot.cuh"
 
 namespace tarsia::spmv {
@@ -27,9 +27,9 @@ enum class Columns { NARROW, WIDE, ADJACENT };
 
 // Columns of a lane's group. Two narrow ones share a word. Columns are loaded as words, which
 // compilers keep in registers.
-template <int V, Columns FORM> struct ColumnGroup {
-    static constexpr int COUNT = FORM == Columns::ADJACENT ? 1 : V;
-    static constexpr int WORDS = FORM == Columns::WIDE ? V : (COUNT + 1) / 2;
+template <int GROUP, Columns FORM> struct ColumnGroup {
+    static constexpr int COUNT = FORM == Columns::ADJACENT ? 1 : GROUP;
+    static constexpr int WORDS = FORM == Columns::WIDE ? GROUP : (COUNT + 1) / 2;
     uint32_t words[WORDS];
 
     template <class J> __device__ __forceinline__ void load(const J *p) {
@@ -45,8 +45,6 @@ template <int V, Columns FORM> struct ColumnGroup {
         }
     }
 };
-
-template <bool VALUE> struct Is { static constexpr bool value = VALUE; };
 
 // Item of a lane. Its word of `order` is not used before the first values and columns are in
 // flight, so that these loads do not wait for it.
@@ -83,129 +81,150 @@ struct Steps {
     int lanes_log2, rank;
 };
 
+// Columns of a lane's group in a number of steps, and the values of ITEM_ROWS rows there.
+template <class A, int GROUP, int ITEM_ROWS, int STEPS, Columns FORM> struct Groups {
+    static constexpr int WORDS = (GROUP * sizeof(A) + 3) / 4;
+    uint32_t words[STEPS][ITEM_ROWS][WORDS];
+    ColumnGroup<GROUP, FORM> columns[STEPS];
+
+    // Loads the first `count` steps; columns of successive ones are `stride` apart.
+    template <class J>
+    __device__ __forceinline__ void load(const A *values, const J *from, int stride, int count) {
+#pragma unroll
+        for (int u = 0; u < STEPS; ++u) {
+            if (u < count) {
+#pragma unroll
+                for (int k = 0; k < ITEM_ROWS; ++k)
+                    load_elements<GROUP>(words[u][k], values + (u * ITEM_ROWS + k) * WARP * GROUP);
+                columns[u].load(from + u * stride);
+            }
+        }
+    }
+    // Takes what the values are multiplied by; the item has `rest` columns from the lane's first
+    // one on.
+    template <class X, class Take>
+    __device__ __forceinline__ void take(X (&factor)[STEPS][GROUP], Take take, int lanes_log2,
+                                         int rest) const {
+#pragma unroll
+        for (int u = 0; u < STEPS; ++u) {
+#pragma unroll
+            for (int v = 0; v < GROUP; ++v) {
+                if ((u << lanes_log2) * GROUP + v < rest)
+                    factor[u][v] = take(columns[u][v]);
+            }
+        }
+    }
+    template <class Sum, class X>
+    __device__ __forceinline__ void add(Sum (&sums)[ITEM_ROWS], const X (&factor)[STEPS][GROUP],
+                                        int lanes_log2, int rest) const {
+#pragma unroll
+        for (int u = 0; u < STEPS; ++u) {
+#pragma unroll
+            for (int v = 0; v < GROUP; ++v) {
+                if ((u << lanes_log2) * GROUP + v < rest) {
+                    const auto wide = widened(sums[0], factor[u][v]);
+#pragma unroll
+                    for (int k = 0; k < ITEM_ROWS; ++k)
+                        add_product(sums[k], element<A>(words[u][k], v), wide);
+                }
+            }
+        }
+    }
+};
+
 // Adds to `sums`, one for each of the item's rows, the products of one lane in all steps of a
 // slice; take(column) gives the element that values in that column are multiplied by. The slice's
 // values and columns start at `values` and `columns`. The lane's columns begin `columns_lane`
 // groups further on; columns of successive full steps are `stride` apart, and those of a half step
-// take the `half_stride` elements before. U steps are in flight besides the next ones. Values of
-// HALF_BYTES or more have half steps.
-template <int V, int K, int U, Columns FORM, int HALF_BYTES = 8, class A, class J, class Sum,
-          class Take>
-__device__ __forceinline__ void sum_lane(Sum (&sums)[K], const A *values, const J *columns,
+// take the `half_stride` elements before. AHEAD steps are in flight besides the next ones. Values
+// of HALF_BYTES or more have half steps.
+template <int GROUP, int ITEM_ROWS, int AHEAD, Columns FORM, int HALF_BYTES = 8, class A, class J,
+          class Sum, class Take>
+__device__ __forceinline__ void sum_lane(Sum (&sums)[ITEM_ROWS], const A *values, const J *columns,
                                          int lane, int columns_lane, int half_stride, int stride,
                                          Take take, Steps steps, LaneItem &item) {
     using X = decltype(take(0u));
-    constexpr int H = V / 2, STEP = WARP * V;
-    constexpr int WORDS = (V * sizeof(A) + 3) / 4, HALF_WORDS = (H * sizeof(A) + 3) / 4;
-    constexpr bool ONE = FORM == Columns::ADJACENT;
-    constexpr bool HALVES = V == 2 && sizeof(A) >= HALF_BYTES;
-    uint32_t half[K][HALF_WORDS];
-    ColumnGroup<H, FORM> half_at;
+    constexpr int HALF_GROUP = GROUP / 2, COLUMNS = FORM == Columns::ADJACENT ? 1 : GROUP;
+    constexpr bool HALVES = GROUP == 2 && sizeof(A) >= HALF_BYTES;
+    using Batch = Groups<A, GROUP, ITEM_ROWS, AHEAD, FORM>;
+    Groups<A, HALF_GROUP, ITEM_ROWS, 1, FORM> half;
     const bool has_half = HALVES && steps.half;
     if (has_half) {
-#pragma unroll
-        for (int k = 0; k < K; ++k)
-            load_elements<H>(half[k], values + (k * WARP + lane) * H);
-        half_at.load(columns + columns_lane * (ONE ? 1 : H));
-        values += K * WARP * H;
+        half.load(values + lane * HALF_GROUP,
+                  columns + columns_lane * (COLUMNS == 1 ? 1 : HALF_GROUP), 0, 1);
+        values += ITEM_ROWS * WARP * HALF_GROUP;
         columns += half_stride;
     }
-    values += lane * V;
-    columns += columns_lane * (ONE ? 1 : V);
+    values += lane * GROUP;
+    columns += columns_lane * COLUMNS;
     // Number of full steps from the next groups on.
     int left = steps.full;
-    const auto fetch = [&](uint32_t(&out)[U][K][WORDS], ColumnGroup<V, FORM>(&group)[U]) {
-#pragma unroll
-        for (int u = 0; u < U; ++u) {
-            if (u < left) {
-#pragma unroll
-                for (int k = 0; k < K; ++k)
-                    load_elements<V>(out[u][k], values + (u * K + k) * STEP);
-                group[u].load(columns + u * stride);
-            }
-        }
-        values += U * STEP * K;
-        columns += U * stride;
-        left -= U;
-    };
-    const auto add = [&](const auto &words, int v, X factor) {
-        const auto wide = widened(sums[0], factor);
-#pragma unroll
-        for (int k = 0; k < K; ++k)
-            add_product(sums[k], element<A>(words[k], v), wide);
+    const auto fetch = [&](Batch &out) {
+        out.load(values, columns, stride, left);
+        values += AHEAD * WARP * GROUP * ITEM_ROWS;
+        columns += AHEAD * stride;
+        left -= AHEAD;
     };
     // Two sets of registers alternate: a move from one to the other would wait for its loads.
-    uint32_t even[U][K][WORDS], odd[U][K][WORDS];
-    ColumnGroup<V, FORM> even_at[U], odd_at[U];
-    fetch(even, even_at);
+    Batch even, odd;
+    fetch(even);
     // Number of the item's columns from the lane's next one on, for full steps and for the half
     // step.
-    const int length = item.begin(), rest_of_half = has_half ? length - steps.rank * H : 0;
-    int rest = length - (has_half ? H << steps.lanes_log2 : 0) - steps.rank * V;
-    const auto add_steps = [&](const uint32_t(&now)[U][K][WORDS],
-                               const ColumnGroup<V, FORM>(&now_at)[U], uint32_t(&next)[U][K][WORDS],
-                               ColumnGroup<V, FORM>(&next_at)[U], auto is_first) {
-        X factor[U][V], factor_of_half[H];
-        if constexpr (is_first.value && HALVES) {
-#pragma unroll
-            for (int v = 0; v < H; ++v) {
-                if (v < rest_of_half)
-                    factor_of_half[v] = take(half_at[v]);
-            }
-        }
-#pragma unroll
-        for (int u = 0; u < U; ++u) {
-#pragma unroll
-            for (int v = 0; v < V; ++v) {
-                if ((u << steps.lanes_log2) * V + v < rest)
-                    factor[u][v] = take(now_at[u][v]);
-            }
-        }
-        fetch(next, next_at);
-        if constexpr (is_first.value && HALVES) {
-#pragma unroll
-            for (int v = 0; v < H; ++v) {
-                if (v < rest_of_half)
-                    add(half, v, factor_of_half[v]);
-            }
-        }
-#pragma unroll
-        for (int u = 0; u < U; ++u) {
-#pragma unroll
-            for (int v = 0; v < V; ++v) {
-                if ((u << steps.lanes_log2) * V + v < rest)
-                    add(now[u], v, factor[u][v]);
-            }
-        }
-        rest -= (U << steps.lanes_log2) * V;
+    const int length = item.begin(), rest_of_half = has_half ? length - steps.rank * HALF_GROUP : 0;
+    int rest = length - (has_half ? HALF_GROUP << steps.lanes_log2 : 0) - steps.rank * GROUP;
+    const auto add_steps = [&](const Batch &now, Batch &next) {
+        X factor[AHEAD][GROUP];
+        now.take(factor, take, steps.lanes_log2, rest);
+        fetch(next);
+        now.add(sums, factor, steps.lanes_log2, rest);
+        rest -= (AHEAD << steps.lanes_log2) * GROUP;
     };
     if constexpr (HALVES) {
-        add_steps(even, even_at, odd, odd_at, Is<true>{});
+        X factor_of_half[1][HALF_GROUP], factor[AHEAD][GROUP];
+        half.take(factor_of_half, take, 0, rest_of_half);
+        even.take(factor, take, steps.lanes_log2, rest);
+        fetch(odd);
+        half.add(sums, factor_of_half, 0, rest_of_half);
+        even.add(sums, factor, steps.lanes_log2, rest);
+        rest -= (AHEAD << steps.lanes_log2) * GROUP;
 #pragma unroll 1
-        while (left > -U) {
-            add_steps(odd, odd_at, even, even_at, Is<false>{});
-            if (left <= -U)
+        while (left > -AHEAD) {
+            add_steps(odd, even);
+            if (left <= -AHEAD)
                 break;
-            add_steps(even, even_at, odd, odd_at, Is<false>{});
+            add_steps(even, odd);
         }
     } else {
 #pragma unroll 1
-        while (left > -U) {
-            add_steps(even, even_at, odd, odd_at, Is<false>{});
-            if (left <= -U)
+        while (left > -AHEAD) {
+            add_steps(even, odd);
+            if (left <= -AHEAD)
                 break;
-            add_steps(odd, odd_at, even, even_at, Is<false>{});
+            add_steps(odd, even);
         }
     }
     __syncwarp();
 }
 
 template <class A> __device__ __forceinline__ SliceHead load_head(const Sell<A> &a, int64_t slice) {
-    SliceHead head;
-    const uint4 *from = reinterpret_cast<const uint4 *>(a.heads + slice);
-    const uint4 bits[2] = {__ldg(from), __ldg(from + 1)};
-    memcpy(&head, bits, sizeof head);
-    return head;
+    return load_head(a.heads + slice);
+}
+
+// Item of a lane of a slice.
+template <class A>
+__device__ __forceinline__ LaneItem find_item(const Sell<A> &a, const SliceHead &head, int lane) {
+    const int number = lane >> head.lanes_log2;
+    LaneItem item = {0, head.length, NO_ROW};
+    if (head.flags & EVEN) {
+        item.row = head.row + lane;
+    } else if (head.flags & PART) {
+        item.row = head.row;
+    } else if (number < head.items) {
+        // Positions are less than 2^31, so this does not overflow.
+        item.found = __ldg(a.order + head.place + number);
+        item.row = head.row;
+    }
+    return item;
 }
 
 } // namespace tarsia::spmv

@@ -13,7 +13,9 @@
 #pragma once
 
 #include "common/stream_tiles.cuh"
-#include "common/vectors.cuh"
+#include "ptx/copies.cuh"
+#include "ptx/loads.cuh"
+#include "ptx/warp.cuh"
 
 namespace tarsia::stream {
 
@@ -24,16 +26,16 @@ constexpr int STEPS = 4;
 
 // Number of slots in one load: 16 bytes of values if these have 4 or 8 bytes. More for halves would
 // spread the lanes over more lines of x.
-template <class A> constexpr int V = sizeof(A) <= 4 ? 4 : 2;
+template <class A> constexpr int LOAD = sizeof(A) <= 4 ? 4 : 2;
 // Number of slots of a lane, and of a tile.
-template <class A> constexpr int E = STEPS *V<A>;
+template <class A> constexpr int STRIP = STEPS *LOAD<A>;
 template <class A> constexpr int TILE = tile_slots(sizeof(A));
 
 // Type of a lane's bits of a tile.
 template <int N> struct BitsOf;
 template <> struct BitsOf<8> { using type = uint8_t; };
 template <> struct BitsOf<16> { using type = uint16_t; };
-template <class A> using Bits = typename BitsOf<E<A>>::type;
+template <class A> using Bits = typename BitsOf<STRIP<A>>::type;
 
 // Tiles that have high halves of columns: none, those whose heads say so, or all.
 enum class High { NONE, SOME, ALL };
@@ -56,19 +58,20 @@ template <class A> struct Matrix {
     }
 };
 
-// Columns of a lane in N steps of a tile: those of the V slots from (step · WARP + lane) · V on.
+// Columns of a lane in N steps of a tile: those of the LOAD slots from (step · WARP + lane) · LOAD
+// on.
 template <class A, High HIGH, int N> struct Columns {
-    static constexpr int HALF_WORDS = V<A> / 2;
+    static constexpr int HALF_WORDS = LOAD<A> / 2;
     uint32_t lows[N][HALF_WORDS];
     uint32_t highs[N][HALF_WORDS];
 
     __device__ __forceinline__ static void load_halves(const uint16_t *halves, uint32_t tile,
                                                        uint64_t policy,
                                                        uint32_t (&out)[N][HALF_WORDS]) {
-        halves += int64_t(tile) * TILE<A> + threadIdx.x % WARP * V<A>;
+        halves += int64_t(tile) * TILE<A> + threadIdx.x % WARP * LOAD<A>;
 #pragma unroll
         for (int n = 0; n < N; ++n)
-            load_words_once<4 * HALF_WORDS>(halves + n * WARP * V<A>, policy, out[n]);
+            load_words_once<4 * HALF_WORDS>(halves + n * WARP * LOAD<A>, policy, out[n]);
     }
 
     __device__ __forceinline__ void load(const Matrix<A> &a, uint32_t tile) {
@@ -120,10 +123,10 @@ template <class X> struct Origin {
 // for lanes that read the same chunk of their strips.
 template <class A, class Acc> struct Stage {
     static constexpr int CHUNK = 16 / sizeof(Acc);
-    static constexpr int CHUNKS = E<A> / CHUNK;
+    static constexpr int CHUNKS = STRIP<A> / CHUNK;
     static_assert(CHUNKS == 4 || CHUNKS == 8);
     // Bytes of a lane's values in a step, and of one copy of them.
-    static constexpr int BYTES = V<A> * sizeof(A), PIECE = BYTES < 16 ? BYTES : 16;
+    static constexpr int BYTES = LOAD<A> * sizeof(A), PIECE = BYTES < 16 ? BYTES : 16;
     static constexpr int PIECES = BYTES / PIECE;
     static_assert(sizeof(A) <= sizeof(Acc));
     struct alignas(16) Chunk {
@@ -140,30 +143,30 @@ template <class A, class Acc> struct Stage {
     }
     // Chunk i of a lane's products in a step.
     __device__ __forceinline__ Chunk &at(int step, int lane, int i) {
-        const int number = lane * V<A> / CHUNK + i;
+        const int number = lane * LOAD<A> / CHUNK + i;
         // A step is 8 strips, with the same permutations as in the step before.
         return chunks[place(number / CHUNKS, number % CHUNKS) + step * 8 * CHUNKS];
     }
     // Starts copies of the values of a lane's slots to the positions of their products.
     __device__ __forceinline__ void fetch(const Matrix<A> &a, uint32_t tile, int lane) {
-        const A *from = a.values + int64_t(tile) * TILE<A> + lane * V<A>;
+        const A *from = a.values + int64_t(tile) * TILE<A> + lane * LOAD<A>;
 #pragma unroll
         for (int n = 0; n < STEPS; ++n) {
 #pragma unroll
             for (int i = 0; i < PIECES; ++i)
-                copy_once<PIECE>(&at(n, lane, i), from + n * WARP * V<A> + i * PIECE / sizeof(A),
+                copy_once<PIECE>(&at(n, lane, i), from + n * WARP * LOAD<A> + i * PIECE / sizeof(A),
                                  a.policy);
         }
     }
     // Multiplies the values of a lane's slots in a step, which have arrived, by `factors`.
-    __device__ __forceinline__ void multiply(int step, int lane, const Acc (&factors)[V<A>]) {
-        A values[V<A>];
+    __device__ __forceinline__ void multiply(int step, int lane, const Acc (&factors)[LOAD<A>]) {
+        A values[LOAD<A>];
 #pragma unroll
         for (int i = 0; i < PIECES; ++i)
             memcpy(values + i * PIECE / sizeof(A), __builtin_assume_aligned(&at(step, lane, i), 16),
                    PIECE);
 #pragma unroll
-        for (int i = 0; i < V<A>; i += CHUNK) {
+        for (int i = 0; i < LOAD<A>; i += CHUNK) {
             Chunk chunk;
 #pragma unroll
             for (int k = 0; k < CHUNK; ++k)
@@ -171,7 +174,7 @@ template <class A, class Acc> struct Stage {
             at(step, lane, i / CHUNK) = chunk;
         }
     }
-    __device__ __forceinline__ void get(int strip, Acc (&products)[E<A>]) const {
+    __device__ __forceinline__ void get(int strip, Acc (&products)[STRIP<A>]) const {
 #pragma unroll
         for (int i = 0; i < CHUNKS; ++i) {
             const Chunk chunk = chunks[place(strip, i)];
@@ -207,7 +210,7 @@ template <class A, High HIGH> struct Loaded {
     bool reads_over;
     Tile next_head;
     Columns<A, HIGH, 1> next;
-    uint32_t next_values[V<A> * sizeof(A) / 4];
+    uint32_t next_values[LOAD<A> * sizeof(A) / 4];
 
     template <class Acc>
     __device__ __forceinline__ void load(const Matrix<A> &a, uint32_t tile, bool is_last,
@@ -222,95 +225,85 @@ template <class A, High HIGH> struct Loaded {
         if (reads_over) {
             next_head = a.tile(tile + 1);
             next.load(a, tile + 1);
-            load_words_once<V<A> * sizeof(A)>(a.values + int64_t(tile + 1) * TILE<A> + lane * V<A>,
-                                              a.policy, next_values);
+            load_words_once<LOAD<A> * sizeof(A)>(
+                a.values + int64_t(tile + 1) * TILE<A> + lane * LOAD<A>, a.policy, next_values);
         }
     }
 };
 
-// Sums a tile and writes y for the rows that start and end there.
-template <High HIGH, class A, class X, class Y, class Acc>
-__device__ __forceinline__ void sum_tile(const Matrix<A> &a, const X *x, Y *y, Acc alpha, Acc beta,
-                                         uint32_t tile, Loaded<A, HIGH> &loaded,
-                                         Stage<A, Acc> &stage, Piece<Acc> &piece) {
-    constexpr int V = stream::V<A>, E = stream::E<A>;
-    static_assert(WARP * E == TILE<A> && WARP * V == overhang(TILE<A>));
-    const int lane = threadIdx.x % WARP;
-    auto &[own, ends, voids, head, reads_over, next_head, next, next_values] = loaded;
+// Slots of the tile behind a block that belong to the block's last row.
+template <class A, class X> struct Over {
+    int count;
+    X factors[LOAD<A>];
 
-    own.load_rare(a, head);
-    const Origin<X> origin(x, head);
-    X factors[STEPS][V];
+    // Loads the elements of x; columns and values have been loaded.
+    template <High HIGH>
+    __device__ __forceinline__ void gather(const Matrix<A> &a, const X *x,
+                                           Loaded<A, HIGH> &loaded) {
+        const int lane = threadIdx.x % WARP;
+        const uint32_t link = loaded.head.link;
+        count = loaded.reads_over && (link & Tile::OVER) != 0 ? int(link & ~Tile::OVER) : 0;
+        if (count == 0)
+            return;
+        loaded.next.load_rare(a, loaded.next_head);
+        const Origin<X> origin(x, loaded.next_head);
 #pragma unroll
-    for (int n = 0; n < STEPS; ++n) {
-#pragma unroll
-        for (int v = 0; v < V; ++v)
-            factors[n][v] = origin.load(own.get(n, v));
-    }
-    // Number of slots of the next tile that are added here.
-    const int over_count =
-        reads_over && (head.link & Tile::OVER) != 0 ? int(head.link & ~Tile::OVER) : 0;
-    X over_factors[V];
-    if (over_count > 0) {
-        next.load_rare(a, next_head);
-        const Origin<X> origin(x, next_head);
-#pragma unroll
-        for (int v = 0; v < V; ++v) {
-            if (lane * V + v < over_count)
-                over_factors[v] = origin.load(next.get(0, v));
+        for (int v = 0; v < LOAD<A>; ++v) {
+            if (lane * LOAD<A> + v < count)
+                factors[v] = origin.load(loaded.next.get(0, v));
         }
     }
-
-    // Number of rows that end in earlier lanes (rank), and in the tile (rows).
-    const int count = __popc(ends);
-    int rank = inclusive_sum(count);
-    const int rows = __shfl_sync(FULL, rank, WARP - 1);
-    rank -= count;
-
-    wait_for_copies();
+    // Sum of the slots, in all lanes.
+    template <class Acc, High HIGH>
+    __device__ __forceinline__ Acc sum(const Loaded<A, HIGH> &loaded) const {
+        const int lane = threadIdx.x % WARP;
+        Acc over = zero<Acc>();
+        if (count == 0)
+            return over;
+        A values[LOAD<A>];
+        memcpy(values, loaded.next_values, sizeof(values));
 #pragma unroll
-    for (int n = 0; n < STEPS; ++n) {
-        Acc wide[V];
-#pragma unroll
-        for (int v = 0; v < V; ++v)
-            wide[v] = widen<Acc>(factors[n][v]);
-        stage.multiply(n, lane, wide);
-    }
-    Acc over = zero<Acc>();
-    if (over_count > 0) {
-        A values[V];
-        memcpy(values, next_values, sizeof(values));
-#pragma unroll
-        for (int v = 0; v < V; ++v) {
-            if (lane * V + v < over_count)
-                over = fma(widen<Acc>(values[v]), widen<Acc>(over_factors[v]), over);
+        for (int v = 0; v < LOAD<A>; ++v) {
+            if (lane * LOAD<A> + v < count)
+                over = fma(widen<Acc>(values[v]), widen<Acc>(factors[v]), over);
         }
         __syncwarp();
 #pragma unroll
         for (int delta = WARP / 2; delta > 0; delta /= 2)
             over = add(over, shuffle_xor(over, delta));
+        return over;
     }
-    __syncwarp();
-    Acc strip[E];
+};
+
+// Products of the lane's strip. Slots without an entry, those of `voids`, have read some element of
+// x, which may be Inf: their products become 0.
+template <class A, class Acc>
+__device__ __forceinline__ void take_strip(const Matrix<A> &a, uint32_t tile,
+                                           const Stage<A, Acc> &stage, unsigned voids,
+                                           Acc (&strip)[STRIP<A>]) {
+    const int lane = threadIdx.x % WARP;
     stage.get(lane, strip);
-    // Slots without an entry have read some element of x, which may be Inf: their products become
-    // 0.
     if (tile + 1 == a.tile_count)
-        voids |= ~0u << max(min(int(a.last_slots) - lane * E, E), 0);
+        voids |= ~0u << max(min(int(a.last_slots) - lane * STRIP<A>, STRIP<A>), 0);
     if (__any_sync(FULL, voids != 0)) {
 #pragma unroll
-        for (int e = 0; e < E; ++e) {
+        for (int e = 0; e < STRIP<A>; ++e) {
             if ((voids >> e & 1) != 0)
                 strip[e] = zero<Acc>();
         }
     }
-    __syncwarp();
+}
 
+// Stores the sums of the rows that end in the lane's strip, from sums[0] on; `ends` has a bit for
+// each slot where one ends. Returns the sum of what is open behind the lane.
+template <class Acc, int SLOTS>
+__device__ __forceinline__ Acc sum_strips(const Acc (&strip)[SLOTS], unsigned ends, Acc *sums) {
+    const int lane = threadIdx.x % WARP;
     // Sums of rows, without what earlier lanes have of the lane's first row.
     Acc open = zero<Acc>();
-    Acc *sum = stage.sums + rank;
+    Acc *sum = sums;
 #pragma unroll
-    for (int e = 0; e < E; ++e) {
+    for (int e = 0; e < SLOTS; ++e) {
         open = add(open, strip[e]);
         if ((ends >> e & 1) != 0) {
             *sum++ = open;
@@ -319,7 +312,7 @@ __device__ __forceinline__ void sum_tile(const Matrix<A> &a, const X *x, Y *y, A
     }
     // Inclusive scan of the open sums, which starts anew at each lane where a row ends. A lane's
     // bit in `run` says that no row ends in it, nor in the delta − 1 lanes before.
-    const unsigned enders = __ballot_sync(FULL, count != 0);
+    const unsigned enders = __ballot_sync(FULL, ends != 0);
     unsigned run = ~enders & ~1u;
     for (int delta = 1; run != 0; run &= run << delta, delta *= 2) {
         const Acc before = shuffle_up(open, delta);
@@ -327,9 +320,55 @@ __device__ __forceinline__ void sum_tile(const Matrix<A> &a, const X *x, Y *y, A
             open = add(before, open);
     }
     const Acc before = shuffle_up(open, 1);
-    if (lane > 0 && count != 0)
-        stage.sums[rank] = add(before, stage.sums[rank]);
+    if (lane > 0 && ends != 0)
+        sums[0] = add(before, sums[0]);
     __syncwarp();
+    return open;
+}
+
+// Sums a tile and writes y for the rows that start and end there.
+template <High HIGH, class A, class X, class Y, class Acc>
+__device__ __forceinline__ void sum_tile(const Matrix<A> &a, const X *x, Y *y, Acc alpha, Acc beta,
+                                         uint32_t tile, Loaded<A, HIGH> &loaded,
+                                         Stage<A, Acc> &stage, Piece<Acc> &piece) {
+    constexpr int LOAD = stream::LOAD<A>, STRIP = stream::STRIP<A>;
+    static_assert(WARP * STRIP == TILE<A> && WARP * LOAD == overhang(TILE<A>));
+    const int lane = threadIdx.x % WARP;
+    const Tile head = loaded.head;
+
+    loaded.own.load_rare(a, head);
+    const Origin<X> origin(x, head);
+    X factors[STEPS][LOAD];
+#pragma unroll
+    for (int n = 0; n < STEPS; ++n) {
+#pragma unroll
+        for (int v = 0; v < LOAD; ++v)
+            factors[n][v] = origin.load(loaded.own.get(n, v));
+    }
+    Over<A, X> behind;
+    behind.gather(a, x, loaded);
+
+    // Number of rows that end in earlier lanes (rank), and in the tile (rows).
+    const int count = __popc(loaded.ends);
+    int rank = inclusive_sum(count);
+    const int rows = __shfl_sync(FULL, rank, WARP - 1);
+    rank -= count;
+
+    wait_for_copies();
+#pragma unroll
+    for (int n = 0; n < STEPS; ++n) {
+        Acc wide[LOAD];
+#pragma unroll
+        for (int v = 0; v < LOAD; ++v)
+            wide[v] = widen<Acc>(factors[n][v]);
+        stage.multiply(n, lane, wide);
+    }
+    const Acc over = behind.template sum<Acc>(loaded);
+    __syncwarp();
+    Acc strip[STRIP];
+    take_strip(a, tile, stage, loaded.voids, strip);
+    __syncwarp();
+    const Acc open = sum_strips(strip, loaded.ends, stage.sums + rank);
 
     const bool joins = (head.row & Tile::JOINS) != 0;
     const uint32_t row = head.row & ~Tile::JOINS;
@@ -355,19 +394,19 @@ __device__ __forceinline__ void sum_tile(const Matrix<A> &a, const X *x, Y *y, A
 template <class Acc>
 __device__ __forceinline__ Acc sum_parts(Split split, const Acc *parts, Acc (&sums)[WARPS]) {
     // Number of parts that a thread has in flight.
-    constexpr int U = 4;
+    constexpr int AHEAD = 4;
     parts += split.first_part;
     Acc sum = zero<Acc>();
-    for (uint32_t at = threadIdx.x; at < split.parts; at += U * THREADS) {
-        Acc part[U];
+    for (uint32_t at = threadIdx.x; at < split.parts; at += AHEAD * THREADS) {
+        Acc part[AHEAD];
 #pragma unroll
-        for (int u = 0; u < U; ++u) {
+        for (int u = 0; u < AHEAD; ++u) {
             part[u] = zero<Acc>();
             if (at + u * THREADS < split.parts)
                 part[u] = load_l2(parts + at + u * THREADS);
         }
 #pragma unroll
-        for (int u = 0; u < U; ++u)
+        for (int u = 0; u < AHEAD; ++u)
             sum = add(sum, part[u]);
     }
     __syncwarp();

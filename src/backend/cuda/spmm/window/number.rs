@@ -134,7 +134,7 @@ pub(crate) struct Numbers {
     masks: Address,
     starts: Address,
 }
-same_layout!(Numbers = "format/window.cu Numbers" { ranks, list, distinct, masks, starts });
+same_layout!(Numbers = "format/window_fill.cuh Numbers" { ranks, list, distinct, masks, starts });
 
 /// Numbering of the columns of all windows of one height.
 pub(crate) struct Numbering {

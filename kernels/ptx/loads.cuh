@@ -211,4 +211,59 @@ template <class T> __device__ __forceinline__ Complex<T> load_l2(const Complex<T
     return {__ldcg(&p->re), __ldcg(&p->im)};
 }
 
+// Loads BYTES bytes, aligned to BYTES or at most 16, into 32-bit words that nothing else in this
+// launch reads. 32 bytes take two loads, whose lines L1 merges.
+template <int BYTES>
+__device__ __forceinline__ void load_words_once(const void *p, uint64_t policy,
+                                                uint32_t (&out)[BYTES / 4]) {
+    if constexpr (BYTES == 4) {
+        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.b32 %0, [%1], %2;"
+                     : "=r"(out[0])
+                     : "l"(p), "l"(policy));
+    } else if constexpr (BYTES == 8) {
+        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.b32 {%0, %1}, [%2], %3;"
+                     : "=r"(out[0]), "=r"(out[1])
+                     : "l"(p), "l"(policy));
+    } else if constexpr (BYTES == 16) {
+        asm volatile(
+            "ld.global.nc.L1::no_allocate.L2::cache_hint.v4.b32 {%0, %1, %2, %3}, [%4], %5;"
+            : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+            : "l"(p), "l"(policy));
+    } else {
+        static_assert(BYTES == 32);
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            asm volatile("ld.global.nc.L2::cache_hint.v4.b32 {%0, %1, %2, %3}, [%4], %5;"
+                         : "=r"(out[4 * half]), "=r"(out[4 * half + 1]), "=r"(out[4 * half + 2]),
+                           "=r"(out[4 * half + 3])
+                         : "l"(static_cast<const char *>(p) + 16 * half), "l"(policy));
+        }
+    }
+}
+
+// Loads of 16 bytes, through L1 for data that this block or another one reads again, and of 16 or 8
+// bytes that nothing in this launch reads again. They are volatile: a load that stands behind a
+// loop is done there, and takes no registers in the loop.
+__device__ __forceinline__ uint4 load16(const void *p) {
+    uint4 v;
+    asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(p));
+    return v;
+}
+__device__ __forceinline__ uint4 load16_once(const void *p) {
+    uint4 v;
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(p));
+    return v;
+}
+__device__ __forceinline__ uint2 load8_once(const void *p) {
+    uint2 v;
+    asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0,%1}, [%2];"
+                 : "=r"(v.x), "=r"(v.y)
+                 : "l"(p));
+    return v;
+}
+
 } // namespace tarsia

@@ -37,4 +37,21 @@ __device__ __forceinline__ void wait_for_copies() {
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
+// Copies BYTES bytes asynchronously to shared memory; both addresses are multiples of BYTES.
+template <int BYTES>
+__device__ __forceinline__ void copy_once(void *shared, const void *global, uint64_t policy) {
+    const uint32_t to = shared_address(shared);
+    if constexpr (BYTES == 16) {
+        asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(to),
+                     "l"(global), "l"(policy)
+                     : "memory");
+    } else {
+        static_assert(BYTES == 8 || BYTES == 4);
+        // cp.async can bypass L1 only with 16 bytes.
+        asm volatile("cp.async.ca.shared.global.L2::cache_hint [%0], [%1], %2, %3;" ::"r"(to),
+                     "l"(global), "n"(BYTES), "l"(policy)
+                     : "memory");
+    }
+}
+
 } // namespace tarsia
