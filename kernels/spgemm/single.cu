@@ -51,7 +51,9 @@ template <class A, class B, class T, class J> struct Copy {
 template <class A, class B, class T, class J>
 __device__ __forceinline__ void copy_short(const Copy<A, B, T, J> &copy, const uint32_t *list,
                                            int64_t count) {
-    const int64_t mine = first_item();
+    // By way of the warp's number, which takes fewer registers than first_item() alone.
+    const int64_t warp = first_item() / 32;
+    const int64_t mine = warp * 32 + lane_id();
     int64_t from = 0, to = 0;
     T factor = zero<T>();
     int length = 0;

@@ -3,6 +3,7 @@
 // the row has; a column's position is the number of bits before its own, so that nothing is hashed
 // or sorted. Rows wider than the bitmap take several windows, and ranges between windows in which
 // the row has no column are skipped.
+#include "ptx/barriers.cuh"
 #include "spgemm/common.cuh"
 
 using namespace tarsia;
@@ -15,15 +16,6 @@ namespace {
 // turns at a barrier of the whole block. compute-sanitizer's racecheck does not follow arrivals
 // without waiting, and reports such sums as races.
 constexpr int CHAINED = 8;
-
-// A warp waits in await_turn until the one before it has added the earlier products; that warp
-// calls give_turn, which does not wait.
-__device__ __forceinline__ void await_turn(int warp) {
-    asm volatile("bar.sync %0, 64;" ::"r"(1 + warp) : "memory");
-}
-__device__ __forceinline__ void give_turn(int warp) {
-    asm volatile("bar.arrive %0, 64;" ::"r"(1 + warp) : "memory");
-}
 
 using Word = unsigned long long;
 
