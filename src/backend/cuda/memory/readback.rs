@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytemuck::Pod;
-
-use super::{copy, synchronize, zero, Pool};
+use super::{synchronize, zero, Pool};
 use crate::backend::cuda::device::{Device, Relaxed};
 use crate::backend::cuda::driver::{self, check};
 use crate::backend::cuda::launch::launch;
@@ -181,23 +179,6 @@ impl Readback {
         // that writes them, and `&mut self` prevents more from being enqueued while the slice lives.
         Ok(unsafe { &*self.page().host.as_ptr() })
     }
-}
-
-/// Copies `count` elements of device memory, at most a page of them, to the host through pinned memory.
-/// Blocks.
-pub fn fetch<T: Pod>(cx: &Context, device: &Device, from: Address, count: usize) -> Result<Vec<T>> {
-    let bytes = count * size_of::<T>();
-    assert!(bytes <= BYTES);
-    let pool = device.pool()?;
-    let page = Page::of(pool)?;
-    // After an error the page is not reused: work that writes to it may be pending.
-    copy(page.host, from, bytes, cx.stream)?;
-    synchronize(cx.stream)?;
-    // SAFETY: the page has these bytes, which were set when it was made, and the copy to it is done.
-    let found = unsafe { std::slice::from_raw_parts(page.host.as_ptr::<u8>(), bytes) };
-    let found = bytemuck::cast_slice(found).to_vec();
-    pool.pages.lock().push(page);
-    Ok(found)
 }
 
 impl Page {
