@@ -63,7 +63,8 @@ pub(super) fn grid(count: i64, each: u32, algorithm: &str) -> Result<u32> {
     )
 }
 
-/// Makes the lists, and cuts the windows of more than `limit` blocks. `first` has the number of blocks before each window, and behind them the total, `blocks`.
+/// Makes the lists, and cuts the windows of more than `limit` blocks. `first` has the number of blocks before
+/// each window, and behind them the total, `blocks`.
 pub(super) fn schedule(
     cx: &Context,
     device: &Device,
